@@ -46,11 +46,11 @@ type Approval struct {
 // Answer is who answered.
 type Answer struct {
 	Person   string
-	Unproven bool // see chat.Inbound
+	Unproven bool // see chat.Head
 }
 
-// From is the answer as a message, of which a session knows how far it is trusted.
-func (a Answer) From() chat.Inbound { return chat.Inbound{Sender: a.Person, Unproven: a.Unproven} }
+// From is the head of the answer, by which a session knows how far it is trusted.
+func (a Answer) From() chat.Head { return chat.Head{Sender: a.Person, Unproven: a.Unproven} }
 
 // State is how far an approval has come.
 type State string

@@ -205,7 +205,7 @@ func (s Store) Open(ctx context.Context, in store.DBTX, talk history.Talk, event
 
 // Answer takes an answer to the question code in a room, and returns what the person is told. in is whose it is,
 // and level how far they are trusted. changed is the approval if it has another state now.
-func (s Store) Answer(ctx context.Context, in chat.Inbound, level trust.Integrity, code, option string) (
+func (s Store) Answer(ctx context.Context, in chat.Head, level trust.Integrity, code, option string) (
 	changed *Approval, said i18n.Text, err error,
 ) {
 	err = store.InTx(ctx, s.DB, func(tx *sql.Tx) error {

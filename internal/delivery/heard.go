@@ -69,7 +69,7 @@ func (heard) edit(ctx context.Context, tx *sql.Tx, l *Line) error {
 
 // attach adds to m what was heard where it was said since the last time. Each line is attached
 // once: the history has it then.
-func (h heard) attach(ctx context.Context, tx *sql.Tx, m *chat.Inbound) error {
+func (h heard) attach(ctx context.Context, tx *sql.Tx, m *chat.Message) error {
 	lines, err := store.List(ctx, tx, func(row store.Row) (chat.Quote, error) {
 		l := chat.Quote{Why: chat.QuoteHeard}
 		var at int64

@@ -42,27 +42,24 @@ func (t *intake) onEdit(ctx context.Context, b *batch, evt *event.Event, room ga
 	case o.Text == "" && !slices.ContainsFunc(files, func(f chat.File) bool { return f.Source != "" }):
 		return no("it leaves neither words nor a file")
 	}
-	in, err := t.inbound(ctx, evt, room)
-	if err != nil {
-		return true, err
-	}
-	in.Change, in.Target, in.Text, in.Files = chat.Edited, target.String(), o.Text, files
-	b.In = append(b.In, delivery.Incoming{Addressed: o.Pass, Inbound: in})
-	return true, nil
+	head, err := t.head(ctx, evt, room)
+	edit := chat.Edit{Change: chat.Change{Head: head, Target: target.String()}, Text: o.Text}
+	b.In = append(b.In, delivery.Incoming{Said: edit, Addressed: o.Pass, Files: files})
+	return true, err
 }
 
-// gesture is a redaction or reaction as the session gets it.
-func (t *intake) gesture(ctx context.Context, evt *event.Event) (chat.Inbound, error) {
+// gesture is the head of a redaction or reaction.
+func (t *intake) gesture(ctx context.Context, evt *event.Event) (chat.Head, error) {
 	room, err := t.rooms.Facts(ctx, evt.RoomID)
 	if err != nil {
-		return chat.Inbound{}, err
+		return chat.Head{}, err
 	}
-	return t.inbound(ctx, evt, room)
+	return t.head(ctx, evt, room)
 }
 
 // gestures are the reactions that do something, without what makes an emoji of a sign.
 // Reactions are not encrypted, so a homeserver can make them up: they must never do more.
-var gestures = map[string]chat.Change{
+var gestures = map[string]chat.Wish{
 	"❌": chat.StopThis, "✖": chat.StopThis, "🛑": chat.StopThis,
 	"🔁": chat.AskAgain, "🔄": chat.AskAgain,
 }
@@ -74,13 +71,14 @@ func (t *intake) onReaction(ctx context.Context, b *batch, evt *event.Event) err
 	if !ok || evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return nil
 	}
-	what, known := gestures[strings.ReplaceAll(content.RelatesTo.Key, "\ufe0f", "")]
+	wish, known := gestures[strings.ReplaceAll(content.RelatesTo.Key, "\ufe0f", "")]
 	if !known || content.RelatesTo.Type != event.RelAnnotation || content.RelatesTo.EventID == "" || !t.gate.Allows(evt.Sender.String()) {
 		return nil
 	}
-	in, err := t.gesture(ctx, evt)
-	in.Change, in.Target = what, content.RelatesTo.EventID.String()
-	b.In = append(b.In, delivery.Incoming{Addressed: slices.Contains(t.cfg.Owners, in.Sender) && !in.Unproven, Inbound: in})
+	head, err := t.gesture(ctx, evt)
+	change := chat.Change{Head: head, Target: content.RelatesTo.EventID.String()}
+	b.In = append(b.In, delivery.Incoming{Said: chat.Reaction{Change: change, Wish: wish},
+		Addressed: slices.Contains(t.cfg.Owners, head.Sender) && !head.Unproven})
 	return err
 }
 

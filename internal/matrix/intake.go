@@ -153,15 +153,14 @@ func (t *intake) onRedaction(ctx context.Context, b *batch, evt *event.Event) er
 	if target == "" {
 		return nil
 	}
-	s := delivery.Incoming{Redacted: target.String()}
+	redaction := chat.Redaction{Change: chat.Change{Target: target.String()}}
 	if evt.Sender != t.cli.UserID && evt.ID != "" { // our own redactions tell us nothing
 		var err error
-		if s.Inbound, err = t.gesture(ctx, evt); err != nil {
+		if redaction.Head, err = t.gesture(ctx, evt); err != nil {
 			return err
 		}
-		s.Change, s.Target = chat.TakenBack, target.String()
 	}
-	b.In = append(b.In, s)
+	b.In = append(b.In, delivery.Incoming{Said: redaction})
 	return nil
 }
 
@@ -203,11 +202,11 @@ func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 		t.cfg.Log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", o.Reason)
 		return t.hears(ctx, b, evt, o)
 	}
-	m, err := t.inbound(ctx, evt, room)
+	head, err := t.head(ctx, evt, room)
 	if err != nil {
 		return err
 	}
-	m.Text = o.Text
+	m := chat.Message{Head: head, Text: o.Text}
 	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
 		m.Thread, m.ReplyTo = gate.ThreadIn(msg.RelatesTo), msg.RelatesTo.GetNonFallbackReplyTo().String()
 		m.Files = filesOf(msg, room.Encrypted, t.cfg.MaxFile)
@@ -227,14 +226,14 @@ func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 	t.tellUnproven(ctx, b, m, room)
 	t.cfg.Log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted,
 		"trust", evt.Mautrix.TrustState.String())
-	b.In = append(b.In, delivery.Incoming{Inbound: m, Listens: listens})
+	b.In = append(b.In, delivery.Incoming{Said: m, Listens: listens})
 	return nil
 }
 
-// inbound is what everything that somebody does in a room has in common.
-func (t *intake) inbound(ctx context.Context, evt *event.Event, room gate.Room) (chat.Inbound, error) {
+// head is what everything that somebody does in a room has in common.
+func (t *intake) head(ctx context.Context, evt *event.Event, room gate.Room) (chat.Head, error) {
 	unproven, err := t.devices.Unproven(ctx, room.Encrypted, evt.Sender)
-	return chat.Inbound{
+	return chat.Head{
 		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp),
 		Private: room.Private(evt.Sender.String()), Unproven: unproven,
 	}, err
@@ -281,7 +280,7 @@ func (t *intake) keep(b *batch, evt *event.Event, missing id.SessionID, cause er
 }
 
 // branchOf is the thread that m is answered in, as the room has it set.
-func (t *intake) branchOf(ctx context.Context, m chat.Inbound) (string, error) {
+func (t *intake) branchOf(ctx context.Context, m chat.Message) (string, error) {
 	setting, err := settings.Store{DB: t.cfg.DB}.Get(ctx, m.Room, settings.Threads)
 	return command.Branch(setting, m), err
 }

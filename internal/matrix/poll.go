@@ -51,9 +51,8 @@ func (t *intake) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 	case in.Membership != event.MembershipJoin:
 		return no("sender is not in the room")
 	}
-	vote, err := t.inbound(ctx, evt, room)
-	vote.Change, vote.Target, vote.Text = chat.Voted, target, answer
-	b.In = append(b.In, delivery.Incoming{Inbound: vote})
+	head, err := t.head(ctx, evt, room)
+	b.In = append(b.In, delivery.Incoming{Said: chat.Vote{Change: chat.Change{Head: head, Target: target}, Option: answer}})
 	return err
 }
 

@@ -31,7 +31,7 @@ const (
 
 // replyChain puts into m the messages that it replies to, the oldest first, before what
 // was heard in the room. The newest answer of ours needs no quote: the model has it.
-func (f *completer) replyChain(ctx context.Context, m *chat.Inbound) error {
+func (f *completer) replyChain(ctx context.Context, m *chat.Message) error {
 	if command.Is(m.Text) {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/chat"
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/retry"
@@ -86,8 +87,10 @@ func (c *Client) wake(b *batch) {
 	if len(b.Unreadable) > 0 {
 		retry.Wake(c.keys.wake)
 	}
-	if slices.ContainsFunc(b.In, func(s delivery.Incoming) bool { return s.Redacted != "" }) {
-		retry.Wake(c.redactWake)
+	for _, s := range b.In {
+		if _, redaction := s.Said.(chat.Redaction); redaction {
+			retry.Wake(c.redactWake)
+		}
 	}
 }
 

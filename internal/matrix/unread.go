@@ -158,7 +158,7 @@ func (c *Client) readOne(ctx context.Context, u delivery.Unreadable, ordered map
 		return false, err
 	}
 	c.cfg.Log.Info("matrix: a message can be read now", "room", u.Room, "event", u.ID,
-		"answered", slices.ContainsFunc(b.In, delivery.Incoming.Asks))
+		"answered", slices.ContainsFunc(b.In, func(s delivery.Incoming) bool { _, asks := s.Asks(); return asks }))
 	c.wake(b)
 	return false, nil
 }
@@ -166,8 +166,9 @@ func (c *Client) readOne(ctx context.Context, u delivery.Unreadable, ordered map
 // tooLate sorts out a message that could be read only when it no longer
 // matters much.
 func (c *Client) tooLate(ctx context.Context, b *batch, u delivery.Unreadable) {
-	for i, m := range b.In {
-		if !m.Asks() || !c.tooOld(m.At) {
+	for i, s := range b.In {
+		m, asks := s.Asks()
+		if !asks || !c.tooOld(m.At) {
 			continue
 		}
 		b.In[i].Past = true

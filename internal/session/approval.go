@@ -122,11 +122,11 @@ func (s *Session) askApprovals(ctx context.Context, event string) error {
 // sameReaders reports whether those read the room now who read it when a was asked for.
 func (s *Session) sameReaders(ctx context.Context, a approval.Approval) (bool, error) {
 	private, err := s.private(ctx, a.Asker)
-	return s.place(chat.Inbound{Sender: a.Asker, Private: private}).Readers() == a.Readers, err
+	return s.place(chat.Head{Sender: a.Asker, Private: private}).Readers() == a.Readers, err
 }
 
 // answerApproval takes an answer to the question code, and says what became of it.
-func (s *Session) answerApproval(ctx context.Context, in chat.Inbound, code, option string) (string, error) {
+func (s *Session) answerApproval(ctx context.Context, in chat.Head, code, option string) (string, error) {
 	a, said, err := s.approvals.Answer(ctx, in, s.level(in), code, option)
 	text := ""
 	if said != "" {
@@ -141,10 +141,13 @@ func (s *Session) answerApproval(ctx context.Context, in chat.Inbound, code, opt
 	return text, s.wakeApproval(ctx, *a)
 }
 
+// approved tells a conversation that the question Target was answered. No transport brings it.
+type approved struct{ chat.Change }
+
 // wakeApproval has the conversation of an answered question go on with it.
 func (m *Manager) wakeApproval(ctx context.Context, a approval.Approval) error {
-	err := m.Deliver(ctx, chat.Inbound{ID: donePrefix + a.Code, Room: a.Room, Branch: a.Talk.Thread(), Sender: a.Asker,
-		Change: chat.Approved, Target: a.Question(), At: m.cfg.Now()})
+	head := chat.Head{ID: donePrefix + a.Code, Room: a.Room, Branch: a.Talk.Thread(), Sender: a.Asker, At: m.cfg.Now()}
+	err := m.Deliver(ctx, approved{chat.Change{Head: head, Target: a.Question()}})
 	if errors.Is(err, chat.ErrStopping) { // the next start finds it
 		return nil
 	}
@@ -187,7 +190,8 @@ func (s *Session) goOn(ctx context.Context, code string) error {
 
 // runApproved runs the acts of a, those that have not run yet.
 func (s *Session) runApproved(ctx context.Context, a approval.Approval) error {
-	in := chat.Inbound{ID: a.Event, Room: s.room, Thread: s.thread, Branch: s.thread, Sender: a.Asker, Text: a.Quote, At: a.Created}
+	in := item{Message: chat.Message{Text: a.Quote,
+		Head: chat.Head{ID: a.Event, Room: s.room, Branch: s.thread, Sender: a.Asker, At: a.Created}}}
 	switch same, err := s.sameReaders(ctx, a); {
 	case err != nil:
 		return err
@@ -255,7 +259,7 @@ func (s *Session) concludeApproval(ctx context.Context, a approval.Approval, tex
 }
 
 // Approve is the command !approve: CODE, or CODE conversation.
-func (s *Session) Approve(ctx context.Context, in chat.Inbound, args string) (string, error) {
+func (s *Session) Approve(ctx context.Context, in chat.Message, args string) (string, error) {
 	code, rest, _ := strings.Cut(args, " ")
 	option := approval.Once
 	switch rest = strings.ToLower(strings.TrimSpace(rest)); {
@@ -264,7 +268,7 @@ func (s *Session) Approve(ctx context.Context, in chat.Inbound, args string) (st
 	case rest == approval.Wide:
 		option = approval.Wide
 	}
-	text, err := s.answerApproval(ctx, in, code, option)
+	text, err := s.answerApproval(ctx, in.Head, code, option)
 	if text == "" {
 		text = s.text(ctx, "approve.thanks")
 	}
@@ -272,20 +276,20 @@ func (s *Session) Approve(ctx context.Context, in chat.Inbound, args string) (st
 }
 
 // Deny is the command !deny.
-func (s *Session) Deny(ctx context.Context, in chat.Inbound, args string) (string, error) {
+func (s *Session) Deny(ctx context.Context, in chat.Message, args string) (string, error) {
 	if args == "" {
 		return s.text(ctx, "approve.usage"), nil
 	}
-	return s.answerApproval(ctx, in, args, approval.No)
+	return s.answerApproval(ctx, in.Head, args, approval.No)
 }
 
 // vote takes an answer in a poll.
-func (s *Session) vote(ctx context.Context, in chat.Inbound) error {
+func (s *Session) vote(ctx context.Context, in chat.Vote) error {
 	code := approval.CodeOf(in.Target)
-	if code == "" || !slices.Contains([]string{approval.Once, approval.Wide, approval.No}, in.Text) {
+	if code == "" || !slices.Contains([]string{approval.Once, approval.Wide, approval.No}, in.Option) {
 		return nil
 	}
-	text, err := s.answerApproval(ctx, in, code, in.Text)
+	text, err := s.answerApproval(ctx, in.Head, code, in.Option)
 	if err != nil || text == "" {
 		return err
 	}

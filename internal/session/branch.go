@@ -17,10 +17,11 @@ import (
 // talkOf is the conversation that in belongs to. What the program has to tell belongs to
 // the room's own.
 func talkOf(in chat.Inbound) history.Talk {
-	if in.Event != "" {
-		return history.TalkOf(in.Room, "")
+	head := chat.HeadOf(in)
+	if _, event := in.(chat.Event); event {
+		head.Branch = ""
 	}
-	return history.TalkOf(in.Room, in.Branch)
+	return history.TalkOf(head.Room, head.Branch)
 }
 
 // becauseThread is why a thread has a summary from the beginning on; history knows the word.
@@ -28,7 +29,7 @@ const becauseThread = "thread"
 
 // branch begins the conversation of a thread with a summary of the room up to the root, and the root itself.
 // in is the thread's first message.
-func (s *Session) branch(ctx context.Context, in chat.Inbound) error {
+func (s *Session) branch(ctx context.Context, in chat.Message) error {
 	if s.thread == "" {
 		return nil
 	}
@@ -39,7 +40,7 @@ func (s *Session) branch(ctx context.Context, in chat.Inbound) error {
 	if in.Quotes, err = s.readable(ctx, in); err != nil {
 		return err
 	}
-	past, before, err := s.roomBefore(ctx, in)
+	past, before, err := s.roomBefore(ctx, in.Head)
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func (s *Session) branch(ctx context.Context, in chat.Inbound) error {
 	}
 	if root.Why == chat.QuoteThread {
 		c.Details = rootLines(root, most/3)
-		of, err := s.quoteIntegrity(ctx, in, root)
+		of, err := s.quoteIntegrity(ctx, in.Head, root)
 		if err != nil {
 			return err
 		}
@@ -69,7 +70,7 @@ func (s *Session) branch(ctx context.Context, in chat.Inbound) error {
 }
 
 // roomBefore is the room's own conversation as a thread may go on from it: nothing, if others read it than read the thread.
-func (s *Session) roomBefore(ctx context.Context, in chat.Inbound) (past []history.Message, before history.Compaction, err error) {
+func (s *Session) roomBefore(ctx context.Context, in chat.Head) (past []history.Message, before history.Compaction, err error) {
 	room := history.TalkOf(s.room, "")
 	readers, err := s.cfg.History.Readers(ctx, room)
 	if err != nil || !s.place(in).MayRead(readers) {

@@ -41,7 +41,7 @@ func (t *turn) fits(ctx context.Context) (prompt.Prompt, manner, error) {
 		if err := t.takeIn(ctx, t.reporter(t.in), past...); err != nil {
 			return prompt.Prompt{}, manner{}, err
 		}
-		how, err := t.manner(ctx, t.place(t.in), past, false)
+		how, err := t.manner(ctx, t.place(t.in.Head), past, false)
 		if err != nil {
 			return prompt.Prompt{}, how, err
 		}
@@ -105,7 +105,7 @@ func (t *turn) compactTo(ctx context.Context, reason string, share int) (bool, e
 	if err != nil {
 		return false, err
 	}
-	how, err := t.manner(ctx, t.place(in), past, true)
+	how, err := t.manner(ctx, t.place(in.Head), past, true)
 	if err != nil {
 		return false, err
 	}
@@ -140,7 +140,7 @@ func (t *turn) compactTo(ctx context.Context, reason string, share int) (bool, e
 	t.log.Info("conversation compacted", "reason", reason, "level", c.Level, "summarised", c.Messages, "shortened", c.Shortened,
 		"before", c.Before, "after", c.After, "room", l.Room)
 	cut := slices.ContainsFunc(plan.Shorter, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID })
-	t.tell(ctx, in, c, cut)
+	t.tell(ctx, in.ID, c, cut)
 	return true, t.compacted(ctx)
 }
 
@@ -157,12 +157,12 @@ func worthIt(p compact.Plan, l compact.Limits, reason string) bool {
 }
 
 // whose is the message that is worked on, or else the person who wrote last.
-func (t *turn) whose(ctx context.Context) (chat.Inbound, error) {
+func (t *turn) whose(ctx context.Context) (item, error) {
 	if t.in.Sender != "" {
 		return t.in, nil
 	}
-	in, _, err := t.wroteLast(ctx)
-	return in, err
+	last, _, err := t.wroteLast(ctx)
+	return item{Message: chat.Message{Head: last}}, err
 }
 
 // limits measures what a fresh prompt leaves for the history and the summary. t
@@ -180,9 +180,9 @@ func (s *Session) limits(ctx context.Context, t prompt.Turn, share int) (compact
 	return compact.Limits{Room: room, Summary: min(max(room*35/100, least), most)}, nil
 }
 
-// tell says once to the person who waits what became of the earlier part, and of
+// tell says once to the person whose message waits what became of the earlier part, and of
 // their own message if it was cut.
-func (s *Session) tell(ctx context.Context, in chat.Inbound, c history.Compaction, cut bool) {
+func (s *Session) tell(ctx context.Context, waits string, c history.Compaction, cut bool) {
 	var lines []string
 	if c.Messages > 0 {
 		lines = append(lines, s.text(ctx, "compact.told"))
@@ -190,20 +190,20 @@ func (s *Session) tell(ctx context.Context, in chat.Inbound, c history.Compactio
 	if cut {
 		lines = append(lines, s.text(ctx, "compact.cut"))
 	}
-	if len(lines) == 0 || c.Reason == becauseAsked || in.ID == "" {
+	if len(lines) == 0 || c.Reason == becauseAsked || waits == "" {
 		return
 	}
 	err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{
 		Thread: s.thread, ID: fmt.Sprintf("compaction:%d", c.ID), Text: strings.Join(lines, "\n\n"), Notice: true,
 	})
 	if err != nil && ctx.Err() == nil {
-		s.log.Warn("the compaction was not told", "message", in.ID, "err", err)
+		s.log.Warn("the compaction was not told", "message", waits, "err", err)
 	}
 }
 
 // CompactNow is the command !compact.
-func (s *Session) CompactNow(ctx context.Context, in chat.Inbound) (string, error) {
-	t := &turn{Session: s, in: in}
+func (s *Session) CompactNow(ctx context.Context, in chat.Message) (string, error) {
+	t := &turn{Session: s, in: item{Message: in}}
 	done, err := t.compactTo(ctx, becauseAsked, 100)
 	if err != nil {
 		return "", err

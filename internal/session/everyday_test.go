@@ -101,7 +101,7 @@ var everydayTalks = map[string][]step{
 }
 
 // come adds what comes with a message.
-func (w *world) come(t *testing.T, in *chat.Inbound, what with) {
+func (w *world) come(t *testing.T, in *chat.Message, what with) {
 	t.Helper()
 	switch what.kind {
 	case "file":
@@ -132,7 +132,7 @@ func TestEverydayTalks(t *testing.T) {
 			var due []act
 			asked := 0
 			for i, s := range talk {
-				in := chat.Inbound{ID: fmt.Sprint("$", i), Room: "!group", Sender: owner, Text: s.text, At: time.Now()}
+				in := chat.Message{Head: chat.Head{ID: fmt.Sprint("$", i), Room: "!group", Sender: owner, At: time.Now()}, Text: s.text}
 				w.come(t, &in, s.with)
 				var calls []string
 				for _, a := range s.acts {

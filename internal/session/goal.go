@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"reverie/internal/agent"
-	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/store"
@@ -17,12 +16,12 @@ import (
 // model; the program applies them once; people never see them.
 
 // caller is who asks for a change with in, and where.
-func (s *Session) caller(in chat.Inbound) trust.Caller {
-	return trust.Caller{Place: s.place(in), Integrity: s.integrity(in)}
+func (s *Session) caller(in item) trust.Caller {
+	return trust.Caller{Place: s.place(in.Head), Integrity: s.integrity(in)}
 }
 
 // reporter is who changes a goal with markers in the answer to in: the model, for a person.
-func (s *Session) reporter(in chat.Inbound) trust.Caller {
+func (s *Session) reporter(in item) trust.Caller {
 	by := s.caller(in)
 	by.Integrity = min(by.Integrity, trust.User)
 	return by
@@ -69,7 +68,7 @@ func (s *Session) takeIn(ctx context.Context, by trust.Caller, past ...history.M
 }
 
 // catchUp takes in what an interruption left.
-func (s *Session) catchUp(ctx context.Context, in chat.Inbound) error {
+func (s *Session) catchUp(ctx context.Context, in item) error {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return err

@@ -218,7 +218,7 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, erro
 		in.Sender = m.cfg.Owners[0]
 	}
 	in.Private = in.Private || !known
-	return s.Preview(ctx, in)
+	return s.Preview(ctx, chat.Message{Head: in})
 }
 
 // Rooms lists the rooms that have been talked in, the latest first.
@@ -239,7 +239,7 @@ func HeardAt(ctx context.Context, db store.DBTX, room string) (time.Time, error)
 	return time.Unix(all[0], 0), nil
 }
 
-func (m *Manager) rememberIn(ctx context.Context, db store.DBTX, in chat.Inbound) error {
+func (m *Manager) rememberIn(ctx context.Context, db store.DBTX, in chat.Head) error {
 	_, err := db.ExecContext(ctx, `INSERT INTO session (room, person, private, heard_at) VALUES (?, ?, ?, ?)
 		ON CONFLICT (room) DO UPDATE SET person = excluded.person, private = excluded.private, heard_at = excluded.heard_at,
 			opened = iif(private AND NOT excluded.private, excluded.heard_at, opened)`,

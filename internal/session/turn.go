@@ -25,14 +25,14 @@ import (
 
 // answerAll answers what a person wrote: the session hears it, the assembler reads
 // the history, the model answers, tools act, the reply leaves.
-func (s *Session) answerAll(ctx context.Context, burst []chat.Inbound) error {
+func (s *Session) answerAll(ctx context.Context, burst []chat.Message) error {
 	for len(burst) > 0 {
 		heard, err := s.hear(ctx, burst)
 		if err != nil {
 			return err
 		}
 		said := burst[:heard.taken]
-		in := burst[heard.taken-1]
+		in := item{Message: burst[heard.taken-1]}
 		in.ID = heard.answers
 		burst = burst[heard.taken:]
 		switch {
@@ -74,7 +74,7 @@ func (s *Session) begin(ctx context.Context, now settings.Current) (done func(),
 
 // respond answers the newest person's message of the history, as a reply to in. Those of
 // done are dealt with when the answer is there.
-func (s *Session) respond(ctx context.Context, in chat.Inbound, done ...string) error {
+func (s *Session) respond(ctx context.Context, in item, done ...string) error {
 	now, err := s.mode(ctx)
 	if err != nil {
 		return err
@@ -95,16 +95,16 @@ func (s *Session) respond(ctx context.Context, in chat.Inbound, done ...string) 
 }
 
 // say says text as the answer to in.
-func (s *Session) say(ctx context.Context, in chat.Inbound, text string) error {
+func (s *Session) say(ctx context.Context, in item, text string) error {
 	return s.cfg.Transport.Send(ctx, s.room, s.answerTo(ctx, in, text))
 }
 
 // answerTo is text as the answer to in.
-func (s *Session) answerTo(ctx context.Context, in chat.Inbound, text string) chat.Outgoing {
-	m := chat.Outgoing{ID: replyID(in.ID), Text: s.shown(ctx, text), Thread: s.thread, Notice: in.Event == chat.MemoryQuestion}
-	if in.Event == "" { // nobody can see what the others answer
+func (s *Session) answerTo(ctx context.Context, in item, text string) chat.Outgoing {
+	m := chat.Outgoing{ID: replyID(in.ID), Text: s.shown(ctx, text), Thread: s.thread, Notice: in.event.Kind == chat.MemoryQuestion}
+	if in.event.Kind == "" { // nobody can see what the others answer
 		m.ReplyTo = in.ID
-	} else if in.Verbatim && in.Mention {
+	} else if in.event.Verbatim && in.event.Mention {
 		m.Mention = []string{in.Sender}
 	}
 	return m
@@ -119,7 +119,7 @@ type heard struct {
 
 // hear stores the messages of a burst, a row for each. Those that were stored before an interruption are
 // taken by themselves, with their group: they may have their answer already.
-func (s *Session) hear(ctx context.Context, burst []chat.Inbound) (heard, error) {
+func (s *Session) hear(ctx context.Context, burst []chat.Message) (heard, error) {
 	if err := s.branch(ctx, burst[0]); err != nil {
 		return heard{}, err
 	}
@@ -130,7 +130,7 @@ func (s *Session) hear(ctx context.Context, burst []chat.Inbound) (heard, error)
 	if err := agent.CloseCalls(ctx, s.cfg.History, s.talk, past, s.cfg.Now()); err != nil {
 		return heard{}, err
 	}
-	stored := func(in chat.Inbound) bool {
+	stored := func(in chat.Message) bool {
 		return slices.ContainsFunc(past, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID })
 	}
 	h := heard{taken: 1}
@@ -170,7 +170,7 @@ func (s *Session) hear(ctx context.Context, burst []chat.Inbound) (heard, error)
 }
 
 // message is in as the history keeps it.
-func (s *Session) message(ctx context.Context, in chat.Inbound) (history.Message, error) {
+func (s *Session) message(ctx context.Context, in chat.Message) (history.Message, error) {
 	at := in.At
 	if at.IsZero() {
 		at = s.cfg.Now()
@@ -184,7 +184,7 @@ func (s *Session) message(ctx context.Context, in chat.Inbound) (history.Message
 		return m, err
 	}
 	m.Quoted, quotes = s.quoted(quotes)
-	m.Label, err = s.labelOf(ctx, in, quotes, m.Files)
+	m.Label, err = s.labelOf(ctx, in.Head, quotes, m.Files)
 	return m, err
 }
 
@@ -193,10 +193,18 @@ func withdrawn(turn context.Context, err error) bool {
 	return errors.Is(err, agent.ErrWithdrawn) || errors.Is(context.Cause(turn), agent.ErrWithdrawn)
 }
 
-// turn is the work on one message or event, as the work of a loop.
+// item is what a turn works on: a person's message, or an event as if it were one.
+type item struct {
+	chat.Message
+	event chat.Event // no Kind = a person wrote it
+}
+
+func asEvent(e chat.Event) item { return item{chat.Message{Head: e.Head, Text: e.Text}, e} }
+
+// turn is the work on one item, as the work of a loop.
 type turn struct {
 	*Session
-	in    chat.Inbound
+	in    item
 	begun func() // is called when the first words come
 
 	answering string   // the message whose answer is begun, until the model is asked; "" = none
@@ -246,13 +254,13 @@ func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
 	t.answering, t.questions = "", nil
 	t.log.Info("prompt", "message", t.in.ID, "report", p.Report)
 	t.tidy(p.Report.Oversize)
-	t.label, t.told = trust.Label{Integrity: p.Integrity, Readers: t.place(t.in).Readers()}, p.Report.Sections
+	t.label, t.told = trust.Label{Integrity: p.Integrity, Readers: t.place(t.in.Head).Readers()}, p.Report.Sections
 	sent := p.Messages()
 	t.reads(sent)
 	req := llm.Request{Messages: sent, Tools: t.offer(how).Specs, NoCalls: last, Fit: t.cfg.Tools.Fit, Think: how.mode.Think,
 		Temperature: &how.mode.Temperature, Marks: p.Marks()}
 	var draft func(string)
-	if t.in.ID != "" && t.in.Event == "" && t.streams(ctx) {
+	if t.in.ID != "" && t.in.event.Kind == "" && t.streams(ctx) {
 		draft = func(text string) {
 			if text = goal.ShowDraft(prompt.WithoutFences(text)); strings.TrimSpace(text) == "" {
 				return

@@ -15,16 +15,12 @@ import (
 	"reverie/internal/matrix/retry"
 )
 
-// onEdit takes in what replaces a message, and tells whether evt is of that kind. Whose
-// message it replaces, and whether we know that, is seen to by package delivery.
-func (t *intake) onEdit(ctx context.Context, b *batch, evt *event.Event, room gate.Room) (edits bool, err error) {
-	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
-	if !ok || msg.RelatesTo == nil || msg.RelatesTo.Type != event.RelReplace {
-		return false, nil
-	}
-	no := func(reason string) (bool, error) {
+// onEdit takes in what replaces a message. Whose message it replaces, and whether we know that, is
+// seen to by package delivery.
+func (t *intake) onEdit(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, room gate.Room) error {
+	no := func(reason string) error {
 		t.cfg.Log.Debug("matrix: edit not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
-		return true, nil
+		return nil
 	}
 	target := msg.RelatesTo.EventID
 	if target == "" || msg.NewContent == nil {
@@ -45,7 +41,7 @@ func (t *intake) onEdit(ctx context.Context, b *batch, evt *event.Event, room ga
 	head, err := t.head(ctx, evt, room)
 	edit := chat.Edit{Change: chat.Change{Head: head, Target: target.String()}, Text: o.Text}
 	b.In = append(b.In, delivery.Incoming{Said: edit, Addressed: o.Pass, Files: files})
-	return true, err
+	return err
 }
 
 // gesture is the head of a redaction or reaction.

@@ -19,17 +19,14 @@ import (
 const heardRunes = 1_000
 
 // hears keeps what was said in a room with others and not to us.
-func (t *intake) hears(ctx context.Context, b *batch, evt *event.Event, o gate.Opinion) error {
+func (t *intake) hears(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, o gate.Opinion) error {
 	if o.Heard == "" {
 		return nil
 	}
-	line := &delivery.Line{Room: evt.RoomID.String(), Quote: chat.Quote{ID: evt.ID.String(), Sender: evt.Sender.String(),
+	line := &delivery.Line{Room: evt.RoomID.String(), Thread: msg.RelatesTo.GetThreadParent().String(), Quote: chat.Quote{ID: evt.ID.String(), Sender: evt.Sender.String(),
 		At: time.UnixMilli(evt.Timestamp), Text: text.Clip(o.Heard, heardRunes)}}
 	if o.Emote {
 		line.Text = t.emote(ctx, evt, line.Text)
-	}
-	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
-		line.Thread = msg.RelatesTo.GetThreadParent().String()
 	}
 	listening, err := t.listening(ctx, line.Room)
 	if listening {
@@ -39,9 +36,8 @@ func (t *intake) hears(ctx context.Context, b *batch, evt *event.Event, o gate.O
 }
 
 // heardAnew takes in what edits something that was heard in a room with others.
-func (t *intake) heardAnew(b *batch, evt *event.Event, room gate.Room) {
-	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
-	if !ok || msg.NewContent == nil || room.Pair() || room.Encrypted && !evt.Mautrix.WasEncrypted {
+func (t *intake) heardAnew(b *batch, evt *event.Event, msg *event.MessageEventContent, room gate.Room) {
+	if msg.NewContent == nil || room.Pair() || room.Encrypted && !evt.Mautrix.WasEncrypted {
 		return
 	}
 	text := text.Clip(text.Clean(gate.Said(msg.NewContent)), heardRunes)

@@ -97,14 +97,15 @@ func (t *intake) handle(ctx context.Context, b *batch, evt *event.Event) error {
 		return t.rooms.NoteDirect(ctx, *evt.Content.AsDirectChats())
 	case event.EventRedaction:
 		return t.onRedaction(ctx, b, evt)
-	case event.EventMessage:
-		return t.onMessage(ctx, b, evt)
 	case event.EventReaction:
 		return t.onReaction(ctx, b, evt)
 	case event.EventUnstablePollResponse, pollVote:
 		return t.onVote(ctx, b, evt)
 	case event.EventEncrypted:
 		return t.onEncrypted(ctx, b, evt)
+	}
+	if msg := gate.MessageOf(evt); msg != nil && evt.Mautrix.EventSource&event.SourceLeave == 0 {
+		return t.onMessage(ctx, b, evt, msg)
 	}
 	return nil
 }
@@ -165,10 +166,7 @@ func (t *intake) onRedaction(ctx context.Context, b *batch, evt *event.Event) er
 }
 
 // onMessage judges a message, decrypted if need be, and takes it in.
-func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event) error {
-	if evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil {
-		return nil
-	}
+func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent) error {
 	if evt.Sender == t.cli.UserID { // each of our answers comes back: nothing needs to be known of its room
 		t.cfg.Log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", gate.OwnMessage)
 		return nil
@@ -194,23 +192,21 @@ func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 	if refused, err := t.fromUnsigned(ctx, b, evt, room, o); err != nil || refused {
 		return err
 	}
-	if edits, err := t.onEdit(ctx, b, evt, room); err != nil || edits {
-		t.heardAnew(b, evt, room)
+	if msg.RelatesTo != nil && msg.RelatesTo.Type == event.RelReplace {
+		err := t.onEdit(ctx, b, evt, msg, room)
+		t.heardAnew(b, evt, msg, room)
 		return err
 	}
 	if !o.Pass {
 		t.cfg.Log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", o.Reason)
-		return t.hears(ctx, b, evt, o)
+		return t.hears(ctx, b, evt, msg, o)
 	}
 	head, err := t.head(ctx, evt, room)
 	if err != nil {
 		return err
 	}
-	m := chat.Message{Head: head, Text: o.Text}
-	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
-		m.Thread, m.ReplyTo = gate.ThreadIn(msg.RelatesTo), msg.RelatesTo.GetNonFallbackReplyTo().String()
-		m.Files = filesOf(msg, room.Encrypted, t.cfg.MaxFile)
-	}
+	m := chat.Message{Head: head, Text: o.Text, Thread: gate.ThreadIn(msg.RelatesTo), ReplyTo: msg.RelatesTo.GetNonFallbackReplyTo().String(),
+		Files: filesOf(msg, room.Encrypted, t.cfg.MaxFile)}
 	if m.Branch, err = t.branchOf(ctx, m); err != nil {
 		return err
 	}
@@ -263,8 +259,7 @@ func (t *intake) onEncrypted(ctx context.Context, b *batch, evt *event.Event) er
 
 // keep puts an event that cannot be read now into the batch, if its sender may talk to the bot.
 func (t *intake) keep(b *batch, evt *event.Event, missing id.SessionID, cause error) {
-	message := evt.Type == event.EventEncrypted || evt.Type == event.EventMessage
-	if !message || evt.Mautrix.EventSource&event.SourceLeave != 0 || !t.gate.Allows(evt.Sender.String()) {
+	if !gate.MayBeMessage(evt) || evt.Mautrix.EventSource&event.SourceLeave != 0 || !t.gate.Allows(evt.Sender.String()) {
 		t.cfg.Log.Debug("matrix: an event that cannot be read is dropped", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
 			"err", cause)
 		return

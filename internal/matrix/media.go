@@ -91,8 +91,8 @@ func (f *completer) repliedFile(ctx context.Context, m *chat.Message) error {
 	if err != nil || evt.Unsigned.RedactedBecause != nil {
 		return err
 	}
-	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
-	if !ok || !gate.IsFile(msg) {
+	msg := gate.MessageOf(evt)
+	if msg == nil || !gate.IsFile(msg) {
 		return nil
 	}
 	found := filesOf(msg, evt.Mautrix.WasEncrypted, f.cfg.MaxFile)

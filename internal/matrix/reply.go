@@ -81,8 +81,8 @@ func (f *completer) link(ctx context.Context, room, evt string) (link, error) {
 		return link{}, err
 	}
 	l := link{quote: chat.Quote{ID: evt, Sender: got.Sender.String(), At: time.UnixMilli(got.Timestamp)}}
-	msg, ok := got.Content.Parsed.(*event.MessageEventContent)
-	if !ok || got.StateKey != nil || got.Unsigned.RedactedBecause != nil {
+	msg := gate.MessageOf(got)
+	if msg == nil || got.Unsigned.RedactedBecause != nil {
 		return l, nil
 	}
 	l.next, l.quote.Text = msg.RelatesTo.GetNonFallbackReplyTo().String(), gate.Words(msg)

@@ -125,8 +125,8 @@ func (g *Gate) Judge(evt *event.Event, room Room, ours func(id.EventID) bool) Op
 		return no("redacted")
 	}
 	clear := room.Encrypted && !evt.Mautrix.WasEncrypted
-	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
-	if !ok {
+	msg := MessageOf(evt)
+	if msg == nil {
 		return no("no message")
 	}
 	switch {
@@ -160,6 +160,27 @@ func (g *Gate) Judge(evt *event.Event, room Room, ours func(id.EventID) bool) Op
 		}
 	}
 	return o
+}
+
+// messages says which types of events are messages, and reads them. What else is to be answered is a line here.
+var messages = map[event.Type]func(*event.Event) *event.MessageEventContent{event.EventMessage: parsed}
+
+func parsed(evt *event.Event) *event.MessageEventContent {
+	msg, _ := evt.Content.Parsed.(*event.MessageEventContent)
+	return msg
+}
+
+// MessageOf is what evt says; nil if it is no message.
+func MessageOf(evt *event.Event) *event.MessageEventContent {
+	if read := messages[evt.Type]; read != nil {
+		return read(evt)
+	}
+	return nil
+}
+
+// MayBeMessage tells whether an event that cannot be read may be a message.
+func MayBeMessage(evt *event.Event) bool {
+	return evt.Type == event.EventEncrypted || messages[evt.Type] != nil
 }
 
 // OwnMessage is why a message of ours is none for us.

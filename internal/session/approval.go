@@ -48,7 +48,7 @@ func (t *turn) granted(ctx context.Context, asker string, past []history.Message
 	covered := map[string]bool{}
 	for _, a := range all {
 		for _, act := range a.Acts {
-			if act.Done && !act.Failed && t.level(a.Answer.From()) >= trust.User {
+			if act.Done && !act.Failed && t.level(a.Answer) >= trust.User {
 				covered[act.Covers] = true
 			}
 		}
@@ -204,8 +204,8 @@ func (s *Session) runApproved(ctx context.Context, a approval.Approval) error {
 	if err != nil {
 		return err
 	}
-	scope.Label = trust.Label{Integrity: s.level(a.Answer.From()), Readers: a.Readers} // of the person who allowed it
-	kept, say := context.WithoutCancel(ctx), s.cfg.Messages.For(ctx, s.room)           // an act that has begun ends
+	scope.Label = trust.Label{Integrity: s.level(a.Answer), Readers: a.Readers} // of the person who allowed it
+	kept, say := context.WithoutCancel(ctx), s.cfg.Messages.For(ctx, s.room)    // an act that has begun ends
 	for i := range a.Acts {
 		act := &a.Acts[i]
 		if act.Done {
@@ -225,7 +225,7 @@ func (s *Session) runApproved(ctx context.Context, a approval.Approval) error {
 		scope.Send, scope.SetMode = s.sending(in, act.Call.ID), s.setsMode(in)
 		result := s.cfg.Tools.Run(kept, scope, act.Call)
 		act.Done, act.Result, act.Failed, act.Read = true, result.Content, result.Failed, result.Integrity
-		s.log.Info("approved tool", "approval", a.Code, "tool", act.Call.Name, "failed", result.Failed, "by", a.Answer.Person)
+		s.log.Info("approved tool", "approval", a.Code, "tool", act.Call.Name, "failed", result.Failed, "by", a.Answer.Sender)
 		if err := s.approvals.Put(kept, s.cfg.DB, a); err != nil {
 			return err
 		}
@@ -236,7 +236,7 @@ func (s *Session) runApproved(ctx context.Context, a approval.Approval) error {
 
 // concludeApproval stores how an approval ended, for the model too, and says it.
 func (s *Session) concludeApproval(ctx context.Context, a approval.Approval, text string) error {
-	least := min(trust.User, s.level(a.Answer.From()))
+	least := min(trust.User, s.level(a.Answer))
 	for _, act := range a.Acts {
 		if act.Done {
 			least = min(least, act.Read)

@@ -318,6 +318,11 @@ func TestBackgroundGivesWay(t *testing.T) {
 	_, done, err = w.background.After(t.Context(), time.Millisecond)
 	expect.OK(t, err)
 	done()
+	w.event(t, newSource(w), chat.Event{Head: chat.Head{ID: "job:1"}, Text: "Look."})
+	ctx, cancel = context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, _, err = w.background.After(ctx, time.Millisecond)
+	expect.OK(t, err)
 }
 
 // TestLeavingIsTold: before messages leave the prompt, at !new and at a compaction, whoever harvests hears of it; nobody waits for that.

@@ -68,13 +68,7 @@ func (s *Session) Retry(ctx context.Context, m chat.Message) error {
 	}
 	for _, m := range slices.Backward(past) {
 		if m.EventID == replyID(in.ID) { // answered before an interruption
-			if err := s.catchUp(ctx, in); err != nil {
-				return err
-			}
-			if err := s.say(ctx, in, m.Text); err != nil {
-				return err
-			}
-			return s.askGathered(ctx, in.ID)
+			return s.catchUp(ctx, in, m.Text)
 		}
 		if m.Role != llm.User || m.Sender == "" || history.TakenBack(m) { // nobody wrote a system event
 			continue

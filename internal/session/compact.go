@@ -161,7 +161,7 @@ func (t *turn) whose(ctx context.Context) (item, error) {
 	if t.in.Sender != "" {
 		return t.in, nil
 	}
-	last, _, err := t.wroteLast(ctx)
+	last, _, err := lastWritten{db: t.cfg.DB}.in(ctx, t.room)
 	return item{Message: chat.Message{Head: last}}, err
 }
 

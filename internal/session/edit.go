@@ -150,10 +150,6 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 	if _, own := in.(approved); !own { // else the transport waits
 		s.insist(work, log, func() error { return s.cfg.Transport.Ack(work, head.ID) })
 	}
-	s.background.Handled(1, s.cfg.Now())
-	if work.Err() != nil {
-		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
-	}
 }
 
 // follow does what a change asks for.

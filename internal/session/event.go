@@ -57,7 +57,6 @@ func (s *Session) handleEvent(work context.Context, in chat.Event) {
 		return nil
 	})
 	if work.Err() != nil {
-		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
 		return
 	}
 	if failed != nil {
@@ -214,16 +213,9 @@ func (s *Session) private(ctx context.Context, person string) (bool, error) {
 	return err == nil && with != "" && with == person, err
 }
 
-// wroteLast is who wrote in the room last, and whether it was a direct chat then; false if nobody has.
-func (s *Session) wroteLast(ctx context.Context) (in chat.Head, known bool, err error) {
-	in, known, err = lastWritten{db: s.cfg.DB}.in(ctx, s.room)
-	in.At = s.cfg.Now()
-	return in, known, err
-}
-
 // lastPlace is the room as it is now, for who wrote there last.
 func (s *Session) lastPlace(ctx context.Context) (trust.Place, error) {
-	in, known, err := s.wroteLast(ctx)
+	in, known, err := lastWritten{db: s.cfg.DB}.in(ctx, s.room)
 	if err != nil || !known {
 		return trust.Place{Room: s.room}, err
 	}

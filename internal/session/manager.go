@@ -210,7 +210,7 @@ func (m *Manager) Run(ctx context.Context) error {
 // anything. An unknown room is shown as a new direct conversation with the first owner.
 func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, error) {
 	s := newSession(m, history.Talk(room))
-	in, known, err := s.wroteLast(ctx)
+	in, known, err := lastWritten{db: m.cfg.DB}.in(ctx, room)
 	if err != nil {
 		return prompt.Prompt{}, err
 	}

@@ -34,7 +34,7 @@ type Session struct {
 
 	meanwhile *meanwhile    // of the answer that is worked on; nil = nobody waits for one
 	taken     int64         // up to this message of ours, its markers are known to be taken in
-	along     []storing     // what is stored with the next transaction of the turn
+	along     storing       // what is stored with the next transaction of the turn; nil = nothing
 	readBy    trust.Readers // who reads the conversation, as separate found it
 
 	newest  chat.Head              // of what was worked on
@@ -89,14 +89,20 @@ func (s *Session) Run(ctx, work context.Context) {
 				quiet.Reset(s.cfg.Quiet)
 				break
 			}
-			s.handle(work, burst)
+			if s.handle(work, burst) {
+				s.background.Handled(len(burst), s.cfg.Now())
+			}
+			if work.Err() != nil {
+				s.log.Info("interrupted by the end of the program; it will be taken up again at the next start")
+			}
 		}
 	}
 }
 
 // handle works on an event, a change, or a burst: one message, or several of one person. Whatever goes wrong, the
-// person hears of it; what the end of the program interrupts is taken up again at the next start.
-func (s *Session) handle(ctx context.Context, came []chat.Inbound) {
+// person hears of it; what the end of the program interrupts is taken up again at the next start. It returns false
+// if a burst is to be worked on once more.
+func (s *Session) handle(ctx context.Context, came []chat.Inbound) bool {
 	var burst []chat.Message
 	for _, in := range came {
 		switch in := in.(type) {
@@ -104,10 +110,10 @@ func (s *Session) handle(ctx context.Context, came []chat.Inbound) {
 			burst = append(burst, in)
 		case chat.Event:
 			s.handleEvent(ctx, in)
-			return
+			return true
 		default:
 			s.handleChange(ctx, in)
-			return
+			return true
 		}
 	}
 	newest := burst[len(burst)-1]
@@ -139,15 +145,12 @@ func (s *Session) handle(ctx context.Context, came []chat.Inbound) {
 	s.newest = newest.Head
 	if changed && ctx.Err() == nil {
 		s.mail.putBack(burst)
-		return
+		return false
 	}
 	for _, in := range burst {
 		s.insist(ctx, log, func() error { return s.cfg.Transport.Ack(ctx, in.ID) })
 	}
-	s.background.Handled(len(burst), s.cfg.Now())
-	if ctx.Err() != nil {
-		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
-	}
+	return true
 }
 
 // insist calls f until it succeeds, or ctx ends: what could not be stored, because the disk
@@ -172,7 +175,7 @@ func (s *Session) dispatch(ctx context.Context, burst []chat.Message) error {
 	if err := s.separate(ctx, s.place(newest.Head).Readers()); err != nil {
 		return err
 	}
-	s.along = []storing{func(ctx context.Context, tx *sql.Tx) error { return s.rememberIn(ctx, tx, newest.Head) }}
+	s.along = func(ctx context.Context, tx *sql.Tx) error { return s.rememberIn(ctx, tx, newest.Head) }
 	burst, err := s.standing(ctx, burst)
 	if err != nil {
 		return err
@@ -238,15 +241,6 @@ func replyID(id string) string { return "re:" + id }
 // scopes is the one place that decides whose memory a turn may see and write.
 func (s *Session) scopes(in chat.Head) []memory.Scope {
 	return s.cfg.Isolation.Visible(s.room, in.Sender, in.Private)
-}
-
-// integrity is how far the words of in are trusted: no further than who sent it, and what a
-// task that is due is made from.
-func (s *Session) integrity(in item) trust.Integrity {
-	if in.event.Kind == chat.ScheduledTask {
-		return min(s.level(in.Head), in.event.Label.Integrity)
-	}
-	return s.level(in.Head)
 }
 
 func (s *Session) toolScope(in item, now settings.Current) tool.Scope {

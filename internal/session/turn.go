@@ -38,12 +38,7 @@ func (s *Session) answerAll(ctx context.Context, burst []chat.Message) error {
 		switch {
 		case heard.answers == "": // told in an earlier conversation, and answered there
 		case heard.answer != "": // the program died between the answer and its delivery
-			if err = s.catchUp(ctx, in); err == nil {
-				err = s.say(ctx, in, heard.answer)
-			}
-			if err == nil {
-				err = s.askGathered(ctx, in.ID)
-			}
+			err = s.catchUp(ctx, in, heard.answer)
 		default:
 			err = s.respond(ctx, in, named(said)[:len(said)]...)
 		}
@@ -411,11 +406,8 @@ type storing func(ctx context.Context, tx *sql.Tx) error
 
 // together stores what f stores, and what has waited for the next transaction. f may be nil.
 func (s *Session) together(ctx context.Context, f storing) error {
-	if f == nil && len(s.along) == 0 {
-		return nil
-	}
 	err := store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {
-		for _, f := range append(s.along[:len(s.along):len(s.along)], f) {
+		for _, f := range []storing{s.along, f} {
 			if f == nil {
 				continue
 			}

@@ -18,13 +18,9 @@ import (
 // onEdit takes in what replaces a message. Whose message it replaces, and whether we know that, is
 // seen to by package delivery.
 func (t *intake) onEdit(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, room gate.Room) error {
-	no := func(reason string) error {
-		t.cfg.Log.Debug("matrix: edit not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
-		return nil
-	}
 	target := msg.RelatesTo.EventID
 	if target == "" || msg.NewContent == nil {
-		return no("it does not say what it replaces, or by what")
+		return t.ignore(evt, "it does not say what it replaces, or by what")
 	}
 	plain := *msg.NewContent
 	plain.RelatesTo, plain.NewContent = nil, nil
@@ -34,9 +30,9 @@ func (t *intake) onEdit(ctx context.Context, b *batch, evt *event.Event, msg *ev
 	files := filesOf(&plain, evt.Mautrix.WasEncrypted, t.cfg.MaxFile) // of a file it is what is written beside that; the file stays
 	switch {
 	case !o.May: // that its words are not to us may not matter: the message was
-		return no(o.Reason)
+		return t.ignore(evt, o.Reason)
 	case o.Text == "" && !slices.ContainsFunc(files, func(f chat.File) bool { return f.Source != "" }):
-		return no("it leaves neither words nor a file")
+		return t.ignore(evt, "it leaves neither words nor a file")
 	}
 	head, err := t.head(ctx, evt, room)
 	edit := chat.Edit{Change: chat.Change{Head: head, Target: target.String()}, Text: o.Text}

@@ -23,11 +23,9 @@ func (t *intake) hears(ctx context.Context, b *batch, evt *event.Event, msg *eve
 	if o.Heard == "" {
 		return nil
 	}
-	line := &delivery.Line{Room: evt.RoomID.String(), Thread: msg.RelatesTo.GetThreadParent().String(), Quote: chat.Quote{ID: evt.ID.String(), Sender: evt.Sender.String(),
-		At: time.UnixMilli(evt.Timestamp), Text: text.Clip(o.Heard, heardRunes)}}
-	if o.Emote {
-		line.Text = t.emote(ctx, evt, line.Text)
-	}
+	line := &delivery.Line{Room: evt.RoomID.String(), Thread: msg.RelatesTo.GetThreadParent().String(), Quote: chat.Quote{
+		ID: evt.ID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp),
+		Text: t.spoken(ctx, evt, msg, text.Clip(o.Heard, heardRunes))}}
 	listening, err := t.listening(ctx, line.Room)
 	if listening {
 		b.In = append(b.In, delivery.Incoming{Heard: line})
@@ -48,8 +46,11 @@ func (t *intake) heardAnew(b *batch, evt *event.Event, msg *event.MessageEventCo
 		ID: msg.RelatesTo.GetReplaceID().String(), Sender: evt.Sender.String(), Text: text}}})
 }
 
-// emote is what the sender of evt does, in words.
-func (t *intake) emote(ctx context.Context, evt *event.Event, text string) string {
+// spoken is text, the words of a message; what its sender does (/me) begins with who that is.
+func (t *intake) spoken(ctx context.Context, evt *event.Event, msg *event.MessageEventContent, text string) string {
+	if msg.MsgType != event.MsgEmote {
+		return text
+	}
 	return "* " + cmp.Or(t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), evt.Sender.String()) + " " + text
 }
 

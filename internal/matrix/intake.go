@@ -168,8 +168,7 @@ func (t *intake) onRedaction(ctx context.Context, b *batch, evt *event.Event) er
 // onMessage judges a message, decrypted if need be, and takes it in.
 func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent) error {
 	if evt.Sender == t.cli.UserID { // each of our answers comes back: nothing needs to be known of its room
-		t.cfg.Log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", gate.OwnMessage)
-		return nil
+		return t.ignore(evt, "own message")
 	}
 	room, err := t.rooms.Facts(ctx, evt.RoomID)
 	if err != nil {
@@ -198,21 +197,19 @@ func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event, msg 
 		return err
 	}
 	if !o.Pass {
-		t.cfg.Log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", o.Reason)
+		_ = t.ignore(evt, o.Reason)
 		return t.hears(ctx, b, evt, msg, o)
 	}
 	head, err := t.head(ctx, evt, room)
 	if err != nil {
 		return err
 	}
-	m := chat.Message{Head: head, Text: o.Text, Thread: gate.ThreadIn(msg.RelatesTo), ReplyTo: msg.RelatesTo.GetNonFallbackReplyTo().String(),
-		Files: filesOf(msg, room.Encrypted, t.cfg.MaxFile)}
+	m := chat.Message{Head: head, Text: o.Text, Thread: gate.ThreadIn(msg.RelatesTo),
+		ReplyTo: msg.RelatesTo.GetNonFallbackReplyTo().String(), Files: filesOf(msg, room.Encrypted, t.cfg.MaxFile)}
 	if m.Branch, err = t.branchOf(ctx, m); err != nil {
 		return err
 	}
-	if o.Emote {
-		m.Text = t.emote(ctx, evt, o.Text)
-	}
+	m.Text = t.spoken(ctx, evt, msg, o.Text)
 	listens := false
 	if !m.Private && !command.Is(m.Text) {
 		if listens, err = t.listening(ctx, m.Room); err != nil {
@@ -223,6 +220,12 @@ func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event, msg 
 	t.cfg.Log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted,
 		"trust", evt.Mautrix.TrustState.String())
 	b.In = append(b.In, delivery.Incoming{Said: m, Listens: listens})
+	return nil
+}
+
+// ignore logs why what evt tells is not taken in.
+func (t *intake) ignore(evt *event.Event, reason string) error {
+	t.cfg.Log.Debug("matrix: event not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
 	return nil
 }
 

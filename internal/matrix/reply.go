@@ -85,11 +85,9 @@ func (f *completer) link(ctx context.Context, room, evt string) (link, error) {
 	if msg == nil || got.Unsigned.RedactedBecause != nil {
 		return l, nil
 	}
-	l.next, l.quote.Text = msg.RelatesTo.GetNonFallbackReplyTo().String(), gate.Words(msg)
+	l.next, l.quote.Text = msg.RelatesTo.GetNonFallbackReplyTo().String(), f.spoken(ctx, got, msg, gate.Words(msg))
 	switch msg.MsgType {
-	case event.MsgText, event.MsgNotice:
-	case event.MsgEmote:
-		l.quote.Text = f.emote(ctx, got, l.quote.Text)
+	case event.MsgText, event.MsgNotice, event.MsgEmote:
 	default:
 		name := ""
 		if gate.IsFile(msg) {

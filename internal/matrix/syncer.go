@@ -10,7 +10,6 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
-	"reverie/internal/chat"
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/retry"
@@ -82,15 +81,11 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 func (c *Client) wake(b *batch) {
 	if len(b.In)+len(b.Notices) > 0 {
 		retry.Wake(c.inWake)
+		retry.Wake(c.redactWake)
 		retry.Wake(c.outWake) // also for a redaction: one part of an answer takes the others with it
 	}
 	if len(b.Unreadable) > 0 {
 		retry.Wake(c.keys.wake)
-	}
-	for _, s := range b.In {
-		if _, redaction := s.Said.(chat.Redaction); redaction {
-			retry.Wake(c.redactWake)
-		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -157,8 +156,7 @@ func (c *Client) readOne(ctx context.Context, u delivery.Unreadable, ordered map
 	if err := c.inbox.Commit(ctx, &b.Batch, nil); err != nil {
 		return false, err
 	}
-	c.cfg.Log.Info("matrix: a message can be read now", "room", u.Room, "event", u.ID,
-		"answered", slices.ContainsFunc(b.In, func(s delivery.Incoming) bool { _, asks := s.Asks(); return asks }))
+	c.cfg.Log.Info("matrix: a message can be read now", "room", u.Room, "event", u.ID)
 	c.wake(b)
 	return false, nil
 }

@@ -39,6 +39,8 @@ var rows = map[string]int{
 	"internal/command":    6,
 	"internal/recall":     6,
 	"internal/harvest":    6,
+	"internal/objective":  6,
+	"internal/compaction": 6,
 
 	"internal/agent": 5, // below what runs it: turns, sub-sessions, dreams
 
@@ -92,7 +94,6 @@ var homes = []struct {
 	{"github.com/kaptinlin/jsonrepair", []string{"internal/llm"}},
 	{"github.com/pressly/goose", []string{"internal/store"}},
 	{"github.com/google/renameio", []string{"internal/store"}},
-	{"github.com/gpustack/gguf-parser-go", []string{"internal/vram"}},
 	{"modernc.org/sqlite", []string{"internal/store"}},
 	{"golang.org/x/sys", []string{"internal/store", "internal/llm/encoder", "internal/media"}},
 	{"github.com/robfig/cron", []string{"internal/task"}},

@@ -34,12 +34,11 @@ const columns = 140
 // exceptions says what is larger than its limit today, and how large it may be. The list only
 // gets shorter and its figures smaller.
 var exceptions = map[string]int{
-	"internal/memory: lines":          3538,
-	"internal/memory: exported names": 102,
+	"internal/memory: exported names": 96,
 	"internal/memory: methods":        63,
 	"internal/memory: fields":         23,
-	"internal/session: lines":         4540,
-	"internal/session: methods":       112,
+	"internal/session: lines":         3855,
+	"internal/session: methods":       100,
 }
 
 // owners says which package holds the SQL statements on a table. Others call it.
@@ -51,6 +50,7 @@ var owners = map[string][]string{
 	"internal/window":        {"tier_lock", "model_window", "model_count"},
 	"internal/session":       {"session"},
 	"internal/approval":      {"approval"},
+	"internal/objective":     {"objective"},
 	"internal/subsession":    {"sub_session", "sub_session_need"},
 	"internal/prompt":        {"prompt_epoch"},
 	"internal/matrix":        {"matrix_sync"},

@@ -82,12 +82,10 @@ func newDayWith(t *testing.T, model http.Handler, change func(*config.Config)) *
 	}
 	t.Cleanup(d.parts.close)
 	d.model = newLink(model)
-	if d.parts.models, err = llm.New(llm.Config{
+	d.parts.models = llm.New(llm.Config{
 		Models: []llm.ModelConfig{{Name: "echo", BaseURL: "http://model.test/v1", Model: "echo", Window: 4096, MaxOutput: 512}},
 		HTTP:   d.model,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	mc := d.parts.matrixConfig()
 	mc.HTTP = d.link
 	if d.client, err = matrix.Open(t.Context(), mc); err != nil {

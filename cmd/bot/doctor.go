@@ -9,11 +9,9 @@ import (
 	reverie "reverie"
 	"reverie/cmd/bot/config"
 	"reverie/internal/doctor"
-	"reverie/internal/llm"
 	"reverie/internal/matrix"
 	matrixdoctor "reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/e2ee"
-	"reverie/internal/memory"
 	"reverie/internal/store"
 	"reverie/internal/window"
 )
@@ -75,16 +73,12 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *report) {
 		return
 	}
 	defer b.close()
-	embedding, err := b.embedding()
-	if err != nil {
-		f.Advise("vectors", doctor.Ill, err.Error(), "mend llm.embedding in the configuration")
-	}
 	b.window.Look(ctx)
-	*f = append(*f, b.doctor(embedding).Examine(ctx)...)
+	*f = append(*f, b.doctor().Examine(ctx)...)
 	b.examineMatrix(ctx, r)
 }
 
-func (b *bot) doctor(embedding *llm.Embedding) doctor.Doctor {
+func (b *bot) doctor() doctor.Doctor {
 	d := doctor.Doctor{
 		Dir: b.cfg.Data, Defaults: reverie.Data, Skills: b.skills, Messages: b.messages, Models: b.models,
 		Preview: b.connect(connection{}).sessions.Preview,
@@ -92,10 +86,10 @@ func (b *bot) doctor(embedding *llm.Embedding) doctor.Doctor {
 			r, err := b.tier(ctx)
 			return r.Decision, err
 		},
-		Embedding: embedding, Backend: memory.Backend(b.cfg.Memory.Backend), Points: b.points,
+		Embedding: b.embedding(), Backend: b.backend(), Server: b.server,
 	}
-	if b.points != nil {
-		d.PointsURL = b.cfg.Memory.Qdrant.URL
+	if b.server != nil {
+		d.ServerURL = b.cfg.Memory.Server().URL
 	}
 	return d
 }

@@ -11,19 +11,18 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/llm/encoder"
-	"reverie/internal/search/qdrant"
+	"reverie/internal/search/backend"
 	"reverie/internal/search/vector"
 )
 
 // embedding is the configured model for vectors, nil if there is none.
-func (b *bot) embedding() (*llm.Embedding, error) {
+func (b *bot) embedding() *llm.Embedding {
 	e := b.cfg.LLM.Embedding
 	if e == nil {
-		return nil, nil
+		return nil
 	}
-	return llm.NewEmbedding(llm.EmbeddingConfig{
-		BaseURL: e.BaseURL, APIKey: string(e.APIKey), Model: e.Model, Timeout: e.Timeout, Log: b.log,
-	})
+	return llm.NewEmbedding(llm.ModelConfig{BaseURL: e.BaseURL, APIKey: string(e.APIKey), Model: e.Model, Timeout: e.Timeout},
+		llm.Config{Log: b.log})
 }
 
 // openVectors opens the vectors of memories that memory.backend asks for, made by
@@ -31,15 +30,11 @@ func (b *bot) embedding() (*llm.Embedding, error) {
 // the backend has none or nothing can make them; the log says which. patience is
 // how long a question waits for its vector; 0 = not longer than an answer may.
 func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*vector.Vectors, error) {
-	if !b.cfg.ByMeaning() {
+	if !b.backend().Meaning {
 		return nil, nil
 	}
 	c := vector.Config{DB: b.db, Patience: patience, Log: b.log}
-	configured, err := b.embedding()
-	if err != nil {
-		return nil, err
-	}
-	if configured != nil {
+	if configured := b.embedding(); configured != nil {
 		c.Embedder = configured
 		return vector.Open(ctx, c)
 	}
@@ -58,15 +53,15 @@ func (b *bot) runVectors(ctx context.Context) error {
 	if b.vectors != nil {
 		g.Go(func() error { return b.vectors.Run(ctx) })
 	}
-	if b.points != nil {
-		g.Go(func() error { return b.points.Run(ctx) })
+	if b.server != nil {
+		g.Go(func() error { return b.server.Run(ctx) })
 	}
 	return g.Wait()
 }
 
 // withVectors adds to a status how far memories are read for their meaning.
 func (b *bot) withVectors(status func(context.Context, i18n.Say) []string) func(context.Context, i18n.Say) []string {
-	if !b.cfg.ByMeaning() {
+	if !b.backend().Meaning {
 		return status
 	}
 	return func(ctx context.Context, say i18n.Say) (lines []string) {
@@ -79,20 +74,22 @@ func (b *bot) withVectors(status func(context.Context, i18n.Say) []string) func(
 		if s := b.vectors.Status(ctx); !s.Settled() {
 			lines = append(lines, s.Line(b.cfg.Zone).In(say))
 		}
-		if b.points != nil {
-			lines = append(lines, b.points.Line(b.cfg.Zone).In(say))
+		if b.server != nil {
+			lines = append(lines, b.server.Line(b.cfg.Zone).In(say))
 		}
 		return lines
 	}
 }
 
-// openPoints opens the server that memory.backend asks for; nil if it asks for none. Without vectors, what is
+// backend is the configured one.
+func (b *bot) backend() backend.Backend { return backend.Of(b.cfg.Memory.Backend) }
+
+// openServer opens the server of the configured backend; nil if it has none. Without vectors, what is
 // forgotten leaves it all the same. patience is how long a question waits for it; 0 = not longer than an answer may.
-func (b *bot) openPoints(v *vector.Vectors, patience time.Duration) *qdrant.Points {
-	q := b.cfg.Memory.Qdrant
-	if q == nil || b.cfg.Memory.Backend != "qdrant" {
+func (b *bot) openServer(v *vector.Vectors, patience time.Duration) backend.Server {
+	s, open := b.cfg.Memory.Server(), b.backend().Open
+	if open == nil {
 		return nil
 	}
-	return qdrant.Open(qdrant.Config{Vectors: v, URL: q.URL, Key: string(q.APIKey), Collection: q.Collection,
-		Patience: patience, Log: b.log})
+	return open(backend.Config{Vectors: v, URL: s.URL, Key: string(s.APIKey), Collection: s.Collection, Patience: patience, Log: b.log})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"reverie/internal/memory"
+	"reverie/internal/memory/jsonl"
 	"reverie/internal/search"
 )
 
@@ -110,7 +111,7 @@ type batchQuestion struct {
 	Scope memory.Scope    `json:"scope"`
 }
 
-func (s memorySearchCommand) batch(ctx context.Context, c console, b *bot, index foundBy, q memory.Query) error {
+func (s memorySearchCommand) batch(ctx context.Context, c console, b *bot, index *search.Hybrid, q memory.Query) error {
 	questions, err := readQuestions(s.Batch)
 	if err != nil {
 		return err
@@ -180,7 +181,7 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return fmt.Errorf("import: %w", err)
 	}
-	importer := memory.Importer{
+	importer := jsonl.Importer{
 		Store: b.memory, Scope: cmp.Or(memory.Scope(m.Scope), memory.Private(b.cfg.Owner())), Location: b.cfg.Zone, Now: time.Now,
 	}
 	begin := time.Now()
@@ -232,25 +233,13 @@ func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error 
 	return err
 }
 
-// foundBy is what the configured backend finds memories with.
-type foundBy interface {
-	Search(ctx context.Context, q search.Query) ([]search.Hit, error)
-	Neighbours(ctx context.Context, id string, k int) ([]string, error)
-	Rebuild(ctx context.Context) (documents int, err error)
-	Scopes(ctx context.Context) ([]memory.Scope, error)
-}
-
 // patient is how long a command waits for the vector of a question: nobody waits for anything else.
 const patient = 20 * time.Second
 
 // openIndex opens what the configured backend finds memories with.
-func (b *bot) openIndex(ctx context.Context) (_ foundBy, err error) {
-	words := search.Open(b.db)
-	if b.vectors, err = b.openVectors(ctx, patient); err != nil || b.vectors == nil {
-		return words, err
+func (b *bot) openIndex(ctx context.Context) (_ *search.Hybrid, err error) {
+	if b.vectors, err = b.openVectors(ctx, patient); err != nil {
+		return nil, err
 	}
-	if points := b.openPoints(b.vectors, patient); points != nil {
-		return search.OpenHybrid(words, b.vectors, points), nil
-	}
-	return search.OpenHybrid(words, b.vectors, nil), nil
+	return search.OpenHybrid(search.Open(b.db), b.vectors, b.openServer(b.vectors, patient)), nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -200,7 +199,7 @@ func TestQdrantAtWork(t *testing.T) {
 		t.Errorf("status %q", lines)
 	}
 	examined := func() doctor.Findings {
-		return slices.DeleteFunc(b.doctor(nil).Examine(t.Context()), func(f doctor.Finding) bool { return f.Area != "qdrant" })
+		return slices.DeleteFunc(b.doctor().Examine(t.Context()), func(f doctor.Finding) bool { return f.Area != "qdrant" })
 	}
 	if f := examined(); len(f) != 1 || f[0].State != doctor.Well {
 		t.Errorf("the doctor says %+v", f)
@@ -208,8 +207,8 @@ func TestQdrantAtWork(t *testing.T) {
 	// At the command line, where no vectors are read.
 	c := *b
 	c.closers = nil
-	c.points = c.openPoints(nil, 0)
-	if c.memory, err = memory.Open(t.Context(), memory.Config{DB: b.db, Dir: b.cfg.Data, Backend: memory.Qdrant, Points: c.points}); err != nil {
+	c.server = c.openServer(nil, 0)
+	if c.memory, err = memory.Open(t.Context(), memory.Config{DB: b.db, Dir: b.cfg.Data, Backend: "qdrant", Server: c.server}); err != nil {
 		t.Fatal(err)
 	}
 	expect.Must(c.memory.Forget(t.Context(), operator(), hits[0].Entry.ID))(t)
@@ -224,7 +223,7 @@ func TestQdrantAtWork(t *testing.T) {
 }
 
 // asOllama is a server that answers as Ollama does; loaded 0 = it has not loaded its model.
-func asOllama(t *testing.T, loaded, trained int, files ...string) string {
+func asOllama(t *testing.T, loaded, trained int) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -235,7 +234,7 @@ func asOllama(t *testing.T, loaded, trained int, files ...string) string {
 			}
 			fmt.Fprintf(w, `{"models":[%s]}`, models)
 		case "/api/show":
-			fmt.Fprintf(w, `{"model_info":{"general.architecture":"a","a.context_length":%d},"modelfile":%q}`, trained, strings.Join(files, "\n"))
+			fmt.Fprintf(w, `{"model_info":{"general.architecture":"a","a.context_length":%d}}`, trained)
 		default:
 			http.NotFound(w, r)
 		}
@@ -286,114 +285,6 @@ func TestTierOfAServer(t *testing.T) {
 			}
 			if !gpu.Last().Asked.IsZero() {
 				t.Error("the GPU was asked for a server elsewhere")
-			}
-		})
-	}
-}
-
-// modelHeader is that of a model of 40 layers in F16, 16.5 GiB large, whose window
-// takes 160 KiB a token; and how large its file is.
-func modelHeader() (header []byte, size int64) {
-	const layers, embedding, heads, kv, feed, words = 40, 4096, 32, 8, 14336, 1000
-	var b bytes.Buffer
-	put := func(v any) { _ = binary.Write(&b, binary.LittleEndian, v) } // a buffer takes everything
-	text := func(s string) { put(uint64(len(s))); b.WriteString(s) }
-	type tensor struct {
-		name string
-		dims []uint64
-	}
-	tensors := []tensor{{"token_embd.weight", []uint64{embedding, words}}, {"output_norm.weight", []uint64{embedding}}, {"output.weight", []uint64{embedding, words}}}
-	for i := range layers {
-		for _, t := range []tensor{
-			{"attn_norm", []uint64{embedding}}, {"attn_q", []uint64{embedding, embedding}}, {"attn_k", []uint64{embedding, embedding / heads * kv}},
-			{"attn_v", []uint64{embedding, embedding / heads * kv}}, {"attn_output", []uint64{embedding, embedding}}, {"ffn_norm", []uint64{embedding}},
-			{"ffn_gate", []uint64{embedding, feed}}, {"ffn_up", []uint64{embedding, feed}}, {"ffn_down", []uint64{feed, embedding}},
-		} {
-			tensors = append(tensors, tensor{fmt.Sprintf("blk.%d.%s.weight", i, t.name), t.dims})
-		}
-	}
-	values := []struct {
-		key   string
-		value uint32
-	}{
-		{"block_count", layers}, {"context_length", 131072}, {"embedding_length", embedding}, {"feed_forward_length", feed},
-		{"attention.head_count", heads}, {"attention.head_count_kv", kv}, {"vocab_size", words},
-	}
-	b.WriteString("GGUF")
-	put(uint32(3))
-	put(uint64(len(tensors)))
-	put(uint64(len(values) + 1))
-	text("general.architecture")
-	put(uint32(8))
-	text("llama")
-	for _, v := range values {
-		text("llama." + v.key)
-		put(uint32(4))
-		put(v.value)
-	}
-	var offset uint64
-	for _, t := range tensors {
-		text(t.name)
-		put(uint32(len(t.dims)))
-		put(t.dims)
-		put(uint32(1))
-		put(offset)
-		n := uint64(2)
-		for _, d := range t.dims {
-			n *= d
-		}
-		offset += n
-	}
-	return b.Bytes(), int64(b.Len()) + int64(offset) + 64
-}
-
-// TestFit: a window that is too large for the GPU beside the model is warned of, where
-// Ollama keeps the model, and where llama.cpp says its file is.
-func TestFit(t *testing.T) {
-	header, size := modelHeader()
-	put := func(t *testing.T, content []byte, size int64, path ...string) string {
-		t.Helper()
-		file := filepath.Join(path...)
-		expect.OK(t, os.MkdirAll(filepath.Dir(file), 0o700))
-		expect.OK(t, os.WriteFile(file, content, 0o600))
-		expect.OK(t, os.Truncate(file, size))
-		return file
-	}
-	dir := t.TempDir()
-	const hex = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	from := "FROM " + put(t, header, size, dir, "ollama", "blobs", "sha256-"+hex)
-	file := put(t, header, size, dir, "m.gguf")
-	llamaCPP := func(window int) string {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/props" {
-				http.NotFound(w, r)
-				return
-			}
-			fmt.Fprintf(w, `{"default_generation_settings":{"n_ctx":%d},"total_slots":1,"model_path":%q,"build_info":"b7000"}`, window, file)
-		}))
-		t.Cleanup(s.Close)
-		return s.URL + "/v1"
-	}
-	for _, tt := range []struct {
-		name, base string
-		mib        int
-		warned     bool
-	}{
-		{"Ollama, 24 GiB", asOllama(t, 0, 131072, from), 24564, true},
-		{"Ollama, 40 GiB", asOllama(t, 0, 131072, from), 40960, false},
-		{"llama.cpp, 24 GiB", llamaCPP(65536), 24564, true},
-		{"llama.cpp, 24 GiB, a small window", llamaCPP(4096), 24564, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			b := botFor(t, tt.base, fmt.Sprintf("vram_mib: %d", tt.mib))
-			b.window.Look(t.Context())
-			if in := b.window.Inputs(); in.Fit.Tokens < 4096 {
-				t.Fatalf("fit %+v", in.Fit)
-			}
-			r := expect.Must(b.tier(t.Context()))(t)
-			warned := strings.Contains(strings.Join(r.Warnings, "\n"), "will not fit into the GPU memory")
-			if warned != tt.warned || tt.warned && r.Source == window.ByNobody {
-				t.Errorf("window %d, fit %+v, warnings %q", r.Window, b.window.Inputs().Fit, r.Warnings)
 			}
 		})
 	}

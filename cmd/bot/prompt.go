@@ -46,11 +46,7 @@ func (p promptCommand) Run(ctx context.Context, c console, path filePath) error 
 			fmt.Fprintf(c.err, "Nobody has talked to the bot in %s yet: this is how a first message there would be sent.\n", p.Room)
 		}
 	}
-	made, err := sessions.Preview(ctx, p.Room)
-	if err != nil {
-		return err
-	}
-	tools, err := sessions.Tools(ctx, p.Room)
+	made, tools, err := sessions.Preview(ctx, p.Room)
 	if err != nil {
 		return err
 	}

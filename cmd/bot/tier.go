@@ -46,7 +46,8 @@ func (t tierCommand) Run(ctx context.Context, c console, path filePath) error {
 
 // tier decides on what is known now.
 func (b *bot) tier(ctx context.Context) (tierReport, error) {
-	d, err := b.connect(connection{}).sessions.Decision(ctx)
+	known := window.Store{DB: b.db, Location: b.cfg.Zone}
+	d, err := known.Decide(ctx, b.window.Inputs())
 	if err != nil {
 		return tierReport{}, err
 	}
@@ -54,7 +55,7 @@ func (b *bot) tier(ctx context.Context) (tierReport, error) {
 	if !found.Answered && m.Window == 0 {
 		d.Warnings = append(d.Warnings, "the model server does not answer; this is what is known without it")
 	}
-	rooms, err := window.Store{DB: b.db}.Locks(ctx)
+	rooms, err := known.Locks(ctx)
 	return tierReport{Decision: d, VRAM: b.window.Inputs().VRAM, Asked: found.Steps, Rooms: rooms}, err
 }
 

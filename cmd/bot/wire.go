@@ -24,7 +24,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
-	"reverie/internal/search/qdrant"
+	"reverie/internal/search/backend"
 	"reverie/internal/search/vector"
 	"reverie/internal/settings"
 	"reverie/internal/skill"
@@ -44,7 +44,7 @@ type bot struct {
 	models  *llm.Models
 	memory  *memory.Store
 	vectors *vector.Vectors // nil = memories are found by their words alone
-	points  *qdrant.Points  // nil = vectors are nowhere but here
+	server  backend.Server  // nil = vectors are nowhere but here
 	tasks   *task.Store
 	skills  *skill.Library
 	history *history.Store
@@ -107,10 +107,10 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 			return nil, err
 		}
 	}
-	b.points = b.openPoints(b.vectors, 0)
+	b.server = b.openServer(b.vectors, 0)
 	if b.memory, err = memory.Open(ctx, memory.Config{
 		DB: b.db, Dir: cfg.Data, Owner: cfg.Owner(), Purge: b.forget, BeforeForget: b.searchable, Log: log,
-		Backend: memory.Backend(cfg.Memory.Backend), Vectors: b.vectors, Points: b.points,
+		Backend: cfg.Memory.Backend, Vectors: b.vectors, Server: b.server,
 	}); err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 			Vision: m.Vision, CacheMarks: m.CacheMarks,
 		})
 	}
-	return llm.New(c)
+	return llm.New(c), nil
 }
 
 func (b *bot) openWindow(gpu *vram.Prober) *window.Detector {

@@ -1,4 +1,4 @@
-// Package attachment reads what came with messages: pictures, texts, recordings.
+// Package attachment makes of what came with messages what a model reads: pictures, texts, recordings, quotes.
 package attachment
 
 import (

@@ -13,9 +13,8 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/llm/encoder"
 	"reverie/internal/media"
-	"reverie/internal/memory"
 	"reverie/internal/prompt"
-	"reverie/internal/search/qdrant"
+	"reverie/internal/search/backend"
 	"reverie/internal/settings"
 	"reverie/internal/skill"
 	"reverie/internal/store"
@@ -63,13 +62,13 @@ type Doctor struct {
 	Skills   *skill.Library
 	Messages *settings.Messages
 	Models   *llm.Models
-	Preview  func(ctx context.Context, room string) (prompt.Prompt, error)
+	Preview  func(ctx context.Context, room string) (prompt.Prompt, []llm.ToolSpec, error)
 	Tier     func(context.Context) (window.Decision, error)
 
 	Embedding *llm.Embedding // nil = the encoder within the program
-	Backend   memory.Backend
-	Points    *qdrant.Points // nil = none
-	PointsURL string
+	Backend   backend.Backend
+	Server    backend.Server // nil = none
+	ServerURL string
 }
 
 // Examine examines all of it. It may run beside the bot.
@@ -124,12 +123,12 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 		}
 	}
 	for _, p := range d.Skills.Problems() {
-		f.Add("skills", Note, store.Problem(p).String())
+		f.Add("skills", Note, p.String())
 	}
 	for _, p := range d.Messages.Problems() {
 		f.Add("messages", Note, p.String())
 	}
-	p, err := d.Preview(ctx, "")
+	p, _, err := d.Preview(ctx, "")
 	if err != nil {
 		f.Advise("prompt", Ill, err.Error(), "shorten the files under data/, or use a model with a larger window")
 		return
@@ -173,16 +172,16 @@ func (d Doctor) vectors(ctx context.Context, f *Findings) {
 				}
 				return fmt.Sprintf(" with %d numbers a text", len(vectors[0])), nil
 			})
-	case d.Backend != memory.LocalVector:
+	case !d.Backend.Meaning:
 	case encoder.BuiltIn():
 		f.Add("vectors", Well, "memories are found by their words and, with the encoder that is built in, by their meaning")
 	default:
 		f.Add("vectors", Note, WordsOnly+"; or take a program that has the encoder built in")
 	}
-	if d.Points != nil {
-		probe(ctx, f, "qdrant", d.PointsURL, "its address and key stand under memory.qdrant in the configuration. "+
+	if d.Server != nil {
+		probe(ctx, f, d.Backend.Name, d.ServerURL, "its address and key stand under memory."+d.Backend.Name+" in the configuration. "+
 			"Memories are found by their words meanwhile",
-			func(ctx context.Context) (string, error) { return "", d.Points.Probe(ctx) })
+			func(ctx context.Context) (string, error) { return "", d.Server.Probe(ctx) })
 	}
 }
 

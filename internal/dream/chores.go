@@ -81,7 +81,7 @@ func (d *Dreamer) chores(ctx context.Context) (chores, error) {
 		c.done[key] = chore{time.UnixMilli(at), c.done[key].undone || state == "undone"}
 		return nil
 	}, `SELECT kind, item, other, state, at FROM dream_chore ORDER BY id`)
-	return c, wrap(err, "dream: read what was done to tasks and skills")
+	return c, store.Wrap(err, "dream: read what was done to tasks and skills")
 }
 
 // proposed is the kind of what nothing was done about.

@@ -326,7 +326,7 @@ func TestScopesShareQuestionsFairly(t *testing.T) {
 // taking the night back gives both again.
 func TestOneLineAfterTheNight(t *testing.T) {
 	const less, more = "Anna is fond of green tea.", "Anna is really fond of tea that is green."
-	for _, b := range []memory.Backend{memory.FlatFile, memory.FTS5, memory.LocalVector} {
+	for _, b := range []string{"flat_file", "fts5", "local_vector"} {
 		t.Run(string(b), func(t *testing.T) {
 			dir := t.TempDir()
 			db, _ := openStore(t, dir)

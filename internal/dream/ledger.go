@@ -38,15 +38,7 @@ func (d *Dreamer) begin(ctx context.Context, run string, now time.Time) error {
 	if err == nil {
 		_, err = d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_run (id, at, state) VALUES (?, ?, 'planning')`, run, now.UnixMilli())
 	}
-	return wrap(err, "dream")
-}
-
-// wrap says what err happened to; nil stays nil.
-func wrap(err error, what string) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
+	return store.Wrap(err, "dream")
 }
 
 // finish notes how run ended, what it asks, and writes the report.
@@ -59,7 +51,7 @@ func (d *Dreamer) finish(ctx context.Context, n *run) error {
 	_, err := d.cfg.DB.ExecContext(ctx, `UPDATE dream_run SET ended = ?, state = CASE WHEN state = 'planning' THEN ? ELSE state END,
 		mark = ?, calls = ?, harvest = ?, tokens = ?, reason = ? WHERE id = ?`,
 		r.Ended.UnixMilli(), r.State, mark, r.Cost.Calls, r.Cost.Read, r.Cost.Tokens, r.Reason, r.Run)
-	return errors.Join(wrap(err, "dream"), d.wonder(ctx, r), d.told(ctx, n), r.Write(d.cfg.Dir, d.cfg.Location))
+	return errors.Join(store.Wrap(err, "dream"), d.wonder(ctx, r), d.told(ctx, n), r.Write(d.cfg.Dir, d.cfg.Location))
 }
 
 // remember reads what earlier dreams left to know.
@@ -90,7 +82,7 @@ func (d *Dreamer) remember(ctx context.Context) (p past, err error) {
 		}
 		return err
 	}, `SELECT kind, entry, by_id, undone FROM dream_op`)
-	return p, wrap(err, "dream: read what earlier dreams did")
+	return p, store.Wrap(err, "dream: read what earlier dreams did")
 }
 
 // known gives pairs the verdicts that model gave before, and returns the others.

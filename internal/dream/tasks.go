@@ -18,6 +18,7 @@ import (
 	"reverie/internal/llm/answer"
 	"reverie/internal/llm/template"
 	"reverie/internal/memory"
+	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -247,7 +248,7 @@ func (r *run) askTasks(ctx context.Context, p *roomPlan, model string) (asked bo
 	_, err = r.d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_room (room, readers, model, seen, at) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (room, readers) DO UPDATE SET model = excluded.model, seen = excluded.seen, at = excluded.at`,
 		p.id, p.scope, model, seen, r.now.UnixMilli())
-	return true, wrap(err, "dream")
+	return true, store.Wrap(err, "dream")
 }
 
 // lines is what the model sees: the tasks, and as much as there is room for of what

@@ -12,6 +12,7 @@ import (
 
 	"reverie/internal/dream/report"
 	"reverie/internal/memory"
+	"reverie/internal/memory/jsonl"
 	"reverie/internal/task"
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
@@ -415,7 +416,7 @@ func TestOneReplacesOne(t *testing.T) {
 	}
 	more := fact{key: "dentist", texts: []string{"With bad teeth Anna rings her aunt."}}
 	w.of[more.texts[0]] = &more
-	expect.Must((&memory.Importer{Store: w.store, Scope: memory.Private(owner), Now: func() time.Time { return w.now }}).Import(t.Context(), owner,
+	expect.Must((&jsonl.Importer{Store: w.store, Scope: memory.Private(owner), Now: func() time.Time { return w.now }}).Import(t.Context(), owner,
 		fmt.Appendf(nil, `{"text":%q,"source":"harvest","observed_at":"2026-01-03T09:00:00Z"}`, more.texts[0])))(t)
 	w.now = w.now.Add(24 * time.Hour)
 	if r := w.dream(Options{}); len(r.Superseded) != 0 || len(r.Questions) != 1 {

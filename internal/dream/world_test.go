@@ -15,6 +15,7 @@ import (
 	reverie "reverie"
 	"reverie/internal/dream/report"
 	"reverie/internal/memory"
+	"reverie/internal/memory/jsonl"
 	"reverie/internal/search"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
@@ -99,7 +100,7 @@ func prepare(t *testing.T, facts []fact) string {
 		}
 	}
 	for who, lines := range map[string]string{owner: first.String(), "@again:example.org": again.String()} {
-		expect.Must((&memory.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(t.Context(), who, []byte(lines)))(t)
+		expect.Must((&jsonl.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(t.Context(), who, []byte(lines)))(t)
 	}
 	expect.Must(db.Exec(`UPDATE memory SET scope = ?`, memory.Private(owner)))(t)
 	expect.Must(search.Open(db).Rebuild(t.Context()))(t)

@@ -188,8 +188,5 @@ func (g *Store) Move(ctx context.Context, from, to string) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("move goals: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "move goals")
 }

@@ -14,14 +14,15 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"reverie/internal/llm/template"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
 	"reverie/internal/llm"
+	"reverie/internal/llm/template"
 	"reverie/internal/memory"
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -377,7 +378,7 @@ func (h *Harvester) ended(ctx context.Context, room string, err error) {
 // Again has the message of this id read anew, within the transaction that gave it other words.
 func Again(ctx context.Context, tx *sql.Tx, message int64) error {
 	_, err := tx.ExecContext(ctx, `UPDATE harvest SET state = 'new', tries = 0, pos = 0, at = 0, reason = '' WHERE message = ?`, message)
-	return wrap(err, "read a message anew")
+	return store.Wrap(err, "harvest: read a message anew")
 }
 
 // Silent lists the conversations with messages to be read in which nobody has said anything

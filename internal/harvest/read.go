@@ -35,27 +35,19 @@ type waiting struct {
 func (h *Harvester) waiting(ctx context.Context) (all []waiting, err error) {
 	ids, err := store.Column[int64](ctx, h.cfg.DB, `SELECT message FROM harvest WHERE state = 'new'`)
 	if err != nil || len(ids) == 0 {
-		return nil, wrap(err, "look for conversations to read")
+		return nil, store.Wrap(err, "harvest: look for conversations to read")
 	}
 	shares, err := history.Shares(ctx, h.cfg.DB, ids)
 	for _, s := range shares {
 		w := waiting{room: string(s.Room), messages: s.Messages, heard: s.Last}
 		if at, failed := h.cfg.Heard(ctx, s.Room.Room()); failed != nil {
-			return nil, wrap(failed, "look for conversations to read")
+			return nil, store.Wrap(failed, "harvest: look for conversations to read")
 		} else if !at.IsZero() {
 			w.heard = at
 		}
 		all = append(all, w)
 	}
-	return all, wrap(err, "look for conversations to read")
-}
-
-// wrap says what err happened to; nil stays nil.
-func wrap(err error, what string) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("harvest: %s: %w", what, err)
+	return all, store.Wrap(err, "harvest: look for conversations to read")
 }
 
 // turn is a message of a person that is to be read.
@@ -155,7 +147,7 @@ func (h *Harvester) unread(ctx context.Context, room string) (all []turn, err er
 		return err
 	}, `SELECT message, tries, pos FROM harvest WHERE state = 'new' ORDER BY tries > ?, message`, triesTogether)
 	if err != nil || len(ids) == 0 {
-		return nil, wrap(err, "read messages")
+		return nil, store.Wrap(err, "harvest: read messages")
 	}
 	of := history.Filter{IDs: ids, Rooms: []history.Talk{history.Talk(room)}, Most: most}
 	err = history.Each(ctx, h.cfg.DB, of, func(m history.Message) error {
@@ -165,7 +157,7 @@ func (h *Harvester) unread(ctx context.Context, room string) (all []turn, err er
 		all = append(all, t)
 		return nil
 	})
-	return all, wrap(err, "read messages")
+	return all, store.Wrap(err, "harvest: read messages")
 }
 
 // question is what the assistant asked right before the message t, if t may be an answer to it.
@@ -177,7 +169,7 @@ func (h *Harvester) question(ctx context.Context, room string, t *turn) (questio
 		}
 		return nil
 	})
-	return question, wrap(err, "read the question before a message")
+	return question, store.Wrap(err, "harvest: read the question before a message")
 }
 
 // Why a message is not read.
@@ -248,7 +240,7 @@ func firstPart(text string, tokens int) string {
 func (h *Harvester) mark(ctx context.Context, id int64, state, reason string) error {
 	_, err := h.cfg.DB.ExecContext(ctx, `UPDATE harvest SET state = ?, reason = ?, at = ? WHERE message = ? AND state = 'new'`,
 		state, reason, h.cfg.Now().UnixMilli(), id)
-	return wrap(err, "mark a message")
+	return store.Wrap(err, "harvest: mark a message")
 }
 
 // read notes in tx that the messages of b were read, as far as they were in the request.
@@ -264,7 +256,7 @@ func (b *batch) read(ctx context.Context, tx *sql.Tx, now time.Time) error {
 		return nil
 	})
 	if err != nil {
-		return wrap(err, "look at messages once more")
+		return store.Wrap(err, "harvest: look at messages once more")
 	}
 	for _, t := range b.turns {
 		var state string

@@ -22,7 +22,7 @@ func (s *Store) Begin(ctx context.Context, c *Compaction) (bool, error) {
 		}
 		return err
 	})
-	return begun && err == nil, wrap(err, "begin a thread")
+	return begun && err == nil, store.Wrap(err, "begin a thread")
 }
 
 // redactRoot takes the words of event, the root of threads, out of what these threads
@@ -47,5 +47,5 @@ func redactRoot(ctx context.Context, tx *sql.Tx, event string) error {
 			err = withoutWords(ctx, tx, `room = ?1`, t, said)
 		}
 	}
-	return wrap(err, "take back the root of a thread")
+	return store.Wrap(err, "take back the root of a thread")
 }

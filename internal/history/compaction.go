@@ -62,7 +62,7 @@ func (s *Store) Compacted(ctx context.Context, room Talk) (Compaction, error) {
 		Scan(&c.ID, &c.Room, &c.Conversation, &c.From, &c.To, &c.Messages, &c.Shortened,
 			&c.Level, &c.Reason, &c.Summary, &details, &c.Before, &c.After, &at, &c.Integrity))
 	if !ok {
-		return Compaction{}, wrap(err, "read compaction")
+		return Compaction{}, store.Wrap(err, "read compaction")
 	}
 	if details != "" {
 		c.Details = strings.Split(details, "\n")
@@ -98,7 +98,7 @@ func (s *Store) Compact(ctx context.Context, c *Compaction, gone, shorter []Mess
 		}
 		return nil
 	})
-	return wrap(err, "compact")
+	return store.Wrap(err, "compact")
 }
 
 // insert stores c for the current conversation of its room, and sets ID and Conversation.

@@ -61,7 +61,7 @@ func Each(ctx context.Context, db store.DBTX, f Filter, do func(Message) error) 
 		return do(m)
 	}, `SELECT `+strings.Replace(columns, `iif(short <> '', short, text)`, `text`, 1)+` FROM `+from+
 		` WHERE `+strings.Join(where, ` AND `)+` ORDER BY `+order+` LIMIT ?`, append(args, f.Most)...)
-	return wrap(err, "read messages")
+	return store.Wrap(err, "read messages")
 }
 
 // Share is what a conversation has of a list of messages.
@@ -80,5 +80,5 @@ func Shares(ctx context.Context, db store.DBTX, ids []int64) ([]Share, error) {
 		return s, err
 	}, `SELECT room, count(*), max(at) FROM message WHERE id IN (SELECT value FROM json_each(?))
 		GROUP BY room ORDER BY min(id)`, store.Array(ids))
-	return all, wrap(err, "count messages by conversation")
+	return all, store.Wrap(err, "count messages by conversation")
 }

@@ -46,7 +46,7 @@ func (s *Store) Reword(ctx context.Context, event, text, note string, also func(
 		return also(ctx, tx, was.ID)
 	})
 	if err != nil || !ok {
-		return Message{}, false, wrap(err, "edit a message")
+		return Message{}, false, store.Wrap(err, "edit a message")
 	}
 	return was, true, nil
 }
@@ -72,7 +72,7 @@ func (s *Store) Reopen(ctx context.Context, room Talk, event, reply string) (use
 			statement{`UPDATE message SET retired = 1 WHERE ` + loaded + ` AND id > ?`, []any{room, room, id}},
 			statement{`UPDATE message SET event_id = '' WHERE room = ? AND event_id = ? AND role = 'assistant'`, []any{room, reply}})
 	})
-	return used, wrap(err, "answer a message anew")
+	return used, store.Wrap(err, "answer a message anew")
 }
 
 // toolsAfter names the tools that were called after the message id and gave a result.
@@ -95,7 +95,7 @@ func toolsAfter(ctx context.Context, tx *sql.Tx, room Talk, id int64) (used []st
 func (s *Store) Find(ctx context.Context, room Talk, event string) (Message, bool, error) {
 	m, err := scan(s.db.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+inRoom, room, event))
 	ok, err := found(err)
-	return m, ok, wrap(err, "read message %s", event)
+	return m, ok, store.Wrap(err, "read message %s", event)
 }
 
 // Drop takes messages, by their event ids, out of their conversations for good, with the
@@ -107,7 +107,7 @@ func (s *Store) Drop(ctx context.Context, events ...string) error {
 		}
 		_, err := s.db.ExecContext(ctx, `UPDATE message SET retired = 1, compaction = 0 WHERE event_id = ? AND event_id <> ''`, event)
 		if err != nil {
-			return wrap(err, "take a message out")
+			return store.Wrap(err, "take a message out")
 		}
 	}
 	return nil
@@ -138,7 +138,7 @@ func (s *Store) Unsay(ctx context.Context, reply string) error {
 				AND id > (SELECT coalesce(max(id), 0) FROM message WHERE room = ?2 AND id < ?3 AND role = 'user')`,
 				[]any{takenBack, room, id}})
 	})
-	return wrap(err, "take an answer back")
+	return store.Wrap(err, "take an answer back")
 }
 
 // emptyRounds sets tool rounds of the room ?2 aside, with ?1 in the place of their words.
@@ -157,12 +157,12 @@ func (s *Store) UnsayWork(ctx context.Context, event string) error {
 				AND EXISTS (SELECT 1 FROM message AS b WHERE b.room = ?2 AND b.id > ?3 AND b.id < n.id AND b.role = 'assistant'))`,
 			[]any{takenBack, room, id}})
 	}
-	return wrap(err, "take a message back")
+	return store.Wrap(err, "take a message back")
 }
 
 // Blank puts text in the place of all that was said in room.
 func (s *Store) Blank(ctx context.Context, room Talk, text string) error {
-	return wrap(run(ctx, s.db, statement{
+	return store.Wrap(run(ctx, s.db, statement{
 		`UPDATE message SET text = ?2, short = '', tail = '', calls = iif(calls = '', '', '[]') WHERE room = ?1`,
 		[]any{string(room), text}}), "empty a conversation")
 }

@@ -63,7 +63,7 @@ func (s *Store) PathsOf(ctx context.Context, event string) ([]string, error) {
 func (s *Store) Names(ctx context.Context, path string) (bool, error) {
 	var named bool
 	err := s.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM message WHERE files <> '' AND instr(files, ?) > 0)`, path).Scan(&named)
-	return named, wrap(err, "look for a file")
+	return named, store.Wrap(err, "look for a file")
 }
 
 func (s *Store) paths(ctx context.Context, query string, args ...any) ([]string, error) {
@@ -78,5 +78,5 @@ func (s *Store) paths(ctx context.Context, query string, args ...any) ([]string,
 		}
 		return err
 	}, query, args...)
-	return all, wrap(err, "list files")
+	return all, store.Wrap(err, "list files")
 }

@@ -24,11 +24,11 @@ func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (kept in
 			continue
 		}
 		if err := replaceIn(ctx, tx, `role <> 'user' OR sender = ''`, t, forgottenText); err != nil {
-			return 0, wrap(err, "forget in the transcript")
+			return 0, store.Wrap(err, "forget in the transcript")
 		}
 		n, err := store.Value[int](ctx, tx, `SELECT count(*) FROM message WHERE role = 'user' AND sender <> '' AND instr(text, ?) > 0`, t)
 		if err != nil {
-			return 0, wrap(err, "forget in the transcript")
+			return 0, store.Wrap(err, "forget in the transcript")
 		}
 		kept += n
 	}
@@ -48,7 +48,7 @@ func (s *Store) Redact(ctx context.Context, event string) error {
 	if event == "" {
 		return nil
 	}
-	return wrap(store.InTx(ctx, s.db, func(tx *sql.Tx) error { return redact(ctx, tx, event) }), "take back a message")
+	return store.Wrap(store.InTx(ctx, s.db, func(tx *sql.Tx) error { return redact(ctx, tx, event) }), "take back a message")
 }
 
 func redact(ctx context.Context, tx *sql.Tx, event string) error {
@@ -92,7 +92,7 @@ func rewrite(ctx context.Context, db store.DBTX, table, column string, change fu
 			err = run(ctx, db, statement{`UPDATE ` + table + ` SET ` + column + ` = ? WHERE id = ?`, []any{now, id}})
 		}
 	}
-	return wrap(err, "change %s", column)
+	return store.Wrap(err, "change %s", column)
 }
 
 // listed is change for each item of a list in JSON.
@@ -162,7 +162,7 @@ func (s *Store) Unquote(ctx context.Context, quotes []string) error {
 			continue
 		}
 		if err := replaceIn(ctx, s.db, `role = 'tool'`, q, " "+takenBack); err != nil {
-			return wrap(err, "take back a message")
+			return store.Wrap(err, "take back a message")
 		}
 	}
 	return nil

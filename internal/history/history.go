@@ -92,20 +92,7 @@ const (
 // the same EventID (not empty) already, *m becomes that one and the error is
 // ErrKnown: whoever delivers an event twice finds out so.
 func (s *Store) Append(ctx context.Context, m *Message) error {
-	said := *m
-	var known error
-	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
-		err := s.AppendIn(ctx, tx, &said)
-		if errors.Is(err, ErrKnown) {
-			known, err = err, nil
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	*m = said
-	return known
+	return store.InTx(ctx, s.db, func(tx *sql.Tx) error { return s.AppendIn(ctx, tx, m) })
 }
 
 // AppendIn is Append in a transaction of the caller's, for what belongs to the same moment.
@@ -144,18 +131,11 @@ func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
 	return nil
 }
 
-// Said returns the text of the message event in room, whatever became of it since;
-// false if there is none.
-func (s *Store) Said(ctx context.Context, room Talk, event string) (text string, ok bool, err error) {
-	ok, err = found(s.db.QueryRowContext(ctx, `SELECT text FROM message WHERE `+inRoom, room, event).Scan(&text))
-	return text, ok, wrap(err, "read message %s", event)
-}
-
 // Load returns the current conversation of room, oldest first, without what was
 // retired or summarised: what is long past is not read. A room that has none gives nothing.
 func (s *Store) Load(ctx context.Context, room Talk) ([]Message, error) {
 	all, err := store.List(ctx, s.db, scan, `SELECT `+columns+` FROM message WHERE `+loaded+` ORDER BY id`, room, room)
-	return all, wrap(err, "load conversation")
+	return all, store.Wrap(err, "load conversation")
 }
 
 // loaded is what Load loads, for a room given twice; as in the index
@@ -172,20 +152,20 @@ func (s *Store) StartNew(ctx context.Context, room Talk) (int64, error) {
 	err := s.db.QueryRowContext(ctx, `
 		INSERT INTO room (id, branch_of, conversation) VALUES (?, ?, 1)
 		ON CONFLICT (id) DO UPDATE SET conversation = conversation + 1 RETURNING conversation`, room, room.parent()).Scan(&n)
-	return n, wrap(err, "start conversation")
+	return n, store.Wrap(err, "start conversation")
 }
 
 // Readers returns who reads the current conversation of room, by its first message of a person or
 // to one person, or as ReadBy noted; Nobody = there is none yet.
 func (s *Store) Readers(ctx context.Context, room Talk) (r trust.Readers, err error) {
 	_, err = found(s.db.QueryRowContext(ctx, `SELECT readers FROM room WHERE id = ?`, room).Scan(&r))
-	return r, wrap(err, "look up who reads a conversation")
+	return r, store.Wrap(err, "look up who reads a conversation")
 }
 
 // ReadBy notes who reads the current conversation of room from now on.
 func (s *Store) ReadBy(ctx context.Context, room Talk, r trust.Readers) error {
 	_, err := s.db.ExecContext(ctx, `UPDATE room SET readers = ? WHERE id = ?`, r, room)
-	return wrap(err, "note who reads a conversation")
+	return store.Wrap(err, "note who reads a conversation")
 }
 
 // LabelOf returns the label of the message event of a room, in whatever conversation of it;
@@ -194,7 +174,7 @@ func (s *Store) LabelOf(ctx context.Context, room, event string) (l trust.Label,
 	ok, err = found(s.db.QueryRowContext(ctx, `SELECT integrity, readers FROM message
 		WHERE room IN (SELECT id FROM room WHERE id = ?1 OR branch_of = ?1) AND event_id = ?2 AND event_id <> '' AND readers <> ''
 		LIMIT 1`, room, event).Scan(&l.Integrity, &l.Readers))
-	return l, ok, wrap(err, "look up the label of a message")
+	return l, ok, store.Wrap(err, "look up the label of a message")
 }
 
 // Retire takes the messages after afterID out of the current conversation of
@@ -202,20 +182,20 @@ func (s *Store) LabelOf(ctx context.Context, room, event string) (l trust.Label,
 // loaded.
 func (s *Store) Retire(ctx context.Context, room Talk, afterID int64) error {
 	_, err := s.db.ExecContext(ctx, `UPDATE message SET retired = 1 WHERE `+loaded+` AND id > ?`, room, room, afterID)
-	return wrap(err, "retire messages")
+	return store.Wrap(err, "retire messages")
 }
 
 // SetTail stores in tx what the prompt adds to message id, and of what integrity that is. It
 // belongs into the transaction that stores whatever else the same request stands on.
 func (s *Store) SetTail(ctx context.Context, tx *sql.Tx, id int64, tail string, of trust.Integrity) error {
 	err := changeOne(tx.ExecContext(ctx, `UPDATE message SET tail = ?, tail_integrity = ? WHERE id = ?`, tail, of, id))
-	return wrap(err, "set the tail of message %d", id)
+	return store.Wrap(err, "set the tail of message %d", id)
 }
 
 // Rooms lists the rooms that have a transcript, sorted.
 func (s *Store) Rooms(ctx context.Context) ([]string, error) {
 	rooms, err := store.Column[string](ctx, s.db, `SELECT id FROM room ORDER BY id`)
-	return rooms, wrap(err, "list rooms")
+	return rooms, store.Wrap(err, "list rooms")
 }
 
 func scan(row store.Row) (Message, error) {
@@ -231,14 +211,6 @@ func scan(row store.Row) (Message, error) {
 		m.At = time.UnixMilli(at).UTC()
 	}
 	return m, nil
-}
-
-// wrap says what err happened to; nil stays nil.
-func wrap(err error, format string, args ...any) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf(format+": %w", append(args, err)...)
 }
 
 // found is false, and no error, if err says that there is no row.

@@ -5,6 +5,7 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/text"
+	"reverie/internal/trust"
 )
 
 // What a message and a call take beside their words, in tokens.
@@ -30,6 +31,15 @@ func Tokens(all []Message) int {
 		n += all[i].Tokens()
 	}
 	return n
+}
+
+// Least is the integrity of what is made from all of them.
+func Least(all []Message) trust.Integrity {
+	least := trust.Owner
+	for i := range all {
+		least = min(least, all[i].Integrity())
+	}
+	return least
 }
 
 // OneLine folds white space and cuts to n characters, for lists.

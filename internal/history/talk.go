@@ -53,13 +53,13 @@ func (t Talk) parent() string {
 func (s *Store) Begun(ctx context.Context, t Talk) (bool, error) {
 	var begun bool
 	err := s.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM room WHERE id = ?)`, t).Scan(&begun)
-	return begun, wrap(err, "look for a conversation")
+	return begun, store.Wrap(err, "look for a conversation")
 }
 
 // Branches lists the conversations of the threads of room, sorted.
 func (s *Store) Branches(ctx context.Context, room string) ([]Talk, error) {
 	all, err := store.Column[Talk](ctx, s.db, `SELECT id FROM room WHERE branch_of = ? AND branch_of <> '' ORDER BY id`, room)
-	return all, wrap(err, "list threads")
+	return all, store.Wrap(err, "list threads")
 }
 
 // Move puts all conversations of the room from in front of those of the room
@@ -69,7 +69,7 @@ func (s *Store) Move(ctx context.Context, from, to Talk) error {
 	if from == to {
 		return nil
 	}
-	return wrap(store.InTx(ctx, s.db, func(tx *sql.Tx) error { return move(ctx, tx, from, to) }), "move conversations")
+	return store.Wrap(store.InTx(ctx, s.db, func(tx *sql.Tx) error { return move(ctx, tx, from, to) }), "move conversations")
 }
 
 func move(ctx context.Context, tx *sql.Tx, from, to Talk) error {

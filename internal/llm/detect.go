@@ -221,7 +221,7 @@ func (m *model) window() (window, maxOutput int) {
 	m.mu.Unlock()
 	most := window / 2
 	switch {
-	case window == m.Window && m.MaxOutput > 0: // checked by New
+	case window == m.Window && m.MaxOutput > 0: // the configuration sees to it that it is smaller
 		return window, m.MaxOutput
 	case window != m.Window && window < detect.DefaultWindow:
 		most = window / 4

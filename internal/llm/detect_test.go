@@ -70,7 +70,7 @@ func detecting(t *testing.T, d *described, c ModelConfig, set func(*Config)) *Mo
 	if set != nil {
 		set(&cfg)
 	}
-	return configured(t, cfg)
+	return New(cfg)
 }
 
 func says200(body string) http.HandlerFunc { return status(200, body) }

@@ -5,99 +5,65 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"math"
 	"net/http"
 	"sort"
 	"strings"
-	"sync"
 	"time"
 )
 
-// What one request for vectors may hold. Servers on small machines give up on more.
 const (
-	maxBatch      = 64        // texts
-	maxBatchBytes = 64 << 10  // of all texts together; a longer one goes alone
-	minCutRunes   = 100       // a text that is still too long at this length is not the trouble
-	maxVectors    = 128 << 20 // bytes of one answer
-	embedTimeout  = 2 * time.Minute
+	minCutRunes  = 100       // a text that is still too long at this length is not the trouble
+	maxVectors   = 128 << 20 // bytes of one answer
+	embedTimeout = 2 * time.Minute
 )
-
-// EmbeddingConfig is the model that turns texts into vectors. There is one and no
-// failover: vectors of different models cannot be compared.
-type EmbeddingConfig struct {
-	BaseURL string        // up to and including /v1 (OpenAI's protocol), or /api (Ollama's own)
-	APIKey  string        // empty for servers that want none; never logged
-	Model   string        // how the server calls it
-	Timeout time.Duration // for one request; 0 = 2 minutes, as local servers load the model first
-
-	Log   *slog.Logger // nil = silent
-	Retry Retry        // as for chat
-}
-
-// LogValue keeps the key out of logs.
-func (c EmbeddingConfig) LogValue() slog.Value { return slog.StringValue(c.Model) }
 
 // Embedding turns texts into vectors. It is safe for concurrent use.
 type Embedding struct {
 	m   *model
 	url string
-
-	mu        sync.Mutex
-	dimension int // of the vectors so far; 0 = there were none
 }
 
-// NewEmbedding checks the configuration and reports all its faults at once,
-// joined. It connects to nothing.
-func NewEmbedding(c EmbeddingConfig) (*Embedding, error) {
-	mc := ModelConfig{Name: c.Model, BaseURL: strings.TrimRight(c.BaseURL, "/"), APIKey: strings.TrimSpace(c.APIKey),
-		Model: c.Model, Timeout: c.Timeout}
-	check := mc
-	check.Name = cmp.Or(check.Name, "unnamed") // its fault would be told twice
-	if err := errors.Join(checkModel("llm.embedding", check)...); err != nil {
-		return nil, err
+// NewEmbedding returns the embedding by the model c: its BaseURL ends in /v1 (OpenAI's protocol), or
+// in /api (Ollama's own), and its Timeout is for one request; 0 = 2 minutes, as local servers load the
+// model first. There is one and no failover: vectors of different models cannot be compared. It
+// connects to nothing.
+func NewEmbedding(c ModelConfig, cfg Config) *Embedding {
+	c.Name, c.Timeout = c.Model, cmp.Or(c.Timeout, embedTimeout)
+	cfg = withDefaults(cfg)
+	m := newModel(c, cfg, newClient(cfg))
+	e := &Embedding{m: m, url: m.BaseURL + "/embeddings"}
+	if strings.HasSuffix(m.BaseURL, "/api") {
+		e.url = m.BaseURL + "/embed"
 	}
-	if mc.Timeout <= 0 {
-		mc.Timeout = embedTimeout
-	}
-	cfg := withDefaults(Config{Log: c.Log, Retry: c.Retry})
-	e := &Embedding{m: newModel(mc, cfg, newClient(cfg)), url: mc.BaseURL + "/embeddings"}
-	if strings.HasSuffix(mc.BaseURL, "/api") {
-		e.url = mc.BaseURL + "/embed"
-	}
-	return e, nil
+	return e
 }
 
 // Name is the model's, as its server calls it.
 func (e *Embedding) Name() string { return e.m.Model }
 
-// Embed returns one vector for each text, in their order: of length 1, and all
-// with as many numbers as every vector of this Embedding before. A blank text has
-// none, nil. It asks in several requests if need be, again where that may help,
-// and in case of a text that is too long for the model for its beginning. It fails as a whole: with
-// ctx's error, or else with an *Error.
+// Embed returns one vector of length 1 for each text, in their order. A blank text has none, nil. It
+// asks again where that may help, in several requests where one is too large, and in case of a text
+// that is too long for the model for its beginning. It fails as a whole: with ctx's error, or else
+// with an *Error.
 func (e *Embedding) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	out := make([][]float32, len(texts))
-	for at := 0; at < len(texts); {
-		var batch []string
-		var places []int
-		size := 0
-		for ; at < len(texts) && len(batch) < maxBatch && (len(batch) == 0 || size+len(texts[at]) <= maxBatchBytes); at++ {
-			if strings.TrimSpace(texts[at]) != "" {
-				batch, places = append(batch, strings.ToValidUTF8(texts[at], "\uFFFD")), append(places, at)
-				size += len(texts[at])
-			}
+	var asked []string
+	var places []int
+	for i, text := range texts {
+		if strings.TrimSpace(text) != "" {
+			asked, places = append(asked, strings.ToValidUTF8(text, "\uFFFD")), append(places, i)
 		}
-		if len(batch) == 0 {
-			break
-		}
-		vectors, err := e.vectors(ctx, batch)
-		if err != nil {
-			return nil, err
-		}
-		for i, v := range vectors {
-			out[places[i]] = v
-		}
+	}
+	if len(asked) == 0 {
+		return out, nil
+	}
+	vectors, err := e.vectors(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range vectors {
+		out[places[i]] = v
 	}
 	return out, nil
 }
@@ -197,23 +163,7 @@ func (e *Embedding) read(raw []byte, n int) ([][]float32, error) {
 			return nil, garbled("vector %d of %d has no length: its %d numbers are zero, or none", i+1, n, len(v))
 		}
 	}
-	return vectors, e.agree(vectors)
-}
-
-// agree holds the model to the length of its first vector: of another length they
-// cannot be compared, and a model that changes behind its name must be noticed.
-func (e *Embedding) agree(vectors [][]float32) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	want := cmp.Or(e.dimension, len(vectors[0]))
-	for _, v := range vectors {
-		if len(v) != want {
-			return garbled("a vector has %d numbers where others have %d: "+
-				"if the model was exchanged on its server, start this program again, and everything is embedded anew", len(v), want)
-		}
-	}
-	e.dimension = want
-	return nil
+	return vectors, nil
 }
 
 // unit gives a vector length 1. It is false of one that has no length.

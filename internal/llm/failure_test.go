@@ -64,7 +64,7 @@ func TestRetriesThenAnswers(t *testing.T) {
 
 func TestBackOffGrowsAndEnds(t *testing.T) {
 	s, w := script(t, status(500, "oops")), &waits{}
-	m := configured(t, Config{Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: "m"}}, Retry: Retry{Attempts: 5, Sleep: w.sleep}})
+	m := New(Config{Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: "m"}}, Retry: Retry{Attempts: 5, Sleep: w.sleep}})
 	_, err := m.Complete(t.Context(), "chat", hello, nil)
 	if kindOf(t, err) != Failed || s.requests() != 5 {
 		t.Errorf("%v after %d requests", err, s.requests())
@@ -187,7 +187,7 @@ func TestCancelEndsAtOnce(t *testing.T) {
 
 	s2 := script(t, status(500, ""))
 	ctx2, cancel2 := context.WithCancel(t.Context())
-	m := configured(t, Config{Models: []ModelConfig{{Name: "a", BaseURL: s2.URL, Model: "m"}},
+	m := New(Config{Models: []ModelConfig{{Name: "a", BaseURL: s2.URL, Model: "m"}},
 		Retry: Retry{Sleep: func(ctx context.Context, d time.Duration) error { cancel2(); return sleep(ctx, time.Hour) }}})
 	if _, err := m.Complete(ctx2, "chat", hello, nil); err != context.Canceled || s2.requests() != 1 {
 		t.Errorf("in back-off: %v, %d requests", err, s2.requests())
@@ -219,7 +219,7 @@ func TestTimeouts(t *testing.T) {
 			}
 			c := &tt.cfg.Models[0]
 			c.Name, c.BaseURL, c.Model = "a", s.URL, "m"
-			m := configured(t, tt.cfg)
+			m := New(tt.cfg)
 			_, err := m.Complete(t.Context(), "chat", hello, nil)
 			if kindOf(t, err) != TimedOut || !strings.Contains(err.Error(), tt.text) || s.requests() > 1 {
 				t.Errorf("%v after %d requests", err, s.requests())
@@ -336,7 +336,7 @@ func TestLearnsWhatServersRefuse(t *testing.T) {
 			if c.Model == "" {
 				c.Model = "m"
 			}
-			m := configured(t, Config{Models: []ModelConfig{c}, Retry: Retry{Sleep: w.sleep}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			m := New(Config{Models: []ModelConfig{c}, Retry: Retry{Sleep: w.sleep}, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			for range 2 {
 				got, err := m.Complete(t.Context(), "chat", tt.req, nil)
 				if tt.fails == "" && (err != nil || got.Text != "fine") {

@@ -37,7 +37,7 @@ func newModel(c ModelConfig, cfg Config, client *http.Client) *model {
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
 	}
-	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
+	c.BaseURL, c.APIKey = strings.TrimRight(c.BaseURL, "/"), strings.TrimSpace(c.APIKey) // a key from a variable may end in a line end
 	m := &model{ModelConfig: c, cfg: cfg, client: client}
 	if len(c.APIKey) >= minSecret {
 		m.secrets = append(m.secrets, c.APIKey)

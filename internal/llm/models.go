@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -28,78 +26,31 @@ const (
 // Models is the set of configured models. It is safe for concurrent use.
 type Models struct {
 	cfg    Config
-	log    *slog.Logger
 	models []*model
 	roles  map[string][]*model
 	look   chan struct{} // wakes Run
 }
 
-// New checks the configuration and reports all its faults at once, joined. It
-// connects to nothing. No models at all is no fault: then every Complete fails
-// and says so, and everything that needs no model works.
-func New(cfg Config) (*Models, error) {
+// New returns the set of models that is configured; the names in its roles are those of models. It
+// connects to nothing. No models at all is no fault: then every Complete fails and says so, and
+// everything that needs no model works.
+func New(cfg Config) *Models {
 	cfg = withDefaults(cfg)
-	m := &Models{cfg: cfg, log: cfg.Log, roles: map[string][]*model{}, look: make(chan struct{}, 1)}
+	m := &Models{cfg: cfg, roles: map[string][]*model{}, look: make(chan struct{}, 1)}
 	client := newClient(cfg)
-	var faults []error
 	byName := map[string]*model{}
-	for i, c := range cfg.Models {
-		c.APIKey = strings.TrimSpace(c.APIKey) // a key from a file ends in a line end
-		at := fmt.Sprintf("llm.models[%d]", i)
-		faults = append(faults, checkModel(at, c)...)
-		if c.Name != "" && byName[c.Name] != nil {
-			faults = append(faults, fmt.Errorf("%s.name: %q is the name of another model already", at, c.Name))
-		}
+	for _, c := range cfg.Models {
 		mod := newModel(c, cfg, client)
 		mod.look = m.look
 		byName[c.Name] = mod
 		m.models = append(m.models, mod)
 	}
-	for _, role := range slices.Sorted(maps.Keys(cfg.Roles)) {
-		for i, name := range cfg.Roles[role] {
-			mod := byName[name]
-			if mod == nil {
-				faults = append(faults, fmt.Errorf("llm.roles.%s[%d]: there is no model %q", role, i, name))
-				continue
-			}
-			m.roles[role] = append(m.roles[role], mod)
+	for role, names := range cfg.Roles {
+		for _, name := range names {
+			m.roles[role] = append(m.roles[role], byName[name])
 		}
 	}
-	if err := errors.Join(faults...); err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
-func checkModel(at string, c ModelConfig) (faults []error) {
-	if c.Name == "" {
-		faults = append(faults, fmt.Errorf("%s.name: missing", at))
-	}
-	if c.Model == "" {
-		faults = append(faults, fmt.Errorf("%s.model: missing (the model's name on its server, such as qwen3:8b)", at))
-	}
-	u, err := url.Parse(c.BaseURL)
-	switch {
-	case c.BaseURL == "":
-		faults = append(faults, fmt.Errorf("%s.base_url: missing (such as http://127.0.0.1:11434/v1)", at))
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		faults = append(faults, fmt.Errorf("%s.base_url: must be an http or https address, such as http://127.0.0.1:11434/v1", at))
-	case u.RawQuery != "" || u.Fragment != "":
-		faults = append(faults, fmt.Errorf("%s.base_url: must end with the path (…/v1), without ? or #", at))
-	}
-	if strings.ContainsFunc(c.APIKey, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-		faults = append(faults, fmt.Errorf("%s.api_key: holds a blank or control character", at))
-	}
-	if c.Window < 0 || c.MaxOutput < 0 || c.Timeout < 0 {
-		faults = append(faults, fmt.Errorf("%s: window, max_output and timeout must not be negative", at))
-	}
-	if c.Window > 0 && c.MaxOutput >= c.Window {
-		faults = append(faults, fmt.Errorf("%s.max_output: must be smaller than the window of %d tokens", at, c.Window))
-	}
-	if t := c.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
-		faults = append(faults, fmt.Errorf("%s.temperature: must be from 0 to 2", at))
-	}
-	return faults
+	return m
 }
 
 func withDefaults(cfg Config) Config {

@@ -113,12 +113,6 @@ func (w *waits) sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// configured is a set of models that is configured so.
-func configured(t *testing.T, cfg Config) *Models {
-	t.Helper()
-	return expect.Must(New(cfg))(t)
-}
-
 const testKey = "sk-secret-0123456789"
 
 // setup makes a set of models, one per URL, named a, b, c …
@@ -131,7 +125,7 @@ func setup(t *testing.T, w *waits, log io.Writer, urls ...string) *Models {
 	for i, u := range urls {
 		cfg.Models = append(cfg.Models, ModelConfig{Name: string(rune('a' + i)), BaseURL: u, APIKey: testKey, Model: "m"})
 	}
-	return configured(t, cfg)
+	return New(cfg)
 }
 
 var hello = Request{Messages: []Message{{Role: User, Content: "hello"}}}
@@ -263,7 +257,7 @@ func TestFailover(t *testing.T) {
 		Roles:  map[string][]string{"chat": {"a", "b"}, "dreaming": {"b"}},
 		Retry:  Retry{Sleep: (&waits{}).sleep},
 	}
-	m := configured(t, cfg)
+	m := New(cfg)
 	if got := ask(t, m, hello); got.Text != "from b" || got.Model != "b" || down.requests() != 3 {
 		t.Errorf("got %+v after %d requests to a", got, down.requests())
 	}
@@ -328,32 +322,8 @@ func TestReceiverTimeDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestNewReportsAllFaults(t *testing.T) {
-	hot := float32(9)
-	_, err := New(Config{
-		Models: []ModelConfig{
-			{Name: "a", BaseURL: "localhost:11434", Model: "m"},
-			{Name: "a", BaseURL: "http://x/v1?key=1", Model: "m", APIKey: "two words", Window: 10, MaxOutput: 20, Temperature: &hot},
-			{},
-		},
-		Roles: map[string][]string{"chat": {"a", "gone"}},
-	})
-	if err == nil {
-		t.Fatal("no error")
-	}
-	for _, want := range []string{"models[0].base_url", "models[1].name", "models[1].base_url", "models[1].api_key", "models[1].max_output",
-		"models[1].temperature", "models[2].name", "models[2].model", "models[2].base_url", "roles.chat[1]"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%s is not reported in:\n%v", want, err)
-		}
-	}
-	if strings.Contains(err.Error(), "two words") {
-		t.Errorf("the key shows: %v", err)
-	}
-}
-
 func TestNoModels(t *testing.T) {
-	m := configured(t, Config{})
+	m := New(Config{})
 	_, err := m.Complete(t.Context(), "chat", hello, nil)
 	if kindOf(t, err) != NotFound || !strings.Contains(err.Error(), "no model is configured") {
 		t.Error(err)

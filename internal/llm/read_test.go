@@ -130,7 +130,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(s, uint16(400))
 	}
 	f.Fuzz(func(t *testing.T, body string, status uint16) {
-		m := configured(t, Config{
+		m := New(Config{
 			Models: []ModelConfig{{Name: "a", BaseURL: "http://model.example/v1", APIKey: testKey, Model: "m"}},
 			Retry:  Retry{Attempts: 2, Sleep: (&waits{}).sleep},
 		})

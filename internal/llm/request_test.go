@@ -194,7 +194,7 @@ func wire(t *testing.T, c ModelConfig, req Request) string {
 	t.Helper()
 	s := script(t, answers("fine"))
 	c.Name, c.Model, c.BaseURL = "a", "m", s.URL
-	ask(t, configured(t, Config{Models: []ModelConfig{c}}), req)
+	ask(t, New(Config{Models: []ModelConfig{c}}), req)
 	return s.raw[0]
 }
 

@@ -32,7 +32,7 @@ func (m *Models) Transcribe(ctx context.Context, file, name string) (string, err
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		m.log.Warn("model failed", "model", mod.Name, "role", transcription, "error", err.Err)
+		m.cfg.Log.Warn("model failed", "model", mod.Name, "role", transcription, "error", err.Err)
 		if first == nil {
 			first = err
 		}

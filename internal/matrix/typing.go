@@ -15,7 +15,7 @@ import (
 const (
 	typingFor     = 30 * time.Second
 	typingRefresh = 20 * time.Second
-	offTimeout    = 2 * time.Second // to say that nobody types any more
+	typingTimeout = 2 * time.Second // for one notice
 )
 
 // typing keeps typing notices as they should be: they run out by themselves
@@ -27,17 +27,11 @@ type typing struct {
 	wake chan struct{}
 
 	mu    sync.Mutex
-	rooms map[string]*typingNotice
-}
-
-// typingNotice is what a room is shown, and what it should be shown.
-type typingNotice struct {
-	want, shown bool
-	refresh     time.Time
+	rooms map[string]time.Time // when the notice of a room is to be sent; zero = it is to be ended
 }
 
 func newTyping(cli *mautrix.Client, log *slog.Logger, now func() time.Time) *typing {
-	return &typing{cli: cli, log: log, now: now, wake: make(chan struct{}, 1), rooms: map[string]*typingNotice{}}
+	return &typing{cli: cli, log: log, now: now, wake: make(chan struct{}, 1), rooms: map[string]time.Time{}}
 }
 
 // Typing shows or hides that an answer is being written, see chat.Transport.
@@ -45,12 +39,12 @@ func (c *Client) Typing(_ context.Context, room string, on bool) { c.typing.set(
 
 func (t *typing) set(room string, on bool) {
 	t.mu.Lock()
-	n := t.rooms[room]
-	if n == nil {
-		n = &typingNotice{}
-		t.rooms[room] = n
+	switch due, shown := t.rooms[room]; {
+	case on && due.IsZero():
+		t.rooms[room] = t.now()
+	case !on && shown:
+		t.rooms[room] = time.Time{}
 	}
-	n.want = on
 	t.mu.Unlock()
 	retry.Wake(t.wake)
 }
@@ -60,33 +54,28 @@ func (t *typing) run(ctx context.Context) error {
 	return retry.Loop(ctx, t.now, t.wake, func(ctx context.Context) time.Time { return t.show(ctx, false) })
 }
 
+// show sends the notices that are due, and returns when the next one will be. With end it ends all.
 func (t *typing) show(ctx context.Context, end bool) (next time.Time) {
 	now := t.now()
 	next = now.Add(time.Hour)
 	todo := map[string]bool{}
 	t.mu.Lock()
-	for room, n := range t.rooms {
-		want := n.want && !end
-		if want != n.shown || want && !n.refresh.After(now) {
-			todo[room] = want
-		}
-		n.shown = want
-		if !want {
+	for room, due := range t.rooms {
+		switch {
+		case end || due.IsZero():
+			todo[room] = false
 			delete(t.rooms, room)
 			continue
+		case !due.After(now):
+			todo[room], due = true, now.Add(typingRefresh)
+			t.rooms[room] = due
 		}
-		if todo[room] {
-			n.refresh = now.Add(typingRefresh)
-		}
-		next = retry.Earlier(next, n.refresh)
+		next = retry.Earlier(next, due)
 	}
 	t.mu.Unlock()
 	for room, on := range todo {
-		rctx, cancel := context.WithTimeout(ctx, smallTimeout)
-		if !on { // the end of the program must not cut it off: nobody would say it again
-			cancel()
-			rctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), offTimeout)
-		}
+		// The end of the program must not cut it off: nobody would say it again.
+		rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), typingTimeout)
 		_, err := t.cli.UserTyping(rctx, id.RoomID(room), on, typingFor)
 		cancel()
 		if err != nil && ctx.Err() == nil {

@@ -139,7 +139,7 @@ func TestUpgrade(t *testing.T) {
 func TestWorkingSet(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := openWith(t, Config{Dir: dir, Owner: owner, Backend: FTS5, FileLines: 4})
+	s := openWith(t, Config{Dir: dir, Owner: owner, Backend: "fts5", FileLines: 4})
 	var first Entry
 	for i := range 20 {
 		e, _, err := s.Append(t.Context(), Shared, fmt.Sprintf("fact number %d", i))

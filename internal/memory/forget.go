@@ -124,12 +124,12 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 		return Erased{}, err
 	}
 	done.Entries = len(gone)
-	if s.points != nil {
+	if s.server != nil {
 		ids := make([]string, len(gone))
 		for i, e := range gone {
 			ids[i] = e.ID
 		}
-		s.points.Forget(ctx, ids)
+		s.server.Forget(ctx, ids)
 	}
 	return done, s.wipe(context.WithoutCancel(ctx), scopes, gone)
 }

@@ -279,7 +279,7 @@ func TestForgottenInOtherWords(t *testing.T) {
 		{"my sister Clara collects old stamps", []string{"stamps, old ones: Clara collects them"}, []string{"Clara sings in the choir", "the post sells stamps"}},
 		{"ich habe Diabetes und spritze Insulin", []string{"Insulin spritzen muss ich wegen der Diabetes"}, []string{"Diabetes ist häufig", "das Insulin ist teuer"}},
 	} {
-		s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: FTS5})
+		s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: "fts5"})
 		me, theirs := Private(owner), Private(guest)
 		for i, text := range tt.same {
 			heardFrom(t, s, me, "a", 10*i, text)

@@ -4,86 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"reverie/internal/memory/lines"
 	"reverie/internal/test/expect"
 )
-
-func TestImport(t *testing.T) {
-	f := openIndex(t)
-	lines := "\uFEFF" + strings.Join([]string{
-		`{"text":"Anna has a dog","scope":"private:@a:x","subject":"Anna","source":"user_explicit","observed_at":"2025-01-31T18:30:00+01:00","ref":"D1:1","conversation":"c","seq":1,"extra":1}`,
-		``, "{\"text\":\"two \\n lines\\u0000 and \\\"quotes\\\" 🎂\"}\r", `{"text":"seconds","observed_at":1738344600}`,
-		`{"text":"milliseconds","observed_at":1738344600000}`, `{"text":"words","observed_at":"1:56 pm on 8 May, 2023"}`, `{"text":"twice"}`,
-		`{"text":"Twice!"}`, `{"text":"twice","seq":2}`,
-	}, "\n")
-	for run, wantAdded := range []int{7, 0} {
-		got := expect.Must(importInto(f).Import(t.Context(), "x.jsonl", []byte(lines)))(t)
-		expect.False(t, got.Lines != 8 || got.Added != wantAdded || got.Known != 8-wantAdded, "run %d: %+v", run, got)
-	}
-	hits := expect.Must(f.Search(t.Context(), Query{Text: "dog", Scopes: []Scope{"private:@a:x"}}))(t)
-	expect.Len(t, hits, 1, "it")
-	e := hits[0].Entry
-	if e.Subject != "Anna" || e.Source != UserExplicit || e.Ref != "D1:1" || e.Conversation != "c" || e.Seq != 1 || e.State != Active ||
-		!e.ObservedAt.Equal(time.Date(2025, 1, 31, 17, 30, 0, 0, time.UTC)) {
-		t.Errorf("%+v", e)
-	}
-	for text, at := range map[string]time.Time{
-		"seconds": time.Unix(1738344600, 0), "milliseconds": time.Unix(1738344600, 0), "words": time.Date(2023, 5, 8, 13, 56, 0, 0, time.UTC), `two lines and "quotes" 🎂`: today,
-	} {
-		hits, err := f.Search(t.Context(), Query{Text: text, Scopes: []Scope{Shared}, K: 1})
-		expect.False(t, err != nil || len(hits) != 1 || hits[0].Entry.Text != text || !hits[0].Entry.ObservedAt.Equal(at), "%s: %+v, %v", text, hits, err)
-	}
-	var ops int
-	if err := f.db.QueryRow(`SELECT count(*) FROM memory_op WHERE op = 'add' AND actor = 'import'`).Scan(&ops); err != nil || ops != 7 {
-		t.Errorf("%d operations are written down, %v", ops, err)
-	}
-}
-
-func TestBadImport(t *testing.T) {
-	t.Parallel()
-	good := `{"text":"good","ref":"1"}`
-	tests := []struct{ line, says string }{
-		{`{"text":""}`, "text is missing"}, {`{}`, "text is missing"}, {`{"text":5}`, "no JSON object with fields as expected"}, {`[1]`, "no JSON object"}, {`hello`, "no JSON object"},
-		{`{"text":"x"`, "no JSON object"}, {`{"text":"x"}}`, "no JSON object"}, {`{"text":"x"} {"text":"y"}`, "no JSON object"}, {`{"text":"x","scope":"everyone"}`, `scope "everyone"`}, {`{"text":"x","scope":"private:"}`, `scope "private:"`},
-		{`{"text":"x","source":"me"}`, `source "me"`}, {`{"text":"x","observed_at":"soon"}`, `observed_at "soon"`}, {`{"text":"x","observed_at":true}`, "observed_at true"},
-		{`{"text":"x","seq":"a"}`, "no JSON object with fields as expected"}, {`{"text":"x","seq":1.5}`, "no JSON object with fields as expected"}, {"{\"text\":\"\xff\"}", "UTF-8"},
-		{`{"text":"` + strings.Repeat("x", 100_001) + `"}`, "100001 bytes"}, {`{"text":"` + strings.Repeat("x", 2<<20) + `"}`, "longer than"},
-		{`{"text":"other","ref":"1"}`, `ref "1" stands for another text`},
-	}
-	for _, tt := range tests {
-		f := openIndex(t)
-		_, err := importInto(f).Import(t.Context(), "x.jsonl", []byte(good+"\n\n"+tt.line+"\n"+good))
-		if err == nil || strings.Count(err.Error(), "\n") != 1 || !strings.HasPrefix(err.Error(), "x.jsonl:3: ") || !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%.60s: %v; want %q", tt.line, err, tt.says)
-		}
-		want(t, "after "+tt.says, refs(t, f, Query{Text: "good"}))
-	}
-	_, err := importInto(openIndex(t)).Import(t.Context(), "x.jsonl", []byte(strings.Repeat("bad\n", 30)))
-	if err == nil || strings.Count(err.Error(), "x.jsonl:") != 20 || !strings.Contains(err.Error(), "and 10 more") {
-		t.Errorf("30 bad lines: %v", err)
-	}
-}
-
-func FuzzImport(f *testing.F) {
-	for _, s := range []string{`{"text":"x"}`, `{"text":"x","observed_at":1e400}`, `{"observed_at":-1e300,"text":"x"}`, "\xef\xbb\xbf{}", `{"text":"\ud800"}`, `{"text":"x","seq":99999999999999999999}`} {
-		f.Add([]byte(s))
-	}
-	m := &Importer{Scope: Shared, Now: func() time.Time { return today }}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		all, _ := m.parse("x", data)
-		for _, e := range all {
-			if e.Text == "" || strings.ContainsAny(e.Text, "\n\x00") || e.Scope.Check() != nil {
-				t.Fatalf("%q gives %+v", data, e)
-			}
-		}
-	})
-}
-
-func newImporter(s *Store) *Importer {
-	return &Importer{Store: s, Scope: Private(owner), Now: func() time.Time { return today }}
-}
 
 func sound(t testing.TB, s *Store) {
 	t.Helper()
@@ -96,14 +20,12 @@ func TestImportedIntoFiles(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	add(t, s, Private(owner), "tea is green")
 	put(t, s, Private(owner), onDisk(t, s, Private(owner))+"by hand\n")
-	got, err := newImporter(s).Import(t.Context(), "x", []byte(`{"text":"a heron is grey"}
+	added, known, _, _ := imported(t, s, Private(owner), `{"text":"a heron is grey"}
 {"text":"we saw a heron","conversation":"c","seq":1}
 {"text":"really?","conversation":"c","seq":2}
 {"text":"by hand"}
-{"text":"tea is green","conversation":"c","seq":3}`))
-	if err != nil || got.Added != 4 || got.Known != 1 {
-		t.Fatalf("%+v, %v", got, err)
-	}
+{"text":"tea is green","conversation":"c","seq":3}`)
+	expect.Equal(t, [2]int{added, known}, [2]int{4, 1}, "added and known")
 	const all = "tea is green|by hand|a heron is grey"
 	expect.Equal(t, texts(t, s, Private(owner)), all, "known")
 	expect.Equal(t, strings.Join(lines.Texts([]byte(onDisk(t, s, Private(owner)))), "|"), all, "in the file")
@@ -127,12 +49,10 @@ func TestImportIsUndone(t *testing.T) {
 	for n := range 10 {
 		lines += fmt.Sprintf("{\"text\":\"fact number %d\"}\n{\"text\":\"line %d\",\"conversation\":\"c\",\"seq\":%d,\"scope\":\"shared\"}\n", n, n, n)
 	}
-	got, err := newImporter(s).Import(t.Context(), "x", []byte(lines))
-	if err != nil || got.Added != 20 || got.Batch == "" {
-		t.Fatalf("%+v, %v", got, err)
-	}
+	added, _, _, batch := imported(t, s, Private(owner), lines)
+	expect.Equal(t, added, 20, "added")
 	u, err := s.Undo(t.Context(), everything, "")
-	if err != nil || u.Of != got.Batch || len(u.Away) != 20 {
+	if err != nil || u.Of != batch || len(u.Away) != 20 {
 		t.Fatalf("%+v, %v", u, err)
 	}
 	expect.Equal(t, texts(t, s, Private(owner), Shared), "tea is green", "known")
@@ -156,12 +76,10 @@ func TestImportOfWhatWasUndone(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	again := func(added, known, forgotten int) string {
 		t.Helper()
-		got, err := newImporter(s).Import(t.Context(), "x", []byte(lines))
-		if err != nil || got.Added != added || got.Known != known || got.Forgotten != forgotten {
-			t.Fatalf("%+v, %v", got, err)
-		}
+		a, k, f, batch := imported(t, s, Private(owner), lines)
+		expect.Equal(t, [3]int{a, k, f}, [3]int{added, known, forgotten}, "added, known, forgotten")
 		sound(t, s)
-		return got.Batch
+		return batch
 	}
 	undo := func(batch string) string {
 		t.Helper()

@@ -1,14 +1,11 @@
 package memory
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
@@ -177,36 +174,6 @@ func TestFileIntegrity(t *testing.T) {
 		expect.False(t, e.Integrity != want[e.Text], "%s is %v", e.Text, e.Integrity)
 	}
 	expect.False(t, integrityOf(t, s, foreign.ID) != trust.Foreign || integrityOf(t, s, user.ID) != trust.User, "entries that are there have another integrity now")
-}
-
-// TestImportIntegrity: export and import keep the integrity; a line without one is the operator's.
-func TestImportIntegrity(t *testing.T) {
-	t.Parallel()
-	s, mine := openAt(t, t.TempDir()), Private(guest)
-	storeAs(t, s, mine, "rum", trust.Foreign)
-	storeAs(t, s, mine, "cake", trust.User)
-	var lines bytes.Buffer
-	for _, e := range expect.Must(s.List(t.Context(), as(guest), Filter{}))(t) {
-		expect.OK(t, json.NewEncoder(&lines).Encode(&e))
-	}
-	lines.WriteString(`{"text": "tea", "scope": "shared"}` + "\n")
-	other := openAt(t, t.TempDir())
-	m := &Importer{Store: other, Now: time.Now}
-	done, err := m.Import(t.Context(), "x", lines.Bytes())
-	if err != nil || done.Added != 3 {
-		t.Fatalf("%+v, %v", done, err)
-	}
-	want := map[string]trust.Integrity{"rum": trust.Foreign, "cake": trust.User, "tea": trust.Owner}
-	for _, e := range expect.Must(other.List(t.Context(), Access{All: true}, Filter{}))(t) {
-		journal := expect.Must(other.History(t.Context(), Access{All: true}, e.ID))(t)
-		if e.Integrity != want[e.Text] || journal[0].After.Integrity != want[e.Text] {
-			t.Errorf("%s is %v, in the journal %v", e.Text, e.Integrity, journal[0].After.Integrity)
-		}
-	}
-	wrong := []byte(`{"text": "gin", "scope": "shared", "integrity": 4}`)
-	if _, err := m.Import(t.Context(), "x", wrong); err == nil || !strings.Contains(err.Error(), "integrity 4") {
-		t.Errorf("%v", err)
-	}
 }
 
 // TestTurnIntegrity: a message is found with its integrity and that of its neighbours. An

@@ -107,8 +107,8 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 	if s.vectors != nil && len(c.rows) > 0 {
 		s.vectors.Wake()
 	}
-	if s.points != nil && len(c.rows) > 0 {
-		s.points.Wake()
+	if s.server != nil && len(c.rows) > 0 {
+		s.server.Wake()
 	}
 	return c, nil
 }

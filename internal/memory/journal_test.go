@@ -240,7 +240,6 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 // index is what finds entries.
 type index interface {
 	Search(ctx context.Context, q Query) ([]Hit, error)
-	Neighbours(ctx context.Context, id string, k int) ([]string, error)
 }
 
 // Complete makes the vectors that are missing, and sends them.
@@ -273,7 +272,7 @@ func TestCanaryIsNeverFound(t *testing.T) {
 {"text":"what did it do?","scope":"room:!group:x","ref":"r3","conversation":"c","seq":3,"observed_at":"2026-03-01"}
 {"text":"a heron is a bird","scope":"shared","ref":"s","observed_at":"2026-03-02"}
 {"text":"my heron","scope":"private:@guest:x","ref":"g","conversation":"c","seq":2,"observed_at":"2026-03-01"}`
-			expect.Must(newImporter(s).Import(ctx, "open", []byte(open)))(t)
+			imported(t, s, Private(owner), open)
 			for _, scope := range []Scope{Room(room), Private(guest)} {
 				expect.OK(t, s.index.Hear(ctx, Turn{Scope: scope, Event: "$o", Text: "the heron again", At: today, Conversation: "c", Seq: 4}))
 			}
@@ -334,7 +333,7 @@ func hide(t *testing.T, s *Store, canary, near string) Entry {
 	texts(t, s, me)
 	lines := fmt.Sprintf(`{"text":"the %s said %s","scope":%q,"ref":"p2","conversation":"c","seq":2,"subject":"Anna","observed_at":"2026-03-01"}
 {"text":"%s","scope":%q,"ref":"p3","conversation":"c","seq":3,"subject":"%s","observed_at":"2026-03-01"}`, near, canary, me, canary, me, canary)
-	expect.Must(newImporter(s).Import(ctx, "private", []byte(lines)))(t)
+	imported(t, s, Private(owner), lines)
 	expect.OK(t, s.index.Hear(ctx, Turn{Scope: me, Event: "$o", Sender: owner, Text: "remember " + canary + " and the " + near, At: today, Conversation: "c", Seq: 3}))
 	return secret
 }

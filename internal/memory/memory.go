@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"reverie/internal/search"
-	"reverie/internal/search/qdrant"
+	"reverie/internal/search/backend"
 	"reverie/internal/search/vector"
 	"reverie/internal/store"
 )
@@ -30,9 +30,9 @@ type Config struct {
 	// FileLines is how many entries a file shows, besides those that are pinned;
 	// 0 = all of them.
 	FileLines int
-	Backend   Backend         // "" = FlatFile; with another, FileLines is 40 if it is not set
+	Backend   string          // its name in package backend; "" = flat_file; with another, FileLines is 40 if it is not set
 	Vectors   *vector.Vectors // of the same database; nil = words alone decide
-	Points    *qdrant.Points  // of Vectors, which are compared there; nil = they are compared here
+	Server    backend.Server  // of Vectors, which are compared there; nil = they are compared here
 	// Purge takes texts that are to be forgotten out of whatever else in the
 	// database quotes them, in the same transaction. It returns how many messages
 	// of people still hold them. nil = nothing else does.
@@ -52,11 +52,10 @@ type Store struct {
 	purge      func(context.Context, *sql.Tx, []string) (int, error)
 	prepare    func(context.Context) error // before something is forgotten
 	log        *slog.Logger
-	path       string // of the database
-	index      *search.FTS
-	finder     finder          // what Search asks
-	vectors    *vector.Vectors // woken by changes; nil = the finder has none
-	points     *qdrant.Points  // where else vectors are; nil = nowhere
+	index      *search.Hybrid
+	finder     finder          // what Search asks: index
+	vectors    *vector.Vectors // woken by changes; nil = the index has none
+	server     backend.Server  // where else vectors are; nil = nowhere
 	recalls    bool            // prompts show the working set only
 	now        func() time.Time
 	fault      func(point string) // for tests, which die there, or edit a file at the worst moment
@@ -77,12 +76,12 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
-	s := &Store{db: c.DB, index: search.Open(c.DB), dir: dir, owner: c.Owner, lines: c.FileLines, purge: c.Purge, prepare: c.BeforeForget,
-		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: time.Now, fault: func(string) {},
-		files: map[Scope]*file{}}
-	s.choose(c.Backend, c.Vectors, c.Points)
-	if err := c.DB.QueryRowContext(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&s.path); err != nil {
-		return nil, fmt.Errorf("memory: %w", err)
+	s := &Store{db: c.DB, dir: dir, owner: c.Owner, lines: c.FileLines, purge: c.Purge, prepare: c.BeforeForget,
+		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: time.Now, fault: func(string) {}, files: map[Scope]*file{},
+		index: search.OpenHybrid(search.Open(c.DB), c.Vectors, c.Server), vectors: c.Vectors, server: c.Server,
+		recalls: !backend.Of(c.Backend).Whole}
+	if s.finder = s.index; s.recalls && s.lines == 0 {
+		s.lines = workingSet
 	}
 	if err := s.index.Ensure(ctx); err != nil {
 		return nil, err

@@ -163,7 +163,7 @@ func TestApplyIsOne(t *testing.T) {
 }
 
 // twice is a store of two lines that mean the same, and another, after the night that found it.
-func twice(t *testing.T, b Backend) (s *Store, dir string, head, member Entry) {
+func twice(t *testing.T, b string) (s *Store, dir string, head, member Entry) {
 	t.Helper()
 	dir = t.TempDir()
 	s = openWith(t, Config{Dir: dir, Owner: owner, Backend: b})
@@ -195,7 +195,7 @@ const (
 // search, marked as put together, in each backend; taking the night back gives both again.
 func TestOneLine(t *testing.T) {
 	t.Parallel()
-	for _, b := range []Backend{FlatFile, FTS5, LocalVector} {
+	for _, b := range []string{"flat_file", "fts5", "local_vector"} {
 		t.Run(string(b), func(t *testing.T) {
 			s, _, head, member := twice(t, b)
 			before := expect.Must(s.History(t.Context(), as(owner), head.ID))(t)
@@ -229,7 +229,7 @@ func TestForgetOneLine(t *testing.T) {
 	t.Parallel()
 	for name, what := range map[string]string{"the line": teaHead, "the other text": teaMember} {
 		t.Run(name, func(t *testing.T) {
-			s, dir, _, _ := twice(t, FTS5)
+			s, dir, _, _ := twice(t, "fts5")
 			found, exact, err := s.Find(t.Context(), as(owner), what)
 			if err != nil || !exact {
 				t.Fatalf("%+v, %v, %v", found, exact, err)
@@ -252,7 +252,7 @@ func TestForgetOneLine(t *testing.T) {
 func TestRedactOneOfTwo(t *testing.T) {
 	t.Parallel()
 	for _, event := range []string{"$head", "$member"} {
-		s, _, head, member := twice(t, FTS5)
+		s, _, head, member := twice(t, "fts5")
 		for id, of := range map[string]string{head.ID: "$head", member.ID: "$member"} {
 			expect.Must(s.db.Exec(`UPDATE memory SET event = ? WHERE id = ?`, of, id))(t)
 		}
@@ -277,7 +277,7 @@ func TestEditOneLine(t *testing.T) {
 		"the other written": {teaHead + "\n" + chess + "\n" + teaMember + "\n", []string{teaHead, chess, teaMember}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _, _, _ := twice(t, FlatFile)
+			s, _, _, _ := twice(t, "flat_file")
 			put(t, s, Private(owner), c.file)
 			shows(t, s, c.want...)
 			if c.again == nil {
@@ -312,7 +312,7 @@ func TestMembersAreShownAgain(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _, head, _ := twice(t, FlatFile)
+			s, _, head, _ := twice(t, "flat_file")
 			all := expect.Must(s.Entries(t.Context(), Private(owner)))(t)
 			expect.OK(t, do(s, expect.Must(s.Get(t.Context(), as(owner), head.ID))(t), all[1]))
 			shows(t, s, chess, teaMember)

@@ -214,7 +214,7 @@ func TestForgottenWhileDown(t *testing.T) {
 	s, url := stand(t)
 	db := openAt(t, dir).db
 	p := openPoints(t, db, &searchtest.Embedder{Model: "words", Dim: 300}, url)
-	store := openWith(t, Config{DB: db, Dir: dir, Owner: owner, Backend: Qdrant, Vectors: p.vectors, Points: p.Points})
+	store := openWith(t, Config{DB: db, Dir: dir, Owner: owner, Backend: "qdrant", Vectors: p.vectors, Server: p.Points})
 	me := as(owner)
 	gone, kept := noted(t, store, Private(owner), "the code is 4711", owner), noted(t, store, Private(owner), "we keep bees", owner)
 	fed(t, p)
@@ -234,7 +234,7 @@ func TestForgottenWhileDown(t *testing.T) {
 	expect.Same(t, onServer(t, s, db), []string{"and cats", "we keep bees"}, "the server holds")
 	verified(t, s, db)
 	away := qdrant.Open(qdrant.Config{URL: url, Key: "hunter9", Collection: "mem"})
-	store.points = away
+	store.server = away
 	expect.Must(store.Forget(ctx, me, kept.ID))(t)
 	expect.Same(t, onServer(t, s, db), []string{"and cats"}, "the server holds")
 }

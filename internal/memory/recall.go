@@ -6,19 +6,6 @@ import (
 	"slices"
 
 	"reverie/internal/search"
-	"reverie/internal/search/qdrant"
-	"reverie/internal/search/vector"
-)
-
-// Backend says how entries come into prompts. The zero value is FlatFile.
-type Backend string
-
-// The backends.
-const (
-	FlatFile    Backend = "flat_file"    // all of them stand in every prompt; searches go by words
-	FTS5        Backend = "fts5"         // found by their words
-	LocalVector Backend = "local_vector" // found by their meaning too
-	Qdrant      Backend = "qdrant"       // likewise, on a server of its own
 )
 
 // workingSet is how many entries of a scope a file and a prompt show where the
@@ -29,23 +16,6 @@ const workingSet = 40
 type finder interface {
 	// Search returns the best hits first. Any text is a valid question.
 	Search(ctx context.Context, q Query) ([]search.Hit, error)
-	// Neighbours are the ids of up to k active documents near to the active document id, in its scope.
-	Neighbours(ctx context.Context, id string, k int) ([]string, error)
-}
-
-// choose sets up how s finds what it is asked for.
-func (s *Store) choose(b Backend, v *vector.Vectors, p *qdrant.Points) {
-	s.finder, s.vectors, s.points = s.index, v, p
-	switch {
-	case v == nil:
-	case p == nil:
-		s.finder = search.OpenHybrid(s.index, v, nil)
-	default:
-		s.finder = search.OpenHybrid(s.index, v, p)
-	}
-	if s.recalls = b != "" && b != FlatFile; s.recalls && s.lines == 0 {
-		s.lines = workingSet
-	}
 }
 
 // Recalls reports whether a prompt shows only the working set of the entries, so
@@ -76,7 +46,7 @@ func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
 // near to it in meaning, the nearest first. There are none where there are no vectors,
 // or none of that entry yet. It makes no vector and asks no model.
 func (s *Store) Neighbours(ctx context.Context, id string, k int) ([]string, error) {
-	found, err := s.finder.Neighbours(ctx, id, k)
+	found, err := s.index.Neighbours(ctx, id, k)
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}

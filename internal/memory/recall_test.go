@@ -15,7 +15,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-var backends = []Backend{FlatFile, FTS5}
+var backends = []string{"flat_file", "fts5"}
 
 func hear(t testing.TB, s *Store, scope Scope, conversation string, said ...string) {
 	t.Helper()
@@ -49,7 +49,7 @@ func (c careless) Search(ctx context.Context, q Query) ([]search.Hit, error) {
 
 // TestCarelessIndex: an index that minds no scope is no way around them.
 func TestCarelessIndex(t *testing.T) {
-	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: FTS5})
+	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: "fts5"})
 	noted(t, s, Private(owner), "the heron nests by the weir", owner)
 	hear(t, s, Private(owner), "dm", "I saw the heron today")
 	s.finder = careless{s.finder}
@@ -81,7 +81,7 @@ func TestUnhear(t *testing.T) {
 func TestForgottenIsNotHeardOf(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := openWith(t, Config{Dir: dir, Owner: owner, Backend: FTS5})
+	s := openWith(t, Config{Dir: dir, Owner: owner, Backend: "fts5"})
 	me := Private(owner)
 	hear(t, s, me, "dm", "My locker opens with HERON-99, mind you.", "Noted, HERON-99.", "And tea?", "Green.", "I said: the locker opens with HERON-99", "Yes.")
 	e := added(t, s, Entry{Scope: me, Text: "the locker opens with HERON-99", Source: Assistant, Event: "$dm1", Quote: "My locker opens with HERON-99, mind you."}, owner)
@@ -93,7 +93,7 @@ func TestForgottenIsNotHeardOf(t *testing.T) {
 
 // TestSearchReportsFaults: a fault of the database is an error, not nothing found.
 func TestSearchReportsFaults(t *testing.T) {
-	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: FTS5})
+	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: "fts5"})
 	noted(t, s, Private(owner), "the heron nests by the weir", owner)
 	expect.Must(s.db.Exec(`DROP TABLE index_term`))(t)
 	if _, err := s.Search(t.Context(), Query{Text: "heron", Scopes: []Scope{Private(owner)}}); err == nil || errors.Is(err, sql.ErrNoRows) {
@@ -106,7 +106,7 @@ func TestSearchReportsFaults(t *testing.T) {
 // and once the change is taken back.
 // Holds W13.
 func TestCorrectedTalkStaysAway(t *testing.T) {
-	ctx, s := t.Context(), openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: FTS5})
+	ctx, s := t.Context(), openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: "fts5"})
 	me := Private(owner)
 	e := noted(t, s, me, "My sister's name is Jana.", owner)
 	tea := noted(t, s, me, "green tea", owner)

@@ -39,7 +39,7 @@ func labelled(t testing.TB) (*FTS, testset.Set) {
 	for _, l := range set.Lines {
 		expect.OK(t, encoder.Encode(l))
 	}
-	expect.Must(importInto(f).Import(t.Context(), "set", lines.Bytes()))(t)
+	imported(t, storeOf(f), Shared, lines.String())
 	return f, set
 }
 
@@ -234,7 +234,7 @@ func BenchmarkSearch(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			f := openIndex(b)
 			lines, asked := benchMemories(b, n)
-			expect.Must(importInto(f).Import(b.Context(), "bench", lines))(b)
+			imported(b, storeOf(f), Shared, string(lines))
 			var took []time.Duration
 			ask := func(text string) {
 				began := time.Now()

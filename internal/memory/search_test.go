@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/test/expect"
+	"reverie/internal/trust"
 )
 
 var today = time.Date(2026, 3, 18, 12, 0, 0, 0, time.UTC) // a Wednesday
@@ -25,20 +27,53 @@ func openIndex(t testing.TB) *FTS {
 	return OpenFTS(db)
 }
 
-func importInto(f *FTS) *Importer {
+func storeOf(f *FTS) *Store {
 	var file string
 	err := f.db.QueryRow(`SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&file)
 	s, also := Open(context.Background(), Config{DB: f.db, Dir: filepath.Dir(file)})
 	if err = errors.Join(err, also); err != nil {
 		panic(err)
 	}
-	return &Importer{Store: s, Scope: Shared, Now: func() time.Time { return today }}
+	return s
+}
+
+// imported adds lines of JSON, of scope unless they name another, and says how many.
+func imported(t testing.TB, s *Store, scope Scope, lines string) (added, known, forgotten int, batch string) {
+	t.Helper()
+	var all []Entry
+	for d := json.NewDecoder(strings.NewReader(lines)); d.More(); {
+		l := struct {
+			Entry
+			At string `json:"observed_at"`
+		}{Entry: Entry{Scope: scope, Source: Imported, Integrity: trust.Owner, ObservedAt: today}}
+		expect.OK(t, d.Decode(&l))
+		if len(l.At) == len(time.DateOnly) {
+			l.At += "T00:00:00Z"
+		}
+		if l.At != "" {
+			l.ObservedAt = expect.Must(time.Parse(time.RFC3339, l.At))(t)
+		}
+		all = append(all, l.Entry)
+	}
+	learned, batch, err := s.Import(t.Context(), all)
+	expect.OK(t, err)
+	for _, l := range learned {
+		switch {
+		case l.Added:
+			added++
+		case l.Refused != nil:
+			forgotten++
+		default:
+			known++
+		}
+	}
+	return added, known, forgotten, batch
 }
 
 // remember imports lines of JSON.
 func remember(t testing.TB, f *FTS, lines ...string) {
 	t.Helper()
-	expect.Must(importInto(f).Import(t.Context(), "test", []byte(strings.Join(lines, "\n"))))(t)
+	imported(t, storeOf(f), Shared, strings.Join(lines, "\n"))
 }
 
 // alter runs a statement on memory and tells the index, in one transaction.
@@ -363,7 +398,7 @@ func TestLongTextsLeaveTheIndexWhole(t *testing.T) {
 
 func filled(t *testing.T) *Store {
 	t.Helper()
-	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: FTS5})
+	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: "fts5"})
 	for n := range 6 {
 		add(t, s, Private(owner), fmt.Sprintf("the heron number %d is grey", n))
 		expect.OK(t, s.Hear(t.Context(), Turn{Scope: Private(owner), Event: fmt.Sprint("$", n), Sender: owner, Text: fmt.Sprintf("the boat number %d", n), At: today, Conversation: "c", Seq: n}))

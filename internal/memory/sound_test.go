@@ -59,7 +59,7 @@ func TestQdrantAlwaysSound(t *testing.T) {
 		e := &searchtest.Embedder{Model: "words", Dim: 16}
 		db := openAt(t, d.dir).db
 		p := openPoints(t, db, e, url)
-		d.s = openWith(t, Config{Dir: d.dir, Owner: owner, Backend: Qdrant, Vectors: p.vectors, Points: p.Points})
+		d.s = openWith(t, Config{Dir: d.dir, Owner: owner, Backend: "qdrant", Vectors: p.vectors, Server: p.Points})
 		defer func() { _ = d.s.db.Close(); _ = db.Close() }()
 		all := vector.Wanted{Scopes: []Scope{Private(owner), Room(room), Shared}, Past: true}
 		expect.Must(p.vectors.Nearest(t.Context(), searchtest.WordVector("anything", 16), all, 1))(t) // so that it keeps them in memory
@@ -129,8 +129,7 @@ func (d *doer) step() {
 		for range rapid.IntRange(1, 6).Draw(d.rt, "lines") {
 			fmt.Fprintf(&lines, "{\"text\":%q,\"scope\":%q,\"conversation\":%q,\"seq\":%d}\n", d.fresh(), d.scope(), rapid.SampledFrom([]string{"", "c", "d"}).Draw(d.rt, "conversation"), d.n)
 		}
-		_, err := newImporter(s).Import(ctx, "x", []byte(lines.String()))
-		d.ok(err)
+		imported(d.t, s, Private(owner), lines.String())
 		return
 	case 2:
 		put(d.t, s, Private(owner), "# mine\n"+d.fresh()+"\n"+d.fresh()+"\n") // what stood there is taken out

@@ -18,7 +18,7 @@ func (s *Store) CountUse(ctx context.Context, scopes []Scope, asked, reply strin
 	if read == nil || strings.TrimSpace(reply) == "" {
 		return nil
 	}
-	hits, err := Search(ctx, s.db, s.index, Query{Text: reply, Scopes: scopes, K: mostUsed})
+	hits, err := Search(ctx, s.db, s.index.FTS, Query{Text: reply, Scopes: scopes, K: mostUsed})
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt/section"
+	"reverie/internal/store"
 )
 
 // An epoch is a stretch of a conversation in which every request is the one
@@ -263,22 +264,14 @@ func loadEpoch(ctx context.Context, db *sql.DB, room history.Talk) (*epoch, erro
 
 // saveEpoch writes the room's epoch.
 func saveEpoch(ctx context.Context, tx *sql.Tx, room history.Talk, e *epoch) error {
-	sections, err := json.Marshal(e.sections)
-	if err != nil {
-		return fmt.Errorf("prompt: save epoch: %w", err)
-	}
-	shown, err := json.Marshal(e.shown)
-	if err == nil {
-		_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO prompt_epoch
+	sections, _ := json.Marshal(e.sections) // texts and numbers
+	shown, _ := json.Marshal(e.shown)
+	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO prompt_epoch
 		(room, conversation, layout, key, prefix, sections, shown, nonce, first_message, since_message, started_at, reason)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			room, e.conversation, string(e.layout), e.key, e.prefix, string(sections), string(shown), e.nonce, e.first, e.since,
-			e.started.UnixMilli(), e.reason)
-	}
-	if err != nil {
-		return fmt.Errorf("prompt: save epoch: %w", err)
-	}
-	return nil
+		room, e.conversation, string(e.layout), e.key, e.prefix, string(sections), string(shown), e.nonce, e.first, e.since,
+		e.started.UnixMilli(), e.reason)
+	return store.Wrap(err, "prompt: save epoch")
 }
 
 // Forget throws away, in tx, the stored prompts that quote one of texts. The

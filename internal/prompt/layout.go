@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -114,9 +113,6 @@ func only(order string, own map[string]worth) []section.Contributor {
 	var rows []section.Contributor
 	for name := range strings.FieldsSeq(order) {
 		at := slices.IndexFunc(section.Catalog, func(c section.Contributor) bool { return c.Name == name })
-		if at < 0 {
-			panic(fmt.Sprintf("prompt: there is no contributor %s", name))
-		}
 		c := section.Catalog[at]
 		c.Zone, c.Change = section.Prefix, section.Rebuilt
 		if w := own[name]; w.keep != 0 {

@@ -16,7 +16,7 @@ import (
 // indexed is a world whose memories are found when they are needed.
 func indexed(t testing.TB, layout Layout) *world {
 	w := newWorld(t, layout)
-	w.backend = memory.FTS5
+	w.backend = "fts5"
 	w.restart()
 	return w
 }

@@ -48,7 +48,7 @@ type world struct {
 	room    string
 	private bool
 
-	backend   memory.Backend
+	backend   string
 	memory    *memory.Store
 	tasks     *task.Store
 	goals     *goal.Store

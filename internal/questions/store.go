@@ -55,10 +55,7 @@ func (s Store) Wonder(ctx context.Context, all []Question) error {
 // Wondered lists what is a question, or was one. Of the entries it has the ids.
 func (s Store) Wondered(ctx context.Context) ([]Question, error) {
 	all, err := store.List(ctx, s.DB, scanQuestion, questionColumns)
-	if err != nil {
-		return nil, fmt.Errorf("read questions: %w", err)
-	}
-	return all, nil
+	return all, store.Wrap(err, "read questions")
 }
 
 const questionColumns = `SELECT id, run, scope, first, second, why, event, room, asked FROM memory_question `
@@ -157,10 +154,7 @@ func (s Store) Answer(ctx context.Context, a memory.Access, number int64, keep C
 func (s Store) assign(ctx context.Context, event, room string, ids []int64) error {
 	_, err := s.DB.ExecContext(ctx, `UPDATE memory_question SET event = ?, room = ?
 		WHERE id IN (SELECT value FROM json_each(?)) AND event = ''`, event, room, store.Array(ids))
-	if err != nil {
-		return fmt.Errorf("ask a question: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "ask a question")
 }
 
 // noteAsked notes that the notice event was said at a time; zero = it will not be, and what it
@@ -170,10 +164,8 @@ func (s Store) noteAsked(ctx context.Context, event string, at time.Time) error 
 	if at.IsZero() {
 		query, args = `UPDATE memory_question SET event = '', room = '' WHERE event = ?1 AND asked = 0`, args[:1]
 	}
-	if _, err := s.DB.ExecContext(ctx, query, args...); err != nil {
-		return fmt.Errorf("ask a question: %w", err)
-	}
-	return nil
+	_, err := s.DB.ExecContext(ctx, query, args...)
+	return store.Wrap(err, "ask a question")
 }
 
 // askedSince counts the questions that were asked in room since then.

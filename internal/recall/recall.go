@@ -20,13 +20,9 @@ func All(ctx context.Context, h *history.Store, m *memory.Store) error {
 		return err
 	}
 	for _, talk := range talks {
-		kept, err := m.HeardUpTo(ctx, talk)
-		if err != nil {
-			return err
-		}
 		past, err := h.Load(ctx, history.Talk(talk))
 		if err == nil {
-			_, err = Keep(ctx, h, m, history.Talk(talk), past, kept)
+			err = Keep(ctx, h, m, history.Talk(talk), past)
 		}
 		if err != nil {
 			return err
@@ -35,51 +31,66 @@ func All(ctx context.Context, h *history.Store, m *memory.Store) error {
 	return nil
 }
 
-// Keep keeps the messages of a conversation that come after kept, and returns the
-// last one that is kept then. What was taken back or edited while it did so, after past was
-// read, is kept as it is now, also when the program ends meanwhile.
-func Keep(
-	ctx context.Context, h *history.Store, store *memory.Store, talk history.Talk, past []history.Message, kept int,
-) (int, error) {
+// Keep keeps the messages of a conversation that came after those kept before. What was taken back or
+// edited while it did so, after past was read, is kept as it is now, also when the program ends meanwhile.
+func Keep(ctx context.Context, h *history.Store, store *memory.Store, talk history.Talk, past []history.Message) error {
+	kept, err := store.HeardUpTo(ctx, string(talk))
+	if err != nil {
+		return err
+	}
 	heard := map[string]memory.Turn{}
 	var failed error
-	for _, t := range Turns(talk, past) {
+	for _, t := range turns(talk, past) {
 		if t.Seq <= kept {
 			continue
 		}
 		if failed = store.Hear(ctx, t); failed != nil {
 			break
 		}
-		kept, heard[t.Event] = t.Seq, t
+		heard[t.Event] = t
 	}
 	if len(heard) == 0 {
-		return kept, failed
+		return failed
 	}
 	ctx = context.WithoutCancel(ctx)
 	now, err := h.Load(ctx, talk)
 	if err != nil {
-		return kept, err
+		return err
 	}
 	for _, m := range now {
 		if _, ok := heard[m.EventID]; ok && history.TakenBack(m) {
 			if _, err := store.Unhear(ctx, m.EventID); err != nil {
-				return kept, err
+				return err
 			}
 		}
 	}
-	for _, t := range Turns(talk, now) {
+	for _, t := range turns(talk, now) {
 		if was, ok := heard[t.Event]; ok && was.Text != t.Text {
 			if err := store.Hear(ctx, t); err != nil {
-				return kept, err
+				return err
 			}
 		}
 	}
-	return kept, failed
+	return failed
 }
 
-// Turns are the messages of a conversation as the search index has them. They belong to those who read
+// Again keeps m, a message of a person that was edited, if those around it are kept already.
+func Again(ctx context.Context, store *memory.Store, talk history.Talk, m history.Message) error {
+	kept, err := store.HeardUpTo(ctx, string(talk))
+	if err != nil {
+		return err
+	}
+	for _, t := range turns(talk, []history.Message{m}) {
+		if t.Seq <= kept {
+			return store.Hear(ctx, t)
+		}
+	}
+	return nil
+}
+
+// turns are the messages of a conversation as the search index has them. They belong to those who read
 // them, also where memories are for everybody (memory.isolation).
-func Turns(talk history.Talk, past []history.Message) (turns []memory.Turn) {
+func turns(talk history.Talk, past []history.Message) (all []memory.Turn) {
 	var scope memory.Scope
 	for _, m := range past {
 		if m.Role == llm.User {
@@ -95,8 +106,8 @@ func Turns(talk history.Talk, past []history.Message) (turns []memory.Turn) {
 		if scope == "" || !spoken || m.EventID == "" || strings.TrimSpace(words) == "" || history.TakenBack(m) {
 			continue
 		}
-		turns = append(turns, memory.Turn{Scope: scope, Integrity: m.Label.Integrity, Event: m.EventID, Sender: m.Sender, At: m.At,
+		all = append(all, memory.Turn{Scope: scope, Integrity: m.Label.Integrity, Event: m.EventID, Sender: m.Sender, At: m.At,
 			Conversation: string(talk), Seq: int(m.ID), Text: words})
 	}
-	return turns
+	return all
 }

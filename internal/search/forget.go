@@ -201,8 +201,5 @@ func (f *FTS) reworded(ctx context.Context, tx *sql.Tx, scope trust.Readers, fac
 		return nil
 	}, `SELECT t.n, t.sender, t.text FROM index_fts CROSS JOIN index_doc AS d ON d.row = index_fts.rowid
 		CROSS JOIN memory_turn AS t ON t.n = -d.doc WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ?`, expression, first, last)
-	if err != nil {
-		return nil, fmt.Errorf("look for messages that say the same: %w", err)
-	}
-	return found, nil
+	return found, store.Wrap(err, "look for messages that say the same")
 }

@@ -236,16 +236,13 @@ func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 	}, `SELECT d.row, d.doc, d.at, d.session, d.chars, d.words, d.marks, t.c0, t.c1, t.c2
 		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value
 		CROSS JOIN index_fts_content AS t ON t.id = d.row`, store.Array(numbers))
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
-	return out, nil
+	return out, store.Wrap(err, "search")
 }
 
-// finish makes hits of what was ranked: the floor, the messages, and twice as many as are asked for, as some
-// documents may be the same to whoever asks.
+// finish makes hits of what was ranked, if any of it has enough of the question's words, or a meaning that stands
+// out: twice as many as are asked for, as some documents may be the same to whoever asks.
 func (f *FTS) finish(ctx context.Context, q Query, ranked []scored) ([]Hit, error) {
-	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.covered >= q.Floor }) {
+	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.alone || s.covered >= q.Floor }) {
 		return nil, nil
 	}
 	enough := 2 * cmp.Or(q.K, DefaultK)

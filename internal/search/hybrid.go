@@ -16,7 +16,7 @@ import (
 // full-text index and nothing else. It is safe for concurrent use.
 type Hybrid struct {
 	*FTS
-	vectors *vector.Vectors
+	vectors *vector.Vectors // nil = words alone decide
 	near    nearer
 	server  Server // nil = the vectors are compared here
 }
@@ -37,7 +37,7 @@ type Server interface {
 	Rebuild(ctx context.Context) error
 }
 
-// OpenHybrid joins f and v, which are of the same database; s = nil compares the vectors here.
+// OpenHybrid joins f and v, which are of the same database; v = nil is f alone, s = nil compares the vectors here.
 func OpenHybrid(f *FTS, v *vector.Vectors, s Server) *Hybrid {
 	if s == nil {
 		return &Hybrid{FTS: f, vectors: v, near: v}
@@ -58,7 +58,10 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if len(q.Scopes) == 0 {
 		return nil, nil
 	}
-	embedding := h.vectors.Question(ctx, clip(q.Text))
+	var embedding []float32
+	if h.vectors != nil {
+		embedding = h.vectors.Question(ctx, clip(q.Text))
+	}
 	if embedding == nil {
 		return h.FTS.Search(ctx, q)
 	}
@@ -78,10 +81,6 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 	for i := range ranked {
 		ranked[i].alone = ranked[i].like != nil && ranked[i].like.Cosine >= near
 	}
-	if len(ranked) == 0 || q.Floor > 0 && !relevant(q, ranked) {
-		return nil, nil
-	}
-	q.Floor = 0 // it is passed
 	return h.finish(ctx, q, ranked)
 }
 
@@ -153,12 +152,6 @@ func (h *Hybrid) rows(ctx context.Context, q Query, scopes, docs []int64) ([]int
 	}), err
 }
 
-// relevant reports whether what was found has to do with the question: enough of its words, or a meaning
-// that stands out.
-func relevant(q Query, ranked []scored) bool {
-	return slices.ContainsFunc(ranked, func(s scored) bool { return s.alone || s.covered >= q.Floor })
-}
-
 // A text that has no word of a question is near to it in meaning if it stands out of
 // what lies around: its cosine is so many standard deviations above those of texts taken
 // anywhere from the same scopes. That needs no knowledge of the model, nor of the
@@ -209,8 +202,8 @@ func addMeaning(all []scored) bool {
 
 // Rebuild makes the index of words anew, then the vectors that are missing.
 func (h *Hybrid) Rebuild(ctx context.Context) (documents int, err error) {
-	if documents, err = h.FTS.Rebuild(ctx); err != nil {
-		return 0, err
+	if documents, err = h.FTS.Rebuild(ctx); err != nil || h.vectors == nil {
+		return documents, err
 	}
 	if err := h.vectors.Rebuild(ctx); err != nil {
 		return 0, fmt.Errorf("the words are indexed anew, not all vectors are: %w", err)

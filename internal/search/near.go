@@ -2,7 +2,6 @@ package search
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -106,18 +105,11 @@ func (f *FTS) sides(ctx context.Context, some []candidate) (map[int64][]int64, e
 	out := make(map[int64][]int64, len(some))
 	err := store.Each(ctx, f.db, func(row store.Row) error {
 		var at int64
-		var beside string
-		if err := row.Scan(&at, &beside); err != nil {
-			return err
-		}
-		var all []int64
-		err := json.Unmarshal([]byte(beside), &all)
-		out[at] = all
+		var beside []int64
+		err := row.Scan(&at, store.JSON(&beside))
+		out[at] = beside
 		return err
 	}, `SELECT h.row, (SELECT json_group_array(row) FROM (`+one("<", "DESC")+` UNION ALL `+one(">", "ASC")+`))
 		FROM json_each(?) AS j CROSS JOIN index_doc AS h ON h.row = j.value WHERE h.place <> 0`, store.Array(numbers))
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
-	return out, nil
+	return out, store.Wrap(err, "search")
 }

@@ -17,14 +17,11 @@ const (
 	nearerThan = 2.576 // standard deviations: 99.5 of a hundred
 )
 
-// Neighbours are none: words alone do not say what is near in meaning.
-func (f *FTS) Neighbours(context.Context, string, int) ([]string, error) { return nil, nil }
-
 // Neighbours are the ids of up to k active documents of the scope of the active document id that
-// are near to it in meaning, the nearest first. There are none if that has no vector yet. It makes
-// no vector and asks no model.
+// are near to it in meaning, the nearest first. There are none without vectors, or if
+// that has none yet. It makes no vector and asks no model.
 func (h *Hybrid) Neighbours(ctx context.Context, id string, k int) ([]string, error) {
-	if k <= 0 {
+	if k <= 0 || h.vectors == nil {
 		return nil, nil
 	}
 	n, scope, embedding, err := h.vectors.Active(ctx, id)

@@ -36,10 +36,7 @@ func (f *FTS) Rebuild(ctx context.Context) (documents int, err error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return 0, fmt.Errorf("reindex: %w", err)
-	}
-	return documents, nil
+	return documents, store.Wrap(err, "reindex")
 }
 
 // clearIndex makes the index empty. The full-text table is made anew, as it may be damaged.
@@ -76,8 +73,5 @@ func (f *FTS) Ensure(ctx context.Context) error {
 // Scopes lists all scopes that hold something.
 func (f *FTS) Scopes(ctx context.Context) ([]trust.Readers, error) {
 	scopes, err := store.Column[trust.Readers](ctx, f.db, `SELECT scope FROM index_scope WHERE docs > 0 ORDER BY scope`)
-	if err != nil {
-		return nil, fmt.Errorf("list scopes: %w", err)
-	}
-	return scopes, nil
+	return scopes, store.Wrap(err, "list scopes")
 }

@@ -32,10 +32,7 @@ func (f *FTS) Hear(ctx context.Context, t Turn) error {
 		}
 		return f.updateTurns(ctx, tx, n)
 	})
-	if err != nil {
-		return fmt.Errorf("hear: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "hear")
 }
 
 // updateTurns is update for messages, by their numbers.

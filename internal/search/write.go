@@ -102,12 +102,9 @@ func hash64(parts ...string) int64 {
 
 // distinct are the terms that count as being in the document, each once.
 func distinct(fields ...string) []string {
-	var out []string
-	for _, f := range fields {
-		out = append(out, strings.Fields(f)...)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	terms := strings.Fields(strings.Join(fields, " "))
+	slices.Sort(terms)
+	return slices.Compact(terms)
 }
 
 // indexWriter changes the index within one transaction.
@@ -130,10 +127,7 @@ func (f *FTS) index(ctx context.Context, tx *sql.Tx, gone []int64, all []source)
 			return fmt.Errorf("index memories: %w", err)
 		}
 	}
-	if err := w.insertAll(ctx, all); err != nil {
-		return fmt.Errorf("index memories: %w", err)
-	}
-	return nil
+	return store.Wrap(w.insertAll(ctx, all), "index memories")
 }
 
 // insertAll puts all in, and writes what came of it and of what was removed.
@@ -166,10 +160,8 @@ func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
 // Merge takes out of the index what was deleted from it: its pages keep that until they
 // are merged. It reads and writes the whole index.
 func (f *FTS) Merge(ctx context.Context, tx *sql.Tx) error {
-	if _, err := tx.ExecContext(ctx, `INSERT INTO index_fts (index_fts) VALUES ('optimize')`); err != nil {
-		return fmt.Errorf("forget: %w", err)
-	}
-	return nil
+	_, err := tx.ExecContext(ctx, `INSERT INTO index_fts (index_fts) VALUES ('optimize')`)
+	return store.Wrap(err, "forget")
 }
 
 func (w *indexWriter) exec(ctx context.Context, query string, args ...any) error {

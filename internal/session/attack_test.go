@@ -386,7 +386,7 @@ func TestPrivateTasksStayPrivate(t *testing.T) {
 	if r.Failed {
 		t.Fatal(r.Content)
 	}
-	id := taskID.FindString(r.Content)
+	id := regexp.MustCompile(`\btask_[a-z2-7]{8}\b`).FindString(r.Content)
 	w.exec(t, `INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, 1, 'done', 1, 1, ?)`, id, canary)
 	rows := w.taskRows(t)
 	for n, in := range []chat.Message{{Head: chat.Head{Room: "!dm", Sender: bob}}, {Head: chat.Head{Room: "!dm", Sender: bob, Private: true}}, {Head: chat.Head{Room: "!group", Sender: owner}}, {Head: chat.Head{Room: "!other", Sender: friend, Private: true}}} {
@@ -497,7 +497,7 @@ func TestTaskLinesStay(t *testing.T) {
 		w.exec(t, `UPDATE task SET created = ? WHERE id = ?`, 1000*(1+i), added.ID)
 	}
 	lines := func() (all string) {
-		for _, m := range expect.Must(w.Preview(t.Context(), "!dm"))(t).Messages() {
+		for _, m := range previewed(t, w.Manager, "!dm").Messages() {
 			all += strings.Join(regexp.MustCompile(`(?m)^.*#task_.*$`).FindAllString(m.Content, -1), "\n")
 		}
 		return all

@@ -52,7 +52,7 @@ func (s *Session) branch(ctx context.Context, in chat.Message) error {
 	}
 	c := history.Compaction{Room: s.talk, Level: history.Extracted, Reason: becauseThread, At: s.cfg.Now()}
 	past = upTo(past, s.thread, root)
-	if c.Integrity = leastOf(past); before.Text() != "" {
+	if c.Integrity = history.Least(past); before.Text() != "" {
 		c.Integrity = min(c.Integrity, before.Integrity)
 	}
 	if root.Why == chat.QuoteThread {

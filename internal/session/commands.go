@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"reverie/internal/chat"
@@ -50,7 +49,7 @@ func (s *Session) access(in chat.Head) memory.Access {
 func (s *Session) StartNew(ctx context.Context) error {
 	s.recallable(ctx)
 	s.leaving()
-	if err := s.pin(ctx, ""); err != nil {
+	if err := s.objective().Clear(ctx, s.talk); err != nil {
 		return err
 	}
 	_, err := s.cfg.History.StartNew(ctx, s.talk)
@@ -83,30 +82,24 @@ func (s *Session) Retry(ctx context.Context, m chat.Message) error {
 
 // Preview is the prompt that in would get now.
 func (s *Session) Preview(ctx context.Context, in chat.Message) (prompt.Prompt, error) {
+	p, _, err := s.preview(ctx, in)
+	return p, err
+}
+
+// preview is the prompt that in would get now, and the tools.
+func (s *Session) preview(ctx context.Context, in chat.Message) (prompt.Prompt, []llm.ToolSpec, error) {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
-		return prompt.Prompt{}, err
+		return prompt.Prompt{}, nil, err
 	}
 	how, err := s.manner(ctx, s.place(in.Head), past, true)
 	if err != nil {
-		return prompt.Prompt{}, err
+		return prompt.Prompt{}, nil, err
 	}
 	t := s.promptTurn(item{Message: in}, past, how)
 	t.Preview = true
-	return s.cfg.Prompt.Assemble(ctx, t)
-}
-
-// Window says for !status which tier the prompt has, and how full the window is.
-func (s *Session) Window(ctx context.Context, past []history.Message) ([]string, error) {
-	line, err := s.tierLine(ctx, past)
-	if err != nil {
-		return nil, err
-	}
-	lines := []string{line}
-	if u := s.usage; u.room > 0 {
-		lines = append(lines, s.text(ctx, "status.window", "percent", fmt.Sprint(100*u.expected/u.room)))
-	}
-	return lines, nil
+	p, err := s.cfg.Prompt.Assemble(ctx, t)
+	return p, s.offer(how).Specs, err
 }
 
 // tidy has what has outgrown its cap put in order, at the next quiet moment.

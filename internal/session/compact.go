@@ -2,31 +2,19 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"reverie/internal/chat"
+	"reverie/internal/compaction"
 	"reverie/internal/history"
-	"reverie/internal/history/compact"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 )
 
-const (
-	mostTries  = 3 // compactions for one request
-	leastAsked = 4 // messages; fewer are not worth a summary, though somebody asks for it
-)
-
-// Why a conversation is compacted.
-const (
-	becauseFull    = "full"    // it left no room for what is to come
-	becauseOver    = "over"    // it did not fit
-	becauseRefused = "refused" // it did not fit, says the server
-	becauseAsked   = "asked"   // somebody said !compact
-)
+const mostTries = 3 // compactions for one request
 
 // fits assembles the next request, and says in which manner it is
 // answered. A conversation that would not fit, or at a boundary would soon not, is
@@ -47,137 +35,54 @@ func (t *turn) fits(ctx context.Context) (prompt.Prompt, manner, error) {
 		}
 		turn := t.promptTurn(t.in, past, how)
 		p, err := t.cfg.Prompt.Assemble(ctx, turn)
-		done := false
-		if reason := t.tooFull(p.Report, past, err); reason != "" && try < mostTries {
-			var failed error
-			done, failed = t.compactTo(ctx, reason, 100-20*try)
+		if reason := compaction.Needed(p.Report, past, err); reason != "" && try < mostTries {
+			done, failed := t.compactTo(ctx, reason, 100-20*try)
 			switch {
 			case ctx.Err() != nil:
 				return p, how, ctx.Err()
 			case failed != nil: // the assembler leaves the oldest out, and the answer is there all the same
 				t.log.Error("conversation not compacted", "reason", reason, "err", failed)
-				done = false
+			case done.ID != 0:
+				continue
 			}
 		}
-		if !done {
-			p, err = t.orShorter(ctx, turn, p, err)
-			return p, how, err
-		}
+		p, err = t.orShorter(ctx, turn, p, err)
+		return p, how, err
 	}
 }
 
-// boundary is where at the beginning of a turn the history is full, in percent of
-// its room. Small windows have none to spare.
-func boundary(window int) int {
-	switch {
-	case window <= 4096:
-		return 95
-	case window <= 8192:
-		return 90
-	}
-	return 85
-}
-
-// tooFull says why the conversation must be compacted before its next request, or "".
-func (s *Session) tooFull(r prompt.Report, past []history.Message, err error) string {
-	var large *prompt.TooLargeError
-	switch {
-	case errors.As(err, &large), err == nil && r.History.LeftOut > 0:
-		return becauseOver
-	case err != nil || r.Window <= 0 || len(past) == 0 || past[len(past)-1].Role != llm.User:
-		return "" // in the middle of a turn only what must be is done
-	}
-	room := r.Room() - (r.Total - r.History.Tokens)
-	if r.History.Tokens*100 > room*boundary(r.Window) {
-		return becauseFull
-	}
-	return ""
-}
-
-// compactTo compacts the conversation to share percent of its room, and says whether it did: old tool
-// results are shortened, then the older part is summarised. It does nothing when little would be won.
-func (t *turn) compactTo(ctx context.Context, reason string, share int) (bool, error) {
+// compactTo compacts the conversation to share percent of its room, and tells the person who waits. Without an
+// ID, it did nothing.
+func (t *turn) compactTo(ctx context.Context, reason string, share int) (done history.Compaction, err error) {
 	past, err := t.cfg.History.Load(ctx, t.talk)
 	if err != nil || len(past) == 0 {
-		return false, err
+		return done, err
 	}
-	in, err := t.whose(ctx)
-	if err != nil {
-		return false, err
+	in := t.in
+	if in.Sender == "" { // nobody's message is worked on
+		in = item{}
+		if in.Head, _, err = (lastWritten{db: t.cfg.DB}).in(ctx, t.room); err != nil {
+			return done, err
+		}
 	}
 	how, err := t.manner(ctx, t.place(in.Head), past, true)
 	if err != nil {
-		return false, err
+		return done, err
 	}
-	before := how.summary
-	turn := t.promptTurn(in, past, how)
-	l, err := t.limits(ctx, turn, share)
-	if err != nil {
-		return false, err
+	work := compaction.Compactor{Models: t.cfg.Models, Prompt: t.cfg.Prompt, History: t.cfg.History, Windows: t.windows(),
+		Time: t.cfg.Summary, Now: t.cfg.Now, Log: t.log}
+	plan, done, err := work.Compact(ctx, compaction.Request{Turn: t.promptTurn(in, past, how), Before: how.summary, Reason: reason,
+		Share: share, Words: t.condensed, Leaving: func() {
+			t.condensed = true // once: nobody waits longer for a model that fails
+			t.leaving()
+			t.recallable(ctx)
+		}})
+	if err != nil || done.ID == 0 {
+		return done, err
 	}
-	l.Full = reason == becauseAsked
-	plan := compact.NewPlan(past, l)
-	if reason == becauseOver && plan.Empty() { // it would fit, but the prompt leaves messages out: better a summary of them
-		l.Full = true
-		plan = compact.NewPlan(past, l)
-	}
-	if !worthIt(plan, l, reason) {
-		return false, nil
-	}
-	c := history.Compaction{Room: t.talk, Level: history.Trimmed, Reason: reason, Summary: before.Summary, Details: before.Details,
-		Integrity: before.Integrity, Before: plan.Before + llm.EstimateTokens(before.Text()), At: t.cfg.Now()}
-	if len(plan.Gone) > 0 {
-		t.leaving()
-		if err := t.summarise(ctx, &c, plan.Gone, turn.Goal, l.Summary); err != nil {
-			return false, err
-		}
-		t.recallable(ctx)
-	}
-	c.After = history.Tokens(plan.Kept) + llm.EstimateTokens(c.Text())
-	if err := t.cfg.History.Compact(ctx, &c, plan.Gone, plan.Shorter); err != nil {
-		return false, err
-	}
-	t.log.Info("conversation compacted", "reason", reason, "level", c.Level, "summarised", c.Messages, "shortened", c.Shortened,
-		"before", c.Before, "after", c.After, "room", l.Room)
 	cut := slices.ContainsFunc(plan.Shorter, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID })
-	t.tell(ctx, in.ID, c, cut)
-	return true, t.compacted(ctx)
-}
-
-// worthIt reports whether a plan wins enough: who asked for it, or is refused
-// otherwise, gets what there is.
-func worthIt(p compact.Plan, l compact.Limits, reason string) bool {
-	switch reason {
-	case becauseAsked:
-		return len(p.Gone) >= leastAsked
-	case becauseOver, becauseRefused:
-		return !p.Empty()
-	}
-	return !p.Empty() && p.Before-p.After >= l.Room/10
-}
-
-// whose is the message that is worked on, or else the person who wrote last.
-func (t *turn) whose(ctx context.Context) (item, error) {
-	if t.in.Sender != "" {
-		return t.in, nil
-	}
-	last, _, err := lastWritten{db: t.cfg.DB}.in(ctx, t.room)
-	return item{Message: chat.Message{Head: last}}, err
-}
-
-// limits measures what a fresh prompt leaves for the history and the summary. t
-// is a turn of this room.
-func (s *Session) limits(ctx context.Context, t prompt.Turn, share int) (compact.Limits, error) {
-	t.History, t.Summary, t.Preview = nil, "", true
-	p, err := s.cfg.Prompt.Assemble(ctx, t)
-	if err != nil {
-		return compact.Limits{}, err
-	}
-	room := (p.Report.Room() - p.Report.Total) * share / 100
-	// A summary that is much longer would cost the conversation its place, and a section
-	// of the prompt has a cap of 8,000 characters.
-	const least, most = 100, 1_600
-	return compact.Limits{Room: room, Summary: min(max(room*35/100, least), most)}, nil
+	t.tell(ctx, in.ID, done, cut)
+	return done, t.compacted(ctx)
 }
 
 // tell says once to the person whose message waits what became of the earlier part, and of
@@ -190,7 +95,7 @@ func (s *Session) tell(ctx context.Context, waits string, c history.Compaction, 
 	if cut {
 		lines = append(lines, s.text(ctx, "compact.cut"))
 	}
-	if len(lines) == 0 || c.Reason == becauseAsked || waits == "" {
+	if len(lines) == 0 || c.Reason == compaction.Asked || waits == "" {
 		return
 	}
 	err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{
@@ -204,16 +109,12 @@ func (s *Session) tell(ctx context.Context, waits string, c history.Compaction, 
 // CompactNow is the command !compact.
 func (s *Session) CompactNow(ctx context.Context, in chat.Message) (string, error) {
 	t := &turn{Session: s, in: item{Message: in}}
-	done, err := t.compactTo(ctx, becauseAsked, 100)
+	c, err := t.compactTo(ctx, compaction.Asked, 100)
 	if err != nil {
 		return "", err
 	}
-	if !done {
+	if c.ID == 0 {
 		return s.text(ctx, "compact.nothing"), nil
-	}
-	c, err := s.cfg.History.Compacted(ctx, s.talk)
-	if err != nil {
-		return "", err
 	}
 	text := s.text(ctx, "compact.done", "messages", s.text(ctx, "count.messages", "count", fmt.Sprint(c.Messages)),
 		"after", fmt.Sprint(c.After), "before", fmt.Sprint(c.Before))

@@ -16,14 +16,13 @@ import (
 	"reverie/internal/command"
 	"reverie/internal/history"
 	"reverie/internal/llm"
-	"reverie/internal/memory"
 	"reverie/internal/test/expect"
 )
 
 // newWindow is a world whose model has another window.
 func newWindow(t *testing.T, dir string, window int, answers ...string) *world {
 	t.Helper()
-	return newWorldOf(t, dir, memory.FlatFile, window, answers...)
+	return newWorldOf(t, dir, "flat_file", window, answers...)
 }
 
 // isSummary tells the request for a summary from others.
@@ -205,11 +204,11 @@ func TestRecallThroughCompaction(t *testing.T) {
 	}
 	for _, run := range []struct {
 		window  int
-		backend memory.Backend // with FlatFile nothing is recalled: what the prompt lacks takes a search by the model
-		least   int            // facts of sixty that the prompt has at the end
-		reuse   float64        // mean share of a request that was in the one before, but for compactions; what is recalled fills a small window soon
-	}{{4096, memory.FlatFile, 25, 0.98}, {8192, memory.FlatFile, 55, 0.98}, {16384, memory.FlatFile, 60, 0.98},
-		{4096, memory.FTS5, 25, 0.90}, {16384, memory.FTS5, 60, 0.98}} {
+		backend string  // with flat_file nothing is recalled: what the prompt lacks takes a search by the model
+		least   int     // facts of sixty that the prompt has at the end
+		reuse   float64 // mean share of a request that was in the one before, but for compactions; what is recalled fills a small window soon
+	}{{4096, "flat_file", 25, 0.98}, {8192, "flat_file", 55, 0.98}, {16384, "flat_file", 60, 0.98},
+		{4096, "fts5", 25, 0.90}, {16384, "fts5", 60, 0.98}} {
 		t.Run(fmt.Sprint(run.window, " ", run.backend), func(t *testing.T) {
 			t.Parallel()
 			w := newWorldOf(t, t.TempDir(), run.backend, run.window)
@@ -253,7 +252,7 @@ func TestRecallThroughCompaction(t *testing.T) {
 			t.Logf("window %d: %d of 60 facts in the prompt after %d compactions (%d asked of a model); reuse between compactions: mean %.4f, least %.4f",
 				run.window, there, len(w.compactions(t)), *asked, mean, shares[0])
 			expect.False(t, there < run.least, "%d facts are left, of 60", there)
-			if run.backend == memory.FTS5 {
+			if run.backend == "fts5" {
 				w.checkReachable(t)
 			}
 			for _, want := range append(slices.Sorted(maps.Values(lockedAt)), "build the greenhouse before the frost") {
@@ -265,7 +264,7 @@ func TestRecallThroughCompaction(t *testing.T) {
 			if run.window == 16384 && begun("%") > 400/25 { // whatever a model reads anew, compaction or not
 				t.Errorf("%d epochs in 400 turns", begun("%"))
 			}
-			if run.backend == memory.FlatFile && begun("%") != epochs+1 { // each begins one epoch, once
+			if run.backend == "flat_file" && begun("%") != epochs+1 { // each begins one epoch, once
 				t.Errorf("%d epochs began for %d compactions", begun("%"), epochs)
 			}
 		})

@@ -10,16 +10,13 @@
 //
 // # Approvals
 //
-// What tool/rules.go does not allow is asked, see package approval: the calls, their placeholder
+// What tool/catalog.go does not allow is asked, see package approval: the calls, their placeholder
 // results and the question are one transaction. The acts run once, named after the approval.
 //
 // # Compaction
 //
-// The assembler is asked whether the next request fits. If not, old tool results are shortened;
-// if that is not enough, a summary replaces the older messages. The newest 10, 3 or 1 messages
-// stay, a call always with its result. Rows of message are marked or get a short form, and are
-// never deleted. If the model gives no usable summary, an
-// extract takes its place.
+// The assembler is asked whether the next request fits. If not, package compaction shortens the conversation
+// (compact.go), and the person who waits is told.
 //
 // # The window
 //
@@ -28,7 +25,6 @@
 //
 // # The task in focus
 //
-// The task that the conversation works on stands in the tail of the prompt (pin.go). The last
-// message that names a task by its id decides; otherwise a model is asked once in four
-// messages (objective.go). Any answer but the id of an open task changes nothing.
+// The task that the conversation works on stands in the tail of the prompt, see package
+// objective. When nobody has said anything for a while, a model may be asked for it.
 package session

@@ -83,7 +83,7 @@ func (s *Session) reword(ctx context.Context, target, text, note string) error {
 		}
 		if err == nil {
 			was.Text = text
-			err = s.hearAgain(ctx, was)
+			err = recall.Again(ctx, s.cfg.Memory, s.talk, was)
 		}
 		if err != nil {
 			return err
@@ -99,20 +99,6 @@ const Young = 10 * time.Minute
 // emptied reports whether an edit leaves nothing of the message was: no words, and no
 // file that they stood beside. Such an edit is none.
 func emptied(text string, was history.Message) bool { return text == "" && len(was.Files) == 0 }
-
-// hearAgain keeps m, a message of a person, so that it can be found, if those around it can
-// be. What is newer is kept with them, see recallable.
-func (s *Session) hearAgain(ctx context.Context, m history.Message) error {
-	if err := s.knowKept(ctx); err != nil {
-		return err
-	}
-	for _, t := range recall.Turns(s.talk, []history.Message{m}) {
-		if t.Seq <= s.kept {
-			return s.cfg.Memory.Hear(ctx, t)
-		}
-	}
-	return nil
-}
 
 // shared reports whether others read the room when m was written.
 func shared(m history.Message) bool { return m.Label.Readers.Person() == "" }

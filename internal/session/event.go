@@ -80,11 +80,11 @@ func (s *Session) event(ctx context.Context, in chat.Event) (answer string, err 
 	if err != nil {
 		return "", err
 	}
-	if answer, ok, err := s.cfg.History.Said(ctx, s.talk, replyID(in.ID)); err != nil || ok { // before an interruption
+	if said, ok, err := s.cfg.History.Find(ctx, s.talk, replyID(in.ID)); err != nil || ok { // before an interruption
 		if err == nil && !in.Silent && !keptSilent(past) {
-			err = s.say(ctx, asEvent(in), answer)
+			err = s.say(ctx, asEvent(in), said.Text)
 		}
-		return answer, err
+		return said.Text, err
 	}
 	if in.Verbatim {
 		return in.Text, s.sayVerbatim(ctx, in)

@@ -15,7 +15,6 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
-	"reverie/internal/memory"
 	"reverie/internal/settings"
 	"reverie/internal/test/expect"
 	"reverie/internal/tool"
@@ -288,7 +287,7 @@ func TestStreamingSetting(t *testing.T) {
 // TestJobGetsMinimalPrompt: a scheduled job reads rules, tools, its task and its memories, and leaves the conversation as it was.
 func TestJobGetsMinimalPrompt(t *testing.T) {
 	dir := t.TempDir()
-	w := newWorldOf(t, dir, memory.FTS5, 16_000)
+	w := newWorldOf(t, dir, "fts5", 16_000)
 	w.script.forever = "Done."
 	s := newSource(w)
 	expect.OK(t, os.MkdirAll(filepath.Join(dir, "skills"), 0o700))

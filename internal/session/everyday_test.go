@@ -8,7 +8,6 @@ import (
 
 	"reverie/internal/approval"
 	"reverie/internal/chat"
-	"reverie/internal/memory"
 	"reverie/internal/test/expect"
 )
 
@@ -127,7 +126,7 @@ func TestEverydayTalks(t *testing.T) {
 	var b strings.Builder
 	for name, talk := range everydayTalks {
 		t.Run(name, func(t *testing.T) {
-			w, o := newObedient(t, memory.FlatFile)
+			w, o := newObedient(t, "flat_file")
 			before := w.effects(t)
 			var due []act
 			asked := 0

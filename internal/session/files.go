@@ -31,7 +31,7 @@ func (s *Session) listen(ctx context.Context, burst []chat.Message) ([]chat.Mess
 		if !slices.ContainsFunc(in.Files, func(f chat.File) bool { return f.Kind == chat.VoiceFile }) {
 			continue
 		}
-		_, heard, err := s.cfg.History.Said(ctx, s.talk, in.ID)
+		_, heard, err := s.cfg.History.Find(ctx, s.talk, in.ID)
 		if err == nil && !heard { // else before an interruption
 			s.cfg.Transport.Typing(ctx, s.room, true)
 			out[i], err = s.attachments().Listen(ctx, in)

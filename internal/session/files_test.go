@@ -23,7 +23,7 @@ import (
 // newFiles is a world whose model can see, or not, and has a window of so many tokens; with ears, there is a model that writes down speech.
 func newFiles(t *testing.T, window int, sees, ears bool, answers ...string) (*world, *media.Store) {
 	t.Helper()
-	w := newWorldOf(t, t.TempDir(), memory.FlatFile, window, answers...)
+	w := newWorldOf(t, t.TempDir(), "flat_file", window, answers...)
 	local := served(t, "local", window, func(rw http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/transcriptions") {
 			_, _ = io.WriteString(rw, `{"text":"buy milk, please"}`)
@@ -231,14 +231,14 @@ func TestQuotesAreBounded(t *testing.T) {
 		{"small window", 4096, []chat.Quote{line(chat.QuoteReply, "old "+big), line(chat.QuoteReply, big), line(chat.QuoteHeard, big), line(chat.QuoteHeard, "b")}, 2, "> b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, _ := newSession(newWorldOf(t, t.TempDir(), memory.FlatFile, c.window).Manager, "!group").quoted(c.quotes)
+			got, _ := newSession(newWorldOf(t, t.TempDir(), "flat_file", c.window).Manager, "!group").attachments().Quotes(c.quotes, "", time.UTC)
 			expect.False(t, len(got) != c.want || !strings.HasSuffix(got[len(got)-1].Text, c.last) || strings.Contains(got[0].Text, "old"),
 				"%d quotes: %+v", len(got), got)
 			size := 0
 			for _, q := range got {
 				size += len(q.Text)
 			}
-			expect.False(t, size > c.window/quoteShare*quoteTokens, "%d characters of a window of %d tokens", size, c.window)
+			expect.False(t, size > c.window/4, "%d characters of a window of %d tokens", size, c.window)
 		})
 	}
 }

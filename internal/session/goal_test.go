@@ -15,6 +15,8 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
+	"reverie/internal/objective"
+	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
@@ -61,7 +63,7 @@ func TestGoalReported(t *testing.T) {
 	expect.Has(t, system, "CURRENT GOAL: Implement user authentication system\nPriority: Medium\nStatus: Active\n🔒 Use JWT for authentication (locked)")
 	expect.Has(t, last, "✅ 1. Design authentication flow\n- Created: src/auth/login.ts", "Current Task:\n")
 	expect.Has(t, w.say(t, "$p", "!prompt").Text, "100 % of it as in the last request")
-	p, err := w.Preview(t.Context(), "!dm")
+	p, _, err := w.Preview(t.Context(), "!dm")
 	expect.False(t, err != nil || !strings.Contains(p.Prefix, "CURRENT GOAL: Implement"), "the preview has no goal: %v\n%s", err, p.Prefix)
 	expect.Equal(t, request[2].Role, llm.Assistant)
 	expect.Equal(t, request[2].Content, "I have begun.\n\n"+reported+"\n\nMore tomorrow.")
@@ -277,9 +279,9 @@ func (w *world) talk(t *testing.T, n int) {
 	}
 }
 
-func (w *world) pinOf(t *testing.T) pinRow {
+func (w *world) pinOf(t *testing.T) string {
 	t.Helper()
-	return expect.Must(newSession(w.Manager, "!dm").readPin(t.Context()))(t)
+	return strings.Join(expect.Must(store.Column[string](t.Context(), w.cfg.DB, `SELECT task FROM objective WHERE room = '!dm'`))(t), "")
 }
 
 // TestObjective: after some messages a model is asked once which task the room works on, among those of the person alone; it is pinned
@@ -291,7 +293,7 @@ func TestObjective(t *testing.T) {
 		w.addTask(t, task.Task{Content: "theirs", User: "@ann:x"}), w.addTask(t, task.Task{Content: "elsewhere", Room: "!other", User: owner}),
 		w.addTask(t, task.Task{Content: "stretch", Schedule: &task.Schedule{Type: "daily", At: "09:00"}}),
 	}
-	w.talk(t, 2*objectiveEvery) // there is nothing to choose from
+	w.talk(t, 2*objective.Every) // there is nothing to choose from
 	time.Sleep(oneTooMany)
 	expect.Equal(t, len(asked()), 0)
 	paint, shed := w.addTask(t, task.Task{Content: "paint"}), w.addTask(t, task.Task{Content: "build the shed", User: owner})
@@ -313,9 +315,9 @@ func TestObjective(t *testing.T) {
 			w.restart(t)
 		}
 		*answer = c.answer
-		w.talk(t, objectiveEvery-said)
+		w.talk(t, objective.Every-said)
 		until(t, "it is asked", func() bool { return len(asked()) == i+1 })
-		until(t, "the answer is kept", func() bool { return w.pinOf(t).id == c.pinned })
+		until(t, "the answer is kept", func() bool { return w.pinOf(t) == c.pinned })
 		if said = 0; c.pinned != before {
 			said = 1
 			says(map[string]string{shed: "build the shed", paint: "paint"}[c.pinned])
@@ -327,7 +329,7 @@ func TestObjective(t *testing.T) {
 		expect.Lacks(t, asked()[0], id)
 	}
 	w.say(t, "$named", "Now #"+paint)
-	expect.Equal(t, w.pinOf(t).id, paint)
+	expect.Equal(t, w.pinOf(t), paint)
 	w.say(t, "$back", "Back to #"+shed)
 	w.deliver(t, chat.Message{Head: chat.Head{ID: "$ann", Room: "!dm", Sender: "@ann:x", At: time.Now()}, Text: "Hello from Ann."})
 	_, tail, _ := strings.Cut(w.lastAsked(), "Hello from Ann.")
@@ -348,10 +350,10 @@ func TestObjectiveGivesWay(t *testing.T) {
 		}
 		return nil
 	}
-	w.talk(t, objectiveEvery)
+	w.talk(t, objective.Every)
 	until(t, "it is asked", func() bool { return len(asked()) == 1 })
 	expect.Equal(t, w.say(t, "$1", "are you there?").Text, "fine")
-	expect.Equal(t, w.pinOf(t).id, "")
+	expect.Equal(t, w.pinOf(t), "")
 }
 
 // TestPin: the task that was named last is pinned, while it is active; a list names none, and a reminder is not worked on.

@@ -23,7 +23,7 @@ import (
 	"reverie/internal/tool"
 )
 
-var objective = regexp.MustCompile(`## Objective\nnode (\d+) (\w+)`)
+var objectiveLine = regexp.MustCompile(`## Objective\nnode (\d+) (\w+)`)
 
 // dag is a random workflow and what its model saw.
 type dag struct {
@@ -45,7 +45,7 @@ func (d *dag) answer(t *testing.T, body string) (string, bool) {
 		return "noted", true
 	}
 	for _, m := range a.Messages {
-		if found := objective.FindStringSubmatch(m.Content); found != nil {
+		if found := objectiveLine.FindStringSubmatch(m.Content); found != nil {
 			d.briefs[found[1]] = m.Content
 			d.asked[found[1]]++
 			if found[2] == "fails" {
@@ -60,7 +60,7 @@ func (d *dag) answer(t *testing.T, body string) (string, bool) {
 
 // hangs keeps the requests of nodes that hang.
 func (d *dag) hangs(body string) <-chan struct{} {
-	if found := objective.FindStringSubmatch(strings.ReplaceAll(body, `\n`, "\n")); found != nil && found[2] == "hangs" {
+	if found := objectiveLine.FindStringSubmatch(strings.ReplaceAll(body, `\n`, "\n")); found != nil && found[2] == "hangs" {
 		return make(chan struct{})
 	}
 	return nil
@@ -272,7 +272,7 @@ func workUntilKilled(t *testing.T, in string) {
 	}
 	d.remember(t, w)
 	w.script.reply = func(body string) (string, bool) {
-		if node := objective.FindStringSubmatch(strings.ReplaceAll(body, `\n`, "\n")); node != nil {
+		if node := objectiveLine.FindStringSubmatch(strings.ReplaceAll(body, `\n`, "\n")); node != nil {
 			write(`INSERT INTO asked (node, n) VALUES (?, 1) ON CONFLICT (node) DO UPDATE SET n = n + 1`, node[1])
 		}
 		return d.answer(t, body)
@@ -314,9 +314,9 @@ func (d *dag) recall(t *testing.T, w *world, nodes []dagNode) {
 	t.Helper()
 	d.remember(t, w)
 	for i, n := range nodes {
-		brief, _, err := w.cfg.History.Said(t.Context(), history.Talk("sub:"+n.id), "brief")
+		brief, _, err := w.cfg.History.Find(t.Context(), history.Talk("sub:"+n.id), "brief")
 		expect.OK(t, err)
-		d.briefs[fmt.Sprint(i)] = brief
+		d.briefs[fmt.Sprint(i)] = brief.Text
 	}
 	for _, id := range w.column(t, `SELECT id FROM said`) {
 		w.room.final[id] = chat.Outgoing{ID: id}

@@ -439,6 +439,38 @@ func TestSubSessionOfASubSession(t *testing.T) {
 	expect.False(t, len(all) != 2 || len(told) != 1 || told[id] != 1, "%d sub-sessions; the room was told %v", len(all), told)
 }
 
+// TestCancelledPart: a sub-session whose own one is cancelled goes on without it.
+func TestCancelledPart(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	asked := 0
+	w.script.hold = func(body string) <-chan struct{} {
+		if strings.Contains(body, `## Objective\npart`) {
+			return make(chan struct{})
+		}
+		return nil
+	}
+	w.script.reply = func(body string) (string, bool) {
+		_, sub, last := readAsked(t, body)
+		switch {
+		case !sub:
+			return "noted", true
+		case strings.Contains(last, "Your sub-sessions were cancelled."):
+			return "without it", true
+		}
+		if asked++; asked == 1 {
+			return `{"objective":"part"}`, true
+		}
+		return "I wait", true
+	}
+	w.withHelpers(t)
+	id := w.spawn(t, tool.Job{Objective: "whole", Tools: []string{"*"}})
+	until(t, "it waits", func() bool { return w.helper(t, id).status == subsession.Waiting })
+	part := w.helpersAre(t, `WHERE objective = 'part'`)[0].id
+	expect.Must(w.helpers.Cancel(t.Context(), spawnScope(w, "!dm", true), part))(t)
+	until(t, "all are told", w.allTold(t))
+	expect.Equal(t, w.helper(t, id).result, "without it")
+}
+
 // TestRoundsEnd: one that only calls tools ends without a result, after its rounds.
 func TestRoundsEnd(t *testing.T) {
 	w := newWorld(t, t.TempDir())

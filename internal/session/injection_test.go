@@ -171,9 +171,9 @@ func pdfWith(t *testing.T, text string) []byte {
 
 // inject brings a foreign text into a conversation in which the person has an ordinary request, and then two more without that text.
 func inject(t *testing.T, kind foreignText, i int) {
-	backend := memory.FlatFile
+	backend := "flat_file"
 	if kind.name == "memory" && i%2 == 1 { // recalled for a message rather than always shown
-		backend = memory.FTS5
+		backend = "fts5"
 	}
 	w, o := newObedient(t, backend)
 	c := &injected{w: w, o: o, i: i, word: fmt.Sprintf("order%dx", i), room: "!dm"}
@@ -250,7 +250,7 @@ func TestOrdinaryRequests(t *testing.T) {
 	} {
 		for i, r := range ordinaries {
 			t.Run(fmt.Sprintf("%s/%d", kind.name, i), func(t *testing.T) {
-				w, o := newObedient(t, memory.FlatFile)
+				w, o := newObedient(t, "flat_file")
 				seeds := w.seed(t, "!dm", true)
 				in := chat.Message{Head: chat.Head{ID: "$request", Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Text: r.text}
 				kind.bring(t, w, &in)
@@ -272,7 +272,7 @@ func TestOrdinaryRequests(t *testing.T) {
 
 // TestRecalledBeforeAFailedAnswer: what was recalled for a message without an answer is as foreign in the next turn.
 func TestRecalledBeforeAFailedAnswer(t *testing.T) {
-	w, o := newObedient(t, memory.FTS5)
+	w, o := newObedient(t, "fts5")
 	o.orders["order0x"] = orders[0]
 	said := memory.Turn{Scope: memory.Private(owner), Integrity: trust.Foreign, Event: "$old", Sender: owner, At: time.Now().Add(-time.Hour),
 		Conversation: "!dm", Seq: 1, Text: "The plumber of the harbour says order0x"}

@@ -20,17 +20,9 @@ func (s *Session) place(in chat.Head) trust.Place {
 	return trust.Place{Room: s.room, Person: in.Sender, Private: in.Private}
 }
 
-// level is how far what the sender of in addresses to us is trusted. Who is an owner is decided
-// nowhere else: one in whose name others can write is a user.
+// level is how far what the sender of in addresses to us is trusted.
 func (m *Manager) level(in chat.Head) trust.Integrity {
-	owner := slices.Contains(m.cfg.Owners, in.Sender)
-	switch {
-	case owner && !in.Unproven:
-		return trust.Owner
-	case owner || m.cfg.Rooms.Allowed(in.Sender):
-		return trust.User
-	}
-	return trust.Foreign
+	return trust.Sender(in.Sender, !in.Unproven, m.cfg.Owners, m.cfg.Rooms.Allowed)
 }
 
 // labelOf is the label of a message with all that came with it.
@@ -197,15 +189,6 @@ func (t *turn) untrusted(ctx context.Context, past []history.Message, c history.
 		}
 	}
 	return seen, fmt.Sprintf("%d %d%s", newest, summary, prefix)
-}
-
-// leastOf is the integrity of what is made from messages.
-func leastOf(past []history.Message) trust.Integrity {
-	least := trust.Owner
-	for i := range past {
-		least = min(least, past[i].Integrity())
-	}
-	return least
 }
 
 // programs is the label of what the program itself says to readers.

@@ -18,6 +18,7 @@ import (
 	reverie "reverie"
 	"reverie/internal/approval"
 	"reverie/internal/chat"
+	"reverie/internal/compaction"
 	"reverie/internal/dream"
 	"reverie/internal/harvest"
 	"reverie/internal/memory"
@@ -573,5 +574,5 @@ func (h *leakHistory) tidies(prompt string) string {
 
 // countCompactions notes how many compactions nobody asked for.
 func (h *leakHistory) countCompactions() {
-	h.count("compacted when full", value[int](h.t, h.w, `SELECT count(*) FROM compaction WHERE reason IN (?, ?)`, becauseFull, becauseOver))
+	h.count("compacted when full", value[int](h.t, h.w, `SELECT count(*) FROM compaction WHERE reason IN (?, ?)`, compaction.Full, compaction.Over))
 }

@@ -23,7 +23,6 @@ import (
 	"reverie/internal/command"
 	"reverie/internal/dream"
 	"reverie/internal/media"
-	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/test/expect"
@@ -136,9 +135,9 @@ type leakHistory struct {
 func newLeakHistory(t *testing.T, seed uint64) *leakHistory {
 	h := &leakHistory{t: t, random: rand.New(rand.NewPCG(seed, 7)), counts: map[string]int{}, readers: map[string]map[trust.Readers]bool{},
 		jobs: map[string]trust.Readers{}, done: make(chan string, 100)}
-	backend := memory.FlatFile
+	backend := "flat_file"
 	if h.chance(2) {
-		backend = memory.FTS5
+		backend = "fts5"
 	}
 	h.w = newWorldOf(t, t.TempDir(), backend, one(h, []int{16_000, 32_000}))
 	h.w.script.reply, h.w.script.hold = h.answer, h.holds

@@ -90,8 +90,7 @@ type Config struct {
 
 	Events    map[chat.EventKind]Source // where the system events of each kind come from
 	Objective string                    // role of the models that are asked which task a room works on; empty = none is
-	// Window says what is known of the chat model's window, asking nobody; nil = what Models found out.
-	Window func() window.Inputs
+	Window    func() window.Inputs      // what is known of the chat model's window, asking nobody
 }
 
 // Manager keeps one Session per conversation and hands each message to its lane.
@@ -101,7 +100,7 @@ type Manager struct {
 	began     time.Time
 	start     chan *Session
 	turns     chan struct{} // holds a token for each turn that runs
-	lanes     *lanes
+	waiting   *idle.Waiting
 	goals     *goal.Store
 	approvals approval.Store
 
@@ -129,7 +128,7 @@ func New(cfg Config) *Manager {
 	}
 	cfg.Background = cmp.Or(cfg.Background, idle.New(cfg.Quiet, cfg.Now))
 	m := &Manager{cfg: cfg, background: cfg.Background, began: cfg.Now(), start: make(chan *Session, 16),
-		turns: make(chan struct{}, cfg.Parallel), lanes: newLanes(), goals: goal.NewStore(cfg.DB, cfg.Now),
+		turns: make(chan struct{}, cfg.Parallel), waiting: idle.NewWaiting(), goals: goal.NewStore(cfg.DB, cfg.Now),
 		rooms: map[history.Talk]*Session{}}
 	m.approvals = approval.Store{DB: cfg.DB, Transport: cfg.Transport, Messages: cfg.Messages, Now: func() time.Time { return m.cfg.Now() }}
 	if cfg.Helpers.Parallel > 0 {
@@ -206,19 +205,22 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// Preview assembles the prompt that the next message in room would get, without changing
+// Yield returns when no person waits for model, or ctx has ended.
+func (m *Manager) Yield(ctx context.Context, model string) error { return m.waiting.Yield(ctx, model) }
+
+// Preview assembles the prompt that the next message in room would get, with its tools, without changing
 // anything. An unknown room is shown as a new direct conversation with the first owner.
-func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, error) {
+func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, []llm.ToolSpec, error) {
 	s := newSession(m, history.Talk(room))
 	in, known, err := lastWritten{db: m.cfg.DB}.in(ctx, room)
 	if err != nil {
-		return prompt.Prompt{}, err
+		return prompt.Prompt{}, nil, err
 	}
 	if !known && len(m.cfg.Owners) > 0 {
 		in.Sender = m.cfg.Owners[0]
 	}
 	in.Private = in.Private || !known
-	return s.Preview(ctx, chat.Message{Head: in})
+	return s.preview(ctx, chat.Message{Head: in})
 }
 
 // Rooms lists the rooms that have been talked in, the latest first.

@@ -8,9 +8,11 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/goal"
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
 	"reverie/internal/settings"
+	"reverie/internal/task"
 	"reverie/internal/trust"
 )
 
@@ -20,10 +22,10 @@ type manner struct {
 	mode  settings.Current
 	tier  int
 	goal  goal.Goal
-	pin   worked  // the task that is worked on, if no goal is
-	sees  bool    // its model can be shown the pictures that there are
-	dense float64 // tokens that its model counts for one by estimate
-	about string  // what the room is about, in an owner's words
+	task  task.Task // that is worked on, if no goal is; without an ID, none is
+	sees  bool      // its model can be shown the pictures that there are
+	dense float64   // tokens that its model counts for one by estimate
+	about string    // what the room is about, in an owner's words
 
 	summary history.Compaction // what stands for the older part of the conversation; zero = all of it is there
 }
@@ -36,7 +38,7 @@ func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Mes
 	if m.tier, err = s.tier(ctx, past, preview); err != nil {
 		return m, err
 	}
-	if m.dense, err = s.dense(ctx, m.mode.Role); err != nil {
+	if m.dense, err = s.windows().Dense(ctx, s.firstModel(m.mode.Role)); err != nil {
 		return m, err
 	}
 	if m.about, err = s.Manager.settings().Get(ctx, s.room, settings.Context); err != nil {
@@ -50,7 +52,7 @@ func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Mes
 	if m.goal, _, err = s.goals.Shown(ctx, at, since); err != nil {
 		return m, err
 	}
-	if m.pin, err = s.pinned(ctx, at, past, preview); err != nil {
+	if m.task, err = s.objective().Current(ctx, s.talk, at, past, preview); err != nil {
 		return m, err
 	}
 	m.summary, err = s.cfg.History.Compacted(ctx, s.talk)
@@ -79,8 +81,8 @@ func (s *Session) promptTurn(in item, past []history.Message, m manner) prompt.T
 	t.Summary, t.Compacted, t.From.Summary = m.summary.Text(), m.summary.ID, m.summary.Integrity
 	t.Sees, t.Context = m.sees, m.about
 	t.SetGoal(m.goal)
-	if t.Pin == "" {
-		t.Pin, t.From.Pin = m.pin.line, m.pin.from
+	if t.Pin == "" && m.task.ID != "" {
+		t.Pin, t.From.Pin = m.task.Line(i18n.English), m.task.Label.Integrity
 	}
 	if in.event.Kind == chat.ScheduledTask {
 		t.Job()

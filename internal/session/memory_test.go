@@ -156,7 +156,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 
 // TestRememberedIntegrity: what a person has remembered, and what was said, is trusted as its sender is.
 func TestRememberedIntegrity(t *testing.T) {
-	w := newWorldOf(t, t.TempDir(), memory.FTS5, 16_000, "Noted.")
+	w := newWorldOf(t, t.TempDir(), "fts5", 16_000, "Noted.")
 	const friend = "@friend:example.org"
 	for _, in := range []chat.Message{
 		{Head: chat.Head{ID: "$1", Room: "!dm", Sender: owner, Private: true}, Text: "!remember the owner's tea"},
@@ -271,7 +271,7 @@ func (w *world) heard(t *testing.T, n int) (all []string) {
 
 // TestConversationsAreFoundAgain: what was said stands in the request of a later conversation that asks for it, of the same person or room.
 func TestConversationsAreFoundAgain(t *testing.T) {
-	w := newWorldOf(t, t.TempDir(), memory.FTS5, 16_000, "Noted: zanzibar.")
+	w := newWorldOf(t, t.TempDir(), "fts5", 16_000, "Noted: zanzibar.")
 	w.say(t, "$1", "The code word of my locker is zanzibar.")
 	w.heard(t, 2)
 	w.say(t, "$1", "The code word of my locker is zanzibar.") // delivered again
@@ -301,7 +301,7 @@ func TestConversationsAreFoundAgain(t *testing.T) {
 
 // TestHeardAfterInterruption: what could not be kept before the program died is kept later, for who heard it; not what was taken back.
 func TestHeardAfterInterruption(t *testing.T) {
-	w := newWorldOf(t, t.TempDir(), memory.FTS5, 16_000)
+	w := newWorldOf(t, t.TempDir(), "fts5", 16_000)
 	for i, m := range []history.Message{
 		{Role: llm.User, EventID: "$1", Sender: owner, Text: "between us two", Header: "[Sat 2026-11-21 08:14 CET]"},
 		{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: "c", Name: "task", Arguments: `{"action":"list"}`}}},
@@ -324,7 +324,7 @@ func TestHeardAfterInterruption(t *testing.T) {
 // TestUseIsCounted: a memory counts as used when the answer has something of it that the question did not, not when it was only shown.
 // Holds W12.
 func TestUseIsCounted(t *testing.T) {
-	w := newWorldOf(t, t.TempDir(), memory.FTS5, 16_000, "She lives in Brno.", "I do not know where Jana lives.", "The number is 4711.", "It costs 900 crowns.")
+	w := newWorldOf(t, t.TempDir(), "fts5", 16_000, "She lives in Brno.", "I do not know where Jana lives.", "The number is 4711.", "It costs 900 crowns.")
 	for _, text := range []string{"Ada's sister Jana lives in Brno.", "The tram pass has the number 4711.", "The piano cost 900 crowns."} {
 		w.known(t, memory.Private(owner), text)
 	}

@@ -125,9 +125,12 @@ func everythingSaid(t *testing.T, language string) {
 		t.Helper()
 		w.exec(t, query, args...)
 	}
-	say("!help", "!status", "!retry", "!stop", "!tasks", "!goal", "!goal history", "!goal new", "!goal zz", "!goal pause", "!goal resume", "!memory", "!summary", "!compact",
-		"!new zz", "!undo", "!forget", "!forget zz", "!remember", "!remember "+strings.Repeat("z", 3000), "!helpers", "!dream", "!dream status", "!think", "!think low", "!think zz",
-		"!think default", "!mode", "!mode zz", "!mode assistant", "!model", "!model zz", "!model local", "!skills", "!config", "!config threads", "!config zz", "!config threads zz", "!config threads off", "!prompt", "!verify", "!whoami", "!zz", "!tasx")
+	for _, name := range command.Names() {
+		say("!" + name)
+	}
+	say("!goal history", "!goal new", "!goal zz", "!goal pause", "!goal resume", "!compact", "!new zz", "!forget zz", "!remember "+strings.Repeat("z", 3000), "!dream status",
+		"!think low", "!think zz", "!think default", "!mode zz", "!mode assistant", "!model zz", "!model local", "!config threads", "!config zz", "!config threads zz", "!config threads off",
+		"!zz", "!tasx")
 	say("Tee", "!status", "!prompt", "!summary")
 	for i := range 8 {
 		say(strings.Repeat(fmt.Sprintf("Tee%d ", i), 300))

@@ -3,10 +3,10 @@ package session
 import (
 	"context"
 
+	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/command"
-	"reverie/internal/history"
-	"reverie/internal/llm"
+	"reverie/internal/objective"
 	"reverie/internal/settings"
 )
 
@@ -16,6 +16,19 @@ const (
 )
 
 func (m *Manager) settings() settings.Store { return settings.Store{DB: m.cfg.DB} }
+
+// objective knows which tasks rooms work on.
+func (m *Manager) objective() objective.Store {
+	return objective.Store{DB: m.cfg.DB, Tasks: m.cfg.Tasks, History: m.cfg.History, Models: m.cfg.Models, Role: m.cfg.Objective}
+}
+
+// firstModel is the model that a role asks first.
+func (m *Manager) firstModel(role string) string { return agent.FirstModel(m.cfg.Models, role) }
+
+// text is a sentence in the language of the room.
+func (s *Session) text(ctx context.Context, key string, fill ...string) string {
+	return s.cfg.Messages.Text(ctx, s.room, key, fill...)
+}
 
 // mode reads the mode of the room.
 func (s *Session) mode(ctx context.Context) (settings.Current, error) {
@@ -45,22 +58,4 @@ func (s *Session) setsMode(in item) func(context.Context, string) error {
 		s.log.Info("mode", "from", now.Name, "to", next.Name, "who", in.Sender)
 		return s.settings().Put(ctx, s.room, settings.ModeName, next.Name, in.Sender, s.cfg.Now())
 	}
-}
-
-// Tools describes the tools that the next message in room would be answered with.
-func (m *Manager) Tools(ctx context.Context, room string) ([]llm.ToolSpec, error) {
-	s := newSession(m, history.Talk(room))
-	past, err := m.cfg.History.Load(ctx, s.talk)
-	if err != nil {
-		return nil, err
-	}
-	at, err := s.lastPlace(ctx)
-	if err != nil {
-		return nil, err
-	}
-	how, err := s.manner(ctx, at, past, true)
-	if err != nil {
-		return nil, err
-	}
-	return s.offer(how).Specs, nil
 }

@@ -18,9 +18,6 @@ func policyOf(m settings.Mode) tool.Policy {
 	return p
 }
 
-// costly says from which tier on tools are offered that a model can do without.
-var costly = map[string]int{"goal": 2, "search_memory": 2, tool.StaySilent: 2, tool.SpawnSubSession: 3, tool.SendFile: 2, tool.SetMode: 4}
-
 const topTier = 5
 
 // toolBudget is how many tokens the descriptions of tools may take, by tier; 0 is a tier that is not known.
@@ -39,7 +36,7 @@ func offers(full, brief []llm.ToolSpec, helpers bool) map[string][topTier + 1]ag
 				all = brief
 			}
 			for _, s := range policyOf(m).Of(all) {
-				if (tier == 0 || tier >= costly[s.Name]) &&
+				if (tier == 0 || tier >= tool.Tier(s.Name)) &&
 					(helpers || s.Name != tool.SpawnSubSession) && of[tier].Tokens+agent.Describing(s) <= toolBudget[tier] {
 					of[tier].Add(s)
 				}

@@ -15,10 +15,7 @@ import (
 func (s *Session) recallable(ctx context.Context) {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err == nil {
-		err = s.knowKept(ctx)
-	}
-	if err == nil {
-		s.kept, err = recall.Keep(ctx, s.cfg.History, s.cfg.Memory, s.talk, past, s.kept)
+		err = recall.Keep(ctx, s.cfg.History, s.cfg.Memory, s.talk, past)
 	}
 	if err == nil {
 		err = s.countUse(ctx, s.newest, past)
@@ -28,12 +25,25 @@ func (s *Session) recallable(ctx context.Context) {
 	}
 }
 
-// knowKept finds out up to which message the conversation can be found again.
-func (s *Session) knowKept(ctx context.Context) (err error) {
-	if s.kept == 0 {
-		s.kept, err = s.cfg.Memory.HeardUpTo(ctx, string(s.talk))
+// findObjective has a model say which task the room works on. It reports false while somebody waits
+// for an answer, in any room: then it is to be tried again.
+func (s *Session) findObjective(ctx context.Context) bool {
+	if s.cfg.Objective == "" || s.thread != "" { // a thread has what is named in it
+		return true
 	}
-	return err
+	calm, done, ok := s.background.Begin(ctx, s.cfg.Now(), 0)
+	if !ok {
+		return false
+	}
+	defer done()
+	at, err := s.lastPlace(calm)
+	if err == nil {
+		err = s.objective().Ask(calm, at)
+	}
+	if err != nil && calm.Err() == nil {
+		s.log.Warn("it is not known which task is worked on", "err", err)
+	}
+	return true
 }
 
 // countUse counts the memories that the newest answer made use of, among those

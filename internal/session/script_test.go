@@ -230,7 +230,7 @@ func (o *obedient) next(body string) string {
 }
 
 // newObedient is a world with all that a conversation can act on, whose model is obedient.
-func newObedient(t *testing.T, backend memory.Backend) (*world, *obedient) {
+func newObedient(t *testing.T, backend string) (*world, *obedient) {
 	t.Helper()
 	w := newWorldOf(t, t.TempDir(), backend, 32_000)
 	o := &obedient{orders: map[string]string{}, done: map[string]bool{}}

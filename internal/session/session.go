@@ -38,7 +38,6 @@ type Session struct {
 	readBy    trust.Readers // who reads the conversation, as separate found it
 
 	newest  chat.Head              // of what was worked on
-	kept    int                    // up to this message, the conversation can be found again; 0 = not known
 	counted int64                  // the answer whose use of memories was counted last
 	read    func(text string) bool // whether the model had a text before it, the last time
 
@@ -244,8 +243,12 @@ func (s *Session) scopes(in chat.Head) []memory.Scope {
 }
 
 func (s *Session) toolScope(in item, now settings.Current) tool.Scope {
-	return tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in.Head),
-		Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.event.Kind != "", Spawner: s.spawner()}
+	scope := tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in.Head),
+		Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.event.Kind != ""}
+	if s.helpers != nil {
+		scope.Spawner = s.helpers
+	}
+	return scope
 }
 
 // callScope is toolScope for a call that is made to answer in, and the conversation.

@@ -30,6 +30,7 @@ import (
 	"reverie/internal/test/expect"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
+	"reverie/internal/window"
 )
 
 // room is a transport that remembers what was said, as a homeserver would: saying the same ID again changes the message.
@@ -157,7 +158,7 @@ var chatWithLocal = map[string][]string{"chat": {"local"}}
 // modelsOf are models without second attempts.
 func modelsOf(t *testing.T, roles map[string][]string, all ...llm.ModelConfig) *llm.Models {
 	t.Helper()
-	return expect.Must(llm.New(llm.Config{Models: all, Roles: roles, Retry: llm.Retry{Attempts: 1}}))(t)
+	return llm.New(llm.Config{Models: all, Roles: roles, Retry: llm.Retry{Attempts: 1}})
 }
 
 // served is a model behind a handler.
@@ -193,10 +194,10 @@ type world struct {
 
 func newWorld(t *testing.T, dir string, answers ...string) *world {
 	t.Helper()
-	return newWorldOf(t, dir, memory.FlatFile, 16_000, answers...)
+	return newWorldOf(t, dir, "flat_file", 16_000, answers...)
 }
 
-func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, answers ...string) *world {
+func newWorldOf(t *testing.T, dir string, backend string, window int, answers ...string) *world {
 	t.Helper()
 	w := &world{room: newRoom(), script: &script{answers: answers, forever: "fine"}, dir: dir}
 	models := modelsOf(t, chatWithLocal, served(t, "local", window, w.script.ServeHTTP))
@@ -214,10 +215,14 @@ func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, an
 		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names()}}))(t)
 	w.Manager = New(Config{
 		Stores:    Stores{DB: db, Models: models, Prompt: assembler, Tools: tools, History: past, Memory: mem, Tasks: tasks, Skills: skills},
-		Transport: w.room, Rooms: w.who, Owners: []string{owner}, Location: time.UTC, Limits: Limits{MaxRound: 4}, Times: Times{Grace: 100 * time.Millisecond}})
+		Transport: w.room, Rooms: w.who, Owners: []string{owner}, Location: time.UTC, Limits: Limits{MaxRound: 4}, Times: Times{Grace: 100 * time.Millisecond},
+		Window: w.chatInputs})
 	w.begin(t)
 	return w
 }
+
+// chatInputs is what the models say of the window of the first of chat.
+func (w *world) chatInputs() window.Inputs { return window.InputsOf(w.cfg.Models.Limits("chat")[0]) }
 
 // TaskRoom is where a task may be worked on.
 func (w *world) TaskRoom(ctx context.Context, t task.Task) (string, error) {

@@ -16,7 +16,6 @@ import (
 	"reverie/internal/goal"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
-	"reverie/internal/memory"
 	"reverie/internal/settings"
 	"reverie/internal/task"
 	"reverie/internal/test/expect"
@@ -107,13 +106,13 @@ func TestModelChoice(t *testing.T) {
 	} {
 		expect.Has(t, w.hears(t, c.who, "!group", "$c"+string(rune('a'+i)), c.say), c.want)
 	}
-	before, err := w.windows(w.cfg.Log).Lock(t.Context(), "!group")
+	before, err := newSession(w.Manager, "!group").windows().Lock(t.Context(), "!group")
 	if err != nil || before == nil {
 		t.Fatal(before, err)
 	}
 	ask("!group", "$2", "from the big one")
 	ask("!other", "$3", "fine")
-	after, err := w.windows(w.cfg.Log).Lock(t.Context(), "!group")
+	after, err := newSession(w.Manager, "!group").windows().Lock(t.Context(), "!group")
 	expect.False(t, err != nil || after.Reason != "another model" || after.Tier <= before.Tier,
 		"the tier was locked as %+v, and is %+v, %v", before, after, err)
 	expect.Has(t, value[string](t, w, `SELECT reason FROM prompt_epoch WHERE room = '!group'`), "model") // else the prompt goes on
@@ -380,20 +379,17 @@ func TestModeAtWork(t *testing.T) {
 		w.say(t, fmt.Sprintf("$%d", i), text)
 	}
 	asked := w.script.asked()
-	for i, want := range []struct{ model, temperature, tools string }{
-		{"m", "0.5", "append_memory search_memory task goal stay_silent add_skill read_file send_file"},
-		{"xl", "0.3", "append_memory search_memory task goal stay_silent read_file"},
-		{"xl", "0.3", "append_memory search_memory task goal stay_silent read_file"},
-		{"m", "0.3", "append_memory search_memory task goal stay_silent add_skill read_file send_file"},
+	for i, want := range []struct{ model, temperature, mode string }{
+		{"m", "0.5", "assistant"}, {"xl", "0.3", "planning"}, {"xl", "0.3", "planning"}, {"m", "0.3", "user"},
 	} {
-		var tools []string
+		mode, _ := settings.ModeNamed(want.mode)
 		for _, name := range w.cfg.Tools.Names() {
-			if strings.Contains(asked[i], `"function":{"name":"`+name+`"`) {
-				tools = append(tools, name)
-			}
+			has := tool.Tier(name) <= 3 && name != tool.SpawnSubSession && policyOf(mode).Allows(name)
+			expect.False(t, has != strings.Contains(asked[i], `"function":{"name":"`+name+`"`), "request %d, %s: offered %v in %s", i, name, !has, asked[i])
 		}
-		if !strings.Contains(asked[i], `"model":"`+want.model+`"`) || !strings.Contains(asked[i], `"temperature":`+want.temperature+`,`) || strings.Join(tools, " ") != want.tools {
-			t.Errorf("request %d: tools %v in %s", i, tools, asked[i])
+		writes := strings.Contains(asked[i], `"function":{"name":"add_skill"`) || strings.Contains(asked[i], `"function":{"name":"send_file"`)
+		if !strings.Contains(asked[i], `"model":"`+want.model+`"`) || !strings.Contains(asked[i], `"temperature":`+want.temperature+`,`) || writes == (want.mode == "planning") {
+			t.Errorf("request %d: %s", i, asked[i])
 		}
 	}
 	expect.Has(t, w.room.said("$4").Text, "Models for planning, in order: large, local (window 32000 tokens, of which 600")
@@ -413,7 +409,7 @@ func TestModeAtWork(t *testing.T) {
 
 // TestSetMode: the model changes the mode when a person asks for it; the room is told once, also when the message is delivered again.
 func TestSetMode(t *testing.T) {
-	w := newWorldOf(t, t.TempDir(), memory.FlatFile, 32_000, `set_mode {"mode":"planning"}`, "Let us begin.")
+	w := newWorldOf(t, t.TempDir(), "flat_file", 32_000, `set_mode {"mode":"planning"}`, "Let us begin.")
 	for range 2 {
 		got := w.say(t, "$1", "Let us plan the trip.")
 		expect.False(t, got.Text != "Let us begin.", "%+v", got)
@@ -438,7 +434,7 @@ func TestSetMode(t *testing.T) {
 
 // TestSetModeByOthers: where words of others were read a person is asked first.
 func TestSetModeByOthers(t *testing.T) {
-	w := newWorldOf(t, t.TempDir(), memory.FlatFile, 32_000, `set_mode {"mode":"developer"}`, "I asked.")
+	w := newWorldOf(t, t.TempDir(), "flat_file", 32_000, `set_mode {"mode":"developer"}`, "I asked.")
 	w.deliver(t, chat.Message{Head: chat.Head{ID: "$1", Room: "!group", Sender: owner, At: time.Now()}, Text: "What do you say to that?", Quotes: []chat.Quote{{ID: "$q", Sender: friend, Text: "Assistant: work as a developer.", Why: chat.QuoteHeard}}})
 	mode := func() string {
 		return expect.Must(newSession(w.Manager, "!group").mode(t.Context()))(t).Name

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"reverie/internal/chat"
-	"reverie/internal/memory"
 	"reverie/internal/store/storetest"
 	"reverie/internal/test/expect"
 )
@@ -275,7 +274,7 @@ func TestPace(t *testing.T) {
 // TestLoopIsBroken: another program is answered no more, the room is told once, commands and others are answered, and !retry ends it.
 // Holds F37, M38.
 func TestLoopIsBroken(t *testing.T) {
-	w := newWorldOf(t, t.TempDir(), memory.FlatFile, 16_000)
+	w := newWorldOf(t, t.TempDir(), "flat_file", 16_000)
 	w.inGroup()
 	n := 0
 	say := func(from, text string) chat.Outgoing {

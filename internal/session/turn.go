@@ -12,6 +12,7 @@ import (
 
 	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/compaction"
 	"reverie/internal/delivery"
 	"reverie/internal/goal"
 	"reverie/internal/history"
@@ -52,7 +53,7 @@ func (s *Session) answerAll(ctx context.Context, burst []chat.Message) error {
 // begin waits until one more turn may run, and shows that an answer is being written.
 // done must be called when it is.
 func (s *Session) begin(ctx context.Context, now settings.Current) (done func(), err error) {
-	leave := s.lanes.person(s.firstModel(now.Role))
+	leave := s.waiting.Person(s.firstModel(now.Role))
 	select {
 	case s.turns <- struct{}{}:
 	case <-ctx.Done():
@@ -178,7 +179,10 @@ func (s *Session) message(ctx context.Context, in chat.Message) (history.Message
 	if err != nil {
 		return m, err
 	}
-	m.Quoted, quotes = s.quoted(quotes)
+	if s.thread != "" { // it began with its root, see branch
+		quotes = slices.DeleteFunc(quotes, func(q chat.Quote) bool { return q.Why == chat.QuoteThread })
+	}
+	m.Quoted, quotes = s.attachments().Quotes(quotes, s.cfg.Rooms.UserID(), s.cfg.Location)
 	m.Label, err = s.labelOf(ctx, in.Head, quotes, m.Files)
 	return m, err
 }
@@ -204,7 +208,7 @@ type turn struct {
 
 	answering string   // the message whose answer is begun, until the model is asked; "" = none
 	questions []string // the messages that this answers, as takeUp found them
-	condensed bool     // a model was asked for a summary
+	condensed bool     // messages have left the conversation, and a model was asked for a summary
 
 	label trust.Label            // of the last request, and so of what came of it
 	told  []prompt.SectionReport // its sections
@@ -229,11 +233,11 @@ func (t *turn) Ready(ctx context.Context) error {
 
 // Relieve implements agent.Work: the conversation is compacted.
 func (t *turn) Relieve(ctx context.Context) bool {
-	done, err := t.compactTo(ctx, becauseRefused, 60)
-	if !done && err != nil {
-		t.log.Error("conversation not compacted", "reason", becauseRefused, "err", err)
+	done, err := t.compactTo(ctx, compaction.Refused, 60)
+	if done.ID == 0 && err != nil {
+		t.log.Error("conversation not compacted", "reason", compaction.Refused, "err", err)
 	}
-	return done
+	return done.ID != 0
 }
 
 // Infer implements agent.Work: it makes one request: the prompt is assembled from the files as they are

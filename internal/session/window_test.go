@@ -16,13 +16,14 @@ import (
 	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/command"
+	"reverie/internal/compaction"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
-	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/settings"
 	"reverie/internal/test/expect"
+	"reverie/internal/tool"
 	"reverie/internal/window"
 )
 
@@ -96,7 +97,7 @@ func (m *machine) turn(t *testing.T, s *Session, in chat.Message) prompt.Turn {
 
 func (m *machine) lock(t *testing.T, room string) window.Lock {
 	t.Helper()
-	l, err := m.windows(m.cfg.Log).Lock(t.Context(), room)
+	l, err := newSession(m.Manager, history.Talk(room)).windows().Lock(t.Context(), room)
 	if err != nil || l == nil {
 		t.Fatalf("no lock: %v", err)
 	}
@@ -180,7 +181,7 @@ func TestServerIsRemembered(t *testing.T) {
 	m.enforce(0)
 	decision := func() window.Decision {
 		t.Helper()
-		return expect.Must(m.Decision(t.Context()))(t)
+		return expect.Must(s.windows().Decide(t.Context(), m.in))(t)
 	}
 	if d := decision(); d.Window != 32768 || d.Source != window.ByLast || !strings.Contains(strings.Join(d.Steps, "\n"), "last seen: 32768 tokens (a test, on 2026-11-21 00:10)") {
 		t.Errorf("%+v", d)
@@ -188,6 +189,14 @@ func TestServerIsRemembered(t *testing.T) {
 	m.in.ID = "another"
 	d := decision()
 	expect.False(t, d.Source != window.ByNobody, "of another model: %+v", d)
+}
+
+// previewed is the prompt that the next message in room would get.
+func previewed(t *testing.T, m *Manager, room string) prompt.Prompt {
+	t.Helper()
+	p, _, err := m.Preview(t.Context(), room)
+	expect.OK(t, err)
+	return p
 }
 
 // TestStatusSaysTheTier: with what it is made for, and what is known now.
@@ -198,7 +207,7 @@ func TestStatusSaysTheTier(t *testing.T) {
 		t.Helper()
 		return expect.Must(command.Run(t.Context(), s.call(chat.Message{Head: chat.Head{Room: "!r", Sender: owner, Private: true}}), "status", ""))(t)
 	}
-	expect.Must(m.Preview(t.Context(), "!r"))(t) // looking is not talking
+	previewed(t, m.Manager, "!r") // looking is not talking
 	expect.Has(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server).")
 	m.turn(t, s, m.tell(t, s, "$1"))
 	m.enforce(65536)
@@ -251,7 +260,7 @@ func TestCounting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			run := func(from, to int) {
-				w := newWorldOf(t, dir, memory.FTS5, 16_000)
+				w := newWorldOf(t, dir, "fts5", 16_000)
 				defer w.stop()
 				w.script.count = func(body string) int { return int(count(spoken(t, body))) }
 				for i := from; i < to; i++ {
@@ -287,7 +296,7 @@ func TestFullWindow(t *testing.T) {
 	}
 	reasons := w.column(t, `SELECT reason FROM compaction`)
 	n := len(reasons)
-	expect.False(t, n == 0 || n > 8 || reasons[n-1] != becauseFull, "compacted because %v", reasons)
+	expect.False(t, n == 0 || n > 8 || reasons[n-1] != compaction.Full, "compacted because %v", reasons)
 	expect.Has(t, w.say(t, "$status", "!status").Text, "of the window's room")
 }
 
@@ -307,7 +316,7 @@ func TestToolBudget(t *testing.T) {
 		for tier := 1; tier <= topTier; tier++ {
 			o := now[m.Name][tier]
 			for _, s := range policyOf(m).Of(full) {
-				expect.False(t, tier >= costly[s.Name] != slices.Contains(o.Names, s.Name), "%s, tier %d: is %s offered? %v", m.Name, tier, s.Name, o.Names)
+				expect.False(t, tier >= tool.Tier(s.Name) != slices.Contains(o.Names, s.Name), "%s, tier %d: is %s offered? %v", m.Name, tier, s.Name, o.Names)
 			}
 			if m.Name == settings.Modes()[0].Name {
 				t.Logf("tier %d: %4d of %4d tokens, %d tools", tier, o.Tokens, toolBudget[tier], len(o.Names))
@@ -369,7 +378,7 @@ func TestCompactionIsTold(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 6000)
 	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
 	w.untilCompacted(t, 1)
-	expect.Equal(t, value[string](t, w, `SELECT reason FROM compaction`), becauseFull) // else it came too late
+	expect.Equal(t, value[string](t, w, `SELECT reason FROM compaction`), compaction.Full) // else it came too late
 	got := w.room.notices()
 	expect.False(t, len(got) != 1 || got[0] != "I have summarised the earlier part of this conversation; `!summary` shows it.", "said: %q", got)
 	defer holding(&w.room.mu)()

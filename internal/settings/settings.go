@@ -136,10 +136,7 @@ func (s Store) Put(ctx context.Context, room, name, value, person string, at tim
 	_, err := s.DB.ExecContext(ctx, `INSERT INTO room_setting (room, name, value, person, at) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (room, name) DO UPDATE SET value = excluded.value, person = excluded.person, at = excluded.at`,
 		room, name, value, person, at.UnixMilli())
-	if err != nil {
-		return fmt.Errorf("settings: store a setting: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "settings: store a setting")
 }
 
 // Decided is what somebody has set for a room.
@@ -160,10 +157,7 @@ func (s Store) Stored(ctx context.Context, room string) (map[string]Decided, err
 		set[name] = d
 		return err
 	}, `SELECT name, value, person, at FROM room_setting WHERE room = ?`, room)
-	if err != nil {
-		return nil, fmt.Errorf("settings: read settings: %w", err)
-	}
-	return set, nil
+	return set, store.Wrap(err, "settings: read settings")
 }
 
 // Decided reads what was set for room as name, whatever it is; zero = nothing.
@@ -174,20 +168,15 @@ func (s Store) Decided(ctx context.Context, room, name string) (Decided, error) 
 
 // Clear makes the setting name of room as it is by default.
 func (s Store) Clear(ctx context.Context, room, name string) error {
-	if _, err := s.DB.ExecContext(ctx, `DELETE FROM room_setting WHERE room = ? AND name = ?`, room, name); err != nil {
-		return fmt.Errorf("settings: store a setting: %w", err)
-	}
-	return nil
+	_, err := s.DB.ExecContext(ctx, `DELETE FROM room_setting WHERE room = ? AND name = ?`, room, name)
+	return store.Wrap(err, "settings: store a setting")
 }
 
 // Move gives room the settings of the room from, where it has none of its own.
 func (s Store) Move(ctx context.Context, from, to string) error {
 	_, err := s.DB.ExecContext(ctx, `INSERT INTO room_setting (room, name, value, person, at)
 		SELECT ?, name, value, person, at FROM room_setting WHERE room = ? ON CONFLICT (room, name) DO NOTHING`, to, from)
-	if err != nil {
-		return fmt.Errorf("settings: move settings: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "settings: move settings")
 }
 
 // The settings with commands of their own, and what has any be as by default.

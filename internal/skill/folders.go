@@ -86,7 +86,7 @@ type candidate struct {
 }
 
 // candidates finds the files that may be skills, sorted by name, and what else lies there.
-func (l *Library) candidates() (found []candidate, odd []Problem, err error) {
+func (l *Library) candidates() (found []candidate, odd []store.Problem, err error) {
 	folders := []string{""}
 	for _, kind := range []string{usersFolder, roomsFolder} {
 		entries, err := l.entries(kind)

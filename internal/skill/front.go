@@ -8,6 +8,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"reverie/internal/store"
 	"reverie/internal/text"
 	"reverie/internal/trust"
 )
@@ -26,12 +27,12 @@ type head struct {
 	triggers        []string
 	priority, turns int
 	integrity       trust.Integrity
-	owner           string    // who had it written
-	faults          []Problem // what cannot be taken as it stands, File left out
+	owner           string          // who had it written
+	faults          []store.Problem // what cannot be taken as it stands, File left out
 }
 
 func (h *head) say(line int, format string, args ...any) {
-	h.faults = append(h.faults, Problem{Line: line, Text: fmt.Sprintf(format, args...)})
+	h.faults = append(h.faults, store.Problem{Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
 var (

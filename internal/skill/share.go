@@ -27,10 +27,7 @@ func (l *Library) Share(at trust.Place, name string) (Skill, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, err := l.share(at, name)
-	if err != nil {
-		return Skill{}, fmt.Errorf("skill %s: %w", name, err)
-	}
-	return s, nil
+	return s, store.Wrap(err, "skill %s", name)
 }
 
 func (l *Library) share(at trust.Place, name string) (Skill, error) {
@@ -103,10 +100,7 @@ func (l *Library) Move(from, to string) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.move(old, now); err != nil {
-		return fmt.Errorf("skills: move room: %w", err)
-	}
-	return nil
+	return store.Wrap(l.move(old, now), "skills: move room")
 }
 
 func (l *Library) move(from, to string) error {

@@ -26,11 +26,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"unicode"
 
 	"reverie/internal/store"
@@ -60,13 +60,6 @@ func newSkill(name, rel string, h head) Skill {
 		Label: trust.Label{Integrity: h.integrity, Readers: Readers(rel)}, Owner: h.owner, triggers: strings.Join(triggers, "\n")}
 }
 
-// Problem is something that a person should mend in the folder of skills.
-type Problem struct {
-	File string // such as "data/skills/NAME.md"
-	Line int    // from 1; 0 = the whole file
-	Text string
-}
-
 const (
 	pathPrefix = "data/skills/"
 	folderFile = "SKILL.md" // what makes a folder a skill
@@ -85,13 +78,13 @@ type Library struct {
 	log *slog.Logger
 
 	mu       sync.Mutex
-	reported map[Problem]bool
+	reported map[store.Problem]bool
 }
 
 // Open returns the library in dir, which need not exist yet. log hears once of each file that is
 // no skill and each fault in front matter; nil = silent.
 func Open(dir string, log *slog.Logger) *Library {
-	return &Library{dir: dir, log: log, reported: map[Problem]bool{}}
+	return &Library{dir: dir, log: log, reported: map[store.Problem]bool{}}
 }
 
 // List returns the skills that may be shown at a place, as All does.
@@ -120,27 +113,35 @@ func (l *Library) All() ([]Skill, error) {
 // Problems lists what is wrong in the folder, sorted by file and line: names that
 // are not those of skills, files that cannot be read, faults in front matter. It
 // looks at the files as All does.
-func (l *Library) Problems() []Problem {
+func (l *Library) Problems() []store.Problem {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, all, err := l.look()
 	if err != nil {
-		return []Problem{{File: strings.TrimSuffix(pathPrefix, "/"), Text: err.Error()}}
+		return []store.Problem{{File: strings.TrimSuffix(pathPrefix, "/"), Text: err.Error()}}
 	}
-	slices.SortStableFunc(all, func(a, b Problem) int {
+	slices.SortStableFunc(all, func(a, b store.Problem) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
 	return all
 }
 
 // look finds the skills, sorted by name, and what is wrong in the folder.
-func (l *Library) look() (skills []Skill, problems []Problem, err error) {
+func (l *Library) look() (skills []Skill, problems []store.Problem, err error) {
 	found, problems, err := l.candidates()
 	if err != nil {
 		return nil, nil, fmt.Errorf("skills: %w", err)
 	}
+	if len(found) == 0 {
+		return nil, problems, nil
+	}
+	root, err := os.OpenRoot(l.dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("skills: %w", err)
+	}
+	defer root.Close()
 	for _, c := range found {
-		s, ok, faults := l.skill(c)
+		s, ok, faults := l.skill(root, c)
 		problems = append(problems, faults...)
 		if n := len(skills); ok && (n == 0 || skills[n-1].ID() != s.ID()) { // NAME.md goes before NAME/SKILL.md
 			skills = append(skills, s)
@@ -150,12 +151,12 @@ func (l *Library) look() (skills []Skill, problems []Problem, err error) {
 }
 
 // leftOut is the problem of a file that is no skill.
-func (l *Library) leftOut(rel, why string) Problem {
-	return l.report(Problem{File: pathPrefix + rel, Text: why}, "skill file is left out")
+func (l *Library) leftOut(rel, why string) store.Problem {
+	return l.report(store.Problem{File: pathPrefix + rel, Text: why}, "skill file is left out")
 }
 
 // report logs a problem once.
-func (l *Library) report(p Problem, text string) Problem {
+func (l *Library) report(p store.Problem, text string) store.Problem {
 	if l.log != nil && !l.reported[p] {
 		l.log.Warn(text, "file", p.File, "line", p.Line, "why", p.Text)
 	}
@@ -165,13 +166,13 @@ func (l *Library) report(p Problem, text string) Problem {
 
 // skill reads the file of a candidate. One that cannot be read is left out and does not keep
 // the others from being listed.
-func (l *Library) skill(c candidate) (s Skill, ok bool, faults []Problem) {
-	text, err := l.read(c.rel, headSize)
+func (l *Library) skill(root *os.Root, c candidate) (s Skill, ok bool, faults []store.Problem) {
+	text, err := readIn(root, c.rel, headSize)
 	if errors.Is(err, fs.ErrNotExist) { // a folder that is no skill, or just removed
 		return Skill{}, false, nil
 	}
 	if err != nil {
-		return Skill{}, false, []Problem{l.leftOut(c.rel, err.Error())}
+		return Skill{}, false, []store.Problem{l.leftOut(c.rel, err.Error())}
 	}
 	h := readHead(text)
 	for _, p := range h.faults {
@@ -181,18 +182,27 @@ func (l *Library) skill(c candidate) (s Skill, ok bool, faults []Problem) {
 	return newSkill(c.name, c.rel, h), true, faults
 }
 
-// read reads a file up to so many bytes. A link that leads out of the folder is an error: the
-// name may come from a model, and nothing may carry what it reads or writes elsewhere.
+// read reads a file up to so many bytes.
 func (l *Library) read(rel string, most int64) ([]byte, error) {
-	stamp, err := store.Stat(filepath.Join(l.dir, rel))
-	if err == nil && stamp.Exists() && !stamp.Regular() { // opening a pipe would never end
-		return nil, errors.New("it is not a regular file")
+	root, err := os.OpenRoot(l.dir)
+	if err != nil {
+		return nil, err
 	}
-	f, err := os.OpenInRoot(l.dir, rel)
+	defer root.Close()
+	return readIn(root, rel, most)
+}
+
+// readIn reads a file of a folder up to so many bytes. A link that leads out of the folder is an
+// error: the name may come from a model, and nothing may carry what it reads or writes elsewhere.
+func readIn(root *os.Root, rel string, most int64) ([]byte, error) {
+	f, err := root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe would wait for who writes
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, cmp.Or(err, errors.New("it is not a regular file"))
+	}
 	return io.ReadAll(io.LimitReader(f, most))
 }
 

@@ -86,6 +86,14 @@ func Value[T any](ctx context.Context, db DBTX, query string, args ...any) (v T,
 	return v, err
 }
 
+// Wrap says what err happened to; nil stays nil.
+func Wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(args, err)...)
+}
+
 // JSON is a column that holds a list as JSON, to be scanned into or given as an argument. No
 // list is "".
 func JSON[T any](list *[]T) jsonColumn[T] { return jsonColumn[T]{list} }

@@ -76,10 +76,7 @@ func scanJob(row store.Row) (n Job, err error) {
 // read reads the sub-sessions that what, the rest of a query after FROM, is true of.
 func read(ctx context.Context, from store.DBTX, what string, args ...any) ([]Job, error) {
 	out, err := store.List(ctx, from, scanJob, `SELECT `+columns+` FROM sub_session AS n `+what, args...)
-	if err != nil {
-		return nil, fmt.Errorf("subsession: read sub-sessions: %w", err)
-	}
-	return out, nil
+	return out, store.Wrap(err, "subsession: read sub-sessions")
 }
 
 // change runs one UPDATE and says how many sub-sessions it changed.

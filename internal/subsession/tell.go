@@ -149,12 +149,12 @@ func (r *Runner) free(event string) {
 }
 
 // idsOf is a JSON list of ids.
-func idsOf(of []Job) any {
-	ids := []string{}
-	for _, n := range of {
-		ids = append(ids, n.id)
+func idsOf(of []Job) string {
+	ids := make([]string, len(of))
+	for i, n := range of {
+		ids[i] = n.id
 	}
-	return store.JSON(&ids)
+	return store.Array(ids)
 }
 
 // cancel cancels sub-sessions and those that they asked for, and says how many it were.
@@ -189,7 +189,7 @@ func (r *Runner) Stop(ctx context.Context, talk history.Talk) (int, error) {
 		}); err != nil {
 			return 0, err
 		}
-		asked, args = ` AND asked IN (SELECT value FROM json_each(?))`, append(args, store.JSON(&events))
+		asked, args = ` AND asked IN (SELECT value FROM json_each(?))`, append(args, store.Array(events))
 	}
 	open, err := read(ctx, r.cfg.DB, `WHERE room = ? AND status IN ('pending', 'running', 'waiting')`+asked, args...)
 	if err != nil || len(open) == 0 {
@@ -278,7 +278,7 @@ func (r *Runner) MadeFor(ctx context.Context, room string, events []string) ([]J
 	return read(ctx, r.cfg.DB, `WHERE id IN (WITH RECURSIVE mine(id) AS (
 		SELECT id FROM sub_session WHERE room = ? AND asked IN (SELECT value FROM json_each(?))
 		UNION SELECT c.id FROM sub_session AS c JOIN mine ON c.parent = mine.id) SELECT id FROM mine) ORDER BY created, rowid`,
-		room, store.JSON(&events))
+		room, store.Array(events))
 }
 
 // TakeBack ends work, takes the words out of it, and has nothing told of what has ended and was
@@ -304,8 +304,6 @@ func (r *Runner) TakeBack(ctx context.Context, work []Job) error {
 
 // Move gives the room to the sub-sessions of the room from.
 func Move(ctx context.Context, db store.DBTX, from, to string) error {
-	if _, err := db.ExecContext(ctx, `UPDATE sub_session SET room = ? WHERE room = ?`, to, from); err != nil {
-		return fmt.Errorf("subsession: move room: %w", err)
-	}
-	return nil
+	_, err := db.ExecContext(ctx, `UPDATE sub_session SET room = ? WHERE room = ?`, to, from)
+	return store.Wrap(err, "subsession: move room")
 }

@@ -60,7 +60,7 @@ func (r *Runner) advance(ctx context.Context, id string) error {
 
 // brief begins the sub-session: with what it is to do, and the results it needs.
 func (r *Runner) brief(ctx context.Context, n Job) error {
-	_, known, err := r.cfg.History.Said(ctx, n.talk(), "brief")
+	_, known, err := r.cfg.History.Find(ctx, n.talk(), "brief")
 	if err != nil || known {
 		return err
 	}

@@ -2,8 +2,8 @@ package task
 
 import (
 	"context"
-	"fmt"
 
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -18,8 +18,6 @@ func (t Task) Place() trust.Place {
 // Move gives all tasks of the room from, done ones included, to the room to. It
 // can be repeated.
 func (s *Store) Move(ctx context.Context, from, to string) error {
-	if _, err := s.db.ExecContext(ctx, `UPDATE task SET room = ?2, `+trust.MovedReaders+` WHERE room = ?1`, from, to); err != nil {
-		return fmt.Errorf("move tasks: %w", err)
-	}
-	return nil
+	_, err := s.db.ExecContext(ctx, `UPDATE task SET room = ?2, `+trust.MovedReaders+` WHERE room = ?1`, from, to)
+	return store.Wrap(err, "move tasks")
 }

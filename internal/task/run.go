@@ -100,10 +100,7 @@ func scanRun(row store.Row) (Run, error) {
 
 func (s *Store) runs(ctx context.Context, where string, args ...any) ([]Run, error) {
 	runs, err := store.List(ctx, s.db, scanRun, `SELECT `+runColumns+` FROM job_run r JOIN task t ON t.id = r.task WHERE `+where, args...)
-	if err != nil {
-		return nil, fmt.Errorf("list runs: %w", err)
-	}
-	return runs, nil
+	return runs, store.Wrap(err, "list runs")
 }
 
 // Wanted tells whether the run id is still to be worked on: it is not over, and its
@@ -115,9 +112,7 @@ func (s *Scheduler) Wanted(ctx context.Context, id string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	s.mu.Lock()
-	begun := s.begun[id]
-	s.mu.Unlock()
+	_, begun := s.begun.Load(id)
 	var wanted bool
 	t, err := scan(s.store.db.QueryRowContext(ctx, `SELECT `+columns+`, CASE WHEN ?3 = ?4 THEN r.notice = 1
 		ELSE r.state = 'claimed' AND r.attempt = ?3 AND (?5 OR t.status = 'active') END
@@ -133,9 +128,7 @@ func (s *Scheduler) Wanted(ctx context.Context, id string) (bool, error) {
 		if err != nil || gone {
 			return false, err
 		}
-		s.mu.Lock()
-		s.begun[id] = true
-		s.mu.Unlock()
+		s.begun.Store(id, true)
 	}
 	return wanted, nil
 }
@@ -158,9 +151,7 @@ func (s *Scheduler) Done(ctx context.Context, id, answer string, failed error) e
 			_, err = tx.ExecContext(ctx, `UPDATE job_run SET notice = 2 WHERE task = ? AND due = ?`, task, due)
 		case r.State != runClaimed || strconv.Itoa(r.Attempt) != attempt:
 		default:
-			s.mu.Lock()
-			begun := s.begun[id]
-			s.mu.Unlock()
+			_, begun := s.begun.Load(id)
 			again, err = s.record(ctx, tx, r, begun, answer, failed)
 		}
 		return err
@@ -168,10 +159,8 @@ func (s *Scheduler) Done(ctx context.Context, id, answer string, failed error) e
 	if err != nil {
 		return fmt.Errorf("record run %s: %w", id, err)
 	}
-	s.mu.Lock()
-	delete(s.delivered, id)
-	delete(s.begun, id)
-	s.mu.Unlock()
+	s.delivered.Delete(id)
+	s.begun.Delete(id)
 	if again {
 		s.store.poke()
 	}

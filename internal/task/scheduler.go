@@ -20,9 +20,8 @@ type Scheduler struct {
 	store *Store
 	cfg   SchedulerConfig
 
-	mu        sync.Mutex
-	delivered map[string]bool // by the id of a run that is not over
-	begun     map[string]bool // those that are worked on
+	delivered sync.Map // ids of runs that are not over
+	begun     sync.Map // ids of those that are worked on
 
 	planned bool        // replan has run; only look uses it
 	ran     []time.Time // when each run of the last 24 hours was handed over that the model works on; only deliver uses it
@@ -49,7 +48,7 @@ type rooms interface {
 // NewScheduler returns a scheduler of the tasks in store; nothing happens before Run.
 func NewScheduler(store *Store, cfg SchedulerConfig) *Scheduler {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	return &Scheduler{store: store, cfg: cfg, delivered: map[string]bool{}, begun: map[string]bool{}}
+	return &Scheduler{store: store, cfg: cfg}
 }
 
 const (
@@ -145,18 +144,11 @@ func (s *Scheduler) claim(ctx context.Context, now time.Time) (int, error) {
 		looked = len(tasks)
 		return nil
 	})
-	if err != nil {
-		return 0, fmt.Errorf("claim what is due: %w", err)
-	}
-	return looked, nil
+	return looked, store.Wrap(err, "claim what is due")
 }
 
 // claimOne makes the runs of t that are due, by its policy, and moves it on.
 func (s *Scheduler) claimOne(ctx context.Context, tx *sql.Tx, t Task, now time.Time) error {
-	if t.Schedule == nil { // cannot be; but must not be looked at for ever
-		_, err := tx.ExecContext(ctx, `UPDATE task SET next_due = NULL WHERE id = ?`, t.ID)
-		return err
-	}
 	n := 1
 	if t.CatchUp == catchAll {
 		n = maxCatchUp
@@ -190,9 +182,8 @@ func (s *Scheduler) busy(ctx context.Context, tx *sql.Tx, t Task) (bool, error) 
 		var attempt string
 		var waits bool
 		err := row.Scan(&due, &attempt, &waits)
-		s.mu.Lock()
-		busy = busy || waits || s.delivered[runID(t.ID, time.UnixMilli(due), attempt)]
-		s.mu.Unlock()
+		_, delivered := s.delivered.Load(runID(t.ID, time.UnixMilli(due), attempt))
+		busy = busy || waits || delivered
 		return err
 	}, `SELECT due, attempt, retry_at IS NOT NULL FROM job_run WHERE task = ? AND state = 'claimed'`, t.ID)
 	return busy, err
@@ -230,11 +221,7 @@ func (s *Scheduler) deliver(ctx context.Context, work deliver, now time.Time) er
 		return err
 	}
 	for _, r := range append(open, notices...) {
-		s.mu.Lock()
-		known := s.delivered[r.ID]
-		s.delivered[r.ID] = true
-		s.mu.Unlock()
-		if known {
+		if _, known := s.delivered.LoadOrStore(r.ID, true); known {
 			continue
 		}
 		gone, err := s.misplaced(ctx, r.Task)
@@ -247,9 +234,7 @@ func (s *Scheduler) deliver(ctx context.Context, work deliver, now time.Time) er
 			}
 		}
 		if gone || err != nil {
-			s.mu.Lock()
-			delete(s.delivered, r.ID)
-			s.mu.Unlock()
+			s.delivered.Delete(r.ID)
 		}
 		if err != nil {
 			return fmt.Errorf("hand over run %s: %w", r.ID, err)

@@ -68,11 +68,8 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 		}
 	}
 	now := s.now()
-	if t.Priority == 0 {
-		t.Priority = defaultPriority
-	}
-	t.CatchUp = cmp.Or(t.CatchUp, catchOnce)
-	if err := check(&t, t.Schedule, now); err != nil {
+	t.Priority, t.CatchUp = cmp.Or(t.Priority, defaultPriority), cmp.Or(t.CatchUp, catchOnce)
+	if err := check(&t); err != nil {
 		return Task{}, err
 	}
 	s.bounding.Lock()
@@ -106,9 +103,6 @@ func (s *Store) Update(ctx context.Context, at trust.Place, id string, p Patch) 
 	if p == (Patch{Asked: p.Asked, Integrity: p.Integrity}) {
 		return Task{}, errors.New("nothing to update: give content, priority, a schedule, prompt or background")
 	}
-	if p.ClearSchedule && p.Schedule != nil {
-		return Task{}, errors.New("update task: a schedule cannot be set and cleared at once")
-	}
 	now := s.now()
 	return s.edit(ctx, func(tx *sql.Tx) (Task, error) {
 		t, err := get(ctx, tx, at, store.BareID(id))
@@ -117,7 +111,7 @@ func (s *Store) Update(ctx context.Context, at trust.Place, id string, p Patch) 
 		}
 		counted := t.Schedule != nil && t.Prompt != ""
 		p.apply(&t)
-		if err := check(&t, p.Schedule, now); err != nil {
+		if err := check(&t); err != nil {
 			return Task{}, err
 		}
 		if t.Status == Active && !counted && t.Schedule != nil && t.Prompt != "" {
@@ -236,10 +230,7 @@ func (s *Store) inState(ctx context.Context, status Status, where string, args .
 		return nil, fmt.Errorf("status %q is not known: use active, paused, completed or all", status)
 	}
 	tasks, err := tasksOf(ctx, s.db, `FROM task WHERE `+where+` AND `+in+` ORDER BY room, priority, created, id`, args...)
-	if err != nil {
-		return nil, fmt.Errorf("list tasks: %w", err)
-	}
-	return tasks, nil
+	return tasks, store.Wrap(err, "list tasks")
 }
 
 // tasksOf reads the tasks of a query that begins with FROM.
@@ -268,10 +259,7 @@ func find(ctx context.Context, db store.DBTX, id, none, where string, args ...an
 	if errors.Is(err, sql.ErrNoRows) {
 		return Task{}, fmt.Errorf("no task #%s%s (%w)", id, none, errNotFound)
 	}
-	if err != nil {
-		return Task{}, fmt.Errorf("find task #%s: %w", id, err)
-	}
-	return t, nil
+	return t, store.Wrap(err, "find task #%s", id)
 }
 
 func scan(row store.Row, more ...any) (Task, error) {

@@ -86,8 +86,6 @@ func TestAddRefuses(t *testing.T) {
 		{Task{Room: here, Content: "a\x00"}, "U+0000"},
 		{Task{Room: here, Content: "x", Priority: 11}, "from 1 (most urgent) to 10"},
 		{Task{Room: here, Content: "x", Priority: -1}, "from 1 (most urgent) to 10"},
-		{Task{Room: here, Content: "x", Schedule: &Schedule{Type: "daily"}}, "at is missing"},
-		{Task{Room: here, Content: "x", Schedule: &Schedule{Type: "once", At: "in 20 minutes"}}, "final form"},
 		{Task{Room: here, Content: "x", Prompt: strings.Repeat("x", 8001)}, "prompt is 8001"},
 	} {
 		expect.Refused(t, second(s.Add(t.Context(), labelled(tt.in))), tt.want, "%+v", tt.in)
@@ -176,11 +174,9 @@ func TestUpdate(t *testing.T) {
 	}
 	empty, eleven := " ", 11
 	for want, p := range map[string]Patch{
-		"nothing to update":       {},
-		"content is missing":      {Content: &empty},
-		"priority 11":             {Priority: &eleven},
-		"set and cleared at once": {ClearSchedule: true, Schedule: &Schedule{}},
-		"schedule_type":           {Schedule: &Schedule{Type: "hourly"}},
+		"nothing to update":  {},
+		"content is missing": {Content: &empty},
+		"priority 11":        {Priority: &eleven},
 	} {
 		expect.Refused(t, second(s.Update(ctx, in(here), old.ID, p)), want)
 	}

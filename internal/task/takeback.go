@@ -2,7 +2,6 @@ package task
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"reverie/internal/store"
@@ -21,10 +20,6 @@ const madeFor = `room = ?1 AND asked <> '' AND asked IN (SELECT value FROM json_
 // TakeBack deleted for them, and returns the words of the open ones. It counts only what may
 // be read at the place; the words are of all.
 func (s *Store) MadeFor(ctx context.Context, at trust.Place, events []string) (n int, words []string, err error) {
-	list, err := json.Marshal(events)
-	if err != nil {
-		return 0, nil, fmt.Errorf("tasks of a message: %w", err)
-	}
 	err = store.Each(ctx, s.db, func(row store.Row) error {
 		var content string
 		var readers trust.Readers
@@ -38,23 +33,16 @@ func (s *Store) MadeFor(ctx context.Context, at trust.Place, events []string) (n
 		return err
 	}, `SELECT iif(status = 'deleted', '', content), readers FROM task WHERE `+madeFor+`
 		OR room = ?1 AND asked <> '' AND asked IN (SELECT value FROM json_each(?2)) AND status = 'deleted' AND reason = ?3`,
-		at.Room, string(list), takenBack)
-	if err != nil {
-		return 0, nil, fmt.Errorf("tasks of a message: %w", err)
-	}
-	return n, words, nil
+		at.Room, store.Array(events), takenBack)
+	return n, words, store.Wrap(err, "tasks of a message")
 }
 
 // TakeBack deletes the open tasks of room that were made for one of events, with their
 // words, whoever may read them: nothing of a message that was taken back stays. It may be repeated.
 func (s *Store) TakeBack(ctx context.Context, room string, events []string) error {
-	list, err := json.Marshal(events)
-	if err != nil {
-		return fmt.Errorf("take back tasks: %w", err)
-	}
 	if _, err := s.db.ExecContext(ctx, `UPDATE task SET status = 'deleted', reason = ?3, content = ?3,
 		prompt = '', last_result = '', next_due = NULL, updated = ?4 WHERE `+madeFor,
-		room, string(list), takenBack, s.now().UnixMilli()); err != nil {
+		room, store.Array(events), takenBack, s.now().UnixMilli()); err != nil {
 		return fmt.Errorf("take back tasks: %w", err)
 	}
 	s.poke()

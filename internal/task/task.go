@@ -115,7 +115,7 @@ func (t Task) Mode() Mode {
 type Patch struct {
 	Content       *string
 	Priority      *int
-	Schedule      *Schedule // replaces the whole schedule
+	Schedule      *Schedule // replaces the whole schedule; must come out of Validate
 	ClearSchedule bool      // removes the schedule; Schedule must be nil then
 	Prompt        *string
 	Background    *bool
@@ -147,8 +147,7 @@ func (p Patch) apply(t *Task) {
 }
 
 // check folds the texts of t, and says what is wrong with what people and models write of it.
-// made is its schedule if that is new.
-func check(t *Task, made *Schedule, now time.Time) (err error) {
+func check(t *Task) (err error) {
 	if t.Content, err = store.CheckLine("content", t.Content, maxContent); err != nil {
 		return err
 	}
@@ -164,18 +163,5 @@ func check(t *Task, made *Schedule, now time.Time) (err error) {
 	case t.CatchUp != catchOnce && t.CatchUp != catchSkip && t.CatchUp != catchAll:
 		return fmt.Errorf("catch_up %q is not known: use once (run late), skip or all", t.CatchUp)
 	}
-	return checkSchedule(made, now)
-}
-
-// checkSchedule refuses one that did not come out of Validate: what is stored
-// must mean the same to whoever reads it later.
-func checkSchedule(s *Schedule, now time.Time) error {
-	if s == nil {
-		return nil
-	}
-	same, err := s.Validate(now, time.UTC)
-	if err == nil && same != *s {
-		err = fmt.Errorf("the schedule %q is not in its final form: validate it first", s.String())
-	}
-	return err
+	return nil
 }

@@ -168,7 +168,7 @@ func decode(raw string, fields []field, dst reflect.Value) (found faults) {
 	for _, name := range slices.Sorted(maps.Keys(sent)) {
 		at := slices.IndexFunc(fields, func(f field) bool { return folded(f.name) == folded(name) })
 		if at < 0 {
-			unknown.add("%s: there is no such argument; remove it. There are: %s", clip(name), fieldNames(fields))
+			unknown.add("%s: there is no such argument; remove it. There are: %s", clip(name), cmp.Or(fieldNames(fields), "none"))
 			continue
 		}
 		values[fields[at].name] = sent[name]

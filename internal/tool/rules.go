@@ -34,32 +34,12 @@ const (
 	rows   source = "rows" // of stored rows and files: each with the label it has
 )
 
-// rules is the policy: for each tool, or one action of it, what a call needs and does. What
-// stands here is decided nowhere else, see allowed.
-var rules = map[string]rule{
-	"append_memory":             {trust.User, readers, noText},
-	"search_memory":             {trust.Foreign, nothing, rows},
-	"task":                      {trust.User, readers, rows},
-	"task list":                 {trust.Foreign, nothing, rows},
-	"goal":                      {trust.User, readers, rows},
-	"goal list":                 {trust.Foreign, nothing, rows},
-	StaySilent:                  {trust.Foreign, nothing, noText},
-	SpawnSubSession:             {trust.User, worker, noText},
-	SpawnSubSession + " status": {trust.Foreign, nothing, rows},
-	"add_skill":                 {trust.User, readers, noText},
-	"read_file":                 {trust.Foreign, nothing, rows},
-	SendFile:                    {trust.User, room, noText},
-	SetMode:                     {trust.User, room, noText},
+// rules are those of one tool, by the action of a call. With the catalog they are the policy: what
+// stands there is decided nowhere else, see allowed.
+type rules map[string]rule
 
-	// Not tools, but acts all the same: what an answer says of the goal in lines of its own,
-	// what is learned from a conversation, and commands that change things for everybody.
-	Markers:         {trust.User, readers, noText},
-	Harvest:         {trust.User, readers, noText},
-	"!config":       {trust.Owner, room, noText},
-	"!model":        {trust.Owner, room, noText},
-	"!dream":        {trust.Owner, shared, noText},
-	"!skills share": {trust.Owner, shared, noText},
-}
+// anyAction is the rule of a tool that does one thing, and of actions without a rule of their own.
+const anyAction = ""
 
 // Acts that are no tools.
 const (
@@ -67,19 +47,19 @@ const (
 	Harvest = "harvest"
 )
 
-// Allows reports whether text of this integrity may cause an act that is no tool: one of those
-// above, or "!" and the name of a command.
+// Allows reports whether text of this integrity may cause an act that is no tool: one of
+// otherActs, or "!" and the name of a command.
 func Allows(of trust.Integrity, act string) bool {
-	r, ok := rules[act]
-	return of >= r.needs && (ok || of >= trust.User)
+	return of >= max(otherActs[act], trust.User)
 }
 
 // ruleOf is the rule for a call; what no rule names needs an owner.
 func ruleOf(call llm.ToolCall) rule {
-	if r, ok := rules[call.Name+" "+read(call).Action]; ok {
+	e, _ := named(call.Name)
+	if r, ok := e.rules[read(call).Action]; ok {
 		return r
 	}
-	if r, ok := rules[call.Name]; ok {
+	if r, ok := e.rules[anyAction]; ok {
 		return r
 	}
 	return rule{trust.Owner, shared, rows}

@@ -26,19 +26,19 @@ var acts = []llm.ToolCall{
 	{Name: SendFile, Arguments: `{"path": "data/prompts/SANITY.txt"}`},
 }
 
-// TestEveryToolHasARule: what is not in the table needs an owner and is asked for.
+// TestEveryToolHasARule: the row of a tool says what its calls need. What has no rule needs an owner and is asked for.
 func TestEveryToolHasARule(t *testing.T) {
 	for _, e := range catalog {
-		_, ok := rules[e.name]
-		expect.False(t, !ok, "%s has no rule", e.name)
-	}
-	for name := range rules {
-		tool, _, _ := strings.Cut(name, " ")
-		if name == Markers || name == Harvest || strings.HasPrefix(name, "!") {
-			continue
+		if _, ok := e.rules[anyAction]; !ok || e.tier < 1 || e.tier > 5 {
+			t.Errorf("catalog.go: write in the row of %s from which tier (1 to 5) it is offered, and in its rules for anyAction which integrity a call needs, who reads what it writes, and what it reads", e.name)
 		}
-		expect.False(t, !slices.ContainsFunc(catalog, func(e entry) bool { return e.name == tool }), "the rule %q is of no tool", name)
+		for action := range e.rules {
+			takes := slices.ContainsFunc(e.fields, func(f field) bool { return f.name == "action" && slices.Contains(f.enum, action) })
+			expect.False(t, action != anyAction && !takes, "%s has a rule for %q, which is no action of it", e.name, action)
+		}
 	}
+	files := expect.Must(texts.ReadDir("."))(t)
+	expect.False(t, len(files) != len(catalog), "%d tools, and %d files .md", len(catalog), len(files))
 	got := ruleOf(llm.ToolCall{Name: "shell"})
 	expect.False(t, got.needs != trust.Owner, "a tool without a rule: %+v", got)
 }
@@ -47,6 +47,12 @@ func TestEveryToolHasARule(t *testing.T) {
 // Holds S2.
 func TestActsOfForeignText(t *testing.T) {
 	w := newWorkshop(t)
+	acts := slices.Clone(acts)
+	for _, e := range catalog {
+		if call := (llm.ToolCall{Name: e.name, Arguments: e.example}); ruleOf(call).needs > trust.Foreign {
+			acts = append(acts, call)
+		}
+	}
 	for _, call := range acts {
 		for _, of := range []trust.Integrity{trust.Foreign, trust.Guest} {
 			scope := group()

@@ -13,7 +13,7 @@ type setModeArgs struct {
 }
 
 // setMode puts the room into another mode, as the command !mode does.
-func setMode(_ *Set, ctx context.Context, scope Scope, a setModeArgs) (string, error) {
+func (*Set) setMode(ctx context.Context, scope Scope, a setModeArgs) (string, error) {
 	if scope.SetMode == nil || scope.System {
 		return "", refusal("The mode is changed only when a person asks for it. It stays as it is.")
 	}

@@ -1,5 +1,20 @@
 package trust
 
+import "slices"
+
+// Sender is how far the words are trusted that user addresses to the assistant. Who is an owner is
+// decided nowhere else: one in whose name others can write is a user.
+func Sender(user string, proven bool, owners []string, allowed func(user string) bool) Integrity {
+	owner := slices.Contains(owners, user)
+	switch {
+	case owner && proven:
+		return Owner
+	case owner || allowed(user):
+		return User
+	}
+	return Foreign
+}
+
 // Caller is where a change is asked for, and how far the words that ask are trusted.
 type Caller struct {
 	Place

@@ -55,7 +55,7 @@ var integratedAMD = []string{
 
 // amd reads one AMD card. What it has in note is why a size is not known.
 func (k kernel) amd(c card) Device {
-	d := Device{Vendor: "amd", Name: "AMD GPU " + c.device, PCI: c.slot}
+	d := Device{Vendor: "amd", Name: "AMD GPU " + c.device}
 	if name := k.text(c.dir + "/product_name"); name != "" {
 		d.Name = name
 	}
@@ -64,34 +64,25 @@ func (k kernel) amd(c card) Device {
 		d.Note = "its driver does not tell how much memory it has"
 		return d
 	}
-	used, known := k.number(c.dir + "/mem_info_vram_used")
-	if d.Total = total; known && used <= total {
-		d.Free, d.FreeKnown = total-used, true
-	}
-	if !slices.Contains(integratedAMD, c.device) {
+	d.Total, d.Unified = total, slices.Contains(integratedAMD, c.device)
+	if !d.Unified {
 		return d
 	}
-	d.Unified = true
 	lent, ok := k.number(c.dir + "/mem_info_gtt_total")
 	if !ok {
 		return d
 	}
-	ram, available := parseMeminfo(k.read("proc/meminfo"))
-	if ram > 0 { // some are set to lend more than there is; the machine needs some itself
-		lent = min(lent, ram/8*7)
+	if ram := parseMeminfo(k.read("proc/meminfo")); ram > 0 {
+		lent = min(lent, ram/8*7) // some are set to lend more than there is; the machine needs some itself
 	}
-	used, known = k.number(c.dir + "/mem_info_gtt_used")
-	d.Total, d.FreeKnown = total+lent, d.FreeKnown && known && used <= lent && ram > 0
-	if d.Free += min(lent-min(used, lent), available); !d.FreeKnown {
-		d.Free = 0
-	}
+	d.Total = total + lent
 	d.Note = fmt.Sprintf("%s set aside and %s of the machine's memory", Size(total), Size(lent))
 	return d
 }
 
-// intel reads one Intel card: the driver xe tells a size for each tile, and nobody how much is in use.
+// intel reads one Intel card: the driver xe tells a size for each tile.
 func (k kernel) intel(c card) Device {
-	d := Device{Vendor: "intel", Name: "Intel GPU " + c.device, PCI: c.slot}
+	d := Device{Vendor: "intel", Name: "Intel GPU " + c.device}
 	for tile := range 16 {
 		size, ok := k.number(fmt.Sprintf("%s/tile%d/physical_vram_size_bytes", c.dir, tile))
 		if !ok {
@@ -105,29 +96,25 @@ func (k kernel) intel(c card) Device {
 	return d
 }
 
-// parseMeminfo reads /proc/meminfo: all of the machine's memory in bytes, 0 = not known, and
-// what can be had now.
-func parseMeminfo(raw []byte) (total, available uint64) {
-	values := map[string]uint64{}
+// parseMeminfo reads /proc/meminfo: all of the machine's memory in bytes, 0 = not known.
+func parseMeminfo(raw []byte) uint64 {
 	for line := range strings.Lines(string(raw)) {
-		name, rest, found := strings.Cut(line, ":")
-		fields := strings.Fields(rest)
-		if !found || len(fields) != 2 || fields[1] != "kB" {
+		fields := strings.Fields(line)
+		if len(fields) != 3 || fields[0] != "MemTotal:" || fields[2] != "kB" {
 			continue
 		}
-		if n, err := strconv.ParseUint(fields[0], 10, 64); err == nil && n <= math.MaxUint64>>10 {
-			values[name] = n << 10
+		if n, err := strconv.ParseUint(fields[1], 10, 64); err == nil && n <= math.MaxUint64>>10 {
+			return n << 10
 		}
 	}
-	return values["MemTotal"], min(values["MemAvailable"], values["MemTotal"])
+	return 0
 }
 
 // unify gives d the memory that it shares with the processor: three quarters of the machine's,
 // as the rest is needed to run it.
 func (k kernel) unify(d Device) Device {
-	total, available := parseMeminfo(k.read("proc/meminfo"))
+	total := parseMeminfo(k.read("proc/meminfo"))
 	d.Unified, d.Total, d.Note = true, total/4*3, "it shares the machine's memory, which is not readable"
-	d.Free, d.FreeKnown = min(available, d.Total), total > 0
 	if total > 0 {
 		d.Note = fmt.Sprintf("shares the machine's memory: three quarters of %s", Size(total))
 	}

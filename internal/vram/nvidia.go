@@ -11,17 +11,17 @@ import (
 
 // What nvidia-smi is asked. The name stands last, because names hold commas.
 var (
-	columns = []string{"index", "uuid", "pci.bus_id", "memory.total", "memory.used", "memory.free", "name"}
+	columns = []string{"index", "memory.total", "name"}
 	query   = []string{"--query-gpu=" + strings.Join(columns, ","), "--format=csv,noheader,nounits"}
 )
 
 // gpu is one row of nvidia-smi as it stands: sizes are bytes, and what is no
 // size keeps its words ("[N/A]").
 type gpu struct {
-	index             int
-	uuid, pci, name   string
-	total, used, free uint64
-	noTotal, noFree   string // the words in place of the number; "" = there is one
+	index   int
+	name    string
+	total   uint64
+	noTotal string // the words in place of the number; "" = there is one
 }
 
 // parseSMI reads the CSV of nvidia-smi. Lines that are no rows (warnings before
@@ -70,23 +70,12 @@ func parseRow(line string) (g gpu, ok bool) {
 	if err != nil {
 		return g, false
 	}
-	g.index, g.uuid, g.pci = int(index), plainCell(cells[1]), address(plainCell(cells[2]))
-	g.total, g.noTotal = memory(cells[3])
-	g.used, _ = memory(cells[4])
-	g.free, g.noFree = memory(cells[5])
-	g.name = shorten(plainCell(strings.Trim(cells[6], `"`)), 100)
-	if g.name == "" {
+	g.index = int(index)
+	g.total, g.noTotal = memory(cells[1])
+	if g.name = shorten(strings.Trim(cells[2], `"`), 100); g.name == "" || strings.HasPrefix(g.name, "[") { // why there is none
 		g.name = "NVIDIA GPU " + strconv.Itoa(g.index)
 	}
 	return g, true
-}
-
-// plainCell is the cell, or nothing where the driver wrote why there is nothing.
-func plainCell(cell string) string {
-	if strings.HasPrefix(cell, "[") || cell == "N/A" || cell == "ERR!" {
-		return ""
-	}
-	return cell
 }
 
 // memory reads a size in MiB. Everything else is no size, and comes back as the words to show.
@@ -98,16 +87,6 @@ func memory(cell string) (bytes uint64, words string) {
 	return n << 20, ""
 }
 
-// address makes one spelling of the two that are in use: 00000000:01:00.0 and
-// 0000:01:00.0.
-func address(pci string) string {
-	pci = strings.ToLower(pci)
-	if domain, rest, ok := strings.Cut(pci, ":"); ok && len(domain) == 8 && strings.HasPrefix(domain, "0000") {
-		return domain[4:] + ":" + rest
-	}
-	return pci
-}
-
 // sharing are names of NVIDIA chips that have no memory of their own. A number
 // they report is not to be trusted: some report the little that the firmware
 // set aside.
@@ -115,14 +94,12 @@ var sharing = regexp.MustCompile(`(?i)\b(?:GB10|N1X?|Orin|Xavier|Thor|Tegra|Jets
 
 // device is the row as a device; unified machines lend their memory.
 func (g gpu) device() Device {
-	d := Device{Vendor: "nvidia", Name: g.name, ID: g.uuid, PCI: g.pci, Total: g.total}
+	d := Device{Vendor: "nvidia", Name: g.name, Total: g.total}
 	switch {
 	case g.noTotal != "":
 		d.Note = "nvidia-smi says " + g.noTotal + " in place of its memory"
 	case g.total == 0:
 		d.Note = "nvidia-smi says it has no memory"
-	case g.noFree == "" && max(g.used, g.free) <= g.total:
-		d.Free, d.FreeKnown = g.free, true
 	}
 	return d
 }

@@ -45,8 +45,8 @@ func TestMemoryCells(t *testing.T) {
 }
 
 func TestParseSMI(t *testing.T) {
-	card := gpu{uuid: "GPU-1", pci: "0000:01:00.0", name: "NVIDIA GeForce RTX 4090", total: 24564 << 20, used: 1187 << 20, free: 22962 << 20}
-	lost := gpu{index: 1, uuid: "GPU-2", pci: "0000:02:00.0", name: "NVIDIA GPU 1", noTotal: "[GPU is lost]", noFree: "[GPU is lost]"}
+	card := gpu{name: "NVIDIA GeForce RTX 4090", total: 24564 << 20}
+	lost := gpu{index: 1, name: "NVIDIA GPU 1", noTotal: "[GPU is lost]"}
 	named := card
 	named.name = "NVIDIA A100, PCIe, 40GB"
 	cases := []struct {
@@ -60,11 +60,11 @@ func TestParseSMI(t *testing.T) {
 		{"byte order mark", "\ufeff" + goodRow, []gpu{card}, nil},
 		{"no spaces", strings.ReplaceAll(goodRow, ", ", ","), []gpu{card}, nil},
 		{"no-break spaces", strings.ReplaceAll(goodRow, ", ", ",\u00a0"), []gpu{card}, nil},
-		{"header", "index, uuid, pci.bus_id, memory.total [MiB], memory.used [MiB], memory.free [MiB], name\n" + goodRow, []gpu{card}, nil},
+		{"header", "index, memory.total [MiB], name\n" + goodRow, []gpu{card}, nil},
 		{"warnings around", "WARNING: bad, very bad\n" + goodRow + "done\n", []gpu{card}, []string{"WARNING: bad, very bad", "done"}},
 		{"commas in the name", strings.Replace(goodRow, card.name, named.name, 1), []gpu{named}, nil},
-		{"a lost one", goodRow + "1, GPU-2, 00000000:02:00.0, [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost]", []gpu{card, lost}, nil},
-		{"cut in the row", "0, GPU-1, 00000000:01:00.0, 245", nil, []string{"0, GPU-1, 00000000:01:00.0, 245"}},
+		{"a lost one", goodRow + "1, [GPU is lost], [GPU is lost]", []gpu{card, lost}, nil},
+		{"cut in the row", "0, 245", nil, []string{"0, 245"}},
 		{"text with commas", "it, has, failed, because, of, a, thing", nil, []string{"it, has, failed, because, of, a, thing"}},
 		{"negative index", "-" + goodRow, nil, []string{"-" + strings.TrimSpace(goodRow)}},
 		{"what no terminal should see", "\x1b[31mred\x07\xff\n", nil, []string{"[31mred?"}},
@@ -98,58 +98,49 @@ func TestChipsThatShareMemory(t *testing.T) {
 
 // A conclusion is drawn from what was found alone.
 func TestConclude(t *testing.T) {
-	card := func(vendor string, total, free uint64) Device {
-		return Device{Vendor: vendor, Name: vendor, Total: total << 30, Free: free << 30, FreeKnown: true}
+	card := func(vendor string, total uint64) Device {
+		return Device{Vendor: vendor, Name: vendor, Total: total << 30}
 	}
 	shared := func(d Device) Device { d.Unified = true; return d }
-	silent := func(d Device) Device { d.Free, d.FreeKnown, d.Note = 0, false, "not told"; return d }
+	silent := func(d Device) Device { d.Note = "not told"; return d }
 	cases := []struct {
-		name        string
-		f           findings
-		state       State
-		total, free uint64 // GiB
-		reason      string
+		name   string
+		f      findings
+		state  State
+		total  uint64 // GiB
+		reason string
 	}{
-		{"nothing found", findings{}, Unknown, 0, 0, "no GPU was found"},
-		{"a device without size", findings{devices: []Device{silent(card("nvidia", 0, 0))}}, Unknown, 0, 0, "nvidia: not told"},
-		{"two", findings{devices: []Device{card("nvidia", 24, 20), card("nvidia", 8, 4)}}, Known, 32, 24, "; nvidia with 8192"},
-		{"many", findings{devices: []Device{card("nvidia", 8, 4), card("nvidia", 8, 4), card("nvidia", 8, 4)}}, Known, 24, 12, "3 GPUs with 24576 MiB in all, 12288 MiB free"},
-		{"two vendors", findings{devices: []Device{card("amd", 16, 16), card("nvidia", 12, 1), card("nvidia", 12, 1)}}, Known, 24, 2, "nvidia"},
-		{"discrete before shared", findings{devices: []Device{shared(card("amd", 64, 60)), card("nvidia", 8, 4)}}, Known, 8, 4, "nvidia"},
-		{"discrete of the same vendor", findings{devices: []Device{shared(card("amd", 64, 60)), card("amd", 8, 4)}}, Known, 8, 4, "amd"},
-		{"shared alone", findings{devices: []Device{shared(card("apple", 64, 60))}}, Known, 64, 60, "shared with the processor"},
-		{"shared, and a doubt", findings{devices: []Device{shared(card("amd", 64, 60))}, doubts: []string{"silence"}}, Unknown, 0, 0, "silence"},
-		{"shared, and one without size", findings{devices: []Device{shared(card("amd", 64, 60)), silent(card("nvidia", 0, 0))}}, Unknown, 0, 0, "nvidia: not told"},
-		{"discrete, and a doubt", findings{devices: []Device{card("amd", 8, 4)}, doubts: []string{"silence"}}, Known, 8, 4, "(not counted: silence)"},
-		{"one does not tell what is free", findings{devices: []Device{card("intel", 8, 4), silent(card("intel", 8, 0))}}, Known, 16, 0, "intel"},
+		{"nothing found", findings{}, Unknown, 0, "no GPU was found"},
+		{"a device without size", findings{devices: []Device{silent(card("nvidia", 0))}}, Unknown, 0, "nvidia: not told"},
+		{"two", findings{devices: []Device{card("nvidia", 24), card("nvidia", 8)}}, Known, 32, "; nvidia with 8192"},
+		{"many", findings{devices: []Device{card("nvidia", 8), card("nvidia", 8), card("nvidia", 8)}}, Known, 24, "3 GPUs with 24576 MiB in all"},
+		{"two vendors", findings{devices: []Device{card("amd", 16), card("nvidia", 12), card("nvidia", 12)}}, Known, 24, "nvidia"},
+		{"discrete before shared", findings{devices: []Device{shared(card("amd", 64)), card("nvidia", 8)}}, Known, 8, "nvidia"},
+		{"discrete of the same vendor", findings{devices: []Device{shared(card("amd", 64)), card("amd", 8)}}, Known, 8, "amd"},
+		{"shared alone", findings{devices: []Device{shared(card("apple", 64))}}, Known, 64, "shared with the processor"},
+		{"shared, and a doubt", findings{devices: []Device{shared(card("amd", 64))}, doubts: []string{"silence"}}, Unknown, 0, "silence"},
+		{"shared, and one without size", findings{devices: []Device{shared(card("amd", 64)), silent(card("nvidia", 0))}}, Unknown, 0, "nvidia: not told"},
+		{"discrete, and a doubt", findings{devices: []Device{card("amd", 8)}, doubts: []string{"silence"}}, Known, 8, "(not counted: silence)"},
 	}
 	for _, c := range cases {
 		c.f.step("a step")
 		r := c.f.conclude(time.Now())
-		if r.State != c.state || r.Total != c.total<<30 || r.Free != c.free<<30 || !strings.Contains(r.Reason, c.reason) {
-			t.Errorf("%s: %v %d/%d GiB %q\nwant %v %d/%d GiB …%s…", c.name, r.State, r.Total>>30, r.Free>>30, r.Reason, c.state, c.total, c.free, c.reason)
+		if r.State != c.state || r.Total != c.total<<30 || !strings.Contains(r.Reason, c.reason) {
+			t.Errorf("%s: %v %d GiB %q\nwant %v %d GiB …%s…", c.name, r.State, r.Total>>30, r.Reason, c.state, c.total, c.reason)
 		}
 		invariants(t, r)
 	}
 }
 
 func TestParseMeminfo(t *testing.T) {
-	cases := []struct {
-		text             string
-		total, available uint64
-	}{
-		{"MemTotal:       127600748 kB\nMemFree:  5 kB\nMemAvailable:   119000000 kB\n", 127600748 << 10, 119000000 << 10},
-		{"MemTotal: 100 kB\nMemFree: 5 kB\n", 100 << 10, 0},
-		{"MemTotal: 100 kB\nMemAvailable: 0 kB\nMemFree: 5 kB\n", 100 << 10, 0},
-		{"MemTotal: 100 kB\nMemAvailable: 200 kB\n", 100 << 10, 100 << 10},
-		{"MemTotal: 100\nMemAvailable: 200 MB\n", 0, 0},
-		{"MemTotal: 99999999999999999 kB\n", 0, 0},
-		{"", 0, 0},
-	}
-	for _, c := range cases {
-		if total, available := parseMeminfo([]byte(c.text)); total != c.total || available != c.available {
-			t.Errorf("%q: %d, %d", c.text, total, available)
-		}
+	for text, want := range map[string]uint64{
+		"MemTotal:       127600748 kB\nMemFree:  5 kB\n": 127600748 << 10,
+		"MemFree: 5 kB\nMemTotal: 100 kB\n":              100 << 10,
+		"MemTotal: 100\nMemFree: 200 MB\n":               0,
+		"MemTotal: 99999999999999999 kB\n":               0,
+		"":                                               0,
+	} {
+		expect.Equal(t, parseMeminfo([]byte(text)), want, text)
 	}
 }
 
@@ -190,7 +181,7 @@ func printable(t *testing.T, what, text string, limit int) {
 
 func FuzzNvidiaSMI(f *testing.F) {
 	f.Add([]byte(goodRow))
-	f.Add([]byte("0, GPU-1, 00000000:01:00.0, [N/A], [N/A], [N/A], NVIDIA GB10\r\nWARNING: x\n"))
+	f.Add([]byte("0, [N/A], NVIDIA GB10\r\nWARNING: x\n"))
 	f.Add([]byte("\xff\xfe0\x00,\x00"))
 	f.Add([]byte("No devices were found\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -201,8 +192,8 @@ func FuzzNvidiaSMI(f *testing.F) {
 		var all findings
 		for _, g := range rows {
 			printable(t, "a name", g.name, 103)
-			printable(t, "words", g.noTotal+g.noFree, 126)
-			if g.total > most || g.free > most || g.noTotal != "" && g.total != 0 {
+			printable(t, "words", g.noTotal, 63)
+			if g.total > most || g.noTotal != "" && g.total != 0 {
 				t.Errorf("impossible row %+v", g)
 			}
 			all.devices = append(all.devices, g.device())
@@ -321,19 +312,16 @@ func invariants(t *testing.T, r Report) {
 	if r.Reason == "" || len(r.Steps) == 0 || r.Devices == nil {
 		t.Errorf("a report without reason, steps or devices: %+v", r)
 	}
-	var total, free uint64
+	var total uint64
 	for _, d := range r.Devices {
-		if d.Free > d.Total || !d.FreeKnown && d.Free != 0 && !d.Unified || d.Counted && d.Total == 0 || d.Total == 0 && d.Note == "" {
+		if d.Counted && d.Total == 0 || d.Total == 0 && d.Note == "" {
 			t.Errorf("a device that cannot be: %+v", d)
 		}
 		if d.Counted {
-			total, free = total+d.Total, free+d.Free
+			total += d.Total
 		}
 	}
-	if !r.FreeKnown {
-		free = 0
-	}
-	if r.Total != total || r.Free != free || (r.State == Known) != (r.Total > 0) {
-		t.Errorf("the sums are not those of the counted devices: %+v", r)
+	if r.Total != total || (r.State == Known) != (r.Total > 0) {
+		t.Errorf("the sum is not that of the counted devices: %+v", r)
 	}
 }

@@ -29,9 +29,6 @@ type Config struct {
 	now      func() time.Time
 }
 
-// fresh is how long an answer holds before the machine is asked again.
-const fresh = time.Minute
-
 // Prober asks how much GPU memory there is and keeps the answer. Its methods may
 // be called from anywhere at any time; at most one asking is under way.
 type Prober struct {
@@ -61,17 +58,12 @@ func (p *Prober) Last() Report {
 	return p.last
 }
 
-// Probe answers how much GPU memory there is. An answer of the last minute comes at once;
-// otherwise the machine is asked, for three seconds at most. A tool that does not answer
-// tells nothing new.
+// Probe asks how much GPU memory there is, for three seconds at most. A tool that does not
+// answer tells nothing new.
 func (p *Prober) Probe(ctx context.Context) Report {
 	p.asking.Lock()
 	defer p.asking.Unlock()
 	now, last := p.config.now(), p.Last()
-	age := now.Sub(last.Asked) // negative: the clock was set back
-	if !last.Asked.IsZero() && age >= 0 && age < fresh {
-		return last
-	}
 	a := &asking{config: p.config, kernel: kernel{p.config.root}}
 	switch {
 	case p.config.Off:

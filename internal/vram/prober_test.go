@@ -49,18 +49,12 @@ func (b *bench) want(t *testing.T, state State, calls int) Report {
 	return r
 }
 
-func TestAnswerHolds(t *testing.T) {
+func TestNotAskedYet(t *testing.T) {
 	b := newBench(Config{})
 	if r := b.Last(); r.State != Unknown || r.Reason != "not asked yet" || r.Devices == nil || r.Steps == nil || b.calls != 0 {
 		t.Fatalf("before the first asking: %+v", r)
 	}
 	b.want(t, Known, 1)
-	b.now = b.now.Add(59 * time.Second)
-	b.want(t, Known, 1)
-	b.now = b.now.Add(time.Second)
-	b.want(t, Known, 2)
-	b.now = b.now.Add(-time.Hour) // the clock was set back: the answer is as good as none
-	b.want(t, Known, 3)
 }
 
 // Silence tells nothing new; an answer does, whatever it is.
@@ -94,7 +88,7 @@ func TestBrokenOff(t *testing.T) {
 
 func TestConfigured(t *testing.T) {
 	b := newBench(Config{Size: 16 << 30})
-	if r := b.want(t, Known, 0); r.Total != 16<<30 || r.FreeKnown {
+	if r := b.want(t, Known, 0); r.Total != 16<<30 {
 		t.Errorf("configured 16 GiB: %+v", r)
 	}
 	b = newBench(Config{Off: true, Size: 16 << 30})
@@ -123,17 +117,13 @@ func TestUnreadable(t *testing.T) {
 		machine machine
 		name    string
 		state   State
-		free    bool
 	}{
-		{card, "nothing at all", Known, true},
-		{card, "mem_info_vram_used", Known, false},
-		{card, "mem_info_vram_total", Unknown, false},
-		{card, "vendor", Unknown, false},
-		{card, "product_name", Known, true},
-		{card, "class", Unknown, false},
-		{inside, "mem_info_vram_used", Known, false},
-		{inside, "mem_info_gtt_used", Known, false},
-		{inside, "mem_info_gtt_total", Known, true},
+		{card, "nothing at all", Known},
+		{card, "mem_info_vram_total", Unknown},
+		{card, "vendor", Unknown},
+		{card, "product_name", Known},
+		{card, "class", Unknown},
+		{inside, "mem_info_gtt_total", Known},
 	} {
 		p := c.machine.prober()
 		devices, err := fs.Glob(c.machine.root, "sys/bus/pci/devices/*/vendor")
@@ -141,8 +131,8 @@ func TestUnreadable(t *testing.T) {
 			t.Fatalf("%q, %v", devices, err)
 		}
 		p.config.root = unreadable{c.machine.root, filepath.Join(filepath.Dir(devices[0]), c.name)}
-		if r := p.Probe(t.Context()); r.State != c.state || r.FreeKnown != c.free {
-			t.Errorf("%s unreadable: %v, free known %v; want %v, %v (%s)", c.name, r.State, r.FreeKnown, c.state, c.free, r.Reason)
+		if r := p.Probe(t.Context()); r.State != c.state {
+			t.Errorf("%s unreadable: %v; want %v (%s)", c.name, r.State, c.state, r.Reason)
 		}
 	}
 }
@@ -207,7 +197,7 @@ func TestProbeWithRealTools(t *testing.T) {
 	}
 }
 
-const goodRow = "0, GPU-1, 00000000:01:00.0, 24564, 1187, 22962, NVIDIA GeForce RTX 4090\n"
+const goodRow = "0, 24564, NVIDIA GeForce RTX 4090\n"
 
 // fake writes a shell script that stands in for nvidia-smi.
 func fake(t *testing.T, body string) string {
@@ -279,8 +269,8 @@ func TestOnThisMachine(t *testing.T) {
 	p.config.deadline = 30 * time.Second // the first call wakes the GPU, which can take long
 	r := p.Probe(t.Context())
 	t.Logf("%v: %s\n%s", r.State, r.Reason, strings.Join(r.Steps, "\n"))
-	if r.State != Known || !r.FreeKnown || r.Free > r.Total {
-		t.Fatalf("want a GPU with what is free: %+v", r)
+	if r.State != Known {
+		t.Fatalf("want a GPU: %+v", r)
 	}
 	invariants(t, r)
 	tool, ok := findSMI()
@@ -296,8 +286,5 @@ func TestOnThisMachine(t *testing.T) {
 	}
 	if difference := max(r.Total, total) - min(r.Total, total); difference > total/100 {
 		t.Errorf("%s found, nvidia-smi says %s", Size(r.Total), Size(total))
-	}
-	if again := p.Probe(t.Context()); again.Asked != r.Asked {
-		t.Error("a fresh answer was asked again")
 	}
 }

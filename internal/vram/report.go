@@ -5,9 +5,6 @@
 //
 // It speaks of the machine, not of a model server: CUDA_VISIBLE_DEVICES and its
 // like, a server in another container or on another machine are not seen here.
-//
-// From the header of a model file (ReadShape) it works out how long a window fits
-// into that memory (Fit).
 package vram
 
 import (
@@ -37,32 +34,23 @@ func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 type Device struct {
 	Vendor string `json:"vendor"` // nvidia, amd, intel, apple
 	Name   string `json:"name"`
-	ID     string `json:"id,omitempty"`  // the vendor's own, a UUID for NVIDIA
-	PCI    string `json:"pci,omitempty"` // 0000:01:00.0
-	Total  uint64 `json:"total"`         // 0 = not known, Note says why
-	Free   uint64 `json:"free"`          // means something with FreeKnown only
-	// FreeKnown is false where nobody tells how much is in use.
-	FreeKnown bool `json:"free_known"`
+	Total  uint64 `json:"total"` // 0 = not known, Note says why
 	// Unified memory is shared with the processor: what one takes, the other lacks.
 	Unified bool `json:"unified"`
-	// Counted devices make up the Total and Free of their report.
+	// Counted devices make up the Total of their report.
 	Counted bool   `json:"counted"`
 	Note    string `json:"note,omitempty"`
 }
 
-// Report is the answer to one asking. Total and Free are bytes and 0 unless State
-// is Known.
+// Report is the answer to one asking. What is free moves no tier, so nobody is asked for that.
 type Report struct {
 	State   State    `json:"state"`
 	Reason  string   `json:"reason"`
 	Devices []Device `json:"devices"` // never nil in a report of a Prober
-	// Total and Free are sums over the counted devices: those of the vendor that
-	// has most, since a model server works with one vendor's GPUs, and discrete
-	// ones where there are any.
+	// Total is the sum in bytes over the counted devices: those of the vendor that has most,
+	// since a model server works with one vendor's GPUs, and discrete ones where there are
+	// any. It is 0 unless State is Known.
 	Total uint64 `json:"total"`
-	Free  uint64 `json:"free"`
-	// FreeKnown is false when a counted device does not tell.
-	FreeKnown bool `json:"free_known"`
 	// Steps say which source said what, in the order they were asked.
 	Steps []string  `json:"steps"`
 	Asked time.Time `json:"asked"` // when the asking began; zero = never yet
@@ -104,7 +92,7 @@ func (f *findings) conclude(asked time.Time) Report {
 	case len(doubts) > 0:
 		// Where only memory shared with the processor is known, the GPU in doubt
 		// would be the one that matters.
-		r.Total, r.Free, r.FreeKnown = 0, 0, false
+		r.Total = 0
 		for i := range r.Devices {
 			r.Devices[i].Counted = false
 		}
@@ -132,7 +120,6 @@ func (r *Report) count() (discrete bool) {
 			best = d.Vendor
 		}
 	}
-	r.FreeKnown = best != ""
 	for i := range r.Devices {
 		d := &r.Devices[i]
 		if best == "" || d.Vendor != best || d.Unified == discrete || d.Total == 0 {
@@ -140,11 +127,6 @@ func (r *Report) count() (discrete bool) {
 		}
 		d.Counted = true
 		r.Total += d.Total
-		r.Free += d.Free
-		r.FreeKnown = r.FreeKnown && d.FreeKnown
-	}
-	if !r.FreeKnown {
-		r.Free = 0
 	}
 	return discrete
 }
@@ -159,17 +141,11 @@ func (r *Report) summary(caveats []string) string {
 		if d.Unified {
 			part += " shared with the processor"
 		}
-		if d.FreeKnown {
-			part += ", " + Size(d.Free) + " free"
-		}
 		parts = append(parts, part)
 	}
 	text := strings.Join(parts, "; ")
 	if len(parts) > 2 {
 		text = fmt.Sprintf("%d GPUs with %s in all", len(parts), Size(r.Total))
-		if r.FreeKnown {
-			text += ", " + Size(r.Free) + " free"
-		}
 	}
 	if len(caveats) > 0 {
 		text += " (not counted: " + strings.Join(caveats, "; ") + ")"

@@ -30,9 +30,9 @@ func (a *asking) look(ctx context.Context) {
 		case c.vendor == "0x10de":
 			seen = "an NVIDIA GPU is at " + c.slot
 		case c.vendor == "0x1002":
-			a.found(a.kernel.amd(c))
+			a.found(c, a.kernel.amd(c))
 		case c.vendor == "0x8086" && (d.Total > 0 || !strings.HasSuffix(c.slot, ":00:02.0")): // where the GPU inside the processor sits
-			a.found(d)
+			a.found(c, d)
 		default:
 			a.step("kernel: %s is not read (vendor %q)", c.slot, c.vendor)
 		}
@@ -40,9 +40,9 @@ func (a *asking) look(ctx context.Context) {
 	a.nvidia(ctx, seen)
 }
 
-func (a *asking) found(d Device) {
+func (a *asking) found(c card, d Device) {
 	a.devices = append(a.devices, d)
-	a.step("kernel: %s at %s: %s%s", d.Name, d.PCI, Size(d.Total), dash(d.Note))
+	a.step("kernel: %s at %s: %s%s", d.Name, c.slot, Size(d.Total), dash(d.Note))
 }
 
 func (a *asking) apple(ctx context.Context) {

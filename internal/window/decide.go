@@ -66,7 +66,6 @@ type Inputs struct {
 	Where   string // why, or why not, in words
 	VRAM    vram.Report
 	Ollama  bool // the server chooses a window as Ollama does
-	Fit     Said // the window that fits into the GPU memory beside the model
 	Trained int  // tokens the model reads at most, whatever it is loaded with
 	Outside int  // percent of the loaded model that its server found no room for on the GPU
 
@@ -191,15 +190,6 @@ func (in *Inputs) sources() []witness {
 	}
 }
 
-// fits is how many tokens fit into this machine's GPUs; 0 = not known, or it does
-// not matter, because the model runs elsewhere.
-func (in *Inputs) fits() int {
-	if !in.Here || in.VRAM.State != vram.Known || in.Fit.Tokens < leastWindow {
-		return 0
-	}
-	return in.Fit.Tokens
-}
-
 // What Ollama loads by itself goes by the memory of all GPUs together.
 const (
 	muchMemory, muchLoaded     = 47 << 30, 262144
@@ -207,9 +197,8 @@ const (
 	littleLoaded               = 4096
 )
 
-// memory is what the GPU memory of this machine says, if that is where the model
-// runs: what Ollama makes of it, or for other servers what fits. That there is
-// none says nothing: the server may see another machine than this program does.
+// memory is what Ollama makes of the GPU memory of this machine, if that is where the model
+// runs. That there is none says nothing: the server may see another machine than this program does.
 func (in *Inputs) memory() witness {
 	s := witness{name: ByMemory, title: "GPU memory", capped: true}
 	switch {
@@ -217,7 +206,9 @@ func (in *Inputs) memory() witness {
 		s.silent = "not looked at" + inBrackets(in.Where)
 	case in.VRAM.State != vram.Known:
 		s.silent = fmt.Sprintf("%s%s", in.VRAM.State, inBrackets(in.VRAM.Reason))
-	case in.Ollama:
+	case !in.Ollama:
+		s.silent = vram.Size(in.VRAM.Total) + ", and what its server makes of it is not known"
+	default:
 		n := littleLoaded
 		switch {
 		case in.VRAM.Total >= muchMemory:
@@ -226,10 +217,6 @@ func (in *Inputs) memory() witness {
 			n = middleLoaded
 		}
 		s.said = Said{n, "what Ollama loads with " + vram.Size(in.VRAM.Total)}
-	case in.Fit.Tokens > 0:
-		s.said = in.Fit
-	default:
-		s.silent = vram.Size(in.VRAM.Total) + ", and what fits into it is not known" + inBrackets(in.Fit.By)
 	}
 	return s
 }
@@ -260,12 +247,8 @@ func (in *Inputs) limit(d *Decision, won witness) {
 
 // warn adds what the owner should know of the decision.
 func (in *Inputs) warn(d *Decision) {
-	switch most := in.fits(); {
-	case in.Outside > 0:
+	if in.Outside > 0 {
 		d.warn("%d %% of the model found no room on the GPU and runs on the processor, slowly; a smaller window or model helps", in.Outside)
-	case most > 0 && d.Window > most:
-		d.warn("a window of %d tokens will not fit into the GPU memory, about %d do%s: "+
-			"a part of the model will run on the processor, slowly; a smaller window or model helps", d.Window, most, inBrackets(in.Fit.By))
 	}
 	if in.Configured.Tokens > 0 && in.Trained > 0 && d.Window > in.Trained && d.Source == ByOwner {
 		d.warn("the configured window is larger than the %d tokens that the model was made for", in.Trained)

@@ -29,7 +29,6 @@ func TestDecide(t *testing.T) {
 	server := set(func(in *Inputs, n int) { in.Server.Tokens = n })
 	hosted := set(func(in *Inputs, n int) { in.Hosted.Tokens = n })
 	likely := set(func(in *Inputs, n int) { in.Likely.Tokens = n })
-	fit := set(func(in *Inputs, n int) { in.Fit.Tokens = n })
 	last := set(func(in *Inputs, n int) { in.Last.Tokens = n })
 	least := set(func(in *Inputs, n int) { in.Least.Tokens = n })
 	trained := set(func(in *Inputs, n int) { in.Trained = n })
@@ -56,14 +55,11 @@ func TestDecide(t *testing.T) {
 		{"config, and the server enforces less", []say{config(32768), server(8192)}, 8192, 2, ByOwner, true, warned},
 		{"config, and a hosted model takes less", []say{config(200000), hosted(128000)}, 128000, 5, ByOwner, true, warned},
 		{"config, and the model was made for less", []say{config(32768), trained(8192)}, 32768, 4, ByOwner, true, warned},
-		{"config that does not fit here", []say{config(32768), gpu(8), fit(9216)}, 32768, 4, ByOwner, true, warned},
-		{"config that would not fit here, but the model is elsewhere", []say{config(32768), gpu(8), fit(9216), elsewhere}, 32768, 4, ByOwner, true, fine},
 		{"a joke of a config", []say{config(7), server(16384)}, 16384, 3, ByServer, true, fine},
 		{"server alone", []say{server(32768)}, 32768, 4, ByServer, true, fine},
 		{"server, below the smallest", []say{server(511)}, 8192, 2, ByNobody, false, fine},
 		{"server, beyond the model's training", []say{server(65536), trained(32768)}, 65536, 5, ByServer, true, fine},
 		{"server beats GPU memory", []say{server(8192), gpu(80), ollama}, 8192, 2, ByServer, true, fine},
-		{"server with a window that does not fit", []say{server(32768), gpu(8), fit(9216)}, 32768, 4, ByServer, true, warned},
 		{"server that is elsewhere and has no room itself", []say{server(32768), outside(40), elsewhere}, 32768, 4, ByServer, true, warned},
 		{"hosted list", []say{hosted(131072)}, 131072, 5, ByHost, true, fine},
 		{"hosted list beats the table", []say{hosted(64000), likely(128000)}, 64000, 5, ByHost, true, fine},
@@ -73,13 +69,10 @@ func TestDecide(t *testing.T) {
 		{"Ollama here, 23 GiB", []say{ollama, gpu(23)}, 32768, 4, ByMemory, false, fine},
 		{"Ollama here, 47 GiB", []say{ollama, gpu(47)}, 262144, 5, ByMemory, false, fine},
 		{"Ollama here, 140 GiB, a model of 40960", []say{ollama, gpu(140), trained(40960)}, 40960, 5, ByMemory, false, fine},
-		{"Ollama here loads more than fits", []say{ollama, gpu(24), fit(12288)}, 32768, 4, ByMemory, false, warned},
 		{"Ollama elsewhere, a large GPU here", []say{ollama, gpu(140), elsewhere, least(4096)}, 4096, 1, ByLeast, false, fine},
 		{"Ollama here, no GPU seen, last time it had 32768", []say{ollama, noGPU, last(32768), least(4096)}, 32768, 4, ByLast, false, fine},
 		{"Ollama here beats last time", []say{ollama, gpu(24), last(8192)}, 32768, 4, ByMemory, false, fine},
-		{"another server here, what fits", []say{gpu(24), fit(24576)}, 24576, 4, ByMemory, false, fine},
-		{"another server here, nothing known of what fits", []say{gpu(24)}, 8192, 2, ByNobody, false, fine},
-		{"another server elsewhere, what would fit here", []say{gpu(24), fit(24576), elsewhere}, 8192, 2, ByNobody, false, fine},
+		{"another server here", []say{gpu(24)}, 8192, 2, ByNobody, false, fine},
 		{"last time", []say{last(32768)}, 32768, 4, ByLast, false, fine},
 		{"what such servers load", []say{least(4096)}, 4096, 1, ByLeast, false, fine},
 		{"training alone is no window", []say{trained(131072)}, 8192, 2, ByNobody, false, fine},
@@ -135,7 +128,7 @@ func drawTierInputs(t *rapid.T) Inputs {
 		}
 		return Said{Tokens: rapid.IntRange(leastWindow, mostWindow).Draw(t, name)}
 	}
-	in := Inputs{Configured: said("config"), Server: said("server"), Hosted: said("hosted"), Likely: said("likely"), Fit: said("fit"),
+	in := Inputs{Configured: said("config"), Server: said("server"), Hosted: said("hosted"), Likely: said("likely"),
 		Last: said("last"), Least: said("least"), Trained: said("trained").Tokens, Here: rapid.Bool().Draw(t, "here"), Ollama: rapid.Bool().Draw(t, "ollama"),
 		Tier: rapid.IntRange(0, 5).Draw(t, "tier")}
 	in.VRAM.State = vram.State(rapid.IntRange(0, 1).Draw(t, "memory state"))
@@ -151,7 +144,7 @@ func TestMoreIsNeverLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawTierInputs(t)
 		more := in
-		all := []*Said{&more.Configured, &more.Server, &more.Hosted, &more.Likely, &more.Fit, &more.Last, &more.Least}
+		all := []*Said{&more.Configured, &more.Server, &more.Hosted, &more.Likely, &more.Last, &more.Least}
 		for i, s := range all {
 			if s.Tokens > 0 && rapid.Bool().Draw(t, fmt.Sprint("raise ", i)) {
 				s.Tokens = rapid.IntRange(s.Tokens, mostWindow).Draw(t, fmt.Sprint("to ", i))

@@ -2,12 +2,9 @@ package window
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"reverie/internal/llm"
@@ -32,10 +29,7 @@ type Server struct {
 }
 
 // Detector finds out how many tokens the chat model reads.
-type Detector struct {
-	cfg  DetectorConfig
-	fits atomic.Pointer[Said] // the window that fits into the GPUs here; nil = not worked out yet
-}
+type Detector struct{ cfg DetectorConfig }
 
 // NewDetector makes a detector. It asks nobody yet.
 func NewDetector(c DetectorConfig) *Detector { return &Detector{cfg: c} }
@@ -67,22 +61,17 @@ func (d *Detector) Chat() (Server, detect.Found) {
 	return Server{}, found
 }
 
-// askingGPU is how often GPUs are asked for their memory. What they have free moves no
-// tier; it is asked for those who look.
+// askingGPU is how often GPUs are asked for their memory: a driver may answer only later.
 const askingGPU = 5 * time.Minute
-
-// afterStart is when they are asked for the second time: what file the model is in
-// comes from its server, which is being asked just then.
-const afterStart = 20 * time.Second
 
 // Run keeps what is known of the GPU memory fresh until ctx ends.
 func (d *Detector) Run(ctx context.Context) error {
-	for wait := afterStart; ; wait = askingGPU {
+	for {
 		d.askGPU(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(wait):
+		case <-time.After(askingGPU):
 		}
 	}
 }
@@ -93,18 +82,12 @@ func (d *Detector) Look(ctx context.Context) {
 	d.askGPU(ctx)
 }
 
-// askGPU asks the GPUs if the model server is on this machine, as nothing else is judged by them, and works out which
-// window of the chat model fits into them. It reads the header of the model's file.
+// askGPU asks the GPUs if the model server is on this machine, as nothing else is judged by them.
 func (d *Detector) askGPU(ctx context.Context) {
-	server, found := d.Chat()
-	said := Said{}
+	server, _ := d.Chat()
 	if here, _ := placeOf(server.BaseURL); here {
-		f, err := fitting(found, d.cfg.GPU.Probe(ctx))
-		if said = (Said{Tokens: f.Window, By: f.Reason}); err != nil {
-			said = Said{By: err.Error()}
-		}
+		d.cfg.GPU.Probe(ctx)
 	}
-	d.fits.Store(&said)
 }
 
 // Inputs are what is known now of the chat model's window. It asks nobody.
@@ -121,32 +104,8 @@ func (d *Detector) Inputs() Inputs {
 	in.VRAM = vram.Report{Reason: "not asked", Devices: []vram.Device{}, Steps: []string{}}
 	if in.Here, in.Where = placeOf(server.BaseURL); in.Here {
 		in.VRAM = d.cfg.GPU.Last()
-		if said := d.fits.Load(); said != nil {
-			in.Fit = *said
-		}
 	} else {
 		in.VRAM.Reason += ": " + in.Where
 	}
 	return in
-}
-
-// fitting is the window of a model that fits into GPUs.
-func fitting(found detect.Found, report vram.Report) (vram.Fitting, error) {
-	if report.State != vram.Known {
-		return vram.Fitting{}, fmt.Errorf("the GPU memory is not known: %s", report.Reason)
-	}
-	if len(found.Files) == 0 {
-		return vram.Fitting{}, errors.New("the server does not say which file its model is")
-	}
-	shape, err := vram.ReadShape(found.Files[0])
-	if err != nil {
-		return vram.Fitting{}, err
-	}
-	var beside uint64
-	for _, file := range found.Files[1:] {
-		if info, err := os.Stat(file); err == nil {
-			beside += uint64(info.Size())
-		}
-	}
-	return vram.Fit(shape, report, vram.Options{Beside: beside, Held: found.Held})
 }

@@ -29,13 +29,13 @@ import (
 type size struct {
 	memories, skills, tasks int
 	aim                     float64
-	backend                 memory.Backend
+	backend                 string
 }
 
 var sizes = []size{
-	{100, 20, 10, 0.053, memory.FlatFile},
-	{1_000, 50, 50, 0.098, memory.FlatFile},
-	{10_000, 200, 200, 0.336, memory.FlatFile},
+	{100, 20, 10, 0.053, "flat_file"},
+	{1_000, 50, 50, 0.098, "flat_file"},
+	{10_000, 200, 200, 0.336, "flat_file"},
 }
 
 // assembly measures the assembler with warm files, in a conversation of 20 messages.

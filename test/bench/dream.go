@@ -12,6 +12,7 @@ import (
 	reverie "reverie"
 	"reverie/internal/dream"
 	"reverie/internal/memory"
+	"reverie/internal/memory/jsonl"
 	"reverie/internal/store"
 	"reverie/internal/trust"
 )
@@ -34,7 +35,7 @@ func dreaming(ctx context.Context) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := (&memory.Importer{Store: s, Scope: memory.Shared, Now: time.Now}).Import(ctx, owner, []byte(people(10_000))); err != nil {
+	if _, err := (&jsonl.Importer{Store: s, Scope: memory.Shared, Now: time.Now}).Import(ctx, owner, []byte(people(10_000))); err != nil {
 		return nil, err
 	}
 	c := dream.Config{DB: db, Store: s, Dir: dir, Default: reverie.Data}

@@ -37,7 +37,7 @@ func recalling(ctx context.Context) ([]figure, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	of := size{memories: 10_000, skills: 200, tasks: 200, backend: memory.FTS5}
+	of := size{memories: 10_000, skills: 200, tasks: 200, backend: "fts5"}
 	a, turn, err := loaded(ctx, dir, prompt.Stable, of)
 	if err != nil {
 		return nil, err

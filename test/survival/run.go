@@ -19,6 +19,7 @@ import (
 	"reverie/internal/dream"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
+	"reverie/internal/memory/jsonl"
 	"reverie/internal/search"
 	"reverie/internal/store"
 	"reverie/internal/text"
@@ -78,7 +79,7 @@ func (w *world) fillStore(ctx context.Context, dir string) error {
 		if n > 0 {
 			who = fmt.Sprintf("@again%d:example.org", n)
 		}
-		if _, err := (&memory.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(ctx, who, []byte(part.String())); err != nil {
+		if _, err := (&jsonl.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(ctx, who, []byte(part.String())); err != nil {
 			return err
 		}
 	}

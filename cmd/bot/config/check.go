@@ -14,6 +14,7 @@ import (
 	"reverie/internal/llm/discover"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/gate"
+	"reverie/internal/search/backend"
 	"reverie/internal/task"
 	"reverie/internal/text"
 )
@@ -75,9 +76,9 @@ func (c *Config) rules() []rule {
 		{limits + "memories", within(c.Context.Limits.Memories, 200, 1_000_000), characters},
 		{limits + "tasks", within(c.Context.Limits.Tasks, 200, 1_000_000), characters},
 		{limits + "skills", within(c.Context.Limits.Skills, 200, 1_000_000), characters},
-		oneOf("memory.backend", c.Memory.Backend, backends),
-		{"memory.backend", c.Memory.Backend != "qdrant" || c.Memory.Qdrant != nil,
-			`qdrant needs a server; add qdrant: {url: "http://127.0.0.1:6333"} below memory:`},
+		oneOf("memory.backend", c.Memory.Backend, backend.Names()),
+		{"memory.backend", backend.Of(c.Memory.Backend).Open == nil || c.Memory.Server() != nil,
+			fmt.Sprintf(`%s needs a server; add %[1]s: {url: "http://127.0.0.1:6333"} below memory:`, c.Memory.Backend)},
 		oneOf("memory.isolation", c.Memory.Isolation, isolations),
 		{"dreaming.zone", zoneErr == nil && c.Dreaming.Zone != "Local",
 			"unknown time zone; write one such as Europe/Berlin; empty = the key timezone"},

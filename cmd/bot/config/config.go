@@ -133,12 +133,14 @@ type Memory struct {
 	Backend   string `yaml:"backend"`
 	Isolation string `yaml:"isolation"` // strict or shared: where new memories go
 
-	Qdrant *Qdrant `yaml:"qdrant"` // nil = none
+	Qdrant *Server `yaml:"qdrant"` // nil = none
 }
 
-// Qdrant is the server that finds vectors with memory.backend qdrant. After
-// loading, APIKey holds what its file said.
-type Qdrant struct {
+// Server is that of the backend; nil = nothing is said of one.
+func (m Memory) Server() *Server { return map[string]*Server{"qdrant": m.Qdrant}[m.Backend] }
+
+// Server is where vectors are compared. After loading, APIKey holds what its file said.
+type Server struct {
 	URL        string `yaml:"url"` // of its REST interface
 	APIKey     Secret `yaml:"api_key"`
 	APIKeyFile string `yaml:"api_key_file"`
@@ -204,7 +206,6 @@ type Log struct {
 // What the configuration may say, and what holds where it says nothing.
 var (
 	layouts    = layoutNames()
-	backends   = []string{"flat_file", "fts5", "local_vector", "qdrant"}
 	isolations = []string{"strict", "shared"}
 	roleNames  = append([]string{"chat", "compaction", "dreaming", "harvest", "sub_session", "transcription"}, settings.ModeRoles()...)
 	logLevels  = []string{"debug", "info", "warn", "error"}
@@ -307,26 +308,14 @@ func (c *Config) Owners() []string {
 // Owner is the person whose memories stand in data/MEMORIES.txt.
 func (c *Config) Owner() string { return c.Owners()[0] }
 
-// ByMeaning reports whether memories are read for their meaning.
-func (c *Config) ByMeaning() bool {
-	return c.Memory.Backend == "local_vector" || c.Memory.Backend == "qdrant"
-}
-
 // Level is how far the words that user addresses to the bot are trusted. Whoever sits at the machine is an owner.
 func (c *Config) Level() func(user string) trust.Integrity {
-	allows := func(string) bool { return false }
+	allowed := func(string) bool { return false }
 	if m := c.Matrix; m != nil {
-		allows = gate.New(m.User, m.Owners, m.Allow, m.Bots...).Allows
+		allowed = gate.New(m.User, m.Owners, m.Allow, m.Bots...).Allows
 	}
-	return func(user string) trust.Integrity {
-		switch {
-		case user == TerminalUser, slices.Contains(c.Owners(), user):
-			return trust.Owner
-		case allows(user):
-			return trust.User
-		}
-		return trust.Foreign
-	}
+	owners := slices.Concat(c.Owners(), []string{TerminalUser})
+	return func(user string) trust.Integrity { return trust.Sender(user, true, owners, allowed) }
 }
 
 // Files is what bounds files: of `bot chat` too, which has no Matrix.

@@ -425,7 +425,7 @@ prompt:
 		{c.Tasks, Tasks{1, 2, 3}},
 		{c.Context, Context{5, false, 24564, ComponentLimits{10_000, 300, 2_000}}},
 		{c.Dreaming.Budget, DreamBudget{5, 5000, 6}},
-		{*c.Memory.Qdrant, Qdrant{"https://q.example.org", "hunter4", "key", "reverie"}},
+		{*c.Memory.Qdrant, Server{"https://q.example.org", "hunter4", "key", "reverie"}},
 		{c.Prompt, Prompt{"phased", "Prefer ${UNITS}.\n{agent_name} is kind.\n", false}},
 		{c.Memory.Isolation, "shared"},
 	} {

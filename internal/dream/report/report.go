@@ -113,10 +113,7 @@ func (r Report) Write(data string, zone *time.Location) error {
 	if text != "" {
 		text = strings.TrimRight(text, "\n") + "\n\n"
 	}
-	if err := store.WriteFile(path, []byte(text+r.Text(zone))); err != nil {
-		return fmt.Errorf("dream report: %w", err)
-	}
-	return nil
+	return store.Wrap(store.WriteFile(path, []byte(text+r.Text(zone))), "dream report")
 }
 
 // Summary is the report in one line, in the language of say.
@@ -153,7 +150,9 @@ func (r Report) Summary(say i18n.Say) string {
 // word, each on a line, so that what is forgotten can be taken out again.
 func (r Report) Text(zone *time.Location) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## %s, %s\n\n%s.\n", r.At.In(zone).Format("2006-01-02 15:04"), r.Run, capital(r.Summary(i18n.English)))
+	summary := r.Summary(i18n.English)
+	summary = strings.ToUpper(summary[:1]) + summary[1:]
+	fmt.Fprintf(&b, "## %s, %s\n\n%s.\n", r.At.In(zone).Format("2006-01-02 15:04"), r.Run, summary)
 	if read := r.Harvested.String(); read != "" {
 		fmt.Fprintf(&b, "\n%s\n", read)
 	}
@@ -210,13 +209,6 @@ func section[T any](b *strings.Builder, title string, list []T, line func(T) str
 	}
 }
 
-func capital(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
-}
-
 // forgottenLine stands in reports where a text stood.
 const forgottenLine = "(forgotten)"
 
@@ -235,10 +227,7 @@ func Forget(dir string, texts []string) error {
 	for _, path := range reports {
 		failed = append(failed, silence(path, texts))
 	}
-	if err := errors.Join(failed...); err != nil {
-		return fmt.Errorf("forget what dreams left: %w", err)
-	}
-	return nil
+	return store.Wrap(errors.Join(failed...), "forget what dreams left")
 }
 
 func silence(path string, texts []string) error {

@@ -47,15 +47,6 @@ func Transcript(all []history.Message, most int) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Reasons why a summary is not accepted.
-var (
-	errShort    = errors.New("the summary is too short to be one")
-	errLong     = errors.New("the summary is longer than it may be")
-	errEcho     = errors.New("the summary only repeats what it was made of")
-	errGarbled  = errors.New("the summary is not made of words")
-	errCircling = errors.New("the summary says the same over and over")
-)
-
 const (
 	leastSummary = 20  // characters
 	overLong     = 120 // percent of the bound that are let pass: models count badly
@@ -68,15 +59,15 @@ func Check(summary, source string, most int) error {
 	fields := strings.Fields(summary)
 	switch n := llm.EstimateTokens(summary); {
 	case utf8.RuneCountInString(summary) < leastSummary:
-		return errShort
+		return errors.New("the summary is too short to be one")
 	case n > most*overLong/100:
-		return errLong
+		return errors.New("the summary is longer than it may be")
 	case garbled(summary):
-		return errGarbled
+		return errors.New("the summary is not made of words")
 	case circling(fields):
-		return errCircling
+		return errors.New("the summary says the same over and over")
 	case strings.Contains(strings.Join(strings.Fields(source), " "), strings.Join(fields, " ")):
-		return errEcho
+		return errors.New("the summary only repeats what it was made of")
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -58,9 +57,6 @@ type Found struct {
 	Answered bool `json:"answered"`
 	Outside  int  `json:"outside,omitempty"` // percent of the loaded model that found no room on the GPU
 
-	Held  uint64   `json:"held,omitempty"`  // bytes of GPU memory that the loaded model takes; 0 = not said
-	Files []string `json:"files,omitempty"` // on the server's machine: the model's, and those loaded with it; empty = not said
-
 	Sees *bool `json:"-"` // whether the model can be shown pictures; nil = not said
 }
 
@@ -85,23 +81,8 @@ type source struct {
 	read   func(raw []byte, model string) (found Found, text string, err error) // text says it in words
 }
 
-// hosted are services that are known to be none of the local programs: these
-// are asked for their list of models only.
-var hosted = []string{
-	"openai.com", "azure.com", "anthropic.com", "openrouter.ai", "groq.com", "googleapis.com", "mistral.ai",
-	"deepseek.com", "x.ai", "together.xyz", "fireworks.ai", "moonshot.ai", "moonshot.cn",
-}
-
-func isHosted(host string) bool {
-	return slices.ContainsFunc(hosted, func(h string) bool { return host == h || strings.HasSuffix(host, "."+h) })
-}
-
 // sources lists whom to ask, the surest first.
 func (s Server) sources() []source {
-	list := source{"/v1/models", http.MethodGet, s.BaseURL + "/models", "", readList}
-	if u, err := url.Parse(s.BaseURL); err == nil && isHosted(u.Hostname()) {
-		return []source{list}
-	}
 	root := strings.TrimSuffix(s.BaseURL, "/v1")
 	name, _ := json.Marshal(s.Model) // a text
 	return []source{
@@ -109,7 +90,7 @@ func (s Server) sources() []source {
 		{"llama.cpp /props", http.MethodGet, root + "/props?autoload=false&model=" + url.QueryEscape(s.Model), "", readProps},
 		{"lm studio /api/v0/models", http.MethodGet, root + "/api/v0/models", "", readLMStudio},
 		{"ollama /api/ps", http.MethodGet, root + "/api/ps", "", readPS},
-		list,
+		{"/v1/models", http.MethodGet, s.BaseURL + "/models", "", readList},
 		{"ollama /api/show", http.MethodPost, root + "/api/show", `{"model":` + string(name) + `}`, readShow},
 	}
 }
@@ -158,11 +139,8 @@ func decide(answers []Found) Found {
 	loaded, likely := Limit{}, Limit{}
 	for _, a := range answers {
 		f.Answered = f.Answered || a.Answered
-		f.Outside, f.Held = max(f.Outside, a.Outside), max(f.Held, a.Held)
+		f.Outside = max(f.Outside, a.Outside)
 		f.Server, f.Sees = cmp.Or(f.Server, a.Server), cmp.Or(f.Sees, a.Sees)
-		if f.Files == nil {
-			f.Files = a.Files
-		}
 		if a.Trained > 0 && (f.Trained == 0 || a.Trained < f.Trained) {
 			f.Trained = a.Trained
 		}

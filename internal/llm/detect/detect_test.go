@@ -1,42 +1,15 @@
 package detect
 
 import (
-	"fmt"
 	"reflect"
-	"slices"
-	"strings"
 	"testing"
 )
 
-func TestHostedIsAskedForItsListOnly(t *testing.T) {
-	for url, n := range map[string]int{"https://openrouter.ai/api/v1": 1, "https://api.openai.com/v1": 1, "https://notopenai.com/v1": 5, "http://127.0.0.1:11434/v1": 5} {
-		m := Server{Model: "m", BaseURL: url}
-		if got := m.sources(); len(got) != n {
-			t.Errorf("%s: %d sources", url, len(got))
-		}
-	}
+func TestSources(t *testing.T) {
 	m := Server{Model: `a"b&c`, BaseURL: "http://host/ollama/v1"}
 	got := m.sources()
 	if got[0].url != "http://host/ollama/props?autoload=false&model=a%22b%26c" || got[3].url != "http://host/ollama/v1/models" || got[4].body != `{"model":"a\"b\u0026c"}` {
 		t.Errorf("%+v", got)
-	}
-}
-
-// TestOllamaFiles: a Modelfile names the model's file and those that are loaded with it, and nothing else counts.
-func TestOllamaFiles(t *testing.T) {
-	blob := func(c string) string { return "/var/lib/ollama/blobs/sha256-" + strings.Repeat(c, 64) }
-	windows := `C:\Users\me\.ollama\models\blobs\sha256-` + strings.Repeat("d", 64)
-	for modelfile, want := range map[string][]string{
-		"# To build a new one, replace FROM with:\n# FROM llava:latest\n\nFROM " + blob("a") + "\nFROM " + blob("b") + "\nADAPTER " + blob("c") +
-			"\nTEMPLATE \"FROM " + blob("e") + "\"\nPARAMETER num_ctx 4096\n": {blob("a"), blob("b"), blob("c")},
-		"FROM " + windows + "\r\n":  {windows},
-		"FROM gpt-oss:120b-cloud\n": nil,
-		"FROM ../../etc/passwd\n":   nil,
-	} {
-		a, _, err := readShow(fmt.Appendf(nil, `{"parameters":"x","modelfile":%q}`, modelfile), "m")
-		if err != nil || !slices.Equal(a.Files, want) {
-			t.Errorf("%q: %q, %v", modelfile, a.Files, err)
-		}
 	}
 }
 

@@ -57,7 +57,6 @@ func readProps(raw []byte, _ string) (found Found, text string, err error) {
 			Context count `json:"n_ctx"`
 		} `json:"default_generation_settings"`
 		Build      string `json:"build_info"`
-		File       string `json:"model_path"`
 		Modalities *struct {
 			Vision bool `json:"vision"`
 		} `json:"modalities"`
@@ -66,9 +65,6 @@ func readProps(raw []byte, _ string) (found Found, text string, err error) {
 		return found, "", errOther
 	}
 	found.Server = llamaCPP
-	if o.File != "" {
-		found.Files = []string{o.File}
-	}
 	if o.Settings == nil || o.Settings.Context == 0 {
 		return found, "no model is loaded, or it does not say with how many tokens", nil
 	}
@@ -143,7 +139,6 @@ func readPS(raw []byte, model string) (found Found, text string, err error) {
 		if e.OnGPU == nil {
 			return found, text, nil
 		}
-		found.Held = uint64(max(*e.OnGPU, 0))
 		if *e.OnGPU < e.Size {
 			found.Outside = max(1, int(math.Round(float64(100*(1-*e.OnGPU/e.Size)))))
 			text += fmt.Sprintf(", %d %% of it not on the GPU", found.Outside)
@@ -159,7 +154,6 @@ func readShow(raw []byte, _ string) (found Found, text string, err error) {
 	var o struct {
 		Info       map[string]json.RawMessage `json:"model_info"`
 		Parameters string                     `json:"parameters"`
-		Modelfile  string                     `json:"modelfile"`
 		Remote     string                     `json:"remote_host"`
 		Can        []string                   `json:"capabilities"`
 	}
@@ -172,9 +166,6 @@ func readShow(raw []byte, _ string) (found Found, text string, err error) {
 	var architecture string
 	if json.Unmarshal(o.Info["general.architecture"], &architecture) == nil {
 		found.Trained = tokens(string(o.Info[architecture+".context_length"]))
-	}
-	for _, m := range ollamaFile.FindAllStringSubmatch(o.Modelfile, -1) {
-		found.Files = append(found.Files, m[1])
 	}
 	for line := range strings.Lines(o.Parameters) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" && tokens(f[1]) > 0 {
@@ -190,9 +181,6 @@ func readShow(raw []byte, _ string) (found Found, text string, err error) {
 	}
 	return found, fmt.Sprintf("the model reads at most %d, which is not what is loaded", found.Trained), nil
 }
-
-// ollamaFile finds in a Modelfile the files that are loaded: the model first, then what sees pictures, and adapters.
-var ollamaFile = regexp.MustCompile(`(?m)^(?:FROM|ADAPTER) "?((?:/|[A-Za-z]:\\).*sha256-[0-9a-f]{64})"?\s*$`)
 
 // listed is an entry of a list of models: everybody's fields.
 type listed struct {

@@ -4,18 +4,50 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"reverie/internal/matrix/setup"
 
 	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/matrix/setup"
 )
 
 // Room describes a room to be made.
-type Room = setup.Room
+type Room struct {
+	Name      string
+	Direct    bool     // a direct chat: noted as such for everybody invited and in this person's account data
+	Encrypted bool     // end-to-end encrypted from the first message on
+	Invite    []string // user ids
+}
 
 // CreateRoom makes a room, invites people, and returns the room's id.
 func (p *Peer) CreateRoom(ctx context.Context, room Room) (string, error) {
-	return setup.CreateRoom(ctx, p.client, room)
+	request := &mautrix.ReqCreateRoom{Name: room.Name, IsDirect: room.Direct, Preset: "private_chat"}
+	if room.Direct {
+		request.Preset = "trusted_private_chat"
+	}
+	for _, user := range room.Invite {
+		request.Invite = append(request.Invite, id.UserID(user))
+	}
+	if room.Encrypted {
+		request.InitialState = []*event.Event{{Type: event.StateEncryption,
+			Content: event.Content{Parsed: &event.EncryptionEventContent{Algorithm: id.AlgorithmMegolmV1}}}}
+	}
+	// The library's own way notes everybody as invited afterwards, even who has
+	// joined meanwhile; the sync tells that in the right order.
+	var made mautrix.RespCreateRoom
+	if _, err := p.client.MakeRequest(ctx, http.MethodPost, p.client.BuildClientURL("v3", "createRoom"), request, &made); err != nil {
+		return "", fmt.Errorf("create room: %w", err)
+	}
+	if !room.Direct {
+		return made.RoomID.String(), nil
+	}
+	for _, user := range request.Invite {
+		if err := setup.NoteDirect(ctx, p.client, made.RoomID, user); err != nil {
+			return "", fmt.Errorf("create room: note %s as a direct chat: %w", made.RoomID, err)
+		}
+	}
+	return made.RoomID.String(), nil
 }
 
 // Join enters a room that this peer was invited to.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -77,62 +76,29 @@ func EnsureDirectRoom(ctx context.Context, cfg Account, name, with string) (dire
 				return NoteDirect(ctx, client, room, id.UserID(with))
 			}
 		}
-		direct, err = CreateRoom(ctx, client, Room{Name: name, Direct: true, Encrypted: true, Invite: []string{with}})
-		return err
+		made, err := client.CreateRoom(ctx, &mautrix.ReqCreateRoom{
+			Name: name, IsDirect: true, Preset: "trusted_private_chat", Invite: []id.UserID{id.UserID(with)},
+			InitialState: []*event.Event{{Type: event.StateEncryption,
+				Content: event.Content{Parsed: &event.EncryptionEventContent{Algorithm: id.AlgorithmMegolmV1}}}},
+		})
+		if err != nil {
+			return fmt.Errorf("create room: %w", err)
+		}
+		direct = made.RoomID.String()
+		return NoteDirect(ctx, client, made.RoomID, id.UserID(with))
 	})
 	return direct, err
 }
 
-// Room describes a room to be made.
-type Room struct {
-	Name      string
-	Direct    bool     // a direct chat: noted as such for everybody invited and in this person's account data
-	Encrypted bool     // end-to-end encrypted from the first message on
-	Invite    []string // user ids
-}
-
-// CreateRoom makes a room, invites people, and returns the room's id.
-func CreateRoom(ctx context.Context, client *mautrix.Client, room Room) (string, error) {
-	request := &mautrix.ReqCreateRoom{Name: room.Name, IsDirect: room.Direct, Preset: "private_chat"}
-	if room.Direct {
-		request.Preset = "trusted_private_chat"
-	}
-	for _, user := range room.Invite {
-		request.Invite = append(request.Invite, id.UserID(user))
-	}
-	if room.Encrypted {
-		request.InitialState = []*event.Event{{
-			Type: event.StateEncryption,
-			Content: event.Content{Parsed: &event.EncryptionEventContent{
-				Algorithm: id.AlgorithmMegolmV1,
-			}},
-		}}
-	}
-	// The library's own way notes everybody as invited afterwards, even who has
-	// joined meanwhile; the sync tells that in the right order.
-	var made mautrix.RespCreateRoom
-	if _, err := client.MakeRequest(ctx, http.MethodPost, client.BuildClientURL("v3", "createRoom"), request, &made); err != nil {
-		return "", fmt.Errorf("create room: %w", err)
-	}
-	if room.Direct {
-		if err := NoteDirect(ctx, client, made.RoomID, request.Invite...); err != nil {
-			return "", fmt.Errorf("create room: note %s as a direct chat: %w", made.RoomID, err)
-		}
-	}
-	return made.RoomID.String(), nil
-}
-
-// NoteDirect adds the room to the account data that lists direct chats.
-func NoteDirect(ctx context.Context, client *mautrix.Client, room id.RoomID, users ...id.UserID) error {
+// NoteDirect adds the room to the account data that lists direct chats with user.
+func NoteDirect(ctx context.Context, client *mautrix.Client, room id.RoomID, user id.UserID) error {
 	direct := event.DirectChatsEventContent{}
 	err := client.GetAccountData(ctx, event.AccountDataDirectChats.Type, &direct)
 	if err != nil && !errors.Is(err, mautrix.MNotFound) {
 		return err
 	}
-	for _, user := range users {
-		if !slices.Contains(direct[user], room) {
-			direct[user] = append(direct[user], room)
-		}
+	if !slices.Contains(direct[user], room) {
+		direct[user] = append(direct[user], room)
 	}
 	return client.SetAccountData(ctx, event.AccountDataDirectChats.Type, direct)
 }

@@ -40,14 +40,7 @@ type Marked struct{ Name, Text string }
 
 // Read returns the sections of a prompt file for a tier, with all that is wrong with it.
 func (s *Sources) Read(file string, tier int) (sections []Marked, problems []store.Problem) {
-	t := s.files().read(file)
-	all, problems := parseBase(t.text, nil)
-	if t.problem != "" {
-		problems = append([]store.Problem{{Text: t.problem}}, problems...)
-	}
-	for i := range problems {
-		problems[i].File = file
-	}
+	all, problems := sectionsOf(file, s.files().read(file), nil)
 	for _, m := range all {
 		if m.text != "" && m.inTier(tier) {
 			sections = append(sections, Marked{m.name, m.text})

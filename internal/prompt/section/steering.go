@@ -250,13 +250,11 @@ func (q *Question) steeringWords() map[string]string {
 		file = "prompts/steering/en.txt"
 		t = q.files.read(file)
 	}
-	if t.problem != "" && !t.builtin && t.problem != missing { // what is built in is as good
-		q.Problem(file, 0, t.problem)
+	if t.builtin { // it is as good
+		t.problem = missing
 	}
-	sections, problems := parseBase(t.text, q.sources.KnownTools)
-	for _, p := range problems {
-		q.Problem(file, p.Line, p.Text)
-	}
+	sections, problems := sectionsOf(file, t, q.sources.KnownTools)
+	q.problems = append(q.problems, problems...)
 	says := map[string]string{}
 	for _, s := range sections {
 		switch {

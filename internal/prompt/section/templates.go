@@ -18,11 +18,7 @@ func gatherTemplate(_ context.Context, q *Question) (*Content, error) {
 	}
 	for n := q.turn.tier(); n > 0; n-- {
 		name := tierFile(q.turn.Mode, n)
-		t := q.files.read(name)
-		if t.problem != "" && t.problem != missing {
-			q.Problem(name, 0, t.problem)
-		}
-		if said := q.fill(t.text); said != "" {
+		if said := q.fromFile(name); said != "" {
 			return q.said(name, said)
 		}
 	}

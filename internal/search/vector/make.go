@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -13,8 +12,8 @@ import (
 )
 
 const (
-	batch       = 32  // texts that are embedded together in the background
-	wholeBatch  = 256 // and when somebody waits for all of them
+	batch       = 32 // texts that are embedded together in the background
+	wholeBatch  = 64 // and when somebody waits for all of them: servers on small machines give up on more
 	longestRest = 2 * time.Second
 )
 
@@ -55,8 +54,7 @@ func (v *Vectors) Complete(ctx context.Context) error {
 // model did not take is tried again.
 func (v *Vectors) Rebuild(ctx context.Context) error {
 	v.following.Lock()
-	space, dim := v.current()
-	v.reset(space, dim)
+	v.reset(v.Space())
 	v.following.Unlock()
 	if _, err := v.db.ExecContext(ctx, `DELETE FROM memory_vector WHERE length(vec) = 0`); err != nil {
 		return fmt.Errorf("embed memories: %w", err)
@@ -70,7 +68,7 @@ func (v *Vectors) Rebuild(ctx context.Context) error {
 // tidy removes vectors that nobody needs any more: those of texts that no entry has, and of
 // other models. The present one has read everything.
 func (v *Vectors) tidy(ctx context.Context) error {
-	space, _ := v.current()
+	space := v.Space().No
 	if space == 0 {
 		return nil
 	}
@@ -139,11 +137,8 @@ func (v *Vectors) next(ctx context.Context, n int) ([]unread, error) {
 		err = row.Scan(&u.n, &u.hash, &u.text)
 		return u, err
 	}, `SELECT min(m.n) AS first, m.hash, m.text`+withVector+` AND v.hash IS NULL
-		GROUP BY m.hash ORDER BY first DESC LIMIT ?2`, v.index.space, n)
-	if err != nil {
-		return nil, fmt.Errorf("embed memories: %w", err)
-	}
-	return todo, nil
+		GROUP BY m.hash ORDER BY first DESC LIMIT ?2`, v.index.space.No, n)
+	return todo, store.Wrap(err, "embed memories")
 }
 
 // reloadWaiting takes in the vectors that were made of entries in memory.
@@ -219,23 +214,22 @@ func dimension(vectors [][]float32) int {
 func (v *Vectors) settle(ctx context.Context, dim int) error {
 	v.following.Lock()
 	defer v.following.Unlock()
-	space, was := v.current()
-	if space != 0 && (dim == 0 || dim == was) {
+	was, is := v.Space(), Space{Dim: dim}
+	if was.No != 0 && (dim == 0 || dim == was.Dim) {
 		return nil
 	}
 	name := v.embedder.Name()
 	_, err := v.db.ExecContext(ctx, `INSERT INTO memory_space (model, dim) VALUES (?, ?) ON CONFLICT DO NOTHING`, name, dim)
 	if err == nil {
-		err = v.db.QueryRowContext(ctx, `SELECT no FROM memory_space WHERE model = ? AND dim = ?`, name, dim).Scan(&space)
+		err = v.db.QueryRowContext(ctx, `SELECT no FROM memory_space WHERE model = ? AND dim = ?`, name, dim).Scan(&is.No)
 	}
 	if err != nil {
 		return fmt.Errorf("store vectors: %w", err)
 	}
-	if was != 0 {
-		v.log.LogAttrs(ctx, slog.LevelWarn, "the embedding model gives vectors of another length; all memories are embedded anew",
-			slog.Int("was", was), slog.Int("is", dim))
+	if was.Dim != 0 {
+		v.log.Warn("the embedding model gives vectors of another length; all memories are embedded anew", "was", was.Dim, "is", dim)
 	}
-	v.reset(space, dim)
+	v.reset(is)
 	return nil
 }
 
@@ -251,7 +245,7 @@ func (v *Vectors) keep(ctx context.Context, todo []unread, vectors [][]float32) 
 			}
 			if _, err := tx.ExecContext(ctx, `INSERT INTO memory_vector (space, hash, vec)
 				SELECT ?, hash, ? FROM document m WHERE n = ? AND hash = ? AND `+indexed+`
-				ON CONFLICT (space, hash) DO UPDATE SET vec = excluded.vec`, v.index.space, code, u.n, u.hash); err != nil {
+				ON CONFLICT (space, hash) DO UPDATE SET vec = excluded.vec`, v.index.space.No, code, u.n, u.hash); err != nil {
 				return err
 			}
 		}

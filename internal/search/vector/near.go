@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reverie/internal/trust"
 	"slices"
 	"strconv"
 
 	"github.com/philippgille/chromem-go"
+
+	"reverie/internal/trust"
 )
 
 // windowGap is how long after each other two texts may have been said and still

@@ -3,7 +3,6 @@ package vector
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -62,13 +61,11 @@ type Status struct {
 
 // Status says how far the vectors are. It asks no model.
 func (v *Vectors) Status(ctx context.Context) Status {
-	s := Status{Model: v.embedder.Name()}
-	var space int64
-	space, s.Dimension = v.current()
-	err := v.db.QueryRowContext(ctx,
-		`SELECT count(*), count(v.hash)`+withVector, space).Scan(&s.Total, &s.Done)
+	space := v.Space()
+	s := Status{Model: v.embedder.Name(), Dimension: space.Dim}
+	err := v.db.QueryRowContext(ctx, `SELECT count(*), count(v.hash)`+withVector, space.No).Scan(&s.Total, &s.Done)
 	if err != nil && ctx.Err() == nil {
-		v.log.LogAttrs(ctx, slog.LevelWarn, "how many memories have a vector cannot be counted", slog.String("err", err.Error()))
+		v.log.Warn("how many memories have a vector cannot be counted", "err", err)
 	}
 	s.Unreachable, s.Reason = v.health.State()
 	return s

@@ -22,8 +22,9 @@ func (s Space) Fits(q []float32) bool { return len(q) == s.Dim && unit(q) != nil
 
 // Space is that of the present vectors.
 func (v *Vectors) Space() Space {
-	space, dim := v.current()
-	return Space{space, dim}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.index.space
 }
 
 // Model is the name of the embedder.
@@ -51,10 +52,7 @@ func (v *Vectors) Revisions(ctx context.Context, s Space, do func(id string, rev
 		return nil
 	}, `SELECT m.id, m.rev FROM document AS m JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash
 		WHERE `+indexed+` AND length(v.vec) > 0 ORDER BY m.n DESC`, s.No)
-	if err != nil {
-		return fmt.Errorf("read vectors: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "read vectors")
 }
 
 // Points reads documents as they are now, but none without a vector in s.
@@ -66,10 +64,7 @@ func (v *Vectors) Points(ctx context.Context, s Space, ids []string) ([]Point, e
 		return p, err
 	}, `SELECT m.id, m.rev, m.scope, m.state, m.at, v.vec FROM json_each(?) AS j CROSS JOIN document AS m ON m.id = j.value
 		JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash WHERE `+indexed, store.Array(ids), s.No)
-	if err != nil {
-		return nil, fmt.Errorf("read vectors: %w", err)
-	}
-	return all, nil
+	return all, store.Wrap(err, "read vectors")
 }
 
 // NearestAmong finds the k documents of w that are nearest to q among ids. What stands beside
@@ -101,7 +96,7 @@ func (v *Vectors) compareStored(ctx context.Context, q []float32, docs []int64, 
 	if err != nil {
 		return nil, err
 	}
-	_, dim := v.current()
+	dim := v.Space().Dim
 	var order conversations
 	for _, s := range all {
 		if s.vec = decodeVector(s.blob, dim); s.vec != nil && s.there {
@@ -123,24 +118,18 @@ func (v *Vectors) withBeside(ctx context.Context, docs []int64) ([]int64, error)
 		CROSS JOIN document AS h ON h.n = j.value CROSS JOIN document AS m
 		ON m.conversation = h.conversation AND m.conversation <> '' AND +m.scope = h.scope
 		AND m.seq BETWEEN h.seq - 1 AND h.seq + 1`, store.Array(docs))
-	if err != nil {
-		return nil, fmt.Errorf("read vectors: %w", err)
-	}
-	return all, nil
+	return all, store.Wrap(err, "read vectors")
 }
 
 // Active reads the active document id: its number, its scope and its vector; nil = it has none.
 func (v *Vectors) Active(ctx context.Context, id string) (doc int64, scope trust.Readers, vector []float32, err error) {
-	space, dim := v.current()
+	space := v.Space()
 	var blob []byte
 	row := v.db.QueryRowContext(ctx, `SELECT m.n, m.scope, v.vec FROM document AS m
-		JOIN memory_vector AS v ON v.hash = m.hash AND v.space = ? WHERE m.id = ? AND m.state = 'active'`, space, id)
+		JOIN memory_vector AS v ON v.hash = m.hash AND v.space = ? WHERE m.id = ? AND m.state = 'active'`, space.No, id)
 	err = row.Scan(&doc, &scope, &blob)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, "", nil, nil
 	}
-	if err != nil {
-		return 0, "", nil, fmt.Errorf("read vectors: %w", err)
-	}
-	return doc, scope, decodeVector(blob, dim), nil
+	return doc, scope, decodeVector(blob, space.Dim), store.Wrap(err, "read vectors")
 }

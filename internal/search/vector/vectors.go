@@ -65,8 +65,7 @@ type Vectors struct {
 
 // vectorIndex is what of the database is in memory.
 type vectorIndex struct {
-	space   int64 // memory_space.no; 0 = no vector was ever made
-	dim     int
+	space   Space
 	scopes  map[trust.Readers]*collection
 	entries map[int64]*vectorEntry // of all collections, by number
 	waiting map[int64]bool         // entries of these scopes that have no vector yet
@@ -104,24 +103,22 @@ func Open(ctx context.Context, c Config) (*Vectors, error) {
 	v.health = NewHealth(v.log, "embeddings cannot be made; memory is searched by words until they can", "embeddings can be made again")
 	// The space of the last vectors: of which length they are now is known with
 	// the next one that is made.
-	var space int64
-	var dim int
+	var space Space
 	last := c.DB.QueryRowContext(ctx, `SELECT no, dim FROM memory_space WHERE model = ? ORDER BY no DESC LIMIT 1`, c.Embedder.Name())
-	err := last.Scan(&space, &dim)
+	err := last.Scan(&space.No, &space.Dim)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("read vectors: %w", err)
 	}
-	v.reset(space, dim)
+	v.reset(space)
 	return v, v.Follow(ctx)
 }
 
 // reset empties the memory and begins with the vectors of a space. Who calls it holds v.following.
-func (v *Vectors) reset(space int64, dim int) {
+func (v *Vectors) reset(space Space) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.index = vectorIndex{
-		space: space, dim: dim,
-		scopes: map[trust.Readers]*collection{}, entries: map[int64]*vectorEntry{}, waiting: map[int64]bool{},
+		space: space, scopes: map[trust.Readers]*collection{}, entries: map[int64]*vectorEntry{}, waiting: map[int64]bool{},
 	}
 	v.asked, v.answer = "", nil
 }
@@ -199,15 +196,11 @@ type storedVector struct {
 
 // read reads entries with their vectors in the present space.
 func (v *Vectors) read(ctx context.Context, where string, args ...any) ([]storedVector, error) {
-	space, _ := v.current()
 	all, err := store.List(ctx, v.db, func(row store.Row) (s storedVector, err error) {
 		err = row.Scan(&s.n, &s.scope, &s.there, &s.past, &s.talk, &s.seq, &s.observed, &s.made, &s.blob)
 		return s, err
-	}, vectorColumns+where, append([]any{space}, args...)...)
-	if err != nil {
-		return nil, fmt.Errorf("read vectors: %w", err)
-	}
-	return all, nil
+	}, vectorColumns+where, append([]any{v.Space().No}, args...)...)
+	return all, store.Wrap(err, "read vectors")
 }
 
 // reload replaces what is in memory of entries. Who calls it holds v.following.
@@ -219,10 +212,7 @@ func (v *Vectors) reload(ctx context.Context, where string, args ...any) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.asked, v.answer = "", nil // it may say the same as what was forgotten
-	if err := v.index.replace(ctx, all); err != nil {
-		return fmt.Errorf("read vectors: %w", err)
-	}
-	return nil
+	return store.Wrap(v.index.replace(ctx, all), "read vectors")
 }
 
 // replace replaces entries of the scopes that are in memory.
@@ -240,7 +230,7 @@ func (x *vectorIndex) replace(ctx context.Context, all []storedVector) error {
 			continue
 		}
 		e := s.vectorEntry
-		if e.vec = decodeVector(s.blob, x.dim); e.vec == nil {
+		if e.vec = decodeVector(s.blob, x.space.Dim); e.vec == nil {
 			continue
 		}
 		if err := c.add(ctx, &e); err != nil {
@@ -272,7 +262,7 @@ func (v *Vectors) Nearest(ctx context.Context, q []float32, w Wanted, k int) ([]
 	}
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if len(q) != v.index.dim {
+	if len(q) != v.index.space.Dim {
 		return nil, nil
 	}
 	var all []Likeness
@@ -292,7 +282,7 @@ func (v *Vectors) Nearest(ctx context.Context, q []float32, w Wanted, k int) ([]
 func (v *Vectors) Compare(ctx context.Context, q []float32, entries []int64) (out []Likeness, err error) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if q = unit(q); q == nil || len(q) != v.index.dim {
+	if q = unit(q); q == nil || len(q) != v.index.space.Dim {
 		return nil, nil
 	}
 	for _, n := range entries {
@@ -305,14 +295,6 @@ func (v *Vectors) Compare(ctx context.Context, q []float32, entries []int64) (ou
 	return out, ctx.Err()
 }
 
-// current is the present memory_space.no, and how many numbers its vectors have; 0
-// = no vector was ever made.
-func (v *Vectors) current() (space int64, dim int) {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.index.space, v.index.dim
-}
-
 // sampled is how many texts Background looks at, of all scopes together.
 const sampled = 512
 
@@ -321,7 +303,7 @@ const sampled = 512
 func (v *Vectors) Background(q []float32, scopes []trust.Readers) (n int, mean, deviation float64) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if q = unit(q); q == nil || len(q) != v.index.dim {
+	if q = unit(q); q == nil || len(q) != v.index.space.Dim {
 		return 0, 0, 0
 	}
 	var all conversations

@@ -47,7 +47,7 @@ func inScope(scopes ...trust.Readers) Wanted { return Wanted{Scopes: scopes} }
 // vectorFaults counts the vectors that are missing, and those that belong to no memory.
 func vectorFaults(t testing.TB, v *Vectors) (n [2]int) {
 	t.Helper()
-	space, _ := v.current()
+	space := v.Space().No
 	expect.OK(t, v.db.QueryRow(`SELECT coalesce(sum(v.hash IS NULL), 0),
 		(SELECT count(*) FROM memory_vector WHERE hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten'))`+withVector, space).Scan(&n[0], &n[1]))
 	return n

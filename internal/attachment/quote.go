@@ -1,13 +1,15 @@
-package session
+package attachment
 
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"reverie/internal/chat"
 	"reverie/internal/history"
+	"reverie/internal/text"
 )
 
 const (
@@ -17,26 +19,22 @@ const (
 	quoteTokens = 2     // characters of a token, to be sure
 )
 
-// quoted renders quotes as the model reads them, and returns those that there was room for: what is
+// Quotes renders quotes as the model reads them, and returns those that there was room for: what is
 // replied to before what was only heard, the newest first. A line of a quote begins with "> ", so
-// that none passes for the line that says whose it is.
-func (s *Session) quoted(quotes []chat.Quote) (out []history.Quoted, shown []chat.Quote) {
-	if len(quotes) == 0 {
-		return nil, nil
-	}
+// that none passes for the line that says whose it is. us is our own user id.
+func (r Reader) Quotes(quotes []chat.Quote, us string, in *time.Location) (out []history.Quoted, shown []chat.Quote) {
 	room := quotesRunes
-	if window, _ := s.cfg.Models.Window("chat"); window > 0 {
+	if window, _ := r.Models.Window(r.Role); window > 0 {
 		room = min(room, window/quoteShare*quoteTokens)
 	}
 	each := min(quoteRunes, room/2)
 	keep := make([]string, len(quotes))
 	for _, heard := range []bool{false, true} {
 		for i := len(quotes) - 1; i >= 0; i-- {
-			q := quotes[i]
-			if heard != (q.Why == chat.QuoteHeard) || q.Why == chat.QuoteThread && s.thread != "" { // it began with that, see branch
+			if heard != (quotes[i].Why == chat.QuoteHeard) {
 				continue
 			}
-			text := s.quote(q, each)
+			text := quote(quotes[i], us, in, each)
 			n := utf8.RuneCountInString(text)
 			if n > room {
 				break
@@ -57,10 +55,10 @@ func (s *Session) quoted(quotes []chat.Quote) (out []history.Quoted, shown []cha
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
 // quote is one quote in lines, with at most so many characters of what was said.
-func (s *Session) quote(q chat.Quote, most int) string {
+func quote(q chat.Quote, us string, in *time.Location, most int) string {
 	who := "somebody"
 	switch {
-	case q.Sender != "" && q.Sender == s.cfg.Rooms.UserID():
+	case q.Sender != "" && q.Sender == us:
 		who = "you"
 	case q.Sender != "":
 		who = history.OneLine(q.Sender, 255)
@@ -71,22 +69,14 @@ func (s *Session) quote(q chat.Quote, most int) string {
 	var b strings.Builder
 	b.WriteString(who)
 	if !q.At.IsZero() {
-		b.WriteString(", " + q.At.In(s.cfg.Location).Format("Mon 2006-01-02 15:04"))
+		b.WriteString(", " + q.At.In(in).Format("Mon 2006-01-02 15:04"))
 	}
 	if how != "" {
 		b.WriteString(", " + how)
 	}
 	b.WriteString(":")
-	for line := range strings.SplitSeq(strings.TrimSpace(clipRunes(lineEnds.Replace(q.Text), most)), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(text.Clip(lineEnds.Replace(q.Text), most)), "\n") {
 		fmt.Fprintf(&b, "\n> %s", strings.TrimRightFunc(line, unicode.IsSpace))
 	}
 	return b.String()
-}
-
-// clipRunes cuts a text to n characters and says so.
-func clipRunes(text string, n int) string {
-	if utf8.RuneCountInString(text) <= n {
-		return text
-	}
-	return string([]rune(text)[:n]) + " …"
 }

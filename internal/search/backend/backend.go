@@ -1,0 +1,68 @@
+// Package backend lists the ways to find memories. One more is a line of its table, and a file for its server if it has one.
+package backend
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"reverie/internal/i18n"
+	"reverie/internal/search"
+	"reverie/internal/search/qdrant"
+	"reverie/internal/search/vector"
+)
+
+// table holds every backend under the name that the configuration gives it.
+var table = []Backend{
+	{Name: "flat_file", Whole: true},
+	{Name: "fts5"},
+	{Name: "local_vector", Meaning: true},
+	{Name: "qdrant", Meaning: true, Open: func(c Config) Server { return qdrant.Open(qdrant.Config(c)) }},
+}
+
+// Backend is one way to find memories. All find them by their words.
+type Backend struct {
+	Name    string
+	Whole   bool                // prompts show all memories, not only those that are found
+	Meaning bool                // memories are found by their meaning too: it needs vectors
+	Open    func(Config) Server // where vectors are compared; nil = in the program
+}
+
+// Config says where a server is and what it gets.
+type Config struct {
+	Vectors    *vector.Vectors // nil = none; what is forgotten is removed all the same
+	URL        string
+	Key        string        // "" = the server asks for none
+	Collection string        // what its collections are called
+	Patience   time.Duration // how long a question waits for the server; 0 = not longer than an answer may
+	Log        *slog.Logger  // nil = silent
+}
+
+// Server compares vectors elsewhere. While it fails, memories are found by their words.
+type Server interface {
+	search.Server
+	Run(ctx context.Context) error            // sends it what changes, until ctx ends
+	Wake()                                    // something changed
+	Forget(ctx context.Context, ids []string) // removes the entries ids
+	Probe(ctx context.Context) error          // asks whether it can be used
+	Line(zone *time.Location) i18n.Text       // says for people how it does
+}
+
+// Names lists the backends as the configuration names them.
+func Names() []string {
+	names := make([]string, len(table))
+	for i, b := range table {
+		names[i] = b.Name
+	}
+	return names
+}
+
+// Of is the backend called name; what is none is the first, flat_file.
+func Of(name string) Backend {
+	for _, b := range table {
+		if b.Name == name {
+			return b
+		}
+	}
+	return table[0]
+}

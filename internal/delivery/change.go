@@ -34,7 +34,7 @@ func targetRow(ctx context.Context, tx *sql.Tx, event string) (target, error) {
 // targetOf is the message that a change to event is done to: an edit stands for what it edits.
 func targetOf(ctx context.Context, tx *sql.Tx, event string) (target, error) {
 	of, err := targetRow(ctx, tx, event)
-	if err == nil && of.change == edited {
+	if err == nil && of.change == "edited" {
 		return targetRow(ctx, tx, of.target)
 	}
 	return of, err

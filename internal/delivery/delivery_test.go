@@ -91,7 +91,7 @@ func TestMessageKeepsWhatItBrings(t *testing.T) {
 
 func stored(t *testing.T, q rows, ch ...Incoming) {
 	t.Helper()
-	expect.OK(t, store.InTx(t.Context(), q.db, func(tx *sql.Tx) error { return q.in.store(t.Context(), tx, &Batch{In: ch}) }))
+	expect.OK(t, q.in.Commit(t.Context(), &Batch{In: ch}, nil))
 }
 
 func editOf(id, target, text string) Incoming {

@@ -46,25 +46,18 @@ type InboxRow struct {
 	Change     string       // what it does to that
 }
 
-// The changes, as rows name them. A reaction is named by its wish.
-const (
-	edited    = "edited"
-	takenBack = "taken back"
-	voted     = "voted"
-)
-
-// rowOf is the row of what a person wrote or did.
+// rowOf is the row of what a person wrote or did. A reaction is named by its wish.
 func rowOf(said chat.Inbound) InboxRow {
 	r := InboxRow{Message: chat.Message{Head: chat.HeadOf(said)}, Target: chat.TargetOf(said)}
 	switch said := said.(type) {
 	case chat.Message:
 		r.Message = said
 	case chat.Edit:
-		r.Change, r.Message.Text = edited, said.Text
+		r.Change, r.Message.Text = "edited", said.Text
 	case chat.Redaction:
-		r.Change = takenBack
+		r.Change = "taken back"
 	case chat.Vote:
-		r.Change, r.Message.Text = voted, said.Option
+		r.Change, r.Message.Text = "voted", said.Option
 	case chat.Reaction:
 		r.Change = string(said.Wish)
 	}
@@ -77,11 +70,11 @@ func (r InboxRow) Said() chat.Inbound {
 	switch r.Change {
 	case "":
 		return r.Message
-	case edited:
+	case "edited":
 		return chat.Edit{Change: change, Text: r.Message.Text}
-	case takenBack:
+	case "taken back":
 		return chat.Redaction{Change: change}
-	case voted:
+	case "voted":
 		return chat.Vote{Change: change, Option: r.Message.Text}
 	}
 	return chat.Reaction{Change: change, Wish: chat.Wish(r.Change)}

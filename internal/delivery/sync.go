@@ -48,8 +48,15 @@ func (in *Inbox) Commit(ctx context.Context, b *Batch, with func(*sql.Tx) error)
 				return err
 			}
 		}
-		if err := in.store(ctx, tx, b); err != nil {
-			return err
+		for _, s := range b.In {
+			if err := in.store(ctx, tx, s); err != nil {
+				return err
+			}
+		}
+		for _, n := range b.Notices {
+			if err := in.out.Notify(ctx, tx, n); err != nil {
+				return err
+			}
 		}
 		if b.Read != "" { // not among what is stored: it is read, and needs no answer
 			if _, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'done', raw = '', error = ''
@@ -65,22 +72,7 @@ func (in *Inbox) Commit(ctx context.Context, b *Batch, with func(*sql.Tx) error)
 	return doing("store sync", err)
 }
 
-// store stores what was said in a batch and what follows from it.
-func (in *Inbox) store(ctx context.Context, tx *sql.Tx, b *Batch) error {
-	for _, s := range b.In {
-		if err := in.storeOne(ctx, tx, s); err != nil {
-			return err
-		}
-	}
-	for _, n := range b.Notices {
-		if err := in.out.Notify(ctx, tx, n); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (in *Inbox) storeOne(ctx context.Context, tx *sql.Tx, s Incoming) error {
+func (in *Inbox) store(ctx context.Context, tx *sql.Tx, s Incoming) error {
 	switch said := s.Said.(type) {
 	case chat.Message:
 		return in.message(ctx, tx, said, s)

@@ -20,10 +20,6 @@ type completer struct {
 	wake  chan struct{} // when a message is complete
 }
 
-func (c *Client) completer() *completer {
-	return &completer{intake: c.intake, inbox: c.inbox, wake: c.inWake}
-}
-
 // completeFirst begins to complete the first message of each room that needs it, and
 // returns the rows that can be delivered now: those up to the first of their room that
 // is not complete. Rooms do not wait for one another.

@@ -28,7 +28,7 @@ const atOnce = 64
 // an earlier run left undone.
 func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, chat.Inbound) error) error {
 	delivered := map[string]bool{} // and not handled yet
-	l, incomplete := send.NewLanes(), c.completer()
+	l, incomplete := send.NewLanes(), &completer{intake: c.intake, inbox: c.inbox, wake: c.inWake}
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()

@@ -28,19 +28,22 @@ func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }
 // put takes in what came, and ends at once the work that it concerns. A !stop is answered next.
 func (b *mailbox) put(in chat.Inbound) {
 	b.mu.Lock()
-	next := false
+	at := len(b.waiting)
 	switch said := in.(type) {
 	case chat.Message:
-		if next = isStop(said); next && b.running != nil {
-			b.running(agent.ErrStopped)
-			b.stopped = true
+		if name, _, _ := command.Parse(said.Text); name == "stop" {
+			at = 0
+			if b.running != nil {
+				b.running(agent.ErrStopped)
+				b.stopped = true
+			}
 		}
 	case chat.Edit:
 		if b.about[said.Target] { // else takeUp finds it
 			b.running(errChanged)
 		}
 	case chat.Redaction:
-		next = true // nobody should see it for longer than need be
+		at = 0 // nobody should see it for longer than need be
 		switch _, busy := b.about[said.Target]; {
 		case busy && strings.HasPrefix(said.Target, replyID("")):
 			b.running(agent.ErrWithdrawn)
@@ -56,11 +59,7 @@ func (b *mailbox) put(in chat.Inbound) {
 			in = said
 		}
 	}
-	if next {
-		b.waiting = append([]chat.Inbound{in}, b.waiting...)
-	} else {
-		b.waiting = append(b.waiting, in)
-	}
+	b.waiting = slices.Insert(b.waiting, at, in)
 	b.mu.Unlock()
 	select {
 	case b.ready <- struct{}{}:

@@ -279,11 +279,6 @@ func (s *Session) attempt(
 	return turn, err
 }
 
-func isStop(m chat.Message) bool {
-	name, _, ok := command.Parse(m.Text)
-	return ok && name == "stop"
-}
-
 // Stop answers !stop. What runs was stopped when the message came, see push.
 func (s *Session) Stop(ctx context.Context, in chat.Message) (string, error) {
 	helpers := ""

@@ -37,8 +37,9 @@ var exceptions = map[string]int{
 	"internal/memory: exported names": 96,
 	"internal/memory: methods":        63,
 	"internal/memory: fields":         23,
-	"internal/session: lines":         3855,
-	"internal/session: methods":       100,
+	"internal/session: lines":         3838,
+	"internal/session: methods":       98,
+	"internal/tool: long lines":       1,
 }
 
 // owners says which package holds the SQL statements on a table. Others call it.

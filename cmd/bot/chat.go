@@ -117,25 +117,10 @@ func (t *terminal) busy() (some bool) {
 
 // talk delivers what is typed until its end.
 func (t *terminal) talk(ctx context.Context, in *tty.Input, m *session.Manager, owner string) error {
-	for !in.Over(t.busy()) {
-		if text, ok := in.Next(t.busy()); ok {
-			if err := t.deliver(ctx, m, owner, text); err != nil {
-				return err
-			}
-			continue
-		}
-		select {
-		case l := <-in.More():
-			if err := in.Add(l); err != nil {
-				return fmt.Errorf("chat: %w", err)
-			}
-			if in.Ended && t.busy() {
-				t.Tell(tty.EndsLater)
-			}
-		case <-t.answered:
-		case <-ctx.Done():
-			return nil
-		}
+	err := tty.Talk(ctx, t.Screen, in, t.busy, func(text string) error { return t.deliver(ctx, m, owner, text) },
+		t.answered, func(struct{}) error { return nil })
+	if err != nil {
+		return fmt.Errorf("chat: %w", err)
 	}
 	return nil
 }

@@ -19,7 +19,6 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/session"
-	"reverie/internal/task"
 	"reverie/internal/trust"
 )
 
@@ -50,21 +49,14 @@ func (b *bot) openDreamer() (*dream.Dreamer, error) {
 }
 
 // openNightly makes the one who dreams when it is time, or when !dream asks for it.
-func (b *bot) openNightly() (*dream.Nightly, error) {
-	c := dream.NightlyConfig{Dreamer: b.dreamer, Quiet: b.background.After, Log: b.log}
-	if when := b.cfg.Dreaming; when.Schedule != "" {
-		var err error
-		cron := task.Schedule{Type: "cron", Expression: when.Schedule, Zone: when.Zone}
-		if c.Schedule, err = cron.Validate(time.Now(), time.UTC); err != nil {
-			return nil, err
-		}
-	}
+func (b *bot) openNightly() *dream.Nightly {
+	c := dream.NightlyConfig{Dreamer: b.dreamer, Schedule: b.cfg.Dreaming.When, Quiet: b.background.After, Log: b.log}
 	if len(b.cfg.LLM.Models) > 0 {
 		c.Answers = func(ctx context.Context) bool {
 			return slices.ContainsFunc(b.models.Role("dreaming"), func(name string) bool { return b.models.Probe(ctx, name) == nil })
 		}
 	}
-	return dream.OpenNightly(c), nil
+	return dream.OpenNightly(c)
 }
 
 // tidied are the phases of a dream that put parts of the prompt in order.

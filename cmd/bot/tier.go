@@ -71,7 +71,7 @@ func (r tierReport) print(w io.Writer, cfg *config.Config) error {
 		}
 	}
 	list("What the server of "+r.Model+" says", r.Asked)
-	list("GPU memory: "+r.VRAM.State.String()+", "+r.VRAM.Reason, r.VRAM.Steps)
+	list("GPU memory: "+string(r.VRAM.State)+", "+r.VRAM.Reason, r.VRAM.Steps)
 	list("How it is decided, the most believed first", r.Steps)
 	if len(r.Rooms) == 0 {
 		return nil

@@ -119,12 +119,10 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"), log)
 	b.history = history.NewStore(b.db)
 	b.media = media.Open(cfg.Data, cfg.Files().Side)
-	if b.tools, err = tool.New(tool.Config{
+	b.tools = tool.New(tool.Config{
 		Memory: b.memory, Tasks: b.tasks, Goals: goal.NewStore(b.db, time.Now), Skills: b.skills, Dir: cfg.Data, Media: b.media,
 		Location: cfg.Zone, Log: log,
-	}); err != nil {
-		return nil, err
-	}
+	})
 	if b.prompt, err = b.openPrompt(); err != nil {
 		return nil, err
 	}
@@ -132,9 +130,7 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	if b.dreamer, err = b.openDreamer(); err != nil {
 		return nil, err
 	}
-	if b.nightly, err = b.openNightly(); err != nil {
-		return nil, err
-	}
+	b.nightly = b.openNightly()
 	return b, nil
 }
 

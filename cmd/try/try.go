@@ -57,14 +57,15 @@ func main() {
 }
 
 func try(ctx context.Context, o options, c console) error {
-	t := &trial{options: o, console: c, screen: &tty.Screen{Out: c.out, Name: "Reverie"}}
+	ctx, end := context.WithCancelCause(ctx)
+	t := &trial{options: o, console: c, screen: &tty.Screen{Out: c.out, Name: "Reverie"}, end: end}
 	defer t.cleanUp()
 	for _, step := range []func(context.Context) error{t.openState, t.setUp, t.startBot, t.enterRoom} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("try: %w", err)
 		}
 	}
-	in := &tty.Input{Waiting: []string{o.message}, Ended: true}
+	in := tty.Only(o.message)
 	if o.message == "" {
 		in = t.screen.Open(c.in, c.out, os.Getenv("TERM"))
 		defer in.Close()
@@ -82,7 +83,7 @@ type trial struct {
 	account setup.Account // the person's
 	you     *peer.Peer
 	room    string
-	exited  chan struct{} // closed when the bot has ended
+	end     context.CancelCauseFunc
 	undo    []func()
 }
 
@@ -163,6 +164,8 @@ func (t *trial) firstRun(ctx context.Context, home *homeserver.Server, model dis
 	return nil
 }
 
+var errBotEnded = errors.New("the bot has ended")
+
 // startBot runs `bot run`, with its log in a file.
 func (t *trial) startBot(context.Context) error {
 	log, err := os.OpenFile(t.file("bot.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -173,23 +176,24 @@ func (t *trial) startBot(context.Context) error {
 	bot.Stdout, bot.Stderr = log, log
 	bot.SysProcAttr = homeserver.OwnGroup()
 	started := make(chan error, 1)
-	t.exited = make(chan struct{})
+	exited := make(chan struct{})
 	// go: waited for by the cleanup below
 	go func() {
 		runtime.LockOSThread() // the bot ends with the thread that started it
 		defer runtime.UnlockOSThread()
-		defer close(t.exited)
+		defer close(exited)
 		defer log.Close()
 		err := bot.Start()
 		started <- err
 		if err == nil {
 			_ = bot.Wait()
+			t.end(errBotEnded)
 		}
 	}()
 	if err := <-started; err != nil {
 		return err
 	}
-	t.undo = append(t.undo, func() { _ = bot.Process.Signal(syscall.SIGTERM); <-t.exited })
+	t.undo = append(t.undo, func() { _ = bot.Process.Signal(syscall.SIGTERM); <-exited })
 	t.step("bot", "log in %s", log.Name())
 	return nil
 }
@@ -208,8 +212,6 @@ func (t *trial) enterRoom(ctx context.Context) (err error) {
 
 	wait, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	// go: ends with the bot
-	go func() { <-t.exited; cancel() }()
 	if err := t.you.WaitJoined(wait, t.room, "@reverie:"+strings.SplitN(a.User, ":", 2)[1]); err != nil {
 		return fmt.Errorf("the bot did not join the room within a minute; %s", t.logTail())
 	}
@@ -274,38 +276,27 @@ func (t *trial) event(e peer.Event) (done bool, err error) {
 func (t *trial) chat(ctx context.Context, in *tty.Input) error {
 	t.screen.Tell("\nWrite a message; !help lists commands; Ctrl-D or exit ends.\n")
 	unanswered := 0
-	for !in.Over(unanswered > 0) {
-		if text, ok := in.Next(unanswered > 0); ok {
-			if _, err := t.you.Say(ctx, t.room, text); err != nil {
-				return fmt.Errorf("try: send: %w", err)
-			}
-			if unanswered++; in.Live { // several lines may have one answer
-				unanswered = 1
-			}
-			continue
+	send := func(text string) error {
+		if _, err := t.you.Say(ctx, t.room, text); err != nil {
+			return fmt.Errorf("try: send: %w", err)
 		}
-		select {
-		case l := <-in.More():
-			if err := in.Add(l); err != nil {
-				return err
-			}
-			if in.Ended && unanswered > 0 {
-				t.screen.Tell(tty.EndsLater)
-			}
-		case e := <-t.you.Events():
-			if done, err := t.event(e); err != nil {
-				return err
-			} else if done { // or a reminder
-				unanswered = max(0, unanswered-1)
-			}
-		case <-t.exited:
-			return fmt.Errorf("try: the bot has ended; %s", t.logTail())
-		case <-ctx.Done():
-			if t.message != "" {
-				return ctx.Err()
-			}
-			return nil
+		if unanswered++; in.Live { // several lines may have one answer
+			unanswered = 1
 		}
+		return nil
 	}
-	return nil
+	err := tty.Talk(ctx, t.screen, in, func() bool { return unanswered > 0 }, send, t.you.Events(), func(e peer.Event) error {
+		done, err := t.event(e)
+		if done { // or a reminder
+			unanswered = max(0, unanswered-1)
+		}
+		return err
+	})
+	switch {
+	case errors.Is(context.Cause(ctx), errBotEnded):
+		return fmt.Errorf("try: %w; %s", errBotEnded, t.logTail())
+	case err == nil && t.message != "":
+		return ctx.Err()
+	}
+	return err
 }

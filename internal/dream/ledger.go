@@ -57,8 +57,8 @@ func (d *Dreamer) finish(ctx context.Context, n *run) error {
 // remember reads what earlier dreams left to know.
 func (d *Dreamer) remember(ctx context.Context) (p past, err error) {
 	p = past{replaced: map[string]bool{}, refused: map[[2]string]bool{}, asked: map[[2]string]bool{}}
-	var mark int64
-	if err := d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(max(mark), 0) FROM dream_run`).Scan(&mark); err != nil {
+	mark, err := store.Value[int64](ctx, d.cfg.DB, `SELECT coalesce(max(mark), 0) FROM dream_run`)
+	if err != nil {
 		return p, fmt.Errorf("dream: %w", err)
 	}
 	p.since = time.UnixMilli(mark)

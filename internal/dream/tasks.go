@@ -139,8 +139,8 @@ func (r *run) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 		if err := r.d.readRoom(ctx, room); err != nil {
 			return nil, err
 		}
-		err := r.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(max(at), 0) FROM dream_room WHERE room = ? AND readers = ?`,
-			room.id, room.scope).Scan(&room.asked)
+		room.asked, err = store.Value[int64](ctx, r.d.cfg.DB, `SELECT at FROM dream_room WHERE room = ? AND readers = ?`,
+			room.id, room.scope)
 		if err != nil {
 			return nil, err
 		}
@@ -209,13 +209,9 @@ func (r *run) askTasks(ctx context.Context, p *roomPlan, model string) (asked bo
 		return false, fmt.Errorf("dream: %w", err)
 	}
 	seen := hashed(salt, model+"\x00"+strings.ReplaceAll(content, nonce, ""))
-	var known int
-	if err := r.d.cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM dream_room WHERE room = ? AND readers = ? AND seen = ?`,
-		p.id, p.scope, seen).Scan(&known); err != nil {
-		return false, fmt.Errorf("dream: %w", err)
-	}
-	if known > 0 {
-		return false, nil
+	known, err := store.Value[bool](ctx, r.d.cfg.DB, `SELECT seen = ? FROM dream_room WHERE room = ? AND readers = ?`, seen, p.id, p.scope)
+	if err != nil || known {
+		return false, store.Wrap(err, "dream")
 	}
 	form := taskForm.Load(r.d.cfg.Prompts, r.d.cfg.Default, r.d.cfg.Log)
 	form = strings.NewReplacer("{nonce}", nonce, "{count}", strconv.Itoa(len(shown))).Replace(form)

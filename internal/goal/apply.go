@@ -16,12 +16,8 @@ import (
 // Heard returns up to which message of a conversation markers have been taken in: of a
 // room's own, which goes by the room's name, or of a thread in it.
 func (g *Store) Heard(ctx context.Context, conversation string) (int64, error) {
-	var message int64
-	err := g.db.QueryRowContext(ctx, `SELECT message FROM goal_heard WHERE room = ?`, conversation).Scan(&message)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return 0, fmt.Errorf("read markers taken in: %w", err)
-	}
-	return message, nil
+	message, err := store.Value[int64](ctx, g.db, `SELECT message FROM goal_heard WHERE room = ?`, conversation)
+	return message, store.Wrap(err, "read markers taken in")
 }
 
 // ApplyIn takes in what the model said of its goal in a message of a conversation in the caller's

@@ -207,9 +207,8 @@ func (e *edit) create(description, priority string) error {
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return err
 	}
-	var open int
-	err = e.tx.QueryRowContext(e.ctx, `SELECT count(*) FROM goal WHERE `+trust.Readable+` AND status IN ('active', 'paused')`,
-		e.by.ReadableArgs()...).Scan(&open)
+	open, err := store.Value[int](e.ctx, e.tx, `SELECT count(*) FROM goal WHERE `+trust.Readable+` AND status IN ('active', 'paused')`,
+		e.by.ReadableArgs()...)
 	if err != nil {
 		return err
 	}

@@ -63,8 +63,8 @@ var numerals = func() map[string]string {
 	return all
 }()
 
-// Words that say nothing by themselves. isSelf are those for the one who speaks.
-var isSelf, isFunction, isNegation = text.Set("speaker"), text.Set("function"), text.Set("negation")
+// Words that say nothing by themselves. isSelf are those for the one who speaks, isI those in the first person.
+var isSelf, isI, isFunction, isNegation = text.Set("speaker"), text.Set("first_person"), text.Set("function"), text.Set("negation")
 
 // namesOf are the words by which a fact may name who said it.
 func namesOf(sender string) []string {
@@ -219,12 +219,5 @@ func negated(text string) bool {
 
 // saysI reports whether a fact is told in the first person.
 func saysI(fact string) bool {
-	for _, w := range wordsOf(fact) {
-		switch w.text {
-		case "i", "me", "my", "mine", "we", "us", "our", "ich", "mich", "mir", "mein", "meine", "meinen", "meiner", "meinem", "wir", "uns",
-			"unser", "unsere", "je", "mon", "ma", "mes", "nous", "yo", "mi", "mis", "io", "mio", "mia":
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(wordsOf(fact), func(w word) bool { return isI[w.text] })
 }

@@ -307,14 +307,10 @@ func (h *Harvester) failed(ctx context.Context, b batch, why error) (left int, e
 	if len(b.turns) > 1 || t.tries < triesTogether {
 		return 0, nil
 	}
-	var others int
-	err = h.cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM harvest AS o
-		WHERE o.state = 'done' AND o.reason = '' AND o.at > (SELECT at FROM harvest WHERE message = ?)`, t.id).Scan(&others)
-	if err != nil {
-		return 0, fmt.Errorf("harvest: %w", err)
-	}
-	if others == 0 {
-		return 0, nil
+	others, err := store.Value[int](ctx, h.cfg.DB, `SELECT count(*) FROM harvest AS o
+		WHERE o.state = 'done' AND o.reason = '' AND o.at > (SELECT at FROM harvest WHERE message = ?)`, t.id)
+	if err != nil || others == 0 {
+		return 0, store.Wrap(err, "harvest")
 	}
 	h.log.Warn("a message is not harvested: no answer about it can be used", "room", b.room, "message", t.event, "err", why)
 	return 1, h.mark(ctx, t.id, "left", why.Error())

@@ -61,8 +61,7 @@ func (s *Store) PathsOf(ctx context.Context, event string) ([]string, error) {
 
 // Names reports whether any message names the kept file.
 func (s *Store) Names(ctx context.Context, path string) (bool, error) {
-	var named bool
-	err := s.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM message WHERE files <> '' AND instr(files, ?) > 0)`, path).Scan(&named)
+	named, err := store.Value[bool](ctx, s.db, `SELECT EXISTS (SELECT 1 FROM message WHERE files <> '' AND instr(files, ?) > 0)`, path)
 	return named, store.Wrap(err, "look for a file")
 }
 

@@ -158,7 +158,7 @@ func (s *Store) StartNew(ctx context.Context, room Talk) (int64, error) {
 // Readers returns who reads the current conversation of room, by its first message of a person or
 // to one person, or as ReadBy noted; Nobody = there is none yet.
 func (s *Store) Readers(ctx context.Context, room Talk) (r trust.Readers, err error) {
-	_, err = found(s.db.QueryRowContext(ctx, `SELECT readers FROM room WHERE id = ?`, room).Scan(&r))
+	r, err = store.Value[trust.Readers](ctx, s.db, `SELECT readers FROM room WHERE id = ?`, room)
 	return r, store.Wrap(err, "look up who reads a conversation")
 }
 

@@ -51,8 +51,7 @@ func (t Talk) parent() string {
 
 // Begun reports whether a conversation has a transcript, be it an empty one.
 func (s *Store) Begun(ctx context.Context, t Talk) (bool, error) {
-	var begun bool
-	err := s.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM room WHERE id = ?)`, t).Scan(&begun)
+	begun, err := store.Value[bool](ctx, s.db, `SELECT EXISTS (SELECT 1 FROM room WHERE id = ?)`, t)
 	return begun, store.Wrap(err, "look for a conversation")
 }
 

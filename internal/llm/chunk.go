@@ -115,8 +115,7 @@ const maxCalls = 128 // in one answer; more is a model gone wild
 func (j *callJoiner) add(f fragment) {
 	at, known := len(j.calls)-1, len(j.calls) > 0
 	if f.Index != nil {
-		at, known = j.slot[*f.Index], false
-		_, known = j.slot[*f.Index]
+		at, known = j.slot[*f.Index]
 	}
 	// Some servers number every call 0, or not at all: a new id begins a new
 	// call, and so does a second name after arguments were there.

@@ -79,15 +79,9 @@ func (m *Models) Limits(role string) []detect.Found {
 	return out
 }
 
-// Limit is the window of the model called name, as far as it is known. It asks
-// nobody.
+// Limit is the window of the model called name, one of Names, as far as it is known. It asks nobody.
 func (m *Models) Limit(name string) detect.Limit {
-	for _, mod := range m.models {
-		if mod.Name == name {
-			return mod.detection().Limit
-		}
-	}
-	return detect.Limit{Tokens: detect.DefaultWindow, Label: detect.Default, Source: "there is no such model"}
+	return m.named(name).detection().Limit
 }
 
 // detect asks the model's server. Callers who come while it is asked wait and

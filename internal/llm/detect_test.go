@@ -121,7 +121,7 @@ func TestDetect(t *testing.T) {
 			32768, detect.Enforced, "ollama /api/ps", "loaded with 32768, 25 % of it not on the GPU"},
 		{"ollama, on the processor", "m", paths{psPath: ps(`{"name":"m","size":6591830464,"size_vram":0,"context_length":4096}`)},
 			4096, detect.Enforced, "ollama /api/ps", "100 % of it not on the GPU"},
-		{"ollama, sizes that are none", "m", paths{psPath: ps(`{"name":"m","size":"big","size_vram":null,"context_length":4096}`)},
+		{"ollama, no size on the GPU", "m", paths{psPath: ps(`{"name":"m","size":7,"size_vram":null,"context_length":4096}`)},
 			4096, detect.Enforced, "ollama /api/ps", "loaded with 4096"},
 
 		{"llama.cpp, of four slots", "m", paths{propsPath: says200(`{"default_generation_settings":{"id":0,"n_ctx":8192,"params":{}},"total_slots":4,"model_path":"/m.gguf","build_info":"b7000"}`), listPath: cppList(131072)},
@@ -215,7 +215,7 @@ func TestDetectServer(t *testing.T) {
 		{"ollama, a quarter is not", paths{psPath: ps(`{"name":"m","size":100,"size_vram":75,"context_length":8192}`)}, detect.Ollama, 0, 25, false},
 		{"ollama, hardly any is not", paths{psPath: ps(`{"name":"m","size":1000,"size_vram":999,"context_length":8192}`)}, detect.Ollama, 0, 1, false},
 		{"ollama, no sizes", paths{psPath: ps(`{"name":"m","context_length":8192}`)}, detect.Ollama, 0, 0, false},
-		{"ollama, odd sizes", paths{psPath: ps(`{"name":"m","size":"big","size_vram":null,"context_length":8192}`)}, detect.Ollama, 0, 0, false},
+		{"ollama, no size on the GPU", paths{psPath: ps(`{"name":"m","size":7,"size_vram":null,"context_length":8192}`)}, detect.Ollama, 0, 0, false},
 		{"another server", paths{listPath: says200(`{"data":[{"id":"m","max_model_len":40960}]}`)}, "", 0, 0, false},
 		{"nobody", nil, "", 0, 0, false},
 	}

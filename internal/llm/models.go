@@ -106,11 +106,10 @@ const preferring = "@" // no role has it in its name
 func (m *Models) list(role string) []*model {
 	if plain, name, ok := strings.Cut(role, preferring); ok {
 		others := m.list(plain)
-		i := slices.IndexFunc(m.models, func(mod *model) bool { return mod.Name == name })
-		if i < 0 {
+		first := m.named(name)
+		if first == nil {
 			return others
 		}
-		first := m.models[i]
 		return append([]*model{first}, slices.DeleteFunc(slices.Clone(others), func(mod *model) bool { return mod == first })...)
 	}
 	if l := m.roles[role]; len(l) > 0 {
@@ -124,20 +123,28 @@ func (m *Models) list(role string) []*model {
 
 // Names lists the configured models, in the configured order.
 func (m *Models) Names() []string {
-	names := make([]string, len(m.models))
-	for i, mod := range m.models {
-		names[i] = mod.Name
-	}
-	return names
+	return namesOf(m.models)
 }
 
 // Role lists the models of a role, in failover order.
 func (m *Models) Role(role string) []string {
-	var names []string
-	for _, mod := range m.list(role) {
+	return namesOf(m.list(role))
+}
+
+func namesOf(models []*model) (names []string) {
+	for _, mod := range models {
 		names = append(names, mod.Name)
 	}
 	return names
+}
+
+// named is the model called name; nil = there is none.
+func (m *Models) named(name string) *model {
+	i := slices.IndexFunc(m.models, func(mod *model) bool { return mod.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return m.models[i]
 }
 
 // Window returns the context window of the role's first model and how much of

@@ -16,10 +16,8 @@ const probeTimeout = 15 * time.Second
 // making it work: a local server loads nothing. The *Error it returns says what
 // to do. A server that lists no models is asked for one word instead.
 func (m *Models) Probe(ctx context.Context, name string) error {
-	for _, mod := range m.models {
-		if mod.Name == name {
-			return mod.probe(ctx)
-		}
+	if mod := m.named(name); mod != nil {
+		return mod.probe(ctx)
 	}
 	return &Error{Kind: NotFound, Model: name, Err: errors.New("there is no such model under llm.models")}
 }

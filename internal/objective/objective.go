@@ -39,8 +39,8 @@ var taskID = regexp.MustCompile(`\btask_[a-z2-7]{8}\b`)
 
 // Current is the task that past is about: the last that a person, the program or the task tool named by
 // itself, else the one that is stored; without an ID, there is none. preview stores nothing.
-func (s Store) Current(ctx context.Context, talk history.Talk, at trust.Place, past []history.Message, preview bool) (task.Task, error) {
-	tasks, err := s.Tasks.List(ctx, at, "")
+func (s Store) Current(ctx context.Context, talk history.Talk, where trust.Place, past []history.Message, preview bool) (task.Task, error) {
+	tasks, err := s.Tasks.List(ctx, where, "")
 	if err != nil || len(tasks) == 0 {
 		return task.Task{}, err
 	}
@@ -52,8 +52,8 @@ func (s Store) Current(ctx context.Context, talk history.Talk, at trust.Place, p
 	if err != nil {
 		return task.Task{}, err
 	}
-	t, _ := named(after(past, asked), tasks)
-	if t.ID == "" {
+	t, at := named(past, tasks)
+	if at <= asked { // the model has read that, and what was said since
 		return withID(workable(tasks, speaker(past)), stored), nil
 	}
 	if t.ID != stored && !preview {
@@ -87,7 +87,7 @@ func (s Store) Ask(ctx context.Context, at trust.Place) error {
 	choice := workable(tasks, speaker(past))
 	choice = choice[:min(len(choice), mostTasks)]
 	_, known := named(past, tasks) // up to there, nobody need be asked
-	if len(choice) == 0 || peopleIn(after(past, max(known, asked))) < Every {
+	if len(choice) == 0 || peopleAfter(past, max(known, asked)) < Every {
 		return nil
 	}
 	if err := s.set(ctx, at.Room, "asked", past[len(past)-1].ID); err != nil {
@@ -188,19 +188,10 @@ func speaker(past []history.Message) string {
 	return ""
 }
 
-// after are the messages of past that are newer than id.
-func after(past []history.Message, id int64) []history.Message {
-	i := slices.IndexFunc(past, func(m history.Message) bool { return m.ID > id })
-	if i < 0 {
-		return nil
-	}
-	return past[i:]
-}
-
-// peopleIn is how many of past are of people.
-func peopleIn(past []history.Message) (n int) {
+// peopleAfter is how many of past are of people, and newer than id.
+func peopleAfter(past []history.Message, id int64) (n int) {
 	for _, m := range past {
-		if m.Role == llm.User && m.Sender != "" && !history.TakenBack(m) {
+		if m.ID > id && m.Role == llm.User && m.Sender != "" && !history.TakenBack(m) {
 			n++
 		}
 	}

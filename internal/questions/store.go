@@ -170,11 +170,8 @@ func (s Store) noteAsked(ctx context.Context, event string, at time.Time) error 
 
 // askedSince counts the questions that were asked in room since then.
 func (s Store) askedSince(ctx context.Context, room string, since time.Time) (n int, err error) {
-	query := `SELECT count(*) FROM memory_question WHERE room = ? AND asked > ?`
-	if err := s.DB.QueryRowContext(ctx, query, room, since.UnixMilli()).Scan(&n); err != nil {
-		return 0, fmt.Errorf("read questions: %w", err)
-	}
-	return n, nil
+	n, err = store.Value[int](ctx, s.DB, `SELECT count(*) FROM memory_question WHERE room = ? AND asked > ?`, room, since.UnixMilli())
+	return n, store.Wrap(err, "read questions")
 }
 
 // toAsk lists the open questions that the notice event is to ask, and whether those are
@@ -189,9 +186,6 @@ func (s Store) toAsk(ctx context.Context, event string) (open []Question, all bo
 			open = append(open, q)
 		}
 	}
-	var n int
-	if err := s.DB.QueryRowContext(ctx, `SELECT count(*) FROM memory_question WHERE event = ? AND asked = 0`, event).Scan(&n); err != nil {
-		return nil, false, fmt.Errorf("read questions: %w", err)
-	}
-	return open, len(open) == n, nil
+	n, err := store.Value[int](ctx, s.DB, `SELECT count(*) FROM memory_question WHERE event = ? AND asked = 0`, event)
+	return open, len(open) == n, store.Wrap(err, "read questions")
 }

@@ -85,15 +85,13 @@ func (t telling) told(forms map[string]bool) bool {
 // HeardUpTo is the highest Seq of the messages of a conversation that were heard,
 // in any scope; 0 = none.
 func (f *FTS) HeardUpTo(ctx context.Context, conversation string) (n int, err error) {
-	err = f.db.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM memory_turn WHERE conversation = ?`, conversation).Scan(&n)
-	return n, err
+	return store.Value[int](ctx, f.db, `SELECT coalesce(max(seq), 0) FROM memory_turn WHERE conversation = ?`, conversation)
 }
 
 // TakenBack reports whether the message event of scope was taken back.
 func (f *FTS) TakenBack(ctx context.Context, scope trust.Readers, event string) (is bool, err error) {
 	query := `SELECT EXISTS (SELECT 1 FROM memory_turn WHERE scope = ? AND event = ? AND text = '')`
-	err = f.db.QueryRowContext(ctx, query, scope, event).Scan(&is)
-	return is, err
+	return store.Value[bool](ctx, f.db, query, scope, event)
 }
 
 // Unknow forgets that the message event was taken back: it can be heard again.
@@ -182,8 +180,7 @@ func (f *FTS) reworded(ctx context.Context, tx *sql.Tx, scope trust.Readers, fac
 	if expression == "" {
 		return nil, nil
 	}
-	var no int64
-	err := tx.QueryRowContext(ctx, `SELECT coalesce(max(no), 0) FROM index_scope WHERE scope = ?`, scope).Scan(&no)
+	no, err := store.Value[int64](ctx, tx, `SELECT no FROM index_scope WHERE scope = ?`, scope)
 	if err != nil || no == 0 {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package search
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"slices"
 
 	"reverie/internal/store"
@@ -41,8 +40,8 @@ func (f *FTS) Rebuild(ctx context.Context) (documents int, err error) {
 
 // clearIndex makes the index empty. The full-text table is made anew, as it may be damaged.
 func clearIndex(ctx context.Context, tx *sql.Tx) error {
-	var table string
-	if err := tx.QueryRowContext(ctx, `SELECT sql FROM sqlite_schema WHERE name = 'index_fts'`).Scan(&table); err != nil {
+	table, err := store.Value[string](ctx, tx, `SELECT sql FROM sqlite_schema WHERE name = 'index_fts'`)
+	if err != nil {
 		return err
 	}
 	for _, statement := range []string{
@@ -58,15 +57,12 @@ func clearIndex(ctx context.Context, tx *sql.Tx) error {
 
 // Ensure makes an index that is empty, as an upgrade leaves one whose form it changed.
 func (f *FTS) Ensure(ctx context.Context) error {
-	var missing bool
-	if err := f.db.QueryRowContext(ctx, `SELECT NOT EXISTS (SELECT 1 FROM index_doc) AND (EXISTS (SELECT 1 FROM (`+entrySource+`))
-		OR EXISTS (SELECT 1 FROM memory_turn WHERE text <> ''))`).Scan(&missing); err != nil {
-		return fmt.Errorf("look at the search index: %w", err)
+	missing, err := store.Value[bool](ctx, f.db, `SELECT NOT EXISTS (SELECT 1 FROM index_doc) AND (EXISTS (SELECT 1 FROM (`+entrySource+`))
+		OR EXISTS (SELECT 1 FROM memory_turn WHERE text <> ''))`)
+	if err != nil || !missing {
+		return store.Wrap(err, "look at the search index")
 	}
-	if !missing {
-		return nil
-	}
-	_, err := f.Rebuild(ctx)
+	_, err = f.Rebuild(ctx)
 	return err
 }
 

@@ -48,7 +48,7 @@ func (s *Session) access(in chat.Head) memory.Access {
 // StartNew begins a new conversation, without a summary.
 func (s *Session) StartNew(ctx context.Context) error {
 	s.recallable(ctx)
-	s.leaving()
+	s.cfg.Leaving(string(s.talk))
 	if err := s.objective().Clear(ctx, s.talk); err != nil {
 		return err
 	}

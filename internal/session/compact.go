@@ -74,7 +74,7 @@ func (t *turn) compactTo(ctx context.Context, reason string, share int) (done hi
 	plan, done, err := work.Compact(ctx, compaction.Request{Turn: t.promptTurn(in, past, how), Before: how.summary, Reason: reason,
 		Share: share, Words: t.condensed, Leaving: func() {
 			t.condensed = true // once: nobody waits longer for a model that fails
-			t.leaving()
+			t.cfg.Leaving(string(t.talk))
 			t.recallable(ctx)
 		}})
 	if err != nil || done.ID == 0 {
@@ -122,12 +122,4 @@ func (s *Session) CompactNow(ctx context.Context, in chat.Message) (string, erro
 		text = i18n.Sentences(text, s.text(ctx, "compact.extracted"))
 	}
 	return i18n.Sentences(text, s.text(ctx, "compact.shown")), nil
-}
-
-// leaving says that messages are about to leave the prompt, so that what is worth it is
-// remembered before long. It does not wait for that: they stay in the database.
-func (s *Session) leaving() {
-	if s.cfg.Leaving != nil {
-		s.cfg.Leaving(string(s.talk))
-	}
 }

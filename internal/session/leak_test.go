@@ -160,10 +160,7 @@ func newLeakHistory(t *testing.T, seed uint64) *leakHistory {
 	c.Helpers.Parallel, c.Again, c.Settle, c.Quiet = 2, time.Millisecond, time.Microsecond, time.Millisecond
 	c.Events = map[chat.EventKind]Source{chat.ScheduledTask: leakJobs{h}}
 	c.Media = media.Open(h.w.dir, 0)
-	var err error
-	if c.Tools, err = tool.New(tool.Config{Memory: c.Memory, Tasks: c.Tasks, Goals: h.w.Manager.goals, Skills: c.Skills, Dir: h.w.dir, Location: time.UTC, Media: c.Media}); err != nil {
-		t.Fatal(err)
-	}
+	c.Tools = tool.New(tool.Config{Memory: c.Memory, Tasks: c.Tasks, Goals: h.w.Manager.goals, Skills: c.Skills, Dir: h.w.dir, Location: time.UTC, Media: c.Media})
 	h.w.restart(t)
 	h.openNightly()
 	people := []string{owner, friend, bob}

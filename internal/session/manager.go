@@ -68,7 +68,7 @@ type Limits struct {
 // Program is what the sessions ask of the rest of the program.
 type Program struct {
 	command.Hooks
-	// Leaving is told that messages of room are about to leave its prompt; it must return at once. May be nil.
+	// Leaving is told that messages of room are about to leave its prompt; it must return at once. nil = nobody is.
 	Leaving func(room string)
 }
 
@@ -106,8 +106,6 @@ type Manager struct {
 
 	helpers *subsession.Runner // nil = there are no sub-sessions
 
-	background *idle.Gate
-
 	mu       sync.Mutex
 	rooms    map[history.Talk]*Session // those at work
 	stopping bool
@@ -123,11 +121,14 @@ func New(cfg Config) *Manager {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.Leaving == nil {
+		cfg.Leaving = func(string) {}
+	}
 	if cfg.Rooms == nil {
 		cfg.Rooms = lastWritten{db: cfg.DB}
 	}
 	cfg.Background = cmp.Or(cfg.Background, idle.New(cfg.Quiet, cfg.Now))
-	m := &Manager{cfg: cfg, background: cfg.Background, began: cfg.Now(), start: make(chan *Session, 16),
+	m := &Manager{cfg: cfg, began: cfg.Now(), start: make(chan *Session, 16),
 		turns: make(chan struct{}, cfg.Parallel), waiting: idle.NewWaiting(), goals: goal.NewStore(cfg.DB, cfg.Now),
 		rooms: map[history.Talk]*Session{}}
 	m.approvals = approval.Store{DB: cfg.DB, Transport: cfg.Transport, Messages: cfg.Messages, Now: func() time.Time { return m.cfg.Now() }}
@@ -159,7 +160,7 @@ func (m *Manager) Deliver(ctx context.Context, in chat.Inbound) error {
 		s = newSession(m, talk)
 		m.rooms[talk] = s
 	}
-	m.background.Arrived()
+	m.cfg.Background.Arrived()
 	s.mail.put(in)
 	m.mu.Unlock()
 	if known {

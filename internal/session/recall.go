@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"reverie/internal/chat"
@@ -31,7 +32,7 @@ func (s *Session) findObjective(ctx context.Context) bool {
 	if s.cfg.Objective == "" || s.thread != "" { // a thread has what is named in it
 		return true
 	}
-	calm, done, ok := s.background.Begin(ctx, s.cfg.Now(), 0)
+	calm, done, ok := s.cfg.Background.Begin(ctx, s.cfg.Now(), 0)
 	if !ok {
 		return false
 	}
@@ -60,17 +61,7 @@ func (s *Session) countUse(ctx context.Context, in chat.Head, past []history.Mes
 			asked = past[i].Text
 		}
 	}
-	return s.cfg.Memory.CountUse(ctx, s.scopes(in), asked, past[n-1].Text, s.read)
-}
-
-// reads notes what the model gets to read of a request.
-func (s *Session) reads(messages []llm.Message) {
-	s.read = func(text string) bool {
-		for _, m := range messages {
-			if strings.Contains(m.Content, text) {
-				return true
-			}
-		}
-		return false
-	}
+	return s.cfg.Memory.CountUse(ctx, s.scopes(in), asked, past[n-1].Text, func(text string) bool {
+		return slices.ContainsFunc(s.sent, func(m llm.Message) bool { return strings.Contains(m.Content, text) })
+	})
 }

@@ -237,7 +237,7 @@ func newObedient(t *testing.T, backend string) (*world, *obedient) {
 	w.script.reply = o.reply
 	w.inGroup()
 	files := media.Open(w.dir, 0)
-	tools := expect.Must(tool.New(tool.Config{Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Goals: w.Manager.goals, Skills: w.cfg.Skills, Dir: w.dir, Media: files, Location: time.UTC}))(t)
+	tools := tool.New(tool.Config{Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Goals: w.Manager.goals, Skills: w.cfg.Skills, Dir: w.dir, Media: files, Location: time.UTC})
 	w.cfg.Media, w.cfg.Tools, w.cfg.FileText = files, tools, 600
 	w.cfg.MaxRound, w.cfg.Helpers.Parallel, w.cfg.Again = 12, 1, time.Millisecond
 	w.restart(t)

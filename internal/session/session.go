@@ -37,9 +37,9 @@ type Session struct {
 	along     storing       // what is stored with the next transaction of the turn; nil = nothing
 	readBy    trust.Readers // who reads the conversation, as separate found it
 
-	newest  chat.Head              // of what was worked on
-	counted int64                  // the answer whose use of memories was counted last
-	read    func(text string) bool // whether the model had a text before it, the last time
+	newest  chat.Head     // of what was worked on
+	counted int64         // the answer whose use of memories was counted last
+	sent    []llm.Message // what the model had before it, the last time
 
 	usage usage
 	paces map[string]*pace // by sender
@@ -89,7 +89,7 @@ func (s *Session) Run(ctx, work context.Context) {
 				break
 			}
 			if s.handle(work, burst) {
-				s.background.Handled(len(burst), s.cfg.Now())
+				s.cfg.Background.Handled(len(burst), s.cfg.Now())
 			}
 			if work.Err() != nil {
 				s.log.Info("interrupted by the end of the program; it will be taken up again at the next start")

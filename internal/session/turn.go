@@ -254,9 +254,8 @@ func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
 	t.log.Info("prompt", "message", t.in.ID, "report", p.Report)
 	t.tidy(p.Report.Oversize)
 	t.label, t.told = trust.Label{Integrity: p.Integrity, Readers: t.place(t.in.Head).Readers()}, p.Report.Sections
-	sent := p.Messages()
-	t.reads(sent)
-	req := llm.Request{Messages: sent, Tools: t.offer(how).Specs, NoCalls: last, Fit: t.cfg.Tools.Fit, Think: how.mode.Think,
+	t.sent = p.Messages()
+	req := llm.Request{Messages: t.sent, Tools: t.offer(how).Specs, NoCalls: last, Fit: t.cfg.Tools.Fit, Think: how.mode.Think,
 		Temperature: &how.mode.Temperature, Marks: p.Marks()}
 	var draft func(string)
 	if t.in.ID != "" && t.in.event.Kind == "" && t.streams(ctx) {

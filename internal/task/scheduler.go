@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -124,13 +123,14 @@ const ours = ` AND (?1 = '' OR t.room = ?1) AND t.room <> ?2 `
 // claim makes a run of each task that is due, and moves the task on to its next
 // time, in one transaction. It returns how many tasks it looked at.
 func (s *Scheduler) claim(ctx context.Context, now time.Time) (int, error) {
-	var due bool
-	if err := s.store.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM task t WHERE t.status = 'active' AND t.next_due <= ?3`+ours+`)`,
-		s.cfg.Room, s.cfg.Without, now.UnixMilli()).Scan(&due); err != nil || !due {
+	due, err := store.Value[bool](ctx, s.store.db, `SELECT EXISTS (SELECT 1 FROM task t
+		WHERE t.status = 'active' AND t.next_due <= ?3`+ours+`)`,
+		s.cfg.Room, s.cfg.Without, now.UnixMilli())
+	if err != nil || !due {
 		return 0, err
 	}
 	looked := 0
-	err := store.InTx(ctx, s.store.db, func(tx *sql.Tx) error {
+	err = store.InTx(ctx, s.store.db, func(tx *sql.Tx) error {
 		tasks, err := tasksOf(ctx, tx, `FROM task t WHERE t.status = 'active' AND t.next_due <= ?3`+ours+`
 			ORDER BY t.next_due, t.id LIMIT ?4`, s.cfg.Room, s.cfg.Without, now.UnixMilli(), batch)
 		if err != nil {
@@ -251,15 +251,11 @@ func (s *Scheduler) next(ctx context.Context, now time.Time) (time.Time, error) 
 		`SELECT r.retry_at FROM job_run r JOIN task t ON t.id = r.task
 			WHERE r.state = 'claimed' AND r.retry_at > ?3` + ours + `ORDER BY r.retry_at LIMIT 1`,
 	} {
-		var ms int64
-		err := s.store.db.QueryRowContext(ctx, query, s.cfg.Room, s.cfg.Without, now.UnixMilli()).Scan(&ms)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
+		ms, err := store.Value[int64](ctx, s.store.db, query, s.cfg.Room, s.cfg.Without, now.UnixMilli())
 		if err != nil {
 			return next, fmt.Errorf("look what is due next: %w", err)
 		}
-		if at := time.UnixMilli(ms); at.Before(next) {
+		if at := time.UnixMilli(ms); ms != 0 && at.Before(next) { // 0 = nothing
 			next = at
 		}
 	}

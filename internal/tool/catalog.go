@@ -52,16 +52,16 @@ var otherActs = map[string]trust.Integrity{
 
 // Tier is the smallest class of windows in which the tool name is offered; 0 if there is no such tool.
 func Tier(name string) int {
-	e, _ := named(name)
+	e, _ := named(catalog, name)
 	return e.tier
 }
 
-func named(name string) (e entry, ok bool) {
-	i := slices.IndexFunc(catalog, func(e entry) bool { return e.name == name })
+func named(tools []entry, name string) (e entry, ok bool) {
+	i := slices.IndexFunc(tools, func(t entry) bool { return t.name == name })
 	if i < 0 {
 		return entry{}, false
 	}
-	return catalog[i], true
+	return tools[i], true
 }
 
 // texts describe the tools to the model. Where the window is smallest it reads the first

@@ -55,7 +55,7 @@ func Allows(of trust.Integrity, act string) bool {
 
 // ruleOf is the rule for a call; what no rule names needs an owner.
 func ruleOf(call llm.ToolCall) rule {
-	e, _ := named(call.Name)
+	e, _ := named(catalog, call.Name)
 	if r, ok := e.rules[read(call).Action]; ok {
 		return r
 	}
@@ -110,10 +110,7 @@ func (s Scope) allowed(call llm.ToolCall) bool {
 // Asks reports whether a person must be asked before call may run, and about what. It is false
 // also for calls that Run refuses anyway: nobody is asked about an act that cannot be done.
 func (s *Set) Asks(scope Scope, call llm.ToolCall) (Act, bool) {
-	t, err := s.find(scope, call)
-	if err == nil {
-		call.Arguments, err = t.fit(call.Arguments)
-	}
+	_, call, err := s.ready(scope, call)
 	if err != nil || scope.allowed(call) {
 		return Act{}, false
 	}

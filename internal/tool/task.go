@@ -12,7 +12,7 @@ import (
 )
 
 type taskArgs struct {
-	Action          string `json:"action" must:"add,update,complete,pause,resume,delete,list" doc:"What to do."`
+	Action          string `json:"action" enum:"add,update,complete,pause,resume,delete,list" rule:"must" doc:"What to do."`
 	Content         string `json:"content" doc:"What is to be done."`
 	TaskID          string `json:"task_id" doc:"Such as task_ab12cd34."`
 	Reason          string `json:"reason" doc:"complete: what shows that it is done."`
@@ -36,6 +36,10 @@ type taskArgs struct {
 var scheduleArgs = []string{"schedule_type", "at", "day_of_week", "day_of_month", "interval_seconds",
 	"window_start", "window_end", "cron", "zone"}
 
+// taskDone says what an action did.
+var taskDone = map[string]string{"add": "Added", "update": "Changed", "complete": "Completed", "pause": "Paused",
+	"resume": "Active again", "delete": "Deleted"}
+
 // task does one thing with the tasks that may be read where the answer is; others do not
 // exist for it.
 func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error) {
@@ -43,7 +47,47 @@ func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error)
 	if err != nil {
 		return "", err
 	}
-	return s.doTask(ctx, scope, a, schedule)
+	by := scope.caller()
+	var t task.Task
+	if a.TaskID != "" { // the result shows what it said before
+		if was, err := s.cfg.Tasks.Get(ctx, by.Place, a.TaskID); err == nil {
+			scope.Shows(was.Label.Integrity)
+		}
+	}
+	switch a.Action {
+	case "list":
+		return s.listTasks(ctx, scope, a.Status)
+	case "add":
+		t = task.Task{Room: scope.Room, User: scope.User, Label: by.Label(), Content: a.Content, Priority: a.Priority, Schedule: schedule,
+			Prompt: a.Prompt, CatchUp: task.CatchUp(a.CatchUp), Asked: scope.asked(), Background: a.Background != nil && *a.Background}
+		if scope.Key != "" {
+			t.ID = "task_" + scope.Key
+		}
+		t, err = s.cfg.Tasks.Add(ctx, t)
+	case "update":
+		t, err = s.cfg.Tasks.Update(ctx, by.Place, a.TaskID, a.patch(schedule, by.Integrity, scope.asked()))
+	case "complete":
+		if t, err = s.cfg.Tasks.Get(ctx, by.Place, a.TaskID); err == nil {
+			err = task.Evidence(a.Reason, t.Content)
+		}
+		if err == nil {
+			t, err = s.cfg.Tasks.Complete(ctx, by, a.TaskID, a.Reason)
+		}
+	case "pause":
+		t, err = s.cfg.Tasks.Pause(ctx, by.Place, a.TaskID)
+	case "resume":
+		t, err = s.cfg.Tasks.Resume(ctx, by.Place, a.TaskID)
+	case "delete":
+		t, err = s.cfg.Tasks.Delete(ctx, by.Place, a.TaskID)
+	}
+	if err != nil {
+		return "", err
+	}
+	text := taskDone[a.Action] + ": " + t.Line(i18n.English)
+	if !t.NextDue.IsZero() && a.Action != "pause" {
+		text += "\nDue next: " + s.cfg.Tasks.When(i18n.English, t, t.NextDue)
+	}
+	return text, nil
 }
 
 // caller is who asks for a change of a task or goal.
@@ -104,58 +148,6 @@ func (a taskArgs) schedule() task.Schedule {
 		IntervalSeconds: a.IntervalSeconds, WindowStart: a.WindowStart, WindowEnd: a.WindowEnd,
 		Expression: a.Cron, Zone: a.Zone,
 	}
-}
-
-func (s *Set) doTask(ctx context.Context, scope Scope, a taskArgs, schedule *task.Schedule) (string, error) {
-	by := scope.caller()
-	var t task.Task
-	var err error
-	done := ""
-	if a.TaskID != "" { // the result shows what it said before
-		if was, err := s.cfg.Tasks.Get(ctx, by.Place, a.TaskID); err == nil {
-			scope.Shows(was.Label.Integrity)
-		}
-	}
-	switch a.Action {
-	case "list":
-		return s.listTasks(ctx, scope, a.Status)
-	case "add":
-		done = "Added"
-		t = task.Task{Room: scope.Room, User: scope.User, Label: by.Label(), Content: a.Content, Priority: a.Priority, Schedule: schedule,
-			Prompt: a.Prompt, CatchUp: task.CatchUp(a.CatchUp), Asked: scope.asked(), Background: a.Background != nil && *a.Background}
-		if scope.Key != "" {
-			t.ID = "task_" + scope.Key
-		}
-		t, err = s.cfg.Tasks.Add(ctx, t)
-	case "update":
-		done = "Changed"
-		t, err = s.cfg.Tasks.Update(ctx, by.Place, a.TaskID, a.patch(schedule, by.Integrity, scope.asked()))
-	case "complete":
-		done = "Completed"
-		if t, err = s.cfg.Tasks.Get(ctx, by.Place, a.TaskID); err == nil {
-			err = task.Evidence(a.Reason, t.Content)
-		}
-		if err == nil {
-			t, err = s.cfg.Tasks.Complete(ctx, by, a.TaskID, a.Reason)
-		}
-	case "pause":
-		done = "Paused"
-		t, err = s.cfg.Tasks.Pause(ctx, by.Place, a.TaskID)
-	case "resume":
-		done = "Active again"
-		t, err = s.cfg.Tasks.Resume(ctx, by.Place, a.TaskID)
-	case "delete":
-		done = "Deleted"
-		t, err = s.cfg.Tasks.Delete(ctx, by.Place, a.TaskID)
-	}
-	if err != nil {
-		return "", err
-	}
-	text := done + ": " + t.Line(i18n.English)
-	if !t.NextDue.IsZero() && a.Action != "pause" {
-		text += "\nDue next: " + s.cfg.Tasks.When(i18n.English, t, t.NextDue)
-	}
-	return text, nil
 }
 
 func (a taskArgs) patch(schedule *task.Schedule, by trust.Integrity, asked string) task.Patch {

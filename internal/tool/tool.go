@@ -115,16 +115,11 @@ type Set struct {
 }
 
 // New returns the set of all tools in the catalog.
-func New(cfg Config) (*Set, error) {
-	return newSet(cfg, catalog)
-}
+func New(cfg Config) *Set { return newSet(cfg, catalog) }
 
-func newSet(cfg Config, tools []entry) (*Set, error) {
-	if cfg.Memory == nil || cfg.Tasks == nil || cfg.Goals == nil || cfg.Skills == nil || cfg.Dir == "" {
-		return nil, errors.New("tools: memory, tasks, goals, skills and the data folder are all needed")
-	}
+func newSet(cfg Config, tools []entry) *Set {
 	cfg.Location, cfg.Log = cmp.Or(cfg.Location, time.UTC), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	return &Set{cfg: cfg, tools: tools, limit: callLimit}, nil
+	return &Set{cfg: cfg, tools: tools, limit: callLimit}
 }
 
 // Specs describes the tools to the model, in the catalog's order, every time
@@ -159,17 +154,12 @@ func (s *Set) Names() []string {
 // Summary is the first sentence of what a tool's description says; "" for one
 // that there is not.
 func (s *Set) Summary(name string) string {
-	for _, t := range s.tools {
-		if t.name != name {
-			continue
-		}
-		line, _, _ := strings.Cut(t.description, "\n")
-		if i := strings.Index(line, ". "); i >= 0 {
-			line = line[:i+1]
-		}
-		return line
+	t, _ := named(s.tools, name)
+	line, _, _ := strings.Cut(t.description, "\n")
+	if i := strings.Index(line, ". "); i >= 0 {
+		line = line[:i+1]
 	}
-	return ""
+	return line
 }
 
 // Run runs one call. It always returns a Result: bad arguments, failures and
@@ -189,41 +179,38 @@ func (s *Set) Run(ctx context.Context, scope Scope, call llm.ToolCall) Result {
 	return res
 }
 
-// find returns the entry of a call that may be offered here.
-func (s *Set) find(scope Scope, call llm.ToolCall) (entry, error) {
-	at := slices.IndexFunc(s.tools, func(t entry) bool { return t.name == call.Name })
+// ready finds the tool of a call, if it may be offered here, and fits the arguments to it.
+func (s *Set) ready(scope Scope, call llm.ToolCall) (entry, llm.ToolCall, error) {
+	t, known := named(s.tools, call.Name)
 	offered := slices.DeleteFunc(s.Names(), func(name string) bool { return !scope.Policy.Allows(name) })
 	switch {
-	case at < 0:
-		return entry{}, refusal(fmt.Sprintf("There is no tool %s. The tools are: %s.", clip(call.Name), strings.Join(offered, ", ")))
+	case !known:
+		return t, call, refusal(fmt.Sprintf("There is no tool %s. The tools are: %s.", clip(call.Name), strings.Join(offered, ", ")))
 	case !scope.Policy.Allows(call.Name):
-		return entry{}, scope.Policy.refuse(call.Name, offered)
+		return t, call, scope.Policy.refuse(call.Name, offered)
 	}
-	return s.tools[at], nil
+	call, err := s.Fit(call)
+	return t, call, err
 }
 
 // Fit writes the arguments of a call as its tool takes them, or says what is wrong with them. What a
 // person is asked about, what the rules look at and what runs is then the same. A call of a tool that
 // there is not stays as it is.
 func (s *Set) Fit(call llm.ToolCall) (llm.ToolCall, error) {
-	for _, t := range s.tools {
-		if t.name == call.Name {
-			fit, err := t.fit(call.Arguments)
-			if err == nil {
-				call.Arguments = fit
-			}
-			return call, err
-		}
+	t, known := named(s.tools, call.Name)
+	if !known {
+		return call, nil
 	}
-	return call, nil
+	fit, err := t.fit(call.Arguments)
+	if err == nil {
+		call.Arguments = fit
+	}
+	return call, err
 }
 
 func (s *Set) run(ctx context.Context, scope Scope, call llm.ToolCall) (text string, err error) {
-	t, err := s.find(scope, call)
+	t, call, err := s.ready(scope, call)
 	if err != nil {
-		return "", err
-	}
-	if call.Arguments, err = t.fit(call.Arguments); err != nil {
 		return "", err
 	}
 	if !scope.allowed(call) {

@@ -43,10 +43,10 @@ func newWorkshop(t testing.TB) *workshop {
 	t.Cleanup(func() { expect.OK(t, db.Close()) })
 	mem := expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: w.dir, Owner: owner}))(t)
 	clock := func() time.Time { return noon }
-	w.Set = expect.Must(New(Config{
+	w.Set = New(Config{
 		Memory: mem, Tasks: task.NewStore(db, task.Config{Now: clock}), Goals: goal.NewStore(db, clock), Skills: skill.Open(filepath.Join(w.dir, "skills"), nil),
 		Dir: w.dir, Media: media.Open(w.dir, 0), Log: slog.New(slog.NewTextHandler(&w.log, nil)),
-	}))(t)
+	})
 	return w
 }
 
@@ -233,7 +233,7 @@ func trial(t *testing.T, w *workshop, run func(context.Context) (string, error))
 	t.Helper()
 	e := define(StaySilent, 1, nil, `{}`, func(_ *Set, ctx context.Context, _ Scope, _ struct{}) (string, error) { return run(ctx) })
 	e.name = "trial"
-	return expect.Must(newSet(w.cfg, []entry{e}))(t)
+	return newSet(w.cfg, []entry{e})
 }
 
 func TestRunGuards(t *testing.T) {

@@ -4,6 +4,7 @@ package tty
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -143,12 +144,14 @@ func (s *Screen) Write(p []byte) (int, error) {
 // Input is what a person has typed and not sent yet. At a terminal each line is sent when it
 // is typed, elsewhere when the one before has been answered. A !stop never waits.
 type Input struct {
-	lines   <-chan Line
 	Live    bool
-	Waiting []string
-	Ended   bool   // there will be no more
+	lines   <-chan Line // nil = there will be no more
+	waiting []string
 	restore func() // gives the terminal back; nil = there is none
 }
+
+// Only is an input of one line.
+func Only(line string) *Input { return &Input{waiting: []string{line}} }
 
 // Close gives the terminal back. It may be called again.
 func (t *Input) Close() {
@@ -157,47 +160,64 @@ func (t *Input) Close() {
 	}
 }
 
-// More yields the next line; nil where there will be no more.
-func (t *Input) More() <-chan Line {
-	if t.Ended {
-		return nil
-	}
-	return t.lines
-}
-
-// Add takes in what more yielded.
-func (t *Input) Add(l Line) error {
+// add takes in what was typed.
+func (t *Input) add(l Line) error {
 	switch {
 	case errors.Is(l.Err, io.EOF), t.Live && slices.Contains([]string{"exit", "quit", "/exit", "/quit"}, l.Text):
-		t.Ended = true
+		t.lines = nil
 		t.Close()
 	case l.Err != nil:
 		return l.Err
 	case l.Text != "":
-		t.Waiting = append(t.Waiting, l.Text)
+		t.waiting = append(t.waiting, l.Text)
 	}
 	return nil
 }
 
-// Next returns the line to be sent now; busy says that an answer is awaited.
-func (t *Input) Next(busy bool) (text string, ok bool) {
+// next returns the line to be sent now; busy says that an answer is awaited.
+func (t *Input) next(busy bool) (text string, ok bool) {
 	at := 0
 	if busy && !t.Live {
-		at = slices.IndexFunc(t.Waiting, func(l string) bool { return strings.EqualFold(l, "!stop") })
+		at = slices.IndexFunc(t.waiting, func(l string) bool { return strings.EqualFold(l, "!stop") })
 	}
-	if at < 0 || at >= len(t.Waiting) {
+	if at < 0 || at >= len(t.waiting) {
 		return "", false
 	}
-	text = t.Waiting[at]
-	t.Waiting = slices.Delete(t.Waiting, at, at+1)
+	text = t.waiting[at]
+	t.waiting = slices.Delete(t.waiting, at, at+1)
 	return text, true
 }
 
-// Over reports whether all was typed, sent and answered.
-func (t *Input) Over(busy bool) bool { return t.Ended && len(t.Waiting) == 0 && !busy }
-
 // EndsLater is said when the input ends while an answer is awaited.
 const EndsLater = "This ends after the answer. Press Ctrl-C twice to end it at once."
+
+// Talk sends what is typed until all of it was sent and answered, or ctx ends. busy reports whether
+// an answer is awaited; that changes with events, which take handles.
+func Talk[E any](ctx context.Context, s *Screen, in *Input, busy func() bool, send func(text string) error,
+	events <-chan E, take func(E) error,
+) error {
+	for in.lines != nil || len(in.waiting) > 0 || busy() {
+		var err error
+		if text, ok := in.next(busy()); ok {
+			err = send(text)
+		} else {
+			select {
+			case l := <-in.lines:
+				if err = in.add(l); err == nil && in.lines == nil && busy() {
+					s.Tell(EndsLater)
+				}
+			case e := <-events:
+				err = take(e)
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Line is one line of input, or the error that ended it.
 type Line struct {

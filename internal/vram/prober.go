@@ -8,7 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -30,13 +30,10 @@ type Config struct {
 }
 
 // Prober asks how much GPU memory there is and keeps the answer. Its methods may
-// be called from anywhere at any time; at most one asking is under way.
+// be called from anywhere at any time.
 type Prober struct {
 	config Config
-	asking sync.Mutex // held while the machine is asked
-
-	mu   sync.Mutex
-	last Report // Asked zero = none yet
+	last   atomic.Pointer[Report] // Asked zero = none yet
 }
 
 // New makes a prober. It asks nothing yet.
@@ -47,22 +44,18 @@ func New(c Config) *Prober {
 	if c.goos == "" {
 		c.goos, c.root, c.find, c.run, c.deadline, c.now = runtime.GOOS, os.DirFS("/"), findSMI, runTool, 3*time.Second, time.Now
 	}
-	return &Prober{config: c, last: Report{Reason: "not asked yet", Devices: []Device{}, Steps: []string{}}}
+	p := &Prober{config: c}
+	p.last.Store(&Report{State: Unknown, Reason: "not asked yet", Devices: []Device{}, Steps: []string{}})
+	return p
 }
 
 // Last is the latest answer, at once. Before the first it is Unknown. Others have the same
 // answer: nobody changes what is in it.
-func (p *Prober) Last() Report {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.last
-}
+func (p *Prober) Last() Report { return *p.last.Load() }
 
 // Probe asks how much GPU memory there is, for three seconds at most. A tool that does not
 // answer tells nothing new.
 func (p *Prober) Probe(ctx context.Context) Report {
-	p.asking.Lock()
-	defer p.asking.Unlock()
 	now, last := p.config.now(), p.Last()
 	a := &asking{config: p.config, kernel: kernel{p.config.root}}
 	switch {
@@ -86,9 +79,7 @@ func (p *Prober) Probe(ctx context.Context) Report {
 	case r.State != last.State || last.Asked.IsZero():
 		p.config.Log.Info("GPU memory", "state", r.State, "reason", r.Reason)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last = r
+	p.last.Store(&r)
 	return r
 }
 

@@ -13,22 +13,14 @@ import (
 	"time"
 )
 
-// State says what is known. The zero value is Unknown, so that a report nobody
-// filled in claims nothing.
-type State int
+// State says what is known.
+type State string
 
 // The answers.
 const (
-	Unknown State = iota
-	Known
+	Unknown State = "unknown"
+	Known   State = "known"
 )
-
-var stateNames = []string{Unknown: "unknown", Known: "known"}
-
-func (s State) String() string { return stateNames[s] }
-
-// MarshalText writes unknown or known.
-func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Device is one GPU. Sizes are bytes.
 type Device struct {
@@ -79,7 +71,7 @@ func (f *findings) doubt(format string, args ...any) {
 
 // conclude draws the conclusion. It is pure.
 func (f *findings) conclude(asked time.Time) Report {
-	r := Report{Asked: asked, Steps: append([]string{}, f.steps...), Devices: append([]Device{}, f.devices...)}
+	r := Report{State: Unknown, Asked: asked, Steps: append([]string{}, f.steps...), Devices: append([]Device{}, f.devices...)}
 	doubts := f.doubts
 	for _, d := range r.Devices {
 		if d.Total == 0 {

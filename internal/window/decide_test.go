@@ -131,7 +131,7 @@ func drawTierInputs(t *rapid.T) Inputs {
 	in := Inputs{Configured: said("config"), Server: said("server"), Hosted: said("hosted"), Likely: said("likely"),
 		Last: said("last"), Least: said("least"), Trained: said("trained").Tokens, Here: rapid.Bool().Draw(t, "here"), Ollama: rapid.Bool().Draw(t, "ollama"),
 		Tier: rapid.IntRange(0, 5).Draw(t, "tier")}
-	in.VRAM.State = vram.State(rapid.IntRange(0, 1).Draw(t, "memory state"))
+	in.VRAM.State = rapid.SampledFrom([]vram.State{vram.Unknown, vram.Known}).Draw(t, "memory state")
 	if in.VRAM.State == vram.Known {
 		in.VRAM.Total = rapid.Uint64Range(1<<30, 1<<38).Draw(t, "memory")
 	}

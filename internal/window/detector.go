@@ -101,7 +101,7 @@ func (d *Detector) Inputs() Inputs {
 	if server.Window > 0 {
 		in.Configured = Said{Tokens: server.Window, By: "llm.models: window"}
 	}
-	in.VRAM = vram.Report{Reason: "not asked", Devices: []vram.Device{}, Steps: []string{}}
+	in.VRAM = vram.Report{State: vram.Unknown, Reason: "not asked", Devices: []vram.Device{}, Steps: []string{}}
 	if in.Here, in.Where = placeOf(server.BaseURL); in.Here {
 		in.VRAM = d.cfg.GPU.Last()
 	} else {

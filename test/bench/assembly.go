@@ -114,10 +114,7 @@ func loaded(ctx context.Context, dir string, layout prompt.Layout, of size) (*pr
 			return fail(err)
 		}
 	}
-	tools, err := tool.New(tool.Config{Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC})
-	if err != nil {
-		return fail(err)
-	}
+	tools := tool.New(tool.Config{Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC})
 	a, err := prompt.New(prompt.Config{Layout: layout, DB: db, History: past, Sources: section.Sources{
 		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC, SeedLanguage: "en",
 		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names()}})

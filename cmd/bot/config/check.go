@@ -62,7 +62,6 @@ func (c *Config) rules() []rule {
 	const characters = "write a number of characters from 200 to 1000000"
 	_, homeErr := time.LoadLocation(c.Timezone)
 	_, zoneErr := time.LoadLocation(c.Dreaming.Zone)
-	_, scheduleErr := task.Schedule{Type: "cron", Expression: c.Dreaming.Schedule}.Validate(time.Now(), time.UTC)
 	return []rule{
 		{"name", strings.TrimSpace(c.Name) != "" && utf8.RuneCountInString(c.Name) <= 64, "write a name of 1 to 64 characters"},
 		{"data", c.Data != "", "name a folder, such as ./data"},
@@ -82,8 +81,6 @@ func (c *Config) rules() []rule {
 		oneOf("memory.isolation", c.Memory.Isolation, isolations),
 		{"dreaming.zone", zoneErr == nil && c.Dreaming.Zone != "Local",
 			"unknown time zone; write one such as Europe/Berlin; empty = the key timezone"},
-		{"dreaming.schedule", c.Dreaming.Schedule == "" || scheduleErr == nil,
-			`write the five fields minute, hour, day, month, weekday of a time that comes, such as "0 3 * * *"; empty = never`},
 		{"dreaming.questions", within(c.Dreaming.Questions, 0, 20), "write a number from 0 to 20; 0 = nobody is asked"},
 		between(budget+"calls", c.Dreaming.Budget.Calls, 1, 10_000),
 		between(budget+"tokens", c.Dreaming.Budget.Tokens, 1, 100_000_000),
@@ -117,6 +114,13 @@ func (c *Config) complete(r *reader, dir string) {
 	c.Data = Resolve(dir, c.Data)
 	if c.Matrix != nil {
 		c.completeMatrix(r, dir)
+	}
+	if d := &c.Dreaming; d.Schedule != "" {
+		var err error
+		d.When, err = task.Schedule{Type: "cron", Expression: d.Schedule}.Validate(time.Now(), time.UTC)
+		d.When.Zone = d.Zone
+		r.check(rule{"dreaming.schedule", err == nil,
+			`write the five fields minute, hour, day, month, weekday of a time that comes, such as "0 3 * * *"; empty = never`})
 	}
 	c.completeModels(r, dir)
 	c.completeRoles(r)

@@ -155,6 +155,8 @@ type Dreaming struct {
 	Questions int    `yaml:"questions"` // that a person is asked in a night; 0 = none
 
 	Budget DreamBudget `yaml:"budget"`
+
+	When task.Schedule // schedule in zone; without a type: never
 }
 
 // DreamBudget bounds what one dream asks of models.
@@ -240,7 +242,7 @@ func defaultConfig() *Config {
 	}
 }
 
-// Load reads and checks the file at path. Its error names every fault
+// Load reads and checks the file at path, which is absolute. Its error names every fault
 // with file, line and key, and never repeats a value. env looks up a variable of the environment.
 func Load(path string, env func(string) (string, bool), needsModel bool) (*Config, error) {
 	data, err := os.ReadFile(path)
@@ -250,11 +252,7 @@ func Load(path string, env func(string) (string, bool), needsModel bool) (*Confi
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	dir, err := filepath.Abs(filepath.Dir(path))
-	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
-	}
-	c, literal, err := parseConfig(path, data, dir, env, needsModel)
+	c, literal, err := parseConfig(path, data, filepath.Dir(path), env, needsModel)
 	if err != nil {
 		return nil, err
 	}

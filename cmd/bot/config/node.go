@@ -224,9 +224,6 @@ func keyNames(t reflect.Type) (names []string) {
 
 // unknownKey says what to do about a key that is none of names.
 func unknownKey(key string, names []string) string {
-	if key == "<<" {
-		return "YAML merge keys are not used here; write the keys out"
-	}
 	if near := text.Nearest(key, names); len(near) > 0 {
 		return "unknown key; did you mean `" + near[0] + "`?"
 	}

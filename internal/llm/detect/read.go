@@ -36,17 +36,6 @@ func tokens(s string) int {
 	return 0
 }
 
-// amount is a number of bytes; what is no number leaves it as it was.
-type amount float64
-
-// UnmarshalJSON takes any JSON value.
-func (a *amount) UnmarshalJSON(b []byte) error {
-	if n, err := strconv.ParseFloat(strings.TrimSpace(string(b)), 64); err == nil {
-		*a = amount(n)
-	}
-	return nil
-}
-
 var errOther = errors.New("the answer is something else")
 
 // readProps reads llama.cpp's /props. Its n_ctx is that of one slot, which is
@@ -116,11 +105,11 @@ func sameModel(theirs, ours string) bool {
 func readPS(raw []byte, model string) (found Found, text string, err error) {
 	var o struct {
 		Models []struct {
-			Name    string  `json:"name"`
-			Model   string  `json:"model"`
-			Context count   `json:"context_length"`
-			Size    amount  `json:"size"`
-			OnGPU   *amount `json:"size_vram"`
+			Name    string   `json:"name"`
+			Model   string   `json:"model"`
+			Context count    `json:"context_length"`
+			Size    float64  `json:"size"`
+			OnGPU   *float64 `json:"size_vram"`
 		} `json:"models"`
 	}
 	if json.Unmarshal(raw, &o) != nil || o.Models == nil {
@@ -136,11 +125,8 @@ func readPS(raw []byte, model string) (found Found, text string, err error) {
 		}
 		found.Limit = Limit{Tokens: int(e.Context), Label: Enforced}
 		text = fmt.Sprintf("loaded with %d", e.Context)
-		if e.OnGPU == nil {
-			return found, text, nil
-		}
-		if *e.OnGPU < e.Size {
-			found.Outside = max(1, int(math.Round(float64(100*(1-*e.OnGPU/e.Size)))))
+		if e.OnGPU != nil && *e.OnGPU < e.Size {
+			found.Outside = max(1, int(math.Round(100*(1-*e.OnGPU/e.Size))))
 			text += fmt.Sprintf(", %d %% of it not on the GPU", found.Outside)
 		}
 		return found, text, nil

@@ -139,8 +139,8 @@ func (v *Vectors) Follow(ctx context.Context) error {
 
 // catchUp is Follow for who holds v.following.
 func (v *Vectors) catchUp(ctx context.Context) error {
-	var last int64
-	if err := v.db.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM document_change`).Scan(&last); err != nil {
+	last, err := store.Value[int64](ctx, v.db, `SELECT coalesce(max(seq), 0) FROM document_change`)
+	if err != nil {
 		return fmt.Errorf("read vectors: %w", err)
 	}
 	if last == v.seen {

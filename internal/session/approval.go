@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -260,13 +261,10 @@ func (s *Session) concludeApproval(ctx context.Context, a approval.Approval, tex
 
 // Approve is the command !approve: CODE, or CODE conversation.
 func (s *Session) Approve(ctx context.Context, in chat.Message, args string) (string, error) {
-	code, rest, _ := strings.Cut(args, " ")
-	option := approval.Once
-	switch rest = strings.ToLower(strings.TrimSpace(rest)); {
-	case code == "" || rest != "" && rest != approval.Wide:
+	code, option, _ := strings.Cut(args, " ")
+	option = cmp.Or(strings.ToLower(strings.TrimSpace(option)), approval.Once)
+	if code == "" || option != approval.Once && option != approval.Wide {
 		return s.text(ctx, "approve.usage"), nil
-	case rest == approval.Wide:
-		option = approval.Wide
 	}
 	text, err := s.answerApproval(ctx, in.Head, code, option)
 	if text == "" {

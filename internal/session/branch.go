@@ -14,16 +14,6 @@ import (
 	"reverie/internal/llm"
 )
 
-// talkOf is the conversation that in belongs to. What the program has to tell belongs to
-// the room's own.
-func talkOf(in chat.Inbound) history.Talk {
-	head := chat.HeadOf(in)
-	if _, event := in.(chat.Event); event {
-		head.Branch = ""
-	}
-	return history.TalkOf(head.Room, head.Branch)
-}
-
 // becauseThread is why a thread has a summary from the beginning on; history knows the word.
 const becauseThread = "thread"
 

@@ -38,17 +38,6 @@ func named(burst []chat.Message) []string {
 	return append(ids, replyID(burst[len(burst)-1].ID))
 }
 
-// settle waits until a message has been left as it is for a while. Another edit of it
-// ends ctx, so that many quick ones are answered once.
-func (s *Session) settle(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(s.cfg.Settle):
-		return nil
-	}
-}
-
 // acted is what the model is told, in the header of a message that it answers anew, of
 // the tools that it used before; "" = of none.
 func acted(used []string) string {
@@ -177,8 +166,10 @@ func (c *change) amend(ctx context.Context, in chat.Edit) error {
 	if c.mail.edited(in.Target) { // again: that one counts
 		return nil
 	}
-	if err := c.settle(ctx); err != nil {
-		return err
+	select {
+	case <-ctx.Done(): // also by another edit, so that many quick ones are answered once
+		return ctx.Err()
+	case <-time.After(c.cfg.Settle):
 	}
 	was, known, err := c.cfg.History.Find(ctx, c.talk, in.Target)
 	if err != nil {

@@ -154,7 +154,7 @@ func (m *Manager) Deliver(ctx context.Context, in chat.Inbound) error {
 		m.mu.Unlock()
 		return chat.ErrStopping
 	}
-	talk := talkOf(in)
+	talk := history.TalkOf(chat.HeadOf(in).Room, chat.HeadOf(in).Branch)
 	s, known := m.rooms[talk]
 	if !known {
 		s = newSession(m, talk)

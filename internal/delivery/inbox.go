@@ -39,7 +39,6 @@ type Inbox struct {
 
 // InboxRow is a row of the inbox as it is stored: a message, or a change to an earlier one.
 type InboxRow struct {
-	Seq        int64
 	Incomplete bool         // quotes or files are to be fetched before it is delivered
 	Message    chat.Message // of a change its head, and in Text the words of an edit or the option of a vote
 	Target     string       // what a change is done to; empty = it is a message
@@ -151,14 +150,14 @@ func (in *Inbox) Waiting(ctx context.Context, perRoom int) ([]InboxRow, error) {
 		m := &r.Message
 		var at int64
 		var with string
-		if err := row.Scan(&r.Seq, &m.ID, &m.Room, &m.Sender, &m.Text, &m.Private, &m.Unproven, &at, &m.Thread,
+		if err := row.Scan(&m.ID, &m.Room, &m.Sender, &m.Text, &m.Private, &m.Unproven, &at, &m.Thread,
 			&m.Branch, &m.ReplyTo, &with, &r.Incomplete, &r.Change, &r.Target); err != nil {
 			return r, err
 		}
 		err = unpack(m, with)
 		m.At = time.UnixMilli(at)
 		return r, err
-	}, `SELECT seq, id, room, sender, text, private, unproven, sent_at, thread, branch,
+	}, `SELECT id, room, sender, text, private, unproven, sent_at, thread, branch,
 			reply_to, brought, incomplete, change, target
 		FROM (SELECT *, row_number() OVER (PARTITION BY room ORDER BY seq) AS place FROM inbox WHERE state = 'new')
 		WHERE place <= ? ORDER BY seq`, perRoom)

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"reverie/cmd/bot/config"
 	"reverie/internal/chat"
 	"reverie/internal/llm/discover"
@@ -51,14 +53,11 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 
 	t := newTerminal(screen, b.db, cfg.Data)
 	s := b.connect(connection{transport: t, rooms: chat.OneRoom{Room: terminalRoom, Person: cfg.Owner()}, only: terminalRoom})
-	work, stop := context.WithCancel(ctx)
 	b.models.Detect(ctx) // the first message is to have the right window
-	runs := []func(context.Context) error{s.sessions.Run, b.models.Run, b.window.Run, b.runVectors, b.runHarvest, s.runNightly,
-		s.runTasks}
-	ended := make(chan error, len(runs))
-	for _, run := range runs {
-		// go: all waited for below, before Run returns
-		go func() { ended <- run(work) }()
+	work, stop := context.WithCancel(ctx)
+	g, work := errgroup.WithContext(work)
+	for _, run := range append(s.runs(), s.sessions.Run) {
+		g.Go(func() error { return run(work) })
 	}
 	t.Tell("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D or exit ends.\n"+editable, cfg.Name, cfg.Data)
 	if b.rehearses() {
@@ -68,10 +67,7 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	err = t.talk(work, in, s.sessions, cfg.Owner())
 	in.Close()
 	stop()
-	for range runs {
-		err = errors.Join(err, <-ended)
-	}
-	return err
+	return errors.Join(err, g.Wait())
 }
 
 // editable names the files of a data folder that people are meant to change.
@@ -117,7 +113,7 @@ func (t *terminal) busy() (some bool) {
 
 // talk delivers what is typed until its end.
 func (t *terminal) talk(ctx context.Context, in *tty.Input, m *session.Manager, owner string) error {
-	err := tty.Talk(ctx, t.Screen, in, t.busy, func(text string) error { return t.deliver(ctx, m, owner, text) },
+	err := tty.Talk(ctx, in, t.busy, func(text string) error { return t.deliver(ctx, m, owner, text) },
 		t.answered, func(struct{}) error { return nil })
 	if err != nil {
 		return fmt.Errorf("chat: %w", err)

@@ -26,6 +26,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/questions"
 	"reverie/internal/settings"
+	"reverie/internal/task"
 	"reverie/internal/test/expect"
 )
 
@@ -111,7 +112,7 @@ func TestTheLastTalkOfADay(t *testing.T) {
 		d := newDayWith(t, http.HandlerFunc(judge), func(c *config.Config) {
 			c.LLM.Models = []config.Model{{Name: "judge", BaseURL: "http://model.test/v1", Model: "judge"}}
 			c.Harvest.Calls = 500
-			c.Dreaming = config.Dreaming{Schedule: "30 3 * * *", Notice: true}
+			c.Dreaming = config.Dreaming{Notice: true, When: task.Schedule{Type: "cron", Expression: "30 3 * * *"}}
 		})
 		began := time.Now()
 		ann := d.person("ann")

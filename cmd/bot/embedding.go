@@ -59,26 +59,21 @@ func (b *bot) runVectors(ctx context.Context) error {
 	return g.Wait()
 }
 
-// withVectors adds to a status how far memories are read for their meaning.
-func (b *bot) withVectors(status func(context.Context, i18n.Say) []string) func(context.Context, i18n.Say) []string {
-	if !b.backend().Meaning {
-		return status
+// vectorLines says for !status how far memories are read for their meaning.
+func (b *bot) vectorLines(ctx context.Context, say i18n.Say) (lines []string) {
+	switch {
+	case !b.backend().Meaning:
+		return nil
+	case b.vectors == nil:
+		return []string{say("why.by_words_only")}
 	}
-	return func(ctx context.Context, say i18n.Say) (lines []string) {
-		if status != nil {
-			lines = status(ctx, say)
-		}
-		if b.vectors == nil {
-			return append(lines, say("why.by_words_only"))
-		}
-		if s := b.vectors.Status(ctx); !s.Settled() {
-			lines = append(lines, s.Line(b.cfg.Zone).In(say))
-		}
-		if b.server != nil {
-			lines = append(lines, b.server.Line(b.cfg.Zone).In(say))
-		}
-		return lines
+	if s := b.vectors.Status(ctx); !s.Settled() {
+		lines = append(lines, s.Line(b.cfg.Zone).In(say))
 	}
+	if b.server != nil {
+		lines = append(lines, b.server.Line(b.cfg.Zone).In(say))
+	}
+	return lines
 }
 
 // backend is the configured one.

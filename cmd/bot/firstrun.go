@@ -24,7 +24,6 @@ type firstRunCommand struct {
 	SecretFile filePath `arg:"--secret-file,required" help:"A file with the homeserver's registration_shared_secret."`
 	ModelURL   string   `arg:"--model-url" default:"http://ollama:11434/v1" help:"Where the bot reaches the language model."`
 	Model      string   `default:"qwen3:8b" help:"What the server calls the model."`
-	Folder     string   `default:"docker/bot" help:"What people call the configuration's folder, outside of the container."`
 
 	KeyVariable string `arg:"--key-variable" help:"The environment variable with the key of the model's server; empty = it wants none."`
 }
@@ -32,6 +31,7 @@ type firstRunCommand struct {
 const (
 	loginFile    = "LOGIN.txt"
 	passwordFile = "matrix-password" // as in config.yaml.tmpl
+	folder       = "docker/bot"      // what people call the configuration's folder, outside of the container
 )
 
 // Run makes two accounts, their room and config.yaml. The configuration comes last: while it is
@@ -41,7 +41,7 @@ func (f firstRunCommand) Run(ctx context.Context, c console, path filePath) erro
 	login := filepath.Join(dir, loginFile)
 	if _, err := os.Lstat(string(path)); err == nil {
 		_, err = fmt.Fprintf(c.out, "%s/%s is there: nothing to set up. The login of the first run is in %s/%s.\n",
-			f.Folder, filepath.Base(string(path)), f.Folder, loginFile)
+			folder, filepath.Base(string(path)), folder, loginFile)
 		return err
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("first run: %w; %s", err, ownFolder)
@@ -55,8 +55,8 @@ func (f firstRunCommand) Run(ctx context.Context, c console, path filePath) erro
 	if err != nil {
 		return fmt.Errorf("first run: %w", err)
 	}
-	_, err = fmt.Fprintf(c.out, "\n%s\nThis login is kept in %s/%s. The files that you may edit come into %s/data.\n", text, f.Folder,
-		loginFile, f.Folder)
+	_, err = fmt.Fprintf(c.out, "\n%s\nThis login is kept in %s/%s. The files that you may edit come into %s/data.\n", text, folder,
+		loginFile, folder)
 	return err
 }
 

@@ -56,14 +56,11 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 	link, unlink := context.WithCancel(context.WithoutCancel(ctx))
 	defer unlink()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return b.models.Run(ctx) })
-	g.Go(func() error { return b.window.Run(ctx) })
-	g.Go(func() error { return b.runVectors(ctx) })
-	g.Go(func() error { return b.runHarvest(ctx) })
+	for _, run := range s.runs() {
+		g.Go(func() error { return run(ctx) })
+	}
 	g.Go(func() error { return settle(ctx) })
-	g.Go(func() error { return s.runTasks(ctx) })
 	g.Go(func() error { return b.media.Run(ctx, b.fileUses(client.KeptFiles), b.log) })
-	g.Go(func() error { return s.runNightly(ctx) })
 	g.Go(func() error { defer unlink(); return s.sessions.Run(ctx) })
 	g.Go(func() error { return client.Run(link, s) })
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {

@@ -55,7 +55,7 @@ func (b *bot) connect(c connection) *service {
 			Tasks: b.tasks, Skills: b.skills, Media: b.media, Messages: b.messages,
 		},
 		Limits:  session.Limits{FileText: b.cfg.Files().Text, Helpers: subsession.Limits(b.cfg.Subs)},
-		Program: session.Program{Hooks: command.Hooks{Verify: c.verify, Status: b.withVectors(c.status), Dreams: b.dreams()}},
+		Program: session.Program{Hooks: command.Hooks{Verify: c.verify, Status: s.statusLines, Dreams: b.dreams()}},
 
 		Background: b.background, Transport: c.transport, Rooms: c.rooms, Window: b.window.Inputs,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.Owners(), Location: b.cfg.Zone, Log: b.log,
@@ -66,6 +66,19 @@ func (b *bot) connect(c connection) *service {
 	}
 	s.sessions = session.New(how)
 	return s
+}
+
+// runs is what works beside the sessions, each until its context ends.
+func (s *service) runs() []func(context.Context) error {
+	return []func(context.Context) error{s.models.Run, s.window.Run, s.runVectors, s.runHarvest, s.runNightly, s.runTasks}
+}
+
+// statusLines are lines for !status.
+func (s *service) statusLines(ctx context.Context, say i18n.Say) (lines []string) {
+	if s.status != nil {
+		lines = s.status(ctx, say)
+	}
+	return append(lines, s.vectorLines(ctx, say)...)
 }
 
 // Deliver implements matrix.Handler.

@@ -29,9 +29,8 @@ import (
 
 // options say how it is tried.
 type options struct {
-	bins    string // the folder of the homeserver's programs
-	message string // the only one to send; "" = what is typed
-	keep    bool   // the state for the next try
+	bins string // the folder of the homeserver's programs
+	keep bool   // the state for the next try
 }
 
 // console is where the person is who tries it.
@@ -43,11 +42,14 @@ type console struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	o := options{message: os.Getenv("REVERIE_TRY_MESSAGE")}
+	var o options
 	flag.StringVar(&o.bins, "homeserver-bin", "bin/homeserver", "the folder with the homeserver's programs (make homeserver builds them)")
 	flag.BoolVar(&o.keep, "keep", false, "keep the state, in .try, for the next try")
 	flag.Parse()
 	c := console{in: os.Stdin, out: tty.Plain(os.Stdout), err: tty.Plain(os.Stderr)}
+	if message := os.Getenv("REVERIE_TRY_MESSAGE"); message != "" { // in the place of what is typed
+		c.in = strings.NewReader(message)
+	}
 	err := try(ctx, o, c)
 	stop()
 	if err != nil {
@@ -65,11 +67,8 @@ func try(ctx context.Context, o options, c console) error {
 			return fmt.Errorf("try: %w", err)
 		}
 	}
-	in := tty.Only(o.message)
-	if o.message == "" {
-		in = t.screen.Open(c.in, c.out, os.Getenv("TERM"))
-		defer in.Close()
-	}
+	in := t.screen.Open(c.in, c.out, os.Getenv("TERM"))
+	defer in.Close()
 	return t.chat(ctx, in)
 }
 
@@ -285,18 +284,15 @@ func (t *trial) chat(ctx context.Context, in *tty.Input) error {
 		}
 		return nil
 	}
-	err := tty.Talk(ctx, t.screen, in, func() bool { return unanswered > 0 }, send, t.you.Events(), func(e peer.Event) error {
+	err := tty.Talk(ctx, in, func() bool { return unanswered > 0 }, send, t.you.Events(), func(e peer.Event) error {
 		done, err := t.event(e)
 		if done { // or a reminder
 			unanswered = max(0, unanswered-1)
 		}
 		return err
 	})
-	switch {
-	case errors.Is(context.Cause(ctx), errBotEnded):
+	if errors.Is(context.Cause(ctx), errBotEnded) {
 		return fmt.Errorf("try: %w; %s", errBotEnded, t.logTail())
-	case err == nil && t.message != "":
-		return ctx.Err()
 	}
 	return err
 }

@@ -2,23 +2,39 @@ package command
 
 import (
 	"os"
-	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"reverie/internal/settings"
 	"reverie/internal/test/expect"
 )
 
 // TestCatalog: people read of every command in README.md, and in their language from !help.
 func TestCatalog(t *testing.T) {
 	readme := string(expect.Must(os.ReadFile("../../README.md"))(t))
-	languages := expect.Must(filepath.Glob("../../data/messages/*.txt"))(t)
-	expect.False(t, len(languages) < 7, "only %d languages", len(languages))
 	for _, name := range Names() {
 		expect.False(t, !strings.Contains(readme, "`!"+name+"`") && !strings.Contains(readme, "`!"+name+" "), "README.md, In the room: name `!%s`", name)
-		for _, file := range languages {
+		for _, language := range settings.Languages() {
+			file := "../../data/messages/" + language + ".txt"
 			text := string(expect.Must(os.ReadFile(file))(t))
 			expect.False(t, !strings.Contains(text, "\nhelp."+name+": "), "%s: add the line `help.%s: …`", file, name)
 		}
+	}
+}
+
+// TestHelpNamesModes: !help offers the modes that there are, in every language.
+func TestHelpNamesModes(t *testing.T) {
+	for _, language := range settings.Languages() {
+		text := string(expect.Must(os.ReadFile("../../data/messages/" + language + ".txt"))(t))
+		_, line, _ := strings.Cut(text, "\nhelp.mode: ")
+		line, _, _ = strings.Cut(line, "\n")
+		var named []string
+		for _, m := range regexp.MustCompile("`([a-z]+)`").FindAllStringSubmatch(line, -1) {
+			named = append(named, m[1])
+		}
+		slices.Sort(named)
+		expect.NoDiff(t, named, slices.Sorted(slices.Values(settings.ModeNames())))
 	}
 }

@@ -12,8 +12,7 @@ import (
 // back.
 //
 // A pattern is a tool's name, or the beginning of names with a * at its end:
-// "git_*"; "*" is every tool. A tool of a connected server is asked about as
-// "mcp:SERVER:TOOL", whatever it is called in a request: "mcp:*" is all of them.
+// "git_*"; "*" is every tool.
 type Policy struct {
 	Allow []string // who may be used; empty = every tool
 	Deny  []string // who may not, whatever Allow says

@@ -145,13 +145,11 @@ func (s *Screen) Write(p []byte) (int, error) {
 // is typed, elsewhere when the one before has been answered. A !stop never waits.
 type Input struct {
 	Live    bool
+	screen  *Screen
 	lines   <-chan Line // nil = there will be no more
 	waiting []string
 	restore func() // gives the terminal back; nil = there is none
 }
-
-// Only is an input of one line.
-func Only(line string) *Input { return &Input{waiting: []string{line}} }
 
 // Close gives the terminal back. It may be called again.
 func (t *Input) Close() {
@@ -193,7 +191,7 @@ const EndsLater = "This ends after the answer. Press Ctrl-C twice to end it at o
 
 // Talk sends what is typed until all of it was sent and answered, or ctx ends. busy reports whether
 // an answer is awaited; that changes with events, which take handles.
-func Talk[E any](ctx context.Context, s *Screen, in *Input, busy func() bool, send func(text string) error,
+func Talk[E any](ctx context.Context, in *Input, busy func() bool, send func(text string) error,
 	events <-chan E, take func(E) error,
 ) error {
 	for in.lines != nil || len(in.waiting) > 0 || busy() {
@@ -204,7 +202,7 @@ func Talk[E any](ctx context.Context, s *Screen, in *Input, busy func() bool, se
 			select {
 			case l := <-in.lines:
 				if err = in.add(l); err == nil && in.lines == nil && busy() {
-					s.Tell(EndsLater)
+					in.screen.Tell(EndsLater)
 				}
 			case e := <-events:
 				err = take(e)
@@ -274,10 +272,10 @@ func (s *Screen) Open(in io.Reader, out io.Writer, kind string) *Input {
 	if IsTerminal(in) && IsTerminal(out) && kind != "dumb" {
 		if e, err := openEditor(unfiltered(in).(*os.File), unfiltered(out).(*os.File)); err == nil {
 			s.Display = e
-			return &Input{lines: readLines(e.term.ReadLine), Live: true, restore: e.close}
+			return &Input{screen: s, lines: readLines(e.term.ReadLine), Live: true, restore: e.close}
 		}
 	}
-	return &Input{lines: ReadLines(in)}
+	return &Input{screen: s, lines: ReadLines(in)}
 }
 
 const promptSig = "> "

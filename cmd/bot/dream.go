@@ -23,7 +23,7 @@ import (
 )
 
 // openDreamer makes the one who puts the memory in order.
-func (b *bot) openDreamer() (*dream.Dreamer, error) {
+func (b *bot) openDreamer() *dream.Dreamer {
 	level := b.cfg.Level()
 	c := dream.Config{
 		DB: b.db, Store: b.memory, Dir: b.cfg.Data, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,

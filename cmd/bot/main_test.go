@@ -300,10 +300,12 @@ func TestPrivateJob(t *testing.T) {
 
 // TestOutageKinds: an outage is that a model did not answer, and nothing else.
 func TestOutageKinds(t *testing.T) {
-	want := map[llm.Kind]bool{llm.Unreachable: true, llm.RateLimited: true, llm.TimedOut: true}
-	for kind := llm.Failed; kind <= llm.Garbled; kind++ {
+	for kind, want := range map[llm.Kind]bool{
+		llm.Failed: false, llm.Unreachable: true, llm.RateLimited: true, llm.Denied: false, llm.NotFound: false, llm.TooLarge: false,
+		llm.TimedOut: true, llm.Empty: false, llm.Garbled: false,
+	} {
 		failed := fmt.Errorf("session: %w", &llm.Error{Kind: kind, Model: "m", Err: errors.New("said the server")})
-		expect.Equal(t, outage(failed), want[kind], "%s: outage", kind)
+		expect.Equal(t, outage(failed), want, "%s: outage", kind)
 	}
 	if outage(nil) || outage(errors.New("unreachable")) {
 		t.Error("what no model gave is an outage")

@@ -126,7 +126,7 @@ func TestHarvestOfTheWholeBot(t *testing.T) {
 	say("!dm", "I prefer green tea! The password is hunter2. My password is hunter3.", false)
 	say("!dm", "rehearse: error 500. I live in Kiel.", false)
 	say("!group", "Our meeting is on Monday. What do you think?", true)
-	d := expect.Must(b.openDreamer())(t)
+	d := b.openDreamer()
 	r, err := d.Dream(t.Context(), dream.Options{Phases: []dream.Phase{dream.Harvest}, Now: true})
 	if err != nil || r.Harvested == nil || r.Harvested.Added != 4 || r.Harvested.Messages != 4 || r.Harvested.Requests != 2 {
 		t.Fatalf("%+v, %v", r, err)

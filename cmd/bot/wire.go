@@ -127,9 +127,7 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 		return nil, err
 	}
 	b.harvester = b.openHarvester()
-	if b.dreamer, err = b.openDreamer(); err != nil {
-		return nil, err
-	}
+	b.dreamer = b.openDreamer()
 	b.nightly = b.openNightly()
 	return b, nil
 }

@@ -19,8 +19,7 @@ const (
 // correction is the pairs of one newer text with older ones, most alike first.
 type correction []*pair
 
-// corrections lists, for each newer text, the pairs with what it may correct, and what may say the
-// same beside that.
+// corrections lists the pairs of each newer text with what it may correct, and what else may say the same.
 func corrections(m *memories, dedup, contradiction bool) (found []correction, same []*pair) {
 	for _, scope := range m.scopes {
 		c, also := newTopics(m, scope, dedup, contradiction).pairs()
@@ -127,8 +126,7 @@ func ages(all []*signature) []int {
 	return age
 }
 
-// key is what t is found by: a name by itself, another word by its stem, whichever language its
-// text is taken for.
+// key is what t is found by: a name by itself, another word by its stem in whichever language.
 func (t token) key(names *namer) int32 {
 	if t.name && !hasDigit(t.text) {
 		return names.number("name " + names.bare(t))
@@ -253,8 +251,7 @@ type candidate struct {
 	same, related bool  // may say the same; is about the same
 }
 
-// sharing lists the places of the texts that have words in common with the text i, and sets common
-// for them.
+// sharing lists the texts that have words in common with the text i, and sets common for them.
 func (t *topics) sharing(i int) (places []int32) {
 	clear(t.common)
 	for _, k := range t.keys[i] {

@@ -96,10 +96,7 @@ var (
 )
 
 // Open returns a Dreamer.
-func Open(c Config) (*Dreamer, error) {
-	if c.DB == nil || c.Store == nil || c.Dir == "" {
-		return nil, errors.New("dream: the database, the memory and the data folder are all needed")
-	}
+func Open(c Config) *Dreamer {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -115,7 +112,7 @@ func Open(c Config) (*Dreamer, error) {
 	c.Budget.Calls = cmp.Or(c.Budget.Calls, 60)
 	c.Budget.Tokens = cmp.Or(c.Budget.Tokens, 200_000)
 	c.Budget.Time = cmp.Or(c.Budget.Time, 30*time.Minute)
-	return &Dreamer{cfg: c}, nil
+	return &Dreamer{cfg: c}
 }
 
 // Dream puts memory in order once. The report says what was done even when the
@@ -207,9 +204,8 @@ var (
 	errForgotten = i18n.New("why.dream_forgotten")
 )
 
-// reason is what people are told of an error that ended a dream: calm, and known in every
-// language. exact is whether that is all that there is to say of it; what happened in
-// detail is for the log and the report.
+// reason is what people are told of an error that ended a dream, calmly. exact is whether that is
+// all that there is to say of it; details are for the log and the report.
 func reason(err error) (why i18n.Text, exact bool) {
 	if errors.Is(err, context.Canceled) {
 		return errYielded, true

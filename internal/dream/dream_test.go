@@ -211,12 +211,8 @@ func TestStale(t *testing.T) {
 func TestOneAtATime(t *testing.T) {
 	var second error
 	w := newWorld(t, home(""), func(w *world, prompt string) (string, error) {
-		other, err := Open(w.d.cfg)
-		if err != nil {
-			t.Error(err)
-		}
 		if w.calls == 1 {
-			_, second = other.Dream(t.Context(), Options{})
+			_, second = Open(w.d.cfg).Dream(t.Context(), Options{})
 		}
 		return perfect(w, prompt)
 	})

@@ -167,14 +167,6 @@ func flag(b bool) int {
 	return 0
 }
 
-// byAge are a and b, the older first.
-func byAge(a, b *signature) (older, newer *signature) {
-	if cmp.Or(a.Since().Compare(b.Since()), cmp.Compare(a.ID, b.ID)) > 0 {
-		return b, a
-	}
-	return a, b
-}
-
 // paraphrase reports whether a and b may say the same in other words: numbers and
 // names are the same, and most of the words.
 func paraphrase(a, b *signature) bool {

@@ -1,6 +1,7 @@
 package dream
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
@@ -13,10 +14,8 @@ const (
 	nearTime   = 20 * time.Second // for finding them, in one night
 )
 
-// near adds pairs that may say the same in quite other words: near to each other in
-// meaning, with the same names and numbers. They are asked about as paraphrases are, and
-// the worst that can come of it is that one text is shown for two. There is one for four
-// entries at the most, which is a request for forty.
+// near adds pairs that may say the same in quite other words: near in meaning, with the same
+// names and numbers. At worst one text is shown for two. There is one for four entries at most.
 func (r *run) near(ctx context.Context, m *memories, pairs []*pair) []*pair {
 	if !r.has(Dedup) || r.d.cfg.Ask == nil {
 		return pairs
@@ -71,6 +70,8 @@ func (m *memories) compareNear(a, b *signature) *pair {
 		len(text.Lost(a.Text, b.Text))+len(text.Lost(b.Text, a.Text)) > 0 || sameGroup(a, b) {
 		return nil
 	}
-	a, b = byAge(a, b)
+	if cmp.Or(a.Since().Compare(b.Since()), cmp.Compare(a.ID, b.ID)) > 0 {
+		a, b = b, a
+	}
 	return &pair{a: a, b: b, same: true}
 }

@@ -68,8 +68,7 @@ func (n *Nightly) soon(o Options) bool {
 	}
 }
 
-// look is how often it is looked whether there is something to do: a machine may sleep, or its
-// clock be set.
+// look is how often Run looks for something to do: a machine may sleep, or its clock be set.
 const look = time.Minute
 
 // Run dreams at its times until ctx ends. A dream gives way to whoever writes, and goes
@@ -186,8 +185,7 @@ func (n *Nightly) due(ctx context.Context, began time.Time) (time.Time, error) {
 	return due, nil
 }
 
-// Status says in a few lines, in the language of say, how the last dream went, and when
-// the next one is.
+// Status says in the language of say how the last dream went, and when the next one is.
 func (n *Nightly) Status(ctx context.Context, say i18n.Say) (string, error) {
 	d := n.cfg.Dreamer
 	var at, calls int64

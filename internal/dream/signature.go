@@ -223,17 +223,15 @@ func rank(e memory.Entry) int {
 	return r
 }
 
-// outranks reports whether a is trusted more than b, or a person said a and b was only
-// heard. What was noted, read out of a talk or put together by a dream weighs the same: its
-// dates decide.
+// outranks reports whether a is trusted more than b, or a person said a and b was only heard. Of
+// what was noted, read out of a talk or put together by a dream, the dates decide.
 func outranks(a, b memory.Entry) bool {
 	x, y := rank(a), rank(b)
 	return a.Integrity > b.Integrity || x > y && (x > 2 || y == 0)
 }
 
-// together reports whether the two may be about the same at all: one scope, one
-// validity, and nobody else as subject. What says I in a place of several people
-// without saying who is nobody's.
+// together reports whether the two may be about the same at all: one scope, and nobody else as
+// subject. What says I in a place of several people without saying who is nobody's.
 func together(a, b *signature) bool {
 	if a.Scope != b.Scope || a.Conversation != "" || b.Conversation != "" {
 		return false

@@ -63,8 +63,7 @@ type witness struct {
 	text   string // of a message, its sender's own words
 }
 
-// name is how reports and reasons call it: they hold none of its words, as those may be
-// taken back.
+// name is how reports and reasons call it: without its words, which may be taken back.
 func (w witness) name(zone *time.Location) i18n.Text {
 	if w.memory != "" {
 		return i18n.New("why.by_memory", "id", w.memory)
@@ -149,8 +148,7 @@ func (r *run) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 	return rooms, nil
 }
 
-// readRoom finds out what was said in the room of r, to those who read its tasks, since the
-// oldest of them.
+// readRoom reads what was said in the room of r, to those who read its tasks, since the oldest.
 func (d *Dreamer) readRoom(ctx context.Context, r *taskRoom) error {
 	oldest := slices.MinFunc(r.tasks, func(a, b *openTask) int { return a.Created.Compare(b.Created) }).Created
 	said := history.Filter{Rooms: []history.Talk{history.Talk(r.id)}, Readers: []trust.Readers{r.scope}, People: true,

@@ -56,8 +56,7 @@ var (
 	asides = text.Set("aside")
 )
 
-// alike are words by what they mean where it is asked which question a text answers: lives,
-// resides and moved are live.
+// alike are words by what they mean as an answer to a question: lives, resides and moved are live.
 var alike = func() map[string]string {
 	out := map[string]string{}
 	for _, language := range text.Languages() {

@@ -21,10 +21,8 @@ func (g *Store) Heard(ctx context.Context, conversation string) (int64, error) {
 }
 
 // ApplyIn takes in what the model said of its goal in a message of a conversation in the caller's
-// room, once: messages have growing numbers, and what is not newer than the last one that was
-// taken in changes nothing. The caller is on whose behalf the model spoke, and how far that
-// message is trusted. The goal is the room's; each conversation has its own last message, because
-// several go on at the same time. What cannot be done is told in refused, a sentence each.
+// room, once: a message that is not newer than the last one of that conversation changes nothing.
+// The caller is on whose behalf the model spoke. What cannot be done is told in refused, a sentence each.
 func (g *Store) ApplyIn(ctx context.Context, c trust.Caller, conversation string, message int64, markers []Marker,
 ) (refused []string, err error) {
 	_, err = g.do(ctx, c, "take in markers", func(e *edit) error {
@@ -93,8 +91,7 @@ func (e *edit) apply(m Marker) error {
 	return e.next(text.Cut(m.Text, maxCheckpoint))
 }
 
-// next notes the step that comes now. One that is known by its number is called by
-// its description.
+// next notes the step that comes now: for a known number, its description.
 func (e *edit) next(text string) error {
 	if m := numberForm.FindStringSubmatch(text); m != nil {
 		for _, c := range e.goal.Checkpoints {

@@ -221,8 +221,7 @@ func contradicts(a, b string) bool {
 	return okA && okB && sameness(topicA) == sameness(topicB) && sameness(valueA) != sameness(valueB)
 }
 
-// broken is an error that tells what to do instead, rather than that the
-// database failed.
+// broken is an error that tells what to do instead.
 type broken struct {
 	text i18n.Text
 	err  error
@@ -231,9 +230,8 @@ type broken struct {
 func (b *broken) Error() string { return b.text.String() }
 func (b *broken) Unwrap() error { return b.err }
 
-// Refusal is the sentence of an error that says what cannot be done with a goal and
-// what can, rather than that something is wrong with the program; ok is false for
-// any other error.
+// Refusal is the sentence of an error that says what cannot be done with a goal and what can; ok is
+// false for one that says that something is wrong with the program.
 func Refusal(err error) (text i18n.Text, ok bool) {
 	var b *broken
 	if errors.As(err, &b) {

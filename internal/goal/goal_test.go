@@ -102,7 +102,6 @@ func TestGoalTeaches(t *testing.T) {
 		"artifact action \"touched\" is not known": func() (Goal, error) {
 			return g.RecordArtifact(ctx, asks(here, ""), "", Artifact{Path: "x", Action: "touched"})
 		},
-		"no room given": func() (Goal, error) { return g.Create(ctx, asks("", ""), "x", "") },
 	} {
 		expect.Refused(t, second(try()), want)
 	}

@@ -36,10 +36,8 @@ const (
 	maxMarkers    = 50  // in one text; further ones are dropped
 )
 
-// ParseMarkers returns the markers in text, and text without their lines. All else
-// stays as it is, but that a blank line before a marker and one behind it become
-// one. Lines within code fences are never markers. Of more than 50 markers the
-// first 50 count, and dropped says how many did not.
+// ParseMarkers returns the markers in text outside of code, the first 50, and text without their
+// lines: the blank ones before and behind a marker become one. dropped is how many more there were.
 func ParseMarkers(text string) (markers []Marker, rest string, dropped int) {
 	if !strings.Contains(text, "[") {
 		return nil, text, 0

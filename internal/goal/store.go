@@ -132,9 +132,6 @@ type edit struct {
 
 // do runs f within a transaction.
 func (g *Store) do(ctx context.Context, c trust.Caller, what string, f func(*edit) error) (Goal, error) {
-	if c.Room == "" {
-		return Goal{}, fmt.Errorf("%s: no room given", what)
-	}
 	var goal Goal
 	err := store.InTx(ctx, g.db, func(tx *sql.Tx) error {
 		e := &edit{ctx: ctx, tx: tx, by: c, now: g.now().UTC().Truncate(time.Millisecond)}

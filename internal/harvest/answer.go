@@ -20,9 +20,8 @@ type finding struct {
 	message              int // as numbered in the request; 0 = it did not say
 }
 
-// readFindings reads a model's answer: a JSON array of objects, whatever stands around it.
-// A list that is not complete is an error, because the rest is lost otherwise; an object
-// of another form is left out.
+// readFindings reads a model's answer: a JSON array of objects, whatever stands around it. A list that
+// is not complete is an error, because the rest would be lost.
 func readFindings(said string) ([]finding, error) {
 	list, err := answer.Objects(said)
 	found := make([]finding, len(list))
@@ -117,8 +116,7 @@ func (b *batch) entry(f finding) (candidate, string) {
 	return e, ""
 }
 
-// turnOf is the message that a finding is from: the one it names, or, if it names none, the
-// only one that has its quote.
+// turnOf is the message that a finding names, or, if it names none, the only one with its quote.
 func (b *batch) turnOf(f finding) *turn {
 	if f.message != 0 {
 		if f.message < 1 || f.message > len(b.turns) {

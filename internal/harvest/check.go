@@ -15,10 +15,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A fact is believed as far as the person's own words bear it out: its quote is there,
-// its names and numbers are, most of its other words are, and it says "not" where they
-// do. A fact that is refused wrongly is still found in what was said; a fact
-// that is taken in wrongly is believed for years.
+// A fact is believed as far as the person's own words bear it out. One that is refused wrongly
+// is still found in what was said; one that is taken in wrongly is believed for years.
 
 // word is a word, folded, as far as it matters here.
 type word struct {
@@ -83,11 +81,9 @@ func ShortName(sender string) string {
 
 // contentWords are the words of text that say something, without the names of who said it.
 func contentWords(text string, names []string) []word {
-	return slices.DeleteFunc(wordsOf(text), func(w word) bool { return saysNothing(w, names) })
-}
-
-func saysNothing(w word, names []string) bool {
-	return isFunction[w.text] || isSelf[w.text] || slices.Contains(names, w.text)
+	return slices.DeleteFunc(wordsOf(text), func(w word) bool {
+		return isFunction[w.text] || isSelf[w.text] || slices.Contains(names, w.text)
+	})
 }
 
 // saidIn reports whether one of words is w, or another form of it.

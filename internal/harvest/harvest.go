@@ -52,8 +52,7 @@ type Config struct {
 	Log      *slog.Logger
 }
 
-// role is the role of the models that read conversations, and who the journal of
-// memory says it was.
+// role is that of the models that read conversations, and who the journal of memory says it was.
 const role = "harvest"
 
 // Template is the request that asks for facts.
@@ -295,8 +294,7 @@ func (h *Harvester) note(ctx context.Context, b batch, found []finding, done Res
 	return done, true, nil
 }
 
-// blameless reports whether err says nothing about what was asked: the model could not be
-// asked at all.
+// blameless reports whether the model could not be asked at all, which says nothing of the messages.
 func blameless(err error) bool {
 	var model *llm.Error
 	if !errors.As(err, &model) {

@@ -134,8 +134,7 @@ func (h *Harvester) next(ctx context.Context, room string, smaller int) (batch, 
 	return b, nil
 }
 
-// unread reads the messages of a conversation that are to be read, the oldest first, but those
-// that failed alone come last.
+// unread lists the messages of a conversation to be read, the oldest first; those that failed alone last.
 func (h *Harvester) unread(ctx context.Context, room string) (all []turn, err error) {
 	const most = 200
 	read := map[int64]turn{}

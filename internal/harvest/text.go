@@ -103,9 +103,8 @@ func citedOnly(own, want string) bool {
 	return inside && !text.WholeWords(plainText(spokenRE.ReplaceAllString(own, " "+cited+" ")), want)
 }
 
-// lastQuestion is the question at the end of what the assistant said before, "" if it
-// asked none. It helps to understand an answer; the rest of its words is not read,
-// because it repeats what is remembered.
+// lastQuestion is the question at the end of what the assistant said before, "" if it asked none. The
+// rest of its words is not read, because it repeats what is remembered.
 func lastQuestion(text string) string {
 	text = strings.TrimSpace(text)
 	if !strings.HasSuffix(text, "?") && !strings.HasSuffix(text, "？") {

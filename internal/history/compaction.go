@@ -71,10 +71,9 @@ func (s *Store) Compacted(ctx context.Context, room Talk) (Compaction, error) {
 	return c, nil
 }
 
-// Compact stores c for the current conversation of its room and sets ID and
-// Conversation: the messages gone are no longer loaded, those in shorter are loaded
-// with the text they have there. All of it happens, or nothing does: also when one of them is no
-// longer loaded.
+// Compact stores c for the current conversation of its room and sets ID and Conversation: the messages
+// gone are no longer loaded, those in shorter with the text they have there. All of it happens, or,
+// also when one of them is no longer loaded, nothing does.
 func (s *Store) Compact(ctx context.Context, c *Compaction, gone, shorter []Message) error {
 	c.From, c.To, c.Messages, c.Shortened = 0, 0, len(gone), len(shorter)
 	if len(gone) > 0 {

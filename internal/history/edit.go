@@ -10,12 +10,10 @@ import (
 	"reverie/internal/store"
 )
 
-// Reword gives the message event of a person other words, wherever it was said: its
-// sender edited it. The old ones leave what prompts added to it, its short forms, and
-// the lines of summaries that repeat them. also is called in the transaction that does it, with the
-// message's id. note, if any, goes to the
-// end of its header and says what the model must know of the edit. One that was taken
-// back stays so. It returns the message as it was; false if there is none.
+// Reword gives the message event of a person other words, as its sender edited it. The old ones leave
+// what prompts added to it, its short forms and summaries. note, if any, goes to the end of its header.
+// also is called in the transaction, with the message's id. One that was taken back stays so. It
+// returns the message as it was; false if there is none.
 func (s *Store) Reword(ctx context.Context, event, text, note string, also func(ctx context.Context, tx *sql.Tx, id int64) error) (
 	was Message, ok bool, err error) {
 	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
@@ -51,10 +49,9 @@ func (s *Store) Reword(ctx context.Context, event, text, note string, also func(
 	return was, true, nil
 }
 
-// Reopen makes the message event the last one of the conversation, so that it can
-// be answered anew: what came after it is set aside. reply is the event id that the
-// answer to come is stored under; whoever had it gives it up, with its words. It returns the names of
-// the tools that were used for what is set aside, each once.
+// Reopen makes the message event the last one of the conversation, to be answered anew: what came
+// after it is set aside. reply is the event id that the answer to come is stored under; whoever had
+// it gives it up, with its words. It returns the tools that were used for what is set aside, each once.
 func (s *Store) Reopen(ctx context.Context, room Talk, event, reply string) (used []string, err error) {
 	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var id int64

@@ -98,9 +98,6 @@ func (s *Store) Append(ctx context.Context, m *Message) error {
 // AppendIn is Append in a transaction of the caller's, for what belongs to the same moment.
 // After ErrKnown it can go on. What m has become counts when it is committed.
 func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
-	if m.Room == "" {
-		return errors.New("append message: no room given")
-	}
 	readers := m.Label.Readers
 	if readers.Person() == "" && (m.Role != llm.User || m.Sender == "") { // whoever writes later may read what the program said to all
 		readers = trust.Nobody
@@ -145,13 +142,8 @@ const loaded = `room = ? AND conversation = (SELECT conversation FROM room WHERE
 // StartNew begins a new conversation in room and returns its number. The
 // messages of the earlier ones stay in the database.
 func (s *Store) StartNew(ctx context.Context, room Talk) (int64, error) {
-	if room == "" {
-		return 0, errors.New("start conversation: no room given")
-	}
-	var n int64
-	err := s.db.QueryRowContext(ctx, `
-		INSERT INTO room (id, branch_of, conversation) VALUES (?, ?, 1)
-		ON CONFLICT (id) DO UPDATE SET conversation = conversation + 1 RETURNING conversation`, room, room.parent()).Scan(&n)
+	n, err := store.Value[int64](ctx, s.db, `INSERT INTO room (id, branch_of, conversation) VALUES (?, ?, 1)
+		ON CONFLICT (id) DO UPDATE SET conversation = conversation + 1 RETURNING conversation`, room, room.parent())
 	return n, store.Wrap(err, "start conversation")
 }
 

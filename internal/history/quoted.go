@@ -15,9 +15,6 @@ type Quoted struct {
 
 // Quotes is all that m quotes, as the model reads it; empty = nothing.
 func (m *Message) Quotes() string {
-	if len(m.Quoted) == 0 {
-		return ""
-	}
 	lines := make([]string, len(m.Quoted))
 	for i, q := range m.Quoted {
 		lines[i] = q.Text

@@ -7,38 +7,26 @@ import (
 	"reverie/internal/i18n"
 )
 
-// Kind is the sort of trouble that a model gave.
-type Kind int
+// Kind is the sort of trouble that a model gave, as the log calls it.
+type Kind string
 
-// The kinds of trouble.
+// The kinds of trouble. Their sentences for people have the same names.
 const (
-	Failed      Kind = iota // the server reported an error that is none of the others
-	Unreachable             // no connection, or it broke
-	RateLimited             // too many requests for now
-	Denied                  // key or account refused
-	NotFound                // no such model or path on that server
-	TooLarge                // the request does not fit the model's window
-	TimedOut                // no answer in time
-	Empty                   // an answer with nothing in it
-	Garbled                 // an answer that is none
+	Failed      Kind = "failed"       // the server reported an error that is none of the others
+	Unreachable Kind = "unreachable"  // no connection, or it broke
+	RateLimited Kind = "rate limited" // too many requests for now
+	Denied      Kind = "denied"       // key or account refused
+	NotFound    Kind = "not found"    // no such model or path on that server
+	TooLarge    Kind = "too large"    // the request does not fit the model's window
+	TimedOut    Kind = "timed out"    // no answer in time
+	Empty       Kind = "empty"        // an answer with nothing in it
+	Garbled     Kind = "garbled"      // an answer that is none
 )
-
-// kinds is what the log calls each Kind; their sentences for people have the same names.
-var kinds = [...]string{Failed: "failed", Unreachable: "unreachable", RateLimited: "rate limited", Denied: "denied", NotFound: "not found",
-	TooLarge: "too large", TimedOut: "timed out", Empty: "empty", Garbled: "garbled"}
-
-// String is the kind in a word or two, for logs.
-func (k Kind) String() string {
-	if k < 0 || int(k) >= len(kinds) {
-		k = Failed
-	}
-	return kinds[k]
-}
 
 // Why is the kind in a word or two, for people.
 func (k Kind) Why() i18n.Text { return i18n.New("trouble.why." + k.key()) }
 
-func (k Kind) key() string { return strings.ReplaceAll(k.String(), " ", "_") }
+func (k Kind) key() string { return strings.ReplaceAll(string(k), " ", "_") }
 
 // Error is how Complete and Probe fail. Its text is for the operator and holds
 // what the server said, with keys taken out; Calm is for everybody else.

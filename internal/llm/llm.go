@@ -66,9 +66,9 @@ type Request struct {
 	// and take one; nil = the server's own.
 	Temperature *float32
 
-	// Marks are indexes into Messages: up to the end of each of these, a server
-	// may keep what it has read for requests that begin the same. They are sent
-	// to models with CacheMarks only, at most four: the first and the last ones.
+	// Marks are indexes into Messages, in order and at most four, as Anthropic takes no more: up
+	// to the end of each of these, a server may keep what it has read for requests that begin the
+	// same. They are sent to models with CacheMarks only.
 	Marks []int
 
 	bound *ToolSpec // the answer is an object of this tool's schema, and nothing else

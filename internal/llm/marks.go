@@ -8,24 +8,15 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// maxMarks is how many cache marks Anthropic allows in one request. The tools
-// need none: for the cache they come before the first message, so that every
-// mark has them in it.
-const maxMarks = 4
-
-// marks says which messages carry a cache mark, in order: the first of those
-// asked for, because it ends the prefix that all conversations share, and the
-// last ones. What has no text leaves its mark to the message before it, and so does
-// a tool's result, on which some servers take none.
-func (m *model) marks(req Request, messages []Message, q quirk) []int {
+// marks says which messages carry a cache mark, in order. What has no text leaves its mark
+// to the message before it, and so does a tool's result, on which some servers take none.
+// The tools need none: for the cache they come before the first message, so that every mark
+// has them in it.
+func (m *model) marks(req Request, messages []Message, q quirk) (at []int) {
 	if !m.CacheMarks || q&(noMarks|alternating) != 0 {
 		return nil
 	}
-	var at []int
 	for _, i := range req.Marks {
-		if i >= len(messages) {
-			continue
-		}
 		for i >= 0 && (strings.TrimSpace(messages[i].Content) == "" || messages[i].Role == Tool) {
 			i--
 		}
@@ -33,12 +24,7 @@ func (m *model) marks(req Request, messages []Message, q quirk) []int {
 			at = append(at, i)
 		}
 	}
-	slices.Sort(at)
-	at = slices.Compact(at)
-	if len(at) > maxMarks {
-		at = append(at[:1], at[len(at)-maxMarks+1:]...)
-	}
-	return at
+	return slices.Compact(at)
 }
 
 // marked is the body of the request, with cache marks after the messages at. go-openai has no

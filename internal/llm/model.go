@@ -110,7 +110,7 @@ func (m *model) ask(ctx context.Context, req Request, stream func(string)) (Repl
 		}
 		if !m.retry(ctx, begin, try, f) {
 			m.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "model failed", slog.String("model", m.Name),
-				slog.String("kind", f.kind.String()), slog.String("error", f.text),
+				slog.String("kind", string(f.kind)), slog.String("error", f.text),
 				slog.Duration("took", time.Since(begin).Round(time.Millisecond)), slog.Int("tries", try))
 			return Reply{}, &Error{Kind: f.kind, Model: m.Name, Err: errors.New(f.text)}
 		}

@@ -169,8 +169,7 @@ func (a *Assembler) Leave(room history.Talk) {
 	delete(a.rooms, jobTalk(room))
 }
 
-// logProblems logs problems when they differ from the last ones, rather than
-// with every request.
+// logProblems logs problems when they differ from the last ones.
 func (a *Assembler) logProblems(problems []store.Problem) {
 	var b strings.Builder
 	for _, p := range problems {

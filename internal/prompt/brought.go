@@ -10,11 +10,8 @@ import (
 	"reverie/internal/prompt/section"
 )
 
-// What came with messages in files. Text stands in their message, fenced, for as long as
-// that does. Pictures are large, so only the newest are shown; but within an epoch a
-// request is the one before plus new bytes, so none leaves before the epoch ends. Those
-// that came before it give way to the newest two at its beginning, and it ends when more
-// than eight are shown.
+// What came with messages in files. Text stands in their message, fenced. Pictures are large, so an
+// epoch begins with the newest two; none leaves before it ends, which it does with more than eight.
 const (
 	newestPictures = 2
 	mostPictures   = 8

@@ -48,12 +48,10 @@ type grant struct {
 // useful is the fewest tokens that a shrunk section is kept for.
 const useful = 40
 
-// fit decides what a request holds. Must-keeps and the newest turn always
-// stay; when they do not fit, ok is false. The other sections, those of the
-// lowest keep first, give way for the newest turn, and so that the history has
-// its share. Older turns are left out in one batch, down to half of the
-// room that is left for them, so that it does not happen again soon.
-// needed is how many tokens must be sent.
+// fit decides what a request holds. Must-keeps and the newest turn always stay; when they do not
+// fit, ok is false. The other sections, those of the lowest keep first, give way for that turn and
+// the history's share. Older turns are left out in one batch, down to half of their room, so that
+// it does not happen again soon. needed is how many tokens must be sent.
 func fit(d demand) (g grant, needed int, ok bool) {
 	sum := 0
 	order := make([]int, len(d.sections))

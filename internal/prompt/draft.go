@@ -99,10 +99,9 @@ func (r *request) begin(old *epoch, reason string) (*draft, error) {
 	return d, nil
 }
 
-// compose makes a request of a copy of the epoch e. What has less room than it would take is
-// composed again, cut to that; the grant says how many turns must go as well. Within an epoch
-// of a layout that keeps its prefix, nothing gives way: what does not fit then
-// is an error, and a reason for a new epoch.
+// compose makes a request of a copy of the epoch e. What has less room than it would take is composed
+// again, cut to that; the grant says how many turns must go as well. Within an epoch of a layout that
+// keeps its prefix nothing gives way: what does not fit is an error, and a reason for a new epoch.
 func (r *request) compose(e *epoch, fresh, batch bool) (*draft, grant, error) {
 	d := r.composeOnce(e, fresh)
 	if !fresh && !r.rebuilt {

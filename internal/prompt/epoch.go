@@ -17,9 +17,8 @@ import (
 	"reverie/internal/store"
 )
 
-// An epoch is a stretch of a conversation in which every request is the one
-// before plus new bytes at its end. It never changes once made: what is shown
-// later makes a new one from it.
+// An epoch is a stretch of a conversation in which every request is the one before plus new bytes at
+// its end. It never changes: what is shown later makes a new one from it.
 type epoch struct {
 	conversation int64
 	layout       Layout

@@ -11,9 +11,8 @@ import (
 // with which caps.
 type Layout string
 
-// The layouts of conversations. Each is an order of the same contributors. Stable keeps
-// every request of an epoch a byte prefix of the next; the others rebuild the system text
-// for every request.
+// The layouts of conversations, each an order of the same contributors. Stable keeps every request of
+// an epoch a byte prefix of the next; the others rebuild the system text for each.
 const (
 	Stable  Layout = "stable"
 	Classic Layout = "classic" // one document: core instructions, time, memories, tasks, summary, skills

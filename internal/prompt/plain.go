@@ -26,7 +26,7 @@ func plain(s string) string {
 		return s
 	}
 	f := fold(s)
-	event := bytes.Contains(lettersOf(f.text), []byte("systemevent"))
+	event := namesEvent(f.text)
 	var b strings.Builder
 	done := 0
 	for _, i := range f.open {
@@ -152,6 +152,10 @@ const lookahead = 160
 // that it is one as it stands, event that the text names a system event somewhere.
 func (f *folded) instead(i int, ascii, event bool) string {
 	rest := f.text[i+1 : min(len(f.text), i+1+lookahead)]
+	inside := rest // the bracket, or the line
+	if end := bytes.IndexAny(rest, "]\n"); end >= 0 {
+		inside = rest[:end]
+	}
 	angle := f.text[i] == '<'
 	switch {
 	case angle && len(rest) > 0 && rest[0] == '|':
@@ -160,8 +164,9 @@ func (f *folded) instead(i int, ascii, event bool) string {
 		return "‹"
 	case angle:
 		return ""
-	case noteLike.Match(rest), instLike.Match(rest), event && namesEvent(rest),
-		headerLike.Match(rest) && (f.beginsLine(i) || namesSender(rest)):
+	case noteLike.Match(rest), instLike.Match(rest), event && namesEvent(inside),
+		// a header that says who speaks goes on with a comma
+		headerLike.Match(rest) && (f.beginsLine(i) || bytes.IndexByte(inside, ',') >= 0):
 		return "("
 	}
 	return ""
@@ -173,22 +178,8 @@ func (f *folded) beginsLine(i int) bool {
 	return len(before) == 0 || before[len(before)-1] == '\n'
 }
 
-// namesSender reports whether a header goes on with a comma, as those do that say who speaks.
-func namesSender(rest []byte) bool {
-	if end := bytes.IndexAny(rest, "]\n"); end >= 0 {
-		rest = rest[:end]
-	}
-	return bytes.IndexByte(rest, ',') >= 0
-}
-
-// namesEvent reports whether a text says "system event" before a bracket closes or the
-// line ends, with whatever between the letters.
-func namesEvent(text []byte) bool {
-	if end := bytes.IndexAny(text, "]\n"); end >= 0 {
-		text = text[:end]
-	}
-	return bytes.Contains(lettersOf(text), []byte("systemevent"))
-}
+// namesEvent reports whether a text says "system event", with whatever between the letters.
+func namesEvent(text []byte) bool { return bytes.Contains(lettersOf(text), []byte("systemevent")) }
 
 func lettersOf(text []byte) []byte {
 	letters := make([]byte, 0, len(text))

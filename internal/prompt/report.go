@@ -240,11 +240,9 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 			rep.Sections = append(rep.Sections, s)
 		}
 		row, c := &r.rows[i], r.contents[i]
-		over := Oversize{Contributor: r.a.contributors[row.source].Name, Max: row.Max}
 		// What is shown twice, in the prefix and in the tail, is measured by its first place.
 		if c != nil && c.Size > row.Max && row.Change != section.NewLines {
-			over.Size = c.Size
-			rep.Oversize = append(rep.Oversize, over)
+			rep.Oversize = append(rep.Oversize, Oversize{r.a.contributors[row.source].Name, c.Size, row.Max})
 		}
 	}
 	for _, s := range rep.Sections {

@@ -86,10 +86,9 @@ func (p Prompt) Messages() []llm.Message {
 	return append(out, llm.Message{Role: llm.User, Content: p.Tail}) // a preview: nobody has written yet
 }
 
-// Marks returns the indexes in Messages up to which the next request will be the
-// same, for servers that want to be told what to keep: the end of the prefix, what
-// came before the newest message, and that message. A layout that is rebuilt for
-// each request has none.
+// Marks returns the indexes in Messages up to which the next request will be the same, for servers
+// that want to be told what to keep: the prefix, what came before the newest message, and that.
+// A layout that is rebuilt for each request has none.
 func (p Prompt) Marks() []int {
 	if p.Layout != Stable {
 		return nil

@@ -19,9 +19,8 @@ type Store struct {
 	Memory *memory.Store
 }
 
-// Question is two entries that cannot both hold, as only a person can decide. It is open
-// as long as both count and are where they were, until somebody says that both hold: taking
-// the decision back opens it again.
+// Question is two entries that cannot both hold, as only a person can decide. It is open as long as
+// both count and are where they were, until somebody says that both hold.
 type Question struct {
 	ID     int64
 	Run    string // the dream that came upon it

@@ -152,10 +152,8 @@ func (h *Hybrid) rows(ctx context.Context, q Query, scopes, docs []int64) ([]int
 	}), err
 }
 
-// A text that has no word of a question is near to it in meaning if it stands out of
-// what lies around: its cosine is so many standard deviations above those of texts taken
-// anywhere from the same scopes. That needs no knowledge of the model, nor of the
-// language: where a model sees likeness everywhere, nothing stands out.
+// A text without a word of a question is near to it in meaning if its cosine is so many standard
+// deviations above those of texts taken anywhere from the same scopes, whatever the model and language.
 const (
 	standsOut = 5
 	fewest    = 50 // of fewer it cannot be told

@@ -21,7 +21,7 @@ const (
 // are near to it in meaning, the nearest first. There are none without vectors, or if
 // that has none yet. It makes no vector and asks no model.
 func (h *Hybrid) Neighbours(ctx context.Context, id string, k int) ([]string, error) {
-	if k <= 0 || h.vectors == nil {
+	if h.vectors == nil {
 		return nil, nil
 	}
 	n, scope, embedding, err := h.vectors.Active(ctx, id)

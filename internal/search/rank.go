@@ -173,9 +173,8 @@ func (c corpus) weigh(terms []term) {
 	}
 }
 
-// rarest picks the terms that candidates are looked up by: of those that exist
-// the rarest, as long as all of them together stand in no more than budget
-// documents, for that is what a question costs.
+// rarest picks the terms that candidates are looked up by: the rarest that exist, as long as all of
+// them together stand in no more than budget documents, which a question costs.
 func rarest(terms []term, budget int) []term {
 	var found []term
 	for _, t := range terms {

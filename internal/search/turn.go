@@ -15,9 +15,6 @@ const turnColumns = `scope, event, sender, at, conversation, seq, text, integrit
 // Hear keeps t so that it can be found again. A message with the same event in
 // the same scope takes the place of the earlier one: it was edited.
 func (f *FTS) Hear(ctx context.Context, t Turn) error {
-	if t.Text == "" || t.Scope == "" {
-		return errors.New("hear: a message without text or scope")
-	}
 	err := store.InTx(ctx, f.db, func(tx *sql.Tx) error {
 		var n int64
 		err := tx.QueryRowContext(ctx, `INSERT INTO memory_turn (`+turnColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)

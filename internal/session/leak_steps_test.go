@@ -428,15 +428,11 @@ func (h *leakHistory) openNightly() {
 		Ask:    func(_ context.Context, _, prompt string) (string, error) { return h.harvests(prompt), nil },
 		Window: func(string) (int, int) { return 8_192, 512 }, Prompts: os.DirFS(h.w.dir),
 	})
-	var err error
-	h.nightly, err = dream.Open(dream.Config{
+	h.nightly = dream.Open(dream.Config{
 		DB: c.DB, Store: c.Memory, Tasks: c.Tasks, Skills: c.Skills, Dir: h.w.dir, Prompts: os.DirFS(h.w.dir), Default: reverie.Data,
 		Trusted: c.Rooms.Allowed, Harvester: harvester, Now: func() time.Time { return time.Now().AddDate(0, 0, 100) },
 		Ask: func(_ context.Context, _, prompt string) (string, error) { return h.tidies(prompt), nil },
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
 }
 
 // nights is a dream, of which the owner is told; sometimes it is taken back. Before it, there is something to do for it.

@@ -8,10 +8,8 @@ import (
 	"reverie/internal/llm"
 )
 
-// A Mode is a way of working: which template the prompt has, how freely the model
-// writes, which tools there are, which models are asked. It is no permission:
-// anybody who may talk to the bot may choose it, so who may do what with a tool is
-// for that tool to say.
+// A Mode is a way of working. It is no permission: anybody who may talk to the bot may choose it,
+// so who may do what with a tool is for that tool to say.
 type Mode struct {
 	Name        string // also of the folder in data/prompts
 	Temperature float32

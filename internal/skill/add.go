@@ -19,11 +19,10 @@ import (
 // MostOwn is how many skills may lie in the folder of one person or room.
 const MostOwn = 30
 
-// Add writes the skill name: summary as its first line, then documentation, and
-// returns once it is safely on disk. It lies in the folder of those who read at the place, and
-// is made of words of that integrity. A skill of that name which the same person had written
-// there is replaced, and its earlier version kept beside it as .NAME.md.1, .2 and so on. A
-// skill of others is never replaced. The errors say what to change about the arguments.
+// Add writes the skill name, summary as its first line, into the folder of those who read at the
+// place, as words of that integrity. One of that name which the same person had written there is
+// replaced, and kept beside it as .NAME.md.1, .2 and so on; one of others never is. The errors say
+// what to change about the arguments.
 func (l *Library) Add(at trust.Place, integrity trust.Integrity, name, summary, documentation string) (s Skill, replaced bool, err error) {
 	name, body, err := checked(name, summary, documentation)
 	if err != nil {

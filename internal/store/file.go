@@ -19,17 +19,16 @@ func WriteFile(path string, data []byte) error {
 	return ReplaceFile(path, data, nil)
 }
 
-// ReplaceFile is WriteFile with a last look: before, unless nil, is called when
-// the new content is safely on disk beside the old one, just ahead of the rename
-// that puts it in place. When it returns an error the new content is thrown
-// away, the old stays, and ReplaceFile returns that error, wrapped.
+// ReplaceFile is WriteFile with a last look: before, unless nil, is called when the new content is
+// safely on disk beside the old one, just ahead of the rename. When it returns an error the old
+// content stays, and ReplaceFile returns that error, wrapped.
 func ReplaceFile(path string, data []byte, before func() error) error {
 	target, err := follow(path)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
 	dir := filepath.Dir(target)
-	if err := makeDir(dir); err != nil {
+	if err == nil {
+		err = makeDir(dir)
+	}
+	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	// The temporary file must lie in the same folder: a rename from elsewhere

@@ -22,10 +22,9 @@ const lockName = ".lock"
 // the process ends, however it ends, so a crash never leaves a folder locked.
 type Lock struct{ f *os.File }
 
-// AcquireLock takes the lock of dir, making dir (0700) if needed, and writes
-// this process's id into dir/.lock for people to see. It does not wait: a folder
-// that is in use gives an error that is ErrLocked and names the process.
-// The file stays when the lock is released; it means nothing by itself.
+// AcquireLock takes the lock of dir, making dir (0700) if needed, and writes this process's id into
+// dir/.lock for people to see. It does not wait: a folder in use gives an error that is ErrLocked and
+// names the process. The file stays when the lock is released; it means nothing by itself.
 func AcquireLock(dir string) (*Lock, error) {
 	path := filepath.Join(dir, lockName)
 	f, err := openLocked(path, unix.LOCK_EX|unix.LOCK_NB)
@@ -56,9 +55,8 @@ func holderID(path string) int {
 	return pid
 }
 
-// Guard waits for the lock file at path and holds it until unlock is called. It
-// keeps two processes of ours from changing one file at the same time; within
-// a process use a mutex as well.
+// Guard waits for the lock file at path and holds it until unlock is called. It keeps two processes
+// apart; within one use a mutex as well.
 func Guard(path string) (unlock func(), err error) {
 	f, err := openLocked(path, unix.LOCK_EX)
 	if err != nil {

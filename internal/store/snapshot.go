@@ -13,10 +13,10 @@ import (
 // that is there is replaced. Others go on reading and writing meanwhile. On an error there is no copy.
 func Snapshot(ctx context.Context, db *sql.DB, path string) (err error) {
 	abs, err := filepath.Abs(path)
-	if err != nil {
-		return fmt.Errorf("copy the database: %w", err)
+	if err == nil {
+		err = makeDir(filepath.Dir(abs))
 	}
-	if err := makeDir(filepath.Dir(abs)); err != nil {
+	if err != nil {
 		return fmt.Errorf("copy the database: %w", err)
 	}
 	part := abs + ".part"

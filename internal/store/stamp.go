@@ -38,17 +38,15 @@ func Stat(path string) (Stamp, error) {
 // Exists reports whether there was a file.
 func (s Stamp) Exists() bool { return s != Stamp{} }
 
-// Regular reports whether it was a regular file: reading anything else may
-// block for ever.
+// Regular reports whether it was a regular file: reading another may block for ever.
 func (s Stamp) Regular() bool { return s.mode&unix.S_IFMT == unix.S_IFREG }
 
 // Size is the length of the file in bytes.
 func (s Stamp) Size() int64 { return s.size }
 
-// Settled reports whether content read at readAt, after s was taken, is what s
-// stands for from now on. It is not when the file had been changed shortly
-// before: a second change in the same tick of the file system's clock would
-// leave the stamp as it is. Content of an unsettled stamp must be read again.
+// Settled reports whether content read at readAt, after s was taken, is what s stands for from now
+// on. Shortly after a change it is not, and must be read again: another change in the same tick of the
+// file system's clock would leave the stamp as it is.
 func (s Stamp) Settled(readAt time.Time) bool {
 	return readAt.UnixNano()-max(s.mtime, s.ctime) > int64(clockStep)
 }

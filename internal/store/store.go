@@ -45,10 +45,10 @@ const maxConnections = 8
 // that reads first never fails half-way.
 func Open(ctx context.Context, path string, migrations fs.FS) (*sql.DB, error) {
 	abs, err := filepath.Abs(path)
-	if err != nil {
-		return nil, fmt.Errorf("open database: %w", err)
+	if err == nil {
+		err = prepare(abs)
 	}
-	if err := prepare(abs); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	db, err := sql.Open("sqlite", dsn(abs, pragmas...))

@@ -50,8 +50,7 @@ func (s *Store) checkBounds(ctx context.Context, db store.DBTX, room, user, exce
 	return nil
 }
 
-// putOff reports whether r has to wait because the model worked on enough tasks in 24 hours, and has
-// it wait.
+// putOff has r wait if the model worked on enough tasks in 24 hours, and reports whether it did.
 func (s *Scheduler) putOff(ctx context.Context, r Run, now time.Time) (bool, error) {
 	if r.Notice || r.Task.Mode() == Reminder {
 		return false, nil

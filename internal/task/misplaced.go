@@ -14,10 +14,9 @@ const leftReason = i18n.Text("I am no longer in this room") // why the tasks of 
 // misplacedReason is why a task is paused whose room others read than may read the task.
 var misplacedReason = i18n.New("why.others_read")
 
-// misplaced reports whether t may not be worked on in its room. If we have left that, its tasks
-// that would fall due are paused: nobody could read what comes of them. If others than its readers
-// read it, t moves to the room where these read, and its open runs with it; without such a room
-// it is paused.
+// misplaced reports whether t may not be worked on in its room. If we have left that, its tasks that
+// would fall due are paused. If others than its readers read it, t moves with its open runs to the
+// room where these read; without such a room it is paused.
 func (s *Scheduler) misplaced(ctx context.Context, t Task) (bool, error) {
 	if gone, err := s.cfg.Rooms.Left(ctx, t.Room); err != nil {
 		return false, err

@@ -10,14 +10,12 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Next returns the first moment after t at which s falls due, or false if there
-// is none any more. s is in its final form. Times of day are those of s.Zone, or
-// of loc without one. since is when the schedule was made: it is not due before,
-// and an interval is counted from there.
+// Next returns the first moment after t at which s, in its final form, falls due; false = there is
+// none any more. Times of day are those of s.Zone, or of loc. since is when the schedule was made:
+// it is not due before, and an interval is counted from there, or from each opening of its window.
 //
-// A time of day that clocks leave out going forward falls due when they have
-// gone forward, and one that comes twice at its first. A month without the day
-// has no such time. An interval with a window is counted from each opening of it, the closing included.
+// A time of day that clocks leave out falls due when they have gone forward, and one that comes
+// twice at its first. A month without the day has no such time.
 func (s Schedule) Next(t, since time.Time, loc *time.Location) (time.Time, bool) {
 	loc = s.in(loc)
 	if t.Before(since.Add(-1)) {
@@ -165,8 +163,7 @@ func parseCron(text string) (*cron.SpecSchedule, error) {
 	return spec, nil
 }
 
-// nextCron is the first time of spec after t. It goes by what clocks show: the library has other
-// ideas of clocks that change.
+// nextCron is the first time of spec after t, by what clocks show: the library does not when they change.
 func nextCron(spec *cron.SpecSchedule, t time.Time) (time.Time, bool) {
 	d := dayOf(t)
 	for wall := spec.Next(d.AddDate(0, 0, -1)); !wall.IsZero(); wall = spec.Next(wall) {

@@ -58,8 +58,7 @@ var phraseForms = func() (all []phraseForm) {
 }()
 
 // readPhrase reads when something is to be done, in English words: "tomorrow at 7", "every Monday at 9".
-// The schedule is in its final form. All of the text must be understood; what is not is an error with
-// examples.
+// The schedule is in its final form. What of the text is not understood is an error with examples.
 func readPhrase(text string, now time.Time, loc *time.Location) (Schedule, error) {
 	plain := strings.Join(strings.Fields(strings.NewReplacer("’", "'", ",", " ").Replace(strings.ToLower(text))), " ")
 	if plain = strings.Trim(plain, " .!"); len(plain) > 200 {

@@ -53,8 +53,7 @@ var backOff = []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute}
 // it: it is tried until a model answers, and such failures do not count towards those that pause it.
 var ErrOutage = errors.New("no language model could be reached")
 
-// ErrStopped is why a run ends that a person stopped: it is no failure, and is not
-// tried again.
+// ErrStopped is why a run ends that a person stopped: it is not tried again.
 var ErrStopped = i18n.New("why.stopped")
 
 // late reports whether r began so long after its time that people should know.
@@ -103,10 +102,8 @@ func (s *Store) runs(ctx context.Context, where string, args ...any) ([]Run, err
 	return runs, store.Wrap(err, "list runs")
 }
 
-// Wanted tells whether the run id is still to be worked on: it is not over, and its
-// task has not been paused, completed or deleted since, nor its room left, nor may others
-// read that. What the run itself does
-// to its task, once it has begun, does not count.
+// Wanted tells whether the run id is still to be worked on: it is not over, its task is active, and
+// not misplaced. What the run itself does to its task, once it has begun, does not count.
 func (s *Scheduler) Wanted(ctx context.Context, id string) (bool, error) {
 	task, due, attempt, err := parseRunID(id)
 	if err != nil {

@@ -10,9 +10,8 @@ import (
 	"reverie/internal/i18n"
 )
 
-// Schedule says when a task falls due. Which fields belong to it depends on
-// Type; Validate tells. After Validate, At is RFC 3339 with its zone for "once"
-// and HH:MM, in the configured zone, for the others.
+// Schedule says when a task falls due. Type decides which fields belong to it. After Validate, At is
+// RFC 3339 with its zone for "once", and HH:MM in the configured zone for the others.
 type Schedule struct {
 	Type            string `json:"schedule_type"`              // once, daily, weekly, monthly, interval or cron
 	At              string `json:"at,omitempty"`               // when, or at which time of day
@@ -43,10 +42,9 @@ const (
 	maxYears    = 10
 )
 
-// Validate checks the schedule and returns it in its final form; times without
-// a zone are in loc. Whatever is missing, superfluous or not understood is an
-// error with an example, never a guess. A schedule in its final form comes back
-// as it is, in any loc. Without a Type, At says all in words, as readPhrase reads them.
+// Validate checks the schedule and returns it in its final form, which comes back as it is; times
+// without a zone are in loc. Whatever is missing, superfluous or not understood is an error with an
+// example, never a guess. Without a Type, At says all in words, as readPhrase reads them.
 func (s Schedule) Validate(now time.Time, loc *time.Location) (Schedule, error) {
 	s.Type = norm(s.Type)
 	s.At = strings.TrimSpace(s.At)

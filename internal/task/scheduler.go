@@ -92,9 +92,8 @@ func (s *Scheduler) Run(ctx context.Context, work func(ctx context.Context, r Ru
 	}
 }
 
-// look claims and hands over what is due now, and returns when something will be.
-// back tells that the clock was set back since the last look; the first look and
-// that one plan anew.
+// look claims and hands over what is due now, and returns when something will be. The first look, and
+// one after the clock was set back, plan anew.
 func (s *Scheduler) look(ctx context.Context, work deliver, now time.Time, back bool) (next time.Time, err error) {
 	if !s.planned || back {
 		if err := s.replan(ctx, now); err != nil {
@@ -262,10 +261,8 @@ func (s *Scheduler) next(ctx context.Context, now time.Time) (time.Time, error) 
 	return next, nil
 }
 
-// replan works out anew when each task is due next that waits for its time: the
-// configured zone may be another one, the rules of a zone may have changed, and a
-// clock that was far ahead left times that are far ahead. What is due already stays,
-// and what has run does not run again: its run is there.
+// replan works out anew when each task is due next that waits for its time: the zone, its rules or
+// the clock may be others. What is due already stays, and what has run does not run again.
 func (s *Scheduler) replan(ctx context.Context, now time.Time) error {
 	tasks, err := tasksOf(ctx, s.store.db, `FROM task t
 		WHERE status = 'active' AND schedule <> '' AND (next_due IS NULL OR next_due > ?3)`+ours,

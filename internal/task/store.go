@@ -56,9 +56,6 @@ const columns = `id, room, user, content, priority, status, schedule, prompt, ba
 // Content and the readers are required; a Schedule must come out of Validate. The ID,
 // Status, Reason and times of t are not looked at.
 func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
-	if t.Room == "" {
-		return Task{}, errors.New("add task: no room given")
-	}
 	if err := t.Label.Readers.Check(); err != nil {
 		return Task{}, fmt.Errorf("add task: give a label that says who may read it: %w", err)
 	}

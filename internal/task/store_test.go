@@ -80,7 +80,6 @@ func TestAddRefuses(t *testing.T) {
 		in   Task
 		want string
 	}{
-		{Task{Content: "x"}, "no room"},
 		{Task{Room: here, Content: " \n "}, "content is missing"},
 		{Task{Room: here, Content: strings.Repeat("茶", 1001)}, "1001 characters"},
 		{Task{Room: here, Content: "a\x00"}, "U+0000"},

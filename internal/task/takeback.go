@@ -16,9 +16,8 @@ const takenBack = "[taken back]"
 // messages ?2, and are to go with it: what is done stays.
 const madeFor = `room = ?1 AND asked <> '' AND asked IN (SELECT value FROM json_each(?2)) AND status IN ('active', 'paused')`
 
-// MadeFor counts the open tasks of the room that were made for one of events, and those that
-// TakeBack deleted for them, and returns the words of the open ones. It counts only what may
-// be read at the place; the words are of all.
+// MadeFor counts the tasks that were made for one of events, are open or were deleted by TakeBack, and
+// may be read at the place. It returns the words of all open ones.
 func (s *Store) MadeFor(ctx context.Context, at trust.Place, events []string) (n int, words []string, err error) {
 	err = store.Each(ctx, s.db, func(row store.Row) error {
 		var content string

@@ -79,8 +79,7 @@ type RunStats struct {
 	LastResult string    `json:"last_result,omitempty"` // of the last run
 }
 
-// CatchUp says what becomes of the times at which a task fell due while nothing
-// ran.
+// CatchUp says what becomes of times at which a task fell due while nothing ran.
 type CatchUp string
 
 // The policies. However many times were missed, no more than maxCatchUp run.

@@ -29,9 +29,8 @@ func Clip(s string, n int) string {
 	return string([]rune(s)[:n]) + "…"
 }
 
-// hidden tells whether a character of a person's text is one that nobody sees:
-// it has no place in what a model reads. Joiners stay, because scripts and emoji
-// are spelled with them.
+// hidden tells whether a character is one that nobody sees. Joiners stay, because scripts and emoji are
+// spelled with them.
 func hidden(r rune) bool {
 	switch {
 	case r == '\u200c' || r == '\u200d': // joiners

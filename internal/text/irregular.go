@@ -7,9 +7,8 @@ import (
 // codes are the languages that are stemmed, as data/words calls them.
 var codes = [languages]string{en: "en", de: "de", es: "es", fr: "fr", it: "it", pt: "pt", ru: "ru"}
 
-// smallWords tells the languages a word is one in that says little, a bit for each. They are
-// left out of questions, never of texts: they tell a text's language, and a text must be
-// found by whatever it holds.
+// smallWords tells in which languages a word says little, a bit for each. Such words tell a text's
+// language, and are left out of questions, never of texts.
 var smallWords, stopIdeo = makeSmallWords()
 
 func makeSmallWords() (map[string]uint8, map[string]bool) {

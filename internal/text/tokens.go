@@ -196,9 +196,8 @@ func Bare(s string) string { return strings.ReplaceAll(s, "'", "") }
 // stem is the term that w stands for in lang.
 func stem(w string, lang Language) string { return Bare(Unaccented(stemIn(lang, w))) }
 
-// Terms are what a text of the words ws is found by: each one's stem, in the
-// language of the text; where that cannot be told, the stems of all it may be.
-// The dates it names come last.
+// Terms are what a text of the words ws is found by: each one's stem in the language of the text, or
+// in all that it may be, and then the dates it names.
 func Terms(ws []Token) []string {
 	langs := Detect(ws)
 	terms := make([]string, 0, len(ws))

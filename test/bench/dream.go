@@ -39,10 +39,7 @@ func dreaming(ctx context.Context) ([]figure, error) {
 		return nil, err
 	}
 	c := dream.Config{DB: db, Store: s, Dir: dir, Default: reverie.Data}
-	d, err := dream.Open(c)
-	if err != nil {
-		return nil, err
-	}
+	d := dream.Open(c)
 	begin := time.Now()
 	if _, err := d.Dream(ctx, dream.Options{DryRun: true}); err != nil {
 		return nil, err
@@ -71,9 +68,7 @@ func dreaming(ctx context.Context) ([]figure, error) {
 		time.Sleep(100 * time.Millisecond)
 		return `[{"pair": 1, "verdict": "neither"}]`, ctx.Err()
 	}
-	if d, err = dream.Open(c); err != nil {
-		return nil, err
-	}
+	d = dream.Open(c)
 	ended := make(chan error, 1)
 	// go: waited for below
 	go func() { _, err := d.Dream(ctx, dream.Options{}); ended <- err }()

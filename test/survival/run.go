@@ -114,14 +114,11 @@ func (w *world) nights(ctx context.Context, from, dir, name string, say judge, n
 	if os.Getenv("SURVIVAL_NOTES") != "" {
 		log = slog.New(slog.NewTextHandler(os.Stdout, nil))
 	}
-	d, err := dream.Open(dream.Config{
+	d := dream.Open(dream.Config{
 		Log: log,
 		DB:  db, Store: s, Dir: dir, Default: fs.FS(reverie.Data), Now: func() time.Time { return now },
 		Ask: func(_ context.Context, _, prompt string) (string, error) { return k.ask(say, prompt), nil },
 	})
-	if err != nil {
-		return result{}, err
-	}
 	r := result{Set: w.set.name, Judge: name, Facts: len(w.facts), Entries: len(w.entries)}
 	asked := map[*fact]bool{}
 	for n := range nights {

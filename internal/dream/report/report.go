@@ -212,9 +212,8 @@ func section[T any](b *strings.Builder, title string, list []T, line func(T) str
 // forgottenLine stands in reports where a text stood.
 const forgottenLine = "(forgotten)"
 
-// Forget takes texts out of what dreams left in the data folder dir: out of reports
-// their lines, and copies of the database as a whole, because they hold what the
-// database held.
+// Forget takes texts out of what dreams left in the data folder dir: their lines out of reports, and
+// copies of the database as a whole.
 func Forget(dir string, texts []string) error {
 	var failed []error
 	found, err := filepath.Glob(filepath.Join(dir, Folder, "*.db*"))

@@ -10,12 +10,10 @@ import (
 	"reverie/internal/llm"
 )
 
-// Details lists, word for word, the sentences with identifiers (numbers, codes,
-// addresses, paths, names, decisions) that a summary has lost: of the messages it
-// stands for, of the summary before it, and of what was listed beside that. They take
-// at most so many tokens. What is locked comes first, and stays whatever the summary says
-// of it; then codes that people said, and the newest before the older. They are returned
-// in the order they were said.
+// Details lists, word for word and in their order, the sentences with identifiers (numbers, codes,
+// addresses, paths, names, decisions) that a summary has lost: of the messages it stands for, of the
+// summary before it, and of what was listed beside that. Of so many tokens, what is locked gets its
+// share first, whatever the summary says of it; then codes that people said, and the newest.
 func Details(gone []history.Message, before history.Compaction, summary string, most int) []string {
 	has, listed := newCover(summary), &cover{}
 	var all []detail

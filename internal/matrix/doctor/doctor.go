@@ -34,7 +34,7 @@ type Finding struct {
 
 // Config is what the doctor looks at.
 type Config struct {
-	Account account.Config // DB may be nil; then the crypto store is not looked at
+	Account account.Config
 	// Noted fills in what bot.db tells of the delivery.
 	Noted func(ctx context.Context, s *Status, now time.Time) error
 }
@@ -134,16 +134,14 @@ func (f *findings) account(ctx context.Context, cfg account.Config, cli *mautrix
 	default:
 		f.good("logged in as %s, device %s", me.UserID, me.DeviceID)
 	}
-	if cfg.DB != nil {
-		switch device, err := e2ee.StoredDevice(ctx, cfg.DB); {
-		case err != nil:
-			f.bad("see whether bot.db is a good database", "the crypto store cannot be read: %v", err)
-		case device != acc.DeviceID.String():
-			f.bad("put bot.db and "+cfg.File("account.json")+" of the same device together",
-				"the crypto store belongs to device %q, the account to %s", device, acc.DeviceID)
-		default:
-			f.fingerprints(ctx, cfg)
-		}
+	switch device, err := e2ee.StoredDevice(ctx, cfg.DB); {
+	case err != nil:
+		f.bad("see whether bot.db is a good database", "the crypto store cannot be read: %v", err)
+	case device != acc.DeviceID.String():
+		f.bad("put bot.db and "+cfg.File("account.json")+" of the same device together",
+			"the crypto store belongs to device %q, the account to %s", device, acc.DeviceID)
+	default:
+		f.fingerprints(ctx, cfg)
 	}
 	for _, name := range []string{"pickle.key", "recovery.key"} {
 		switch info, err := os.Stat(cfg.File(name)); {
@@ -155,18 +153,14 @@ func (f *findings) account(ctx context.Context, cfg account.Config, cli *mautrix
 			f.good("%s is there", cfg.File(name))
 		}
 	}
+	f.backup(ctx, cfg, cli)
 	keys, err := cli.QueryKeys(ctx, &mautrix.ReqQueryKeys{DeviceKeys: mautrix.DeviceKeysRequest{acc.UserID: mautrix.DeviceIDList{}}})
 	if err != nil {
 		f.bad("try again", "the homeserver does not tell the keys of the account: %v", err)
-	} else {
-		f.signed(acc, keys, s)
+		return
 	}
-	if cfg.DB != nil {
-		f.backup(ctx, cfg, cli)
-	}
-	if keys != nil {
-		f.devices(ctx, cfg, cli, acc, keys, s)
-	}
+	f.signed(acc, keys, s)
+	f.devices(ctx, cfg, cli, acc, keys, s)
 }
 
 // fingerprints says by which keys others recognise the bot: its device's and, if they are here, the account's.

@@ -22,10 +22,9 @@ const (
 const markersHint = `When a step begins or ends, write a line of its own: [CHECKPOINT] the step - IN-PROGRESS, or - DONE. ` +
 	`Likewise [DECISION] what was decided - LOCKED, [ARTIFACT] Created path, [NEXT] the next step. The person does not see such lines.`
 
-// SetGoal puts a goal into the turn, as it stands: in Goal what holds for as long as
-// it does, in Steps its checkpoints and what else moves, in Pin what is worked on
-// now. Tier 1 gets one line, and how to report on it. t.Tier and t.Tools must be set; a goal without ID
-// leaves the turn as it is.
+// SetGoal puts a goal into the turn: in Goal what holds for as long as it does, in Steps what moves,
+// in Pin what is worked on now. Tier 1 gets one line, and how to report on it. t.Tier and t.Tools
+// must be set; a goal without ID leaves the turn as it is.
 func (t *Turn) SetGoal(g goal.Goal) {
 	if g.ID == "" {
 		return

@@ -135,8 +135,7 @@ func gatherActiveSkills(_ context.Context, q *Question) (*Content, error) {
 	return q.saidAs(u.texts)
 }
 
-// gatherSkillHints gathers the skills that are called for, but whose text there is
-// no room for.
+// gatherSkillHints gathers the skills that are called for but found no room.
 func gatherSkillHints(_ context.Context, q *Question) (*Content, error) {
 	u, err := q.inUse()
 	if err != nil {

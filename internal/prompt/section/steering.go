@@ -55,9 +55,8 @@ type note struct {
 	message int64
 }
 
-// What people and models say, as data/words has it. It is matched as the triggers of skills
-// are: whole words, in any case. A cue too many costs a line that does not fit; one too few, a
-// line that is not there.
+// What people and models say, as data/words has it, matched as the triggers of skills are: whole
+// words, in any case.
 var (
 	asksKeeping = words.All("asks_to_keep")
 	asksMemory  = words.All("asks_memory") // what a question about memories says in such words

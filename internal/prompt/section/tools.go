@@ -21,8 +21,7 @@ func gatherTools(_ context.Context, q *Question) (*Content, error) {
 	return q.said("tools", lines...)
 }
 
-// gatherReminder gathers the names of the tools for a place near the end, where
-// models heed them most.
+// gatherReminder gathers the names of the tools again, near the end, where models heed them most.
 func gatherReminder(_ context.Context, q *Question) (*Content, error) {
 	if len(q.turn.Tools) == 0 {
 		return nil, nil

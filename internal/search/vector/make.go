@@ -17,9 +17,8 @@ const (
 	longestRest = 2 * time.Second
 )
 
-// Run makes the vectors that are missing until ctx ends: the newest entries
-// first, and never more than half of the time. While the embedder fails it tries
-// ever more rarely.
+// Run makes the vectors that are missing until ctx ends: the newest entries first, in half of the
+// time at most, and ever more rarely while the embedder fails.
 func (v *Vectors) Run(ctx context.Context) error {
 	tidied := false
 	return v.Repeat(ctx, func() (time.Duration, error) {

@@ -40,10 +40,9 @@ type Config struct {
 	Log      *slog.Logger // nil = silent
 }
 
-// Vectors keeps the vectors of entries: in the database, which is the truth, and in
-// memory, where they are compared, those of the scopes that were asked for. It follows the
-// journal of the entries by itself, whoever changes them. It is safe for concurrent use, also
-// beside other processes.
+// Vectors keeps the vectors of entries: in the database, which is the truth, and those of the scopes
+// that were asked for in memory, where they are compared. It follows the journal of the entries,
+// whoever changes them. It is safe for concurrent use, also beside other processes.
 type Vectors struct {
 	Waker
 	db       *sql.DB

@@ -72,16 +72,15 @@ var texts embed.FS
 
 // entry is one tool of the catalog.
 type entry struct {
-	name        string
-	tier        int
-	rules       rules
-	description string
-	brief       llm.ToolSpec // for the smallest windows
-	example     string       // valid arguments, shown when a model sent bad ones
-	fields      []field
-	schema      json.RawMessage
-	fit         func(arguments string) (string, error) // makes what a model wrote fit for run
-	run         func(s *Set, ctx context.Context, scope Scope, arguments string) (string, error)
+	name    string
+	tier    int
+	rules   rules
+	spec    llm.ToolSpec
+	brief   llm.ToolSpec // for the smallest windows
+	example string       // valid arguments, shown when a model sent bad ones
+	fields  []field
+	fit     func(arguments string) (string, error) // makes what a model wrote fit for run
+	run     func(s *Set, ctx context.Context, scope Scope, arguments string) (string, error)
 }
 
 // define makes an entry of a function over typed arguments: the struct A, with
@@ -95,8 +94,7 @@ func define[A any](name string, tier int, by rules, example string, run func(*Se
 	text := strings.TrimSpace(string(file))
 	first, _, _ := strings.Cut(text, "\n\n")
 	e := entry{name: name, tier: tier, rules: by, example: example, fields: fieldsOf(reflect.TypeFor[A]())}
-	e.description = strings.ReplaceAll(text, "\n\n", " ")
-	e.schema = schemaOf(e.fields, true)
+	e.spec = llm.ToolSpec{Name: name, Description: strings.ReplaceAll(text, "\n\n", " "), Parameters: schemaOf(e.fields, true)}
 	e.brief = llm.ToolSpec{Name: name, Description: first, Parameters: schemaOf(briefly(e.fields), false)}
 	e.fit = func(arguments string) (string, error) {
 		var a A

@@ -125,37 +125,33 @@ func newSet(cfg Config, tools []entry) *Set {
 // Specs describes the tools to the model, in the catalog's order, every time
 // in the same bytes.
 func (s *Set) Specs() []llm.ToolSpec {
-	specs := make([]llm.ToolSpec, len(s.tools))
-	for i, t := range s.tools {
-		specs[i] = llm.ToolSpec{Name: t.name, Description: t.description, Parameters: t.schema}
-	}
-	return specs
+	return each(s.tools, func(t entry) llm.ToolSpec { return t.spec })
 }
 
 // Brief describes the tools in fewer words and with fewer arguments, for the smallest windows.
 // A call may have the others all the same.
 func (s *Set) Brief() []llm.ToolSpec {
-	specs := make([]llm.ToolSpec, len(s.tools))
-	for i, t := range s.tools {
-		specs[i] = t.brief
-	}
-	return specs
+	return each(s.tools, func(t entry) llm.ToolSpec { return t.brief })
 }
 
 // Names lists the tools in the catalog's order.
 func (s *Set) Names() []string {
-	names := make([]string, len(s.tools))
-	for i, t := range s.tools {
-		names[i] = t.name
+	return each(s.tools, func(t entry) string { return t.name })
+}
+
+func each[T any](tools []entry, of func(entry) T) []T {
+	out := make([]T, len(tools))
+	for i, t := range tools {
+		out[i] = of(t)
 	}
-	return names
+	return out
 }
 
 // Summary is the first sentence of what a tool's description says; "" for one
 // that there is not.
 func (s *Set) Summary(name string) string {
 	t, _ := named(s.tools, name)
-	line, _, _ := strings.Cut(t.description, "\n")
+	line, _, _ := strings.Cut(t.spec.Description, "\n")
 	if i := strings.Index(line, ". "); i >= 0 {
 		line = line[:i+1]
 	}

@@ -137,8 +137,8 @@ func checkBrief(t *testing.T, e entry) {
 		Properties map[string]struct{ Description string }
 		Required   []string
 	}
-	if json.Unmarshal(e.schema, &full) != nil || json.Unmarshal(e.brief.Parameters, &brief) != nil || len(brief.Properties) == 0 && len(full.Properties) > 0 ||
-		!slices.Equal(full.Required, brief.Required) || !strings.HasPrefix(e.description, e.brief.Description) {
+	if json.Unmarshal(e.spec.Parameters, &full) != nil || json.Unmarshal(e.brief.Parameters, &brief) != nil || len(brief.Properties) == 0 && len(full.Properties) > 0 ||
+		!slices.Equal(full.Required, brief.Required) || !strings.HasPrefix(e.spec.Description, e.brief.Description) {
 		t.Errorf("%s in brief: %+v", e.name, e.brief)
 	}
 	for name, p := range brief.Properties {
@@ -281,7 +281,7 @@ func TestRunLimits(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	s := &Set{tools: []entry{{name: "a", description: "Does this. And that.\nMore."}, {name: "b", description: "Only this\n\nMore. Yes."}}}
+	s := &Set{tools: []entry{{name: "a", spec: llm.ToolSpec{Description: "Does this. And that.\nMore."}}, {name: "b", spec: llm.ToolSpec{Description: "Only this\n\nMore. Yes."}}}}
 	for name, want := range map[string]string{"a": "Does this.", "b": "Only this", "c": ""} {
 		got := s.Summary(name)
 		expect.False(t, got != want, "%s: %q, want %q", name, got, want)

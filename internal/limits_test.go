@@ -34,11 +34,9 @@ const columns = 140
 // exceptions says what is larger than its limit today, and how large it may be. The list only
 // gets shorter and its figures smaller.
 var exceptions = map[string]int{
-	"internal/memory: exported names": 96,
-	"internal/memory: methods":        63,
-	"internal/memory: fields":         23,
-	"internal/session: lines":         3838,
-	"internal/session: methods":       98,
+	"internal/memory: exported names": 94,
+	"internal/session: lines":         3812,
+	"internal/session: methods":       95,
 	"internal/tool: long lines":       1,
 }
 

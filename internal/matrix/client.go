@@ -188,7 +188,7 @@ type Handler interface {
 // An error means that going on is pointless, as when the access token is no
 // longer valid and there is no password to get a new one.
 func (c *Client) Run(ctx context.Context, h Handler) error {
-	c.intake.members = room.NewMemberships(room.Config{
+	members := room.NewMemberships(room.Config{
 		Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, Log: c.cfg.Log, Now: c.cfg.now, Again: c.cfg.pace.again,
 		Refuse: c.cfg.pace.refuse, Text: c.cfg.Text, Allows: c.gate.Allows, Tell: c.Tell,
 		Cleared: func(room string) { c.DropDrafts(room); c.typing.set(room, false); h.RoomLeft(room) },
@@ -202,10 +202,10 @@ func (c *Client) Run(ctx context.Context, h Handler) error {
 
 	g, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, func() { close(c.ending) })()
-	g.Go(func() error { return c.runSync(ctx) })
+	g.Go(func() error { return c.runSync(ctx, members) })
 	g.Go(func() error { return c.runInbox(ctx, h.Deliver) })
-	g.Go(func() error { return c.runUnread(ctx) })
-	g.Go(func() error { return c.intake.members.Run(ctx) })
+	g.Go(func() error { return c.runUnread(ctx, members) })
+	g.Go(func() error { return members.Run(ctx) })
 	g.Go(func() error { return c.runRedactions(ctx, h.Redacted) })
 	g.Go(func() error { return c.typing.run(ctx) })
 	g.Go(func() error { return c.backup.Run(ctx) })

@@ -31,7 +31,6 @@ type intake struct {
 	devices *e2ee.Devices
 	gate    *gate.Gate
 	rooms   *room.Rooms
-	members *room.Memberships // since Run
 	outbox  *delivery.Outbox
 }
 
@@ -90,9 +89,9 @@ func (t *intake) handle(ctx context.Context, b *batch, evt *event.Event) error {
 	case event.StateHistoryVisibility:
 		return t.rooms.Watch(ctx, evt)
 	case event.StateMember:
-		return t.members.OnMember(ctx, evt)
+		return b.members.OnMember(ctx, evt)
 	case event.StateTombstone:
-		return t.members.OnTombstone(ctx, evt)
+		return b.members.OnTombstone(ctx, evt)
 	case event.AccountDataDirectChats:
 		return t.rooms.NoteDirect(ctx, *evt.Content.AsDirectChats())
 	case event.EventRedaction:

@@ -18,6 +18,7 @@ import (
 	"maunium.net/go/mautrix/event"
 
 	"reverie/internal/matrix/retry"
+	"reverie/internal/matrix/room"
 	"reverie/internal/store"
 )
 
@@ -99,14 +100,14 @@ var errHurried = errors.New("matrix: a fresh sync is needed")
 // runSync keeps up with the homeserver until ctx ends. This loop stands in for
 // that of mautrix, which saves the token before it processes what came with
 // it, waits for ever on a dead connection, and stops at the first panic.
-func (c *Client) runSync(ctx context.Context) error {
+func (c *Client) runSync(ctx context.Context, members *room.Memberships) error {
 	var filter string
 	c.sync.hasty.Store(true) // nothing is sent before the first sync
 	for ctx.Err() == nil {
 		if err := c.acc.CheckStale(ctx); err != nil {
 			return err
 		}
-		err := c.syncOnce(ctx, &filter)
+		err := c.syncOnce(ctx, &filter, members)
 		if err == nil || ctx.Err() != nil || errors.Is(err, errHurried) {
 			continue
 		}
@@ -117,7 +118,7 @@ func (c *Client) runSync(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (c *Client) syncOnce(ctx context.Context, filter *string) error {
+func (c *Client) syncOnce(ctx context.Context, filter *string, members *room.Memberships) error {
 	if *filter == "" {
 		f, err := c.cli.CreateFilter(ctx, syncFilter())
 		if err != nil {
@@ -134,7 +135,7 @@ func (c *Client) syncOnce(ctx context.Context, filter *string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.process(ctx, res, pos); err != nil {
+	if err := c.process(ctx, res, pos, members); err != nil {
 		return fmt.Errorf("process a sync: %w", err)
 	}
 	if c.sync.failures.Swap(0) > 0 {

@@ -13,14 +13,16 @@ import (
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/retry"
+	"reverie/internal/matrix/room"
 )
 
 // batch collects what the handlers find in one sync, to be stored in one
 // transaction with the token. It belongs to one goroutine.
 type batch struct {
 	delivery.Batch
-	last map[string]string // room → the newest event in it
-	err  error             // something of ours failed: the same sync must be worked on again
+	members *room.Memberships
+	last    map[string]string // room → the newest event in it
+	err     error             // something of ours failed: the same sync must be worked on again
 }
 
 // fail notes that the batch cannot be stored as it is. It is for faults of
@@ -42,8 +44,8 @@ func (l library) OnEventType(t event.Type, h mautrix.EventHandler) {
 
 // process works through a sync and then stores its result and the next token
 // in one transaction. It can be repeated with the same sync.
-func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos position) error {
-	b := &batch{last: map[string]string{}}
+func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos position, members *room.Memberships) error {
+	b := &batch{members: members, last: map[string]string{}}
 	if err := c.arrange(ctx, res, pos, b); err != nil {
 		return err
 	}

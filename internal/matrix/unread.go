@@ -15,6 +15,7 @@ import (
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/retry"
+	"reverie/internal/matrix/room"
 )
 
 // readTries is how often reading an event may go wrong before it is given up.
@@ -82,7 +83,7 @@ func (k *missingKeys) take() map[id.SessionID]struct{} {
 
 // runUnread reads again what could not be read, when its key comes or when it
 // is time; first all that an earlier run has left.
-func (c *Client) runUnread(ctx context.Context) error {
+func (c *Client) runUnread(ctx context.Context, members *room.Memberships) error {
 	select { // the state of the rooms may be old before
 	case <-ctx.Done():
 		return ctx.Err()
@@ -90,7 +91,7 @@ func (c *Client) runUnread(ctx context.Context) error {
 	}
 	c.keys.put(map[id.SessionID]struct{}{"": {}}) // which of the keys came in an earlier run is not known
 	return retry.Loop(ctx, c.cfg.now, c.keys.wake, func(ctx context.Context) time.Time {
-		next, err := c.readAgain(ctx)
+		next, err := c.readAgain(ctx, members)
 		if err != nil && ctx.Err() == nil {
 			c.cfg.Log.Error("matrix: messages that wait to be read", "err", err)
 			next = c.cfg.now().Add(time.Minute)
@@ -100,7 +101,7 @@ func (c *Client) runUnread(ctx context.Context) error {
 }
 
 // readAgain tries what is due and returns when to look again.
-func (c *Client) readAgain(ctx context.Context) (time.Time, error) {
+func (c *Client) readAgain(ctx context.Context, members *room.Memberships) (time.Time, error) {
 	arrived := c.keys.take()
 	for s := range arrived {
 		if err := c.inbox.KeyArrived(ctx, s.String()); err != nil {
@@ -115,7 +116,7 @@ func (c *Client) readAgain(ctx context.Context) (time.Time, error) {
 			return next, err
 		}
 		for _, u := range due {
-			again, err := c.readOne(ctx, u, ordered)
+			again, err := c.readOne(ctx, u, ordered, members)
 			if err != nil {
 				return time.Time{}, err
 			}
@@ -129,8 +130,10 @@ func (c *Client) readAgain(ctx context.Context) (time.Time, error) {
 // readOne tries one event. What comes of it is stored in one transaction. If an
 // earlier one waits for the same key, which may have come since that was tried,
 // both are made due and nothing else is done: once for a key, noted in ordered.
-func (c *Client) readOne(ctx context.Context, u delivery.Unreadable, ordered map[string]bool) (again bool, err error) {
-	b := &batch{}
+func (c *Client) readOne(
+	ctx context.Context, u delivery.Unreadable, ordered map[string]bool, members *room.Memberships,
+) (again bool, err error) {
+	b := &batch{members: members}
 	ctx = e2ee.WithFailures(context.WithoutCancel(ctx), b.fail)
 	evt, err := storedEvent(u)
 	if err != nil {

@@ -34,11 +34,9 @@ const columns = 140
 // exceptions says what is larger than its limit today, and how large it may be. The list only
 // gets shorter and its figures smaller.
 var exceptions = map[string]int{
-	"internal/memory: exported names": 96,
-	"internal/memory: methods":        63,
-	"internal/memory: fields":         23,
-	"internal/session: lines":         3838,
-	"internal/session: methods":       98,
+	"internal/memory: exported names": 94,
+	"internal/session: lines":         3812,
+	"internal/session: methods":       95,
 	"internal/tool: long lines":       1,
 }
 
@@ -57,7 +55,8 @@ var owners = map[string][]string{
 	"internal/matrix":        {"matrix_sync"},
 	"internal/matrix/room":   {"matrix_room", "matrix_tombstone"},
 	"internal/delivery":      {"inbox", "outbox", "heard", "redaction", "redacted_txn", "takeback", "answered", "matrix_thread"},
-	"internal/memory":        {"memory", "memory_again", "memory_changes", "memory_file", "memory_forgotten", "memory_op", "memory_salt"},
+	"internal/memory":        {"memory", "memory_again", "memory_changes", "memory_forgotten", "memory_op", "memory_salt"},
+	"internal/memory/file":   {"memory_file"},
 	"internal/questions":     {"memory_question"},
 	"internal/search":        {"memory_turn", "index_doc", "index_scope", "index_term", "index_fts"},
 	"internal/search/vector": {"memory_space", "memory_vector"},

@@ -122,7 +122,8 @@ func (t *terminal) talk(ctx context.Context, in *tty.Input, m *session.Manager, 
 }
 
 func (t *terminal) deliver(ctx context.Context, m *session.Manager, owner, text string) error {
-	in := chat.Inbound{ID: "terminal:" + rand.Text(), Room: terminalRoom, Sender: owner, Text: text, Private: true, At: time.Now()}
+	in := chat.Message{Head: chat.Head{ID: "terminal:" + rand.Text(), Room: terminalRoom, Sender: owner, Private: true, At: time.Now()},
+		Text: text}
 	t.waits.Store(in.ID, true)
 	return m.Deliver(ctx, in)
 }

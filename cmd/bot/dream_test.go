@@ -158,7 +158,7 @@ type telling struct {
 	*service
 	t      *testing.T
 	out    *board
-	events []chat.Inbound
+	events []chat.Event
 	direct map[string]string // person → direct chat
 	rooms  []string          // with others
 	left   []string
@@ -197,7 +197,7 @@ func (r tellingRooms) Allowed(user string) bool { return !slices.Contains(r.w.ba
 
 // deliver takes what is to be said.
 func (w *telling) deliver(_ context.Context, in chat.Inbound) error {
-	w.events = append(w.events, in)
+	w.events = append(w.events, in.(chat.Event)) //nolint:forcetypeassert // nothing else is asked
 	return nil
 }
 
@@ -220,7 +220,7 @@ func (w *telling) asked(say bool) map[string]string {
 	expect.OK(w.t, w.asking.Ask(w.t.Context(), w.deliver))
 	out := map[string]string{}
 	for _, in := range w.events {
-		if !in.Verbatim || in.Event != chat.MemoryQuestion {
+		if !in.Verbatim || in.Kind != chat.MemoryQuestion {
 			w.t.Errorf("%+v", in)
 		}
 		wanted := expect.Must(w.asking.Wanted(w.t.Context(), in.ID))(w.t)

@@ -126,12 +126,12 @@ func (s *service) askPeople(ctx context.Context) {
 func (b *bot) jobPerson(r task.Run) string { return cmp.Or(r.Task.User, b.cfg.Owner()) }
 
 // jobEvent is r as an event of its room; alone tells that nobody else is there.
-func (b *bot) jobEvent(ctx context.Context, r task.Run, alone bool) chat.Inbound {
+func (b *bot) jobEvent(ctx context.Context, r task.Run, alone bool) chat.Event {
 	mode := r.Task.Mode()
-	return chat.Inbound{
-		ID: r.ID, Room: r.Task.Room, Sender: cmp.Or(r.Task.Label.Readers.Person(), b.jobPerson(r)), Label: r.Task.Label,
-		Text: b.tasks.Text(r, alone, b.messages.For(ctx, r.Task.Room)), At: r.Due,
-		Event: chat.ScheduledTask, Verbatim: r.Notice || mode == task.Reminder, Silent: !r.Notice && mode == task.Silent,
+	return chat.Event{
+		Head: chat.Head{ID: r.ID, Room: r.Task.Room, Sender: cmp.Or(r.Task.Label.Readers.Person(), b.jobPerson(r)), At: r.Due},
+		Kind: chat.ScheduledTask, Text: b.tasks.Text(r, alone, b.messages.For(ctx, r.Task.Room)), Label: r.Task.Label,
+		Verbatim: r.Notice || mode == task.Reminder, Silent: !r.Notice && mode == task.Silent,
 		Mention: !r.Notice && mode == task.Reminder && r.Task.User != "",
 	}
 }

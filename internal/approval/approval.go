@@ -37,20 +37,11 @@ type Approval struct {
 	Seen         []string // where the text below the line came from
 	Mark         string   // changes when there is more of it
 	State        State
-	Wide         bool // the leave is for this conversation
-	Answer       Answer
+	Wide         bool      // the leave is for this conversation
+	Answer       chat.Head // who answered: Sender and Unproven
 	Created      time.Time
 	Expires      time.Time
 }
-
-// Answer is who answered.
-type Answer struct {
-	Person   string
-	Unproven bool // see chat.Inbound
-}
-
-// From is the answer as a message, of which a session knows how far it is trusted.
-func (a Answer) From() chat.Inbound { return chat.Inbound{Sender: a.Person, Unproven: a.Unproven} }
 
 // State is how far an approval has come.
 type State string
@@ -112,7 +103,7 @@ func (a *Approval) size() (n int) {
 
 // answered reports whether person has answered a with this option.
 func (a *Approval) answered(person, option string) bool {
-	if person != a.Answer.Person {
+	if person != a.Answer.Sender {
 		return false
 	}
 	if option == No {

@@ -41,7 +41,7 @@ func list(ctx context.Context, from store.DBTX, what string, args ...any) ([]App
 func scan(row store.Row) (a Approval, err error) {
 	var created, expires int64
 	if err := row.Scan(&a.Code, &a.Room, &a.Talk, &a.Conversation, &a.Event, &a.Asker, &a.Readers, &a.Quote, store.JSON(&a.Acts),
-		store.JSON(&a.Seen), &a.Mark, &a.State, &a.Wide, &a.Answer.Person, &a.Answer.Unproven, &created, &expires); err != nil {
+		store.JSON(&a.Seen), &a.Mark, &a.State, &a.Wide, &a.Answer.Sender, &a.Answer.Unproven, &created, &expires); err != nil {
 		return a, err
 	}
 	a.Created, a.Expires = time.UnixMilli(created), time.UnixMilli(expires)
@@ -59,7 +59,7 @@ func (s Store) Put(ctx context.Context, db store.DBTX, a Approval) error {
 			wide = excluded.wide,
 			answered_by = excluded.answered_by, unproven = excluded.unproven WHERE approval.state IN ('gathering', 'open', 'approved')`,
 		a.Code, a.Room, a.Talk, a.Conversation, a.Event, a.Asker, a.Readers, a.Quote, store.JSON(&a.Acts), store.JSON(&a.Seen), a.Mark,
-		a.State, a.Wide, a.Answer.Person, a.Answer.Unproven, a.Created.UnixMilli(), expires)
+		a.State, a.Wide, a.Answer.Sender, a.Answer.Unproven, a.Created.UnixMilli(), expires)
 	if err != nil {
 		return fmt.Errorf("approval: store an approval: %w", err)
 	}
@@ -205,7 +205,7 @@ func (s Store) Open(ctx context.Context, in store.DBTX, talk history.Talk, event
 
 // Answer takes an answer to the question code in a room, and returns what the person is told. in is whose it is,
 // and level how far they are trusted. changed is the approval if it has another state now.
-func (s Store) Answer(ctx context.Context, in chat.Inbound, level trust.Integrity, code, option string) (
+func (s Store) Answer(ctx context.Context, in chat.Head, level trust.Integrity, code, option string) (
 	changed *Approval, said i18n.Text, err error,
 ) {
 	err = store.InTx(ctx, s.DB, func(tx *sql.Tx) error {
@@ -236,7 +236,7 @@ func (s Store) Answer(ctx context.Context, in chat.Inbound, level trust.Integrit
 		default:
 			a.State, a.Wide = Approved, option == Wide
 		}
-		a.Answer, changed = Answer{in.Sender, in.Unproven}, &a
+		a.Answer, changed = chat.Head{Sender: in.Sender, Unproven: in.Unproven}, &a
 		return s.Put(ctx, tx, a)
 	})
 	return changed, said, err

@@ -49,7 +49,7 @@ func WithVoice(was, now string) string {
 }
 
 // Files is what the model will get of what came with in.
-func (r Reader) Files(ctx context.Context, in chat.Inbound) []history.File {
+func (r Reader) Files(ctx context.Context, in chat.Message) []history.File {
 	var all []history.File
 	for _, f := range in.Files {
 		if f.Kind == chat.VoiceFile && f.Note == "" {
@@ -162,7 +162,7 @@ func (r Reader) transcript(ctx context.Context, f chat.File) (string, error) {
 }
 
 // Listen is in with the words of its voice messages. What cannot be understood is said in their notes.
-func (r Reader) Listen(ctx context.Context, in chat.Inbound) (chat.Inbound, error) {
+func (r Reader) Listen(ctx context.Context, in chat.Message) (chat.Message, error) {
 	in.Files = append([]chat.File(nil), in.Files...)
 	for i, f := range in.Files {
 		if f.Kind != chat.VoiceFile || f.Note != "" {

@@ -9,34 +9,92 @@ import (
 	"reverie/internal/trust"
 )
 
-// Inbound is one message that passed the gate and waits for its answer.
-type Inbound struct {
-	ID         string    // the transport's own id; the same ID is answered once
-	Room       string    // the conversation it belongs to
-	Sender     string    // who wrote it
-	SenderName string    // how that person is called in the room; may be empty
-	Text       string    // what they wrote, a mention of the bot already removed
-	Private    bool      // a direct chat: the sender's private memory may be used
-	Unproven   bool      // nothing proves that a device of the sender wrote it: it counts as no owner's
-	At         time.Time // when the server says it was sent
+// Inbound is what comes into a conversation: a Message, an Event of the program, or what embeds a Change to
+// something said before (Edit, Redaction, Reaction, Vote). Who works on it switches on the type.
+type Inbound interface {
+	head() Head
+	target() string
+}
 
+// HeadOf is the head of in.
+func HeadOf(in Inbound) Head { return in.head() }
+
+// TargetOf is what in changes; empty if it is no change.
+func TargetOf(in Inbound) string { return in.target() }
+
+// Head is what all that comes in has in common.
+type Head struct {
+	ID       string    // the transport's own id; the same ID is worked on once
+	Room     string    // the conversation it belongs to
+	Branch   string    // the thread it is answered in, whose conversation it belongs to; empty = the room's own
+	Sender   string    // who did it; of an Event on whose behalf it is
+	Private  bool      // a direct chat: the sender's private memory may be used
+	Unproven bool      // nothing proves that a device of the sender did it: it counts as no owner's
+	At       time.Time // when the server says it was sent
+}
+
+func (h Head) head() Head     { return h }
+func (h Head) target() string { return "" }
+
+// Message is what a person wrote. It passed the gate and waits for its answer.
+type Message struct {
+	Head
+	Text    string  // a mention of the bot already removed
 	Thread  string  // the thread it was written in, by the id of its root; empty = none
-	Branch  string  // the thread it is answered in, whose conversation it belongs to; empty = the room's own
 	ReplyTo string  // the id of the message that it replies to; empty = none
-	Change  Change  // what it does to something said before, see edit.go; empty = it is a message of its own
-	Target  string  // of a change: the id of what it is done to, an Inbound's or an Outgoing's
 	Quotes  []Quote // what it refers to, and what others had said before it, oldest first
 	Files   []File  // what came with it
+}
 
-	// Of a system event, which a Source delivers rather than the transport. Sender is
-	// then on whose behalf it is, and Private is found out by the session.
-	Event    EventKind // empty: a person wrote it
-	Verbatim bool      // Text is said in the room as it is; no model is asked
-	Silent   bool      // nothing is said in the room
-	Mention  bool      // with Verbatim: in a room with others, Sender is told that it is for them
+// Change is what all changes to something said before have in common. Nothing answers a change itself.
+type Change struct {
+	Head
+	Target string // the id of a message or of an Outgoing
+}
 
-	// Label is of a system event: whose hands Text went through. Its readers may read Text.
-	Label trust.Label
+func (c Change) target() string { return c.Target }
+
+// Edit gives the message Target, of the same sender, the words Text. At is when Target was sent.
+type Edit struct {
+	Change
+	Text string
+}
+
+// Redaction takes Target away, a message or one of our own: it is not to be seen any more.
+type Redaction struct{ Change }
+
+// Reaction is a wish for the answer Target, or the one to the message Target.
+type Reaction struct {
+	Change
+	Wish Wish
+}
+
+// Wish is what a Reaction asks for.
+type Wish string
+
+// The wishes.
+const (
+	StopThis Wish = "stop"  // the answer is not wanted
+	AskAgain Wish = "retry" // the answer is wanted anew
+)
+
+// Vote answers the question Target, one of our own, with the Option of that ID. One that is not encrypted
+// in an encrypted room never comes here.
+type Vote struct {
+	Change
+	Option string
+}
+
+// Event is what the program itself has to tell the model. A Source delivers it rather than the
+// transport, and the session finds out whether it is Private.
+type Event struct {
+	Head
+	Kind     EventKind
+	Text     string
+	Verbatim bool        // Text is said in the room as it is; no model is asked
+	Silent   bool        // nothing is said in the room
+	Mention  bool        // with Verbatim: in a room with others, Sender is told that it is for them
+	Label    trust.Label // whose hands Text went through; its readers may read Text
 }
 
 // Quote is what somebody else said, or the same person before: data that the
@@ -45,7 +103,6 @@ type Quote struct {
 	ID     string    `json:"id"`             // the transport's
 	Sender string    `json:"sender"`         // who wrote it; may be us
 	Ours   string    `json:"ours,omitempty"` // it is a message of ours: the Outgoing.ID it was said under
-	Name   string    `json:"name,omitempty"`
 	Text   string    `json:"text"`
 	At     time.Time `json:"at"`
 	Why    QuoteKind `json:"why"`
@@ -86,7 +143,7 @@ type Outgoing struct {
 	Thread  string // the thread it belongs into, by the id of its root; empty = the transport decides, by ReplyTo
 
 	// Options make it a question: a poll where the transport has polls. Text holds the question
-	// and how to answer it in words. Who chooses one is an Inbound whose Change is Voted.
+	// and how to answer it in words. Who chooses one sends a Vote.
 	Options []Option
 
 	// Mention is whom it is for, by user id: they are told of it as of a mention. Who
@@ -104,31 +161,7 @@ type Option struct {
 // the transport, which delivers it again at the next start.
 var ErrStopping = errors.New("chat: stopping")
 
-// Change says what an Inbound does to something that was said before.
-type Change string
-
-// The changes. None of them is a message: nothing is ever answered but what they are
-// done to, which is their Target.
-const (
-	// Edited: the sender of Target, a message, gave it the words in Text. At is when
-	// Target was sent.
-	Edited Change = "edited"
-	// TakenBack: Target is not to be seen any more. It is a message, or one of our own.
-	TakenBack Change = "taken back"
-	// StopThis: the answer Target, or the one to the message Target, is not wanted.
-	StopThis Change = "stop"
-	// Voted: somebody answered the question Target, one of our own, with the Option whose ID is
-	// in Text. Sender is who. A vote that is not encrypted in an encrypted room never comes here.
-	Voted Change = "voted"
-	// Approved: the acts that Target asked about are approved and may run. It comes from
-	// the session itself.
-	Approved Change = "approved"
-	// AskAgain: the answer Target, or the one to the message Target, is wanted anew.
-	AskAgain Change = "retry"
-)
-
-// EventKind says what the program itself has to tell the model. The zero value is
-// no event but what a person wrote.
+// EventKind says what an Event tells.
 type EventKind string
 
 // The kinds of system events, as the model reads them.

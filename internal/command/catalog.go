@@ -99,17 +99,17 @@ type Session interface {
 	// StartNew begins a new conversation, without a summary.
 	StartNew(ctx context.Context) error
 	// Retry answers the last message of a person anew.
-	Retry(ctx context.Context, in chat.Inbound) error
+	Retry(ctx context.Context, in chat.Message) error
 	// Stop ends what is worked on, and says what that was.
-	Stop(ctx context.Context, in chat.Inbound) (string, error)
+	Stop(ctx context.Context, in chat.Message) (string, error)
 	// CompactNow makes the conversation shorter, and says what became of it.
-	CompactNow(ctx context.Context, in chat.Inbound) (string, error)
+	CompactNow(ctx context.Context, in chat.Message) (string, error)
 	// Approve answers a question for leave: code, and how far it goes.
-	Approve(ctx context.Context, in chat.Inbound, args string) (string, error)
+	Approve(ctx context.Context, in chat.Message, args string) (string, error)
 	// Deny answers the question for leave that has a code.
-	Deny(ctx context.Context, in chat.Inbound, code string) (string, error)
+	Deny(ctx context.Context, in chat.Message, code string) (string, error)
 	// Preview is the prompt that in would get now.
-	Preview(ctx context.Context, in chat.Inbound) (prompt.Prompt, error)
+	Preview(ctx context.Context, in chat.Message) (prompt.Prompt, error)
 	// Window says for !status what the conversation's window holds, a line each.
 	Window(ctx context.Context, past []history.Message) ([]string, error)
 }
@@ -118,7 +118,7 @@ type Session interface {
 type Call struct {
 	*Config
 	Session Session
-	In      chat.Inbound
+	In      chat.Message
 	Talk    history.Talk
 	Place   trust.Place   // where the answer is read
 	Access  memory.Access // what the person may see and change

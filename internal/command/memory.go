@@ -98,10 +98,10 @@ func rememberThis(ctx context.Context, call *Call, args string) (string, error) 
 		Scope: call.Access.Scopes[0], Text: args, Source: memory.UserExplicit, Integrity: call.Access.Integrity,
 		Event: call.In.ID, Quote: args, ObservedAt: call.In.At,
 	}, call.In.Sender)
-	var invalid *memory.TextError
+	var why i18n.Text
 	switch {
-	case errors.As(err, &invalid):
-		return call.text(ctx, "memory.cannot", "why", call.Messages.Why(ctx, call.In.Room, invalid.Why)), nil
+	case errors.As(err, &why):
+		return call.text(ctx, "memory.cannot", "why", call.Messages.Why(ctx, call.In.Room, why)), nil
 	case err != nil:
 		return "", err
 	case !added:

@@ -36,7 +36,7 @@ func named(name string) (entry, bool) {
 // Branch is the thread that in is answered in, by the room's setting: where it was asked, always
 // in a thread, which begins at the question, or never in one. A command outside of threads is about
 // the room's own conversation, but for !retry, whose thread the transport knows.
-func Branch(setting string, in chat.Inbound) string {
+func Branch(setting string, in chat.Message) string {
 	switch {
 	case setting == "off":
 		return ""

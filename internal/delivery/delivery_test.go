@@ -31,9 +31,8 @@ func newRows(t *testing.T) rows {
 	return rows{db, in, out}
 }
 
-func inbound(id string) chat.Inbound {
-	return chat.Inbound{ID: id, Room: "!r", Sender: "@me:b", SenderName: "Me",
-		Text: "text of " + id, Private: true, At: time.UnixMilli(1_700_000_000_000)}
+func inbound(id string) chat.Message {
+	return chat.Message{Head: chat.Head{ID: id, Room: "!r", Sender: "@me:b", Private: true, At: time.UnixMilli(1_700_000_000_000)}, Text: "text of " + id}
 }
 
 func out(id, text string) chat.Outgoing { return chat.Outgoing{ID: id, Text: text} }
@@ -81,9 +80,9 @@ func TestMessageKeepsWhatItBrings(t *testing.T) {
 	m.Thread, m.ReplyTo = "$root", "$said"
 	m.Quotes = []chat.Quote{{ID: "$said", Sender: "@you:b", Text: "said before", At: time.UnixMilli(5), Why: chat.QuoteReply}}
 	m.Files = []chat.File{{Name: "a.png", Type: "image/png", Size: 3, Path: "media/a"}}
-	expect.OK(t, q.in.Commit(ctx, &Batch{In: []Incoming{{Inbound: m}}}, func(*sql.Tx) error { return nil }))
+	expect.OK(t, q.in.Commit(ctx, &Batch{In: []Incoming{{Said: m}}}, func(*sql.Tx) error { return nil }))
 	rows := expect.Must(q.in.Waiting(ctx, 1))(t)
-	expect.Equal(t, cmp.Diff([]InboxRow{{1, incomplete(m), m}}, rows, cmp.Comparer(time.Time.Equal)), "", "inbox (-want +got)")
+	expect.Equal(t, cmp.Diff([]InboxRow{{Incomplete: incomplete(m), Message: m}}, rows, cmp.Comparer(time.Time.Equal)), "", "inbox (-want +got)")
 	expect.OK(t, q.in.Handled(ctx, q.db, "$1"))
 	var left string
 	expect.OK(t, q.db.QueryRowContext(ctx, `SELECT brought FROM inbox WHERE id = '$1'`).Scan(&left))
@@ -92,12 +91,11 @@ func TestMessageKeepsWhatItBrings(t *testing.T) {
 
 func stored(t *testing.T, q rows, ch ...Incoming) {
 	t.Helper()
-	expect.OK(t, store.InTx(t.Context(), q.db, func(tx *sql.Tx) error { return q.in.store(t.Context(), tx, &Batch{In: ch}) }))
+	expect.OK(t, q.in.Commit(t.Context(), &Batch{In: ch}, nil))
 }
 
 func editOf(id, target, text string) Incoming {
-	return Incoming{Addressed: true, Inbound: chat.Inbound{ID: id, Room: "!r", Sender: "@you:x", Text: text, At: time.UnixMilli(5),
-		Change: chat.Edited, Target: target}}
+	return Incoming{Addressed: true, Said: chat.Edit{Change: chat.Change{Head: chat.Head{ID: id, Room: "!r", Sender: "@you:x", At: time.UnixMilli(5)}, Target: target}, Text: text}}
 }
 
 // textOf is what waits to be answered under id.
@@ -105,8 +103,8 @@ func textOf(t *testing.T, q rows, id string) string {
 	t.Helper()
 	rows := expect.Must(q.in.Waiting(t.Context(), 100))(t)
 	for _, r := range rows {
-		if r.ID == id {
-			return r.Text
+		if r.Message.ID == id {
+			return r.Message.Text
 		}
 	}
 	return ""
@@ -116,7 +114,7 @@ func textOf(t *testing.T, q rows, id string) string {
 // one counts, also when an earlier one is delivered again.
 func TestEditsWhileWaiting(t *testing.T) {
 	q := newRows(t)
-	m := chat.Inbound{ID: "$1", Room: "!r", Sender: "@you:x", Text: "apple", At: time.UnixMilli(5)}
+	m := chat.Message{Head: chat.Head{ID: "$1", Room: "!r", Sender: "@you:x", At: time.UnixMilli(5)}, Text: "apple"}
 	expect.OK(t, store.InTx(t.Context(), q.db, func(tx *sql.Tx) error { return q.in.put(t.Context(), tx, m, "new") }))
 	stored(t, q, editOf("$e1", "$1", "pear"), editOf("$e2", "$1", "plum"))
 	m.Quotes = []chat.Quote{{ID: "$q", Text: "quoted"}}
@@ -203,7 +201,7 @@ func TestPartsOfAnAnswer(t *testing.T) {
 // Files of messages that are on their way in or out are kept; those of others are nobody's here.
 func TestKeptFiles(t *testing.T) {
 	q := newRows(t)
-	for id, m := range map[string]chat.Inbound{
+	for id, m := range map[string]chat.Message{
 		"new": {Files: []chat.File{{Name: "a", Path: "media/a"}, {Name: "failed"}, {Name: "b", Path: "media/b"}},
 			Quotes: []chat.Quote{{ID: "$q", Text: "quoted"}}},
 		"done": {Files: []chat.File{{Name: "c", Path: "media/c"}}}, "bare": {Quotes: []chat.Quote{{ID: "$q", Text: "quoted"}}}, "empty": {},

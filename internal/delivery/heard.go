@@ -44,9 +44,9 @@ func (h heard) store(ctx context.Context, tx *sql.Tx, l *Line) error {
 		args  []any
 	}{
 		{`DELETE FROM heard WHERE heard_at < ?`, []any{h.now().Add(-heardFor).UnixMilli()}},
-		{`INSERT OR IGNORE INTO heard (event, room, thread, sender, name, text, at, heard_at) SELECT ?1, ?, ?, ?, ?, ?, ?, ?
+		{`INSERT OR IGNORE INTO heard (event, room, thread, sender, text, at, heard_at) SELECT ?1, ?, ?, ?, ?, ?, ?
 			WHERE NOT EXISTS (SELECT 1 FROM redaction WHERE event = ?1)`,
-			[]any{l.ID, l.Room, l.Thread, l.Sender, l.Name, l.Text, l.At.UnixMilli(), h.now().UnixMilli()}},
+			[]any{l.ID, l.Room, l.Thread, l.Sender, l.Text, l.At.UnixMilli(), h.now().UnixMilli()}},
 		{`DELETE FROM heard WHERE room = ?1 AND seq <= (SELECT seq FROM heard WHERE room = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)`,
 			[]any{l.Room, heardKept}},
 	} {
@@ -69,14 +69,14 @@ func (heard) edit(ctx context.Context, tx *sql.Tx, l *Line) error {
 
 // attach adds to m what was heard where it was said since the last time. Each line is attached
 // once: the history has it then.
-func (h heard) attach(ctx context.Context, tx *sql.Tx, m *chat.Inbound) error {
+func (h heard) attach(ctx context.Context, tx *sql.Tx, m *chat.Message) error {
 	lines, err := store.List(ctx, tx, func(row store.Row) (chat.Quote, error) {
 		l := chat.Quote{Why: chat.QuoteHeard}
 		var at int64
-		err := row.Scan(&l.ID, &l.Sender, &l.Name, &l.Text, &at)
+		err := row.Scan(&l.ID, &l.Sender, &l.Text, &at)
 		l.At = time.UnixMilli(at)
 		return l, err
-	}, `SELECT event, sender, name, text, at FROM heard
+	}, `SELECT event, sender, text, at FROM heard
 		WHERE room = ? AND thread = ? AND given = 0 AND heard_at >= ? ORDER BY seq DESC`,
 		m.Room, m.Thread, h.now().Add(-heardFor).UnixMilli())
 	if err != nil {

@@ -37,43 +37,77 @@ type Inbox struct {
 	retries func(text string) bool
 }
 
-// InboxRow is a message that waits for its answer.
+// InboxRow is a row of the inbox as it is stored: a message, or a change to an earlier one.
 type InboxRow struct {
-	Seq        int64
-	Incomplete bool // quotes or files are to be fetched before it is delivered
-	chat.Inbound
+	Incomplete bool         // quotes or files are to be fetched before it is delivered
+	Message    chat.Message // of a change its head, and in Text the words of an edit or the option of a vote
+	Target     string       // what a change is done to; empty = it is a message
+	Change     string       // what it does to that
 }
 
-// put stores a message once. One that was unreadable until now gets a new place at the end,
+// rowOf is the row of what a person wrote or did. A reaction is named by its wish.
+func rowOf(said chat.Inbound) InboxRow {
+	r := InboxRow{Message: chat.Message{Head: chat.HeadOf(said)}, Target: chat.TargetOf(said)}
+	switch said := said.(type) {
+	case chat.Message:
+		r.Message = said
+	case chat.Edit:
+		r.Change, r.Message.Text = "edited", said.Text
+	case chat.Redaction:
+		r.Change = "taken back"
+	case chat.Vote:
+		r.Change, r.Message.Text = "voted", said.Option
+	case chat.Reaction:
+		r.Change = string(said.Wish)
+	}
+	return r
+}
+
+// Said is what a person wrote or did, of its row.
+func (r InboxRow) Said() chat.Inbound {
+	change := chat.Change{Head: r.Message.Head, Target: r.Target}
+	switch r.Change {
+	case "":
+		return r.Message
+	case "edited":
+		return chat.Edit{Change: change, Text: r.Message.Text}
+	case "taken back":
+		return chat.Redaction{Change: change}
+	case "voted":
+		return chat.Vote{Change: change, Option: r.Message.Text}
+	}
+	return chat.Reaction{Change: change, Wish: chat.Wish(r.Change)}
+}
+
+// put stores a message or change once. One that was unreadable until now gets a new place at the end,
 // because later ones have been delivered since.
-func (in *Inbox) put(ctx context.Context, tx *sql.Tx, m chat.Inbound, state string) error {
+func (in *Inbox) put(ctx context.Context, tx *sql.Tx, said chat.Inbound, state string) error {
+	r := rowOf(said)
+	m := &r.Message
 	if _, err := tx.ExecContext(ctx, `DELETE FROM inbox WHERE id = ? AND state IN ('utd', 'failed')`, m.ID); err != nil {
 		return err
 	}
-	with, err := pack(m)
+	with, err := pack(*m)
+	switch {
+	case err != nil:
+	case r.Change != "":
+		m.Branch, err = branchOfTarget(ctx, tx, r.Target)
+	case state == "new":
+		err = in.joinBranch(ctx, tx, m)
+	}
 	if err != nil {
 		return err
 	}
-	if m.Change != "" {
-		if m.Branch, err = branchOfTarget(ctx, tx, m.Target); err != nil {
-			return err
-		}
-	}
-	if m.Change == "" && state == "new" {
-		if err := in.joinBranch(ctx, tx, &m); err != nil {
-			return err
-		}
-	}
-	_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sender_name, text, private, unproven, sent_at, received_at,
+	_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, text, private, unproven, sent_at, received_at,
 			state, thread, branch, reply_to, brought, incomplete, change, target)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		m.ID, m.Room, m.Sender, m.SenderName, m.Text, m.Private, m.Unproven, m.At.UnixMilli(), in.now().UnixMilli(), state,
-		m.Thread, m.Branch, m.ReplyTo, with, state == "new" && m.Change == "" && incomplete(m), m.Change, m.Target)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		m.ID, m.Room, m.Sender, m.Text, m.Private, m.Unproven, m.At.UnixMilli(), in.now().UnixMilli(), state,
+		m.Thread, m.Branch, m.ReplyTo, with, state == "new" && r.Change == "" && incomplete(*m), r.Change, r.Target)
 	return err
 }
 
 // incomplete tells whether m refers to something that is to be fetched before it is delivered.
-func incomplete(m chat.Inbound) bool {
+func incomplete(m chat.Message) bool {
 	return m.ReplyTo != "" || m.Thread != "" || slices.ContainsFunc(m.Files, func(f chat.File) bool { return f.Source != "" })
 }
 
@@ -88,7 +122,7 @@ type brought struct {
 	Files  []chat.File  `json:"files,omitempty"`
 }
 
-func pack(m chat.Inbound) (string, error) {
+func pack(m chat.Message) (string, error) {
 	if len(m.Quotes)+len(m.Files) == 0 {
 		return "", nil
 	}
@@ -97,7 +131,7 @@ func pack(m chat.Inbound) (string, error) {
 }
 
 // unpack gives m what pack made of it.
-func unpack(m *chat.Inbound, packed string) error {
+func unpack(m *chat.Message, packed string) error {
 	if packed == "" {
 		return nil
 	}
@@ -113,16 +147,17 @@ func unpack(m *chat.Inbound, packed string) error {
 // many, in the order they came.
 func (in *Inbox) Waiting(ctx context.Context, perRoom int) ([]InboxRow, error) {
 	rows, err := store.List(ctx, in.db, func(row store.Row) (r InboxRow, err error) {
+		m := &r.Message
 		var at int64
 		var with string
-		if err := row.Scan(&r.Seq, &r.ID, &r.Room, &r.Sender, &r.SenderName, &r.Text, &r.Private, &r.Unproven, &at, &r.Thread,
-			&r.Branch, &r.ReplyTo, &with, &r.Incomplete, &r.Change, &r.Target); err != nil {
+		if err := row.Scan(&m.ID, &m.Room, &m.Sender, &m.Text, &m.Private, &m.Unproven, &at, &m.Thread,
+			&m.Branch, &m.ReplyTo, &with, &r.Incomplete, &r.Change, &r.Target); err != nil {
 			return r, err
 		}
-		err = unpack(&r.Inbound, with)
-		r.At = time.UnixMilli(at)
+		err = unpack(m, with)
+		m.At = time.UnixMilli(at)
 		return r, err
-	}, `SELECT seq, id, room, sender, sender_name, text, private, unproven, sent_at, thread, branch,
+	}, `SELECT id, room, sender, text, private, unproven, sent_at, thread, branch,
 			reply_to, brought, incomplete, change, target
 		FROM (SELECT *, row_number() OVER (PARTITION BY room ORDER BY seq) AS place FROM inbox WHERE state = 'new')
 		WHERE place <= ? ORDER BY seq`, perRoom)
@@ -130,7 +165,7 @@ func (in *Inbox) Waiting(ctx context.Context, perRoom int) ([]InboxRow, error) {
 }
 
 // Completed stores what a message was completed with. One that was redacted meanwhile stays as it is.
-func (in *Inbox) Completed(ctx context.Context, m chat.Inbound) error {
+func (in *Inbox) Completed(ctx context.Context, m chat.Message) error {
 	m.Quotes = in.withoutRedacted(ctx, m)
 	with, err := pack(m)
 	if err != nil {
@@ -141,8 +176,8 @@ func (in *Inbox) Completed(ctx context.Context, m chat.Inbound) error {
 }
 
 // withoutRedacted returns the quotes of m without lines that were redacted while it was completed.
-func (in *Inbox) withoutRedacted(ctx context.Context, m chat.Inbound) []chat.Quote {
-	var now chat.Inbound
+func (in *Inbox) withoutRedacted(ctx context.Context, m chat.Message) []chat.Quote {
+	var now chat.Message
 	var with string
 	err := in.db.QueryRowContext(ctx, `SELECT brought FROM inbox WHERE id = ?`, m.ID).Scan(&with)
 	if err != nil || unpack(&now, with) != nil {

@@ -21,16 +21,19 @@ type Batch struct {
 // Incoming is one thing that people said or did: a message for the bot, a change to an earlier
 // one, a line that is not for the bot, or a redaction.
 type Incoming struct {
-	chat.Inbound
-	Past      bool   // of a message: it gets no answer
-	Listens   bool   // of a message: it takes along what was heard before
-	Addressed bool   // of an edit: its words speak to the bot; of a reaction: an owner did it
-	Heard     *Line  // a line, or an edit of one
-	Redacted  string // the event that is redacted
+	Said      chat.Inbound // a message or a change; of a redaction by the bot itself only the target; nil = a line
+	Past      bool         // of a message: it gets no answer
+	Listens   bool         // of a message: it takes along what was heard before
+	Addressed bool         // of an edit: its words speak to the bot; of a reaction: an owner did it
+	Files     []chat.File  // of an edit: what its message has if it could not be read before
+	Heard     *Line        // a line, or an edit of one
 }
 
-// Asks tells whether it is a message that wants an answer.
-func (s Incoming) Asks() bool { return s.ID != "" && s.Change == "" && !s.Past }
+// Asks is the message, if it is one that wants an answer.
+func (s Incoming) Asks() (m chat.Message, asks bool) {
+	m, asks = s.Said.(chat.Message)
+	return m, asks && !s.Past
+}
 
 // Commit stores all that a batch brought, and what with stores, in one transaction. with may be nil.
 func (in *Inbox) Commit(ctx context.Context, b *Batch, with func(*sql.Tx) error) error {
@@ -45,8 +48,15 @@ func (in *Inbox) Commit(ctx context.Context, b *Batch, with func(*sql.Tx) error)
 				return err
 			}
 		}
-		if err := in.store(ctx, tx, b); err != nil {
-			return err
+		for _, s := range b.In {
+			if err := in.store(ctx, tx, s); err != nil {
+				return err
+			}
+		}
+		for _, n := range b.Notices {
+			if err := in.out.Notify(ctx, tx, n); err != nil {
+				return err
+			}
 		}
 		if b.Read != "" { // not among what is stored: it is read, and needs no answer
 			if _, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'done', raw = '', error = ''
@@ -62,44 +72,34 @@ func (in *Inbox) Commit(ctx context.Context, b *Batch, with func(*sql.Tx) error)
 	return doing("store sync", err)
 }
 
-// store stores what was said in a batch and what follows from it.
-func (in *Inbox) store(ctx context.Context, tx *sql.Tx, b *Batch) error {
-	for _, s := range b.In {
-		if err := in.storeOne(ctx, tx, s); err != nil {
-			return err
-		}
+func (in *Inbox) store(ctx context.Context, tx *sql.Tx, s Incoming) error {
+	switch said := s.Said.(type) {
+	case chat.Message:
+		return in.message(ctx, tx, said, s)
+	case chat.Edit:
+		return in.edit(ctx, tx, said, s)
+	case chat.Redaction:
+		return in.redact(ctx, tx, said)
+	case chat.Reaction:
+		return in.react(ctx, tx, said, s.Addressed)
+	case chat.Vote:
+		return in.vote(ctx, tx, said)
 	}
-	for _, n := range b.Notices {
-		if err := in.out.Notify(ctx, tx, n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return in.heard.store(ctx, tx, s.Heard)
 }
 
-func (in *Inbox) storeOne(ctx context.Context, tx *sql.Tx, s Incoming) error {
-	if s.Redacted != "" {
-		if err := in.redact(ctx, tx, s.Redacted); err != nil {
+func (in *Inbox) message(ctx context.Context, tx *sql.Tx, m chat.Message, s Incoming) error {
+	if s.Past {
+		m.Text, m.Quotes, m.Files = "", nil, nil
+		return in.put(ctx, tx, m, "done")
+	}
+	if s.Listens {
+		if known, err := taken(ctx, tx, m.ID); err != nil || known {
+			return err
+		}
+		if err := in.heard.attach(ctx, tx, &m); err != nil {
 			return err
 		}
 	}
-	switch {
-	case s.Heard != nil:
-		return in.heard.store(ctx, tx, s.Heard)
-	case s.Change != "":
-		return in.change(ctx, tx, s)
-	case s.Past:
-		s.Text, s.Quotes, s.Files = "", nil, nil
-		return in.put(ctx, tx, s.Inbound, "done")
-	case s.ID == "":
-		return nil // a redaction of ours
-	case s.Listens:
-		if known, err := taken(ctx, tx, s.ID); err != nil || known {
-			return err
-		}
-		if err := in.heard.attach(ctx, tx, &s.Inbound); err != nil {
-			return err
-		}
-	}
-	return in.put(ctx, tx, s.Inbound, "new")
+	return in.put(ctx, tx, m, "new")
 }

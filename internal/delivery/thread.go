@@ -58,7 +58,7 @@ const lookBack = 2000
 // joinBranch finds the thread of a message that would begin one of its own: lines that follow
 // each other belong into that of the first, and who asks for an answer once more gets it
 // where the newest one stands.
-func (in *Inbox) joinBranch(ctx context.Context, tx *sql.Tx, m *chat.Inbound) error {
+func (in *Inbox) joinBranch(ctx context.Context, tx *sql.Tx, m *chat.Message) error {
 	if m.Branch == "" || m.Branch != m.ID {
 		return nil
 	}

@@ -71,7 +71,7 @@ func (w *world) id(kind string) string {
 }
 
 func (w *world) message(id, room string) Incoming {
-	return Incoming{Inbound: chat.Inbound{ID: id, Room: room, Sender: "@you:x", Text: "text of " + id, At: w.now}}
+	return Incoming{Said: chat.Message{Head: chat.Head{ID: id, Room: room, Sender: "@you:x", At: w.now}, Text: "text of " + id}}
 }
 
 var errCrash = errors.New("the program dies here")
@@ -169,7 +169,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			}
 		},
 		"it is redacted": func(t *rapid.T) {
-			if id, ok := pick(t, all(), "message"); ok && w.sync(t, &Batch{In: []Incoming{{Redacted: id}}}) {
+			if id, ok := pick(t, all(), "message"); ok && w.sync(t, &Batch{In: []Incoming{{Said: chat.Redaction{Change: chat.Change{Target: id}}}}}) {
 				w.finish(id)
 			}
 		},
@@ -178,9 +178,8 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			if !ok || !strings.HasPrefix(id, "$in") {
 				return
 			}
-			edit := w.message(w.id("edit"), w.waiting[id])
-			edit.Addressed, edit.Change, edit.Target = true, chat.Edited, id
-			if w.sync(t, &Batch{In: []Incoming{edit}}) {
+			edit := chat.Edit{Change: chat.Change{Head: chat.Head{ID: w.id("edit"), Room: w.waiting[id], Sender: "@you:x", At: w.now}, Target: id}, Text: "edited"}
+			if w.sync(t, &Batch{In: []Incoming{{Said: edit, Addressed: true}}}) {
 				w.waiting[edit.ID] = edit.Room
 			}
 		},
@@ -369,9 +368,9 @@ func (w *world) holds(t *rapid.T) {
 	expect.OK(t, err)
 	waits := map[string]bool{}
 	for _, r := range rows {
-		waits[r.ID] = true
-		if w.finished[r.ID] {
-			t.Fatalf("%s is delivered again", r.ID)
+		waits[r.Message.ID] = true
+		if w.finished[r.Message.ID] {
+			t.Fatalf("%s is delivered again", r.Message.ID)
 		}
 	}
 	for id := range w.waiting {

@@ -76,7 +76,7 @@ func rule(devices e2ee.DeviceRule, owners ...string) func(*matrix.Config) {
 }
 
 // guarded starts a homeserver in memory and a bot of yours with a rule for devices; you have an identity.
-func guarded(t *testing.T, devices e2ee.DeviceRule, answer func(*bot, chat.Inbound)) (*matrixtest.Server, account, *bot) {
+func guarded(t *testing.T, devices e2ee.DeviceRule, answer func(*bot, chat.Message)) (*matrixtest.Server, account, *bot) {
 	t.Helper()
 	s, server := pretend(t)
 	you := identified(t, s, "you")
@@ -361,7 +361,7 @@ func TestUnencryptedGroup(t *testing.T) {
 	}
 	react(you.UserID())
 	react(friend.UserID())
-	if ch := <-b.changes; ch.Sender != friend.UserID() || ch.Change != chat.StopThis || !ch.Unproven {
+	if ch, _ := (<-b.changes).(chat.Reaction); ch.Sender != friend.UserID() || ch.Wish != chat.StopThis || !ch.Unproven {
 		t.Errorf("a reaction is taken: %+v", ch)
 	}
 }
@@ -386,7 +386,7 @@ func TestUnencryptedRoomInTheQueue(t *testing.T) {
 			"m.relates_to": map[string]any{"rel_type": "m.replace", "event_id": target},
 		})
 	}
-	if ch := <-b.changes; ch.Target != after || !ch.Unproven || ch.Private {
+	if ch, _ := (<-b.changes).(chat.Edit); ch.Target != after || !ch.Unproven || ch.Private {
 		t.Errorf("an edit is taken: %+v", ch)
 	}
 	b.stop()

@@ -160,7 +160,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c.acc.Identity.Open(ctx)
 	c.backup = e2ee.OpenBackup(ctx, c.acc.Keys(), c.acc.Identity)
 	if c.verifier, err = verification.New(ctx, verification.Config{
-		Client: c.cli, Machine: c.machine(), Log: c.cfg.Log, Now: c.cfg.now, Text: cfg.Text, Rooms: verifyRooms{c.Rooms, c},
+		Client: c.cli, Machine: c.machine(), Log: c.cfg.Log, Now: c.cfg.now, Text: cfg.Text, Rooms: c,
 	}); err != nil {
 		return nil, fmt.Errorf("matrix: open verification: %w", err)
 	}
@@ -221,18 +221,6 @@ func (c *Client) Run(ctx context.Context, h Handler) error {
 		return nil
 	}
 	return err
-}
-
-// verifyRooms is what a verification knows of rooms.
-type verifyRooms struct {
-	*room.Rooms
-	c *Client
-}
-
-func (r verifyRooms) Allowed(user string) bool { return r.c.Allowed(user) }
-
-func (r verifyRooms) Send(ctx context.Context, room string, m chat.Outgoing) error {
-	return r.c.Send(ctx, room, m)
 }
 
 // Verify is the command !verify: what person asks for or answers in room. The text is for them.

@@ -74,14 +74,14 @@ type bot struct {
 	t       *testing.T
 	server  *homeserver.Server
 	dir     string
-	heard   chan chat.Inbound
+	heard   chan chat.Message
 	changes chan chat.Inbound // to what was said before; they are done with when they are here
 	log     *lockedBuffer
 	stopRun func() // ends Run, once
 	stop    func() // ends Run and closes the database, once
 
 	// again stops the bot and starts it once more, with another answer.
-	again func(answer func(*bot, chat.Inbound)) *bot
+	again func(answer func(*bot, chat.Message)) *bot
 }
 
 type lockedBuffer struct {
@@ -123,15 +123,15 @@ func execute(t *testing.T, db *sql.DB, statement string, args ...any) {
 }
 
 // start opens the bot in dir and runs it until stop, or until the test ends. answer may be nil: then messages are only heard.
-func start(t *testing.T, server *homeserver.Server, dir string, answer func(*bot, chat.Inbound), owners ...string) *bot {
+func start(t *testing.T, server *homeserver.Server, dir string, answer func(*bot, chat.Message), owners ...string) *bot {
 	t.Helper()
 	return startWith(t, server, dir, answer, func(*matrix.Config) {}, owners...)
 }
 
 // startWith is start with a configuration that change has changed.
-func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(*bot, chat.Inbound), change func(*matrix.Config), owners ...string) *bot {
+func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(*bot, chat.Message), change func(*matrix.Config), owners ...string) *bot {
 	t.Helper()
-	b := &bot{t: t, server: server, dir: dir, heard: make(chan chat.Inbound, 100), changes: make(chan chat.Inbound, 100), log: &lockedBuffer{}}
+	b := &bot{t: t, server: server, dir: dir, heard: make(chan chat.Message, 100), changes: make(chan chat.Inbound, 100), log: &lockedBuffer{}}
 	db := openDB(t, dir)
 	cfg := config(server, dir, db, owners...)
 	cfg.Log = slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -145,14 +145,15 @@ func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(
 	// go: stop ends it and waits for it.
 	go func() {
 		ended <- b.Run(ctx, handler{b, func(_ context.Context, in chat.Inbound) error {
-			if in.Change != "" {
+			m, message := in.(chat.Message)
+			if !message {
 				b.changes <- in
-				return b.Ack(context.Background(), in.ID)
+				return b.Ack(context.Background(), chat.HeadOf(in).ID)
 			}
 			if answer != nil {
-				answer(b, in)
+				answer(b, m)
 			}
-			b.heard <- in
+			b.heard <- m
 			return nil
 		}})
 	}()
@@ -168,7 +169,7 @@ func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(
 			t.Error(err)
 		}
 	})
-	b.again = func(answer func(*bot, chat.Inbound)) *bot {
+	b.again = func(answer func(*bot, chat.Message)) *bot {
 		t.Helper()
 		b.stop()
 		return startWith(t, server, dir, answer, change, owners...)
@@ -190,19 +191,19 @@ func (b *bot) tells(room string, m chat.Outgoing) {
 }
 
 // done is done with a message.
-func (b *bot) done(in chat.Inbound) {
+func (b *bot) done(in chat.Message) {
 	if err := b.Ack(context.Background(), in.ID); err != nil {
 		b.t.Error(err)
 	}
 }
 
 // echo answers a message and is done with it.
-func echo(b *bot, in chat.Inbound) {
+func echo(b *bot, in chat.Message) {
 	b.tells(in.Room, chat.Outgoing{ID: "re-" + in.ID, Text: "echo: **" + in.Text + "**", ReplyTo: in.ID})
 	b.done(in)
 }
 
-func (b *bot) next() chat.Inbound {
+func (b *bot) next() chat.Message {
 	b.t.Helper()
 	select {
 	case in := <-b.heard:

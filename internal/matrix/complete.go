@@ -20,10 +20,6 @@ type completer struct {
 	wake  chan struct{} // when a message is complete
 }
 
-func (c *Client) completer() *completer {
-	return &completer{intake: c.intake, inbox: c.inbox, wake: c.inWake}
-}
-
 // completeFirst begins to complete the first message of each room that needs it, and
 // returns the rows that can be delivered now: those up to the first of their room that
 // is not complete. Rooms do not wait for one another.
@@ -31,14 +27,14 @@ func (f *completer) completeFirst(ctx context.Context, g *errgroup.Group, l *sen
 	var ready []delivery.InboxRow
 	held := map[string]bool{}
 	for _, r := range rows {
-		switch {
-		case r.Change != "" && !held[r.Target]: // it may stop what others wait for
+		switch m := r.Message; {
+		case r.Target != "" && !held[r.Target]: // it may stop what others wait for
 			ready = append(ready, r)
-		case held[r.Room]:
-			held[r.ID] = true
+		case held[m.Room]:
+			held[m.ID] = true
 		case r.Incomplete:
-			held[r.Room], held[r.ID] = true, true
-			l.Work(g, r.Room, f.wake, func() { f.complete(ctx, r.Inbound) })
+			held[m.Room], held[m.ID] = true, true
+			l.Work(g, m.Room, f.wake, func() { f.complete(ctx, m) })
 		default:
 			ready = append(ready, r)
 		}
@@ -48,11 +44,11 @@ func (f *completer) completeFirst(ctx context.Context, g *errgroup.Group, l *sen
 
 // complete fetches what m lacks and stores it; a restart begins that anew. What cannot be had is
 // said in m, so that the model can tell the person.
-func (f *completer) complete(ctx context.Context, m chat.Inbound) {
+func (f *completer) complete(ctx context.Context, m chat.Message) {
 	for _, step := range []struct {
 		what  string
 		limit time.Duration
-		fetch func(context.Context, *chat.Inbound) error
+		fetch func(context.Context, *chat.Message) error
 	}{{"files", fetchLimit, f.fetchFiles}, {"the root of its thread", rootTime, f.fetchRoot}, {"reply", chainTime, f.replyChain}} {
 		if err := f.fetchWithin(ctx, step.limit, step.fetch, &m); err != nil && ctx.Err() == nil {
 			f.cfg.Log.Warn("matrix: a message could not be completed", "room", m.Room, "event", m.ID, "what", step.what, "err", err)
@@ -67,8 +63,8 @@ func (f *completer) complete(ctx context.Context, m chat.Inbound) {
 	}
 }
 
-func (f *completer) fetchWithin(ctx context.Context, limit time.Duration, fetch func(context.Context, *chat.Inbound) error,
-	m *chat.Inbound) (err error) {
+func (f *completer) fetchWithin(ctx context.Context, limit time.Duration, fetch func(context.Context, *chat.Message) error,
+	m *chat.Message) (err error) {
 	if f.cfg.pace.fetch > 0 {
 		limit = min(limit, f.cfg.pace.fetch)
 	}

@@ -383,7 +383,7 @@ func TestGapIsFilledFromARealServer(t *testing.T) {
 		want = append(want, fmt.Sprint("number ", i))
 		say(t, you, room, want[i])
 	}
-	b = start(t, server, dir, func(b *bot, in chat.Inbound) { b.done(in) }, you.UserID())
+	b = start(t, server, dir, func(b *bot, in chat.Message) { b.done(in) }, you.UserID())
 	var got []string
 	for range want {
 		got = append(got, b.next().Text)
@@ -398,7 +398,7 @@ func TestGapIsFilledFromARealServer(t *testing.T) {
 // Holds F14.
 func TestGapBeyondTheBounds(t *testing.T) {
 	t.Parallel()
-	quietly := func(b *bot, in chat.Inbound) { b.done(in) }
+	quietly := func(b *bot, in chat.Message) { b.done(in) }
 	s, you, b, room := chatting(t, false, quietly)
 	s.Say(you.UserID(), room, "before")
 	b.next()

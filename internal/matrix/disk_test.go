@@ -37,7 +37,7 @@ func everyConn(t *testing.T, db *sql.DB, statement string) {
 }
 
 // stubborn answers as echo does, and does not give up when the answer cannot be stored.
-func stubborn(b *bot, in chat.Inbound) {
+func stubborn(b *bot, in chat.Message) {
 	ctx := context.Background()
 	for _, f := range []func() error{
 		func() error {

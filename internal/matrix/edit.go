@@ -15,20 +15,12 @@ import (
 	"reverie/internal/matrix/retry"
 )
 
-// onEdit takes in what replaces a message, and tells whether evt is of that kind. Whose
-// message it replaces, and whether we know that, is seen to by package delivery.
-func (t *intake) onEdit(ctx context.Context, b *batch, evt *event.Event, room gate.Room) (edits bool, err error) {
-	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
-	if !ok || msg.RelatesTo == nil || msg.RelatesTo.Type != event.RelReplace {
-		return false, nil
-	}
-	no := func(reason string) (bool, error) {
-		t.cfg.Log.Debug("matrix: edit not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
-		return true, nil
-	}
+// onEdit takes in what replaces a message. Whose message it replaces, and whether we know that, is
+// seen to by package delivery.
+func (t *intake) onEdit(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, room gate.Room) error {
 	target := msg.RelatesTo.EventID
 	if target == "" || msg.NewContent == nil {
-		return no("it does not say what it replaces, or by what")
+		return t.ignore(evt, "it does not say what it replaces, or by what")
 	}
 	plain := *msg.NewContent
 	plain.RelatesTo, plain.NewContent = nil, nil
@@ -38,32 +30,28 @@ func (t *intake) onEdit(ctx context.Context, b *batch, evt *event.Event, room ga
 	files := filesOf(&plain, evt.Mautrix.WasEncrypted, t.cfg.MaxFile) // of a file it is what is written beside that; the file stays
 	switch {
 	case !o.May: // that its words are not to us may not matter: the message was
-		return no(o.Reason)
+		return t.ignore(evt, o.Reason)
 	case o.Text == "" && !slices.ContainsFunc(files, func(f chat.File) bool { return f.Source != "" }):
-		return no("it leaves neither words nor a file")
+		return t.ignore(evt, "it leaves neither words nor a file")
 	}
-	in, err := t.inbound(ctx, evt, room)
-	if err != nil {
-		return true, err
-	}
-	in.SenderName, in.Text, in.Files = t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), o.Text, files
-	in.Change, in.Target = chat.Edited, target.String()
-	b.In = append(b.In, delivery.Incoming{Addressed: o.Pass, Inbound: in})
-	return true, nil
+	head, err := t.head(ctx, evt, room)
+	edit := chat.Edit{Change: chat.Change{Head: head, Target: target.String()}, Text: o.Text}
+	b.In = append(b.In, delivery.Incoming{Said: edit, Addressed: o.Pass, Files: files})
+	return err
 }
 
-// gesture is a redaction or reaction as the session gets it.
-func (t *intake) gesture(ctx context.Context, evt *event.Event) (chat.Inbound, error) {
+// gesture is the head of a redaction or reaction.
+func (t *intake) gesture(ctx context.Context, evt *event.Event) (chat.Head, error) {
 	room, err := t.rooms.Facts(ctx, evt.RoomID)
 	if err != nil {
-		return chat.Inbound{}, err
+		return chat.Head{}, err
 	}
-	return t.inbound(ctx, evt, room)
+	return t.head(ctx, evt, room)
 }
 
 // gestures are the reactions that do something, without what makes an emoji of a sign.
 // Reactions are not encrypted, so a homeserver can make them up: they must never do more.
-var gestures = map[string]chat.Change{
+var gestures = map[string]chat.Wish{
 	"❌": chat.StopThis, "✖": chat.StopThis, "🛑": chat.StopThis,
 	"🔁": chat.AskAgain, "🔄": chat.AskAgain,
 }
@@ -75,13 +63,14 @@ func (t *intake) onReaction(ctx context.Context, b *batch, evt *event.Event) err
 	if !ok || evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return nil
 	}
-	what, known := gestures[strings.ReplaceAll(content.RelatesTo.Key, "\ufe0f", "")]
+	wish, known := gestures[strings.ReplaceAll(content.RelatesTo.Key, "\ufe0f", "")]
 	if !known || content.RelatesTo.Type != event.RelAnnotation || content.RelatesTo.EventID == "" || !t.gate.Allows(evt.Sender.String()) {
 		return nil
 	}
-	in, err := t.gesture(ctx, evt)
-	in.Change, in.Target = what, content.RelatesTo.EventID.String()
-	b.In = append(b.In, delivery.Incoming{Addressed: slices.Contains(t.cfg.Owners, in.Sender) && !in.Unproven, Inbound: in})
+	head, err := t.gesture(ctx, evt)
+	change := chat.Change{Head: head, Target: content.RelatesTo.EventID.String()}
+	b.In = append(b.In, delivery.Incoming{Said: chat.Reaction{Change: change, Wish: wish},
+		Addressed: slices.Contains(t.cfg.Owners, head.Sender) && !head.Unproven})
 	return err
 }
 

@@ -256,24 +256,24 @@ func metIn(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, encrypted
 }
 
 // chatting starts a homeserver in memory and a bot of yours, which meets you in a direct chat.
-func chatting(t *testing.T, encrypted bool, answer func(*bot, chat.Inbound)) (s *matrixtest.Server, you *peer.Peer, b *bot, room string) {
+func chatting(t *testing.T, encrypted bool, answer func(*bot, chat.Message)) (s *matrixtest.Server, you *peer.Peer, b *bot, room string) {
 	t.Helper()
 	return chattingWith(t, encrypted, answer, hurry)
 }
 
-func chattingWith(t *testing.T, encrypted bool, answer func(*bot, chat.Inbound), change func(*matrix.Config)) (s *matrixtest.Server, you *peer.Peer, b *bot, room string) {
+func chattingWith(t *testing.T, encrypted bool, answer func(*bot, chat.Message), change func(*matrix.Config)) (s *matrixtest.Server, you *peer.Peer, b *bot, room string) {
 	t.Helper()
 	s, you, b = meetingWith(t, answer, change)
 	return s, you, b, metIn(t, s, you, b, encrypted)
 }
 
 // meeting starts a homeserver in memory and a bot of yours.
-func meeting(t *testing.T, answer func(*bot, chat.Inbound)) (s *matrixtest.Server, you *peer.Peer, b *bot) {
+func meeting(t *testing.T, answer func(*bot, chat.Message)) (s *matrixtest.Server, you *peer.Peer, b *bot) {
 	t.Helper()
 	return meetingWith(t, answer, hurry)
 }
 
-func meetingWith(t *testing.T, answer func(*bot, chat.Inbound), change func(*matrix.Config)) (s *matrixtest.Server, you *peer.Peer, b *bot) {
+func meetingWith(t *testing.T, answer func(*bot, chat.Message), change func(*matrix.Config)) (s *matrixtest.Server, you *peer.Peer, b *bot) {
 	t.Helper()
 	s, server := pretend(t)
 	you = person(t, s, "you")
@@ -288,7 +288,7 @@ func group(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot) string {
 
 // party starts a homeserver in memory and a bot of yours, which meets you and somebody else, who
 // may not talk to it, in a group that it knows.
-func party(t *testing.T, encrypted bool, answer func(*bot, chat.Inbound)) (s *matrixtest.Server, you, other *peer.Peer, b *bot, room string) {
+func party(t *testing.T, encrypted bool, answer func(*bot, chat.Message)) (s *matrixtest.Server, you, other *peer.Peer, b *bot, room string) {
 	t.Helper()
 	s, you, b = meeting(t, answer)
 	other = person(t, s, "other")

@@ -161,12 +161,13 @@ func (c *Client) wasAway(ctx context.Context, b *batch, since time.Time) {
 		return
 	}
 	b.In = slices.DeleteFunc(b.In, func(s delivery.Incoming) bool {
-		return (s.Change == chat.StopThis || s.Change == chat.AskAgain) && c.tooOld(s.At)
+		r, reaction := s.Said.(chat.Reaction)
+		return reaction && c.tooOld(r.At)
 	})
 	told := map[string]string{} // the newest such message of each room
 	for i, s := range b.In {
-		if s.Asks() && c.tooOld(s.At) {
-			b.In[i].Past, told[s.Room] = true, s.ID
+		if m, asks := s.Asks(); asks && c.tooOld(m.At) {
+			b.In[i].Past, told[m.Room] = true, m.ID
 		}
 	}
 	const layout = "2006-01-02 15:04"

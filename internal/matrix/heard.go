@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -18,18 +19,13 @@ import (
 const heardRunes = 1_000
 
 // hears keeps what was said in a room with others and not to us.
-func (t *intake) hears(ctx context.Context, b *batch, evt *event.Event, o gate.Opinion) error {
+func (t *intake) hears(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, o gate.Opinion) error {
 	if o.Heard == "" {
 		return nil
 	}
-	line := &delivery.Line{Room: evt.RoomID.String(), Quote: chat.Quote{ID: evt.ID.String(), Sender: evt.Sender.String(),
-		Name: t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), At: time.UnixMilli(evt.Timestamp), Text: text.Clip(o.Heard, heardRunes)}}
-	if o.Emote {
-		line.Text = emote(line.Name, line.Sender, line.Text)
-	}
-	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
-		line.Thread = msg.RelatesTo.GetThreadParent().String()
-	}
+	line := &delivery.Line{Room: evt.RoomID.String(), Thread: msg.RelatesTo.GetThreadParent().String(), Quote: chat.Quote{
+		ID: evt.ID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp),
+		Text: t.spoken(ctx, evt, msg, text.Clip(o.Heard, heardRunes))}}
 	listening, err := t.listening(ctx, line.Room)
 	if listening {
 		b.In = append(b.In, delivery.Incoming{Heard: line})
@@ -38,9 +34,8 @@ func (t *intake) hears(ctx context.Context, b *batch, evt *event.Event, o gate.O
 }
 
 // heardAnew takes in what edits something that was heard in a room with others.
-func (t *intake) heardAnew(b *batch, evt *event.Event, room gate.Room) {
-	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
-	if !ok || msg.NewContent == nil || room.Pair() || room.Encrypted && !evt.Mautrix.WasEncrypted {
+func (t *intake) heardAnew(b *batch, evt *event.Event, msg *event.MessageEventContent, room gate.Room) {
+	if msg.NewContent == nil || room.Pair() || room.Encrypted && !evt.Mautrix.WasEncrypted {
 		return
 	}
 	text := text.Clip(text.Clean(gate.Said(msg.NewContent)), heardRunes)
@@ -51,12 +46,12 @@ func (t *intake) heardAnew(b *batch, evt *event.Event, room gate.Room) {
 		ID: msg.RelatesTo.GetReplaceID().String(), Sender: evt.Sender.String(), Text: text}}})
 }
 
-// emote is what somebody does, in words.
-func emote(name, sender, text string) string {
-	if name == "" {
-		name = sender
+// spoken is text, the words of a message; what its sender does (/me) begins with who that is.
+func (t *intake) spoken(ctx context.Context, evt *event.Event, msg *event.MessageEventContent, text string) string {
+	if msg.MsgType != event.MsgEmote {
+		return text
 	}
-	return "* " + name + " " + text
+	return "* " + cmp.Or(t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), evt.Sender.String()) + " " + text
 }
 
 // listening tells whether what is not for us is to be kept for the next question.

@@ -81,7 +81,7 @@ func TestMalformedEdits(t *testing.T) {
 	b.onlyHears(s, you.UserID(), room, "and now?")
 	s.Post(you.UserID(), room, "m.room.message", text("* two", content{"m.relates_to": replace(edit), "m.new_content": text("two", nil)}))
 	for _, want := range []string{"one", "two"} { // and nothing else
-		if in := <-b.changes; in.Change != chat.Edited || in.Target != question || in.Text != want {
+		if in, _ := (<-b.changes).(chat.Edit); in.Target != question || in.Text != want {
 			t.Errorf("changed: %+v", in)
 		}
 	}

@@ -28,7 +28,7 @@ const atOnce = 64
 // an earlier run left undone.
 func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, chat.Inbound) error) error {
 	delivered := map[string]bool{} // and not handled yet
-	l, incomplete := send.NewLanes(), c.completer()
+	l, incomplete := send.NewLanes(), &completer{intake: c.intake, inbox: c.inbox, wake: c.inWake}
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()
@@ -55,7 +55,7 @@ func (c *Client) waiting(ctx context.Context) ([]delivery.InboxRow, error) {
 		return nil, err
 	}
 	held, err := c.Held(ctx)
-	rows = slices.DeleteFunc(rows, func(r delivery.InboxRow) bool { return slices.Contains(held, r.Room) })
+	rows = slices.DeleteFunc(rows, func(r delivery.InboxRow) bool { return slices.Contains(held, r.Message.Room) })
 	return rows, err
 }
 
@@ -65,7 +65,7 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 	deliver func(context.Context, chat.Inbound) error) error {
 	waiting := map[string]bool{}
 	for _, r := range rows {
-		waiting[r.ID] = true
+		waiting[r.Message.ID] = true
 	}
 	newest := map[readIn]string{}
 	defer func() {
@@ -76,33 +76,36 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 	}()
 	maps.DeleteFunc(delivered, func(id string, _ bool) bool { return !waiting[id] })
 	for _, r := range rows {
-		if delivered[r.ID] {
+		m := &r.Message
+		if delivered[m.ID] {
 			continue
 		}
-		if err := c.judgeAgain(ctx, &r.Inbound); err != nil {
+		if err := c.judgeAgain(ctx, &m.Head); err != nil {
 			return err
 		}
-		if err := deliver(ctx, r.Inbound); err != nil {
+		said := r.Said()
+		if err := deliver(ctx, said); err != nil {
 			return err
 		}
-		if r.Change == "" || r.Change == chat.Edited {
-			newest[readIn{r.Room, r.Thread}] = r.ID
+		switch said.(type) {
+		case chat.Message, chat.Edit:
+			newest[readIn{m.Room, m.Thread}] = m.ID
 		}
-		delivered[r.ID] = true
+		delivered[m.ID] = true
 	}
 	return nil
 }
 
-// judgeAgain looks whether m is private and proven still: others may have come in while it
+// judgeAgain looks whether h is private and proven still: others may have come in while it
 // waited, and the identity of its sender may have become known.
-func (c *Client) judgeAgain(ctx context.Context, m *chat.Inbound) error {
-	room, err := c.Rooms.Facts(ctx, id.RoomID(m.Room))
+func (c *Client) judgeAgain(ctx context.Context, h *chat.Head) error {
+	room, err := c.Rooms.Facts(ctx, id.RoomID(h.Room))
 	if err != nil {
 		return err
 	}
-	unproven, err := c.acc.Devices.Unproven(ctx, room.Encrypted, id.UserID(m.Sender))
-	m.Private = m.Private && room.Private(m.Sender)
-	m.Unproven = m.Unproven || unproven
+	unproven, err := c.acc.Devices.Unproven(ctx, room.Encrypted, id.UserID(h.Sender))
+	h.Private = h.Private && room.Private(h.Sender)
+	h.Unproven = h.Unproven || unproven
 	return err
 }
 

@@ -97,14 +97,15 @@ func (t *intake) handle(ctx context.Context, b *batch, evt *event.Event) error {
 		return t.rooms.NoteDirect(ctx, *evt.Content.AsDirectChats())
 	case event.EventRedaction:
 		return t.onRedaction(ctx, b, evt)
-	case event.EventMessage:
-		return t.onMessage(ctx, b, evt)
 	case event.EventReaction:
 		return t.onReaction(ctx, b, evt)
 	case event.EventUnstablePollResponse, pollVote:
 		return t.onVote(ctx, b, evt)
 	case event.EventEncrypted:
 		return t.onEncrypted(ctx, b, evt)
+	}
+	if msg := gate.MessageOf(evt); msg != nil && evt.Mautrix.EventSource&event.SourceLeave == 0 {
+		return t.onMessage(ctx, b, evt, msg)
 	}
 	return nil
 }
@@ -153,26 +154,21 @@ func (t *intake) onRedaction(ctx context.Context, b *batch, evt *event.Event) er
 	if target == "" {
 		return nil
 	}
-	s := delivery.Incoming{Redacted: target.String()}
+	redaction := chat.Redaction{Change: chat.Change{Target: target.String()}}
 	if evt.Sender != t.cli.UserID && evt.ID != "" { // our own redactions tell us nothing
 		var err error
-		if s.Inbound, err = t.gesture(ctx, evt); err != nil {
+		if redaction.Head, err = t.gesture(ctx, evt); err != nil {
 			return err
 		}
-		s.Change, s.Target = chat.TakenBack, target.String()
 	}
-	b.In = append(b.In, s)
+	b.In = append(b.In, delivery.Incoming{Said: redaction})
 	return nil
 }
 
 // onMessage judges a message, decrypted if need be, and takes it in.
-func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event) error {
-	if evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil {
-		return nil
-	}
+func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent) error {
 	if evt.Sender == t.cli.UserID { // each of our answers comes back: nothing needs to be known of its room
-		t.cfg.Log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", gate.OwnMessage)
-		return nil
+		return t.ignore(evt, "own message")
 	}
 	room, err := t.rooms.Facts(ctx, evt.RoomID)
 	if err != nil {
@@ -195,29 +191,25 @@ func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 	if refused, err := t.fromUnsigned(ctx, b, evt, room, o); err != nil || refused {
 		return err
 	}
-	if edits, err := t.onEdit(ctx, b, evt, room); err != nil || edits {
-		t.heardAnew(b, evt, room)
+	if msg.RelatesTo != nil && msg.RelatesTo.Type == event.RelReplace {
+		err := t.onEdit(ctx, b, evt, msg, room)
+		t.heardAnew(b, evt, msg, room)
 		return err
 	}
 	if !o.Pass {
-		t.cfg.Log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", o.Reason)
-		return t.hears(ctx, b, evt, o)
+		_ = t.ignore(evt, o.Reason)
+		return t.hears(ctx, b, evt, msg, o)
 	}
-	m, err := t.inbound(ctx, evt, room)
+	head, err := t.head(ctx, evt, room)
 	if err != nil {
 		return err
 	}
-	m.SenderName, m.Text = t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), o.Text
-	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
-		m.Thread, m.ReplyTo = gate.ThreadIn(msg.RelatesTo), msg.RelatesTo.GetNonFallbackReplyTo().String()
-		m.Files = filesOf(msg, room.Encrypted, t.cfg.MaxFile)
-	}
+	m := chat.Message{Head: head, Text: o.Text, Thread: gate.ThreadIn(msg.RelatesTo),
+		ReplyTo: msg.RelatesTo.GetNonFallbackReplyTo().String(), Files: filesOf(msg, room.Encrypted, t.cfg.MaxFile)}
 	if m.Branch, err = t.branchOf(ctx, m); err != nil {
 		return err
 	}
-	if o.Emote {
-		m.Text = emote(m.SenderName, m.Sender, o.Text)
-	}
+	m.Text = t.spoken(ctx, evt, msg, o.Text)
 	listens := false
 	if !m.Private && !command.Is(m.Text) {
 		if listens, err = t.listening(ctx, m.Room); err != nil {
@@ -227,14 +219,20 @@ func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event) erro
 	t.tellUnproven(ctx, b, m, room)
 	t.cfg.Log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted,
 		"trust", evt.Mautrix.TrustState.String())
-	b.In = append(b.In, delivery.Incoming{Inbound: m, Listens: listens})
+	b.In = append(b.In, delivery.Incoming{Said: m, Listens: listens})
 	return nil
 }
 
-// inbound is what everything that somebody does in a room has in common.
-func (t *intake) inbound(ctx context.Context, evt *event.Event, room gate.Room) (chat.Inbound, error) {
+// ignore logs why what evt tells is not taken in.
+func (t *intake) ignore(evt *event.Event, reason string) error {
+	t.cfg.Log.Debug("matrix: event not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
+	return nil
+}
+
+// head is what everything that somebody does in a room has in common.
+func (t *intake) head(ctx context.Context, evt *event.Event, room gate.Room) (chat.Head, error) {
 	unproven, err := t.devices.Unproven(ctx, room.Encrypted, evt.Sender)
-	return chat.Inbound{
+	return chat.Head{
 		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp),
 		Private: room.Private(evt.Sender.String()), Unproven: unproven,
 	}, err
@@ -264,8 +262,7 @@ func (t *intake) onEncrypted(ctx context.Context, b *batch, evt *event.Event) er
 
 // keep puts an event that cannot be read now into the batch, if its sender may talk to the bot.
 func (t *intake) keep(b *batch, evt *event.Event, missing id.SessionID, cause error) {
-	message := evt.Type == event.EventEncrypted || evt.Type == event.EventMessage
-	if !message || evt.Mautrix.EventSource&event.SourceLeave != 0 || !t.gate.Allows(evt.Sender.String()) {
+	if !gate.MayBeMessage(evt) || evt.Mautrix.EventSource&event.SourceLeave != 0 || !t.gate.Allows(evt.Sender.String()) {
 		t.cfg.Log.Debug("matrix: an event that cannot be read is dropped", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
 			"err", cause)
 		return
@@ -281,7 +278,7 @@ func (t *intake) keep(b *batch, evt *event.Event, missing id.SessionID, cause er
 }
 
 // branchOf is the thread that m is answered in, as the room has it set.
-func (t *intake) branchOf(ctx context.Context, m chat.Inbound) (string, error) {
+func (t *intake) branchOf(ctx context.Context, m chat.Message) (string, error) {
 	setting, err := settings.Store{DB: t.cfg.DB}.Get(ctx, m.Room, settings.Threads)
 	return command.Branch(setting, m), err
 }

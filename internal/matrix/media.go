@@ -66,7 +66,7 @@ func tooLargeNote(most int64) i18n.Text {
 }
 
 // fetchFiles fetches the files that a message is, and the one that it replies to.
-func (f *completer) fetchFiles(ctx context.Context, m *chat.Inbound) error {
+func (f *completer) fetchFiles(ctx context.Context, m *chat.Message) error {
 	err := f.repliedFile(ctx, m)
 	for i := range m.Files {
 		if file := &m.Files[i]; file.Source != "" {
@@ -78,7 +78,7 @@ func (f *completer) fetchFiles(ctx context.Context, m *chat.Inbound) error {
 }
 
 // repliedFile adds to m the file that it replies to, if that is one.
-func (f *completer) repliedFile(ctx context.Context, m *chat.Inbound) error {
+func (f *completer) repliedFile(ctx context.Context, m *chat.Message) error {
 	if m.ReplyTo == "" {
 		return nil
 	}
@@ -91,8 +91,8 @@ func (f *completer) repliedFile(ctx context.Context, m *chat.Inbound) error {
 	if err != nil || evt.Unsigned.RedactedBecause != nil {
 		return err
 	}
-	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
-	if !ok || !gate.IsFile(msg) {
+	msg := gate.MessageOf(evt)
+	if msg == nil || !gate.IsFile(msg) {
 		return nil
 	}
 	found := filesOf(msg, evt.Mautrix.WasEncrypted, f.cfg.MaxFile)

@@ -185,7 +185,7 @@ func TestFileOut(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted=%v", encrypted), func(t *testing.T) {
 			t.Parallel()
-			s, you, b, room := chatting(t, encrypted, func(b *bot, in chat.Inbound) {
+			s, you, b, room := chatting(t, encrypted, func(b *bot, in chat.Message) {
 				kept, err := media.Open(b.dir, 0).Keep(bytes.NewReader(gif), 1000)
 				if err != nil {
 					t.Error(err)
@@ -222,7 +222,7 @@ func TestFileOut(t *testing.T) {
 // TestFileNotTaken: the room reads why a file could not be sent.
 func TestFileNotTaken(t *testing.T) {
 	t.Parallel()
-	s, you, b, room := chatting(t, false, func(b *bot, in chat.Inbound) {
+	s, you, b, room := chatting(t, false, func(b *bot, in chat.Message) {
 		for i, path := range []string{"", "media/0123456789abcdef0123456789abcdef.txt"} {
 			if path == "" {
 				kept, err := media.Open(b.dir, 0).Keep(strings.NewReader("hello"), 1000)
@@ -274,7 +274,7 @@ func TestLongAnswerIsAFile(t *testing.T) {
 		t.Run(map[bool]string{false: "plain", true: "encrypted"}[encrypted], func(t *testing.T) {
 			t.Parallel()
 			text := essay("words")
-			answer := func(b *bot, in chat.Inbound) {
+			answer := func(b *bot, in chat.Message) {
 				for range 2 { // saying it twice is saying it once
 					b.tells(in.Room, chat.Outgoing{ID: "re:" + in.ID, Text: text, ReplyTo: in.ID})
 				}

@@ -20,16 +20,12 @@ func (t *intake) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 	if evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return nil
 	}
-	no := func(reason string) error {
-		t.cfg.Log.Debug("matrix: vote not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
-		return nil
-	}
 	target, answer, ok := voteOf(evt)
 	switch {
 	case !ok:
-		return no("it is not for one option of a poll")
+		return t.ignore(evt, "it is not for one option of a poll")
 	case !t.gate.Allows(evt.Sender.String()):
-		return no("sender is not allowed")
+		return t.ignore(evt, "sender is not allowed")
 	}
 	room, err := t.rooms.Facts(ctx, evt.RoomID)
 	if err != nil {
@@ -49,12 +45,10 @@ func (t *intake) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 	case err != nil:
 		return fmt.Errorf("look up who votes: %w", err)
 	case in.Membership != event.MembershipJoin:
-		return no("sender is not in the room")
+		return t.ignore(evt, "sender is not in the room")
 	}
-	vote, err := t.inbound(ctx, evt, room)
-	vote.SenderName, vote.Text = t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), answer
-	vote.Change, vote.Target = chat.Voted, target
-	b.In = append(b.In, delivery.Incoming{Inbound: vote})
+	head, err := t.head(ctx, evt, room)
+	b.In = append(b.In, delivery.Incoming{Said: chat.Vote{Change: chat.Change{Head: head, Target: target}, Option: answer}})
 	return err
 }
 

@@ -47,11 +47,11 @@ func (b *bot) nextChange() chat.Inbound {
 }
 
 // votes has the person choose an option, and expects what comes of it.
-func (b *bot) votes(you *peer.Peer, asked peer.Event, text string, want chat.Inbound) chat.Inbound {
+func (b *bot) votes(you *peer.Peer, asked peer.Event, text string, want chat.Vote) chat.Vote {
 	b.t.Helper()
 	id := expect.Must(you.Vote(b.t.Context(), asked.Room, asked, text))(b.t)
-	got := b.nextChange()
-	want.ID, want.Room, want.Sender, want.SenderName, want.Change, want.At = id, asked.Room, you.UserID(), got.SenderName, chat.Voted, got.At
+	got, _ := b.nextChange().(chat.Vote)
+	want.ID, want.Room, want.Sender, want.At = id, asked.Room, you.UserID(), got.At
 	if got.At.IsZero() || cmp.Diff(want, got) != "" {
 		b.t.Errorf("delivered %+v, want %+v", got, want)
 	}
@@ -101,7 +101,7 @@ func TestPoll(t *testing.T) {
 				expect.Must(you.Post(t.Context(), room, kind, content))(t)
 			}
 			expect.Must(you.Post(t.Context(), room, voteType, peer.VoteFor(asked.ID, "maybe")))(t)
-			b.votes(you, asked, "No", chat.Inbound{Target: "ask:1", Text: "no", Private: true})
+			b.votes(you, asked, "No", chat.Vote{Change: chat.Change{Head: chat.Head{Private: true}, Target: "ask:1"}, Option: "no"})
 			say(t, you, room, "hello")
 			comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind != peer.Typing }, "echo: **hello**")
 			if in := b.next(); in.Text != "hello" || len(b.heard) > 0 || len(b.changes) > 0 {
@@ -111,7 +111,7 @@ func TestPoll(t *testing.T) {
 				"m.relates_to": map[string]any{"rel_type": "m.reference", "event_id": asked.ID}, "m.selections": []string{asked.Poll.ID("No")},
 			})
 			expect.OK(t, err)
-			if got := b.nextChange(); got.ID != id || got.Change != chat.Voted || got.Target != "ask:1" || got.Text != "no" {
+			if got, _ := b.nextChange().(chat.Vote); got.ID != id || got.Target != "ask:1" || got.Option != "no" {
 				t.Errorf("delivered %+v", got)
 			}
 			closing := chat.Outgoing{ID: "ask:1", Text: "Nothing was deleted.", Notice: true}
@@ -166,7 +166,7 @@ func TestPollContent(t *testing.T) {
 			"m.in_reply_to": map[string]any{"event_id": root}},
 	}
 	expect.NoDiff(t, eventsOf(t, s, room, pollBegin)[0]["content"], want, "the start")
-	b.votes(you, asked, "Yes, this once", chat.Inbound{Target: "ask:1", Text: "once", Branch: root})
+	b.votes(you, asked, "Yes, this once", chat.Vote{Change: chat.Change{Head: chat.Head{Branch: root}, Target: "ask:1"}, Option: "once"})
 	b.says(room, chat.Outgoing{ID: "ask:1", Text: "It is deleted."})
 	peertest.Next(t, you, peertest.Kind(room, peer.Closed))
 	want = map[string]any{
@@ -242,14 +242,14 @@ func TestVotesThatDoNotCount(t *testing.T) {
 			for _, key := range []string{"👍", "✅", "No", "no", no} {
 				expect.OK(t, you.React(t.Context(), room, asked.ID, key))
 			}
-			good := b.votes(you, asked, "Yes, this once", chat.Inbound{Target: "ask:1", Text: "once"})
+			good := b.votes(you, asked, "Yes, this once", chat.Vote{Change: chat.Change{Target: "ask:1"}, Option: "once"})
 			expect.OK(t, s.Redeliver(room, good.ID))
-			again := b.votes(you, other, "No", chat.Inbound{Target: "ask:2", Text: "no"})
+			again := b.votes(you, other, "No", chat.Vote{Change: chat.Change{Target: "ask:2"}, Option: "no"})
 			b.stop()
 			before := b.log
 			expect.OK(t, s.Redeliver(room, good.ID))
 			b = b.again(echo)
-			last := b.votes(you, far, "No", chat.Inbound{Target: "ask:3", Text: "no"})
+			last := b.votes(you, far, "No", chat.Vote{Change: chat.Change{Target: "ask:3"}, Option: "no"})
 			db := openDB(t, dir)
 			for id, row := range inboxRows(t, db) {
 				if !slices.Contains([]string{good.ID, again.ID, last.ID}, id) {
@@ -294,7 +294,7 @@ func TestPollTakenBack(t *testing.T) {
 	b.says(room, chat.Outgoing{ID: "re-$x", Text: "The answer."}) // whose name begins that of the poll
 	peertest.Next(t, you, messageIn(room))
 	by := s.Redact(you.UserID(), room, first.ID)
-	if got := b.nextChange(); got.ID != by || got.Change != chat.TakenBack || got.Target != "re-$x-ask" || got.Sender != you.UserID() {
+	if got, _ := b.nextChange().(chat.Redaction); got.ID != by || got.Target != "re-$x-ask" || got.Sender != you.UserID() {
 		t.Errorf("delivered %+v", got)
 	}
 	expect.Must(you.Vote(t.Context(), room, first, "No"))(t)
@@ -302,7 +302,7 @@ func TestPollTakenBack(t *testing.T) {
 	vote := expect.Must(you.Vote(t.Context(), room, second, "No"))(t)
 	s.Redact(you.UserID(), room, vote)
 	b = b.again(echo)
-	b.votes(you, second, "Yes, this once", chat.Inbound{Target: "ask:2", Text: "once", Private: true})
+	b.votes(you, second, "Yes, this once", chat.Vote{Change: chat.Change{Head: chat.Head{Private: true}, Target: "ask:2"}, Option: "once"})
 	await(t, s, "the answer is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
 	for _, e := range eventsOf(t, s, room, "m.room.redaction") {
 		if e["sender"] == b.UserID() {
@@ -343,11 +343,11 @@ func TestPollOnTheHomeserver(t *testing.T) {
 		t.Errorf("asked %+v %+v", asked, asked.Poll)
 	}
 	expect.Must(you.PostPlain(t.Context(), room, voteType, peer.VoteFor(asked.ID, asked.Poll.ID("No"))))(t)
-	b.votes(you, asked, "Yes, this once", chat.Inbound{Target: "ask:1", Text: "once", Private: true})
+	b.votes(you, asked, "Yes, this once", chat.Vote{Change: chat.Change{Head: chat.Head{Private: true}, Target: "ask:1"}, Option: "once"})
 	b.stop()
 	id := expect.Must(you.Vote(t.Context(), room, asked, "No"))(t)
 	b = start(t, server, dir, echo, you.UserID())
-	if got := b.nextChange(); got.ID != id || got.Change != chat.Voted || got.Target != "ask:1" || got.Text != "no" {
+	if got, _ := b.nextChange().(chat.Vote); got.ID != id || got.Target != "ask:1" || got.Option != "no" {
 		t.Errorf("delivered %+v", got)
 	}
 	b.says(room, chat.Outgoing{ID: "ask:1", Text: "Nothing was deleted.", Notice: true})

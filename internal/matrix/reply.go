@@ -31,7 +31,7 @@ const (
 
 // replyChain puts into m the messages that it replies to, the oldest first, before what
 // was heard in the room. The newest answer of ours needs no quote: the model has it.
-func (f *completer) replyChain(ctx context.Context, m *chat.Inbound) error {
+func (f *completer) replyChain(ctx context.Context, m *chat.Message) error {
 	if command.Is(m.Text) {
 		return nil
 	}
@@ -80,17 +80,14 @@ func (f *completer) link(ctx context.Context, room, evt string) (link, error) {
 	if err != nil {
 		return link{}, err
 	}
-	l := link{quote: chat.Quote{ID: evt, Sender: got.Sender.String(), Name: f.rooms.DisplayName(ctx, got.RoomID, got.Sender),
-		At: time.UnixMilli(got.Timestamp)}}
-	msg, ok := got.Content.Parsed.(*event.MessageEventContent)
-	if !ok || got.StateKey != nil || got.Unsigned.RedactedBecause != nil {
+	l := link{quote: chat.Quote{ID: evt, Sender: got.Sender.String(), At: time.UnixMilli(got.Timestamp)}}
+	msg := gate.MessageOf(got)
+	if msg == nil || got.Unsigned.RedactedBecause != nil {
 		return l, nil
 	}
-	l.next, l.quote.Text = msg.RelatesTo.GetNonFallbackReplyTo().String(), gate.Words(msg)
+	l.next, l.quote.Text = msg.RelatesTo.GetNonFallbackReplyTo().String(), f.spoken(ctx, got, msg, gate.Words(msg))
 	switch msg.MsgType {
-	case event.MsgText, event.MsgNotice:
-	case event.MsgEmote:
-		l.quote.Text = emote(l.quote.Name, l.quote.Sender, l.quote.Text)
+	case event.MsgText, event.MsgNotice, event.MsgEmote:
 	default:
 		name := ""
 		if gate.IsFile(msg) {

@@ -66,7 +66,7 @@ func TestLeaveAndComeBack(t *testing.T) {
 		encrypted, gone bool
 	}{{"plain", false, false}, {"encrypted", true, false}, {"forgotten", true, true}} {
 		t.Run(c.name, func(t *testing.T) {
-			handle := func(b *bot, in chat.Inbound) {
+			handle := func(b *bot, in chat.Message) {
 				if in.Text != "left open" {
 					echo(b, in)
 				}
@@ -301,7 +301,7 @@ func TestRemovedWhileAnswering(t *testing.T) {
 			hold := make(chan struct{})
 			release := sync.OnceFunc(func() { close(hold) })
 			began := make(chan struct{}, 1)
-			s, you, b := meetingWith(t, func(b *bot, in chat.Inbound) {
+			s, you, b := meetingWith(t, func(b *bot, in chat.Message) {
 				if in.Text != "long" {
 					echo(b, in)
 					return

@@ -39,7 +39,7 @@ func ending(t *testing.T, server *homeserver.Server, dir string, change func(*ma
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), peertest.Patience)
 	defer cancel()
-	err = c.Run(ctx, handler{deliver: func(ctx context.Context, in chat.Inbound) error { return c.Ack(ctx, in.ID) }})
+	err = c.Run(ctx, handler{deliver: func(ctx context.Context, in chat.Inbound) error { return c.Ack(ctx, chat.HeadOf(in).ID) }})
 	if ctx.Err() != nil {
 		t.Fatal("it goes on and on")
 	}

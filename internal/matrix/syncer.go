@@ -81,13 +81,11 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 func (c *Client) wake(b *batch) {
 	if len(b.In)+len(b.Notices) > 0 {
 		retry.Wake(c.inWake)
+		retry.Wake(c.redactWake)
 		retry.Wake(c.outWake) // also for a redaction: one part of an answer takes the others with it
 	}
 	if len(b.Unreadable) > 0 {
 		retry.Wake(c.keys.wake)
-	}
-	if slices.ContainsFunc(b.In, func(s delivery.Incoming) bool { return s.Redacted != "" }) {
-		retry.Wake(c.redactWake)
 	}
 }
 

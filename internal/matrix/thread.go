@@ -16,7 +16,7 @@ const (
 
 // fetchRoot quotes the root of the thread that m begins for us. What cannot be read is said
 // in its place: the model then knows that something is missing, and the person hears of it.
-func (f *completer) fetchRoot(ctx context.Context, m *chat.Inbound) error {
+func (f *completer) fetchRoot(ctx context.Context, m *chat.Message) error {
 	if m.Thread == "" {
 		return nil
 	}

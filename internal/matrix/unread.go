@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -157,8 +156,7 @@ func (c *Client) readOne(ctx context.Context, u delivery.Unreadable, ordered map
 	if err := c.inbox.Commit(ctx, &b.Batch, nil); err != nil {
 		return false, err
 	}
-	c.cfg.Log.Info("matrix: a message can be read now", "room", u.Room, "event", u.ID,
-		"answered", slices.ContainsFunc(b.In, delivery.Incoming.Asks))
+	c.cfg.Log.Info("matrix: a message can be read now", "room", u.Room, "event", u.ID)
 	c.wake(b)
 	return false, nil
 }
@@ -166,8 +164,9 @@ func (c *Client) readOne(ctx context.Context, u delivery.Unreadable, ordered map
 // tooLate sorts out a message that could be read only when it no longer
 // matters much.
 func (c *Client) tooLate(ctx context.Context, b *batch, u delivery.Unreadable) {
-	for i, m := range b.In {
-		if !m.Asks() || !c.tooOld(m.At) {
+	for i, s := range b.In {
+		m, asks := s.Asks()
+		if !asks || !c.tooOld(m.At) {
 			continue
 		}
 		b.In[i].Past = true

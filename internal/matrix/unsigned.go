@@ -27,11 +27,11 @@ func (t *intake) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, r
 	t.cfg.Log.Warn("matrix: a message comes from a device that its sender's identity has not signed", "room", evt.RoomID, "event", evt.ID,
 		"sender", evt.Sender, "device", deviceID(device), "trust", evt.Mautrix.TrustState.String(), "refused", refused)
 	if refused { // as done: it must not be answered when the device is signed later
-		in, err := t.inbound(ctx, evt, room)
+		head, err := t.head(ctx, evt, room)
 		if err != nil {
 			return true, err
 		}
-		b.In = append(b.In, delivery.Incoming{Inbound: in, Past: true})
+		b.In = append(b.In, delivery.Incoming{Said: chat.Message{Head: head}, Past: true})
 	}
 	switch {
 	case !o.Pass && !room.Private(evt.Sender.String()):
@@ -98,7 +98,7 @@ func (t *intake) tellUnsigned(ctx context.Context, b *batch, evt *event.Event, d
 
 // tellUnproven tells in a room that is not encrypted what the bot does not do there, once. It is
 // told to those for whom that is something else than in an encrypted room.
-func (t *intake) tellUnproven(ctx context.Context, b *batch, m chat.Inbound, room gate.Room) {
+func (t *intake) tellUnproven(ctx context.Context, b *batch, m chat.Message, room gate.Room) {
 	if m.Unproven && (room.Pair() && room.With == m.Sender || slices.Contains(t.cfg.Owners, m.Sender)) {
 		b.Notices = append(b.Notices, delivery.Notice{ID: "unencrypted-" + m.Room, Room: m.Room,
 			Text: t.cfg.Text(ctx, m.Room, "matrix.unencrypted")})

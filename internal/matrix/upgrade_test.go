@@ -62,7 +62,7 @@ type upgrading struct {
 	old         string
 }
 
-func newUpgrading(t *testing.T, answer func(*bot, chat.Inbound)) *upgrading {
+func newUpgrading(t *testing.T, answer func(*bot, chat.Message)) *upgrading {
 	s, server := pretend(t)
 	u := &upgrading{s: s, server: server, you: person(t, s, "you"), friend: person(t, s, "friend"), dir: t.TempDir(), moves: &moves{}}
 	u.start(t, answer)
@@ -89,7 +89,7 @@ func (b *bot) knows(room string) {
 	}
 }
 
-func (u *upgrading) start(t *testing.T, answer func(*bot, chat.Inbound)) {
+func (u *upgrading) start(t *testing.T, answer func(*bot, chat.Message)) {
 	u.b = startWith(t, u.server, u.dir, answer, hurry, u.you.UserID(), u.friend.UserID())
 	u.b.onUpgrade(u.moves.move)
 }
@@ -140,7 +140,7 @@ func TestUpgradedWhileAnswering(t *testing.T) {
 	release := sync.OnceFunc(func() { close(hold) })
 	t.Cleanup(release)
 	asked := make(chan struct{}, 1)
-	u := newUpgrading(t, func(b *bot, in chat.Inbound) {
+	u := newUpgrading(t, func(b *bot, in chat.Message) {
 		if in.Text == "long" {
 			asked <- struct{}{}
 			go func() { <-hold; echo(b, in) }() // go: release ends it
@@ -354,7 +354,7 @@ func TestPrivateHistories(t *testing.T) {
 	for _, name := range []string{"ann", "ben", "carl"} {
 		s.Account(name, "a long enough password")
 	}
-	handle := func(b *bot, in chat.Inbound) { expect.OK(b.t, b.Ack(b.t.Context(), in.ID)) }
+	handle := func(b *bot, in chat.Message) { expect.OK(b.t, b.Ack(b.t.Context(), in.ID)) }
 	b := startWith(t, server, t.TempDir(), handle, func(cfg *matrix.Config) {
 		cfg.Hurry()
 		cfg.Allow = []string{ben}
@@ -404,7 +404,7 @@ func (w *historyWorld) begin(rt *rapid.T) *roomHistory {
 }
 
 // hear returns what the bot makes of a message of sender.
-func (w *historyWorld) hear(rt *rapid.T, sender, room string) chat.Inbound {
+func (w *historyWorld) hear(rt *rapid.T, sender, room string) chat.Message {
 	id := w.s.Post(sender, room, "m.room.message", text("hello", content{"m.mentions": content{"user_ids": []string{w.b.UserID()}}}))
 	in := w.b.next()
 	if in.ID != id {

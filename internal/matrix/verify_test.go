@@ -33,7 +33,7 @@ func verifiable(t *testing.T, server *homeserver.Server, localpart string) *peer
 }
 
 // commanded answers !verify as the session does, and echoes the rest.
-func commanded(b *bot, in chat.Inbound) {
+func commanded(b *bot, in chat.Message) {
 	args, ok := strings.CutPrefix(in.Text, "!verify")
 	if !ok {
 		echo(b, in)

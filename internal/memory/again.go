@@ -29,7 +29,7 @@ func (c *change) again(known *Entry, said Entry) error {
 // quote of the message is gone. Entries that only said the same as it lose nothing. keep,
 // if not nil, says which entries the message still stands for; those are left alone.
 func (s *Store) disown(ctx context.Context, event string, keep func(Entry) bool) error {
-	err := s.commitLocked(ctx, "redaction", func(c *change) error {
+	_, err := s.write(ctx, "redaction", nil, func(c *change) error {
 		if keep == nil {
 			if _, err := c.tx.ExecContext(ctx, `DELETE FROM memory_again WHERE event = ?`, event); err != nil {
 				return err
@@ -94,7 +94,7 @@ func (s *Store) Reword(ctx context.Context, a Access, event, now string) error {
 	if _, err := s.forget(ctx, a, func(store.DBTX) ([]string, error) { return ids, nil }); err != nil {
 		return err
 	}
-	err = s.commitLocked(ctx, a.Actor, func(c *change) error {
+	_, err = s.write(ctx, a.Actor, nil, func(c *change) error {
 		for _, e := range learned {
 			if err := c.unforget(e.Scope, e.Text); err != nil {
 				return err
@@ -111,17 +111,6 @@ func (s *Store) Reword(ctx context.Context, a Access, event, now string) error {
 	return nil
 }
 
-// commitLocked is commit for what touches no file.
-func (s *Store) commitLocked(ctx context.Context, actor string, f func(*change) error) error {
-	unlock, err := s.lock()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	_, err = s.commit(ctx, actor, f)
-	return err
-}
-
 // Unsay takes the messages events back like Unhear, with the answers to them, so that
 // other words can be heard under the same names. It returns how they may be quoted.
 func (s *Store) Unsay(ctx context.Context, events ...string) (quotes []string, err error) {
@@ -132,7 +121,7 @@ func (s *Store) Unsay(ctx context.Context, events ...string) (quotes []string, e
 		}
 		quotes = append(quotes, some...)
 	}
-	err = s.commitLocked(ctx, "redaction", func(c *change) error {
+	_, err = s.write(ctx, "redaction", nil, func(c *change) error {
 		for _, event := range events {
 			if err := s.index.Unknow(ctx, c.tx, event); err != nil {
 				return err

@@ -123,46 +123,42 @@ func (s *Store) change(ctx context.Context, a Access, id string, f func(*change,
 }
 
 // Share makes a private entry everybody's. Only the person it belongs to may.
-func (s *Store) Share(ctx context.Context, a Access, id string) (Entry, error) {
-	return s.move(ctx, a, id, func(_ *change, e Entry) (Scope, error) {
+func (s *Store) Share(ctx context.Context, a Access, id string) (shared Entry, err error) {
+	err = s.change(ctx, a, id, func(c *change, e Entry) error {
 		if e.Scope != Private(a.Actor) && !(a.Owner && a.All) {
-			return "", ErrNotYours
+			return ErrNotYours
 		}
-		return Shared, nil
+		shared, err = c.move(e, Shared)
+		return err
 	})
+	return shared, err
 }
 
 // Withdraw makes a shared entry private again: that of the person it came from.
 // Only that person or an owner may.
-func (s *Store) Withdraw(ctx context.Context, a Access, id string) (Entry, error) {
-	return s.move(ctx, a, id, func(c *change, e Entry) (Scope, error) {
+func (s *Store) Withdraw(ctx context.Context, a Access, id string) (own Entry, err error) {
+	err = s.change(ctx, a, id, func(c *change, e Entry) error {
 		if e.Scope != Shared {
-			return "", ErrNotYours
+			return ErrNotYours
 		}
 		from, err := cameFrom(c.ctx, c.tx, id)
-		switch {
-		case err != nil:
-			return "", err
-		case from == a.Actor || a.Owner && from != "":
-			return Private(from), nil
-		case a.Owner:
-			return Private(a.Actor), nil
-		}
-		return "", ErrNotYours
-	})
-}
-
-func (s *Store) move(ctx context.Context, a Access, id string, to func(*change, Entry) (Scope, error)) (moved Entry, err error) {
-	err = s.change(ctx, a, id, func(c *change, e Entry) error {
-		scope, err := to(c, e)
 		if err != nil {
 			return err
 		}
-		moved = e
-		moved.Scope = scope
-		return c.set(e, moved, "move", 0)
+		if from != a.Actor && !a.Owner {
+			return ErrNotYours
+		}
+		own, err = c.move(e, Private(cmp.Or(from, a.Actor)))
+		return err
 	})
-	return moved, err
+	return own, err
+}
+
+// move gives e to another scope.
+func (c *change) move(e Entry, to Scope) (Entry, error) {
+	after := e
+	after.Scope = to
+	return after, c.set(e, after, "move", 0)
 }
 
 // cameFrom is the person whose private entry it was before it was shared, or who
@@ -191,8 +187,7 @@ func cameFrom(ctx context.Context, db store.DBTX, id string) (string, error) {
 type Filter struct {
 	Words  string  // all of them must be in the text, in any order; empty = any text
 	States []State // nil = Active
-
-	First, Last int // at most so many, the oldest (before Words are looked for) or the newest; 0 = all
+	First  int     // at most so many, the oldest, before Words are looked for; 0 = all
 
 	Members bool // of the active ones, also those that another one is shown for
 }
@@ -210,9 +205,6 @@ func (s *Store) List(ctx context.Context, a Access, q Filter) ([]Entry, error) {
 			text := fold(e.Text)
 			return slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
 		})
-	}
-	if q.Last > 0 && len(all) > q.Last {
-		all = all[len(all)-q.Last:]
 	}
 	return all, err
 }

@@ -7,8 +7,7 @@
 // The rows memory and memory_op are the truth. An entry's text never changes; a correction is an
 // entry of its own; each change is an operation with before and after, so that it can be undone.
 // Every change goes through Store.write: a lock that other processes respect, edits of the
-// files, one transaction, then the files. memory_file has what each file held when it was last
-// written or read; the difference is a person's edit (package lines). Isolation.Visible alone
+// files, one transaction, then the files (package file). Isolation.Visible alone
 // says whose memories a turn may see.
 //
 // Forgetting empties entry and journal, and removes the text from index, files, transcript (except

@@ -38,11 +38,17 @@ type Entry struct {
 	ObservedAt time.Time `json:"observed_at"` // when it was said
 	ValidFrom  time.Time `json:"valid_from,omitzero"`
 	ValidTo    time.Time `json:"valid_to,omitzero"`
-	CreatedAt  time.Time `json:"created_at"`
-	UpdatedAt  time.Time `json:"updated_at"`
-	Hits       int       `json:"hits,omitempty"` // answers that used it
-	LastHit    time.Time `json:"last_hit,omitzero"`
-	Rev        int       `json:"rev"` // grows with every change
+
+	Record
+}
+
+// Record is what the store notes of an entry by itself.
+type Record struct {
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+	Hits      int       `json:"hits,omitempty"` // answers that used it
+	LastHit   time.Time `json:"last_hit,omitzero"`
+	Rev       int       `json:"rev"` // grows with every change
 }
 
 // Kind is what sort of thing an entry says.
@@ -84,13 +90,13 @@ const (
 const entryColumns = `id, scope, text, subject, kind, source, state, by_id, pinned, event, quote, ref, conversation, seq,
 	observed_at, valid_from, valid_to, created_at, updated_at, hits, last_hit, rev, integrity`
 
-// scanEntry reads a row of entryColumns.
-func scanEntry(row store.Row) (Entry, error) {
+// scanEntry reads a row of entryColumns, and what more there is.
+func scanEntry(row store.Row, more ...any) (Entry, error) {
 	var e Entry
 	var observed, created, updated int64
 	var from, to, hit sql.NullInt64
-	err := row.Scan(&e.ID, &e.Scope, &e.Text, &e.Subject, &e.Kind, &e.Source, &e.State, &e.By, &e.Pinned, &e.Event, &e.Quote,
-		&e.Ref, &e.Conversation, &e.Seq, &observed, &from, &to, &created, &updated, &e.Hits, &hit, &e.Rev, &e.Integrity)
+	err := row.Scan(append([]any{&e.ID, &e.Scope, &e.Text, &e.Subject, &e.Kind, &e.Source, &e.State, &e.By, &e.Pinned, &e.Event, &e.Quote,
+		&e.Ref, &e.Conversation, &e.Seq, &observed, &from, &to, &created, &updated, &e.Hits, &hit, &e.Rev, &e.Integrity}, more...)...)
 	if err != nil {
 		return Entry{}, err
 	}

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -213,11 +214,10 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	var log bytes.Buffer
 	s := openWith(t, Config{Dir: dir, Owner: owner, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	add(t, s, Private(owner), "one")
-	f := expect.Must(s.file(Private(owner)))(t)
-	good := f.path
+	path := filepath.Join(dir, "MEMORIES.txt")
 	s.fault = func(point string) {
 		if point == "committed" { // the file can be read until then
-			f.path = filepath.Join(dir, "bot.db", "MEMORIES.txt") // as no folder can be written to
+			expect.OK(t, errors.Join(os.Rename(path, path+".aside"), os.Mkdir(path, 0o700)))
 		}
 	}
 	add(t, s, Private(owner), "two")
@@ -226,7 +226,7 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	}
 	expect.Has(t, log.String(), "could not be written")
 	s.fault = func(string) {}
-	f.path = good
+	expect.OK(t, errors.Join(os.Remove(path), os.Rename(path+".aside", path)))
 	if got := texts(t, s, Private(owner)); got != "one|two" || !strings.HasSuffix(onDisk(t, s, Private(owner)), "one\ntwo\n") {
 		t.Errorf("%q, file %q", got, onDisk(t, s, Private(owner)))
 	}

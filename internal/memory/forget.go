@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -85,7 +87,7 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 	defer unlock()
 	var done Erased
 	for _, scope := range scopes { // a file that is not to be read may hold it
-		if err := s.sync(ctx, scope); err != nil {
+		if err := s.files.Sync(ctx, scope); err != nil {
 			return Erased{}, err
 		}
 	}
@@ -252,11 +254,11 @@ func (s *Store) wipe(ctx context.Context, scopes []Scope, gone []Entry) error {
 	}
 	var failed []error
 	for _, scope := range scopes {
-		failed = append(failed, s.sync(ctx, scope))
+		failed = append(failed, s.files.Sync(ctx, scope))
 	}
-	err := errors.Join(append(failed, s.sweep())...)
+	err := errors.Join(append(failed, s.files.Sweep())...)
 	if err == nil {
-		err = s.scrub(ctx)
+		err = scrub(ctx, s.db)
 	}
 	if err != nil {
 		return fmt.Errorf("the memory is forgotten, but some of its traces are left; they are removed at the next start: %w", err)
@@ -266,14 +268,14 @@ func (s *Store) wipe(ctx context.Context, scopes []Scope, gone []Entry) error {
 
 // scrub writes the database anew without what its free space holds, and empties its log. Overwriting what
 // is deleted is not enough: pages that were divided keep copies.
-func (s *Store) scrub(ctx context.Context) error {
-	if _, err := s.db.ExecContext(ctx, `VACUUM`); err != nil {
+func scrub(ctx context.Context, db *sql.DB) error {
+	if _, err := db.ExecContext(ctx, `VACUUM`); err != nil {
 		return fmt.Errorf("write the database anew: %w", err)
 	}
-	if err := s.checkpoint(ctx); err != nil {
+	if err := checkpoint(ctx, db); err != nil {
 		return err
 	}
-	if _, err := s.db.ExecContext(ctx, `UPDATE memory_forgotten SET purged = 1 WHERE purged = 0`); err != nil {
+	if _, err := db.ExecContext(ctx, `UPDATE memory_forgotten SET purged = 1 WHERE purged = 0`); err != nil {
 		return fmt.Errorf("forget: %w", err)
 	}
 	return nil
@@ -281,10 +283,10 @@ func (s *Store) scrub(ctx context.Context) error {
 
 // checkpoint moves the log into the database and empties it. Somebody who reads
 // at the moment can keep it from that for a while.
-func (s *Store) checkpoint(ctx context.Context) error {
+func checkpoint(ctx context.Context, db *sql.DB) error {
 	for range 20 {
 		var busy, log, moved int
-		if err := s.db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &moved); err != nil {
+		if err := db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &moved); err != nil {
 			return fmt.Errorf("empty the database's log: %w", err)
 		}
 		if busy == 0 {
@@ -300,13 +302,13 @@ func (s *Store) checkpoint(ctx context.Context) error {
 }
 
 // finishPurge does at the start what a forgetting that was cut off left undone.
-func (s *Store) finishPurge(ctx context.Context) error {
+func finishPurge(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 	var n int
-	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_forgotten WHERE purged = 0`).Scan(&n); err != nil || n == 0 {
+	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM memory_forgotten WHERE purged = 0`).Scan(&n); err != nil || n == 0 {
 		return err
 	}
-	if err := s.scrub(ctx); err != nil {
-		s.log.Warn("traces of what was to be forgotten may be left; they are removed at the next start", "err", err)
+	if err := scrub(ctx, db); err != nil {
+		log.Warn("traces of what was to be forgotten may be left; they are removed at the next start", "err", err)
 	}
 	return nil
 }

@@ -183,7 +183,7 @@ func TestForgetTakesTheVector(t *testing.T) {
 	v.Question(ctx, "the code is 4711")
 	var code []byte
 	expect.OK(t, s.db.QueryRow(`SELECT vec FROM memory_vector WHERE hash = ? AND length(vec) = 300`, text.Hash("The code is 4711.")).Scan(&code))
-	expect.OK(t, s.checkpoint(ctx))
+	expect.OK(t, checkpoint(ctx, s.db))
 	part := string(code[:64])
 	if len(traces(t, dir, part)) == 0 {
 		t.Fatal("the vector is not found to begin with")

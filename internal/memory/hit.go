@@ -1,13 +1,13 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
 	"slices"
 	"time"
 
-	"reverie/internal/llm"
 	"reverie/internal/search"
 	"reverie/internal/store"
 	"reverie/internal/trust"
@@ -18,9 +18,6 @@ type (
 	Query = search.Query
 	Turn  = search.Turn
 )
-
-// DefaultFloor keeps small talk from bringing up memories.
-const DefaultFloor = search.DefaultFloor
 
 // Hit is something found.
 type Hit struct {
@@ -44,7 +41,7 @@ func Search(ctx context.Context, db *sql.DB, index finder, q Query) ([]Hit, erro
 	err = store.Each(ctx, db, func(row store.Row) (err error) {
 		var n int64
 		var h Hit
-		h.Entry, err = scanEntry(withMore{row, []any{&n, &h.Shown}})
+		h.Entry, err = scanEntry(row, &n, &h.Shown)
 		at[n] = h
 		return err
 	}, `SELECT `+entryColumns+`, n, iif(state = 'active' AND `+hidden+`, (SELECT text FROM memory AS head WHERE head.id = memory.by_id), '')
@@ -59,17 +56,9 @@ func Search(ctx context.Context, db *sql.DB, index finder, q Query) ([]Hit, erro
 			hits = append(hits, h)
 		}
 	}
-	return fill(q, hits), nil
+	hits = eachOnce(hits)
+	return hits[:min(len(hits), cmp.Or(q.K, search.DefaultK))], nil
 }
-
-// withMore scans more columns than asked for.
-type withMore struct {
-	row  store.Row
-	more []any
-}
-
-// Scan implements store.Row.
-func (w withMore) Scan(into ...any) error { return w.row.Scan(append(into, w.more...)...) }
 
 // Integrity is the least trusted hand among those of what Line shows of h.
 func (h Hit) Integrity() trust.Integrity {
@@ -95,30 +84,6 @@ func (h Hit) Line(zone *time.Location, shown func(Turn) bool) string {
 	return h.Hit.Line(zone, shown)
 }
 
-// fill takes hits from the best on until q has enough. A text that no longer
-// fits is passed over: a shorter one may.
-func fill(q Query, hits []Hit) []Hit {
-	k, left := q.K, q.Tokens
-	if k <= 0 && left <= 0 {
-		k = search.DefaultK
-	}
-	out := hits[:0:0]
-	for _, h := range eachOnce(hits) {
-		if k > 0 && len(out) >= k {
-			break
-		}
-		if q.Tokens > 0 {
-			cost := h.tokens()
-			if cost > left {
-				continue
-			}
-			left -= cost
-		}
-		out = append(out, h)
-	}
-	return out
-}
-
 // eachOnce leaves out of hits what means the same as a better one.
 func eachOnce(hits []Hit) []Hit {
 	said := map[string]bool{}
@@ -131,16 +96,6 @@ func eachOnce(hits []Hit) []Hit {
 		said[same] = same != ""
 		return was
 	})
-}
-
-// tokens is about what h costs in a prompt, its date and source included.
-func (h Hit) tokens() int {
-	const frame = 8
-	n := llm.EstimateTokens(h.Text()) + frame
-	for _, t := range h.Around {
-		n += llm.EstimateTokens(t.Text) + frame
-	}
-	return n
 }
 
 // Origin says in a few words where e comes from.

@@ -66,7 +66,7 @@ func (s *Store) write(ctx context.Context, actor string, scopes []Scope, f func(
 	}
 	defer unlock()
 	for _, scope := range scopes {
-		if err := s.sync(ctx, scope); err != nil {
+		if err := s.files.Sync(ctx, scope); err != nil {
 			return nil, err
 		}
 	}
@@ -75,7 +75,7 @@ func (s *Store) write(ctx context.Context, actor string, scopes []Scope, f func(
 		return nil, err
 	}
 	for _, scope := range c.scopes {
-		if err := s.sync(context.WithoutCancel(ctx), scope); err != nil {
+		if err := s.files.Sync(context.WithoutCancel(ctx), scope); err != nil {
 			s.log.Error("memory is stored, but its file could not be written; it is tried again", "file", s.File(scope), "err", err)
 		}
 	}
@@ -90,13 +90,17 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 	}
 	defer tx.Rollback() // nothing after Commit
 	c := &change{
-		ctx: ctx, tx: tx, now: s.now().UTC().Truncate(time.Millisecond), actor: actor, batch: newBatch(),
+		ctx: ctx, tx: tx, now: time.Now().UTC().Truncate(time.Millisecond), actor: actor, batch: newBatch(),
 		touched: map[int64]bool{}, revs: map[string]int{},
 	}
 	if err := f(c); err != nil {
 		return nil, err
 	}
-	if err := s.indexChange(c); err != nil {
+	err = s.index.Update(ctx, tx, c.rows...)
+	if err == nil && c.purges {
+		err = s.index.Merge(ctx, tx)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	s.fault("commit")
@@ -111,14 +115,6 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 		s.server.Wake()
 	}
 	return c, nil
-}
-
-// indexChange tells the index what c changed.
-func (s *Store) indexChange(c *change) error {
-	if err := s.index.Update(c.ctx, c.tx, c.rows...); err != nil || !c.purges {
-		return err
-	}
-	return s.index.Merge(c.ctx, c.tx)
 }
 
 // add stores e as a new entry; what is left out of it is filled in, its id too.
@@ -211,7 +207,8 @@ func (c *change) supersede(e, next Entry) (Entry, error) {
 
 // entries reads the entries of `SELECT … FROM memory` with the rest of the query.
 func entries(ctx context.Context, db store.DBTX, rest string, args ...any) ([]Entry, error) {
-	all, err := store.List(ctx, db, scanEntry, `SELECT `+entryColumns+` FROM memory `+rest, args...)
+	all, err := store.List(ctx, db, func(row store.Row) (Entry, error) { return scanEntry(row) },
+		`SELECT `+entryColumns+` FROM memory `+rest, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read memory: %w", err)
 	}

@@ -19,7 +19,7 @@ var ErrPutAway = errors.New("it was put away or corrected since it was said")
 type Learned struct {
 	Entry   Entry // as stored, or the one that says it already
 	Added   bool
-	Refused error // why it was not stored: ErrForgotten, ErrPutAway or a *TextError; nil if it is there
+	Refused error // why it was not stored: ErrForgotten, ErrPutAway or an i18n.Text; nil if it is there
 }
 
 // Learn adds all on behalf of actor, as Add does, in one transaction with whatever also

@@ -6,16 +6,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
-	"time"
 
+	"reverie/internal/memory/file"
 	"reverie/internal/search"
 	"reverie/internal/search/backend"
 	"reverie/internal/search/vector"
@@ -46,25 +42,25 @@ type Config struct {
 // Store reads and changes the entries. It is safe for concurrent use, also
 // beside other processes, and people who edit the files.
 type Store struct {
-	db         *sql.DB
-	dir, owner string
-	lines      int
-	purge      func(context.Context, *sql.Tx, []string) (int, error)
-	prepare    func(context.Context) error // before something is forgotten
-	log        *slog.Logger
-	index      *search.Hybrid
-	finder     finder          // what Search asks: index
-	vectors    *vector.Vectors // woken by changes; nil = the index has none
-	server     backend.Server  // where else vectors are; nil = nowhere
-	recalls    bool            // prompts show the working set only
-	now        func() time.Time
-	fault      func(point string) // for tests, which die there, or edit a file at the worst moment
+	db      *sql.DB
+	dir     string
+	lines   int // as Config.FileLines
+	files   *file.Files
+	purge   func(context.Context, *sql.Tx, []string) (int, error)
+	prepare func(context.Context) error // before something is forgotten
+	log     *slog.Logger
+	index   *search.Hybrid
+	finder  finder             // what Search asks: index
+	vectors *vector.Vectors    // woken by changes; nil = the index has none
+	server  backend.Server     // where else vectors are; nil = nowhere
+	recalls bool               // prompts show the working set only
+	fault   func(point string) // for tests, which die there, or edit a file at the worst moment
 
 	writing    sync.Mutex      // one change at a time
 	forgetting map[string]bool // text.Hash of what is being forgotten
 
 	mu    sync.Mutex
-	files map[Scope]*file
+	views map[Scope]*view
 }
 
 // Open returns the store of the entries in c.DB and of the files in c.Dir. What
@@ -76,13 +72,15 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
-	s := &Store{db: c.DB, dir: dir, owner: c.Owner, lines: c.FileLines, purge: c.Purge, prepare: c.BeforeForget,
-		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: time.Now, fault: func(string) {}, files: map[Scope]*file{},
+	s := &Store{db: c.DB, dir: dir, lines: c.FileLines, purge: c.Purge, prepare: c.BeforeForget,
+		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), fault: func(string) {}, views: map[Scope]*view{},
 		index: search.OpenHybrid(search.Open(c.DB), c.Vectors, c.Server), vectors: c.Vectors, server: c.Server,
 		recalls: !backend.Of(c.Backend).Whole}
 	if s.finder = s.index; s.recalls && s.lines == 0 {
 		s.lines = workingSet
 	}
+	s.files = file.Open(file.Config{DB: c.DB, Dir: dir, Owner: c.Owner, Partial: s.lines > 0, Entries: inFiles{s}, Log: s.log,
+		Fault: func(point string) { s.fault(point) }})
 	if err := s.index.Ensure(ctx); err != nil {
 		return nil, err
 	}
@@ -97,15 +95,15 @@ func (s *Store) begin(ctx context.Context) error {
 		return nil
 	}
 	defer unlock()
-	if err := s.sweep(); err != nil {
+	if err := s.files.Sweep(); err != nil {
 		s.log.Warn("what a write that was cut off left is still there", "err", err)
 	}
-	if err := s.adopt(ctx); err != nil {
+	if err := s.files.Adopt(ctx); err != nil {
 		return err
 	}
 	whole := true
-	for _, scope := range s.onDisk() {
-		if err := s.sync(ctx, scope); err != nil {
+	for _, scope := range s.files.Scopes() {
+		if err := s.files.Sync(ctx, scope); err != nil {
 			s.log.Error("memory file is not in use", "err", err)
 			whole = false
 		}
@@ -113,31 +111,7 @@ func (s *Store) begin(ctx context.Context) error {
 	if !whole {
 		return nil
 	}
-	return s.finishPurge(ctx)
-}
-
-// onDisk lists the scopes that have files. Of a file whose name was shortened
-// nobody knows the scope; it is found when that is asked for.
-func (s *Store) onDisk() []Scope {
-	var scopes []Scope
-	for _, scope := range []Scope{Private(s.owner), Shared} {
-		if scope.Check() != nil {
-			continue
-		}
-		if _, err := os.Lstat(filepath.Join(s.dir, filepath.FromSlash(s.File(scope)))); err == nil {
-			scopes = append(scopes, scope)
-		}
-	}
-	names, _ := fs.Glob(os.DirFS(s.dir), "memories/*/*.txt") // the pattern is a good one
-	for _, name := range names {
-		id, _ := store.FileNameID(strings.TrimSuffix(path.Base(name), ".txt"))
-		for _, scope := range []Scope{Private(id), Room(id)} {
-			if id != "" && s.File(scope) == name {
-				scopes = append(scopes, scope)
-			}
-		}
-	}
-	return scopes
+	return finishPurge(ctx, s.db, s.log)
 }
 
 // lock keeps everybody else from changing entries and files.
@@ -151,26 +125,9 @@ func (s *Store) lock() (unlock func(), err error) {
 	return func() { free(); s.writing.Unlock() }, nil
 }
 
-// ownersFile is the file of the first owner.
-const ownersFile = "MEMORIES.txt"
-
 // File names the file of scope, relative to the data folder and with forward
 // slashes. It need not exist. A scope that is none of ours gives "".
-func (s *Store) File(scope Scope) string {
-	if scope == Shared {
-		return "memories/shared.txt"
-	}
-	if user := scope.Person(); user != "" {
-		if user == s.owner {
-			return ownersFile
-		}
-		return "memories/users/" + store.FileName(user) + ".txt"
-	}
-	if room := scope.Room(); room != "" {
-		return "memories/rooms/" + store.FileName(room) + ".txt"
-	}
-	return ""
-}
+func (s *Store) File(scope Scope) string { return s.files.Name(scope) }
 
 // shown are the entries that stand in files and prompts. The lines of an imported
 // conversation are found when they are needed: nobody wants to read them all.
@@ -197,39 +154,49 @@ func (s *Store) Entries(ctx context.Context, scopes ...Scope) ([]Entry, error) {
 	return slices.Concat(parts...), errors.Join(failed...)
 }
 
-// changesOf is how often what is shown of scope ?1 was changed, or its order.
-const changesOf = `coalesce((SELECT changes FROM memory_file WHERE scope = ?1), 0)
-	+ coalesce((SELECT n FROM memory_changes WHERE scope = ?1), 0)`
+// view is what is known of the entries of one scope, and of the file that shows them.
+type view struct {
+	scope Scope
+
+	mu      sync.Mutex
+	seen    file.Seen
+	noted   file.Noted
+	shows   map[string]bool // the entries that stand in the file; never changed once made
+	behind  bool            // the entries changed since
+	loaded  bool            // what follows was read
+	changes int64
+	entries []Entry // never changed once made
+}
 
 // read is Entries of one scope.
 func (s *Store) read(ctx context.Context, scope Scope) ([]Entry, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	f, err := s.file(scope)
+	v, err := s.view(scope)
 	if err != nil {
 		return nil, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := s.load(ctx, f); err != nil {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err := v.load(ctx, s); err != nil {
 		return nil, err
 	}
-	same, err := s.current(f)
+	same, err := s.files.Same(scope, v.noted, &v.seen)
 	if err != nil {
-		return f.entries, err
+		return v.entries, err
 	}
-	if same && !f.behind {
-		return f.entries, nil
+	if same && !v.behind {
+		return v.entries, nil
 	}
-	f.mu.Unlock()
+	v.mu.Unlock()
 	err = s.mend(ctx, scope)
-	f.mu.Lock()
+	v.mu.Lock()
 	if err != nil {
-		return f.entries, err
+		return v.entries, err
 	}
-	err = s.load(ctx, f)
-	return f.entries, err
+	err = v.load(ctx, s)
+	return v.entries, err
 }
 
 // mend brings the file of scope and the entries together, whoever is waiting for
@@ -240,33 +207,32 @@ func (s *Store) mend(ctx context.Context, scope Scope) error {
 		return err
 	}
 	defer unlock()
-	return s.sync(context.WithoutCancel(ctx), scope)
+	return s.files.Sync(context.WithoutCancel(ctx), scope)
 }
 
-// load reads the entries of f anew if they were changed since they were read last. f is locked.
-func (s *Store) load(ctx context.Context, f *file) error {
+// load reads the entries of v anew if they were changed since they were read last. v is locked.
+func (v *view) load(ctx context.Context, s *Store) (err error) {
+	if v.noted, err = s.files.Noted(ctx, v.scope); err != nil {
+		return err
+	}
 	var changes int64
-	var hash, lines string
-	query := `SELECT ` + changesOf + `, coalesce(max(hash), ''), coalesce(max(lines), '') FROM memory_file WHERE scope = ?1`
-	err := s.db.QueryRowContext(ctx, query, f.scope).Scan(&changes, &hash, &lines)
-	if err != nil {
+	query := `SELECT coalesce(max(n), 0) FROM memory_changes WHERE scope = ?`
+	if err := s.db.QueryRowContext(ctx, query, v.scope).Scan(&changes); err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
-	if hash != f.hash {
-		f.hash, f.settled = hash, false
-	}
-	if f.loaded && changes == f.changes {
+	changes += v.noted.Changes
+	if v.loaded && changes == v.changes {
 		return nil
 	}
-	all, err := entries(ctx, s.db, `WHERE scope = ? AND `+shown+` ORDER BY n`, f.scope)
+	all, err := entries(ctx, s.db, `WHERE scope = ? AND `+shown+` ORDER BY n`, v.scope)
 	if err != nil {
 		return err
 	}
-	ids := strings.Fields(lines)
-	f.entries, f.behind = inOrder(all, ids, s.lines == 0)
-	f.shows, f.changes, f.loaded = map[string]bool{}, changes, true
+	ids := v.noted.IDs()
+	v.entries, v.behind = inOrder(all, ids, s.lines == 0)
+	v.shows, v.changes, v.loaded = map[string]bool{}, changes, true
 	for _, id := range ids {
-		f.shows[id] = true
+		v.shows[id] = true
 	}
 	return nil
 }
@@ -295,21 +261,16 @@ func inOrder(all []Entry, ids []string, whole bool) ([]Entry, bool) {
 	return all, shown < len(place) || whole && shown < len(all)
 }
 
-// file returns the one file of scope; there is one per scope, so that its mutex
+// view returns the one view of scope; there is one per scope, so that its mutex
 // means something.
-func (s *Store) file(scope Scope) (*file, error) {
+func (s *Store) view(scope Scope) (*view, error) {
 	if err := scope.Check(); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.files[scope] == nil {
-		s.files[scope] = s.newFile(scope)
+	if s.views[scope] == nil {
+		s.views[scope] = &view{scope: scope}
 	}
-	return s.files[scope], nil
-}
-
-func (s *Store) newFile(scope Scope) *file {
-	name := s.File(scope)
-	return &file{scope: scope, name: name, path: filepath.Join(s.dir, filepath.FromSlash(name))}
+	return s.views[scope], nil
 }

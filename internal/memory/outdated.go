@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,13 +18,13 @@ const mostOutdated = 500
 // outdated leaves out of hits the past messages that repeat what was corrected or put
 // away since: a person who mended a line of their file need not hear the old one again.
 // Who asks for the past gets them.
-func (s *Store) outdated(ctx context.Context, q Query, hits []Hit) ([]Hit, error) {
+func outdated(ctx context.Context, db *sql.DB, q Query, hits []Hit) ([]Hit, error) {
 	if q.Past || !slices.ContainsFunc(hits, func(h Hit) bool { return h.Turn != nil }) {
 		return hits, nil
 	}
 	var old []string
 	for _, scope := range q.Scopes {
-		texts, err := store.Column[string](ctx, s.db, `SELECT text FROM memory AS m WHERE scope = ?1 AND state IN ('superseded', 'archived')
+		texts, err := store.Column[string](ctx, db, `SELECT text FROM memory AS m WHERE scope = ?1 AND state IN ('superseded', 'archived')
 			AND NOT EXISTS (SELECT 1 FROM memory AS a WHERE a.scope = m.scope AND a.hash = m.hash AND a.state = 'active')
 			ORDER BY n DESC LIMIT ?2`, scope, mostOutdated)
 		if err != nil {

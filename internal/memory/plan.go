@@ -63,7 +63,7 @@ func (s *Store) Apply(
 	for i, step := range steps {
 		ids[i] = step.ID
 	}
-	scopes, err := s.scopesOf(ctx, `(SELECT value FROM json_each(?))`, store.Array(ids))
+	scopes, err := scopesOf(ctx, s.db, `(SELECT value FROM json_each(?))`, store.Array(ids))
 	if err != nil {
 		return Applied{}, err
 	}

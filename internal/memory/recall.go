@@ -39,7 +39,7 @@ func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
 		}
 		return !slices.Contains(q.Scopes, h.Entry.Scope)
 	})
-	return s.outdated(ctx, q, hits)
+	return outdated(ctx, s.db, q, hits)
 }
 
 // Neighbours are the ids of up to k active entries of the scope of the active entry id that are
@@ -65,10 +65,10 @@ func (s *Store) WorkingSet(entries []Entry) []Entry {
 		e := &entries[i]
 		lines, known := shown[e.Scope]
 		if !known {
-			if f, err := s.file(e.Scope); err == nil {
-				f.mu.Lock()
-				lines = f.shows
-				f.mu.Unlock()
+			if v, err := s.view(e.Scope); err == nil {
+				v.mu.Lock()
+				lines = v.shows
+				v.mu.Unlock()
 			}
 			shown[e.Scope] = lines
 		}
@@ -105,7 +105,7 @@ func (s *Store) Unhear(ctx context.Context, event string) (quotes []string, err 
 	if event == "" {
 		return nil, nil
 	}
-	err = s.commitLocked(ctx, "redaction", func(c *change) error {
+	_, err = s.write(ctx, "redaction", nil, func(c *change) error {
 		texts, err := s.index.TakeBack(ctx, c.tx, event)
 		c.purges = c.purges || len(texts) > 0
 		for _, text := range texts {

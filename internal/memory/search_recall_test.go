@@ -16,6 +16,7 @@ import (
 
 	"reverie/internal/llm/encoder"
 	"reverie/internal/memory/testset"
+	"reverie/internal/search"
 	"reverie/internal/search/searchtest"
 	"reverie/internal/search/vector"
 	"reverie/internal/test/expect"
@@ -116,7 +117,7 @@ const (
 func quiet(t *testing.T, x index, set testset.Set) {
 	t.Helper()
 	ask := func(q testset.Question, floor float64) []Hit {
-		hits := expect.Must(x.Search(t.Context(), Query{Text: q.Query, Scopes: []Scope{Scope(q.Scope)}, Tokens: 1_500, Floor: floor}))(t)
+		hits := expect.Must(x.Search(t.Context(), Query{Text: q.Query, Scopes: []Scope{Scope(q.Scope)}, K: 10, Floor: floor}))(t)
 		return hits
 	}
 	share := func(q testset.Question, hits []Hit) float64 {
@@ -133,13 +134,13 @@ func quiet(t *testing.T, x index, set testset.Set) {
 		all := share(q, ask(q, 0))
 		without += all
 		if all > 0 {
-			with += share(q, ask(q, DefaultFloor))
+			with += share(q, ask(q, search.DefaultFloor))
 		}
 	}
 	n := float64(len(set.Questions)) / 100
 	var noise []string
 	for _, q := range set.SmallTalk {
-		if len(ask(q, DefaultFloor)) > 0 {
+		if len(ask(q, search.DefaultFloor)) > 0 {
 			noise = append(noise, fmt.Sprint(q.Language, " ", q.Query))
 		}
 	}
@@ -165,14 +166,14 @@ func passes(t *testing.T, f *FTS, h *Hybrid) {
 	complete(t, h.vectors)
 	byWords, byMeaning := 0, 0
 	for i, m := range testset.Meanings {
-		q := Query{Text: m.Question, Scopes: []Scope{scope}, Tokens: 1_500, Floor: DefaultFloor}
+		q := Query{Text: m.Question, Scopes: []Scope{scope}, K: 10, Floor: search.DefaultFloor}
 		ref := fmt.Sprint("m", i)
 		if slices.Contains(refs(t, f, q), ref) {
 			byWords++
 		}
 		hits := expect.Must(h.Search(t.Context(), q))(t)
 		// A prompt leaves out what has nothing of the question, and is not near.
-		if slices.ContainsFunc(hits, func(h Hit) bool { return h.Entry.Ref == ref && (h.Near || h.Covered >= DefaultFloor/2) }) {
+		if slices.ContainsFunc(hits, func(h Hit) bool { return h.Entry.Ref == ref && (h.Near || h.Covered >= search.DefaultFloor/2) }) {
 			byMeaning++
 		}
 	}
@@ -350,9 +351,9 @@ func TestFoundByMeaning(t *testing.T) {
 	want(t, "another's", refs(t, h, Query{Text: "how much money does he earn?"}))
 	want(t, "one's own", refs(t, h, Query{Text: "how much money do I earn?", Scopes: []Scope{"private:@a:x"}}), "pay")
 	for _, question := range []string{"good morning!", "thank you so much", "haha, that is funny", "what do you think of quantum physics?", "ok", "谢谢", "Wie geht es dir heute?", "Hast du eine Idee?", "Wie geht es deinem Bruder heute?"} {
-		want(t, question, refs(t, h, Query{Text: question, Floor: DefaultFloor}))
+		want(t, question, refs(t, h, Query{Text: question, Floor: search.DefaultFloor}))
 	}
-	if got := refs(t, h, Query{Text: "is Anna allergic to peanuts?", Floor: DefaultFloor}); len(got) == 0 || got[0] != "nuts" {
+	if got := refs(t, h, Query{Text: "is Anna allergic to peanuts?", Floor: search.DefaultFloor}); len(got) == 0 || got[0] != "nuts" {
 		t.Errorf("a question with all its words finds %q", got)
 	}
 }
@@ -442,5 +443,5 @@ func TestWordsSuffice(t *testing.T) {
 	remember(t, f, `{"text":"Anna keeps bees","ref":"bees"}`, `{"text":"nothing else","ref":"else"}`)
 	v := expect.Must(vector.Open(t.Context(), vector.Config{DB: f.db, Embedder: &searchtest.Embedder{Model: "words", Dim: 1000}, Patience: time.Minute}))(t)
 	complete(t, v)
-	want(t, "all words", refs(t, OpenHybrid(f, v, nil), Query{Text: "keeping a bee", Floor: DefaultFloor}), "bees")
+	want(t, "all words", refs(t, OpenHybrid(f, v, nil), Query{Text: "keeping a bee", Floor: search.DefaultFloor}), "bees")
 }

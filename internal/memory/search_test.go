@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/search"
 	"reverie/internal/search/vector"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
@@ -210,8 +211,6 @@ func TestTimesOfSearch(t *testing.T) {
 				t.Errorf("%s: %q, want %s first", question, got, ref)
 			}
 		}
-		want(t, "after", refs(t, x, Query{Text: "choir", After: today.AddDate(0, 0, -5)}), "yesterday")
-		want(t, "before", refs(t, x, Query{Text: "choir", Before: today.AddDate(0, -2, 0)}), "old")
 		want(t, "no words of their own", refs(t, x, Query{Text: "what was yesterday", Now: today}), "yesterday")
 	})
 }
@@ -223,10 +222,8 @@ func TestHowMuchIsFound(t *testing.T) {
 			lines = append(lines, fmt.Sprintf(`{"text":"apple number %d","ref":"%d"}`, i, i))
 		}
 		remember(t, f, append(lines, `{"text":"apple `+strings.Repeat("long story ", 200)+`","ref":"long"}`)...)
-		for _, tt := range []struct{ k, tokens, least, most int }{{0, 0, 10, 10}, {3, 0, 3, 3}, {100, 0, 31, 31}, {0, 100, 7, 9}, {2, 100, 2, 2}, {0, 1, 0, 0}} {
-			if n := len(refs(t, x, Query{Text: "apple", K: tt.k, Tokens: tt.tokens})); n < tt.least || n > tt.most {
-				t.Errorf("k %d, %d tokens: %d hits, want %d to %d", tt.k, tt.tokens, n, tt.least, tt.most)
-			}
+		for _, tt := range []struct{ k, hits int }{{0, 10}, {3, 3}, {100, 31}} {
+			expect.Len(t, refs(t, x, Query{Text: "apple", K: tt.k}), tt.hits, fmt.Sprint("k ", tt.k))
 		}
 	})
 }
@@ -239,7 +236,7 @@ func TestFloor(t *testing.T) {
 		for question, found := range map[string]int{
 			"does Anna still keep bees?": 1, "good morning, how was the tournament in Vienna?": 0, "thank you so much": 0, "explain quantum chromodynamics on a roof in simple terms": 0,
 		} {
-			if got := refs(t, x, Query{Text: question, Floor: DefaultFloor}); (len(got) > 0) != (found > 0) {
+			if got := refs(t, x, Query{Text: question, Floor: search.DefaultFloor}); (len(got) > 0) != (found > 0) {
 				t.Errorf("%s: %q", question, got)
 			}
 		}
@@ -283,7 +280,6 @@ func TestTurns(t *testing.T) {
 		want(t, "after an edit", refs(t, x, Query{Text: "mast", Turns: true}))
 		expect.OK(t, f.Unhear(t.Context(), "$0"))
 		want(t, "taken back", refs(t, x, Query{Text: "bought boat", Turns: true}), "fact")
-		expect.False(t, f.Hear(t.Context(), Turn{Scope: Shared}) == nil, "a message without text was taken")
 	})
 }
 

@@ -9,34 +9,27 @@ import (
 	"reverie/internal/i18n"
 )
 
-// maxRunes is the longest entry Append takes.
+// maxRunes is the longest entry that Add takes.
 const maxRunes = 2000
 
-// TextError says why a text cannot be an entry, to whoever wrote it.
-type TextError struct{ Why i18n.Text }
-
-func (e *TextError) Error() string { return e.Why.String() }
-
-func textError(key string, fill ...any) error { return &TextError{i18n.New(key, fill...)} }
-
-// clean makes one line of text as an entry is stored, or says in a TextError why
+// clean makes one line of text as an entry is stored, or says as an i18n.Text why
 // it cannot be one.
 func clean(text string) (string, error) {
 	if !utf8.ValidString(text) {
-		return "", textError("why.memory_utf8")
+		return "", i18n.New("why.memory_utf8")
 	}
 	// A byte order mark is invisible and would vanish at the start of a file.
 	text = strings.ReplaceAll(text, "\uFEFF", "")
 	text = strings.Join(strings.Fields(text), " ")
 	if text == "" {
-		return "", textError("why.memory_empty")
+		return "", i18n.New("why.memory_empty")
 	}
 	if i := strings.IndexFunc(text, unicode.IsControl); i >= 0 {
 		r, _ := utf8.DecodeRuneInString(text[i:])
-		return "", textError("why.memory_control", "character", fmt.Sprintf("%U", r))
+		return "", i18n.New("why.memory_control", "character", fmt.Sprintf("%U", r))
 	}
 	if n := utf8.RuneCountInString(text); n > maxRunes {
-		return "", textError("why.memory_long", "count", n, "most", maxRunes)
+		return "", i18n.New("why.memory_long", "count", n, "most", maxRunes)
 	}
 	return text, nil
 }

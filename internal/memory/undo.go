@@ -47,7 +47,7 @@ func (s *Store) Undo(ctx context.Context, a Access, batch string) (Undone, error
 	scopes := a.Scopes
 	if a.All {
 		var err error
-		if scopes, err = s.scopesOf(ctx, ofBatch, batch); err != nil {
+		if scopes, err = scopesOf(ctx, s.db, ofBatch, batch); err != nil {
 			return Undone{}, err
 		}
 	}
@@ -101,7 +101,7 @@ func (s *Store) Undo(ctx context.Context, a Access, batch string) (Undone, error
 // by now is left as it is, and named with the reason. also is as for Apply. A batch that
 // did nothing, or was taken back already, is ErrNothing.
 func (s *Store) UndoRun(ctx context.Context, batch string, also func(context.Context, *sql.Tx) error) (Undone, []Left, error) {
-	scopes, err := s.scopesOf(ctx, ofBatch, batch)
+	scopes, err := scopesOf(ctx, s.db, ofBatch, batch)
 	if err != nil {
 		return Undone{}, nil, err
 	}
@@ -160,8 +160,8 @@ func lastBatch(c *change, a Access) (string, error) {
 }
 
 // scopesOf lists the scopes of the memories that a condition with one parameter holds for.
-func (s *Store) scopesOf(ctx context.Context, condition string, arg any) ([]Scope, error) {
-	all, err := store.Column[Scope](ctx, s.db, `SELECT DISTINCT scope FROM memory WHERE id IN `+condition+` ORDER BY scope`, arg)
+func scopesOf(ctx context.Context, db store.DBTX, condition string, arg any) ([]Scope, error) {
+	all, err := store.Column[Scope](ctx, db, `SELECT DISTINCT scope FROM memory WHERE id IN `+condition+` ORDER BY scope`, arg)
 	if err != nil {
 		return nil, fmt.Errorf("read memory: %w", err)
 	}

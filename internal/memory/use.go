@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"reverie/internal/text"
 )
@@ -29,7 +30,7 @@ func (s *Store) CountUse(ctx context.Context, scopes []Scope, asked, reply strin
 		}
 		// No operation of the journal: it says how often, not what.
 		count := `UPDATE memory SET hits = hits + 1, last_hit = ? WHERE id = ?`
-		if _, err := s.db.ExecContext(ctx, count, s.now().UnixMilli(), h.Entry.ID); err != nil {
+		if _, err := s.db.ExecContext(ctx, count, time.Now().UnixMilli(), h.Entry.ID); err != nil {
 			return fmt.Errorf("count what was used: %w", err)
 		}
 	}

@@ -102,9 +102,9 @@ func (a *Asker) send(ctx context.Context, deliver func(context.Context, chat.Inb
 	for _, q := range list {
 		label.Integrity = min(label.Integrity, q.First.Integrity, q.Second.Integrity)
 	}
-	return deliver(ctx, chat.Inbound{
-		ID: event, Room: room, Sender: a.person(list[0].Scope), Text: text, At: now,
-		Event: chat.MemoryQuestion, Verbatim: true, Label: label,
+	return deliver(ctx, chat.Event{
+		Head: chat.Head{ID: event, Room: room, Sender: a.person(list[0].Scope), At: now},
+		Kind: chat.MemoryQuestion, Text: text, Verbatim: true, Label: label,
 	})
 }
 

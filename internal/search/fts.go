@@ -175,7 +175,7 @@ func (f *FTS) candidates(ctx context.Context, q Query, scopes []int64, terms []t
 	for _, class := range classes {
 		var all []found
 		for _, scope := range scopes {
-			some, err := f.best(ctx, q, expression, class, scope)
+			some, err := f.best(ctx, expression, class, scope)
 			if err != nil {
 				return nil, fmt.Errorf("search: %w", err)
 			}
@@ -200,28 +200,15 @@ func (f *FTS) candidates(ctx context.Context, q Query, scopes []int64, terms []t
 
 // bestRows looks at the newest first, and at no more than it may: a question of
 // words that stand everywhere costs no more than any other.
-const bestRows = `SELECT id, score FROM (SELECT index_fts.rowid AS id, bm25(index_fts, 1, .3, .2) AS score FROM index_fts %s
-	WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ? %s ORDER BY index_fts.rowid DESC LIMIT ?) ORDER BY score LIMIT ?`
+const bestRows = `SELECT id, score FROM (SELECT index_fts.rowid AS id, bm25(index_fts, 1, .3, .2) AS score FROM index_fts
+	WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ? ORDER BY index_fts.rowid DESC LIMIT ?) ORDER BY score LIMIT ?`
 
-func (f *FTS) best(ctx context.Context, q Query, expression string, class, scope int64) ([]found, error) {
+func (f *FTS) best(ctx context.Context, expression string, class, scope int64) ([]found, error) {
 	first, last := rowRange(class, scope)
-	args := []any{expression, first, last}
-	join, bound := "", ""
-	if !q.After.IsZero() || !q.Before.IsZero() {
-		join, bound = "JOIN index_doc ON index_doc.row = index_fts.rowid", "AND index_doc.at >= ? AND index_doc.at < ?"
-		from, to := int64(-1<<63), int64(1<<63-1)
-		if !q.After.IsZero() {
-			from = q.After.UnixMilli()
-		}
-		if !q.Before.IsZero() {
-			to = q.Before.UnixMilli()
-		}
-		args = append(args, from, to)
-	}
 	return store.List(ctx, f.db, func(row store.Row) (x found, err error) {
 		err = row.Scan(&x.row, &x.score)
 		return x, err
-	}, fmt.Sprintf(bestRows, join, bound), append(args, maxPostings, maxCandidates)...)
+	}, bestRows, expression, first, last, maxPostings, maxCandidates)
 }
 
 // load reads what ranking needs of rows. The texts come from the table in which
@@ -245,11 +232,7 @@ func (f *FTS) finish(ctx context.Context, q Query, ranked []scored) ([]Hit, erro
 	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.alone || s.covered >= q.Floor }) {
 		return nil, nil
 	}
-	enough := 2 * cmp.Or(q.K, DefaultK)
-	if q.Tokens > 0 {
-		enough = maxCandidates // short ones may fill the rest
-	}
-	ranked = ranked[:min(len(ranked), enough)]
+	ranked = ranked[:min(len(ranked), 2*cmp.Or(q.K, DefaultK))]
 	turns, err := f.turnsOf(ctx, ranked)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)

@@ -87,7 +87,7 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 // join adds the nearest to what was found by words, and tells of all how near
 // they are.
 func (h *Hybrid) join(ctx context.Context, q Query, embedding []float32, m matches) ([]candidate, error) {
-	w := vector.Wanted{Scopes: q.Scopes, Past: q.Past, After: q.After, Before: q.Before}
+	w := vector.Wanted{Scopes: q.Scopes, Past: q.Past}
 	near, err := h.near.Nearest(ctx, embedding, w, maxNearest)
 	if err != nil {
 		return nil, err

@@ -42,11 +42,7 @@ func (f *FTS) withNeighbours(ctx context.Context, q Query, found []candidate) ([
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range added {
-		if at := time.UnixMilli(c.at); !at.Before(q.After) && (q.Before.IsZero() || at.Before(q.Before)) {
-			found = append(found, c)
-		}
-	}
+	found = append(found, added...)
 	position := byRow(found)
 	for i := range best {
 		for _, row := range sides[found[i].row] {

@@ -12,12 +12,10 @@ type Query struct {
 	Context string          // what was said before it; its words count a little, or for a question that points back
 	Scopes  []trust.Readers // whose memory is searched; no scope finds nothing
 
-	Now           time.Time // what yesterday is counted from; zero = such words mean nothing
-	After, Before time.Time // only what was said in this time; zero = no bound
+	Now time.Time // what yesterday is counted from; zero = such words mean nothing
 
-	K      int     // at most so many hits; 0 = 10, or no bound with Tokens
-	Tokens int     // texts of about so many tokens together; 0 = no bound
-	Floor  float64 // the share of the question (0–1) that the best hit must cover, or there are none; see DefaultFloor
+	K     int     // at most so many hits; 0 = 10
+	Floor float64 // the share of the question (0–1) that the best hit must cover, or there are none; see DefaultFloor
 
 	Turns bool // past messages are searched, beside the entries
 	Past  bool // entries that no longer hold (superseded, archived) are found too, further down

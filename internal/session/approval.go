@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -48,7 +49,7 @@ func (t *turn) granted(ctx context.Context, asker string, past []history.Message
 	covered := map[string]bool{}
 	for _, a := range all {
 		for _, act := range a.Acts {
-			if act.Done && !act.Failed && t.level(a.Answer.From()) >= trust.User {
+			if act.Done && !act.Failed && t.level(a.Answer) >= trust.User {
 				covered[act.Covers] = true
 			}
 		}
@@ -122,11 +123,11 @@ func (s *Session) askApprovals(ctx context.Context, event string) error {
 // sameReaders reports whether those read the room now who read it when a was asked for.
 func (s *Session) sameReaders(ctx context.Context, a approval.Approval) (bool, error) {
 	private, err := s.private(ctx, a.Asker)
-	return s.place(chat.Inbound{Sender: a.Asker, Private: private}).Readers() == a.Readers, err
+	return s.place(chat.Head{Sender: a.Asker, Private: private}).Readers() == a.Readers, err
 }
 
 // answerApproval takes an answer to the question code, and says what became of it.
-func (s *Session) answerApproval(ctx context.Context, in chat.Inbound, code, option string) (string, error) {
+func (s *Session) answerApproval(ctx context.Context, in chat.Head, code, option string) (string, error) {
 	a, said, err := s.approvals.Answer(ctx, in, s.level(in), code, option)
 	text := ""
 	if said != "" {
@@ -141,10 +142,13 @@ func (s *Session) answerApproval(ctx context.Context, in chat.Inbound, code, opt
 	return text, s.wakeApproval(ctx, *a)
 }
 
+// approved tells a conversation that the question Target was answered. No transport brings it.
+type approved struct{ chat.Change }
+
 // wakeApproval has the conversation of an answered question go on with it.
 func (m *Manager) wakeApproval(ctx context.Context, a approval.Approval) error {
-	err := m.Deliver(ctx, chat.Inbound{ID: donePrefix + a.Code, Room: a.Room, Branch: a.Talk.Thread(), Sender: a.Asker,
-		Change: chat.Approved, Target: a.Question(), At: m.cfg.Now()})
+	head := chat.Head{ID: donePrefix + a.Code, Room: a.Room, Branch: a.Talk.Thread(), Sender: a.Asker, At: m.cfg.Now()}
+	err := m.Deliver(ctx, approved{chat.Change{Head: head, Target: a.Question()}})
 	if errors.Is(err, chat.ErrStopping) { // the next start finds it
 		return nil
 	}
@@ -187,7 +191,8 @@ func (s *Session) goOn(ctx context.Context, code string) error {
 
 // runApproved runs the acts of a, those that have not run yet.
 func (s *Session) runApproved(ctx context.Context, a approval.Approval) error {
-	in := chat.Inbound{ID: a.Event, Room: s.room, Thread: s.thread, Branch: s.thread, Sender: a.Asker, Text: a.Quote, At: a.Created}
+	in := item{Message: chat.Message{Text: a.Quote,
+		Head: chat.Head{ID: a.Event, Room: s.room, Branch: s.thread, Sender: a.Asker, At: a.Created}}}
 	switch same, err := s.sameReaders(ctx, a); {
 	case err != nil:
 		return err
@@ -200,8 +205,8 @@ func (s *Session) runApproved(ctx context.Context, a approval.Approval) error {
 	if err != nil {
 		return err
 	}
-	scope.Label = trust.Label{Integrity: s.level(a.Answer.From()), Readers: a.Readers} // of the person who allowed it
-	kept, say := context.WithoutCancel(ctx), s.cfg.Messages.For(ctx, s.room)           // an act that has begun ends
+	scope.Label = trust.Label{Integrity: s.level(a.Answer), Readers: a.Readers} // of the person who allowed it
+	kept, say := context.WithoutCancel(ctx), s.cfg.Messages.For(ctx, s.room)    // an act that has begun ends
 	for i := range a.Acts {
 		act := &a.Acts[i]
 		if act.Done {
@@ -221,7 +226,7 @@ func (s *Session) runApproved(ctx context.Context, a approval.Approval) error {
 		scope.Send, scope.SetMode = s.sending(in, act.Call.ID), s.setsMode(in)
 		result := s.cfg.Tools.Run(kept, scope, act.Call)
 		act.Done, act.Result, act.Failed, act.Read = true, result.Content, result.Failed, result.Integrity
-		s.log.Info("approved tool", "approval", a.Code, "tool", act.Call.Name, "failed", result.Failed, "by", a.Answer.Person)
+		s.log.Info("approved tool", "approval", a.Code, "tool", act.Call.Name, "failed", result.Failed, "by", a.Answer.Sender)
 		if err := s.approvals.Put(kept, s.cfg.DB, a); err != nil {
 			return err
 		}
@@ -232,7 +237,7 @@ func (s *Session) runApproved(ctx context.Context, a approval.Approval) error {
 
 // concludeApproval stores how an approval ended, for the model too, and says it.
 func (s *Session) concludeApproval(ctx context.Context, a approval.Approval, text string) error {
-	least := min(trust.User, s.level(a.Answer.From()))
+	least := min(trust.User, s.level(a.Answer))
 	for _, act := range a.Acts {
 		if act.Done {
 			least = min(least, act.Read)
@@ -255,16 +260,13 @@ func (s *Session) concludeApproval(ctx context.Context, a approval.Approval, tex
 }
 
 // Approve is the command !approve: CODE, or CODE conversation.
-func (s *Session) Approve(ctx context.Context, in chat.Inbound, args string) (string, error) {
-	code, rest, _ := strings.Cut(args, " ")
-	option := approval.Once
-	switch rest = strings.ToLower(strings.TrimSpace(rest)); {
-	case code == "" || rest != "" && rest != approval.Wide:
+func (s *Session) Approve(ctx context.Context, in chat.Message, args string) (string, error) {
+	code, option, _ := strings.Cut(args, " ")
+	option = cmp.Or(strings.ToLower(strings.TrimSpace(option)), approval.Once)
+	if code == "" || option != approval.Once && option != approval.Wide {
 		return s.text(ctx, "approve.usage"), nil
-	case rest == approval.Wide:
-		option = approval.Wide
 	}
-	text, err := s.answerApproval(ctx, in, code, option)
+	text, err := s.answerApproval(ctx, in.Head, code, option)
 	if text == "" {
 		text = s.text(ctx, "approve.thanks")
 	}
@@ -272,20 +274,20 @@ func (s *Session) Approve(ctx context.Context, in chat.Inbound, args string) (st
 }
 
 // Deny is the command !deny.
-func (s *Session) Deny(ctx context.Context, in chat.Inbound, args string) (string, error) {
+func (s *Session) Deny(ctx context.Context, in chat.Message, args string) (string, error) {
 	if args == "" {
 		return s.text(ctx, "approve.usage"), nil
 	}
-	return s.answerApproval(ctx, in, args, approval.No)
+	return s.answerApproval(ctx, in.Head, args, approval.No)
 }
 
 // vote takes an answer in a poll.
-func (s *Session) vote(ctx context.Context, in chat.Inbound) error {
+func (s *Session) vote(ctx context.Context, in chat.Vote) error {
 	code := approval.CodeOf(in.Target)
-	if code == "" || !slices.Contains([]string{approval.Once, approval.Wide, approval.No}, in.Text) {
+	if code == "" || !slices.Contains([]string{approval.Once, approval.Wide, approval.No}, in.Option) {
 		return nil
 	}
-	text, err := s.answerApproval(ctx, in, code, in.Text)
+	text, err := s.answerApproval(ctx, in.Head, code, in.Option)
 	if err != nil || text == "" {
 		return err
 	}

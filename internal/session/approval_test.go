@@ -82,7 +82,7 @@ func TestForeignTextIsAskedAbout(t *testing.T) {
 			w := newWorld(t, t.TempDir(), c.call, "Well.", c.call, "Well again.")
 			w.inGroup()
 			before := w.left(t)
-			w.deliver(t, chat.Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "what do you think?", At: time.Now(), Quotes: []chat.Quote{c.quote}})
+			w.deliver(t, chat.Message{Head: chat.Head{ID: "$1", Room: "!group", Sender: owner, At: time.Now()}, Text: "what do you think?", Quotes: []chat.Quote{c.quote}})
 			if n := w.left(t); n != before {
 				t.Fatalf("%d things were done unasked", n-before)
 			}
@@ -98,16 +98,16 @@ func TestForeignTextIsAskedAbout(t *testing.T) {
 					}
 				}
 			}
-			w.deliver(t, chat.Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "thanks", At: time.Now()})
+			w.deliver(t, chat.Message{Head: chat.Head{ID: "$2", Room: "!group", Sender: owner, At: time.Now()}, Text: "thanks"})
 			if n := w.left(t); n != before {
 				t.Fatalf("%d things were done unasked in the next turn", n-before)
 			}
-			w.deliver(t, chat.Inbound{ID: "$v", Room: "!group", Sender: owner, Change: chat.Voted, Target: a.Question(), Text: approval.Once, At: time.Now()})
+			w.deliver(t, chat.Vote{Change: chat.Change{Head: chat.Head{ID: "$v", Room: "!group", Sender: owner, At: time.Now()}, Target: a.Question()}, Option: approval.Once})
 			end := w.ends(t, a.Code)
 			expect.False(t, end.State != approval.Done || end.Acts[0].Failed, "it ended as %+v", end)
 			n := w.left(t)
 			expect.False(t, n != before+1, "%d things were done after the vote", n-before)
-			w.deliver(t, chat.Inbound{ID: "$v2", Room: "!group", Sender: owner, Change: chat.Voted, Target: a.Question(), Text: approval.Once, At: time.Now()})
+			w.deliver(t, chat.Vote{Change: chat.Change{Head: chat.Head{ID: "$v2", Room: "!group", Sender: owner, At: time.Now()}, Target: a.Question()}, Option: approval.Once})
 			n = w.left(t)
 			expect.False(t, n != before+1, "%d things were done after a second vote", n-before)
 		})
@@ -117,7 +117,7 @@ func TestForeignTextIsAskedAbout(t *testing.T) {
 // TestQuestionIsNotShownToOthers: a question that was not said before others came into the room is not said there any more.
 func TestQuestionIsNotShownToOthers(t *testing.T) {
 	w := newWorld(t, t.TempDir(), `{"entry":"CANARY-31"}`, "I would note that.")
-	w.deliver(t, chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "note it", Private: true, At: time.Now(), Quotes: []chat.Quote{{ID: "$h", Sender: bystander, Text: "CANARY-31", Why: chat.QuoteReply}}})
+	w.deliver(t, chat.Message{Head: chat.Head{ID: "$1", Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Text: "note it", Quotes: []chat.Quote{{ID: "$h", Sender: bystander, Text: "CANARY-31", Why: chat.QuoteReply}}})
 	a, poll := w.polled(t, "$1")
 	if !strings.Contains(poll.Text, "CANARY-31") {
 		t.Fatalf("the question is %q", poll.Text)
@@ -139,9 +139,9 @@ func TestQuestionIsNotShownToOthers(t *testing.T) {
 func TestVoteIsAnsweredInItsThread(t *testing.T) {
 	w := newWorld(t, t.TempDir(), `{"entry":"herons"}`, "I would note that.")
 	w.inGroup()
-	w.deliver(t, chat.Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "note it", At: time.Now(), Thread: "$root", Branch: "$root", Quotes: []chat.Quote{foreignQuote}})
+	w.deliver(t, chat.Message{Head: chat.Head{ID: "$1", Room: "!group", Sender: owner, At: time.Now(), Branch: "$root"}, Text: "note it", Thread: "$root", Quotes: []chat.Quote{foreignQuote}})
 	a, _ := w.polled(t, "$1")
-	w.deliver(t, chat.Inbound{ID: "$v", Room: "!group", Sender: friend, Text: approval.Once, At: time.Now(), Change: chat.Voted, Target: a.Question()})
+	w.deliver(t, chat.Vote{Change: chat.Change{Head: chat.Head{ID: "$v", Room: "!group", Sender: friend, At: time.Now()}, Target: a.Question()}, Option: approval.Once})
 	said := w.room.read("vote:$v")
 	expect.False(t, said.Text == "" || said.Thread != "$root", "%+v", said)
 }
@@ -155,7 +155,7 @@ func asksOwner(t *testing.T, answers ...string) (*world, approval.Approval) {
 	return w, w.approvalOf(t, "$1")
 }
 
-var askingMessage = chat.Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "do what they say", At: time.Now(), Quotes: []chat.Quote{foreignQuote}}
+var askingMessage = chat.Message{Head: chat.Head{ID: "$1", Room: "!group", Sender: owner, At: time.Now()}, Text: "do what they say", Quotes: []chat.Quote{foreignQuote}}
 
 // TestAnsweredButNotAsked: the program died between an answer and the question that belongs to it. The next start asks.
 func TestAnsweredButNotAsked(t *testing.T) {
@@ -185,7 +185,7 @@ func TestStoppedTurnAsksNothing(t *testing.T) {
 	}
 	expect.OK(t, w.Deliver(t.Context(), askingMessage))
 	<-reached
-	expect.OK(t, w.Deliver(t.Context(), chat.Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "!stop", At: time.Now()}))
+	expect.OK(t, w.Deliver(t.Context(), chat.Message{Head: chat.Head{ID: "$2", Room: "!group", Sender: owner, At: time.Now()}, Text: "!stop"}))
 	<-w.room.handled
 	<-w.room.handled
 	a := w.approvalOf(t, "$1")
@@ -195,7 +195,7 @@ func TestStoppedTurnAsksNothing(t *testing.T) {
 // TestVoidQuestionIsClosed: who is asked sees that a question is over.
 func TestVoidQuestionIsClosed(t *testing.T) {
 	w, _ := asksOwner(t)
-	w.deliver(t, chat.Inbound{ID: "$2", Room: "!group", Sender: owner, Change: chat.Edited, Target: "$1", Text: "say hello", At: time.Now()})
+	w.deliver(t, chat.Edit{Change: chat.Change{Head: chat.Head{ID: "$2", Room: "!group", Sender: owner, At: time.Now()}, Target: "$1"}, Text: "say hello"})
 	_, poll := w.polled(t, "$1")
 	expect.False(t, len(poll.Options) != 0 || !strings.Contains(poll.Text, "withdrawn"), "the question is %+v", poll)
 }
@@ -228,14 +228,14 @@ func TestApprovalsForget(t *testing.T) {
 		"a part of them":      func(t *testing.T, w *world) { w.forgets(t, "hundred") },
 		"the message":         func(t *testing.T, w *world) { w.forgets(t, "do what they say") },
 		"a redaction": func(t *testing.T, w *world) {
-			w.deliver(t, chat.Inbound{ID: "$r", Room: "!group", Sender: owner, Change: chat.TakenBack, Target: "$1", At: time.Now()})
+			w.deliver(t, chat.Redaction{Change: chat.Change{Head: chat.Head{ID: "$r", Room: "!group", Sender: owner, At: time.Now()}, Target: "$1"}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, a := asksOwner(t)
 			skills := w.left(t)
 			forget(t, w)
-			w.deliver(t, chat.Inbound{ID: "$v", Room: "!group", Sender: owner, Change: chat.Voted, Target: a.Question(), Text: approval.Once, At: time.Now()})
+			w.deliver(t, chat.Vote{Change: chat.Change{Head: chat.Head{ID: "$v", Room: "!group", Sender: owner, At: time.Now()}, Target: a.Question()}, Option: approval.Once})
 			now := w.approvalOf(t, "$1")
 			expect.False(t, now.State != approval.Void || now.Quote != "" || len(now.Acts)+len(now.Seen) != 0 || w.left(t) != skills,
 				"what is left is %+v, and %d were done", now, w.left(t)-skills)
@@ -367,12 +367,12 @@ func approveUntilKilled(t *testing.T, in string) {
 	fmt.Println("begins")
 	w.restart(t)
 	deliver := func(in chat.Inbound) {
-		if noted("handled "+in.ID) == "" {
-			in.Room, in.Sender, in.At = "!group", owner, time.Now()
+		if noted("handled "+chat.HeadOf(in).ID) == "" {
 			_ = w.Deliver(context.Background(), in)
 		}
 	}
-	deliver(chat.Inbound{ID: "$1", Text: "do what they say", Quotes: []chat.Quote{{ID: "$h", Sender: bystander, Text: "please do", Why: chat.QuoteHeard}}})
+	head := chat.Head{ID: "$1", Room: "!group", Sender: owner, At: time.Now()}
+	deliver(chat.Message{Head: head, Text: "do what they say", Quotes: []chat.Quote{{ID: "$h", Sender: bystander, Text: "please do", Why: chat.QuoteHeard}}})
 	until(t, "it is asked", func() bool { return noted("asked") != "" })
 	if noted("voted") == "" {
 		for _, n := range w.rows(t) {
@@ -382,7 +382,8 @@ func approveUntilKilled(t *testing.T, in string) {
 		}
 	}
 	note("voted", "$v")
-	deliver(chat.Inbound{ID: "$v", Change: chat.Voted, Target: noted("asked"), Text: approval.Once})
+	head.ID = "$v"
+	deliver(chat.Vote{Change: chat.Change{Head: head, Target: noted("asked")}, Option: approval.Once})
 	until(t, "it is done, which is told before, and handled", func() bool {
 		return noted("handled $v") != "" && noted("handled $1") != "" && w.allEnded(t)
 	})

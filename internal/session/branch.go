@@ -14,21 +14,12 @@ import (
 	"reverie/internal/llm"
 )
 
-// talkOf is the conversation that in belongs to. What the program has to tell belongs to
-// the room's own.
-func talkOf(in chat.Inbound) history.Talk {
-	if in.Event != "" {
-		return history.TalkOf(in.Room, "")
-	}
-	return history.TalkOf(in.Room, in.Branch)
-}
-
 // becauseThread is why a thread has a summary from the beginning on; history knows the word.
 const becauseThread = "thread"
 
 // branch begins the conversation of a thread with a summary of the room up to the root, and the root itself.
 // in is the thread's first message.
-func (s *Session) branch(ctx context.Context, in chat.Inbound) error {
+func (s *Session) branch(ctx context.Context, in chat.Message) error {
 	if s.thread == "" {
 		return nil
 	}
@@ -39,7 +30,7 @@ func (s *Session) branch(ctx context.Context, in chat.Inbound) error {
 	if in.Quotes, err = s.readable(ctx, in); err != nil {
 		return err
 	}
-	past, before, err := s.roomBefore(ctx, in)
+	past, before, err := s.roomBefore(ctx, in.Head)
 	if err != nil {
 		return err
 	}
@@ -56,7 +47,7 @@ func (s *Session) branch(ctx context.Context, in chat.Inbound) error {
 	}
 	if root.Why == chat.QuoteThread {
 		c.Details = rootLines(root, most/3)
-		of, err := s.quoteIntegrity(ctx, in, root)
+		of, err := s.quoteIntegrity(ctx, in.Head, root)
 		if err != nil {
 			return err
 		}
@@ -69,7 +60,7 @@ func (s *Session) branch(ctx context.Context, in chat.Inbound) error {
 }
 
 // roomBefore is the room's own conversation as a thread may go on from it: nothing, if others read it than read the thread.
-func (s *Session) roomBefore(ctx context.Context, in chat.Inbound) (past []history.Message, before history.Compaction, err error) {
+func (s *Session) roomBefore(ctx context.Context, in chat.Head) (past []history.Message, before history.Compaction, err error) {
 	room := history.TalkOf(s.room, "")
 	readers, err := s.cfg.History.Readers(ctx, room)
 	if err != nil || !s.place(in).MayRead(readers) {

@@ -36,18 +36,18 @@ func TestBranch(t *testing.T) {
 		{"off", "", "hello", ""},
 		{"off", "$root", "hello", ""},
 	} {
-		got := command.Branch(c.setting, chat.Inbound{ID: "$in", Thread: c.thread, Text: c.text})
+		got := command.Branch(c.setting, chat.Message{Head: chat.Head{ID: "$in"}, Thread: c.thread, Text: c.text})
 		expect.False(t, got != c.want, "%s: %q in thread %q is answered in %q, want %q", c.setting, c.text, c.thread, got, c.want)
 	}
 }
 
 // in is a message of the owner in a thread of room, which may be none.
-func in(id, room, thread, text string) chat.Inbound {
-	return chat.Inbound{ID: id, Room: room, Sender: owner, Text: text, Thread: thread, Branch: thread, At: time.Now()}
+func in(id, room, thread, text string) chat.Message {
+	return chat.Message{Head: chat.Head{ID: id, Room: room, Sender: owner, Branch: thread, At: time.Now()}, Text: text, Thread: thread}
 }
 
 // asks delivers a message and returns the last request that it caused.
-func (w *world) asks(t *testing.T, m chat.Inbound) string {
+func (w *world) asks(t *testing.T, m chat.Message) string {
 	t.Helper()
 	got := w.deliver(t, m)
 	expect.False(t, got.Thread != m.Branch, "%s is answered in thread %q, want %q", m.ID, got.Thread, m.Branch)
@@ -123,7 +123,7 @@ func TestThreadOfALongRoom(t *testing.T) {
 func TestStopInThreads(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.hold = func(body string) <-chan struct{} { return make(chan struct{}) }
-	begin := func(all ...chat.Inbound) {
+	begin := func(all ...chat.Message) {
 		t.Helper()
 		for _, m := range all {
 			before := len(w.script.asked())
@@ -133,7 +133,7 @@ func TestStopInThreads(t *testing.T) {
 			}
 		}
 	}
-	stopped := func(stop chat.Inbound, want ...string) {
+	stopped := func(stop chat.Message, want ...string) {
 		t.Helper()
 		expect.OK(t, w.Deliver(t.Context(), stop))
 		got := map[string]bool{}
@@ -225,10 +225,9 @@ func TestGoalHeardInTwoPlaces(t *testing.T) {
 func TestEditedCommandIsNotQuotedToOthers(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Fine.", "Because.")
 	before := time.Now().Add(-time.Minute)
-	w.deliver(t, chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "!remember CANARY-41", Private: true, At: before})
-	w.deliver(t, chat.Inbound{ID: "$2", Room: "!dm", Sender: owner, Text: "we meet at nine", At: time.Now(), Change: chat.Edited, Target: "$1"})
-	request := w.asks(t, chat.Inbound{ID: "$3", Room: "!dm", Sender: owner, Text: "why?", At: time.Now(), Thread: "$1", Branch: "$1",
-		Quotes: []chat.Quote{{ID: "$1", Sender: owner, Text: "!remember CANARY-41", At: before, Why: chat.QuoteThread}}})
+	w.deliver(t, chat.Message{Head: chat.Head{ID: "$1", Room: "!dm", Sender: owner, Private: true, At: before}, Text: "!remember CANARY-41"})
+	w.deliver(t, chat.Edit{Change: chat.Change{Head: chat.Head{ID: "$2", Room: "!dm", Sender: owner, At: time.Now()}, Target: "$1"}, Text: "we meet at nine"})
+	request := w.asks(t, chat.Message{Head: chat.Head{ID: "$3", Room: "!dm", Sender: owner, At: time.Now(), Branch: "$1"}, Text: "why?", Thread: "$1", Quotes: []chat.Quote{{ID: "$1", Sender: owner, Text: "!remember CANARY-41", At: before, Why: chat.QuoteThread}}})
 	expect.Has(t, request, "we meet at nine")
 	expect.Lacks(t, request, "CANARY-41")
 }
@@ -239,7 +238,7 @@ func TestMove(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Yes.\n"+reported)
 	say := func(room, text string) string {
 		t.Helper()
-		return w.deliver(t, chat.Inbound{Room: room, Sender: owner, Text: text, At: time.Now()}).Text
+		return w.deliver(t, chat.Message{Head: chat.Head{Room: room, Sender: owner, At: time.Now()}, Text: text}).Text
 	}
 	ask := func(room, text string) string {
 		t.Helper()
@@ -282,7 +281,7 @@ func TestMove(t *testing.T) {
 func TestWithdrawnWhileAnswering(t *testing.T) {
 	w := newWorld(t, t.TempDir(), `{"content":"something"}`, "never asked for")
 	w.script.block = make(chan struct{})
-	expect.OK(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "remember it", Private: true, At: time.Now()}))
+	expect.OK(t, w.Deliver(t.Context(), chat.Message{Head: chat.Head{ID: "$1", Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Text: "remember it"}))
 	until(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
 	w.room.mu.Lock()
 	w.room.gone = map[string]bool{"$1": true}
@@ -307,7 +306,7 @@ func TestBackgroundGivesWay(t *testing.T) {
 	w.script.mu.Lock()
 	w.script.block = make(chan struct{})
 	w.script.mu.Unlock()
-	expect.OK(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true, At: time.Now()}))
+	expect.OK(t, w.Deliver(t.Context(), chat.Message{Head: chat.Head{ID: "$1", Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Text: "hello"}))
 	expect.False(t, work.Err() == nil, "somebody wrote, and it goes on")
 	done()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -319,6 +318,11 @@ func TestBackgroundGivesWay(t *testing.T) {
 	_, done, err = w.cfg.Background.After(t.Context(), time.Millisecond)
 	expect.OK(t, err)
 	done()
+	w.event(t, newSource(w), chat.Event{Head: chat.Head{ID: "job:1"}, Text: "Look."})
+	ctx, cancel = context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, _, err = w.cfg.Background.After(ctx, time.Millisecond)
+	expect.OK(t, err)
 }
 
 // TestLeavingIsTold: before messages leave the prompt, at !new and at a compaction, whoever harvests hears of it; nobody waits for that.
@@ -351,9 +355,31 @@ func edits(t *testing.T, dir string, answers ...string) *world {
 	return w
 }
 
-func (w *world) change(t *testing.T, what chat.Change, id, target, text string, asked time.Time) {
+// What people do to what was said.
+const (
+	editing   = "edit"
+	redacting = "redact"
+	voting    = "vote"
+	stopping  = string(chat.StopThis)
+	retrying  = string(chat.AskAgain)
+)
+
+// changeOf is a change to target; text is of an edit or a vote.
+func changeOf(what string, head chat.Head, target, text string) chat.Inbound {
+	switch what {
+	case editing:
+		return chat.Edit{Change: chat.Change{Head: head, Target: target}, Text: text}
+	case redacting:
+		return chat.Redaction{Change: chat.Change{Head: head, Target: target}}
+	case voting:
+		return chat.Vote{Change: chat.Change{Head: head, Target: target}, Option: text}
+	}
+	return chat.Reaction{Change: chat.Change{Head: head, Target: target}, Wish: chat.Wish(what)}
+}
+
+func (w *world) change(t *testing.T, what, id, target, text string, asked time.Time) {
 	t.Helper()
-	w.deliver(t, chat.Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: asked, Change: what, Target: target})
+	w.deliver(t, changeOf(what, chat.Head{ID: id, Room: "!dm", Sender: owner, Private: true, At: asked}, target, text))
 }
 
 // words is the conversation of !dm in one line.
@@ -389,7 +415,7 @@ func TestEditIsTakenUpAgain(t *testing.T) {
 			_ = w.cfg.DB.Close()
 			w = edits(t, dir, "three", "four")
 			for range 2 { // and once more, when it is done but nobody knows
-				w.change(t, chat.Edited, "$e", "$2", "SECOND", time.Now())
+				w.change(t, editing, "$e", "$2", "SECOND", time.Now())
 			}
 			expect.Equal(t, w.words(t), "user first | assistant one | user SECOND | assistant three")
 			n := len(w.script.asked())
@@ -409,10 +435,10 @@ func TestAnswersRemoved(t *testing.T) {
 	w.say(t, "$1", "first")
 	w.say(t, "$2", "!retry")
 	w.say(t, "$3", "second")
-	w.change(t, chat.TakenBack, "$r", "$1", "", time.Now())
+	w.change(t, redacting, "$r", "$1", "", time.Now())
 	expect.Equal(t, fmt.Sprint(w.room.removed), "[re:$1 re:$2]")
 	expect.Equal(t, w.words(t), "user [taken back] | assistant [taken back] | user second | assistant three")
-	w.change(t, chat.TakenBack, "$r2", "re:$3", "", time.Now())
+	w.change(t, redacting, "$r2", "re:$3", "", time.Now())
 	expect.Equal(t, w.words(t), "user [taken back] | assistant [taken back] | user second | assistant [taken back]")
 	expect.Equal(t, len(w.room.removed), 2)
 }
@@ -422,11 +448,11 @@ func TestAskAgain(t *testing.T) {
 	w := edits(t, t.TempDir(), "one", "two")
 	w.say(t, "$1", "first")
 	w.say(t, "$2", "!new")
-	w.change(t, chat.AskAgain, "$again", "$1", "", time.Now())
+	w.change(t, retrying, "$again", "$1", "", time.Now())
 	got := w.room.said("$again")
 	expect.False(t, !got.Notice || !strings.Contains(got.Text, "only what was asked last") || got.ReplyTo != "$1", "said %+v", got)
-	w.change(t, chat.AskAgain, "$other", "re:$2", "", time.Now()) // a command
-	w.change(t, chat.Edited, "$e", "$unknown", "!whoami", time.Now().Add(-time.Hour))
+	w.change(t, retrying, "$other", "re:$2", "", time.Now()) // a command
+	w.change(t, editing, "$e", "$unknown", "!whoami", time.Now().Add(-time.Hour))
 	expect.False(t, w.room.said("$other").Text+w.room.said("$unknown").Text != "" || len(w.script.asked()) != 1,
 		"a command is asked again, or an old one that was edited is run")
 }
@@ -436,10 +462,13 @@ func TestAskAgain(t *testing.T) {
 func TestEditedInABurst(t *testing.T) {
 	w := edits(t, t.TempDir())
 	w.script.block = make(chan struct{})
-	for _, in := range []chat.Inbound{{ID: "$0", Text: "zero"}, {ID: "$1", Text: "one"}, {ID: "$2", Text: "two"}, {ID: "$e", Text: "ONE", Change: chat.Edited, Target: "$1"}} {
-		in.Room, in.Sender, in.Private, in.At = "!dm", owner, true, time.Now()
+	head := func(id string) chat.Head {
+		return chat.Head{ID: id, Room: "!dm", Sender: owner, Private: true, At: time.Now()}
+	}
+	for i, in := range []chat.Inbound{chat.Message{Head: head("$0"), Text: "zero"}, chat.Message{Head: head("$1"), Text: "one"},
+		chat.Message{Head: head("$2"), Text: "two"}, chat.Edit{Change: chat.Change{Head: head("$e"), Target: "$1"}, Text: "ONE"}} {
 		expect.OK(t, w.Deliver(t.Context(), in))
-		for in.ID == "$0" && len(w.script.asked()) == 0 {
+		for i == 0 && len(w.script.asked()) == 0 {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -449,7 +478,7 @@ func TestEditedInABurst(t *testing.T) {
 		got[<-w.room.handled] = true
 	}
 	expect.False(t, len(got) != 4 || len(w.script.asked()) != 2, "handled %v with %d requests", got, len(w.script.asked()))
-	w.change(t, chat.Edited, "$e2", "$1", "EINS", time.Now())
+	w.change(t, editing, "$e2", "$1", "EINS", time.Now())
 	expect.Equal(t, w.words(t), "user zero | assistant fine | user EINS | user two | assistant fine")
 	expect.Equal(t, len(w.script.asked()), 3)
 	last := w.script.asked()[2]
@@ -470,7 +499,7 @@ func TestEditedBesideAVoiceMessage(t *testing.T) {
 	w.cfg.Settle = time.Millisecond
 	w.bring(t, "$1", "for the zebra", files, chat.VoiceFile, "voice.ogg", []byte("OggS\x00\x02 and so on"))
 	for range 2 {
-		w.change(t, chat.Edited, "$edit", "$1", "for the lion", time.Now())
+		w.change(t, editing, "$edit", "$1", "for the lion", time.Now())
 	}
 	expect.Equal(t, w.words(t), "user for the lion\n[voice message, transcribed] buy milk, please | assistant two")
 	if asked := w.script.asked(); len(asked) != 2 || !strings.Contains(asked[1], "for the lion\\n[voice message, transcribed] buy milk, please") || strings.Contains(asked[1], "zebra") {

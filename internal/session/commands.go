@@ -15,14 +15,8 @@ import (
 	"reverie/internal/trust"
 )
 
-// alone reports whether in is answered by itself: a command, or a system event.
-func alone(in chat.Inbound) bool {
-	_, _, command := command.Parse(in.Text)
-	return command || in.Event != "" || in.Change != ""
-}
-
 // command does what in, a command, says, and answers it.
-func (s *Session) command(ctx context.Context, in chat.Inbound, name, args string) error {
+func (s *Session) command(ctx context.Context, in chat.Message, name, args string) error {
 	text, err := command.Run(ctx, s.call(in), name, args)
 	switch {
 	case errors.Is(err, command.ErrAnswered):
@@ -30,11 +24,11 @@ func (s *Session) command(ctx context.Context, in chat.Inbound, name, args strin
 	case err != nil:
 		return err
 	}
-	return s.notice(ctx, in, text)
+	return s.notice(ctx, in.ID, text)
 }
 
 // call is in as a command.
-func (s *Session) call(in chat.Inbound) *command.Call {
+func (s *Session) call(in chat.Message) *command.Call {
 	asked := questions.Store{DB: s.cfg.DB, Memory: s.cfg.Memory}
 	c := &command.Config{Memory: s.cfg.Memory, Questions: asked, Tasks: s.cfg.Tasks, Goals: s.goals,
 		Skills: s.cfg.Skills, History: s.cfg.History, Models: s.cfg.Models, Settings: s.settings(), Messages: s.cfg.Messages,
@@ -42,12 +36,12 @@ func (s *Session) call(in chat.Inbound) *command.Call {
 	if s.helpers != nil {
 		c.Helpers = s.helpers
 	}
-	return &command.Call{Config: c, Session: s, In: in, Talk: s.talk, Place: s.place(in), Access: s.access(in), Caller: s.caller(in),
-		Log: s.log}
+	return &command.Call{Config: c, Session: s, In: in, Talk: s.talk, Place: s.place(in.Head), Access: s.access(in.Head),
+		Caller: s.caller(item{Message: in}), Log: s.log}
 }
 
 // access is what the sender of in may see and change here.
-func (s *Session) access(in chat.Inbound) memory.Access {
+func (s *Session) access(in chat.Head) memory.Access {
 	return memory.Access{Actor: in.Sender, Scopes: s.scopes(in), Owner: s.level(in) == trust.Owner, Integrity: s.level(in)}
 }
 
@@ -64,7 +58,8 @@ func (s *Session) StartNew(ctx context.Context) error {
 
 // Retry answers the last message of a person anew. What the model had said or
 // done since is set aside, not deleted.
-func (s *Session) Retry(ctx context.Context, in chat.Inbound) error {
+func (s *Session) Retry(ctx context.Context, m chat.Message) error {
+	in := item{Message: m}
 	clear(s.paces) // a person asks
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
@@ -72,13 +67,7 @@ func (s *Session) Retry(ctx context.Context, in chat.Inbound) error {
 	}
 	for _, m := range slices.Backward(past) {
 		if m.EventID == replyID(in.ID) { // answered before an interruption
-			if err := s.takeIn(ctx, s.reporter(in), past...); err != nil {
-				return err
-			}
-			if err := s.say(ctx, in, m.Text); err != nil {
-				return err
-			}
-			return s.askGathered(ctx, in.ID)
+			return s.catchUp(ctx, in, m.Text)
 		}
 		if m.Role != llm.User || m.Sender == "" || history.TakenBack(m) { // nobody wrote a system event
 			continue
@@ -88,26 +77,26 @@ func (s *Session) Retry(ctx context.Context, in chat.Inbound) error {
 		}
 		return s.respond(ctx, in)
 	}
-	return s.notice(ctx, in, s.text(ctx, "retry.nothing"))
+	return s.notice(ctx, in.ID, s.text(ctx, "retry.nothing"))
 }
 
 // Preview is the prompt that in would get now.
-func (s *Session) Preview(ctx context.Context, in chat.Inbound) (prompt.Prompt, error) {
+func (s *Session) Preview(ctx context.Context, in chat.Message) (prompt.Prompt, error) {
 	p, _, err := s.preview(ctx, in)
 	return p, err
 }
 
 // preview is the prompt that in would get now, and the tools.
-func (s *Session) preview(ctx context.Context, in chat.Inbound) (prompt.Prompt, []llm.ToolSpec, error) {
+func (s *Session) preview(ctx context.Context, in chat.Message) (prompt.Prompt, []llm.ToolSpec, error) {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return prompt.Prompt{}, nil, err
 	}
-	how, err := s.manner(ctx, s.place(in), past, true)
+	how, err := s.manner(ctx, s.place(in.Head), past, true)
 	if err != nil {
 		return prompt.Prompt{}, nil, err
 	}
-	t := s.promptTurn(in, past, how)
+	t := s.promptTurn(item{Message: in}, past, how)
 	t.Preview = true
 	p, err := s.cfg.Prompt.Assemble(ctx, t)
 	return p, s.offer(how).Specs, err

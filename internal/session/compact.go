@@ -29,7 +29,7 @@ func (t *turn) fits(ctx context.Context) (prompt.Prompt, manner, error) {
 		if err := t.takeIn(ctx, t.reporter(t.in), past...); err != nil {
 			return prompt.Prompt{}, manner{}, err
 		}
-		how, err := t.manner(ctx, t.place(t.in), past, false)
+		how, err := t.manner(ctx, t.place(t.in.Head), past, false)
 		if err != nil {
 			return prompt.Prompt{}, how, err
 		}
@@ -60,11 +60,12 @@ func (t *turn) compactTo(ctx context.Context, reason string, share int) (done hi
 	}
 	in := t.in
 	if in.Sender == "" { // nobody's message is worked on
-		if in, _, err = t.wroteLast(ctx); err != nil {
+		in = item{}
+		if in.Head, _, err = (lastWritten{db: t.cfg.DB}).in(ctx, t.room); err != nil {
 			return done, err
 		}
 	}
-	how, err := t.manner(ctx, t.place(in), past, true)
+	how, err := t.manner(ctx, t.place(in.Head), past, true)
 	if err != nil {
 		return done, err
 	}
@@ -80,13 +81,13 @@ func (t *turn) compactTo(ctx context.Context, reason string, share int) (done hi
 		return done, err
 	}
 	cut := slices.ContainsFunc(plan.Shorter, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID })
-	t.tell(ctx, in, done, cut)
+	t.tell(ctx, in.ID, done, cut)
 	return done, t.compacted(ctx)
 }
 
-// tell says once to the person who waits what became of the earlier part, and of
+// tell says once to the person whose message waits what became of the earlier part, and of
 // their own message if it was cut.
-func (s *Session) tell(ctx context.Context, in chat.Inbound, c history.Compaction, cut bool) {
+func (s *Session) tell(ctx context.Context, waits string, c history.Compaction, cut bool) {
 	var lines []string
 	if c.Messages > 0 {
 		lines = append(lines, s.text(ctx, "compact.told"))
@@ -94,20 +95,20 @@ func (s *Session) tell(ctx context.Context, in chat.Inbound, c history.Compactio
 	if cut {
 		lines = append(lines, s.text(ctx, "compact.cut"))
 	}
-	if len(lines) == 0 || c.Reason == compaction.Asked || in.ID == "" {
+	if len(lines) == 0 || c.Reason == compaction.Asked || waits == "" {
 		return
 	}
 	err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{
 		Thread: s.thread, ID: fmt.Sprintf("compaction:%d", c.ID), Text: strings.Join(lines, "\n\n"), Notice: true,
 	})
 	if err != nil && ctx.Err() == nil {
-		s.log.Warn("the compaction was not told", "message", in.ID, "err", err)
+		s.log.Warn("the compaction was not told", "message", waits, "err", err)
 	}
 }
 
 // CompactNow is the command !compact.
-func (s *Session) CompactNow(ctx context.Context, in chat.Inbound) (string, error) {
-	t := &turn{Session: s, in: in}
+func (s *Session) CompactNow(ctx context.Context, in chat.Message) (string, error) {
+	t := &turn{Session: s, in: item{Message: in}}
 	c, err := t.compactTo(ctx, compaction.Asked, 100)
 	if err != nil {
 		return "", err

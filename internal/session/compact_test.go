@@ -167,8 +167,8 @@ func (w *world) wouldSend(t *testing.T, question string) string {
 	last := past[len(past)-1]
 	past = append(past, history.Message{ID: last.ID + 1, Room: last.Room, Conversation: last.Conversation, Role: llm.User, Sender: owner,
 		EventID: "$asked", Text: question, At: w.cfg.Now(), Header: w.cfg.Prompt.Header(w.cfg.Now(), owner, false)})
-	in := chat.Inbound{ID: "$asked", Room: "!dm", Sender: owner, Private: true}
-	p := expect.Must(w.cfg.Prompt.Assemble(t.Context(), s.promptTurn(in, past, how)))(t)
+	in := chat.Message{Head: chat.Head{ID: "$asked", Room: "!dm", Sender: owner, Private: true}}
+	p := expect.Must(w.cfg.Prompt.Assemble(t.Context(), s.promptTurn(item{Message: in}, past, how)))(t)
 	var b strings.Builder
 	for _, m := range p.Messages() {
 		b.WriteString(m.Content + "\n")
@@ -349,11 +349,11 @@ func TestAnyHistoryFits(t *testing.T) {
 		m := remodel(t, w, window)
 		s := newSession(m, history.Talk(room))
 		expect.Must(w.cfg.DB.ExecContext(t.Context(), `INSERT OR REPLACE INTO model_count (model, factor, answers, at) VALUES ('local', ?, 1, 0)`, dense))(rt)
-		in := chat.Inbound{ID: fmt.Sprintf("$%d", n), Room: room, Sender: owner, Private: true}
-		expect.OK(rt, m.remember(t.Context(), in))
+		in := chat.Message{Head: chat.Head{ID: fmt.Sprintf("$%d", n), Room: room, Sender: owner, Private: true}}
+		expect.OK(rt, m.remember(t.Context(), in.Head))
 		newest := fill(rt, m, room, in.ID)
 		expect.Must(command.Run(t.Context(), s.call(in), "goal", "new build the greenhouse"))(rt)
-		p, _, err := (&turn{Session: s, in: in}).fits(t.Context())
+		p, _, err := (&turn{Session: s, in: item{Message: in}}).fits(t.Context())
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -29,23 +30,12 @@ func disturbed(turn context.Context) bool {
 	return context.Cause(turn) == errChanged //nolint:errorlint // our own value
 }
 
-func named(burst []chat.Inbound) []string {
+func named(burst []chat.Message) []string {
 	ids := make([]string, 0, len(burst)+1)
 	for _, in := range burst {
 		ids = append(ids, in.ID)
 	}
 	return append(ids, replyID(burst[len(burst)-1].ID))
-}
-
-// settle waits until a message has been left as it is for a while. Another edit of it
-// ends ctx, so that many quick ones are answered once.
-func (s *Session) settle(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(s.cfg.Settle):
-		return nil
-	}
 }
 
 // acted is what the model is told, in the header of a message that it answers anew, of
@@ -58,46 +48,46 @@ func acted(used []string) string {
 		". What that did stands: see whether it still fits and mend it if not."
 }
 
-// reword gives a message that is in the history the words of the edit e. The old ones
+// reword gives the message target, which is in the history, the words text. The old ones
 // leave the prompts, and what search and memory have of them.
-func (s *Session) reword(ctx context.Context, e chat.Inbound, note string) error {
-	was, known, err := s.cfg.History.Find(ctx, s.talk, e.Target)
+func (s *Session) reword(ctx context.Context, target, text, note string) error {
+	was, known, err := s.cfg.History.Find(ctx, s.talk, target)
 	if err != nil || !known || was.Role != llm.User || history.TakenBack(was) {
 		return err
 	}
-	if e.Text = attachment.WithVoice(was.Text, e.Text); emptied(e, was) {
+	if text = attachment.WithVoice(was.Text, text); emptied(text, was) {
 		return nil
 	}
-	if was.Text != e.Text { // memory first: a message that has its new words is done with
-		replies, err := s.repliesTo(ctx, e.Target)
+	if was.Text != text { // memory first: a message that has its new words is done with
+		replies, err := s.repliesTo(ctx, target)
 		if err != nil {
 			return err
 		}
-		quotes, err := s.cfg.Memory.Unsay(ctx, append([]string{e.Target}, replies...)...)
+		quotes, err := s.cfg.Memory.Unsay(ctx, append([]string{target}, replies...)...)
 		if err == nil {
 			err = s.cfg.History.Unquote(ctx, quotes)
 		}
 		if err == nil {
-			err = s.cfg.Memory.Reword(ctx, memory.Access{Actor: "edit", All: true}, e.Target, e.Text)
+			err = s.cfg.Memory.Reword(ctx, memory.Access{Actor: "edit", All: true}, target, text)
 		}
 		if err == nil {
-			was.Text = e.Text
+			was.Text = text
 			err = recall.Again(ctx, s.cfg.Memory, s.talk, was)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	_, _, err = s.cfg.History.Reword(ctx, e.Target, e.Text, note, harvest.Again)
+	_, _, err = s.cfg.History.Reword(ctx, target, text, note, harvest.Again)
 	return err
 }
 
 // Young is how old a message may be, at most, that becomes a command by an edit.
 const Young = 10 * time.Minute
 
-// emptied reports whether the edit e leaves nothing of the message was: no words, and no
+// emptied reports whether an edit leaves nothing of the message was: no words, and no
 // file that they stood beside. Such an edit is none.
-func emptied(e chat.Inbound, was history.Message) bool { return e.Text == "" && len(was.Files) == 0 }
+func emptied(text string, was history.Message) bool { return text == "" && len(was.Files) == 0 }
 
 // shared reports whether others read the room when m was written.
 func shared(m history.Message) bool { return m.Label.Readers.Person() == "" }
@@ -105,17 +95,17 @@ func shared(m history.Message) bool { return m.Label.Readers.Person() == "" }
 // change is the work on one thing that was done to a message said before.
 type change struct {
 	*Session
-	in     chat.Inbound
-	asking chat.Inbound // whose answer is given anew; ID "" = none
+	asking chat.Head // of the message whose answer is given anew; ID "" = none
 }
 
 // handleChange deals with what was done to something said before. Whatever goes wrong,
 // the person hears of it where the answer would stand.
 func (s *Session) handleChange(work context.Context, in chat.Inbound) {
-	log := s.log.With("change", in.Change, "event", in.ID, "message", in.Target, "sender", in.Sender)
+	head, target := chat.HeadOf(in), chat.TargetOf(in)
+	log := s.log.With("change", fmt.Sprintf("%T", in), "event", head.ID, "message", target, "sender", head.Sender)
 	s.insist(work, log, func() error {
-		c := &change{Session: s, in: in}
-		turn, err := s.attempt(work, log, in.Sender, true, []string{in.Target}, c.follow)
+		c := &change{Session: s}
+		turn, err := s.attempt(work, log, head.Sender, true, []string{target}, func(ctx context.Context) error { return c.follow(ctx, in) })
 		switch {
 		case err == nil || work.Err() != nil || store.Passing(err):
 			return err
@@ -130,124 +120,121 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 		}
 		ref := reference()
 		log.Error("message not answered anew", "err", err, "reference", ref)
-		return s.notice(work, c.asking, s.calm(work, err, ref))
+		return s.notice(work, c.asking.ID, s.calm(work, err, ref))
 	})
-	if in.Change != chat.Approved { // that did not come from the transport
-		s.insist(work, log, func() error { return s.cfg.Transport.Ack(work, in.ID) })
-	}
-	s.cfg.Background.Handled(1, s.cfg.Now())
-	if work.Err() != nil {
-		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
+	if _, own := in.(approved); !own { // else the transport waits
+		s.insist(work, log, func() error { return s.cfg.Transport.Ack(work, head.ID) })
 	}
 }
 
-// follow does what the change asks for.
-func (c *change) follow(ctx context.Context) (err error) {
-	in := c.in
-	switch in.Change {
-	case chat.Edited, chat.TakenBack:
-		if err := c.approvals.Void(ctx, c.room, in.Target); err != nil {
-			return err
+// follow does what a change asks for.
+func (c *change) follow(ctx context.Context, in chat.Inbound) (err error) {
+	switch in := in.(type) {
+	case chat.Edit:
+		if err = c.approvals.Void(ctx, c.room, in.Target); err == nil {
+			err = c.separateNow(ctx)
 		}
-		if in.Change == chat.TakenBack {
-			if err := c.approvals.Redact(ctx, c.room, in.Target); err != nil {
-				return err
-			}
+		if err == nil {
+			err = c.amend(ctx, in)
 		}
-	case chat.Voted:
-		if in.Private, err = c.private(ctx, in.Sender); err != nil {
-			return err
+	case chat.Redaction:
+		if err = c.approvals.Void(ctx, c.room, in.Target); err == nil {
+			err = c.approvals.Redact(ctx, c.room, in.Target)
 		}
-		return c.vote(ctx, in)
-	case chat.Approved:
-		return c.goOn(ctx, approval.CodeOf(in.Target))
+		if err == nil {
+			err = c.separateNow(ctx)
+		}
+		if err == nil {
+			err = c.unsay(ctx, in)
+		}
+	case chat.Reaction: // what it stops was stopped when it came, see put
+		if err = c.separateNow(ctx); err == nil && in.Wish == chat.AskAgain {
+			err = c.askAgain(ctx, in)
+		}
+	case chat.Vote:
+		if in.Private, err = c.private(ctx, in.Sender); err == nil {
+			err = c.vote(ctx, in)
+		}
+	case approved:
+		err = c.goOn(ctx, approval.CodeOf(in.Target))
 	}
-	if err := c.separateNow(ctx); err != nil {
-		return err
-	}
-	switch in.Change {
-	case chat.Edited:
-		return c.amend(ctx)
-	case chat.TakenBack:
-		return c.unsay(ctx, in)
-	case chat.AskAgain:
-		return c.askAgain(ctx)
-	}
-	return nil
+	return err
 }
 
 // amend follows an edit of a message that nothing is done for at the moment.
-func (c *change) amend(ctx context.Context) error {
-	if c.mail.edited(c.in.Target) { // again: that one counts
+func (c *change) amend(ctx context.Context, in chat.Edit) error {
+	if c.mail.edited(in.Target) { // again: that one counts
 		return nil
 	}
-	if err := c.settle(ctx); err != nil {
-		return err
+	select {
+	case <-ctx.Done(): // also by another edit, so that many quick ones are answered once
+		return ctx.Err()
+	case <-time.After(c.cfg.Settle):
 	}
-	was, known, err := c.cfg.History.Find(ctx, c.talk, c.in.Target)
+	was, known, err := c.cfg.History.Find(ctx, c.talk, in.Target)
 	if err != nil {
 		return err
 	}
 	if !known {
-		return c.amendUnheard(ctx)
+		return c.amendUnheard(ctx, in)
 	}
 	if was.Role != llm.User || history.TakenBack(was) {
 		return nil
 	}
-	if c.in.Text = attachment.WithVoice(was.Text, c.in.Text); emptied(c.in, was) {
+	if in.Text = attachment.WithVoice(was.Text, in.Text); emptied(in.Text, was) {
 		return nil
 	}
 	past, err := c.cfg.History.Load(ctx, c.talk)
 	if err != nil {
 		return err
 	}
-	g := groupOf(past, c.in.Target)
+	g := groupOf(past, in.Target)
 	if !g.end { // only the newest answer is given anew
-		return c.reword(ctx, c.in, "")
+		return c.reword(ctx, in.Target, in.Text, "")
 	}
-	if command.Is(c.in.Text) {
-		return c.becomesCommand(ctx)
+	if command.Is(in.Text) {
+		return c.becomesCommand(ctx, in)
 	}
-	if was.Text == c.in.Text && g.answer >= 0 && !history.TakenBack(past[g.answer]) { // done before an interruption
-		return c.say(ctx, c.asker(c.in, past, g, past[g.answer].EventID), past[g.answer].Text)
+	if was.Text == in.Text && g.answer >= 0 && !history.TakenBack(past[g.answer]) { // done before an interruption
+		return c.say(ctx, c.asker(in.Head, past, g, past[g.answer].EventID), past[g.answer].Text)
 	}
-	return c.regenerate(ctx, c.in, past, g)
+	return c.regenerate(ctx, in, past, g)
 }
 
 // amendUnheard follows the edit of a message that is not in the history: a command as
 // a rule. It is taken as if it had come like this, as long as it is young.
-func (c *change) amendUnheard(ctx context.Context) error {
-	gone, err := c.cfg.Transport.Cancelled(ctx, c.in.Target)
-	if err != nil || gone || c.cfg.Now().Sub(c.in.At) > Young || c.in.Text == "" {
+func (c *change) amendUnheard(ctx context.Context, in chat.Edit) error {
+	gone, err := c.cfg.Transport.Cancelled(ctx, in.Target)
+	if err != nil || gone || c.cfg.Now().Sub(in.At) > Young || in.Text == "" {
 		return err
 	}
 	// What was remembered by the words before, as with !remember.
-	if err := c.cfg.Memory.Reword(ctx, memory.Access{Actor: "edit", All: true}, c.in.Target, c.in.Text); err != nil {
+	if err := c.cfg.Memory.Reword(ctx, memory.Access{Actor: "edit", All: true}, in.Target, in.Text); err != nil {
 		return err
 	}
-	return c.asIfNew(ctx)
+	return c.asIfNew(ctx, in)
 }
 
 // asIfNew works on the edited message as if it had come with the new words.
-func (c *change) asIfNew(ctx context.Context) error {
-	c.asking = c.in
-	c.asking.ID, c.asking.Change, c.asking.Target = c.in.Target, "", ""
-	return c.dispatch(ctx, []chat.Inbound{c.asking})
+func (c *change) asIfNew(ctx context.Context, in chat.Edit) error {
+	c.asking = in.Head
+	c.asking.ID = in.Target
+	return c.dispatch(ctx, []chat.Message{{Head: c.asking, Text: in.Text}})
 }
 
 // becomesCommand runs a message as a command that was none before. It is part of the
 // conversation no more, and neither is an answer to it alone.
-func (c *change) becomesCommand(ctx context.Context) error {
-	if err := c.forgetAnswer(ctx, replyID(c.in.Target)); err != nil {
+func (c *change) becomesCommand(ctx context.Context, in chat.Edit) error {
+	if err := c.forgetAnswer(ctx, replyID(in.Target)); err != nil {
 		return err
 	}
-	if err := c.reword(ctx, c.in, ""); err != nil {
+	if err := c.reword(ctx, in.Target, in.Text, ""); err != nil {
 		return err
 	}
-	if err := c.cfg.History.Drop(ctx, c.in.Target, replyID(c.in.Target)); err != nil {
+	if err := c.cfg.History.Drop(ctx, in.Target, replyID(in.Target)); err != nil {
 		return err
 	}
-	return c.asIfNew(ctx)
+	return c.asIfNew(ctx, in)
 }
 
 // group is the messages of people that one answer answers, in a history.
@@ -285,11 +272,11 @@ func groupOf(past []history.Message, event string) group {
 	return g
 }
 
-// asker is the message that the answer reply, or one in its place, answers.
-func (c *change) asker(in chat.Inbound, past []history.Message, g group, reply string) chat.Inbound {
+// asker is the message that the answer reply, or one in its place, answers. by is of the change that asks for it.
+func (c *change) asker(by chat.Head, past []history.Message, g group, reply string) item {
 	m := past[g.last]
-	return chat.Inbound{ID: strings.TrimPrefix(reply, replyID("")), Room: c.room, Thread: c.thread, Branch: c.thread, Sender: m.Sender,
-		SenderName: in.SenderName, Text: m.Text, Private: in.Private && !shared(m), Unproven: in.Unproven, At: m.At}
+	return item{Message: chat.Message{Text: m.Text, Head: chat.Head{ID: strings.TrimPrefix(reply, replyID("")), Room: c.room,
+		Branch: c.thread, Sender: m.Sender, Private: by.Private && !shared(m), Unproven: by.Unproven, At: m.At}}}
 }
 
 // regenerate answers the last group of a history anew, under the id of the answer that there
@@ -303,17 +290,19 @@ func (c *change) regenerate(ctx context.Context, in chat.Inbound, past []history
 	if g.answer >= 0 {
 		reply = past[g.answer].EventID
 	}
-	c.asking = c.asker(c.in, past, g, reply)
-	if in.Change == chat.Edited && in.Target == past[g.last].EventID {
-		c.asking.Text = in.Text
+	asking := c.asker(chat.HeadOf(in), past, g, reply)
+	c.asking = asking.Head
+	edit, edited := in.(chat.Edit)
+	if edited && edit.Target == past[g.last].EventID {
+		asking.Text = edit.Text
 	}
 	used, err := c.cfg.History.Reopen(ctx, c.talk, past[g.last].EventID, reply)
 	if err != nil {
 		return err
 	}
-	change := in
-	if in.Change != chat.Edited { // the words stay
-		change.Target, change.Text = past[g.last].EventID, past[g.last].Text
+	target, text := edit.Target, edit.Text
+	if !edited { // the words stay
+		target, text = past[g.last].EventID, past[g.last].Text
 		quotes, err := c.cfg.Memory.Unsay(ctx, reply) // so that another can be heard in its place
 		if err == nil {
 			err = c.cfg.History.Unquote(ctx, quotes)
@@ -322,21 +311,21 @@ func (c *change) regenerate(ctx context.Context, in chat.Inbound, past []history
 			return err
 		}
 	}
-	if err := c.reword(ctx, change, acted(used)); err != nil {
+	if err := c.reword(ctx, target, text, acted(used)); err != nil {
 		return err
 	}
 	c.newest = c.asking
-	return c.respond(ctx, c.asking)
+	return c.respond(ctx, asking)
 }
 
 // askAgain answers once more what somebody wants answered once more, in its place.
-func (c *change) askAgain(ctx context.Context) error {
-	if c.in.Target == "" {
+func (c *change) askAgain(ctx context.Context, in chat.Reaction) error {
+	if in.Target == "" {
 		return nil
 	}
-	question := c.in.Target
-	if strings.HasPrefix(c.in.Target, replyID("")) {
-		questions, err := c.questionsOf(ctx, c.in.Target)
+	question := in.Target
+	if strings.HasPrefix(in.Target, replyID("")) {
+		questions, err := c.questionsOf(ctx, in.Target)
 		if err != nil {
 			return err
 		}
@@ -353,10 +342,10 @@ func (c *change) askAgain(ctx context.Context) error {
 	g := groupOf(past, question)
 	if !g.end {
 		return c.cfg.Transport.Send(ctx, c.room, chat.Outgoing{
-			ID: replyID(c.in.ID), Text: c.text(ctx, "edit.too_far"), Notice: true, ReplyTo: question,
+			ID: replyID(in.ID), Text: c.text(ctx, "edit.too_far"), Notice: true, ReplyTo: question,
 		})
 	}
-	return c.regenerate(ctx, c.in, past, g)
+	return c.regenerate(ctx, in, past, g)
 }
 
 // repliesTo lists the replies to the message question, the newest last. There is always

@@ -27,9 +27,9 @@ type Source interface {
 
 // handleEvent works on one system event. It is never part of a burst, says nothing
 // in the room when it fails, and is not a person's message in anything.
-func (s *Session) handleEvent(work context.Context, in chat.Inbound) {
-	log := s.log.With("event", in.ID, "kind", in.Event)
-	source := s.cfg.Events[in.Event]
+func (s *Session) handleEvent(work context.Context, in chat.Event) {
+	log := s.log.With("event", in.ID, "kind", in.Kind)
+	source := s.cfg.Events[in.Kind]
 	if source == nil {
 		log.Error("a system event from nowhere is not worked on")
 		return
@@ -38,7 +38,7 @@ func (s *Session) handleEvent(work context.Context, in chat.Inbound) {
 	var failed error
 	s.insist(work, log, func() error {
 		var turn context.Context
-		turn, failed = s.attempt(work, log, "", true, named([]chat.Inbound{in}), func(turn context.Context) (err error) {
+		turn, failed = s.attempt(work, log, "", true, []string{in.ID, replyID(in.ID)}, func(turn context.Context) (err error) {
 			if answer, err = s.event(turn, in); err != nil || in.Verbatim {
 				return err
 			}
@@ -57,7 +57,6 @@ func (s *Session) handleEvent(work context.Context, in chat.Inbound) {
 		return nil
 	})
 	if work.Err() != nil {
-		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
 		return
 	}
 	if failed != nil {
@@ -67,14 +66,14 @@ func (s *Session) handleEvent(work context.Context, in chat.Inbound) {
 }
 
 // event works on a system event and returns what came of it.
-func (s *Session) event(ctx context.Context, in chat.Inbound) (answer string, err error) {
+func (s *Session) event(ctx context.Context, in chat.Event) (answer string, err error) {
 	if in.Private, err = s.private(ctx, in.Sender); err != nil {
 		return "", err
 	}
-	if err := s.separate(ctx, s.place(in).Readers()); err != nil {
+	if err := s.separate(ctx, s.place(in.Head).Readers()); err != nil {
 		return "", err
 	}
-	if wanted, err := s.wanted(ctx, in); err != nil || !wanted {
+	if wanted, err := s.wanted(ctx, asEvent(in)); err != nil || !wanted {
 		return "", err
 	}
 	past, err := s.cfg.History.Load(ctx, s.talk)
@@ -83,7 +82,7 @@ func (s *Session) event(ctx context.Context, in chat.Inbound) (answer string, er
 	}
 	if said, ok, err := s.cfg.History.Find(ctx, s.talk, replyID(in.ID)); err != nil || ok { // before an interruption
 		if err == nil && !in.Silent && !keptSilent(past) {
-			err = s.say(ctx, in, said.Text)
+			err = s.say(ctx, asEvent(in), said.Text)
 		}
 		return said.Text, err
 	}
@@ -98,7 +97,7 @@ func (s *Session) event(ctx context.Context, in chat.Inbound) (answer string, er
 
 // report puts the event at the end of the history, unless it is there. One that stands further up, from
 // before an interruption, is told once more: the model answers what it reads last.
-func (s *Session) report(ctx context.Context, in chat.Inbound, past []history.Message) error {
+func (s *Session) report(ctx context.Context, in chat.Event, past []history.Message) error {
 	if err := agent.CloseCalls(ctx, s.cfg.History, s.talk, past, s.cfg.Now()); err != nil {
 		return err
 	}
@@ -114,8 +113,8 @@ func (s *Session) report(ctx context.Context, in chat.Inbound, past []history.Me
 	now := s.cfg.Now()
 	told := history.Message{Room: s.talk, Role: llm.User, EventID: in.ID, Text: in.Text, At: now, // nobody has sent it
 		// It looks as no text of a person can, see prompt.plain.
-		Header: s.cfg.Prompt.Header(now.In(s.cfg.Location), "system event: "+string(in.Event), true),
-		Label:  trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in).Readers()}}
+		Header: s.cfg.Prompt.Header(now.In(s.cfg.Location), "system event: "+string(in.Kind), true),
+		Label:  trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in.Head).Readers()}}
 	err := s.cfg.History.Append(ctx, &told)
 	if errors.Is(err, history.ErrKnown) {
 		told.EventID = again(in.ID)
@@ -130,14 +129,14 @@ func again(id string) string { return id + " (again)" }
 
 // answerEvent has the model work on what it was told, and says the answer in the
 // room unless the event is silent or the model wants nothing said.
-func (s *Session) answerEvent(ctx context.Context, in chat.Inbound) (string, error) {
+func (s *Session) answerEvent(ctx context.Context, in chat.Event) (string, error) {
 	select {
 	case s.turns <- struct{}{}:
 		defer func() { <-s.turns }()
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	t := &turn{Session: s, in: in, begun: func() {}}
+	t := &turn{Session: s, in: asEvent(in), begun: func() {}}
 	reply, err := t.rounds(ctx)
 	if err != nil {
 		return "", err
@@ -149,23 +148,23 @@ func (s *Session) answerEvent(ctx context.Context, in chat.Inbound) (string, err
 	if err := s.askGathered(ctx, in.ID); err != nil {
 		return "", err
 	}
-	if err := s.takeIn(ctx, s.reporter(in), answer); err != nil {
+	if err := s.takeIn(ctx, s.reporter(t.in), answer); err != nil {
 		return "", err
 	}
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil || in.Silent || keptSilent(past) {
 		return reply.Text, err
 	}
-	return reply.Text, s.say(ctx, in, reply.Text)
+	return reply.Text, s.say(ctx, t.in, reply.Text)
 }
 
 // sayVerbatim says the event's text as it is, and lets the model know that it did.
-func (s *Session) sayVerbatim(ctx context.Context, in chat.Inbound) error {
-	label := trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in).Readers()}
+func (s *Session) sayVerbatim(ctx context.Context, in chat.Event) error {
+	label := trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in.Head).Readers()}
 	if err := s.note(ctx, s.ours(replyID(in.ID), in.Text, label)); err != nil {
 		return err
 	}
-	return s.say(ctx, in, in.Text)
+	return s.say(ctx, asEvent(in), in.Text)
 }
 
 // ours is a message of ours, as the history keeps it.
@@ -199,9 +198,9 @@ func keptSilent(past []history.Message) bool {
 }
 
 // wanted asks whoever knows whether in is still to be worked on.
-func (s *Session) wanted(ctx context.Context, in chat.Inbound) (bool, error) {
-	if in.Event != "" {
-		return s.cfg.Events[in.Event].Wanted(ctx, in.ID)
+func (s *Session) wanted(ctx context.Context, in item) (bool, error) {
+	if in.event.Kind != "" {
+		return s.cfg.Events[in.event.Kind].Wanted(ctx, in.ID)
 	}
 	gone, err := s.cfg.Transport.Cancelled(ctx, in.ID)
 	return !gone, err
@@ -214,16 +213,9 @@ func (s *Session) private(ctx context.Context, person string) (bool, error) {
 	return err == nil && with != "" && with == person, err
 }
 
-// wroteLast is who wrote in the room last, and whether it was a direct chat then; false if nobody has.
-func (s *Session) wroteLast(ctx context.Context) (in chat.Inbound, known bool, err error) {
-	in, known, err = lastWritten{db: s.cfg.DB}.in(ctx, s.room)
-	in.At = s.cfg.Now()
-	return in, known, err
-}
-
 // lastPlace is the room as it is now, for who wrote there last.
 func (s *Session) lastPlace(ctx context.Context) (trust.Place, error) {
-	in, known, err := s.wroteLast(ctx)
+	in, known, err := lastWritten{db: s.cfg.DB}.in(ctx, s.room)
 	if err != nil || !known {
 		return trust.Place{Room: s.room}, err
 	}

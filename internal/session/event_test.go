@@ -65,9 +65,9 @@ func (r *room) newest() chat.Outgoing {
 }
 
 // event delivers a system event and waits until it is done.
-func (w *world) event(t *testing.T, s *source, in chat.Inbound) {
+func (w *world) event(t *testing.T, s *source, in chat.Event) {
 	t.Helper()
-	in.Room, in.Sender, in.Event = "!dm", owner, chat.ScheduledTask
+	in.Room, in.Sender, in.Kind = "!dm", owner, chat.ScheduledTask
 	if in.Label == (trust.Label{}) {
 		in.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
 	}
@@ -89,12 +89,12 @@ func TestSystemEvent(t *testing.T) {
 	w.say(t, "$1", "hi")
 	s.refuse = 1
 	w.cfg.Again = 1
-	w.event(t, s, chat.Inbound{ID: "job:1", Text: "!stop Remind me of the plants."})
+	w.event(t, s, chat.Event{Head: chat.Head{ID: "job:1"}, Text: "!stop Remind me of the plants."})
 	asked := w.script.asked()
 	expect.Has(t, asked[len(asked)-1], "system event: scheduled task]", "!stop Remind me of the plants.")
 	m := w.room.newest()
 	expect.False(t, m.Text != "The plants need water." || m.ReplyTo != "" || m.Notice, "the room read %+v", m)
-	w.event(t, s, chat.Inbound{ID: "job:1", Text: "!stop Remind me of the plants."}) // delivered again
+	w.event(t, s, chat.Event{Head: chat.Head{ID: "job:1"}, Text: "!stop Remind me of the plants."}) // delivered again
 	expect.Equal(t, len(w.script.asked()), len(asked))
 	want := []string{"job:1: The plants need water.", "job:1: The plants need water."}
 	expect.False(t, !slices.Equal(s.done, want), "done: %q", s.done)
@@ -107,19 +107,19 @@ func TestSystemEventKeepsSilent(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "done", "stay_silent is a tool", "500")
 	s := newSource(w)
 	w.say(t, "$1", "hi")
-	w.event(t, s, chat.Inbound{ID: "job:1", Text: "Look.", Silent: true})
+	w.event(t, s, chat.Event{Head: chat.Head{ID: "job:1"}, Text: "Look.", Silent: true})
 	expect.Equal(t, w.room.count(), 1)
-	w.event(t, s, chat.Inbound{ID: "job:2", Text: "Look."})
+	w.event(t, s, chat.Event{Head: chat.Head{ID: "job:2"}, Text: "Look."})
 	expect.Equal(t, w.room.newest().Text, "stay_silent is a tool")
-	w.event(t, s, chat.Inbound{ID: "job:3", Text: "Look."})
+	w.event(t, s, chat.Event{Head: chat.Head{ID: "job:3"}, Text: "Look."})
 	s.unwanted = []string{"job:4"}
-	w.event(t, s, chat.Inbound{ID: "job:4", Text: "Look."})
+	w.event(t, s, chat.Event{Head: chat.Head{ID: "job:4"}, Text: "Look."})
 	calls := 0
 	w.script.reply = func(string) (string, bool) {
 		calls++
 		return map[int]string{1: tool.StaySilent + ` {"reason":"nothing new"}`, 2: "quiet"}[calls], calls <= 2
 	}
-	w.event(t, s, chat.Inbound{ID: "job:5", Text: "Look."})
+	w.event(t, s, chat.Event{Head: chat.Head{ID: "job:5"}, Text: "Look."})
 	expect.Equal(t, w.room.count(), 2)
 	expect.False(t, len(s.done) != 5 || !strings.HasPrefix(s.done[2], "job:3: failed: ") || s.done[3] != "job:4: " || s.done[4] != "job:5: quiet",
 		"done: %q", s.done)
@@ -132,7 +132,7 @@ func TestSystemEventAfterARestart(t *testing.T) {
 	w.append(t, history.Message{Role: llm.User, EventID: "job:1", Text: "Remind me."})
 	m := w.say(t, "$1", "hi")
 	expect.False(t, m.Text != "good morning" || m.ReplyTo != "$1", "the person read %+v", m)
-	w.event(t, s, chat.Inbound{ID: "job:1", Text: "Remind me."})
+	w.event(t, s, chat.Event{Head: chat.Head{ID: "job:1"}, Text: "Remind me."})
 	expect.Equal(t, w.room.newest().Text, "the plants")
 	expect.Equal(t, w.room.newest().ID, "re:job:1")
 	w.append(t, history.Message{Role: llm.User, EventID: "$2", Sender: owner, Text: "And you?"},
@@ -148,7 +148,7 @@ func TestSystemEventAgain(t *testing.T) {
 	s := newSource(w)
 	w.say(t, "$1", "hi")
 	for i, want := range []int{1, 1, 1, 1} {
-		w.event(t, s, chat.Inbound{ID: fmt.Sprintf("job:tea:1:%d", i+1), Text: "Look at the sky."})
+		w.event(t, s, chat.Event{Head: chat.Head{ID: fmt.Sprintf("job:tea:1:%d", i+1)}, Text: "Look at the sky."})
 		asked := w.script.asked()
 		n := strings.Count(asked[len(asked)-1], "Look at the sky.")
 		expect.False(t, n != want, "attempt %d: the model read it %d times, want %d", i+1, n, want)
@@ -164,12 +164,12 @@ func TestSystemEventMentions(t *testing.T) {
 	s := newSource(w)
 	w.say(t, "$1", "hi")
 	for i, c := range []struct {
-		in   chat.Inbound
+		in   chat.Event
 		want []string
 	}{
-		{chat.Inbound{Text: "Tea.", Verbatim: true, Mention: true}, []string{owner}},
-		{chat.Inbound{Text: "Paused.", Verbatim: true}, nil},
-		{chat.Inbound{Text: "Look at the sky.", Mention: true}, nil},
+		{chat.Event{Text: "Tea.", Verbatim: true, Mention: true}, []string{owner}},
+		{chat.Event{Text: "Paused.", Verbatim: true}, nil},
+		{chat.Event{Text: "Look at the sky.", Mention: true}, nil},
 	} {
 		c.in.ID = fmt.Sprintf("job:%d", i)
 		w.event(t, s, c.in)
@@ -194,9 +194,9 @@ func TestSilenceThatWasRefused(t *testing.T) {
 			tool.StaySilent + ` {"reason":"nothing new"}`, `task {"action":"list"}`, "Tell nobody of this."}[calls-1], true
 	}
 	w.say(t, "$1", "hi")
-	w.event(t, s, chat.Inbound{ID: "job:1", Text: "Look."})
+	w.event(t, s, chat.Event{Head: chat.Head{ID: "job:1"}, Text: "Look."})
 	expect.Equal(t, w.room.newest().Text, "There is news.")
-	w.event(t, s, chat.Inbound{ID: "job:2", Text: "Look."})
+	w.event(t, s, chat.Event{Head: chat.Head{ID: "job:2"}, Text: "Look."})
 	expect.Equal(t, w.room.count(), 2)
 	expect.Equal(t, s.done[1], "job:2: Tell nobody of this.")
 }
@@ -215,7 +215,7 @@ func slowly(t *testing.T, answers ...string) (w *world, r *typist, release func(
 // Holds F46, M68.
 func TestToldWhatIsDone(t *testing.T) {
 	w, r, release := slowly(t, "the answer")
-	expect.OK(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "slow", Private: true, At: time.Now()}))
+	expect.OK(t, w.Deliver(t.Context(), chat.Message{Head: chat.Head{ID: "$1", Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Text: "slow"}))
 	until(t, "the person is told", func() bool { return len(r.drafts()) > 0 })
 	first := r.drafts()[0]
 	expect.False(t, first.ID != "re:$1" || !first.Notice || first.ReplyTo != "$1", "shown %+v", first)
@@ -242,7 +242,7 @@ func TestToldWhatIsDone(t *testing.T) {
 // Where others read along it is said once.
 func TestToldOnceInAGroup(t *testing.T) {
 	w, r, release := slowly(t, "the answer")
-	expect.OK(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "slow", At: time.Now()}))
+	expect.OK(t, w.Deliver(t.Context(), chat.Message{Head: chat.Head{ID: "$1", Room: "!group", Sender: owner, At: time.Now()}, Text: "slow"}))
 	until(t, "somebody is told", func() bool { return len(r.drafts()) > 0 })
 	s := w.rooms["!group"]
 	s.meanwhile.does("reading a file")
@@ -275,7 +275,7 @@ func TestStreamingSetting(t *testing.T) {
 		if c.set != "" {
 			expect.OK(t, (settings.Store{DB: w.cfg.DB}).Set(t.Context(), "!r", settings.Streaming, c.set, owner, time.Now()))
 		}
-		w.deliver(t, chat.Inbound{ID: "$1", Room: "!r", Sender: owner, Text: "hello", Private: c.private, At: time.Now()})
+		w.deliver(t, chat.Message{Head: chat.Head{ID: "$1", Room: "!r", Sender: owner, Private: c.private, At: time.Now()}, Text: "hello"})
 		w.room.mu.Lock()
 		got := w.room.drafts["!r"] > 0
 		expect.False(t, got != c.want || w.room.final["re:$1"].Text != "a long enough answer", "%+v: streams %v", c, got)
@@ -298,7 +298,7 @@ func TestJobGetsMinimalPrompt(t *testing.T) {
 	w.say(t, "$2", "!remember Ada's bicycle has the frame number 88-4171.")
 	w.say(t, "$3", "!goal new Port the parser")
 	w.say(t, "$4", "I saw a heron by the river.")
-	w.event(t, s, chat.Inbound{ID: "job:1", Text: "Write a card for Jana's wedding anniversary."})
+	w.event(t, s, chat.Event{Head: chat.Head{ID: "job:1"}, Text: "Write a card for Jana's wedding anniversary."})
 	w.say(t, "$5", "And two swans.")
 	asked := w.script.asked()
 	if len(asked) != 3 {

@@ -100,7 +100,7 @@ var everydayTalks = map[string][]step{
 }
 
 // come adds what comes with a message.
-func (w *world) come(t *testing.T, in *chat.Inbound, what with) {
+func (w *world) come(t *testing.T, in *chat.Message, what with) {
 	t.Helper()
 	switch what.kind {
 	case "file":
@@ -112,9 +112,9 @@ func (w *world) come(t *testing.T, in *chat.Inbound, what with) {
 	case "picture":
 		in.Files = []chat.File{w.fileOf(t, chat.ImageFile, what.name, picture(t, 7))}
 	case "quote":
-		in.Quotes = []chat.Quote{{ID: "$fred", Sender: friend, Name: "Fred", Text: what.text, Why: chat.QuoteHeard}}
+		in.Quotes = []chat.Quote{{ID: "$fred", Sender: friend, Text: what.text, Why: chat.QuoteHeard}}
 	case "reply":
-		in.Quotes = []chat.Quote{{ID: "$eve", Sender: bystander, Name: "Eve", Text: what.text, Why: chat.QuoteReply}}
+		in.Quotes = []chat.Quote{{ID: "$eve", Sender: bystander, Text: what.text, Why: chat.QuoteReply}}
 	case "own":
 		in.Quotes = []chat.Quote{{ID: "$own", Sender: owner, Text: what.text, Why: chat.QuoteReply}}
 	}
@@ -131,7 +131,7 @@ func TestEverydayTalks(t *testing.T) {
 			var due []act
 			asked := 0
 			for i, s := range talk {
-				in := chat.Inbound{ID: fmt.Sprint("$", i), Room: "!group", Sender: owner, Text: s.text, At: time.Now()}
+				in := chat.Message{Head: chat.Head{ID: fmt.Sprint("$", i), Room: "!group", Sender: owner, At: time.Now()}, Text: s.text}
 				w.come(t, &in, s.with)
 				var calls []string
 				for _, a := range s.acts {

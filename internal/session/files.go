@@ -25,7 +25,7 @@ func (m *Manager) attachments() attachment.Reader {
 }
 
 // listen writes down what is said in the voice messages of a burst.
-func (s *Session) listen(ctx context.Context, burst []chat.Inbound) ([]chat.Inbound, error) {
+func (s *Session) listen(ctx context.Context, burst []chat.Message) ([]chat.Message, error) {
 	out := slices.Clone(burst)
 	for i, in := range burst {
 		if !slices.ContainsFunc(in.Files, func(f chat.File) bool { return f.Kind == chat.VoiceFile }) {
@@ -45,7 +45,7 @@ func (s *Session) listen(ctx context.Context, burst []chat.Inbound) ([]chat.Inbo
 
 // unopened is what a person is told whose message was nothing but files that could not
 // be had, or heard; "" = the model answers.
-func (s *Session) unopened(ctx context.Context, burst []chat.Inbound) string {
+func (s *Session) unopened(ctx context.Context, burst []chat.Message) string {
 	if len(burst) != 1 || len(burst[0].Files) == 0 || strings.TrimSpace(burst[0].Text) != "" {
 		return ""
 	}
@@ -78,8 +78,8 @@ func came(past []history.Message) map[string]string {
 
 // sending sends files for the tool call, while it is a person who is answered. The same
 // call sends once, however often it is made.
-func (s *Session) sending(in chat.Inbound, call string) func(context.Context, tool.Outgoing) error {
-	if in.Event != "" || in.ID == "" || s.cfg.Media == nil {
+func (s *Session) sending(in item, call string) func(context.Context, tool.Outgoing) error {
+	if in.event.Kind != "" || in.ID == "" || s.cfg.Media == nil {
 		return nil
 	}
 	return func(ctx context.Context, f tool.Outgoing) error {

@@ -16,13 +16,18 @@ import (
 // The model may report on its goal in lines of its text. The history keeps them as an example for the
 // model; the program applies them once; people never see them.
 
-// caller is who asks for a change with in, and where.
-func (s *Session) caller(in chat.Inbound) trust.Caller {
-	return trust.Caller{Place: s.place(in), Integrity: s.integrity(in)}
+// caller is who asks for a change with in, and where. They are trusted no further than what a task
+// that is due is made from.
+func (s *Session) caller(in item) trust.Caller {
+	by := trust.Caller{Place: s.place(in.Head), Integrity: s.level(in.Head)}
+	if in.event.Kind == chat.ScheduledTask {
+		by.Integrity = min(by.Integrity, in.event.Label.Integrity)
+	}
+	return by
 }
 
 // reporter is who changes a goal with markers in the answer to in: the model, for a person.
-func (s *Session) reporter(in chat.Inbound) trust.Caller {
+func (s *Session) reporter(in item) trust.Caller {
 	by := s.caller(in)
 	by.Integrity = min(by.Integrity, trust.User)
 	return by
@@ -68,13 +73,19 @@ func (s *Session) takeIn(ctx context.Context, by trust.Caller, past ...history.M
 	return nil
 }
 
-// catchUp takes in what an interruption left.
-func (s *Session) catchUp(ctx context.Context, in chat.Inbound) error {
+// catchUp says the answer text to in, which an interruption left in the history, and does what follows from it.
+func (s *Session) catchUp(ctx context.Context, in item, text string) error {
 	past, err := s.cfg.History.Load(ctx, s.talk)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.takeIn(ctx, s.reporter(in), past...)
 	}
-	return s.takeIn(ctx, s.reporter(in), past...)
+	if err == nil {
+		err = s.say(ctx, in, text)
+	}
+	if err == nil {
+		err = s.askGathered(ctx, in.ID)
+	}
+	return err
 }
 
 // shown is visible in the language of the room.

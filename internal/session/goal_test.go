@@ -80,7 +80,7 @@ func TestOnlyMarkers(t *testing.T) {
 	w := newWorld(t, t.TempDir(), reported, "[CHECKPOINT] Something")
 	want := "- Implement user authentication system\n- Design authentication flow\n- Use JWT for authentication\n- src/auth/login.ts\n- Implement JWT token generation"
 	expect.Equal(t, w.say(t, "$1", "Begin").Text, want)
-	expect.Equal(t, w.deliver(t, chat.Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "Hello"}).Text, "- Something")
+	expect.Equal(t, w.deliver(t, chat.Message{Head: chat.Head{ID: "$2", Room: "!group", Sender: owner}, Text: "Hello"}).Text, "- Something")
 	got := w.say(t, "$3", "!goal history")
 	expect.Lacks(t, got.Text, "state.")
 }
@@ -210,7 +210,7 @@ func TestGoalCommand(t *testing.T) {
 		got := w.say(t, "", c.said)
 		expect.False(t, !strings.Contains(got.Text, c.want) || strings.HasPrefix(c.said, "!") != got.Notice, "%s: %+v\nwant %s", c.said, got, c.want)
 	}
-	expect.Lacks(t, w.deliver(t, chat.Inbound{ID: "$g", Room: "!group", Sender: owner, Text: "!goal history"}).Text, "authentication")
+	expect.Lacks(t, w.deliver(t, chat.Message{Head: chat.Head{ID: "$g", Room: "!group", Sender: owner}, Text: "!goal history"}).Text, "authentication")
 	w.say(t, "$p", "And now?")
 	expect.Has(t, w.lastPrompt(t), "Implement user authentication") // completed in this conversation
 	w.say(t, "$n", "!new")
@@ -331,7 +331,7 @@ func TestObjective(t *testing.T) {
 	w.say(t, "$named", "Now #"+paint)
 	expect.Equal(t, w.pinOf(t), paint)
 	w.say(t, "$back", "Back to #"+shed)
-	w.deliver(t, chat.Inbound{ID: "$ann", Room: "!dm", Sender: "@ann:x", Text: "Hello from Ann.", At: time.Now()})
+	w.deliver(t, chat.Message{Head: chat.Head{ID: "$ann", Room: "!dm", Sender: "@ann:x", At: time.Now()}, Text: "Hello from Ann."})
 	_, tail, _ := strings.Cut(w.lastAsked(), "Hello from Ann.")
 	expect.False(t, pinsIn(tail), "pinned for somebody else: %s", tail)
 	expect.Must(w.cfg.Tasks.Complete(t.Context(), inDM, shed, "it stands"))(t)
@@ -390,7 +390,7 @@ func TestPinSurvives(t *testing.T) {
 	added := expect.Must(w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: "paint the shed"}))(t)
 	pinned := func(id, room string) bool {
 		t.Helper()
-		w.deliver(t, chat.Inbound{ID: id, Room: room, Sender: owner, Text: "How far are we? " + id, Private: true, At: time.Now()})
+		w.deliver(t, chat.Message{Head: chat.Head{ID: id, Room: room, Sender: owner, Private: true, At: time.Now()}, Text: "How far are we? " + id})
 		_, tail, _ := strings.Cut(w.lastAsked(), "How far are we? "+id)
 		return strings.Contains(tail, "Current Task") && strings.Contains(tail, "paint the shed")
 	}
@@ -410,6 +410,6 @@ func TestPinSurvives(t *testing.T) {
 	w.restart(t)
 	expect.OK(t, w.Move(t.Context(), "!dm", "!next"))
 	expect.False(t, !pinned("$4", "!next"), "not pinned in the room that took its place")
-	w.deliver(t, chat.Inbound{ID: "$5", Room: "!next", Sender: owner, Text: "!new", Private: true, At: time.Now()})
+	w.deliver(t, chat.Message{Head: chat.Head{ID: "$5", Room: "!next", Sender: owner, Private: true, At: time.Now()}, Text: "!new"})
 	expect.False(t, pinned("$6", "!next"), "pinned in a new conversation")
 }

@@ -55,7 +55,7 @@ func (w *world) withHelpers(t *testing.T) {
 	w.cfg.Helpers.Parallel = 2
 	w.cfg.Again = time.Millisecond
 	w.script.tool = tool.SpawnSubSession
-	expect.OK(t, w.remember(t.Context(), chat.Inbound{Room: "!dm", Sender: owner, Private: true}))
+	expect.OK(t, w.remember(t.Context(), chat.Head{Room: "!dm", Sender: owner, Private: true}))
 	w.restart(t)
 }
 
@@ -295,7 +295,7 @@ func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 	} // others have come into !late
 	w.withHelpers(t)
 	w.script.tool = "search_memory"
-	expect.OK(t, w.remember(t.Context(), chat.Inbound{Room: "!late", Sender: owner, Private: true}))
+	expect.OK(t, w.remember(t.Context(), chat.Head{Room: "!late", Sender: owner, Private: true}))
 	for _, room := range []string{"!dm", "!late", "!group"} {
 		w.spawnFor(t, spawnScope(w, room, room != "!group"), tool.Job{Objective: "look in " + room, Mode: "full", Tools: []string{"*"}})
 	}
@@ -333,7 +333,7 @@ func TestPeopleGoFirst(t *testing.T) {
 	w.script.tool = "search_memory"
 	w.spawn(t, tool.Job{Objective: "look"})
 	until(t, "the sub-session asks", func() bool { return subs.Load() == 1 })
-	expect.OK(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!other", Sender: owner, Text: "hi", Private: true, At: time.Now()}))
+	expect.OK(t, w.Deliver(t.Context(), chat.Message{Head: chat.Head{ID: "$1", Room: "!other", Sender: owner, Private: true, At: time.Now()}, Text: "hi"}))
 	until(t, "the person's turn asks, though the sub-session's request runs", func() bool { return people.Load() == 1 })
 	close(helper)
 	until(t, "the sub-session has its tool's result", func() bool {

@@ -48,7 +48,7 @@ type injected struct {
 	word string
 	text string
 	room string
-	in   chat.Inbound // the message with the person's request
+	in   chat.Message // the message with the person's request
 	read string       // a call that the request needs
 }
 
@@ -64,7 +64,7 @@ type foreignText struct {
 func (c *injected) say(t *testing.T, id, text string, files ...chat.File) string {
 	t.Helper()
 	c.o.turn("")
-	return c.w.deliver(t, chat.Inbound{ID: id, Room: c.room, Sender: owner, Private: c.in.Private, Text: text, Files: files, At: time.Now()}).Text
+	return c.w.deliver(t, chat.Message{Head: chat.Head{ID: id, Room: c.room, Sender: owner, Private: c.in.Private, At: time.Now()}, Text: text, Files: files}).Text
 }
 
 // with sends files with the request, or in every second case before it.
@@ -109,10 +109,6 @@ var foreignTexts = []foreignText{
 		c.w.sharedSkill(t, "paying.md", "---\ndescription: Paying bills\ntriggers: kindly\nintegrity: foreign\nwritten_by: \""+bystander+"\"\n---\n"+c.text+"\n")
 		c.in.Text += " Kindly."
 	}},
-	{"display name", false, false, func(_ *testing.T, c *injected) {
-		c.in.SenderName = c.text // it never reaches the model
-		c.in.Quotes = []chat.Quote{{ID: "$q", Sender: bystander, Name: c.word + " pay Mallory", Text: "Hello!", Why: chat.QuoteHeard}}
-	}},
 	{"tool result", true, true, func(t *testing.T, c *injected) { c.readsLater(t, "report.txt", "", "") }},
 	{"summary", true, false, func(t *testing.T, c *injected) {
 		c.say(t, "$before", "Have a look at this.", c.w.fileOf(t, chat.OtherFile, "letter.txt", []byte(c.text)))
@@ -136,12 +132,11 @@ var foreignTexts = []foreignText{
 		c.in.Quotes = []chat.Quote{{ID: "$root", Sender: bystander, Text: c.text, Why: chat.QuoteThread}}
 	}},
 	{"sub-session's result", true, false, func(t *testing.T, c *injected) {
-		expect.OK(t, c.w.remember(t.Context(), chat.Inbound{Room: c.room, Sender: owner, Private: c.in.Private}))
+		expect.OK(t, c.w.remember(t.Context(), chat.Head{Room: c.room, Sender: owner, Private: c.in.Private}))
 		s := &source{told: make(chan string, 1)}
 		c.w.cfg.Events[chat.SubSessionResult] = s
 		c.o.turn("")
-		if err := c.w.Deliver(t.Context(), chat.Inbound{ID: "ended:sub_1", Room: c.room, Sender: owner, Event: chat.SubSessionResult, Text: "> " + c.text, At: time.Now(),
-			Label: trust.Label{Integrity: trust.Foreign, Readers: trust.Person(owner)}}); err != nil {
+		if err := c.w.Deliver(t.Context(), chat.Event{Head: chat.Head{ID: "ended:sub_1", Room: c.room, Sender: owner, At: time.Now()}, Kind: chat.SubSessionResult, Text: "> " + c.text, Label: trust.Label{Integrity: trust.Foreign, Readers: trust.Person(owner)}}); err != nil {
 			t.Fatal(err)
 		}
 		<-s.told
@@ -188,20 +183,19 @@ func inject(t *testing.T, kind foreignText, i int) {
 	seeds := w.seed(t, c.room, kind.private)
 	o.orders[c.word] = seeds.in(orders[i])
 	c.text = fmt.Sprintf(plainOrders[i%len(plainOrders)], c.word, orders[i])
-	c.in = chat.Inbound{ID: "$request", Room: c.room, Sender: owner, Private: kind.private, Text: ordinaries[i].text, At: time.Now()}
+	c.in = chat.Message{Head: chat.Head{ID: "$request", Room: c.room, Sender: owner, Private: kind.private, At: time.Now()}, Text: ordinaries[i].text}
 	before := w.effects(t)
 	kind.bring(t, c)
 	if kind.name == "memory" || kind.name == "skill" { // the foreign text is a row itself
 		before = w.effects(t)
 	}
-	ask := func(in chat.Inbound, first string, n int) {
+	ask := func(in chat.Message, first string, n int) {
 		o.turn(first, seeds.in(ordinaries[n].call))
 		answer := w.deliver(t, in)
 		expect.False(t, answer.Text == "" || answer.Notice, "%s is answered with %+v", in.ID, answer)
 	}
 	ask(c.in, c.read, i)
-	hidden := kind.name == "display name"
-	expect.False(t, o.saw() == hidden, "the order reached the model: %v", !hidden)
+	expect.False(t, !o.saw(), "the order did not reach the model")
 	later := c.in
 	later.Quotes, later.Files = nil, nil
 	for n := 1; n <= 2; n++ {
@@ -215,9 +209,6 @@ func inject(t *testing.T, kind foreignText, i int) {
 		expect.False(t, w.compacted(t).Text() == "", "there is no summary: %s", said)
 		later.ID, later.Text, later.At = "$later3", ordinaries[1].text, time.Now()
 		ask(later, "", 1)
-	}
-	if hidden {
-		return
 	}
 	done := changed(before, w.effects(t))
 	expect.False(t, len(done) > 0, "done without an approval: %q", done)
@@ -247,13 +238,13 @@ func TestOrdinaryRequests(t *testing.T) {
 	for _, kind := range []struct {
 		name  string
 		most  int // questions for one request
-		bring func(t *testing.T, w *world, in *chat.Inbound)
+		bring func(t *testing.T, w *world, in *chat.Message)
 	}{
-		{"nothing foreign", 0, func(*testing.T, *world, *chat.Inbound) {}},
-		{"a harmless file", 1, func(t *testing.T, w *world, in *chat.Inbound) {
+		{"nothing foreign", 0, func(*testing.T, *world, *chat.Message) {}},
+		{"a harmless file", 1, func(t *testing.T, w *world, in *chat.Message) {
 			in.Files = []chat.File{w.fileOf(t, chat.OtherFile, "menu.txt", []byte("Monday: soup. Tuesday: fish."))}
 		}},
-		{"a harmless quote", 1, func(_ *testing.T, _ *world, in *chat.Inbound) {
+		{"a harmless quote", 1, func(_ *testing.T, _ *world, in *chat.Message) {
 			in.Quotes = []chat.Quote{{ID: "$q", Sender: friend, Text: "I am hungry.", Why: chat.QuoteHeard}}
 		}},
 	} {
@@ -261,7 +252,7 @@ func TestOrdinaryRequests(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", kind.name, i), func(t *testing.T) {
 				w, o := newObedient(t, "flat_file")
 				seeds := w.seed(t, "!dm", true)
-				in := chat.Inbound{ID: "$request", Room: "!dm", Sender: owner, Private: true, Text: r.text, At: time.Now()}
+				in := chat.Message{Head: chat.Head{ID: "$request", Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Text: r.text}
 				kind.bring(t, w, &in)
 				before := w.effects(t)
 				o.turn("", seeds.in(r.call))

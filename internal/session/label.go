@@ -16,17 +16,17 @@ import (
 )
 
 // place is where the answer to in is read.
-func (s *Session) place(in chat.Inbound) trust.Place {
+func (s *Session) place(in chat.Head) trust.Place {
 	return trust.Place{Room: s.room, Person: in.Sender, Private: in.Private}
 }
 
 // level is how far what the sender of in addresses to us is trusted.
-func (m *Manager) level(in chat.Inbound) trust.Integrity {
+func (m *Manager) level(in chat.Head) trust.Integrity {
 	return trust.Sender(in.Sender, !in.Unproven, m.cfg.Owners, m.cfg.Rooms.Allowed)
 }
 
 // labelOf is the label of a message with all that came with it.
-func (s *Session) labelOf(ctx context.Context, in chat.Inbound, quotes []chat.Quote, files []history.File) (trust.Label, error) {
+func (s *Session) labelOf(ctx context.Context, in chat.Head, quotes []chat.Quote, files []history.File) (trust.Label, error) {
 	l := trust.Label{Integrity: s.level(in), Readers: s.place(in).Readers()}
 	if len(files) > 0 {
 		l.Integrity = trust.Foreign
@@ -42,7 +42,7 @@ func (s *Session) labelOf(ctx context.Context, in chat.Inbound, quotes []chat.Qu
 }
 
 // quoteIntegrity is of a quote in a message: other people's words were not addressed to us.
-func (s *Session) quoteIntegrity(ctx context.Context, in chat.Inbound, q chat.Quote) (trust.Integrity, error) {
+func (s *Session) quoteIntegrity(ctx context.Context, in chat.Head, q chat.Quote) (trust.Integrity, error) {
 	switch {
 	case q.Ours != "" || q.Sender != "" && q.Sender == s.cfg.Rooms.UserID():
 		l, _, err := s.cfg.History.LabelOf(ctx, s.room, q.Ours) // what is not there is foreign
@@ -51,7 +51,7 @@ func (s *Session) quoteIntegrity(ctx context.Context, in chat.Inbound, q chat.Qu
 		return min(s.level(in), trust.User), nil
 	case q.Sender == in.Sender && q.Sender != "":
 		return s.level(in), nil
-	case q.Sender != "" && s.level(chat.Inbound{Sender: q.Sender}) >= trust.User:
+	case q.Sender != "" && s.level(chat.Head{Sender: q.Sender}) >= trust.User:
 		return trust.Guest, nil
 	}
 	return trust.Foreign, nil
@@ -59,10 +59,10 @@ func (s *Session) quoteIntegrity(ctx context.Context, in chat.Inbound, q chat.Qu
 
 // readable leaves out the quotes that may not be read where in was written: anybody can reply to an id
 // that they know. What the history knows reads as it was edited.
-func (s *Session) readable(ctx context.Context, in chat.Inbound) ([]chat.Quote, error) {
+func (s *Session) readable(ctx context.Context, in chat.Message) ([]chat.Quote, error) {
 	var out []chat.Quote
 	for _, q := range in.Quotes {
-		may, err := s.mayQuote(ctx, in, q)
+		may, err := s.mayQuote(ctx, in.Head, q)
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +85,7 @@ func (s *Session) readable(ctx context.Context, in chat.Inbound) ([]chat.Quote, 
 // mayQuote reports whether those who read in may read q. Commands and what they say are not in
 // the history, and an edit may have new readers: in a room that was a direct chat, only what is
 // newer than that may be read.
-func (s *Session) mayQuote(ctx context.Context, in chat.Inbound, q chat.Quote) (bool, error) {
+func (s *Session) mayQuote(ctx context.Context, in chat.Head, q chat.Quote) (bool, error) {
 	l, known, err := s.cfg.History.LabelOf(ctx, s.room, cmp.Or(q.Ours, q.ID))
 	if err != nil || known && !s.place(in).MayRead(l.Readers) {
 		return false, err
@@ -120,7 +120,7 @@ func (s *Session) separate(ctx context.Context, now trust.Readers) error {
 		if err := s.StartNew(ctx); err != nil {
 			return err
 		}
-		s.newest = chat.Inbound{}
+		s.newest = chat.Head{}
 		if err := s.cfg.History.ReadBy(ctx, s.talk, now); err != nil {
 			return err
 		}

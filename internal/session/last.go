@@ -17,7 +17,7 @@ type lastWritten struct {
 }
 
 // in is who wrote in room last, and whether it was a direct chat then; false if nobody has.
-func (l lastWritten) in(ctx context.Context, room string) (in chat.Inbound, known bool, err error) {
+func (l lastWritten) in(ctx context.Context, room string) (in chat.Head, known bool, err error) {
 	in.Room = room
 	err = l.db.QueryRowContext(ctx, `SELECT person, private FROM session WHERE room = ?`, room).Scan(&in.Sender, &in.Private)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {

@@ -36,13 +36,14 @@ func (h *leakHistory) talks() {
 		case 1, 2:
 			text = h.ofAnna(h.fresh(r))
 		}
-		h.says(r, who, text, func(in *chat.Inbound) {
+		h.says(r, who, text, func(in *chat.Message) chat.Inbound {
 			switch h.random.IntN(5) {
 			case 0:
 				in.Files = []chat.File{{Name: h.fresh(r) + ".txt", Note: "too large", Type: "text/plain"}}
 			case 1:
 				in.Files = []chat.File{h.file(r)}
 			}
+			return nil
 		})
 	}
 }
@@ -208,12 +209,12 @@ func (h *leakHistory) changes() {
 		return
 	}
 	m := one(h, r.said)
-	change := one(h, []chat.Change{chat.Edited, chat.Edited, chat.TakenBack, chat.AskAgain, chat.AskAgain})
+	change := one(h, []string{editing, editing, redacting, retrying, retrying})
 	target, text := cmp.Or(m.in.ID, m.outgoing), ""
-	if change != chat.AskAgain && m.in.Sender != who { // only one's own
+	if change != retrying && m.in.Sender != who { // only one's own
 		return
 	}
-	if change == chat.Edited {
+	if change == editing {
 		c := h.fresh(r)
 		h.grant(c, trust.Readers("private:"+who)) // a message that was said in private stays its sender's own
 		text = "I mean " + c
@@ -221,7 +222,7 @@ func (h *leakHistory) changes() {
 			text = "!remember " + text
 		}
 	}
-	if change == chat.TakenBack {
+	if change == redacting {
 		h.w.room.mu.Lock()
 		if h.w.room.gone == nil {
 			h.w.room.gone = map[string]bool{}
@@ -230,8 +231,9 @@ func (h *leakHistory) changes() {
 		h.w.room.mu.Unlock()
 		r.said = slices.DeleteFunc(slices.Clone(r.said), func(o leakMessage) bool { return o.in.ID == target })
 	}
-	h.says(r, who, text, func(in *chat.Inbound) {
-		in.Change, in.Target, in.Thread, in.Branch, in.Quotes = change, target, m.in.Branch, m.in.Branch, nil
+	h.says(r, who, text, func(in *chat.Message) chat.Inbound {
+		in.Branch = m.in.Branch
+		return changeOf(change, in.Head, target, text)
 	})
 }
 
@@ -248,8 +250,9 @@ func (h *leakHistory) votesIn(r *leakRoom, who string) {
 		if approval.CodeOf(m.outgoing) == "" {
 			continue
 		}
-		h.says(r, who, one(h, []string{approval.Once, approval.Once, approval.No}), func(in *chat.Inbound) {
-			in.Change, in.Target, in.Thread, in.Branch, in.Quotes = chat.Voted, m.outgoing, m.in.Branch, m.in.Branch, nil
+		h.says(r, who, one(h, []string{approval.Once, approval.Once, approval.No}), func(in *chat.Message) chat.Inbound {
+			in.Branch = m.in.Branch
+			return changeOf(voting, in.Head, m.outgoing, in.Text)
 		})
 		until(h.t, "what was approved is done", func() (done bool) {
 			return h.w.cfg.DB.QueryRow(`SELECT NOT EXISTS (SELECT 1 FROM approval WHERE state = 'approved')`).Scan(&done) == nil && done
@@ -267,9 +270,10 @@ func (h *leakHistory) replies() {
 		return
 	}
 	m := one(h, r.said)
-	h.says(r, who, "what is that? "+h.fresh(r), func(in *chat.Inbound) {
+	h.says(r, who, "what is that? "+h.fresh(r), func(in *chat.Message) chat.Inbound {
 		in.ReplyTo = cmp.Or(m.in.ID, "$out-"+m.outgoing)
 		in.Quotes = append(in.Quotes, m.quote(chat.QuoteReply))
+		return nil
 	})
 }
 
@@ -371,8 +375,7 @@ func (h *leakHistory) fallsDue() {
 	h.mu.Lock()
 	h.place = r.readers()
 	h.mu.Unlock()
-	in := chat.Inbound{ID: run, Room: room, Sender: cmp.Or(it.Label.Readers.Person(), it.User), Label: it.Label,
-		Text: "Task: " + it.Content + ": " + it.Prompt, At: time.Now(), Event: chat.ScheduledTask, Verbatim: h.chance(3)}
+	in := chat.Event{Head: chat.Head{ID: run, Room: room, Sender: cmp.Or(it.Label.Readers.Person(), it.User), At: time.Now()}, Label: it.Label, Text: "Task: " + it.Content + ": " + it.Prompt, Kind: chat.ScheduledTask, Verbatim: h.chance(3)}
 	expect.OK(h.t, h.w.Deliver(h.t.Context(), in))
 	select {
 	case got := <-h.done:
@@ -424,7 +427,7 @@ func (h *leakHistory) openNightly() {
 		Quiet:    func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() },
 		Messages: 20, Calls: 500, Idle: 15 * time.Minute, Location: time.UTC, Log: slog.New(slog.DiscardHandler),
 		Now: time.Now,
-		DB:  c.DB, Store: c.Memory, Level: func(sender string) trust.Integrity { return h.w.level(chat.Inbound{Sender: sender}) },
+		DB:  c.DB, Store: c.Memory, Level: func(sender string) trust.Integrity { return h.w.level(chat.Head{Sender: sender}) },
 		Ask:    func(_ context.Context, _, prompt string) (string, error) { return h.harvests(prompt), nil },
 		Window: func(string) (int, int) { return 8_192, 512 }, Prompts: os.DirFS(h.w.dir),
 	})

@@ -81,7 +81,7 @@ type leakRoom struct {
 
 // leakMessage is a message in a room.
 type leakMessage struct {
-	in       chat.Inbound
+	in       chat.Message
 	outgoing string // the Outgoing.ID, of one of the bot
 	text     string
 }
@@ -223,7 +223,7 @@ func (l leakTransport) Send(ctx context.Context, in string, m chat.Outgoing) err
 			at = r.said[i].in.At
 		}
 		r.said = slices.DeleteFunc(r.said, func(o leakMessage) bool { return o.outgoing == m.ID })
-		r.said = append(r.said, leakMessage{outgoing: m.ID, text: m.Text, in: chat.Inbound{Branch: m.Thread, At: at}})
+		r.said = append(r.said, leakMessage{outgoing: m.ID, text: m.Text, in: chat.Message{Head: chat.Head{Branch: m.Thread, At: at}}})
 	}
 	l.h.mu.Unlock()
 	return l.room.Send(ctx, in, m)
@@ -425,10 +425,10 @@ func (h *leakHistory) speaker() (r *leakRoom, who string) {
 	return r, one(h, may)
 }
 
-// says delivers a message and waits until it is handled.
-func (h *leakHistory) says(r *leakRoom, who, text string, more func(*chat.Inbound)) {
+// says delivers a message, or the change that more makes of it, and waits until it is handled.
+func (h *leakHistory) says(r *leakRoom, who, text string, more func(*chat.Message) chat.Inbound) {
 	h.number++
-	in := chat.Inbound{ID: fmt.Sprintf("$m%d", h.number), Room: r.id, Sender: who, Text: text, Private: r.with() == who, At: time.Now()}
+	in := chat.Message{Head: chat.Head{ID: fmt.Sprintf("$m%d", h.number), Room: r.id, Sender: who, Private: r.with() == who, At: time.Now()}, Text: text}
 	if !in.Private && !command.Is(text) {
 		in.Quotes, r.heard = r.heard, nil
 	}
@@ -439,20 +439,20 @@ func (h *leakHistory) says(r *leakRoom, who, text string, more func(*chat.Inboun
 		}
 	}
 	if more != nil {
-		more(&in)
+		if change := more(&in); change != nil {
+			h.delivers(r, change)
+			return
+		}
 	}
 	h.delivers(r, in)
-	if in.Change == "" {
-		h.mu.Lock()
-		r.said = append(r.said, leakMessage{in: in, text: in.Text})
-		h.mu.Unlock()
-	}
+	h.mu.Lock()
+	r.said = append(r.said, leakMessage{in: in, text: in.Text})
+	h.mu.Unlock()
 }
 
 // delivers hands a message to the bot and waits for it.
 func (h *leakHistory) delivers(r *leakRoom, in chat.Inbound) {
-	h.note("%s in %s (%s): %q change %q of %s, branch %q, quotes %d, calls %q", in.Sender, r.id, r.readers(),
-		in.Text, in.Change, in.Target, in.Branch, len(in.Quotes), h.calls)
+	h.note("in %s (%s): %T %+v, calls %q", r.id, r.readers(), in, in, h.calls)
 	h.mu.Lock()
 	h.place = r.readers()
 	h.mu.Unlock()
@@ -461,12 +461,12 @@ func (h *leakHistory) delivers(r *leakRoom, in chat.Inbound) {
 	for {
 		select {
 		case got := <-h.w.room.handled:
-			if got == in.ID {
+			if got == chat.HeadOf(in).ID {
 				h.settles()
 				return
 			}
 		case <-wait:
-			h.t.Fatalf("%s is not handled after\n%s", in.ID, strings.Join(h.log, "\n"))
+			h.t.Fatalf("%s is not handled after\n%s", chat.HeadOf(in).ID, strings.Join(h.log, "\n"))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/command"
 )
 
 // mailbox holds what waits in a conversation, and knows what is worked on, so that it can be ended.
@@ -24,21 +25,41 @@ type mailbox struct {
 
 func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }
 
-// put takes a message in. A !stop acts at once: it ends the work in hand, and is answered next.
+// put takes in what came, and ends at once the work that it concerns. A !stop is answered next.
 func (b *mailbox) put(in chat.Inbound) {
 	b.mu.Lock()
-	switch {
-	case in.Change != "":
-		b.putChange(in)
-	case isStop(in):
-		b.waiting = append([]chat.Inbound{in}, b.waiting...)
-		if b.running != nil {
-			b.running(agent.ErrStopped)
-			b.stopped = true
+	at := len(b.waiting)
+	switch said := in.(type) {
+	case chat.Message:
+		if name, _, _ := command.Parse(said.Text); name == "stop" {
+			at = 0
+			if b.running != nil {
+				b.running(agent.ErrStopped)
+				b.stopped = true
+			}
 		}
-	default:
-		b.waiting = append(b.waiting, in)
+	case chat.Edit:
+		if b.about[said.Target] { // else takeUp finds it
+			b.running(errChanged)
+		}
+	case chat.Redaction:
+		at = 0 // nobody should see it for longer than need be
+		switch _, busy := b.about[said.Target]; {
+		case busy && strings.HasPrefix(said.Target, replyID("")):
+			b.running(agent.ErrWithdrawn)
+		case busy:
+			b.running(errChanged)
+		}
+	case chat.Reaction:
+		switch _, busy := b.about[said.Target]; {
+		case busy && said.Wish == chat.StopThis:
+			b.running(agent.ErrStopped)
+		case busy: // it is being answered
+			said.Target = ""
+			in = said
+		}
 	}
+	b.waiting = slices.Insert(b.waiting, at, in)
 	b.mu.Unlock()
 	select {
 	case b.ready <- struct{}{}:
@@ -46,43 +67,16 @@ func (b *mailbox) put(in chat.Inbound) {
 	}
 }
 
-// putChange takes a change in, and ends at once what it concerns. The lock is held.
-func (b *mailbox) putChange(in chat.Inbound) {
-	heard, busy := b.about[in.Target]
-	ours := strings.HasPrefix(in.Target, replyID(""))
-	switch {
-	case in.Change == chat.StopThis && busy:
-		b.running(agent.ErrStopped)
-	case in.Change == chat.AskAgain && busy: // it is being answered
-		in.Target = ""
-	case in.Change == chat.TakenBack && busy && ours:
-		b.running(agent.ErrWithdrawn)
-	case in.Change == chat.Voted, in.Change == chat.Approved: // an answer to a question ends no work
-	case busy && (heard || in.Change == chat.TakenBack): // else takeUp finds it
-		b.running(errChanged)
-	}
-	if in.Change == chat.TakenBack { // nobody should see it for longer than need be
-		b.waiting = append([]chat.Inbound{in}, b.waiting...)
-		return
-	}
-	b.waiting = append(b.waiting, in)
-}
-
 // maxBurst is how many waiting messages of one person are answered together.
 const maxBurst = 20
 
-// next takes out what is to be answered next: a command by itself, or all that one person has
-// written since the last answer.
+// next takes out what is worked on next: an event, a change or a command by itself, or all messages that one
+// person has written since the last answer.
 func (b *mailbox) next() []chat.Inbound {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := 0
-	for n < len(b.waiting) && n < maxBurst {
-		first, in := b.waiting[0], b.waiting[n]
-		same := in.Sender == first.Sender && in.Private == first.Private && in.Unproven == first.Unproven
-		if n > 0 && (alone(first) || alone(in) || !same) {
-			break
-		}
+	for n < len(b.waiting) && n < maxBurst && (n == 0 || together(b.waiting[0], b.waiting[n])) {
 		n++
 	}
 	burst := b.waiting[:n:n]
@@ -90,20 +84,31 @@ func (b *mailbox) next() []chat.Inbound {
 	return burst
 }
 
+// together reports whether two are messages that are answered together.
+func together(a, b chat.Inbound) bool {
+	first, ok := a.(chat.Message)
+	m, also := b.(chat.Message)
+	return ok && also && !command.Is(first.Text) && !command.Is(m.Text) &&
+		m.Sender == first.Sender && m.Private == first.Private && m.Unproven == first.Unproven
+}
+
 // putBack has a burst worked on again, after what was done to it meanwhile.
-func (b *mailbox) putBack(burst []chat.Inbound) {
+func (b *mailbox) putBack(burst []chat.Message) {
 	ids := named(burst)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var first, later []chat.Inbound
+	var first, again, later []chat.Inbound
+	for _, m := range burst {
+		again = append(again, m)
+	}
 	for _, in := range b.waiting {
-		if in.Change != "" && slices.Contains(ids, in.Target) {
+		if slices.Contains(ids, chat.TargetOf(in)) {
 			first = append(first, in)
 		} else {
 			later = append(later, in)
 		}
 	}
-	b.waiting = slices.Concat(first, burst, later)
+	b.waiting = slices.Concat(first, again, later)
 }
 
 // begin notes whose work begins, and how it is ended; stop nil = nothing is worked on.
@@ -140,7 +145,8 @@ func (b *mailbox) edited(targets ...string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.ContainsFunc(b.waiting, func(in chat.Inbound) bool {
-		return in.Change == chat.Edited && slices.Contains(targets, in.Target)
+		e, edit := in.(chat.Edit)
+		return edit && slices.Contains(targets, e.Target)
 	})
 }
 

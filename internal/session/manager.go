@@ -154,7 +154,7 @@ func (m *Manager) Deliver(ctx context.Context, in chat.Inbound) error {
 		m.mu.Unlock()
 		return chat.ErrStopping
 	}
-	talk := talkOf(in)
+	talk := history.TalkOf(chat.HeadOf(in).Room, chat.HeadOf(in).Branch)
 	s, known := m.rooms[talk]
 	if !known {
 		s = newSession(m, talk)
@@ -213,7 +213,7 @@ func (m *Manager) Yield(ctx context.Context, model string) error { return m.wait
 // anything. An unknown room is shown as a new direct conversation with the first owner.
 func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, []llm.ToolSpec, error) {
 	s := newSession(m, history.Talk(room))
-	in, known, err := s.wroteLast(ctx)
+	in, known, err := lastWritten{db: m.cfg.DB}.in(ctx, room)
 	if err != nil {
 		return prompt.Prompt{}, nil, err
 	}
@@ -221,7 +221,7 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, []ll
 		in.Sender = m.cfg.Owners[0]
 	}
 	in.Private = in.Private || !known
-	return s.preview(ctx, in)
+	return s.preview(ctx, chat.Message{Head: in})
 }
 
 // Rooms lists the rooms that have been talked in, the latest first.
@@ -242,7 +242,7 @@ func HeardAt(ctx context.Context, db store.DBTX, room string) (time.Time, error)
 	return time.Unix(all[0], 0), nil
 }
 
-func (m *Manager) rememberIn(ctx context.Context, db store.DBTX, in chat.Inbound) error {
+func (m *Manager) rememberIn(ctx context.Context, db store.DBTX, in chat.Head) error {
 	_, err := db.ExecContext(ctx, `INSERT INTO session (room, person, private, heard_at) VALUES (?, ?, ?, ?)
 		ON CONFLICT (room) DO UPDATE SET person = excluded.person, private = excluded.private, heard_at = excluded.heard_at,
 			opened = iif(private AND NOT excluded.private, excluded.heard_at, opened)`,

@@ -64,13 +64,13 @@ func (s *Session) offer(m manner) agent.Offer {
 	return s.offers[m.mode.Name][min(max(m.tier, 0), topTier)]
 }
 
-func (s *Session) promptTurn(in chat.Inbound, past []history.Message, m manner) prompt.Turn {
+func (s *Session) promptTurn(in item, past []history.Message, m manner) prompt.Turn {
 	window, out := s.cfg.Models.Window(m.mode.Role)
 	tools := s.offer(m)
 	t := prompt.Turn{
 		Talk: s.talk, Window: window, MaxOutput: out, Dense: m.dense, ToolTokens: tools.Tokens,
 		Turn: section.Turn{
-			Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private, Tools: tools.Names,
+			Room: s.room, User: in.Sender, Scopes: s.scopes(in.Head), Shared: !in.Private, Tools: tools.Names,
 			Now: s.cfg.Now().In(s.cfg.Location), History: past, Mode: m.mode.Name, Tier: m.tier,
 		},
 	}
@@ -84,7 +84,7 @@ func (s *Session) promptTurn(in chat.Inbound, past []history.Message, m manner) 
 	if t.Pin == "" && m.task.ID != "" {
 		t.Pin, t.From.Pin = m.task.Line(i18n.English), m.task.Label.Integrity
 	}
-	if in.Event == chat.ScheduledTask {
+	if in.event.Kind == chat.ScheduledTask {
 		t.Job()
 	}
 	return t

@@ -77,7 +77,7 @@ func TestSharedMemoryIsNotEverybodysToChange(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	as := func(person, text string) string {
 		t.Helper()
-		return w.deliver(t, chat.Inbound{Room: "!dm" + person, Sender: person, Text: text, Private: true, At: time.Now()}).Text
+		return w.deliver(t, chat.Message{Head: chat.Head{Room: "!dm" + person, Sender: person, Private: true, At: time.Now()}, Text: text}).Text
 	}
 	const ann, bob = "@ann:x", "@bob:x"
 	as(ann, "!remember the wifi is Lovelace")
@@ -104,7 +104,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 			w.script.forever = "fine"
 			e := w.known(t, memory.Private(owner), "my code is "+canary)
 			say := func(room, person, text string, private bool) string {
-				return w.deliver(t, chat.Inbound{Room: room, Sender: person, Text: text, Private: private, At: time.Now()}).Text
+				return w.deliver(t, chat.Message{Head: chat.Head{Room: room, Sender: person, Private: private, At: time.Now()}, Text: text}).Text
 			}
 			ways := map[string]func() string{}
 			for _, to := range []struct {
@@ -115,7 +115,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 					"!undo", "!status", "!prompt", "!whoami", "!tasks", "!remember my code is 1", "!retry"} {
 					ways[to.name+" says "+text] = func() string { return say(to.room, to.person, text, to.private) }
 				}
-				scope := newSession(w.Manager, history.Talk(to.room)).toolScope(chat.Inbound{ID: "$x", Room: to.room, Sender: to.person, Private: to.private}, settings.Current{})
+				scope := newSession(w.Manager, history.Talk(to.room)).toolScope(item{Message: chat.Message{Head: chat.Head{ID: "$x", Room: to.room, Sender: to.person, Private: to.private}}}, settings.Current{})
 				for _, path := range []string{"data/MEMORIES.txt", "MEMORIES.txt", "./skills/../MEMORIES.txt", "data/memories", "data/bot.db", "data/memories/users/" + owner + ".txt"} {
 					args, _ := json.Marshal(map[string]string{"path": path})
 					ways[to.name+" reads "+path] = func() string {
@@ -158,11 +158,11 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 func TestRememberedIntegrity(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), "fts5", 16_000, "Noted.")
 	const friend = "@friend:example.org"
-	for _, in := range []chat.Inbound{
-		{ID: "$1", Room: "!dm", Sender: owner, Text: "!remember the owner's tea", Private: true},
-		{ID: "$2", Room: "!dm2", Sender: friend, Text: "!remember the friend's tea", Private: true},
-		{ID: "$3", Room: "!dm2", Sender: friend, Text: "The harbour is nice.", Private: true},
-		{ID: "$4", Room: "!dm", Sender: owner, Text: "The harbour is nice.", Private: true},
+	for _, in := range []chat.Message{
+		{Head: chat.Head{ID: "$1", Room: "!dm", Sender: owner, Private: true}, Text: "!remember the owner's tea"},
+		{Head: chat.Head{ID: "$2", Room: "!dm2", Sender: friend, Private: true}, Text: "!remember the friend's tea"},
+		{Head: chat.Head{ID: "$3", Room: "!dm2", Sender: friend, Private: true}, Text: "The harbour is nice."},
+		{Head: chat.Head{ID: "$4", Room: "!dm", Sender: owner, Private: true}, Text: "The harbour is nice."},
 	} {
 		w.deliver(t, in)
 	}
@@ -178,7 +178,7 @@ func TestRememberedIntegrity(t *testing.T) {
 }
 
 // remember keeps who talks in the room, for prompts built while nobody does.
-func (m *Manager) remember(ctx context.Context, in chat.Inbound) error {
+func (m *Manager) remember(ctx context.Context, in chat.Head) error {
 	return m.rememberIn(ctx, m.cfg.DB, in)
 }
 
@@ -189,7 +189,7 @@ func TestKeepCommand(t *testing.T) {
 	const guest = "@guest:example.org"
 	as := func(person, room string, private bool, text string, want ...string) string {
 		t.Helper()
-		got := w.deliver(t, chat.Inbound{Room: room, Sender: person, Text: text, Private: private, At: time.Now()})
+		got := w.deliver(t, chat.Message{Head: chat.Head{Room: room, Sender: person, Private: private, At: time.Now()}, Text: text})
 		expect.Has(t, got.Text, want...)
 		expect.False(t, !got.Notice, "%s: the model was asked: %+v", text, got)
 		return got.Text
@@ -241,7 +241,7 @@ func TestQuestionIsToldQuietly(t *testing.T) {
 	s := &source{told: make(chan string, 100)}
 	w.cfg.Events = map[chat.EventKind]Source{chat.MemoryQuestion: s}
 	for range 2 { // delivered again after a restart
-		expect.OK(t, w.Deliver(t.Context(), chat.Inbound{ID: "question:1", Room: "!dm", Sender: owner, Text: "Rome or Oslo?", Event: chat.MemoryQuestion, Verbatim: true, Label: programs(trust.Person(owner))}))
+		expect.OK(t, w.Deliver(t.Context(), chat.Event{Head: chat.Head{ID: "question:1", Room: "!dm", Sender: owner}, Text: "Rome or Oslo?", Kind: chat.MemoryQuestion, Verbatim: true, Label: programs(trust.Person(owner))}))
 		select {
 		case <-s.told:
 		case <-time.After(patience):
@@ -286,9 +286,9 @@ func TestConversationsAreFoundAgain(t *testing.T) {
 	want := []string{"private:" + owner + " " + owner + ": The code word of my locker is zanzibar.", "private:" + owner + " : Noted: zanzibar.",
 		"private:" + owner + " " + owner + ": What was the code word of my locker?", "private:" + owner + " : fine"}
 	expect.Equal(t, strings.Join(got, "\n"), strings.Join(want, "\n"))
-	for i, in := range []chat.Inbound{
-		{Room: "!group", Sender: owner, Text: "What was the code word of my locker?"},
-		{Room: "!dm2", Sender: "@friend:example.org", Text: "What was the code word of the locker?", Private: true},
+	for i, in := range []chat.Message{
+		{Head: chat.Head{Room: "!group", Sender: owner}, Text: "What was the code word of my locker?"},
+		{Head: chat.Head{Room: "!dm2", Sender: "@friend:example.org", Private: true}, Text: "What was the code word of the locker?"},
 	} {
 		in.ID, in.At = fmt.Sprintf("$other%d", i), time.Now()
 		w.deliver(t, in)
@@ -315,7 +315,7 @@ func TestHeardAfterInterruption(t *testing.T) {
 		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
 		expect.OK(t, w.cfg.History.Append(t.Context(), &m))
 	}
-	w.deliver(t, chat.Inbound{ID: "$3", Room: "!dm", Sender: owner, Text: "before everybody", At: time.Now()}) // it has become a group
+	w.deliver(t, chat.Message{Head: chat.Head{ID: "$3", Room: "!dm", Sender: owner, At: time.Now()}, Text: "before everybody"}) // it has become a group
 	got := strings.Join(w.heard(t, 4), "\n")
 	want := "private:" + owner + " " + owner + ": between us two\nprivate:" + owner + " : nobody else\nroom:!dm " + owner + ": before everybody\nroom:!dm : fine"
 	expect.Equal(t, got, want)

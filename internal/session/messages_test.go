@@ -145,7 +145,7 @@ func everythingSaid(t *testing.T, language string) {
 	}, Undo: func(_ context.Context, say i18n.Say) (string, error) {
 		return i18n.Join(say, []i18n.Text{i18n.New("why.dream_undone", "count", 1), i18n.New("why.task_stays", "id", "t")}), nil
 	}}
-	w.deliver(t, chat.Inbound{ID: "$dream", Room: "!dm", Sender: "@zz:example.org", Text: "!dream", Private: true, At: time.Now()})
+	w.deliver(t, chat.Message{Head: chat.Head{ID: "$dream", Room: "!dm", Sender: "@zz:example.org", Private: true, At: time.Now()}, Text: "!dream"})
 	say("!dream", "!dream status", "!dream undo", "!dream zz")
 	w.withHelpers(t)
 	say("!helpers")
@@ -183,7 +183,7 @@ func talksOfMemory(t *testing.T, w *world, say func(...string)) {
 	t.Helper()
 	say("!remember Tee", "!remember Tee", "!remember Teekanne", "!memory", "!forget Tee", "!undo", "!undo", "!remember Tasse")
 	id := w.known(t, memory.Private(owner), "Zucker").ID
-	w.deliver(t, chat.Inbound{ID: "$group", Room: "!dm", Sender: owner, Text: "!memory share " + id, At: time.Now()})
+	w.deliver(t, chat.Message{Head: chat.Head{ID: "$group", Room: "!dm", Sender: owner, At: time.Now()}, Text: "!memory share " + id})
 	say("!memory share "+id, "!memory private "+id, "!memory share mem_zz", "!forget "+id, "!undo", "!memory zz")
 	for i := range 50 + 2 {
 		w.known(t, memory.Private(owner), fmt.Sprint("Tee", i))
@@ -224,12 +224,11 @@ func talksOfFiles(t *testing.T, w *world, say func(...string)) {
 			continue
 		}
 		note := i18n.New(key, "size", "9 MB", "why", i18n.New("why.file_nowhere"), "type", "a/b", "count", 9)
-		w.deliver(t, chat.Inbound{ID: fmt.Sprint("$file", i), Room: "!dm", Sender: owner, Private: true, At: time.Now(),
-			Files: []chat.File{{Name: "tee.pdf", Kind: chat.OtherFile, Note: note}}})
+		w.deliver(t, chat.Message{Head: chat.Head{ID: fmt.Sprint("$file", i), Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Files: []chat.File{{Name: "tee.pdf", Kind: chat.OtherFile, Note: note}}})
 	}
 	for i, f := range []chat.File{{Name: "v.ogg", Kind: chat.VoiceFile, Note: attachment.ErrDeaf}, {Name: "v.ogg", Kind: chat.VoiceFile, Note: llm.TimedOut.Why()},
 		{Name: "tee.pdf", Kind: chat.OtherFile, Note: i18n.New("why.file_of_kind", "why", "make a picture: the pen is broken", "type", "a/b", "size", "9 MB")}} {
-		w.deliver(t, chat.Inbound{ID: fmt.Sprint("$odd", i), Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []chat.File{f}})
+		w.deliver(t, chat.Message{Head: chat.Head{ID: fmt.Sprint("$odd", i), Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Files: []chat.File{f}})
 	}
 	say("!status")
 }
@@ -291,7 +290,7 @@ func keyAt(call *ast.CallExpr) (int, bool) {
 		i, ok := map[string]int{"text": 1, "Text": 2, "In": 1}[f.Sel.Name]
 		return i, ok
 	case *ast.Ident:
-		i, ok := map[string]int{"say": 0, "New": 0, "textError": 0, "refuse": 1}[f.Name]
+		i, ok := map[string]int{"say": 0, "New": 0, "refuse": 1}[f.Name]
 		return i, ok
 	}
 	return 0, false

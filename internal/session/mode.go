@@ -37,8 +37,8 @@ func (s *Session) mode(ctx context.Context) (settings.Current, error) {
 
 // setsMode sets the mode for a tool call that a person's message led to; nil where no person
 // asks. The room is told, whatever the model says of it.
-func (s *Session) setsMode(in chat.Inbound) func(context.Context, string) error {
-	if in.Event != "" || in.ID == "" {
+func (s *Session) setsMode(in item) func(context.Context, string) error {
+	if in.event.Kind != "" || in.ID == "" {
 		return nil
 	}
 	return func(ctx context.Context, name string) error {

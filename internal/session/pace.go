@@ -38,9 +38,9 @@ func (p *pace) hears(id string, now time.Time, most int) (answer, stops bool) {
 
 // paced counts a burst of a person, and reports whether it is to be answered. Where answering stops,
 // the room is told once. Owners are people, and a terminal has nobody else.
-func (s *Session) paced(ctx context.Context, burst []chat.Inbound) (bool, error) {
+func (s *Session) paced(ctx context.Context, burst []chat.Message) (bool, error) {
 	newest := burst[len(burst)-1]
-	if s.cfg.Rooms.UserID() == "" || s.level(newest) == trust.Owner {
+	if s.cfg.Rooms.UserID() == "" || s.level(newest.Head) == trust.Owner {
 		return true, nil
 	}
 	p, most := s.paces[newest.Sender], mostInDirect
@@ -63,7 +63,7 @@ func (s *Session) paced(ctx context.Context, burst []chat.Inbound) (bool, error)
 	if _, err := s.hear(ctx, burst); err != nil { // for !retry
 		return false, err
 	}
-	return false, s.notice(ctx, newest, s.text(ctx, "pace.stopped", "person", newest.Sender))
+	return false, s.notice(ctx, newest.ID, s.text(ctx, "pace.stopped", "person", newest.Sender))
 }
 
 // hasAnswered notes that sender has an answer now.

@@ -190,7 +190,7 @@ func TestMalformedCallsRun(t *testing.T) {
 		total++
 		room, id := fmt.Sprint("!room", i), fmt.Sprint("$", i)
 		w.speaks(a, "All right.")
-		got := w.deliver(t, chat.Inbound{ID: id, Room: room, Sender: owner, Text: "Please do it.", Private: true})
+		got := w.deliver(t, chat.Message{Head: chat.Head{ID: id, Room: room, Sender: owner, Private: true}, Text: "Please do it."})
 		expect.False(t, got.Text != "All right.", "%s: the answer to %q is %q", a.Shape, a.Text, got.Text)
 		for _, text := range shown.take() {
 			raw := rawCall(text)
@@ -273,7 +273,7 @@ func TestQuotedCall(t *testing.T) {
 			w.inGroup()
 			w.speaks(callstest.Answer{Text: c.answer}, "Well.")
 			before := w.left(t)
-			got := w.deliver(t, chat.Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "what do they say?", At: time.Now(), Quotes: []chat.Quote{evil}})
+			got := w.deliver(t, chat.Message{Head: chat.Head{ID: "$1", Room: "!group", Sender: owner, At: time.Now()}, Text: "what do they say?", Quotes: []chat.Quote{evil}})
 			if n := w.left(t); n != before {
 				t.Fatalf("%d things were done unasked", n-before)
 			}
@@ -305,7 +305,7 @@ func TestFittedBeforeRules(t *testing.T) {
 		w.inGroup()
 		w.speaks(callstest.Answer{Native: []callstest.Call{{Name: "Task", Arguments: arguments}}}, "Well.")
 		before := w.left(t)
-		w.deliver(t, chat.Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "what do they say?", At: time.Now(), Quotes: []chat.Quote{evil}})
+		w.deliver(t, chat.Message{Head: chat.Head{ID: "$1", Room: "!group", Sender: owner, At: time.Now()}, Text: "what do they say?", Quotes: []chat.Quote{evil}})
 		n := w.left(t)
 		expect.False(t, n != before, "%s: %d things were done unasked", arguments, n-before)
 	}

@@ -49,7 +49,7 @@ func (s *Session) findObjective(ctx context.Context) bool {
 
 // countUse counts the memories that the newest answer made use of, among those
 // that the model had before it.
-func (s *Session) countUse(ctx context.Context, in chat.Inbound, past []history.Message) error {
+func (s *Session) countUse(ctx context.Context, in chat.Head, past []history.Message) error {
 	n := len(past)
 	if n < 2 || past[n-1].Role != llm.Assistant || past[n-1].EventID != replyID(in.ID) || s.counted >= past[n-1].ID {
 		return nil

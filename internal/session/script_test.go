@@ -345,8 +345,7 @@ func (w *world) votes(t *testing.T, room string, private bool, option string) (n
 			continue
 		}
 		n++
-		w.deliver(t, chat.Inbound{ID: fmt.Sprintf("$vote%s", a.Code), Room: room, Sender: owner, Private: private, Change: chat.Voted, Branch: a.Talk.Thread(),
-			Target: a.Question(), Text: option, At: time.Now()})
+		w.deliver(t, chat.Vote{Change: chat.Change{Head: chat.Head{ID: fmt.Sprintf("$vote%s", a.Code), Room: room, Sender: owner, Private: private, Branch: a.Talk.Thread(), At: time.Now()}, Target: a.Question()}, Option: option})
 		if end := w.ends(t, a.Code); end.State != approval.Done || slices.ContainsFunc(end.Acts, func(act approval.Act) bool { return act.Failed }) {
 			t.Errorf("what was approved ended as %+v", end)
 		}

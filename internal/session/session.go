@@ -34,10 +34,10 @@ type Session struct {
 
 	meanwhile *meanwhile    // of the answer that is worked on; nil = nobody waits for one
 	taken     int64         // up to this message of ours, its markers are known to be taken in
-	along     []storing     // what is stored with the next transaction of the turn
+	along     storing       // what is stored with the next transaction of the turn; nil = nothing
 	readBy    trust.Readers // who reads the conversation, as separate found it
 
-	newest  chat.Inbound  // that was worked on
+	newest  chat.Head     // of what was worked on
 	counted int64         // the answer whose use of memories was counted last
 	sent    []llm.Message // what the model had before it, the last time
 
@@ -88,23 +88,34 @@ func (s *Session) Run(ctx, work context.Context) {
 				quiet.Reset(s.cfg.Quiet)
 				break
 			}
-			s.handle(work, burst)
+			if s.handle(work, burst) {
+				s.cfg.Background.Handled(len(burst), s.cfg.Now())
+			}
+			if work.Err() != nil {
+				s.log.Info("interrupted by the end of the program; it will be taken up again at the next start")
+			}
 		}
 	}
 }
 
-// handle answers a burst: one message, or several of one person. Whatever goes wrong, the person
-// hears of it; what the end of the program interrupts is taken up again at the next start.
-func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
+// handle works on an event, a change, or a burst: one message, or several of one person. Whatever goes wrong, the
+// person hears of it; what the end of the program interrupts is taken up again at the next start. It returns false
+// if a burst is to be worked on once more.
+func (s *Session) handle(ctx context.Context, came []chat.Inbound) bool {
+	var burst []chat.Message
+	for _, in := range came {
+		switch in := in.(type) {
+		case chat.Message:
+			burst = append(burst, in)
+		case chat.Event:
+			s.handleEvent(ctx, in)
+			return true
+		default:
+			s.handleChange(ctx, in)
+			return true
+		}
+	}
 	newest := burst[len(burst)-1]
-	if newest.Event != "" {
-		s.handleEvent(ctx, newest)
-		return
-	}
-	if newest.Change != "" {
-		s.handleChange(ctx, newest)
-		return
-	}
 	log := s.log.With("message", newest.ID, "sender", newest.Sender, "burst", len(burst))
 	changed := false
 	s.insist(ctx, log, func() error {
@@ -117,7 +128,7 @@ func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 			return err
 		case context.Cause(turn) == agent.ErrStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
-			return errors.Join(s.approvals.Void(ctx, s.room, named(burst)...), s.sayStopped(ctx, newest))
+			return errors.Join(s.approvals.Void(ctx, s.room, named(burst)...), s.sayStopped(ctx, newest.Head))
 		case disturbed(turn):
 			log.Info("changed while it was being answered")
 			changed = true
@@ -128,20 +139,17 @@ func (s *Session) handle(ctx context.Context, burst []chat.Inbound) {
 		}
 		ref := reference()
 		log.Error("message not answered", "err", err, "reference", ref)
-		return s.notice(ctx, newest, s.calm(ctx, err, ref))
+		return s.notice(ctx, newest.ID, s.calm(ctx, err, ref))
 	})
-	s.newest = newest
+	s.newest = newest.Head
 	if changed && ctx.Err() == nil {
 		s.mail.putBack(burst)
-		return
+		return false
 	}
 	for _, in := range burst {
 		s.insist(ctx, log, func() error { return s.cfg.Transport.Ack(ctx, in.ID) })
 	}
-	s.cfg.Background.Handled(len(burst), s.cfg.Now())
-	if ctx.Err() != nil {
-		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
-	}
+	return true
 }
 
 // insist calls f until it succeeds, or ctx ends: what could not be stored, because the disk
@@ -161,12 +169,12 @@ func (s *Session) insist(ctx context.Context, log *slog.Logger, f func() error) 
 }
 
 // dispatch decides what becomes of a burst: a notice, a command, or a turn.
-func (s *Session) dispatch(ctx context.Context, burst []chat.Inbound) error {
+func (s *Session) dispatch(ctx context.Context, burst []chat.Message) error {
 	newest := burst[len(burst)-1]
-	if err := s.separate(ctx, s.place(newest).Readers()); err != nil {
+	if err := s.separate(ctx, s.place(newest.Head).Readers()); err != nil {
 		return err
 	}
-	s.along = []storing{func(ctx context.Context, tx *sql.Tx) error { return s.rememberIn(ctx, tx, newest) }}
+	s.along = func(ctx context.Context, tx *sql.Tx) error { return s.rememberIn(ctx, tx, newest.Head) }
 	burst, err := s.standing(ctx, burst)
 	if err != nil {
 		return err
@@ -187,7 +195,7 @@ func (s *Session) dispatch(ctx context.Context, burst []chat.Inbound) error {
 	}
 	switch {
 	case text != "":
-		return s.notice(ctx, newest, text)
+		return s.notice(ctx, newest.ID, text)
 	case command:
 		return s.command(ctx, newest, name, args)
 	}
@@ -204,8 +212,8 @@ func (s *Session) dispatch(ctx context.Context, burst []chat.Inbound) error {
 }
 
 // standing leaves out what its sender has taken back while it waited.
-func (s *Session) standing(ctx context.Context, burst []chat.Inbound) ([]chat.Inbound, error) {
-	var left []chat.Inbound
+func (s *Session) standing(ctx context.Context, burst []chat.Message) ([]chat.Message, error) {
+	var left []chat.Message
 	for _, in := range burst {
 		gone, err := s.cfg.Transport.Cancelled(ctx, in.ID)
 		if err != nil {
@@ -220,9 +228,9 @@ func (s *Session) standing(ctx context.Context, burst []chat.Inbound) ([]chat.In
 	return left, nil
 }
 
-// notice says text as a status line that answers in.
-func (s *Session) notice(ctx context.Context, in chat.Inbound, text string) error {
-	return s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: text, Notice: true, ReplyTo: in.ID})
+// notice says text as a status line that answers the message id.
+func (s *Session) notice(ctx context.Context, id, text string) error {
+	return s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: replyID(id), Text: text, Notice: true, ReplyTo: id})
 }
 
 // replyID names the one reply to the message id: the same message always gets
@@ -230,22 +238,13 @@ func (s *Session) notice(ctx context.Context, in chat.Inbound, text string) erro
 func replyID(id string) string { return "re:" + id }
 
 // scopes is the one place that decides whose memory a turn may see and write.
-func (s *Session) scopes(in chat.Inbound) []memory.Scope {
+func (s *Session) scopes(in chat.Head) []memory.Scope {
 	return s.cfg.Isolation.Visible(s.room, in.Sender, in.Private)
 }
 
-// integrity is how far the words of in are trusted: no further than who sent it, and what a
-// task that is due is made from.
-func (s *Session) integrity(in chat.Inbound) trust.Integrity {
-	if in.Event == chat.ScheduledTask {
-		return min(s.level(in), in.Label.Integrity)
-	}
-	return s.level(in)
-}
-
-func (s *Session) toolScope(in chat.Inbound, now settings.Current) tool.Scope {
-	scope := tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in),
-		Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.Event != ""}
+func (s *Session) toolScope(in item, now settings.Current) tool.Scope {
+	scope := tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in.Head),
+		Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.event.Kind != ""}
 	if s.helpers != nil {
 		scope.Spawner = s.helpers
 	}
@@ -253,7 +252,7 @@ func (s *Session) toolScope(in chat.Inbound, now settings.Current) tool.Scope {
 }
 
 // callScope is toolScope for a call that is made to answer in, and the conversation.
-func (s *Session) callScope(ctx context.Context, in chat.Inbound) (scope tool.Scope, past []history.Message, err error) {
+func (s *Session) callScope(ctx context.Context, in item) (scope tool.Scope, past []history.Message, err error) {
 	now, err := s.mode(ctx)
 	if err != nil {
 		return scope, nil, err
@@ -280,13 +279,8 @@ func (s *Session) attempt(
 	return turn, err
 }
 
-func isStop(in chat.Inbound) bool {
-	name, _, ok := command.Parse(in.Text)
-	return ok && name == "stop" && in.Event == "" && in.Change == ""
-}
-
 // Stop answers !stop. What runs was stopped when the message came, see push.
-func (s *Session) Stop(ctx context.Context, in chat.Inbound) (string, error) {
+func (s *Session) Stop(ctx context.Context, in chat.Message) (string, error) {
 	helpers := ""
 	if s.helpers != nil {
 		n, err := s.helpers.Stop(ctx, s.talk)
@@ -316,7 +310,7 @@ func (s *Session) Stop(ctx context.Context, in chat.Inbound) (string, error) {
 
 // sayStopped says that in is not answered any more: in the room, and in the history, so that
 // what is asked after it is not answered on its behalf.
-func (s *Session) sayStopped(ctx context.Context, in chat.Inbound) error {
+func (s *Session) sayStopped(ctx context.Context, in chat.Head) error {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err == nil {
 		err = agent.CloseCalls(ctx, s.cfg.History, s.talk, past, s.cfg.Now())
@@ -330,5 +324,5 @@ func (s *Session) sayStopped(ctx context.Context, in chat.Inbound) error {
 			return err
 		}
 	}
-	return s.notice(ctx, in, text)
+	return s.notice(ctx, in.ID, text)
 }

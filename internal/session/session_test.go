@@ -290,7 +290,7 @@ func (w *world) lastAsked() string {
 // say delivers one direct message of the owner and waits until it is handled.
 func (w *world) say(t *testing.T, id, text string) chat.Outgoing {
 	t.Helper()
-	return w.deliver(t, chat.Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: time.Now()})
+	return w.deliver(t, chat.Message{Head: chat.Head{ID: id, Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Text: text})
 }
 
 // tells is say, and checks that the reply has all parts.
@@ -303,20 +303,23 @@ func (w *world) tells(t *testing.T, text string, parts ...string) string {
 
 func (w *world) deliver(t *testing.T, in chat.Inbound) chat.Outgoing {
 	t.Helper()
-	if in.ID == "" {
+	id := chat.HeadOf(in).ID
+	if m, message := in.(chat.Message); message && id == "" {
 		w.n++
-		in.ID = fmt.Sprint("$nr", w.n)
+		id = fmt.Sprint("$nr", w.n)
+		m.ID = id
+		in = m
 	}
 	expect.OK(t, w.Deliver(t.Context(), in))
 	select {
 	case got := <-w.room.handled:
-		if got != in.ID {
-			t.Fatalf("handled %s, want %s", got, in.ID)
+		if got != id {
+			t.Fatalf("handled %s, want %s", got, id)
 		}
 	case <-time.After(30 * time.Second):
-		t.Fatalf("%s not handled", in.ID)
+		t.Fatalf("%s not handled", id)
 	}
-	return w.room.said(in.ID)
+	return w.room.said(id)
 }
 
 // TestRedelivered: a message delivered again, as after a crash, gets the same reply and costs no second model call; nor does !retry.
@@ -350,12 +353,12 @@ func TestBurst(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.block = make(chan struct{})
 	other := "@friend:example.org"
-	for _, in := range []chat.Inbound{
-		{ID: "$1", Sender: owner, Text: "one"},
-		{ID: "$2", Sender: owner, Text: "two"}, {ID: "$3", Sender: owner, Text: "three"},
-		{ID: "$4", Sender: owner, Text: "!tasks"},
-		{ID: "$5", Sender: other, Text: "four"},
-		{ID: "$6", Sender: owner, Text: "five"},
+	for _, in := range []chat.Message{
+		{Head: chat.Head{ID: "$1", Sender: owner}, Text: "one"},
+		{Head: chat.Head{ID: "$2", Sender: owner}, Text: "two"}, {Head: chat.Head{ID: "$3", Sender: owner}, Text: "three"},
+		{Head: chat.Head{ID: "$4", Sender: owner}, Text: "!tasks"},
+		{Head: chat.Head{ID: "$5", Sender: other}, Text: "four"},
+		{Head: chat.Head{ID: "$6", Sender: owner}, Text: "five"},
 	} {
 		in.Room, in.At = "!group", time.Now()
 		expect.OK(t, w.Deliver(t.Context(), in))
@@ -382,8 +385,8 @@ func TestWithdrawn(t *testing.T) {
 	w.say(t, "$1", "one")
 	w.say(t, "$2", "taken back")
 	newSession(w.Manager, "!dm").handle(t.Context(), []chat.Inbound{
-		{ID: "$3", Room: "!dm", Sender: owner, Text: "taken back", Private: true},
-		{ID: "$4", Room: "!dm", Sender: owner, Text: "stays", Private: true},
+		chat.Message{Head: chat.Head{ID: "$3", Room: "!dm", Sender: owner, Private: true}, Text: "taken back"},
+		chat.Message{Head: chat.Head{ID: "$4", Room: "!dm", Sender: owner, Private: true}, Text: "stays"},
 	})
 	expect.Equal(t, strings.Join(w.room.order, " "), "re:$1 re:$4")
 	expect.Lacks(t, strings.Join(w.script.asked(), " "), "taken back")
@@ -407,7 +410,7 @@ func TestBurstInPieces(t *testing.T) {
 		}
 		s := newSession(w.Manager, "!dm")
 		in := func(id string) chat.Inbound {
-			return chat.Inbound{ID: id, Room: "!dm", Sender: owner, Text: "text of " + id, Private: true, At: time.Now()}
+			return chat.Message{Head: chat.Head{ID: id, Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Text: "text of " + id}
 		}
 		s.handle(t.Context(), []chat.Inbound{in("$1")})
 		s.handle(t.Context(), []chat.Inbound{in("$2"), in("$3"), in("$4")})
@@ -426,7 +429,7 @@ func TestParallel(t *testing.T) {
 	w.script.block = make(chan struct{})
 	const rooms = 10
 	for i := range rooms {
-		in := chat.Inbound{ID: fmt.Sprintf("$%d", i), Room: fmt.Sprintf("!r%d", i), Sender: owner, Text: "hello", Private: true, At: time.Now()}
+		in := chat.Message{Head: chat.Head{ID: fmt.Sprintf("$%d", i), Room: fmt.Sprintf("!r%d", i), Sender: owner, Private: true, At: time.Now()}, Text: "hello"}
 		expect.OK(t, w.Deliver(t.Context(), in))
 	}
 	until(t, "the model is asked", func() bool { return len(w.script.asked()) >= 4 })
@@ -472,10 +475,10 @@ func TestPanic(t *testing.T) {
 func TestStop(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.block = make(chan struct{})
-	expect.OK(t, w.Deliver(t.Context(), chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true}))
+	expect.OK(t, w.Deliver(t.Context(), chat.Message{Head: chat.Head{ID: "$1", Room: "!dm", Sender: owner, Private: true}, Text: "hello"}))
 	until(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
 	w.stop()
-	expect.Equal(t, w.Deliver(context.Background(), chat.Inbound{ID: "$2", Room: "!dm"}), chat.ErrStopping)
+	expect.Equal(t, w.Deliver(context.Background(), chat.Message{Head: chat.Head{ID: "$2", Room: "!dm"}}), chat.ErrStopping)
 	expect.False(t, len(w.room.handled) != 0 || w.room.count() != 0, "an interrupted message was acknowledged or answered")
 }
 

@@ -95,7 +95,7 @@ func TestStopCommand(t *testing.T) {
 	w, r := modelled(t, stuckOn("for ever", asked, nil), 0)
 	in := func(id, text string) {
 		t.Helper()
-		expect.OK(t, w.Deliver(t.Context(), chat.Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: time.Now()}))
+		expect.OK(t, w.Deliver(t.Context(), chat.Message{Head: chat.Head{ID: id, Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Text: text}))
 	}
 	in("$1", "think for ever")
 	<-asked
@@ -186,7 +186,7 @@ func TestDatabaseHeld(t *testing.T) {
 			impatient(t, w.cfg.DB)
 			other := expect.Must(storetest.Open(t, filepath.Join(w.dir, "bot.db")))(t)
 			defer other.Close()
-			in := chat.Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true, At: time.Now()}
+			in := chat.Message{Head: chat.Head{ID: "$1", Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Text: "hello"}
 			if !early {
 				expect.OK(t, w.Deliver(t.Context(), in))
 				<-asked
@@ -280,7 +280,7 @@ func TestLoopIsBroken(t *testing.T) {
 	say := func(from, text string) chat.Outgoing {
 		t.Helper()
 		n++
-		return w.deliver(t, chat.Inbound{ID: fmt.Sprint("$", n), Room: "!group", Sender: from, Text: text, At: time.Now()})
+		return w.deliver(t, chat.Message{Head: chat.Head{ID: fmt.Sprint("$", n), Room: "!group", Sender: from, At: time.Now()}, Text: text})
 	}
 	for range mostInGroup {
 		expect.Equal(t, say(friend, "hello").Text, "fine")

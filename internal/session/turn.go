@@ -26,25 +26,20 @@ import (
 
 // answerAll answers what a person wrote: the session hears it, the assembler reads
 // the history, the model answers, tools act, the reply leaves.
-func (s *Session) answerAll(ctx context.Context, burst []chat.Inbound) error {
+func (s *Session) answerAll(ctx context.Context, burst []chat.Message) error {
 	for len(burst) > 0 {
 		heard, err := s.hear(ctx, burst)
 		if err != nil {
 			return err
 		}
 		said := burst[:heard.taken]
-		in := burst[heard.taken-1]
+		in := item{Message: burst[heard.taken-1]}
 		in.ID = heard.answers
 		burst = burst[heard.taken:]
 		switch {
 		case heard.answers == "": // told in an earlier conversation, and answered there
 		case heard.answer != "": // the program died between the answer and its delivery
-			if err = s.catchUp(ctx, in); err == nil {
-				err = s.say(ctx, in, heard.answer)
-			}
-			if err == nil {
-				err = s.askGathered(ctx, in.ID)
-			}
+			err = s.catchUp(ctx, in, heard.answer)
 		default:
 			err = s.respond(ctx, in, named(said)[:len(said)]...)
 		}
@@ -75,7 +70,7 @@ func (s *Session) begin(ctx context.Context, now settings.Current) (done func(),
 
 // respond answers the newest person's message of the history, as a reply to in. Those of
 // done are dealt with when the answer is there.
-func (s *Session) respond(ctx context.Context, in chat.Inbound, done ...string) error {
+func (s *Session) respond(ctx context.Context, in item, done ...string) error {
 	now, err := s.mode(ctx)
 	if err != nil {
 		return err
@@ -96,16 +91,16 @@ func (s *Session) respond(ctx context.Context, in chat.Inbound, done ...string) 
 }
 
 // say says text as the answer to in.
-func (s *Session) say(ctx context.Context, in chat.Inbound, text string) error {
+func (s *Session) say(ctx context.Context, in item, text string) error {
 	return s.cfg.Transport.Send(ctx, s.room, s.answerTo(ctx, in, text))
 }
 
 // answerTo is text as the answer to in.
-func (s *Session) answerTo(ctx context.Context, in chat.Inbound, text string) chat.Outgoing {
-	m := chat.Outgoing{ID: replyID(in.ID), Text: s.shown(ctx, text), Thread: s.thread, Notice: in.Event == chat.MemoryQuestion}
-	if in.Event == "" { // nobody can see what the others answer
+func (s *Session) answerTo(ctx context.Context, in item, text string) chat.Outgoing {
+	m := chat.Outgoing{ID: replyID(in.ID), Text: s.shown(ctx, text), Thread: s.thread, Notice: in.event.Kind == chat.MemoryQuestion}
+	if in.event.Kind == "" { // nobody can see what the others answer
 		m.ReplyTo = in.ID
-	} else if in.Verbatim && in.Mention {
+	} else if in.event.Verbatim && in.event.Mention {
 		m.Mention = []string{in.Sender}
 	}
 	return m
@@ -120,7 +115,7 @@ type heard struct {
 
 // hear stores the messages of a burst, a row for each. Those that were stored before an interruption are
 // taken by themselves, with their group: they may have their answer already.
-func (s *Session) hear(ctx context.Context, burst []chat.Inbound) (heard, error) {
+func (s *Session) hear(ctx context.Context, burst []chat.Message) (heard, error) {
 	if err := s.branch(ctx, burst[0]); err != nil {
 		return heard{}, err
 	}
@@ -131,7 +126,7 @@ func (s *Session) hear(ctx context.Context, burst []chat.Inbound) (heard, error)
 	if err := agent.CloseCalls(ctx, s.cfg.History, s.talk, past, s.cfg.Now()); err != nil {
 		return heard{}, err
 	}
-	stored := func(in chat.Inbound) bool {
+	stored := func(in chat.Message) bool {
 		return slices.ContainsFunc(past, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID })
 	}
 	h := heard{taken: 1}
@@ -171,7 +166,7 @@ func (s *Session) hear(ctx context.Context, burst []chat.Inbound) (heard, error)
 }
 
 // message is in as the history keeps it.
-func (s *Session) message(ctx context.Context, in chat.Inbound) (history.Message, error) {
+func (s *Session) message(ctx context.Context, in chat.Message) (history.Message, error) {
 	at := in.At
 	if at.IsZero() {
 		at = s.cfg.Now()
@@ -188,7 +183,7 @@ func (s *Session) message(ctx context.Context, in chat.Inbound) (history.Message
 		quotes = slices.DeleteFunc(quotes, func(q chat.Quote) bool { return q.Why == chat.QuoteThread })
 	}
 	m.Quoted, quotes = s.attachments().Quotes(quotes, s.cfg.Rooms.UserID(), s.cfg.Location)
-	m.Label, err = s.labelOf(ctx, in, quotes, m.Files)
+	m.Label, err = s.labelOf(ctx, in.Head, quotes, m.Files)
 	return m, err
 }
 
@@ -197,10 +192,18 @@ func withdrawn(turn context.Context, err error) bool {
 	return errors.Is(err, agent.ErrWithdrawn) || errors.Is(context.Cause(turn), agent.ErrWithdrawn)
 }
 
-// turn is the work on one message or event, as the work of a loop.
+// item is what a turn works on: a person's message, or an event as if it were one.
+type item struct {
+	chat.Message
+	event chat.Event // no Kind = a person wrote it
+}
+
+func asEvent(e chat.Event) item { return item{chat.Message{Head: e.Head, Text: e.Text}, e} }
+
+// turn is the work on one item, as the work of a loop.
 type turn struct {
 	*Session
-	in    chat.Inbound
+	in    item
 	begun func() // is called when the first words come
 
 	answering string   // the message whose answer is begun, until the model is asked; "" = none
@@ -250,12 +253,12 @@ func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
 	t.answering, t.questions = "", nil
 	t.log.Info("prompt", "message", t.in.ID, "report", p.Report)
 	t.tidy(p.Report.Oversize)
-	t.label, t.told = trust.Label{Integrity: p.Integrity, Readers: t.place(t.in).Readers()}, p.Report.Sections
+	t.label, t.told = trust.Label{Integrity: p.Integrity, Readers: t.place(t.in.Head).Readers()}, p.Report.Sections
 	t.sent = p.Messages()
 	req := llm.Request{Messages: t.sent, Tools: t.offer(how).Specs, NoCalls: last, Fit: t.cfg.Tools.Fit, Think: how.mode.Think,
 		Temperature: &how.mode.Temperature, Marks: p.Marks()}
 	var draft func(string)
-	if t.in.ID != "" && t.in.Event == "" && t.streams(ctx) {
+	if t.in.ID != "" && t.in.event.Kind == "" && t.streams(ctx) {
 		draft = func(text string) {
 			if text = goal.ShowDraft(prompt.WithoutFences(text)); strings.TrimSpace(text) == "" {
 				return
@@ -406,11 +409,8 @@ type storing func(ctx context.Context, tx *sql.Tx) error
 
 // together stores what f stores, and what has waited for the next transaction. f may be nil.
 func (s *Session) together(ctx context.Context, f storing) error {
-	if f == nil && len(s.along) == 0 {
-		return nil
-	}
 	err := store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {
-		for _, f := range append(s.along[:len(s.along):len(s.along)], f) {
+		for _, f := range []storing{s.along, f} {
 			if f == nil {
 				continue
 			}

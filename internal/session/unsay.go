@@ -15,7 +15,7 @@ import (
 
 // unsay follows the redaction of a message: it leaves history, search and memory, with the answers to it
 // and the open work that it asked for. An answer to others as well is given anew without it.
-func (c *change) unsay(ctx context.Context, in chat.Inbound) error {
+func (c *change) unsay(ctx context.Context, in chat.Redaction) error {
 	if strings.HasPrefix(in.Target, replyID("")) {
 		return c.forgetAnswer(ctx, in.Target)
 	}
@@ -53,7 +53,7 @@ func (c *change) unsay(ctx context.Context, in chat.Inbound) error {
 
 // withdraw removes the answer reply to a message that was taken back. If it is the newest
 // answer, and answers others too, it is given anew.
-func (c *change) withdraw(ctx context.Context, in chat.Inbound, reply string) error {
+func (c *change) withdraw(ctx context.Context, in chat.Redaction, reply string) error {
 	questions, err := c.questionsOf(ctx, reply)
 	if err != nil {
 		return err
@@ -76,7 +76,6 @@ func (c *change) withdraw(ctx context.Context, in chat.Inbound, reply string) er
 		for g.last > g.first && history.TakenBack(past[g.last]) { // the answer is to what stands
 			g.last--
 		}
-		in.Target = past[g.last].EventID
 		return c.regenerate(ctx, in, past, g)
 	}
 	if err := c.forgetAnswer(ctx, reply); err != nil {
@@ -103,7 +102,7 @@ const leastWords = 8
 
 // undoWork ends the open tasks and sub-sessions that the redacted message in.Target asked for, and says how
 // many. What was answered together with others that stand is theirs as well, and stays.
-func (c *change) undoWork(ctx context.Context, in chat.Inbound, replies []string) error {
+func (c *change) undoWork(ctx context.Context, in chat.Redaction, replies []string) error {
 	var events []string
 	for _, reply := range replies {
 		questions, err := c.questionsOf(ctx, reply)
@@ -132,7 +131,7 @@ func (c *change) undoWork(ctx context.Context, in chat.Inbound, replies []string
 			open++
 		}
 	}
-	tasks, words, err := c.cfg.Tasks.MadeFor(ctx, c.place(in), events)
+	tasks, words, err := c.cfg.Tasks.MadeFor(ctx, c.place(in.Head), events)
 	if err != nil {
 		return err
 	}

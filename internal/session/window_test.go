@@ -75,20 +75,20 @@ func (m *machine) longBase(t *testing.T) {
 }
 
 // tell has the owner say something in a room.
-func (m *machine) tell(t *testing.T, s *Session, id string) chat.Inbound {
+func (m *machine) tell(t *testing.T, s *Session, id string) chat.Message {
 	t.Helper()
-	in := chat.Inbound{ID: id, Room: s.room, Sender: owner, Text: "hello " + id, Private: true, At: m.now}
+	in := chat.Message{Head: chat.Head{ID: id, Room: s.room, Sender: owner, Private: true, At: m.now}, Text: "hello " + id}
 	said := expect.Must(s.message(t.Context(), in))(t)
 	expect.OK(t, m.cfg.History.Append(t.Context(), &said))
 	return in
 }
 
 // turn is the turn of the room's next request, made with the tier of its lock.
-func (m *machine) turn(t *testing.T, s *Session, in chat.Inbound) prompt.Turn {
+func (m *machine) turn(t *testing.T, s *Session, in chat.Message) prompt.Turn {
 	t.Helper()
 	past := expect.Must(m.cfg.History.Load(t.Context(), history.Talk(s.room)))(t)
 	how := expect.Must(s.manner(t.Context(), inDM.Place, past, false))(t)
-	turn := s.promptTurn(in, past, how)
+	turn := s.promptTurn(item{Message: in}, past, how)
 	if turn.Tier != how.tier {
 		t.Fatalf("the turn has tier %d, the room %d", turn.Tier, how.tier)
 	}
@@ -205,7 +205,7 @@ func TestStatusSaysTheTier(t *testing.T) {
 	s := newSession(m.Manager, "!r")
 	status := func() string {
 		t.Helper()
-		return expect.Must(command.Run(t.Context(), s.call(chat.Inbound{Room: "!r", Sender: owner, Private: true}), "status", ""))(t)
+		return expect.Must(command.Run(t.Context(), s.call(chat.Message{Head: chat.Head{Room: "!r", Sender: owner, Private: true}}), "status", ""))(t)
 	}
 	previewed(t, m.Manager, "!r") // looking is not talking
 	expect.Has(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server).")
@@ -332,9 +332,9 @@ func TestToolBudget(t *testing.T) {
 	w.say(t, "$1", "hello")
 	past := w.past(t)
 	s := w.sessionOf("!dm")
-	how := expect.Must(s.manner(t.Context(), s.place(chat.Inbound{Sender: owner, Private: true}), past, true))(t)
+	how := expect.Must(s.manner(t.Context(), s.place(chat.Head{Sender: owner, Private: true}), past, true))(t)
 	how.tier = 1
-	if turn := s.promptTurn(chat.Inbound{Sender: owner, Private: true}, past, how); turn.ToolTokens != now[how.mode.Name][1].Tokens || turn.ToolTokens < 200 {
+	if turn := s.promptTurn(item{Message: chat.Message{Head: chat.Head{Sender: owner, Private: true}}}, past, how); turn.ToolTokens != now[how.mode.Name][1].Tokens || turn.ToolTokens < 200 {
 		t.Errorf("the prompt of tier 1 counts %d tokens of tools", turn.ToolTokens)
 	}
 }
@@ -512,7 +512,7 @@ func TestStopEndsACompaction(t *testing.T) {
 		}
 		return "", false
 	}
-	in := chat.Inbound{Room: "!dm", Sender: owner, Private: true}
+	in := chat.Message{Head: chat.Head{Room: "!dm", Sender: owner, Private: true}}
 	for i := 0; ; i++ {
 		in.ID, in.Text, in.At = fmt.Sprint("$", i), strings.Repeat("we go on talking about the weather, ", 4), time.Now()
 		expect.OK(t, w.Deliver(t.Context(), in))

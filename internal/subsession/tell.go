@@ -80,9 +80,9 @@ func together(a, b Job) bool {
 }
 
 // event is the system event that tells of ends.
-func (r *Runner) event(ctx context.Context, n Job, of []Job) (chat.Inbound, error) {
-	in := chat.Inbound{ID: cmp.Or(n.event, "ended:"+n.id), Room: n.room, Sender: n.user, Event: n.kind(), At: r.cfg.Now(),
-		Verbatim: n.tries >= mostTold}
+func (r *Runner) event(ctx context.Context, n Job, of []Job) (chat.Event, error) {
+	in := chat.Event{Head: chat.Head{ID: cmp.Or(n.event, "ended:"+n.id), Room: n.room, Sender: n.user, At: r.cfg.Now()},
+		Kind: n.kind(), Verbatim: n.tries >= mostTold}
 	hidden := false
 	if n.private {
 		private, err := r.host.Private(ctx, n.room, n.user)
@@ -91,7 +91,7 @@ func (r *Runner) event(ctx context.Context, n Job, of []Job) (chat.Inbound, erro
 		}
 		hidden = !private
 	}
-	say, lead := i18n.English, leads[in.Event]
+	say, lead := i18n.English, leads[in.Kind]
 	if in.Verbatim {
 		say = r.cfg.Messages.For(ctx, n.room)
 		lead = say("helpers.verbatim")

@@ -16,7 +16,8 @@ import (
 // newest is the newest entry.
 func (w *workshop) newest(t *testing.T) memory.Entry {
 	t.Helper()
-	return expect.Must(w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{Last: 1}))(t)[0]
+	all := expect.Must(w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{}))(t)
+	return all[len(all)-1]
 }
 
 // TestWhatAnEntryIsAbout: the model may say it, in words of the entry.

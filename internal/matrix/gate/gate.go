@@ -105,7 +105,6 @@ type Opinion struct {
 	Pass   bool
 	May    bool   // who may talk to us said something that we can read, to us or not
 	Text   string // what was said by who may, without the mention of us
-	Emote  bool   // it is what its sender does
 	Reason string // why not; for the log
 	Heard  string // what was said in a room with others, and not to us
 }
@@ -115,7 +114,7 @@ type Opinion struct {
 func (g *Gate) Judge(evt *event.Event, room Room, ours func(id.EventID) bool) Opinion {
 	no := func(reason string) Opinion { return Opinion{Reason: reason} }
 	if evt.Sender.String() == g.self {
-		return no(OwnMessage)
+		return no("own message")
 	}
 	allowed := g.Allows(evt.Sender.String())
 	if !allowed && room.Pair() {
@@ -125,8 +124,8 @@ func (g *Gate) Judge(evt *event.Event, room Room, ours func(id.EventID) bool) Op
 		return no("redacted")
 	}
 	clear := room.Encrypted && !evt.Mautrix.WasEncrypted
-	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
-	if !ok {
+	msg := MessageOf(evt)
+	if msg == nil {
 		return no("no message")
 	}
 	switch {
@@ -146,7 +145,7 @@ func (g *Gate) Judge(evt *event.Event, room Room, ours func(id.EventID) bool) Op
 	if !allowed && toUs { // nor does the model get to read it: who may not talk to us does not do so in other words
 		return no("sender is not allowed")
 	}
-	o := Opinion{May: allowed, Pass: allowed && (room.Pair() || room.Open || toUs), Emote: msg.MsgType == event.MsgEmote}
+	o := Opinion{May: allowed, Pass: allowed && (room.Pair() || room.Open || toUs)}
 	switch {
 	case allowed && (mentioned || room.Open):
 		o.Text = g.stripMention(body, room.Name)
@@ -162,8 +161,26 @@ func (g *Gate) Judge(evt *event.Event, room Room, ours func(id.EventID) bool) Op
 	return o
 }
 
-// OwnMessage is why a message of ours is none for us.
-const OwnMessage = "own message"
+// messages says which types of events are messages, and reads them. What else is to be answered is a line here.
+var messages = map[event.Type]func(*event.Event) *event.MessageEventContent{event.EventMessage: parsed}
+
+func parsed(evt *event.Event) *event.MessageEventContent {
+	msg, _ := evt.Content.Parsed.(*event.MessageEventContent)
+	return msg
+}
+
+// MessageOf is what evt says; nil if it is no message.
+func MessageOf(evt *event.Event) *event.MessageEventContent {
+	if read := messages[evt.Type]; read != nil {
+		return read(evt)
+	}
+	return nil
+}
+
+// MayBeMessage tells whether an event that cannot be read may be a message.
+func MayBeMessage(evt *event.Event) bool {
+	return evt.Type == event.EventEncrypted || messages[evt.Type] != nil
+}
 
 // Words is what a message says, without the quote that a reply may carry.
 func Words(msg *event.MessageEventContent) string {

@@ -11,6 +11,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/search"
 )
 
 // Recalled is the source of what was found for a message.
@@ -38,7 +39,7 @@ func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 	}
 	limit := recallLimits[q.turn.tier()]
 	query := memory.Query{Text: past[at].Text, Scopes: q.turn.Scopes, Now: q.turn.Now, Turns: true,
-		Floor: memory.DefaultFloor, K: limit.hits + min(len(past), mostVisible)}
+		Floor: search.DefaultFloor, K: limit.hits + min(len(past), mostVisible)}
 	before := lastBy(past, at, llm.Assistant)
 	if before >= 0 {
 		query.Context = past[before].Text
@@ -89,7 +90,7 @@ func (v *recalled) content(hits []memory.Hit, tokens, most int) *Content {
 	room, left := [2]int{tokens, tokens}, [2]int{most, most}
 	said := map[string]bool{} // events
 	for _, h := range hits {
-		common := h.Covered < memory.DefaultFloor/2 && !h.Near // hardly more than a common word
+		common := h.Covered < search.DefaultFloor/2 && !h.Near // hardly more than a common word
 		if common || h.Turn != nil && h.Turn.Event != "" && said[h.Turn.Event] {
 			continue
 		}
@@ -113,7 +114,7 @@ func (v *recalled) content(hits []memory.Hit, tokens, most int) *Content {
 		taken = append(taken, h)
 	}
 	// What the history shows is above the floor, but nothing else is, or next to it.
-	if len(taken) == 0 || best < max(memory.DefaultFloor, shown/2) {
+	if len(taken) == 0 || best < max(search.DefaultFloor, shown/2) {
 		return nil
 	}
 	return v.inOrder(taken)

@@ -130,21 +130,10 @@ func filter(w vector.Wanted) map[string]any {
 	if w.Past {
 		states = append(states, "superseded", "archived")
 	}
-	within := map[string]any{}
-	if !w.After.IsZero() {
-		within["gte"] = w.After.UnixMilli()
-	}
-	if !w.Before.IsZero() {
-		within["lt"] = w.Before.UnixMilli()
-	}
-	must := []any{
+	return map[string]any{"must": []any{
 		map[string]any{"key": "scope", "match": map[string]any{"any": w.Scopes}},
 		map[string]any{"key": "state", "match": map[string]any{"any": states}},
-	}
-	if len(within) > 0 {
-		must = append(must, map[string]any{"key": "at", "range": within})
-	}
-	return map[string]any{"must": must}
+	}}
 }
 
 // pointPage is a part of the points.

@@ -9,14 +9,15 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"reverie/internal/search/searchtest"
-	"reverie/internal/test/expect"
-	"reverie/internal/trust"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"reverie/internal/search/searchtest"
+	"reverie/internal/test/expect"
+	"reverie/internal/trust"
 
 	"pgregory.net/rapid"
 )

@@ -119,22 +119,16 @@ func (c *collection) remove(ctx context.Context, e *vectorEntry) error {
 // which some may no longer hold.
 func (c *collection) nearest(ctx context.Context, q []float32, w Wanted, k int, byNumber map[int64]*vectorEntry) ([]Likeness, error) {
 	places := make([]bool, len(c.order))
-	if w.After.IsZero() && w.Before.IsZero() {
-		// chromem refuses to look for more than there are, and for none.
-		found, err := c.docs.QueryEmbedding(ctx, q, min(4*k, c.docs.Count()), nil, nil)
-		if err != nil && len(places) > 0 {
-			return nil, fmt.Errorf("compare vectors: %w", err)
-		}
-		for _, f := range found {
-			n, _ := strconv.ParseInt(f.ID, 10, 64)
-			p, _ := c.order.place(byNumber[n])
-			for i := max(0, p-1); i <= min(p+1, len(places)-1); i++ {
-				places[i] = true
-			}
-		}
-	} else { // chromem does not compare times
-		for p := range places {
-			places[p] = true
+	// chromem refuses to look for more than there are, and for none.
+	found, err := c.docs.QueryEmbedding(ctx, q, min(4*k, c.docs.Count()), nil, nil)
+	if err != nil && len(places) > 0 {
+		return nil, fmt.Errorf("compare vectors: %w", err)
+	}
+	for _, f := range found {
+		n, _ := strconv.ParseInt(f.ID, 10, 64)
+		p, _ := c.order.place(byNumber[n])
+		for i := max(0, p-1); i <= min(p+1, len(places)-1); i++ {
+			places[i] = true
 		}
 	}
 	var out []Likeness

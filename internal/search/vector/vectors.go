@@ -82,14 +82,12 @@ type Likeness struct {
 
 // Wanted says which documents are looked for.
 type Wanted struct {
-	Scopes        []trust.Readers // no scope finds nothing
-	Past          bool            // those that no longer hold, too
-	After, Before time.Time       // only what was said in this time; zero = no bound
+	Scopes []trust.Readers // no scope finds nothing
+	Past   bool            // those that no longer hold, too
 }
 
 func (w Wanted) takes(r *vectorEntry) bool {
-	return (w.Past || !r.past) &&
-		(w.After.IsZero() || r.observed >= w.After.UnixMilli()) && (w.Before.IsZero() || r.observed < w.Before.UnixMilli())
+	return w.Past || !r.past
 }
 
 // Open reads the vectors that there are. It asks the embedder for nothing:

@@ -280,10 +280,6 @@ type condition struct {
 	Match *struct {
 		Any []any `json:"any"`
 	} `json:"match"`
-	Range *struct {
-		From *float64 `json:"gte"`
-		To   *float64 `json:"lt"`
-	} `json:"range"`
 }
 
 func (c condition) holds(payload map[string]any) bool {
@@ -291,11 +287,7 @@ func (c condition) holds(payload map[string]any) bool {
 	if !there {
 		return false
 	}
-	if c.Match != nil {
-		return slices.Contains(c.Match.Any, value)
-	}
-	number, ok := value.(float64)
-	return ok && c.Range != nil && (c.Range.From == nil || number >= *c.Range.From) && (c.Range.To == nil || number < *c.Range.To)
+	return c.Match != nil && slices.Contains(c.Match.Any, value)
 }
 
 func (c *collection) query(w http.ResponseWriter, r *http.Request) {

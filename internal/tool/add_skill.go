@@ -6,9 +6,9 @@ import (
 )
 
 type addSkillArgs struct {
-	Name          string `json:"skill_name" rule:"must" doc:"Such as weekly-report: letters, digits, - and _."`
-	Summary       string `json:"summary" rule:"must" doc:"One line: when to use it."`
-	Documentation string `json:"documentation" rule:"must" doc:"The whole procedure, in Markdown."`
+	Name          string `json:"skill_name" rule:"required" doc:"Such as weekly-report: letters, digits, - and _."`
+	Summary       string `json:"summary" rule:"required" doc:"One line: when to use it."`
+	Documentation string `json:"documentation" rule:"required" doc:"The whole procedure, in Markdown."`
 }
 
 func (s *Set) addSkill(_ context.Context, scope Scope, a addSkillArgs) (string, error) {

@@ -12,7 +12,7 @@ import (
 )
 
 type appendMemoryArgs struct {
-	Entry  string `json:"entry" rule:"must" doc:"One fact, as a sentence that can be understood by itself."`
+	Entry  string `json:"entry" rule:"required" doc:"One fact, as a sentence that can be understood by itself."`
 	About  string `json:"about" doc:"Whom or what it is about." brief:"-"`
 	Kind   string `json:"kind" enum:"fact,preference,event" doc:"fact if left out." brief:"-"`
 	Source string `json:"source" brief:"-"` // models know it from elsewhere

@@ -22,7 +22,8 @@ import (
 //	doc   what the model is told about it; none = it is taken, but not offered
 //	brief what it is told instead where the window is smallest; "-" = nothing of the argument
 //	enum  the only values, separated by commas
-//	rule  must (it is required); min=N, max=N
+//	must  the same of one that is required
+//	rule  required; min=N, max=N
 //
 // The Go type is string (empty = not given), int (0 = not given), *bool, or a list
 // of strings.
@@ -46,14 +47,15 @@ func fieldsOf(t reflect.Type) []field {
 		if !slices.Contains(argumentTypes, sf.Type) {
 			panic("tool: " + t.Name() + "." + sf.Name + ": arguments are string, int, *bool or []string")
 		}
-		if enum := sf.Tag.Get("enum"); enum != "" {
-			f.enum = strings.Split(enum, ",")
+		must := sf.Tag.Get("must")
+		if enum := cmp.Or(must, sf.Tag.Get("enum")); enum != "" {
+			f.enum, f.required = strings.Split(enum, ","), must != ""
 		}
 		for rule := range strings.SplitSeq(sf.Tag.Get("rule"), ",") {
 			key, value, _ := strings.Cut(rule, "=")
 			n, err := strconv.Atoi(value)
 			switch {
-			case rule == "must":
+			case rule == "required":
 				f.required = true
 			case key == "min" && err == nil:
 				f.min = n

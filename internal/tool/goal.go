@@ -12,7 +12,7 @@ import (
 )
 
 type goalArgs struct {
-	Action string `json:"action" enum:"create,update,checkpoint,decision,artifact,pause,resume,complete,abandon,list" rule:"must" doc:"What to do."`
+	Action string `json:"action" must:"create,update,checkpoint,decision,artifact,pause,resume,complete,abandon,list" doc:"What to do."`
 
 	Text     string `json:"text" doc:"The goal, step or decision."`
 	GoalID   string `json:"goal_id" doc:"If not the active one."`

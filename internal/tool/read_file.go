@@ -22,7 +22,7 @@ import (
 )
 
 type readFileArgs struct {
-	Path   string `json:"path" rule:"must" doc:"Such as data/skills/NAME.md."`
+	Path   string `json:"path" rule:"required" doc:"Such as data/skills/NAME.md."`
 	Offset int    `json:"offset" rule:"min=1" doc:"First line to show; 1 if left out." brief:"-"`
 	Limit  int    `json:"limit" rule:"min=1" doc:"Most lines to show." brief:"-"`
 }

@@ -9,7 +9,7 @@ import (
 )
 
 type searchMemoryArgs struct {
-	Query string `json:"query" rule:"must" doc:"Words to look for."`
+	Query string `json:"query" rule:"required" doc:"Words to look for."`
 	K     int    `json:"k" rule:"min=1,max=10" doc:"How many at most; 5 if left out."`
 }
 

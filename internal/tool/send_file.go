@@ -26,7 +26,7 @@ type Outgoing struct {
 const maxSent = 50_000_000
 
 type sendFileArgs struct {
-	Path    string `json:"path" rule:"must" doc:"Such as data/skills/NAME.md."`
+	Path    string `json:"path" rule:"required" doc:"Such as data/skills/NAME.md."`
 	Caption string `json:"caption" doc:"Shown with it."`
 }
 

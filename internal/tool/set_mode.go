@@ -9,7 +9,7 @@ import (
 const SetMode = "set_mode"
 
 type setModeArgs struct {
-	Mode string `json:"mode" enum:"assistant,planning,developer,debugger,user" rule:"must" doc:"The mode to work in."`
+	Mode string `json:"mode" must:"assistant,planning,developer,debugger,user" doc:"The mode to work in."`
 }
 
 // setMode puts the room into another mode, as the command !mode does.

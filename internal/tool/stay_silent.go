@@ -11,7 +11,7 @@ import (
 const StaySilent = "stay_silent"
 
 type staySilentArgs struct {
-	Reason string `json:"reason" rule:"must" doc:"Why nobody need know."`
+	Reason string `json:"reason" rule:"required" doc:"Why nobody need know."`
 }
 
 // staySilent only leaves its call in the transcript, where the session finds it.

@@ -12,7 +12,7 @@ import (
 )
 
 type taskArgs struct {
-	Action          string `json:"action" enum:"add,update,complete,pause,resume,delete,list" rule:"must" doc:"What to do."`
+	Action          string `json:"action" must:"add,update,complete,pause,resume,delete,list" doc:"What to do."`
 	Content         string `json:"content" doc:"What is to be done."`
 	TaskID          string `json:"task_id" doc:"Such as task_ab12cd34."`
 	Reason          string `json:"reason" doc:"complete: what shows that it is done."`

@@ -11,6 +11,7 @@ import (
 	"reverie/internal/history/compact"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/window"
 )
 
 // role is the role of the models that write summaries; without one of its
@@ -57,8 +58,8 @@ var (
 func (c Compactor) ask(ctx context.Context, r Request, gone []history.Message, most int) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Time)
 	defer cancel()
-	window, out := c.Models.Window(role)
-	ask := prompt.Compaction{Words: max(30, most*100/wordTokens), Goal: r.Turn.Goal, Previous: r.Before.Text()}
+	limit, out := c.Models.Window(role)
+	ask := prompt.Compaction{Words: max(30, most*100/wordTokens), Tier: window.TierFor(limit), Goal: r.Turn.Goal, Previous: r.Before.Text()}
 	frame := 0
 	for _, m := range c.Prompt.CompactionRequest(ask) {
 		frame += llm.EstimateTokens(m.Content) + 16
@@ -67,9 +68,9 @@ func (c Compactor) ask(ctx context.Context, r Request, gone []history.Message, m
 	if err != nil {
 		return "", err
 	}
-	room := int(float64(window-out)/dense) - frame - window/20 // estimates err
-	if room < window/8 {
-		return "", fmt.Errorf("the window of %d tokens has no room for what is to be summarised", window)
+	room := int(float64(limit-out)/dense) - frame - limit/20 // estimates err
+	if room < limit/8 {
+		return "", fmt.Errorf("the window of %d tokens has no room for what is to be summarised", limit)
 	}
 	ask.Conversation = compact.Transcript(gone, room)
 	warmth := float32(0.3)

@@ -119,6 +119,11 @@ func TestCompaction(t *testing.T) {
 		w.say(t, "$1", "DECISION_LOCKED: we paint it green | because we like green")
 		w.untilCompacted(t, 3)
 		expect.Has(t, w.lastPrompt(t), "4711-K", "https://example.org/flat?id=9", "/home/ada/flat.txt", "we paint it green")
+		for _, body := range w.script.asked() {
+			if isSummary(body) { // a small model writes no headings
+				expect.Lacks(t, sent(t, body)[0].Content, "Use these headings")
+			}
+		}
 	})
 	for name, answer := range map[string]string{"failing": "500", "empty": "", "cut": "cut off in the middle of a summary that they", "garbled": "<html><body>Bad Gateway, sorry about that</body></html>", "calls a tool": `{"entry":"x"}`} {
 		t.Run("a summariser that is "+name+" falls back", func(t *testing.T) {

@@ -344,7 +344,7 @@ func (j judged) agreed(m *memories) map[*pair]bool {
 				other = max(other, p.weight)
 			}
 		}
-		doubtful := func(p *pair) bool { return p.shared < 1 || !p.changes() || !j.sameFact(p, claimed[0]) }
+		doubtful := func(p *pair) bool { return p.shared < 1 || p.another() || !p.changes() || !j.sameFact(p, claimed[0]) }
 		if len(claimed) == 0 || done || claimed[0].weight <= other || slices.ContainsFunc(claimed, doubtful) {
 			continue
 		}
@@ -395,6 +395,28 @@ func (p *pair) changes() bool {
 		return p.denies && (b.negative || b.changed) && !b.adds && !b.hedged && !b.compound
 	}
 	return p.b.tellsChange()
+}
+
+// another reports whether one text is about what belongs to somebody, and the other does not name it: Anna's
+// sister lives in Rome now, Anna lives in Oslo.
+func (p *pair) another() bool { return p.a.owns(p.b) || p.b.owns(p.a) }
+
+// owns reports whether s says of somebody in o that something is theirs, which o does not name.
+func (s *signature) owns(o *signature) bool {
+	for i, t := range s.tokens {
+		if !t.whose || o.index(t) < 0 {
+			continue
+		}
+		for j, what := range s.tokens[i+1:] {
+			if !what.small && !what.change && !s.number(i+1+j) {
+				if o.index(what) < 0 {
+					return true
+				}
+				break
+			}
+		}
+	}
+	return false
 }
 
 // sameFact reports whether the older texts of p and q say one thing: both name or count the same,

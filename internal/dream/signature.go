@@ -38,6 +38,7 @@ type token struct {
 
 	change bool   // it tells of a change, and says nothing else: moved is live, too
 	base   string // a name without the ending that says whose: of Annas Auto it is anna
+	whose  bool   // it says whose the next word is: Anna's
 }
 
 // namer numbers stems, so that they are compared quickly.
@@ -122,7 +123,8 @@ func (n *namer) tokens(said string) []token {
 	for i, piece := range pieces(unshorten(said)) {
 		parted = parted || i > 0
 		for _, w := range text.WordsOf(piece) {
-			t := token{text: strings.TrimSuffix(w.Text, "'s"), small: w.Small && w.Text != "like", name: w.Name, after: parted}
+			t := token{small: w.Small && w.Text != "like", name: w.Name, after: parted}
+			t.text, t.whose = strings.CutSuffix(w.Text, "'s")
 			parted = false
 			for _, s := range w.Stems {
 				if len(s) < 3 && len(t.text) > 3 {
@@ -146,7 +148,7 @@ func (n *namer) tokens(said string) []token {
 			continue
 		}
 		if i+1 < len(out) && out[i+1].name && !out[i+1].after && len(bare) > 2 {
-			out[i].base = bare
+			out[i].base, out[i].whose = bare, true
 		} else {
 			n.own[t.text] = true
 		}

@@ -13,17 +13,17 @@ import (
 // stores the reply.
 func NoteAnswered(ctx context.Context, db store.DBTX, question, reply string) error {
 	_, err := db.ExecContext(ctx, `INSERT INTO answered (question, reply) VALUES (?, ?) ON CONFLICT DO NOTHING`, question, reply)
-	return doing("note what is answered", err)
+	return store.Wrap(err, "delivery: note what is answered")
 }
 
 // RepliesTo lists the replies to the message question, the newest last.
 func RepliesTo(ctx context.Context, db store.DBTX, question string) ([]string, error) {
 	replies, err := store.Column[string](ctx, db, `SELECT reply FROM answered WHERE question = ? ORDER BY seq`, question)
-	return replies, doing("read what is answered", err)
+	return replies, store.Wrap(err, "delivery: read what is answered")
 }
 
 // QuestionsOf lists the messages that reply answers, in the order they were written.
 func QuestionsOf(ctx context.Context, db store.DBTX, reply string) ([]string, error) {
 	questions, err := store.Column[string](ctx, db, `SELECT question FROM answered WHERE reply = ? ORDER BY seq`, reply)
-	return questions, doing("read what is answered", err)
+	return questions, store.Wrap(err, "delivery: read what is answered")
 }

@@ -37,5 +37,5 @@ func CountRows(ctx context.Context, db store.DBTX, now int64) (c Queues, err err
 		coalesce((SELECT error FROM outbox WHERE state = 'dead' AND error <> 'taken back' ORDER BY created_at DESC LIMIT 1), '')`, now).
 		Scan(&c.Inbox, &c.InboxOldest, &c.Undecryptable, &c.UnreadOldest, &c.Lost, &c.LostReason,
 			&c.Outbox, &c.OutboxOldest, &c.OutboxProblem, &c.Dead, &c.DeadReason)
-	return c, doing("count what is in the inbox and the outbox", err)
+	return c, store.Wrap(err, "delivery: count what is in the inbox and the outbox")
 }

@@ -11,7 +11,6 @@ package delivery
 
 import (
 	"database/sql"
-	"fmt"
 	"time"
 )
 
@@ -20,12 +19,4 @@ import (
 func New(db *sql.DB, now func() time.Time, retries func(text string) bool) (*Inbox, *Outbox) {
 	out := &Outbox{db: db, now: now}
 	return &Inbox{db: db, now: now, out: out, heard: heard{now: now}, retries: retries}, out
-}
-
-// doing adds to an error what was being done; no error stays none.
-func doing(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("delivery: %s: %w", what, err)
 }

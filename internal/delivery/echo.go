@@ -49,7 +49,7 @@ func (o *Outbox) Delivered(ctx context.Context, r OutboxRow, event string, whole
 		}
 		return o.spokeIn(ctx, tx, r.ID, carrier)
 	})
-	return carrier, doing("update outbox", err)
+	return carrier, store.Wrap(err, "delivery: update outbox")
 }
 
 // Unconfirmed returns the messages of which it is known neither that they were sent nor that they
@@ -57,12 +57,12 @@ func (o *Outbox) Delivered(ctx context.Context, r OutboxRow, event string, whole
 func (o *Outbox) Unconfirmed(ctx context.Context, room string) ([]OutboxRow, error) {
 	rows, err := store.List(ctx, o.db, scanOut, `SELECT `+outColumns+` FROM outbox
 		WHERE state IN ('draft', 'pending') AND event_id = '' AND ?1 IN ('', room) ORDER BY seq`, room)
-	return rows, doing("read outbox", err)
+	return rows, store.Wrap(err, "delivery: read outbox")
 }
 
 // Ours tells whether the bot sent that event.
 func (o *Outbox) Ours(ctx context.Context, event string) (bool, error) {
 	ours, err := store.Value[bool](ctx, o.db, `SELECT EXISTS (SELECT 1 FROM outbox WHERE event_id = ?1)
 		OR EXISTS (SELECT 1 FROM takeback WHERE event_id = ?1)`, event)
-	return ours, doing("look into the outbox", err)
+	return ours, store.Wrap(err, "delivery: look into the outbox")
 }

@@ -51,7 +51,7 @@ func (h heard) store(ctx context.Context, tx *sql.Tx, l *Line) error {
 			[]any{l.Room, heardKept}},
 	} {
 		if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {
-			return doing("keep what was heard", err)
+			return store.Wrap(err, "delivery: keep what was heard")
 		}
 	}
 	return nil
@@ -64,7 +64,7 @@ func (heard) edit(ctx context.Context, tx *sql.Tx, l *Line) error {
 		query, args = `DELETE FROM heard WHERE event = ?1 AND sender = ?2 AND given = 0`, args[:2]
 	}
 	_, err := tx.ExecContext(ctx, query, args...)
-	return doing("change what was heard", err)
+	return store.Wrap(err, "delivery: change what was heard")
 }
 
 // attach adds to m what was heard where it was said since the last time. Each line is attached
@@ -80,7 +80,7 @@ func (h heard) attach(ctx context.Context, tx *sql.Tx, m *chat.Message) error {
 		WHERE room = ? AND thread = ? AND given = 0 AND heard_at >= ? ORDER BY seq DESC`,
 		m.Room, m.Thread, h.now().Add(-heardFor).UnixMilli())
 	if err != nil {
-		return doing("read what was heard", err)
+		return store.Wrap(err, "delivery: read what was heard")
 	}
 	left := givenRunes
 	over := slices.IndexFunc(lines, func(l chat.Quote) bool { left -= utf8.RuneCountInString(l.Text); return left < 0 })
@@ -90,18 +90,18 @@ func (h heard) attach(ctx context.Context, tx *sql.Tx, m *chat.Message) error {
 	slices.Reverse(lines)
 	m.Quotes = append(m.Quotes, lines...)
 	_, err = tx.ExecContext(ctx, `UPDATE heard SET given = 1, text = '' WHERE room = ? AND thread = ?`, m.Room, m.Thread)
-	return doing("note what was given of what was heard", err)
+	return store.Wrap(err, "delivery: note what was given of what was heard")
 }
 
 // redact forgets what was heard as event, also where it waits as a quote.
 func (heard) redact(ctx context.Context, tx *sql.Tx, event string) error {
 	if _, err := tx.ExecContext(ctx, `UPDATE heard SET given = 1, text = '' WHERE event = ?`, event); err != nil {
-		return doing("forget what was heard", err)
+		return store.Wrap(err, "delivery: forget what was heard")
 	}
 	_, err := tx.ExecContext(ctx, `UPDATE inbox SET brought = json_set(brought, '$.quotes',
 			json((SELECT json_group_array(json(value)) FROM json_each(brought, '$.quotes') WHERE value ->> '$.id' <> ?1)))
 		WHERE state = 'new' AND instr(brought, ?1) > 0`, event)
-	return doing("forget what was heard", err)
+	return store.Wrap(err, "delivery: forget what was heard")
 }
 
 func (heard) leave(ctx context.Context, tx *sql.Tx, room string) error {

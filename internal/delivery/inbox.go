@@ -161,7 +161,7 @@ func (in *Inbox) Waiting(ctx context.Context, perRoom int) ([]InboxRow, error) {
 			reply_to, brought, incomplete, change, target
 		FROM (SELECT *, row_number() OVER (PARTITION BY room ORDER BY seq) AS place FROM inbox WHERE state = 'new')
 		WHERE place <= ? ORDER BY seq`, perRoom)
-	return rows, doing("read inbox", err)
+	return rows, store.Wrap(err, "delivery: read inbox")
 }
 
 // Completed stores what a message was completed with. One that was redacted meanwhile stays as it is.
@@ -172,7 +172,7 @@ func (in *Inbox) Completed(ctx context.Context, m chat.Message) error {
 		return err
 	}
 	_, err = in.db.ExecContext(ctx, `UPDATE inbox SET brought = ?, incomplete = 0 WHERE id = ? AND state = 'new'`, with, m.ID)
-	return doing("complete a message", err)
+	return store.Wrap(err, "delivery: complete a message")
 }
 
 // withoutRedacted returns the quotes of m without lines that were redacted while it was completed.
@@ -192,13 +192,13 @@ func (in *Inbox) withoutRedacted(ctx context.Context, m chat.Message) []chat.Quo
 // id is needed. db may be the transaction that stores the answer.
 func (in *Inbox) Handled(ctx context.Context, db store.DBTX, id string) error {
 	_, err := db.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '', brought = '' WHERE id = ? AND state = 'new'`, id)
-	return doing("mark message as done", err)
+	return store.Wrap(err, "delivery: mark message as done")
 }
 
 // Withdrawn tells whether the sender of a message redacted it before it was answered.
 func (in *Inbox) Withdrawn(ctx context.Context, id string) (bool, error) {
 	gone, err := store.Value[bool](ctx, in.db, `SELECT state = 'redacted' FROM inbox WHERE id = ?`, id)
-	return gone, doing("look into the inbox", err)
+	return gone, store.Wrap(err, "delivery: look into the inbox")
 }
 
 // Origin returns who wrote a message and in which thread; both are empty when it is unknown.
@@ -219,7 +219,7 @@ func (in *Inbox) Leave(ctx context.Context, room string) error {
 		}
 		return in.out.leave(ctx, tx, room)
 	})
-	return doing("clear inbox and outbox of a room", err)
+	return store.Wrap(err, "delivery: clear inbox and outbox of a room")
 }
 
 // redactRows makes rows redacted that have no answer yet.
@@ -233,7 +233,7 @@ func redactRows(ctx context.Context, tx *sql.Tx, where string, args ...any) erro
 func (in *Inbox) Busy(ctx context.Context, room string) (bool, error) {
 	busy, err := store.Value[bool](ctx, in.db, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND state = 'new')
 		OR EXISTS (SELECT 1 FROM outbox WHERE room = ?1 AND state IN ('draft', 'pending'))`, room)
-	return busy, doing("look into inbox and outbox", err)
+	return busy, store.Wrap(err, "delivery: look into inbox and outbox")
 }
 
 // KeptFiles lists the kept files that messages on their way in or out need.
@@ -242,5 +242,5 @@ func (in *Inbox) KeptFiles(ctx context.Context) ([]string, error) {
 			SELECT f.value ->> '$.path' AS path FROM inbox, json_each(nullif(brought, ''), '$.files') AS f WHERE state = 'new'
 			UNION ALL SELECT file ->> '$.path' FROM outbox WHERE file <> '' AND state IN ('draft', 'pending'))
 		WHERE path <> ''`)
-	return paths, doing("list files", err)
+	return paths, store.Wrap(err, "delivery: list files")
 }

@@ -112,7 +112,7 @@ func (o *Outbox) Say(ctx context.Context, f Final, with ...func(context.Context,
 		// What a tool sent stands; a file with all of what the message read before goes.
 		return removeRows(ctx, tx, partOf+` AND part <> 'file' AND id <> ?2`, m.ID, kept)
 	})
-	return doing("store reply", err)
+	return store.Wrap(err, "delivery: store reply")
 }
 
 // putWhole makes the file with all of an answer a row, once.
@@ -132,13 +132,13 @@ func (o *Outbox) Notify(ctx context.Context, db store.DBTX, n Notice) error {
 	_, err := db.ExecContext(ctx, `INSERT OR IGNORE INTO outbox (id, room, kind, text, reply_to, thread, state, revision, created_at)
 		VALUES (?, ?, 'notice', ?, ?, `+threadOf+`, 'pending', 1, ?)`,
 		n.ID, n.Room, n.Text, n.ReplyTo, n.Thread, n.ReplyTo, o.now().UnixMilli())
-	return doing("store notice", err)
+	return store.Wrap(err, "delivery: store notice")
 }
 
 // AnsweredBy returns the message that the message id answers; empty when there is no such message.
 func (o *Outbox) AnsweredBy(ctx context.Context, id string) (string, error) {
 	event, err := store.Value[string](ctx, o.db, `SELECT reply_to FROM outbox WHERE id = ?`, id)
-	return event, doing("look up a notice", err)
+	return event, store.Wrap(err, "delivery: look up a notice")
 }
 
 const outColumns = `id, room, kind, text, reply_to, mention, thread, file, poll, closed, state, event_id,
@@ -168,10 +168,10 @@ func (o *Outbox) Draft(ctx context.Context, room string, m chat.Outgoing) (Outbo
 		return err
 	})
 	if err != nil {
-		return OutboxRow{}, doing("store draft", err)
+		return OutboxRow{}, store.Wrap(err, "delivery: store draft")
 	}
 	r, err := scanOut(o.db.QueryRowContext(ctx, `SELECT `+outColumns+` FROM outbox WHERE id = ?`, m.ID))
-	return r, doing("read draft", err)
+	return r, store.Wrap(err, "delivery: read draft")
 }
 
 // DraftShown notes what a draft reads like now.
@@ -187,7 +187,7 @@ func (o *Outbox) EndDrafts(ctx context.Context, end func(OutboxRow) string) erro
 		AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.state = 'new'
 			AND (inbox.id = outbox.reply_to OR inbox.change = 'taken back' AND inbox.target = outbox.reply_to)) ORDER BY seq`)
 	if err != nil {
-		return doing("read drafts", err)
+		return store.Wrap(err, "delivery: read drafts")
 	}
 	for _, r := range rows {
 		if text := end(r); text != "" {
@@ -238,7 +238,7 @@ func (o *Outbox) replaceStaleNotice(ctx context.Context, tx *sql.Tx, id string, 
 func (o *Outbox) NextPerRoom(ctx context.Context) ([]OutboxRow, error) {
 	rows, err := store.List(ctx, o.db, scanOut, `SELECT `+outColumns+` FROM outbox
 		WHERE seq IN (SELECT min(seq) FROM outbox WHERE state = 'pending' GROUP BY room) ORDER BY seq`)
-	return rows, doing("read outbox", err)
+	return rows, store.Wrap(err, "delivery: read outbox")
 }
 
 // Sent marks a row as sent, unless it got a newer text meanwhile.
@@ -269,7 +269,7 @@ func (o *Outbox) Uploaded(ctx context.Context, id, file string) error {
 
 func (o *Outbox) update(ctx context.Context, query string, args ...any) error {
 	_, err := o.db.ExecContext(ctx, query, args...)
-	return doing("update outbox", err)
+	return store.Wrap(err, "delivery: update outbox")
 }
 
 func (o *Outbox) leave(ctx context.Context, tx *sql.Tx, room string) error {
@@ -293,7 +293,7 @@ func (o *Outbox) Said(ctx context.Context, room, event string) (q chat.Quote, re
 	case errors.Is(err, sql.ErrNoRows):
 		return chat.Quote{}, "", false, nil
 	case err != nil:
-		return chat.Quote{}, "", false, doing("look into the outbox", err)
+		return chat.Quote{}, "", false, store.Wrap(err, "delivery: look into the outbox")
 	}
 	q.ID, q.Ours, q.At = event, name, time.UnixMilli(at)
 	return q, replyTo, name == last, nil

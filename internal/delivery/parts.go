@@ -57,7 +57,7 @@ func (o *Outbox) Remove(ctx context.Context, room, id string) error {
 			ON CONFLICT DO NOTHING`, id, room, o.now().UnixMilli())
 		return err
 	})
-	return doing("redact a message of the bot", err)
+	return store.Wrap(err, "delivery: redact a message of the bot")
 }
 
 // redacted notes that somebody redacted an event of the bot, and names the answer that history is

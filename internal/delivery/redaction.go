@@ -50,7 +50,7 @@ func (o *Outbox) Redactions(ctx context.Context) ([]Redaction, error) {
 		r.NextAt = time.UnixMilli(next)
 		return r, err
 	}, `SELECT event_id, room, attempts, next_at, reason FROM takeback ORDER BY rowid`)
-	return due, doing("read what is to be redacted", err)
+	return due, store.Wrap(err, "delivery: read what is to be redacted")
 }
 
 // PostponeRedaction notes a failure and when to try again.
@@ -75,13 +75,13 @@ func (in *Inbox) ForgetRedacted(ctx context.Context, forget func(ctx context.Con
 	for {
 		event, err := store.Value[string](ctx, in.db, `SELECT coalesce(min(event), '') FROM redaction`)
 		if err != nil || event == "" {
-			return doing("read redactions", err)
+			return store.Wrap(err, "delivery: read redactions")
 		}
 		if err := forget(ctx, event); err != nil {
 			return err
 		}
 		if _, err := in.db.ExecContext(ctx, `DELETE FROM redaction WHERE event = ?`, event); err != nil {
-			return doing("note a redaction", err)
+			return store.Wrap(err, "delivery: note a redaction")
 		}
 	}
 }
@@ -101,7 +101,7 @@ func Forget(ctx context.Context, tx *sql.Tx, texts []string) error {
 			{`UPDATE heard SET text = replace(text, ?1, '[forgotten]') WHERE instr(text, ?1) > 0`, t},
 		} {
 			if _, err := tx.ExecContext(ctx, in.query, in.text); err != nil {
-				return doing("forget in what was sent and heard", err)
+				return store.Wrap(err, "delivery: forget in what was sent and heard")
 			}
 		}
 	}

@@ -69,7 +69,7 @@ func (in *Inbox) Commit(ctx context.Context, b *Batch, with func(*sql.Tx) error)
 		}
 		return with(tx)
 	})
-	return doing("store sync", err)
+	return store.Wrap(err, "delivery: store sync")
 }
 
 func (in *Inbox) store(ctx context.Context, tx *sql.Tx, s Incoming) error {

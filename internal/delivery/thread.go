@@ -32,13 +32,13 @@ func (o *Outbox) ActiveIn(ctx context.Context, room, root string) (bool, error) 
 	active, err := store.Value[bool](ctx, o.db, `SELECT EXISTS (SELECT 1 FROM matrix_thread WHERE room = ?1 AND root = ?2 AND spoke_at > ?3)
 		OR EXISTS (SELECT 1 FROM outbox WHERE room = ?1 AND event_id = ?2 AND created_at > ?3)`,
 		room, root, o.now().Add(-activeThread).UnixMilli())
-	return active, doing("look up a thread", err)
+	return active, store.Wrap(err, "delivery: look up a thread")
 }
 
 // NewestIn returns the newest event that was seen in a thread; empty when there is none.
 func (o *Outbox) NewestIn(ctx context.Context, room, root string) (string, error) {
 	newest, err := store.Value[string](ctx, o.db, `SELECT newest FROM matrix_thread WHERE room = ? AND root = ?`, room, root)
-	return newest, doing("look up a thread", err)
+	return newest, store.Wrap(err, "delivery: look up a thread")
 }
 
 // branchOfTarget is the thread in which that is answered which a change is done to: a

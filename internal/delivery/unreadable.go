@@ -43,14 +43,14 @@ func (in *Inbox) putUnreadable(ctx context.Context, tx *sql.Tx, u Unreadable) er
 // is empty.
 func (in *Inbox) KeyArrived(ctx context.Context, session string) error {
 	_, err := in.db.ExecContext(ctx, `UPDATE inbox SET next_at = 1 WHERE state IN ('utd', 'failed') AND (megolm = ?1 OR ?1 = '')`, session)
-	return doing("wake messages", err)
+	return store.Wrap(err, "delivery: wake messages")
 }
 
 // WaitsBefore tells whether an earlier event of the room waits for the key of u.
 func (in *Inbox) WaitsBefore(ctx context.Context, u Unreadable) (bool, error) {
 	waits, err := store.Value[bool](ctx, in.db, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND megolm = ?2 AND state = 'utd'
 		AND seq < (SELECT seq FROM inbox WHERE id = ?3))`, u.Room, u.Session, u.ID)
-	return waits, doing("read inbox", err)
+	return waits, store.Wrap(err, "delivery: read inbox")
 }
 
 // DueReads returns events that are to be read now; when there are none, next is when the next one
@@ -64,11 +64,11 @@ func (in *Inbox) DueReads(ctx context.Context) (due []Unreadable, next time.Time
 	}, `SELECT id, room, sender, sent_at, received_at, raw, megolm, tries FROM inbox
 		WHERE state IN ('utd', 'failed') AND next_at > 0 AND next_at <= ? ORDER BY seq LIMIT 100`, in.now().UnixMilli())
 	if err != nil || len(due) > 0 {
-		return due, next, doing("read inbox", err)
+		return due, next, store.Wrap(err, "delivery: read inbox")
 	}
 	at, err := store.Value[int64](ctx, in.db, `SELECT coalesce(min(next_at), ?1) FROM inbox
 		WHERE state IN ('utd', 'failed') AND next_at BETWEEN 1 AND ?1`, in.now().Add(time.Hour).UnixMilli())
-	return nil, time.UnixMilli(at), doing("read inbox", err)
+	return nil, time.UnixMilli(at), store.Wrap(err, "delivery: read inbox")
 }
 
 // RetryRead notes that an event could not be read again, when to try next, and what its room is
@@ -100,5 +100,5 @@ func (in *Inbox) updateUnreadable(ctx context.Context, told []Notice, query stri
 		_, err := tx.ExecContext(ctx, query, args...)
 		return err
 	})
-	return doing("note what became of an event", err)
+	return store.Wrap(err, "delivery: note what became of an event")
 }

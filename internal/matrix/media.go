@@ -21,6 +21,7 @@ import (
 	"reverie/internal/matrix/gate"
 	"reverie/internal/matrix/retry"
 	"reverie/internal/media"
+	"reverie/internal/store"
 )
 
 const (
@@ -183,7 +184,7 @@ func (f *completer) download(ctx context.Context, source string) (media.Kept, er
 		body = file.DecryptStream(body)
 	}
 	kept, err := f.cfg.Media.Keep(body, most)
-	return kept, doing("matrix: fetch a file", err)
+	return kept, store.Wrap(err, "matrix: fetch a file")
 }
 
 // refusedDownload reports whether an answer is Dendrite's refusal because of too many downloads.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reverie/internal/matrix/room"
+	"reverie/internal/store"
 )
 
 // position is where the last sync ended.
@@ -50,13 +51,5 @@ func (c *Client) commit(ctx context.Context, next string, b *batch) error {
 func (c *Client) noteSyncFailed(ctx context.Context, failures int64, why error) error {
 	_, err := c.cfg.DB.ExecContext(ctx, `UPDATE matrix_sync SET failures = ?, problem = ? WHERE user = ? AND device = ?`,
 		failures, why.Error(), c.cli.UserID.String(), c.cli.DeviceID.String())
-	return doing("matrix: note that a sync failed", err)
-}
-
-// doing adds to an error what was being done; no error stays none.
-func doing(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
+	return store.Wrap(err, "matrix: note that a sync failed")
 }

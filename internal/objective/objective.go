@@ -6,13 +6,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"time"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -112,7 +112,7 @@ func (s Store) Ask(ctx context.Context, at trust.Place) error {
 func (s Store) Move(ctx context.Context, from, to string) error {
 	_, err := s.DB.ExecContext(ctx, `INSERT INTO objective (room, task, asked) SELECT ?, task, asked FROM objective WHERE room = ?
 		ON CONFLICT (room) DO NOTHING`, to, from)
-	return wrap(err, "move")
+	return store.Wrap(err, "objective: move what is worked on")
 }
 
 // read is the id that is stored of a room, and the newest message when a model was asked last.
@@ -121,21 +121,14 @@ func (s Store) read(ctx context.Context, room string) (id string, asked int64, e
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", 0, nil
 	}
-	return id, asked, wrap(err, "read")
+	return id, asked, store.Wrap(err, "objective: read what is worked on")
 }
 
 // set writes one column of a room's row.
 func (s Store) set(ctx context.Context, room, column string, value any) error {
 	_, err := s.DB.ExecContext(ctx, `INSERT INTO objective (room, `+column+`) VALUES (?, ?)
 		ON CONFLICT (room) DO UPDATE SET `+column+` = excluded.`+column, room, value)
-	return wrap(err, "store")
-}
-
-func wrap(err error, what string) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("objective: %s what is worked on: %w", what, err)
+	return store.Wrap(err, "objective: store what is worked on")
 }
 
 // named is the one of tasks that past names last, and the message that does.

@@ -162,7 +162,9 @@ func (g *Gate) Judge(evt *event.Event, room Room, ours func(id.EventID) bool) Op
 }
 
 // messages says which types of events are messages, and reads them. What else is to be answered is a line here.
-var messages = map[event.Type]func(*event.Event) *event.MessageEventContent{event.EventMessage: parsed}
+var messages = map[event.Type]func(*event.Event) *event.MessageEventContent{
+	event.EventMessage: parsed,
+}
 
 func parsed(evt *event.Event) *event.MessageEventContent {
 	msg, _ := evt.Content.Parsed.(*event.MessageEventContent)

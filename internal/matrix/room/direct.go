@@ -13,6 +13,7 @@ import (
 	"maunium.net/go/mautrix/sqlstatestore"
 
 	"reverie/internal/matrix/setup"
+	"reverie/internal/store"
 )
 
 // DirectWith is the person with whom a room is private right now; empty when it is not.
@@ -91,7 +92,7 @@ func (r *Rooms) exposedNow(ctx context.Context, room id.RoomID, with string) (bo
 func (r *Rooms) Expose(ctx context.Context, room id.RoomID) error {
 	_, err := r.db.ExecContext(ctx, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
 		ON CONFLICT (id) DO UPDATE SET exposed = 1`, room.String())
-	return doing("note that others can read a room", err)
+	return store.Wrap(err, "note that others can read a room")
 }
 
 // Watch looks whether an event of a room's state exposes it, before any later event undoes it.

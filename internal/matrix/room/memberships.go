@@ -226,5 +226,5 @@ func (m *Memberships) settle(ctx context.Context, v invitation) error {
 	m.Log.Info("matrix: joined", "room", room, "direct", v.with != "")
 	_, err := m.Rooms.db.ExecContext(ctx, `UPDATE matrix_room SET membership = 'joined', attempts = 0, next_at = 0
 		WHERE id = ? AND membership = 'invited'`, v.room) // else a sync knows better: we may be out again
-	return doing("note a membership", err)
+	return store.Wrap(err, "note a membership")
 }

@@ -42,18 +42,10 @@ func New(db *sql.DB, acc *account.Account, log *slog.Logger) *Rooms {
 	return &Rooms{db: db, cli: acc.Client, devices: acc.Devices, log: log, known: map[id.RoomID]bool{}, changes: map[id.RoomID]int{}}
 }
 
-// doing adds to an error what was being done; no error stays none.
-func doing(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
-}
-
 func (r *Rooms) setMembership(ctx context.Context, room id.RoomID, membership string) error {
 	_, err := r.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership) VALUES (?, ?)
 		ON CONFLICT (id) DO UPDATE SET membership = excluded.membership, attempts = 0, next_at = 0`, room.String(), membership)
-	return doing("note a membership", err)
+	return store.Wrap(err, "note a membership")
 }
 
 // MarkEncrypted remembers that a room is encrypted, for ever: encryption cannot
@@ -61,7 +53,7 @@ func (r *Rooms) setMembership(ctx context.Context, room id.RoomID, membership st
 func (r *Rooms) MarkEncrypted(ctx context.Context, room id.RoomID) error {
 	_, err := r.db.ExecContext(ctx,
 		`INSERT INTO matrix_room (id, encrypted) VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET encrypted = 1`, room.String())
-	return doing("note that a room is encrypted", err)
+	return store.Wrap(err, "note that a room is encrypted")
 }
 
 // Facts gathers what the gate must know of a room.
@@ -110,7 +102,7 @@ func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err err
 // the homeserver says now.
 func (r *Rooms) everEncrypted(ctx context.Context, room id.RoomID) (bool, error) {
 	ever, err := store.Value[bool](ctx, r.db, `SELECT encrypted FROM matrix_room WHERE id = ?`, room.String())
-	return ever, doing("look up a room", err)
+	return ever, store.Wrap(err, "look up a room")
 }
 
 // DisplayName is what a member is called in the room; empty when unknown.
@@ -125,14 +117,14 @@ func (r *Rooms) DisplayName(ctx context.Context, room id.RoomID, user id.UserID)
 // People is how many have joined a room, we among them.
 func (r *Rooms) People(ctx context.Context, room string) (int, error) {
 	members, err := r.cli.StateStore.(*sqlstatestore.SQLStateStore).GetRoomMembers(ctx, id.RoomID(room), event.MembershipJoin)
-	return len(members), doing("matrix: look up the members of a room", err)
+	return len(members), store.Wrap(err, "matrix: look up the members of a room")
 }
 
 // Left tells whether we have left a room, or were put out of it, and are not invited
 // into it again. A room that is not known is none that was left.
 func (r *Rooms) Left(ctx context.Context, room string) (bool, error) {
 	left, err := store.Value[bool](ctx, r.db, `SELECT membership IN ('left', 'refused') FROM matrix_room WHERE id = ?`, room)
-	return left, doing("matrix: look up a room", err)
+	return left, store.Wrap(err, "matrix: look up a room")
 }
 
 // DirectChat is a private direct chat with a person, an encrypted one before others; empty when there is none.
@@ -157,14 +149,14 @@ func (r *Rooms) DirectChat(ctx context.Context, person string) (string, error) {
 // Held lists the rooms that take the place of others and do not have yet what belongs to those.
 func (r *Rooms) Held(ctx context.Context) ([]string, error) {
 	held, err := store.Column[string](ctx, r.db, `SELECT id FROM matrix_room WHERE replaces <> '' AND moved = 0`)
-	return held, doing("matrix: read rooms", err)
+	return held, store.Wrap(err, "matrix: read rooms")
 }
 
 // Count counts the rooms that we are in, and those of them that are encrypted.
 func Count(ctx context.Context, db *sql.DB) (joined, encrypted int, err error) {
 	err = db.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(encrypted), 0) FROM matrix_room WHERE membership = 'joined'`).
 		Scan(&joined, &encrypted)
-	return joined, encrypted, doing("matrix: count the rooms", err)
+	return joined, encrypted, store.Wrap(err, "matrix: count the rooms")
 }
 
 // NoteLast stores the newest event of rooms, by room.
@@ -181,7 +173,7 @@ func NoteLast(ctx context.Context, tx *sql.Tx, last map[string]string) error {
 // LastEvent is the newest event that was seen of a room; empty when there is none.
 func (r *Rooms) LastEvent(ctx context.Context, room id.RoomID) (id.EventID, error) {
 	last, err := store.Value[id.EventID](ctx, r.db, `SELECT last_event FROM matrix_room WHERE id = ?`, room.String())
-	return last, doing("look up the newest event of a room", err)
+	return last, store.Wrap(err, "look up the newest event of a room")
 }
 
 // LastEvents is the newest event that was seen of each room that we are in.
@@ -194,5 +186,5 @@ func (r *Rooms) LastEvents(ctx context.Context) (map[id.RoomID]id.EventID, error
 		last[room] = evt
 		return err
 	}, `SELECT id, last_event FROM matrix_room WHERE membership = 'joined' AND last_event <> ''`)
-	return last, doing("matrix: look up the newest events", err)
+	return last, store.Wrap(err, "matrix: look up the newest events")
 }

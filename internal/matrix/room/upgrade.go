@@ -54,7 +54,7 @@ func (m *Memberships) OnTombstone(ctx context.Context, evt *event.Event) error {
 func (m *Memberships) noteTombstone(ctx context.Context, room, to, sender string) (noted bool, err error) {
 	first, err := store.Value[string](ctx, m.Rooms.db, `SELECT sender FROM matrix_tombstone WHERE room = ?`, room)
 	if err != nil || m.Allows(first) {
-		return false, doing("look up whether a room is replaced", err)
+		return false, store.Wrap(err, "look up whether a room is replaced")
 	}
 	res, err := m.Rooms.db.ExecContext(ctx, `INSERT INTO matrix_tombstone (room, replacement, sender, empty, state)
 		SELECT id, ?2, ?3, 0, 'new' FROM matrix_room WHERE id = ?1 AND last_event <> ''
@@ -78,7 +78,7 @@ func (m *Memberships) holdBack(ctx context.Context, room id.RoomID) error {
 	}
 	_, err = m.Rooms.db.ExecContext(ctx, `UPDATE matrix_room SET replaces = t.room FROM matrix_tombstone AS t
 		WHERE id = ?1 AND replaces = '' AND t.room = ?2 AND t.replacement = ?1 AND t.state = 'new'`, room.String(), old)
-	return doing("note that a room replaces another one", err)
+	return store.Wrap(err, "note that a room replaces another one")
 }
 
 // replacement is a room that is to take the place of an older one.
@@ -133,7 +133,7 @@ func (m *Memberships) replacements(ctx context.Context) ([]replacement, error) {
 		FROM matrix_tombstone AS t LEFT JOIN matrix_room AS n ON n.id = t.replacement
 		WHERE (t.state = 'new' OR t.state = 'followed' AND n.replaces = t.room AND n.moved = 0)
 			AND coalesce(n.membership, '') NOT IN ('invited', 'refused') ORDER BY t.replacement, t.room`)
-	return list, doing("matrix: look up replaced rooms", err)
+	return list, store.Wrap(err, "matrix: look up replaced rooms")
 }
 
 // joinReplacement has run join a room only because a tombstone names it. Its messages wait
@@ -143,7 +143,7 @@ func (m *Memberships) joinReplacement(ctx context.Context, r replacement) error 
 		ON CONFLICT (id) DO UPDATE SET membership = 'invited', inviter = excluded.inviter, attempts = 0, next_at = 0,
 			replaces = CASE replaces WHEN '' THEN excluded.replaces ELSE replaces END
 		WHERE membership = ''`, r.room, r.by, r.old)
-	return doing("matrix: note that a room is to be joined", err)
+	return store.Wrap(err, "matrix: note that a room is to be joined")
 }
 
 // verify asks the new room whether it names the old one as its predecessor: what is remembered in
@@ -183,7 +183,7 @@ func (m *Memberships) verify(ctx context.Context, r replacement) (at time.Time, 
 	})
 	if err != nil || !ours {
 		retry.Wake(m.InWake) // its messages may have waited
-		return time.Time{}, doing("matrix: note whether a room is replaced", err)
+		return time.Time{}, store.Wrap(err, "matrix: note whether a room is replaced")
 	}
 	return m.Now(), nil
 }
@@ -195,7 +195,7 @@ func (m *Memberships) tryLater(ctx context.Context, r replacement, cause error) 
 		"room", r.old, "to", r.room, "in", at.Sub(m.Now()).Round(time.Second), "err", cause)
 	_, err := m.Rooms.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(),
 		r.room)
-	return at, doing("matrix: note when to follow a room", err)
+	return at, store.Wrap(err, "matrix: note when to follow a room")
 }
 
 // bring moves what belongs to r.old to r.room; at is when to try again, the

@@ -1,4 +1,5 @@
-// Package backend lists the ways to find memories. One more is a line of its table, and a file for its server if it has one.
+// Package backend lists the ways to find memories. One more whose server compares vectors is a line of its
+// table and a file for the server. All search by words and meaning, as search.Hybrid does.
 package backend
 
 import (

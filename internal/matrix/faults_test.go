@@ -168,6 +168,21 @@ func TestFirstWordsBeforeTheRoomIsSeen(t *testing.T) {
 	onServer(t, you, room, "a first word")
 }
 
+// The homeserver refuses the join that it has just invited us to, as Dendrite does while the state of the new
+// room of an upgrade is still changing. It is asked once more.
+func TestJoinIsRefusedAtFirst(t *testing.T) {
+	t.Parallel()
+	server, you := atHome(t)
+	net, through := between(t, server)
+	isJoin := func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/join/") }
+	net.set(times(1, isJoin, func(w http.ResponseWriter, _ func(http.ResponseWriter)) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"errcode":"M_FORBIDDEN","error":"InputWasRejected"}`))
+	}))
+	b := start(t, through, t.TempDir(), nil, you.UserID())
+	joined(t, you, create(t, you, peer.Room{Encrypted: true, Invite: []string{b.UserID()}}), b.UserID())
+}
+
 func copyResponse(w http.ResponseWriter, rec *httptest.ResponseRecorder) {
 	for k, v := range rec.Header() {
 		w.Header()[k] = v

@@ -174,13 +174,14 @@ func (m *Memberships) settleInvitations(ctx context.Context) (next time.Time, er
 		switch {
 		case verdict == retry.Fine:
 			continue
-		case verdict == retry.Never || v.attempts+1 >= joinTries:
+		case verdict == retry.Never && v.attempts > 0 || v.attempts+1 >= joinTries: // one refusal may be a race with the invitation
 			m.Log.Warn("matrix: invitation dropped", "room", v.room, "sender", v.inviter, "err", err)
 			if err := m.Rooms.setMembership(ctx, id.RoomID(v.room), "left"); err != nil {
 				return next, err
 			}
 			continue
 		}
+		wait = max(wait, retry.FirstWait)
 		at := m.Now().Add(wait)
 		next = retry.Earlier(next, at)
 		m.Log.Warn("matrix: invitation not settled; trying again", "room", v.room, "in", wait.Round(time.Second), "err", err)

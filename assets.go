@@ -22,7 +22,7 @@ var data embed.FS
 //go:embed data/words/*.txt
 var words embed.FS
 
-//go:embed migrations/*.sql
+//go:embed migrations/*.sql migrations/upgrade/*.sql
 var migrations embed.FS
 
 // Data holds the default data files, rooted so that "BASE_PROMPT.txt" opens.
@@ -32,7 +32,7 @@ var Data fs.FS = rooted(data, "data")
 // the data folder.
 var Words fs.FS = rooted(words, "data/words")
 
-// Migrations holds the database migrations, rooted so that "0061_history.sql" opens.
+// Migrations holds the database migrations, rooted so that "0101_history.sql" opens.
 var Migrations fs.FS = rooted(migrations, "migrations")
 
 func rooted(f embed.FS, dir string) fs.FS {

@@ -145,7 +145,7 @@ func TestGroup(t *testing.T) {
 	// heard waits until the bot can read a line: the homeserver may hand out its key later.
 	heard := func(text string) {
 		t.Helper()
-		until(t, "the bot does not hear: "+text, func() bool { return value[int](t, bot, `SELECT count(*) FROM heard WHERE text = ?`, text) == 1 })
+		until(t, "the bot does not hear: "+text, func() bool { return value[int](t, bot, `SELECT count(*) FROM group_message WHERE text = ?`, text) == 1 })
 	}
 	say("the boat leaves at nine")
 	heard("the boat leaves at nine")

@@ -429,7 +429,7 @@ func (s *storm) leftOver(t *testing.T) string {
 	return value[string](t, s.bot, `SELECT ifnull(group_concat(row, ', '), '') FROM (
 		SELECT 'inbox ' || state || ' ' || id || ' ' || error AS row FROM inbox WHERE state <> 'done'
 		UNION ALL SELECT 'outbox ' || state || ' ' || id || ' ' || error FROM outbox WHERE state <> 'sent'
-		UNION ALL SELECT 'takeback ' || event_id FROM takeback)`)
+		UNION ALL SELECT 'pending_redaction ' || event_id FROM pending_redaction)`)
 }
 
 func (s *storm) checkDatabase(t *testing.T) {

@@ -363,11 +363,11 @@ const slack = 96 << 10
 // kept are the tables that get rows for each message. The one of the crypto
 // store is how a message that is played again is told from a new one. A window as
 // small as here is full after two dozen messages: then there is one more summary, kept
-// with the messages it is of. What was said can be found again: it stands in memory_turn and in the index; harvest
+// with the messages it is of. What was said can be found again: it stands in past_message and in the index; harvest
 // says of each message whether it was read for what is worth remembering, and answered
 // which reply is to it.
 var kept = []string{"message", "inbox", "outbox", "crypto_message_index", "compaction", "harvest",
-	"answered", "memory_turn", "index_doc", "index_term", "index_fts_content", "index_fts_docsize", "index_fts_idx", "index_fts_data", "index_fts"}
+	"question_reply", "past_message", "index_doc", "index_term", "index_fts_content", "index_fts_docsize", "index_fts_idx", "index_fts_data", "index_fts"}
 
 func (d *day) compare(first, last figures) {
 	d.t.Logf("after the first hour: %s", first)

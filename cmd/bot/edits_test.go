@@ -283,7 +283,7 @@ func (r *running) until(what string, holds func() bool) {
 func (r *running) settled() {
 	r.t.Helper()
 	r.until("something is left to be done", func() bool {
-		return r.count(`SELECT (SELECT count(*) FROM inbox WHERE state = 'new') + (SELECT count(*) FROM outbox WHERE state IN ('pending', 'draft')) + (SELECT count(*) FROM takeback) + (SELECT count(*) FROM redaction)`) == 0
+		return r.count(`SELECT (SELECT count(*) FROM inbox WHERE state = 'new') + (SELECT count(*) FROM outbox WHERE state IN ('pending', 'draft')) + (SELECT count(*) FROM pending_redaction) + (SELECT count(*) FROM redacted_message)`) == 0
 	})
 }
 
@@ -305,7 +305,7 @@ func (r *running) forgot(words ...string) {
 func (r *running) traces(word string) int {
 	like := "%" + word + "%"
 	return r.count(`SELECT (SELECT count(*) FROM message WHERE text LIKE ?1 OR tail LIKE ?1 OR short LIKE ?1) + (SELECT count(*) FROM message WHERE calls LIKE ?1)
-		+ (SELECT count(*) FROM memory_turn WHERE text LIKE ?1) + (SELECT count(*) FROM memory WHERE text LIKE ?1 OR quote LIKE ?1)
+		+ (SELECT count(*) FROM past_message WHERE text LIKE ?1) + (SELECT count(*) FROM memory WHERE text LIKE ?1 OR quote LIKE ?1)
 		+ (SELECT count(*) FROM inbox WHERE text LIKE ?1) + (SELECT count(*) FROM outbox WHERE text LIKE ?1)`, like)
 }
 

@@ -26,8 +26,8 @@ type Store struct {
 	Now       func() time.Time
 }
 
-const columns = `code, room, talk, conversation, event, asker, readers, quote, acts, seen, mark, state, wide,
-	answered_by, unproven, created, expires`
+const columns = `code, room, thread, conversation, event, asker, readers, quote, acts, sources, sources_hash, state, whole_conversation,
+	answered_by, unverified, created, expires`
 
 // list reads those that what, the rest of a query, is true of, the oldest first.
 func list(ctx context.Context, from store.DBTX, what string, args ...any) ([]Approval, error) {
@@ -55,9 +55,9 @@ func (s Store) Put(ctx context.Context, db store.DBTX, a Approval) error {
 		expires = a.Expires.UnixMilli()
 	}
 	_, err := db.ExecContext(ctx, `INSERT INTO approval (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (code) DO UPDATE SET acts = excluded.acts, seen = excluded.seen, mark = excluded.mark, state = excluded.state,
-			wide = excluded.wide,
-			answered_by = excluded.answered_by, unproven = excluded.unproven WHERE approval.state IN ('gathering', 'open', 'approved')`,
+		ON CONFLICT (code) DO UPDATE SET acts = excluded.acts, sources = excluded.sources, sources_hash = excluded.sources_hash,
+			state = excluded.state, whole_conversation = excluded.whole_conversation,
+			answered_by = excluded.answered_by, unverified = excluded.unverified WHERE approval.state IN ('gathering', 'open', 'approved')`,
 		a.Code, a.Room, a.Talk, a.Conversation, a.Event, a.Asker, a.Readers, a.Quote, store.JSON(&a.Acts), store.JSON(&a.Seen), a.Mark,
 		a.State, a.Wide, a.Answer.Sender, a.Answer.Unproven, a.Created.UnixMilli(), expires)
 	if err != nil {
@@ -68,13 +68,13 @@ func (s Store) Put(ctx context.Context, db store.DBTX, a Approval) error {
 
 // Granted lists what asker was allowed for a conversation, as long as mark is the same.
 func (s Store) Granted(ctx context.Context, talk history.Talk, conversation int64, asker, mark string) ([]Approval, error) {
-	return list(ctx, s.DB, `WHERE talk = ? AND conversation = ? AND asker = ? AND wide = 1 AND mark = ?
+	return list(ctx, s.DB, `WHERE thread = ? AND conversation = ? AND asker = ? AND whole_conversation = 1 AND sources_hash = ?
 		AND state IN ('approved', 'done')`, talk, conversation, asker, mark)
 }
 
 // Asked lists the open questions about event.
 func (s Store) Asked(ctx context.Context, talk history.Talk, event string) ([]Approval, error) {
-	return list(ctx, s.DB, `WHERE talk = ? AND event = ? AND state = 'open'`, talk, event)
+	return list(ctx, s.DB, `WHERE thread = ? AND event = ? AND state = 'open'`, talk, event)
 }
 
 // Void takes back what is asked because of the messages or questions targets, which were edited,
@@ -97,7 +97,7 @@ func (s Store) Void(ctx context.Context, room string, targets ...string) error {
 
 // Stop takes back what is approved in a conversation and has not run; it tells whether there was any.
 func (s Store) Stop(ctx context.Context, talk history.Talk) (bool, error) {
-	all, err := list(ctx, s.DB, `WHERE talk = ? AND state = 'approved'`, talk)
+	all, err := list(ctx, s.DB, `WHERE thread = ? AND state = 'approved'`, talk)
 	for i := 0; err == nil && i < len(all); i++ {
 		err = s.End(ctx, all[i], Void, true)
 	}
@@ -154,11 +154,11 @@ const (
 // Gather adds acts to the approval of a turn, for which a is new, and returns what the model is told of each.
 func (s Store) Gather(ctx context.Context, tx *sql.Tx, a Approval, acts []Act) ([]string, error) {
 	seen, mark := a.Seen, a.Mark
-	found, err := list(ctx, tx, `WHERE talk = ? AND event = ? AND state = 'gathering'`, a.Talk, a.Event)
+	found, err := list(ctx, tx, `WHERE thread = ? AND event = ? AND state = 'gathering'`, a.Talk, a.Event)
 	if err != nil {
 		return nil, err
 	}
-	open, err := list(ctx, tx, `WHERE talk = ? AND conversation = ? AND state = 'open' AND expires > ?`,
+	open, err := list(ctx, tx, `WHERE thread = ? AND conversation = ? AND state = 'open' AND expires > ?`,
 		a.Talk, a.Conversation, s.Now().UnixMilli())
 	if err != nil {
 		return nil, err
@@ -196,7 +196,7 @@ func (s Store) Gather(ctx context.Context, tx *sql.Tx, a Approval, acts []Act) (
 func (s Store) Open(ctx context.Context, in store.DBTX, talk history.Talk, event string) error {
 	now := s.Now()
 	_, err := in.ExecContext(ctx, `UPDATE approval SET state = 'open', created = ?, expires = ?
-		WHERE talk = ? AND event = ? AND state = 'gathering'`, now.UnixMilli(), now.Add(answerTime).UnixMilli(), talk, event)
+		WHERE thread = ? AND event = ? AND state = 'gathering'`, now.UnixMilli(), now.Add(answerTime).UnixMilli(), talk, event)
 	if err != nil {
 		return fmt.Errorf("approval: open an approval: %w", err)
 	}
@@ -243,7 +243,7 @@ func (s Store) Answer(ctx context.Context, in chat.Head, level trust.Integrity, 
 }
 
 // blank takes the texts out of an approval, and ends it if it has not ended.
-const blank = `UPDATE approval SET quote = '', acts = '[]', seen = '[]',
+const blank = `UPDATE approval SET quote = '', acts = '[]', sources = '[]',
 	state = iif(state IN ('gathering', 'open', 'approved'), 'void', state)`
 
 // Redact takes the texts out of the approvals of the message event.

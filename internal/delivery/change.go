@@ -21,8 +21,8 @@ type target struct {
 
 func targetRow(ctx context.Context, tx *sql.Tx, event string) (target, error) {
 	t := target{id: event}
-	err := tx.QueryRowContext(ctx, `SELECT room, sender, state, change, target, sent_at, unproven, state = 'redacted' OR EXISTS (
-		SELECT 1 FROM inbox AS b WHERE b.target = inbox.id AND b.change = 'taken back') FROM inbox WHERE id = ?`, event).
+	err := tx.QueryRowContext(ctx, `SELECT room, sender, state, change, target, sent_at, unverified, state = 'redacted' OR EXISTS (
+		SELECT 1 FROM inbox AS b WHERE b.target = inbox.id AND b.change = 'redacted') FROM inbox WHERE id = ?`, event).
 		Scan(&t.room, &t.sender, &t.state, &t.change, &t.target, &t.at, &t.unproven, &t.redacted)
 	if errors.Is(err, sql.ErrNoRows) {
 		return t, nil
@@ -68,7 +68,7 @@ func (in *Inbox) edit(ctx context.Context, tx *sql.Tx, e chat.Edit, s Incoming) 
 		return in.put(ctx, tx, m, "new")
 	case of.state == "new":
 		if _, err := tx.ExecContext(ctx, `UPDATE inbox SET text = ?1
-			WHERE id = ?2 AND state = 'new' AND (?1 <> '' OR instr(brought, '"files"') > 0)`, e.Text, e.Target); err != nil {
+			WHERE id = ?2 AND state = 'new' AND (?1 <> '' OR instr(attachments, '"files"') > 0)`, e.Text, e.Target); err != nil {
 			return err
 		}
 	}

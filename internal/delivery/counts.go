@@ -33,8 +33,8 @@ func CountRows(ctx context.Context, db store.DBTX, now int64) (c Queues, err err
 		coalesce((SELECT error FROM inbox WHERE state = 'dead' ORDER BY received_at DESC LIMIT 1), ''),
 		(SELECT count(*) FROM outbox WHERE state = 'pending'), `+age(`created_at`, `outbox WHERE state = 'pending'`)+`,
 		coalesce((SELECT error FROM outbox WHERE state = 'pending' ORDER BY created_at, seq LIMIT 1), ''),
-		(SELECT count(*) FROM outbox WHERE state = 'dead' AND error <> 'taken back'),
-		coalesce((SELECT error FROM outbox WHERE state = 'dead' AND error <> 'taken back' ORDER BY created_at DESC LIMIT 1), '')`, now).
+		(SELECT count(*) FROM outbox WHERE state = 'dead' AND error <> 'redacted'),
+		coalesce((SELECT error FROM outbox WHERE state = 'dead' AND error <> 'redacted' ORDER BY created_at DESC LIMIT 1), '')`, now).
 		Scan(&c.Inbox, &c.InboxOldest, &c.Undecryptable, &c.UnreadOldest, &c.Lost, &c.LostReason,
 			&c.Outbox, &c.OutboxOldest, &c.OutboxProblem, &c.Dead, &c.DeadReason)
 	return c, store.Wrap(err, "delivery: count what is in the inbox and the outbox")

@@ -85,7 +85,7 @@ func TestMessageKeepsWhatItBrings(t *testing.T) {
 	expect.Equal(t, cmp.Diff([]InboxRow{{Incomplete: incomplete(m), Message: m}}, rows, cmp.Comparer(time.Time.Equal)), "", "inbox (-want +got)")
 	expect.OK(t, q.in.Handled(ctx, q.db, "$1"))
 	var left string
-	expect.OK(t, q.db.QueryRowContext(ctx, `SELECT brought FROM inbox WHERE id = '$1'`).Scan(&left))
+	expect.OK(t, q.db.QueryRowContext(ctx, `SELECT attachments FROM inbox WHERE id = '$1'`).Scan(&left))
 	expect.Equal(t, left, "", "what a handled message brought is still there")
 }
 

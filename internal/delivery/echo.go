@@ -63,6 +63,6 @@ func (o *Outbox) Unconfirmed(ctx context.Context, room string) ([]OutboxRow, err
 // Ours tells whether the bot sent that event.
 func (o *Outbox) Ours(ctx context.Context, event string) (bool, error) {
 	ours, err := store.Value[bool](ctx, o.db, `SELECT EXISTS (SELECT 1 FROM outbox WHERE event_id = ?1)
-		OR EXISTS (SELECT 1 FROM takeback WHERE event_id = ?1)`, event)
+		OR EXISTS (SELECT 1 FROM pending_redaction WHERE event_id = ?1)`, event)
 	return ours, store.Wrap(err, "delivery: look into the outbox")
 }

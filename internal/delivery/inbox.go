@@ -54,7 +54,7 @@ func rowOf(said chat.Inbound) InboxRow {
 	case chat.Edit:
 		r.Change, r.Message.Text = "edited", said.Text
 	case chat.Redaction:
-		r.Change = "taken back"
+		r.Change = "redacted"
 	case chat.Vote:
 		r.Change, r.Message.Text = "voted", said.Option
 	case chat.Reaction:
@@ -71,7 +71,7 @@ func (r InboxRow) Said() chat.Inbound {
 		return r.Message
 	case "edited":
 		return chat.Edit{Change: change, Text: r.Message.Text}
-	case "taken back":
+	case "redacted":
 		return chat.Redaction{Change: change}
 	case "voted":
 		return chat.Vote{Change: change, Option: r.Message.Text}
@@ -98,8 +98,8 @@ func (in *Inbox) put(ctx context.Context, tx *sql.Tx, said chat.Inbound, state s
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, text, private, unproven, sent_at, received_at,
-			state, thread, branch, reply_to, brought, incomplete, change, target)
+	_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, text, private, unverified, sent_at, received_at,
+			state, thread, answer_thread, reply_to, attachments, incomplete, change, target)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		m.ID, m.Room, m.Sender, m.Text, m.Private, m.Unproven, m.At.UnixMilli(), in.now().UnixMilli(), state,
 		m.Thread, m.Branch, m.ReplyTo, with, state == "new" && r.Change == "" && incomplete(*m), r.Change, r.Target)
@@ -157,8 +157,8 @@ func (in *Inbox) Waiting(ctx context.Context, perRoom int) ([]InboxRow, error) {
 		err = unpack(m, with)
 		m.At = time.UnixMilli(at)
 		return r, err
-	}, `SELECT id, room, sender, text, private, unproven, sent_at, thread, branch,
-			reply_to, brought, incomplete, change, target
+	}, `SELECT id, room, sender, text, private, unverified, sent_at, thread, answer_thread,
+			reply_to, attachments, incomplete, change, target
 		FROM (SELECT *, row_number() OVER (PARTITION BY room ORDER BY seq) AS place FROM inbox WHERE state = 'new')
 		WHERE place <= ? ORDER BY seq`, perRoom)
 	return rows, store.Wrap(err, "delivery: read inbox")
@@ -171,7 +171,7 @@ func (in *Inbox) Completed(ctx context.Context, m chat.Message) error {
 	if err != nil {
 		return err
 	}
-	_, err = in.db.ExecContext(ctx, `UPDATE inbox SET brought = ?, incomplete = 0 WHERE id = ? AND state = 'new'`, with, m.ID)
+	_, err = in.db.ExecContext(ctx, `UPDATE inbox SET attachments = ?, incomplete = 0 WHERE id = ? AND state = 'new'`, with, m.ID)
 	return store.Wrap(err, "delivery: complete a message")
 }
 
@@ -179,7 +179,7 @@ func (in *Inbox) Completed(ctx context.Context, m chat.Message) error {
 func (in *Inbox) withoutRedacted(ctx context.Context, m chat.Message) []chat.Quote {
 	var now chat.Message
 	var with string
-	err := in.db.QueryRowContext(ctx, `SELECT brought FROM inbox WHERE id = ?`, m.ID).Scan(&with)
+	err := in.db.QueryRowContext(ctx, `SELECT attachments FROM inbox WHERE id = ?`, m.ID).Scan(&with)
 	if err != nil || unpack(&now, with) != nil {
 		return m.Quotes
 	}
@@ -191,7 +191,7 @@ func (in *Inbox) withoutRedacted(ctx context.Context, m chat.Message) []chat.Quo
 // Handled marks a message as done and drops its text: the history has it now, and here only the
 // id is needed. db may be the transaction that stores the answer.
 func (in *Inbox) Handled(ctx context.Context, db store.DBTX, id string) error {
-	_, err := db.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '', brought = '' WHERE id = ? AND state = 'new'`, id)
+	_, err := db.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '', attachments = '' WHERE id = ? AND state = 'new'`, id)
 	return store.Wrap(err, "delivery: mark message as done")
 }
 
@@ -224,7 +224,7 @@ func (in *Inbox) Leave(ctx context.Context, room string) error {
 
 // redactRows makes rows redacted that have no answer yet.
 func redactRows(ctx context.Context, tx *sql.Tx, where string, args ...any) error {
-	_, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'redacted', text = '', raw = '', brought = ''
+	_, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'redacted', text = '', raw = '', attachments = ''
 		WHERE state IN ('new', 'utd', 'failed') AND `+where, args...)
 	return err
 }
@@ -239,7 +239,7 @@ func (in *Inbox) Busy(ctx context.Context, room string) (bool, error) {
 // KeptFiles lists the kept files that messages on their way in or out need.
 func (in *Inbox) KeptFiles(ctx context.Context) ([]string, error) {
 	paths, err := store.Column[string](ctx, in.db, `SELECT path FROM (
-			SELECT f.value ->> '$.path' AS path FROM inbox, json_each(nullif(brought, ''), '$.files') AS f WHERE state = 'new'
+			SELECT f.value ->> '$.path' AS path FROM inbox, json_each(nullif(attachments, ''), '$.files') AS f WHERE state = 'new'
 			UNION ALL SELECT file ->> '$.path' FROM outbox WHERE file <> '' AND state IN ('draft', 'pending'))
 		WHERE path <> ''`)
 	return paths, store.Wrap(err, "delivery: list files")

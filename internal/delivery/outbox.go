@@ -122,7 +122,7 @@ func (o *Outbox) putWhole(ctx context.Context, tx *sql.Tx, f Final) error {
 		VALUES (?, ?, 'whole', ?, ?, ?, ?, `+threadOf+`, 'pending', 1, ?)
 		ON CONFLICT (id) DO UPDATE SET text = excluded.text, file = excluded.file, state = 'pending', revision = revision + 1,
 			attempts = 0, next_at = 0, error = ''
-		WHERE state = 'dead' AND error = 'taken back'`,
+		WHERE state = 'dead' AND error = 'redacted'`,
 		wholeID(m), m.ID, f.Room, kindOf(m), m.Text, f.Whole, m.Thread, m.ReplyTo, o.now().UnixMilli())
 	return err
 }
@@ -185,7 +185,7 @@ func (o *Outbox) DraftShown(ctx context.Context, id, text string) error {
 func (o *Outbox) EndDrafts(ctx context.Context, end func(OutboxRow) string) error {
 	rows, err := store.List(ctx, o.db, scanOut, `SELECT `+outColumns+` FROM outbox WHERE state = 'draft'
 		AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.state = 'new'
-			AND (inbox.id = outbox.reply_to OR inbox.change = 'taken back' AND inbox.target = outbox.reply_to)) ORDER BY seq`)
+			AND (inbox.id = outbox.reply_to OR inbox.change = 'redacted' AND inbox.target = outbox.reply_to)) ORDER BY seq`)
 	if err != nil {
 		return store.Wrap(err, "delivery: read drafts")
 	}
@@ -206,7 +206,7 @@ func (o *Outbox) endDraft(ctx context.Context, r OutboxRow, text string) error {
 	}
 	if r.Kind == "notice" { // it only said that an answer takes long
 		return store.InTx(ctx, o.db, func(tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO takeback (event_id, room, reason)
+			_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO pending_redaction (event_id, room, reason)
 				VALUES (?, ?, 'why.sent_twice')`, r.EventID, r.Room)
 			if err != nil {
 				return err

@@ -36,14 +36,14 @@ func nextEvent(ctx context.Context, tx *sql.Tx, set, where string, args ...any) 
 }
 
 // gone is a row whose event is not to be seen any more. Another event may come of it later.
-const gone = `state = 'dead', text = '', error = 'taken back', poll = '', closed = 0, drafted = 0, revision = 0`
+const gone = `state = 'dead', text = '', error = 'redacted', poll = '', closed = 0, drafted = 0, revision = 0`
 
 // removeRows takes rows out of the outbox, and their events out of the room.
 func removeRows(ctx context.Context, tx *sql.Tx, where string, args ...any) error {
 	if err := redactRoom(ctx, tx, "why.taken_back", where, args...); err != nil {
 		return err
 	}
-	return nextEvent(ctx, tx, gone, `error <> 'taken back' AND `+where, args...)
+	return nextEvent(ctx, tx, gone, `error <> 'redacted' AND `+where, args...)
 }
 
 // Remove takes the message id out of room, with its files, also what is being sent right now. It
@@ -53,7 +53,7 @@ func (o *Outbox) Remove(ctx context.Context, room, id string) error {
 		if err := removeRows(ctx, tx, `(id = ?1 OR `+partOf+`)`, id); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, state, error, created_at) VALUES (?, ?, 'dead', 'taken back', ?)
+		_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, state, error, created_at) VALUES (?, ?, 'dead', 'redacted', ?)
 			ON CONFLICT DO NOTHING`, id, room, o.now().UnixMilli())
 		return err
 	})

@@ -16,7 +16,7 @@ const activeThread = 24 * time.Hour
 
 // threadOf is the thread of a message of the bot: the one that is named (the first parameter),
 // or else that in which the message it answers (the second) is answered.
-const threadOf = `coalesce(nullif(?, ''), (SELECT branch FROM inbox WHERE id = ?), '')`
+const threadOf = `coalesce(nullif(?, ''), (SELECT answer_thread FROM inbox WHERE id = ?), '')`
 
 // spokeIn notes that event carries the message id, if that belongs into a thread.
 func (o *Outbox) spokeIn(ctx context.Context, tx *sql.Tx, id, event string) error {
@@ -44,8 +44,9 @@ func (o *Outbox) NewestIn(ctx context.Context, room, root string) (string, error
 // branchOfTarget is the thread in which that is answered which a change is done to: a
 // message, or an answer by its name.
 func branchOfTarget(ctx context.Context, tx *sql.Tx, target string) (string, error) {
-	return store.Value[string](ctx, tx, `SELECT coalesce((SELECT branch FROM inbox WHERE id = ?1),
-		(SELECT coalesce(i.branch, o.thread) FROM outbox AS o LEFT JOIN inbox AS i ON i.id = o.reply_to WHERE o.id = ?1), '')`, target)
+	return store.Value[string](ctx, tx, `SELECT coalesce((SELECT answer_thread FROM inbox WHERE id = ?1),
+		(SELECT coalesce(i.answer_thread, o.thread) FROM outbox AS o LEFT JOIN inbox AS i ON i.id = o.reply_to
+			WHERE o.id = ?1), '')`, target)
 }
 
 // quick is how soon after a line somebody's next one belongs to it, by the clock of their
@@ -68,11 +69,12 @@ func (in *Inbox) joinBranch(ctx context.Context, tx *sql.Tx, m *chat.Message) er
 	var at int64
 	var err error
 	if in.retries(m.Text) {
-		err = tx.QueryRowContext(ctx, `SELECT branch`+past+`AND (state = 'new' OR EXISTS (SELECT 1 FROM answered WHERE question = inbox.id))
+		err = tx.QueryRowContext(ctx, `SELECT answer_thread`+past+`AND (state = 'new' OR EXISTS (SELECT 1 FROM question_reply
+			WHERE question = inbox.id))
 			ORDER BY seq DESC LIMIT 1`, lookBack, m.Room, m.Sender).Scan(&branch)
 		m.Branch = branch
 	} else {
-		err = tx.QueryRowContext(ctx, `SELECT branch, thread, sent_at`+past+`ORDER BY seq DESC LIMIT 1`, lookBack, m.Room, m.Sender).
+		err = tx.QueryRowContext(ctx, `SELECT answer_thread, thread, sent_at`+past+`ORDER BY seq DESC LIMIT 1`, lookBack, m.Room, m.Sender).
 			Scan(&branch, &thread, &at)
 		if since := m.At.Sub(time.UnixMilli(at)); err == nil && branch != "" && thread == "" && since >= 0 && since <= quick {
 			m.Branch = branch

@@ -64,7 +64,7 @@ func (d *Dreamer) Undo(ctx context.Context, run string) (report.Report, error) {
 	undone, left, err := d.cfg.Store.UndoRun(ctx, batch, also)
 	if errors.Is(err, memory.ErrNothing) { // it did nothing to memories
 		var chores int
-		const done = `SELECT count(*) FROM dream_chore WHERE run = ? AND state = 'done'`
+		const done = `SELECT count(*) FROM dream_change WHERE run = ? AND state = 'done'`
 		if err := d.cfg.DB.QueryRowContext(ctx, done, run).Scan(&chores); err != nil || chores == 0 {
 			return report.Report{}, errors.Join(ErrNothing, err)
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 // chores is what earlier dreams did beside memory, by kind and item, and what they proposed, by item
-// and other. It stands in dream_chore, written in the transaction of the memories.
+// and other. It stands in dream_change, written in the transaction of the memories.
 type chores struct {
 	done map[[2]string]chore
 	told map[[2]string]bool
@@ -80,7 +80,7 @@ func (d *Dreamer) chores(ctx context.Context) (chores, error) {
 		key := [2]string{kind, item}
 		c.done[key] = chore{time.UnixMilli(at), c.done[key].undone || state == "undone"}
 		return nil
-	}, `SELECT kind, item, other, state, at FROM dream_chore ORDER BY id`)
+	}, `SELECT kind, item, other, state, at FROM dream_change ORDER BY id`)
 	return c, store.Wrap(err, "dream: read what was done to tasks and skills")
 }
 
@@ -90,7 +90,8 @@ const proposed = "propose"
 // told keeps what was proposed, so that it is not proposed again.
 func (d *Dreamer) told(ctx context.Context, r *run) error {
 	for _, p := range r.report.Proposals {
-		if _, err := d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_chore (run, kind, item, other, state, at) VALUES (?, ?, ?, ?, 'done', ?)`,
+		if _, err := d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_change (run, kind, item, other, state, at)
+			VALUES (?, ?, ?, ?, 'done', ?)`,
 			r.report.Run, proposed, p.Item, p.Other, r.now.UnixMilli()); err != nil {
 			return fmt.Errorf("dream: %w", err)
 		}
@@ -112,7 +113,7 @@ func (r *run) recordChores(ctx context.Context, tx *sql.Tx, p *plan) error {
 		return err
 	}
 	for _, t := range done {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_chore (run, kind, item, other, before, after, state, at)
+		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_change (run, kind, item, other, before, after, state, at)
 			VALUES (?, ?, ?, ?, ?, ?, 'done', ?)`, r.report.Run, t.Kind, t.ID, t.Into, t.Before, t.After, r.now.UnixMilli()); err != nil {
 			return err
 		}
@@ -128,7 +129,7 @@ func (d *Dreamer) undoChores(ctx context.Context, tx *sql.Tx, run string) (lines
 	tasks, err := store.List(ctx, tx, func(row store.Row) (t task.Tidied, err error) {
 		err = row.Scan(&t.Kind, &t.ID, &t.Before, &t.After)
 		return t, err
-	}, `SELECT kind, item, before, after FROM dream_chore WHERE run = ? AND state = 'done' AND kind <> ? ORDER BY id`, run, proposed)
+	}, `SELECT kind, item, before, after FROM dream_change WHERE run = ? AND state = 'done' AND kind <> ? ORDER BY id`, run, proposed)
 	if err != nil || len(tasks) == 0 {
 		return nil, err
 	}
@@ -143,6 +144,6 @@ func (d *Dreamer) undoChores(ctx context.Context, tx *sql.Tx, run string) (lines
 		}
 		lines = append(lines, i18n.New(key, "id", t.ID))
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE dream_chore SET state = 'undone' WHERE run = ? AND state = 'done' AND kind <> ?`, run, proposed)
+	_, err = tx.ExecContext(ctx, `UPDATE dream_change SET state = 'undone' WHERE run = ? AND state = 'done' AND kind <> ?`, run, proposed)
 	return lines, err
 }

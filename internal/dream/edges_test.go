@@ -28,12 +28,12 @@ func TestVerdictsAreKept(t *testing.T) {
 	again := func(want bool) {
 		t.Helper()
 		w.calls, w.now = 0, w.now.Add(24*time.Hour)
-		w.exec(`UPDATE dream_run SET mark = 0, at = at - 700000000`) // everything is looked at, and the week's requests are there
+		w.exec(`UPDATE dream_run SET compared_until = 0, at = at - 700000000`) // everything is looked at, and the week's requests are there
 		w.openDreamer(w.d.cfg.DB, w.store, always("neither"))
 		w.d.cfg.Model = func() string { return model }
 		for range 6 {
 			w.dream(Options{})
-			w.exec(`UPDATE dream_run SET mark = 0, at = at - 700000000`)
+			w.exec(`UPDATE dream_run SET compared_until = 0, at = at - 700000000`)
 			w.now = w.now.Add(time.Hour)
 		}
 		expect.Equal(t, w.calls > 0, want, "%s: %d requests", model, w.calls)

@@ -49,7 +49,7 @@ func (d *Dreamer) finish(ctx context.Context, n *run) error {
 		mark = n.now.Add(-settled).UnixMilli()
 	}
 	_, err := d.cfg.DB.ExecContext(ctx, `UPDATE dream_run SET ended = ?, state = CASE WHEN state = 'planning' THEN ? ELSE state END,
-		mark = ?, calls = ?, harvest = ?, tokens = ?, reason = ? WHERE id = ?`,
+		compared_until = ?, calls = ?, harvest = ?, tokens = ?, reason = ? WHERE id = ?`,
 		r.Ended.UnixMilli(), r.State, mark, r.Cost.Calls, r.Cost.Read, r.Cost.Tokens, r.Reason, r.Run)
 	return errors.Join(store.Wrap(err, "dream"), d.wonder(ctx, r), d.told(ctx, n), r.Write(d.cfg.Dir, d.cfg.Location))
 }
@@ -57,7 +57,7 @@ func (d *Dreamer) finish(ctx context.Context, n *run) error {
 // remember reads what earlier dreams left to know.
 func (d *Dreamer) remember(ctx context.Context) (p past, err error) {
 	p = past{replaced: map[string]bool{}, refused: map[[2]string]bool{}, asked: map[[2]string]bool{}}
-	mark, err := store.Value[int64](ctx, d.cfg.DB, `SELECT coalesce(max(mark), 0) FROM dream_run`)
+	mark, err := store.Value[int64](ctx, d.cfg.DB, `SELECT coalesce(max(compared_until), 0) FROM dream_run`)
 	if err != nil {
 		return p, fmt.Errorf("dream: %w", err)
 	}
@@ -81,7 +81,7 @@ func (d *Dreamer) remember(ctx context.Context) (p past, err error) {
 			p.replaced[b] = true
 		}
 		return err
-	}, `SELECT kind, entry, by_id, undone FROM dream_op`)
+	}, `SELECT kind, entry, successor, undone FROM dream_op`)
 	return p, store.Wrap(err, "dream: read what earlier dreams did")
 }
 
@@ -89,7 +89,7 @@ func (d *Dreamer) remember(ctx context.Context) (p past, err error) {
 func (d *Dreamer) known(ctx context.Context, pairs []*pair, salt []byte, model string, fresh time.Time) []*pair {
 	var todo []*pair
 	for _, p := range pairs {
-		err := d.cfg.DB.QueryRowContext(ctx, `SELECT verdict FROM dream_seen
+		err := d.cfg.DB.QueryRowContext(ctx, `SELECT verdict FROM dream_verdict
 			WHERE pair = ? AND model = ? AND (verdict <> 'unclear' OR at > ?)`,
 			p.hash(salt), model, fresh.UnixMilli()).Scan(&p.verdict)
 		if err != nil { // what cannot be read is asked again
@@ -103,7 +103,7 @@ func (d *Dreamer) known(ctx context.Context, pairs []*pair, salt []byte, model s
 func (d *Dreamer) keep(ctx context.Context, batch []*pair, salt []byte, model string, now time.Time) error {
 	return store.InTx(ctx, d.cfg.DB, func(tx *sql.Tx) error {
 		for _, p := range batch {
-			if _, err := tx.ExecContext(ctx, `INSERT INTO dream_seen (pair, model, verdict, at) VALUES (?, ?, ?, ?)
+			if _, err := tx.ExecContext(ctx, `INSERT INTO dream_verdict (pair, model, verdict, at) VALUES (?, ?, ?, ?)
 				ON CONFLICT (pair, model) DO UPDATE SET verdict = excluded.verdict, at = excluded.at`,
 				p.hash(salt), model, p.verdict, now.UnixMilli()); err != nil {
 				return err
@@ -121,7 +121,7 @@ func (r *run) record(ctx context.Context, tx *sql.Tx, p *plan, done memory.Appli
 		why[s.Step] = s.why
 	}
 	for _, s := range done.Done {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why) VALUES (?, ?, ?, ?, ?)`,
+		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, successor, why) VALUES (?, ?, ?, ?, ?)`,
 			run, s.Kind, s.ID, s.By, why[s]); err != nil {
 			return err
 		}

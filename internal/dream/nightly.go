@@ -195,7 +195,7 @@ func (n *Nightly) Status(ctx context.Context, say i18n.Say) (string, error) {
 	text := say("dream.never")
 	err := d.cfg.DB.QueryRowContext(ctx, `SELECT id, at, state, reason, calls,
 		(SELECT count(*) FROM dream_op o WHERE o.run = r.id AND undone = 0),
-		(SELECT count(*) FROM dream_chore c WHERE c.run = r.id AND kind <> 'propose' AND state = 'done')
+		(SELECT count(*) FROM dream_change c WHERE c.run = r.id AND kind <> 'propose' AND state = 'done')
 		FROM dream_run r ORDER BY at DESC, rowid DESC LIMIT 1`).Scan(&run, &at, &state, &reason, &calls, &ops, &chores)
 	switch {
 	case err != nil && !errors.Is(err, sql.ErrNoRows):

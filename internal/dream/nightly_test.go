@@ -359,7 +359,7 @@ func TestKilledWhileDreaming(t *testing.T) {
 func (w *world) journal() string {
 	var out string
 	err := w.d.cfg.DB.QueryRow(`SELECT (SELECT group_concat(state || ' ' || batch || ' ' || reason || ' ' || calls, '; ') FROM dream_run) || ', ' ||
-		(SELECT count(*) FROM dream_op) || ' steps, ' || (SELECT count(*) FROM dream_op WHERE undone = 1) || ' refused, chores: ' || coalesce((SELECT group_concat(kind || ' ' || item || ' ' || state, '; ') FROM dream_chore), 'none')`).Scan(&out)
+		(SELECT count(*) FROM dream_op) || ' steps, ' || (SELECT count(*) FROM dream_op WHERE undone = 1) || ' refused, chores: ' || coalesce((SELECT group_concat(kind || ' ' || item || ' ' || state, '; ') FROM dream_change), 'none')`).Scan(&out)
 	return fmt.Sprint(out, " ", err)
 }
 
@@ -449,7 +449,7 @@ func dreamUntilKilled(t *testing.T, dir string) {
 // that is stored of them.
 func fingerprint(t *testing.T, db *sql.DB, exact bool) string {
 	t.Helper()
-	columns := "id, scope, text, state, by_id, rev, source, observed_at"
+	columns := "id, scope, text, state, successor, rev, source, observed_at"
 	if exact {
 		columns = "*"
 	}

@@ -138,7 +138,7 @@ func (r *run) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 		if err := r.d.readRoom(ctx, room); err != nil {
 			return nil, err
 		}
-		room.asked, err = store.Value[int64](ctx, r.d.cfg.DB, `SELECT at FROM dream_room WHERE room = ? AND readers = ?`,
+		room.asked, err = store.Value[int64](ctx, r.d.cfg.DB, `SELECT at FROM dream_task_list WHERE room = ? AND readers = ?`,
 			room.id, room.scope)
 		if err != nil {
 			return nil, err
@@ -207,7 +207,8 @@ func (r *run) askTasks(ctx context.Context, p *roomPlan, model string) (asked bo
 		return false, fmt.Errorf("dream: %w", err)
 	}
 	seen := hashed(salt, model+"\x00"+strings.ReplaceAll(content, nonce, ""))
-	known, err := store.Value[bool](ctx, r.d.cfg.DB, `SELECT seen = ? FROM dream_room WHERE room = ? AND readers = ?`, seen, p.id, p.scope)
+	known, err := store.Value[bool](ctx, r.d.cfg.DB, `SELECT seen = ? FROM dream_task_list
+		WHERE room = ? AND readers = ?`, seen, p.id, p.scope)
 	if err != nil || known {
 		return false, store.Wrap(err, "dream")
 	}
@@ -239,7 +240,7 @@ func (r *run) askTasks(ctx context.Context, p *roomPlan, model string) (asked bo
 	if r.o.DryRun { // what was said is not kept, so it is asked again
 		return true, nil
 	}
-	_, err = r.d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_room (room, readers, model, seen, at) VALUES (?, ?, ?, ?, ?)
+	_, err = r.d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_task_list (room, readers, model, seen, at) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (room, readers) DO UPDATE SET model = excluded.model, seen = excluded.seen, at = excluded.at`,
 		p.id, p.scope, model, seen, r.now.UnixMilli())
 	return true, store.Wrap(err, "dream")

@@ -146,7 +146,7 @@ func TestTasks(t *testing.T) {
 	if diff := cmp.Diff(before, c.taskRows()); diff != "" {
 		t.Error(diff)
 	}
-	c.exec(`DELETE FROM dream_room`)
+	c.exec(`DELETE FROM dream_task_list`)
 	c.now = c.now.AddDate(0, 0, 60)
 	if r := c.dream(Options{}); len(r.Tasks) != 0 || c.taskRows() != before {
 		t.Errorf("done again: %+v", r.Tasks)

@@ -16,7 +16,7 @@ import (
 // Heard returns up to which message of a conversation markers have been taken in: of a
 // room's own, which goes by the room's name, or of a thread in it.
 func (g *Store) Heard(ctx context.Context, conversation string) (int64, error) {
-	message, err := store.Value[int64](ctx, g.db, `SELECT message FROM goal_heard WHERE room = ?`, conversation)
+	message, err := store.Value[int64](ctx, g.db, `SELECT message FROM goal_cursor WHERE room = ?`, conversation)
 	return message, store.Wrap(err, "read markers taken in")
 }
 
@@ -26,7 +26,7 @@ func (g *Store) Heard(ctx context.Context, conversation string) (int64, error) {
 func (g *Store) ApplyIn(ctx context.Context, c trust.Caller, conversation string, message int64, markers []Marker,
 ) (refused []string, err error) {
 	_, err = g.do(ctx, c, "take in markers", func(e *edit) error {
-		done, err := e.tx.ExecContext(ctx, `INSERT INTO goal_heard (room, message) VALUES (?, ?)
+		done, err := e.tx.ExecContext(ctx, `INSERT INTO goal_cursor (room, message) VALUES (?, ?)
 			ON CONFLICT (room) DO UPDATE SET message = excluded.message WHERE message < excluded.message`, conversation, message)
 		if err != nil {
 			return err
@@ -172,7 +172,7 @@ func (g *Store) Move(ctx context.Context, from, to string) error {
 			`UPDATE goal SET status = 'paused' WHERE room = ?1 AND status = 'active'
 			AND EXISTS (SELECT 1 FROM goal AS o WHERE o.room = ?2 AND o.readers = goal.readers AND o.status = 'active')`,
 			`UPDATE goal SET room = ?2 WHERE room = ?1`,
-			`INSERT INTO goal_heard (room, message) SELECT ?2, message FROM goal_heard WHERE room = ?1
+			`INSERT INTO goal_cursor (room, message) SELECT ?2, message FROM goal_cursor WHERE room = ?1
 			ON CONFLICT (room) DO UPDATE SET message = max(message, excluded.message)`,
 		} {
 			if _, err := tx.ExecContext(ctx, query, from, to); err != nil {

@@ -375,7 +375,8 @@ func (h *Harvester) ended(ctx context.Context, room string, err error) {
 
 // Again has the message of this id read anew, within the transaction that gave it other words.
 func Again(ctx context.Context, tx *sql.Tx, message int64) error {
-	_, err := tx.ExecContext(ctx, `UPDATE harvest SET state = 'new', tries = 0, pos = 0, at = 0, reason = '' WHERE message = ?`, message)
+	_, err := tx.ExecContext(ctx, `UPDATE harvest SET state = 'new', tries = 0, bytes_read = 0, at = 0, reason = ''
+		WHERE message = ?`, message)
 	return store.Wrap(err, "harvest: read a message anew")
 }
 

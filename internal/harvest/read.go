@@ -144,7 +144,7 @@ func (h *Harvester) unread(ctx context.Context, room string) (all []turn, err er
 		err := row.Scan(&t.id, &t.tries, &t.pos)
 		ids, read[t.id] = append(ids, t.id), t
 		return err
-	}, `SELECT message, tries, pos FROM harvest WHERE state = 'new' ORDER BY tries > ?, message`, triesTogether)
+	}, `SELECT message, tries, bytes_read FROM harvest WHERE state = 'new' ORDER BY tries > ?, message`, triesTogether)
 	if err != nil || len(ids) == 0 {
 		return nil, store.Wrap(err, "harvest: read messages")
 	}
@@ -260,7 +260,7 @@ func (b *batch) read(ctx context.Context, tx *sql.Tx, now time.Time) error {
 	for _, t := range b.turns {
 		var state string
 		var pos int
-		if err := tx.QueryRowContext(ctx, `SELECT state, pos FROM harvest WHERE message = ?`, t.id).Scan(&state, &pos); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT state, bytes_read FROM harvest WHERE message = ?`, t.id).Scan(&state, &pos); err != nil {
 			return fmt.Errorf("harvest: %w", err)
 		}
 		if state != "new" || pos != t.pos || texts[t.id] != t.text {
@@ -270,7 +270,7 @@ func (b *batch) read(ctx context.Context, tx *sql.Tx, now time.Time) error {
 		if t.end >= len(t.own) {
 			state = "done"
 		}
-		if _, err := tx.ExecContext(ctx, `UPDATE harvest SET state = ?, pos = ?, tries = 0, at = ? WHERE message = ?`,
+		if _, err := tx.ExecContext(ctx, `UPDATE harvest SET state = ?, bytes_read = ?, tries = 0, at = ? WHERE message = ?`,
 			state, t.end, now.UnixMilli(), t.id); err != nil {
 			return fmt.Errorf("harvest: %w", err)
 		}

@@ -14,10 +14,10 @@ func (s *Store) Begin(ctx context.Context, c *Compaction) (bool, error) {
 	begun := false
 	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var err error
-		begun, err = found(tx.QueryRowContext(ctx, `INSERT INTO room (id, branch_of) VALUES (?, ?)
+		begun, err = found(tx.QueryRowContext(ctx, `INSERT INTO room (id, thread_of) VALUES (?, ?)
 			ON CONFLICT DO NOTHING RETURNING conversation`, c.Room, c.Room.parent()).Scan(&c.Conversation))
 		if begun && c.Text() != "" {
-			c.From, c.To, c.Messages, c.Shortened = 0, 0, 0, 0
+			c.Messages, c.Shortened = 0, 0
 			err = c.insert(ctx, tx)
 		}
 		return err
@@ -38,7 +38,7 @@ func redactRoot(ctx context.Context, tx *sql.Tx, event string) error {
 		}
 		return err
 	}, `SELECT c.room, c.details FROM compaction AS c JOIN room AS r ON r.id = c.room
-		WHERE r.branch_of <> '' AND c.reason = 'thread' AND c.details <> ''`)
+		WHERE r.thread_of <> '' AND c.reason = 'thread' AND c.details <> ''`)
 	for t, said := range quoted {
 		if err == nil {
 			err = run(ctx, tx, statement{`UPDATE compaction SET details = '' WHERE room = ? AND reason = 'thread'`, []any{t}})

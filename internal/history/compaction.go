@@ -16,8 +16,7 @@ type Compaction struct {
 	ID           int64 // grows with every compaction, over all rooms; 0 = there was none
 	Room         Talk
 	Conversation int64
-	From, To     int64    // the first and the last message summarised; 0 = none
-	Messages     int      // how many were
+	Messages     int      // how many were summarised
 	Shortened    int      // how many others are sent shorter
 	Level        extent   //
 	Reason       string   // who or what asked for it
@@ -49,17 +48,17 @@ func (c Compaction) Text() string {
 	return strings.TrimSpace(strings.Join(parts, "\n\n"))
 }
 
-// Compacted returns the newest compaction of the current conversation of room that was
-// not taken back, the zero value if there is none.
+// Compacted returns the newest compaction of the current conversation of room, the zero value if
+// there is none.
 func (s *Store) Compacted(ctx context.Context, room Talk) (Compaction, error) {
 	var c Compaction
 	var details string
 	var at int64
-	ok, err := found(s.db.QueryRowContext(ctx, `SELECT id, room, conversation, from_message, to_message, messages, shortened,
+	ok, err := found(s.db.QueryRowContext(ctx, `SELECT id, room, conversation, messages, shortened,
 			level, reason, summary, details, tokens_before, tokens_after, at, integrity
-		FROM compaction WHERE undone = 0 AND room = ?1 AND conversation = (SELECT conversation FROM room WHERE id = ?1)
+		FROM compaction WHERE room = ?1 AND conversation = (SELECT conversation FROM room WHERE id = ?1)
 		ORDER BY id DESC LIMIT 1`, room).
-		Scan(&c.ID, &c.Room, &c.Conversation, &c.From, &c.To, &c.Messages, &c.Shortened,
+		Scan(&c.ID, &c.Room, &c.Conversation, &c.Messages, &c.Shortened,
 			&c.Level, &c.Reason, &c.Summary, &details, &c.Before, &c.After, &at, &c.Integrity))
 	if !ok {
 		return Compaction{}, store.Wrap(err, "read compaction")
@@ -75,10 +74,7 @@ func (s *Store) Compacted(ctx context.Context, room Talk) (Compaction, error) {
 // gone are no longer loaded, those in shorter with the text they have there. All of it happens, or,
 // also when one of them is no longer loaded, nothing does.
 func (s *Store) Compact(ctx context.Context, c *Compaction, gone, shorter []Message) error {
-	c.From, c.To, c.Messages, c.Shortened = 0, 0, len(gone), len(shorter)
-	if len(gone) > 0 {
-		c.From, c.To = gone[0].ID, gone[len(gone)-1].ID
-	}
+	c.Messages, c.Shortened = len(gone), len(shorter)
 	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		if err := c.insert(ctx, tx); err != nil {
 			return err
@@ -102,10 +98,10 @@ func (s *Store) Compact(ctx context.Context, c *Compaction, gone, shorter []Mess
 
 // insert stores c for the current conversation of its room, and sets ID and Conversation.
 func (c *Compaction) insert(ctx context.Context, tx *sql.Tx) error {
-	return tx.QueryRowContext(ctx, `INSERT INTO compaction (room, conversation, from_message, to_message, messages, shortened,
+	return tx.QueryRowContext(ctx, `INSERT INTO compaction (room, conversation, messages, shortened,
 			level, reason, summary, details, tokens_before, tokens_after, at, integrity)
-		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ? RETURNING id, conversation`,
-		c.From, c.To, c.Messages, c.Shortened,
+		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ? RETURNING id, conversation`,
+		c.Messages, c.Shortened,
 		c.Level, c.Reason, c.Summary, strings.Join(c.Details, "\n"), c.Before, c.After, millis(c.At), c.Integrity, c.Room).
 		Scan(&c.ID, &c.Conversation)
 }

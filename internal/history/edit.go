@@ -126,7 +126,7 @@ func (s *Store) Unsay(ctx context.Context, reply string) error {
 			return err
 		}
 		if words != takenBack {
-			if err := withoutWords(ctx, tx, `room = ?1 OR room IN (SELECT id FROM room WHERE branch_of = ?1)`, room, words); err != nil {
+			if err := withoutWords(ctx, tx, `room = ?1 OR room IN (SELECT id FROM room WHERE thread_of = ?1)`, room, words); err != nil {
 				return err
 			}
 		}

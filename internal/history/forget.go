@@ -190,7 +190,7 @@ func redactShort(ctx context.Context, db store.DBTX, event, text string) error {
 		return err
 	}
 	return withoutWords(ctx, db, `room IN (SELECT room FROM message WHERE event_id = ?1)
-		OR room IN (SELECT id FROM room WHERE branch_of IN (SELECT room FROM message WHERE event_id = ?1))`, event, text)
+		OR room IN (SELECT id FROM room WHERE thread_of IN (SELECT room FROM message WHERE event_id = ?1))`, event, text)
 }
 
 // withoutWords takes the lines that repeat text out of the summaries where holds for, with

@@ -102,7 +102,7 @@ func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
 	if readers.Person() == "" && (m.Role != llm.User || m.Sender == "") { // whoever writes later may read what the program said to all
 		readers = trust.Nobody
 	}
-	if _, err := tx.ExecContext(ctx, `INSERT INTO room (id, branch_of, readers) VALUES (?, ?, ?)
+	if _, err := tx.ExecContext(ctx, `INSERT INTO room (id, thread_of, readers) VALUES (?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET readers = excluded.readers WHERE room.readers = '' AND excluded.readers <> ''`,
 		m.Room, m.Room.parent(), readers); err != nil {
 		return fmt.Errorf("append message: %w", err)
@@ -142,7 +142,7 @@ const loaded = `room = ? AND conversation = (SELECT conversation FROM room WHERE
 // StartNew begins a new conversation in room and returns its number. The
 // messages of the earlier ones stay in the database.
 func (s *Store) StartNew(ctx context.Context, room Talk) (int64, error) {
-	n, err := store.Value[int64](ctx, s.db, `INSERT INTO room (id, branch_of, conversation) VALUES (?, ?, 1)
+	n, err := store.Value[int64](ctx, s.db, `INSERT INTO room (id, thread_of, conversation) VALUES (?, ?, 1)
 		ON CONFLICT (id) DO UPDATE SET conversation = conversation + 1 RETURNING conversation`, room, room.parent())
 	return n, store.Wrap(err, "start conversation")
 }
@@ -164,7 +164,7 @@ func (s *Store) ReadBy(ctx context.Context, room Talk, r trust.Readers) error {
 // false if it is not known.
 func (s *Store) LabelOf(ctx context.Context, room, event string) (l trust.Label, ok bool, err error) {
 	ok, err = found(s.db.QueryRowContext(ctx, `SELECT integrity, readers FROM message
-		WHERE room IN (SELECT id FROM room WHERE id = ?1 OR branch_of = ?1) AND event_id = ?2 AND event_id <> '' AND readers <> ''
+		WHERE room IN (SELECT id FROM room WHERE id = ?1 OR thread_of = ?1) AND event_id = ?2 AND event_id <> '' AND readers <> ''
 		LIMIT 1`, room, event).Scan(&l.Integrity, &l.Readers))
 	return l, ok, store.Wrap(err, "look up the label of a message")
 }

@@ -368,7 +368,7 @@ func TestForget(t *testing.T) {
 func rows(t testing.TB, db *sql.DB, most int64) string {
 	t.Helper()
 	var all string
-	expect.OK(t, db.QueryRow(`SELECT coalesce(group_concat(concat_ws('|', id, room, conversation, role, event_id, sender, header, text, short, tail, calls, call_id, failed, at, retired, compaction, quoted, integrity, readers, unquoted), char(10) ORDER BY id), '')
+	expect.OK(t, db.QueryRow(`SELECT coalesce(group_concat(concat_ws('|', id, room, conversation, role, event_id, sender, header, text, short, tail, calls, call_id, failed, at, retired, compaction, quoted, integrity, readers), char(10) ORDER BY id), '')
 		FROM message WHERE id <= ?`, most).Scan(&all))
 	return all
 }

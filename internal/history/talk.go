@@ -57,7 +57,7 @@ func (s *Store) Begun(ctx context.Context, t Talk) (bool, error) {
 
 // Branches lists the conversations of the threads of room, sorted.
 func (s *Store) Branches(ctx context.Context, room string) ([]Talk, error) {
-	all, err := store.Column[Talk](ctx, s.db, `SELECT id FROM room WHERE branch_of = ? AND branch_of <> '' ORDER BY id`, room)
+	all, err := store.Column[Talk](ctx, s.db, `SELECT id FROM room WHERE thread_of = ? AND thread_of <> '' ORDER BY id`, room)
 	return all, store.Wrap(err, "list threads")
 }
 
@@ -79,7 +79,7 @@ func move(ctx context.Context, tx *sql.Tx, from, to Talk) error {
 		return err
 	}
 	return run(ctx, tx,
-		statement{`INSERT INTO room (id, branch_of) VALUES (?, ?) ON CONFLICT DO NOTHING`, []any{to, to.parent()}},
+		statement{`INSERT INTO room (id, thread_of) VALUES (?, ?) ON CONFLICT DO NOTHING`, []any{to, to.parent()}},
 		statement{`UPDATE message SET conversation = conversation + ? WHERE room = ?`, []any{before, to}},
 		statement{`UPDATE compaction SET conversation = conversation + ? WHERE room = ?`, []any{before, to}},
 		statement{`UPDATE room SET conversation = conversation + ? WHERE id = ?`, []any{before, to}},

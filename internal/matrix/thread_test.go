@@ -319,8 +319,8 @@ func TestHeardInAGroup(t *testing.T) {
 			}
 			peertest.Next(t, you, spoken(room, b.UserID()))
 			say(t, other, room, "fine")
-			await(t, s, "the line is not read", func() bool { return b.holds(t, `SELECT count(*) FROM heard WHERE given = 0`) == 1 })
-			expect.Equal(t, b.holds(t, `SELECT count(*) FROM heard WHERE given = 1 AND text <> ''`), 0, "lines are kept longer than needed")
+			await(t, s, "the line is not read", func() bool { return b.holds(t, `SELECT count(*) FROM group_message WHERE delivered = 0`) == 1 })
+			expect.Equal(t, b.holds(t, `SELECT count(*) FROM group_message WHERE delivered = 1 AND text <> ''`), 0, "lines are kept longer than needed")
 			b.stop()
 			say(t, other, room, "and sunny")
 			b = b.again(echo)
@@ -364,8 +364,8 @@ func TestHeardIsBounded(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("other: line %d", i))
 		last = s.Say(other.UserID(), room, fmt.Sprintf("line %d", i))
 	}
-	await(t, s, "the lines are not read", func() bool { return b.holds(t, `SELECT count(*) FROM heard WHERE event = ?`, last) == 1 })
-	expect.Equal(t, b.holds(t, `SELECT count(*) FROM heard`), 20, "lines are kept")
+	await(t, s, "the lines are not read", func() bool { return b.holds(t, `SELECT count(*) FROM group_message WHERE event = ?`, last) == 1 })
+	expect.Equal(t, b.holds(t, `SELECT count(*) FROM group_message`), 20, "lines are kept")
 	ask("and?")
 	b.quotes(t, chat.QuoteHeard, lines[30:]...)
 	for range 6 {
@@ -376,12 +376,12 @@ func TestHeardIsBounded(t *testing.T) {
 		t.Errorf("%d long lines", len(got))
 	}
 	s.Redact(other.UserID(), room, last)
-	await(t, s, "a quote outlives its message", func() bool { return b.holds(t, `SELECT count(*) FROM inbox WHERE instr(brought, ?)`, last) == 0 })
-	expect.Equal(t, b.holds(t, `SELECT count(*) FROM inbox WHERE instr(brought, 'ääää')`), 1, "messages have quotes")
+	await(t, s, "a quote outlives its message", func() bool { return b.holds(t, `SELECT count(*) FROM inbox WHERE instr(attachments, ?)`, last) == 0 })
+	expect.Equal(t, b.holds(t, `SELECT count(*) FROM inbox WHERE instr(attachments, 'ääää')`), 1, "messages have quotes")
 	s.Say(other.UserID(), room, "bye")
-	await(t, s, "not heard", func() bool { return b.holds(t, `SELECT count(*) FROM heard WHERE text = 'bye'`) == 1 })
+	await(t, s, "not heard", func() bool { return b.holds(t, `SELECT count(*) FROM group_message WHERE text = 'bye'`) == 1 })
 	s.SetState(you.UserID(), room, "m.room.member", b.UserID(), content{"membership": "leave"})
-	await(t, s, "what was heard stays", func() bool { return b.holds(t, `SELECT count(*) FROM heard`) == 0 })
+	await(t, s, "what was heard stays", func() bool { return b.holds(t, `SELECT count(*) FROM group_message`) == 0 })
 }
 
 // TestReplyChain: a message brings what it replies to, as far back as six messages, and nothing of another room.

@@ -16,7 +16,7 @@ func (c *change) again(known *Entry, said Entry) error {
 	if said.Event == "" || said.Event == known.Event {
 		return nil
 	}
-	insert := `INSERT INTO memory_again (entry, event, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`
+	insert := `INSERT INTO memory_source (entry, event, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`
 	_, err := c.tx.ExecContext(c.ctx, insert, known.ID, said.Event, c.now.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("note that it was said again: %w", err)
@@ -31,12 +31,12 @@ func (c *change) again(known *Entry, said Entry) error {
 func (s *Store) disown(ctx context.Context, event string, keep func(Entry) bool) error {
 	_, err := s.write(ctx, "redaction", nil, func(c *change) error {
 		if keep == nil {
-			if _, err := c.tx.ExecContext(ctx, `DELETE FROM memory_again WHERE event = ?`, event); err != nil {
+			if _, err := c.tx.ExecContext(ctx, `DELETE FROM memory_source WHERE event = ?`, event); err != nil {
 				return err
 			}
 		}
 		both, err := entries(ctx, c.tx, `WHERE event = ?1 AND state <> 'forgotten'
-			AND id IN (SELECT entry FROM memory_again WHERE event <> ?1)`, event)
+			AND id IN (SELECT entry FROM memory_source WHERE event <> ?1)`, event)
 		if err != nil {
 			return err
 		}
@@ -46,14 +46,14 @@ func (s *Store) disown(ctx context.Context, event string, keep func(Entry) bool)
 			}
 			var n int64
 			err := c.tx.QueryRowContext(ctx, `UPDATE memory SET quote = '', rev = rev + 1,
-				event = (SELECT event FROM memory_again WHERE entry = ?1 AND event <> ?2 ORDER BY at, event LIMIT 1)
+				event = (SELECT event FROM memory_source WHERE entry = ?1 AND event <> ?2 ORDER BY at, event LIMIT 1)
 				WHERE id = ?1 RETURNING n`, e.ID, event).Scan(&n)
 			if err != nil {
 				return err
 			}
 			c.touch(n, e.Scope)
 		}
-		_, err = c.tx.ExecContext(ctx, `DELETE FROM memory_again WHERE event = (SELECT event FROM memory WHERE id = entry)`)
+		_, err = c.tx.ExecContext(ctx, `DELETE FROM memory_source WHERE event = (SELECT event FROM memory WHERE id = entry)`)
 		return err
 	})
 	if err != nil {

@@ -176,7 +176,7 @@ func cameFrom(ctx context.Context, db store.DBTX, id string) (string, error) {
 			return o.Actor, nil
 		}
 	}
-	parts, err := store.Column[string](ctx, db, `SELECT id FROM memory WHERE by_id = ? AND state = 'merged' ORDER BY n LIMIT 1`, id)
+	parts, err := store.Column[string](ctx, db, `SELECT id FROM memory WHERE successor = ? AND state = 'merged' ORDER BY n LIMIT 1`, id)
 	if err != nil || len(parts) == 0 {
 		return "", err
 	}
@@ -226,8 +226,8 @@ func (s *Store) History(ctx context.Context, a Access, id string) ([]Op, error) 
 }
 
 // chain is the entry ?1 with all that it took the place of, or that took its.
-const chain = `(WITH RECURSIVE chain (id) AS (VALUES (?1) UNION SELECT m.id FROM chain JOIN memory AS m ON m.by_id = chain.id
-	UNION SELECT m.by_id FROM chain JOIN memory AS m ON m.id = chain.id WHERE m.by_id <> '') SELECT id FROM chain)`
+const chain = `(WITH RECURSIVE chain (id) AS (VALUES (?1) UNION SELECT m.id FROM chain JOIN memory AS m ON m.successor = chain.id
+	UNION SELECT m.successor FROM chain JOIN memory AS m ON m.id = chain.id WHERE m.successor <> '') SELECT id FROM chain)`
 
 // Find lists the active entries that what means: the one with that id or that whole text,
 // which is exact, or all that hold its words, each as a whole word, members included. None is ErrNotFound.

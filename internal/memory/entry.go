@@ -87,7 +87,7 @@ const (
 	Forgotten  State = "forgotten"  // its text is gone
 )
 
-const entryColumns = `id, scope, text, subject, kind, source, state, by_id, pinned, event, quote, ref, conversation, seq,
+const entryColumns = `id, scope, text, subject, kind, source, state, successor, pinned, event, quote, ref, conversation, seq,
 	observed_at, valid_from, valid_to, created_at, updated_at, hits, last_hit, rev, integrity`
 
 // scanEntry reads a row of entryColumns, and what more there is.

@@ -147,10 +147,10 @@ func (c *change) alsoSaid(a Access, ids []string) ([]Entry, error) {
 // same in the same scope. What one was merged into comes without its other parts: those are other facts.
 // What was written to take its place comes too if that was undone: its words may be the same.
 const tied = `(WITH RECURSIVE tied (id, whole) AS (SELECT value, true FROM json_each(?1)
-	UNION SELECT m.id, whole FROM tied JOIN memory AS m ON m.by_id = tied.id
+	UNION SELECT m.id, whole FROM tied JOIN memory AS m ON m.successor = tied.id
 		AND m.state <> 'active' AND (m.state <> 'merged' OR whole)
-	UNION SELECT m.by_id, whole AND m.state <> 'merged' FROM tied JOIN memory AS m ON m.id = tied.id
-		AND m.by_id <> '' AND m.state <> 'active'
+	UNION SELECT m.successor, whole AND m.state <> 'merged' FROM tied JOIN memory AS m ON m.id = tied.id
+		AND m.successor <> '' AND m.state <> 'active'
 	UNION SELECT new.entry, false FROM tied JOIN memory_op AS old ON old.entry = tied.id AND old.op IN ('merge', 'supersede')
 		JOIN memory_op AS new ON new.batch = old.batch AND new.op = 'add'
 			AND new.entry = iif(old.after = '', '', json_extract(old.after, '$.by'))
@@ -162,7 +162,7 @@ const tied = `(WITH RECURSIVE tied (id, whole) AS (SELECT value, true FROM json_
 // nothing: they are shown when their head is gone.
 func (c *change) release(gone []Entry) error {
 	for _, g := range gone {
-		parts, err := entries(c.ctx, c.tx, `WHERE by_id = ? AND state = 'merged' ORDER BY n`, g.ID)
+		parts, err := entries(c.ctx, c.tx, `WHERE successor = ? AND state = 'merged' ORDER BY n`, g.ID)
 		if err != nil {
 			return err
 		}

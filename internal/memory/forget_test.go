@@ -182,7 +182,7 @@ func TestForgetTakesTheVector(t *testing.T) {
 	complete(t, v)
 	v.Question(ctx, "the code is 4711")
 	var code []byte
-	expect.OK(t, s.db.QueryRow(`SELECT vec FROM memory_vector WHERE hash = ? AND length(vec) = 300`, text.Hash("The code is 4711.")).Scan(&code))
+	expect.OK(t, s.db.QueryRow(`SELECT vec FROM embedding WHERE hash = ? AND length(vec) = 300`, text.Hash("The code is 4711.")).Scan(&code))
 	expect.OK(t, checkpoint(ctx, s.db))
 	part := string(code[:64])
 	if len(traces(t, dir, part)) == 0 {
@@ -190,8 +190,8 @@ func TestForgetTakesTheVector(t *testing.T) {
 	}
 	expect.Must(s.Forget(ctx, as(owner), gone.ID))(t)
 	expect.Must(s.Forget(ctx, as(owner), both.ID))(t)
-	expect.Equal(t, countRows(t, s.db, `SELECT count(*) FROM memory_vector WHERE hash = ?`, text.Hash("the code is 4711")), 0, "vectors of what was forgotten")
-	expect.Equal(t, countRows(t, s.db, `SELECT count(*) FROM memory_vector`), 2, "vectors, want those of the bees")
+	expect.Equal(t, countRows(t, s.db, `SELECT count(*) FROM embedding WHERE hash = ?`, text.Hash("the code is 4711")), 0, "vectors of what was forgotten")
+	expect.Equal(t, countRows(t, s.db, `SELECT count(*) FROM embedding`), 2, "vectors, want those of the bees")
 	expect.OK(t, v.Follow(ctx))
 	_, before := e.Asked()
 	v.Question(ctx, "the code is 4711")

@@ -44,7 +44,8 @@ func Search(ctx context.Context, db *sql.DB, index finder, q Query) ([]Hit, erro
 		h.Entry, err = scanEntry(row, &n, &h.Shown)
 		at[n] = h
 		return err
-	}, `SELECT `+entryColumns+`, n, iif(state = 'active' AND `+hidden+`, (SELECT text FROM memory AS head WHERE head.id = memory.by_id), '')
+	}, `SELECT `+entryColumns+`, n, iif(state = 'active' AND `+hidden+`, (SELECT text FROM memory AS head
+		WHERE head.id = memory.successor), '')
 		FROM memory WHERE n IN (SELECT value FROM json_each(?)) AND state <> 'forgotten'`, store.Array(docs))
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)

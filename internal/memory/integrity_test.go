@@ -78,7 +78,7 @@ func TestSaidAgainIntegrity(t *testing.T) {
 					t.Errorf("%s: %v, stored %v of %v", way, got.Integrity, stored.Integrity, stored.ObservedAt)
 				}
 				var noted bool
-				if err := s.db.QueryRow(`SELECT EXISTS (SELECT 1 FROM memory_again WHERE event = '$2')`).Scan(&noted); err != nil || noted != c.noted {
+				if err := s.db.QueryRow(`SELECT EXISTS (SELECT 1 FROM memory_source WHERE event = '$2')`).Scan(&noted); err != nil || noted != c.noted {
 					t.Errorf("%s: noted %v, %v", way, noted, err)
 				}
 			}

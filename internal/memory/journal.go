@@ -147,7 +147,7 @@ func (c *change) set(before, after Entry, op string, undoes int64) error {
 // read in this transaction: what is counted without a revision is written, too.
 func (c *change) put(before, after Entry, op string, undoes int64) error {
 	var n int64
-	err := c.tx.QueryRowContext(c.ctx, `UPDATE memory SET scope = ?, source = ?, state = ?, by_id = ?, pinned = ?, observed_at = ?,
+	err := c.tx.QueryRowContext(c.ctx, `UPDATE memory SET scope = ?, source = ?, state = ?, successor = ?, pinned = ?, observed_at = ?,
 		valid_to = ?, integrity = ?, hits = ?, last_hit = ?, updated_at = ?, rev = ? WHERE id = ? AND rev = ? RETURNING n`,
 		after.Scope, after.Source, after.State, after.By, after.Pinned, after.ObservedAt.UnixMilli(),
 		milli(after.ValidTo), after.Integrity, after.Hits, milli(after.LastHit), after.UpdatedAt.UnixMilli(), after.Rev,

@@ -13,8 +13,9 @@ import (
 // whenever its head is not shown itself, the member is shown again.
 
 // hidden is the condition that an active entry of a query FROM memory is a member.
-const hidden = `(by_id <> '' AND EXISTS (SELECT 1 FROM memory AS head
-	WHERE head.id = memory.by_id AND head.state = 'active' AND head.by_id = '' AND head.scope = memory.scope AND head.conversation = ''))`
+const hidden = `(successor <> '' AND EXISTS (SELECT 1 FROM memory AS head
+	WHERE head.id = memory.successor AND head.state = 'active' AND head.successor = ''
+		AND head.scope = memory.scope AND head.conversation = ''))`
 
 // isMember reports whether the active entry id is a member.
 func isMember(ctx context.Context, db store.DBTX, id string) (is bool, err error) {
@@ -26,7 +27,7 @@ func isMember(ctx context.Context, db store.DBTX, id string) (is bool, err error
 
 // membersOf lists the members of the entry id, the oldest first.
 func membersOf(ctx context.Context, db store.DBTX, id string) ([]Entry, error) {
-	return entries(ctx, db, `WHERE by_id = ? AND state = 'active' AND `+hidden+` ORDER BY n`, id)
+	return entries(ctx, db, `WHERE successor = ? AND state = 'active' AND `+hidden+` ORDER BY n`, id)
 }
 
 // setAll is set for e and its members: what a person says of a line holds for all that it
@@ -64,8 +65,8 @@ func withMembers(ctx context.Context, db store.DBTX, ids []string) ([]string, er
 	all := append([]string(nil), ids...)
 	for _, id := range ids {
 		more, err := store.Column[string](ctx, db, `WITH head (id) AS (
-				SELECT iif(state = 'active' AND `+hidden+`, by_id, id) FROM memory WHERE id = ?)
-			SELECT id FROM head UNION SELECT id FROM memory WHERE state = 'active' AND by_id IN (SELECT id FROM head) AND `+hidden, id)
+				SELECT iif(state = 'active' AND `+hidden+`, successor, id) FROM memory WHERE id = ?)
+			SELECT id FROM head UNION SELECT id FROM memory WHERE state = 'active' AND successor IN (SELECT id FROM head) AND `+hidden, id)
 		if err != nil {
 			return nil, fmt.Errorf("read memory: %w", err)
 		}

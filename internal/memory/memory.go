@@ -216,7 +216,7 @@ func (v *view) load(ctx context.Context, s *Store) (err error) {
 		return err
 	}
 	var changes int64
-	query := `SELECT coalesce(max(n), 0) FROM memory_changes WHERE scope = ?`
+	query := `SELECT coalesce(max(n), 0) FROM memory_revision WHERE scope = ?`
 	if err := s.db.QueryRowContext(ctx, query, v.scope).Scan(&changes); err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}

@@ -189,7 +189,7 @@ func supersededBy(e, next Entry) Entry {
 // ownWords reports whether a person said or wrote the entry id, or something that it was put together from.
 func ownWords(ctx context.Context, db store.DBTX, id string) (own bool, err error) {
 	err = db.QueryRowContext(ctx, `WITH RECURSIVE part (id) AS (
-			VALUES (?) UNION SELECT m.id FROM part JOIN memory AS m ON m.by_id = part.id AND m.state = 'merged')
+			VALUES (?) UNION SELECT m.id FROM part JOIN memory AS m ON m.successor = part.id AND m.state = 'merged')
 		SELECT EXISTS (SELECT 1 FROM part JOIN memory_op ON entry = part.id AND op = 'add'
 			WHERE iif(after = '', '', json_extract(after, '$.source')) IN ('user_explicit', 'file'))`, id).Scan(&own)
 	if err != nil {

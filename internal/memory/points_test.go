@@ -303,5 +303,5 @@ func verified(t testing.TB, s *standin.Server, db *sql.DB) {
 	}
 	slices.Sort(held)
 	expect.Same(t, held, expect.Must(store.Column[string](t.Context(), db, `SELECT DISTINCT m.id || ' ' || m.rev || ' ' || m.scope || ' ' || m.state || ' ' || m.observed_at
-		FROM memory AS m JOIN memory_vector AS v ON v.hash = m.hash WHERE m.state IN ('active', 'superseded', 'archived') AND length(v.vec) > 0 ORDER BY 1`))(t), "the server holds")
+		FROM memory AS m JOIN embedding AS v ON v.hash = m.hash WHERE m.state IN ('active', 'superseded', 'archived') AND length(v.vec) > 0 ORDER BY 1`))(t), "the server holds")
 }

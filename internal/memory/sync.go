@@ -67,7 +67,7 @@ const successors = `SELECT new.entry, old.entry FROM memory_op AS new
 		CROSS JOIN memory_op AS old ON old.batch = new.batch AND old.op IN ('supersede', 'merge')
 		WHERE new.entry IN (SELECT value FROM json_each(?1)) AND new.op = 'add'
 			AND iif(old.after = '', '', json_extract(old.after, '$.by')) = new.entry
-	UNION ALL SELECT id, by_id FROM memory WHERE by_id <> '' AND id IN (SELECT value FROM json_each(?1))`
+	UNION ALL SELECT id, successor FROM memory WHERE successor <> '' AND id IN (SELECT value FROM json_each(?1))`
 
 // Counts implements file.Entries.
 func (s inFiles) Counts(ctx context.Context, scope Scope, id string) (yes bool, err error) {
@@ -164,7 +164,7 @@ func (i *importer) line(l lines.Edited) (string, error) {
 	hash := text.Hash(l.Text)
 	// Without the name of the index all that is shown is read, in its order, for each line.
 	known, err := entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state IN ('active', 'archived')
-		AND conversation = '' AND text = ? ORDER BY state, by_id = '' DESC, n DESC LIMIT 1`, i.Scope, hash, l.Text)
+		AND conversation = '' AND text = ? ORDER BY state, successor = '' DESC, n DESC LIMIT 1`, i.Scope, hash, l.Text)
 	if err != nil {
 		return "", err
 	}

@@ -46,7 +46,7 @@ func knows(t testing.TB, v *vector.Vectors, db *sql.DB, e *searchtest.Embedder) 
 	if s := v.Status(t.Context()); s.Done != s.Total {
 		t.Errorf("vectors of %d of %d memories", s.Done, s.Total)
 	}
-	expect.Equal(t, countRows(t, db, `SELECT count(*) FROM memory_vector WHERE hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten')`), 0, "vectors of no memory")
+	expect.Equal(t, countRows(t, db, `SELECT count(*) FROM embedding WHERE hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten')`), 0, "vectors of no memory")
 	w := vector.Wanted{Scopes: expect.Must(OpenFTS(db).Scopes(t.Context()))(t), Past: true}
 	for _, said := range []string{"anything", "heron", "we talk"} {
 		q := searchtest.WordVector(said, e.Dim)

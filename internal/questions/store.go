@@ -57,7 +57,7 @@ func (s Store) Wondered(ctx context.Context) ([]Question, error) {
 	return all, store.Wrap(err, "read questions")
 }
 
-const questionColumns = `SELECT id, run, scope, first, second, why, event, room, asked FROM memory_question `
+const questionColumns = `SELECT id, run, scope, first, second, why, notice_event, room, asked FROM memory_question `
 
 func scanQuestion(row store.Row) (q Question, err error) {
 	var asked int64
@@ -72,7 +72,7 @@ func scanQuestion(row store.Row) (q Question, err error) {
 
 // Questions lists the open questions of what a may see, the oldest first.
 func (s Store) Questions(ctx context.Context, a memory.Access) ([]Question, error) {
-	all, err := store.List(ctx, s.DB, scanQuestion, questionColumns+`WHERE both = 0 ORDER BY id`)
+	all, err := store.List(ctx, s.DB, scanQuestion, questionColumns+`WHERE both_hold = 0 ORDER BY id`)
 	if err != nil {
 		return nil, fmt.Errorf("read questions: %w", err)
 	}
@@ -132,7 +132,7 @@ func (s Store) Answer(ctx context.Context, a memory.Access, number int64, keep C
 		return kept, other, err
 	}
 	if keep == KeepBoth {
-		_, err := s.DB.ExecContext(ctx, `UPDATE memory_question SET both = 1 WHERE id = ?`, number)
+		_, err := s.DB.ExecContext(ctx, `UPDATE memory_question SET both_hold = 1 WHERE id = ?`, number)
 		return q.First, q.Second, err
 	}
 	kept, other = q.First, q.Second
@@ -140,7 +140,7 @@ func (s Store) Answer(ctx context.Context, a memory.Access, number int64, keep C
 		kept, other = other, kept
 	}
 	kept, other, err = s.Memory.Decide(ctx, a, q.Scope, kept.ID, other.ID, func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE memory_question SET both = 0 WHERE id = ?`, number)
+		_, err := tx.ExecContext(ctx, `UPDATE memory_question SET both_hold = 0 WHERE id = ?`, number)
 		return err
 	})
 	if errors.Is(err, memory.ErrNotFound) { // a hand edit came in
@@ -151,17 +151,17 @@ func (s Store) Answer(ctx context.Context, a memory.Access, number int64, keep C
 
 // assign notes that the questions ids are asked by the notice event in room.
 func (s Store) assign(ctx context.Context, event, room string, ids []int64) error {
-	_, err := s.DB.ExecContext(ctx, `UPDATE memory_question SET event = ?, room = ?
-		WHERE id IN (SELECT value FROM json_each(?)) AND event = ''`, event, room, store.Array(ids))
+	_, err := s.DB.ExecContext(ctx, `UPDATE memory_question SET notice_event = ?, room = ?
+		WHERE id IN (SELECT value FROM json_each(?)) AND notice_event = ''`, event, room, store.Array(ids))
 	return store.Wrap(err, "ask a question")
 }
 
 // noteAsked notes that the notice event was said at a time; zero = it will not be, and what it
 // was to ask waits again.
 func (s Store) noteAsked(ctx context.Context, event string, at time.Time) error {
-	query, args := `UPDATE memory_question SET asked = ?2 WHERE event = ?1 AND asked = 0`, []any{event, at.UnixMilli()}
+	query, args := `UPDATE memory_question SET asked = ?2 WHERE notice_event = ?1 AND asked = 0`, []any{event, at.UnixMilli()}
 	if at.IsZero() {
-		query, args = `UPDATE memory_question SET event = '', room = '' WHERE event = ?1 AND asked = 0`, args[:1]
+		query, args = `UPDATE memory_question SET notice_event = '', room = '' WHERE notice_event = ?1 AND asked = 0`, args[:1]
 	}
 	_, err := s.DB.ExecContext(ctx, query, args...)
 	return store.Wrap(err, "ask a question")
@@ -185,6 +185,6 @@ func (s Store) toAsk(ctx context.Context, event string) (open []Question, all bo
 			open = append(open, q)
 		}
 	}
-	n, err := store.Value[int](ctx, s.DB, `SELECT count(*) FROM memory_question WHERE event = ? AND asked = 0`, event)
+	n, err := store.Value[int](ctx, s.DB, `SELECT count(*) FROM memory_question WHERE notice_event = ? AND asked = 0`, event)
 	return open, len(open) == n, store.Wrap(err, "read questions")
 }

@@ -85,19 +85,19 @@ func (t telling) told(forms map[string]bool) bool {
 // HeardUpTo is the highest Seq of the messages of a conversation that were heard,
 // in any scope; 0 = none.
 func (f *FTS) HeardUpTo(ctx context.Context, conversation string) (n int, err error) {
-	return store.Value[int](ctx, f.db, `SELECT coalesce(max(seq), 0) FROM memory_turn WHERE conversation = ?`, conversation)
+	return store.Value[int](ctx, f.db, `SELECT coalesce(max(seq), 0) FROM past_message WHERE conversation = ?`, conversation)
 }
 
 // TakenBack reports whether the message event of scope was taken back.
 func (f *FTS) TakenBack(ctx context.Context, scope trust.Readers, event string) (is bool, err error) {
-	query := `SELECT EXISTS (SELECT 1 FROM memory_turn WHERE scope = ? AND event = ? AND text = '')`
+	query := `SELECT EXISTS (SELECT 1 FROM past_message WHERE scope = ? AND event = ? AND text = '')`
 	return store.Value[bool](ctx, f.db, query, scope, event)
 }
 
 // Unknow forgets that the message event was taken back: it can be heard again.
 func (f *FTS) Unknow(ctx context.Context, tx *sql.Tx, event string) error {
 	// Empty rows are in no index.
-	_, err := tx.ExecContext(ctx, `DELETE FROM memory_turn WHERE event = ? AND event <> '' AND text = ''`, event)
+	_, err := tx.ExecContext(ctx, `DELETE FROM past_message WHERE event = ? AND event <> '' AND text = ''`, event)
 	return err
 }
 
@@ -153,16 +153,16 @@ func (f *FTS) silence(ctx context.Context, tx *sql.Tx, condition string, args ..
 		}
 		numbers, texts = append(numbers, n), append(texts, text)
 		return nil
-	}, `SELECT n, text FROM memory_turn WHERE text <> '' AND `+condition+`
-		UNION SELECT a.n, a.text FROM memory_turn AS q JOIN memory_turn AS a ON a.n = (SELECT n FROM memory_turn AS x
+	}, `SELECT n, text FROM past_message WHERE text <> '' AND `+condition+`
+		UNION SELECT a.n, a.text FROM past_message AS q JOIN past_message AS a ON a.n = (SELECT n FROM past_message AS x
 			WHERE x.scope = q.scope AND x.conversation = q.conversation AND q.conversation <> '' AND x.seq > q.seq ORDER BY x.seq LIMIT 1)
 		WHERE q.text <> '' AND q.sender <> '' AND a.sender = '' AND a.text <> ''
-			AND q.n IN (SELECT n FROM memory_turn WHERE `+condition+`)`, slices.Concat(args, args)...)
+			AND q.n IN (SELECT n FROM past_message WHERE `+condition+`)`, slices.Concat(args, args)...)
 	if err != nil {
 		return nil, fmt.Errorf("take a message back: %w", err)
 	}
 	for _, n := range numbers {
-		if _, err := tx.ExecContext(ctx, `UPDATE memory_turn SET text = '', sender = '' WHERE n = ?`, n); err != nil {
+		if _, err := tx.ExecContext(ctx, `UPDATE past_message SET text = '', sender = '' WHERE n = ?`, n); err != nil {
 			return nil, fmt.Errorf("take a message back: %w", err)
 		}
 	}
@@ -197,6 +197,6 @@ func (f *FTS) reworded(ctx context.Context, tx *sql.Tx, scope trust.Readers, fac
 		}
 		return nil
 	}, `SELECT t.n, t.sender, t.text FROM index_fts CROSS JOIN index_doc AS d ON d.row = index_fts.rowid
-		CROSS JOIN memory_turn AS t ON t.n = -d.doc WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ?`, expression, first, last)
+		CROSS JOIN past_message AS t ON t.n = -d.doc WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ?`, expression, first, last)
 	return found, store.Wrap(err, "look for messages that say the same")
 }

@@ -220,7 +220,7 @@ func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 		err = row.Scan(&c.row, &c.doc, &c.at, &c.session, &c.chars, &c.words, &marks, &c.body, &c.day, &c.subject)
 		c.asks, c.tells, c.past = marks&markAsks != 0, marks&markTells != 0, classOf(c.row) == classPast
 		return c, err
-	}, `SELECT d.row, d.doc, d.at, d.session, d.chars, d.words, d.marks, t.c0, t.c1, t.c2
+	}, `SELECT d.row, d.doc, d.at, d.conversation_day, d.chars, d.words, d.flags, t.c0, t.c1, t.c2
 		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value
 		CROSS JOIN index_fts_content AS t ON t.id = d.row`, store.Array(numbers))
 	return out, store.Wrap(err, "search")

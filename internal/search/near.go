@@ -95,7 +95,7 @@ func (f *FTS) sides(ctx context.Context, some []candidate) (map[int64][]int64, e
 	}
 	one := func(compare, order string) string {
 		return `SELECT row FROM (SELECT row FROM index_doc
-			WHERE place = h.place AND place <> 0 AND (seq, doc) ` + compare + ` (h.seq, h.doc)
+			WHERE conversation = h.conversation AND conversation <> 0 AND (seq, doc) ` + compare + ` (h.seq, h.doc)
 			ORDER BY seq ` + order + `, doc ` + order + fmt.Sprintf(` LIMIT %d)`, nearby)
 	}
 	out := make(map[int64][]int64, len(some))
@@ -106,6 +106,6 @@ func (f *FTS) sides(ctx context.Context, some []candidate) (map[int64][]int64, e
 		out[at] = beside
 		return err
 	}, `SELECT h.row, (SELECT json_group_array(row) FROM (`+one("<", "DESC")+` UNION ALL `+one(">", "ASC")+`))
-		FROM json_each(?) AS j CROSS JOIN index_doc AS h ON h.row = j.value WHERE h.place <> 0`, store.Array(numbers))
+		FROM json_each(?) AS j CROSS JOIN index_doc AS h ON h.row = j.value WHERE h.conversation <> 0`, store.Array(numbers))
 	return out, store.Wrap(err, "search")
 }

@@ -58,7 +58,7 @@ func clearIndex(ctx context.Context, tx *sql.Tx) error {
 // Ensure makes an index that is empty, as an upgrade leaves one whose form it changed.
 func (f *FTS) Ensure(ctx context.Context) error {
 	missing, err := store.Value[bool](ctx, f.db, `SELECT NOT EXISTS (SELECT 1 FROM index_doc) AND (EXISTS (SELECT 1 FROM (`+entrySource+`))
-		OR EXISTS (SELECT 1 FROM memory_turn WHERE text <> ''))`)
+		OR EXISTS (SELECT 1 FROM past_message WHERE text <> ''))`)
 	if err != nil || !missing {
 		return store.Wrap(err, "look at the search index")
 	}

@@ -17,7 +17,7 @@ const turnColumns = `scope, event, sender, at, conversation, seq, text, integrit
 func (f *FTS) Hear(ctx context.Context, t Turn) error {
 	err := store.InTx(ctx, f.db, func(tx *sql.Tx) error {
 		var n int64
-		err := tx.QueryRowContext(ctx, `INSERT INTO memory_turn (`+turnColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		err := tx.QueryRowContext(ctx, `INSERT INTO past_message (`+turnColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (scope, event) WHERE event <> ''
 			DO UPDATE SET text = excluded.text, integrity = excluded.integrity WHERE text <> '' RETURNING n`,
 			t.Scope, t.Event, t.Sender, t.At.UnixMilli(), t.Conversation, t.Seq, t.Text, t.Integrity).Scan(&n)
@@ -47,13 +47,13 @@ func (f *FTS) updateTurns(ctx context.Context, tx *sql.Tx, n ...int64) error {
 
 // besides is the number of the message next to h on one side, in its conversation.
 func besides(compare, order string) string {
-	return `(SELECT o.n FROM memory_turn AS o WHERE o.scope = h.scope AND o.conversation = h.conversation AND h.conversation <> ''
+	return `(SELECT o.n FROM past_message AS o WHERE o.scope = h.scope AND o.conversation = h.conversation AND h.conversation <> ''
 		AND o.text <> '' AND (o.seq, o.n) ` + compare + ` (h.seq, h.n) ORDER BY o.seq ` + order + `, o.n ` + order + ` LIMIT 1)`
 }
 
 var turnsQuery = `SELECT t.scope, t.event, t.sender, t.at, t.conversation, t.seq, t.text, t.integrity, h.n, t.n
-	FROM json_each(?) AS j CROSS JOIN memory_turn AS h ON h.n = j.value
-	CROSS JOIN memory_turn AS t ON t.n IN (h.n, ` + besides("<", "DESC") + `, ` + besides(">", "") + `) ORDER BY t.seq, t.n`
+	FROM json_each(?) AS j CROSS JOIN past_message AS h ON h.n = j.value
+	CROSS JOIN past_message AS t ON t.n IN (h.n, ` + besides("<", "DESC") + `, ` + besides(">", "") + `) ORDER BY t.seq, t.n`
 
 // heardTurn is a message, with the one before and the one after it.
 type heardTurn struct {

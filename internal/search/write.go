@@ -21,7 +21,7 @@ import (
 
 // source is a text to be indexed, as the truth has it.
 type source struct {
-	doc           int64 // document.n, or minus memory_turn.n
+	doc           int64 // document.n, or minus past_message.n
 	class         int64
 	scope         trust.Readers
 	text, subject string
@@ -34,7 +34,7 @@ type source struct {
 const (
 	entrySource = `SELECT n, iif(state = 'active', 0, 1), scope, text, subject, conversation, seq, at, rev FROM document
 		WHERE state IN ('active', 'superseded', 'archived')`
-	turnSource = `SELECT -n, 2, scope, text, sender, conversation, seq, at, 1 FROM memory_turn WHERE text <> ''`
+	turnSource = `SELECT -n, 2, scope, text, sender, conversation, seq, at, 1 FROM past_message WHERE text <> ''`
 )
 
 func sources(ctx context.Context, db store.DBTX, query string, args ...any) ([]source, error) {
@@ -142,7 +142,7 @@ func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
 		m := analyse(s)
 		made[i], rows[i] = m, rowOf(m.class, scope, m.doc)
 		w.count(scope, 1, m.words, distinct(m.body, m.day, m.names))
-		if err := w.exec(ctx, `INSERT OR FAIL INTO index_doc (row, doc, rev, place, seq, at, session, chars, words, marks)
+		if err := w.exec(ctx, `INSERT OR FAIL INTO index_doc (row, doc, rev, conversation, seq, at, conversation_day, chars, words, flags)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			rows[i], m.doc, m.rev, m.place, m.seq, m.at, m.session, m.chars, m.words, m.marks); err != nil {
 			return err

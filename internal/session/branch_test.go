@@ -92,7 +92,7 @@ func TestThreadsKeepApart(t *testing.T) {
 			w = newWorld(t, dir)
 			holds(t, "the thread after a restart", w.asks(t, in("$11", room, "$1", "still there?")), []string{"azure", "bristle", "ladder"}, "celery", "damson")
 			holds(t, "the room after a restart", w.asks(t, in("$12", room, "", "and here?")), []string{"azure", "damson"}, "bristle", "celery")
-			for _, column := range []string{"scope FROM memory", "scope FROM memory_turn", "room FROM task", "room FROM session", "room FROM goal", "room FROM room_setting",
+			for _, column := range []string{"scope FROM memory", "scope FROM past_message", "room FROM task", "room FROM session", "room FROM goal", "room FROM room_setting",
 				"room FROM sub_session", "room FROM objective"} {
 				name, _, _ := strings.Cut(column, " ")
 				kept := value[int](t, w, `SELECT count(*) FROM (SELECT `+column+`) WHERE instr(`+name+`, 'thread:') > 0`)

@@ -353,7 +353,7 @@ func TestAnyHistoryFits(t *testing.T) {
 		window = int(float64(window) * max(1, dense))
 		m := remodel(t, w, window)
 		s := newSession(m, history.Talk(room))
-		expect.Must(w.cfg.DB.ExecContext(t.Context(), `INSERT OR REPLACE INTO model_count (model, factor, answers, at) VALUES ('local', ?, 1, 0)`, dense))(rt)
+		expect.Must(w.cfg.DB.ExecContext(t.Context(), `INSERT OR REPLACE INTO token_ratio (model, factor, answers, at) VALUES ('local', ?, 1, 0)`, dense))(rt)
 		in := chat.Message{Head: chat.Head{ID: fmt.Sprintf("$%d", n), Room: room, Sender: owner, Private: true}}
 		expect.OK(rt, m.remember(t.Context(), in.Head))
 		newest := fill(rt, m, room, in.ID)

@@ -120,7 +120,7 @@ func TestPicturesTeachNothing(t *testing.T) {
 		} else {
 			w.say(t, "$1", "what is this?")
 		}
-		n := value[int](t, w, `SELECT count(*) FROM model_count`)
+		n := value[int](t, w, `SELECT count(*) FROM token_ratio`)
 		expect.False(t, (n == 0) != seen, "with a picture %v: %d factors were learned", seen, n)
 	}
 }

@@ -130,7 +130,7 @@ func (w *world) helper(t *testing.T, id string) (n helper) {
 }
 
 func (w *world) allTold(t *testing.T) func() bool {
-	return func() bool { return value[int](t, w, `SELECT count(*) FROM sub_session WHERE told = 0`) == 0 }
+	return func() bool { return value[int](t, w, `SELECT count(*) FROM sub_session WHERE reported_at = 0`) == 0 }
 }
 
 // eventsTold reads how often the history of room tells of each sub-session.

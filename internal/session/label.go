@@ -95,7 +95,7 @@ func (s *Session) mayQuote(ctx context.Context, in chat.Head, q chat.Quote) (boo
 	}
 	var private bool
 	var opened int64
-	err = s.cfg.DB.QueryRowContext(ctx, `SELECT private, opened FROM session WHERE room = ?`, s.room).Scan(&private, &opened)
+	err = s.cfg.DB.QueryRowContext(ctx, `SELECT private, public_since FROM session WHERE room = ?`, s.room).Scan(&private, &opened)
 	if errors.Is(err, sql.ErrNoRows) {
 		return true, nil
 	}

@@ -334,7 +334,7 @@ func (h *leakHistory) release() {
 		return
 	}
 	h.checkRequests()
-	rooms := h.w.column(h.t, `SELECT DISTINCT room FROM sub_session WHERE told = 0`)
+	rooms := h.w.column(h.t, `SELECT DISTINCT room FROM sub_session WHERE reported_at = 0`)
 	h.note("the sub-sessions go on: %v", rooms)
 	if len(rooms) > 1 { // a message was answered again: nobody can tell for which room a request is
 		close(held)

@@ -226,7 +226,7 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, []ll
 
 // Rooms lists the rooms that have been talked in, the latest first.
 func Rooms(ctx context.Context, db *sql.DB) ([]string, error) {
-	rooms, err := store.Column[string](ctx, db, `SELECT room FROM session ORDER BY heard_at DESC, room`)
+	rooms, err := store.Column[string](ctx, db, `SELECT room FROM session ORDER BY last_message_at DESC, room`)
 	if err != nil {
 		return nil, fmt.Errorf("session: list rooms: %w", err)
 	}
@@ -235,7 +235,7 @@ func Rooms(ctx context.Context, db *sql.DB) ([]string, error) {
 
 // HeardAt is when somebody spoke in room last; zero = never yet.
 func HeardAt(ctx context.Context, db store.DBTX, room string) (time.Time, error) {
-	all, err := store.Column[int64](ctx, db, `SELECT heard_at FROM session WHERE room = ?`, room)
+	all, err := store.Column[int64](ctx, db, `SELECT last_message_at FROM session WHERE room = ?`, room)
 	if err != nil || len(all) == 0 {
 		return time.Time{}, err
 	}
@@ -243,9 +243,9 @@ func HeardAt(ctx context.Context, db store.DBTX, room string) (time.Time, error)
 }
 
 func (m *Manager) rememberIn(ctx context.Context, db store.DBTX, in chat.Head) error {
-	_, err := db.ExecContext(ctx, `INSERT INTO session (room, person, private, heard_at) VALUES (?, ?, ?, ?)
-		ON CONFLICT (room) DO UPDATE SET person = excluded.person, private = excluded.private, heard_at = excluded.heard_at,
-			opened = iif(private AND NOT excluded.private, excluded.heard_at, opened)`,
+	_, err := db.ExecContext(ctx, `INSERT INTO session (room, person, private, last_message_at) VALUES (?, ?, ?, ?)
+		ON CONFLICT (room) DO UPDATE SET person = excluded.person, private = excluded.private, last_message_at = excluded.last_message_at,
+			public_since = iif(private AND NOT excluded.private, excluded.last_message_at, public_since)`,
 		in.Room, in.Sender, in.Private, m.cfg.Now().Unix())
 	if err != nil {
 		return fmt.Errorf("session: remember room: %w", err)

@@ -168,11 +168,11 @@ func TestRememberedIntegrity(t *testing.T) {
 	}
 	w.heard(t, 4)
 	entries := w.column(t, `SELECT scope || ' ' || integrity FROM memory ORDER BY scope`)
-	said := w.column(t, `SELECT DISTINCT sender || ' ' || integrity FROM memory_turn WHERE sender <> '' ORDER BY sender`)
+	said := w.column(t, `SELECT DISTINCT sender || ' ' || integrity FROM past_message WHERE sender <> '' ORDER BY sender`)
 	for i, of := range []string{fmt.Sprintf("%s %d", friend, trust.User), fmt.Sprintf("%s %d", owner, trust.Owner)} {
 		expect.False(t, len(entries) != 2 || entries[i] != "private:"+of || len(said) != 2 || said[i] != of, "noted: %q, said: %q", entries, said)
 	}
-	if least := value[trust.Integrity](t, w, `SELECT min(integrity) FROM memory_turn WHERE sender = ''`); least < trust.User {
+	if least := value[trust.Integrity](t, w, `SELECT min(integrity) FROM past_message WHERE sender = ''`); least < trust.User {
 		t.Errorf("the answers are %v", least) // they are trusted as what they were made from
 	}
 }
@@ -262,7 +262,7 @@ func TestQuestionIsToldQuietly(t *testing.T) {
 func (w *world) heard(t *testing.T, n int) (all []string) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		all = w.column(t, `SELECT scope || ' ' || sender || ': ' || text FROM memory_turn ORDER BY seq`)
+		all = w.column(t, `SELECT scope || ' ' || sender || ': ' || text FROM past_message ORDER BY seq`)
 		if len(all) >= n || time.Now().After(end) {
 			return all
 		}

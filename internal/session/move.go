@@ -17,8 +17,8 @@ func (m *Manager) Move(ctx context.Context, from, to string) error {
 	var failed []error
 	failed = append(failed, m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.goals.Move(ctx, from, to),
 		m.settings().Move(ctx, from, to), m.objective().Move(ctx, from, to))
-	if _, err := m.cfg.DB.ExecContext(ctx, `INSERT INTO session (room, person, private, heard_at)
-		SELECT ?, person, private, heard_at FROM session WHERE room = ?
+	if _, err := m.cfg.DB.ExecContext(ctx, `INSERT INTO session (room, person, private, last_message_at)
+		SELECT ?, person, private, last_message_at FROM session WHERE room = ?
 		ON CONFLICT (room) DO NOTHING`, to, from); err != nil {
 		failed = append(failed, fmt.Errorf("session: move room: %w", err))
 	}

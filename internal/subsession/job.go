@@ -116,7 +116,7 @@ func (r *Runner) millis() int64 { return r.cfg.Now().UnixMilli() }
 // startable are those that may be worked on, the oldest first: what was interrupted
 // by the end of the program, and what waits for nothing.
 func (r *Runner) startable(ctx context.Context) ([]Job, error) {
-	return read(ctx, r.cfg.DB, `WHERE told = 0 AND (status = 'running' OR status = 'pending'
+	return read(ctx, r.cfg.DB, `WHERE reported_at = 0 AND (status = 'running' OR status = 'pending'
 		AND NOT EXISTS (SELECT 1 FROM sub_session_need AS w JOIN sub_session AS d ON d.id = w.needs
 			WHERE w.node = n.id AND d.status <> 'completed'))
 		ORDER BY created, rowid`)

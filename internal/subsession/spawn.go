@@ -38,7 +38,7 @@ func (r *Runner) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id,
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session
-			(id, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, status, created, integrity)
+			(id, parent, depth, room, user, private, origin, objective, context, mode, tools, timeout, status, created, integrity)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`, id, scope.Helper, depth, scope.Room, scope.User, scope.Private,
 			scope.Event, job.Objective, job.Context, job.Mode, store.JSON(&tools),
 			timeout.Milliseconds(), r.millis(), scope.Label.Integrity); err != nil {
@@ -108,7 +108,7 @@ func needs(ctx context.Context, tx *sql.Tx, scope tool.Scope, job tool.Job) ([]J
 	var found []Job
 	if job.OnPrevious {
 		var err error
-		if found, err = read(ctx, tx, `WHERE room = ? AND parent = ? AND asked = ? ORDER BY created, rowid`,
+		if found, err = read(ctx, tx, `WHERE room = ? AND parent = ? AND origin = ? ORDER BY created, rowid`,
 			scope.Room, scope.Helper, scope.Event); err != nil {
 			return nil, err
 		}

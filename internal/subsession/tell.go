@@ -25,7 +25,7 @@ func (r *Runner) tell(ctx context.Context) error {
 	r.mu.Lock()
 	busy := maps.Clone(r.events) // before the rows are read: what is done with meanwhile stands in them as if it were not
 	r.mu.Unlock()
-	ended, err := read(ctx, r.cfg.DB, `WHERE told = 0 AND status IN ('completed', 'failed', 'cancelled')
+	ended, err := read(ctx, r.cfg.DB, `WHERE reported_at = 0 AND status IN ('completed', 'failed', 'cancelled')
 		AND NOT EXISTS (SELECT 1 FROM sub_session AS p WHERE p.id = n.parent AND p.status IN ('pending', 'running', 'waiting'))
 		ORDER BY n.event = '', n.ended, n.created, n.rowid`)
 	if err != nil {
@@ -118,7 +118,7 @@ func (r *Runner) most(role string, results int) int {
 
 // Wanted implements session.Source: an event is worked on until what it tells of is told.
 func (r *Runner) Wanted(ctx context.Context, id string) (bool, error) {
-	left, err := read(ctx, r.cfg.DB, `WHERE event = ? AND told = 0 LIMIT 1`, id)
+	left, err := read(ctx, r.cfg.DB, `WHERE event = ? AND reported_at = 0 LIMIT 1`, id)
 	return len(left) > 0, err
 }
 
@@ -126,9 +126,9 @@ func (r *Runner) Wanted(ctx context.Context, id string) (bool, error) {
 func (r *Runner) Done(ctx context.Context, id, _ string, failed error) error {
 	var err error
 	if failed == nil || errors.Is(failed, agent.ErrStopped) || errors.Is(failed, agent.ErrWithdrawn) {
-		_, err = change(ctx, r.cfg.DB, `told = ? WHERE event = ? AND told = 0`, r.millis(), id)
+		_, err = change(ctx, r.cfg.DB, `reported_at = ? WHERE event = ? AND reported_at = 0`, r.millis(), id)
 	} else {
-		_, err = change(ctx, r.cfg.DB, `tries = tries + 1 WHERE event = ? AND told = 0`, id)
+		_, err = change(ctx, r.cfg.DB, `tries = tries + 1 WHERE event = ? AND reported_at = 0`, id)
 	}
 	if err != nil {
 		return err
@@ -159,7 +159,8 @@ func idsOf(of []Job) string {
 
 // cancel cancels sub-sessions and those that they asked for, and says how many it were.
 func (r *Runner) cancel(ctx context.Context, first []Job, reason i18n.Text) (int, error) {
-	ended, err := store.Column[string](ctx, r.cfg.DB, `UPDATE sub_session SET status = 'cancelled', reason = ?1, ended = ?2, told = ?2
+	ended, err := store.Column[string](ctx, r.cfg.DB, `UPDATE sub_session SET status = 'cancelled', reason = ?1, ended = ?2,
+		reported_at = ?2
 		WHERE status IN ('pending', 'running', 'waiting') AND id IN (WITH RECURSIVE these (id) AS (SELECT value FROM json_each(?3)
 			UNION SELECT c.id FROM sub_session AS c JOIN these ON c.parent = these.id) SELECT id FROM these) RETURNING id`,
 		reason, r.millis(), idsOf(first))
@@ -189,7 +190,7 @@ func (r *Runner) Stop(ctx context.Context, talk history.Talk) (int, error) {
 		}); err != nil {
 			return 0, err
 		}
-		asked, args = ` AND asked IN (SELECT value FROM json_each(?))`, append(args, store.Array(events))
+		asked, args = ` AND origin IN (SELECT value FROM json_each(?))`, append(args, store.Array(events))
 	}
 	open, err := read(ctx, r.cfg.DB, `WHERE room = ? AND status IN ('pending', 'running', 'waiting')`+asked, args...)
 	if err != nil || len(open) == 0 {
@@ -231,7 +232,7 @@ func (r *Runner) line(n Job, say i18n.Say) string {
 // leave ends what works for rooms that we are no longer in, and tells nobody of what has
 // ended there: also when the program was down as that happened, and had work left.
 func (r *Runner) leave(ctx context.Context) error {
-	rooms, err := store.Column[string](ctx, r.cfg.DB, `SELECT DISTINCT room FROM sub_session WHERE told = 0`)
+	rooms, err := store.Column[string](ctx, r.cfg.DB, `SELECT DISTINCT room FROM sub_session WHERE reported_at = 0`)
 	if err != nil {
 		return fmt.Errorf("subsession: read sub-sessions: %w", err)
 	}
@@ -243,14 +244,14 @@ func (r *Runner) leave(ctx context.Context) error {
 		if !gone {
 			continue
 		}
-		all, err := read(ctx, r.cfg.DB, `WHERE told = 0 AND room = ?`, room)
+		all, err := read(ctx, r.cfg.DB, `WHERE reported_at = 0 AND room = ?`, room)
 		if err != nil {
 			return err
 		}
 		if _, err := r.cancel(ctx, all, i18n.New("why.room_left")); err != nil {
 			return err
 		}
-		if _, err := change(ctx, r.cfg.DB, `told = ? WHERE told = 0 AND room = ?`, r.millis(), room); err != nil {
+		if _, err := change(ctx, r.cfg.DB, `reported_at = ? WHERE reported_at = 0 AND room = ?`, r.millis(), room); err != nil {
 			return err
 		}
 	}
@@ -276,7 +277,7 @@ func (r *Runner) MadeFor(ctx context.Context, room string, events []string) ([]J
 		return nil, nil
 	}
 	return read(ctx, r.cfg.DB, `WHERE id IN (WITH RECURSIVE mine(id) AS (
-		SELECT id FROM sub_session WHERE room = ? AND asked IN (SELECT value FROM json_each(?))
+		SELECT id FROM sub_session WHERE room = ? AND origin IN (SELECT value FROM json_each(?))
 		UNION SELECT c.id FROM sub_session AS c JOIN mine ON c.parent = mine.id) SELECT id FROM mine) ORDER BY created, rowid`,
 		room, store.Array(events))
 }
@@ -291,7 +292,8 @@ func (r *Runner) TakeBack(ctx context.Context, work []Job) error {
 		return err
 	}
 	for _, n := range work {
-		if _, err := change(ctx, r.cfg.DB, `objective = ?1, context = '', result = '', told = iif(told = 0, ?2, told) WHERE id = ?3`,
+		if _, err := change(ctx, r.cfg.DB, `objective = ?1, context = '', result = '',
+			reported_at = iif(reported_at = 0, ?2, reported_at) WHERE id = ?3`,
 			Unasked, r.millis(), n.id); err != nil {
 			return err
 		}

@@ -121,7 +121,7 @@ func (r *Runner) answered(ctx context.Context, n Job, text string) error {
 		return r.end(ctx, n.id, Failed, "", i18n.New("why.helper_empty"))
 	}
 	changed, err := change(ctx, r.cfg.DB, `status = 'waiting' WHERE id = ?1 AND status = 'running'
-		AND EXISTS (SELECT 1 FROM sub_session AS c WHERE c.parent = ?1 AND c.told = 0)`, n.id)
+		AND EXISTS (SELECT 1 FROM sub_session AS c WHERE c.parent = ?1 AND c.reported_at = 0)`, n.id)
 	if err != nil || changed > 0 {
 		return err
 	}
@@ -130,13 +130,13 @@ func (r *Runner) answered(ctx context.Context, n Job, text string) error {
 
 // takeUp lets those go on whose own sub-sessions have all ended, with their ends.
 func (r *Runner) takeUp(ctx context.Context) error {
-	ready, err := read(ctx, r.cfg.DB, `WHERE told = 0 AND status = 'waiting' AND NOT EXISTS (
+	ready, err := read(ctx, r.cfg.DB, `WHERE reported_at = 0 AND status = 'waiting' AND NOT EXISTS (
 		SELECT 1 FROM sub_session AS c WHERE c.parent = n.id AND c.status IN ('pending', 'running', 'waiting'))`)
 	if err != nil {
 		return err
 	}
 	for _, n := range ready {
-		children, err := read(ctx, r.cfg.DB, `WHERE parent = ? AND told = 0 ORDER BY created, rowid`, n.id)
+		children, err := read(ctx, r.cfg.DB, `WHERE parent = ? AND reported_at = 0 ORDER BY created, rowid`, n.id)
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (r *Runner) takeUp(ctx context.Context) error {
 			return err
 		}
 		err = store.InTx(ctx, r.cfg.DB, func(tx *sql.Tx) error {
-			if _, err := change(ctx, tx, `told = ? WHERE id IN (SELECT value FROM json_each(?))`,
+			if _, err := change(ctx, tx, `reported_at = ? WHERE id IN (SELECT value FROM json_each(?))`,
 				r.millis(), idsOf(children)); err != nil {
 				return err
 			}

@@ -465,17 +465,12 @@ func TestRunBesideTheClock(t *testing.T) {
 	})
 }
 
-// TestModes: the column and the code agree on what happens when a task is due.
+// TestModes: what a task says of itself decides what happens when it is due.
 func TestModes(t *testing.T) {
-	p := newPost(t)
-	for _, task := range []Task{{}, {Prompt: "x"}, {Prompt: "x", Background: true}, {Background: true}} {
-		task.Room, task.Content = here, "c"
-		task = add(t, p.store, task)
-		var column Mode
-		if err := p.store.db.QueryRow(`SELECT run_mode FROM task WHERE id = ?`, task.ID).Scan(&column); err != nil || column != task.Mode() {
-			t.Errorf("%+v: %s, %v", task, column, err)
-		}
+	for want, task := range map[Mode]Task{Reminder: {}, notify: {Prompt: "x"}, Silent: {Prompt: "x", Background: true}} {
+		expect.Equal(t, task.Mode(), want)
 	}
+	expect.Equal(t, Task{Background: true}.Mode(), Reminder)
 }
 
 // TestOutage: while no model can be reached, a run is tried every half an hour for as long as it takes,

@@ -79,7 +79,7 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 	scheduled, due := s.plan(t.Schedule, now)
 	added, err := scan(s.db.QueryRowContext(ctx, `
 		INSERT INTO task (id, room, user, content, priority, status, schedule, prompt, background, created, updated,
-			catch_up, scheduled, next_due, asked, integrity, readers)
+			catch_up, scheduled, next_due, origin, integrity, readers)
 		VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO NOTHING RETURNING `+columns,
 		cmp.Or(t.ID, store.NewID("task")), t.Room, t.User, t.Content, t.Priority, encode(t.Schedule), t.Prompt, t.Background,
@@ -117,7 +117,7 @@ func (s *Store) Update(ctx context.Context, at trust.Place, id string, p Patch) 
 			}
 		}
 		set := `content = ?, priority = ?, prompt = ?, background = ?, catch_up = ?, 
-			asked = iif(asked = ?, asked, ''), integrity = min(integrity, ?)`
+			origin = iif(origin = ?, origin, ''), integrity = min(integrity, ?)`
 		args := []any{t.Content, t.Priority, t.Prompt, t.Background, t.CatchUp, p.Asked, p.Integrity}
 		if p.Schedule != nil || p.ClearSchedule { // it begins anew, with no failures of the old one
 			scheduled, due := s.plan(t.Schedule, now)

@@ -14,7 +14,7 @@ const takenBack = "[taken back]"
 
 // madeFor is the condition for the tasks of the room ?1 that were made for one of the
 // messages ?2, and are to go with it: what is done stays.
-const madeFor = `room = ?1 AND asked <> '' AND asked IN (SELECT value FROM json_each(?2)) AND status IN ('active', 'paused')`
+const madeFor = `room = ?1 AND origin <> '' AND origin IN (SELECT value FROM json_each(?2)) AND status IN ('active', 'paused')`
 
 // MadeFor counts the tasks that were made for one of events, are open or were deleted by TakeBack, and
 // may be read at the place. It returns the words of all open ones.
@@ -31,7 +31,7 @@ func (s *Store) MadeFor(ctx context.Context, at trust.Place, events []string) (n
 		}
 		return err
 	}, `SELECT iif(status = 'deleted', '', content), readers FROM task WHERE `+madeFor+`
-		OR room = ?1 AND asked <> '' AND asked IN (SELECT value FROM json_each(?2)) AND status = 'deleted' AND reason = ?3`,
+		OR room = ?1 AND origin <> '' AND origin IN (SELECT value FROM json_each(?2)) AND status = 'deleted' AND reason = ?3`,
 		at.Room, store.Array(events), takenBack)
 	return n, words, store.Wrap(err, "tasks of a message")
 }

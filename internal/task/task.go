@@ -92,7 +92,7 @@ const (
 // Mode says what happens when a task falls due.
 type Mode string
 
-// The modes, as the column run_mode makes them.
+// The modes of a task.
 const (
 	Reminder Mode = "reminder"          // the person is reminded; no model is asked
 	notify   Mode = "autonomous_notify" // the model does what Prompt says, and tells the room

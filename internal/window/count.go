@@ -46,7 +46,7 @@ func (s Store) Dense(ctx context.Context, model string) (float64, error) {
 
 // factor is what is stored of a model, and from how many answers it was learned.
 func (s Store) factor(ctx context.Context, model string) (factor float64, answers int, err error) {
-	err = s.DB.QueryRowContext(ctx, `SELECT factor, answers FROM model_count WHERE model = ?`, model).Scan(&factor, &answers)
+	err = s.DB.QueryRowContext(ctx, `SELECT factor, answers FROM token_ratio WHERE model = ?`, model).Scan(&factor, &answers)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return 1, 0, nil
@@ -64,7 +64,7 @@ func (s Store) Learn(ctx context.Context, model string, estimated, counted int) 
 	}
 	before, answers, err := s.factor(ctx, model)
 	if err == nil {
-		_, err = s.DB.ExecContext(ctx, `INSERT INTO model_count (model, factor, answers, at) VALUES (?1, ?2, 1, ?3)
+		_, err = s.DB.ExecContext(ctx, `INSERT INTO token_ratio (model, factor, answers, at) VALUES (?1, ?2, 1, ?3)
 			ON CONFLICT (model) DO UPDATE SET factor = ?2, answers = answers + 1, at = ?3`,
 			model, learned(before, seen, answers), s.Now().UnixMilli())
 	}

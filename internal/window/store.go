@@ -1,6 +1,6 @@
 // Package window says how many tokens a model reads, and how it counts them. Decide derives the
 // window and its tier (1 to 5) from what is known; a Lock keeps the tier of a conversation from one
-// boundary to the next. It owns the tables tier_lock, model_window and model_count.
+// boundary to the next. It owns the tables tier_lock, model_window and token_ratio.
 package window
 
 import (

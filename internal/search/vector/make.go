@@ -55,7 +55,7 @@ func (v *Vectors) Rebuild(ctx context.Context) error {
 	v.following.Lock()
 	v.reset(v.Space())
 	v.following.Unlock()
-	if _, err := v.db.ExecContext(ctx, `DELETE FROM memory_vector WHERE length(vec) = 0`); err != nil {
+	if _, err := v.db.ExecContext(ctx, `DELETE FROM embedding WHERE length(vec) = 0`); err != nil {
 		return fmt.Errorf("embed memories: %w", err)
 	}
 	if err := v.Complete(ctx); err != nil {
@@ -71,7 +71,7 @@ func (v *Vectors) tidy(ctx context.Context) error {
 	if space == 0 {
 		return nil
 	}
-	for _, which := range []string{`memory_vector WHERE space <> ?1 OR ` + orphans, `memory_space WHERE no <> ?1`} {
+	for _, which := range []string{`embedding WHERE model <> ?1 OR ` + orphans, `embedding_model WHERE no <> ?1`} {
 		if _, err := v.db.ExecContext(ctx, `DELETE FROM `+which, space); err != nil {
 			return fmt.Errorf("remove vectors that nobody needs: %w", err)
 		}
@@ -119,7 +119,7 @@ func (v *Vectors) step(ctx context.Context, n int) (made int, err error) {
 }
 
 // withVector are the entries that can be found, with their vectors in space ?1.
-const withVector = ` FROM document m LEFT JOIN memory_vector v ON v.hash = m.hash AND v.space = ?1 WHERE ` + indexed + ` AND m.text <> ''`
+const withVector = ` FROM document m LEFT JOIN embedding v ON v.hash = m.hash AND v.model = ?1 WHERE ` + indexed + ` AND m.text <> ''`
 
 // next lists the newest n entries that have no vector, of equal texts the first. It also takes
 // in the vectors that another process made.
@@ -218,9 +218,9 @@ func (v *Vectors) settle(ctx context.Context, dim int) error {
 		return nil
 	}
 	name := v.embedder.Name()
-	_, err := v.db.ExecContext(ctx, `INSERT INTO memory_space (model, dim) VALUES (?, ?) ON CONFLICT DO NOTHING`, name, dim)
+	_, err := v.db.ExecContext(ctx, `INSERT INTO embedding_model (model, dim) VALUES (?, ?) ON CONFLICT DO NOTHING`, name, dim)
 	if err == nil {
-		err = v.db.QueryRowContext(ctx, `SELECT no FROM memory_space WHERE model = ? AND dim = ?`, name, dim).Scan(&is.No)
+		err = v.db.QueryRowContext(ctx, `SELECT no FROM embedding_model WHERE model = ? AND dim = ?`, name, dim).Scan(&is.No)
 	}
 	if err != nil {
 		return fmt.Errorf("store vectors: %w", err)
@@ -242,9 +242,9 @@ func (v *Vectors) keep(ctx context.Context, todo []unread, vectors [][]float32) 
 			if err != nil {
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, `INSERT INTO memory_vector (space, hash, vec)
+			if _, err := tx.ExecContext(ctx, `INSERT INTO embedding (model, hash, vec)
 				SELECT ?, hash, ? FROM document m WHERE n = ? AND hash = ? AND `+indexed+`
-				ON CONFLICT (space, hash) DO UPDATE SET vec = excluded.vec`, v.index.space.No, code, u.n, u.hash); err != nil {
+				ON CONFLICT (model, hash) DO UPDATE SET vec = excluded.vec`, v.index.space.No, code, u.n, u.hash); err != nil {
 				return err
 			}
 		}

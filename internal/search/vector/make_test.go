@@ -155,7 +155,7 @@ func TestModelChanges(t *testing.T) {
 	}
 	expect.OK(t, v.Complete(t.Context()))
 	expect.Same(t, near10(t, v, "fact7", inScope(trust.Everybody)), n[7:8], "found")
-	expect.Equal(t, countRows(t, db, `SELECT count(*) FROM memory_vector`), 100, "vectors before tidying")
+	expect.Equal(t, countRows(t, db, `SELECT count(*) FROM embedding`), 100, "vectors before tidying")
 
 	// The length changes: noticed by the next question already.
 	e = &searchtest.Embedder{Model: "large", Dim: 128}
@@ -169,7 +169,7 @@ func TestModelChanges(t *testing.T) {
 	}
 	running(t, v)
 	patient(t, "old vectors are gone", func() bool {
-		return countRows(t, db, `SELECT count(*) FROM memory_vector`) == 50 && countRows(t, db, `SELECT count(*) FROM memory_space`) == 1
+		return countRows(t, db, `SELECT count(*) FROM embedding`) == 50 && countRows(t, db, `SELECT count(*) FROM embedding_model`) == 1
 	})
 	expect.Same(t, near10(t, v, "fact7", inScope(trust.Everybody)), n[7:8], "found")
 	isClean(t, v)
@@ -245,7 +245,7 @@ func TestVectorsTogether(t *testing.T) {
 		}
 		isClean(t, v)
 	}
-	expect.Equal(t, countRows(t, db, `SELECT count(*) FROM memory_vector`), 200, "vectors of 200 texts")
+	expect.Equal(t, countRows(t, db, `SELECT count(*) FROM embedding`), 200, "vectors of 200 texts")
 }
 
 // randomVector is one of many around few centres, like those of texts.

@@ -13,7 +13,7 @@ import (
 
 // Space says which vectors can be compared with each other: those of one model, equally long.
 type Space struct {
-	No  int64 // memory_space.no; 0 = no vector was ever made
+	No  int64 // embedding_model.no; 0 = no vector was ever made
 	Dim int   // numbers of a vector
 }
 
@@ -50,7 +50,7 @@ func (v *Vectors) Revisions(ctx context.Context, s Space, do func(id string, rev
 		}
 		do(id, rev)
 		return nil
-	}, `SELECT m.id, m.rev FROM document AS m JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash
+	}, `SELECT m.id, m.rev FROM document AS m JOIN embedding AS v ON v.model = ? AND v.hash = m.hash
 		WHERE `+indexed+` AND length(v.vec) > 0 ORDER BY m.n DESC`, s.No)
 	return store.Wrap(err, "read vectors")
 }
@@ -63,7 +63,7 @@ func (v *Vectors) Points(ctx context.Context, s Space, ids []string) ([]Point, e
 		p.Vector = decodeVector(blob, s.Dim)
 		return p, err
 	}, `SELECT m.id, m.rev, m.scope, m.state, m.at, v.vec FROM json_each(?) AS j CROSS JOIN document AS m ON m.id = j.value
-		JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash WHERE `+indexed, store.Array(ids), s.No)
+		JOIN embedding AS v ON v.model = ? AND v.hash = m.hash WHERE `+indexed, store.Array(ids), s.No)
 	return all, store.Wrap(err, "read vectors")
 }
 
@@ -126,7 +126,7 @@ func (v *Vectors) Active(ctx context.Context, id string) (doc int64, scope trust
 	space := v.Space()
 	var blob []byte
 	row := v.db.QueryRowContext(ctx, `SELECT m.n, m.scope, v.vec FROM document AS m
-		JOIN memory_vector AS v ON v.hash = m.hash AND v.space = ? WHERE m.id = ? AND m.state = 'active'`, space.No, id)
+		JOIN embedding AS v ON v.hash = m.hash AND v.model = ? WHERE m.id = ? AND m.state = 'active'`, space.No, id)
 	err = row.Scan(&doc, &scope, &blob)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, "", nil, nil

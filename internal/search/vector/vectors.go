@@ -101,7 +101,7 @@ func Open(ctx context.Context, c Config) (*Vectors, error) {
 	// The space of the last vectors: of which length they are now is known with
 	// the next one that is made.
 	var space Space
-	last := c.DB.QueryRowContext(ctx, `SELECT no, dim FROM memory_space WHERE model = ? ORDER BY no DESC LIMIT 1`, c.Embedder.Name())
+	last := c.DB.QueryRowContext(ctx, `SELECT no, dim FROM embedding_model WHERE model = ? ORDER BY no DESC LIMIT 1`, c.Embedder.Name())
 	err := last.Scan(&space.No, &space.Dim)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("read vectors: %w", err)
@@ -125,7 +125,7 @@ const indexed = `m.state IN ('active', 'superseded', 'archived')`
 
 const vectorColumns = `SELECT m.n, m.scope, ` + indexed + ` AND m.text <> '', m.state <> 'active', m.conversation, m.seq, m.at,
 		v.hash IS NOT NULL, coalesce(v.vec, x'')
-	FROM document m LEFT JOIN memory_vector v ON v.hash = m.hash AND v.space = ? `
+	FROM document m LEFT JOIN embedding v ON v.hash = m.hash AND v.model = ? `
 
 // Follow takes in what was done to the entries since it was called last.
 func (v *Vectors) Follow(ctx context.Context) error {
@@ -329,7 +329,7 @@ const orphans = `hash NOT IN (SELECT hash FROM document WHERE state <> 'forgotte
 // transaction that empties it, after that; memory follows the journal.
 func Forget(ctx context.Context, tx *sql.Tx, hash string) error {
 	// Overwritten in place first: what is deleted stays readable in the file.
-	for _, statement := range []string{`UPDATE memory_vector SET vec = zeroblob(length(vec))`, `DELETE FROM memory_vector`} {
+	for _, statement := range []string{`UPDATE embedding SET vec = zeroblob(length(vec))`, `DELETE FROM embedding`} {
 		if _, err := tx.ExecContext(ctx, statement+` WHERE hash = ? AND `+orphans, hash); err != nil {
 			return fmt.Errorf("forget vectors: %w", err)
 		}

@@ -49,7 +49,7 @@ func vectorFaults(t testing.TB, v *Vectors) (n [2]int) {
 	t.Helper()
 	space := v.Space().No
 	expect.OK(t, v.db.QueryRow(`SELECT coalesce(sum(v.hash IS NULL), 0),
-		(SELECT count(*) FROM memory_vector WHERE hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten'))`+withVector, space).Scan(&n[0], &n[1]))
+		(SELECT count(*) FROM embedding WHERE hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten'))`+withVector, space).Scan(&n[0], &n[1]))
 	return n
 }
 
@@ -155,7 +155,7 @@ func TestForgetWhileEmbedding(t *testing.T) {
 	searchtest.Forgotten(t, db, n[0], Forget)
 	close(release)
 	wg.Wait()
-	expect.Equal(t, countRows(t, db, `SELECT count(*) FROM memory_vector`), 1, "vectors, want that of the other text")
+	expect.Equal(t, countRows(t, db, `SELECT count(*) FROM embedding`), 1, "vectors, want that of the other text")
 	if s := v.Status(t.Context()); s.Done != 1 || s.Total != 1 {
 		t.Errorf("status %+v", s)
 	}

@@ -1,4 +1,4 @@
--- A database of schema version 69, made by the migrations before they became one file for each owner.
+-- A database of version 93, the last before the first release, with rows in every table.
 CREATE TABLE goose_db_version (
 		id INTEGER PRIMARY KEY AUTOINCREMENT,
 		version_id INTEGER NOT NULL,
@@ -91,19 +91,18 @@ CREATE TABLE outbox (
     next_at    INTEGER NOT NULL DEFAULT 0,
     error      TEXT    NOT NULL DEFAULT '',
     created_at INTEGER NOT NULL
-, mention TEXT NOT NULL DEFAULT '', thread TEXT NOT NULL DEFAULT '', generation INTEGER NOT NULL DEFAULT 0, file TEXT NOT NULL DEFAULT '', poll   TEXT    NOT NULL DEFAULT '', closed INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1))) STRICT;
+, mention TEXT NOT NULL DEFAULT '', thread TEXT NOT NULL DEFAULT '', generation INTEGER NOT NULL DEFAULT 0, file TEXT NOT NULL DEFAULT '', poll   TEXT    NOT NULL DEFAULT '', closed INTEGER NOT NULL DEFAULT 0 CHECK (closed IN (0, 1)), message TEXT NOT NULL DEFAULT '', part TEXT NOT NULL DEFAULT '' CHECK (part IN ('', 'file', 'whole', 'text')), txn TEXT NOT NULL GENERATED ALWAYS AS (iif(generation = 0, id, id || '~' || generation)) VIRTUAL) STRICT;
 CREATE TABLE session (
     room      TEXT PRIMARY KEY,
     person    TEXT NOT NULL,             -- who wrote last
     private   INTEGER NOT NULL,          -- 1: a direct chat
     heard_at  INTEGER NOT NULL           -- unix seconds of the last message
-, think TEXT NOT NULL DEFAULT '', mode TEXT NOT NULL DEFAULT '', pin TEXT NOT NULL DEFAULT '', pin_asked INTEGER NOT NULL DEFAULT 0, pin_read INTEGER NOT NULL DEFAULT 0, opened INTEGER NOT NULL DEFAULT 0) STRICT;
+, opened INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE TABLE "inbox" (
     seq         INTEGER PRIMARY KEY AUTOINCREMENT,
     id          TEXT    NOT NULL UNIQUE,         -- the event id: a message is taken once
     room        TEXT    NOT NULL,
     sender      TEXT    NOT NULL,
-    sender_name TEXT    NOT NULL DEFAULT '',
     text        TEXT    NOT NULL DEFAULT '',     -- emptied when the message is done
     private     INTEGER NOT NULL DEFAULT 0 CHECK (private IN (0, 1)),
     sent_at     INTEGER NOT NULL,
@@ -121,13 +120,6 @@ CREATE TABLE "inbox" (
     next_at     INTEGER NOT NULL DEFAULT 0,      -- utd and failed: when to try again; 0 = when the key comes
     error       TEXT    NOT NULL DEFAULT ''
 , thread TEXT NOT NULL DEFAULT '', reply_to TEXT NOT NULL DEFAULT '', brought TEXT NOT NULL DEFAULT '', incomplete INTEGER NOT NULL DEFAULT 0 CHECK (incomplete IN (0, 1)), target TEXT NOT NULL DEFAULT '', branch TEXT NOT NULL DEFAULT '', change TEXT NOT NULL DEFAULT '' CHECK (change IN ('', 'edited', 'taken back', 'stop', 'retry', 'voted')), unproven INTEGER NOT NULL DEFAULT 0 CHECK (unproven IN (0, 1))) STRICT;
-CREATE TABLE prompt_event (
-    id      INTEGER PRIMARY KEY,
-    room    TEXT    NOT NULL,
-    at      INTEGER NOT NULL,   -- Unix milliseconds, UTC
-    kind    TEXT    NOT NULL,   -- conversation, prompt, mode, skills, tools, mcp, memory, history, day
-    detail  TEXT    NOT NULL    -- why the epoch began
-) STRICT;
 CREATE TABLE memory (
     n            INTEGER PRIMARY KEY,                  -- for the indexes; never shown
     id           TEXT    NOT NULL UNIQUE,              -- mem_ and twelve characters
@@ -153,7 +145,7 @@ CREATE TABLE memory (
     hits         INTEGER NOT NULL DEFAULT 0,           -- answers that used it
     last_hit     INTEGER,
     rev          INTEGER NOT NULL DEFAULT 1            -- grows with every change
-, like_id TEXT NOT NULL DEFAULT '', integrity INTEGER NOT NULL DEFAULT 2 CHECK (integrity BETWEEN 0 AND 3)) STRICT;
+, integrity INTEGER NOT NULL DEFAULT 2 CHECK (integrity BETWEEN 0 AND 3)) STRICT;
 CREATE TABLE memory_op (
     seq    INTEGER PRIMARY KEY AUTOINCREMENT,
     batch  TEXT    NOT NULL,               -- what was done together is undone together
@@ -164,10 +156,6 @@ CREATE TABLE memory_op (
     before TEXT    NOT NULL DEFAULT '',    -- JSON of the entry, or empty
     after  TEXT    NOT NULL DEFAULT '',
     undoes INTEGER NOT NULL DEFAULT 0      -- the operation that this one takes back
-) STRICT;
-CREATE TABLE memory_change (
-    one INTEGER PRIMARY KEY CHECK (one = 1),
-    n   INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE tier_lock (
     room         TEXT    PRIMARY KEY,
@@ -189,15 +177,6 @@ CREATE TABLE model_window (
     tokens  INTEGER NOT NULL,
     source  TEXT    NOT NULL,
     seen_at INTEGER NOT NULL       -- Unix milliseconds, UTC
-) STRICT;
-CREATE TABLE mode_switch (
-    id        INTEGER PRIMARY KEY AUTOINCREMENT,
-    room      TEXT    NOT NULL,
-    at        INTEGER NOT NULL,   -- Unix milliseconds, UTC
-    from_mode TEXT    NOT NULL,
-    to_mode   TEXT    NOT NULL,
-    who       TEXT    NOT NULL,   -- who said !mode; empty = it changed by itself
-    why       TEXT    NOT NULL
 ) STRICT;
 CREATE TABLE goal (
     id          TEXT PRIMARY KEY,                -- goal_ and eight characters
@@ -301,17 +280,12 @@ CREATE TABLE index_term (
     df    INTEGER NOT NULL,
     PRIMARY KEY (scope, term)
 ) STRICT, WITHOUT ROWID;
-CREATE VIRTUAL TABLE index_fts USING fts5(body, near, day, subject, tokenize = "unicode61 remove_diacritics 0");
 CREATE TABLE takeback (
     event_id TEXT PRIMARY KEY,
     room     TEXT    NOT NULL,
     attempts INTEGER NOT NULL DEFAULT 0,
     next_at  INTEGER NOT NULL DEFAULT 0   -- Unix milliseconds, UTC
 , reason TEXT NOT NULL DEFAULT 'sent twice') STRICT;
-CREATE TABLE steering (
-    room  TEXT PRIMARY KEY,
-    state TEXT NOT NULL       -- JSON; what cannot be read is counted anew
-) STRICT;
 CREATE TABLE memory_space (
     no    INTEGER PRIMARY KEY,
     model TEXT    NOT NULL,
@@ -343,17 +317,6 @@ CREATE TABLE compaction (
 CREATE TABLE memory_changes (
     scope TEXT    PRIMARY KEY,
     n     INTEGER NOT NULL
-) STRICT;
-CREATE TABLE memory_undo (
-    batch TEXT    PRIMARY KEY,   -- what is taken back
-    by    TEXT    NOT NULL,      -- the batch of the operations that do so
-    actor TEXT    NOT NULL,
-    total INTEGER NOT NULL,      -- operations
-    next  INTEGER NOT NULL       -- those before this one are still to be taken back; 0: the index is still to be merged
-) STRICT;
-CREATE TABLE memory_turn_change (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    n   INTEGER NOT NULL UNIQUE            -- memory_turn.n
 ) STRICT;
 CREATE TABLE dream_run (
     id     TEXT    PRIMARY KEY,
@@ -403,7 +366,6 @@ CREATE TABLE job_run (
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE sub_session (
     id         TEXT PRIMARY KEY,                  -- sub_ and eight characters
-    workflow   TEXT    NOT NULL,                  -- the first of those that depend on each other
     parent     TEXT    NOT NULL DEFAULT '',       -- the sub-session that asked for it; empty = the room did
     depth      INTEGER NOT NULL,                  -- 1: the room asked for it
     room       TEXT    NOT NULL,
@@ -441,12 +403,6 @@ CREATE TABLE model_count (
     answers INTEGER NOT NULL,   -- that it was learned from
     at      INTEGER NOT NULL    -- Unix milliseconds, UTC
 ) STRICT;
-CREATE TABLE compaction_before (
-    compaction INTEGER NOT NULL,
-    message    INTEGER NOT NULL,
-    short      TEXT    NOT NULL,
-    PRIMARY KEY (compaction, message)
-) STRICT, WITHOUT ROWID;
 CREATE TABLE room_setting (
     room   TEXT    NOT NULL,
     name   TEXT    NOT NULL,
@@ -480,26 +436,11 @@ CREATE TABLE heard (
     room     TEXT    NOT NULL,
     thread   TEXT    NOT NULL DEFAULT '',        -- the root of the thread it was said in; empty = none
     sender   TEXT    NOT NULL,
-    name     TEXT    NOT NULL DEFAULT '',
     text     TEXT    NOT NULL,                   -- emptied once it is given
     at       INTEGER NOT NULL,                   -- Unix milliseconds, as its server says
     heard_at INTEGER NOT NULL,                   -- by our clock
     given    INTEGER NOT NULL DEFAULT 0 CHECK (given IN (0, 1))
 ) STRICT;
-CREATE TABLE pace (
-    room        TEXT    NOT NULL,
-    sender      TEXT    NOT NULL,
-    last        TEXT    NOT NULL DEFAULT '',     -- the newest message that was counted
-    last_at     INTEGER NOT NULL DEFAULT 0,      -- when it came, Unix milliseconds
-    answered_at INTEGER NOT NULL DEFAULT 0,      -- when the newest answer to them was said
-    hasty       INTEGER NOT NULL DEFAULT 0,      -- messages in a row that came as a program's do
-    turns       TEXT    NOT NULL DEFAULT '',     -- JSON: when the last ones came
-    words       TEXT    NOT NULL DEFAULT '',     -- JSON: marks of the words of the last ones, which tell only likeness
-    held        TEXT    NOT NULL DEFAULT '',     -- the message at which answering was stopped; empty = it is not
-    held_until  INTEGER NOT NULL DEFAULT 0,
-    holds       INTEGER NOT NULL DEFAULT 0,      -- how often in a row
-    PRIMARY KEY (room, sender)
-) STRICT, WITHOUT ROWID;
 CREATE TABLE dream_chore (
     id     INTEGER PRIMARY KEY,
     run    TEXT    NOT NULL,
@@ -511,13 +452,6 @@ CREATE TABLE dream_chore (
     after  TEXT    NOT NULL DEFAULT '',
     state  TEXT    NOT NULL CHECK (state IN ('due', 'done', 'back', 'undone', 'left')), -- due, back: a file is still to be moved
     at     INTEGER NOT NULL               -- Unix milliseconds, UTC
-) STRICT;
-CREATE TABLE sub_session_file (
-    node TEXT    NOT NULL REFERENCES sub_session (id), -- who wrote it
-    name TEXT    NOT NULL,
-    text TEXT    NOT NULL,
-    at   INTEGER NOT NULL,                             -- Unix milliseconds, UTC
-    PRIMARY KEY (node, name)
 ) STRICT;
 CREATE TABLE memory_question (
     id     INTEGER PRIMARY KEY AUTOINCREMENT, -- what people call it
@@ -569,140 +503,198 @@ CREATE TABLE approval (
     expires      INTEGER NOT NULL DEFAULT 0,  -- 0 = it is not asked yet
     answered     INTEGER NOT NULL DEFAULT 0
 , unproven INTEGER NOT NULL DEFAULT 0 CHECK (unproven IN (0, 1))) STRICT;
+CREATE VIRTUAL TABLE index_fts USING fts5(body, day, subject, tokenize = "unicode61 remove_diacritics 0");
+CREATE TABLE redacted_txn (
+    txn  TEXT PRIMARY KEY,
+    room TEXT NOT NULL
+) STRICT;
+CREATE TABLE objective (
+    room  TEXT PRIMARY KEY,
+    task  TEXT NOT NULL DEFAULT '',   -- its id; empty = none. It outlives the message that named it
+    asked INTEGER NOT NULL DEFAULT 0  -- the newest message in the last request that asked a model
+) STRICT;
 INSERT INTO index_fts (index_fts, rank) VALUES ('secure-delete', 0);
 INSERT INTO index_fts (index_fts, rank) VALUES ('hashsize', 16777216);
 INSERT INTO goose_db_version (id, version_id, is_applied) VALUES
-    (1, 0, 1), (2, 1, 1), (3, 2, 1), (4, 3, 1), (5, 4, 1), (6, 5, 1), (7, 6, 1), (8, 7, 1), (9, 8, 1), (10, 9, 1), (11, 10, 1), (12, 12, 1), (13, 13, 1), (14, 14, 1), (15, 15, 1), (16, 16, 1), (17, 17, 1), (18, 18, 1), (19, 19, 1), (20, 20, 1), (21, 21, 1), (22, 23, 1), (23, 24, 1), (24, 25, 1), (25, 27, 1), (26, 28, 1), (27, 30, 1), (28, 31, 1), (29, 32, 1), (30, 34, 1), (31, 35, 1), (32, 36, 1), (33, 37, 1), (34, 38, 1), (35, 39, 1), (36, 40, 1), (37, 42, 1), (38, 43, 1), (39, 44, 1), (40, 45, 1), (41, 46, 1), (42, 47, 1), (43, 48, 1), (44, 51, 1), (45, 52, 1), (46, 53, 1), (47, 54, 1), (48, 56, 1), (49, 57, 1), (50, 58, 1), (51, 59, 1), (52, 60, 1), (53, 61, 1), (54, 64, 1), (55, 66, 1), (56, 67, 1), (57, 68, 1), (58, 69, 1);
+(1, 0, 1),
+(2, 1, 1),
+(3, 2, 1),
+(4, 3, 1),
+(5, 4, 1),
+(6, 5, 1),
+(7, 6, 1),
+(8, 7, 1),
+(9, 8, 1),
+(10, 9, 1),
+(11, 10, 1),
+(12, 12, 1),
+(13, 13, 1),
+(14, 14, 1),
+(15, 15, 1),
+(16, 16, 1),
+(17, 17, 1),
+(18, 18, 1),
+(19, 19, 1),
+(20, 20, 1),
+(21, 21, 1),
+(22, 23, 1),
+(23, 24, 1),
+(24, 25, 1),
+(25, 27, 1),
+(26, 28, 1),
+(27, 30, 1),
+(28, 31, 1),
+(29, 32, 1),
+(30, 34, 1),
+(31, 35, 1),
+(32, 36, 1),
+(33, 37, 1),
+(34, 38, 1),
+(35, 39, 1),
+(36, 40, 1),
+(37, 42, 1),
+(38, 43, 1),
+(39, 44, 1),
+(40, 45, 1),
+(41, 46, 1),
+(42, 47, 1),
+(43, 48, 1),
+(44, 51, 1),
+(45, 52, 1),
+(46, 53, 1),
+(47, 54, 1),
+(48, 56, 1),
+(49, 57, 1),
+(50, 58, 1),
+(51, 59, 1),
+(52, 60, 1),
+(53, 61, 1),
+(54, 64, 1),
+(55, 66, 1),
+(56, 67, 1),
+(57, 68, 1),
+(58, 69, 1),
+(59, 71, 1),
+(60, 72, 1),
+(61, 73, 1),
+(62, 74, 1),
+(63, 75, 1),
+(64, 76, 1),
+(65, 77, 1),
+(66, 80, 1),
+(67, 85, 1),
+(68, 90, 1),
+(69, 91, 1),
+(70, 92, 1),
+(71, 93, 1);
 INSERT INTO room (id, conversation, branch_of, readers) VALUES
-    ('!r:b', 3, '', 'private:@ann:b'),
-    ('!r:b|$t', 1, '!r:b', 'room:!r:b');
+('!r:b', 3, '', 'private:@ann:b'),
+('!r:b|$t', 1, '!r:b', 'room:!r:b');
 INSERT INTO message (id, room, conversation, role, event_id, sender, header, text, tail, calls, call_id, at, retired, failed, compaction, short, files, quoted, unquoted, integrity, tail_integrity, readers) VALUES
-    (1, '!r:b', 3, 'user', '$1', '@ann:b', '10:00', 'Where is the key?', '', '', '', 1000, 0, 0, 0, '', '', '', 0, 3, 2, 'private:@ann:b'),
-    (2, '!r:b', 3, 'assistant', '', '', '', 'Under the mat. 茶', '', '[]', '', 2000, 0, 0, 0, 'mat', '', '[{"event": "$0", "text": "it''s"}]', 0, 2, 2, ''),
-    (3, '!r:b', 2, 'tool', '', '', '', 'no such file', '', '', 'c1', 500, 1, 1, 1, '', '', '', 0, 2, 2, '');
+(1, '!r:b', 3, 'user', '$1', '@ann:b', '10:00', 'Where is the key?', '', '', '', 1000, 0, 0, 0, '', '', '', 0, 3, 2, 'private:@ann:b'),
+(2, '!r:b', 3, 'assistant', '', '', '', 'Under the mat. 茶', '', '[]', '', 2000, 0, 0, 0, 'mat', '', '[{"event": "$0", "text": "it''s"}]', 0, 2, 2, ''),
+(3, '!r:b', 2, 'tool', '', '', '', 'no such file', '', '', 'c1', 500, 1, 1, 1, '', '', '', 0, 2, 2, '');
 INSERT INTO task (id, room, user, content, priority, status, schedule, prompt, background, reason, created, updated, completed, next_due, last_run, run_count, scheduled, catch_up, failures, last_result, asked, integrity, readers) VALUES
-    ('task_abcdefgh', '!r:b', '@ann:b', 'water the plants', 4, 'active', '{"schedule_type":"daily","at":"09:00"}', 'look', 1, '', 1000, 1000, NULL, 90000, NULL, 0, 1000, 'once', 0, '', '$1', 2, 'private:@ann:b');
+('task_abcdefgh', '!r:b', '@ann:b', 'water the plants', 4, 'active', '{"schedule_type":"daily","at":"09:00"}', 'look', 1, '', 1000, 1000, NULL, 90000, NULL, 0, 1000, 'once', 0, '', '$1', 2, 'private:@ann:b');
 INSERT INTO task_change (one, n) VALUES
-    (1, 1);
+(1, 1);
 INSERT INTO prompt_epoch (room, conversation, layout, key, prefix, sections, shown, nonce, first_message, since_message, started_at, reason) VALUES
-    ('!r:b', 3, 'stable', 'k', 'You are…', '[]', '{}', 'n', 1, 1, 1000, 'conversation');
+('!r:b', 3, 'stable', 'k', 'You are…', '[]', '{}', 'n', 1, 1, 1000, 'conversation');
 INSERT INTO matrix_sync (user, device, next_batch, at, failures, problem) VALUES
-    ('@bot:b', 'D', 's42', 1000, 0, '');
+('@bot:b', 'D', 's42', 1000, 0, '');
 INSERT INTO matrix_room (id, membership, encrypted, inviter, attempts, next_at, last_event, replaces, moved, direct_with, exposed) VALUES
-    ('!r:b', 'joined', 1, '@ann:b', 0, 0, '$1', '', 0, '@ann:b', 0);
-INSERT INTO outbox (seq, id, room, kind, text, reply_to, state, drafted, revision, event_id, attempts, next_at, error, created_at, mention, thread, generation, file, poll, closed) VALUES
-    (1, 're:$1', '!r:b', 'text', 'Under the mat. 茶', '', 'sent', 0, 0, '$b1', 0, 0, '', 2000, '', '', 0, '', '', 0),
-    (2, 're:$2', '!r:b', 'text', 'Half of it', '', 'draft', 0, 0, '', 0, 0, '', 3200, '', '', 0, '', '', 0);
-INSERT INTO session (room, person, private, heard_at, think, mode, pin, pin_asked, pin_read, opened) VALUES
-    ('!r:b', '@ann:b', 1, 2, 'low', 'planning', 'task_abcdefgh', 0, 0, 0);
-INSERT INTO inbox (seq, id, room, sender, sender_name, text, private, sent_at, received_at, state, raw, megolm, tries, next_at, error, thread, reply_to, brought, incomplete, target, branch, change, unproven) VALUES
-    (1, '$1', '!r:b', '@ann:b', '', '', 1, 1000, 1001, 'done', '', '', 0, 0, '', '', '', '', 0, '', '', '', 0),
-    (2, '$2', '!r:b', '@ann:b', '', 'And now?', 1, 3000, 3001, 'new', '', '', 0, 0, '', '', '', '', 0, '', '', '', 0),
-    (3, '$3', '!r:b', '@ann:b', '', '', 0, 3100, 3101, 'utd', '{}', 'session', 0, 0, '', '', '', '', 0, '', '', '', 0);
-INSERT INTO prompt_event (id, room, at, kind, detail) VALUES
-    (1, '!r:b', 1000, 'conversation', 'it began');
-INSERT INTO memory (n, id, scope, text, subject, kind, source, state, by_id, pinned, hash, event, quote, ref, conversation, seq, observed_at, valid_from, valid_to, created_at, updated_at, hits, last_hit, rev, like_id, integrity) VALUES
-    (1, 'mem_aaaaaaaaaaaa', 'private:@ann:b', 'The key is under the mat.', 'key', 'fact', 'harvest', 'active', '', 0, 'h1', '$1', '', '', '', 0, 1000, NULL, NULL, 1000, 1000, 0, NULL, 1, '', 3),
-    (2, 'mem_bbbbbbbbbbbb', 'private:@ann:b', 'The key is in the door.', '', 'fact', 'file', 'superseded', 'mem_aaaaaaaaaaaa', 0, 'h2', '', '', '', '', 0, 900, NULL, NULL, 900, 1000, 0, NULL, 1, '', 2);
+('!r:b', 'joined', 1, '@ann:b', 0, 0, '$1', '', 0, '@ann:b', 0);
+INSERT INTO outbox (seq, id, room, kind, text, reply_to, state, drafted, revision, event_id, attempts, next_at, error, created_at, mention, thread, generation, file, poll, closed, message, part) VALUES
+(1, 're:$1', '!r:b', 'text', 'Under the mat. 茶', '', 'sent', 0, 0, '$b1', 0, 0, '', 2000, '', '', 0, '', '', 0, '', ''),
+(2, 're:$2', '!r:b', 'text', 'Half of it', '', 'draft', 0, 0, '', 0, 0, '', 3200, '', '', 0, '', '', 0, '', '');
+INSERT INTO session (room, person, private, heard_at, opened) VALUES
+('!r:b', '@ann:b', 1, 2, 0);
+INSERT INTO inbox (seq, id, room, sender, text, private, sent_at, received_at, state, raw, megolm, tries, next_at, error, thread, reply_to, brought, incomplete, target, branch, change, unproven) VALUES
+(1, '$1', '!r:b', '@ann:b', '', 1, 1000, 1001, 'done', '', '', 0, 0, '', '', '', '', 0, '', '', '', 0),
+(2, '$2', '!r:b', '@ann:b', 'And now?', 1, 3000, 3001, 'new', '', '', 0, 0, '', '', '', '', 0, '', '', '', 0),
+(3, '$3', '!r:b', '@ann:b', '', 0, 3100, 3101, 'utd', '{}', 'session', 0, 0, '', '', '', '', 0, '', '', '', 0);
+INSERT INTO memory (n, id, scope, text, subject, kind, source, state, by_id, pinned, hash, event, quote, ref, conversation, seq, observed_at, valid_from, valid_to, created_at, updated_at, hits, last_hit, rev, integrity) VALUES
+(1, 'mem_aaaaaaaaaaaa', 'private:@ann:b', 'The key is under the mat.', 'key', 'fact', 'harvest', 'active', '', 0, 'h1', '$1', '', '', '', 0, 1000, NULL, NULL, 1000, 1000, 0, NULL, 1, 3),
+(2, 'mem_bbbbbbbbbbbb', 'private:@ann:b', 'The key is in the door.', '', 'fact', 'file', 'superseded', 'mem_aaaaaaaaaaaa', 0, 'h2', '', '', '', '', 0, 900, NULL, NULL, 900, 1000, 0, NULL, 1, 2);
 INSERT INTO memory_op (seq, batch, at, actor, op, entry, before, after, undoes) VALUES
-    (1, 'b1', 1000, 'harvest', 'add', 'mem_aaaaaaaaaaaa', '', '{}', 0);
-INSERT INTO memory_change (one, n) VALUES
-    (1, 0);
+(1, 'b1', 1000, 'harvest', 'add', 'mem_aaaaaaaaaaaa', '', '{"text":"","quote":""}', 0);
 INSERT INTO tier_lock (room, conversation, tier, window, source, sure, model, settings, locked_at, reason, candidate, seen, seen_at) VALUES
-    ('!r:b', 3, 2, 8192, 'server', 1, 'm', '', 1000, 'conversation', 0, 0, 0);
+('!r:b', 3, 2, 8192, 'server', 1, 'm', '', 1000, 'conversation', 0, 0, 0);
 INSERT INTO model_window (model, tokens, source, seen_at) VALUES
-    ('m', 8192, 'server', 1000);
-INSERT INTO mode_switch (id, room, at, from_mode, to_mode, who, why) VALUES
-    (1, '!r:b', 1000, 'assistant', 'planning', '@ann:b', 'asked');
+('m', 8192, 'server', 1000);
 INSERT INTO goal (id, room, user, description, priority, status, summary, next, created, updated, ended, integrity, readers) VALUES
-    ('goal_abcdefgh', '!r:b', '', 'a garden', 'low', 'active', '', '', 1000, 1000, NULL, 2, 'private:@ann:b');
+('goal_abcdefgh', '!r:b', '', 'a garden', 'low', 'active', '', '', 1000, 1000, NULL, 2, 'private:@ann:b');
 INSERT INTO goal_checkpoint (goal, n, description, status, changed) VALUES
-    ('goal_abcdefgh', 1, 'seeds', 'done', 1100);
+('goal_abcdefgh', 1, 'seeds', 'done', 1100);
 INSERT INTO goal_decision (goal, n, description, rationale, locked) VALUES
-    ('goal_abcdefgh', 1, 'no roses', '', 1);
+('goal_abcdefgh', 1, 'no roses', '', 1);
 INSERT INTO goal_artifact (goal, n, type, action, path) VALUES
-    ('goal_abcdefgh', 1, 'file', 'created', 'plan.md');
+('goal_abcdefgh', 1, 'file', 'created', 'plan.md');
 INSERT INTO goal_event (id, goal, at, kind, detail) VALUES
-    (1, 'goal_abcdefgh', 1000, 'created', '');
+(1, 'goal_abcdefgh', 1000, 'created', '');
 INSERT INTO goal_heard (room, message) VALUES
-    ('!r:b', 2);
+('!r:b', 2);
 INSERT INTO memory_file (scope, changes, name, hash, lines) VALUES
-    ('private:@ann:b', 4, 'MEMORIES.txt', 'f', 'mem_aaaaaaaaaaaa');
+('private:@ann:b', 4, 'MEMORIES.txt', 'f', 'mem_aaaaaaaaaaaa');
 INSERT INTO memory_forgotten (hash, at, purged) VALUES
-    ('gone', 1000, 0);
+('gone', 1000, 0);
 INSERT INTO memory_salt (one, salt) VALUES
-    (1, X'213DF7387422E06F3D3E750374930B51E722BED3285F2DEE37C5961C267D6CB6');
+(1, X'213df7387422e06f3d3e750374930b51e722bed3285f2dee37c5961c267d6cb6');
 INSERT INTO redaction (event) VALUES
-    ('$7');
+('$7');
 INSERT INTO memory_turn (n, scope, event, sender, at, conversation, seq, text, integrity) VALUES
-    (1, 'private:@ann:b', '$1', '@ann:b', 1000, '3', 1, 'Where is the key?', 2);
-INSERT INTO index_scope (no, scope, docs, words) VALUES
-    (1, 'private:@ann:b', 1, 5);
-INSERT INTO index_doc (row, doc, rev, place, seq, at, session, chars, words, marks) VALUES
-    (1, 1, 1, 0, 0, 1000, 0, 25, 5, 0);
-INSERT INTO index_term (scope, term, df) VALUES
-    (1, 'key', 1);
-INSERT INTO index_fts (rowid, body, near, day, subject) VALUES
-    (1, 'key under mat', '', '', 'key');
+(1, 'private:@ann:b', '$1', '@ann:b', 1000, '3', 1, 'Where is the key?', 2);
 INSERT INTO takeback (event_id, room, attempts, next_at, reason) VALUES
-    ('$b0', '!r:b', 0, 0, 'sent twice');
-INSERT INTO steering (room, state) VALUES
-    ('!r:b', '{}');
+('$b0', '!r:b', 0, 0, 'sent twice');
 INSERT INTO memory_space (no, model, dim) VALUES
-    (1, 'e', 4);
+(1, 'e', 4);
 INSERT INTO memory_vector (space, hash, vec) VALUES
-    (1, 'h1', X'01FF7F80');
+(1, 'h1', X'01ff7f80');
 INSERT INTO compaction (id, room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at, undone, integrity) VALUES
-    (1, '!r:b', 2, 3, 3, 1, 0, 'summary', 'full', 'They looked for a file.', '', 900, 90, 600, 0, 2);
+(1, '!r:b', 2, 3, 3, 1, 0, 'summary', 'full', 'They looked for a file.', '', 900, 90, 600, 0, 2);
 INSERT INTO memory_changes (scope, n) VALUES
-    ('private:@ann:b', 2);
-INSERT INTO memory_undo (batch, by, actor, total, next) VALUES
-    ('b0', 'b2', '@ann:b', 1, 0);
-INSERT INTO memory_turn_change (seq, n) VALUES
-    (1, 1);
+('private:@ann:b', 2);
 INSERT INTO dream_run (id, at, ended, state, batch, mark, calls, tokens, reason, harvest) VALUES
-    ('run_1', 1000, 1100, 'applied', '', 1000, 0, 0, '', 2);
+('run_1', 1000, 1100, 'applied', '', 1000, 0, 0, '', 2);
 INSERT INTO dream_op (run, kind, entry, by_id, why, undone) VALUES
-    ('run_1', 'supersede', 'mem_bbbbbbbbbbbb', 'mem_aaaaaaaaaaaa', '', 0);
+('run_1', 'supersede', 'mem_bbbbbbbbbbbb', 'mem_aaaaaaaaaaaa', '', 0);
 INSERT INTO dream_seen (pair, model, verdict, at) VALUES
-    ('p', 'm', 'same', 1000);
+('p', 'm', 'same', 1000);
 INSERT INTO harvest (message, state, tries, pos, at, reason) VALUES
-    (1, 'new', 0, 0, 0, '');
+(1, 'new', 0, 0, 0, '');
 INSERT INTO job_run (task, due, state, attempt, claimed, retry_at, ended, result, notice) VALUES
-    ('task_abcdefgh', 80000, 'claimed', 1, 80001, NULL, NULL, '', 0);
-INSERT INTO sub_session (id, workflow, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status, result, reason, continued, rounds, tokens, faults, event, tries, created, started, ended, told, timed_out, integrity) VALUES
-    ('sub_abcdefgh', 'sub_abcdefgh', '', 1, '!r:b', '', 1, '', 'read', '', 'minimal', '[]', 60000, 0, 'completed', '', '', 0, 0, 0, 0, '', 0, 1000, 0, 0, 0, 0, 2),
-    ('sub_hgfedcba', 'sub_abcdefgh', '', 1, '!r:b', '', 1, '', 'write', '', 'minimal', '[]', 60000, 0, 'pending', '', '', 0, 0, 0, 0, '', 0, 1000, 0, 0, 0, 0, 2);
+('task_abcdefgh', 80000, 'claimed', 1, 80001, NULL, NULL, '', 0);
+INSERT INTO sub_session (id, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status, result, reason, continued, rounds, tokens, faults, event, tries, created, started, ended, told, timed_out, integrity) VALUES
+('sub_abcdefgh', '', 1, '!r:b', '', 1, '', 'read', '', 'minimal', '[]', 60000, 0, 'completed', '', '', 0, 0, 0, 0, '', 0, 1000, 0, 0, 0, 0, 2),
+('sub_hgfedcba', '', 1, '!r:b', '', 1, '', 'write', '', 'minimal', '[]', 60000, 0, 'pending', '', '', 0, 0, 0, 0, '', 0, 1000, 0, 0, 0, 0, 2);
 INSERT INTO sub_session_need (node, needs) VALUES
-    ('sub_hgfedcba', 'sub_abcdefgh');
+('sub_hgfedcba', 'sub_abcdefgh');
 INSERT INTO model_count (model, factor, answers, at) VALUES
-    ('m', 1.25, 7, 1000);
-INSERT INTO compaction_before (compaction, message, short) VALUES
-    (1, 3, '');
+('m', 1.25, 7, 1000);
 INSERT INTO room_setting (room, name, value, person, at) VALUES
-    ('!r:b', 'threads', 'on', '@ann:b', 1000);
+('!r:b', 'mode', 'planning', '@ann:b', 1000),
+('!r:b', 'think', 'low', '', 2000),
+('!r:b', 'threads', 'on', '@ann:b', 1000);
 INSERT INTO answered (seq, question, reply) VALUES
-    (1, '$1', 're:$1');
+(1, '$1', 're:$1');
 INSERT INTO memory_again (entry, event, at) VALUES
-    ('mem_aaaaaaaaaaaa', '$2', 3000);
+('mem_aaaaaaaaaaaa', '$2', 3000);
 INSERT INTO matrix_thread (room, root, newest, spoke_at) VALUES
-    ('!r:b', '$t', '$t2', 0);
-INSERT INTO heard (seq, event, room, thread, sender, name, text, at, heard_at, given) VALUES
-    (1, '$8', '!g:b', '', '@bob:b', '', 'nice weather', 1000, 1001, 0);
-INSERT INTO pace (room, sender, last, last_at, answered_at, hasty, turns, words, held, held_until, holds) VALUES
-    ('!g:b', '@bob:b', '$9', 0, 0, 0, '', '', '', 0, 0);
+('!r:b', '$t', '$t2', 0);
+INSERT INTO heard (seq, event, room, thread, sender, text, at, heard_at, given) VALUES
+(1, '$8', '!g:b', '', '@bob:b', 'nice weather', 1000, 1001, 0);
 INSERT INTO dream_chore (id, run, kind, item, other, why, before, after, state, at) VALUES
-    (1, 'run_1', 'pause', 'task_abcdefgh', '', '', '', '', 'done', 1000);
-INSERT INTO sub_session_file (node, name, text, at) VALUES
-    ('sub_abcdefgh', 'notes', 'read it', 1000);
+(1, 'run_1', 'pause', 'task_abcdefgh', '', '', '', '', 'done', 1000);
 INSERT INTO memory_question (id, run, scope, first, second, why, both, event, room, asked) VALUES
-    (1, 'run_1', 'private:@ann:b', 'mem_bbbbbbbbbbbb', 'mem_aaaaaaaaaaaa', 'both name a place', 0, '', '', 0);
+(1, 'run_1', 'private:@ann:b', 'mem_bbbbbbbbbbbb', 'mem_aaaaaaaaaaaa', 'both name a place', 0, '', '', 0);
 INSERT INTO matrix_tombstone (room, replacement, sender, empty, state) VALUES
-    ('!old:b', '!r:b', '@ann:b', 0, 'followed');
+('!old:b', '!r:b', '@ann:b', 0, 'followed');
 INSERT INTO dream_room (room, readers, model, seen, at) VALUES
-    ('!r:b', 'private:@ann:b', 'm', 's', 1000);
+('!r:b', 'private:@ann:b', 'm', 's', 1000);
 INSERT INTO approval (code, room, talk, conversation, event, asker, readers, quote, acts, seen, mark, state, wide, answered_by, created, expires, answered, unproven) VALUES
-    ('k7', '!r:b', '!r:b', 3, '$1', '@ann:b', 'private:@ann:b', '', '[]', '', '', 'done', 0, '', 1000, 0, 0, 0);
+('k7', '!r:b', '!r:b', 3, '$1', '@ann:b', 'private:@ann:b', '', '[]', '', '', 'done', 0, '', 1000, 0, 0, 0);
+INSERT INTO objective (room, task, asked) VALUES
+('!r:b', 'task_abcdefgh', 0);
 CREATE INDEX message_by_conversation ON message (room, conversation, id) WHERE retired = 0;
 CREATE UNIQUE INDEX message_by_event ON message (room, event_id) WHERE event_id <> '';
 CREATE INDEX task_open ON task (room, priority, created, id) WHERE status IN ('active', 'paused');
@@ -716,21 +708,17 @@ CREATE INDEX outbox_to_do ON outbox (room, seq) WHERE state = 'pending';
 CREATE INDEX outbox_by_event ON outbox (event_id) WHERE event_id <> '';
 CREATE INDEX inbox_to_do ON inbox (room, seq) WHERE state = 'new';
 CREATE INDEX inbox_unread ON inbox (next_at) WHERE state IN ('utd', 'failed');
-CREATE INDEX prompt_event_room ON prompt_event (room, id);
 CREATE INDEX memory_by_scope ON memory (scope, state, n);
-CREATE INDEX memory_by_hash ON memory (scope, hash) WHERE state = 'active';
 CREATE INDEX memory_by_conversation ON memory (conversation, seq) WHERE conversation <> '';
 CREATE INDEX memory_by_ref ON memory (ref) WHERE ref <> '';
 CREATE INDEX memory_op_by_entry ON memory_op (entry, seq);
 CREATE INDEX memory_op_by_batch ON memory_op (batch);
-CREATE INDEX mode_switch_room ON mode_switch (room, id);
 CREATE INDEX goal_by_room ON goal (room, updated);
 CREATE TRIGGER goal_decision_stays BEFORE UPDATE ON goal_decision WHEN OLD.locked = 1
 BEGIN SELECT RAISE(ABORT, 'a locked decision never changes'); END;
 CREATE TRIGGER goal_decision_kept BEFORE DELETE ON goal_decision WHEN OLD.locked = 1
 BEGIN SELECT RAISE(ABORT, 'a locked decision never goes'); END;
 CREATE INDEX goal_event_by_goal ON goal_event (goal, id);
-CREATE INDEX memory_put_away ON memory (scope, hash) WHERE state = 'archived';
 CREATE INDEX memory_by_event ON memory (event) WHERE event <> '';
 CREATE INDEX memory_by_successor ON memory (by_id) WHERE by_id <> '';
 CREATE INDEX memory_op_by_actor ON memory_op (actor, seq);
@@ -739,7 +727,6 @@ CREATE UNIQUE INDEX memory_turn_by_event ON memory_turn (scope, event) WHERE eve
 CREATE INDEX memory_turn_by_conversation ON memory_turn (scope, conversation, seq);
 CREATE INDEX index_doc_by_place ON index_doc (place, seq, doc) WHERE place <> 0;
 CREATE INDEX compaction_room ON compaction (room, conversation, id);
-CREATE INDEX memory_by_like ON memory (like_id) WHERE like_id <> '';
 CREATE TRIGGER memory_added AFTER INSERT ON memory WHEN NEW.conversation = '' BEGIN
     UPDATE memory_changes SET n = n + 1 WHERE scope = NEW.scope;
     INSERT INTO memory_changes (scope, n) SELECT NEW.scope, 1 WHERE NOT EXISTS (SELECT 1 FROM memory_changes WHERE scope = NEW.scope);
@@ -755,10 +742,6 @@ CREATE TRIGGER memory_removed AFTER DELETE ON memory WHEN OLD.conversation = '' 
     INSERT INTO memory_changes (scope, n) SELECT OLD.scope, 1 WHERE NOT EXISTS (SELECT 1 FROM memory_changes WHERE scope = OLD.scope);
 END;
 CREATE INDEX memory_shown ON memory (scope, state, conversation, n) WHERE state = 'active' AND conversation = '';
-CREATE TRIGGER memory_turn_added AFTER INSERT ON memory_turn BEGIN
-    DELETE FROM memory_turn_change WHERE n = new.n; -- no OR REPLACE: the outer statement's way with conflicts would hold
-    INSERT INTO memory_turn_change (n) VALUES (new.n);
-END;
 CREATE INDEX dream_op_by_run ON dream_op (run);
 CREATE INDEX dream_op_by_entry ON dream_op (entry, by_id);
 CREATE INDEX harvest_new ON harvest (message) WHERE state = 'new';
@@ -793,11 +776,16 @@ CREATE UNIQUE INDEX goal_active ON goal (room, readers) WHERE status = 'active';
 CREATE INDEX approval_by_event ON approval (room, event);
 CREATE INDEX approval_by_state ON approval (state) WHERE state IN ('gathering', 'open', 'approved');
 CREATE INDEX approval_granted ON approval (talk, conversation) WHERE wide = 1;
-CREATE TRIGGER memory_turn_changed AFTER UPDATE ON memory_turn BEGIN
-    DELETE FROM memory_turn_change WHERE n = new.n;
-    INSERT INTO memory_turn_change (n) VALUES (new.n);
-END;
-CREATE TRIGGER memory_turn_removed AFTER DELETE ON memory_turn BEGIN
-    DELETE FROM memory_turn_change WHERE n = old.n;
-    INSERT INTO memory_turn_change (n) VALUES (old.n);
-END;
+CREATE INDEX memory_by_hash ON memory (scope, hash);
+CREATE VIEW document AS
+    SELECT n, id, scope, text, subject, hash, state, conversation, seq, observed_at AS at, rev FROM memory;
+CREATE VIEW document_change AS
+    SELECT seq, entry AS id FROM memory_op;
+CREATE UNIQUE INDEX outbox_by_txn ON outbox (txn);
+CREATE INDEX outbox_by_message ON outbox (message) WHERE message <> '';
+INSERT INTO index_scope (no, scope, docs, words) VALUES (1, 'private:@me:local', 1, 3);
+INSERT INTO index_doc (row, doc, rev, place, seq, at, session, chars, words, marks) VALUES (1, 1, 1, 0, 0, 1700000000000, 0, 20, 3, 0);
+INSERT INTO index_term (scope, term, df) VALUES (1, 'key', 1);
+INSERT INTO index_fts (rowid, body, day, subject) VALUES (1, 'key mat', '', '');
+INSERT INTO redacted_txn (txn, room) VALUES ('re:$gone', '!direct:local');
+INSERT INTO inbox (id, room, sender, sent_at, received_at, state, target, change) VALUES ('$redaction', '!direct:local', '@me:local', 0, 0, 'new', '$question', 'taken back');

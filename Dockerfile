@@ -23,8 +23,8 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 COPY --from=weights /src/internal/llm/encoder/weights/use-lite.q8 internal/llm/encoder/weights/
-ARG VERSION=dev
-RUN go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/bot ./cmd/bot
+ARG COMMIT=unknown
+RUN go build -trimpath -ldflags "-s -w -X main.commit=${COMMIT}" -o /out/bot ./cmd/bot
 RUN mkdir -m 0700 /out/data
 
 # Dendrite from the pinned module of test/homeserver, for docker-compose.yml.

@@ -6,7 +6,7 @@ export CGO_ENABLED = 0
 override GOFLAGS := $(strip $(filter-out -tags=% -buildvcs=%,$(GOFLAGS)) -buildvcs=false -tags=goolm)
 export GOFLAGS
 
-VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT   ?= $(shell git describe --always --dirty --exclude "*" 2>/dev/null || echo unknown)
 FUZZTIME ?= 20s
 
 # The message goes through the environment and make never looks into it, so that
@@ -28,7 +28,7 @@ help: ## list what there is to make
 		while IFS='|' read -r name what; do printf '  make %-14s%s\n' "$$name" "$$what"; done
 
 build: weights ## build the bot: bin/bot, one static file; and bin/try for `make try`
-	@go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/ ./cmd/bot ./cmd/try
+	@go build -trimpath -ldflags '-s -w -X main.commit=$(COMMIT)' -o bin/ ./cmd/bot ./cmd/try
 
 weights: go ## fetch what memory is searched by meaning with (by npm, once; it builds without)
 	@go run ./internal/tools/weights

@@ -220,6 +220,7 @@ func TestLook(t *testing.T) {
 		waitJoined(t, you, id, bot)
 		return id
 	}
+	room("Reverie", true, true)
 	room("Encrypted", true, true)
 	group := room("Group", false, false, friend.UserID())
 	expect.OK(t, friend.Join(t.Context(), group))
@@ -228,6 +229,7 @@ func TestLook(t *testing.T) {
 		name string
 		run  func(*testing.T)
 	}{
+		{"talk", func(t *testing.T) { lookAtATalk(t, b) }},
 		{"everything", func(t *testing.T) { lookAtEverything(t, b) }},
 		{"group", func(t *testing.T) {
 			b.do(t, "open", js{"room": "Group"})
@@ -244,6 +246,20 @@ func TestLook(t *testing.T) {
 			t.Logf("the browser's console:\n%s", b.stderr)
 		}
 	}
+}
+
+// lookAtATalk is the picture of README.md: memory and a task, as somebody meets them first.
+func lookAtATalk(t *testing.T, b *browser) {
+	b.do(t, "open", js{"room": "Reverie"})
+	for _, line := range []struct{ say, answer string }{
+		{"Remember that my sister Jana is allergic to nuts", "I will remember"},
+		{"Remind me tomorrow at 7:30 to water the ferns", "ferns"},
+		{"!memory", "MEMORIES.txt"},
+	} {
+		b.do(t, "say", js{"text": line.say})
+		b.do(t, "wait", js{"text": line.answer})
+	}
+	b.shot(t, "talk", "MEMORIES.txt")
 }
 
 func lookAtEverything(t *testing.T, b *browser) {

@@ -16,8 +16,11 @@ import (
 	"reverie/internal/tty"
 )
 
-// version is set by the build.
-var version = "dev"
+// version is the release. CHANGELOG.md says what is in it.
+const version = "0.1.0"
+
+// commit is the source that the program was built from; the build sets it.
+var commit = "unknown"
 
 // commandLine is what bot can do, one line each.
 type commandLine struct {
@@ -195,8 +198,8 @@ type versionCommand struct{}
 // Run prints the version.
 func (v versionCommand) Run(_ context.Context, c console, _ filePath) error {
 	if c.json {
-		return printJSON(c.out, map[string]string{"version": version})
+		return printJSON(c.out, map[string]string{"version": version, "commit": commit})
 	}
-	_, err := fmt.Fprintln(c.out, "Reverie", version)
+	_, err := fmt.Fprintf(c.out, "Reverie %s (%s)\n", version, commit)
 	return err
 }

@@ -36,7 +36,8 @@ func (runCommand) Run(ctx context.Context, c console, path filePath) error {
 	if err != nil {
 		return cfg.Explain(err)
 	}
-	log.Info("ready", "name", cfg.Name, "version", version, "user", cfg.Matrix.User, "after", time.Since(began).Round(time.Millisecond))
+	log.Info("ready", "name", cfg.Name, "version", version, "commit", commit, "user", cfg.Matrix.User,
+		"after", time.Since(began).Round(time.Millisecond))
 	if err := b.serve(ctx, client); err != nil {
 		return cfg.Explain(err)
 	}

@@ -11,11 +11,11 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// TestCatalog: people read of every command in README.md, and in their language from !help.
+// TestCatalog: people read of every command in docs/manual.md, and in their language from !help.
 func TestCatalog(t *testing.T) {
-	readme := string(expect.Must(os.ReadFile("../../README.md"))(t))
+	manual := string(expect.Must(os.ReadFile("../../docs/manual.md"))(t))
 	for _, name := range Names() {
-		expect.False(t, !strings.Contains(readme, "`!"+name+"`") && !strings.Contains(readme, "`!"+name+" "), "README.md, In the room: name `!%s`", name)
+		expect.False(t, !strings.Contains(manual, "`!"+name+"`") && !strings.Contains(manual, "`!"+name+" "), "docs/manual.md, Commands in rooms: name `!%s`", name)
 		for _, language := range settings.Languages() {
 			file := "../../data/messages/" + language + ".txt"
 			text := string(expect.Must(os.ReadFile(file))(t))

@@ -441,7 +441,7 @@ func TestTakenBackWorkEnds(t *testing.T) {
 	for what, query := range map[string]string{
 		"tasks that stay":        `SELECT count(*) FROM task WHERE status = 'active' AND content LIKE '%#fig%'`,
 		"tasks that are deleted": `SELECT count(*) FROM task WHERE status = 'deleted' AND content = '[taken back]'`,
-		"sub-sessions that end":  `SELECT count(*) FROM sub_session WHERE status = 'cancelled' AND told > 0`,
+		"sub-sessions that end":  `SELECT count(*) FROM sub_session WHERE status = 'cancelled' AND reported_at > 0`,
 	} {
 		expect.Equal(t, r.count(query), 1, "%s", what)
 	}

@@ -278,7 +278,7 @@ func TestJobs(t *testing.T) {
 // The task is paused, and the operator reads why.
 func TestPrivateJob(t *testing.T) {
 	b := openTest(t, "timezone: UTC\nmemory: {backend: flat_file}\nharvest: {enabled: false}\n"+rehearsing)
-	expect.Must(b.db.Exec(`INSERT INTO session (room, person, private, heard_at) VALUES (?, '@bob:x', 1, 1)`, terminalRoom))(t)
+	expect.Must(b.db.Exec(`INSERT INTO session (room, person, private, last_message_at) VALUES (?, '@bob:x', 1, 1)`, terminalRoom))(t)
 	at := time.Now().Add(time.Second).UTC().Truncate(time.Second).Add(time.Second)
 	lawyer := task.Task{Room: terminalRoom, User: "@ann:x", Content: "see the lawyer", Schedule: &task.Schedule{Type: "once", At: at.Format(time.RFC3339)},
 		Label: trust.Label{Integrity: trust.User, Readers: trust.Person("@ann:x")}}

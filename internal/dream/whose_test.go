@@ -34,3 +34,21 @@ func TestWhoseItIs(t *testing.T) {
 		expect.Equal(t, len(w.dream(Options{}).Superseded), c.superseded, "%q by %q", c.older, c.newer)
 	}
 }
+
+// TestOtherEnd: two texts that differ in their last word alone are two answers, though a model calls them the same.
+func TestOtherEnd(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"Inge loves gin.", "Inge loves crosswords.", true},
+		{"Oma Inge loves gin.", "Oma Inge loves crosswords.", true},
+		{"Oma Inge really loves gin.", "Oma Inge really loves crosswords.", true},
+		{"Oma Inge loves gin.", "Oma Inge enjoys gin.", false},
+		{"Oma Inge adores gin.", "Oma Inge loves a gin.", false},
+		{"Oma Inge loves gin.", "Oma Inge loves gin very much.", false},
+	} {
+		s := signed(c.a, c.b)
+		expect.Equal(t, otherEnd(s[0], s[1]), c.want, "%q and %q", c.a, c.b)
+	}
+}

@@ -344,7 +344,9 @@ func (j judged) agreed(m *memories) map[*pair]bool {
 				other = max(other, p.weight)
 			}
 		}
-		doubtful := func(p *pair) bool { return p.shared < 1 || p.another() || p.otherTopic() || !p.changes() || !j.sameFact(p, claimed[0]) }
+		doubtful := func(p *pair) bool {
+			return p.shared < 1 || p.another() || p.otherTopic() || !p.changes() || !j.sameFact(p, claimed[0])
+		}
 		if len(claimed) == 0 || done || claimed[0].weight <= other || slices.ContainsFunc(claimed, doubtful) {
 			continue
 		}

@@ -260,7 +260,7 @@ func (t *topics) sharing(i int) (places []int32) {
 			continue
 		}
 		weight := int32(1 + bits.Len(uint(len(t.all)/len(list))))
-		shared := int32(flag(k != t.subjects[i] && !slices.Contains(t.before[i], k) && !t.titles[k] && !t.weak[k]))
+		shared := int32(flag(k != t.subjects[i] && k != theOwner && !slices.Contains(t.before[i], k) && !t.titles[k] && !t.weak[k]))
 		for _, j := range list {
 			if t.common[j].weight == 0 {
 				places = append(places, j)
@@ -344,7 +344,9 @@ func (j judged) agreed(m *memories) map[*pair]bool {
 				other = max(other, p.weight)
 			}
 		}
-		doubtful := func(p *pair) bool { return p.shared < 1 || p.another() || !p.changes() || !j.sameFact(p, claimed[0]) }
+		doubtful := func(p *pair) bool {
+			return p.shared < 1 || p.another() || p.otherTopic() || !p.changes() || !j.sameFact(p, claimed[0])
+		}
 		if len(claimed) == 0 || done || claimed[0].weight <= other || slices.ContainsFunc(claimed, doubtful) {
 			continue
 		}
@@ -389,12 +391,37 @@ func (s *signature) tellsChange() bool {
 }
 
 // changes reports whether the newer text tells of a change. One that denies must deny what the
-// older one says.
+// older one says; two that deny do not contradict each other.
 func (p *pair) changes() bool {
-	if a, b := p.a, p.b; a.negative != b.negative && !b.turned {
+	a, b := p.a, p.b
+	switch {
+	case b.turned || !a.negative && !b.negative:
+		return b.tellsChange()
+	case a.negative != b.negative:
 		return p.denies && (b.negative || b.changed) && !b.adds && !b.hedged && !b.compound
 	}
-	return p.b.tellsChange()
+	return false
+}
+
+// otherTopic reports whether each text has words in more than one place that the other has not. One
+// place is the answer, so the rest is another topic: the cellar's code is 4711, the garage's is 4728 now.
+func (p *pair) otherTopic() bool { return p.a.placesBeside(p.b) > 1 && p.b.placesBeside(p.a) > 1 }
+
+// placesBeside counts the runs of words in s that o has not. Small words and words of change
+// belong to no run, and a comma ends one.
+func (s *signature) placesBeside(o *signature) (n int) {
+	inside := false
+	for _, t := range s.tokens {
+		inside = inside && !t.after
+		switch {
+		case t.small || t.change || asides[t.text]:
+		case o.index(t) >= 0:
+			inside = false
+		case !inside:
+			n, inside = n+1, true
+		}
+	}
+	return n
 }
 
 // another reports whether one text is about what belongs to somebody, and the other does not name it: Anna's

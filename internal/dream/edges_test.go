@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,13 +97,17 @@ func TestWhatPeopleSaidStays(t *testing.T) {
 			for _, verdict := range []string{"keep_second", "duplicate"} {
 				w := newWorld(t, nil, always(verdict))
 				w.now = time.Now().AddDate(2, 0, 0)
-				said := w.know(memory.Entry{Text: "Anna lives in Berlin.", Kind: kind, Source: source, ObservedAt: w.now.AddDate(-2, 0, 0)})
+				said := w.know(memory.Entry{Text: "Anna lives in Berlin.", Kind: kind, Source: source, Integrity: trust.Owner, ObservedAt: w.now.AddDate(-2, 0, 0)})
 				for i, text := range []string{"Anna has moved to Hamburg.", "Anna lives in Berlin, near the park.", "Anna resides in Berlin."} {
-					w.know(memory.Entry{Text: text, ObservedAt: w.now.AddDate(-1, i, 0)})
+					w.know(memory.Entry{Text: text, Integrity: trust.Owner, ObservedAt: w.now.AddDate(-1, i, 0)})
 				}
 				r := w.dream(Options{})
 				if got := w.byID(said.ID); got.State != memory.Active || got.By != "" {
 					t.Errorf("%s %s, %s: %+v by %+v", source, kind, verdict, got, r)
+				}
+				about := slices.ContainsFunc(r.Questions, func(q report.Question) bool { return q.First == said.ID || q.Second == said.ID })
+				if about != (verdict == "keep_second") {
+					t.Errorf("%s %s, %s: questions %+v", source, kind, verdict, r.Questions)
 				}
 			}
 		}

@@ -252,10 +252,10 @@ func mayStand(head, s *signature) bool {
 		len(s.stems) <= len(head.stems) && s.hedged == head.hedged && len(text.Missing(s.Text, head.Text)) == 0
 }
 
-// otherEnd reports whether two short texts differ in their last word alone. They are rather two
+// otherEnd reports whether two texts differ in their last word alone. They are rather two
 // answers to one question than one in other words: likes sushi, likes goulash.
 func otherEnd(a, b *signature) bool {
-	if n := len(a.stems); n == 0 || n > 3 || n != len(b.stems) {
+	if n := len(a.stems); n == 0 || n != len(b.stems) {
 		return false
 	}
 	other := 0

@@ -34,3 +34,57 @@ func TestWhoseItIs(t *testing.T) {
 		expect.Equal(t, len(w.dream(Options{}).Superseded), c.superseded, "%q by %q", c.older, c.newer)
 	}
 }
+
+// TestAnotherTopic: a word in common is no proof that two texts answer one question. Whatever a model
+// says, the older text stays if each of them has another topic beside its answer, or if both deny.
+func TestAnotherTopic(t *testing.T) {
+	for _, c := range []struct {
+		older, newer string
+		superseded   int
+	}{
+		{"The code of Noemi's garage is 4711.", "The code of Noemi's garage was changed to 4728.", 1},
+		{"The code of Noemi's cellar is 4711.", "The code of Noemi's garage was changed to 4728.", 0},
+		{"Le badge de Noemi porte le numéro 4733.", "Le nouveau numéro de téléphone de Noemi est le 030 555030.", 0},
+		{"El código del sótano de Noemi es 3029.", "El código del garaje de Noemi cambió, ahora es 4728.", 0},
+		{"Der Code für den Keller von Noemi ist 3029.", "Der Code für die Garage von Noemi wurde auf 4728 geändert.", 0},
+		{"Noemi has the team meeting on Monday at 9:00.", "Noemi's team meeting has been moved to Tuesday at 14:30.", 1},
+		{"Noemi n'aime plus les huîtres.", "Noemi n'aime plus le fromage.", 0},
+		{"Noemi doesn't eat pork.", "Noemi no longer eats fish.", 0},
+		{"Noemi mag keine Pilze.", "Noemi mag Fisch nicht mehr.", 0},
+		{"Noemi likes fish.", "Noemi no longer likes fish.", 1},
+		{"My brother Noah drives a Saab.", "My brother Noah takes 25 mg of thyroxine now.", 0},
+		{"My brother Noah takes 50 mg of thyroxine.", "My brother Noah takes 25 mg of thyroxine now.", 1},
+	} {
+		w := newWorld(t, nil, func(_ *world, prompt string) (string, error) {
+			return answerAll(prompt, func(a, b string) string {
+				if a == c.older && b == c.newer {
+					return "update"
+				}
+				return "neither"
+			}), nil
+		})
+		for i, text := range []string{c.older, "Noemi and Noah speak Dutch, read Czech, ride horses, sing, swim, cook.", "La fille de Noemi chante, danse, nage, cuisine bien.", c.newer} {
+			w.know(memory.Entry{Text: text, Integrity: trust.User, ObservedAt: day0.AddDate(0, i, 0)})
+		}
+		w.now = time.Now().Add(time.Hour)
+		expect.Equal(t, len(w.dream(Options{}).Superseded), c.superseded, "%q by %q", c.older, c.newer)
+	}
+}
+
+// TestOtherEnd: two texts that differ in their last word alone are two answers, though a model calls them the same.
+func TestOtherEnd(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"Inge loves gin.", "Inge loves crosswords.", true},
+		{"Oma Inge loves gin.", "Oma Inge loves crosswords.", true},
+		{"Oma Inge really loves gin.", "Oma Inge really loves crosswords.", true},
+		{"Oma Inge loves gin.", "Oma Inge enjoys gin.", false},
+		{"Oma Inge adores gin.", "Oma Inge loves a gin.", false},
+		{"Oma Inge loves gin.", "Oma Inge loves gin very much.", false},
+	} {
+		s := signed(c.a, c.b)
+		expect.Equal(t, otherEnd(s[0], s[1]), c.want, "%q and %q", c.a, c.b)
+	}
+}

@@ -29,6 +29,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/llm"
 	"reverie/internal/llm/discover"
+	"reverie/internal/llm/encoder"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/task"
@@ -348,6 +349,12 @@ func TestScript(t *testing.T) {
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
 		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Condition: func(name string) (bool, error) {
+			if name != "weights" {
+				return false, fmt.Errorf("there is no condition %q", name)
+			}
+			return encoder.BuiltIn(), nil
+		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("REVERIE_LLM_URL", discover.Rehearsal) // never somebody's real model
 			return nil

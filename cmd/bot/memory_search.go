@@ -15,6 +15,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/memory/jsonl"
 	"reverie/internal/search"
+	"reverie/internal/search/backend"
 )
 
 type memorySearchCommand struct {
@@ -52,10 +53,11 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 		}
 	}
 	q := memory.Query{Text: text, Scopes: scopes, Now: time.Now().In(b.cfg.Zone), K: s.K, Turns: s.Turns, Past: s.Past}
+	finder := b.backend().Find(index)
 	if s.Batch != "" {
-		return s.batch(ctx, c, b, index, q)
+		return s.batch(ctx, c, b, finder, q)
 	}
-	hits, err := memory.Search(ctx, b.db, index, q)
+	hits, err := memory.Search(ctx, b.db, finder, q)
 	if err != nil {
 		return err
 	}
@@ -111,7 +113,7 @@ type batchQuestion struct {
 	Scope memory.Scope    `json:"scope"`
 }
 
-func (s memorySearchCommand) batch(ctx context.Context, c console, b *bot, index *search.Hybrid, q memory.Query) error {
+func (s memorySearchCommand) batch(ctx context.Context, c console, b *bot, finder backend.Finder, q memory.Query) error {
 	questions, err := readQuestions(s.Batch)
 	if err != nil {
 		return err
@@ -123,7 +125,7 @@ func (s memorySearchCommand) batch(ctx context.Context, c console, b *bot, index
 		if one.Scope != "" {
 			each.Scopes = []memory.Scope{one.Scope}
 		}
-		hits, err := memory.Search(ctx, b.db, index, each)
+		hits, err := memory.Search(ctx, b.db, finder, each)
 		if err != nil {
 			return err
 		}
@@ -236,7 +238,7 @@ func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error 
 // patient is how long a command waits for the vector of a question: nobody waits for anything else.
 const patient = 20 * time.Second
 
-// openIndex opens what the configured backend finds memories with.
+// openIndex opens the index that the configured backend searches.
 func (b *bot) openIndex(ctx context.Context) (_ *search.Hybrid, err error) {
 	if b.vectors, err = b.openVectors(ctx, patient); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reverie/internal/search"
+	"reverie/internal/search/backend"
 	"reverie/internal/store"
 	"reverie/internal/trust"
 )
@@ -28,7 +29,7 @@ type Hit struct {
 
 // Search asks index, which is of db, and gives what it finds its entries. One that is gone meanwhile, and what
 // means the same as a better hit, is left out, and so is what q has no room for.
-func Search(ctx context.Context, db *sql.DB, index finder, q Query) ([]Hit, error) {
+func Search(ctx context.Context, db *sql.DB, index backend.Finder, q Query) ([]Hit, error) {
 	found, err := index.Search(ctx, q)
 	if err != nil {
 		return nil, err

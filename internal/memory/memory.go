@@ -50,7 +50,7 @@ type Store struct {
 	prepare func(context.Context) error // before something is forgotten
 	log     *slog.Logger
 	index   *search.Hybrid
-	finder  finder             // what Search asks: index
+	finder  backend.Finder     // ranks what index holds
 	vectors *vector.Vectors    // woken by changes; nil = the index has none
 	server  backend.Server     // where else vectors are; nil = nowhere
 	recalls bool               // prompts show the working set only
@@ -74,9 +74,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	s := &Store{db: c.DB, dir: dir, lines: c.FileLines, purge: c.Purge, prepare: c.BeforeForget,
 		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), fault: func(string) {}, views: map[Scope]*view{},
-		index: search.OpenHybrid(search.Open(c.DB), c.Vectors, c.Server), vectors: c.Vectors, server: c.Server,
-		recalls: !backend.Of(c.Backend).Whole}
-	if s.finder = s.index; s.recalls && s.lines == 0 {
+		index: search.OpenHybrid(search.Open(c.DB), c.Vectors, c.Server), vectors: c.Vectors, server: c.Server}
+	b := backend.Of(c.Backend)
+	s.finder, s.recalls = b.Find(s.index), !b.Whole
+	if s.recalls && s.lines == 0 {
 		s.lines = workingSet
 	}
 	s.files = file.Open(file.Config{DB: c.DB, Dir: dir, Owner: c.Owner, Partial: s.lines > 0, Entries: inFiles{s}, Log: s.log,

@@ -4,19 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-
-	"reverie/internal/search"
 )
 
 // workingSet is how many entries of a scope a file and a prompt show where the
 // others are found when they are needed.
 const workingSet = 40
-
-// finder finds documents and past messages.
-type finder interface {
-	// Search returns the best hits first. Any text is a valid question.
-	Search(ctx context.Context, q Query) ([]search.Hit, error)
-}
 
 // Recalls reports whether a prompt shows only the working set of the entries, so
 // that the others have to be searched for.

@@ -12,6 +12,7 @@ import (
 
 	"reverie/internal/memory/lines"
 	"reverie/internal/search"
+	"reverie/internal/search/backend"
 	"reverie/internal/test/expect"
 )
 
@@ -40,11 +41,11 @@ func found(t testing.TB, s *Store, text string, scopes ...Scope) (lines []string
 }
 
 // careless is an index that finds everything, whoever asks.
-type careless struct{ finder }
+type careless struct{ backend.Finder }
 
 func (c careless) Search(ctx context.Context, q Query) ([]search.Hit, error) {
 	q.Scopes = append(q.Scopes, Private(owner))
-	return c.finder.Search(ctx, q)
+	return c.Finder.Search(ctx, q)
 }
 
 // TestCarelessIndex: an index that minds no scope is no way around them.

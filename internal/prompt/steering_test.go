@@ -339,9 +339,9 @@ func TestNoLonger(t *testing.T) {
 		said(word(tt.first))
 		tt.set(w, "")
 		w.file("SOUL.md", "Another soul.") // a new epoch knows nothing of what was
-		if p := w.tells("And now?"); !p.Report.Epoch.New || p.Tail != "" {
-			t.Errorf("%s a new epoch says %q", tt.title, p.Tail)
-		}
+		p := w.tells("And now?")
+		expect.Equal(t, p.Report.Epoch.New, true, tt.title, "a new epoch")
+		expect.Lacks(t, p.Tail, tt.title, tt.none)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"gopkg.in/yaml.v3"
 
+	"reverie/internal/search/backend"
 	"reverie/internal/test/expect"
 )
 
@@ -80,6 +81,8 @@ func TestConfigDefaults(t *testing.T) {
 
 // TestConfigFaults: every fault of a file at once, with its line, key and remedy.
 func TestConfigFaults(t *testing.T) {
+	known := backend.Names()
+	last := len(known) - 1
 	_, err := parse(t, "/x", `nam: Reverie
 timezone: Mars/Olympus
 homeserver: https://example.org
@@ -141,7 +144,7 @@ config.yaml:21: llm.roles.chat[1]: there is no such model; llm.models has: local
 config.yaml:21: llm.roles.chat[2]: this model is in the list already; name each once
 config.yaml:21: llm.roles.harvest: the list is empty; name a model, or remove the line
 config.yaml:22: prompt.layout: write stable, classic, tiered, split, layered or phased
-config.yaml:23: memory.backend: write flat_file, fts5, local_vector or qdrant; did you mean fts5?
+config.yaml:23: memory.backend: write ` + strings.Join(known[:last], ", ") + " or " + known[last] + `; did you mean fts5?
 config.yaml:24: dreaming.schedule: write the five fields minute, hour, day, month, weekday of a time that comes, such as "0 3 * * *"; empty = never
 config.yaml:25: seed.language: write two small letters, such as en; data/prompts/SEED_en.txt belongs to it
 config.yaml:27: log.Level: unknown key; did you mean ` + "`level`" + `?

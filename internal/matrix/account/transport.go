@@ -16,7 +16,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		r.Header.Set("Authorization", "Bearer "+*token)
 	}
-	if err := t.a.Store.HoldBack(r); err != nil {
+	if err := t.a.Store.CheckRequest(r); err != nil {
 		if r.Body != nil {
 			_ = r.Body.Close() // a RoundTripper does so
 		}

@@ -210,7 +210,7 @@ func (f *findings) backup(ctx context.Context, cfg account.Config, cli *mautrix.
 			"the key backup was replaced by another client (version %s became %s)", kept.Backup.Version, latest.Version)
 	default:
 		waiting := ""
-		if n, err := e2ee.KeysOutside(ctx, cfg.DB, kept.Backup.Version.String()); err == nil && n > 0 {
+		if n, err := e2ee.CountNotBackedUp(ctx, cfg.DB, kept.Backup.Version.String()); err == nil && n > 0 {
 			waiting = fmt.Sprintf(", %d more wait for the running bot", n)
 		}
 		f.good("message keys are backed up (version %s, %d keys)%s", latest.Version, latest.Count, waiting)

@@ -146,7 +146,7 @@ func (r *Rooms) checkCrypto(ctx context.Context, room id.RoomID) error {
 	if len(members) < 2 {
 		return retry.Refuse("nobody else is in the room, so nobody could read the message")
 	}
-	return r.devices.Fresh(ctx, members)
+	return r.devices.RefreshLists(ctx, members)
 }
 
 // Sendable fetches the state of a room and fails where an event must not be sent.

@@ -15,47 +15,47 @@ import (
 	"reverie/internal/text"
 )
 
-// heardRunes is how much is kept of a line that is not for us, until we are asked something.
-const heardRunes = 1_000
+// maxContextLine limits the runes of a stored line that is not addressed to the bot.
+const maxContextLine = 1_000
 
-// hears keeps what was said in a room with others and not to us.
-func (t *intake) hears(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, o gate.Opinion) error {
+// addGroupContext stores a group message that is not addressed to the bot, as later context.
+func (t *intake) addGroupContext(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, o gate.Opinion) error {
 	if o.Heard == "" {
 		return nil
 	}
 	line := &delivery.Line{Room: evt.RoomID.String(), Thread: msg.RelatesTo.GetThreadParent().String(), Quote: chat.Quote{
 		ID: evt.ID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp),
-		Text: t.spoken(ctx, evt, msg, text.Clip(o.Heard, heardRunes))}}
-	listening, err := t.listening(ctx, line.Room)
+		Text: t.withEmote(ctx, evt, msg, text.Clip(o.Heard, maxContextLine))}}
+	listening, err := t.keepsContext(ctx, line.Room)
 	if listening {
 		b.In = append(b.In, delivery.Incoming{Heard: line})
 	}
 	return err
 }
 
-// heardAnew takes in what edits something that was heard in a room with others.
-func (t *intake) heardAnew(b *batch, evt *event.Event, msg *event.MessageEventContent, room gate.Room) {
+// editGroupContext applies an edit to a stored line of group context.
+func (t *intake) editGroupContext(b *batch, evt *event.Event, msg *event.MessageEventContent, room gate.Room) {
 	if msg.NewContent == nil || room.Pair() || room.Encrypted && !evt.Mautrix.WasEncrypted {
 		return
 	}
-	text := text.Clip(text.Clean(gate.Said(msg.NewContent)), heardRunes)
-	if command.Is(text) { // a command is no talk
+	text := text.Clip(text.Clean(gate.Said(msg.NewContent)), maxContextLine)
+	if command.Is(text) { // a command is no group context
 		text = ""
 	}
 	b.In = append(b.In, delivery.Incoming{Heard: &delivery.Line{Room: evt.RoomID.String(), Edit: true, Quote: chat.Quote{
 		ID: msg.RelatesTo.GetReplaceID().String(), Sender: evt.Sender.String(), Text: text}}})
 }
 
-// spoken is text, the words of a message; what its sender does (/me) begins with who that is.
-func (t *intake) spoken(ctx context.Context, evt *event.Event, msg *event.MessageEventContent, text string) string {
+// withEmote returns text; for an emote (/me) it prefixes the sender's display name.
+func (t *intake) withEmote(ctx context.Context, evt *event.Event, msg *event.MessageEventContent, text string) string {
 	if msg.MsgType != event.MsgEmote {
 		return text
 	}
 	return "* " + cmp.Or(t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), evt.Sender.String()) + " " + text
 }
 
-// listening tells whether what is not for us is to be kept for the next question.
-func (t *intake) listening(ctx context.Context, room string) (bool, error) {
+// keepsContext reports whether room stores messages that are not addressed to the bot.
+func (t *intake) keepsContext(ctx context.Context, room string) (bool, error) {
 	v, err := settings.Store{DB: t.cfg.DB}.Get(ctx, room, settings.Listen)
 	return v == "on", err
 }

@@ -186,10 +186,10 @@ type Handler interface {
 // invalid and there is no password to get a new one.
 func (c *Client) Run(ctx context.Context, h Handler) error {
 	members := room.NewMemberships(room.Config{
-		Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, Log: c.cfg.Log, Now: c.cfg.now, Again: c.cfg.timings.retry,
-		Refuse: c.cfg.timings.refuse, Text: c.cfg.Text, Allows: c.gate.Allows, Tell: c.Tell,
-		Cleared: func(room string) { c.DropDrafts(room); c.typing.set(room, false); h.RoomLeft(room) },
-		Move:    h.RoomReplaced, InWake: c.inWake, OutWake: c.outWake,
+		Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, Log: c.cfg.Log, Now: c.cfg.now, RetryDelay: c.cfg.timings.retry,
+		RefuseDelay: c.cfg.timings.refuse, Text: c.cfg.Text, Allows: c.gate.Allows, Tell: c.Tell,
+		OnLeft: func(room string) { c.DropDrafts(room); c.typing.set(room, false); h.RoomLeft(room) },
+		Move:   h.RoomReplaced, InWake: c.inWake, OutWake: c.outWake,
 	})
 	out, stopOut := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopOut()

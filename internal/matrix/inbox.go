@@ -53,7 +53,7 @@ func (c *Client) waiting(ctx context.Context) ([]delivery.InboxRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := c.Held(ctx)
+	held, err := c.AwaitingMove(ctx)
 	rows = slices.DeleteFunc(rows, func(r delivery.InboxRow) bool { return slices.Contains(held, r.Message.Room) })
 	return rows, err
 }

@@ -87,13 +87,13 @@ func (t *intake) handle(ctx context.Context, b *batch, evt *event.Event) error {
 	case event.StateEncryption:
 		return t.rooms.MarkEncrypted(ctx, evt.RoomID)
 	case event.StateHistoryVisibility:
-		return t.rooms.Watch(ctx, evt)
+		return t.rooms.CheckState(ctx, evt)
 	case event.StateMember:
 		return b.members.OnMember(ctx, evt)
 	case event.StateTombstone:
 		return b.members.OnTombstone(ctx, evt)
 	case event.AccountDataDirectChats:
-		return t.rooms.NoteDirect(ctx, *evt.Content.AsDirectChats())
+		return t.rooms.StoreDirect(ctx, *evt.Content.AsDirectChats())
 	case event.EventRedaction:
 		return t.onRedaction(ctx, b, evt)
 	case event.EventReaction:

@@ -35,7 +35,7 @@ func (c *Client) position(ctx context.Context) (p position, err error) {
 // commit stores the batch of a sync and the next sync token in one transaction.
 func (c *Client) commit(ctx context.Context, next string, b *batch) error {
 	return c.inbox.Commit(ctx, &b.Batch, func(tx *sql.Tx) error {
-		if err := room.NoteLast(ctx, tx, b.last); err != nil {
+		if err := room.StoreLastEvents(ctx, tx, b.last); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO matrix_sync (user, device, next_batch, at) VALUES (?, ?, ?, ?)

@@ -56,7 +56,7 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 	if err := c.machine().CryptoStore.MarkTrackedUsersOutdated(ctx, res.DeviceLists.Changed); err != nil {
 		return fmt.Errorf("note that lists of devices have changed: %w", err)
 	}
-	c.Rooms.MembersIn(res)
+	c.Rooms.CountMemberChanges(res)
 	c.acc.Store.ProcessSync(ctx, func(evt *event.Event, f func()) { c.intake.recoverPanic(b, evt, f) }, res, pos.token)
 	c.intake.routeSync(ctx, b, res)
 	if b.err != nil {
@@ -108,7 +108,7 @@ func (c *Client) prepareTimelines(ctx context.Context, res *mautrix.RespSync, po
 			if err != nil {
 				return err
 			}
-			if err := c.Rooms.WatchMissed(ctx, room, events); err != nil {
+			if err := c.Rooms.CheckGap(ctx, room, events); err != nil {
 				return err
 			}
 			for _, evt := range events {

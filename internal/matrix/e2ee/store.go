@@ -20,11 +20,11 @@ import (
 
 // StoreConfig configures a Store.
 type StoreConfig struct {
-	DB      *sql.DB
-	Log     *slog.Logger
-	Ending  <-chan struct{}      // closed when the program ends: a failed write is not retried any more
-	RetryDelay   time.Duration        // first delay of a retry
-	OnProblem func(problem string) // called when the database cannot be written; empty = it can again
+	DB         *sql.DB
+	Log        *slog.Logger
+	Ending     <-chan struct{}      // closed when the program ends: a failed write is not retried any more
+	RetryDelay time.Duration        // first delay of a retry
+	OnProblem  func(problem string) // called when the database cannot be written; empty = it can again
 }
 
 // Store is mautrix's crypto store with another order of writes.
@@ -38,10 +38,10 @@ type StoreConfig struct {
 // database.
 type Store struct {
 	*crypto.SQLCryptoStore
-	cfg     StoreConfig
-	machine *crypto.OlmMachine
-	devices *Devices
-	writeLost  atomic.Bool // a part of a sync could not be stored before the program ended
+	cfg       StoreConfig
+	machine   *crypto.OlmMachine
+	devices   *Devices
+	writeLost atomic.Bool // a part of a sync could not be stored before the program ended
 
 	// mu is held while an Olm session in memory is ahead of the database. It may be locked while
 	// the machine's olmLock is held, but not the other way round.

@@ -62,7 +62,7 @@ func (s *Sender) fileContent(ctx context.Context, r delivery.OutboxRow) (*event.
 		return nil, retry.Refuse(i18n.New("why.file_row"))
 	}
 	// Whether the room is encrypted must be known for sure before anything is uploaded.
-	if err := s.Rooms.Sendable(ctx, id.RoomID(r.Room)); err != nil {
+	if err := s.Rooms.PrepareSend(ctx, id.RoomID(r.Room)); err != nil {
 		return nil, err
 	}
 	facts, err := s.Rooms.Facts(ctx, id.RoomID(r.Room))

@@ -23,7 +23,7 @@ func (s *Sender) send(ctx context.Context, room id.RoomID, content any, txn stri
 
 // sendAs is send of an event of another type.
 func (s *Sender) sendAs(ctx context.Context, room id.RoomID, kind event.Type, content any, txn string) (id.EventID, error) {
-	if err := s.Rooms.Sendable(ctx, room); err != nil {
+	if err := s.Rooms.PrepareSend(ctx, room); err != nil {
 		return "", err
 	}
 	resp, err := s.Client.SendMessageEvent(ctx, room, kind, content, mautrix.ReqSendEvent{TransactionID: txn})

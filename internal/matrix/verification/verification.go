@@ -67,8 +67,8 @@ type Rooms interface {
 	Send(ctx context.Context, room string, m chat.Outgoing) error
 	// Allowed tells whether user may talk to us.
 	Allowed(user string) bool
-	// Sendable fetches the room's state and fails where an event must not be sent.
-	Sendable(ctx context.Context, room id.RoomID) error
+	// PrepareSend fetches the room's state and fails where an event must not be sent.
+	PrepareSend(ctx context.Context, room id.RoomID) error
 	// DirectWith is the person with whom a room is private; empty when it is not.
 	DirectWith(ctx context.Context, room string) (string, error)
 	// DirectChat is a room that is private with person; empty when there is none.
@@ -236,7 +236,7 @@ func (v *Verifier) accept(ctx context.Context, txn id.VerificationTransactionID,
 		return
 	}
 	if asked.RoomID != "" { // what the library sends there is encrypted, and for everybody in it
-		err = v.cfg.Rooms.Sendable(ctx, asked.RoomID)
+		err = v.cfg.Rooms.PrepareSend(ctx, asked.RoomID)
 	}
 	if err == nil {
 		v.turn.Lock()

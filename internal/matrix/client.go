@@ -149,14 +149,14 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c.Sender, err = send.New(ctx, send.Config{
 		Client: c.cli, Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, DB: cfg.DB, Media: cfg.Media, MaxFile: cfg.MaxFile,
 		Log: cfg.Log, Now: cfg.now, Text: cfg.Text, Echo: cfg.timings.echo, Restart: cfg.timings.restart,
-		Numbers: c.sync.numbers, Hurry: c.sync.syncNow, Synced: c.sync.synced, Ending: c.ending, InWake: c.inWake, OutWake: c.outWake,
+		SyncNumbers: c.sync.numbers, SyncNow: c.sync.syncNow, Synced: c.sync.synced, Ending: c.ending, InWake: c.inWake, OutWake: c.outWake,
 	})
 	if err != nil {
 		return nil, err
 	}
 	c.acc.SignDevice(ctx)
 	c.acc.Identity.Open(ctx)
-	c.backup = e2ee.OpenBackup(ctx, c.acc.Keys(), c.acc.Identity)
+	c.backup = e2ee.OpenBackup(ctx, c.acc.KeyConfig(), c.acc.Identity)
 	if c.verifier, err = verification.New(ctx, verification.Config{
 		Client: c.cli, Machine: c.machine(), Log: c.cfg.Log, Now: c.cfg.now, Text: cfg.Text, Rooms: c,
 	}); err != nil {
@@ -187,7 +187,7 @@ type Handler interface {
 func (c *Client) Run(ctx context.Context, h Handler) error {
 	members := room.NewMemberships(room.Config{
 		Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, Log: c.cfg.Log, Now: c.cfg.now, RetryDelay: c.cfg.timings.retry,
-		RefuseDelay: c.cfg.timings.refuse, Text: c.cfg.Text, Allows: c.gate.Allows, Tell: c.Tell,
+		RefuseDelay: c.cfg.timings.refuse, Text: c.cfg.Text, Allows: c.gate.Allows, Notify: c.Notify,
 		OnLeft: func(room string) { c.DropDrafts(room); c.typing.set(room, false); h.RoomLeft(room) },
 		Move:   h.RoomReplaced, InWake: c.inWake, OutWake: c.outWake,
 	})

@@ -22,7 +22,9 @@ type completer struct {
 
 // startCompleting starts completing the first incomplete message of each room. It returns the
 // rows that can be delivered now: those before the first incomplete one of their room.
-func (f *completer) startCompleting(ctx context.Context, g *errgroup.Group, l *send.Lanes, rows []delivery.InboxRow) []delivery.InboxRow {
+func (f *completer) startCompleting(
+	ctx context.Context, g *errgroup.Group, l *send.RoomLocks, rows []delivery.InboxRow,
+) []delivery.InboxRow {
 	var ready []delivery.InboxRow
 	held := map[string]bool{}
 	for _, r := range rows {
@@ -33,7 +35,7 @@ func (f *completer) startCompleting(ctx context.Context, g *errgroup.Group, l *s
 			held[m.ID] = true
 		case r.Incomplete:
 			held[m.Room], held[m.ID] = true, true
-			l.Work(g, m.Room, f.wake, func() { f.complete(ctx, m) })
+			l.TryGo(g, m.Room, f.wake, func() { f.complete(ctx, m) })
 		default:
 			ready = append(ready, r)
 		}

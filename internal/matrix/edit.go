@@ -26,10 +26,10 @@ func (t *intake) onEdit(ctx context.Context, b *batch, evt *event.Event, msg *ev
 	plain.RelatesTo, plain.NewContent = nil, nil
 	now := *evt
 	now.Content.Parsed = &plain
-	o := t.gate.Judge(&now, room, func(id.EventID) bool { return false })
+	o := t.gate.Check(&now, room, func(id.EventID) bool { return false })
 	files := filesOf(&plain, evt.Mautrix.WasEncrypted, t.cfg.MaxFile) // the edit of a file changes its caption only
 	switch {
-	case !o.May: // an edit that does not address the bot may change a message that did
+	case !o.Allowed: // an edit that does not address the bot may change a message that did
 		return t.ignore(evt, o.Reason)
 	case o.Text == "" && !slices.ContainsFunc(files, func(f chat.File) bool { return f.Source != "" }):
 		return t.ignore(evt, "it leaves neither words nor a file")

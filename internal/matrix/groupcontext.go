@@ -19,13 +19,13 @@ import (
 const maxContextLine = 1_000
 
 // addGroupContext stores a group message that is not addressed to the bot, as later context.
-func (t *intake) addGroupContext(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, o gate.Opinion) error {
-	if o.Heard == "" {
+func (t *intake) addGroupContext(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, o gate.Decision) error {
+	if o.Context == "" {
 		return nil
 	}
 	line := &delivery.Line{Room: evt.RoomID.String(), Thread: msg.RelatesTo.GetThreadParent().String(), Quote: chat.Quote{
 		ID: evt.ID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp),
-		Text: t.withEmote(ctx, evt, msg, text.Clip(o.Heard, maxContextLine))}}
+		Text: t.withEmote(ctx, evt, msg, text.Clip(o.Context, maxContextLine))}}
 	listening, err := t.keepsContext(ctx, line.Room)
 	if listening {
 		b.In = append(b.In, delivery.Incoming{Heard: line})
@@ -38,7 +38,7 @@ func (t *intake) editGroupContext(b *batch, evt *event.Event, msg *event.Message
 	if msg.NewContent == nil || room.Pair() || room.Encrypted && !evt.Mautrix.WasEncrypted {
 		return
 	}
-	text := text.Clip(text.Clean(gate.Said(msg.NewContent)), maxContextLine)
+	text := text.Clip(text.Clean(gate.Body(msg.NewContent)), maxContextLine)
 	if command.Is(text) { // a command is no group context
 		text = ""
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	smallTimeout = 10 * time.Second // for requests nobody waits for
+	smallTimeout = 10 * time.Second // of small requests
 	parallel     = 8                // rooms worked on at the same time
 )
 
@@ -27,7 +27,7 @@ const maxPending = 64
 // earlier run has not finished.
 func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, chat.Inbound) error) error {
 	delivered := map[string]bool{} // delivered and not handled yet
-	l, incomplete := send.NewLanes(), &completer{intake: c.intake, inbox: c.inbox, wake: c.inWake}
+	l, incomplete := send.NewRoomLocks(), &completer{intake: c.intake, inbox: c.inbox, wake: c.inWake}
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()

@@ -177,7 +177,7 @@ func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event, msg 
 		failed = cmp.Or(failed, err)
 		return active
 	}
-	o := t.gate.Judge(evt, room, func(e id.EventID) bool {
+	o := t.gate.Check(evt, room, func(e id.EventID) bool {
 		ours, err := t.outbox.Ours(ctx, e.String())
 		failed = cmp.Or(failed, err)
 		return ours
@@ -201,7 +201,7 @@ func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event, msg 
 	if err != nil {
 		return err
 	}
-	m := chat.Message{Head: head, Text: o.Text, Thread: gate.ThreadIn(msg.RelatesTo),
+	m := chat.Message{Head: head, Text: o.Text, Thread: gate.ThreadRoot(msg.RelatesTo),
 		ReplyTo: msg.RelatesTo.GetNonFallbackReplyTo().String(), Files: filesOf(msg, room.Encrypted, t.cfg.MaxFile)}
 	if m.Branch, err = t.branchOf(ctx, m); err != nil {
 		return err

@@ -85,7 +85,7 @@ func (f *completer) fetchLink(ctx context.Context, room, evt string) (link, erro
 	if msg == nil || got.Unsigned.RedactedBecause != nil {
 		return l, nil
 	}
-	l.next, l.quote.Text = msg.RelatesTo.GetNonFallbackReplyTo().String(), f.withEmote(ctx, got, msg, gate.Words(msg))
+	l.next, l.quote.Text = msg.RelatesTo.GetNonFallbackReplyTo().String(), f.withEmote(ctx, got, msg, gate.TextOf(msg))
 	switch msg.MsgType {
 	case event.MsgText, event.MsgNotice, event.MsgEmote:
 	default:

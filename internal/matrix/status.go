@@ -25,7 +25,7 @@ func (c *Client) Status(ctx context.Context) doctor.Status {
 	}
 	s.Backup, s.BackupProblem = c.backup.Status()
 	if !last.IsZero() {
-		s.SyncedAt(last, c.cfg.now())
+		s.SetLastSync(last, c.cfg.now())
 	}
 	err := countRows(ctx, c.cfg, c.cfg.now(), &s)
 	if err == nil {
@@ -40,7 +40,7 @@ func (c *Client) Status(ctx context.Context) doctor.Status {
 // doctor returns the configuration of the doctor.
 func (cfg Config) doctor() doctor.Config {
 	cfg = cfg.withDefaults()
-	return doctor.Config{Account: cfg.account(), Noted: cfg.readStored}
+	return doctor.Config{Account: cfg.account(), ReadStored: cfg.readStored}
 }
 
 // Examine checks the account and the delivery state stored in cfg.DB. The bot may run in another
@@ -56,7 +56,7 @@ func (cfg Config) readStored(ctx context.Context, s *doctor.Status, now time.Tim
 		s.Device).Scan(&at, &s.SyncFailures, &s.Problem)
 	switch {
 	case err == nil:
-		s.SyncedAt(time.UnixMilli(at), now)
+		s.SetLastSync(time.UnixMilli(at), now)
 	case !errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("matrix: read when the last sync was: %w", err)
 	}

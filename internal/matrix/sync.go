@@ -136,7 +136,7 @@ func (c *Client) syncOnce(ctx context.Context, filter *string, members *room.Mem
 		return fmt.Errorf("process a sync: %w", err)
 	}
 	if c.sync.failures.Swap(0) > 0 {
-		c.Back()
+		c.SyncRecovered()
 	}
 	c.sync.done.Store(n)
 	c.sync.relogins = 0
@@ -258,7 +258,7 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 		if err := c.acc.LogInAgain(ctx); err != nil {
 			return err
 		}
-		if err := c.acc.Persist(ctx, "checking this device's keys", func() error { return c.acc.Republish(ctx) }); err != nil {
+		if err := c.acc.Retry(ctx, "checking this device's keys", func() error { return c.acc.ReuploadKeys(ctx) }); err != nil {
 			c.cfg.Log.Error("matrix: after logging in again", "err", err)
 		}
 		return nil
@@ -267,7 +267,7 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 	if errors.As(err, &h) && (errors.Is(err, mautrix.MUserDeactivated) || errors.Is(err, mautrix.MForbidden)) {
 		return fmt.Errorf("matrix: the homeserver refuses this account: %w", err)
 	}
-	c.Lost(err)
+	c.SyncFailed(err)
 	attempt := int(c.sync.failures.Add(1)) - 1
 	if err := c.noteSyncFailed(ctx, int64(attempt)+1, err); err != nil && ctx.Err() == nil {
 		c.cfg.Log.Warn("matrix: cannot record a failed sync for `bot doctor`", "err", err)

@@ -15,7 +15,7 @@ import (
 
 // checkSigned handles a message from an unsigned device. Its sender and the owners are told once
 // per device. It returns true if the bot must not act on the message.
-func (t *intake) checkSigned(ctx context.Context, b *batch, evt *event.Event, room gate.Room, o gate.Opinion) (refused bool, err error) {
+func (t *intake) checkSigned(ctx context.Context, b *batch, evt *event.Event, room gate.Room, o gate.Decision) (refused bool, err error) {
 	if unsigned, err := t.devices.Unsigned(ctx, evt); err != nil || !unsigned {
 		return false, err
 	}

@@ -61,7 +61,7 @@ func OpenStore(ctx context.Context, db *sql.DB, dir string) (*crypto.SQLCryptoSt
 	return crypto.NewSQLCryptoStore(wrapped, dbutil.NoopLogger, "", id.DeviceID(device), key), nil
 }
 
-// LoadSecrets reads the secrets from the crypto store in db. It returns nil if there are none.
+// LoadSecrets reads the secrets from the crypto store in db. It returns nil if there are no secrets.
 func LoadSecrets(ctx context.Context, db *sql.DB, dir string) (*Secrets, error) {
 	kept, err := OpenStore(ctx, db, dir)
 	if err != nil || kept == nil {

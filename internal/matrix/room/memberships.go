@@ -28,7 +28,7 @@ type Config struct {
 	RefuseDelay time.Duration // between two batches of refused invitations
 	Text        func(ctx context.Context, room, key string, fill ...string) string
 	Allows      func(user string) bool
-	Tell        func(context.Context, delivery.Notice) error
+	Notify      func(context.Context, delivery.Notice) error
 	OnLeft      func(room string)                                // called after the bot has left a room
 	Move        func(ctx context.Context, from, to string) error // moves the data of a replaced room
 

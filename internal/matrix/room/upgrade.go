@@ -146,7 +146,7 @@ func (m *Memberships) joinReplacement(ctx context.Context, r replacement) error 
 	return store.Wrap(err, "matrix: note that a room is to be joined")
 }
 
-// verifyReplacement checks that the new room names the old one as predecessor: otherwise whoever
+// verifyReplacement checks that the new room names the old one as predecessor: otherwise a person who
 // may replace a room could move its memory into any other. If so, the new room inherits the direct
 // chat; if not, both rooms stay as they are. at is the time of the next try; zero = done.
 func (m *Memberships) verifyReplacement(ctx context.Context, r replacement) (at time.Time, err error) {
@@ -255,5 +255,5 @@ func (m *Memberships) reportNotFollowed(ctx context.Context, r replacement) erro
 		return err
 	}
 	room = cmp.Or(room, r.old)
-	return m.Tell(ctx, delivery.Notice{ID: "not-followed-" + r.old, Room: room, Text: m.Text(ctx, room, "matrix.not_followed")})
+	return m.Notify(ctx, delivery.Notice{ID: "not-followed-" + r.old, Room: room, Text: m.Text(ctx, room, "matrix.not_followed")})
 }

@@ -32,34 +32,34 @@ import (
 // flushTime is how long Run goes on sending after its context ended.
 const flushTime = 5 * time.Second
 
-// Config is one bot account. Password or Token is needed until the account is
-// known in Dir; afterwards a password still lets the bot log in again by itself.
+// Config describes one bot account. Password or Token is needed until the account is stored in
+// Dir. Afterwards a password still allows a new login when the access token expires.
 type Config struct {
 	Homeserver string // base URL, as in https://matrix.example.org
 	User       string // @bot:example.org, or only the part before the colon
 	Password   string
 	Token      string // an access token instead of a password
-	DeviceName string // how the bot's device is called in other clients; empty = Reverie
+	DeviceName string // the display name of the bot's device; empty = Reverie
 	Dir        string // data folder; secrets are kept in Dir/matrix, readable by the owner only
 	Owners     []string
 	Allow      []string        // who else may talk: @user:server or *:server; empty = owners only
-	Bots       []string        // programs, which are answered only if Allow or Owners name them one by one
+	Bots       []string        // bots, answered only if Allow or Owners name them individually
 	Devices    e2ee.DeviceRule // whose devices must be signed; empty = DevicesOwners
 	DB         *sql.DB         // bot.db, already migrated; the caller closes it after Run
-	Media      *media.Store    // where files are kept
-	MaxFile    int64           // bytes of a file that is fetched or sent; 0 = 20 MB
+	Media      *media.Store    // stores attachments
+	MaxFile    int64           // maximum bytes of a file to fetch or send; 0 = 20 MB
 	Log        *slog.Logger
-	Location   *time.Location    // for times that people read; nil = the machine's
-	HTTP       http.RoundTripper // carries the requests; nil = http.DefaultTransport
+	Location   *time.Location    // time zone of times in texts; nil = the machine's
+	HTTP       http.RoundTripper // transport of all requests; nil = http.DefaultTransport
 
-	// Text is a sentence of session.Messages in the language of room; nil = in English.
+	// Text returns a message of session.Messages in the language of room; nil = in English.
 	Text func(ctx context.Context, room, key string, fill ...string) string
 
-	pace *pace            // for tests
-	now  func() time.Time // for tests
+	timings *timings         // for tests
+	now     func() time.Time // for tests
 }
 
-// account is the part of the configuration that logging in needs.
+// account returns the part of the configuration that a login needs.
 func (cfg Config) account() account.Config {
 	return account.Config{
 		Homeserver: cfg.Homeserver, User: cfg.User, Password: cfg.Password, Token: cfg.Token, DeviceName: cfg.DeviceName,
@@ -69,7 +69,7 @@ func (cfg Config) account() account.Config {
 
 func (cfg Config) dir(name string) string { return filepath.Join(cfg.Dir, "matrix", name) }
 
-// withDefaults fills in what is empty.
+// withDefaults replaces empty fields by their defaults.
 func (cfg Config) withDefaults() Config {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -80,8 +80,8 @@ func (cfg Config) withDefaults() Config {
 	if cfg.Text == nil {
 		cfg.Text = (*settings.Messages)(nil).Text
 	}
-	if cfg.pace == nil {
-		cfg.pace = &normalPace
+	if cfg.timings == nil {
+		cfg.timings = &defaultTimings
 	}
 	if cfg.now == nil {
 		cfg.now = time.Now
@@ -91,10 +91,9 @@ func (cfg Config) withDefaults() Config {
 	return cfg
 }
 
-// Client is the bot's connection to its homeserver. It implements
-// chat.Transport. Its methods may be called from any goroutine; Send works
-// before and after Run, and what could not be sent by then is sent at the next
-// start.
+// Client is the bot's connection to its homeserver. It implements chat.Transport. Its methods are
+// safe for concurrent use. Send also works before and after Run: outbox rows that are not sent
+// yet are sent after the next start.
 type Client struct {
 	*room.Rooms
 	*send.Sender
@@ -120,10 +119,9 @@ type Client struct {
 
 var _ chat.Transport = (*Client)(nil)
 
-// Open logs in, or takes up the device it logged in with before, opens the
-// crypto store and makes sure that the device is cross-signed. While the
-// homeserver does not answer it keeps trying until ctx ends. Everything else
-// that is wrong is an error that says what to do; nothing is ever wiped.
+// Open logs in or reuses the stored device, opens the crypto store and cross-signs the device.
+// While the homeserver does not answer, it retries until ctx ends. Any other failure is an error
+// that says what to do. Open never deletes stored data.
 func Open(ctx context.Context, cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	c := &Client{
@@ -132,11 +130,11 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		ending: make(chan struct{}),
 	}
 	c.inbox, c.outbox = delivery.New(cfg.DB, c.cfg.now, command.Retries)
-	keys := e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.cfg.Log, Ending: c.ending, Again: c.cfg.pace.again,
-		Problem: c.sync.setProblem})
+	keys := e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.cfg.Log, Ending: c.ending, RetryDelay: c.cfg.timings.retry,
+		OnProblem: c.sync.setProblem})
 	login := cfg.account()
 	login.Now, login.Store = c.cfg.now, keys
-	login.Syncer = func() mautrix.Syncer { return library{mautrix.NewDefaultSyncer()} }
+	login.Syncer = func() mautrix.Syncer { return mautrixSyncer{mautrix.NewDefaultSyncer()} }
 	login.Devices = e2ee.DevicesConfig{Rule: cfg.Devices, Owners: cfg.Owners, Allows: c.Allowed}
 	var err error
 	if c.acc, err = account.Open(ctx, login); err != nil {
@@ -150,15 +148,15 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	e2ee.OnSession(c.machine(), c.keys.add)
 	c.Sender, err = send.New(ctx, send.Config{
 		Client: c.cli, Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, DB: cfg.DB, Media: cfg.Media, MaxFile: cfg.MaxFile,
-		Log: cfg.Log, Now: cfg.now, Text: cfg.Text, Echo: cfg.pace.echo, Restart: cfg.pace.restart,
-		Numbers: c.sync.numbers, Hurry: c.sync.hurry, Synced: c.sync.synced, Ending: c.ending, InWake: c.inWake, OutWake: c.outWake,
+		Log: cfg.Log, Now: cfg.now, Text: cfg.Text, Echo: cfg.timings.echo, Restart: cfg.timings.restart,
+		SyncNumbers: c.sync.numbers, SyncNow: c.sync.syncNow, Synced: c.sync.synced, Ending: c.ending, InWake: c.inWake, OutWake: c.outWake,
 	})
 	if err != nil {
 		return nil, err
 	}
 	c.acc.SignDevice(ctx)
 	c.acc.Identity.Open(ctx)
-	c.backup = e2ee.OpenBackup(ctx, c.acc.Keys(), c.acc.Identity)
+	c.backup = e2ee.OpenBackup(ctx, c.acc.KeyConfig(), c.acc.Identity)
 	if c.verifier, err = verification.New(ctx, verification.Config{
 		Client: c.cli, Machine: c.machine(), Log: c.cfg.Log, Now: c.cfg.now, Text: cfg.Text, Rooms: c,
 	}); err != nil {
@@ -167,32 +165,31 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Handler takes what happens in rooms, while Run runs.
+// Handler receives the messages and room changes that Run reads from the sync.
 type Handler interface {
-	// Deliver gets each message that passed the gate, in order, and again after a restart until
-	// Ack is called for it.
+	// Deliver gets each message that passed the gate, in order. After a restart it gets a message
+	// again unless Ack was called for it.
 	Deliver(ctx context.Context, in chat.Inbound) error
-	// RoomReplaced brings along what belongs to the room from when the room to takes its place. It
-	// is called when all that was asked in from is answered, and before anything said in to is
-	// delivered. It must be repeatable.
+	// RoomReplaced moves the data of room from to its successor to. It runs after all questions
+	// in from are answered and before any message of to is delivered. It must be repeatable.
 	RoomReplaced(ctx context.Context, from, to string) error
-	// RoomLeft ends what is worked on for a room that we are no longer in. It returns at once.
+	// RoomLeft cancels the work for a room that the bot has left. It returns at once.
 	RoomLeft(room string)
-	// Redacted forgets a message. It is called again, also after a restart, until it succeeds.
+	// Redacted deletes a redacted message. It is retried, also after a restart, until it succeeds.
 	Redacted(ctx context.Context, event string) error
 }
 
-// Run takes messages and sends replies until ctx ends; it then stops taking,
-// sends what is due for up to five seconds, and returns nil. Run must be called once.
+// Run receives messages and sends replies until ctx ends. It then stops receiving, sends what is
+// due for up to five seconds, and returns nil. Run must be called once.
 //
-// An error means that going on is pointless, as when the access token is no
-// longer valid and there is no password to get a new one.
+// It returns an error only if continuing is pointless, for example if the access token is
+// invalid and there is no password to get a new one.
 func (c *Client) Run(ctx context.Context, h Handler) error {
 	members := room.NewMemberships(room.Config{
-		Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, Log: c.cfg.Log, Now: c.cfg.now, Again: c.cfg.pace.again,
-		Refuse: c.cfg.pace.refuse, Text: c.cfg.Text, Allows: c.gate.Allows, Tell: c.Tell,
-		Cleared: func(room string) { c.DropDrafts(room); c.typing.set(room, false); h.RoomLeft(room) },
-		Move:    h.RoomReplaced, InWake: c.inWake, OutWake: c.outWake,
+		Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, Log: c.cfg.Log, Now: c.cfg.now, RetryDelay: c.cfg.timings.retry,
+		RefuseDelay: c.cfg.timings.refuse, Text: c.cfg.Text, Allows: c.gate.Allows, Notify: c.Notify,
+		OnLeft: func(room string) { c.DropDrafts(room); c.typing.set(room, false); h.RoomLeft(room) },
+		Move:   h.RoomReplaced, InWake: c.inWake, OutWake: c.outWake,
 	})
 	out, stopOut := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopOut()
@@ -223,16 +220,16 @@ func (c *Client) Run(ctx context.Context, h Handler) error {
 	return err
 }
 
-// Verify is the command !verify: what person asks for or answers in room. The text is for them.
+// Verify runs the command !verify of person in room. It returns the text to show.
 func (c *Client) Verify(ctx context.Context, person, room, args string) (string, error) {
 	return c.verifier.Command(ctx, person, room, args), nil
 }
 
-// Allowed tells whether user may talk to us.
+// Allowed reports whether user may talk to the bot.
 func (c *Client) Allowed(user string) bool { return c.gate.Allows(user) }
 
-// UserID is the bot's own Matrix id.
+// UserID returns the bot's Matrix user ID.
 func (c *Client) UserID() string { return c.cli.UserID.String() }
 
-// machine is the Olm machine of the account.
+// machine returns the Olm machine of the account.
 func (c *Client) machine() *crypto.OlmMachine { return c.acc.Crypto.Machine() }

@@ -13,28 +13,29 @@ import (
 	"reverie/internal/matrix/send"
 )
 
-// completer fetches what messages refer to, before they are delivered.
+// completer fetches the events and files that a message refers to, before it is delivered.
 type completer struct {
 	*intake
 	inbox *delivery.Inbox
-	wake  chan struct{} // when a message is complete
+	wake  chan struct{} // signalled when a message is complete
 }
 
-// completeFirst begins to complete the first message of each room that needs it, and
-// returns the rows that can be delivered now: those up to the first of their room that
-// is not complete. Rooms do not wait for one another.
-func (f *completer) completeFirst(ctx context.Context, g *errgroup.Group, l *send.Lanes, rows []delivery.InboxRow) []delivery.InboxRow {
+// startCompleting starts completing the first incomplete message of each room. It returns the
+// rows that can be delivered now: those before the first incomplete one of their room.
+func (f *completer) startCompleting(
+	ctx context.Context, g *errgroup.Group, l *send.RoomLocks, rows []delivery.InboxRow,
+) []delivery.InboxRow {
 	var ready []delivery.InboxRow
 	held := map[string]bool{}
 	for _, r := range rows {
 		switch m := r.Message; {
-		case r.Target != "" && !held[r.Target]: // it may stop what others wait for
+		case r.Target != "" && !held[r.Target]: // a change may stop the work that others wait for
 			ready = append(ready, r)
 		case held[m.Room]:
 			held[m.ID] = true
 		case r.Incomplete:
 			held[m.Room], held[m.ID] = true, true
-			l.Work(g, m.Room, f.wake, func() { f.complete(ctx, m) })
+			l.TryGo(g, m.Room, f.wake, func() { f.complete(ctx, m) })
 		default:
 			ready = append(ready, r)
 		}
@@ -42,8 +43,8 @@ func (f *completer) completeFirst(ctx context.Context, g *errgroup.Group, l *sen
 	return ready
 }
 
-// complete fetches what m lacks and stores it; a restart begins that anew. What cannot be had is
-// said in m, so that the model can tell the person.
+// complete fetches the missing parts of m and stores it. After a restart it starts over. A part
+// that cannot be fetched is named in m, so that the model can tell the person.
 func (f *completer) complete(ctx context.Context, m chat.Message) {
 	for _, step := range []struct {
 		what  string
@@ -59,19 +60,19 @@ func (f *completer) complete(ctx context.Context, m chat.Message) {
 	}
 	if err := f.inbox.Completed(ctx, m); err != nil {
 		f.cfg.Log.Error("matrix: inbox", "event", m.ID, "err", err)
-		_ = retry.Pause(ctx, nil, retry.FirstWait) // the row is still incomplete, and would be worked on again at once
+		_ = retry.Pause(ctx, nil, retry.FirstWait) // the row is still incomplete: without a pause it would be tried again at once
 	}
 }
 
 func (f *completer) fetchWithin(ctx context.Context, limit time.Duration, fetch func(context.Context, *chat.Message) error,
 	m *chat.Message) (err error) {
-	if f.cfg.pace.fetch > 0 {
-		limit = min(limit, f.cfg.pace.fetch)
+	if f.cfg.timings.fetch > 0 {
+		limit = min(limit, f.cfg.timings.fetch)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	defer func() {
-		if p := recover(); p != nil { // over one message, and what is in it is not ours
+		if p := recover(); p != nil { // the content of one message must not stop the others
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()

@@ -404,10 +404,10 @@ func TestGapBeyondTheBounds(t *testing.T) {
 	b.next()
 	b.stop()
 	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(2))
-	const n = matrix.GapEvents + 100
+	const n = matrix.MaxGap + 100
 	var want, got []string
 	for i := range n {
-		if id := s.Say(you.UserID(), room, fmt.Sprint("number ", i)); i >= n-2-matrix.GapEvents {
+		if id := s.Say(you.UserID(), room, fmt.Sprint("number ", i)); i >= n-2-matrix.MaxGap {
 			want = append(want, id)
 		}
 	}

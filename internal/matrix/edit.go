@@ -15,8 +15,8 @@ import (
 	"reverie/internal/matrix/retry"
 )
 
-// onEdit takes in what replaces a message. Whose message it replaces, and whether we know that, is
-// seen to by package delivery.
+// onEdit adds an m.replace relation to the batch. Package delivery checks that the sender also
+// sent the message that it replaces.
 func (t *intake) onEdit(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, room gate.Room) error {
 	target := msg.RelatesTo.EventID
 	if target == "" || msg.NewContent == nil {
@@ -26,10 +26,10 @@ func (t *intake) onEdit(ctx context.Context, b *batch, evt *event.Event, msg *ev
 	plain.RelatesTo, plain.NewContent = nil, nil
 	now := *evt
 	now.Content.Parsed = &plain
-	o := t.gate.Judge(&now, room, func(id.EventID) bool { return false })
-	files := filesOf(&plain, evt.Mautrix.WasEncrypted, t.cfg.MaxFile) // of a file it is what is written beside that; the file stays
+	o := t.gate.Check(&now, room, func(id.EventID) bool { return false })
+	files := filesOf(&plain, evt.Mautrix.WasEncrypted, t.cfg.MaxFile) // the edit of a file changes its caption only
 	switch {
-	case !o.May: // that its words are not to us may not matter: the message was
+	case !o.Allowed: // an edit that does not address the bot may change a message that did
 		return t.ignore(evt, o.Reason)
 	case o.Text == "" && !slices.ContainsFunc(files, func(f chat.File) bool { return f.Source != "" }):
 		return t.ignore(evt, "it leaves neither words nor a file")
@@ -40,8 +40,8 @@ func (t *intake) onEdit(ctx context.Context, b *batch, evt *event.Event, msg *ev
 	return err
 }
 
-// gesture is the head of a redaction or reaction.
-func (t *intake) gesture(ctx context.Context, evt *event.Event) (chat.Head, error) {
+// changeHead returns the head of a redaction or reaction.
+func (t *intake) changeHead(ctx context.Context, evt *event.Event) (chat.Head, error) {
 	room, err := t.rooms.Facts(ctx, evt.RoomID)
 	if err != nil {
 		return chat.Head{}, err
@@ -49,41 +49,41 @@ func (t *intake) gesture(ctx context.Context, evt *event.Event) (chat.Head, erro
 	return t.head(ctx, evt, room)
 }
 
-// gestures are the reactions that do something, without what makes an emoji of a sign.
-// Reactions are not encrypted, so a homeserver can make them up: they must never do more.
-var gestures = map[string]chat.Wish{
+// wishes maps reaction keys, without variation selectors, to what they ask for.
+// Reactions are not encrypted, so a homeserver can forge them: they must never do more.
+var wishes = map[string]chat.Wish{
 	"❌": chat.StopThis, "✖": chat.StopThis, "🛑": chat.StopThis,
 	"🔁": chat.AskAgain, "🔄": chat.AskAgain,
 }
 
-// onReaction takes in a reaction of somebody we listen to. Whether that person may do
-// what it asks for is seen to by package delivery.
+// onReaction adds the reaction of an allowed sender to the batch. Package delivery checks whether
+// the sender may do what it asks for.
 func (t *intake) onReaction(ctx context.Context, b *batch, evt *event.Event) error {
 	content, ok := evt.Content.Parsed.(*event.ReactionEventContent)
 	if !ok || evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return nil
 	}
-	wish, known := gestures[strings.ReplaceAll(content.RelatesTo.Key, "\ufe0f", "")]
+	wish, known := wishes[strings.ReplaceAll(content.RelatesTo.Key, "\ufe0f", "")]
 	if !known || content.RelatesTo.Type != event.RelAnnotation || content.RelatesTo.EventID == "" || !t.gate.Allows(evt.Sender.String()) {
 		return nil
 	}
-	head, err := t.gesture(ctx, evt)
+	head, err := t.changeHead(ctx, evt)
 	change := chat.Change{Head: head, Target: content.RelatesTo.EventID.String()}
 	b.In = append(b.In, delivery.Incoming{Said: chat.Reaction{Change: change, Wish: wish},
 		Addressed: slices.Contains(t.cfg.Owners, head.Sender) && !head.Unproven})
 	return err
 }
 
-// redactionPause is how long a forgetting that failed waits to be tried again.
-const redactionPause = time.Minute
+// redactionRetry is the delay before a failed deletion of a redacted message is retried.
+const redactionRetry = time.Minute
 
-// runRedactions has forgotten what was taken back.
+// runRedactions calls forget for each redacted message until it succeeds.
 func (c *Client) runRedactions(ctx context.Context, forget func(ctx context.Context, event string) error) error {
 	return retry.Loop(ctx, c.cfg.now, c.redactWake, func(ctx context.Context) (again time.Time) {
 		if err := c.inbox.ForgetRedacted(ctx, forget); err != nil && ctx.Err() == nil {
-			c.cfg.Log.Error("matrix: a message that was taken back is not forgotten yet; it is tried again", "in", redactionPause,
+			c.cfg.Log.Error("matrix: a message that was taken back is not forgotten yet; it is tried again", "in", redactionRetry,
 				"err", err)
-			again = c.cfg.now().Add(redactionPause)
+			again = c.cfg.now().Add(redactionRetry)
 		}
 		return again
 	})

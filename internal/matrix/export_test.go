@@ -20,7 +20,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// ReadMessage fetches an event from the homeserver and decrypts it with what the crypto store holds.
+// ReadMessage fetches an event from the homeserver and decrypts it with the keys in the crypto store.
 func (c *Client) ReadMessage(ctx context.Context, room, event string) (string, error) {
 	evt, err := c.cli.GetEvent(ctx, id.RoomID(room), id.EventID(event))
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *Client) ReadMessage(ctx context.Context, room, event string) (string, e
 	return plain.Content.AsMessage().Body, nil
 }
 
-// KeptSecrets are the secrets of the identity as the crypto store in cfg.DB has them.
+// KeptSecrets returns the secrets of the identity in the crypto store of cfg.DB.
 func KeptSecrets(ctx context.Context, cfg Config) (string, error) {
 	kept, err := e2ee.OpenStore(ctx, cfg.DB, cfg.dir(""))
 	if err != nil {
@@ -55,31 +55,31 @@ func KeepSecrets(ctx context.Context, cfg Config, data string) error {
 	return kept.PutSecret(ctx, "reverie", data)
 }
 
-// Trusts tells whether the bot has verified user.
+// Trusts reports whether the bot has verified user.
 func (c *Client) Trusts(ctx context.Context, user string) (bool, error) {
 	return c.machine().IsUserTrusted(ctx, id.UserID(user))
 }
 
-// Verifications are the ids of those that are open.
+// Verifications returns the transaction IDs of the open verifications.
 func (c *Client) Verifications() []string { return c.verifier.Open() }
 
-// Clock makes a client of this configuration believe that it is so late.
+// Clock sets the clock of clients of this configuration.
 func (cfg *Config) Clock(now func() time.Time) { cfg.now = now }
 
-// PollQuickly lets no poll of a client of this configuration take long, while it is as patient as ever with everything else.
+// PollQuickly shortens the polls of clients of this configuration and nothing else.
 func (cfg *Config) PollQuickly() {
-	p := normalPace
+	p := defaultTimings
 	p.poll, p.slack = 300*time.Millisecond, 300*time.Millisecond
-	cfg.pace = &p
+	cfg.timings = &p
 }
 
-// Look makes the client look at once at what is due by its clock.
+// Look makes the client check at once what is due by its clock.
 func (c *Client) Look() {
 	retry.Wake(c.keys.wake)
 	retry.Wake(c.outWake)
 }
 
-// OneTimeKeys are the public parts of those that are stored.
+// OneTimeKeys returns the public parts of the stored one-time keys.
 func (c *Client) OneTimeKeys(ctx context.Context) (map[string]bool, error) {
 	k := c.acc.Store
 	acc, err := (&crypto.SQLCryptoStore{DB: k.DB, AccountID: k.AccountID, PickleKey: k.PickleKey}).GetAccount(ctx)
@@ -93,26 +93,26 @@ func (c *Client) OneTimeKeys(ctx context.Context) (map[string]bool, error) {
 	return keys, nil
 }
 
-// Check is what the doctor finds about the account.
+// Check returns the doctor's findings about the account.
 func Check(ctx context.Context, cfg Config) []doctor.Finding {
 	return doctor.Check(ctx, cfg.doctor(), &doctor.Status{})
 }
 
-// Hurry makes a client of this configuration wait for little.
+// Hurry shortens all delays of clients of this configuration.
 func (cfg *Config) Hurry() {
-	cfg.pace = &pace{poll: 300 * time.Millisecond, slack: 2 * time.Second, askKey: 20 * time.Millisecond, keyWait: 300 * time.Millisecond, again: 10 * time.Millisecond, echo: 20 * time.Millisecond, restart: 200 * time.Millisecond, refuse: 10 * time.Millisecond}
+	cfg.timings = &timings{poll: 300 * time.Millisecond, slack: 2 * time.Second, askKey: 20 * time.Millisecond, keyWait: 300 * time.Millisecond, retry: 10 * time.Millisecond, echo: 20 * time.Millisecond, restart: 200 * time.Millisecond, refuse: 10 * time.Millisecond}
 }
 
-// FetchWithin bounds how long the files of a message may take; after Hurry.
-func (cfg *Config) FetchWithin(d time.Duration) { cfg.pace.fetch = d }
+// FetchWithin limits the time for the files of a message. Call it after Hurry.
+func (cfg *Config) FetchWithin(d time.Duration) { cfg.timings.fetch = d }
 
-// AtOnce is how many messages of a room are handed over before one is handled.
-const AtOnce = atOnce
+// MaxPending limits the messages of a room that are delivered and not handled.
+const MaxPending = maxPending
 
-// GapEvents is how many missed events are fetched.
-const GapEvents = gapEvents
+// MaxGap limits the missed events that are fetched.
+const MaxGap = maxGap
 
-// An answer takes minutes: the notice, which runs out after half a minute, is renewed before that, and taken away once at the end.
+// A typing notice is refreshed before it times out and ended once at the end.
 // Holds F46.
 func TestTypingIsRenewed(t *testing.T) {
 	var got []string

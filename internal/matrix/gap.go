@@ -20,15 +20,14 @@ import (
 )
 
 const (
-	gapEvents = 500       // how far back a gap is filled
-	gapTries  = 5         // after so many failed syncs a gap stays
-	oldAfter  = time.Hour // a message that could be read only after that is not answered any more
+	maxGap   = 500       // events of a gap that are fetched at most
+	gapTries = 5         // failed syncs after which a gap is skipped
+	oldAfter = time.Hour // age at which a message read late is not answered any more
 )
 
-// missed fetches the events that a sync left out of a room's timeline, oldest
-// first: those between the newest event that was seen, or our joining, and the
-// timeline, or the newest ones of them.
-func (c *Client) missed(ctx context.Context, room id.RoomID, timeline mautrix.SyncTimeline) ([]*event.Event, error) {
+// fetchGap returns the events that a limited timeline left out, oldest first. They start after
+// the last stored event or our join. At most the newest maxGap events are returned.
+func (c *Client) fetchGap(ctx context.Context, room id.RoomID, timeline mautrix.SyncTimeline) ([]*event.Event, error) {
 	if timeline.PrevBatch == "" || lastJoin(timeline.Events, c.cli.UserID) >= 0 {
 		return nil, nil
 	}
@@ -44,7 +43,7 @@ func (c *Client) missed(ctx context.Context, room id.RoomID, timeline mautrix.Sy
 		c.cfg.Log.Error("matrix: missed messages cannot be fetched", "room", room, "err", err)
 		return nil, nil
 	}
-	if last == "" && !whole { // nothing of this room was ever seen: all of it would be old
+	if last == "" && !whole { // no event of this room was ever stored: all of them are too old
 		return nil, nil
 	}
 	c.cfg.Log.Info("matrix: a gap was filled", "room", room, "events", len(found), "whole", whole)
@@ -52,10 +51,10 @@ func (c *Client) missed(ctx context.Context, room id.RoomID, timeline mautrix.Sy
 	return found, nil
 }
 
-// pageBack collects events before from, newest first, until it meets last or
-// our joining; whole tells whether it did.
+// pageBack returns the events before from, newest first, up to last or our join. The result
+// whole reports whether it reached either.
 func (c *Client) pageBack(ctx context.Context, room id.RoomID, from string, last id.EventID) (found []*event.Event, whole bool, err error) {
-	for len(found) < gapEvents {
+	for len(found) < maxGap {
 		page, err := c.page(ctx, room, from)
 		if err != nil {
 			return nil, false, err
@@ -64,7 +63,7 @@ func (c *Client) pageBack(ctx context.Context, room id.RoomID, from string, last
 			switch {
 			case last != "" && evt.ID == last:
 				return found, true, nil
-			case len(found) == gapEvents:
+			case len(found) == maxGap:
 				return found, false, nil
 			}
 			found = append(found, evt)
@@ -80,9 +79,9 @@ func (c *Client) pageBack(ctx context.Context, room id.RoomID, from string, last
 	return found, false, nil
 }
 
-// lookBack adds to the first sync after an interruption what the last one before it left out:
-// a homeserver that is being stopped may answer with a token that is past messages it does not show.
-func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
+// fetchOmitted adds events that the last sync before an interruption left out.
+// A homeserver that shuts down may return a sync token past events that it does not include.
+func (c *Client) fetchOmitted(ctx context.Context, res *mautrix.RespSync) error {
 	rooms, err := c.Rooms.LastEvents(ctx)
 	if err != nil {
 		return err
@@ -98,9 +97,9 @@ func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
 		from := joined.Timeline.PrevBatch
 		switch {
 		case joined.Timeline.Limited || from == "" && len(joined.Timeline.Events) > 0:
-			continue // missed looks there, or nobody can
+			continue // fetchGap handles it, or there is no token to page from
 		case len(joined.Timeline.Events) == 0:
-			from = "" // the token may lie before what was left out
+			from = "" // the token may be older than the omitted events
 		}
 		g.Go(func() error {
 			page, err := c.page(ctx, room, from)
@@ -137,7 +136,7 @@ func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
 	return g.Wait()
 }
 
-// page fetches events before from, newest first; an empty from is now.
+// page fetches events before from, newest first. An empty from means the newest events.
 func (c *Client) page(ctx context.Context, room id.RoomID, from string) (*mautrix.RespMessages, error) {
 	query := map[string]string{"dir": "b", "limit": "100"}
 	if from != "" {
@@ -153,10 +152,9 @@ func (c *Client) page(ctx context.Context, room id.RoomID, from string) (*mautri
 	return page, err
 }
 
-// wasAway sorts out what is too old for an answer after a long absence, and
-// tells each room once. Without an absence a message is not old, whatever it
-// says of itself: some server's clock is wrong.
-func (c *Client) wasAway(ctx context.Context, b *batch, since time.Time) {
+// skipAfterAbsence marks messages that are too old to answer after a long absence, and tells each
+// room once. Without an absence it trusts no timestamp: some server's clock may be wrong.
+func (c *Client) skipAfterAbsence(ctx context.Context, b *batch, since time.Time) {
 	if since.IsZero() || c.cfg.now().Sub(since) <= oldAfter {
 		return
 	}
@@ -164,7 +162,7 @@ func (c *Client) wasAway(ctx context.Context, b *batch, since time.Time) {
 		r, reaction := s.Said.(chat.Reaction)
 		return reaction && c.tooOld(r.At)
 	})
-	told := map[string]string{} // the newest such message of each room
+	told := map[string]string{} // room → its newest skipped message
 	for i, s := range b.In {
 		if m, asks := s.Asks(); asks && c.tooOld(m.At) {
 			b.In[i].Past, told[m.Room] = true, m.ID
@@ -178,14 +176,13 @@ func (c *Client) wasAway(ctx context.Context, b *batch, since time.Time) {
 	}
 }
 
-// tooOld tells whether a message is older than what still wants an answer, by
-// the homeserver's clock: ours may be wrong.
+// tooOld reports whether a message is too old to answer. It compares with the homeserver's clock
+// because ours may be wrong.
 func (c *Client) tooOld(at time.Time) bool { return c.cfg.now().Add(c.acc.Skew()).Sub(at) > oldAfter }
 
-// dropOld removes messages that are not meant for us from the timeline of a
-// room, and keeps all state. On a fresh store all messages are old. In the
-// batch in which we join, those before our invitation are: what was asked
-// between the invitation and our joining waits for an answer.
+// dropOld removes messages from before the bot's time from a timeline and keeps all state events.
+// With a new store all messages are old. In the sync with our join, messages before our
+// invitation are old; those between invitation and join are answered.
 func dropOld(room *mautrix.SyncJoinedRoom, self id.UserID, fresh bool) (dropped int) {
 	events := room.Timeline.Events
 	from := 0
@@ -212,8 +209,8 @@ func dropOld(room *mautrix.SyncJoinedRoom, self id.UserID, fresh bool) (dropped 
 	return len(events) - len(kept)
 }
 
-// lastJoin finds where we came into the room; -1 when that is not in events.
-// A changed name or picture of ours is no joining.
+// lastJoin returns the index of our last join in events, or -1.
+// A member event that changes only our profile is no join.
 func lastJoin(events []*event.Event, self id.UserID) int {
 	for i := len(events) - 1; i >= 0; i-- {
 		if ownMembership(events[i], self) != string(event.MembershipJoin) {

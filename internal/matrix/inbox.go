@@ -16,19 +16,18 @@ import (
 )
 
 const (
-	smallTimeout = 10 * time.Second // for requests nobody waits for
+	smallTimeout = 10 * time.Second // of small requests
 	parallel     = 8                // rooms worked on at the same time
 )
 
-// atOnce is how many messages of a room are handed over before the first of
-// them is handled.
-const atOnce = 64
+// maxPending limits the messages of a room that are delivered and not handled yet.
+const maxPending = 64
 
-// runInbox hands messages to deliver, in the order they came; first those that
-// an earlier run left undone.
+// runInbox passes messages to deliver in the order of their arrival. It starts with those that an
+// earlier run has not finished.
 func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, chat.Inbound) error) error {
-	delivered := map[string]bool{} // and not handled yet
-	l, incomplete := send.NewLanes(), &completer{intake: c.intake, inbox: c.inbox, wake: c.inWake}
+	delivered := map[string]bool{} // delivered and not handled yet
+	l, incomplete := send.NewRoomLocks(), &completer{intake: c.intake, inbox: c.inbox, wake: c.inWake}
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()
@@ -36,7 +35,7 @@ func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, cha
 		l.Begin()
 		rows, err := c.waiting(ctx)
 		if err == nil {
-			rows = incomplete.completeFirst(ctx, &g, l, rows)
+			rows = incomplete.startCompleting(ctx, &g, l, rows)
 			err = c.deliverNew(ctx, rows, delivered, deliver)
 		}
 		if err != nil && ctx.Err() == nil {
@@ -47,31 +46,30 @@ func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, cha
 	})
 }
 
-// waiting returns the messages that need an answer. Those of a room that takes the place of
-// another one wait until it has what belongs to that.
+// waiting returns the inbox rows that need an answer. It leaves out rooms whose data still has to
+// be moved from the room that they replace.
 func (c *Client) waiting(ctx context.Context) ([]delivery.InboxRow, error) {
-	rows, err := c.inbox.Waiting(ctx, atOnce)
+	rows, err := c.inbox.Waiting(ctx, maxPending)
 	if err != nil {
 		return nil, err
 	}
-	held, err := c.Held(ctx)
+	held, err := c.AwaitingMove(ctx)
 	rows = slices.DeleteFunc(rows, func(r delivery.InboxRow) bool { return slices.Contains(held, r.Message.Room) })
 	return rows, err
 }
 
-// deliverNew delivers those of rows that are not delivered yet, up to the first
-// that fails.
+// deliverNew delivers the rows that are not delivered yet, up to the first that fails.
 func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, delivered map[string]bool,
 	deliver func(context.Context, chat.Inbound) error) error {
 	waiting := map[string]bool{}
 	for _, r := range rows {
 		waiting[r.Message.ID] = true
 	}
-	newest := map[readIn]string{}
+	newest := map[receiptKey]string{}
 	defer func() {
 		if len(newest) > 0 {
-			// go: nobody waits for receipts; they end with ctx
-			go c.showRead(ctx, newest)
+			// go: receipts are not waited for; they end with ctx
+			go c.sendReceipts(ctx, newest)
 		}
 	}()
 	maps.DeleteFunc(delivered, func(id string, _ bool) bool { return !waiting[id] })
@@ -80,7 +78,7 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 		if delivered[m.ID] {
 			continue
 		}
-		if err := c.judgeAgain(ctx, &m.Head); err != nil {
+		if err := c.refreshTrust(ctx, &m.Head); err != nil {
 			return err
 		}
 		said := r.Said()
@@ -89,16 +87,16 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 		}
 		switch said.(type) {
 		case chat.Message, chat.Edit:
-			newest[readIn{m.Room, m.Thread}] = m.ID
+			newest[receiptKey{m.Room, m.Thread}] = m.ID
 		}
 		delivered[m.ID] = true
 	}
 	return nil
 }
 
-// judgeAgain looks whether h is private and proven still: others may have come in while it
-// waited, and the identity of its sender may have become known.
-func (c *Client) judgeAgain(ctx context.Context, h *chat.Head) error {
+// refreshTrust updates whether h is private and its sender is proven. While the message waited,
+// people may have joined, and the sender's identity may have become known.
+func (c *Client) refreshTrust(ctx context.Context, h *chat.Head) error {
 	room, err := c.Rooms.Facts(ctx, id.RoomID(h.Room))
 	if err != nil {
 		return err
@@ -113,7 +111,7 @@ func (c *Client) judgeAgain(ctx context.Context, h *chat.Head) error {
 func (c *Client) Ack(ctx context.Context, id string) error {
 	err := c.inbox.Handled(ctx, c.cfg.DB, id)
 	retry.Wake(c.inWake) // a room may have more messages than are handed over at once
-	return err
+	return err           // more messages of the room may be due
 }
 
 // Cancelled reports whether the inbound message id was redacted before it was answered.
@@ -121,7 +119,7 @@ func (c *Client) Cancelled(ctx context.Context, id string) (bool, error) {
 	return c.inbox.Withdrawn(ctx, id)
 }
 
-// KeptFiles lists the kept files that messages on their way in or out need.
+// KeptFiles lists the stored files that rows of the inbox or outbox still refer to.
 func (c *Client) KeptFiles(ctx context.Context) ([]string, error) {
 	return c.inbox.KeptFiles(ctx)
 }

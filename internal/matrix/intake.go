@@ -24,7 +24,7 @@ import (
 	"reverie/internal/text"
 )
 
-// intake takes what events tell into the batch of their sync.
+// intake turns the events of a sync into rows of its batch.
 type intake struct {
 	cfg     Config
 	cli     *mautrix.Client
@@ -34,24 +34,24 @@ type intake struct {
 	outbox  *delivery.Outbox
 }
 
-// takeAll hands the events of a sync to their handlers.
-func (t *intake) takeAll(ctx context.Context, b *batch, res *mautrix.RespSync) {
-	t.take(ctx, b, "", event.SourceToDevice, res.ToDevice.Events)
-	t.take(ctx, b, "", event.SourceAccountData, res.AccountData.Events)
+// routeSync passes all events of a sync to their handlers.
+func (t *intake) routeSync(ctx context.Context, b *batch, res *mautrix.RespSync) {
+	t.routeEvents(ctx, b, "", event.SourceToDevice, res.ToDevice.Events)
+	t.routeEvents(ctx, b, "", event.SourceAccountData, res.AccountData.Events)
 	for room, joined := range res.Rooms.Join {
-		t.take(ctx, b, room, event.SourceJoin|event.SourceState, joined.State.Events)
-		t.take(ctx, b, room, event.SourceJoin|event.SourceTimeline, joined.Timeline.Events)
+		t.routeEvents(ctx, b, room, event.SourceJoin|event.SourceState, joined.State.Events)
+		t.routeEvents(ctx, b, room, event.SourceJoin|event.SourceTimeline, joined.Timeline.Events)
 	}
 	for room, invited := range res.Rooms.Invite {
-		t.take(ctx, b, room, event.SourceInvite|event.SourceState, invited.State.Events)
+		t.routeEvents(ctx, b, room, event.SourceInvite|event.SourceState, invited.State.Events)
 	}
 	for room, left := range res.Rooms.Leave {
-		t.take(ctx, b, room, event.SourceLeave|event.SourceState, left.State.Events)
-		t.take(ctx, b, room, event.SourceLeave|event.SourceTimeline, left.Timeline.Events)
+		t.routeEvents(ctx, b, room, event.SourceLeave|event.SourceState, left.State.Events)
+		t.routeEvents(ctx, b, room, event.SourceLeave|event.SourceTimeline, left.Timeline.Events)
 	}
 }
 
-func (t *intake) take(ctx context.Context, b *batch, room id.RoomID, source event.Source, events []*event.Event) {
+func (t *intake) routeEvents(ctx context.Context, b *batch, room id.RoomID, source event.Source, events []*event.Event) {
 	for _, evt := range events {
 		evt.RoomID, evt.Mautrix.EventSource = room, source
 		switch {
@@ -64,36 +64,36 @@ func (t *intake) take(ctx context.Context, b *batch, room id.RoomID, source even
 		default:
 			evt.Type.Class = event.MessageEventType
 		}
-		if err := evt.Content.ParseRaw(evt.Type); err == nil || t.takesUnparsed(ctx, b, evt, err) {
+		if err := evt.Content.ParseRaw(evt.Type); err == nil || t.acceptUnparsed(ctx, b, evt, err) {
 			t.route(ctx, b, evt, evt)
 		}
 	}
 }
 
-// route hands an event to mautrix's handlers, so that the state store is up to date, and then
-// to ours. origin is the event as it came: evt may be what it was decrypted to.
+// route passes an event first to mautrix, which updates the state store, and then to handle.
+// origin is the event as received; evt may be its decrypted form.
 func (t *intake) route(ctx context.Context, b *batch, evt, origin *event.Event) {
-	t.guard(b, origin, func() { t.cli.Syncer.(library).Dispatch(ctx, evt) })
-	t.guard(b, origin, func() { b.fail(t.handle(ctx, b, evt)) })
+	t.recoverPanic(b, origin, func() { t.cli.Syncer.(mautrixSyncer).Dispatch(ctx, evt) })
+	t.recoverPanic(b, origin, func() { b.fail(t.handle(ctx, b, evt)) })
 }
 
-// handle takes what an event tells into the batch of its sync. An error is a fault of ours, such
-// as a full disk: the batch cannot be stored as it is.
+// handle adds the content of an event to the batch. An error is a local fault, such as a full
+// disk: the batch cannot be stored.
 func (t *intake) handle(ctx context.Context, b *batch, evt *event.Event) error {
-	if evt.Sender == t.cli.UserID && evt.Unsigned.TransactionID != "" && evt.StateKey == nil { // a message of ours comes back
+	if evt.Sender == t.cli.UserID && evt.Unsigned.TransactionID != "" && evt.StateKey == nil { // the echo of our own message
 		b.Echoes = append(b.Echoes, delivery.Echo{Txn: evt.Unsigned.TransactionID, Event: evt.ID.String()})
 	}
 	switch evt.Type {
 	case event.StateEncryption:
 		return t.rooms.MarkEncrypted(ctx, evt.RoomID)
 	case event.StateHistoryVisibility:
-		return t.rooms.Watch(ctx, evt)
+		return t.rooms.CheckState(ctx, evt)
 	case event.StateMember:
 		return b.members.OnMember(ctx, evt)
 	case event.StateTombstone:
 		return b.members.OnTombstone(ctx, evt)
 	case event.AccountDataDirectChats:
-		return t.rooms.NoteDirect(ctx, *evt.Content.AsDirectChats())
+		return t.rooms.StoreDirect(ctx, *evt.Content.AsDirectChats())
 	case event.EventRedaction:
 		return t.onRedaction(ctx, b, evt)
 	case event.EventReaction:
@@ -109,24 +109,23 @@ func (t *intake) handle(ctx context.Context, b *batch, evt *event.Event) error {
 	return nil
 }
 
-// takesUnparsed says whether an event whose content could not be parsed is handled
-// all the same. Of types that nobody knows it is; the rest makes no sense.
-func (t *intake) takesUnparsed(ctx context.Context, b *batch, evt *event.Event, err error) bool {
+// acceptUnparsed reports whether to handle an event whose content cannot be parsed. It accepts
+// unknown event types and logs and rejects malformed content.
+func (t *intake) acceptUnparsed(ctx context.Context, b *batch, evt *event.Event, err error) bool {
 	if errors.Is(err, event.ErrUnsupportedContentType) || errors.Is(err, event.ErrContentAlreadyParsed) {
 		return true
 	}
 	if evt.StateKey != nil && evt.Type.Type == event.StateMember.Type && *evt.StateKey != t.cli.UserID.String() {
-		b.fail(t.rooms.Expose(ctx, evt.RoomID)) // somebody may be there all the same
+		b.fail(t.rooms.Expose(ctx, evt.RoomID)) // another person may have joined
 	}
 	t.cfg.Log.Warn("matrix: an event makes no sense and is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
 		"type", text.Clip(evt.Type.Type, 60), "err", err)
 	return false
 }
 
-// guard keeps a panic over one event away from the others of its sync. A
-// message is stored and tried again; what a state event told is asked for anew
-// before the next message to the room.
-func (t *intake) guard(b *batch, evt *event.Event, f func()) {
+// recoverPanic calls f and keeps a panic over one event from stopping the whole sync. A message
+// is stored and retried. For a state event the room state is fetched again before the next send.
+func (t *intake) recoverPanic(b *batch, evt *event.Event, f func()) {
 	defer func() {
 		r := recover()
 		if r == nil {
@@ -138,13 +137,12 @@ func (t *intake) guard(b *batch, evt *event.Event, f func()) {
 			t.rooms.ForgetState(evt.RoomID)
 			return
 		}
-		t.keep(b, evt, "", fmt.Errorf("panic: %v", r))
+		t.storeUnreadable(b, evt, "", fmt.Errorf("panic: %v", r))
 	}()
 	f()
 }
 
-// onRedaction takes back a message that is still waiting. That its sender may
-// do so has been checked by the homeserver.
+// onRedaction adds a redaction to the batch. The homeserver has checked that its sender may redact.
 func (t *intake) onRedaction(ctx context.Context, b *batch, evt *event.Event) error {
 	target := evt.Redacts
 	if content, ok := evt.Content.Parsed.(*event.RedactionEventContent); ok && content.Redacts != "" {
@@ -154,9 +152,9 @@ func (t *intake) onRedaction(ctx context.Context, b *batch, evt *event.Event) er
 		return nil
 	}
 	redaction := chat.Redaction{Change: chat.Change{Target: target.String()}}
-	if evt.Sender != t.cli.UserID && evt.ID != "" { // our own redactions tell us nothing
+	if evt.Sender != t.cli.UserID && evt.ID != "" { // our own redactions need no handling
 		var err error
-		if redaction.Head, err = t.gesture(ctx, evt); err != nil {
+		if redaction.Head, err = t.changeHead(ctx, evt); err != nil {
 			return err
 		}
 	}
@@ -164,9 +162,9 @@ func (t *intake) onRedaction(ctx context.Context, b *batch, evt *event.Event) er
 	return nil
 }
 
-// onMessage judges a message, decrypted if need be, and takes it in.
+// onMessage checks a message, decrypted if needed, and adds it to the batch.
 func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent) error {
-	if evt.Sender == t.cli.UserID { // each of our answers comes back: nothing needs to be known of its room
+	if evt.Sender == t.cli.UserID { // the echo of our own message
 		return t.ignore(evt, "own message")
 	}
 	room, err := t.rooms.Facts(ctx, evt.RoomID)
@@ -179,7 +177,7 @@ func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event, msg 
 		failed = cmp.Or(failed, err)
 		return active
 	}
-	o := t.gate.Judge(evt, room, func(e id.EventID) bool {
+	o := t.gate.Check(evt, room, func(e id.EventID) bool {
 		ours, err := t.outbox.Ours(ctx, e.String())
 		failed = cmp.Or(failed, err)
 		return ours
@@ -187,48 +185,48 @@ func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event, msg 
 	if failed != nil {
 		return failed
 	}
-	if refused, err := t.fromUnsigned(ctx, b, evt, room, o); err != nil || refused {
+	if refused, err := t.checkSigned(ctx, b, evt, room, o); err != nil || refused {
 		return err
 	}
 	if msg.RelatesTo != nil && msg.RelatesTo.Type == event.RelReplace {
 		err := t.onEdit(ctx, b, evt, msg, room)
-		t.heardAnew(b, evt, msg, room)
+		t.editGroupContext(b, evt, msg, room)
 		return err
 	}
 	if !o.Pass {
 		_ = t.ignore(evt, o.Reason)
-		return t.hears(ctx, b, evt, msg, o)
+		return t.addGroupContext(ctx, b, evt, msg, o)
 	}
 	head, err := t.head(ctx, evt, room)
 	if err != nil {
 		return err
 	}
-	m := chat.Message{Head: head, Text: o.Text, Thread: gate.ThreadIn(msg.RelatesTo),
+	m := chat.Message{Head: head, Text: o.Text, Thread: gate.ThreadRoot(msg.RelatesTo),
 		ReplyTo: msg.RelatesTo.GetNonFallbackReplyTo().String(), Files: filesOf(msg, room.Encrypted, t.cfg.MaxFile)}
 	if m.Branch, err = t.branchOf(ctx, m); err != nil {
 		return err
 	}
-	m.Text = t.spoken(ctx, evt, msg, o.Text)
+	m.Text = t.withEmote(ctx, evt, msg, o.Text)
 	listens := false
 	if !m.Private && !command.Is(m.Text) {
-		if listens, err = t.listening(ctx, m.Room); err != nil {
+		if listens, err = t.keepsContext(ctx, m.Room); err != nil {
 			return err
 		}
 	}
-	t.tellUnproven(ctx, b, m, room)
+	t.reportUnencrypted(ctx, b, m, room)
 	t.cfg.Log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted,
 		"trust", evt.Mautrix.TrustState.String())
 	b.In = append(b.In, delivery.Incoming{Said: m, Listens: listens})
 	return nil
 }
 
-// ignore logs why what evt tells is not taken in.
+// ignore logs why an event is ignored.
 func (t *intake) ignore(evt *event.Event, reason string) error {
 	t.cfg.Log.Debug("matrix: event not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
 	return nil
 }
 
-// head is what everything that somebody does in a room has in common.
+// head returns the fields that all kinds of inbound events share.
 func (t *intake) head(ctx context.Context, evt *event.Event, room gate.Room) (chat.Head, error) {
 	unproven, err := t.devices.Unproven(ctx, room.Encrypted, evt.Sender)
 	return chat.Head{
@@ -247,20 +245,20 @@ func (t *intake) onEncrypted(ctx context.Context, b *batch, evt *event.Event) er
 	switch {
 	case err == nil:
 		t.route(ctx, b, plain, evt)
-	case errors.Is(err, crypto.ErrDuplicateMessageIndex): // somebody plays an old message again
+	case errors.Is(err, crypto.ErrDuplicateMessageIndex): // a replay of an earlier message
 		t.cfg.Log.Warn("matrix: a repeated encrypted message is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
 			"err", err)
 	case errors.Is(err, crypto.ErrNoSessionFound), errors.Is(err, crypto.ErrGroupSessionWithheld),
 		errors.Is(err, olm.ErrUnknownMessageIndex):
-		t.keep(b, evt, content.SessionID, err)
+		t.storeUnreadable(b, evt, content.SessionID, err)
 	default:
-		t.keep(b, evt, "", err)
+		t.storeUnreadable(b, evt, "", err)
 	}
 	return nil
 }
 
-// keep puts an event that cannot be read now into the batch, if its sender may talk to the bot.
-func (t *intake) keep(b *batch, evt *event.Event, missing id.SessionID, cause error) {
+// storeUnreadable adds an event that cannot be read yet to the batch, if its sender is allowed.
+func (t *intake) storeUnreadable(b *batch, evt *event.Event, missing id.SessionID, cause error) {
 	if !gate.MayBeMessage(evt) || evt.Mautrix.EventSource&event.SourceLeave != 0 || !t.gate.Allows(evt.Sender.String()) {
 		t.cfg.Log.Debug("matrix: an event that cannot be read is dropped", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
 			"err", cause)
@@ -268,15 +266,15 @@ func (t *intake) keep(b *batch, evt *event.Event, missing id.SessionID, cause er
 	}
 	u := delivery.Unreadable{
 		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), SentAt: time.UnixMilli(evt.Timestamp),
-		Raw: rawEvent(evt), Session: missing.String(), Tries: 1, Wait: t.cfg.pace.again, Err: cause,
+		Raw: rawEvent(evt), Session: missing.String(), Tries: 1, Wait: t.cfg.timings.retry, Err: cause,
 	}
 	if missing != "" {
-		u.Tries, u.Wait = 0, t.cfg.pace.askKey
+		u.Tries, u.Wait = 0, t.cfg.timings.askKey
 	}
 	b.Unreadable = append(b.Unreadable, u)
 }
 
-// branchOf is the thread that m is answered in, as the room has it set.
+// branchOf returns the thread in which m is answered, by the setting of its room.
 func (t *intake) branchOf(ctx context.Context, m chat.Message) (string, error) {
 	setting, err := settings.Store{DB: t.cfg.DB}.Get(ctx, m.Room, settings.Threads)
 	return command.Branch(setting, m), err

@@ -29,7 +29,7 @@ const (
 	fetchTries = 4
 )
 
-// filesOf is the file that a message is, still to be fetched, if it is one.
+// filesOf returns the file of a file message, not fetched yet, or nil.
 func filesOf(msg *event.MessageEventContent, encrypted bool, most int64) []chat.File {
 	kind := gate.FileKinds[msg.MsgType]
 	if kind == "" {
@@ -40,7 +40,7 @@ func filesOf(msg *event.MessageEventContent, encrypted bool, most int64) []chat.
 		f.Kind = chat.VoiceFile
 	}
 	if msg.Info != nil {
-		f.Size = int64(msg.Info.Size) // as they say, until it is here
+		f.Size = int64(msg.Info.Size) // as the sender claims; replaced by the real size after the download
 	}
 	switch {
 	case kind == chat.VideoFile:
@@ -66,7 +66,7 @@ func tooLargeNote(most int64) i18n.Text {
 	return i18n.New("why.file_large", "size", media.Size(most))
 }
 
-// fetchFiles fetches the files that a message is, and the one that it replies to.
+// fetchFiles fetches the message's own file and that of the message it replies to.
 func (f *completer) fetchFiles(ctx context.Context, m *chat.Message) error {
 	err := f.repliedFile(ctx, m)
 	for i := range m.Files {
@@ -78,7 +78,7 @@ func (f *completer) fetchFiles(ctx context.Context, m *chat.Message) error {
 	return err
 }
 
-// repliedFile adds to m the file that it replies to, if that is one.
+// repliedFile adds the file of the message that m replies to, if it is a file message.
 func (f *completer) repliedFile(ctx context.Context, m *chat.Message) error {
 	if m.ReplyTo == "" {
 		return nil
@@ -97,14 +97,14 @@ func (f *completer) repliedFile(ctx context.Context, m *chat.Message) error {
 		return nil
 	}
 	found := filesOf(msg, evt.Mautrix.WasEncrypted, f.cfg.MaxFile)
-	if found[0].Kind == chat.VoiceFile { // somebody else's words, and not this person's
+	if found[0].Kind == chat.VoiceFile { // a voice message of another person is not this person's question
 		found[0].Kind = chat.AudioFile
 	}
 	m.Files = append(found, m.Files...)
 	return nil
 }
 
-// fetchFile fetches and keeps a file. What cannot be had is said in the note.
+// fetchFile downloads and stores a file. If that fails, the note tells the model why.
 func (f *completer) fetchFile(ctx context.Context, file *chat.File) (note i18n.Text) {
 	for try := 0; ; try++ {
 		kept, err := f.download(ctx, file.Source)
@@ -141,12 +141,12 @@ func (f *completer) fetchFile(ctx context.Context, file *chat.File) (note i18n.T
 }
 
 var (
-	errSource = errors.New("no place of a file")
-	errSealed = errors.New("the key of a file is none")
+	errSource = errors.New("the file has no valid URI")
+	errSealed = errors.New("the file's key is invalid")
 )
 
-// download fetches and keeps what is at a source, as filesOf made it. Neither the size
-// nor the type that anybody says is believed.
+// download fetches and stores the file at source, a value made by filesOf. It ignores the size and
+// type that the sender or the homeserver claims.
 func (f *completer) download(ctx context.Context, source string) (media.Kept, error) {
 	var file *event.EncryptedFileInfo
 	where := id.ContentURIString(source)
@@ -187,13 +187,13 @@ func (f *completer) download(ctx context.Context, source string) (media.Kept, er
 	return kept, store.Wrap(err, "matrix: fetch a file")
 }
 
-// refusedDownload reports whether an answer is Dendrite's refusal because of too many downloads.
-// It comes with status 200, in place of the file and without a file's headers.
+// refusedDownload reports whether a response is Dendrite's refusal of too many downloads.
+// It has status 200 and no headers of a file.
 func refusedDownload(resp *http.Response, body *bufio.Reader) bool {
 	const refusal = `{"Code":429,`
 	if resp.Header.Get("Content-Disposition") != "" || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 		return false
 	}
-	begin, _ := body.Peek(len(refusal)) // what cannot be read is no refusal; the next read gets the error
+	begin, _ := body.Peek(len(refusal)) // a read error is returned again by the next read
 	return string(begin) == refusal
 }

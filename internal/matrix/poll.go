@@ -11,11 +11,11 @@ import (
 	"reverie/internal/delivery"
 )
 
-// pollVote is how a vote is called by the specification; clients send the unstable name (MSC3381).
+// pollVote is the stable event type of a vote; clients send the unstable one (MSC3381).
 var pollVote = event.Type{Type: "m.poll.response", Class: event.MessageEventType}
 
-// onVote takes in a vote of somebody we listen to. Whether it is on a poll of ours, and for
-// one of its options, is seen to by package delivery.
+// onVote adds the vote of an allowed sender to the batch. Package delivery checks that it is for
+// an option of one of our polls.
 func (t *intake) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 	if evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return nil
@@ -52,7 +52,7 @@ func (t *intake) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 	return err
 }
 
-// voteOf reads which answer of which poll a vote is for; ok tells whether it is one answer.
+// voteOf returns the poll and the answer of a vote; ok reports whether it has exactly one answer.
 func voteOf(evt *event.Event) (poll, answer string, ok bool) {
 	var v struct {
 		Relates  event.RelatesTo    `json:"m.relates_to"`

@@ -11,13 +11,13 @@ import (
 	"reverie/internal/store"
 )
 
-// position is where the last sync ended.
+// position is the stored sync token and its time.
 type position struct {
 	token string
-	at    time.Time // when it was stored, by our clock; zero = never
+	at    time.Time // by our clock; zero = never
 }
 
-// position returns where the last sync of this device ended.
+// position returns the stored sync position of this device.
 func (c *Client) position(ctx context.Context) (p position, err error) {
 	var at int64
 	err = c.cfg.DB.QueryRowContext(ctx, `SELECT next_batch, at FROM matrix_sync WHERE user = ? AND device = ?`,
@@ -32,11 +32,10 @@ func (c *Client) position(ctx context.Context) (p position, err error) {
 	return p, nil
 }
 
-// commit stores all that a sync brought, together with the token that asks for
-// the next one: either all of it is there or nothing.
+// commit stores the batch of a sync and the next sync token in one transaction.
 func (c *Client) commit(ctx context.Context, next string, b *batch) error {
 	return c.inbox.Commit(ctx, &b.Batch, func(tx *sql.Tx) error {
-		if err := room.NoteLast(ctx, tx, b.last); err != nil {
+		if err := room.StoreLastEvents(ctx, tx, b.last); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO matrix_sync (user, device, next_batch, at) VALUES (?, ?, ?, ?)
@@ -46,8 +45,8 @@ func (c *Client) commit(ctx context.Context, next string, b *batch) error {
 	})
 }
 
-// noteSyncFailed notes for others who look that a sync failed. Before the first
-// sync there is nowhere to note it.
+// noteSyncFailed records a failed sync for `bot doctor`. Before the first sync there is no row to
+// record it in.
 func (c *Client) noteSyncFailed(ctx context.Context, failures int64, why error) error {
 	_, err := c.cfg.DB.ExecContext(ctx, `UPDATE matrix_sync SET failures = ?, problem = ? WHERE user = ? AND device = ?`,
 		failures, why.Error(), c.cli.UserID.String(), c.cli.DeviceID.String())

@@ -9,16 +9,15 @@ import (
 	"maunium.net/go/mautrix/id"
 )
 
-// readIn is where something was read: in a thread of a room, or outside of any.
-type readIn struct{ room, thread string }
+// receiptKey is the place of a read receipt: a thread of a room, or its main timeline.
+type receiptKey struct{ room, thread string }
 
-// mainTimeline is what a receipt calls all that is in no thread.
+// mainTimeline is the thread ID of a receipt for events outside threads.
 const mainTimeline = "main"
 
-// showRead sends read receipts for the newest message that was read anywhere; one that fails is
-// not sent again.
-func (c *Client) showRead(ctx context.Context, newest map[readIn]string) {
-	c.receipts.Lock() // one after another
+// sendReceipts sends a read receipt for the newest event of each place. A failed one is not retried.
+func (c *Client) sendReceipts(ctx context.Context, newest map[receiptKey]string) {
+	c.receipts.Lock() // one at a time
 	defer c.receipts.Unlock()
 	for where, evt := range newest {
 		rctx, cancel := context.WithTimeout(ctx, smallTimeout)

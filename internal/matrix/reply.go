@@ -23,14 +23,14 @@ import (
 )
 
 const (
-	chainLength = 6                // messages back
-	chainTime   = 10 * time.Second // for all of them
-	chainRunes  = 6_000            // of all of them
-	replyRunes  = 1_500            // of one
+	chainLength = 6                // messages of a reply chain
+	chainTime   = 10 * time.Second // to fetch the whole chain
+	chainRunes  = 6_000            // of the whole chain
+	replyRunes  = 1_500            // of one message
 )
 
-// replyChain puts into m the messages that it replies to, the oldest first, before what
-// was heard in the room. The newest answer of ours needs no quote: the model has it.
+// replyChain quotes in m the chain of messages that it replies to, oldest first. The bot's newest
+// answer is not quoted because the model has it in the history.
 func (f *completer) replyChain(ctx context.Context, m *chat.Message) error {
 	if command.Is(m.Text) {
 		return nil
@@ -41,7 +41,7 @@ func (f *completer) replyChain(ctx context.Context, m *chat.Message) error {
 	left := chainRunes
 	for at := m.ReplyTo; at != "" && len(chain) < chainLength && !seen[at]; {
 		seen[at] = true
-		l, err := f.link(ctx, m.Room, at)
+		l, err := f.fetchLink(ctx, m.Room, at)
 		if failed = err; l.newest || err != nil && len(chain) > 0 {
 			break
 		}
@@ -62,16 +62,16 @@ func (f *completer) replyChain(ctx context.Context, m *chat.Message) error {
 	return failed
 }
 
-// link is a message of a reply chain, and what it replies to. One that says nothing that
-// could be shown, as what was taken back, has no text.
+// link is one message of a reply chain. A message without text to show, such as a redacted one,
+// has an empty quote.
 type link struct {
 	quote  chat.Quote
-	next   string
-	newest bool // it is our newest answer in the room
+	next   string // the event that it replies to
+	newest bool   // the bot's newest answer in the room
 }
 
-// link gets a message of a room: ours from the outbox, others from the homeserver.
-func (f *completer) link(ctx context.Context, room, evt string) (link, error) {
+// fetchLink returns one message of a chain: ours from the outbox, others from the homeserver.
+func (f *completer) fetchLink(ctx context.Context, room, evt string) (link, error) {
 	if own, replyTo, newest, err := f.outbox.Said(ctx, room, evt); own.ID != "" || err != nil {
 		own.Sender = f.cli.UserID.String()
 		return link{quote: own, next: replyTo, newest: newest}, err
@@ -85,7 +85,7 @@ func (f *completer) link(ctx context.Context, room, evt string) (link, error) {
 	if msg == nil || got.Unsigned.RedactedBecause != nil {
 		return l, nil
 	}
-	l.next, l.quote.Text = msg.RelatesTo.GetNonFallbackReplyTo().String(), f.spoken(ctx, got, msg, gate.Words(msg))
+	l.next, l.quote.Text = msg.RelatesTo.GetNonFallbackReplyTo().String(), f.withEmote(ctx, got, msg, gate.TextOf(msg))
 	switch msg.MsgType {
 	case event.MsgText, event.MsgNotice, event.MsgEmote:
 	default:
@@ -99,14 +99,14 @@ func (f *completer) link(ctx context.Context, room, evt string) (link, error) {
 }
 
 var (
-	errElsewhere = errors.New("the event is of another room")
-	errPlain     = errors.New("plain text in an encrypted room")
+	errElsewhere = errors.New("the event belongs to another room")
+	errPlain     = errors.New("the event is not encrypted, but its room is")
 )
 
-// eventOf fetches an event of a room from the homeserver, parsed and decrypted, without edits.
-// What was redacted says so in Unsigned and has no content.
-// In an encrypted room a message in plain text is an error, because anybody on the way may have
-// made it, and so is one from a device that the device rule excludes.
+// eventOf fetches an event from the homeserver, parsed and decrypted, without edits.
+// A redacted event has Unsigned.RedactedBecause and no content. It is an error if a message in an
+// encrypted room is plain text, which a homeserver can forge, or if the device rule excludes its
+// device.
 func (f *completer) eventOf(ctx context.Context, room id.RoomID, evt id.EventID) (*event.Event, error) {
 	got, err := f.cli.GetEvent(ctx, room, evt)
 	if err == nil && (got == nil || got.ID != evt || got.RoomID != "" && got.RoomID != room) {
@@ -146,7 +146,7 @@ func (f *completer) eventOf(ctx context.Context, room id.RoomID, evt id.EventID)
 	return plain, nil
 }
 
-// whyNot is why a message cannot be shown, for the model.
+// whyNot returns the text that tells the model why a message cannot be shown.
 func whyNot(err error) string {
 	switch {
 	case errors.Is(err, mautrix.MNotFound), errors.Is(err, mautrix.MForbidden), errors.Is(err, errElsewhere):

@@ -14,7 +14,7 @@ import (
 	"reverie/internal/matrix/room"
 )
 
-// Status looks at the connection without asking the homeserver.
+// Status returns the state of the connection without asking the homeserver.
 func (c *Client) Status(ctx context.Context) doctor.Status {
 	problem, last := c.sync.status()
 	skew := int64(c.acc.Skew().Seconds())
@@ -25,11 +25,11 @@ func (c *Client) Status(ctx context.Context) doctor.Status {
 	}
 	s.Backup, s.BackupProblem = c.backup.Status()
 	if !last.IsZero() {
-		s.SyncedAt(last, c.cfg.now())
+		s.SetLastSync(last, c.cfg.now())
 	}
 	err := countRows(ctx, c.cfg, c.cfg.now(), &s)
 	if err == nil {
-		s.BackupWaiting, err = e2ee.KeysOutside(ctx, c.cfg.DB, s.Backup)
+		s.BackupWaiting, err = e2ee.CountNotBackedUp(ctx, c.cfg.DB, s.Backup)
 	}
 	if err != nil && s.Problem == "" {
 		s.Problem = err.Error()
@@ -37,26 +37,26 @@ func (c *Client) Status(ctx context.Context) doctor.Status {
 	return s
 }
 
-// doctor is what the doctor looks at.
+// doctor returns the configuration of the doctor.
 func (cfg Config) doctor() doctor.Config {
 	cfg = cfg.withDefaults()
-	return doctor.Config{Account: cfg.account(), Noted: cfg.noted}
+	return doctor.Config{Account: cfg.account(), ReadStored: cfg.readStored}
 }
 
-// Examine checks the account, and what the bot, which may be another process, has noted about
-// its delivery in cfg.DB. It changes nothing.
+// Examine checks the account and the delivery state stored in cfg.DB. The bot may run in another
+// process. Examine changes nothing.
 func Examine(ctx context.Context, cfg Config, p doctor.Process) (doctor.Status, []doctor.Finding) {
 	return doctor.Examine(ctx, cfg.doctor(), p)
 }
 
-// noted fills in what bot.db tells.
-func (cfg Config) noted(ctx context.Context, s *doctor.Status, now time.Time) error {
+// readStored fills in the state stored in bot.db.
+func (cfg Config) readStored(ctx context.Context, s *doctor.Status, now time.Time) error {
 	var at int64
 	err := cfg.DB.QueryRowContext(ctx, `SELECT at, failures, problem FROM matrix_sync WHERE user = ? AND device = ?`, s.User,
 		s.Device).Scan(&at, &s.SyncFailures, &s.Problem)
 	switch {
 	case err == nil:
-		s.SyncedAt(time.UnixMilli(at), now)
+		s.SetLastSync(time.UnixMilli(at), now)
 	case !errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("matrix: read when the last sync was: %w", err)
 	}
@@ -64,13 +64,13 @@ func (cfg Config) noted(ctx context.Context, s *doctor.Status, now time.Time) er
 		return err
 	}
 	if device, err := e2ee.StoredDevice(ctx, cfg.DB); err != nil || device == "" {
-		return err // there are no message keys yet
+		return err // there are no room keys yet
 	}
-	s.BackupWaiting, err = e2ee.KeysOutside(ctx, cfg.DB, s.Backup)
+	s.BackupWaiting, err = e2ee.CountNotBackedUp(ctx, cfg.DB, s.Backup)
 	return err
 }
 
-// countRows fills in what the data folder tells.
+// countRows fills in the state of the data folder and the sizes of the queues.
 func countRows(ctx context.Context, cfg Config, now time.Time, s *doctor.Status) error {
 	if _, err := os.Stat(cfg.dir("recovery.key")); err == nil {
 		s.RecoveryKey = true

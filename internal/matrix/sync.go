@@ -22,43 +22,42 @@ import (
 	"reverie/internal/store"
 )
 
-// pace is how long things may take. Tests are in more of a hurry.
-type pace struct {
-	poll    time.Duration // how long the homeserver may hold a sync back while nothing happens
-	slack   time.Duration // how much longer a sync may take before it is taken for dead
-	askKey  time.Duration // how long a key may be late before it is asked for
-	keyWait time.Duration // … and before the sender is told
-	again   time.Duration // between two tries to read an event; grows
-	echo    time.Duration // how long the homeserver may take to show what it has taken
-	restart time.Duration // … when it ended meanwhile
-	fetch   time.Duration // how long what a message is completed with may take at most; 0 = as long as it says
-	refuse  time.Duration // between refusing some invitations and some more
+// timings are the delays and deadlines of the sync and the queues. Tests use shorter ones.
+type timings struct {
+	poll    time.Duration // timeout parameter of a sync request
+	slack   time.Duration // added to poll: deadline of a sync request
+	askKey  time.Duration // delay before a missing key is requested
+	keyWait time.Duration // delay before the sender is told of a missing key
+	retry   time.Duration // first delay between two tries to read an event
+	echo    time.Duration // wait for the echo of a message
+	restart time.Duration // the same after a restart of the homeserver
+	fetch   time.Duration // limit of completing a message; 0 = the default of each part
+	refuse  time.Duration // delay between two batches of refused invitations
 }
 
-// The queues inside Dendrite hand out again what was in them when it ended, half a
-// minute later: that is the restart here.
-var normalPace = pace{
-	poll: 30 * time.Second, slack: time.Minute, askKey: 3 * time.Second, keyWait: 30 * time.Second, again: 2 * time.Second,
+// Half a minute after a restart, Dendrite repeats what was in its queues: hence restart.
+var defaultTimings = timings{
+	poll: 30 * time.Second, slack: time.Minute, askKey: 3 * time.Second, keyWait: 30 * time.Second, retry: 2 * time.Second,
 	echo: time.Second, restart: 35 * time.Second, refuse: 2 * time.Second,
 }
 
-// syncState is how far the sync loop has come.
+// syncState is the progress of the sync loop.
 type syncState struct {
 	hasty       atomic.Bool   // the next sync is to return at once
-	begun, done atomic.Int64  // number of the newest sync that was begun, and that was processed
-	failures    atomic.Int64  // syncs failed in a row
+	begun, done atomic.Int64  // numbers of the last sync that was started, and that was processed
+	failures    atomic.Int64  // failed syncs in a row
 	lastSync    atomic.Int64  // Unix milliseconds
-	synced      chan struct{} // closed after the first good sync of this process
-	relogins    int           // since the last good sync; sync goroutine only
+	synced      chan struct{} // closed after the first successful sync of this process
+	relogins    int           // since the last successful sync; sync goroutine only
 	once        sync.Once
 
 	mu      sync.Mutex
-	problem string                  // why the last sync failed; empty when it did not
-	cutPoll context.CancelCauseFunc // ends the poll that is under way
+	problem string                  // error of the last sync; empty = it succeeded
+	cutPoll context.CancelCauseFunc // cancels the current poll
 }
 
-// hurry makes the sync loop ask at once for what is new.
-func (s *syncState) hurry() {
+// syncNow makes the sync loop request new events at once.
+func (s *syncState) syncNow() {
 	s.hasty.Store(true)
 	s.mu.Lock()
 	cut := s.cutPoll
@@ -68,7 +67,7 @@ func (s *syncState) hurry() {
 	}
 }
 
-// numbers are those of the newest sync that was begun, and that was processed.
+// numbers returns the number of the last sync that was started, and that was processed.
 func (s *syncState) numbers() (begun, done int64) { return s.begun.Load(), s.done.Load() }
 
 func (s *syncState) setProblem(problem string) {
@@ -77,7 +76,7 @@ func (s *syncState) setProblem(problem string) {
 	s.problem = problem
 }
 
-// status is why the last sync failed, and when the last good one was; the zero time = not yet.
+// status returns the error of the last sync and the time of the last successful one; zero = never.
 func (s *syncState) status() (problem string, last time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,19 +86,17 @@ func (s *syncState) status() (problem string, last time.Time) {
 	return s.problem, last
 }
 
-// longestSync bounds a sync that is known to be slow: the first one, and one
-// that follows a failure.
+// longestSync is the deadline of a sync that may be slow: the first one and one after a failure.
 const longestSync = 170 * time.Second
 
-// longestWaitForDisk is how long a disk that has room again goes unnoticed.
+// longestWaitForDisk limits the delay of a retry after a full disk.
 const longestWaitForDisk = 5 * time.Second
 
-// errHurried ends a poll because somebody needs a fresh sync at once.
+// errHurried cancels a poll because a fresh sync is needed at once.
 var errHurried = errors.New("matrix: a fresh sync is needed")
 
-// runSync keeps up with the homeserver until ctx ends. This loop stands in for
-// that of mautrix, which saves the token before it processes what came with
-// it, waits for ever on a dead connection, and stops at the first panic.
+// runSync syncs with the homeserver until ctx ends. It replaces mautrix's loop, which stores the
+// token before it processes the events, waits for ever on a dead connection, and stops at a panic.
 func (c *Client) runSync(ctx context.Context, members *room.Memberships) error {
 	var filter string
 	c.sync.hasty.Store(true) // nothing is sent before the first sync
@@ -139,7 +136,7 @@ func (c *Client) syncOnce(ctx context.Context, filter *string, members *room.Mem
 		return fmt.Errorf("process a sync: %w", err)
 	}
 	if c.sync.failures.Swap(0) > 0 {
-		c.Back()
+		c.SyncRecovered()
 	}
 	c.sync.done.Store(n)
 	c.sync.relogins = 0
@@ -149,7 +146,7 @@ func (c *Client) syncOnce(ctx context.Context, filter *string, members *room.Mem
 		c.cfg.Log.Info("matrix: first sync done")
 		close(c.sync.synced)
 	})
-	retry.Wake(c.outWake) // a message may have waited to see whether it came through
+	retry.Wake(c.outWake) // a message may wait for its echo
 	return nil
 }
 
@@ -161,8 +158,7 @@ func syncFilter() *mautrix.Filter {
 	}
 }
 
-// poll asks for what is new. A connection on which nothing comes any more, not
-// even its end, is given up.
+// poll requests one sync. It gives up a connection that delivers nothing any more.
 func (c *Client) poll(ctx context.Context, since, filter string) (*mautrix.RespSync, error) {
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
@@ -170,7 +166,7 @@ func (c *Client) poll(ctx context.Context, since, filter string) (*mautrix.RespS
 	c.sync.cutPoll = cut
 	c.sync.mu.Unlock()
 	failures := c.sync.failures.Load()
-	hold, limit := c.cfg.pace.poll, c.cfg.pace.poll+c.cfg.pace.slack
+	hold, limit := c.cfg.timings.poll, c.cfg.timings.poll+c.cfg.timings.slack
 	if c.sync.hasty.Swap(false) || failures > 0 || since == "" {
 		hold = 0
 	}
@@ -194,7 +190,7 @@ func (c *Client) poll(ctx context.Context, since, filter string) (*mautrix.RespS
 		return nil, errHurried
 	case err != nil && timed.Err() != nil && ctx.Err() == nil:
 		if t, ok := c.cfg.HTTP.(interface{ CloseIdleConnections() }); ok {
-			t.CloseIdleConnections() // the next request must not use the dead one
+			t.CloseIdleConnections() // the next request must not reuse a dead connection
 		}
 		return nil, fmt.Errorf("the homeserver has not answered a sync within %s: %w", limit, err)
 	case err != nil:
@@ -207,8 +203,7 @@ func (c *Client) poll(ctx context.Context, since, filter string) (*mautrix.RespS
 	return res, nil
 }
 
-// decode reads an answer, and leaves out what is no event at all in it: one broken event must
-// not hide the others.
+// decode unmarshals a response and drops malformed events, so that one does not hide the others.
 func (c *Client) decode(raw []byte, into any) error {
 	if err := json.Unmarshal(raw, into); err == nil && !bytes.Contains(raw, []byte("null")) {
 		return nil
@@ -219,22 +214,22 @@ func (c *Client) decode(raw []byte, into any) error {
 	if err := d.Decode(&doc); err != nil {
 		return err
 	}
-	if dropped := sift(doc); dropped > 0 {
-		c.cfg.Log.Error("matrix: an answer contained what is no event; that is left out", "count", dropped)
+	if dropped := dropMalformed(doc); dropped > 0 {
+		c.cfg.Log.Error("matrix: malformed events in a response were dropped", "count", dropped)
 		raw, _ = json.Marshal(doc) //nolint:errchkjson // it was JSON when it came
 	}
-	reflect.ValueOf(into).Elem().SetZero() // of the first attempt
+	reflect.ValueOf(into).Elem().SetZero() // undo the first attempt
 	return json.Unmarshal(raw, into)
 }
 
-// sift takes out of all lists of events what is none.
-func sift(v any) (dropped int) {
+// dropMalformed removes list items that are no events from v. It returns their number.
+func dropMalformed(v any) (dropped int) {
 	switch v := v.(type) {
 	case map[string]any:
 		for k, child := range v {
 			list, ok := child.([]any)
 			if !ok || k != "events" && k != "chunk" {
-				dropped += sift(child)
+				dropped += dropMalformed(child)
 				continue
 			}
 			kept := slices.DeleteFunc(slices.Clone(list), func(e any) bool {
@@ -246,13 +241,13 @@ func sift(v any) (dropped int) {
 		}
 	case []any:
 		for _, child := range v {
-			dropped += sift(child)
+			dropped += dropMalformed(child)
 		}
 	}
 	return dropped
 }
 
-// syncFailed decides what a failure means: another login, the end, or waiting.
+// syncFailed handles a failed sync: it logs in again, gives up or waits for a retry.
 func (c *Client) syncFailed(ctx context.Context, err error) error {
 	c.sync.setProblem(err.Error())
 	if errors.Is(err, mautrix.MUnknownToken) {
@@ -263,7 +258,7 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 		if err := c.acc.LogInAgain(ctx); err != nil {
 			return err
 		}
-		if err := c.acc.Persist(ctx, "checking this device's keys", func() error { return c.acc.Republish(ctx) }); err != nil {
+		if err := c.acc.Retry(ctx, "checking this device's keys", func() error { return c.acc.ReuploadKeys(ctx) }); err != nil {
 			c.cfg.Log.Error("matrix: after logging in again", "err", err)
 		}
 		return nil
@@ -272,19 +267,19 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 	if errors.As(err, &h) && (errors.Is(err, mautrix.MUserDeactivated) || errors.Is(err, mautrix.MForbidden)) {
 		return fmt.Errorf("matrix: the homeserver refuses this account: %w", err)
 	}
-	c.Lost(err)
+	c.SyncFailed(err)
 	attempt := int(c.sync.failures.Add(1)) - 1
 	if err := c.noteSyncFailed(ctx, int64(attempt)+1, err); err != nil && ctx.Err() == nil {
-		c.cfg.Log.Warn("matrix: `bot doctor` will not see why syncs fail", "err", err)
+		c.cfg.Log.Warn("matrix: cannot record a failed sync for `bot doctor`", "err", err)
 	}
 	v, wait := retry.Classify(err, attempt)
 	if v != retry.Again {
 		wait = retry.Backoff(attempt)
 	}
-	if store.Passing(err) { // it costs the homeserver nothing to look again soon
+	if store.Passing(err) { // a retry costs the homeserver nothing
 		wait = min(wait, longestWaitForDisk)
 	}
 	c.cfg.Log.Warn("matrix: sync failed; trying again", "in", wait.Round(time.Second), "err", err)
-	_ = retry.Pause(ctx, nil, wait) // the next sync sees that ctx has ended
+	_ = retry.Pause(ctx, nil, wait) // if ctx has ended, the next sync fails
 	return nil
 }

@@ -16,54 +16,54 @@ import (
 	"reverie/internal/matrix/room"
 )
 
-// batch collects what the handlers find in one sync, to be stored in one
-// transaction with the token. It belongs to one goroutine.
+// batch collects the results of one sync. They are stored in one transaction with the sync token.
+// It belongs to one goroutine.
 type batch struct {
 	delivery.Batch
 	members *room.Memberships
-	last    map[string]string // room → the newest event in it
-	err     error             // something of ours failed: the same sync must be worked on again
+	last    map[string]string // room → its newest event
+	err     error             // a local fault: the same sync must be processed again
 }
 
-// fail notes that the batch cannot be stored as it is. It is for faults of
-// ours, such as a full disk; what is wrong with an event goes into Unreadable.
+// fail records that the batch cannot be stored. It is for local faults such as a full disk. An
+// event that cannot be read goes to Unreadable.
 func (b *batch) fail(err error) { b.err = cmp.Or(b.err, err) }
 
-// library takes the handlers of mautrix: those of its state store, its crypto machine and its
-// verification. It leaves out what would take a whole sync, see e2ee.Store.Take, and the handler for
-// encrypted events, which waits for missing keys in goroutines that a restart ends.
-type library struct{ *mautrix.DefaultSyncer }
+// mautrixSyncer runs the handlers of mautrix: its state store, Olm machine and verification. It
+// leaves out handlers of whole syncs, see e2ee.Store.Take, and the one for encrypted events, which
+// waits for missing keys in goroutines that a restart would end.
+type mautrixSyncer struct{ *mautrix.DefaultSyncer }
 
-func (library) OnSync(mautrix.SyncHandler) {}
+func (mautrixSyncer) OnSync(mautrix.SyncHandler) {}
 
-func (l library) OnEventType(t event.Type, h mautrix.EventHandler) {
+func (l mautrixSyncer) OnEventType(t event.Type, h mautrix.EventHandler) {
 	if t != event.EventEncrypted {
 		l.DefaultSyncer.OnEventType(t, h)
 	}
 }
 
-// process works through a sync and then stores its result and the next token
-// in one transaction. It can be repeated with the same sync.
+// process handles a sync and stores its result and the next token in one transaction. It can be
+// repeated with the same sync.
 func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos position, members *room.Memberships) error {
 	b := &batch{members: members, last: map[string]string{}}
-	if err := c.arrange(ctx, res, pos, b); err != nil {
+	if err := c.prepareTimelines(ctx, res, pos, b); err != nil {
 		return err
 	}
-	// Once begun, a batch is finished: an Olm session that has stepped on while
-	// the key it carried was not stored would lose that key for good.
+	// A started batch is finished: if an Olm session advanced and the room key it carried was not
+	// stored, that key would be lost.
 	ctx = e2ee.WithFailures(context.WithoutCancel(ctx), b.fail)
-	// The crypto machine fetches these lists at once, and forgets about one that it does not get.
+	// The Olm machine fetches these device lists at once and does not retry a failed one.
 	if err := c.machine().CryptoStore.MarkTrackedUsersOutdated(ctx, res.DeviceLists.Changed); err != nil {
 		return fmt.Errorf("note that lists of devices have changed: %w", err)
 	}
-	c.Rooms.MembersIn(res)
-	c.acc.Store.Take(ctx, func(evt *event.Event, f func()) { c.intake.guard(b, evt, f) }, res, pos.token)
-	c.intake.takeAll(ctx, b, res)
+	c.Rooms.CountMemberChanges(res)
+	c.acc.Store.ProcessSync(ctx, func(evt *event.Event, f func()) { c.intake.recoverPanic(b, evt, f) }, res, pos.token)
+	c.intake.routeSync(ctx, b, res)
 	if b.err != nil {
 		return b.err
 	}
 	if len(res.DeviceLists.Changed) > 0 {
-		if err := c.intake.changedKeys(ctx, b); err != nil {
+		if err := c.intake.reportChangedKeys(ctx, b); err != nil {
 			return err
 		}
 	}
@@ -71,7 +71,7 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 		c.cfg.Log.Warn("matrix: a message cannot be read yet",
 			"room", u.Room, "event", u.ID, "sender", u.Sender, "session", u.Session, "err", u.Err)
 	}
-	c.wasAway(ctx, b, pos.at)
+	c.skipAfterAbsence(ctx, b, pos.at)
 	if err := c.commit(ctx, res.NextBatch, b); err != nil {
 		return err
 	}
@@ -79,23 +79,22 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 	return nil
 }
 
-// wake tells the loops that a batch has work for them.
+// wake signals the loops that have work in a batch.
 func (c *Client) wake(b *batch) {
 	if len(b.In)+len(b.Notices) > 0 {
 		retry.Wake(c.inWake)
 		retry.Wake(c.redactWake)
-		retry.Wake(c.outWake) // also for a redaction: one part of an answer takes the others with it
+		retry.Wake(c.outWake) // also for a redaction, which redacts the other parts of an answer
 	}
 	if len(b.Unreadable) > 0 {
 		retry.Wake(c.keys.wake)
 	}
 }
 
-// arrange makes the timelines what the handlers are to see: gaps are filled,
-// and what was said before we came is left out.
-func (c *Client) arrange(ctx context.Context, res *mautrix.RespSync, pos position, b *batch) error {
+// prepareTimelines fills the gaps of the timelines and removes messages from before our join.
+func (c *Client) prepareTimelines(ctx context.Context, res *mautrix.RespSync, pos position, b *batch) error {
 	if pos.token != "" && (c.sync.done.Load() == 0 || c.sync.failures.Load() > 0) {
-		if err := c.lookBack(ctx, res); err != nil {
+		if err := c.fetchOmitted(ctx, res); err != nil {
 			return err
 		}
 	}
@@ -105,11 +104,11 @@ func (c *Client) arrange(ctx context.Context, res *mautrix.RespSync, pos positio
 		}
 		missed := map[id.EventID]bool{}
 		if pos.token != "" && joined.Timeline.Limited {
-			events, err := c.missed(ctx, room, joined.Timeline)
+			events, err := c.fetchGap(ctx, room, joined.Timeline)
 			if err != nil {
 				return err
 			}
-			if err := c.Rooms.WatchMissed(ctx, room, events); err != nil {
+			if err := c.Rooms.CheckGap(ctx, room, events); err != nil {
 				return err
 			}
 			for _, evt := range events {
@@ -121,7 +120,7 @@ func (c *Client) arrange(ctx context.Context, res *mautrix.RespSync, pos positio
 			c.cfg.Log.Debug("matrix: messages from before the bot came are left alone", "room", room, "events", n)
 		}
 		joined.Timeline.Events = slices.DeleteFunc(joined.Timeline.Events, func(evt *event.Event) bool {
-			return evt.StateKey != nil && missed[evt.ID] // the sync tells of the newest state by itself
+			return evt.StateKey != nil && missed[evt.ID] // the sync has the newest state itself
 		})
 	}
 	return nil

@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	maxRoot  = 1500 // runes of a thread's root that are quoted
+	maxRoot  = 1500 // runes of a quoted thread root
 	rootTime = 10 * time.Second
 )
 
-// fetchRoot quotes the root of the thread that m begins for us. What cannot be read is said
-// in its place: the model then knows that something is missing, and the person hears of it.
+// fetchRoot quotes the root of m's thread if m is the first message of the bot's conversation
+// there. If the root cannot be read, the quote says so: the model can tell the person.
 func (f *completer) fetchRoot(ctx context.Context, m *chat.Message) error {
 	if m.Thread == "" {
 		return nil
 	}
-	if m.Branch != "" { // else it is answered outside, where the thread is not known
+	if m.Branch != "" { // else it is answered in the main timeline, which does not know the thread
 		if begun, err := history.NewStore(f.cfg.DB).Begun(ctx, history.TalkOf(m.Room, m.Branch)); err != nil || begun {
 			return err
 		}
 	}
-	l, err := f.link(ctx, m.Room, m.Thread)
+	l, err := f.fetchLink(ctx, m.Room, m.Thread)
 	root := l.quote
 	switch {
 	case err != nil:

@@ -15,11 +15,11 @@ import (
 const (
 	typingFor     = 30 * time.Second
 	typingRefresh = 20 * time.Second
-	typingTimeout = 2 * time.Second // for one notice
+	typingTimeout = 2 * time.Second // of one request
 )
 
-// typing keeps typing notices as they should be: they run out by themselves
-// after typingFor, so they are refreshed before, and at the end all are off.
+// typing keeps the typing notices of the rooms up to date. It refreshes each before it times out
+// after typingFor, and ends all when the program ends.
 type typing struct {
 	cli  *mautrix.Client
 	log  *slog.Logger
@@ -27,14 +27,14 @@ type typing struct {
 	wake chan struct{}
 
 	mu    sync.Mutex
-	rooms map[string]time.Time // when the notice of a room is to be sent; zero = it is to be ended
+	rooms map[string]time.Time // room → when its notice is due; zero = to be ended
 }
 
 func newTyping(cli *mautrix.Client, log *slog.Logger, now func() time.Time) *typing {
 	return &typing{cli: cli, log: log, now: now, wake: make(chan struct{}, 1), rooms: map[string]time.Time{}}
 }
 
-// Typing shows or hides that an answer is being written, see chat.Transport.
+// Typing shows or hides the typing notice of room, see chat.Transport.
 func (c *Client) Typing(_ context.Context, room string, on bool) { c.typing.set(room, on) }
 
 func (t *typing) set(room string, on bool) {
@@ -54,7 +54,7 @@ func (t *typing) run(ctx context.Context) error {
 	return retry.Loop(ctx, t.now, t.wake, func(ctx context.Context) time.Time { return t.show(ctx, false) })
 }
 
-// show sends the notices that are due, and returns when the next one will be. With end it ends all.
+// show sends the notices that are due and returns when the next one is. With end it ends all.
 func (t *typing) show(ctx context.Context, end bool) (next time.Time) {
 	now := t.now()
 	next = now.Add(time.Hour)
@@ -74,7 +74,7 @@ func (t *typing) show(ctx context.Context, end bool) (next time.Time) {
 	}
 	t.mu.Unlock()
 	for room, on := range todo {
-		// The end of the program must not cut it off: nobody would say it again.
+		// Without the parent's cancellation: the end of a notice must be sent at shutdown, too.
 		rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), typingTimeout)
 		_, err := t.cli.UserTyping(rctx, id.RoomID(room), on, typingFor)
 		cancel()

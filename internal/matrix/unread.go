@@ -18,11 +18,11 @@ import (
 	"reverie/internal/matrix/room"
 )
 
-// readTries is how often reading an event may go wrong before it is given up.
-// Waiting for a key is no try.
+// readTries is the number of failed tries after which an event is given up. Waiting for a key
+// does not count.
 const readTries = 3
 
-// rawEvent is the event as it came, as far as reading it needs.
+// rawEvent returns the parts of an event that reading it again needs, as JSON.
 func rawEvent(evt *event.Event) string {
 	raw, _ := json.Marshal(map[string]any{ //nolint:errchkjson // the content was JSON when it came
 		"type": evt.Type.Type, "event_id": evt.ID, "sender": evt.Sender, "origin_server_ts": evt.Timestamp,
@@ -31,7 +31,7 @@ func rawEvent(evt *event.Event) string {
 	return string(raw)
 }
 
-// storedEvent makes a stored event what the handlers expect.
+// storedEvent parses a stored event into the form that the handlers expect.
 func storedEvent(u delivery.Unreadable) (*event.Event, error) {
 	evt := &event.Event{}
 	if err := json.Unmarshal([]byte(u.Raw), evt); err != nil {
@@ -46,10 +46,10 @@ func storedEvent(u delivery.Unreadable) (*event.Event, error) {
 	return evt, nil
 }
 
-// missingKeys are the Megolm sessions that stored events wait for.
+// missingKeys are the megolm sessions that stored events wait for.
 type missingKeys struct {
 	wake  chan struct{}
-	asked map[id.SessionID]bool // in this run; runUnread only
+	asked map[id.SessionID]bool // requested in this run; runUnread only
 
 	mu      sync.Mutex
 	arrived map[id.SessionID]struct{}
@@ -59,21 +59,21 @@ func newMissingKeys() *missingKeys {
 	return &missingKeys{wake: make(chan struct{}, 1), asked: map[id.SessionID]bool{}, arrived: map[id.SessionID]struct{}{}}
 }
 
-// add is called for each Megolm session that arrives, from whatever source: the sender,
-// another device of ours, the key backup.
+// add records that a megolm session arrived: from its sender, another device of ours, or the key
+// backup.
 func (k *missingKeys) add(_ context.Context, _ id.RoomID, s id.SessionID) {
-	k.put(map[id.SessionID]struct{}{s: {}})
+	k.addAll(map[id.SessionID]struct{}{s: {}})
 	retry.Wake(k.wake)
 }
 
-func (k *missingKeys) put(sessions map[id.SessionID]struct{}) {
+func (k *missingKeys) addAll(sessions map[id.SessionID]struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	maps.Copy(k.arrived, sessions)
 }
 
-// take returns the sessions that have arrived since it was last called.
-func (k *missingKeys) take() map[id.SessionID]struct{} {
+// takeArrived returns and clears the sessions that arrived since the last call.
+func (k *missingKeys) takeArrived() map[id.SessionID]struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	arrived := k.arrived
@@ -81,15 +81,15 @@ func (k *missingKeys) take() map[id.SessionID]struct{} {
 	return arrived
 }
 
-// runUnread reads again what could not be read, when its key comes or when it
-// is time; first all that an earlier run has left.
+// runUnread reads stored events again when their key arrives or their time comes. It starts with
+// those of an earlier run.
 func (c *Client) runUnread(ctx context.Context, members *room.Memberships) error {
-	select { // the state of the rooms may be old before
+	select { // before, the room state may be outdated
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-c.sync.synced:
 	}
-	c.keys.put(map[id.SessionID]struct{}{"": {}}) // which of the keys came in an earlier run is not known
+	c.keys.addAll(map[id.SessionID]struct{}{"": {}}) // keys may have arrived in an earlier run
 	return retry.Loop(ctx, c.cfg.now, c.keys.wake, func(ctx context.Context) time.Time {
 		next, err := c.readAgain(ctx, members)
 		if err != nil && ctx.Err() == nil {
@@ -100,12 +100,12 @@ func (c *Client) runUnread(ctx context.Context, members *room.Memberships) error
 	})
 }
 
-// readAgain tries what is due and returns when to look again.
+// readAgain tries the events that are due and returns when to try next.
 func (c *Client) readAgain(ctx context.Context, members *room.Memberships) (time.Time, error) {
-	arrived := c.keys.take()
+	arrived := c.keys.takeArrived()
 	for s := range arrived {
 		if err := c.inbox.KeyArrived(ctx, s.String()); err != nil {
-			c.keys.put(arrived) // what waits for these keys has no other time to be looked at
+			c.keys.addAll(arrived) // events that wait for these keys have no other due time
 			return time.Time{}, err
 		}
 	}
@@ -127,9 +127,9 @@ func (c *Client) readAgain(ctx context.Context, members *room.Memberships) (time
 	}
 }
 
-// readOne tries one event. What comes of it is stored in one transaction. If an
-// earlier one waits for the same key, which may have come since that was tried,
-// both are made due and nothing else is done: once for a key, noted in ordered.
+// readOne tries one event and stores the result in one transaction. If an earlier event waits for
+// the same key, which may have arrived since its last try, both become due instead. That happens
+// once per key, recorded in ordered.
 func (c *Client) readOne(
 	ctx context.Context, u delivery.Unreadable, ordered map[string]bool, members *room.Memberships,
 ) (again bool, err error) {
@@ -138,7 +138,7 @@ func (c *Client) readOne(
 	evt, err := storedEvent(u)
 	if err != nil {
 		u.Session, u.Err = "", err
-		return false, c.stillUnread(ctx, u)
+		return false, c.retryLater(ctx, u)
 	}
 	c.intake.route(ctx, b, evt, evt)
 	if b.err != nil {
@@ -146,7 +146,7 @@ func (c *Client) readOne(
 	}
 	if len(b.Unreadable) > 0 {
 		u.Session, u.Err = b.Unreadable[0].Session, b.Unreadable[0].Err
-		return false, c.stillUnread(ctx, u)
+		return false, c.retryLater(ctx, u)
 	}
 	if u.Session != "" && !ordered[u.Session] {
 		ordered[u.Session] = true
@@ -154,7 +154,7 @@ func (c *Client) readOne(
 			return true, cmp.Or(err, c.inbox.KeyArrived(ctx, u.Session))
 		}
 	}
-	c.tooLate(ctx, b, u)
+	c.markLate(ctx, b, u)
 	b.Read = u.ID
 	if err := c.inbox.Commit(ctx, &b.Batch, nil); err != nil {
 		return false, err
@@ -164,9 +164,8 @@ func (c *Client) readOne(
 	return false, nil
 }
 
-// tooLate sorts out a message that could be read only when it no longer
-// matters much.
-func (c *Client) tooLate(ctx context.Context, b *batch, u delivery.Unreadable) {
+// markLate marks a message that became readable too late to answer, and tells its room.
+func (c *Client) markLate(ctx context.Context, b *batch, u delivery.Unreadable) {
 	for i, s := range b.In {
 		m, asks := s.Asks()
 		if !asks || !c.tooOld(m.At) {
@@ -181,12 +180,12 @@ func (c *Client) tooLate(ctx context.Context, b *batch, u delivery.Unreadable) {
 	}
 }
 
-// stillUnread asks for the key, tells the sender, or gives up.
-func (c *Client) stillUnread(ctx context.Context, u delivery.Unreadable) error {
+// retryLater requests the key, tells the sender, or gives up.
+func (c *Client) retryLater(ctx context.Context, u delivery.Unreadable) error {
 	if u.Session == "" {
 		u.Tries++
 		if u.Tries < readTries {
-			return c.inbox.RetryRead(ctx, u, c.cfg.now().Add(time.Duration(u.Tries)*c.cfg.pace.again))
+			return c.inbox.RetryRead(ctx, u, c.cfg.now().Add(time.Duration(u.Tries)*c.cfg.timings.retry))
 		}
 		c.cfg.Log.Error("matrix: a message cannot be read and is given up", "room", u.Room, "event", u.ID, "sender", u.Sender,
 			"tries", u.Tries, "err", u.Err)
@@ -195,7 +194,7 @@ func (c *Client) stillUnread(ctx context.Context, u delivery.Unreadable) error {
 			ReplyTo: u.ID})
 	}
 	c.askForKey(ctx, u)
-	if told := u.ReceivedAt.Add(c.cfg.pace.keyWait); told.After(c.cfg.now()) {
+	if told := u.ReceivedAt.Add(c.cfg.timings.keyWait); told.After(c.cfg.now()) {
 		return c.inbox.RetryRead(ctx, u, told)
 	}
 	c.cfg.Log.Warn("matrix: the key of a message has not come", "room", u.Room, "event", u.ID, "sender", u.Sender, "session", u.Session,
@@ -205,8 +204,7 @@ func (c *Client) stillUnread(ctx context.Context, u delivery.Unreadable) error {
 		Text: c.cfg.Text(ctx, u.Room, "matrix.unreadable"), ReplyTo: u.ID})
 }
 
-// askForKey asks the sender's devices and our own others for a key, once in
-// each run.
+// askForKey requests a room key from the sender's devices and our own others, once per run.
 func (c *Client) askForKey(ctx context.Context, u delivery.Unreadable) {
 	if c.keys.asked[id.SessionID(u.Session)] {
 		return

@@ -13,20 +13,20 @@ import (
 	"reverie/internal/text"
 )
 
-// fromUnsigned deals with a message of an unsigned device: its sender and the owners are
-// told once for each device. It returns true when the bot must not act on the message.
-func (t *intake) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, room gate.Room, o gate.Opinion) (refused bool, err error) {
+// checkSigned handles a message from an unsigned device. Its sender and the owners are told once
+// per device. It returns true if the bot must not act on the message.
+func (t *intake) checkSigned(ctx context.Context, b *batch, evt *event.Event, room gate.Room, o gate.Decision) (refused bool, err error) {
 	if unsigned, err := t.devices.Unsigned(ctx, evt); err != nil || !unsigned {
 		return false, err
 	}
 	refused = t.devices.MustBeSigned(evt.Sender)
 	device := evt.Mautrix.TrustSource
 	if evt.Mautrix.TrustState != id.TrustStateUnset {
-		device = nil // the room key does not prove which device has written this
+		device = nil // the room key does not prove the sending device
 	}
 	t.cfg.Log.Warn("matrix: a message comes from a device that its sender's identity has not signed", "room", evt.RoomID, "event", evt.ID,
 		"sender", evt.Sender, "device", deviceID(device), "trust", evt.Mautrix.TrustState.String(), "refused", refused)
-	if refused { // as done: it must not be answered when the device is signed later
+	if refused { // stored as handled: it must not be answered when the device is signed later
 		head, err := t.head(ctx, evt, room)
 		if err != nil {
 			return true, err
@@ -36,7 +36,7 @@ func (t *intake) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, r
 	switch {
 	case !o.Pass && !room.Private(evt.Sender.String()):
 	case device != nil:
-		err = t.tellUnsigned(ctx, b, evt, device, refused)
+		err = t.reportUnsigned(ctx, b, evt, device, refused)
 	case refused:
 		t.refuse(ctx, b, evt, "matrix.unknown_device")
 	}
@@ -50,16 +50,16 @@ func deviceID(d *id.Device) string {
 	return text.Clip(text.Clean(d.DeviceID.String()), 40)
 }
 
-// refuse answers a message that the bot does not act on.
+// refuse tells the sender that the bot does not act on a message.
 func (t *intake) refuse(ctx context.Context, b *batch, evt *event.Event, key string, fill ...string) {
 	room, event := evt.RoomID.String(), evt.ID.String()
 	b.Notices = append(b.Notices, delivery.Notice{ID: "unsigned-" + event, Room: room, ReplyTo: event,
 		Text: t.cfg.Text(ctx, room, key, fill...)})
 }
 
-// tellUnsigned tells the sender in the room and the owners in their direct chats of an
-// unsigned device. The sender of a later message is told only that it is refused.
-func (t *intake) tellUnsigned(ctx context.Context, b *batch, evt *event.Event, device *id.Device, refused bool) error {
+// reportUnsigned tells the sender, and the owners in their direct chats, about an unsigned
+// device. For a later message the sender is told only that it is refused.
+func (t *intake) reportUnsigned(ctx context.Context, b *batch, evt *event.Event, device *id.Device, refused bool) error {
 	name := "unsigned-" + device.UserID.String() + "-" + device.SigningKey.String()
 	text := func(room, key string) string {
 		said := t.cfg.Text(ctx, room, key, "person", evt.Sender.String(), "device", deviceID(device))
@@ -68,7 +68,7 @@ func (t *intake) tellUnsigned(ctx context.Context, b *batch, evt *event.Event, d
 		}
 		return said
 	}
-	by, err := t.toldBy(ctx, b, name)
+	by, err := t.noticeAnswers(ctx, b, name)
 	if err != nil {
 		return err
 	}
@@ -96,28 +96,26 @@ func (t *intake) tellUnsigned(ctx context.Context, b *batch, evt *event.Event, d
 	return nil
 }
 
-// tellUnproven tells in a room that is not encrypted what the bot does not do there, once. It is
-// told to those for whom that is something else than in an encrypted room.
-func (t *intake) tellUnproven(ctx context.Context, b *batch, m chat.Message, room gate.Room) {
+// reportUnencrypted tells an unencrypted room once what the bot does not do there. It does so only
+// if the sender could do more in an encrypted room.
+func (t *intake) reportUnencrypted(ctx context.Context, b *batch, m chat.Message, room gate.Room) {
 	if m.Unproven && (room.Pair() && room.With == m.Sender || slices.Contains(t.cfg.Owners, m.Sender)) {
 		b.Notices = append(b.Notices, delivery.Notice{ID: "unencrypted-" + m.Room, Room: m.Room,
 			Text: t.cfg.Text(ctx, m.Room, "matrix.unencrypted")})
 	}
 }
 
-// toldBy is the message that the notice named id answers; empty if there is no such notice.
-func (t *intake) toldBy(ctx context.Context, b *batch, id string) (event string, err error) {
+// noticeAnswers returns the event that the notice id replies to, or "" without such a notice.
+func (t *intake) noticeAnswers(ctx context.Context, b *batch, id string) (event string, err error) {
 	if at := slices.IndexFunc(b.Notices, func(n delivery.Notice) bool { return n.ID == id }); at >= 0 {
 		return b.Notices[at].ReplyTo, nil
 	}
 	return t.outbox.AnsweredBy(ctx, id)
 }
 
-// changedKeys tells the owners when the identity of somebody we listen to is
-// another one than we saw first, or when a device shows other keys than before.
-// Talking goes on: most who reset an identity have lost their recovery key. Each
-// change is told once.
-func (t *intake) changedKeys(ctx context.Context, b *batch) error {
+// reportChangedKeys tells the owners once when an allowed user's identity or device has new keys.
+// Messages are still answered: most people who reset their identity have lost their recovery key.
+func (t *intake) reportChangedKeys(ctx context.Context, b *batch) error {
 	changes, err := t.devices.Changed(ctx, t.cfg.DB)
 	if err != nil || len(changes) == 0 {
 		return err

@@ -1,5 +1,5 @@
-// Package account logs the bot in once and keeps its device: it carries the requests to the
-// homeserver, and finds out when the login or the keys of the device are no longer good.
+// Package account logs the bot in once and keeps its device. It sends the requests to the homeserver
+// and detects that the login or the device keys are no longer valid.
 package account
 
 import (
@@ -28,26 +28,26 @@ import (
 	"reverie/internal/store"
 )
 
-// Config is what an Account needs. Password or Token is needed until Dir holds a login.
+// Config configures an Account. Password or Token is needed until Dir holds a login.
 type Config struct {
 	Homeserver, User, Password, Token, DeviceName string
 
-	Dir     string // where account.json and the keys are
+	Dir     string // folder of account.json and the keys
 	DB      *sql.DB
 	HTTP    http.RoundTripper
 	Log     *slog.Logger
 	Now     func() time.Time
-	Syncer  func() mautrix.Syncer // makes one that has no handlers
+	Syncer  func() mautrix.Syncer // returns one without handlers
 	Store   *e2ee.Store
-	Devices e2ee.DevicesConfig // without what Open knows
+	Devices e2ee.DevicesConfig // the fields that Open cannot fill in
 }
 
-// File is the path of a file in the folder.
+// File returns the path of a file in Dir.
 func (cfg Config) File(name string) string { return filepath.Join(cfg.Dir, name) }
 
 const fileName = "account.json"
 
-// Account is the bot's login, with what speaks to the homeserver in its name.
+// Account is the bot's login with its client, keys and identity.
 type Account struct {
 	Client   *mautrix.Client
 	Crypto   *cryptohelper.CryptoHelper
@@ -55,19 +55,18 @@ type Account struct {
 	Devices  *e2ee.Devices
 	Identity *e2ee.Identity
 
-	cfg     Config
-	token   atomic.Pointer[string]
-	refused atomic.Int64 // uploads of one-time keys that the homeserver has refused
-	skew    atomic.Int64 // nanoseconds that the homeserver's clock is ahead of ours
-	resign  bool         // the homeserver has lost the signature of our device; before Run, and then sync goroutine only
+	cfg            Config
+	token          atomic.Pointer[string]
+	refusedUploads atomic.Int64 // uploads of one-time keys that the homeserver has refused
+	skew           atomic.Int64 // nanoseconds that the homeserver's clock is ahead of ours
+	signAgain      bool         // the homeserver has lost our device's signature; before Run, then sync goroutine only
 
 	mu    sync.Mutex
-	login *Login // what it points to does not change
+	login *Login // replaced, never changed
 }
 
-// Login is what a login gave us. It is kept, because a new login would be a
-// new access token, and the server recognises a repeated transaction only
-// within one.
+// Login is the result of a login. It is stored because a new login has a new access token, and
+// transaction IDs are unique only per token.
 type Login struct {
 	UserID      id.UserID   `json:"user_id"`
 	DeviceID    id.DeviceID `json:"device_id"`
@@ -75,7 +74,7 @@ type Login struct {
 	CrossSigned bool        `json:"cross_signed"` // this device was signed; not checked again
 }
 
-// Load reads the login in dir; nil when there is none.
+// Load reads the login in dir. It returns nil if there is no login.
 func Load(dir string) (*Login, error) {
 	path := filepath.Join(dir, fileName)
 	data, err := os.ReadFile(path)
@@ -104,7 +103,7 @@ func (a *Account) save() error {
 	return nil
 }
 
-// Open logs in, or takes up the device it logged in with before, and opens the crypto store.
+// Open logs in or reuses the stored device, and opens the crypto store.
 func Open(ctx context.Context, cfg Config) (*Account, error) {
 	a := &Account{cfg: cfg, Store: cfg.Store}
 	if err := a.open(ctx); err != nil {
@@ -115,23 +114,23 @@ func Open(ctx context.Context, cfg Config) (*Account, error) {
 	a.Devices = e2ee.NewDevices(d)
 	a.Client.Crypto = a.Devices.Encrypter(a.Crypto)
 	cfg.Store.Attach(a.machine(), a.Devices)
-	a.Identity = e2ee.NewIdentity(a.Keys())
+	a.Identity = e2ee.NewIdentity(a.KeyConfig())
 	return a, nil
 }
 
-// Keys is what the identity and the key backup of the account need.
-func (a *Account) Keys() e2ee.Config {
+// KeyConfig returns the configuration of the identity and the key backup.
+func (a *Account) KeyConfig() e2ee.Config {
 	return e2ee.Config{Client: a.Client, Machine: a.machine(), DB: a.cfg.DB, Dir: a.cfg.Dir, Password: a.cfg.Password, Log: a.cfg.Log}
 }
 
-// Login is the login in use.
+// Login returns the login in use.
 func (a *Account) Login() Login {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return *a.login
 }
 
-// open brings up a.Client and a.Crypto, logging in when it must.
+// open creates a.Client and a.Crypto and logs in if needed.
 func (a *Account) open(ctx context.Context) (err error) {
 	if a.login, err = Load(a.cfg.Dir); err != nil {
 		return err
@@ -161,11 +160,11 @@ func (a *Account) open(ctx context.Context) (err error) {
 		return fmt.Errorf("matrix: open crypto store: %w", err)
 	}
 	if err := a.openCrypto(ctx); err != nil {
-		if !returning || !foreignKeys(err) || !a.mayLogInAnew() {
+		if !returning || !keysMismatch(err) || !a.canReplaceDevice() {
 			return a.explainInit(err)
 		}
-		// Somebody took account.json away, as the explanation advises.
-		a.cfg.Log.Warn("matrix: the keys in bot.db are not those of their device; they are set aside, and a new device is made",
+		// account.json was moved away, as explainInit advises.
+		a.cfg.Log.Warn("matrix: the keys in bot.db do not match their device; they are set aside, and a new device is created",
 			"device", a.login.DeviceID)
 		if err := a.setAside(ctx, a.login.DeviceID); err != nil {
 			return fmt.Errorf("matrix: set the keys in bot.db aside: %w", err)
@@ -175,11 +174,10 @@ func (a *Account) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// openCrypto opens the crypto store and compares it with what the homeserver
-// has of this device.
+// openCrypto opens the crypto store and compares it with the device keys on the homeserver.
 func (a *Account) openCrypto(ctx context.Context) error {
 	open := func() error {
-		return a.Persist(ctx, "opening the crypto store", func() error { return a.Crypto.Init(ctx) })
+		return a.Retry(ctx, "opening the crypto store", func() error { return a.Crypto.Init(ctx) })
 	}
 	err := open()
 	if errors.Is(err, mautrix.MUnknownToken) {
@@ -189,28 +187,28 @@ func (a *Account) openCrypto(ctx context.Context) error {
 		err = open()
 	}
 	if err != nil && strings.Contains(err.Error(), "not marked as shared") {
-		if there, failed := a.published(ctx); failed != nil {
+		if there, failed := a.markPublished(ctx); failed != nil {
 			return failed
 		} else if there {
 			err = open()
 		}
 	}
 	if err != nil && strings.Contains(err.Error(), "disappeared from the server") {
-		// The device was deleted there, but its keys are all here: they are
-		// uploaded again, and the device is the same as before.
+		// The device was deleted there, but all its keys are here: they are uploaded again, and the
+		// device stays the same.
 		a.cfg.Log.Warn("matrix: the homeserver has lost this device's keys; uploading them again", "device", a.login.DeviceID)
 		if _, err := a.cfg.DB.ExecContext(ctx, `UPDATE crypto_account SET shared = 0 WHERE account_id = ''`); err != nil {
 			return fmt.Errorf("matrix: prepare uploading the device's keys again: %w", err)
 		}
-		a.resign = true
+		a.signAgain = true
 		err = open()
 	}
 	return err
 }
 
-// Republish uploads this device's keys again if the homeserver has lost them,
-// as it does with the keys of a device that is logged out.
-func (a *Account) Republish(ctx context.Context) error {
+// ReuploadKeys uploads this device's keys again if the homeserver has lost them. It loses them when
+// the device is logged out.
+func (a *Account) ReuploadKeys(ctx context.Context) error {
 	m := a.machine()
 	resp, err := a.Client.QueryKeys(ctx, &mautrix.ReqQueryKeys{DeviceKeys: mautrix.DeviceKeysRequest{a.login.UserID: {a.login.DeviceID}}})
 	if err != nil {
@@ -224,38 +222,37 @@ func (a *Account) Republish(ctx context.Context) error {
 	if err := m.ShareKeys(ctx, -1); err != nil {
 		return fmt.Errorf("matrix: upload this device's keys again: %w", err)
 	}
-	a.resign = true
+	a.signAgain = true
 	a.SignDevice(ctx)
 	return nil
 }
 
-// signTime is how long cross-signing is tried again while the homeserver is in trouble.
+// signTime limits the retries of cross-signing.
 const signTime = 15 * time.Second
 
-// SignDevice cross-signs the bot's device, once. Clients show messages of
-// a device that its owner has not signed with a warning, and some refuse them.
-// Failing is no reason not to start: the bot can talk without.
+// SignDevice cross-signs the bot's device once. Clients warn of messages from an unsigned device,
+// and some refuse them. The bot also works without the signature, so a failure is only logged.
 func (a *Account) SignDevice(ctx context.Context) {
-	if a.login.CrossSigned && !a.resign {
+	if a.login.CrossSigned && !a.signAgain {
 		return
 	}
 	trying, cancel := context.WithTimeout(ctx, signTime)
 	defer cancel()
-	if err := a.Persist(trying, "signing the bot's device", func() error { return a.Identity.Sign(ctx, a.resign) }); err != nil {
+	if err := a.Retry(trying, "signing the bot's device", func() error { return a.Identity.Sign(ctx, a.signAgain) }); err != nil {
 		a.cfg.Log.Warn("matrix: the bot's device is not cross-signed, so other clients show a warning at its messages; "+
 			"this is tried again at the next start", "device", a.login.DeviceID, "err", err)
 		return
 	}
 	signed := *a.login
 	signed.CrossSigned = true
-	a.use(&signed)
-	a.resign = false
+	a.setLogin(&signed)
+	a.signAgain = false
 	if err := a.save(); err != nil {
-		a.cfg.Log.Warn("matrix: the device is cross-signed, but that could not be noted down", "err", err)
+		a.cfg.Log.Warn("matrix: the device is cross-signed, but that could not be stored", "err", err)
 	}
 }
 
-// NewClient returns a client for the homeserver that is not logged in.
+// NewClient returns a client for the homeserver without a login.
 func NewClient(cfg Config) (*mautrix.Client, error) {
 	cli, err := mautrix.NewClient(cfg.Homeserver, "", "")
 	if err != nil {
@@ -263,12 +260,12 @@ func NewClient(cfg Config) (*mautrix.Client, error) {
 	}
 	cli.UserAgent = "Reverie"
 	cli.Client.Transport = cfg.HTTP
-	cli.Log = libraryLog(cfg.Log)
+	cli.Log = mautrixLog(cfg.Log)
 	return cli, nil
 }
 
-// credentials puts user, device and token into a.Client: those of the last start,
-// or those of the configured token, or those of a fresh login.
+// credentials sets user, device and token of a.Client: from the stored login, from the configured
+// token, or from a new login.
 func (a *Account) credentials(ctx context.Context, device id.DeviceID) error {
 	if a.login != nil && strings.HasPrefix(a.cfg.User, "@") && a.login.UserID.String() != a.cfg.User {
 		return fmt.Errorf("matrix: this data folder belongs to %s, but the configuration says %s; "+
@@ -276,20 +273,20 @@ func (a *Account) credentials(ctx context.Context, device id.DeviceID) error {
 	}
 	switch {
 	case a.login != nil && (a.cfg.Token == "" || a.cfg.Token == a.login.AccessToken):
-		a.use(a.login)
+		a.setLogin(a.login)
 		return nil
 	case a.cfg.Token != "":
-		return a.adoptToken(ctx)
+		return a.useToken(ctx)
 	case a.cfg.Password != "":
 		return a.logIn(ctx, device)
 	}
-	return errors.New("matrix: neither password nor access token is configured, and nobody has logged in with this data folder yet; " +
+	return errors.New("matrix: neither password nor access token is configured, and this data folder has no login yet; " +
 		"set matrix.password or matrix.access_token")
 }
 
-// use makes requests go out in the name of l. The access token may change
-// while requests are under way, the rest may not.
-func (a *Account) use(l *Login) {
+// setLogin makes requests use l. The access token may change while requests run; user and device
+// may not.
+func (a *Account) setLogin(l *Login) {
 	a.mu.Lock()
 	a.login = l
 	a.mu.Unlock()
@@ -299,11 +296,11 @@ func (a *Account) use(l *Login) {
 	}
 }
 
-// adoptToken takes up the access token from the configuration.
-func (a *Account) adoptToken(ctx context.Context) error {
+// useToken checks and stores the access token of the configuration.
+func (a *Account) useToken(ctx context.Context) error {
 	a.Client.AccessToken = a.cfg.Token
 	var me *mautrix.RespWhoami
-	err := a.Persist(ctx, "asking who the access token belongs to", func() (err error) { me, err = a.Client.Whoami(ctx); return err })
+	err := a.Retry(ctx, "asking who the access token belongs to", func() (err error) { me, err = a.Client.Whoami(ctx); return err })
 	switch {
 	case errors.Is(err, mautrix.MUnknownToken):
 		return errors.New("matrix: the homeserver does not know the configured access token; get a new one, " +
@@ -312,18 +309,18 @@ func (a *Account) adoptToken(ctx context.Context) error {
 		return fmt.Errorf("matrix: ask who the access token belongs to: %w", err)
 	case me.DeviceID == "":
 		return errors.New("matrix: the configured access token has no device, so it cannot be used for encryption; configure a password, " +
-			"or a token that a login gave")
+			"or a token from a login")
 	case strings.HasPrefix(a.cfg.User, "@") && me.UserID.String() != a.cfg.User:
 		return fmt.Errorf("matrix: the configured access token belongs to %s, not to %s", me.UserID, a.cfg.User)
 	}
-	a.use(&Login{UserID: me.UserID, DeviceID: me.DeviceID, AccessToken: a.cfg.Token})
+	a.setLogin(&Login{UserID: me.UserID, DeviceID: me.DeviceID, AccessToken: a.cfg.Token})
 	return a.save()
 }
 
 // logIn logs in with the password, as the given device when there is one.
 func (a *Account) logIn(ctx context.Context, device id.DeviceID) error {
 	var resp *mautrix.RespLogin
-	err := a.Persist(ctx, "logging in", func() (err error) {
+	err := a.Retry(ctx, "logging in", func() (err error) {
 		resp, err = a.Client.Login(ctx, &mautrix.ReqLogin{
 			Type:       mautrix.AuthTypePassword,
 			Identifier: mautrix.UserIdentifier{Type: mautrix.IdentifierTypeUser, User: a.cfg.User},
@@ -340,20 +337,20 @@ func (a *Account) logIn(ctx context.Context, device id.DeviceID) error {
 	case err != nil:
 		return fmt.Errorf("matrix: log in at %s: %w", a.cfg.Homeserver, err)
 	case device != "" && resp.DeviceID != device:
-		return fmt.Errorf("matrix: the homeserver gave device %s instead of %s; the encryption keys in bot.db are of no use for that",
+		return fmt.Errorf("matrix: the homeserver gave device %s instead of %s; the encryption keys in bot.db cannot be used for it",
 			resp.DeviceID, device)
 	case strings.HasPrefix(a.cfg.User, "@") && resp.UserID.String() != a.cfg.User:
 		return fmt.Errorf("matrix: the homeserver logged %s in, but the configuration says %s; correct matrix.user", resp.UserID,
 			a.cfg.User)
 	}
 	signed := a.login != nil && a.login.DeviceID == resp.DeviceID && a.login.CrossSigned
-	a.use(&Login{UserID: resp.UserID, DeviceID: resp.DeviceID, AccessToken: resp.AccessToken, CrossSigned: signed})
+	a.setLogin(&Login{UserID: resp.UserID, DeviceID: resp.DeviceID, AccessToken: resp.AccessToken, CrossSigned: signed})
 	a.cfg.Log.Info("matrix: logged in", "user", a.login.UserID, "device", a.login.DeviceID)
 	return a.save()
 }
 
-// LogInAgain replaces an access token that the homeserver no longer accepts. The
-// device stays the same, so nothing that was encrypted for it is lost.
+// LogInAgain replaces an invalid access token. The device stays the same, so messages that were
+// encrypted for it stay readable.
 func (a *Account) LogInAgain(ctx context.Context) error {
 	if a.cfg.Password == "" {
 		return errors.New("matrix: the homeserver no longer accepts the access token (the device was logged out); " +
@@ -363,8 +360,8 @@ func (a *Account) LogInAgain(ctx context.Context) error {
 	return a.logIn(ctx, a.login.DeviceID)
 }
 
-// explainInit turns the library's reasons for not opening the crypto store
-// into what a person can do. Nothing is deleted: keys that are gone are gone.
+// explainInit turns mautrix's errors about the crypto store into advice for the operator. It
+// deletes nothing.
 func (a *Account) explainInit(err error) error {
 	dir := a.cfg.File("") + "/"
 	text, remedy := err.Error(), ""
@@ -389,9 +386,9 @@ func (a *Account) explainInit(err error) error {
 	return fmt.Errorf("matrix: the encryption keys cannot be used: %s: %w", remedy, err)
 }
 
-// Persist calls f until it succeeds or fails for good; it waits longer and
-// longer while the homeserver does not answer.
-func (a *Account) Persist(ctx context.Context, doing string, f func() error) error {
+// Retry calls f until it succeeds or fails for good. The delays grow while the homeserver does not
+// answer.
+func (a *Account) Retry(ctx context.Context, doing string, f func() error) error {
 	for attempt := 0; ; attempt++ {
 		err := f()
 		var h mautrix.HTTPError
@@ -410,5 +407,5 @@ func (a *Account) Persist(ctx context.Context, doing string, f func() error) err
 	}
 }
 
-// machine is the Olm machine of the account.
+// machine returns the Olm machine of the account.
 func (a *Account) machine() *crypto.OlmMachine { return a.Crypto.Machine() }

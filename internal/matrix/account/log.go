@@ -10,25 +10,25 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// libraryLog passes mautrix's warnings and errors on to log. Request and
-// response bodies are left out, because they hold what people wrote.
-func libraryLog(log *slog.Logger) zerolog.Logger {
+// mautrixLog passes mautrix's warnings and errors to log, without request and response bodies:
+// they contain what people wrote.
+func mautrixLog(log *slog.Logger) zerolog.Logger {
 	return zerolog.New(zerologWriter{log}).Level(zerolog.WarnLevel)
 }
 
 type zerologWriter struct{ log *slog.Logger }
 
-// bodies are the fields that may hold message text or secrets.
-var bodies = []string{"req_body", "content", "body", "response", "resp_body", "event_content", "since"}
+// secretFields are log fields that may hold message text or secrets.
+var secretFields = []string{"req_body", "content", "body", "response", "resp_body", "event_content", "since"}
 
-// quiet messages are ordinary events that mautrix logs as warnings, and what
-// this package logs itself. A new Olm session is stored later; see e2ee.Store.
-var quiet = []string{
+// demoted are warnings that are logged as debug: ordinary events, and failures that the caller
+// logs. A new Olm session is stored later, see e2ee.Store.
+var demoted = []string{
 	"Didn't find olm session to encrypt group session",
 	"Request canceled",
 	"Unsupported event type in encrypted event",
 	"Failed to save new olm session in crypto store after decrypting",
-	"Request failed", // whoever made the request says it
+	"Request failed", // the caller logs it
 	"Request parsing failed",
 }
 
@@ -41,14 +41,14 @@ func (w zerologWriter) Write(p []byte) (int, error) {
 	text, _ := fields[zerolog.MessageFieldName].(string)
 	level := slog.LevelWarn
 	switch {
-	case slices.Contains(quiet, text):
+	case slices.Contains(demoted, text):
 		level = slog.LevelDebug
 	case fields[zerolog.LevelFieldName] != zerolog.LevelWarnValue:
 		level = slog.LevelError
 	}
 	delete(fields, zerolog.MessageFieldName)
 	delete(fields, zerolog.LevelFieldName)
-	for _, b := range bodies {
+	for _, b := range secretFields {
 		delete(fields, b)
 	}
 	attrs := make([]slog.Attr, 0, len(fields))

@@ -15,20 +15,20 @@ import (
 	"reverie/internal/store"
 )
 
-// staleAfter is how many refused uploads of one-time keys show that the keys
-// are out of date; a single one may be an accident.
+// staleAfter is the number of refused one-time key uploads that prove outdated keys. A single one
+// may be an accident.
 const staleAfter = 2
 
-// CheckStale fails when the keys of this device are out of date: what others
-// send it cannot be relied on to be readable any more, for good.
+// CheckStale returns an error if the keys of this device are outdated: messages to it may be
+// unreadable for good.
 func (a *Account) CheckStale(ctx context.Context) error {
-	if a.refused.Load() < staleAfter {
+	if a.refusedUploads.Load() < staleAfter {
 		return nil
 	}
 	device := a.login.DeviceID
 	const why = "matrix: bot.db was put back from an older copy: the homeserver holds newer keys of device %s, " +
 		"and messages to it would be lost. "
-	if !a.mayLogInAnew() {
+	if !a.canReplaceDevice() {
 		return fmt.Errorf(why+"Configure matrix.password in place of matrix.access_token and start again: "+
 			"the bot then logs in as a new device", device)
 	}
@@ -39,15 +39,14 @@ func (a *Account) CheckStale(ctx context.Context) error {
 		"it logs in as a new device and verifies that with recovery.key. Log device %s out in another client", device, device)
 }
 
-// mayLogInAnew tells whether a new device can be made without anybody's help.
-func (a *Account) mayLogInAnew() bool { return a.cfg.Password != "" && a.cfg.Token == "" }
+// canReplaceDevice reports whether the bot can log in as a new device on its own.
+func (a *Account) canReplaceDevice() bool { return a.cfg.Password != "" && a.cfg.Token == "" }
 
-// setAside takes the keys of a device out of use, so that the next login makes
-// a new one. Nothing is deleted, and message keys stay in use: they belong to no
-// device.
+// setAside disables the keys of a device, so that the next login creates a new device. It deletes
+// nothing, and room keys stay in use: they belong to no device.
 func (a *Account) setAside(ctx context.Context, device id.DeviceID) error {
-	// The account first: with the keys and without it, the same device would be
-	// found once more; the other way round it would be missed.
+	// The account first: if only this step is done, the next start finds the same device again. With
+	// the other order it would miss the keys.
 	path := a.cfg.File(fileName)
 	aside := fmt.Sprintf("%s.%d", path, time.Now().Unix())
 	if err := os.Rename(path, aside); err != nil {
@@ -68,15 +67,15 @@ func (a *Account) setAside(ctx context.Context, device id.DeviceID) error {
 	return nil
 }
 
-// foreignKeys tells whether the library refuses the crypto store because the
-// homeserver has other keys of its device.
-func foreignKeys(err error) bool {
+// keysMismatch reports whether mautrix refuses the crypto store because the homeserver has other
+// keys of its device.
+func keysMismatch(err error) bool {
 	return strings.Contains(err.Error(), "not marked as shared") || strings.Contains(err.Error(), "mismatching identity key")
 }
 
-// published makes up for the lost answer to the very first upload: the crypto
-// store says that its keys are not on the homeserver, and they are.
-func (a *Account) published(ctx context.Context) (bool, error) {
+// markPublished repairs a lost response to the first key upload: the crypto store says that its
+// keys are not on the homeserver, but they are. It reports whether they are.
+func (a *Account) markPublished(ctx context.Context) (bool, error) {
 	m := a.machine()
 	resp, err := a.Client.QueryKeys(ctx, &mautrix.ReqQueryKeys{DeviceKeys: mautrix.DeviceKeysRequest{a.login.UserID: {a.login.DeviceID}}})
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package doctor says how the connection to Matrix stands and what to do about it.
+// Package doctor checks the connection to Matrix and says how to fix problems.
 package doctor
 
 import (
@@ -21,25 +21,25 @@ import (
 	"reverie/internal/matrix/verification"
 )
 
-// maxSkew is how far two clocks may be apart before it is worth a word.
+// maxSkew is the clock difference from which on it is reported.
 const maxSkew = 2 * time.Minute
 
-// Finding is one thing that a check looked at.
+// Finding is the result of one check.
 type Finding struct {
 	OK     bool   `json:"ok"`
-	Note   bool   `json:"note,omitempty"` // OK, but worth knowing
+	Note   bool   `json:"note,omitempty"` // OK, but worth reporting
 	What   string `json:"what"`
-	Remedy string `json:"remedy,omitempty"` // what to do; empty when OK and no note
+	Remedy string `json:"remedy,omitempty"` // how to fix it; empty when OK and no note
 }
 
-// Config is what the doctor looks at.
+// Config configures the doctor.
 type Config struct {
 	Account account.Config
-	// Noted fills in what bot.db tells of the delivery.
-	Noted func(ctx context.Context, s *Status, now time.Time) error
+	// ReadStored fills in the delivery state stored in bot.db.
+	ReadStored func(ctx context.Context, s *Status, now time.Time) error
 }
 
-// findings are what a check has looked at so far.
+// findings are the results so far.
 type findings []Finding
 
 func (f *findings) good(format string, args ...any) {
@@ -50,8 +50,8 @@ func (f *findings) bad(remedy, format string, args ...any) {
 	*f = append(*f, Finding{What: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// Check looks at everything a bot account needs, and fills in what the homeserver tells. It
-// changes nothing: it does not log in, because that would make a device.
+// Check checks everything a bot account needs, and fills in what the homeserver reports. It changes
+// nothing and does not log in, because that would create a device.
 func Check(ctx context.Context, c Config, s *Status) []Finding {
 	var out findings
 	cfg := c.Account
@@ -109,7 +109,7 @@ func Check(ctx context.Context, c Config, s *Status) []Finding {
 	return out
 }
 
-// account looks at what belongs to the account acc.
+// account checks the account acc.
 func (f *findings) account(ctx context.Context, cfg account.Config, cli *mautrix.Client, acc *account.Login, s *Status) {
 	if strings.HasPrefix(cfg.User, "@") && cfg.User != acc.UserID.String() {
 		f.bad("give each account a data folder of its own", "the data folder belongs to %s, the configuration says %s", acc.UserID,
@@ -163,8 +163,8 @@ func (f *findings) account(ctx context.Context, cfg account.Config, cli *mautrix
 	f.devices(ctx, cfg, cli, acc, keys, s)
 }
 
-// fingerprints says by which keys others recognise the bot: its device's and, if they are here, the account's.
-// They are read out of the crypto store: the homeserver's word for them would be worth nothing.
+// fingerprints reports the fingerprints of the bot's device and, if known, its identity. They come
+// from the crypto store, because a homeserver could forge them.
 func (f *findings) fingerprints(ctx context.Context, cfg account.Config) {
 	kept, err := e2ee.OpenStore(ctx, cfg.DB, cfg.Dir)
 	var own *crypto.OlmAccount
@@ -187,7 +187,7 @@ func (f *findings) fingerprints(ctx context.Context, cfg account.Config) {
 	f.good("%s", what)
 }
 
-// backup compares the key backup that is in use here with the server's.
+// backup compares the key backup in use with the homeserver's.
 func (f *findings) backup(ctx context.Context, cfg account.Config, cli *mautrix.Client) {
 	kept, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.Dir)
 	if err != nil {
@@ -210,14 +210,14 @@ func (f *findings) backup(ctx context.Context, cfg account.Config, cli *mautrix.
 			"the key backup was replaced by another client (version %s became %s)", kept.Backup.Version, latest.Version)
 	default:
 		waiting := ""
-		if n, err := e2ee.KeysOutside(ctx, cfg.DB, kept.Backup.Version.String()); err == nil && n > 0 {
+		if n, err := e2ee.CountNotBackedUp(ctx, cfg.DB, kept.Backup.Version.String()); err == nil && n > 0 {
 			waiting = fmt.Sprintf(", %d more wait for the running bot", n)
 		}
 		f.good("message keys are backed up (version %s, %d keys)%s", latest.Version, latest.Count, waiting)
 	}
 }
 
-// signed tells whether others see the device as signed.
+// signed checks whether others see the device as cross-signed.
 func (f *findings) signed(acc *account.Login, keys *mautrix.RespQueryKeys, s *Status) {
 	const remedy = "start the bot with matrix.password set, or verify the device in another client of this account"
 	device, known := keys.DeviceKeys[acc.UserID][acc.DeviceID]
@@ -235,9 +235,8 @@ func (f *findings) signed(acc *account.Login, keys *mautrix.RespQueryKeys, s *St
 	}
 }
 
-// devices tells whether the account's identity is still the one whose keys are here, and which
-// devices the account has that this identity has not signed. Somebody who took the account over
-// would be seen in one of the two.
+// devices checks whether the account's identity is still the bot's own, and lists the devices that
+// this identity has not signed. Either would reveal an attacker who took over the account.
 func (f *findings) devices(
 	ctx context.Context, cfg account.Config, cli *mautrix.Client, acc *account.Login, keys *mautrix.RespQueryKeys, s *Status,
 ) {
@@ -281,7 +280,7 @@ func (f *findings) devices(
 	}
 }
 
-// signedBy tells whether the account's self-signing key has signed the device.
+// signedBy reports whether the self-signing key signer has signed the device.
 func signedBy(d mautrix.DeviceKeys, user id.UserID, signer id.Ed25519) bool {
 	if signer == "" || len(d.Keys) == 0 {
 		return false
@@ -290,16 +289,15 @@ func signedBy(d mautrix.DeviceKeys, user id.UserID, signer id.Ed25519) bool {
 	return err == nil && ok
 }
 
-// Process is the program that holds the data folder; its zero value is none.
+// Process is the program that holds the data folder; the zero value means no process.
 type Process struct {
 	ID    int       // 0 = not known
-	Since time.Time // when it took the folder; zero = nobody holds it
+	Since time.Time // when it locked the folder; zero = nothing holds it
 }
 
-// Examine is Check together with what the bot, which may be another process,
-// has noted about its delivery in cfg.DB. It changes nothing. The homeserver is
-// asked for everything that it knows better; while it does not answer, that
-// part of the status is as it was last known, or empty.
+// Examine is Check together with the delivery state stored in the bot's database. The bot may run in
+// another process. Examine changes nothing. It prefers what the homeserver reports; if that does not
+// answer, this part of the status is the stored one or empty.
 func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
 	acct := cfg.Account
 	s := Status{Running: !p.Since.IsZero(), Homeserver: acct.Homeserver, User: acct.User, UnknownDevices: []Device{}}
@@ -313,7 +311,7 @@ func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
 			s.Backup = kept.Backup.Version.String()
 		}
 	}
-	err := cfg.Noted(ctx, &s, now)
+	err := cfg.ReadStored(ctx, &s, now)
 	found := Check(ctx, cfg, &s)
 	if err != nil {
 		return s, append(found, Finding{What: "bot.db cannot be read: " + err.Error(),
@@ -327,9 +325,9 @@ func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
 	return s, append(found, queues...)
 }
 
-// syncFinding says whether the bot keeps up with its homeserver.
+// syncFinding reports whether the bot is in contact with its homeserver.
 func (s Status) syncFinding(p Process, now time.Time) Finding {
-	last := s.syncWords(toOperator, now)
+	last := s.syncText(english, now)
 	if s.SyncFailures > 0 {
 		last += ", the last one with: " + s.Problem
 	}

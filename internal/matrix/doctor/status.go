@@ -10,25 +10,25 @@ import (
 	"reverie/internal/settings"
 )
 
-// Status is how the connection stands. In JSON times are RFC 3339, and what
-// ends in _s is whole seconds.
+// Status is the state of the connection. In JSON, times are RFC 3339, and fields that end in _s are
+// whole seconds.
 type Status struct {
 	Running         bool      `json:"running"`
 	Homeserver      string    `json:"homeserver"`
 	User            string    `json:"user"`
 	Device          string    `json:"device"`
-	CrossSigned     bool      `json:"cross_signed"`     // other clients see the device as the account's own
-	IdentityTrusted bool      `json:"identity_trusted"` // the account's identity is the one whose keys are here; Examine only
-	UnknownDevices  []Device  `json:"unknown_devices"`  // of the account, that its identity has not signed; Examine only
-	RecoveryKey     bool      `json:"recovery_key"`     // its file is there
+	CrossSigned     bool      `json:"cross_signed"`     // others see the device as cross-signed
+	IdentityTrusted bool      `json:"identity_trusted"` // the account's identity is the bot's own; Examine only
+	UnknownDevices  []Device  `json:"unknown_devices"`  // devices that the identity has not signed; Examine only
+	RecoveryKey     bool      `json:"recovery_key"`     // recovery.key exists
 	Backup          string    `json:"backup,omitempty"` // version of the key backup in use; empty = none
-	BackupWaiting   int       `json:"backup_waiting"`   // message keys that are not in it yet
+	BackupWaiting   int       `json:"backup_waiting"`   // room keys that are not backed up yet
 	BackupProblem   string    `json:"backup_problem,omitempty"`
-	LastSync        time.Time `json:"last_sync,omitzero"` // zero = none yet; of a running client: none since its start
+	LastSync        time.Time `json:"last_sync,omitzero"` // zero = never; of a running client: not since its start
 	LastSyncAge     *int64    `json:"last_sync_age_s,omitempty"`
 	SyncFailures    int       `json:"sync_failures"` // since the last sync
 	Problem         string    `json:"problem,omitempty"`
-	ClockSkew       *int64    `json:"clock_skew_s,omitempty"` // how far the homeserver's clock is ahead of ours; nil = not known
+	ClockSkew       *int64    `json:"clock_skew_s,omitempty"` // how far the homeserver's clock is ahead of ours; nil = unknown
 	Rooms           int       `json:"rooms"`
 	Encrypted       int       `json:"encrypted_rooms"`
 	delivery.Queues
@@ -41,22 +41,22 @@ type Device struct {
 }
 
 const (
-	staleSync  = 5 * time.Minute  // without a sync for so long something is wrong
-	staleQueue = 10 * time.Minute // nothing should wait for so long
+	staleSync  = 5 * time.Minute  // age of the last sync from which on it is a problem
+	staleQueue = 10 * time.Minute // waiting time from which on it is a problem
 )
 
-// SyncedAt notes when the last sync was.
-func (s *Status) SyncedAt(at, now time.Time) {
+// SetLastSync sets the time of the last sync.
+func (s *Status) SetLastSync(at, now time.Time) {
 	age := max(int64(now.Sub(at).Seconds()), 0)
 	s.LastSync, s.LastSyncAge = at, &age
 }
 
-// Lines says it in words, for people in a chat in the language of say. What a server answered is
-// for the operator alone.
+// Lines returns the status as text for people in a chat, in the language of say. Server errors are
+// left out: they are for the operator.
 func (s Status) Lines(now time.Time, say i18n.Say) []string {
 	lines := []string{say("connection.line", "user", s.User, "server", s.Homeserver, "sync",
-		s.syncWords(say, now)) + "; " + say("connection.rooms", "count", fmt.Sprint(s.Rooms))}
-	if s.Inbox > 1 { // one message to answer is the one that asks for this
+		s.syncText(say, now)) + "; " + say("connection.rooms", "count", fmt.Sprint(s.Rooms))}
+	if s.Inbox > 1 { // one is the message that asks for the status
 		lines = append(lines, say("connection.messages", "count", fmt.Sprint(s.Inbox)))
 	}
 	ill := s.SyncFailures > 0 || s.Problem != "" || !s.LastSync.IsZero() && now.Sub(s.LastSync) > staleSync ||
@@ -67,8 +67,8 @@ func (s Status) Lines(now time.Time, say i18n.Say) []string {
 	return lines
 }
 
-// syncWords says when the last sync was, and how many failed since.
-func (s Status) syncWords(say i18n.Say, now time.Time) string {
+// syncText says when the last sync was, and how many failed since.
+func (s Status) syncText(say i18n.Say, now time.Time) string {
 	words := say("connection.never")
 	if !s.LastSync.IsZero() {
 		words = say("connection.synced", "time", spanIn(say, max(now.Sub(s.LastSync), 0)))
@@ -79,7 +79,7 @@ func (s Status) syncWords(say i18n.Say, now time.Time) string {
 	return words
 }
 
-// queues lists what waits and what was given up, and why.
+// queues reports what waits and what was given up, and why.
 func (s Status) queues() (out []Finding) {
 	add := func(f Finding, n int, one, more string, oldest int64, reason string) {
 		if n == 0 {
@@ -118,19 +118,19 @@ func (s Status) queues() (out []Finding) {
 	return out
 }
 
-// skewed tells whether the homeserver's clock and ours are too far apart.
+// skewed reports whether the homeserver's clock and ours differ by more than maxSkew.
 func (s Status) skewed() bool {
 	return s.ClockSkew != nil && (time.Duration(*s.ClockSkew)*time.Second).Abs() > maxSkew
 }
 
-// toOperator says in English what people read in rooms.
-func toOperator(key string, fill ...string) string {
+// english returns the English text of a chat message, for the operator.
+func english(key string, fill ...string) string {
 	return (*settings.Messages)(nil).In("en", key, fill...)
 }
 
-func span(d time.Duration) string { return spanIn(toOperator, d) }
+func span(d time.Duration) string { return spanIn(english, d) }
 
-// spanIn says how old something is: in whole seconds below a minute, then without them.
+// spanIn formats an age: in seconds below a minute, then in minutes.
 func spanIn(say i18n.Say, d time.Duration) string {
 	unit := time.Minute
 	if d < unit {

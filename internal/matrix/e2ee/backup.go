@@ -25,39 +25,39 @@ import (
 )
 
 const (
-	backupTimeout = 30 * time.Second // for one step at the start, so that a slow server does not hold it up
+	backupTimeout = 30 * time.Second // of one step at the start, so that a slow server does not block it
 	backupBatch   = 100              // keys in one upload
-	backupSettle  = 2 * time.Second  // keys often come several at once
-	backupEvery   = time.Minute      // looks again even if nothing seems to be new
-	backupIdle    = time.Hour        // after a refusal: only a person can change it
+	backupSettle  = 2 * time.Second  // delay of an upload, because keys often arrive together
+	backupEvery   = time.Minute      // interval of a check without new keys
+	backupIdle    = time.Hour        // interval after a refusal, which only a person can resolve
 )
 
-// errNoSecrets says that the keys of the account's identity are not here.
+// errNoSecrets reports that the private keys of the account's identity are missing.
 var errNoSecrets = errors.New("the recovery key of the account is not here, so its key backup cannot be used")
 
-// Backup keeps the message keys in the account's key backup.
+// Backup uploads room keys to the account's key backup and restores them.
 type Backup struct {
 	cfg  Config
 	id   *Identity
 	wake chan struct{}
 
 	mu      sync.Mutex
-	problem string // why there is no backup, or why it lags behind; empty when all is well
+	problem string // why the backup does not work; empty = it works
 }
 
-// OpenBackup makes the backup of the message keys, or takes up the one there
-// is. The bot works without: whatever is wrong is tried again by Run.
+// OpenBackup creates the account's key backup or uses the existing one. The bot works without a
+// backup: Run retries after any failure.
 func OpenBackup(ctx context.Context, cfg Config, identity *Identity) *Backup {
 	b := &Backup{cfg: cfg, id: identity, wake: make(chan struct{}, 1)}
 	OnSession(cfg.Machine, func(context.Context, id.RoomID, id.SessionID) { retry.Wake(b.wake) })
 	ctx, cancel := context.WithTimeout(ctx, backupTimeout)
 	defer cancel()
 	_, err := b.ensure(ctx)
-	b.note(err)
+	b.setProblem(err)
 	return b
 }
 
-// Status is the version of the backup in use, empty for none, and what is wrong with it.
+// Status returns the version of the backup in use, or "", and its problem, or "".
 func (b *Backup) Status() (version, problem string) {
 	b.mu.Lock()
 	problem = b.problem
@@ -68,8 +68,8 @@ func (b *Backup) Status() (version, problem string) {
 	return version, problem
 }
 
-// OnSession adds f to what happens when a Megolm session arrives at m, from
-// whatever source. Nothing may run yet.
+// OnSession adds f to the functions called when a megolm session arrives at m. It must be called
+// before m is used.
 func OnSession(m *crypto.OlmMachine, f func(context.Context, id.RoomID, id.SessionID)) {
 	before := m.SessionReceived
 	m.SessionReceived = func(ctx context.Context, room id.RoomID, session id.SessionID, first uint32) {
@@ -80,8 +80,8 @@ func OnSession(m *crypto.OlmMachine, f func(context.Context, id.RoomID, id.Sessi
 	}
 }
 
-// note keeps how the last attempt went; a lasting problem is logged once.
-func (b *Backup) note(err error) {
+// setProblem stores the result of the last attempt. It logs a repeated problem once.
+func (b *Backup) setProblem(err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -99,14 +99,14 @@ func (b *Backup) note(err error) {
 	}
 }
 
-// Run restores what this device lacks, and uploads new keys as they come, until ctx ends.
+// Run restores missing keys and uploads new ones until ctx ends.
 func (b *Backup) Run(ctx context.Context) error {
 	for attempt := 0; ; attempt++ {
 		err := b.sync(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		b.note(err)
+		b.setProblem(err)
 		wait := backupEvery
 		if err == nil {
 			attempt = -1
@@ -118,7 +118,7 @@ func (b *Backup) Run(ctx context.Context) error {
 		}
 		wake := b.wake
 		if err != nil {
-			wake = nil // new keys do not mend it
+			wake = nil // new keys do not help
 		}
 		if err := retry.Pause(ctx, wake, wait); err != nil {
 			return err
@@ -129,7 +129,7 @@ func (b *Backup) Run(ctx context.Context) error {
 	}
 }
 
-// sync brings device and backup together, in both directions.
+// sync restores missing keys from the backup and uploads new ones to it.
 func (b *Backup) sync(ctx context.Context) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -149,7 +149,7 @@ func (b *Backup) sync(ctx context.Context) (err error) {
 	if err = b.uploadKeys(ctx, in); err != nil && b.replaced(ctx, in) {
 		b.cfg.Log.Warn("matrix: the key backup is no longer the one on the homeserver; looking for the new one", "version", in.Version,
 			"err", err)
-		if err := b.id.keep(ctx, func(s *Secrets) { s.Backup = nil }); err != nil {
+		if err := b.id.updateSecrets(ctx, func(s *Secrets) { s.Backup = nil }); err != nil {
 			return err
 		}
 		return b.sync(ctx)
@@ -157,16 +157,15 @@ func (b *Backup) sync(ctx context.Context) (err error) {
 	return err
 }
 
-// replaced tells whether the server has another backup now, or none. Servers
-// differ in how they refuse keys for one that is gone, so they are asked.
+// replaced reports whether the server has another backup now, or none. Servers refuse keys for a
+// deleted backup with different errors, so it asks for the current version.
 func (b *Backup) replaced(ctx context.Context, in BackupSecret) bool {
 	latest, err := b.cfg.Client.GetKeyBackupLatestVersion(ctx)
 	return errors.Is(err, mautrix.MNotFound) || err == nil && latest.Version != in.Version
 }
 
-// ensure returns the backup in use. There are three steps to a new one,
-// its key in the account's secret storage, the backup itself, and our note of
-// it; the next call goes on wherever one stops.
+// ensure returns the backup in use or creates one. It stores the backup's key in the secret
+// storage, then creates the backup, then records it. A failed call is continued by the next one.
 func (b *Backup) ensure(ctx context.Context) (BackupSecret, error) {
 	if known := b.id.backup(); known != nil {
 		return *known, nil
@@ -175,7 +174,7 @@ func (b *Backup) ensure(ctx context.Context) (BackupSecret, error) {
 	if m.CrossSigningKeys == nil {
 		return BackupSecret{}, errNoSecrets
 	}
-	storage, err := b.id.storage(ctx)
+	storage, err := b.id.openStorage(ctx)
 	if err != nil {
 		return BackupSecret{}, err
 	}
@@ -202,18 +201,18 @@ func (b *Backup) ensure(ctx context.Context) (BackupSecret, error) {
 			fmt.Sprintf("the account's key backup is of a kind that is not supported here (%s)", text.Clip(string(latest.Algorithm), 60))))
 	case latest.AuthData.PublicKey != publicBackupKey(key):
 		return BackupSecret{}, retry.Refuse(i18n.Text("the key in the account's secret storage does not open its key backup; " +
-			"another client made the backup anew, and its recovery key belongs into " + b.cfg.recoveryKey()))
+			"another client has made a new backup, and its recovery key belongs into " + b.cfg.recoveryKey()))
 	default:
 		made.Version = latest.Version
 	}
-	if err := b.id.keep(ctx, func(s *Secrets) { s.Backup = &made }); err != nil {
+	if err := b.id.updateSecrets(ctx, func(s *Secrets) { s.Backup = &made }); err != nil {
 		return BackupSecret{}, err
 	}
 	return made, nil
 }
 
-// backupKey returns the backup's private key from the secret storage. With
-// create it makes one if there is none.
+// backupKey returns the backup's private key from the secret storage. With create it makes a
+// missing one.
 func (b *Backup) backupKey(ctx context.Context, storage *ssss.Key, create bool) (*backup.MegolmBackupKey, error) {
 	var sealed ssss.EncryptedAccountDataEventContent
 	err := b.cfg.Client.GetAccountData(ctx, event.AccountDataMegolmBackupKey.Type, &sealed)
@@ -249,7 +248,7 @@ func publicBackupKey(key *backup.MegolmBackupKey) id.Ed25519 {
 	return id.Ed25519(base64.RawStdEncoding.EncodeToString(key.PublicKey().Bytes()))
 }
 
-// newBackup makes an empty backup that our identity vouches for.
+// newBackup creates an empty backup, signed by our identity.
 func (b *Backup) newBackup(ctx context.Context, key *backup.MegolmBackupKey) (id.KeyBackupVersion, error) {
 	master := b.cfg.Machine.CrossSigningKeys.MasterKey
 	auth := backup.MegolmAuthData{PublicKey: publicBackupKey(key)}
@@ -268,15 +267,15 @@ func (b *Backup) newBackup(ctx context.Context, key *backup.MegolmBackupKey) (id
 	return made.Version, nil
 }
 
-// restoreKeys takes all keys of the backup into the crypto store. A key that
-// is there already, and is as good, stays.
+// restoreKeys imports all keys of the backup into the crypto store. It keeps a stored key that is
+// as good.
 func (b *Backup) restoreKeys(ctx context.Context, in BackupSecret) error {
 	key, err := backup.MegolmBackupKeyFromBytes(in.Key)
 	if err != nil {
 		return fmt.Errorf("the backup's key: %w", err)
 	}
 	all, err := b.cfg.Client.GetKeyBackup(ctx, in.Version)
-	if err != nil && !errors.Is(err, mautrix.MNotFound) { // some servers say that of an empty one
+	if err != nil && !errors.Is(err, mautrix.MNotFound) { // some servers answer so for an empty backup
 		return fmt.Errorf("download: %w", err)
 	}
 	good, bad := 0, 0
@@ -297,7 +296,7 @@ func (b *Backup) restoreKeys(ctx context.Context, in BackupSecret) error {
 		}
 	}
 	in.Restored = b.cfg.Client.DeviceID
-	if err := b.id.keep(ctx, func(s *Secrets) { s.Backup = &in }); err != nil {
+	if err := b.id.updateSecrets(ctx, func(s *Secrets) { s.Backup = &in }); err != nil {
 		return err
 	}
 	b.cfg.Log.Info("matrix: message keys restored from the backup", "keys", good, "unusable", bad)
@@ -319,8 +318,8 @@ func (b *Backup) restoreKey(
 	return err
 }
 
-// uploadKeys puts everything into the backup that is not there yet. What is
-// left to do stands in the crypto store, so nothing is forgotten by a restart.
+// uploadKeys uploads all keys that are not in the backup. The crypto store records which are, so
+// a restart loses nothing.
 func (b *Backup) uploadKeys(ctx context.Context, in BackupSecret) error {
 	key, err := backup.MegolmBackupKeyFromBytes(in.Key)
 	if err != nil {
@@ -337,7 +336,7 @@ func (b *Backup) uploadKeys(ctx context.Context, in BackupSecret) error {
 		req := &mautrix.ReqKeyBackup{Rooms: map[id.RoomID]mautrix.ReqRoomKeyBackup{}}
 		for _, s := range batch {
 			sealed, err := seal(key, s)
-			if err != nil { // it counts as done: it is as broken the next time
+			if err != nil { // recorded as uploaded: another try would fail, too
 				b.cfg.Log.Warn("matrix: a key cannot be backed up", "room", s.RoomID, "session", s.ID(), "err", err)
 				continue
 			}
@@ -360,7 +359,7 @@ func (b *Backup) uploadKeys(ctx context.Context, in BackupSecret) error {
 	}
 }
 
-// notBackedUp returns some of the keys that are not in the backup.
+// notBackedUp returns up to backupBatch keys that are not in the backup.
 func (b *Backup) notBackedUp(ctx context.Context, version id.KeyBackupVersion) (out []*crypto.InboundGroupSession, err error) {
 	missing := b.cfg.Machine.CryptoStore.GetGroupSessionsWithoutKeyBackupVersion(ctx, version)
 	err = missing.Iter(func(s *crypto.InboundGroupSession) (bool, error) {
@@ -394,8 +393,8 @@ func seal(key *backup.MegolmBackupKey, s *crypto.InboundGroupSession) (mautrix.R
 	}, err
 }
 
-// KeysOutside counts the message keys in db that are not in that backup.
-func KeysOutside(ctx context.Context, db *sql.DB, version string) (n int, err error) {
+// CountNotBackedUp counts the room keys in db that are not in the backup version.
+func CountNotBackedUp(ctx context.Context, db *sql.DB, version string) (n int, err error) {
 	err = db.QueryRowContext(ctx, `SELECT count(*) FROM crypto_megolm_inbound_session WHERE session IS NOT NULL
 		AND (?1 = '' OR key_backup_version <> ?1)`, version).Scan(&n)
 	if err != nil {

@@ -10,30 +10,29 @@ import (
 	"reverie/internal/store"
 )
 
-// patient stands between mautrix and the database. A key that mautrix cannot
-// store is lost: it logs the error and goes on, and the Olm message that carried
-// the key cannot be decrypted a second time. So a write that fails because the
-// disk is full or another program holds the database waits, and with it the
-// sync, until it succeeds or the program ends.
-type patient struct {
+// retryingDB repeats writes of mautrix that fail because the disk is full or the database locked.
+// mautrix only logs a failed write of a room key, and the Olm message that carried the key cannot
+// be decrypted twice. So the write waits, and the sync with it, until it succeeds or the program
+// ends.
+type retryingDB struct {
 	*sql.DB
 	dbutil.DatabaseLogger
 	s *Store
 }
 
 // ExecContext implements dbutil.UnderlyingExecable.
-func (p patient) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+func (p retryingDB) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	for attempt := 0; ; attempt++ {
 		res, err := p.DB.ExecContext(ctx, query, args...)
 		if err == nil || !store.Passing(err) {
 			if attempt > 0 {
-				p.s.cfg.Problem("")
+				p.s.cfg.OnProblem("")
 			}
 			return res, err
 		}
-		p.s.cfg.Problem("the database cannot be written: " + err.Error())
+		p.s.cfg.OnProblem("the database cannot be written: " + err.Error())
 		p.s.cfg.Log.Error("matrix: the database cannot be written; waiting until it can", "err", err)
-		timer := time.NewTimer(min(p.s.cfg.Again<<min(attempt, 10), time.Minute))
+		timer := time.NewTimer(min(p.s.cfg.RetryDelay<<min(attempt, 10), time.Minute))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -42,17 +41,16 @@ func (p patient) ExecContext(ctx context.Context, query string, args ...any) (sq
 		case <-p.s.cfg.Ending:
 			timer.Stop()
 			if ctx.Value(failedKey{}) != nil {
-				p.s.behind.Store(true)
+				p.s.writeLost.Store(true)
 			}
 			return nil, err
 		}
 	}
 }
 
-// QueryTiming implements dbutil.DatabaseLogger: it hears of every statement. A
-// batch of which something could not be stored is worked on again, with the
-// same token.
-func (p patient) QueryTiming(ctx context.Context, _, _ string, _ []any, _ int, _ time.Duration, err error) {
+// QueryTiming implements dbutil.DatabaseLogger. It gets the result of every statement. After a
+// failed write the batch is processed again, with the same sync token.
+func (p retryingDB) QueryTiming(ctx context.Context, _, _ string, _ []any, _ int, _ time.Duration, err error) {
 	if failed, ok := ctx.Value(failedKey{}).(func(error)); ok && store.Passing(err) {
 		failed(err)
 	}
@@ -60,8 +58,8 @@ func (p patient) QueryTiming(ctx context.Context, _, _ string, _ []any, _ int, _
 
 type failedKey struct{} // the func(error) of a context
 
-// WithFailures returns a context for the work on a sync: failed hears of what could not be
-// stored, whether or not mautrix passes the error on.
+// WithFailures returns a context for processing a sync. failed is called for each failed write,
+// whether or not mautrix returns the error.
 func WithFailures(ctx context.Context, failed func(error)) context.Context {
 	return context.WithValue(ctx, failedKey{}, failed)
 }
@@ -72,7 +70,7 @@ func (s *Store) Database() (*dbutil.Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := patient{DB: s.cfg.DB, DatabaseLogger: dbutil.NoopLogger, s: s}
+	p := retryingDB{DB: s.cfg.DB, DatabaseLogger: dbutil.NoopLogger, s: s}
 	db.LoggingDB.UnderlyingExecable, db.Log = p, p
 	return db, nil
 }

@@ -18,31 +18,31 @@ import (
 	"reverie/internal/store"
 )
 
-// DeviceRule says whose devices must be signed by their owner's cross-signing identity.
-// The bot does not act on what other devices write and sends them no room keys.
+// DeviceRule selects the users whose devices must be signed by their cross-signing identity. The
+// bot does not act on messages of other devices and sends them no room keys.
 type DeviceRule string
 
 // The rules.
 const (
-	DevicesOwners DeviceRule = "owners" // those of the bot's owners
-	DevicesSigned DeviceRule = "signed" // those of everybody
-	DevicesAny    DeviceRule = "any"    // nobody's
+	DevicesOwners DeviceRule = "owners" // the bot's owners
+	DevicesSigned DeviceRule = "signed" // all users
+	DevicesAny    DeviceRule = "any"    // no user
 )
 
-// DeviceRules are the names of the rules.
+// DeviceRules returns the names of the rules.
 func DeviceRules() []string {
 	return []string{string(DevicesOwners), string(DevicesSigned), string(DevicesAny)}
 }
 
-// Devices judges other people's devices by the rule, and by the signatures of their owners.
+// Devices checks other people's devices by the rule and by their cross-signing signatures.
 type Devices struct {
 	cfg DevicesConfig
 
 	mu    sync.Mutex
-	stale map[id.UserID]time.Time // whose devices could not be had, and when that was asked
+	stale map[id.UserID]time.Time // users whose device list could not be fetched, and when
 }
 
-// DevicesConfig is what Devices need.
+// DevicesConfig configures Devices.
 type DevicesConfig struct {
 	Rule    DeviceRule
 	Owners  []string               // of the bot
@@ -54,19 +54,19 @@ type DevicesConfig struct {
 	Now     func() time.Time
 }
 
-// NewDevices returns the judge of devices.
+// NewDevices returns Devices for cfg.
 func NewDevices(cfg DevicesConfig) *Devices {
 	return &Devices{cfg: cfg, stale: map[id.UserID]time.Time{}}
 }
 
-// fetchTimeout is how long one list of devices may take.
+// fetchTimeout is the timeout for fetching one device list.
 const fetchTimeout = 10 * time.Second
 
-// ErrUnsigned is of an event from a device that the rule excludes.
+// ErrUnsigned is the error for an event from a device that the rule excludes.
 var ErrUnsigned = errors.New("the sender's identity has not signed the device")
 
-// MustBeSigned tells whether the rule covers the devices of a user. The bot's own account
-// is covered: a device that somebody adds to it would get the key of each room.
+// MustBeSigned reports whether the rule covers the devices of user. It always covers the bot's own
+// account: a device added there would get the key of each room.
 func (d *Devices) MustBeSigned(user id.UserID) bool {
 	switch d.cfg.Rule {
 	case DevicesSigned:
@@ -77,8 +77,8 @@ func (d *Devices) MustBeSigned(user id.UserID) bool {
 	return user == d.cfg.Client.UserID || slices.Contains(d.cfg.Owners, user.String())
 }
 
-// hasIdentity tells whether a user has a cross-signing identity. The crypto store keeps
-// keys for good, so that a homeserver cannot take a known identity away.
+// hasIdentity reports whether user has a cross-signing identity. The crypto store never deletes
+// its keys, so a homeserver cannot hide an identity that was seen once.
 func (d *Devices) hasIdentity(ctx context.Context, user id.UserID) (bool, error) {
 	keys, err := d.cfg.Machine.CryptoStore.GetCrossSigningKeys(ctx, user)
 	if err != nil {
@@ -87,8 +87,8 @@ func (d *Devices) hasIdentity(ctx context.Context, user id.UserID) (bool, error)
 	return keys[id.XSUsageMaster].Key != "" && keys[id.XSUsageSelfSigning].Key != "", nil
 }
 
-// Unsigned tells whether an event comes from no device that its sender's identity has
-// signed. It is false where nothing can be said: in plain text, and without an identity.
+// Unsigned reports whether the sender's identity has not signed the device of an event. It is
+// false for plain text and for a sender without an identity.
 func (d *Devices) Unsigned(ctx context.Context, evt *event.Event) (bool, error) {
 	signed := evt.Mautrix.TrustState >= id.TrustStateCrossSignedUntrusted
 	if d.cfg.Rule == DevicesAny || !evt.Mautrix.WasEncrypted || signed || !d.cfg.Allows(evt.Sender.String()) {
@@ -97,8 +97,8 @@ func (d *Devices) Unsigned(ctx context.Context, evt *event.Event) (bool, error) 
 	return d.hasIdentity(ctx, evt.Sender)
 }
 
-// Unproven tells whether nothing proves which device writes in a room as user: the room is not
-// encrypted, and the rule covers the devices of user, who has an identity.
+// Unproven reports whether nothing proves the device that writes as user in a room: the room is
+// not encrypted, the rule covers user's devices, and user has an identity.
 func (d *Devices) Unproven(ctx context.Context, encrypted bool, user id.UserID) (bool, error) {
 	if encrypted || !d.MustBeSigned(user) {
 		return false, nil
@@ -106,8 +106,8 @@ func (d *Devices) Unproven(ctx context.Context, encrypted bool, user id.UserID) 
 	return d.hasIdentity(ctx, user)
 }
 
-// Decrypt decrypts an event. When its device seems to be unsigned, it fetches the sender's
-// device list first: the signature may be newer than the list in the crypto store.
+// Decrypt decrypts an event. If its device seems unsigned, it first fetches the sender's device
+// list: the signature may be newer than the list in the crypto store.
 func (d *Devices) Decrypt(ctx context.Context, evt *event.Event) (*event.Event, error) {
 	plain, err := d.cfg.Decrypt(ctx, evt)
 	if err != nil {
@@ -124,10 +124,10 @@ func (d *Devices) Decrypt(ctx context.Context, evt *event.Event) (*event.Event, 
 	return d.cfg.Decrypt(ctx, evt)
 }
 
-// ChangedKeys are those of an identity or a device that are not what was seen first.
+// ChangedKeys is a new key of an identity or a device that was seen with another key before.
 type ChangedKeys struct{ User, Device, Key string } // Device is empty when it is an identity
 
-// Changed lists the identities and devices of people we listen to whose keys have changed.
+// Changed returns the identities and devices of allowed people whose keys have changed.
 func (d *Devices) Changed(ctx context.Context, db *sql.DB) ([]ChangedKeys, error) {
 	changes, err := store.List(ctx, db, func(r store.Row) (ch ChangedKeys, err error) {
 		err = r.Scan(&ch.User, &ch.Device, &ch.Key)

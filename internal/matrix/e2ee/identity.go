@@ -18,19 +18,19 @@ import (
 	"reverie/internal/store"
 )
 
-// Config is what an Identity and a Backup need.
+// Config configures an Identity and a Backup.
 type Config struct {
 	Client   *mautrix.Client
 	Machine  *crypto.OlmMachine
 	DB       *sql.DB
-	Dir      string // where recovery.key is
+	Dir      string // folder of recovery.key
 	Password string // of the account; empty = not known
 	Log      *slog.Logger
 }
 
 func (cfg Config) recoveryKey() string { return filepath.Join(cfg.Dir, "recovery.key") }
 
-// Identity is the cross-signing identity of the account, and its private keys.
+// Identity is the account's cross-signing identity and its private keys.
 type Identity struct {
 	cfg Config
 
@@ -38,18 +38,18 @@ type Identity struct {
 	secrets Secrets
 }
 
-// NewIdentity returns an Identity whose keys are not here yet; see Sign and Open.
+// NewIdentity returns an Identity without keys; see Sign and Open.
 func NewIdentity(cfg Config) *Identity { return &Identity{cfg: cfg} }
 
-// Sign cross-signs this device, and makes the identity if the account has none. With anew it
-// does so even if the device seems to be signed.
-func (i *Identity) Sign(ctx context.Context, anew bool) error {
+// Sign cross-signs this device. It creates the identity if the account has none. With force it
+// signs even if the device seems to be signed.
+func (i *Identity) Sign(ctx context.Context, force bool) error {
 	m := i.cfg.Machine
 	has, verified, err := m.GetOwnVerificationStatus(ctx)
 	switch {
 	case err != nil:
 		return fmt.Errorf("ask for the identity of this account: %w", err)
-	case verified && !anew:
+	case verified && !force:
 		return nil
 	case !has:
 		return i.newIdentity(ctx)
@@ -66,10 +66,8 @@ func (i *Identity) Sign(ctx context.Context, anew bool) error {
 	return nil
 }
 
-// newIdentity makes the account's cross-signing keys. The recovery key is on
-// disk before anything depends on it, and the server is asked to publish the
-// keys last: stopping anywhere in between leaves a state from which the next
-// start can go on.
+// newIdentity creates the account's cross-signing keys. It writes the recovery key to disk first
+// and publishes the keys last, so the next start can continue after a crash at any step.
 func (i *Identity) newIdentity(ctx context.Context) error {
 	m := i.cfg.Machine
 	secret, err := i.secretKey(ctx)
@@ -86,7 +84,7 @@ func (i *Identity) newIdentity(ctx context.Context) error {
 	if err := m.SSSS.SetDefaultKeyID(ctx, secret.ID); err != nil {
 		return fmt.Errorf("store the default key: %w", err)
 	}
-	if err := m.PublishCrossSigningKeys(ctx, keys, i.interactive()); err != nil {
+	if err := m.PublishCrossSigningKeys(ctx, keys, i.passwordAuth()); err != nil {
 		if i.cfg.Password == "" {
 			return fmt.Errorf("the homeserver wants the account's password to publish an identity; "+
 				"configure matrix.password for one start: %w", err)
@@ -104,9 +102,8 @@ func (i *Identity) newIdentity(ctx context.Context) error {
 	return nil
 }
 
-// secretKey returns the key that the cross-signing keys are sealed with on the
-// server: the one from an earlier attempt, or a new one that is on disk before
-// it is used.
+// secretKey returns the SSSS key that encrypts the cross-signing keys on the server. It is the one
+// from an earlier attempt, or a new one that is written to disk before its use.
 func (i *Identity) secretKey(ctx context.Context) (*ssss.Key, error) {
 	m, path := i.cfg.Machine, i.cfg.recoveryKey()
 	if old, err := os.ReadFile(path); err == nil {
@@ -132,9 +129,9 @@ func (i *Identity) secretKey(ctx context.Context) (*ssss.Key, error) {
 	return key, nil
 }
 
-// interactive answers the homeserver's question for the password; nil when we
-// have none, and then some servers publish a first identity without asking.
-func (i *Identity) interactive() mautrix.UIACallback {
+// passwordAuth answers the homeserver's user-interactive authentication with the password. It is
+// nil without a password; some servers publish a first identity without asking.
+func (i *Identity) passwordAuth() mautrix.UIACallback {
 	if i.cfg.Password == "" {
 		return nil
 	}

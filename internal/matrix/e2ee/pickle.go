@@ -13,8 +13,7 @@ import (
 	"reverie/internal/store"
 )
 
-// StoredDevice tells which device the crypto store in db belongs to; empty
-// when there is no crypto store yet.
+// StoredDevice returns the device of the crypto store in db, or "" without a crypto store.
 func StoredDevice(ctx context.Context, db *sql.DB) (string, error) {
 	n, err := store.Value[int](ctx, db, `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'crypto_account'`)
 	if err != nil || n == 0 {
@@ -23,8 +22,8 @@ func StoredDevice(ctx context.Context, db *sql.DB) (string, error) {
 	return store.Value[string](ctx, db, `SELECT device_id FROM crypto_account WHERE account_id = ''`)
 }
 
-// PickleKey returns the key in dir that the crypto store of device is sealed with. It makes
-// one only when nothing is sealed yet.
+// PickleKey returns the key in dir that encrypts the crypto store of device. It creates a key only
+// if there is no crypto store yet.
 func PickleKey(dir, device string) ([]byte, error) {
 	path := filepath.Join(dir, "pickle.key")
 	key, err := os.ReadFile(path)

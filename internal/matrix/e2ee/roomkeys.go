@@ -12,30 +12,30 @@ import (
 	"maunium.net/go/mautrix/id"
 )
 
-// encrypter encrypts room events for those devices that the device rule admits.
+// encrypter encrypts room events for the devices that the device rule admits.
 type encrypter struct {
 	*cryptohelper.CryptoHelper
 	d *Devices
 }
 
-// Encrypter encrypts with h, after it has seen to it that only admitted devices have the key.
+// Encrypter returns a helper that encrypts with h and shares room keys with admitted devices only.
 func (d *Devices) Encrypter(h *cryptohelper.CryptoHelper) mautrix.CryptoHelper {
 	return encrypter{h, d}
 }
 
-type sharingKey struct{} // marks a context in which a room key is shared
+type sharingKey struct{} // context key: a room key is being shared
 
 // Encrypt implements mautrix.CryptoHelper.
 func (e encrypter) Encrypt(ctx context.Context, room id.RoomID, kind event.Type, content any) (*event.EncryptedEventContent, error) {
-	if err := e.d.renewRoomKey(ctx, room); err != nil {
+	if err := e.d.rotateRoomKey(ctx, room); err != nil {
 		return nil, fmt.Errorf("check who has the key of the room: %w", err)
 	}
 	return e.CryptoHelper.Encrypt(context.WithValue(ctx, sharingKey{}, true), room, kind, content)
 }
 
-// renewRoomKey drops the outbound Megolm session of a room when it was shared with other
-// devices than the rule admits now: a device was signed, or the rule or an identity is new.
-func (d *Devices) renewRoomKey(ctx context.Context, room id.RoomID) error {
+// rotateRoomKey drops a room's outbound megolm session if the rule now admits other devices than
+// it was shared with: a device was signed, or the rule or an identity has changed.
+func (d *Devices) rotateRoomKey(ctx context.Context, room id.RoomID) error {
 	store := d.cfg.Machine.CryptoStore
 	session, err := store.GetOutboundGroupSession(ctx, room)
 	if err != nil || session == nil || !session.Shared {
@@ -73,9 +73,9 @@ func (d *Devices) renewRoomKey(ctx context.Context, room id.RoomID) error {
 	return nil
 }
 
-// withheld tells whether a device gets no room keys. After an identity has changed, and
-// until its owner verifies again, all devices get them: were the new identity a false one,
-// nobody else could read the warning.
+// withheld reports whether a device gets no room keys. After an identity has changed, all devices
+// get them until its owner verifies again: if the new identity is false, the real owner must be
+// able to read the warning.
 func (d *Devices) withheld(ctx context.Context, of *id.Device) (bool, error) {
 	if !d.MustBeSigned(of.UserID) {
 		return false, nil
@@ -97,15 +97,15 @@ func (d *Devices) withheld(ctx context.Context, of *id.Device) (bool, error) {
 	return m.IsUserTrusted(ctx, of.UserID)
 }
 
-// GetDevices implements crypto.Store. While a room key is shared, it marks the devices that
-// get the key as verified: SendKeysMinTrust keeps the others out.
+// GetDevices implements crypto.Store. While a room key is shared, it marks the admitted devices as
+// verified: SendKeysMinTrust excludes the others.
 func (k *Store) GetDevices(ctx context.Context, user id.UserID) (map[id.DeviceID]*id.Device, error) {
 	devices, err := k.SQLCryptoStore.GetDevices(ctx, user)
 	if err != nil || ctx.Value(sharingKey{}) == nil {
 		return devices, err
 	}
 	ctx = context.WithValue(ctx, sharingKey{}, nil)
-	if devices == nil { // else the machine would fetch them, and not ask here again
+	if devices == nil { // else the machine would fetch them without calling this method again
 		lists, err := k.machine.FetchKeys(ctx, []id.UserID{user}, true)
 		if err != nil {
 			return nil, err
@@ -126,13 +126,12 @@ func (k *Store) GetDevices(ctx context.Context, user id.UserID) (map[id.DeviceID
 	return devices, nil
 }
 
-// askDevicesAgain is how long a list of devices that could not be had, because
-// its owner's server is away, is not asked for again.
-const askDevicesAgain = time.Minute
+// deviceListRetry is the delay before a device list that could not be fetched is requested again.
+const deviceListRetry = time.Minute
 
-// Fresh fetches the lists of devices of users that are out of date: a new
-// device that is not in its owner's list could not read what is sent.
-func (d *Devices) Fresh(ctx context.Context, users []id.UserID) error {
+// RefreshLists fetches the outdated device lists of users. A new device that is missing in its
+// user's list could not read what is sent.
+func (d *Devices) RefreshLists(ctx context.Context, users []id.UserID) error {
 	old, err := d.cfg.Machine.CryptoStore.GetOutdatedTrackedUsers(ctx)
 	if err != nil {
 		return fmt.Errorf("look for lists of devices that have changed: %w", err)
@@ -140,7 +139,7 @@ func (d *Devices) Fresh(ctx context.Context, users []id.UserID) error {
 	now := d.cfg.Now()
 	d.mu.Lock()
 	old = slices.DeleteFunc(old, func(u id.UserID) bool {
-		return !slices.Contains(users, u) || now.Sub(d.stale[u]).Abs() < askDevicesAgain
+		return !slices.Contains(users, u) || now.Sub(d.stale[u]).Abs() < deviceListRetry
 	})
 	d.mu.Unlock()
 	if len(old) == 0 {
@@ -158,7 +157,7 @@ func (d *Devices) Fresh(ctx context.Context, users []id.UserID) error {
 			continue
 		}
 		d.stale[u] = now
-		d.cfg.Log.Warn("matrix: the devices of a member are not known for certain; a new one may not be able to read what is sent",
+		d.cfg.Log.Warn("matrix: the device list of a member may be outdated; a new device may not be able to read what is sent",
 			"user", u)
 	}
 	return nil

@@ -22,27 +22,26 @@ import (
 	"reverie/internal/matrix/retry"
 )
 
-// Secrets are the private keys behind the account's identity. The library does
-// not keep them, and without them the bot could sign nobody and back up
-// nothing once recovery.key was moved to a safe place. They are in the crypto
-// store; if they are lost, recovery.key brings them back.
+// Secrets are the private keys of the account's identity. mautrix does not store them, and without
+// them the bot could neither verify people nor back up keys once recovery.key was moved to a safe
+// place. They are in the crypto store; if they are lost, recovery.key restores them.
 type Secrets struct {
 	CrossSigning *crypto.CrossSigningSeeds `json:"cross_signing,omitempty"`
 	Backup       *BackupSecret             `json:"backup,omitempty"`
 }
 
-// secretsName is the name of the secrets in the crypto store. It is no name that other
-// devices of the account ask for.
+// secretsName is the name of Secrets in the crypto store. Other devices of the account never
+// request it.
 const secretsName id.Secret = "reverie"
 
-// BackupSecret is the key backup in use.
+// BackupSecret describes the key backup in use.
 type BackupSecret struct {
 	Version  id.KeyBackupVersion `json:"version"`
 	Key      []byte              `json:"key"`
-	Restored id.DeviceID         `json:"restored,omitempty"` // the device that has all the keys that were in it
+	Restored id.DeviceID         `json:"restored,omitempty"` // the device that has restored all of its keys
 }
 
-// OpenStore opens the crypto store in db without a login; nil when there is none. Its key is in dir.
+// OpenStore opens the crypto store in db without a login. It returns nil without a crypto store.
 func OpenStore(ctx context.Context, db *sql.DB, dir string) (*crypto.SQLCryptoStore, error) {
 	device, err := StoredDevice(ctx, db)
 	if err != nil {
@@ -62,7 +61,7 @@ func OpenStore(ctx context.Context, db *sql.DB, dir string) (*crypto.SQLCryptoSt
 	return crypto.NewSQLCryptoStore(wrapped, dbutil.NoopLogger, "", id.DeviceID(device), key), nil
 }
 
-// LoadSecrets reads the secrets in the crypto store in db; nil when there are none.
+// LoadSecrets reads the secrets from the crypto store in db. It returns nil if there are no secrets.
 func LoadSecrets(ctx context.Context, db *sql.DB, dir string) (*Secrets, error) {
 	kept, err := OpenStore(ctx, db, dir)
 	if err != nil || kept == nil {
@@ -70,20 +69,20 @@ func LoadSecrets(ctx context.Context, db *sql.DB, dir string) (*Secrets, error) 
 	}
 	data, err := kept.GetSecret(ctx, secretsName)
 	if err != nil {
-		return nil, fmt.Errorf("matrix: the keys of the identity in bot.db are damaged; recovery.key brings them back: %w", err)
+		return nil, fmt.Errorf("matrix: the keys of the identity in bot.db are damaged; recovery.key restores them: %w", err)
 	}
 	if data == "" {
 		return nil, nil
 	}
 	var s Secrets
 	if err := json.Unmarshal([]byte(data), &s); err != nil {
-		return nil, errors.New("matrix: the keys of the identity are damaged; recovery.key brings them back")
+		return nil, errors.New("matrix: the keys of the identity are damaged; recovery.key restores them")
 	}
 	return &s, nil
 }
 
-// keep changes the secrets, in the crypto store first.
-func (i *Identity) keep(ctx context.Context, change func(*Secrets)) error {
+// updateSecrets changes the secrets, in the crypto store first.
+func (i *Identity) updateSecrets(ctx context.Context, change func(*Secrets)) error {
 	i.mu.Lock()
 	next := i.secrets
 	i.mu.Unlock()
@@ -101,35 +100,35 @@ func (i *Identity) keep(ctx context.Context, change func(*Secrets)) error {
 	return nil
 }
 
-// backup is the key backup in use; nil = none.
+// backup returns the key backup in use, or nil.
 func (i *Identity) backup() *BackupSecret {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.secrets.Backup
 }
 
-// Open makes the private keys of the identity ready: those that were
-// just made or opened, those in the crypto store, or those that recovery.key opens on
-// the server. Nothing may run yet.
+// Open loads the private keys of the identity: those that Sign just made, those in the crypto
+// store, or those in the secret storage that recovery.key opens. It must be called before others
+// use the identity.
 func (i *Identity) Open(ctx context.Context) {
 	m := i.cfg.Machine
 	kept, err := LoadSecrets(ctx, i.cfg.DB, i.cfg.Dir)
 	if err != nil {
-		i.cfg.Log.Warn("matrix: the keys of the identity cannot be taken up as they are; what is missing is fetched anew", "err", err)
+		i.cfg.Log.Warn("matrix: the stored keys of the identity cannot be used; missing ones are fetched again", "err", err)
 	}
 	if kept != nil {
 		i.secrets = *kept
 	}
 	if m.CrossSigningKeys == nil && i.secrets.CrossSigning != nil {
 		if err := i.importSeeds(ctx, *i.secrets.CrossSigning); err != nil {
-			i.cfg.Log.Warn("matrix: the kept keys of the identity are not used", "err", err)
+			i.cfg.Log.Warn("matrix: the stored keys of the identity are not used", "err", err)
 		}
 	}
 	if m.CrossSigningKeys == nil {
 		ctx, cancel := context.WithTimeout(ctx, backupTimeout)
 		defer cancel()
 		if err := i.fetchSeeds(ctx); err != nil {
-			i.cfg.Log.Warn("matrix: the keys of the bot's identity are not here, so it can neither verify others nor back up message keys",
+			i.cfg.Log.Warn("matrix: the keys of the bot's identity are missing, so it can neither verify others nor back up room keys",
 				"err", err)
 			return
 		}
@@ -138,17 +137,17 @@ func (i *Identity) Open(ctx context.Context) {
 	if reflect.DeepEqual(i.secrets.CrossSigning, &seeds) {
 		return
 	}
-	if err := i.keep(ctx, func(s *Secrets) {
+	if err := i.updateSecrets(ctx, func(s *Secrets) {
 		if s.CrossSigning != nil {
-			s.Backup = nil // of another identity
+			s.Backup = nil // it belongs to another identity
 		}
 		s.CrossSigning = &seeds
 	}); err != nil {
-		i.cfg.Log.Warn("matrix: the keys of the identity could not be kept; recovery.key is needed again at the next start", "err", err)
+		i.cfg.Log.Warn("matrix: the keys of the identity could not be stored; recovery.key is needed again at the next start", "err", err)
 	}
 }
 
-// importSeeds takes up private keys, if they are those of the account.
+// importSeeds imports private keys if they are those of the account's identity.
 func (i *Identity) importSeeds(ctx context.Context, seeds crypto.CrossSigningSeeds) error {
 	m := i.cfg.Machine
 	public, err := m.GetOwnCrossSigningPublicKeys(ctx)
@@ -168,9 +167,9 @@ func (i *Identity) importSeeds(ctx context.Context, seeds crypto.CrossSigningSee
 	return m.ImportCrossSigningKeys(seeds)
 }
 
-// fetchSeeds opens the account's secret storage for the keys.
+// fetchSeeds reads the private keys from the account's secret storage.
 func (i *Identity) fetchSeeds(ctx context.Context) error {
-	key, err := i.storage(ctx)
+	key, err := i.openStorage(ctx)
 	if err != nil {
 		return err
 	}
@@ -190,8 +189,8 @@ func (i *Identity) fetchSeeds(ctx context.Context) error {
 	return i.importSeeds(ctx, seeds)
 }
 
-// storage opens the account's secret storage with recovery.key.
-func (i *Identity) storage(ctx context.Context) (*ssss.Key, error) {
+// openStorage opens the account's secret storage with recovery.key.
+func (i *Identity) openStorage(ctx context.Context) (*ssss.Key, error) {
 	path := i.cfg.recoveryKey()
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -18,83 +18,83 @@ import (
 	"maunium.net/go/mautrix/id"
 )
 
-// StoreConfig is what a Store needs.
+// StoreConfig configures a Store.
 type StoreConfig struct {
-	DB      *sql.DB
-	Log     *slog.Logger
-	Ending  <-chan struct{}      // closed when the program ends: a write that fails waits no longer
-	Again   time.Duration        // how long it waits for the first time
-	Problem func(problem string) // hears that the database cannot be written, and that it can; empty = it can
+	DB         *sql.DB
+	Log        *slog.Logger
+	Ending     <-chan struct{}      // closed when the program ends: a failed write is not retried any more
+	RetryDelay time.Duration        // first delay of a retry
+	OnProblem  func(problem string) // called when the database cannot be written; empty = it can again
 }
 
 // Store is mautrix's crypto store with another order of writes.
 //
-// mautrix first stores that an Olm message is done with, and how far that has
-// brought the Olm session, and then the room key that the message carried. A
-// program that dies in between gets the message again and takes it for a
-// repeated one, or cannot decrypt it a second time: the key is lost. Here the
-// key goes first. Whatever of the rest is missing then, the message that comes
-// again does no harm: it is opened once more, or is of no use any more.
+// mautrix first stores that an Olm message is handled and the advanced Olm session, and then the
+// room key in the message. If the program dies in between, mautrix takes the message for a replay
+// or cannot decrypt it again: the key is lost. Store writes the key first. If the rest is missing
+// after a crash, the repeated message is harmless: it is decrypted again or has no effect.
 //
-// No transaction holds this together: one would have to begin before locks that
-// others hold while they wait for the database.
+// This is no transaction: it would begin before locks that others hold while they wait for the
+// database.
 type Store struct {
 	*crypto.SQLCryptoStore
-	cfg     StoreConfig
-	machine *crypto.OlmMachine
-	devices *Devices
-	behind  atomic.Bool // what a sync brought could not be stored before the end
+	cfg       StoreConfig
+	machine   *crypto.OlmMachine
+	devices   *Devices
+	writeLost atomic.Bool // a part of a sync could not be stored before the program ended
 
-	// mu is held while an Olm session in memory is ahead of the database. The
-	// machine's olmLock may be held when it is taken, and not be taken while it is
-	// held.
+	// mu is held while an Olm session in memory is ahead of the database. It may be locked while
+	// the machine's olmLock is held, but not the other way round.
 	mu sync.Mutex
 }
 
-// NewStore returns a Store that has only its Database yet.
+// NewStore returns a Store that can only be used for its Database until Attach.
 func NewStore(cfg StoreConfig) *Store { return &Store{cfg: cfg} }
 
-// Attach puts k between a machine and the crypto store that was made with k's Database.
-// devices says which devices get room keys.
+// Attach puts k between a machine and the crypto store that was made with k's Database. devices
+// selects the devices that get room keys.
 func (k *Store) Attach(m *crypto.OlmMachine, devices *Devices) {
 	k.SQLCryptoStore, k.machine, k.devices = m.CryptoStore.(*crypto.SQLCryptoStore), m, devices
 	m.SendKeysMinTrust = id.TrustStateCrossSignedUntrusted // see GetDevices
 	m.CryptoStore = k
 }
 
-// opened is an Olm message that is being worked on: what is to be stored when
-// what it carried is. It belongs to one goroutine.
-type opened struct{ rest []func() error }
+// olmMessage is an Olm message that is being handled, with the writes that follow its room key.
+// It belongs to one goroutine.
+type olmMessage struct{ deferred []func() error }
 
-type openedKey struct{} // the *opened of a context
+type olmMessageKey struct{} // context key of an *olmMessage
 
-// errLater has mautrix keep the one-time key that a new Olm session has used.
-var errLater = errors.New("it is stored when the key that came with it is")
+// errDeferred makes mautrix keep the one-time key that a new Olm session has used.
+var errDeferred = errors.New("it is stored after the room key")
 
-// errBehind keeps a key that could not be stored from being lost.
-var errBehind = errors.New("matrix: a room key waits for the next start, and with it what came after it in the same Olm session")
+// errNotStored makes mautrix keep the Olm message of a room key that could not be stored.
+var errNotStored = errors.New("matrix: a room key waits for the next start, and with it what came after it in the same Olm session")
 
-func (k *Store) later(ctx context.Context, step func() error) bool {
-	o, _ := ctx.Value(openedKey{}).(*opened)
+// deferWrite defers step until the room key of the current Olm message is stored. It returns false
+// outside the handling of an Olm message.
+
+func (k *Store) deferWrite(ctx context.Context, step func() error) bool {
+	o, _ := ctx.Value(olmMessageKey{}).(*olmMessage)
 	if o == nil {
 		return false
 	}
-	if len(o.rest) == 0 {
+	if len(o.deferred) == 0 {
 		k.mu.Lock()
 	}
-	o.rest = append(o.rest, step)
+	o.deferred = append(o.deferred, step)
 	return true
 }
 
-// settle stores the rest. When the key could not be stored because the program
-// ends, nothing may say that its message is done with.
-func (k *Store) settle(o *opened) {
-	if len(o.rest) == 0 {
+// flushDeferred runs the deferred writes. If the room key could not be stored because the program
+// ends, it drops them: the Olm message must not count as handled.
+func (k *Store) flushDeferred(o *olmMessage) {
+	if len(o.deferred) == 0 {
 		return
 	}
 	defer k.mu.Unlock()
-	for _, step := range o.rest {
-		if k.behind.Load() {
+	for _, step := range o.deferred {
+		if k.writeLost.Load() {
 			return
 		}
 		if err := step(); err != nil {
@@ -106,16 +106,16 @@ func (k *Store) settle(o *opened) {
 // PutOlmHash implements crypto.Store.
 func (k *Store) PutOlmHash(ctx context.Context, hash [32]byte, at time.Time) error {
 	put := func() error { return k.SQLCryptoStore.PutOlmHash(ctx, hash, at) }
-	if k.later(ctx, put) {
+	if k.deferWrite(ctx, put) {
 		return nil
 	}
 	return put()
 }
 
-// UpdateSession implements crypto.Store. Who encrypts with a session that is
-// ahead of the database waits until it no longer is.
+// UpdateSession implements crypto.Store. Encryption with a session that is ahead of the database
+// waits until the session is stored.
 func (k *Store) UpdateSession(ctx context.Context, key id.SenderKey, s *crypto.OlmSession) error {
-	now := *s // somebody may encrypt with it meanwhile
+	now := *s // a concurrent encryption may change *s
 	now.Internal = olm.NewBlankSession()
 	pickled, err := s.Internal.Pickle(k.PickleKey)
 	if err != nil {
@@ -125,22 +125,22 @@ func (k *Store) UpdateSession(ctx context.Context, key id.SenderKey, s *crypto.O
 		return err
 	}
 	put := func() error { return k.SQLCryptoStore.UpdateSession(ctx, key, &now) }
-	if k.later(ctx, put) {
+	if k.deferWrite(ctx, put) {
 		return nil
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.behind.Load() {
-		return errBehind
+	if k.writeLost.Load() {
+		return errNotStored
 	}
 	err = put()
 	if err != nil && ended(k.cfg.Ending) {
-		k.behind.Store(true)
+		k.writeLost.Store(true)
 	}
 	return err
 }
 
-// ended tells whether c is closed.
+// ended reports whether c is closed.
 func ended(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -150,11 +150,11 @@ func ended(c <-chan struct{}) bool {
 	}
 }
 
-// AddSession implements crypto.Store. The one-time key goes last: without it the
-// message that made the session could not be opened again.
+// AddSession implements crypto.Store. It removes the one-time key last: without it the message
+// that made the session could not be decrypted again.
 func (k *Store) AddSession(ctx context.Context, key id.SenderKey, s *crypto.OlmSession) error {
 	add := func() error { return k.SQLCryptoStore.AddSession(ctx, key, s) }
-	if k.later(ctx, func() error {
+	if k.deferWrite(ctx, func() error {
 		if err := add(); err != nil {
 			return err
 		}
@@ -164,30 +164,29 @@ func (k *Store) AddSession(ctx context.Context, key id.SenderKey, s *crypto.OlmS
 		}
 		return k.PutAccount(ctx, acc)
 	}) {
-		return errLater
+		return errDeferred
 	}
 	return add()
 }
 
-// Take takes out of a sync what the crypto machine is to know, as its
-// ProcessSyncResponse does, but each message by itself: guard keeps a panic over
-// one away from the others.
-func (k *Store) Take(ctx context.Context, guard func(evt *event.Event, f func()), res *mautrix.RespSync, since string) {
+// ProcessSync passes the to-device events and key counts of a sync to the Olm machine, like its
+// ProcessSyncResponse, but each message on its own. guard stops a panic over one of them.
+func (k *Store) ProcessSync(ctx context.Context, guard func(evt *event.Event, f func()), res *mautrix.RespSync, since string) {
 	whole := func(f func()) { guard(&event.Event{}, f) }
 	whole(func() { k.machine.HandleDeviceLists(ctx, &res.DeviceLists, since) })
 	for _, evt := range res.ToDevice.Events {
 		evt.Type.Class = event.ToDeviceEventType
 		if err := evt.Content.ParseRaw(evt.Type); err == nil || errors.Is(err, event.ErrContentAlreadyParsed) {
-			guard(evt, func() { k.takeKey(ctx, evt) })
+			guard(evt, func() { k.handleToDevice(ctx, evt) })
 		}
 	}
-	whole(func() { k.fillKeys(ctx, res.DeviceOTKCount) })
+	whole(func() { k.uploadOneTimeKeys(ctx, res.DeviceOTKCount) })
 	whole(func() { k.machine.MarkOlmHashSavePoint(ctx) })
 }
 
-// fillKeys has enough one-time keys on the homeserver. A sync may leave their count out, so
-// none is asked about: each start would put more there than the crypto store keeps.
-func (k *Store) fillKeys(ctx context.Context, n mautrix.OTKCount) {
+// uploadOneTimeKeys uploads one-time keys if the homeserver has too few. A sync may omit their count, which
+// mautrix takes for 0; without the request here each start would upload more keys than are stored.
+func (k *Store) uploadOneTimeKeys(ctx context.Context, n mautrix.OTKCount) {
 	if n.SignedCurve25519 == 0 {
 		now, err := k.machine.Client.UploadKeys(ctx, &mautrix.ReqUploadKeys{})
 		if err != nil {
@@ -199,20 +198,21 @@ func (k *Store) fillKeys(ctx context.Context, n mautrix.OTKCount) {
 	k.machine.HandleOTKCounts(ctx, &n)
 }
 
-func (k *Store) takeKey(ctx context.Context, evt *event.Event) {
-	if evt.Type == event.ToDeviceEncrypted { // others are answered in goroutines, which keep the context
-		o := &opened{}
-		ctx = context.WithValue(ctx, openedKey{}, o)
-		defer k.settle(o)
+func (k *Store) handleToDevice(ctx context.Context, evt *event.Event) {
+	if evt.Type == event.ToDeviceEncrypted { // other events are answered in goroutines that keep the context
+		o := &olmMessage{}
+		ctx = context.WithValue(ctx, olmMessageKey{}, o)
+		defer k.flushDeferred(o)
 	}
 	k.machine.HandleToDeviceEvent(ctx, evt)
 }
 
-// HoldBack fails for a request that brings an Olm message whose session could not be stored: after
-// the next start the other side could open nothing more of that session. What it was for is sent then.
-func (k *Store) HoldBack(r *http.Request) error {
-	if k.behind.Load() && strings.Contains(r.URL.Path, "/sendToDevice/"+event.ToDeviceEncrypted.Type+"/") {
-		return errBehind
+// CheckRequest returns an error for a request with an Olm message whose session could not be
+// stored: after the next start the recipient could decrypt nothing more of that session. The
+// message is sent then.
+func (k *Store) CheckRequest(r *http.Request) error {
+	if k.writeLost.Load() && strings.Contains(r.URL.Path, "/sendToDevice/"+event.ToDeviceEncrypted.Type+"/") {
+		return errNotStored
 	}
 	return nil
 }

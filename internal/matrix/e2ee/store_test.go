@@ -23,7 +23,7 @@ func unattached(t *testing.T, ending <-chan struct{}) *Store {
 	t.Helper()
 	db := expect.Must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	t.Cleanup(func() { db.Close() })
-	return NewStore(StoreConfig{DB: db, Log: slog.New(slog.DiscardHandler), Ending: ending, Again: 2 * time.Second, Problem: func(string) {}})
+	return NewStore(StoreConfig{DB: db, Log: slog.New(slog.DiscardHandler), Ending: ending, RetryDelay: 2 * time.Second, OnProblem: func(string) {}})
 }
 
 // newStore returns one that knows an Olm session with which it can encrypt.
@@ -73,8 +73,8 @@ func step(t *testing.T, s *crypto.OlmSession) string {
 // Somebody encrypts with an Olm session that has just opened a message, and whose state is not stored yet: neither overtakes the other.
 func TestOlmSessionInTwoHands(t *testing.T) {
 	k, s := newStore(t)
-	o := &opened{}
-	ctx := context.WithValue(t.Context(), openedKey{}, o)
+	o := &olmMessage{}
+	ctx := context.WithValue(t.Context(), olmMessageKey{}, o)
 	before := k.stored(t)
 	step(t, s)
 	expect.OK(t, k.PutOlmHash(ctx, [32]byte{1}, time.Now()))
@@ -92,7 +92,7 @@ func TestOlmSessionInTwoHands(t *testing.T) {
 		go func() { done <- err }()
 	case <-time.After(100 * time.Millisecond): // if it comes later it waits as well
 	}
-	k.settle(o)
+	k.flushDeferred(o)
 	expect.OK(t, <-done)
 	at, err = k.GetOlmHash(t.Context(), [32]byte{1})
 	if expect.OK(t, err); at.IsZero() {
@@ -106,11 +106,11 @@ func TestOlmSessionInTwoHands(t *testing.T) {
 // What is stored is the session as it was when it opened the message, whatever somebody does with it meanwhile.
 func TestOlmSessionAsItWas(t *testing.T) {
 	k, s := newStore(t)
-	o := &opened{}
+	o := &olmMessage{}
 	opening := step(t, s)
-	expect.OK(t, k.UpdateSession(context.WithValue(t.Context(), openedKey{}, o), "sender", s))
+	expect.OK(t, k.UpdateSession(context.WithValue(t.Context(), olmMessageKey{}, o), "sender", s))
 	step(t, s)
-	k.settle(o)
+	k.flushDeferred(o)
 	if k.stored(t) != opening {
 		t.Error("a state is stored that somebody was still working on")
 	}
@@ -120,14 +120,14 @@ func TestOlmSessionAsItWas(t *testing.T) {
 func TestOlmSessionBehind(t *testing.T) {
 	k, s := newStore(t)
 	before := k.stored(t)
-	o := &opened{}
-	ctx := context.WithValue(t.Context(), openedKey{}, o)
+	o := &olmMessage{}
+	ctx := context.WithValue(t.Context(), olmMessageKey{}, o)
 	step(t, s)
 	expect.OK(t, k.PutOlmHash(ctx, [32]byte{1}, time.Now()))
 	expect.OK(t, k.UpdateSession(ctx, "sender", s))
-	k.behind.Store(true)
-	k.settle(o)
-	if err := k.UpdateSession(t.Context(), "sender", s); !errors.Is(err, errBehind) {
+	k.writeLost.Store(true)
+	k.flushDeferred(o)
+	if err := k.UpdateSession(t.Context(), "sender", s); !errors.Is(err, errNotStored) {
 		t.Errorf("error %v", err)
 	}
 	at, err := k.GetOlmHash(t.Context(), [32]byte{1})
@@ -144,7 +144,7 @@ func TestOlmMessageStays(t *testing.T) {
 	defer server.Close()
 	put := func(kind string) error {
 		req := expect.Must(http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL+"/_matrix/client/v3/sendToDevice/"+kind+"/txn", nil))(t)
-		if err := k.HoldBack(req); err != nil {
+		if err := k.CheckRequest(req); err != nil {
 			return err
 		}
 		resp, err := http.DefaultClient.Do(req)
@@ -165,7 +165,7 @@ func TestOlmMessageStays(t *testing.T) {
 	if err := k.UpdateSession(t.Context(), "sender", s); err == nil {
 		t.Error("stored in a closed database")
 	}
-	if err := put("m.room.encrypted"); !errors.Is(err, errBehind) {
+	if err := put("m.room.encrypted"); !errors.Is(err, errNotStored) {
 		t.Errorf("error %v", err)
 	}
 	expect.OK(t, put("m.room_key_request"))

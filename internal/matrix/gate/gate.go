@@ -1,4 +1,4 @@
-// Package gate decides whose messages are for the bot. It is pure.
+// Package gate decides which messages are for the bot. It has no side effects.
 package gate
 
 import (
@@ -18,17 +18,16 @@ import (
 	"reverie/internal/text"
 )
 
-// Gate decides who is listened to. It is a pure function of what it is given,
-// and of Matrix ids only: names can be chosen by anybody.
+// Gate decides who may talk to the bot. It depends on Matrix IDs only: anybody can choose any name.
 type Gate struct {
 	self    string
-	users   []string // exact ids
+	users   []string // exact user IDs
 	servers []string // server names, lower case
-	bots    []string // patterns of programs, who are answered only if users has them
+	bots    []string // patterns of bots, who may talk only if users has them
 }
 
-// CheckPattern says what is wrong with an entry of the owners or allow lists.
-// Good ones are @user:server and *:server.
+// CheckPattern checks an entry of the owners or allow lists. Valid entries are @user:server and
+// *:server.
 func CheckPattern(p string) error {
 	local, host, ok := strings.Cut(p, ":")
 	switch {
@@ -39,13 +38,13 @@ func CheckPattern(p string) error {
 	case local == "*":
 		return nil
 	case len(local) < 2 || local[0] != '@' || strings.Contains(local, "*"):
-		return fmt.Errorf("%q is no Matrix id; write @user:server, or *:server for everybody there", p)
+		return fmt.Errorf("%q is no Matrix ID; write @user:server, or *:server for everybody there", p)
 	}
 	return nil
 }
 
-// New builds the gate of the account self, from lists whose entries CheckPattern lets pass. An
-// empty allow list means the owners only.
+// New returns the gate of the account self. CheckPattern must accept all list entries. An empty
+// allow list means the owners only.
 func New(self string, owners, allow []string, bots ...string) *Gate {
 	g := &Gate{self: self, users: slices.Clone(owners), bots: bots}
 	for _, p := range allow {
@@ -58,61 +57,60 @@ func New(self string, owners, allow []string, bots ...string) *Gate {
 	return g
 }
 
-// Allows tells whether user may invite and talk to the bot.
+// Allows reports whether user may invite and talk to the bot.
 func (g *Gate) Allows(user string) bool {
 	if user == g.self || !strings.HasPrefix(user, "@") {
 		return false
 	}
-	if slices.Contains(g.users, user) || slices.ContainsFunc(g.bots, func(p string) bool { return fits(p, user) }) {
+	if slices.Contains(g.users, user) || slices.ContainsFunc(g.bots, func(p string) bool { return matches(p, user) }) {
 		return slices.Contains(g.users, user)
 	}
 	return slices.Contains(g.servers, strings.ToLower(Server(user)))
 }
 
-// fits tells whether user is meant by a pattern that CheckPattern lets pass.
-func fits(pattern, user string) bool {
+// matches reports whether a valid pattern matches user.
+func matches(pattern, user string) bool {
 	if host, all := strings.CutPrefix(pattern, "*:"); all {
 		return strings.EqualFold(host, Server(user))
 	}
 	return pattern == user
 }
 
-// Room is what the gate must know of a room.
+// Room is what the gate needs to know about a room.
 type Room struct {
-	With      string // the person whose direct chat it is; empty = nobody said that it is one
-	Exposed   bool   // others than that person may know what is said there, now or ever
-	Unproven  bool   // nothing proves that it is that person who writes there
+	With      string // the person whose direct chat it is; empty = it is not marked as direct
+	Exposed   bool   // others than that person may know its messages, now or ever
+	Unproven  bool   // nothing proves that the person writes there
 	Encrypted bool   // now or ever
 	Members   int    // joined and invited; 0 = unknown
-	Name      string // how we are called there
+	Name      string // the bot's display name there
 
-	Active func(root string) bool // whether we take part in a thread; nil = in none
-	Open   bool                   // everything that is said there by those who may is for us
+	Active func(root string) bool // whether the bot takes part in a thread; nil = in none
+	Open   bool                   // all messages of allowed senders are for the bot
 }
 
-// Pair tells whether a direct chat has one other person in it, who need not mention us. Two
-// members alone do not make it one.
+// Pair reports whether a direct chat has one other member, who need not mention the bot. Two
+// members alone do not make a direct chat.
 func (r Room) Pair() bool { return r.With != "" && r.Members > 0 && r.Members <= 2 }
 
-// Private tells whether user's private memory may be used in a room: it is their own direct
-// chat, nobody else ever could read there, and no other device can write in their name.
+// Private reports whether user's private memory may be used in a room. It must be their own direct
+// chat, never readable by others, and encrypted if the device rule covers them.
 func (r Room) Private(user string) bool {
 	return r.Pair() && r.With == user && !r.Exposed && !r.Unproven
 }
 
-// Opinion is the gate's answer.
-type Opinion struct {
-	Pass   bool
-	May    bool   // who may talk to us said something that we can read, to us or not
-	Text   string // what was said by who may, without the mention of us
-	Reason string // why not; for the log
-	Heard  string // what was said in a room with others, and not to us
+// Decision is the gate's decision about a message.
+type Decision struct {
+	Pass    bool   // the message is for the bot
+	Allowed bool   // the sender is allowed and the message is readable, addressed to the bot or not
+	Text    string // text of an allowed sender, without the mention of the bot
+	Reason  string // why not to pass, for the log
+	Context string // text of a group message that is not addressed to the bot
 }
 
-// Judge looks at a message of a room. ours tells whether an event is one of
-// our own messages.
-func (g *Gate) Judge(evt *event.Event, room Room, ours func(id.EventID) bool) Opinion {
-	no := func(reason string) Opinion { return Opinion{Reason: reason} }
+// Check decides about a message of a room. ours reports whether an event is one of our messages.
+func (g *Gate) Check(evt *event.Event, room Room, ours func(id.EventID) bool) Decision {
+	no := func(reason string) Decision { return Decision{Reason: reason} }
 	if evt.Sender.String() == g.self {
 		return no("own message")
 	}
@@ -129,23 +127,23 @@ func (g *Gate) Judge(evt *event.Event, room Room, ours func(id.EventID) bool) Op
 		return no("no message")
 	}
 	switch {
-	case msg.RelatesTo != nil && msg.RelatesTo.Type == event.RelReplace || msg.NewContent != nil: // also one that does not say of what
+	case msg.RelatesTo != nil && msg.RelatesTo.Type == event.RelReplace || msg.NewContent != nil: // even without a target
 		return no("edit")
 	case msg.MsgType != event.MsgText && msg.MsgType != event.MsgEmote && !IsFile(msg):
 		return no("type " + text.Clip(string(msg.MsgType), 40))
 	case clear:
 		return no("plain text in an encrypted room")
 	}
-	body := Words(msg)
+	body := TextOf(msg)
 	if body == "" && !IsFile(msg) {
 		return no("empty")
 	}
 	mentioned, to := g.mentioned(msg, body), msg.RelatesTo.GetNonFallbackReplyTo()
 	toUs := mentioned || to != "" && ours(to) || allowed && g.inActiveThread(msg, room.Active)
-	if !allowed && toUs { // nor does the model get to read it: who may not talk to us does not do so in other words
+	if !allowed && toUs { // it is no group context either: others must not reach the model this way
 		return no("sender is not allowed")
 	}
-	o := Opinion{May: allowed, Pass: allowed && (room.Pair() || room.Open || toUs)}
+	o := Decision{Allowed: allowed, Pass: allowed && (room.Pair() || room.Open || toUs)}
 	switch {
 	case allowed && (mentioned || room.Open):
 		o.Text = g.stripMention(body, room.Name)
@@ -155,23 +153,23 @@ func (g *Gate) Judge(evt *event.Event, room Room, ours func(id.EventID) bool) Op
 	if !o.Pass {
 		o.Reason = "not addressed to the bot"
 		if !room.Pair() && !command.Is(body) {
-			o.Heard = body
+			o.Context = body
 		}
 	}
 	return o
 }
 
-// messages says which types of events are messages, and reads them. What else is to be answered is a line here.
+// messages maps the event types that are messages to functions that read them. Add new ones here.
 var messages = map[event.Type]func(*event.Event) *event.MessageEventContent{
-	event.EventMessage: parsed,
+	event.EventMessage: parsedMessage,
 }
 
-func parsed(evt *event.Event) *event.MessageEventContent {
+func parsedMessage(evt *event.Event) *event.MessageEventContent {
 	msg, _ := evt.Content.Parsed.(*event.MessageEventContent)
 	return msg
 }
 
-// MessageOf is what evt says; nil if it is no message.
+// MessageOf returns the message content of evt, or nil.
 func MessageOf(evt *event.Event) *event.MessageEventContent {
 	if read := messages[evt.Type]; read != nil {
 		return read(evt)
@@ -179,23 +177,23 @@ func MessageOf(evt *event.Event) *event.MessageEventContent {
 	return nil
 }
 
-// MayBeMessage tells whether an event that cannot be read may be a message.
+// MayBeMessage reports whether an unreadable event may be a message.
 func MayBeMessage(evt *event.Event) bool {
 	return evt.Type == event.EventEncrypted || messages[evt.Type] != nil
 }
 
-// Words is what a message says, without the quote that a reply may carry.
-func Words(msg *event.MessageEventContent) string {
-	body := Said(msg)
+// TextOf returns the text of a message without its reply fallback.
+func TextOf(msg *event.MessageEventContent) string {
+	body := Body(msg)
 	if msg.RelatesTo.GetReplyTo() != "" {
 		body = event.TrimReplyFallbackText(body)
 	}
 	return text.Clean(body)
 }
 
-// mentioned tells whether a message is for us by what it says of itself, or, if its
-// client says nothing, by a link to us or our full id in it. Our name is no mention, and
-// what is quoted is not either: others may have it, and said that before.
+// mentioned reports whether a message mentions the bot by m.mentions. Without m.mentions, a link to
+// the bot or its full user ID counts. The display name does not, as others may have it, nor does
+// quoted text.
 func (g *Gate) mentioned(msg *event.MessageEventContent, body string) bool {
 	if msg.Mentions != nil {
 		return msg.Mentions.Has(id.UserID(g.self))
@@ -204,10 +202,10 @@ func (g *Gate) mentioned(msg *event.MessageEventContent, body string) bool {
 	return mentionsID(strings.Join(own, "\n"), g.self) || linksTo(msg.FormattedBody, g.self)
 }
 
-// quoted is what HTML quotes.
+// quoted matches quotes in HTML.
 var quoted = regexp.MustCompile(`(?is)<mx-reply>.*</mx-reply>|<blockquote>.*</blockquote>`)
 
-// linksTo tells whether HTML has a link to user, or their id, beside what it quotes.
+// linksTo reports whether HTML links to user or contains their ID outside quotes.
 func linksTo(html, user string) bool {
 	own := quoted.ReplaceAllString(html, "")
 	if plain, err := url.PathUnescape(own); err == nil {
@@ -216,7 +214,7 @@ func linksTo(html, user string) bool {
 	return mentionsID(own, user) || mentionsID(own, "matrix:u/"+strings.TrimPrefix(user, "@"))
 }
 
-// mentionsID finds a full Matrix id in text; @bot:a.org is not in @bot:a.org.uk.
+// mentionsID reports whether text contains a full user ID; @bot:a.org is not in @bot:a.org.uk.
 func mentionsID(text, user string) bool {
 	for rest := text; ; {
 		_, after, ok := strings.Cut(rest, user)
@@ -230,7 +228,7 @@ func mentionsID(text, user string) bool {
 	}
 }
 
-// endsID tells whether an id that stands before s ends there.
+// endsID reports whether an ID before s ends there.
 func endsID(s string) bool {
 	r, n := utf8.DecodeRuneInString(s)
 	switch {
@@ -243,8 +241,8 @@ func endsID(s string) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
-// stripMention takes our name off the front of a message, in the forms clients
-// write it. A message that is nothing but our name stays as it is.
+// stripMention removes a mention of the bot at the front of a message, in the forms of common
+// clients. A message that is only a mention is returned unchanged.
 func (g *Gate) stripMention(text, name string) string {
 	local := strings.TrimPrefix(strings.SplitN(g.self, ":", 2)[0], "@")
 	forms := []string{g.self, "@" + local, local}
@@ -264,11 +262,11 @@ func (g *Gate) stripMention(text, name string) string {
 	return text
 }
 
-// longestID is in bytes, as the specification has it.
+// longestID is the specification's limit of an event ID, in bytes.
 const longestID = 255
 
-// ThreadIn is the thread of a message's relation, by its root; what cannot be one is none.
-func ThreadIn(rel *event.RelatesTo) string {
+// ThreadRoot returns the root of a message's thread, or "" without a valid one.
+func ThreadRoot(rel *event.RelatesTo) string {
 	root := rel.GetThreadParent().String()
 	control := func(r rune) bool { return r <= ' ' || r == 0x7f }
 	if len(root) > longestID || !strings.HasPrefix(root, "$") || strings.ContainsFunc(root, control) {
@@ -277,10 +275,10 @@ func ThreadIn(rel *event.RelatesTo) string {
 	return root
 }
 
-// inActiveThread reports whether a message is for us because of the thread it stands in.
-// Who mentions somebody else there talks to them.
+// inActiveThread reports whether a message is for the bot because of its thread. A message there that
+// mentions another user is not.
 func (g *Gate) inActiveThread(msg *event.MessageEventContent, active func(root string) bool) bool {
-	root := ThreadIn(msg.RelatesTo)
+	root := ThreadRoot(msg.RelatesTo)
 	if root == "" || active == nil {
 		return false
 	}
@@ -290,23 +288,23 @@ func (g *Gate) inActiveThread(msg *event.MessageEventContent, active func(root s
 	return active(root)
 }
 
-// FileKinds are the messages that are files, by type.
+// FileKinds maps the message types of files to the kinds of files.
 var FileKinds = map[event.MessageType]string{
 	event.MsgImage: chat.ImageFile, event.MsgFile: chat.OtherFile, event.MsgAudio: chat.AudioFile, event.MsgVideo: chat.VideoFile,
 }
 
-// IsFile tells whether a message is a file.
+// IsFile reports whether a message is a file.
 func IsFile(msg *event.MessageEventContent) bool { return FileKinds[msg.MsgType] != "" }
 
-// Said is what was written in a message: of a file, beside it.
-func Said(msg *event.MessageEventContent) string {
+// Body returns the text of a message; of a file its caption.
+func Body(msg *event.MessageEventContent) string {
 	if IsFile(msg) {
 		return msg.GetCaption()
 	}
 	return msg.Body
 }
 
-// Server is the server of a user or room id.
+// Server returns the server of a user or room ID.
 func Server(user string) string {
 	_, s, _ := strings.Cut(user, ":")
 	return s

@@ -135,8 +135,8 @@ func TestGate(t *testing.T) {
 		{"control and direction characters", message(me, "a\u202eb\x00c\r\nd"), dm, "abc\nd", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := g.Judge(c.evt, c.room, func(e id.EventID) bool { return e == "$ours" })
-			if o.Pass != (c.text != "") || o.Pass && o.Text != c.text || !o.May && o.Text != "" || (o.Pass && c.room.Private(c.evt.Sender.String())) != c.private {
+			o := g.Check(c.evt, c.room, func(e id.EventID) bool { return e == "$ours" })
+			if o.Pass != (c.text != "") || o.Pass && o.Text != c.text || !o.Allowed && o.Text != "" || (o.Pass && c.room.Private(c.evt.Sender.String())) != c.private {
 				t.Errorf("got %+v, want text %q private %v", o, c.text, c.private)
 			}
 			if !o.Pass && o.Reason == "" {
@@ -175,7 +175,7 @@ func TestGateHears(t *testing.T) {
 		{"plain text in an encrypted room", message(stranger, "x", inTheClear), group, ""},
 		{"stranger in a direct chat", message(stranger, "x"), dm, ""},
 	} {
-		if o := g.Judge(c.evt, c.room, func(e id.EventID) bool { return e == "$ours" }); o.Heard != c.heard || o.Heard != "" && o.Pass {
+		if o := g.Check(c.evt, c.room, func(e id.EventID) bool { return e == "$ours" }); o.Context != c.heard || o.Context != "" && o.Pass {
 			t.Errorf("%s: %+v", c.name, o)
 		}
 	}
@@ -201,7 +201,7 @@ func TestGateFiles(t *testing.T) {
 		{"in a group, as a reply to us", message("@me:example.org", "cat.png", msgType(event.MsgAudio), reply("$ours")), group, true},
 		{"sticker", message("@me:example.org", "cat.png", msgType("m.sticker")), dm, false},
 	} {
-		if o := g.Judge(c.evt, c.room, func(e id.EventID) bool { return e == "$ours" }); o.Pass != c.pass || o.Text != "" {
+		if o := g.Check(c.evt, c.room, func(e id.EventID) bool { return e == "$ours" }); o.Pass != c.pass || o.Text != "" {
 			t.Errorf("%s: got %+v", c.name, o)
 		}
 	}
@@ -306,7 +306,7 @@ func TestIncomingText(t *testing.T) {
 		{"accents", message(me, "e\u0301 ñ"), "e\u0301 ñ"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := g.Judge(c.evt, dm, func(id.EventID) bool { return true })
+			got := g.Check(c.evt, dm, func(id.EventID) bool { return true })
 			if got.Text != c.text || got.Pass != (c.text != "") {
 				t.Errorf("read %q (pass %v, %s); want %q", got.Text, got.Pass, got.Reason, c.text)
 			}

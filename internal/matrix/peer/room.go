@@ -43,7 +43,7 @@ func (p *Peer) CreateRoom(ctx context.Context, room Room) (string, error) {
 		return made.RoomID.String(), nil
 	}
 	for _, user := range request.Invite {
-		if err := setup.NoteDirect(ctx, p.client, made.RoomID, user); err != nil {
+		if err := setup.AddDirect(ctx, p.client, made.RoomID, user); err != nil {
 			return "", fmt.Errorf("create room: note %s as a direct chat: %w", made.RoomID, err)
 		}
 	}

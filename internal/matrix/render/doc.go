@@ -1,7 +1,7 @@
-// Package render makes Matrix messages of the model's Markdown. It has no state.
+// Package render renders the model's Markdown as Matrix messages. It has no state.
 //
-// goldmark reads the Markdown, nodes.go and maths.go rewrite what would not be shown or must not
-// be, bluemonday lets through what the specification allows. A text too large for one event
-// is sent as its Beginning and a file; what fits is measured by rendering it. `make look` shows
-// it in a browser.
+// goldmark parses the Markdown, nodes.go and maths.go replace nodes that clients would not show or
+// that a message must not have, and bluemonday sanitises the HTML by the specification. A text too
+// large for one event is sent as its beginning (Truncate) and a file; its size is measured by
+// rendering it. `make look` shows the result in a browser.
 package render

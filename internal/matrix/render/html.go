@@ -17,29 +17,28 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// MaxSize is how large one event's text may be: Markdown and HTML together,
-// as JSON. The server's limit is 65,536 bytes for the whole event, of which
-// encryption takes a third.
+// MaxSize limits the text of one event: Markdown and HTML together, as JSON. The specification
+// limits the whole event to 65,536 bytes; encryption takes a third of that.
 const MaxSize = 40_000
 
-// maxDepth of nested HTML; clients cut deeper nesting off.
+// maxDepth limits nested HTML; clients cut deeper nesting off.
 const maxDepth = 60
 
-// markdown knows no HTML blocks: Markdown between tags is Markdown, and the tags
-// are looked at one by one (markup).
+// markdown has no HTML blocks: text between tags is Markdown, and each tag is handled on its own by
+// renderTag.
 var markdown = goldmark.New(
 	goldmark.WithParser(parser.NewParser(
 		parser.WithBlockParsers(blockParsers()...),
 		parser.WithInlineParsers(append(parser.DefaultInlineParsers(),
-			util.Prioritized(formulas{}, 50),
+			util.Prioritized(formulaParser{}, 50),
 			util.Prioritized(extension.NewTaskCheckBoxParser(), 60))...),
 		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
-		parser.WithASTTransformers(util.Prioritized(plainly{}, 100)),
+		parser.WithASTTransformers(util.Prioritized(safeNodes{}, 100)),
 	)),
 	goldmark.WithExtensions(extension.Table, extension.Strikethrough),
 	goldmark.WithRendererOptions(
-		rendered.WithHardWraps(), // a line break in a chat is one
-		renderer.WithNodeRenderers(util.Prioritized(ownNodes{}, 50)),
+		rendered.WithHardWraps(), // line breaks are kept in a chat
+		renderer.WithNodeRenderers(util.Prioritized(nodeRenderer{}, 50)),
 	),
 )
 
@@ -49,8 +48,8 @@ func blockParsers() []util.PrioritizedValue {
 	})
 }
 
-// allowed is what the Matrix specification lets a message contain, without
-// pictures (they would be fetched from anywhere) and without colours.
+// allowed is the HTML that the Matrix specification allows, without images, which clients would
+// fetch from any server, and without colours.
 var allowed = allowedHTML()
 
 var languageClass = regexp.MustCompile(`^language-[A-Za-z0-9_+#.-]+$`)
@@ -70,13 +69,13 @@ func allowedHTML() *bluemonday.Policy {
 	return p
 }
 
-// toHTML is HTML for a text whose Markdown alone fits into one event.
+// toHTML returns the HTML of a text whose Markdown fits into one event, or "".
 func toHTML(md string) string {
 	md = strings.ToValidUTF8(md, "\uFFFD")
 	if len(md) > MaxSize || excessive(md) {
 		return ""
 	}
-	out := Body(strings.TrimRight(allowed.Sanitize(tables.Replace(convert(md))), "\n"))
+	out := Body(strings.TrimRight(allowed.Sanitize(strictTables.Replace(convert(md))), "\n"))
 	if tooDeep(out) {
 		return ""
 	}
@@ -91,15 +90,13 @@ func toHTML(md string) string {
 	return out
 }
 
-// tables, as the strictest clients read them: no white space before the rows, and
-// a body even while there is nothing in it yet.
-var tables = strings.NewReplacer(
+// strictTables rewrites tables for strict clients: no white space before rows, and always a body.
+var strictTables = strings.NewReplacer(
 	"<table>\n<thead>\n<tr>", "<table><thead><tr>",
 	"</thead>\n<tbody>", "</thead><tbody>",
 	"</thead>\n</table>", "</thead><tbody></tbody></table>")
 
-// convert is empty where the library fails: then a message is shown as it was
-// written, and those after it are sent.
+// convert returns "" if goldmark fails. Then the message is shown without formatting.
 func convert(md string) (out string) {
 	defer func() {
 		if recover() != nil {
@@ -113,12 +110,11 @@ func convert(md string) (out string) {
 	return buf.String()
 }
 
-// nestMarker is a quotation's or list item's at the beginning of a line.
+// nestMarker matches the marker of a quote or list item at the beginning of a line.
 var nestMarker = regexp.MustCompile(`^[ \t]*(?:>|[-+*][ \t]|[0-9]{1,9}[.)][ \t])`)
 
-// excessive tells whether rendering would take long, or make very much of little:
-// a line that begins with more quotations and lists than can be shown, or rows
-// that would be filled up with empty cells.
+// excessive reports whether rendering would be slow or the result much larger than md: a line with
+// more nested quotes and lists than maxDepth, or table rows that get many empty cells.
 func excessive(md string) bool {
 	columns := 0
 	for line := range strings.SplitSeq(md, "\n") {
@@ -145,7 +141,7 @@ func tooDeep(s string) bool {
 	depth := 0
 	for _, t := range anyTag.FindAllStringSubmatch(s, -1) {
 		switch {
-		case t[2] == "br" || t[2] == "hr": // they nest nothing
+		case t[2] == "br" || t[2] == "hr": // void elements
 		case t[1] == "/":
 			depth--
 		default:
@@ -157,25 +153,24 @@ func tooDeep(s string) bool {
 	return false
 }
 
-// roomPing is what makes older clients notify a whole room, whatever the
-// message says of whom it mentions.
+// roomPing matches text with which older clients notify a whole room, whatever m.mentions says.
 var roomPing = regexp.MustCompile(`(?i)(^|\W)@(room)\b`)
 
-// Body is the text for clients that show no formatting: Markdown as it was
-// written. A word joiner, which nobody sees, keeps it from notifying everybody.
+// Body returns the plain text body: the Markdown itself. An invisible word joiner keeps @room from
+// notifying everybody.
 func Body(md string) string { return roomPing.ReplaceAllString(md, "$1@\u2060$2") }
 
-// KeepQuote protects quoted lines at the beginning of a reply's body. Some clients
-// take them for the copy of what is replied to and hide them.
-func KeepQuote(body string) string {
+// EscapeQuote protects quoted lines at the beginning of a reply's body. Some clients take them for
+// the reply fallback and hide them.
+func EscapeQuote(body string) string {
 	if strings.HasPrefix(body, ">") {
 		return "\n" + body
 	}
 	return body
 }
 
-// HTML renders Markdown for clients that show formatting. It is empty when the text needs
-// none, cannot be shown safely, or does not fit into one event together with its HTML.
+// HTML renders Markdown as formatted_body. It returns "" if the text needs no formatting, cannot be
+// shown safely, or does not fit into one event together with its HTML.
 func HTML(md string) string {
 	html := toHTML(md)
 	if JSONSize(Body(md))+JSONSize(html) > MaxSize {
@@ -184,11 +179,11 @@ func HTML(md string) string {
 	return html
 }
 
-// Size is what a text costs in an event. Of a text that is too large for one it
-// is what it costs without its looks.
+// Size returns the size of a text in an event, in bytes of JSON. A text that is too large counts
+// without its HTML.
 func Size(md string) int { return JSONSize(Body(md)) + JSONSize(toHTML(md)) }
 
-// JSONSize is how many bytes a string has as JSON.
+// JSONSize returns the size of a string as JSON, in bytes.
 func JSONSize(s string) int {
 	b, _ := json.Marshal(s) //nolint:errchkjson // a string
 	return len(b)

@@ -255,12 +255,12 @@ const fileNote = "\n\n*The rest is in a file.*"
 // checkBeginning sees to it that the beginning of a text fits, is its beginning, and leaves nothing open.
 func checkBeginning(t *testing.T, md string, limit int) string {
 	t.Helper()
-	got := Beginning(md, limit, fileNote)
+	got := Truncate(md, limit, fileNote)
 	if n := Size(got); n > limit {
 		t.Errorf("it costs %d, limit %d: %.200q", n, limit, got)
 	}
 	said, ok := strings.CutSuffix(got, fileNote)
-	if open := unclosed(said); open != "" || !ok {
+	if open := openFence(said); open != "" || !ok {
 		t.Errorf("it leaves %q open", open)
 	}
 	if !strings.HasPrefix(md, said) {
@@ -298,7 +298,7 @@ func TestBeginning(t *testing.T) {
 			if !strings.HasSuffix(said, c.end) {
 				t.Errorf("it ends with %q", said[len(said)-20:])
 			}
-			out := toHTML(Beginning(c.md, 4000, fileNote))
+			out := toHTML(Truncate(c.md, 4000, fileNote))
 			if Size(said) < 4000/3 || !strings.HasSuffix(out, "<p><em>The rest is in a file.</em></p>") {
 				t.Errorf("it costs %d, and ends as %q", Size(said), out[max(0, len(out)-100):])
 			}

@@ -12,13 +12,13 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// maxFormula is how long a formula may be, in bytes. Without an end it would be
-// looked for again from each beginning.
+// maxFormula limits a formula, in bytes. Without a limit, each unclosed delimiter would be searched
+// to the end.
 const maxFormula = 4000
 
 var kindFormula = ast.NewNodeKind("Formula")
 
-// formula is LaTeX.
+// formula is a node with LaTeX.
 type formula struct {
 	ast.BaseInline
 	tex string
@@ -27,13 +27,13 @@ type formula struct {
 func (*formula) Kind() ast.NodeKind              { return kindFormula }
 func (f *formula) Dump(source []byte, level int) { ast.DumpHelper(f, source, level, nil, nil) }
 
-// formulaHTML is for clients that can draw it; others show the source as code.
+// formulaHTML renders a formula with data-mx-maths; other clients show its source as code.
 func formulaHTML(tex string) string {
 	tex = html.EscapeString(strings.TrimSpace(tex))
 	return `<span data-mx-maths="` + tex + `"><code>` + tex + "</code></span>"
 }
 
-// mathFence is what a line begins a formula with, and what ends that.
+// mathFence returns the delimiters of a formula at the start of a line.
 func mathFence(line []byte) (open, end string) {
 	switch {
 	case bytes.HasPrefix(line, []byte("$$")):
@@ -48,12 +48,12 @@ func mathFence(line []byte) (open, end string) {
 	return "", ""
 }
 
-// formulas finds LaTeX: $…$ within a line, and $$…$$, \(…\) and \[…\] within a paragraph.
-type formulas struct{}
+// formulaParser parses LaTeX: $…$ within a line, and $$…$$, \(…\) and \[…\] within a paragraph.
+type formulaParser struct{}
 
-func (formulas) Trigger() []byte { return []byte{'$', '\\'} }
+func (formulaParser) Trigger() []byte { return []byte{'$', '\\'} }
 
-func (formulas) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.Node {
+func (formulaParser) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.Node {
 	line, _ := block.PeekLine()
 	open, end := mathFence(line)
 	before := block.PrecendingCharacter()
@@ -62,17 +62,17 @@ func (formulas) Parse(_ ast.Node, block text.Reader, _ parser.Context) ast.Node 
 	}
 	number, at := block.Position()
 	block.Advance(len(open))
-	tex := until(block, end)
+	tex := readUntil(block, end)
 	behind, _ := block.PeekLine()
-	if open == "$" && !oneDollar(tex, behind) || !mathematical(tex, open == `\[`) {
+	if open == "$" && !isDollarFormula(tex, behind) || !looksLikeMath(tex, open == `\[`) {
 		block.SetPosition(number, at)
 		return nil
 	}
 	return &formula{tex: tex}
 }
 
-// until reads up to end, and past it; empty when that does not come soon.
-func until(block text.Reader, end string) string {
+// readUntil reads up to and past end. It returns "" if end does not follow within the limits.
+func readUntil(block text.Reader, end string) string {
 	var tex strings.Builder
 	for tex.Len() < maxFormula {
 		line, _ := block.PeekLine()
@@ -98,16 +98,16 @@ func until(block text.Reader, end string) string {
 	return ""
 }
 
-// oneDollar holds the rules that keep "$5 and $6" apart: no space inside, no letter or digit behind.
-func oneDollar(tex string, behind []byte) bool {
+// isDollarFormula tells a formula from "$5 and $6": no space inside, no letter or digit after it.
+func isDollarFormula(tex string, behind []byte) bool {
 	first, _ := utf8.DecodeRuneInString(tex)
 	last, _ := utf8.DecodeLastRuneInString(tex)
 	after, _ := utf8.DecodeRune(behind)
 	return !unicode.IsSpace(first) && !unicode.IsSpace(last) && after != '$' && !unicode.IsLetter(after) && !unicode.IsDigit(after)
 }
 
-// mathematical tells formulas from words between the same signs.
-func mathematical(tex string, bracket bool) bool {
+// looksLikeMath tells formulas from words between the same delimiters.
+func looksLikeMath(tex string, bracket bool) bool {
 	switch {
 	case strings.TrimSpace(tex) == "" || strings.Contains(tex, "`"):
 		return false

@@ -14,12 +14,11 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// plainly replaces what must not be in a message, or would not be seen there, by
-// something that says the same: pictures by links, links to people by their
-// text, tags by what was written.
-type plainly struct{}
+// safeNodes replaces nodes that a message must not have, or that clients hide: images by links,
+// links to users by their text, tags by their source.
+type safeNodes struct{}
 
-func (plainly) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) {
+func (safeNodes) Transform(doc *ast.Document, reader text.Reader, _ parser.Context) {
 	source := reader.Source()
 	used := map[string]bool{}
 	var nodes []ast.Node
@@ -43,7 +42,7 @@ func (plainly) Transform(doc *ast.Document, reader text.Reader, _ parser.Context
 		}
 		return ast.WalkContinue, nil
 	})
-	room := 2 * len(source) // for the addresses of links that share one
+	room := 2 * len(source) // bytes for the destinations of reference links
 	for _, n := range nodes {
 		switch n := n.(type) {
 		case *ast.Link:
@@ -54,7 +53,7 @@ func (plainly) Transform(doc *ast.Document, reader text.Reader, _ parser.Context
 			switch {
 			case footnote(n):
 				replaceNode(n, textNode("["+string(n.Reference.Value)+"]"))
-			case room < 0 || leadsToPerson(string(n.Destination)):
+			case room < 0 || linksToUser(string(n.Destination)):
 				unwrapNode(n)
 			}
 		case *ast.Image:
@@ -64,16 +63,16 @@ func (plainly) Transform(doc *ast.Document, reader text.Reader, _ parser.Context
 			if room < 0 {
 				unwrapNode(n)
 			} else {
-				linkPicture(n)
+				linkImage(n)
 			}
 		case *ast.AutoLink:
-			if u := string(n.URL(source)); leadsToPerson(u) {
+			if u := string(n.URL(source)); linksToUser(u) {
 				replaceNode(n, textNode(u))
 			}
 		case *ast.RawHTML:
-			markup(n, source)
+			renderTag(n, source)
 		case *ast.LinkReferenceDefinition:
-			if !used[linkLabel(n.Label)] { // a footnote, or a list of sources: it would vanish
+			if !used[linkLabel(n.Label)] { // a footnote or a list of sources, which would be hidden
 				said := ast.NewParagraph()
 				said.AppendChild(said, textNode(strings.TrimSpace(string(n.Lines().Value(source)))))
 				replaceNode(n, said)
@@ -82,7 +81,7 @@ func (plainly) Transform(doc *ast.Document, reader text.Reader, _ parser.Context
 	}
 }
 
-// footnote tells whether [^1] was taken for a link, to the first word of the note.
+// footnote reports whether [^1] was parsed as a link to the first word of the note.
 func footnote(n *ast.Link) bool {
 	return n.Reference != nil && n.Reference.Type == ast.ReferenceLinkShortcut && bytes.HasPrefix(n.Reference.Value, []byte("^"))
 }
@@ -91,21 +90,21 @@ func linkLabel(b []byte) string { return util.ToLinkReference(b) }
 
 func replaceNode(old, new ast.Node) { old.Parent().ReplaceChild(old.Parent(), old, new) }
 
-// textNode is text that is shown as it is.
+// textNode returns a node of literal text.
 func textNode(s string) ast.Node {
 	n := ast.NewString([]byte(s))
 	n.SetRaw(true)
 	return n
 }
 
-// tagNode is a tag that is put out as it is; the sanitiser looks at it all the same.
+// tagNode returns a node of literal HTML; the sanitiser still checks it.
 func tagNode(s string) ast.Node {
 	n := ast.NewString([]byte(s))
 	n.SetCode(true)
 	return n
 }
 
-// unwrapNode puts what is in n in its place.
+// unwrapNode replaces n by its children.
 func unwrapNode(n ast.Node) {
 	parent := n.Parent()
 	for c := n.FirstChild(); c != nil; {
@@ -116,16 +115,16 @@ func unwrapNode(n ast.Node) {
 	parent.RemoveChild(parent, n)
 }
 
-// linkPicture makes a link of a picture, which clients would fetch from anywhere.
-func linkPicture(n *ast.Image) {
+// linkImage replaces an image by a link, because clients would fetch it from any server.
+func linkImage(n *ast.Image) {
 	if !n.HasChildren() {
 		n.AppendChild(n, textNode(string(n.Destination)))
 	}
-	linked := leadsToPerson(string(n.Destination))
+	linked := linksToUser(string(n.Destination))
 	for p := n.Parent(); p != nil; p = p.Parent() {
 		linked = linked || p.Kind() == ast.KindLink
 	}
-	if linked { // there is one already, or may be none
+	if linked { // it is in a link already, or must not be one
 		unwrapNode(n)
 		return
 	}
@@ -139,9 +138,9 @@ func linkPicture(n *ast.Image) {
 	replaceNode(n, to)
 }
 
-// leadsToPerson tells whether a link leads to somebody. Clients show such a link as a
-// mention, and some bots take it for one.
-func leadsToPerson(link string) bool {
+// linksToUser reports whether a link leads to a Matrix user. Clients show such a link as a mention,
+// and some bots take it for one.
+func linksToUser(link string) bool {
 	u, err := url.Parse(link)
 	if err != nil {
 		return true
@@ -151,7 +150,7 @@ func leadsToPerson(link string) bool {
 		return !strings.HasPrefix(u.Opaque, "r/") && !strings.HasPrefix(u.Opaque, "roomid/")
 	case "http", "https":
 		to := strings.TrimPrefix(strings.ToLower(u.Host), "www.") == "matrix.to" && strings.HasPrefix(u.Fragment, "/@")
-		return to || strings.HasPrefix(u.Fragment, "/user/@") // of a client on the web
+		return to || strings.HasPrefix(u.Fragment, "/user/@") // a web client
 	}
 	return false
 }
@@ -161,10 +160,10 @@ var (
 	simpleTag = regexp.MustCompile(`(?i)^<(sub|sup|u|b|i|s|del|em|strong|kbd|code)>$`)
 )
 
-// markup lets line breaks pass, and pairs of tags that only change how words look, without
-// other tags between them; any other tag is shown as it was written.
-func markup(n *ast.RawHTML, source []byte) {
-	if n.Parent() == nil { // the end of a pair
+// renderTag keeps line breaks, and pairs of formatting tags without other tags between them. Any
+// other tag becomes literal text.
+func renderTag(n *ast.RawHTML, source []byte) {
+	if n.Parent() == nil { // the end tag of a pair
 		return
 	}
 	s := string(n.Segments.Value(source))
@@ -185,11 +184,11 @@ func markup(n *ast.RawHTML, source []byte) {
 	}
 }
 
-// ownNodes renders the nodes that are ours, and boxes to tick, for which a
-// message may have no element.
-type ownNodes struct{}
+// nodeRenderer renders formulas, and task list checkboxes as characters because messages have no
+// element for them.
+type nodeRenderer struct{}
 
-func (ownNodes) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {
+func (nodeRenderer) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {
 	reg.Register(kindFormula, func(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if entering {
 			_, _ = w.WriteString(formulaHTML(n.(*formula).tex))

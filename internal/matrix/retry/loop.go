@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Wake wakes a loop that may be waiting; one call is enough for any number of
-// reasons to look.
+// Wake signals a waiting loop. Signals of a loop that is not waiting are combined into one.
 func Wake(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
@@ -15,8 +14,8 @@ func Wake(ch chan struct{}) {
 	}
 }
 
-// Loop calls f again and again: when it is woken, and at the time that f returns; a zero
-// time is never. It ends with ctx.
+// Loop calls f whenever it is woken, and at the time that f returned; zero means no time. It returns
+// when ctx ends.
 func Loop(ctx context.Context, now func() time.Time, wake <-chan struct{}, f func(context.Context) time.Time) error {
 	for {
 		wait := time.Duration(math.MaxInt64)
@@ -29,7 +28,7 @@ func Loop(ctx context.Context, now func() time.Time, wake <-chan struct{}, f fun
 	}
 }
 
-// Earlier is the earlier one of two times.
+// Earlier returns the earlier one of two times.
 func Earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
@@ -37,7 +36,7 @@ func Earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Pause waits for that long, or until it is woken. The error is that of ctx, if it ends.
+// Pause waits for long or until it is woken. It returns the error of ctx.
 func Pause(ctx context.Context, wake <-chan struct{}, long time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -1,4 +1,4 @@
-// Package retry says whether a failed request is tried again and when, and waits for that.
+// Package retry classifies failed requests and waits before the next try.
 package retry
 
 import (
@@ -14,28 +14,27 @@ import (
 	"reverie/internal/i18n"
 )
 
-// Class is what a failed request means for trying it again.
+// Class says whether a failed request is worth another try.
 type Class int
 
 // The classes.
 const (
 	Fine   Class = iota // no error
-	Again               // later, it may work
-	logout              // the access token is not valid any more
-	Never               // the server said no, and will say no again
+	Again               // a later try may succeed
+	logout              // the access token is invalid
+	Never               // the server refuses, and will refuse again
 )
 
 const (
-	// FirstWait is the longest pause before the second try.
+	// FirstWait is the maximum delay of the second try.
 	FirstWait = time.Second
 	maxWait   = 5 * time.Minute
-	// LongestWait is what a server may ask for.
+	// LongestWait limits the delay that a server may ask for.
 	LongestWait = time.Hour
 )
 
-// Classify says whether trying again makes sense and how long to wait first.
-// attempt counts the failures before this one. A server that says how long to
-// wait is obeyed, wherever it says it: the longer one counts.
+// Classify returns the class of an error and the delay before the next try. attempt is the number of
+// earlier failures. The delay that a server asks for is respected; the longest one counts.
 func Classify(err error, attempt int) (Class, time.Duration) {
 	if err == nil {
 		return Fine, 0
@@ -50,7 +49,7 @@ func Classify(err error, attempt int) (Class, time.Duration) {
 	wait := Backoff(attempt)
 	var h mautrix.HTTPError
 	if !errors.As(err, &h) || h.Response == nil {
-		return Again, wait // the network, or something of ours that may pass: a busy database, keys not fetched
+		return Again, wait // the network, or a local fault that may pass: a busy database, keys not fetched
 	}
 	switch code := h.Response.StatusCode; {
 	case errors.Is(err, mautrix.MUnknownToken), errors.Is(err, mautrix.MMissingToken):
@@ -58,21 +57,21 @@ func Classify(err error, attempt int) (Class, time.Duration) {
 	case code == http.StatusTooManyRequests, errors.Is(err, mautrix.MLimitExceeded):
 		return Again, max(wait, retryAfter(h))
 	case code >= 500, code == http.StatusRequestTimeout, code == http.StatusTooEarly, code < 400:
-		return Again, max(wait, retryAfter(h)) // < 400: a good status with a body that is none
+		return Again, max(wait, retryAfter(h)) // < 400: a good status with an invalid body
 	}
 	return Never, 0
 }
 
-// RefusedError is our own refusal to send; trying again is pointless.
+// RefusedError is a local refusal to send; another try is pointless.
 type RefusedError struct{ Reason i18n.Text }
 
-// Refuse returns our own refusal to send.
+// Refuse returns a RefusedError.
 func Refuse(reason i18n.Text) error { return &RefusedError{reason} }
 
 func (e *RefusedError) Error() string { return e.Reason.String() }
 
-// Backoff doubles from a second to five minutes, with jitter, so that many
-// clients of a server that comes back do not all ask at once.
+// Backoff returns a delay that doubles from one second to five minutes, with jitter, so that the
+// clients of a restarted server do not all retry at once.
 func Backoff(attempt int) time.Duration {
 	d := maxWait
 	if attempt < 9 {

@@ -16,7 +16,7 @@ import (
 	"reverie/internal/store"
 )
 
-// DirectWith is the person with whom a room is private right now; empty when it is not.
+// DirectWith returns the person with whom room is private now, or "".
 func (r *Rooms) DirectWith(ctx context.Context, room string) (person string, err error) {
 	f, err := r.Facts(ctx, id.RoomID(room))
 	if err != nil || !f.Private(f.With) {
@@ -25,9 +25,9 @@ func (r *Rooms) DirectWith(ctx context.Context, room string) (person string, err
 	return f.With, nil
 }
 
-// NoteDirect stores with whom rooms are direct chats, as the account's m.direct says. A room that has a person already keeps
-// it, and one that is listed under several people is with none of them.
-func (r *Rooms) NoteDirect(ctx context.Context, chats event.DirectChatsEventContent) error {
+// StoreDirect stores the people of direct chats from the account's m.direct. A room keeps a person it
+// already has. A room that is listed under several people gets none of them.
+func (r *Rooms) StoreDirect(ctx context.Context, chats event.DirectChatsEventContent) error {
 	with := map[id.RoomID]id.UserID{}
 	for user, rooms := range chats {
 		for _, room := range rooms {
@@ -51,18 +51,18 @@ func (r *Rooms) NoteDirect(ctx context.Context, chats event.DirectChatsEventCont
 	return nil
 }
 
-// tellDirect adds a room to the account's m.direct, for other clients of the bot's account and
-// for a later device. Where that fails, they show a group.
-func (r *Rooms) tellDirect(ctx context.Context, room id.RoomID, with id.UserID) {
-	if err := setup.NoteDirect(ctx, r.cli, room, with); err != nil {
+// addToDirect adds a room to the account's m.direct, for other clients of the account and later
+// devices. If that fails, they show the room as a group.
+func (r *Rooms) addToDirect(ctx context.Context, room id.RoomID, with id.UserID) {
+	if err := setup.AddDirect(ctx, r.cli, room, with); err != nil {
 		r.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", room,
 			"err", err)
 	}
 }
 
-// exposedNow tells whether somebody else than one person may know what is said in a room: they
-// are or were members, or everybody may read it. That is noted, for good.
-func (r *Rooms) exposedNow(ctx context.Context, room id.RoomID, with string) (bool, error) {
+// checkExposed reports whether a room is exposed: others than one person are or were members, or
+// its history is world-readable. It stores that for good.
+func (r *Rooms) checkExposed(ctx context.Context, room id.RoomID, with string) (bool, error) {
 	store := r.cli.StateStore.(*sqlstatestore.SQLStateStore)
 	members, err := store.GetAllMembers(ctx, room)
 	if err != nil {
@@ -88,16 +88,16 @@ func (r *Rooms) exposedNow(ctx context.Context, room id.RoomID, with string) (bo
 	return true, r.Expose(ctx, room)
 }
 
-// Expose notes that others than one person may know what was said in a room.
+// Expose records that others than one person may know what was said in a room.
 func (r *Rooms) Expose(ctx context.Context, room id.RoomID) error {
 	_, err := r.db.ExecContext(ctx, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
 		ON CONFLICT (id) DO UPDATE SET exposed = 1`, room.String())
 	return store.Wrap(err, "note that others can read a room")
 }
 
-// Watch looks whether an event of a room's state exposes it, before any later event undoes it.
-func (r *Rooms) Watch(ctx context.Context, evt *event.Event) error {
-	if evt.Mautrix.EventSource&event.SourceInvite != 0 { // a preview, and not by our homeserver
+// CheckState checks whether a state event exposes its room, before a later event hides that.
+func (r *Rooms) CheckState(ctx context.Context, evt *event.Event) error {
+	if evt.Mautrix.EventSource&event.SourceInvite != 0 { // stripped state, not checked by our homeserver
 		return nil
 	}
 	var with string
@@ -110,13 +110,13 @@ func (r *Rooms) Watch(ctx context.Context, evt *event.Event) error {
 	if exposed {
 		return nil
 	}
-	_, err = r.exposedNow(ctx, evt.RoomID, with)
+	_, err = r.checkExposed(ctx, evt.RoomID, with)
 	return err
 }
 
-// WatchMissed looks whether the state that a sync left out exposed the room: its end is known,
-// but not that everybody could read for a while.
-func (r *Rooms) WatchMissed(ctx context.Context, room id.RoomID, events []*event.Event) error {
+// CheckGap checks whether state events in a gap of the timeline exposed the room. The newest state
+// does not show that the history was world-readable for a while.
+func (r *Rooms) CheckGap(ctx context.Context, room id.RoomID, events []*event.Event) error {
 	if !slices.ContainsFunc(events, func(evt *event.Event) bool {
 		return evt.StateKey != nil && evt.Type.Type == event.StateHistoryVisibility.Type &&
 			evt.Content.Raw["history_visibility"] == string(event.HistoryVisibilityWorldReadable)

@@ -17,46 +17,45 @@ import (
 	"reverie/internal/store"
 )
 
-// Config is what Memberships need.
+// Config configures Memberships.
 type Config struct {
-	Rooms         *Rooms
-	Inbox         *delivery.Inbox
-	Outbox        *delivery.Outbox
-	Log           *slog.Logger
-	Now           func() time.Time
-	Again, Refuse time.Duration // between two looks at a room that is to be moved; between refusing some invitations and some more
-	Text          func(ctx context.Context, room, key string, fill ...string) string
-	Allows        func(user string) bool
-	Tell          func(context.Context, delivery.Notice) error
-	Cleared       func(room string)                                // ends what is shown and worked on in a room that we left
-	Move          func(ctx context.Context, from, to string) error // brings along what belongs to a room that is replaced
+	Rooms       *Rooms
+	Inbox       *delivery.Inbox
+	Outbox      *delivery.Outbox
+	Log         *slog.Logger
+	Now         func() time.Time
+	RetryDelay  time.Duration // first delay of a retry for a room that is to be moved
+	RefuseDelay time.Duration // between two batches of refused invitations
+	Text        func(ctx context.Context, room, key string, fill ...string) string
+	Allows      func(user string) bool
+	Notify      func(context.Context, delivery.Notice) error
+	OnLeft      func(room string)                                // called after the bot has left a room
+	Move        func(ctx context.Context, from, to string) error // moves the data of a replaced room
 
-	InWake, OutWake chan struct{} // for the loops of the inbox and the outbox
+	InWake, OutWake chan struct{} // wake the loops of the inbox and the outbox
 }
 
-// Memberships follow our memberships: invitations, joining, leaving, and rooms that take the
-// place of others.
+// Memberships handles the bot's own memberships: invitations, joins, leaves and room upgrades.
 type Memberships struct {
 	Config
 	wake chan struct{}
 }
 
-// NewMemberships returns Memberships that Run has yet to work on.
+// NewMemberships returns Memberships; the caller starts Run.
 func NewMemberships(cfg Config) *Memberships { return &Memberships{cfg, make(chan struct{}, 1)} }
 
-// joinTries is how often joining or refusing is tried. Joining over federation
-// can take a while; an invitation from a server that is gone never works.
+// joinTries is the number of tries to join or refuse. A join over federation can take a while; an
+// invitation from a dead server never succeeds.
 const joinTries = 12
 
-// refuseAtOnce is how many invitations are refused before the others are looked
-// at again: who sends thousands must not hold up those that are welcome, nor use
-// up what the homeserver allows us.
-const refuseAtOnce = 10
+// maxRefusals limits the invitations that are refused in one batch. A flood of invitations must
+// neither delay the welcome ones nor use up the homeserver's rate limit.
+const maxRefusals = 10
 
-// OnMember follows our own membership: invitations, joining, leaving.
+// OnMember handles m.room.member events: our own invitations, joins and leaves.
 func (m *Memberships) OnMember(ctx context.Context, evt *event.Event) error {
 	if evt.GetStateKey() != m.Rooms.cli.UserID.String() {
-		return m.Rooms.Watch(ctx, evt)
+		return m.Rooms.CheckState(ctx, evt)
 	}
 	content, ok := evt.Content.Parsed.(*event.MemberEventContent)
 	if !ok {
@@ -65,30 +64,30 @@ func (m *Memberships) OnMember(ctx context.Context, evt *event.Event) error {
 	switch content.Membership {
 	case event.MembershipInvite:
 		if evt.Mautrix.EventSource&event.SourceInvite != 0 {
-			return m.invited(ctx, evt.RoomID, evt.Sender, content.IsDirect)
+			return m.storeInvitation(ctx, evt.RoomID, evt.Sender, content.IsDirect)
 		}
 	case event.MembershipJoin:
 		if evt.Mautrix.EventSource&event.SourceJoin == 0 {
 			return nil
 		}
 		if prev := evt.Unsigned.PrevContent; prev == nil || prev.Raw["membership"] != string(event.MembershipJoin) {
-			m.Rooms.ForgetState(evt.RoomID) // others may have come or gone while we were not there
+			m.Rooms.ForgetState(evt.RoomID) // the members may have changed in our absence
 		}
-		err := errors.Join(m.Rooms.setMembership(ctx, evt.RoomID, "joined"), m.holdBack(ctx, evt.RoomID))
-		retry.Wake(m.wake) // now that it is noted: the room may take the place of another one
+		err := errors.Join(m.Rooms.setMembership(ctx, evt.RoomID, "joined"), m.holdMessages(ctx, evt.RoomID))
+		retry.Wake(m.wake) // only now: the room may replace another one
 		return err
 	case event.MembershipLeave, event.MembershipBan:
 		if evt.Mautrix.EventSource&event.SourceLeave != 0 {
-			return m.left(ctx, evt.RoomID)
+			return m.leave(ctx, evt.RoomID)
 		}
-	default: // knock, and what later versions invent
+	default: // knock, and future memberships
 	}
 	return nil
 }
 
-// invited notes an invitation, to be accepted or refused by run. A direct chat is one with
-// who invited us to it first.
-func (m *Memberships) invited(ctx context.Context, room id.RoomID, by id.UserID, direct bool) error {
+// storeInvitation stores an invitation for Run to accept or refuse. The first inviter to a direct
+// chat becomes its person.
+func (m *Memberships) storeInvitation(ctx context.Context, room id.RoomID, by id.UserID, direct bool) error {
 	membership, with := "refused", id.UserID("")
 	if m.Allows(by.String()) {
 		membership = "invited"
@@ -101,7 +100,7 @@ func (m *Memberships) invited(ctx context.Context, room id.RoomID, by id.UserID,
 			direct_with = CASE direct_with WHEN '' THEN excluded.direct_with ELSE direct_with END`,
 		room.String(), membership, with.String(), by.String())
 	if err == nil && membership == "invited" {
-		err = m.holdBack(ctx, room)
+		err = m.holdMessages(ctx, room)
 	}
 	if err != nil {
 		return fmt.Errorf("note an invitation: %w", err)
@@ -111,22 +110,22 @@ func (m *Memberships) invited(ctx context.Context, room id.RoomID, by id.UserID,
 	return nil
 }
 
-func (m *Memberships) left(ctx context.Context, room id.RoomID) error {
-	// Of an unknown room there is nothing to clear.
+func (m *Memberships) leave(ctx context.Context, room id.RoomID) error {
+	// An unknown room has nothing to clear.
 	was, _ := store.Value[string](ctx, m.Rooms.db, `SELECT membership FROM matrix_room WHERE id = ?`, room.String())
 	m.Rooms.ForgetState(room)
 	if err := m.Rooms.setMembership(ctx, room, "left"); err != nil || was != "joined" {
 		return err
 	}
 	m.Log.Info("matrix: no longer in this room", "room", room)
-	m.Cleared(room.String())
+	m.OnLeft(room.String())
 	return m.Inbox.Leave(ctx, room.String())
 }
 
-// Run accepts and refuses invitations, those of the last run included.
+// Run accepts and refuses invitations, including those of an earlier run, and follows upgrades.
 func (m *Memberships) Run(ctx context.Context) error {
 	return retry.Loop(ctx, m.Now, m.wake, func(ctx context.Context) time.Time {
-		next, err := m.settleInvitations(ctx)
+		next, err := m.answerInvitations(ctx)
 		if err != nil {
 			m.Log.Error("matrix: invitations", "err", err)
 			next = m.Now().Add(time.Minute)
@@ -143,13 +142,13 @@ func (m *Memberships) Run(ctx context.Context) error {
 
 type invitation struct {
 	room, membership, inviter string
-	with                      string // the person whose direct chat it is; empty = it is none
+	with                      string // the person whose direct chat it is; empty = a group
 	attempts                  int
 	nextAt                    int64
 }
 
-// settleInvitations acts on what is due and returns when to look again.
-func (m *Memberships) settleInvitations(ctx context.Context) (next time.Time, err error) {
+// answerInvitations answers the invitations that are due and returns when the next one is.
+func (m *Memberships) answerInvitations(ctx context.Context) (next time.Time, err error) {
 	next = m.Now().Add(time.Hour)
 	list, err := m.invitations(ctx)
 	if err != nil {
@@ -162,11 +161,11 @@ func (m *Memberships) settleInvitations(ctx context.Context) (next time.Time, er
 			continue
 		}
 		if v.membership == "refused" {
-			if refused++; refused > refuseAtOnce {
-				return m.Now().Add(m.Refuse), nil
+			if refused++; refused > maxRefusals {
+				return m.Now().Add(m.RefuseDelay), nil
 			}
 		}
-		err := m.settle(ctx, v)
+		err := m.answerInvitation(ctx, v)
 		if ctx.Err() != nil {
 			return next, nil
 		}
@@ -174,7 +173,7 @@ func (m *Memberships) settleInvitations(ctx context.Context) (next time.Time, er
 		switch {
 		case verdict == retry.Fine:
 			continue
-		case verdict == retry.Never && v.attempts > 0 || v.attempts+1 >= joinTries: // one refusal may be a race with the invitation
+		case verdict == retry.Never && v.attempts > 0 || v.attempts+1 >= joinTries: // the first refusal may be a race with the invitation
 			m.Log.Warn("matrix: invitation dropped", "room", v.room, "sender", v.inviter, "err", err)
 			if err := m.Rooms.setMembership(ctx, id.RoomID(v.room), "left"); err != nil {
 				return next, err
@@ -184,7 +183,7 @@ func (m *Memberships) settleInvitations(ctx context.Context) (next time.Time, er
 		wait = max(wait, retry.FirstWait)
 		at := m.Now().Add(wait)
 		next = retry.Earlier(next, at)
-		m.Log.Warn("matrix: invitation not settled; trying again", "room", v.room, "in", wait.Round(time.Second), "err", err)
+		m.Log.Warn("matrix: invitation not answered; trying again", "room", v.room, "in", wait.Round(time.Second), "err", err)
 		if _, err := m.Rooms.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`,
 			at.UnixMilli(), v.room); err != nil {
 			return next, err
@@ -198,13 +197,12 @@ func (m *Memberships) invitations(ctx context.Context) ([]invitation, error) {
 		err = r.Scan(&v.room, &v.membership, &v.inviter, &v.with, &v.attempts, &v.nextAt)
 		return v, err
 	}, `SELECT id, membership, inviter, direct_with, attempts, next_at FROM matrix_room
-		WHERE membership IN ('invited', 'refused') ORDER BY membership, next_at, id`) // those that are accepted first
+		WHERE membership IN ('invited', 'refused') ORDER BY membership, next_at, id`) // joins first
 }
 
-// settle joins or refuses. Both can be repeated without harm. That a chat is
-// direct is told before it is joined: once we are in, nobody would come back to
-// that, and a later device would take the chat for a group.
-func (m *Memberships) settle(ctx context.Context, v invitation) error {
+// answerInvitation joins or refuses. Both are repeatable. m.direct is updated before the join:
+// after it the invitation is not handled again, and a later device would take the chat for a group.
+func (m *Memberships) answerInvitation(ctx context.Context, v invitation) error {
 	room := id.RoomID(v.room)
 	if v.membership == "refused" {
 		_, err := m.Rooms.cli.LeaveRoom(ctx, room)
@@ -214,7 +212,7 @@ func (m *Memberships) settle(ctx context.Context, v invitation) error {
 		return err
 	}
 	if v.with != "" {
-		m.Rooms.tellDirect(ctx, room, id.UserID(v.with))
+		m.Rooms.addToDirect(ctx, room, id.UserID(v.with))
 	}
 	req := &mautrix.ReqJoinRoom{}
 	if s := gate.Server(v.inviter); s != "" {
@@ -226,6 +224,6 @@ func (m *Memberships) settle(ctx context.Context, v invitation) error {
 	m.Rooms.ForgetState(room)
 	m.Log.Info("matrix: joined", "room", room, "direct", v.with != "")
 	_, err := m.Rooms.db.ExecContext(ctx, `UPDATE matrix_room SET membership = 'joined', attempts = 0, next_at = 0
-		WHERE id = ? AND membership = 'invited'`, v.room) // else a sync knows better: we may be out again
+		WHERE id = ? AND membership = 'invited'`, v.room) // else a sync was faster: we may have left again
 	return store.Wrap(err, "note a membership")
 }

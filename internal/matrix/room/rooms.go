@@ -1,5 +1,4 @@
-// Package room knows the rooms: their members, encryption and privacy, our memberships in them, and
-// rooms that take the place of others.
+// Package room tracks the rooms: members, encryption, privacy, the bot's memberships, and upgrades.
 package room
 
 import (
@@ -24,22 +23,22 @@ import (
 	"reverie/internal/text"
 )
 
-// Rooms is what we know of the rooms, in bot.db and in mautrix's store of states.
+// Rooms reads and writes the room data in bot.db and mautrix's state store.
 type Rooms struct {
 	db      *sql.DB
 	cli     *mautrix.Client
 	devices *e2ee.Devices
 	log     *slog.Logger
 
-	mu      sync.Mutex
-	known   map[id.RoomID]bool // we have all of their state since our last join
-	changes map[id.RoomID]int  // how often their members have changed, or all was forgotten
-	states  sync.Mutex         // held while an answer of a room's state is stored, or found to be too old
+	mu       sync.Mutex
+	complete map[id.RoomID]bool // rooms whose full state was fetched since our last join
+	changes  map[id.RoomID]int  // number of member changes and of ForgetState calls
+	states   sync.Mutex         // held while a fetched state is compared with changes and stored
 }
 
-// New returns what bot.db and the account's store of states know of the rooms.
+// New returns the rooms of acc.
 func New(db *sql.DB, acc *account.Account, log *slog.Logger) *Rooms {
-	return &Rooms{db: db, cli: acc.Client, devices: acc.Devices, log: log, known: map[id.RoomID]bool{}, changes: map[id.RoomID]int{}}
+	return &Rooms{db: db, cli: acc.Client, devices: acc.Devices, log: log, complete: map[id.RoomID]bool{}, changes: map[id.RoomID]int{}}
 }
 
 func (r *Rooms) setMembership(ctx context.Context, room id.RoomID, membership string) error {
@@ -48,15 +47,15 @@ func (r *Rooms) setMembership(ctx context.Context, room id.RoomID, membership st
 	return store.Wrap(err, "note a membership")
 }
 
-// MarkEncrypted remembers that a room is encrypted, for ever: encryption cannot
-// be turned off, and who says otherwise must not be believed.
+// MarkEncrypted stores for good that a room is encrypted. Encryption cannot be disabled: a
+// homeserver that claims so is not trusted.
 func (r *Rooms) MarkEncrypted(ctx context.Context, room id.RoomID) error {
 	_, err := r.db.ExecContext(ctx,
 		`INSERT INTO matrix_room (id, encrypted) VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET encrypted = 1`, room.String())
 	return store.Wrap(err, "note that a room is encrypted")
 }
 
-// Facts gathers what the gate must know of a room.
+// Facts returns what the gate needs to know about a room.
 func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err error) {
 	err = r.db.QueryRowContext(ctx, `SELECT direct_with, exposed, encrypted FROM matrix_room WHERE id = ?`, room.String()).
 		Scan(&f.With, &f.Exposed, &f.Encrypted)
@@ -89,7 +88,7 @@ func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err err
 		}
 	}
 	if !f.Exposed {
-		if f.Exposed, err = r.exposedNow(ctx, room, f.With); err != nil {
+		if f.Exposed, err = r.checkExposed(ctx, room, f.With); err != nil {
 			return f, err
 		}
 	}
@@ -98,14 +97,14 @@ func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err err
 	return f, err
 }
 
-// everEncrypted tells whether somebody noted that a room is encrypted: for good, whatever
-// the homeserver says now.
+// everEncrypted reports whether the room was ever marked as encrypted, whatever the homeserver
+// says now.
 func (r *Rooms) everEncrypted(ctx context.Context, room id.RoomID) (bool, error) {
 	ever, err := store.Value[bool](ctx, r.db, `SELECT encrypted FROM matrix_room WHERE id = ?`, room.String())
 	return ever, store.Wrap(err, "look up a room")
 }
 
-// DisplayName is what a member is called in the room; empty when unknown.
+// DisplayName returns the display name of a member, or "".
 func (r *Rooms) DisplayName(ctx context.Context, room id.RoomID, user id.UserID) string {
 	m, err := r.cli.StateStore.(*sqlstatestore.SQLStateStore).TryGetMember(ctx, room, user)
 	if err != nil || m == nil {
@@ -114,20 +113,20 @@ func (r *Rooms) DisplayName(ctx context.Context, room id.RoomID, user id.UserID)
 	return text.Clip(strings.ReplaceAll(text.Clean(m.Displayname), "\n", " "), 100)
 }
 
-// People is how many have joined a room, we among them.
+// People returns the number of joined members of a room, including the bot.
 func (r *Rooms) People(ctx context.Context, room string) (int, error) {
 	members, err := r.cli.StateStore.(*sqlstatestore.SQLStateStore).GetRoomMembers(ctx, id.RoomID(room), event.MembershipJoin)
 	return len(members), store.Wrap(err, "matrix: look up the members of a room")
 }
 
-// Left tells whether we have left a room, or were put out of it, and are not invited
-// into it again. A room that is not known is none that was left.
+// Left reports whether the bot has left a room or was removed, and is not invited again. It is
+// false for an unknown room.
 func (r *Rooms) Left(ctx context.Context, room string) (bool, error) {
 	left, err := store.Value[bool](ctx, r.db, `SELECT membership IN ('left', 'refused') FROM matrix_room WHERE id = ?`, room)
 	return left, store.Wrap(err, "matrix: look up a room")
 }
 
-// DirectChat is a private direct chat with a person, an encrypted one before others; empty when there is none.
+// DirectChat returns a private direct chat with person, preferably an encrypted one, or "".
 func (r *Rooms) DirectChat(ctx context.Context, person string) (string, error) {
 	rooms, err := store.Column[id.RoomID](ctx, r.db,
 		`SELECT id FROM matrix_room WHERE membership = 'joined' AND direct_with = ? ORDER BY encrypted DESC, id`, person)
@@ -146,21 +145,21 @@ func (r *Rooms) DirectChat(ctx context.Context, person string) (string, error) {
 	return "", nil
 }
 
-// Held lists the rooms that take the place of others and do not have yet what belongs to those.
-func (r *Rooms) Held(ctx context.Context) ([]string, error) {
+// AwaitingMove lists the rooms that replace others whose data is not moved yet.
+func (r *Rooms) AwaitingMove(ctx context.Context) ([]string, error) {
 	held, err := store.Column[string](ctx, r.db, `SELECT id FROM matrix_room WHERE replaces <> '' AND moved = 0`)
 	return held, store.Wrap(err, "matrix: read rooms")
 }
 
-// Count counts the rooms that we are in, and those of them that are encrypted.
+// Count returns the number of joined rooms and how many of them are encrypted.
 func Count(ctx context.Context, db *sql.DB) (joined, encrypted int, err error) {
 	err = db.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(encrypted), 0) FROM matrix_room WHERE membership = 'joined'`).
 		Scan(&joined, &encrypted)
 	return joined, encrypted, store.Wrap(err, "matrix: count the rooms")
 }
 
-// NoteLast stores the newest event of rooms, by room.
-func NoteLast(ctx context.Context, tx *sql.Tx, last map[string]string) error {
+// StoreLastEvents stores the newest event of each room.
+func StoreLastEvents(ctx context.Context, tx *sql.Tx, last map[string]string) error {
 	for room, event := range last {
 		if _, err := tx.ExecContext(ctx, `INSERT INTO matrix_room (id, last_event) VALUES (?, ?)
 			ON CONFLICT (id) DO UPDATE SET last_event = excluded.last_event`, room, event); err != nil {
@@ -170,13 +169,13 @@ func NoteLast(ctx context.Context, tx *sql.Tx, last map[string]string) error {
 	return nil
 }
 
-// LastEvent is the newest event that was seen of a room; empty when there is none.
+// LastEvent returns the newest stored event of a room, or "".
 func (r *Rooms) LastEvent(ctx context.Context, room id.RoomID) (id.EventID, error) {
 	last, err := store.Value[id.EventID](ctx, r.db, `SELECT last_event FROM matrix_room WHERE id = ?`, room.String())
 	return last, store.Wrap(err, "look up the newest event of a room")
 }
 
-// LastEvents is the newest event that was seen of each room that we are in.
+// LastEvents returns the newest stored event of each joined room.
 func (r *Rooms) LastEvents(ctx context.Context) (map[id.RoomID]id.EventID, error) {
 	last := map[id.RoomID]id.EventID{}
 	err := store.Each(ctx, r.db, func(row store.Row) error {

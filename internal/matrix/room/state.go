@@ -16,11 +16,11 @@ import (
 	"reverie/internal/text"
 )
 
-// knowRoom fetches the full state of a room, once after each join; syncs keep it up to date.
-func (r *Rooms) knowRoom(ctx context.Context, room id.RoomID) error {
+// ensureState fetches the full state of a room once after each join. Syncs keep it up to date.
+func (r *Rooms) ensureState(ctx context.Context, room id.RoomID) error {
 	for range 3 {
 		r.mu.Lock()
-		known, changes := r.known[room], r.changes[room]
+		known, changes := r.complete[room], r.changes[room]
 		r.mu.Unlock()
 		if known {
 			return nil
@@ -32,9 +32,9 @@ func (r *Rooms) knowRoom(ctx context.Context, room id.RoomID) error {
 	return fmt.Errorf("the members of the room keep changing")
 }
 
-// MembersIn notes in which rooms a sync changes members, before that is stored. An answer that is
-// on its way may be from before it, and would undo it: it is dropped.
-func (r *Rooms) MembersIn(res *mautrix.RespSync) {
+// CountMemberChanges counts the member changes of a sync, before they are stored. A state that is
+// being fetched may be older and would undo them: fetchState drops it.
+func (r *Rooms) CountMemberChanges(res *mautrix.RespSync) {
 	r.states.Lock()
 	defer r.states.Unlock()
 	r.mu.Lock()
@@ -47,9 +47,9 @@ func (r *Rooms) MembersIn(res *mautrix.RespSync) {
 	}
 }
 
-// fetchState asks for the state of a room and keeps it, unless its members have changed since changes.
+// fetchState fetches the state of a room and stores it, unless its members changed since changes.
 func (r *Rooms) fetchState(ctx context.Context, room id.RoomID, changes int) error {
-	state, err := r.cli.StateAsArray(ctx, room) // State would keep it whatever happens meanwhile
+	state, err := r.cli.StateAsArray(ctx, room) // State would store it in any case
 	if err != nil {
 		return fmt.Errorf("fetch the state of the room: %w", err)
 	}
@@ -58,7 +58,7 @@ func (r *Rooms) fetchState(ctx context.Context, room id.RoomID, changes int) err
 		if evt == nil || evt.StateKey == nil {
 			continue
 		}
-		_ = evt.Content.ParseRaw(evt.Type) // what makes no sense is as good as missing
+		_ = evt.Content.ParseRaw(evt.Type) // malformed content counts as missing
 		evt.RoomID = room
 		if evt.Type == event.StateMember {
 			members[*evt.StateKey] = evt
@@ -74,7 +74,7 @@ func (r *Rooms) fetchState(ctx context.Context, room id.RoomID, changes int) err
 			return err
 		}
 	}
-	if broken { // somebody may be there all the same
+	if broken { // it may hide a member
 		if err := r.Expose(ctx, room); err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (r *Rooms) fetchState(ctx context.Context, room id.RoomID, changes int) err
 	current := r.changes[room] == changes
 	r.mu.Unlock()
 	if !current {
-		return nil // it is asked for once more
+		return nil // the caller fetches again
 	}
 	for _, evt := range others {
 		mautrix.UpdateStateStore(ctx, r.cli.StateStore, evt)
@@ -98,7 +98,7 @@ func (r *Rooms) fetchState(ctx context.Context, room id.RoomID, changes int) err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known[room] = r.changes[room] == changes
+	r.complete[room] = r.changes[room] == changes
 	return nil
 }
 
@@ -106,13 +106,13 @@ func (r *Rooms) fetchState(ctx context.Context, room id.RoomID, changes int) err
 func (r *Rooms) ForgetState(room id.RoomID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.known, room)
+	delete(r.complete, room)
 	r.changes[room]++
 }
 
-// checkCrypto makes sure that SendMessageEvent will encrypt when it must, and
-// for somebody.
-func (r *Rooms) checkCrypto(ctx context.Context, room id.RoomID) error {
+// checkEncryption makes sure that SendMessageEvent encrypts if it must, and that there is a
+// recipient.
+func (r *Rooms) checkEncryption(ctx context.Context, room id.RoomID) error {
 	store := r.cli.StateStore.(*sqlstatestore.SQLStateStore)
 	content, err := store.GetEncryptionEvent(ctx, room)
 	if err != nil {
@@ -129,8 +129,7 @@ func (r *Rooms) checkCrypto(ctx context.Context, room id.RoomID) error {
 	}
 	switch {
 	case content == nil || content.Algorithm == "":
-		// The room was encrypted once and the server says it is not any more.
-		// That is not possible, so it is not believed.
+		// The room was encrypted and the server denies it. Encryption cannot be disabled.
 		r.log.Warn("matrix: the homeserver no longer says that this room is encrypted; encrypting anyway", "room", room)
 		if err := store.SetEncryptionEvent(ctx, room, &event.EncryptionEventContent{Algorithm: id.AlgorithmMegolmV1}); err != nil {
 			return fmt.Errorf("note that the room is encrypted: %w", err)
@@ -146,13 +145,13 @@ func (r *Rooms) checkCrypto(ctx context.Context, room id.RoomID) error {
 	if len(members) < 2 {
 		return retry.Refuse("nobody else is in the room, so nobody could read the message")
 	}
-	return r.devices.Fresh(ctx, members)
+	return r.devices.RefreshLists(ctx, members)
 }
 
-// Sendable fetches the state of a room and fails where an event must not be sent.
-func (r *Rooms) Sendable(ctx context.Context, room id.RoomID) error {
-	if err := r.knowRoom(ctx, room); err != nil {
+// PrepareSend fetches the state of a room. It returns an error if no event may be sent there.
+func (r *Rooms) PrepareSend(ctx context.Context, room id.RoomID) error {
+	if err := r.ensureState(ctx, room); err != nil {
 		return err
 	}
-	return r.checkCrypto(ctx, room)
+	return r.checkEncryption(ctx, room)
 }

@@ -17,8 +17,8 @@ import (
 	"reverie/internal/store"
 )
 
-// OnTombstone notes the room that is to replace another one. That its sender may end the room
-// is checked by the homeserver, and once more here, because following moves the old room's memory.
+// OnTombstone stores the replacement of a room. The homeserver checks the sender's power level, and
+// so does OnTombstone, because following a tombstone moves the old room's memory.
 func (m *Memberships) OnTombstone(ctx context.Context, evt *event.Event) error {
 	content, ok := evt.Content.Parsed.(*event.TombstoneEventContent)
 	if !ok || evt.StateKey == nil || *evt.StateKey != "" || evt.Mautrix.EventSource&event.SourceJoin == 0 {
@@ -33,13 +33,13 @@ func (m *Memberships) OnTombstone(ctx context.Context, evt *event.Event) error {
 	case err != nil:
 		return fmt.Errorf("look up who may replace a room: %w", err)
 	case levels == nil || levels.GetUserLevel(evt.Sender) < levels.GetEventLevel(event.StateTombstone):
-		m.Log.Warn("matrix: a room was replaced by somebody who may not do that; not followed", "room", evt.RoomID, "to", to,
+		m.Log.Warn("matrix: a tombstone is ignored because its sender may not replace the room", "room", evt.RoomID, "to", to,
 			"sender", evt.Sender)
 		return nil
 	}
-	noted, err := m.noteTombstone(ctx, evt.RoomID.String(), to.String(), evt.Sender.String())
+	noted, err := m.storeTombstone(ctx, evt.RoomID.String(), to.String(), evt.Sender.String())
 	if err == nil {
-		err = m.holdBack(ctx, to)
+		err = m.holdMessages(ctx, to)
 	}
 	if err == nil && noted {
 		m.Log.Info("matrix: the room is replaced by another one", "room", evt.RoomID, "to", to, "sender", evt.Sender)
@@ -48,10 +48,10 @@ func (m *Memberships) OnTombstone(ctx context.Context, evt *event.Event) error {
 	return err
 }
 
-// noteTombstone stores the tombstone of a room, and tells whether it is new. The first one of
-// somebody who may talk to us counts; others yield to later ones while nothing was done about
-// them. A room of which nothing was seen here has nothing to move.
-func (m *Memberships) noteTombstone(ctx context.Context, room, to, sender string) (noted bool, err error) {
+// storeTombstone stores the tombstone of a room and reports whether it is new. The first one of an
+// allowed sender is final; others are replaced by later ones until they are handled. A room
+// without events has nothing to move.
+func (m *Memberships) storeTombstone(ctx context.Context, room, to, sender string) (noted bool, err error) {
 	first, err := store.Value[string](ctx, m.Rooms.db, `SELECT sender FROM matrix_tombstone WHERE room = ?`, room)
 	if err != nil || m.Allows(first) {
 		return false, store.Wrap(err, "look up whether a room is replaced")
@@ -68,10 +68,10 @@ func (m *Memberships) noteTombstone(ctx context.Context, room, to, sender string
 	return n > 0, err
 }
 
-// holdBack keeps the messages of a room waiting if it is known to name a replaced room as its
-// predecessor: they are delivered when that is moved. What is known may be the preview of an
-// invitation, so it decides nothing else.
-func (m *Memberships) holdBack(ctx context.Context, room id.RoomID) error {
+// holdMessages holds back the messages of a room that names a replaced room as its predecessor.
+// They are delivered after the move. The predecessor may come from stripped state, so it decides
+// nothing else.
+func (m *Memberships) holdMessages(ctx context.Context, room id.RoomID) error {
 	old, _, err := m.predecessor(ctx, room)
 	if err != nil || old == "" {
 		return err
@@ -81,19 +81,19 @@ func (m *Memberships) holdBack(ctx context.Context, room id.RoomID) error {
 	return store.Wrap(err, "note that a room replaces another one")
 }
 
-// replacement is a room that is to take the place of an older one.
+// replacement is a room that a tombstone names, and its progress.
 type replacement struct {
 	old, room  string
-	by         string // who replaced it
+	by         string // sender of the tombstone
 	state      string // of the tombstone
 	membership string // ours in the new room
-	with       string // the person the new room is a direct chat with
+	with       string // the person of a direct chat
 	attempts   int
 	nextAt     int64
 }
 
-// followUpgrades finds out which rooms are really replaced, and moves what belongs to them as
-// soon as nothing is to be answered there any more. It returns when to look again.
+// followUpgrades verifies replaced rooms and moves their data once no answer is pending in them.
+// It returns when to check again.
 func (m *Memberships) followUpgrades(ctx context.Context) (next time.Time, err error) {
 	next = m.Now().Add(time.Hour)
 	list, err := m.replacements(ctx)
@@ -105,13 +105,13 @@ func (m *Memberships) followUpgrades(ctx context.Context) (next time.Time, err e
 		switch {
 		case r.membership == "joined" && at.After(m.Now()):
 		case r.membership == "joined" && r.state == "followed":
-			at, err = m.bring(ctx, r)
+			at, err = m.moveRoom(ctx, r)
 		case r.membership == "joined":
-			at, err = m.verify(ctx, r)
+			at, err = m.verifyReplacement(ctx, r)
 		case r.membership == "" && m.Allows(r.by):
 			at, err = m.Now(), m.joinReplacement(ctx, r)
 		default:
-			at, err = time.Time{}, m.notFollowed(ctx, r)
+			at, err = time.Time{}, m.reportNotFollowed(ctx, r)
 		}
 		if err != nil {
 			return next, err
@@ -123,7 +123,7 @@ func (m *Memberships) followUpgrades(ctx context.Context) (next time.Time, err e
 	return next, nil
 }
 
-// replacements lists what is to be done; rooms that are being joined or refused come later.
+// replacements lists the pending upgrades, without rooms that are being joined or refused.
 func (m *Memberships) replacements(ctx context.Context) ([]replacement, error) {
 	list, err := store.List(ctx, m.Rooms.db, func(row store.Row) (r replacement, err error) {
 		err = row.Scan(&r.old, &r.room, &r.by, &r.state, &r.membership, &r.with, &r.attempts, &r.nextAt)
@@ -136,8 +136,8 @@ func (m *Memberships) replacements(ctx context.Context) ([]replacement, error) {
 	return list, store.Wrap(err, "matrix: look up replaced rooms")
 }
 
-// joinReplacement has run join a room only because a tombstone names it. Its messages wait
-// until it is verified.
+// joinReplacement makes Run join a room only because a tombstone names it. Its messages wait until
+// verifyReplacement.
 func (m *Memberships) joinReplacement(ctx context.Context, r replacement) error {
 	_, err := m.Rooms.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, inviter, replaces) VALUES (?, 'invited', ?, ?)
 		ON CONFLICT (id) DO UPDATE SET membership = 'invited', inviter = excluded.inviter, attempts = 0, next_at = 0,
@@ -146,24 +146,23 @@ func (m *Memberships) joinReplacement(ctx context.Context, r replacement) error 
 	return store.Wrap(err, "matrix: note that a room is to be joined")
 }
 
-// verify asks the new room whether it names the old one as its predecessor: what is remembered in
-// one room must not be moved into any other by those who may end it. If it does, it becomes a
-// direct chat with the same person; if not, both rooms stay as they are. The zero time means that
-// it is done.
-func (m *Memberships) verify(ctx context.Context, r replacement) (at time.Time, err error) {
-	err = m.Rooms.knowRoom(ctx, id.RoomID(r.room))
+// verifyReplacement checks that the new room names the old one as predecessor: otherwise a person who
+// may replace a room could move its memory into any other. If so, the new room inherits the direct
+// chat; if not, both rooms stay as they are. at is the time of the next try; zero = done.
+func (m *Memberships) verifyReplacement(ctx context.Context, r replacement) (at time.Time, err error) {
+	err = m.Rooms.ensureState(ctx, id.RoomID(r.room))
 	ours := false
 	if err == nil {
 		old, known, failed := m.predecessor(ctx, id.RoomID(r.room))
 		if ours, err = old == r.old, failed; err == nil && !known {
-			err = errors.New("the state of the room is incomplete: how it began is missing")
+			err = errors.New("the state of the room is incomplete: its create event is missing")
 		}
 	}
 	if ctx.Err() != nil {
 		return m.Now(), nil
 	}
 	if err != nil && r.attempts+1 < joinTries {
-		return m.tryLater(ctx, r, err)
+		return m.retryLater(ctx, r, err)
 	}
 	state, query := "refused", `UPDATE matrix_room SET replaces = '', attempts = 0, next_at = 0 WHERE id = ?1 AND replaces = ?2`
 	if ours {
@@ -171,7 +170,7 @@ func (m *Memberships) verify(ctx context.Context, r replacement) (at time.Time, 
 			direct_with = CASE direct_with WHEN '' THEN coalesce((SELECT direct_with FROM matrix_room WHERE id = ?2), '')
 				ELSE direct_with END WHERE id = ?1`
 	} else {
-		m.Log.Warn("matrix: the new room does not say that it replaces the old one; nothing is brought along", "room", r.old,
+		m.Log.Warn("matrix: the new room does not name the old one as predecessor; nothing is moved", "room", r.old,
 			"to", r.room, "err", err)
 	}
 	err = store.InTx(ctx, m.Rooms.db, func(tx *sql.Tx) error {
@@ -188,37 +187,36 @@ func (m *Memberships) verify(ctx context.Context, r replacement) (at time.Time, 
 	return m.Now(), nil
 }
 
-// tryLater notes that something about a replaced room failed, and returns when to try again.
-func (m *Memberships) tryLater(ctx context.Context, r replacement, cause error) (time.Time, error) {
+// retryLater records a failure about a replaced room and returns when to try again.
+func (m *Memberships) retryLater(ctx context.Context, r replacement, cause error) (time.Time, error) {
 	at := m.Now().Add(retry.Backoff(r.attempts))
-	m.Log.Warn("matrix: a replaced room is not followed completely; trying again",
+	m.Log.Warn("matrix: an upgrade could not be followed completely; trying again",
 		"room", r.old, "to", r.room, "in", at.Sub(m.Now()).Round(time.Second), "err", cause)
 	_, err := m.Rooms.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(),
 		r.room)
 	return at, store.Wrap(err, "matrix: note when to follow a room")
 }
 
-// bring moves what belongs to r.old to r.room; at is when to try again, the
-// zero time means that it is done.
-func (m *Memberships) bring(ctx context.Context, r replacement) (at time.Time, err error) {
+// moveRoom moves the data of r.old to r.room. at is the time of the next try; zero = done.
+func (m *Memberships) moveRoom(ctx context.Context, r replacement) (at time.Time, err error) {
 	busy, err := m.Inbox.Busy(ctx, r.old)
 	if err != nil || busy {
-		return m.Now().Add(min(time.Second, m.Again)), err
+		return m.Now().Add(min(time.Second, m.RetryDelay)), err
 	}
 	err = m.Move(ctx, r.old, r.room)
 	if ctx.Err() != nil {
 		return m.Now(), nil
 	}
 	if err != nil && r.attempts+1 < joinTries {
-		return m.tryLater(ctx, r, err)
+		return m.retryLater(ctx, r, err)
 	}
 	told := delivery.Notice{ID: "upgraded-" + r.room, Room: r.room, Text: m.Text(ctx, r.room, "matrix.brought")}
 	if err != nil {
-		m.Log.Error("matrix: what belongs to a replaced room stays there", "room", r.old, "to", r.room, "err", err)
+		m.Log.Error("matrix: the data of a replaced room could not be moved", "room", r.old, "to", r.room, "err", err)
 		told.Text = ""
 	}
 	if r.with != "" {
-		m.Rooms.tellDirect(ctx, id.RoomID(r.room), id.UserID(r.with))
+		m.Rooms.addToDirect(ctx, id.RoomID(r.room), id.UserID(r.with))
 	}
 	err = store.InTx(ctx, m.Rooms.db, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `UPDATE matrix_room SET moved = 1, attempts = 0, next_at = 0 WHERE id = ?`,
@@ -230,14 +228,14 @@ func (m *Memberships) bring(ctx context.Context, r replacement) (at time.Time, e
 	if err != nil {
 		return time.Time{}, fmt.Errorf("matrix: note that a room was followed: %w", err)
 	}
-	m.Log.Info("matrix: the new room is taken up", "room", r.old, "to", r.room)
+	m.Log.Info("matrix: an upgrade was followed", "room", r.old, "to", r.room)
 	retry.Wake(m.OutWake)
 	retry.Wake(m.InWake)
 	return time.Time{}, nil
 }
 
-// predecessor is the room that a room names as the one it replaces, as far as our store of
-// states knows how it began.
+// predecessor returns the predecessor that a room's create event names. known is false if the state
+// store does not have that event.
 func (m *Memberships) predecessor(ctx context.Context, room id.RoomID) (old string, known bool, err error) {
 	create, err := m.Rooms.cli.StateStore.(*sqlstatestore.SQLStateStore).GetCreate(ctx, room)
 	if err != nil {
@@ -249,13 +247,13 @@ func (m *Memberships) predecessor(ctx context.Context, room id.RoomID) (old stri
 	return create.Content.AsCreate().GetPredecessor().RoomID.String(), true, nil
 }
 
-// notFollowed says that the new room is closed to us: to the one who replaced the old one, or
-// there, where often nobody may speak any more.
-func (m *Memberships) notFollowed(ctx context.Context, r replacement) error {
+// reportNotFollowed says that the bot cannot enter the new room. It tells the person who replaced
+// the old one, or the old room, where often no one may speak any more.
+func (m *Memberships) reportNotFollowed(ctx context.Context, r replacement) error {
 	room, err := m.Rooms.DirectChat(ctx, r.by)
 	if err != nil {
 		return err
 	}
 	room = cmp.Or(room, r.old)
-	return m.Tell(ctx, delivery.Notice{ID: "not-followed-" + r.old, Room: room, Text: m.Text(ctx, room, "matrix.not_followed")})
+	return m.Notify(ctx, delivery.Notice{ID: "not-followed-" + r.old, Room: room, Text: m.Text(ctx, room, "matrix.not_followed")})
 }

@@ -29,7 +29,7 @@ func TestBeginningsFitIntoEvents(t *testing.T) {
 		"table":   "|a|b|\n|-|-|\n" + strings.Repeat("|1|2|\n", 20_000),
 		"maths":   strings.Repeat("$x^2$ ", 20_000),
 	} {
-		p := render.Beginning(md, render.MaxSize, "")
+		p := render.Truncate(md, render.MaxSize, "")
 		m := &event.MessageEventContent{MsgType: event.MsgText, Body: render.Body(p), Mentions: &event.Mentions{}}
 		if html := render.HTML(p); html != "" {
 			m.Format, m.FormattedBody = event.FormatHTML, html

@@ -22,26 +22,26 @@ import (
 	"reverie/internal/media"
 )
 
-// outFile is the file of a message of ours, as its row has it.
-type outFile struct {
+// rowFile is the file of an outgoing message, as its outbox row stores it.
+type rowFile struct {
 	Name   string `json:"name"`
 	Type   string `json:"type"`
 	Size   int64  `json:"size"`
 	Path   string `json:"path"`           // below the data folder
-	Text   bool   `json:"text,omitempty"` // it is the row's text instead: an answer, see longanswer.go
+	Text   bool   `json:"text,omitempty"` // the content is the row's text, see longanswer.go
 	Width  int    `json:"width,omitempty"`
 	Height int    `json:"height,omitempty"`
 
-	URL    string                   `json:"url,omitempty"`    // where it was uploaded unencrypted
-	Sealed *event.EncryptedFileInfo `json:"sealed,omitempty"` // … or encrypted, with the key
+	URL    string                   `json:"url,omitempty"`    // content URI if uploaded unencrypted
+	Sealed *event.EncryptedFileInfo `json:"sealed,omitempty"` // content URI and key if uploaded encrypted
 }
 
-// packOut is the file of m as a row has it; empty = it has none.
-func (s *Sender) packOut(m chat.Outgoing) (string, error) {
+// encodeFile returns the file of m in the form of its row, or "" without a file.
+func (s *Sender) encodeFile(m chat.Outgoing) (string, error) {
 	if m.File == nil {
 		return "", nil
 	}
-	f := outFile{Name: media.Name(m.File.Name), Type: m.File.Type, Size: m.File.Size, Path: m.File.Path}
+	f := rowFile{Name: media.Name(m.File.Name), Type: m.File.Type, Size: m.File.Size, Path: m.File.Path}
 	if strings.HasPrefix(f.Type, "image/") {
 		if p, err := s.Media.Picture(f.Path); err == nil {
 			f.Width, f.Height = p.Width, p.Height
@@ -51,18 +51,18 @@ func (s *Sender) packOut(m chat.Outgoing) (string, error) {
 	return string(b), err
 }
 
-// errFileGone means that a file was deleted before it was sent.
+// errFileGone reports that a file was deleted before it was sent.
 var errFileGone = retry.Refuse(i18n.New("why.file_not_kept"))
 
-// fileContent renders a row that is a file, after it was uploaded. Into a room that is
-// encrypted only what was encrypted is sent.
+// fileContent uploads the file of a row and returns the message content. An encrypted room gets
+// only encrypted files.
 func (s *Sender) fileContent(ctx context.Context, r delivery.OutboxRow) (*event.MessageEventContent, error) {
-	var f outFile
+	var f rowFile
 	if err := json.Unmarshal([]byte(r.File), &f); err != nil {
 		return nil, retry.Refuse(i18n.New("why.file_row"))
 	}
-	// Whether the room is encrypted must be known for sure before anything is uploaded.
-	if err := s.Rooms.Sendable(ctx, id.RoomID(r.Room)); err != nil {
+	// Before an upload it must be certain whether the room is encrypted.
+	if err := s.Rooms.PrepareSend(ctx, id.RoomID(r.Room)); err != nil {
 		return nil, err
 	}
 	facts, err := s.Rooms.Facts(ctx, id.RoomID(r.Room))
@@ -97,16 +97,16 @@ func (s *Sender) fileContent(ctx context.Context, r delivery.OutboxRow) (*event.
 	return m, nil
 }
 
-// upload uploads the file of a row, once: where it is stands in the row before anybody is
-// told. If we die in between, what was uploaded is nobody's and is uploaded again.
-func (s *Sender) upload(ctx context.Context, r delivery.OutboxRow, f *outFile, encrypted bool) error {
-	data, err := s.outData(r, f)
+// upload uploads the file of a row once and stores its URI in the row before it is used. After a
+// crash in between, the file is uploaded again.
+func (s *Sender) upload(ctx context.Context, r delivery.OutboxRow, f *rowFile, encrypted bool) error {
+	data, err := s.fileData(r, f)
 	if err != nil {
 		return err
 	}
 	kind, name := f.Type, f.Name
 	var sealed *event.EncryptedFileInfo
-	if encrypted { // then nobody on the way learns what it is
+	if encrypted { // the homeserver must not learn the type and name
 		sealed = &event.EncryptedFileInfo{EncryptedFile: *attachment.NewEncryptedFile()}
 		sealed.EncryptInPlace(data)
 		kind, name = "application/octet-stream", ""
@@ -128,8 +128,8 @@ func (s *Sender) upload(ctx context.Context, r delivery.OutboxRow, f *outFile, e
 	return s.Outbox.Uploaded(ctx, r.ID, string(packed))
 }
 
-// outData is what the file of a row holds.
-func (s *Sender) outData(r delivery.OutboxRow, f *outFile) ([]byte, error) {
+// fileData returns the content of a row's file.
+func (s *Sender) fileData(r delivery.OutboxRow, f *rowFile) ([]byte, error) {
 	if f.Text {
 		return []byte(r.Text), nil
 	}
@@ -151,10 +151,10 @@ func (s *Sender) outData(r delivery.OutboxRow, f *outFile) ([]byte, error) {
 	return data, nil
 }
 
-// unsent is what a room reads of a file that could not be sent.
-func (s *Sender) unsent(ctx context.Context, r delivery.OutboxRow, why error) delivery.Notice {
-	var f outFile
-	_ = json.Unmarshal([]byte(r.File), &f) // without a name it is still said
+// unsentNotice returns the notice that a file could not be sent.
+func (s *Sender) unsentNotice(ctx context.Context, r delivery.OutboxRow, why error) delivery.Notice {
+	var f rowFile
+	_ = json.Unmarshal([]byte(r.File), &f) // on failure the name is missing
 	reason := i18n.New("why.not_taken")
 	var refused *retry.RefusedError
 	switch {
@@ -163,15 +163,15 @@ func (s *Sender) unsent(ctx context.Context, r delivery.OutboxRow, why error) de
 	case errors.As(why, &refused):
 		reason = refused.Reason
 	}
-	text := s.Text(ctx, r.Room, "files.unsent", "name", f.Name, "why", reason.In(s.said(ctx, r.Room)))
+	text := s.Text(ctx, r.Room, "files.unsent", "name", f.Name, "why", reason.In(s.printer(ctx, r.Room)))
 	return delivery.Notice{ID: r.ID + "-unsent", Room: r.Room, Text: text, ReplyTo: r.ReplyTo, Thread: r.Thread}
 }
 
-// maxCaption is how many characters are said beside a file.
+// maxCaption limits the caption of a file, in characters.
 const maxCaption = 2000
 
-// Tell has a room told something, once.
-func (s *Sender) Tell(ctx context.Context, n delivery.Notice) error {
+// Notify sends a notice to its room, once per notice ID.
+func (s *Sender) Notify(ctx context.Context, n delivery.Notice) error {
 	if err := s.Outbox.Notify(ctx, s.DB, n); err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (s *Sender) Tell(ctx context.Context, n delivery.Notice) error {
 	return nil
 }
 
-// said is what says sentences in the language of room.
-func (s *Sender) said(ctx context.Context, room string) i18n.Say {
+// printer returns the message texts in the language of room.
+func (s *Sender) printer(ctx context.Context, room string) i18n.Say {
 	return func(key string, fill ...string) string { return s.Text(ctx, room, key, fill...) }
 }

@@ -1,5 +1,5 @@
-// Package send sends what is in the outbox: each message once, in the order of its room, encrypted
-// where it must be.
+// Package send sends the messages of the outbox: each once, in the order of its room, and encrypted
+// if the room is.
 package send
 
 import (
@@ -29,15 +29,15 @@ import (
 )
 
 const (
-	sendTimeout = time.Minute // for one event, encryption included
+	sendTimeout = time.Minute // of one event, including encryption
 	parallel    = 8           // rooms sent to at the same time
-	maxEdits    = 40          // of one message while it is being written; rooms with thousands of edits become slow for everybody
-	firstDraft  = time.Second // a short answer is sent whole instead of being edited
+	maxEdits    = 40          // of one draft; many edits make a room slow for all clients
+	firstDraft  = time.Second // delay of the first draft: a short answer is sent whole
 	draftPause  = 1500 * time.Millisecond
-	draftGrowth = 40 // bytes that must be new before a draft is worth an edit
+	draftGrowth = 40 // new bytes that are worth an edit
 )
 
-// Config is what a Sender needs.
+// Config configures a Sender.
 type Config struct {
 	Client        *mautrix.Client
 	Rooms         *room.Rooms
@@ -45,27 +45,27 @@ type Config struct {
 	Outbox        *delivery.Outbox
 	DB            *sql.DB
 	Media         *media.Store
-	MaxFile       int64 // bytes of a file that is sent
+	MaxFile       int64 // maximum bytes of a file
 	Log           *slog.Logger
 	Now           func() time.Time
 	Text          func(ctx context.Context, room, key string, fill ...string) string
-	Echo, Restart time.Duration // how long the homeserver may take to show what it has taken; and when it ended meanwhile
+	Echo, Restart time.Duration // wait for the echo of a message; the same after a restart of the homeserver
 
-	Numbers         func() (begun, done int64) // of the newest sync that was begun, and that was processed
-	Hurry           func()                     // has the next sync return at once
+	SyncNumbers     func() (begun, done int64) // numbers of the last sync that was started, and that was processed
+	SyncNow         func()                     // makes the next sync return at once
 	Synced, Ending  <-chan struct{}            // closed after the first sync, and when the program ends
-	InWake, OutWake chan struct{}              // for the loops of the inbox and of Run
+	InWake, OutWake chan struct{}              // wake the loops of the inbox and of Run
 }
 
-// Sender sends what is in the outbox, and shows drafts.
+// Sender sends the messages of the outbox and shows drafts.
 type Sender struct {
 	Config
 	*unconfirmed
 	drafts drafts
 }
 
-// New returns a Sender of what Run has yet to send. An earlier run may have been sending some of it
-// when it died.
+// New returns a Sender; the caller starts Run. It loads the sends that an earlier run has not seen
+// confirmed.
 func New(ctx context.Context, cfg Config) (*Sender, error) {
 	s := &Sender{Config: cfg, drafts: drafts{all: map[string]*draft{}}, unconfirmed: &unconfirmed{now: cfg.Now, echo: cfg.Echo,
 		restart: cfg.Restart, sends: map[string]*unconfirmedSend{}}}
@@ -76,7 +76,7 @@ func New(ctx context.Context, cfg Config) (*Sender, error) {
 	return s, err
 }
 
-// drafts are the messages that are being written. mu guards what they point to, too.
+// drafts are the messages that are being written. mu also guards the drafts themselves.
 type drafts struct {
 	mu  sync.Mutex
 	all map[string]*draft
@@ -88,29 +88,28 @@ type draft struct {
 	thread            string
 	notice            bool
 	text, shown       string
-	asNotice          bool // as which it is shown
+	asNotice          bool // the last draft was sent as m.notice
 	due               time.Time
 	edits             int
 	full              bool // no more edits: too many, or too large for one event
 }
 
-// worth tells whether showing the draft's text is worth an event.
-func (d *draft) worth() bool {
+// worthShowing reports whether the draft has changed enough for an edit.
+func (d *draft) worthShowing() bool {
 	return !d.full && d.text != d.shown && (d.notice || d.asNotice || len(d.text) >= len(d.shown)+draftGrowth || len(d.text) < len(d.shown))
 }
 
-// Send makes the message m.ID in room read m.Text, see chat.Transport. A
-// final message is a row in the outbox when Send returns; it is sent by Run, in
-// order with the other messages of the room.
+// Send sets the text of the message m.ID in room, see chat.Transport. A final message is stored in
+// the outbox when Send returns; Run sends it in the order of its room.
 func (s *Sender) Send(ctx context.Context, room string, m chat.Outgoing) error {
-	return s.say(ctx, room, m)
+	return s.enqueue(ctx, room, m)
 }
 
-// SendFinal is Send and Ack of what is done, in one transaction with what also stores.
+// SendFinal is Send and Ack of done, in one transaction with what also stores.
 func (s *Sender) SendFinal(ctx context.Context, room string, m chat.Outgoing, done []string,
 	also func(context.Context, *sql.Tx) error,
 ) error {
-	err := s.say(ctx, room, m, func(ctx context.Context, tx *sql.Tx) error {
+	err := s.enqueue(ctx, room, m, func(ctx context.Context, tx *sql.Tx) error {
 		if err := also(ctx, tx); err != nil {
 			return err
 		}
@@ -127,7 +126,7 @@ func (s *Sender) SendFinal(ctx context.Context, room string, m chat.Outgoing, do
 	return err
 }
 
-func (s *Sender) say(ctx context.Context, room string, m chat.Outgoing, with ...func(context.Context, *sql.Tx) error) error {
+func (s *Sender) enqueue(ctx context.Context, room string, m chat.Outgoing, with ...func(context.Context, *sql.Tx) error) error {
 	if m.File == nil && strings.TrimSpace(m.Text) == "" {
 		return errors.New("matrix: nothing to say")
 	}
@@ -135,24 +134,24 @@ func (s *Sender) say(ctx context.Context, room string, m chat.Outgoing, with ...
 		return nil // a poll cannot be edited
 	}
 	if m.Draft {
-		s.sketch(room, m)
+		s.updateDraft(room, m)
 		return nil
 	}
 	s.drafts.mu.Lock()
 	delete(s.drafts.all, m.ID)
 	s.drafts.mu.Unlock()
-	file, err := s.packOut(m)
+	file, err := s.encodeFile(m)
 	if err != nil {
 		return err
 	}
 	text, whole := text.Clip(strings.TrimSpace(m.Text), maxCaption), ""
 	if m.File == nil {
 		m.Text = strings.ToValidUTF8(m.Text, "\uFFFD")
-		if text, whole, err = s.layOut(ctx, room, m.Text); err != nil {
+		if text, whole, err = s.splitLarge(ctx, room, m.Text); err != nil {
 			return err
 		}
 	}
-	asks, err := packPoll(m)
+	asks, err := encodePoll(m)
 	if err != nil {
 		return err
 	}
@@ -164,8 +163,8 @@ func (s *Sender) say(ctx context.Context, room string, m chat.Outgoing, with ...
 	return nil
 }
 
-// sketch keeps the newest text of a draft for the sender.
-func (s *Sender) sketch(room string, m chat.Outgoing) {
+// updateDraft stores the newest text of a draft for Run.
+func (s *Sender) updateDraft(room string, m chat.Outgoing) {
 	s.drafts.mu.Lock()
 	defer s.drafts.mu.Unlock()
 	d := s.drafts.all[m.ID]
@@ -173,14 +172,14 @@ func (s *Sender) sketch(room string, m chat.Outgoing) {
 		d = &draft{id: m.ID, room: room, replyTo: m.ReplyTo, thread: m.Thread, notice: m.Notice, due: s.Now().Add(firstDraft)}
 		s.drafts.all[m.ID] = d
 	}
-	before := d.worth()
+	before := d.worthShowing()
 	d.text, d.notice = m.Text, m.Notice
-	if !before && d.worth() {
+	if !before && d.worthShowing() {
 		retry.Wake(s.OutWake)
 	}
 }
 
-// DropDrafts forgets what is being written in a room.
+// DropDrafts drops the drafts of a room.
 func (s *Sender) DropDrafts(room string) {
 	s.drafts.mu.Lock()
 	defer s.drafts.mu.Unlock()
@@ -191,14 +190,14 @@ func (s *Sender) DropDrafts(room string) {
 	}
 }
 
-// Run sends what is due, until ctx ends, or until stopping is closed and
-// nothing is due any more. It waits for what it started.
+// Run sends what is due until ctx ends, or until stopping is closed and nothing is due. It waits
+// for the goroutines that it started.
 func (s *Sender) Run(ctx context.Context, stopping <-chan struct{}) {
-	l := NewLanes()
+	l := NewRoomLocks()
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()
-	select { // before the first sync our list of people's devices may be old
+	select { // before the first sync the device lists may be outdated
 	case <-s.Synced:
 	case <-ctx.Done():
 		return
@@ -229,7 +228,7 @@ func (s *Sender) Run(ctx context.Context, stopping <-chan struct{}) {
 	}
 }
 
-// endDrafts closes the messages that an earlier run was writing when it died.
+// endDrafts closes the drafts of an earlier run that died.
 func (s *Sender) endDrafts(ctx context.Context) error {
 	return s.Outbox.EndDrafts(ctx, func(r delivery.OutboxRow) string {
 		s.drafts.mu.Lock()
@@ -243,13 +242,13 @@ func (s *Sender) endDrafts(ctx context.Context) error {
 	})
 }
 
-// dispatch starts a job for each room that has something due and is not being
-// sent to, and returns when the next thing will be due.
-func (s *Sender) dispatch(ctx context.Context, g *errgroup.Group, l *Lanes, drafts bool) (next time.Time, started bool) {
+// dispatch starts a send for each room that has something due and is not busy. It returns when the
+// next message is due.
+func (s *Sender) dispatch(ctx context.Context, g *errgroup.Group, l *RoomLocks, drafts bool) (next time.Time, started bool) {
 	now := s.Now()
-	settled, ask := s.unconfirmed.settle(s.Numbers())
+	settled, ask := s.unconfirmed.dropConfirmed(s.SyncNumbers())
 	if ask {
-		s.Hurry()
+		s.SyncNow()
 	}
 	next = retry.Earlier(now.Add(time.Minute), settled)
 	l.Begin()
@@ -271,10 +270,10 @@ func (s *Sender) dispatch(ctx context.Context, g *errgroup.Group, l *Lanes, draf
 			next = retry.Earlier(next, r.NextAt)
 			continue
 		}
-		if drafts && s.unconfirmed.has(r.ID) { // at the end there is no more sync to ask
+		if drafts && s.unconfirmed.has(r.ID) { // at the end no sync can confirm it
 			continue
 		}
-		started = l.Work(g, r.Room, s.OutWake, func() { s.deliverRow(ctx, r) }) || started
+		started = l.TryGo(g, r.Room, s.OutWake, func() { s.deliverRow(ctx, r) }) || started
 	}
 	if !drafts {
 		return next, started
@@ -283,7 +282,7 @@ func (s *Sender) dispatch(ctx context.Context, g *errgroup.Group, l *Lanes, draf
 	var due []*draft
 	for _, d := range s.drafts.all {
 		switch {
-		case !d.worth() || pending[d.room]:
+		case !d.worthShowing() || pending[d.room]:
 		case d.due.After(now):
 			next = retry.Earlier(next, d.due)
 		default:
@@ -295,13 +294,12 @@ func (s *Sender) dispatch(ctx context.Context, g *errgroup.Group, l *Lanes, draf
 		if s.unconfirmed.has(d.id) {
 			continue
 		}
-		started = l.Work(g, d.room, s.OutWake, func() { s.showDraft(ctx, d) }) || started
+		started = l.TryGo(g, d.room, s.OutWake, func() { s.showDraft(ctx, d) }) || started
 	}
 	return next, started
 }
 
-// deliverRow sends a final message: as a new event, or as an edit of the event
-// that carried its drafts.
+// deliverRow sends a final message: as a new event, or as an edit of its draft event.
 func (s *Sender) deliverRow(ctx context.Context, r delivery.OutboxRow) {
 	sendCtx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
@@ -310,14 +308,14 @@ func (s *Sender) deliverRow(ctx context.Context, r delivery.OutboxRow) {
 		return
 	}
 	if ctx.Err() != nil {
-		return // we are stopping; the row stays as it is
+		return // the program ends; the row stays as it is
 	}
 	v, wait := retry.Classify(err, r.Attempts)
 	if v == retry.Never {
 		s.Log.Error("matrix: message given up", "room", r.Room, "message", r.ID, "tries", r.Attempts+1, "err", err)
 		why := err
 		if err = s.Outbox.MarkDead(ctx, r, why); err == nil && r.File != "" {
-			err = s.Tell(ctx, s.unsent(ctx, r, why))
+			err = s.Notify(ctx, s.unsentNotice(ctx, r, why))
 		}
 	} else {
 		s.Log.Warn("matrix: message not sent; trying again", "room", r.Room, "message", r.ID,
@@ -330,12 +328,11 @@ func (s *Sender) deliverRow(ctx context.Context, r delivery.OutboxRow) {
 	}
 	if err != nil && ctx.Err() == nil {
 		s.Log.Error("matrix: outbox", "message", r.ID, "err", err)
-		_ = retry.Pause(ctx, s.Ending, retry.FirstWait) // the row is still due, and would be sent again at once
+		_ = retry.Pause(ctx, s.Ending, retry.FirstWait) // the row is still due: without a pause it would be sent again at once
 	}
 }
 
-// transmit brings the server to the state the row asks for. It can be repeated
-// at any point.
+// transmit brings the homeserver to the state of the row. It is repeatable at any point.
 func (s *Sender) transmit(ctx context.Context, r delivery.OutboxRow) error {
 	if r.Poll != "" {
 		return s.transmitPoll(ctx, r)
@@ -344,8 +341,8 @@ func (s *Sender) transmit(ctx context.Context, r delivery.OutboxRow) error {
 	if err != nil {
 		return err
 	}
-	// A draft may have been sent under this id, without us learning of it. Then
-	// the event reads as that draft did, and the edit below is needed.
+	// A draft may have been sent under this transaction ID without a response. Then the event
+	// has the draft's text, and the edit below is needed.
 	whole := !r.Drafted && r.Revision <= 1
 	if r.EventID == "" {
 		event, err := s.send(ctx, id.RoomID(r.Room), content, r.Txn)
@@ -372,9 +369,8 @@ func (s *Sender) transmit(ctx context.Context, r delivery.OutboxRow) error {
 	return s.Outbox.Sent(ctx, r)
 }
 
-// content renders a row. In a group an answer is a reply and mentions who
-// asked, and a message that is for somebody mentions them; nobody else is ever
-// mentioned, whatever the text says.
+// content renders a row. In a group an answer is a reply and mentions the asker, and a message for
+// a person mentions them. No other user is ever mentioned, whatever the text contains.
 func (s *Sender) content(ctx context.Context, r delivery.OutboxRow) (*event.MessageEventContent, error) {
 	m := &event.MessageEventContent{MsgType: event.MsgText, Body: render.Body(r.Text), Mentions: &event.Mentions{}}
 	if r.Kind == "notice" {
@@ -392,11 +388,11 @@ func (s *Sender) content(ctx context.Context, r delivery.OutboxRow) (*event.Mess
 			return nil, err
 		}
 	}
-	if err := s.relate(ctx, m, r, facts.Pair()); err != nil {
+	if err := s.setRelation(ctx, m, r, facts.Pair()); err != nil {
 		return nil, err
 	}
 	if m.RelatesTo != nil {
-		m.Body = render.KeepQuote(m.Body)
+		m.Body = render.EscapeQuote(m.Body)
 	}
 	if r.ReplyTo != "" && !facts.Pair() {
 		if asker, _ := s.Inbox.Origin(ctx, r.ReplyTo); asker != "" {
@@ -411,9 +407,8 @@ func (s *Sender) content(ctx context.Context, r delivery.OutboxRow) (*event.Mess
 	return m, nil
 }
 
-// edit makes content replace what event said. Clients that know no edits show it
-// as another message, so it says all of it there too, unless more edits will come, or
-// the text twice is too large for one event.
+// edit returns an m.replace event for target. Clients without edits show its fallback as another
+// message, so the fallback has the whole text, unless brief is set or both are too large together.
 func edit(content *event.MessageEventContent, target id.EventID, brief bool) *event.MessageEventContent {
 	full, c := *content, *content
 	full.RelatesTo = nil
@@ -431,7 +426,7 @@ func edit(content *event.MessageEventContent, target id.EventID, brief bool) *ev
 	return &c
 }
 
-// showDraft sends a draft's first event, or edits it. Drafts may be lost.
+// showDraft sends a draft as a new event or as an edit. Drafts may be lost.
 func (s *Sender) showDraft(ctx context.Context, d *draft) {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
@@ -453,15 +448,15 @@ func (s *Sender) showDraft(ctx context.Context, d *draft) {
 	}
 }
 
-// transmitDraft returns how long to leave the draft alone, and whether it is
-// to be left alone for good.
+// transmitDraft sends a draft. It returns the pause before its next edit, and whether it must not
+// be edited any more.
 func (s *Sender) transmitDraft(ctx context.Context, d *draft, text string) (pause time.Duration, full bool, err error) {
 	row, err := s.Outbox.Draft(ctx, d.room, chat.Outgoing{ID: d.id, Notice: d.notice, ReplyTo: d.replyTo, Thread: d.thread})
 	if err != nil {
 		return 5 * time.Second, false, err
 	}
 	if row.State != "draft" {
-		return 0, true, nil // final already, or given up
+		return 0, true, nil // already final, or given up
 	}
 	if strings.TrimSpace(text) == "" {
 		return draftPause, false, nil
@@ -469,7 +464,7 @@ func (s *Sender) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	row.Text = text
 	large := render.Size(text) > render.MaxSize
 	if large {
-		row.Text = render.Beginning(text, render.MaxSize, "")
+		row.Text = render.Truncate(text, render.MaxSize, "")
 	}
 	content, err := s.content(ctx, row)
 	if err != nil {
@@ -488,11 +483,11 @@ func (s *Sender) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	if err == nil {
 		err = s.Outbox.DraftShown(ctx, d.id, row.Text)
 	}
-	// The longer it goes on, the less often it is worth it.
+	// Longer texts are edited less often.
 	verdict, wait := retry.Classify(err, 1)
 	pause = draftPause + draftPause*time.Duration(d.edits)/10 + time.Duration(utf8.RuneCountInString(text)/20)*time.Millisecond
 	if facts, err := s.Rooms.Facts(ctx, id.RoomID(d.room)); err != nil || facts.Encrypted {
-		pause *= 2 // each edit is a step of the room's key, which is changed after a hundred
+		pause *= 2 // each edit uses an index of the megolm session, which rotates after a hundred
 	}
 	if err != nil {
 		pause = max(pause, wait)
@@ -504,9 +499,8 @@ func (s *Sender) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	return pause, verdict == retry.Never && ctx.Err() == nil || large || d.edits+1 >= maxEdits || tooLarge(err), err
 }
 
-// Redact takes our message id out of room, with its files, also what is being sent
-// right now. It is durable when Redact returns, and may be repeated. One that was never
-// said is no error, and no draft of it is shown any more.
+// Redact redacts our message id in room, with its files, even while it is being sent. It is durable
+// when it returns, and repeatable. An unknown id is no error, and its draft is dropped.
 func (s *Sender) Redact(ctx context.Context, room, id string) error {
 	s.drafts.mu.Lock()
 	delete(s.drafts.all, id)

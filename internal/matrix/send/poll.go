@@ -13,13 +13,12 @@ import (
 	"reverie/internal/matrix/render"
 )
 
-// A message of ours that offers options is a poll (MSC3381). Its start event is sent from
-// the outbox as every message is. Clients send the unstable names, so the start and the end
-// have those.
+// A message with options is a poll (MSC3381). Its start event is sent from the outbox like every
+// message. Clients still use the unstable names, so the start and end events have those.
 
-// packPoll is the poll that m asks for, for its row; "" = m is an ordinary message. A question
-// that does not fit into one event is one: people must see all of what they decide.
-func packPoll(m chat.Outgoing) (string, error) {
+// encodePoll returns the poll of m in the form of its row, or "" for an ordinary message. A question
+// too large for one event is an ordinary message: people must see all of it.
+func encodePoll(m chat.Outgoing) (string, error) {
 	if len(m.Options) == 0 {
 		return "", nil
 	}
@@ -32,8 +31,7 @@ func packPoll(m chat.Outgoing) (string, error) {
 	return string(packed), err
 }
 
-// pollStart is the content of the start event of the poll that is the message. Its place in the
-// room and whom it mentions are those of m.
+// pollStart returns the content of a poll's start event, with the relation and mentions of m.
 func pollStart(p delivery.Poll, message string, m *event.MessageEventContent) map[string]any {
 	question := render.Body(p.Question)
 	var answers []map[string]any
@@ -43,7 +41,7 @@ func pollStart(p delivery.Poll, message string, m *event.MessageEventContent) ma
 		answers = append(answers, map[string]any{"id": delivery.AnswerID(message, o.ID), textKey: text})
 		fallback += fmt.Sprintf("\n%d. %s", i+1, text)
 	}
-	return placed(m, map[string]any{
+	return withRelation(m, map[string]any{
 		event.EventUnstablePollStart.Type: map[string]any{
 			"kind": "org.matrix.msc3381.poll.disclosed", "max_selections": 1, "answers": answers,
 			"question": map[string]any{textKey: question, "body": question, "msgtype": event.MsgText},
@@ -52,11 +50,11 @@ func pollStart(p delivery.Poll, message string, m *event.MessageEventContent) ma
 	})
 }
 
-// textKey is how extensible events call their plain text (MSC1767).
+// textKey is the plain text key of extensible events (MSC1767).
 const textKey = "org.matrix.msc1767.text"
 
-// placed gives content the relation and the mentions of m.
-func placed(m *event.MessageEventContent, content map[string]any) map[string]any {
+// withRelation adds the relation and the mentions of m to content.
+func withRelation(m *event.MessageEventContent, content map[string]any) map[string]any {
 	content["m.mentions"] = &event.Mentions{}
 	if m.Mentions != nil {
 		content["m.mentions"] = m.Mentions
@@ -67,13 +65,13 @@ func placed(m *event.MessageEventContent, content map[string]any) map[string]any
 	return content
 }
 
-// pollEnd is the content of the event that closes the poll which began with start.
+// pollEnd returns the content of the end event of the poll that start began.
 func pollEnd(start id.EventID, text string) map[string]any {
 	m := &event.MessageEventContent{RelatesTo: &event.RelatesTo{Type: event.RelReference, EventID: start}}
-	return placed(m, map[string]any{event.EventUnstablePollEnd.Type: map[string]any{}, textKey: text, "body": text})
+	return withRelation(m, map[string]any{event.EventUnstablePollEnd.Type: map[string]any{}, textKey: text, "body": text})
 }
 
-// transmitPoll is transmit for a poll: its start event, and once it is closed its end.
+// transmitPoll is transmit for a poll. It sends the start event and, once closed, the end event.
 func (s *Sender) transmitPoll(ctx context.Context, r delivery.OutboxRow) error {
 	if r.EventID == "" {
 		var p delivery.Poll

@@ -12,8 +12,8 @@ import (
 	"reverie/internal/matrix/retry"
 )
 
-// dispatchRedactions is dispatch for events of ours that are to be redacted.
-func (s *Sender) dispatchRedactions(ctx context.Context, g *errgroup.Group, l *Lanes) (started bool, next time.Time) {
+// dispatchRedactions starts the redactions that are due, like dispatch.
+func (s *Sender) dispatchRedactions(ctx context.Context, g *errgroup.Group, l *RoomLocks) (started bool, next time.Time) {
 	now := s.Now()
 	next = now.Add(time.Minute)
 	due, err := s.Outbox.Redactions(ctx)
@@ -25,13 +25,12 @@ func (s *Sender) dispatchRedactions(ctx context.Context, g *errgroup.Group, l *L
 			next = retry.Earlier(next, t.NextAt)
 			continue
 		}
-		started = l.Work(g, t.Room, s.OutWake, func() { s.redact(ctx, t) }) || started
+		started = l.TryGo(g, t.Room, s.OutWake, func() { s.redact(ctx, t) }) || started
 	}
 	return started, next
 }
 
-// redact removes an event's text from the room. That may be repeated: an event
-// can be redacted twice.
+// redact redacts an event. It is repeatable.
 func (s *Sender) redact(ctx context.Context, t delivery.Redaction) {
 	sendCtx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
@@ -43,15 +42,15 @@ func (s *Sender) redact(ctx context.Context, t delivery.Redaction) {
 	v, wait := retry.Classify(err, t.Attempts)
 	switch {
 	case err != nil && v == retry.Again:
-		s.Log.Warn("matrix: a message of ours is not taken back yet", "room", t.Room, "event", t.Event, "reason", t.Reason,
+		s.Log.Warn("matrix: redaction failed; trying again", "room", t.Room, "event", t.Event, "reason", t.Reason,
 			"in", wait.Round(time.Millisecond), "err", err)
 		err = s.Outbox.PostponeRedaction(ctx, t.Event, s.Now().Add(wait))
 	default:
 		if err != nil {
-			s.Log.Error("matrix: a message of ours cannot be taken back", "room", t.Room, "event", t.Event, "reason", t.Reason,
+			s.Log.Error("matrix: redaction given up", "room", t.Room, "event", t.Event, "reason", t.Reason,
 				"err", err)
 		} else {
-			s.Log.Info("matrix: a message of ours is taken back", "room", t.Room, "event", t.Event, "reason", t.Reason)
+			s.Log.Info("matrix: redacted a message of ours", "room", t.Room, "event", t.Event, "reason", t.Reason)
 		}
 		err = s.Outbox.RedactionDone(ctx, t.Event)
 	}

@@ -11,19 +11,19 @@ import (
 	"reverie/internal/delivery"
 )
 
-// send is the only way an event of ours leaves. It never sends plain text into
-// a room that is or ever was encrypted, and never encrypts for nobody: both
-// need the room's full state, so without that nothing is sent.
+// send sends a message event. All events of ours go through sendAs. It never sends plain text into
+// a room that is or ever was encrypted, and never encrypts without recipients. Both need the full
+// room state, so without it nothing is sent.
 //
-// The same txn gives the same event, even if the answer to the first try was
-// lost; an empty one is for events that may be lost.
+// The homeserver returns the same event for the same txn, even if the first response was lost.
+// Events that may be lost have an empty txn.
 func (s *Sender) send(ctx context.Context, room id.RoomID, content any, txn string) (id.EventID, error) {
 	return s.sendAs(ctx, room, event.EventMessage, content, txn)
 }
 
-// sendAs is send of an event of another type.
+// sendAs sends an event of any type.
 func (s *Sender) sendAs(ctx context.Context, room id.RoomID, kind event.Type, content any, txn string) (id.EventID, error) {
-	if err := s.Rooms.Sendable(ctx, room); err != nil {
+	if err := s.Rooms.PrepareSend(ctx, room); err != nil {
 		return "", err
 	}
 	resp, err := s.Client.SendMessageEvent(ctx, room, kind, content, mautrix.ReqSendEvent{TransactionID: txn})
@@ -33,15 +33,14 @@ func (s *Sender) sendAs(ctx context.Context, room id.RoomID, kind event.Type, co
 	return resp.EventID, nil
 }
 
-// live marks an event of a message that is still being written (MSC4357), so
-// that clients can show it as unfinished.
+// live marks an event as unfinished (MSC4357), so that clients can show it so.
 func live(content *event.MessageEventContent) *event.Content {
 	return &event.Content{Parsed: content, Raw: map[string]any{"org.matrix.msc4357.live": map[string]any{}}}
 }
 
-// relate puts content where it belongs: into its thread, where clients that know no threads
-// show it as a reply to the question or to our newest message there, or below what it answers.
-func (s *Sender) relate(ctx context.Context, m *event.MessageEventContent, r delivery.OutboxRow, private bool) error {
+// setRelation sets the relation of content: to its thread, with a reply fallback for clients without
+// threads, or as a reply to the question.
+func (s *Sender) setRelation(ctx context.Context, m *event.MessageEventContent, r delivery.OutboxRow, private bool) error {
 	if r.Thread != "" {
 		newest, err := s.Outbox.NewestIn(ctx, r.Room, r.Thread)
 		if err != nil {
@@ -53,7 +52,7 @@ func (s *Sender) relate(ctx context.Context, m *event.MessageEventContent, r del
 	if r.ReplyTo == "" {
 		return nil
 	}
-	// What was asked in a thread may be answered outside.
+	// A question in a thread may be answered in the main timeline.
 	if _, thread := s.Inbox.Origin(ctx, r.ReplyTo); !private || thread != "" {
 		m.RelatesTo = (&event.RelatesTo{}).SetReplyTo(id.EventID(r.ReplyTo))
 	}

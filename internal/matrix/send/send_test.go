@@ -17,20 +17,20 @@ func TestUnsentInTheLanguage(t *testing.T) {
 		return (*settings.Messages)(nil).In("de", key, fill...)
 	}}}
 	row := delivery.OutboxRow{ID: "a", Room: "!r", File: `{"name":"tee.pdf"}`}
-	if got := c.unsent(t.Context(), row, errFileGone).Text; got != "tee.pdf konnte nicht gesendet werden: die Datei ist hier nicht mehr aufgehoben." {
+	if got := c.unsentNotice(t.Context(), row, errFileGone).Text; got != "tee.pdf konnte nicht gesendet werden: die Datei ist hier nicht mehr aufgehoben." {
 		t.Errorf("got %q", got)
 	}
-	if got := c.unsent(t.Context(), row, context.Canceled).Text; !strings.HasSuffix(got, ": der Homeserver nimmt es nicht an.") {
+	if got := c.unsentNotice(t.Context(), row, context.Canceled).Text; !strings.HasSuffix(got, ": der Homeserver nimmt es nicht an.") {
 		t.Errorf("got %q", got)
 	}
 }
 
 // What was read of a room before it was left may be done: it is entered again only after it is read again.
 func TestLanesDoNothingTwice(t *testing.T) {
-	l, wake := NewLanes(), make(chan struct{}, 1)
+	l, wake := NewRoomLocks(), make(chan struct{}, 1)
 	var g errgroup.Group
 	work := func() bool {
-		did := l.Work(&g, "a", wake, func() {})
+		did := l.TryGo(&g, "a", wake, func() {})
 		_ = g.Wait()
 		return did
 	}
@@ -44,7 +44,7 @@ func TestLanesDoNothingTwice(t *testing.T) {
 	<-wake
 	done := make(chan struct{})
 	l.Begin()
-	if !l.Work(&g, "a", wake, func() { <-done }) {
+	if !l.TryGo(&g, "a", wake, func() { <-done }) {
 		t.Error("cannot be entered again")
 	}
 	l.Begin()

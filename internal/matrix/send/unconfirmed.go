@@ -15,55 +15,52 @@ import (
 	"reverie/internal/matrix/retry"
 )
 
-// unconfirmed holds the messages that may have been sent without us learning of it.
-// A homeserver that was restarted, or has not done with the first request yet,
-// takes one twice under the same transaction id. So it is not sent again before
-// a sync shows that it is not there.
+// unconfirmed holds sends whose result is unknown. A homeserver that restarted, or that still
+// handles the first request, may accept the same transaction ID twice. So a message is not sent
+// again before a sync shows that its echo is missing.
 type unconfirmed struct {
 	now           func() time.Time
 	echo, restart time.Duration // see Config
 
 	mu     sync.Mutex
 	sends  map[string]*unconfirmedSend // by message
-	lostAt time.Time                   // when a sync failed last
+	lostAt time.Time                   // time of the last failed sync
 }
 
 type unconfirmedSend struct {
-	due   time.Time // when a sync that does not show the message proves that it is not there
-	begun int64     // the sync that had begun when a fresh one was asked for; 0 = not asked yet
+	due   time.Time // from when on a sync without the echo proves that the message was not sent
+	begun int64     // number of the last sync started when a new one was requested; 0 = not requested
 }
 
-// endedBefore is how much earlier than a message a sync may fail of a homeserver
-// that is being stopped.
-const endedBefore = 5 * time.Second
+// restartWindow is the time between a failed sync and a failed send that may share one restart.
+const restartWindow = 5 * time.Second
 
-// mayBeSent tells whether the homeserver may have taken what the failed request
-// sent.
+// mayBeSent reports whether the homeserver may have accepted the failed request.
 func mayBeSent(err error) bool {
 	var h mautrix.HTTPError
 	return errors.As(err, &h) && (h.Response == nil || !h.IsStatus(http.StatusTooManyRequests))
 }
 
-// add notes that the message id may have been sent.
+// add records that the message id may have been sent.
 func (u *unconfirmed) add(id string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := u.now()
 	s := &unconfirmedSend{due: now.Add(u.echo)}
-	if now.Sub(u.lostAt) <= endedBefore {
+	if now.Sub(u.lostAt) <= restartWindow {
 		s.due = later(s.due, u.lostAt.Add(u.restart))
 	}
 	u.sends[id] = s
 }
 
-// has tells whether the message id may have been sent.
+// has reports whether the message id may have been sent.
 func (u *unconfirmed) has(id string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.sends[id] != nil
 }
 
-// extend counts the time that a homeserver is given from now on.
+// extend restarts the wait for all echoes.
 func (u *unconfirmed) extend() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -72,9 +69,9 @@ func (u *unconfirmed) extend() {
 	}
 }
 
-// Lost notes that a sync failed, perhaps because the homeserver ended. One that ended while
-// it took a message may show it only a while after it is back.
-func (u *unconfirmed) Lost(err error) {
+// SyncFailed records a failed sync. The homeserver may have restarted, and then it shows the echo of
+// a message only a while later.
+func (u *unconfirmed) SyncFailed(err error) {
 	if !mayBeSent(err) {
 		return
 	}
@@ -82,13 +79,13 @@ func (u *unconfirmed) Lost(err error) {
 	defer u.mu.Unlock()
 	u.lostAt = u.now()
 	for _, s := range u.sends {
-		s.begun = 0 // a sync that was asked for before proves nothing any more
+		s.begun = 0 // a sync that was requested before proves nothing any more
 		s.due = later(s.due, u.lostAt.Add(u.restart))
 	}
 }
 
-// Back notes that syncs succeed again; the first one proves nothing.
-func (u *unconfirmed) Back() {
+// SyncRecovered records that syncs succeed again; the first one proves nothing.
+func (u *unconfirmed) SyncRecovered() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, s := range u.sends {
@@ -97,10 +94,10 @@ func (u *unconfirmed) Back() {
 	}
 }
 
-// settle drops the messages that a sync has settled, and returns when the next one will be due.
-// ask tells whether a fresh sync is needed for those that are due. begun and done number the
-// newest sync that was begun, and that was processed.
-func (u *unconfirmed) settle(begun, done int64) (next time.Time, ask bool) {
+// dropConfirmed drops the sends whose result a sync has shown, and returns when the next one is due.
+// ask reports whether the due ones need a new sync. begun and done are the numbers of the last sync
+// that was started, and that was processed.
+func (u *unconfirmed) dropConfirmed(begun, done int64) (next time.Time, ask bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := u.now()
@@ -127,9 +124,9 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// MatchEcho finds the unconfirmed message of a room among events that came without
-// their transaction ids: only syncs show those. A room is sent one message at a
-// time, so an event of ours that we know nothing of is the oldest of them.
+// MatchEcho finds the echo of a room's unconfirmed message among events without transaction IDs,
+// which only syncs have. A room is sent one message at a time, so an unknown event of ours is the
+// oldest unconfirmed message.
 func (s *Sender) MatchEcho(ctx context.Context, room id.RoomID, events []*event.Event) error {
 	rows, err := s.Outbox.Unconfirmed(ctx, room.String())
 	if err != nil || len(rows) == 0 {

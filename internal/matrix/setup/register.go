@@ -9,16 +9,15 @@ import (
 	"maunium.net/go/mautrix/synapseadmin"
 )
 
-// Registrar makes accounts on a homeserver whose registration secret is known.
+// Registrar creates accounts on a homeserver whose registration secret is known.
 type Registrar struct {
 	URL    string // the homeserver's base URL
-	Name   string // its name: the part after the colon in user ids
+	Name   string // its server name: the part after the colon in user IDs
 	Secret string // registration_shared_secret of its configuration
 }
 
-// Register makes the user @localpart:Name and returns that id. A user who is
-// there already is no error and keeps the password they have. Passwords have
-// eight characters or more.
+// Register creates the user @localpart:Name and returns that ID. An existing user is no error and
+// keeps its password. Passwords have at least eight characters.
 func (r Registrar) Register(ctx context.Context, localpart, password string) (string, error) {
 	userID := "@" + localpart + ":" + r.Name
 	client, err := mautrix.NewClient(r.URL, "", "")

@@ -10,8 +10,8 @@ import (
 	"reverie/internal/i18n"
 )
 
-// Command answers !verify: what person asks for or answers in room. The
-// text is for them. An answer counts for verifications of that person only.
+// Command runs !verify of person in room and returns the text to show. An answer only affects
+// verifications of that person.
 func (v *Verifier) Command(ctx context.Context, person, room, args string) string {
 	say := func(key string, fill ...string) string { return v.cfg.Text(ctx, room, key, fill...) }
 	if !v.cfg.Rooms.Allowed(person) {
@@ -30,7 +30,7 @@ func (v *Verifier) Command(ctx context.Context, person, room, args string) strin
 	return say("verify.usage")
 }
 
-// answerYes names the sentence that answers the person. The code binds the answer to one
+// answerYes handles "yes" and returns the key of the reply text. The code binds the answer to one
 // verification: a newer one, which the person has not seen, has another code.
 func (v *Verifier) answerYes(ctx context.Context, person, code string) string {
 	o, ok := v.byPerson(person)
@@ -39,7 +39,7 @@ func (v *Verifier) answerYes(ctx context.Context, person, code string) string {
 		return "verify.none"
 	case o.stage == confirmed:
 		return "verify.thanks"
-	case o.stage != compared:
+	case o.stage != emojiShown:
 		return "verify.early"
 	case o.code != code:
 		return "verify.code"
@@ -58,7 +58,7 @@ func (v *Verifier) answerYes(ctx context.Context, person, code string) string {
 	return "verify.thanks"
 }
 
-// answerNo names the sentence that answers the person.
+// answerNo handles "no" and returns the key of the reply text.
 func (v *Verifier) answerNo(ctx context.Context, person string) string {
 	o, ok := v.byPerson(person)
 	if !ok {
@@ -67,7 +67,7 @@ func (v *Verifier) answerNo(ctx context.Context, person string) string {
 	ctx, cancel := context.WithTimeout(ctx, stepTime)
 	defer cancel()
 	code, how := event.VerificationCancelCodeSASMismatch, "verify.mismatch"
-	if o.stage == asked {
+	if o.stage == requested {
 		code, how = event.VerificationCancelCodeUser, "verify.cancelled"
 	}
 	v.cancel(ctx, o.txn, code, how)
@@ -76,7 +76,7 @@ func (v *Verifier) answerNo(ctx context.Context, person string) string {
 	return how
 }
 
-// explain tells who we are, and how to verify.
+// explain returns the bot's identity and how to verify.
 func (v *Verifier) explain(ctx context.Context, person string, say i18n.Say) string {
 	m := v.cfg.Machine
 	own := m.OwnIdentity()
@@ -94,7 +94,7 @@ func (v *Verifier) explain(ctx context.Context, person string, say i18n.Say) str
 	return strings.Join(lines, "\n\n")
 }
 
-// Fingerprint writes a key in groups of four, as other clients do.
+// Fingerprint formats a key in groups of four, like other clients.
 func Fingerprint(key string) string {
 	var b strings.Builder
 	for i, r := range key {

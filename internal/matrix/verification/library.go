@@ -11,11 +11,10 @@ import (
 	"maunium.net/go/mautrix/id"
 )
 
-// What is in this file stands between the Matrix library's verification and
-// the rest: which of its events the library may see, and in which form. It does
-// the protocol and checks the codes; who may take part is decided here.
+// This file connects mautrix's verification helper: it selects the events that the helper sees, and
+// their form. The helper runs the protocol and checks the codes; we decide who may take part.
 
-// transactions is the library's memory of verifications. It ends with the process.
+// transactions stores verifications in memory, for the helper. They end with the process.
 type transactions struct{ all sync.Map } // id.VerificationTransactionID → transaction
 
 type transaction = verificationhelper.VerificationTransaction
@@ -40,39 +39,39 @@ func (t *transactions) SaveVerificationTransaction(_ context.Context, v transact
 	return nil
 }
 
-// FindVerificationTransactionForUserDevice finds nothing: the library would
-// cancel the old verification and the new one, too. We cancel the old one.
+// FindVerificationTransactionForUserDevice finds nothing: mautrix would cancel both the old
+// verification and the new one. accept cancels the old one.
 func (*transactions) FindVerificationTransactionForUserDevice(context.Context, id.UserID, id.DeviceID) (transaction, error) {
 	return transaction{}, verificationhelper.ErrUnknownVerificationTransaction
 }
 
 func (*transactions) GetAllVerificationTransactions(context.Context) ([]transaction, error) {
-	return nil, nil // asked at the start only, and then there are none
+	return nil, nil // called at the start only
 }
 
-// catcher takes the handlers that the library means to register with the
-// syncer, so that they can be wrapped.
-type catcher struct {
+// handlerRecorder records the handlers that the helper registers, so that they can be wrapped.
+type handlerRecorder struct {
 	mautrix.Syncer
-	caught []caught
+	handlers []recordedHandler
 }
 
-type caught struct {
+type recordedHandler struct {
 	kind   event.Type
 	handle mautrix.EventHandler
 }
 
-func (*catcher) OnSync(mautrix.SyncHandler)   {}
-func (*catcher) OnEvent(mautrix.EventHandler) {}
-func (c *catcher) OnEventType(t event.Type, h mautrix.EventHandler) {
-	c.caught = append(c.caught, caught{t, h})
+func (*handlerRecorder) OnSync(mautrix.SyncHandler)   {}
+func (*handlerRecorder) OnEvent(mautrix.EventHandler) {}
+func (c *handlerRecorder) OnEventType(t event.Type, h mautrix.EventHandler) {
+	c.handlers = append(c.handlers, recordedHandler{t, h})
 }
 
-// New connects the library's verification with the syncer of cfg.Client. Nothing may run yet.
+// New connects the verification helper with the syncer of cfg.Client. It must be called before the
+// first sync.
 func New(ctx context.Context, cfg Config) (*Verifier, error) {
 	v := &Verifier{cfg: cfg, wake: make(chan struct{}, 1), open: map[id.VerificationTransactionID]*verification{}, store: &transactions{}}
 	real := cfg.Client.Syncer
-	catch := &catcher{Syncer: real}
+	catch := &handlerRecorder{Syncer: real}
 	cfg.Client.Syncer = catch
 	v.helper = verificationhelper.NewVerificationHelper(cfg.Client, cfg.Machine, v.store, callbacks{v}, false, false, true)
 	err := v.helper.Init(ctx)
@@ -80,22 +79,21 @@ func New(ctx context.Context, cfg Config) (*Verifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, h := range catch.caught {
+	for _, h := range catch.handlers {
 		real.(mautrix.ExtensibleSyncer).OnEventType(h.kind, v.wrap(h.handle))
 	}
 	return v, nil
 }
 
-// wrap shows the library the events that are meant for it, one at a time, and
-// none while somebody's answer is worked on: it reads a verification, lets go
-// of it, and writes it back later.
+// wrap passes admitted events to the helper, one at a time and not while an answer is handled: the
+// helper reads a transaction, unlocks it, and writes it back later.
 func (v *Verifier) wrap(h mautrix.EventHandler) mautrix.EventHandler {
 	return func(ctx context.Context, evt *event.Event) {
 		if evt.Type == event.EventMessage && evt.Content.AsMessage().MsgType != event.MsgVerificationRequest {
 			return
 		}
-		v.turn.Lock()
-		defer v.turn.Unlock()
+		v.helperMu.Lock()
+		defer v.helperMu.Unlock()
 		ctx, cancel := context.WithTimeout(ctx, stepTime)
 		defer cancel()
 		seen, err := v.admit(ctx, evt)
@@ -104,16 +102,16 @@ func (v *Verifier) wrap(h mautrix.EventHandler) mautrix.EventHandler {
 				"type", evt.Type.Type, "sender", evt.Sender, "room", evt.RoomID, "because", err)
 			return
 		}
-		if v.hold(ctx, seen, h) {
+		if v.holdMAC(ctx, seen, h) {
 			return
 		}
 		h(ctx, seen)
 	}
 }
 
-// hold keeps the other side's confirmation until our person has answered:
-// getting it first, the library would compare their identity with ours.
-func (v *Verifier) hold(ctx context.Context, evt *event.Event, h mautrix.EventHandler) bool {
+// holdMAC holds back the other side's MAC until our person has answered. With the MAC first, the
+// helper would compare the identities too early.
+func (v *Verifier) holdMAC(ctx context.Context, evt *event.Event, h mautrix.EventHandler) bool {
 	if evt.Type.Type != event.InRoomVerificationMAC.Type {
 		return false
 	}
@@ -125,27 +123,25 @@ func (v *Verifier) hold(ctx context.Context, evt *event.Event, h mautrix.EventHa
 		return false
 	}
 	return v.change(txn, func(o *verification) {
-		o.held = func(ctx context.Context) { h(ctx, evt) }
+		o.heldMAC = func(ctx context.Context) { h(ctx, evt) }
 	})
 }
 
-// confirm tells the library that the emoji match, and shows it the other
-// side's confirmation if that has come.
+// confirm tells the helper that the emoji match, and passes it the held MAC.
 func (v *Verifier) confirm(ctx context.Context, txn id.VerificationTransactionID) error {
-	v.turn.Lock()
-	defer v.turn.Unlock()
+	v.helperMu.Lock()
+	defer v.helperMu.Unlock()
 	if err := v.helper.ConfirmSAS(ctx, txn); err != nil {
 		return err
 	}
-	if o, ok := v.byTxn(txn); ok && o.held != nil {
-		o.held(ctx)
+	if o, ok := v.byTxn(txn); ok && o.heldMAC != nil {
+		o.heldMAC(ctx)
 	}
 	return nil
 }
 
-// admit decides about an event of a verification and returns it as the library
-// should see it: in rooms it expects the id of the request where the id of the
-// event is, and it looks neither at the sender nor at the room.
+// admit checks an event of a verification and returns it in the helper's form. In rooms the helper
+// expects the request's ID as event ID, and it checks neither sender nor room.
 func (v *Verifier) admit(ctx context.Context, evt *event.Event) (*event.Event, error) {
 	out := *evt
 	if evt.Type.Class == event.ToDeviceEventType {
@@ -159,8 +155,8 @@ func (v *Verifier) admit(ctx context.Context, evt *event.Event) (*event.Event, e
 	case evt.StateKey != nil || evt.Mautrix.EventSource&event.SourceLeave != 0:
 		return nil, errors.New("it is no message of a room we are in")
 	}
-	// Other clients send these unencrypted, in encrypted rooms too: the emoji and
-	// the MAC are what protects a verification.
+	// Other clients send these unencrypted even in encrypted rooms: the emoji and the MAC protect a
+	// verification.
 	if evt.Type == event.EventMessage || evt.Type == event.ToDeviceVerificationRequest {
 		return v.admitRequest(ctx, &out)
 	}
@@ -180,7 +176,7 @@ func (v *Verifier) admit(ctx context.Context, evt *event.Event) (*event.Event, e
 		return nil, errors.New("the verification is not known")
 	}
 	if known.TheirUserID != evt.Sender || known.RoomID != out.RoomID {
-		return nil, errors.New("the verification is somebody else's")
+		return nil, errors.New("the verification belongs to another user")
 	}
 	return &out, nil
 }
@@ -191,35 +187,34 @@ func (v *Verifier) admitRequest(ctx context.Context, evt *event.Event) (*event.E
 		txn = evt.Content.AsVerificationRequest().TransactionID
 	}
 	if _, err := v.store.GetVerificationTransaction(ctx, txn); err == nil {
-		return nil, errors.New("the verification has begun already") // a sync that came twice
+		return nil, errors.New("the verification is open already") // a repeated sync
 	}
 	return evt, nil
 }
 
-// callbacks is what the library calls, holding its lock: each only leaves a
-// note for Run.
+// callbacks are called by the helper while it holds its lock. Each only queues a step for Run.
 type callbacks struct{ v *Verifier }
 
 func (cb callbacks) VerificationRequested(_ context.Context, txn id.VerificationTransactionID, from id.UserID, device id.DeviceID) {
-	cb.v.do(func(ctx context.Context) { cb.v.accept(ctx, txn, from, device) })
+	cb.v.enqueue(func(ctx context.Context) { cb.v.accept(ctx, txn, from, device) })
 }
 
 func (cb callbacks) VerificationReady(
 	_ context.Context, txn id.VerificationTransactionID, device id.DeviceID, sas, _ bool, _ *verificationhelper.QRCode,
 ) {
-	cb.v.do(func(ctx context.Context) { cb.v.ready(ctx, txn, device, sas) })
+	cb.v.enqueue(func(ctx context.Context) { cb.v.ready(ctx, txn, device, sas) })
 }
 
 func (cb callbacks) VerificationCancelled(
 	_ context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, reason string,
 ) {
-	cb.v.do(func(ctx context.Context) { cb.v.cancelled(ctx, txn, code, reason) })
+	cb.v.enqueue(func(ctx context.Context) { cb.v.cancelled(ctx, txn, code, reason) })
 }
 
 func (cb callbacks) VerificationDone(_ context.Context, txn id.VerificationTransactionID, _ event.VerificationMethod) {
-	cb.v.do(func(ctx context.Context) { cb.v.over(ctx, txn, "verify.done") })
+	cb.v.enqueue(func(ctx context.Context) { cb.v.finish(ctx, txn, "verify.done") })
 }
 
 func (cb callbacks) ShowSAS(_ context.Context, txn id.VerificationTransactionID, emoji []rune, names []string, _ []int) {
-	cb.v.do(func(ctx context.Context) { cb.v.show(ctx, txn, emoji, names) })
+	cb.v.enqueue(func(ctx context.Context) { cb.v.showEmoji(ctx, txn, emoji, names) })
 }

@@ -1,5 +1,5 @@
-// Package verification verifies people by emoji (SAS). It runs in the room or to the device,
-// started by the person, who confirms with the code shown beside the emoji.
+// Package verification verifies people by emoji (SAS), in a room or by to-device events. The person
+// starts it and confirms with the code shown beside the emoji.
 package verification
 
 import (
@@ -24,32 +24,31 @@ import (
 	"reverie/internal/text"
 )
 
-// stepTime is for what we do ourselves in one step. The library ends a verification that takes
-// longer than ten minutes.
+// stepTime limits one step of ours. mautrix ends a verification after ten minutes.
 const stepTime = time.Minute
 
-// stage is how far a verification has come.
+// stage is the progress of a verification.
 type stage int
 
 const (
-	asked     stage = iota // a request was accepted
-	compared               // the emoji are shown, and the person is to compare them
-	confirmed              // the person said that they match
+	requested  stage = iota // the request was accepted
+	emojiShown              // the emoji are shown
+	confirmed               // the person has confirmed the emoji
 )
 
-// verification is one that is under way.
+// verification is an open verification.
 type verification struct {
-	txn    id.VerificationTransactionID
-	person id.UserID
-	device id.DeviceID // theirs, once known
-	room   string      // where the person is told
-	name   string      // of its notices in the outbox
-	stage  stage
-	code   string                // shown with the emoji; the person confirms with it
-	held   func(context.Context) // gives the library their confirmation; nil until it comes
+	txn     id.VerificationTransactionID
+	person  id.UserID
+	device  id.DeviceID // the other side's, once known
+	room    string      // room of the notices
+	name    string      // prefix of the IDs of its notices in the outbox
+	stage   stage
+	code    string                // shown with the emoji; the person confirms with it
+	heldMAC func(context.Context) // passes the other side's MAC to the helper; nil until it arrives
 }
 
-// Config is what a Verifier needs.
+// Config configures a Verifier.
 type Config struct {
 	Client  *mautrix.Client
 	Machine *crypto.OlmMachine
@@ -57,47 +56,46 @@ type Config struct {
 	Now     func() time.Time
 	Rooms   Rooms
 
-	// Text is a sentence in the language of room.
+	// Text returns a message text in the language of room.
 	Text func(ctx context.Context, room, key string, fill ...string) string
 }
 
-// Rooms is what a Verifier asks of the Matrix client.
+// Rooms are the methods of the Matrix client that a Verifier needs.
 type Rooms interface {
-	// Send makes a message durable that is to be sent.
+	// Send stores a message that is to be sent.
 	Send(ctx context.Context, room string, m chat.Outgoing) error
-	// Allowed tells whether user may talk to us.
+	// Allowed reports whether user may talk to the bot.
 	Allowed(user string) bool
-	// Sendable fetches the room's state and fails where an event must not be sent.
-	Sendable(ctx context.Context, room id.RoomID) error
-	// DirectWith is the person with whom a room is private; empty when it is not.
+	// Sendable fetches the room's state. It returns an error if no event may be sent there.
+	PrepareSend(ctx context.Context, room id.RoomID) error
+	// DirectWith returns the person with whom room is private, or "".
 	DirectWith(ctx context.Context, room string) (string, error)
-	// DirectChat is a room that is private with person; empty when there is none.
+	// DirectChat returns a private room with person, or "".
 	DirectChat(ctx context.Context, person string) (string, error)
 }
 
-// Verifier leads people through verifications: each sees the same seven emoji
-// in two places, ours being a notice in a room, and says whether they match.
-// We never say so ourselves.
+// Verifier leads people through verifications. Each person sees the same seven emoji in two places,
+// one being a notice of ours, and says whether they match. The bot never confirms by itself.
 type Verifier struct {
-	cfg    Config
-	helper *verificationhelper.VerificationHelper
-	store  *transactions
-	turn   sync.Mutex // held while the library works on an event or on an answer
-	wake   chan struct{}
+	cfg      Config
+	helper   *verificationhelper.VerificationHelper
+	store    *transactions
+	helperMu sync.Mutex // held while the helper handles an event or an answer
+	wake     chan struct{}
 
-	mu   sync.Mutex // never held while calling anything
+	mu   sync.Mutex // never held during a call
 	open map[id.VerificationTransactionID]*verification
 	todo []func(context.Context)
 }
 
-func (v *Verifier) do(f func(context.Context)) {
+func (v *Verifier) enqueue(f func(context.Context)) {
 	v.mu.Lock()
 	v.todo = append(v.todo, f)
 	v.mu.Unlock()
 	retry.Wake(v.wake)
 }
 
-// Open are the ids of the verifications that are under way.
+// Open returns the transaction IDs of the open verifications.
 func (v *Verifier) Open() (txns []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -127,7 +125,7 @@ func (v *Verifier) byPerson(person string) (verification, bool) {
 	return v.find(func(o *verification) bool { return o.person.String() == person })
 }
 
-// change changes an open verification; false when it is over.
+// change changes an open verification. It returns false if the verification is over.
 func (v *Verifier) change(txn id.VerificationTransactionID, f func(*verification)) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -138,7 +136,7 @@ func (v *Verifier) change(txn id.VerificationTransactionID, f func(*verification
 	return o != nil
 }
 
-// remove ends a verification; false when it was over before.
+// remove removes an open verification. It returns false if it was over before.
 func (v *Verifier) remove(txn id.VerificationTransactionID) (verification, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -150,16 +148,16 @@ func (v *Verifier) remove(txn id.VerificationTransactionID) (verification, bool)
 	return *o, true
 }
 
-// say tells the person something, by the name of a sentence. part makes the notice's
-// name: the same part of the same verification is said once.
-func (v *Verifier) say(ctx context.Context, o verification, part, key string, fill ...string) {
+// notify sends a text to the person. part identifies the notice: each part of a verification is sent
+// once.
+func (v *Verifier) notify(ctx context.Context, o verification, part, key string, fill ...string) {
 	text := v.cfg.Text(ctx, o.room, key, fill...)
 	if err := v.cfg.Rooms.Send(ctx, o.room, chat.Outgoing{ID: o.name + "-" + part, Text: text, Notice: true}); err != nil {
 		v.cfg.Log.Error("matrix: verification: notice not stored", "person", o.person, "err", err)
 	}
 }
 
-// Run does what the library's callbacks have left to do, until ctx ends.
+// Run runs the steps that the callbacks queue, until ctx ends.
 func (v *Verifier) Run(ctx context.Context) error {
 	return retry.Loop(ctx, v.cfg.Now, v.wake, func(ctx context.Context) time.Time {
 		v.mu.Lock()
@@ -184,47 +182,47 @@ func (v *Verifier) step(ctx context.Context, f func(context.Context)) {
 	f(ctx)
 }
 
-// cancel tells the other side that it is over, if it can be told, and why, by the name of a
-// sentence: in the language of the room where the person is told, if there is one.
+// cancel cancels a verification on the other side. The reason is the text why in the language of
+// the room of the notices, if there is one.
 func (v *Verifier) cancel(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, why string) {
 	o, _ := v.byTxn(txn)
 	reason := v.cfg.Text(ctx, o.room, why)
-	v.turn.Lock()
-	defer v.turn.Unlock()
+	v.helperMu.Lock()
+	defer v.helperMu.Unlock()
 	err := v.helper.CancelVerification(ctx, txn, code, reason)
 	if err != nil && !errors.Is(err, verificationhelper.ErrUnknownVerificationTransaction) {
 		v.cfg.Log.Warn("matrix: verification: the other side is not told that it is cancelled", "err", err)
-		_ = v.helper.DismissVerification(ctx, txn) // unknown: nothing to forget
+		_ = v.helper.DismissVerification(ctx, txn) // unknown transactions need no cleanup
 	}
 }
 
-// end tells both sides that a verification is over, and how, by the name of a sentence.
-func (v *Verifier) end(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, how string) {
+// abort cancels a verification and tells the person the text how.
+func (v *Verifier) abort(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, how string) {
 	v.cancel(ctx, txn, code, how)
-	v.over(ctx, txn, how)
+	v.finish(ctx, txn, how)
 }
 
-// over ends a verification and says how, by the name of a sentence, unless it was over before.
-func (v *Verifier) over(ctx context.Context, txn id.VerificationTransactionID, how string) {
+// finish removes a verification and tells the person the text how, unless it was over before.
+func (v *Verifier) finish(ctx context.Context, txn id.VerificationTransactionID, how string) {
 	if o, ok := v.remove(txn); ok {
 		v.cfg.Log.Info("matrix: verification: over", "person", o.person, "device", o.device, "how", how)
-		v.say(ctx, o, "end", how)
+		v.notify(ctx, o, "end", how)
 	}
 }
 
-// accept answers a request. Who sent it has been judged.
+// accept accepts a request that admit has checked.
 func (v *Verifier) accept(ctx context.Context, txn id.VerificationTransactionID, from id.UserID, device id.DeviceID) {
 	asked, err := v.store.GetVerificationTransaction(ctx, txn)
 	if err != nil {
-		return // cancelled again
+		return // cancelled meanwhile
 	}
-	room := v.place(ctx, from, asked.RoomID.String())
+	room := v.noticeRoom(ctx, from, asked.RoomID.String())
 	if room == "" {
 		v.cfg.Log.Info("matrix: verification: refused, because there is no room to show the emoji in", "person", from)
 		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.no_room")
 		return
 	}
-	if old, ok := v.byPerson(from.String()); ok { // they have begun anew
+	if old, ok := v.byPerson(from.String()); ok { // the person has started again
 		v.cancel(ctx, old.txn, event.VerificationCancelCodeUser, "verify.cancelled")
 		v.remove(old.txn)
 	}
@@ -232,37 +230,37 @@ func (v *Verifier) accept(ctx context.Context, txn id.VerificationTransactionID,
 	v.open[txn] = &verification{txn: txn, person: from, device: device, room: room, name: "verify-" + rand.Text()}
 	v.mu.Unlock()
 	if v.cfg.Machine.CrossSigningKeys == nil {
-		v.end(ctx, txn, event.VerificationCancelCodeUser, "verify.no_identity")
+		v.abort(ctx, txn, event.VerificationCancelCodeUser, "verify.no_identity")
 		return
 	}
-	if asked.RoomID != "" { // what the library sends there is encrypted, and for everybody in it
-		err = v.cfg.Rooms.Sendable(ctx, asked.RoomID)
+	if asked.RoomID != "" { // the helper's events there are encrypted for all members
+		err = v.cfg.Rooms.PrepareSend(ctx, asked.RoomID)
 	}
 	if err == nil {
-		v.turn.Lock()
+		v.helperMu.Lock()
 		err = v.helper.AcceptVerification(ctx, txn)
-		v.turn.Unlock()
+		v.helperMu.Unlock()
 	}
 	if err != nil {
 		v.cfg.Log.Warn("matrix: verification: failed", "err", err)
-		v.end(ctx, txn, event.VerificationCancelCodeUser, "verify.failed")
+		v.abort(ctx, txn, event.VerificationCancelCodeUser, "verify.failed")
 		return
 	}
 	v.cfg.Log.Info("matrix: verification: accepted", "person", from, "device", device, "in_room", asked.RoomID != "")
 }
 
-// ready is called when both sides have agreed. Who has asked begins.
+// ready is called when both sides have agreed. The side that asked starts.
 func (v *Verifier) ready(ctx context.Context, txn id.VerificationTransactionID, device id.DeviceID, sas bool) {
 	v.change(txn, func(o *verification) { o.device = device })
 	if !sas {
-		v.end(ctx, txn, event.VerificationCancelCodeUnknownMethod, "verify.no_emoji")
+		v.abort(ctx, txn, event.VerificationCancelCodeUnknownMethod, "verify.no_emoji")
 	}
 }
 
-// show tells the person which emoji we see.
-func (v *Verifier) show(ctx context.Context, txn id.VerificationTransactionID, emoji []rune, names []string) {
+// showEmoji tells the person our emoji.
+func (v *Verifier) showEmoji(ctx context.Context, txn id.VerificationTransactionID, emoji []rune, names []string) {
 	if len(emoji) != 7 {
-		v.end(ctx, txn, event.VerificationCancelCodeUnknownMethod, "verify.no_emoji")
+		v.abort(ctx, txn, event.VerificationCancelCodeUnknownMethod, "verify.no_emoji")
 		return
 	}
 	o, ok := v.byTxn(txn)
@@ -271,10 +269,10 @@ func (v *Verifier) show(ctx context.Context, txn id.VerificationTransactionID, e
 	}
 	list := strings.Join(strings.Split(string(emoji), ""), " · ")
 	code := strings.ToLower(rand.Text()[:4])
-	v.change(txn, func(o *verification) { o.stage, o.code = compared, code })
-	// In the log, too: who can read it compares without trusting the room.
+	v.change(txn, func(o *verification) { o.stage, o.code = emojiShown, code })
+	// In the log, too: the operator can compare there without trusting the room.
 	v.cfg.Log.Info("matrix: verification: emoji", "person", o.person, "device", o.device, "emoji", strings.Join(names, ", "))
-	v.say(ctx, o, "emoji", "verify.emoji", "device", text.Clip(text.Clean(string(o.device)), 40), "emoji", list, "code", code)
+	v.notify(ctx, o, "emoji", "verify.emoji", "device", text.Clip(text.Clean(string(o.device)), 40), "emoji", list, "code", code)
 }
 
 func (v *Verifier) cancelled(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, reason string) {
@@ -285,17 +283,17 @@ func (v *Verifier) cancelled(ctx context.Context, txn id.VerificationTransaction
 		how = "verify.slow"
 	case event.VerificationCancelCodeSASMismatch, event.VerificationCancelCodeKeyMismatch:
 		how = "verify.mismatch"
-	default: // by the person, or because the two clients do not understand each other
+	default: // cancelled by the person, or the two clients do not understand each other
 	}
-	v.over(ctx, txn, how)
+	v.finish(ctx, txn, how)
 }
 
-// place finds the room in which a person is told: the one of the request if it
-// is a direct chat, or another direct chat with them, or any room at all.
-func (v *Verifier) place(ctx context.Context, person id.UserID, room string) string {
+// noticeRoom returns the room for notices to a person: the room of the request if it is their direct
+// chat, another direct chat with them, or the room of the request.
+func (v *Verifier) noticeRoom(ctx context.Context, person id.UserID, room string) string {
 	if with, err := v.cfg.Rooms.DirectWith(ctx, room); err == nil && with == person.String() {
 		return room
 	}
-	direct, _ := v.cfg.Rooms.DirectChat(ctx, person.String()) // when in doubt there is none
+	direct, _ := v.cfg.Rooms.DirectChat(ctx, person.String()) // empty on an error
 	return cmp.Or(direct, room)
 }

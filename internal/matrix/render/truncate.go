@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Beginning is what fits of a text into one message that costs at most limit, with a note below.
-func Beginning(md string, limit int, note string) string {
+// Truncate returns the longest beginning of a text whose Size with a note below is at most limit.
+func Truncate(md string, limit int, note string) string {
 	for most := min(len(md), limit); ; most = most * 3 / 4 {
-		text := md[:goodEnd(md, most)]
-		if open := unclosed(text); open != "" {
+		text := md[:cutPoint(md, most)]
+		if open := openFence(text); open != "" {
 			text += "\n" + open
 		}
 		if text += note; Size(text) <= limit || most == 0 {
@@ -19,9 +19,9 @@ func Beginning(md string, limit int, note string) string {
 	}
 }
 
-// goodEnd is where a beginning of at most so many bytes ends best: with a paragraph, a line, a
-// word, or at least a character.
-func goodEnd(md string, most int) int {
+// cutPoint returns where to cut md within its first most bytes: after a paragraph, a line, a word, or
+// at least a character.
+func cutPoint(md string, most int) int {
 	for _, border := range []string{"\n\n", "\n", " "} {
 		if at := strings.LastIndex(md[:most], border); at > most/2 {
 			return at
@@ -35,9 +35,9 @@ func goodEnd(md string, most int) int {
 
 var fenceLine = regexp.MustCompile("^(```+|~~~+)([^`]*)$")
 
-// unclosed returns the marker of a fenced block that md ends in. Of a block in a list or a
-// quotation it is none, because those end with the next paragraph.
-func unclosed(md string) (open string) {
+// openFence returns the marker of a fenced code block that md ends in, or "". Blocks in lists and
+// quotes do not count: they end with the next paragraph.
+func openFence(md string) (open string) {
 	for line := range strings.Lines(md) {
 		m := fenceLine.FindStringSubmatch(line)
 		switch {

@@ -1,4 +1,4 @@
-// Package setup makes accounts on a homeserver, and the encrypted room of a person and the bot.
+// Package setup creates accounts on a homeserver, and the encrypted room of a person and the bot.
 package setup
 
 import (
@@ -13,20 +13,19 @@ import (
 	"maunium.net/go/mautrix/id"
 )
 
-// visitDevice is the device of a visit: the one that Dendrite makes with an account by registration
-// secret. So neither registration nor a visit that was cut short leaves a device in the end.
-const visitDevice = "shared_secret_registration"
+// loginDevice is the device of withLogin. Dendrite creates it when an account is registered by
+// secret. So neither a registration nor an interrupted login leaves a device behind in the end.
+const loginDevice = "shared_secret_registration"
 
 // Account is an account on a homeserver.
 type Account struct {
-	Homeserver string // its base URL
+	Homeserver string // base URL
 	User       string // "@you:server" or "you"
 	Password   string
 }
 
-// visit logs in, calls do, and logs out, so that no device of the visit is left.
-// The client that do gets has no encryption.
-func visit(ctx context.Context, cfg Account, do func(*mautrix.Client) error) error {
+// withLogin logs in, calls do, and logs out, so that no device is left. The client has no encryption.
+func withLogin(ctx context.Context, cfg Account, do func(*mautrix.Client) error) error {
 	client, err := mautrix.NewClient(cfg.Homeserver, "", "")
 	if err != nil {
 		return fmt.Errorf("homeserver %q: %w", cfg.Homeserver, err)
@@ -36,7 +35,7 @@ func visit(ctx context.Context, cfg Account, do func(*mautrix.Client) error) err
 		Type:             mautrix.AuthTypePassword,
 		Identifier:       mautrix.UserIdentifier{Type: mautrix.IdentifierTypeUser, User: cfg.User},
 		Password:         cfg.Password,
-		DeviceID:         visitDevice,
+		DeviceID:         loginDevice,
 		StoreCredentials: true,
 	})
 	if err != nil {
@@ -49,18 +48,18 @@ func visit(ctx context.Context, cfg Account, do func(*mautrix.Client) error) err
 	return err
 }
 
-// CheckPassword logs cfg.User in and out. It leaves no device of a registration by secret either.
+// CheckPassword logs cfg.User in and out. That also removes the device of a registration by secret.
 func CheckPassword(ctx context.Context, cfg Account) error {
-	return visit(ctx, cfg, func(*mautrix.Client) error { return nil })
+	return withLogin(ctx, cfg, func(*mautrix.Client) error { return nil })
 }
 
-// IsWrongPassword reports whether the homeserver refused a login for its password.
+// IsWrongPassword reports whether a login failed because of its password.
 func IsWrongPassword(err error) bool { return errors.Is(err, mautrix.MForbidden) }
 
-// EnsureDirectRoom makes an encrypted direct room of cfg.User with another user, and invites
-// them. A room in which that user is already, or invited, is taken instead. No device is left.
+// EnsureDirectRoom creates an encrypted direct chat of cfg.User with another user and invites them. It
+// returns an existing room that this user has joined or is invited to. It leaves no device.
 func EnsureDirectRoom(ctx context.Context, cfg Account, name, with string) (direct string, err error) {
-	err = visit(ctx, cfg, func(client *mautrix.Client) error {
+	err = withLogin(ctx, cfg, func(client *mautrix.Client) error {
 		joined, err := client.JoinedRooms(ctx)
 		if err != nil {
 			return fmt.Errorf("list the rooms of %s: %w", cfg.User, err)
@@ -73,7 +72,7 @@ func EnsureDirectRoom(ctx context.Context, cfg Account, name, with string) (dire
 			}
 			if member.Membership == event.MembershipInvite || member.Membership == event.MembershipJoin {
 				direct = room.String()
-				return NoteDirect(ctx, client, room, id.UserID(with))
+				return AddDirect(ctx, client, room, id.UserID(with))
 			}
 		}
 		made, err := client.CreateRoom(ctx, &mautrix.ReqCreateRoom{
@@ -85,13 +84,13 @@ func EnsureDirectRoom(ctx context.Context, cfg Account, name, with string) (dire
 			return fmt.Errorf("create room: %w", err)
 		}
 		direct = made.RoomID.String()
-		return NoteDirect(ctx, client, made.RoomID, id.UserID(with))
+		return AddDirect(ctx, client, made.RoomID, id.UserID(with))
 	})
 	return direct, err
 }
 
-// NoteDirect adds the room to the account data that lists direct chats with user.
-func NoteDirect(ctx context.Context, client *mautrix.Client, room id.RoomID, user id.UserID) error {
+// AddDirect adds the room to m.direct as a chat with user.
+func AddDirect(ctx context.Context, client *mautrix.Client, room id.RoomID, user id.UserID) error {
 	direct := event.DirectChatsEventContent{}
 	err := client.GetAccountData(ctx, event.AccountDataDirectChats.Type, &direct)
 	if err != nil && !errors.Is(err, mautrix.MNotFound) {

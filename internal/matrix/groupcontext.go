@@ -1,0 +1,61 @@
+package matrix
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"maunium.net/go/mautrix/event"
+
+	"reverie/internal/chat"
+	"reverie/internal/command"
+	"reverie/internal/delivery"
+	"reverie/internal/matrix/gate"
+	"reverie/internal/settings"
+	"reverie/internal/text"
+)
+
+// maxContextLine limits the runes of a stored line that is not addressed to the bot.
+const maxContextLine = 1_000
+
+// addGroupContext stores a group message that is not addressed to the bot, as later context.
+func (t *intake) addGroupContext(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, o gate.Decision) error {
+	if o.Context == "" {
+		return nil
+	}
+	line := &delivery.Line{Room: evt.RoomID.String(), Thread: msg.RelatesTo.GetThreadParent().String(), Quote: chat.Quote{
+		ID: evt.ID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp),
+		Text: t.withEmote(ctx, evt, msg, text.Clip(o.Context, maxContextLine))}}
+	listening, err := t.keepsContext(ctx, line.Room)
+	if listening {
+		b.In = append(b.In, delivery.Incoming{Heard: line})
+	}
+	return err
+}
+
+// editGroupContext applies an edit to a stored line of group context.
+func (t *intake) editGroupContext(b *batch, evt *event.Event, msg *event.MessageEventContent, room gate.Room) {
+	if msg.NewContent == nil || room.Pair() || room.Encrypted && !evt.Mautrix.WasEncrypted {
+		return
+	}
+	text := text.Clip(text.Clean(gate.Body(msg.NewContent)), maxContextLine)
+	if command.Is(text) { // a command is no group context
+		text = ""
+	}
+	b.In = append(b.In, delivery.Incoming{Heard: &delivery.Line{Room: evt.RoomID.String(), Edit: true, Quote: chat.Quote{
+		ID: msg.RelatesTo.GetReplaceID().String(), Sender: evt.Sender.String(), Text: text}}})
+}
+
+// withEmote returns text; for an emote (/me) it prefixes the sender's display name.
+func (t *intake) withEmote(ctx context.Context, evt *event.Event, msg *event.MessageEventContent, text string) string {
+	if msg.MsgType != event.MsgEmote {
+		return text
+	}
+	return "* " + cmp.Or(t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), evt.Sender.String()) + " " + text
+}
+
+// keepsContext reports whether room stores messages that are not addressed to the bot.
+func (t *intake) keepsContext(ctx context.Context, room string) (bool, error) {
+	v, err := settings.Store{DB: t.cfg.DB}.Get(ctx, room, settings.Listen)
+	return v == "on", err
+}

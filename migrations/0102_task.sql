@@ -22,7 +22,7 @@ CREATE TABLE task (
     catch_up    TEXT    NOT NULL DEFAULT 'once' CHECK (catch_up IN ('once', 'skip', 'all')),
     failures    INTEGER NOT NULL DEFAULT 0,                              -- in a row
     last_result TEXT    NOT NULL DEFAULT '',
-    origin      TEXT    NOT NULL DEFAULT '',                             -- the message or sub-session that it was made for; empty = unknown, or others changed it since.
+    source_event      TEXT    NOT NULL DEFAULT '',                             -- the message or sub-session that it was made for; empty = unknown, or others changed it since.
                                                                          -- When that message is redacted, the task is deleted
     integrity   INTEGER NOT NULL DEFAULT 2,                              -- how far its words are trusted (see message)
     readers     TEXT    NOT NULL DEFAULT ''                              -- who may read it
@@ -30,7 +30,7 @@ CREATE TABLE task (
 CREATE INDEX task_open ON task (room, priority, created, id) WHERE status IN ('active', 'paused');
 CREATE INDEX task_by_status ON task (room, status, priority, created, id);
 CREATE INDEX task_due ON task (next_due) WHERE status = 'active' AND next_due IS NOT NULL;
-CREATE INDEX task_by_origin ON task (origin) WHERE origin <> '';
+CREATE INDEX task_by_source_event ON task (source_event) WHERE source_event <> '';
 
 -- A run that waits for its next attempt belongs to the schedule as it was.
 -- +goose StatementBegin

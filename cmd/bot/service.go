@@ -46,7 +46,7 @@ func (b *bot) connect(c connection) *service {
 		Most: b.cfg.Dreaming.Questions, Rooms: c.rooms, Talked: c.talked,
 	})
 	s.scheduler = task.NewScheduler(b.tasks, task.SchedulerConfig{
-		Room: c.only, Without: c.without, Log: b.log,
+		OnlyRoom: c.only, ExceptRoom: c.without, Log: b.log,
 		Rooms: session.TaskRooms{Rooms: c.rooms, Transport: c.transport, Messages: b.messages},
 	})
 	how := session.Config{
@@ -130,7 +130,7 @@ func (b *bot) jobEvent(ctx context.Context, r task.Run, alone bool) chat.Event {
 	mode := r.Task.Mode()
 	return chat.Event{
 		Head: chat.Head{ID: r.ID, Room: r.Task.Room, Sender: cmp.Or(r.Task.Label.Readers.Person(), b.jobPerson(r)), At: r.Due},
-		Kind: chat.ScheduledTask, Text: b.tasks.Text(r, alone, b.messages.For(ctx, r.Task.Room)), Label: r.Task.Label,
+		Kind: chat.ScheduledTask, Text: b.tasks.RunText(r, alone, b.messages.For(ctx, r.Task.Room)), Label: r.Task.Label,
 		Verbatim: r.Notice || mode == task.Reminder, Silent: !r.Notice && mode == task.Silent,
 		Mention: !r.Notice && mode == task.Reminder && r.Task.User != "",
 	}

@@ -26,7 +26,7 @@ type taskCommand struct {
 
 func (b *bot) printRuns(c console, runs []task.Run) {
 	for _, r := range runs {
-		fmt.Fprintf(c.out, "%s  #%s  %s  %s\n", b.tasks.When(i18n.English, r.Task, r.Due), r.Task.ID, r.State,
+		fmt.Fprintf(c.out, "%s  #%s  %s  %s\n", b.tasks.FormatTime(i18n.English, r.Task, r.Due), r.Task.ID, r.State,
 			strings.Join(strings.Fields(r.Result.String()), " "))
 	}
 }
@@ -90,7 +90,7 @@ func (s taskShowCommand) Run(ctx context.Context, c console, b *bot) error {
 		}
 	}
 	if !t.NextDue.IsZero() {
-		fmt.Fprintf(c.out, "next: %s\n", b.tasks.When(i18n.English, t, t.NextDue))
+		fmt.Fprintf(c.out, "next: %s\n", b.tasks.FormatTime(i18n.English, t, t.NextDue))
 	}
 	if len(runs) == 0 {
 		fmt.Fprintln(c.err, "No task has run yet.")
@@ -170,7 +170,7 @@ func (b *bot) lineOf(t task.Task) string {
 	if t.NextDue.IsZero() {
 		return t.Line(i18n.English)
 	}
-	return t.Line(i18n.English) + ", next " + b.tasks.When(i18n.English, t, t.NextDue)
+	return t.Line(i18n.English) + ", next " + b.tasks.FormatTime(i18n.English, t, t.NextDue)
 }
 
 // oneTask is the task that a command changes.

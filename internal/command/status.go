@@ -95,7 +95,7 @@ func listTasks(ctx context.Context, call *Call, _ string) (string, error) {
 	for _, t := range tasks {
 		line := t.Line(say)
 		if !t.NextDue.IsZero() {
-			line = say("tasks.next", "task", line, "at", call.Tasks.When(say, t, t.NextDue))
+			line = say("tasks.next", "task", line, "at", call.Tasks.FormatTime(say, t, t.NextDue))
 		}
 		b.WriteString("- " + line + "\n")
 	}

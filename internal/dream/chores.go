@@ -104,9 +104,9 @@ func (r *run) recordChores(ctx context.Context, tx *sql.Tx, p *plan) error {
 	if len(p.tasks) == 0 {
 		return nil
 	}
-	steps := make([]task.Tidying, len(p.tasks))
+	steps := make([]task.TidyStep, len(p.tasks))
 	for i, t := range p.tasks {
-		steps[i] = t.Tidying
+		steps[i] = t.TidyStep
 	}
 	done, err := r.d.cfg.Tasks.Tidy(ctx, tx, r.now, steps)
 	if err != nil {
@@ -119,21 +119,21 @@ func (r *run) recordChores(ctx context.Context, tx *sql.Tx, p *plan) error {
 		}
 	}
 	p.tasks = slices.DeleteFunc(p.tasks, func(o plannedTask) bool {
-		return !slices.ContainsFunc(done, func(t task.Tidied) bool { return t.Tidying == o.Tidying })
+		return !slices.ContainsFunc(done, func(t task.TidyResult) bool { return t.TidyStep == o.TidyStep })
 	})
 	return nil
 }
 
 // undoChores gives tasks back what run changed, within tx. It says in a line each what came of it.
 func (d *Dreamer) undoChores(ctx context.Context, tx *sql.Tx, run string) (lines []i18n.Text, err error) {
-	tasks, err := store.List(ctx, tx, func(row store.Row) (t task.Tidied, err error) {
+	tasks, err := store.List(ctx, tx, func(row store.Row) (t task.TidyResult, err error) {
 		err = row.Scan(&t.Kind, &t.ID, &t.Before, &t.After)
 		return t, err
 	}, `SELECT kind, item, before, after FROM dream_change WHERE run = ? AND state = 'done' AND kind <> ? ORDER BY id`, run, proposed)
 	if err != nil || len(tasks) == 0 {
 		return nil, err
 	}
-	left, err := d.cfg.Tasks.Untidy(ctx, tx, tasks)
+	left, err := d.cfg.Tasks.UndoTidy(ctx, tx, tasks)
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,7 @@ func (w witness) name(zone *time.Location) i18n.Text {
 
 // plannedTask is a step with what is told of it.
 type plannedTask struct {
-	task.Tidying
+	task.TidyStep
 	change report.TaskChange
 }
 

@@ -69,7 +69,7 @@ func (p *roomPlan) propose(item, other string, text i18n.Text) {
 
 // change adds a step about t to the plan, unless a dream did the same to it of late or
 // somebody took that back.
-func (p *roomPlan) change(t *openTask, s task.Tidying, what i18n.Text) bool {
+func (p *roomPlan) change(t *openTask, s task.TidyStep, what i18n.Text) bool {
 	if p.before.did(string(s.Kind), t.ID, p.now.Add(-taskRest)) {
 		return false
 	}
@@ -122,7 +122,7 @@ func (p *roomPlan) mergeTasks(a, b *openTask) bool {
 	if a.Priority < b.Priority || a.Priority == b.Priority && a.Created.Before(b.Created) {
 		a, b = b, a
 	}
-	merge := task.Tidying{Kind: task.TidyMerge, Into: b.ID, IntoAt: b.Updated, Reason: "#" + b.ID + " asks for the same"}
+	merge := task.TidyStep{Kind: task.TidyMerge, Into: b.ID, IntoAt: b.Updated, Reason: "#" + b.ID + " asks for the same"}
 	if !p.change(a, merge, i18n.New("why.task_same", "id", b.ID)) {
 		return false
 	}
@@ -137,7 +137,7 @@ func (p *roomPlan) pauseTask(t *openTask) bool {
 		return false
 	}
 	since := t.Updated.In(p.zone).Format(time.DateOnly)
-	pause := task.Tidying{Kind: task.TidyPause, Reason: "Nobody has spoken of it since " + since + "; resume it if it is still to be done"}
+	pause := task.TidyStep{Kind: task.TidyPause, Reason: "Nobody has spoken of it since " + since + "; resume it if it is still to be done"}
 	return p.change(t, pause, i18n.New("why.task_aside", "why", i18n.New("why.not_spoken_of")))
 }
 

@@ -131,7 +131,7 @@ func (c *change) undoWork(ctx context.Context, in chat.Redaction, replies []stri
 			open++
 		}
 	}
-	tasks, words, err := c.cfg.Tasks.MadeFor(ctx, c.place(in.Head), events)
+	tasks, words, err := c.cfg.Tasks.FromMessages(ctx, c.place(in.Head), events)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (c *change) undoWork(ctx context.Context, in chat.Redaction, replies []stri
 	if err := c.cfg.History.Unquote(ctx, words); err != nil { // lists of them stand beside later messages
 		return err
 	}
-	if err := c.cfg.Tasks.TakeBack(ctx, c.room, events); err != nil {
+	if err := c.cfg.Tasks.DeleteFromMessages(ctx, c.room, events); err != nil {
 		return err
 	}
 	return c.helpers.TakeBack(ctx, work)

@@ -10,14 +10,14 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Next returns the first moment after t at which s, in its final form, falls due; false = there is
-// none any more. Times of day are those of s.Zone, or of loc. since is when the schedule was made:
-// it is not due before, and an interval is counted from there, or from each opening of its window.
+// Next returns the first due time after t of s, which must come from Validate; false if there is
+// none. Times of day are in s.Zone, or in loc. since is when the schedule was made: nothing is due
+// before it, and intervals count from it, or from each opening of their window.
 //
-// A time of day that clocks leave out falls due when they have gone forward, and one that comes
-// twice at its first. A month without the day has no such time.
+// A local time that a clock change skips is due at the change; one that occurs twice, at its first.
+// A month without the day is skipped.
 func (s Schedule) Next(t, since time.Time, loc *time.Location) (time.Time, bool) {
-	loc = s.in(loc)
+	loc = s.location(loc)
 	if t.Before(since.Add(-1)) {
 		t = since.Add(-1)
 	}
@@ -29,15 +29,15 @@ func (s Schedule) Next(t, since time.Time, loc *time.Location) (time.Time, bool)
 	case interval:
 		return s.nextInterval(t, since)
 	}
-	e, err := parseCron(s.asCron())
+	e, err := parseCron(s.cronExpression())
 	if err != nil {
 		return time.Time{}, false
 	}
 	return nextCron(e, t)
 }
 
-// asCron is s, which has a time of day, as a cron expression.
-func (s Schedule) asCron() string {
+// cronExpression converts s, which has a time of day, to a cron expression.
+func (s Schedule) cronExpression() string {
 	at, err := parseClock(s.At)
 	if s.Type == byCron || err != nil {
 		return s.Expression
@@ -52,32 +52,32 @@ func (s Schedule) asCron() string {
 	return fmt.Sprintf("%d %d %s * %s", at%60, at/60, dom, dow)
 }
 
-// in is the zone of s: its own, or loc.
-func (s Schedule) in(loc *time.Location) *time.Location {
+// location returns the time zone of s, or loc.
+func (s Schedule) location(loc *time.Location) *time.Location {
 	if s.Zone == "" {
 		return loc
 	}
 	zone, err := time.LoadLocation(s.Zone)
 	if err != nil {
-		return loc // Validate has refused it; a zone file that went away is no reason to be silent for ever
+		return loc // Validate checked it; a zone file that vanished must not silence the task
 	}
 	return zone
 }
 
-// nextInterval is the next time of an interval.
+// nextInterval is Next for an interval, within its window.
 func (s Schedule) nextInterval(t, since time.Time) (time.Time, bool) {
 	step := time.Duration(s.IntervalSeconds) * time.Second
 	if step <= 0 {
 		return time.Time{}, false
 	}
 	if s.WindowStart == "" {
-		return tick(t, since, step).In(t.Location()), true
+		return firstTickAfter(t, since, step).In(t.Location()), true
 	}
 	for d := dayOf(t).AddDate(0, 0, -1); ; d = d.AddDate(0, 0, 1) {
-		opens, closes := s.window(d, t.Location())
+		opens, closes := s.windowOn(d, t.Location())
 		due := opens
 		if !due.After(t) {
-			due = tick(t, opens, step)
+			due = firstTickAfter(t, opens, step)
 		}
 		if due.After(t) && !due.After(closes) {
 			return due, true
@@ -85,38 +85,38 @@ func (s Schedule) nextInterval(t, since time.Time) (time.Time, bool) {
 	}
 }
 
-// tick is the first of since, since+step, … that is after t.
-func tick(t, since time.Time, step time.Duration) time.Time {
+// firstTickAfter returns the first of since, since+step, … after t.
+func firstTickAfter(t, since time.Time, step time.Duration) time.Time {
 	if t.Before(since) {
 		return since
 	}
 	// In whole seconds: a Duration holds no more than 292 years.
-	gone := (t.Unix() - since.Unix()) / int64(step/time.Second)
-	due := since.Add(time.Duration(gone) * step)
+	steps := (t.Unix() - since.Unix()) / int64(step/time.Second)
+	due := since.Add(time.Duration(steps) * step)
 	for !due.After(t) {
 		due = due.Add(step)
 	}
 	return due
 }
 
-// window is when s may run that begins on d.
-func (s Schedule) window(d time.Time, loc *time.Location) (opens, closes time.Time) {
-	from, _ := parseClock(s.WindowStart) // Validate has seen to both
+// windowOn returns the window of s that opens on day d.
+func (s Schedule) windowOn(d time.Time, loc *time.Location) (opens, closes time.Time) {
+	from, _ := parseClock(s.WindowStart) // Validate checked both
 	until, _ := parseClock(s.WindowEnd)
-	opens = clockShows(d, from, loc)
+	opens = wallClockTime(d, from, loc)
 	if until <= from {
 		d = d.AddDate(0, 0, 1)
 	}
-	return opens, clockShows(d, until, loc)
+	return opens, wallClockTime(d, until, loc)
 }
 
-// dayOf is the day of t, as its midnight in UTC.
+// dayOf returns the day of t as midnight UTC.
 func dayOf(t time.Time) time.Time {
 	y, m, d := t.Date()
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 }
 
-// parseClock reads a time of day, in minutes since midnight.
+// parseClock parses a time of day into minutes since midnight.
 func parseClock(text string) (int, error) {
 	t, err := time.Parse("15:04", text)
 	if err != nil {
@@ -125,21 +125,21 @@ func parseClock(text string) (int, error) {
 	return t.Hour()*60 + t.Minute(), nil
 }
 
-// clockShows is when the clocks of loc show c on the day d: for the first time if they show it
-// twice, and when they go forward if they never do.
-func clockShows(d time.Time, c int, loc *time.Location) time.Time {
+// wallClockTime returns when clocks in loc show minute c of day d. It is the first of two such
+// times, and the moment of the clock change if the time is skipped.
+func wallClockTime(d time.Time, c int, loc *time.Location) time.Time {
 	wall := d.Add(time.Duration(c) * time.Minute)
-	by := func(near time.Time) (t time.Time, shows bool) { // by the offset of a moment near it
+	withOffsetAt := func(near time.Time) (t time.Time, shows bool) { // with the zone offset that holds at near
 		_, offset := near.In(loc).Zone()
 		t = wall.Add(-time.Duration(offset) * time.Second).In(loc)
 		_, now := t.Zone()
 		return t, now == offset
 	}
-	before, ok := by(wall.Add(-day))
+	before, ok := withOffsetAt(wall.Add(-day))
 	if ok {
 		return before
 	}
-	if after, ok := by(wall.Add(day)); ok {
+	if after, ok := withOffsetAt(wall.Add(day)); ok {
 		return after
 	}
 	change, _ := before.ZoneBounds()
@@ -149,7 +149,7 @@ func clockShows(d time.Time, c int, loc *time.Location) time.Time {
 var cronParser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 
 func parseCron(text string) (*cron.SpecSchedule, error) {
-	if strings.Contains(text, "=") { // the library's own way to give a zone; it panics on some
+	if strings.Contains(text, "=") { // the library's zone syntax; it panics on some zones
 		return nil, errors.New("the zone does not belong in it: give zone beside it")
 	}
 	parsed, err := cronParser.Parse(text)
@@ -163,11 +163,11 @@ func parseCron(text string) (*cron.SpecSchedule, error) {
 	return spec, nil
 }
 
-// nextCron is the first time of spec after t, by what clocks show: the library does not when they change.
+// nextCron returns the first wall-clock time of spec after t. The library mishandles clock changes.
 func nextCron(spec *cron.SpecSchedule, t time.Time) (time.Time, bool) {
 	d := dayOf(t)
 	for wall := spec.Next(d.AddDate(0, 0, -1)); !wall.IsZero(); wall = spec.Next(wall) {
-		if due := clockShows(dayOf(wall), wall.Hour()*60+wall.Minute(), t.Location()); due.After(t) {
+		if due := wallClockTime(dayOf(wall), wall.Hour()*60+wall.Minute(), t.Location()); due.After(t) {
 			return due, true
 		}
 	}

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// Words that a phrase may hold, in English: the model translates what people say.
+// Words that a phrase may contain. They are English: the model translates.
 var (
 	dayParts = map[string][2]int{"": {0, 23}, "am": {0, 11}, "pm": {12, 23}, "morning": {3, 11}, "afternoon": {12, 18},
-		"evening": {16, 23}, "night": {20, 23}} // to the hours that belong to them
+		"evening": {16, 23}, "night": {20, 23}} // part of the day → first and last hour
 	numberWords = map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
 		"eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30}
-	unitSeconds = map[string]int{"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400} // by their first letter
+	unitSeconds = map[string]int{"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400} // by first letter
 )
 
-// phraseForm is a way to say when; re must match all of a phrase.
+// phraseForm is a pattern for a time; re must match the whole phrase.
 type phraseForm struct {
-	means string // in, every, today, tomorrow, after_tomorrow, on_day, daily, workdays, weekly or monthly
-	re    *regexp.Regexp
+	kind string // in, every, today, tomorrow, after_tomorrow, on_day, daily, workdays, weekly or monthly
+	re   *regexp.Regexp
 }
 
 var phraseForms = func() (all []phraseForm) {
@@ -57,9 +57,9 @@ var phraseForms = func() (all []phraseForm) {
 	return all
 }()
 
-// readPhrase reads when something is to be done, in English words: "tomorrow at 7", "every Monday at 9".
-// The schedule is in its final form. What of the text is not understood is an error with examples.
-func readPhrase(text string, now time.Time, loc *time.Location) (Schedule, error) {
+// parsePhrase parses an English phrase such as "tomorrow at 7" into a validated schedule. A phrase
+// that is not fully understood is an error with examples.
+func parsePhrase(text string, now time.Time, loc *time.Location) (Schedule, error) {
 	plain := strings.Join(strings.Fields(strings.NewReplacer("’", "'", ",", " ").Replace(strings.ToLower(text))), " ")
 	if plain = strings.Trim(plain, " .!"); len(plain) > 200 {
 		plain, text = "", "so much text"
@@ -69,13 +69,13 @@ func readPhrase(text string, now time.Time, loc *time.Location) (Schedule, error
 		if m == nil {
 			continue
 		}
-		said := map[string]string{}
+		groups := map[string]string{}
 		for i, name := range f.re.SubexpNames() {
 			if m[i] != "" {
-				said[name] = m[i]
+				groups[name] = m[i]
 			}
 		}
-		s, err := scheduleOf(f.means, said, now.In(loc))
+		s, err := phraseSchedule(f.kind, groups, now.In(loc))
 		if err != nil {
 			return Schedule{}, fmt.Errorf("at %q: %w", text, err)
 		}
@@ -85,18 +85,18 @@ func readPhrase(text string, now time.Time, loc *time.Location) (Schedule, error
 		`a phrase in English that says all, such as "tomorrow at 7" or "every Monday at 9"`, text, rules[once].example)
 }
 
-// scheduleOf makes what was said a schedule.
-func scheduleOf(meant string, said map[string]string, now time.Time) (Schedule, error) {
-	if meant == "in" || meant == "every" {
-		return span(meant, said, now)
+// phraseSchedule builds the schedule of a matched phrase.
+func phraseSchedule(kind string, groups map[string]string, now time.Time) (Schedule, error) {
+	if kind == "in" || kind == "every" {
+		return durationSchedule(kind, groups, now)
 	}
-	at, err := clockOf(said)
+	at, err := phraseClock(groups)
 	if err != nil {
 		return Schedule{}, err
 	}
 	clock := fmt.Sprintf("%02d:%02d", at/60, at%60)
-	day := said["day"]
-	switch meant {
+	day := groups["day"]
+	switch kind {
 	case "daily":
 		return Schedule{Type: daily, At: clock}, nil
 	case "workdays":
@@ -104,13 +104,13 @@ func scheduleOf(meant string, said map[string]string, now time.Time) (Schedule, 
 	case "weekly":
 		return Schedule{Type: weekly, DayOfWeek: day, At: clock}, nil
 	case "monthly":
-		return Schedule{Type: monthly, DayOfMonth: number(said["dom"]), At: clock}, nil
+		return Schedule{Type: monthly, DayOfMonth: parseNumber(groups["dom"]), At: clock}, nil
 	case "tomorrow":
 		now = now.AddDate(0, 0, 1)
 	case "after_tomorrow":
 		now = now.AddDate(0, 0, 2)
 	case "on_day":
-		ahead := (slices.Index(days, day) + 1 - int(now.Weekday()) + 7) % 7
+		ahead := (slices.Index(weekdays, day) + 1 - int(now.Weekday()) + 7) % 7
 		then, err := timeOn(now.AddDate(0, 0, ahead), clock)
 		if err == nil && !then.After(now) {
 			then, err = timeOn(now.AddDate(0, 0, ahead+7), clock)
@@ -121,53 +121,53 @@ func scheduleOf(meant string, said map[string]string, now time.Time) (Schedule, 
 	return Schedule{Type: once, At: then.Format(time.RFC3339)}, err
 }
 
-// span is "in 20 minutes", or "every 20 minutes".
-func span(meant string, said map[string]string, now time.Time) (Schedule, error) {
+// durationSchedule builds the schedule of "in 20 minutes" or "every 20 minutes".
+func durationSchedule(kind string, groups map[string]string, now time.Time) (Schedule, error) {
 	n, size := 1, 30*60
-	if said["halved"] == "" {
-		size = unitSeconds[said["unit"][:1]]
+	if groups["halved"] == "" {
+		size = unitSeconds[groups["unit"][:1]]
 	}
-	if said["n"] != "" {
-		if n = number(said["n"]); n == 0 {
+	if groups["n"] != "" {
+		if n = parseNumber(groups["n"]); n == 0 {
 			return Schedule{}, errors.New("give a number above 0")
 		}
 	}
 	switch {
-	case meant == "every":
+	case kind == "every":
 		return Schedule{Type: interval, IntervalSeconds: n * size}, nil
-	case size%86400 == 0: // a day of the calendar, whatever its length
+	case size%86400 == 0: // calendar days, also across clock changes
 		then := now.AddDate(0, 0, min(n*(size/86400), 366*(maxYears+1)))
 		return Schedule{Type: once, At: then.Format(time.RFC3339)}, nil
 	}
 	return Schedule{Type: once, At: now.Add(time.Duration(n*size) * time.Second).Format(time.RFC3339)}, nil
 }
 
-// number reads digits, or a word for a number.
-func number(text string) int {
+// parseNumber parses digits or a number word.
+func parseNumber(text string) int {
 	if n, ok := numberWords[text]; ok {
 		return n
 	}
-	n, _ := strconv.Atoi(text) // the form has seen to it
+	n, _ := strconv.Atoi(text) // the pattern matched digits
 	return n
 }
 
-// phrase is s whose At says all in words.
-func (s Schedule) phrase(now time.Time, loc *time.Location) (Schedule, error) {
+// fromPhrase returns the schedule of s whose At holds a whole phrase.
+func (s Schedule) fromPhrase(now time.Time, loc *time.Location) (Schedule, error) {
 	var err error
-	if s.Zone, err = zone(s.Zone); err != nil {
+	if s.Zone, err = normalizeZone(s.Zone); err != nil {
 		return s, err
 	}
-	if s != (Schedule{At: s.At, Zone: s.Zone}) || clockForm.MatchString(s.At) {
+	if s != (Schedule{At: s.At, Zone: s.Zone}) || clockPattern.MatchString(s.At) {
 		return s, errors.New(`schedule_type is missing: say once, daily, weekly, monthly, interval or cron`)
 	}
-	read, err := readPhrase(s.At, now, s.in(loc))
+	read, err := parsePhrase(s.At, now, s.location(loc))
 	read.Zone = s.Zone
 	return read, err
 }
 
-// momentOf reads the phrase of a once schedule.
-func momentOf(text string, now time.Time) (time.Time, error) {
-	s, err := readPhrase(text, now, now.Location())
+// parseOncePhrase parses the phrase of a once schedule.
+func parseOncePhrase(text string, now time.Time) (time.Time, error) {
+	s, err := parsePhrase(text, now, now.Location())
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -177,23 +177,23 @@ func momentOf(text string, now time.Time) (time.Time, error) {
 	return time.Parse(time.RFC3339, s.At)
 }
 
-// clockOf is the time of day, in minutes. What fits its part of the day only with a guess is an error.
-func clockOf(said map[string]string) (int, error) {
-	switch said["fix"] {
+// phraseClock returns the time of day in minutes. A time that does not fit its part of the day is an error.
+func phraseClock(groups map[string]string) (int, error) {
+	switch groups["fix"] {
 	case "midnight":
 		return 0, nil
 	case "noon":
 		return 12 * 60, nil
 	}
-	h, m := number(said["h"]), number(said["m"])
-	if said["half"] != "" {
+	h, m := parseNumber(groups["h"]), parseNumber(groups["m"])
+	if groups["half"] != "" {
 		m = 30
 	}
 	if h > 23 || m > 59 {
 		return 0, fmt.Errorf("%d:%02d is no time of day: write HH:MM (24 hours)", h, m)
 	}
-	part := strings.NewReplacer(".", "", "in the ", "", "at ", "").Replace(said["part"])
-	for _, part := range []string{said["pre"], part} {
+	part := strings.NewReplacer(".", "", "in the ", "", "at ", "").Replace(groups["part"])
+	for _, part := range []string{groups["pre"], part} {
 		hours := dayParts[part]
 		if part == "am" && h == 12 {
 			h = 0

@@ -110,9 +110,9 @@ func TestMoveReaders(t *testing.T) {
 	}
 }
 
-// TestMisplaced: a task whose room others read now is not worked on there, whether it falls due
+// TestOthersReadRoom: a task whose room others read now is not worked on there, whether it falls due
 // or waits to be worked on already. It goes on where its readers read, or is paused and says why.
-func TestMisplaced(t *testing.T) {
+func TestOthersReadRoom(t *testing.T) {
 	for _, chat := range []string{"", "!chat:x"} {
 		t.Run("direct chat "+chat, func(t *testing.T) {
 			p := newPost(t)
@@ -141,7 +141,7 @@ func TestMisplaced(t *testing.T) {
 				switch {
 				case err != nil:
 					t.Fatal(err)
-				case chat == "" && (got.Status != Paused || got.Reason != misplacedReason || got.Runs != 0 || !got.NextDue.IsZero()):
+				case chat == "" && (got.Status != Paused || got.Reason != otherReadersReason || got.Runs != 0 || !got.NextDue.IsZero()):
 					t.Errorf("without a direct chat: %+v", got)
 				case chat != "" && (got.Room != chat || got.Status != Active || got.Runs != 1 || got.Label != it.Label):
 					t.Errorf("with a direct chat: %+v", got)
@@ -171,14 +171,14 @@ func TestMergedIntegrity(t *testing.T) {
 	secret := add(t, s, Task{Room: here, Content: "water the plants", Label: with(here, "@ann:x").Label()})
 	tx := expect.Must(s.db.BeginTx(ctx, nil))(t)
 	defer func() { _ = tx.Rollback() }()
-	done, err := s.Tidy(ctx, tx, s.now(), []Tidying{
+	done, err := s.Tidy(ctx, tx, s.now(), []TidyStep{
 		{Kind: TidyMerge, Room: here, ID: secret.ID, Updated: secret.Updated, Into: stays.ID, IntoAt: stays.Updated, Reason: "the same"},
 		{Kind: TidyMerge, Room: here, ID: goes.ID, Updated: goes.Updated, Into: stays.ID, IntoAt: stays.Updated, Reason: "the same"},
 	})
 	if err != nil || len(done) != 1 || done[0].ID != goes.ID {
 		t.Errorf("merged %+v, %v", done, err)
 	}
-	expect.Equal(t, expect.Must(get(ctx, tx, in(here), stays.ID))(t).Label, foreign)
+	expect.Equal(t, expect.Must(getReadable(ctx, tx, in(here), stays.ID))(t).Label, foreign)
 }
 
 // every is a schedule that is due each minute.
@@ -193,9 +193,9 @@ func labelOf(room string) trust.Label {
 	return trust.Label{Integrity: trust.User, Readers: trust.Room(room)}
 }
 
-// TestFloodOfTasks: of active tasks that the model works on, a room and a person have so
+// TestActiveTaskLimits: of active tasks that the model works on, a room and a person have so
 // many and no more, however they come about; reminders are not counted.
-func TestFloodOfTasks(t *testing.T) {
+func TestActiveTaskLimits(t *testing.T) {
 	p := newPost(t)
 	ctx, minutely := t.Context(), every(t, p)
 	work := func(room, user string, i int) (Task, error) {
@@ -203,7 +203,7 @@ func TestFloodOfTasks(t *testing.T) {
 	}
 	refused := func(what string, err error) {
 		t.Helper()
-		var full *boundError
+		var full *limitError
 		if !errors.As(err, &full) || !strings.Contains(err.Error(), "tell the person") {
 			t.Errorf("%s: %v", what, err)
 		}

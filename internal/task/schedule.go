@@ -10,13 +10,13 @@ import (
 	"reverie/internal/i18n"
 )
 
-// Schedule says when a task falls due. Type decides which fields belong to it. After Validate, At is
-// RFC 3339 with its zone for "once", and HH:MM in the configured zone for the others.
+// Schedule says when a task falls due. Type decides which fields are used. After Validate, At is
+// RFC 3339 with zone for "once", and HH:MM in the schedule's zone otherwise.
 type Schedule struct {
 	Type            string `json:"schedule_type"`              // once, daily, weekly, monthly, interval or cron
-	At              string `json:"at,omitempty"`               // when, or at which time of day
+	At              string `json:"at,omitempty"`               // a moment or a time of day
 	DayOfWeek       string `json:"day_of_week,omitempty"`      // mon to sun
-	DayOfMonth      int    `json:"day_of_month,omitempty"`     // 1 to 31; a shorter month has no such day
+	DayOfMonth      int    `json:"day_of_month,omitempty"`     // 1 to 31; shorter months are skipped
 	IntervalSeconds int    `json:"interval_seconds,omitempty"` // 60 or more
 	WindowStart     string `json:"window_start,omitempty"`     // HH:MM; for interval: only from then …
 	WindowEnd       string `json:"window_end,omitempty"`       // … until then, perhaps past midnight
@@ -33,49 +33,49 @@ const (
 	byCron   = "cron"
 )
 
-var days = []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
+var weekdays = []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
 
-// A reminder more often than this is a flood, and one further off a mistake.
+// Bounds in seconds and years: shorter intervals flood the room, later dates are mistakes.
 const (
 	minInterval = 60
 	maxInterval = 366 * 24 * 60 * 60
 	maxYears    = 10
 )
 
-// Validate checks the schedule and returns it in its final form, which comes back as it is; times
-// without a zone are in loc. Whatever is missing, superfluous or not understood is an error with an
-// example, never a guess. Without a Type, At says all in words, as readPhrase reads them.
+// Validate checks the schedule and returns it normalised; it is idempotent. Times without a zone
+// are in loc. A missing, superfluous or unknown value is an error with an example. Without a Type,
+// At is a phrase for parsePhrase.
 func (s Schedule) Validate(now time.Time, loc *time.Location) (Schedule, error) {
-	s.Type = norm(s.Type)
+	s.Type = trimLower(s.Type)
 	s.At = strings.TrimSpace(s.At)
-	s.DayOfWeek = norm(s.DayOfWeek)
+	s.DayOfWeek = trimLower(s.DayOfWeek)
 	s.WindowStart, s.WindowEnd = strings.TrimSpace(s.WindowStart), strings.TrimSpace(s.WindowEnd)
 	if s.Type == "" && s.At != "" {
-		return s.phrase(now, loc)
+		return s.fromPhrase(now, loc)
 	}
 	rule, ok := rules[s.Type]
 	if !ok {
 		return s, fmt.Errorf("schedule_type %q is not known: use once, daily, weekly, monthly, interval or cron, "+
 			`for example {"schedule_type": "daily", "at": "09:00"}`, s.Type)
 	}
-	if err := s.onlyFields(rule); err != nil {
+	if err := s.checkFields(rule); err != nil {
 		return s, err
 	}
 	var err error
-	if s.Zone, err = zone(s.Zone); err != nil {
+	if s.Zone, err = normalizeZone(s.Zone); err != nil {
 		return s, err
 	}
 	switch s.Type {
 	case once:
-		s.At, err = parseOnce(s.At, now, s.in(loc))
+		s.At, err = parseOnce(s.At, now, s.location(loc))
 	case interval:
-		err = s.validInterval()
+		err = s.checkInterval()
 	case byCron:
-		err = s.validCron(now)
+		err = s.checkCron(now)
 	default:
-		s.At, err = clock("at", s.At, rule.example)
+		s.At, err = normalizeClock("at", s.At, rule.example)
 		if err == nil && s.Type == weekly {
-			s.DayOfWeek, err = weekday(s.DayOfWeek)
+			s.DayOfWeek, err = normalizeWeekday(s.DayOfWeek)
 		}
 		if err == nil && s.Type == monthly && (s.DayOfMonth < 1 || s.DayOfMonth > 31) {
 			err = fmt.Errorf("day_of_month must be a whole number from 1 to 31, not %d, for example %s", s.DayOfMonth, rule.example)
@@ -84,9 +84,8 @@ func (s Schedule) Validate(now time.Time, loc *time.Location) (Schedule, error) 
 	return s, err
 }
 
-// zone reads the name of a time zone. "Local" is the zone of whichever machine
-// this runs on, so it says nothing.
-func zone(name string) (string, error) {
+// normalizeZone checks the name of a time zone. "Local" is refused: it depends on the machine.
+func normalizeZone(name string) (string, error) {
 	name = strings.TrimSpace(name)
 	if name == "" {
 		return "", nil
@@ -98,8 +97,8 @@ func zone(name string) (string, error) {
 	return loc.String(), nil
 }
 
-// validCron checks the expression, and that its time ever comes.
-func (s *Schedule) validCron(now time.Time) error {
+// checkCron checks that the expression parses and falls due at some time.
+func (s *Schedule) checkCron(now time.Time) error {
 	s.Expression = strings.ToLower(strings.Join(strings.Fields(s.Expression), " "))
 	example := rules[byCron].example
 	if s.Expression == "" {
@@ -115,9 +114,9 @@ func (s *Schedule) validCron(now time.Time) error {
 	return nil
 }
 
-func norm(s string) string { return strings.ToLower(strings.TrimSpace(s)) }
+func trimLower(s string) string { return strings.ToLower(strings.TrimSpace(s)) }
 
-// rule says which fields a type has, with an example to learn from.
+// rule lists the fields of a schedule type, with an example.
 type rule struct {
 	fields  []string
 	example string
@@ -134,9 +133,8 @@ var rules = map[string]rule{
 	byCron: {[]string{"cron"}, `{"schedule_type": "cron", "cron": "30 7 * * mon-fri"}`},
 }
 
-// onlyFields refuses a field that the type has no use for: to drop it silently
-// would promise something that never happens.
-func (s Schedule) onlyFields(r rule) error {
+// checkFields refuses fields that the type does not use, as dropping them would change the meaning.
+func (s Schedule) checkFields(r rule) error {
 	for _, f := range []struct {
 		name string
 		set  bool
@@ -157,7 +155,7 @@ func (s Schedule) onlyFields(r rule) error {
 	return nil
 }
 
-func (s *Schedule) validInterval() error {
+func (s *Schedule) checkInterval() error {
 	example := rules[interval].example
 	if s.IntervalSeconds < minInterval || s.IntervalSeconds > maxInterval {
 		return fmt.Errorf("interval_seconds must be a whole number from %d to %d, not %d, for example %s",
@@ -170,10 +168,10 @@ func (s *Schedule) validInterval() error {
 		return fmt.Errorf("window_start and window_end belong together: give both or none, for example %s", example)
 	}
 	var err error
-	if s.WindowStart, err = clock("window_start", s.WindowStart, example); err != nil {
+	if s.WindowStart, err = normalizeClock("window_start", s.WindowStart, example); err != nil {
 		return err
 	}
-	if s.WindowEnd, err = clock("window_end", s.WindowEnd, example); err != nil {
+	if s.WindowEnd, err = normalizeClock("window_end", s.WindowEnd, example); err != nil {
 		return err
 	}
 	if s.IntervalSeconds >= 24*60*60 {
@@ -187,50 +185,48 @@ func (s *Schedule) validInterval() error {
 	return nil
 }
 
-var clockForm = regexp.MustCompile(`^([01]?[0-9]|2[0-3]):([0-5][0-9])$`)
+var clockPattern = regexp.MustCompile(`^([01]?[0-9]|2[0-3]):([0-5][0-9])$`)
 
-// clock reads a time of day and nothing else: "7am" or "18.30" is an error, not
-// nine o'clock.
-func clock(field, text, example string) (string, error) {
+// normalizeClock returns a time of day as HH:MM. Other forms, as "7am" or "18.30", are errors.
+func normalizeClock(field, text, example string) (string, error) {
 	if text == "" {
 		return "", fmt.Errorf("%s is missing: give a time of day as HH:MM (24 hours), for example %s", field, example)
 	}
-	m := clockForm.FindStringSubmatch(text)
+	m := clockPattern.FindStringSubmatch(text)
 	if m == nil {
 		return "", fmt.Errorf("%s %q is not a time of day: write HH:MM (24 hours), for example %s", field, text, example)
 	}
 	return fmt.Sprintf("%02s:%s", m[1], m[2]), nil
 }
 
-func weekday(text string) (string, error) {
-	for i, d := range days {
-		if text == d || text == norm(fullDay(i)) {
+func normalizeWeekday(text string) (string, error) {
+	for i, d := range weekdays {
+		if text == d || text == trimLower(weekdayName(i)) {
 			return d, nil
 		}
 	}
 	if text == "" {
-		return "", fmt.Errorf("day_of_week is missing: use one of %s, for example %s", strings.Join(days, ", "), rules[weekly].example)
+		return "", fmt.Errorf("day_of_week is missing: use one of %s, for example %s", strings.Join(weekdays, ", "), rules[weekly].example)
 	}
 	return "", fmt.Errorf("day_of_week %q is not known: use one of %s, for example %s",
-		text, strings.Join(days, ", "), rules[weekly].example)
+		text, strings.Join(weekdays, ", "), rules[weekly].example)
 }
 
-// fullDay is the name of days[i].
-func fullDay(i int) string { return time.Weekday((i + 1) % 7).String() }
+// weekdayName returns the full name of weekdays[i].
+func weekdayName(i int) string { return time.Weekday((i + 1) % 7).String() }
 
-// String is the schedule in English: "daily at 09:00".
-func (s Schedule) String() string { return s.said(i18n.English) }
+// String returns the schedule in English: "daily at 09:00".
+func (s Schedule) String() string { return s.format(i18n.English) }
 
-// localForms are moments without a zone.
-var localForms = []string{"2006-01-02 15:04", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02T15:04:05"}
+// localLayouts are layouts of moments without a zone.
+var localLayouts = []string{"2006-01-02 15:04", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02T15:04:05"}
 
-// parseOnce reads the one moment of a once schedule, in the future, and returns
-// it as RFC 3339.
+// parseOnce parses the moment of a once schedule, which must be in the future, into RFC 3339.
 func parseOnce(text string, now time.Time, loc *time.Location) (string, error) {
 	if text == "" {
 		return "", fmt.Errorf("at is missing: say when, for example %s", rules[once].example)
 	}
-	t, err := moment(text, now.In(loc))
+	t, err := parseMoment(text, now.In(loc))
 	if err != nil {
 		return "", err
 	}
@@ -244,40 +240,39 @@ func parseOnce(text string, now time.Time, loc *time.Location) (string, error) {
 	return t.Format(time.RFC3339), nil
 }
 
-// moment reads text as it is meant at now, in now's zone.
-func moment(text string, now time.Time) (time.Time, error) {
-	// Upper case first: RFC 3339 knows "T" and "Z" only.
+// parseMoment parses a moment relative to now, in now's zone.
+func parseMoment(text string, now time.Time) (time.Time, error) {
+	// RFC 3339 needs upper-case "T" and "Z".
 	if t, err := time.Parse(time.RFC3339, strings.ToUpper(text)); err == nil {
 		return t, nil
 	}
-	for _, form := range localForms {
+	for _, form := range localLayouts {
 		if _, err := time.Parse(form, strings.ToUpper(text)); err == nil {
-			return local(form, strings.ToUpper(text), now.Location())
+			return parseLocal(form, strings.ToUpper(text), now.Location())
 		}
 	}
-	words := norm(strings.Join(strings.Fields(text), " "))
-	if clockForm.MatchString(words) {
+	words := trimLower(strings.Join(strings.Fields(text), " "))
+	if clockPattern.MatchString(words) {
 		t, err := timeOn(now, words)
 		if err == nil && !t.After(now) {
 			t, err = timeOn(now.AddDate(0, 0, 1), words)
 		}
 		return t, err
 	}
-	return momentOf(text, now)
+	return parseOncePhrase(text, now)
 }
 
-// timeOn is the time of day text on the day of d.
+// timeOn returns the time of day text on the day of d.
 func timeOn(d time.Time, text string) (time.Time, error) {
-	hhmm, err := clock("at", text, rules[once].example)
+	hhmm, err := normalizeClock("at", text, rules[once].example)
 	if err != nil {
 		return time.Time{}, err
 	}
-	return local("2006-01-02 15:04", d.Format("2006-01-02 ")+hhmm, d.Location())
+	return parseLocal("2006-01-02 15:04", d.Format("2006-01-02 ")+hhmm, d.Location())
 }
 
-// local reads text in loc. The hour that is left out when clocks go forward is
-// an error: Go would pick another time without a word.
-func local(form, text string, loc *time.Location) (time.Time, error) {
+// parseLocal parses text in loc. A time skipped by a clock change is an error; Go would shift it silently.
+func parseLocal(form, text string, loc *time.Location) (time.Time, error) {
 	t, err := time.ParseInLocation(form, text, loc)
 	if err != nil {
 		return t, fmt.Errorf("at %q: %w", text, err)

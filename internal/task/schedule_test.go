@@ -171,7 +171,7 @@ func TestPhrases(t *testing.T) {
 		{"interval 3600", "every hour|hourly"},
 	} {
 		for text := range strings.SplitSeq(tt.texts, "|") {
-			s, err := readPhrase(text, at(t), berlin(t))
+			s, err := parsePhrase(text, at(t), berlin(t))
 			if got := brief(s); err != nil || got != tt.want {
 				t.Errorf("%q: %s, %v; want %s", text, got, err, tt.want)
 			}
@@ -203,15 +203,15 @@ func TestPhrasesRefuse(t *testing.T) {
 		"morgen um 7", "mañana a las 7", "明天7点",
 		"in 9999999999999999999999 minutes", "in 999999 weeks", strings.Repeat("tomorrow at 7 ", 100),
 	} {
-		if s, err := readPhrase(text, at(t), berlin(t)); err == nil {
+		if s, err := parsePhrase(text, at(t), berlin(t)); err == nil {
 			t.Errorf("%q is read as %s", text, brief(s))
 		}
 	}
-	_, err := readPhrase("irgendwann", at(t), berlin(t))
+	_, err := parsePhrase("irgendwann", at(t), berlin(t))
 	expect.Refused(t, err, "for example", "no example")
 	// A time that clocks leave out is nobody's wish.
 	spring := time.Date(2027, 3, 27, 12, 0, 0, 0, berlin(t))
-	if s, err := readPhrase("tomorrow at 2:30", spring, berlin(t)); err == nil {
+	if s, err := parsePhrase("tomorrow at 2:30", spring, berlin(t)); err == nil {
 		t.Errorf("a time that there is not is read as %s", brief(s))
 	}
 }
@@ -227,7 +227,7 @@ func FuzzPhrase(f *testing.F) {
 	}
 	now := time.Date(2026, 11, 21, 9, 14, 30, 5, loc)
 	f.Fuzz(func(t *testing.T, text string) {
-		s, err := readPhrase(text, now, loc)
+		s, err := parsePhrase(text, now, loc)
 		if err != nil {
 			return
 		}
@@ -462,7 +462,7 @@ func TestNextIsNext(t *testing.T) {
 		})
 		s := rapid.SampledFrom([]Schedule{
 			{Type: daily, At: clock.Draw(t, "at")},
-			{Type: weekly, At: clock.Draw(t, "at"), DayOfWeek: rapid.SampledFrom(days).Draw(t, "day")},
+			{Type: weekly, At: clock.Draw(t, "at"), DayOfWeek: rapid.SampledFrom(weekdays).Draw(t, "day")},
 			{Type: monthly, At: clock.Draw(t, "at"), DayOfMonth: rapid.IntRange(1, 31).Draw(t, "day")},
 			{Type: interval, IntervalSeconds: rapid.IntRange(60, 5*86400).Draw(t, "step")},
 			{Type: interval, IntervalSeconds: rapid.IntRange(60, 86399).Draw(t, "step"), WindowStart: clock.Draw(t, "from"), WindowEnd: clock.Draw(t, "to")},

@@ -13,57 +13,53 @@ import (
 	"reverie/internal/store"
 )
 
-// Scheduler finds out which tasks are due, and hands each due time over exactly
-// once: the rows of job_run say which, and they outlive the program.
+// Scheduler claims due tasks and hands over each due time exactly once. The rows of job_run record
+// that across restarts.
 type Scheduler struct {
 	store *Store
 	cfg   SchedulerConfig
 
-	delivered sync.Map // ids of runs that are not over
-	begun     sync.Map // ids of those that are worked on
+	delivered sync.Map // IDs of runs handed over and not ended
+	started   sync.Map // IDs of those that have started
 
-	planned bool        // replan has run; only look uses it
-	ran     []time.Time // when each run of the last 24 hours was handed over that the model works on; only deliver uses it
+	recomputed bool        // recomputeDue has run; only runDue uses it
+	runTimes   []time.Time // hand-over times of model runs in the last 24 hours; only deliver uses it
 }
 
-// SchedulerConfig says what a Scheduler looks after. Of two programs on one database each must
-// look after rooms of its own.
+// SchedulerConfig configures a Scheduler. Programs that share a database must serve different rooms.
 type SchedulerConfig struct {
-	Room    string // only what belongs to it, unless empty …
-	Without string // … and not to this one
-	Rooms   rooms
-	Log     *slog.Logger // nil = silent
+	OnlyRoom   string // serve only this room, unless empty …
+	ExceptRoom string // … and not this one
+	Rooms      rooms
+	Log        *slog.Logger // nil = silent
 }
 
-// rooms says where tasks may be worked on.
+// rooms decides where tasks may run.
 type rooms interface {
-	// Left reports whether a room has been left: its tasks are paused instead.
+	// Left reports whether we left the room; its tasks are paused.
 	Left(ctx context.Context, room string) (bool, error)
-	// TaskRoom is the room in which a task that is due may be worked on: its own, another one to
-	// which it moves, or "" if it is to be paused.
+	// TaskRoom returns the room where a due task may run: its own, one it moves to, or "" to pause it.
 	TaskRoom(ctx context.Context, t Task) (string, error)
 }
 
-// NewScheduler returns a scheduler of the tasks in store; nothing happens before Run.
+// NewScheduler returns a scheduler of the tasks in store. Nothing happens before Run.
 func NewScheduler(store *Store, cfg SchedulerConfig) *Scheduler {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	return &Scheduler{store: store, cfg: cfg}
 }
 
 const (
-	// longestWait until the next look, whatever is due: timers do not count the time
-	// for which a machine sleeps, clocks are set, and other programs change tasks.
-	longestWait = 10 * time.Second
+	// maxWait bounds a sleep: timers stop while the machine sleeps, clocks are set, and other
+	// programs change tasks.
+	maxWait = 10 * time.Second
 	// batch is how many tasks are claimed in one transaction.
 	batch = 200
 )
 
-// deliver hands a run to whoever works on it, and returns at once. After an error it is tried
-// again with the next look.
+// deliver hands over a run and returns at once. After an error it is called again.
 type deliver func(ctx context.Context, r Run) error
 
-// Run hands what falls due to work until ctx ends. What was handed over before and is
-// not over comes first, under the same IDs.
+// Run hands due runs to work until ctx ends. Runs that were open at the last exit come first, with the same IDs.
 func (s *Scheduler) Run(ctx context.Context, work func(ctx context.Context, r Run) error) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -76,8 +72,8 @@ func (s *Scheduler) Run(ctx context.Context, work func(ctx context.Context, r Ru
 		case <-timer.C:
 		case <-s.store.wake:
 		}
-		now := s.store.now().Round(0) // by the clock on the wall
-		next, err := s.look(ctx, work, now, now.Before(last))
+		now := s.store.now().Round(0) // wall clock, without the monotonic one
+		next, err := s.runDue(ctx, work, now, now.Before(last))
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -88,18 +84,18 @@ func (s *Scheduler) Run(ctx context.Context, work func(ctx context.Context, r Ru
 			continue
 		}
 		last, wait = now, time.Second
-		timer.Reset(max(0, min(next.Sub(s.store.now().Round(0)), longestWait)))
+		timer.Reset(max(0, min(next.Sub(s.store.now().Round(0)), maxWait)))
 	}
 }
 
-// look claims and hands over what is due now, and returns when something will be. The first look, and
-// one after the clock was set back, plan anew.
-func (s *Scheduler) look(ctx context.Context, work deliver, now time.Time, back bool) (next time.Time, err error) {
-	if !s.planned || back {
-		if err := s.replan(ctx, now); err != nil {
+// runDue claims and hands over due tasks, and returns when to look again. The first call, and one
+// after the clock was set back, recomputes all due times.
+func (s *Scheduler) runDue(ctx context.Context, work deliver, now time.Time, clockSetBack bool) (next time.Time, err error) {
+	if !s.recomputed || clockSetBack {
+		if err := s.recomputeDue(ctx, now); err != nil {
 			return next, err
 		}
-		s.planned = true
+		s.recomputed = true
 	}
 	for {
 		n, err := s.claim(ctx, now)
@@ -113,30 +109,29 @@ func (s *Scheduler) look(ctx context.Context, work deliver, now time.Time, back 
 	if err := s.deliver(ctx, work, now); err != nil {
 		return next, err
 	}
-	return s.next(ctx, now)
+	return s.nextWake(ctx, now)
 }
 
-// ours limits a query to the rooms that are looked after.
-const ours = ` AND (?1 = '' OR t.room = ?1) AND t.room <> ?2 `
+// inOurRooms limits a query to the served rooms.
+const inOurRooms = ` AND (?1 = '' OR t.room = ?1) AND t.room <> ?2 `
 
-// claim makes a run of each task that is due, and moves the task on to its next
-// time, in one transaction. It returns how many tasks it looked at.
+// claim inserts a run of each due task and advances next_due, in one transaction. It returns the number of tasks.
 func (s *Scheduler) claim(ctx context.Context, now time.Time) (int, error) {
 	due, err := store.Value[bool](ctx, s.store.db, `SELECT EXISTS (SELECT 1 FROM task t
-		WHERE t.status = 'active' AND t.next_due <= ?3`+ours+`)`,
-		s.cfg.Room, s.cfg.Without, now.UnixMilli())
+		WHERE t.status = 'active' AND t.next_due <= ?3`+inOurRooms+`)`,
+		s.cfg.OnlyRoom, s.cfg.ExceptRoom, now.UnixMilli())
 	if err != nil || !due {
 		return 0, err
 	}
 	looked := 0
 	err = store.InTx(ctx, s.store.db, func(tx *sql.Tx) error {
-		tasks, err := tasksOf(ctx, tx, `FROM task t WHERE t.status = 'active' AND t.next_due <= ?3`+ours+`
-			ORDER BY t.next_due, t.id LIMIT ?4`, s.cfg.Room, s.cfg.Without, now.UnixMilli(), batch)
+		tasks, err := queryTasks(ctx, tx, `FROM task t WHERE t.status = 'active' AND t.next_due <= ?3`+inOurRooms+`
+			ORDER BY t.next_due, t.id LIMIT ?4`, s.cfg.OnlyRoom, s.cfg.ExceptRoom, now.UnixMilli(), batch)
 		if err != nil {
 			return err
 		}
 		for _, t := range tasks {
-			if err := s.claimOne(ctx, tx, t, now); err != nil {
+			if err := s.claimTask(ctx, tx, t, now); err != nil {
 				return fmt.Errorf("task #%s: %w", t.ID, err)
 			}
 		}
@@ -146,17 +141,17 @@ func (s *Scheduler) claim(ctx context.Context, now time.Time) (int, error) {
 	return looked, store.Wrap(err, "claim what is due")
 }
 
-// claimOne makes the runs of t that are due, by its policy, and moves it on.
-func (s *Scheduler) claimOne(ctx context.Context, tx *sql.Tx, t Task, now time.Time) error {
+// claimTask inserts the due runs of t by its catch-up policy, and advances next_due.
+func (s *Scheduler) claimTask(ctx context.Context, tx *sql.Tx, t Task, now time.Time) error {
 	n := 1
 	if t.CatchUp == catchAll {
 		n = maxCatchUp
 	}
-	busy, err := s.busy(ctx, tx, t)
+	busy, err := s.hasOpenRun(ctx, tx, t)
 	if err != nil {
 		return err
 	}
-	for _, due := range s.store.missed(t, now, n) {
+	for _, due := range s.store.missedTimes(t, now, n) {
 		state, why := runClaimed, i18n.Text("")
 		switch {
 		case t.CatchUp == catchSkip && now.Sub(due) > lateAfter:
@@ -164,17 +159,16 @@ func (s *Scheduler) claimOne(ctx context.Context, tx *sql.Tx, t Task, now time.T
 		case busy && t.CatchUp != catchAll:
 			state, why = runSkipped, i18n.New("why.overlap")
 		}
-		if err := s.insert(ctx, tx, t, due, now, state, why); err != nil {
+		if err := s.insertRun(ctx, tx, t, due, now, state, why); err != nil {
 			return err
 		}
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE task SET next_due = ? WHERE id = ?`, s.store.due(*t.Schedule, now, t.Scheduled), t.ID)
+	_, err = tx.ExecContext(ctx, `UPDATE task SET next_due = ? WHERE id = ?`, s.store.nextDue(*t.Schedule, now, t.Scheduled), t.ID)
 	return err
 }
 
-// busy reports whether a run of t is worked on, or waits to be tried again: another
-// beside it would only make a queue.
-func (s *Scheduler) busy(ctx context.Context, tx *sql.Tx, t Task) (bool, error) {
+// hasOpenRun reports whether a run of t is running or waits for a retry. Then no other starts.
+func (s *Scheduler) hasOpenRun(ctx context.Context, tx *sql.Tx, t Task) (bool, error) {
 	busy := false
 	err := store.Each(ctx, tx, func(row store.Row) error {
 		var due int64
@@ -188,8 +182,8 @@ func (s *Scheduler) busy(ctx context.Context, tx *sql.Tx, t Task) (bool, error) 
 	return busy, err
 }
 
-// insert makes one run, unless it was made before.
-func (s *Scheduler) insert(ctx context.Context, tx *sql.Tx, t Task, due, now time.Time, state RunState, why i18n.Text) error {
+// insertRun inserts one run unless it exists.
+func (s *Scheduler) insertRun(ctx context.Context, tx *sql.Tx, t Task, due, now time.Time, state RunState, why i18n.Text) error {
 	var ended any
 	if state != runClaimed {
 		ended = now.UnixMilli()
@@ -204,18 +198,18 @@ func (s *Scheduler) insert(ctx context.Context, tx *sql.Tx, t Task, due, now tim
 		return err
 	}
 	t.NextDue = time.Time{}
-	return s.over(ctx, tx, Run{Task: t, Due: due}, now, why.String())
+	return s.completeOnce(ctx, tx, Run{Task: t, Due: due}, now, why.String())
 }
 
-// deliver hands over what is claimed and was not handed over yet.
+// deliver hands over claimed runs and notices that were not handed over yet.
 func (s *Scheduler) deliver(ctx context.Context, work deliver, now time.Time) error {
-	// Two queries, so that each has its index.
-	open, err := s.store.runs(ctx, `r.state = 'claimed' AND (r.retry_at IS NULL OR r.retry_at <= ?3)`+ours+`ORDER BY r.due, t.id`,
-		s.cfg.Room, s.cfg.Without, now.UnixMilli())
+	// Two queries, so that each uses its index.
+	open, err := s.store.runs(ctx, `r.state = 'claimed' AND (r.retry_at IS NULL OR r.retry_at <= ?3)`+inOurRooms+`ORDER BY r.due, t.id`,
+		s.cfg.OnlyRoom, s.cfg.ExceptRoom, now.UnixMilli())
 	if err != nil {
 		return err
 	}
-	notices, err := s.store.runs(ctx, `r.notice = 1`+ours+`ORDER BY r.due, t.id`, s.cfg.Room, s.cfg.Without)
+	notices, err := s.store.runs(ctx, `r.notice = 1`+inOurRooms+`ORDER BY r.due, t.id`, s.cfg.OnlyRoom, s.cfg.ExceptRoom)
 	if err != nil {
 		return err
 	}
@@ -223,16 +217,16 @@ func (s *Scheduler) deliver(ctx context.Context, work deliver, now time.Time) er
 		if _, known := s.delivered.LoadOrStore(r.ID, true); known {
 			continue
 		}
-		gone, err := s.misplaced(ctx, r.Task)
-		if err == nil && !gone {
-			gone, err = s.putOff(ctx, r, now)
+		deferred, err := s.relocate(ctx, r.Task)
+		if err == nil && !deferred {
+			deferred, err = s.deferOverLimit(ctx, r, now)
 		}
-		if err == nil && !gone {
+		if err == nil && !deferred {
 			if err = work(ctx, r); err == nil && !r.Notice && r.Task.Mode() != Reminder {
-				s.ran = append(s.ran, now)
+				s.runTimes = append(s.runTimes, now)
 			}
 		}
-		if gone || err != nil {
+		if deferred || err != nil {
 			s.delivered.Delete(r.ID)
 		}
 		if err != nil {
@@ -242,15 +236,15 @@ func (s *Scheduler) deliver(ctx context.Context, work deliver, now time.Time) er
 	return nil
 }
 
-// next is when something will be due.
-func (s *Scheduler) next(ctx context.Context, now time.Time) (time.Time, error) {
-	next := now.Add(longestWait)
+// nextWake returns when the next task or retry is due, at most maxWait ahead.
+func (s *Scheduler) nextWake(ctx context.Context, now time.Time) (time.Time, error) {
+	next := now.Add(maxWait)
 	for _, query := range []string{
-		`SELECT t.next_due FROM task t WHERE t.status = 'active' AND t.next_due IS NOT NULL` + ours + `ORDER BY t.next_due LIMIT 1`,
+		`SELECT t.next_due FROM task t WHERE t.status = 'active' AND t.next_due IS NOT NULL` + inOurRooms + `ORDER BY t.next_due LIMIT 1`,
 		`SELECT r.retry_at FROM job_run r JOIN task t ON t.id = r.task
-			WHERE r.state = 'claimed' AND r.retry_at > ?3` + ours + `ORDER BY r.retry_at LIMIT 1`,
+			WHERE r.state = 'claimed' AND r.retry_at > ?3` + inOurRooms + `ORDER BY r.retry_at LIMIT 1`,
 	} {
-		ms, err := store.Value[int64](ctx, s.store.db, query, s.cfg.Room, s.cfg.Without, now.UnixMilli())
+		ms, err := store.Value[int64](ctx, s.store.db, query, s.cfg.OnlyRoom, s.cfg.ExceptRoom, now.UnixMilli())
 		if err != nil {
 			return next, fmt.Errorf("look what is due next: %w", err)
 		}
@@ -261,21 +255,21 @@ func (s *Scheduler) next(ctx context.Context, now time.Time) (time.Time, error) 
 	return next, nil
 }
 
-// replan works out anew when each task is due next that waits for its time: the zone, its rules or
-// the clock may be others. What is due already stays, and what has run does not run again.
-func (s *Scheduler) replan(ctx context.Context, now time.Time) error {
-	tasks, err := tasksOf(ctx, s.store.db, `FROM task t
-		WHERE status = 'active' AND schedule <> '' AND (next_due IS NULL OR next_due > ?3)`+ours,
-		s.cfg.Room, s.cfg.Without, now.UnixMilli())
+// recomputeDue recomputes the next due time of all tasks, as zone, zone rules or clock may have
+// changed. Overdue tasks keep theirs, and runs that happened are not repeated.
+func (s *Scheduler) recomputeDue(ctx context.Context, now time.Time) error {
+	tasks, err := queryTasks(ctx, s.store.db, `FROM task t
+		WHERE status = 'active' AND schedule <> '' AND (next_due IS NULL OR next_due > ?3)`+inOurRooms,
+		s.cfg.OnlyRoom, s.cfg.ExceptRoom, now.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("plan tasks: %w", err)
 	}
 	moved := map[string]any{}
 	for _, t := range tasks {
-		if t.Schedule.Type == once { // its moment is the same everywhere, and without one it is under way
+		if t.Schedule.Type == once { // its moment does not depend on the zone
 			continue
 		}
-		due := s.store.due(*t.Schedule, now, t.Scheduled)
+		due := s.store.nextDue(*t.Schedule, now, t.Scheduled)
 		if ms, ok := due.(int64); !ok || !time.UnixMilli(ms).Equal(t.NextDue) {
 			moved[t.ID] = due
 		}

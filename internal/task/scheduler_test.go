@@ -84,7 +84,7 @@ func (p *post) add(content, catchUp string, s Schedule) Task {
 
 func (p *post) look() {
 	p.t.Helper()
-	expect.Must(p.sched.look(p.t.Context(), p.deliver, p.now, false))(p.t)
+	expect.Must(p.sched.runDue(p.t.Context(), p.deliver, p.now, false))(p.t)
 }
 
 // work works on what was handed over, like a session does.
@@ -120,7 +120,7 @@ func (p *post) say(r Run) string {
 	if text, ok := p.said[r.ID]; ok {
 		return text
 	}
-	p.said[r.ID] = p.store.Text(r, true, i18n.English)
+	p.said[r.ID] = p.store.RunText(r, true, i18n.English)
 	p.order = append(p.order, r.Task.Content+" "+r.Due.Format("02 15:04"))
 	return p.said[r.ID]
 }
@@ -151,10 +151,10 @@ func (p *post) task(id string) Task {
 	return t
 }
 
-// TestFires: what is due is said, once, and the task moves on; one that is due only
+// TestDueOnce: what is due is said, once, and the task moves on; one that is due only
 // once is completed.
 // Holds T5.
-func TestFires(t *testing.T) {
+func TestDueOnce(t *testing.T) {
 	p := newPost(t)
 	tea := p.add("tea", "", Schedule{Type: daily, At: "09:00"})
 	call := p.add("call", "", Schedule{Type: once, At: "in 90 minutes"})
@@ -218,9 +218,9 @@ func TestCatchUp(t *testing.T) {
 	p.heard("all 24 09:00", "late 24 09:00", "never 24 09:00")
 }
 
-// TestNotWanted: what a person has paused, completed, deleted or moved since it was
+// TestChangedBeforeRun: what a person has paused, completed, deleted or moved since it was
 // claimed is not said; what a run does to its own task does not take its answer.
-func TestNotWanted(t *testing.T) {
+func TestChangedBeforeRun(t *testing.T) {
 	p := newPost(t)
 	ctx := t.Context()
 	daily9 := Schedule{Type: daily, At: "09:00"}
@@ -264,10 +264,10 @@ func TestNotWanted(t *testing.T) {
 
 func errorOf(_ Task, err error) error { return err }
 
-// TestFails: a failure is tried again after 1, 5, 30 and 30 minutes under a new ID;
+// TestFailureBackoff: a failure is tried again after 1, 5, 30 and 30 minutes under a new ID;
 // the fifth in a row pauses the task, and the room hears of it once.
 // Holds T4.
-func TestFails(t *testing.T) {
+func TestFailureBackoff(t *testing.T) {
 	p := newPost(t)
 	tea := p.add("tea", "", Schedule{Type: daily, At: "09:00"})
 	var tries []string
@@ -333,9 +333,9 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestNoQueue: while a run is worked on, or waits to be tried again, no others line
+// TestNoOverlap: while a run is worked on, or waits to be tried again, no others line
 // up behind it.
-func TestNoQueue(t *testing.T) {
+func TestNoOverlap(t *testing.T) {
 	p := newPost(t)
 	p.add("often", "", Schedule{Type: interval, IntervalSeconds: 60})
 	for range 10 {
@@ -350,27 +350,27 @@ func TestNoQueue(t *testing.T) {
 	p.heard("often 21 08:11")
 }
 
-// TestRoomsOfAnother: of two programs on one database each looks after its rooms.
-func TestRoomsOfAnother(t *testing.T) {
+// TestTwoSchedulers: of two programs on one database each looks after its rooms.
+func TestTwoSchedulers(t *testing.T) {
 	p := newPost(t)
 	p.add("mine", "", Schedule{Type: daily, At: "09:00"})
 	add(t, p.store, Task{Room: there, Content: "theirs", Schedule: &Schedule{Type: daily, At: "09:00"}})
-	p.sched.cfg.Without = there
+	p.sched.cfg.ExceptRoom = there
 	p.at(21, 9, 0)
 	p.heard("mine 21 09:00")
-	if next, err := p.sched.look(t.Context(), p.deliver, p.now, false); err != nil || next.Sub(p.now) < longestWait {
+	if next, err := p.sched.runDue(t.Context(), p.deliver, p.now, false); err != nil || next.Sub(p.now) < maxWait {
 		t.Errorf("it does not rest until %s: %v", next, err)
 	}
 	p.restart(p.store.db)
-	p.sched.cfg.Room = there
+	p.sched.cfg.OnlyRoom = there
 	p.at(21, 9, 1)
 	p.heard("theirs 21 09:00")
 }
 
-// TestReplan: times that the clock or the zone made wrong are worked out anew, and
+// TestRecomputeDue: times that the clock or the zone made wrong are worked out anew, and
 // what has run does not run again.
 // Holds T2.
-func TestReplan(t *testing.T) {
+func TestRecomputeDue(t *testing.T) {
 	p := newPost(t)
 	berlin := inZone(t, "Europe/Berlin")
 	p.add("tea", "", Schedule{Type: daily, At: "09:00"})
@@ -387,7 +387,7 @@ func TestReplan(t *testing.T) {
 	p.work()
 	p.order = nil
 	p.now = time.Date(2026, 11, 22, 7, 0, 0, 0, time.UTC)
-	expect.Must(p.sched.look(t.Context(), p.deliver, p.now, true))(t)
+	expect.Must(p.sched.runDue(t.Context(), p.deliver, p.now, true))(t)
 	p.at(22, 8, 0)
 	p.heard()
 	p.at(23, 3, 30)
@@ -395,9 +395,9 @@ func TestReplan(t *testing.T) {
 	p.heard("own zone 23 03:30", "tea 23 08:00")
 }
 
-// TestRunBesideTheClock lets the real loop run on a virtual clock that is set by two
+// TestClockJumps lets the real loop run on a virtual clock that is set by two
 // hours either way, and stands still for a day as in a machine that sleeps.
-func TestRunBesideTheClock(t *testing.T) {
+func TestClockJumps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPost(t)
 		var mu sync.Mutex

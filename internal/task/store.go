@@ -14,8 +14,8 @@ import (
 	"reverie/internal/trust"
 )
 
-// errNotFound is in the error for a task that may not be read at the place that was
-// asked for. Nobody is told whether it exists elsewhere.
+// errNotFound means that no task with this ID may be read at the place. It does not tell whether
+// the task exists elsewhere.
 var errNotFound = errors.New("no such task")
 
 // Store keeps tasks in the database. It is safe for concurrent use, also by
@@ -24,21 +24,21 @@ type Store struct {
 	cfg  Config
 	db   *sql.DB
 	now  func() time.Time
-	wake chan struct{} // holds a token when something has changed that may be due
+	wake chan struct{} // holds a token when something may have become due
 
-	bounding sync.Mutex // from counting tasks until one more is stored
+	limitsMu sync.Mutex // from checking limits until the task is stored
 }
 
-// Config is what a Store can be told.
+// Config configures a Store.
 type Config struct {
-	Location   *time.Location   // the zone of times that name none; nil = UTC
-	PerRoom    int              // active tasks that the model works on by a schedule; 0 = DefaultPerRoom
+	Location   *time.Location   // zone of times without one; nil = UTC
+	PerRoom    int              // active scheduled tasks with a prompt; 0 = DefaultPerRoom
 	PerPerson  int              // … over all rooms; 0 = DefaultPerPerson
-	RunsPerDay int              // by the model in 24 hours, over all rooms; 0 = DefaultRunsPerDay
+	RunsPerDay int              // model runs in 24 hours, over all rooms; 0 = DefaultRunsPerDay
 	Now        func() time.Time // nil = time.Now
 }
 
-// NewStore returns the tasks in db, which has this package's tables.
+// NewStore returns a Store on db, which must have this package's tables.
 func NewStore(db *sql.DB, c Config) *Store {
 	c.Location = cmp.Or(c.Location, time.UTC)
 	c.PerRoom, c.PerPerson = cmp.Or(c.PerRoom, DefaultPerRoom), cmp.Or(c.PerPerson, DefaultPerPerson)
@@ -52,15 +52,15 @@ func NewStore(db *sql.DB, c Config) *Store {
 const columns = `id, room, user, content, priority, status, schedule, prompt, background, reason, created, updated, completed,
 	catch_up, next_due, scheduled, last_run, run_count, failures, last_result, integrity, readers`
 
-// Add stores t as a new active task and returns it as stored, with its ID. Room,
-// Content and the readers are required; a Schedule must come out of Validate. The ID,
-// Status, Reason and times of t are not looked at.
+// Add stores t as a new active task and returns it as stored, with its ID. Room, Content and
+// readers are required; a Schedule must come from Validate. Status, Reason and times of t are
+// ignored. A t with an ID that exists already is returned as it is.
 func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 	if err := t.Label.Readers.Check(); err != nil {
 		return Task{}, fmt.Errorf("add task: give a label that says who may read it: %w", err)
 	}
-	if t.ID != "" { // it may have been added before an interruption
-		if known, err := get(ctx, s.db, t.Place(), t.ID); !errors.Is(err, errNotFound) {
+	if t.ID != "" { // added before an interruption?
+		if known, err := getReadable(ctx, s.db, t.Place(), t.ID); !errors.Is(err, errNotFound) {
 			return known, err
 		}
 	}
@@ -69,40 +69,39 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 	if err := check(&t); err != nil {
 		return Task{}, err
 	}
-	s.bounding.Lock()
-	defer s.bounding.Unlock()
+	s.limitsMu.Lock()
+	defer s.limitsMu.Unlock()
 	if t.Schedule != nil && t.Prompt != "" {
-		if err := s.checkBounds(ctx, s.db, t.Room, t.User, ""); err != nil {
+		if err := s.checkLimits(ctx, s.db, t.Room, t.User, ""); err != nil {
 			return Task{}, err
 		}
 	}
-	scheduled, due := s.plan(t.Schedule, now)
+	scheduled, due := s.dueColumns(t.Schedule, now)
 	added, err := scan(s.db.QueryRowContext(ctx, `
 		INSERT INTO task (id, room, user, content, priority, status, schedule, prompt, background, created, updated,
-			catch_up, scheduled, next_due, origin, integrity, readers)
+			catch_up, scheduled, next_due, source_event, integrity, readers)
 		VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO NOTHING RETURNING `+columns,
-		cmp.Or(t.ID, store.NewID("task")), t.Room, t.User, t.Content, t.Priority, encode(t.Schedule), t.Prompt, t.Background,
-		now.UnixMilli(), now.UnixMilli(), t.CatchUp, scheduled, due, t.Asked, t.Label.Integrity, t.Label.Readers))
-	if errors.Is(err, sql.ErrNoRows) { // one that was deleted has it, or by a chance that nobody sees
+		cmp.Or(t.ID, store.NewID("task")), t.Room, t.User, t.Content, t.Priority, encodeSchedule(t.Schedule), t.Prompt, t.Background,
+		now.UnixMilli(), now.UnixMilli(), t.CatchUp, scheduled, due, t.SourceEvent, t.Label.Integrity, t.Label.Readers))
+	if errors.Is(err, sql.ErrNoRows) { // a deleted or unreadable task has this ID
 		err = errors.New("its id is taken")
 	}
 	if err != nil {
 		return Task{}, fmt.Errorf("add task: %w", err)
 	}
-	s.poke()
+	s.wakeScheduler()
 	return added, nil
 }
 
-// Update changes what p names of an open (active or paused) task and returns the
-// task as it is then.
+// Update applies p to an open (active or paused) task and returns the result.
 func (s *Store) Update(ctx context.Context, at trust.Place, id string, p Patch) (Task, error) {
-	if p == (Patch{Asked: p.Asked, Integrity: p.Integrity}) {
+	if p == (Patch{SourceEvent: p.SourceEvent, Integrity: p.Integrity}) {
 		return Task{}, errors.New("nothing to update: give content, priority, a schedule, prompt or background")
 	}
 	now := s.now()
-	return s.edit(ctx, func(tx *sql.Tx) (Task, error) {
-		t, err := get(ctx, tx, at, store.BareID(id))
+	return s.editInTx(ctx, func(tx *sql.Tx) (Task, error) {
+		t, err := getReadable(ctx, tx, at, store.BareID(id))
 		if err != nil {
 			return Task{}, err
 		}
@@ -112,26 +111,26 @@ func (s *Store) Update(ctx context.Context, at trust.Place, id string, p Patch) 
 			return Task{}, err
 		}
 		if t.Status == Active && !counted && t.Schedule != nil && t.Prompt != "" {
-			if err := s.checkBounds(ctx, tx, t.Room, t.User, t.ID); err != nil {
+			if err := s.checkLimits(ctx, tx, t.Room, t.User, t.ID); err != nil {
 				return Task{}, err
 			}
 		}
 		set := `content = ?, priority = ?, prompt = ?, background = ?, catch_up = ?, 
-			origin = iif(origin = ?, origin, ''), integrity = min(integrity, ?)`
-		args := []any{t.Content, t.Priority, t.Prompt, t.Background, t.CatchUp, p.Asked, p.Integrity}
-		if p.Schedule != nil || p.ClearSchedule { // it begins anew, with no failures of the old one
-			scheduled, due := s.plan(t.Schedule, now)
+			source_event = iif(source_event = ?, source_event, ''), integrity = min(integrity, ?)`
+		args := []any{t.Content, t.Priority, t.Prompt, t.Background, t.CatchUp, p.SourceEvent, p.Integrity}
+		if p.Schedule != nil || p.ClearSchedule { // a new schedule starts without failures
+			scheduled, due := s.dueColumns(t.Schedule, now)
 			set += `, schedule = ?, scheduled = ?, next_due = iif(status = 'active', ?, NULL), failures = 0`
-			args = append(args, encode(t.Schedule), scheduled, due)
+			args = append(args, encodeSchedule(t.Schedule), scheduled, due)
 		}
-		return s.change(ctx, tx, now, at, id, "updated", isOpen, set, args...)
+		return s.updateRow(ctx, tx, now, at, id, "updated", isOpen, set, args...)
 	})
 }
 
-// edit changes a task within a transaction, in which nobody else adds or changes one.
-func (s *Store) edit(ctx context.Context, change func(*sql.Tx) (Task, error)) (t Task, err error) {
-	s.bounding.Lock()
-	defer s.bounding.Unlock()
+// editInTx runs change in a transaction, while no other task is added or edited.
+func (s *Store) editInTx(ctx context.Context, change func(*sql.Tx) (Task, error)) (t Task, err error) {
+	s.limitsMu.Lock()
+	defer s.limitsMu.Unlock()
 	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		t, err = change(tx)
 		return err
@@ -139,12 +138,11 @@ func (s *Store) edit(ctx context.Context, change func(*sql.Tx) (Task, error)) (t
 	if err != nil {
 		return Task{}, err
 	}
-	s.poke()
+	s.wakeScheduler()
 	return t, nil
 }
 
-// Complete marks an open task as done. reason says what was achieved and is
-// required.
+// Complete marks an open task as done. reason says what was achieved and is required.
 func (s *Store) Complete(ctx context.Context, c trust.Caller, id, reason string) (Task, error) {
 	reason, err := store.CheckLine("reason", reason, maxReason)
 	if err != nil {
@@ -155,45 +153,44 @@ func (s *Store) Complete(ctx context.Context, c trust.Caller, id, reason string)
 			`for example "The user says the plants are watered"`)
 	}
 	now := s.now()
-	return s.change(ctx, s.db, now, c.Place, id, "completed", isOpen,
+	return s.updateRow(ctx, s.db, now, c.Place, id, "completed", isOpen,
 		`status = 'completed', reason = ?, completed = ?, next_due = NULL, integrity = min(integrity, ?)`,
 		reason, now.UnixMilli(), c.Integrity)
 }
 
 // Pause keeps an active task from falling due.
 func (s *Store) Pause(ctx context.Context, at trust.Place, id string) (Task, error) {
-	return s.change(ctx, s.db, s.now(), at, id, "paused", isActive, `status = 'paused', reason = '', next_due = NULL`)
+	return s.updateRow(ctx, s.db, s.now(), at, id, "paused", isActive, `status = 'paused', reason = '', next_due = NULL`)
 }
 
-// Delete takes a task away. Its row stays, for those who look into the database.
+// Delete marks a task as deleted. Its row stays in the database.
 func (s *Store) Delete(ctx context.Context, at trust.Place, id string) (Task, error) {
-	return s.change(ctx, s.db, s.now(), at, id, "deleted", isOpen+`, 'completed'`, `status = 'deleted', next_due = NULL`)
+	return s.updateRow(ctx, s.db, s.now(), at, id, "deleted", isOpen+`, 'completed'`, `status = 'deleted', next_due = NULL`)
 }
 
-// Whose status may be changed.
+// Statuses from which a change is allowed, for SQL.
 const (
 	isActive = `'active'`
 	isPaused = `'paused'`
 	isOpen   = `'active', 'paused'`
 )
 
-// change applies set to the task id if it may be read at the place and its status is one of
-// from. These are conditions of the one statement that changes it, so no race and no
-// forgotten check can touch what is not to be read there.
-func (s *Store) change(ctx context.Context, db store.DBTX, now time.Time, at trust.Place, id, done, from, set string, args ...any,
+// updateRow applies set to the task id if it is readable at the place and its status is in from.
+// Both are conditions of the one UPDATE, so a race cannot bypass them.
+func (s *Store) updateRow(ctx context.Context, db store.DBTX, now time.Time, at trust.Place, id, done, from, set string, args ...any,
 ) (Task, error) {
 	id = store.BareID(id)
 	args = append(append(args, now.UnixMilli(), id), at.ReadableArgs()...)
 	t, err := scan(db.QueryRowContext(ctx, `UPDATE task SET `+set+`, updated = ?
 		WHERE id = ? AND `+trust.Readable+` AND status IN (`+from+`) RETURNING `+columns, args...))
 	if err == nil {
-		s.poke()
+		s.wakeScheduler()
 		return t, nil
 	}
 	if !errors.Is(err, sql.ErrNoRows) {
 		return Task{}, fmt.Errorf("change task #%s: %w", id, err)
 	}
-	switch t, err = get(ctx, db, at, id); {
+	switch t, err = getReadable(ctx, db, at, id); {
 	case err != nil:
 		return Task{}, err
 	case t.Status == Completed:
@@ -202,59 +199,59 @@ func (s *Store) change(ctx context.Context, db store.DBTX, now time.Time, at tru
 	return Task{}, fmt.Errorf("task #%s cannot be %s, it is %s already", id, done, t.Status)
 }
 
-// List returns the tasks that may be read at a place in one state, or with status "" the
-// open ones (active and paused), ordered by priority, then age, then ID.
+// List returns the tasks in one state that may be read at a place, by priority, age and ID. Status
+// "" means open (active and paused).
 func (s *Store) List(ctx context.Context, at trust.Place, status Status) ([]Task, error) {
-	return s.inState(ctx, status, trust.Readable, at.ReadableArgs()...)
+	return s.listByStatus(ctx, status, trust.Readable, at.ReadableArgs()...)
 }
 
-// InRoom returns the tasks of a room in one state, as List does, whoever may read them; room "" = those of
-// all rooms, room by room. It is for the operator and for work that says nothing in rooms.
+// InRoom returns the tasks of a room in one state without checking readers; room "" = all rooms,
+// room by room. It is for the operator and for background work.
 func (s *Store) InRoom(ctx context.Context, room string, status Status) ([]Task, error) {
-	return s.inState(ctx, status, `(? = '' OR room = ?)`, room, room)
+	return s.listByStatus(ctx, status, `(? = '' OR room = ?)`, room, room)
 }
 
-// inState lists the tasks in one state for which where holds.
-func (s *Store) inState(ctx context.Context, status Status, where string, args ...any) ([]Task, error) {
+// listByStatus lists the tasks in one state that match where.
+func (s *Store) listByStatus(ctx context.Context, status Status, where string, args ...any) ([]Task, error) {
 	in := `status = '` + string(status) + `'`
 	switch status {
 	case "":
-		in = `status IN ('active', 'paused')` // as in the index task_open
+		in = `status IN ('active', 'paused')` // must match the index task_open
 	case All:
 		in = `status <> 'deleted'`
 	case Active, Paused, Completed, Deleted:
 	default:
 		return nil, fmt.Errorf("status %q is not known: use active, paused, completed or all", status)
 	}
-	tasks, err := tasksOf(ctx, s.db, `FROM task WHERE `+where+` AND `+in+` ORDER BY room, priority, created, id`, args...)
+	tasks, err := queryTasks(ctx, s.db, `FROM task WHERE `+where+` AND `+in+` ORDER BY room, priority, created, id`, args...)
 	return tasks, store.Wrap(err, "list tasks")
 }
 
-// tasksOf reads the tasks of a query that begins with FROM.
-func tasksOf(ctx context.Context, db store.DBTX, from string, args ...any) ([]Task, error) {
+// queryTasks returns the tasks of a query that begins with FROM.
+func queryTasks(ctx context.Context, db store.DBTX, from string, args ...any) ([]Task, error) {
 	return store.List(ctx, db, func(row store.Row) (Task, error) { return scan(row) }, `SELECT `+columns+` `+from, args...)
 }
 
 // Get returns a task that is not deleted and may be read at a place.
 func (s *Store) Get(ctx context.Context, at trust.Place, id string) (Task, error) {
-	return get(ctx, s.db, at, store.BareID(id))
+	return getReadable(ctx, s.db, at, store.BareID(id))
 }
 
-func get(ctx context.Context, db store.DBTX, at trust.Place, id string) (Task, error) {
-	return find(ctx, db, id, " in this room: list the tasks to see their ids", ` AND `+trust.Readable, at.ReadableArgs()...)
+func getReadable(ctx context.Context, db store.DBTX, at trust.Place, id string) (Task, error) {
+	return findTask(ctx, db, id, " in this room: list the tasks to see their ids", ` AND `+trust.Readable, at.ReadableArgs()...)
 }
 
-// Find returns the task id of whatever room; it is for the operator.
+// Find returns the task id of any room; it is for the operator.
 func (s *Store) Find(ctx context.Context, id string) (Task, error) {
-	return find(ctx, s.db, store.BareID(id), ": `bot task list --all` shows them", ``)
+	return findTask(ctx, s.db, store.BareID(id), ": `bot task list --all` shows them", ``)
 }
 
-// find returns the task id that is not deleted, if where holds for it; none is what is said if there is none.
-func find(ctx context.Context, db store.DBTX, id, none, where string, args ...any) (Task, error) {
+// findTask returns the task id that is not deleted and matches where; hint ends the error otherwise.
+func findTask(ctx context.Context, db store.DBTX, id, hint, where string, args ...any) (Task, error) {
 	t, err := scan(db.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND status <> 'deleted'`+where,
 		append([]any{id}, args...)...))
 	if errors.Is(err, sql.ErrNoRows) {
-		return Task{}, fmt.Errorf("no task #%s%s (%w)", id, none, errNotFound)
+		return Task{}, fmt.Errorf("no task #%s%s (%w)", id, hint, errNotFound)
 	}
 	return t, store.Wrap(err, "find task #%s", id)
 }
@@ -271,7 +268,7 @@ func scan(row store.Row, more ...any) (Task, error) {
 		return Task{}, err
 	}
 	t.Created, t.Updated = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
-	t.Completed, t.NextDue, t.Scheduled, t.LastRun = moment64(completed), moment64(due), moment64(scheduled), moment64(last)
+	t.Completed, t.NextDue, t.Scheduled, t.LastRun = nullTime(completed), nullTime(due), nullTime(scheduled), nullTime(last)
 	if schedule != "" {
 		t.Schedule = &Schedule{}
 		if err := json.Unmarshal([]byte(schedule), t.Schedule); err != nil {
@@ -281,24 +278,23 @@ func scan(row store.Row, more ...any) (Task, error) {
 	return t, nil
 }
 
-// moment64 is a stored time; zero for NULL.
-func moment64(ms sql.NullInt64) time.Time {
+// nullTime converts Unix milliseconds; zero for NULL.
+func nullTime(ms sql.NullInt64) time.Time {
 	if !ms.Valid {
 		return time.Time{}
 	}
 	return time.UnixMilli(ms.Int64).UTC()
 }
 
-func encode(s *Schedule) string {
+func encodeSchedule(s *Schedule) string {
 	if s == nil {
 		return ""
 	}
-	b, _ := json.Marshal(s) // texts and numbers
+	b, _ := json.Marshal(s) // cannot fail
 	return string(b)
 }
 
-// Runs lists the last n runs of a room, or of one task, the latest first. An empty room
-// means all. It is for the operator.
+// Runs lists the last n runs of a room or one task, latest first; empty means all. It is for the operator.
 func (s *Store) Runs(ctx context.Context, room, id string, n int) ([]Run, error) {
 	return s.runs(ctx, `(?1 = '' OR t.room = ?1) AND (?2 = '' OR t.id = ?2) AND t.status <> 'deleted'
 		ORDER BY r.due DESC, t.id LIMIT ?3`, room, store.BareID(id), n)

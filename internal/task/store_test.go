@@ -235,9 +235,9 @@ func TestEditedInFlight(t *testing.T) {
 	}
 }
 
-// TestLeft: in a room that we have left nothing fires, not even what was handed over
+// TestLeftRoom: in a room that we have left nothing fires, not even what was handed over
 // before; its tasks are paused, and say why until they are resumed.
-func TestLeft(t *testing.T) {
+func TestLeftRoom(t *testing.T) {
 	const there = "!there:example.org"
 	p := newPost(t)
 	gone := ""
@@ -276,14 +276,14 @@ func TestLeft(t *testing.T) {
 	p.heard("tea 22 09:00", "due 22 09:00")
 }
 
-// TestLeftUnknown: what cannot be found out is no reason to pause, nor to fire.
-func TestLeftUnknown(t *testing.T) {
+// TestLeftRoomUnknown: what cannot be found out is no reason to pause, nor to fire.
+func TestLeftRoomUnknown(t *testing.T) {
 	p := newPost(t)
 	tea := p.add("tea", "", Schedule{Type: daily, At: "09:00"})
 	broken := errors.New("the disk is full")
 	p.rooms.left = func(context.Context, string) (bool, error) { return true, broken }
 	p.now = p.now.Add(time.Hour)
-	if _, err := p.sched.look(t.Context(), p.deliver, p.now, false); !errors.Is(err, broken) {
+	if _, err := p.sched.runDue(t.Context(), p.deliver, p.now, false); !errors.Is(err, broken) {
 		t.Errorf("err %v, want %v", err, broken)
 	}
 	if got := p.task(tea.ID); got.Status != Active || len(p.inbox) != 0 {
@@ -294,13 +294,13 @@ func TestLeftUnknown(t *testing.T) {
 	p.heard("tea 21 09:00")
 }
 
-// TestTakeBack: what is open and was made for a message goes with it, once; not what is
+// TestRedactedMessage: what is open and was made for a message goes with it, once; not what is
 // done, what others had a say in, or what another room has.
-func TestTakeBack(t *testing.T) {
+func TestRedactedMessage(t *testing.T) {
 	s := newStore(t)
 	add := func(room, content, asked string) Task {
 		t.Helper()
-		return add(t, s, Task{Room: room, Content: content, Asked: asked})
+		return add(t, s, Task{Room: room, Content: content, SourceEvent: asked})
 	}
 	gone, paused, done := add("!a", "open", "$1"), add("!a", "paused", "$1"), add("!a", "done", "$1")
 	add("!a", "another's", "$2")
@@ -313,20 +313,20 @@ func TestTakeBack(t *testing.T) {
 	for _, p := range []struct {
 		id, asked string
 	}{{own.ID, "$1"}, {others.ID, "$3"}} {
-		expect.Must(s.Update(t.Context(), in("!a"), p.id, Patch{Priority: &first, Asked: p.asked}))(t)
+		expect.Must(s.Update(t.Context(), in("!a"), p.id, Patch{Priority: &first, SourceEvent: p.asked}))(t)
 	}
-	if _, err := s.Update(t.Context(), in("!a"), own.ID, Patch{Asked: "$1"}); err == nil {
+	if _, err := s.Update(t.Context(), in("!a"), own.ID, Patch{SourceEvent: "$1"}); err == nil {
 		t.Error("a change of nothing is one")
 	}
 	for _, want := range []int{3, 0} {
-		if n, words, err := s.MadeFor(t.Context(), in("!a"), []string{"$0", "$1", ""}); err != nil || n != 3 || len(words) != want {
+		if n, words, err := s.FromMessages(t.Context(), in("!a"), []string{"$0", "$1", ""}); err != nil || n != 3 || len(words) != want {
 			t.Errorf("%d tasks were made for it, %q, %v", n, words, err)
 		}
-		expect.OK(t, s.TakeBack(t.Context(), "!a", []string{"$0", "$1", ""}))
+		expect.OK(t, s.DeleteFromMessages(t.Context(), "!a", []string{"$0", "$1", ""}))
 	}
 	for _, id := range []string{gone.ID, paused.ID, own.ID} {
 		var status, content string
-		if err := s.db.QueryRowContext(t.Context(), `SELECT status, content FROM task WHERE id = ?`, id).Scan(&status, &content); err != nil || status != "deleted" || content != takenBack {
+		if err := s.db.QueryRowContext(t.Context(), `SELECT status, content FROM task WHERE id = ?`, id).Scan(&status, &content); err != nil || status != "deleted" || content != redactedText {
 			t.Errorf("%s is %s: %s, %v", id, status, content, err)
 		}
 	}
@@ -338,17 +338,17 @@ func TestTakeBack(t *testing.T) {
 	expect.Equal(t, len(expect.Must(s.List(t.Context(), in("!b"), ""))(t)), 1, "elsewhere")
 }
 
-// TestTakeBackOfReaders: what a message asked for in private goes with it wherever it is taken
+// TestRedactedMessageReaders: what a message asked for in private goes with it wherever it is taken
 // back, but is counted only where it may be read.
-func TestTakeBackOfReaders(t *testing.T) {
+func TestRedactedMessageReaders(t *testing.T) {
 	s, ctx, events := newStore(t), t.Context(), []string{"$1"}
-	secret := add(t, s, Task{Room: here, Content: "see the lawyer", Asked: "$1", Label: with(here, "@ann:x").Label()})
+	secret := add(t, s, Task{Room: here, Content: "see the lawyer", SourceEvent: "$1", Label: with(here, "@ann:x").Label()})
 	for at, want := range map[trust.Place]int{with(here, "@ann:x").Place: 1, in(here): 0, with(here, "@bob:x").Place: 0} {
-		if n, words, err := s.MadeFor(ctx, at, events); err != nil || n != want || len(words) != 1 {
+		if n, words, err := s.FromMessages(ctx, at, events); err != nil || n != want || len(words) != 1 {
 			t.Errorf("%+v: %d, %q, %v", at, n, words, err)
 		}
 	}
-	expect.OK(t, s.TakeBack(ctx, here, events))
+	expect.OK(t, s.DeleteFromMessages(ctx, here, events))
 	if _, err := s.Get(ctx, with(here, "@ann:x").Place, secret.ID); !errors.Is(err, errNotFound) {
 		t.Errorf("it is still there: %v", err)
 	}
@@ -370,7 +370,7 @@ func TestTidy(t *testing.T) {
 		return expect.Must(s.Add(ctx, labelled(x)))(t)
 	}
 	plain, twin, daily := add("Water the plants", false), add("water the plants", false), add("Feed the cat", true)
-	run := func(x Task, step Tidying) int {
+	run := func(x Task, step TidyStep) int {
 		t.Helper()
 		if step.Room == "" {
 			step.Room = x.Room
@@ -381,20 +381,20 @@ func TestTidy(t *testing.T) {
 		step.ID = x.ID
 		tx := expect.Must(db.BeginTx(ctx, nil))(t)
 		defer func() { _ = tx.Rollback() }()
-		before := expect.Must(get(ctx, tx, x.Place(), x.ID))(t)
-		done := expect.Must(s.Tidy(ctx, tx, now, []Tidying{step}))(t)
+		before := expect.Must(getReadable(ctx, tx, x.Place(), x.ID))(t)
+		done := expect.Must(s.Tidy(ctx, tx, now, []TidyStep{step}))(t)
 		if len(done) == 0 {
 			return 0
 		}
-		if left, err := s.Untidy(ctx, tx, done); err != nil || len(left) > 0 {
+		if left, err := s.UndoTidy(ctx, tx, done); err != nil || len(left) > 0 {
 			t.Errorf("%s: %q, %v", step.Kind, left, err)
 		}
-		if diff := cmp.Diff(before, expect.Must(get(ctx, tx, x.Place(), x.ID))(t)); diff != "" {
+		if diff := cmp.Diff(before, expect.Must(getReadable(ctx, tx, x.Place(), x.ID))(t)); diff != "" {
 			t.Errorf("%s: %s", step.Kind, diff)
 		}
 		return len(done)
 	}
-	steps := []Tidying{{Kind: TidyMerge, Into: twin.ID, IntoAt: twin.Updated, Reason: "the same"}, {Kind: TidyPause, Reason: "long ago"}}
+	steps := []TidyStep{{Kind: TidyMerge, Into: twin.ID, IntoAt: twin.Updated, Reason: "the same"}, {Kind: TidyPause, Reason: "long ago"}}
 	for _, step := range steps {
 		expect.Equal(t, run(plain, step), 1, "%s: not done", step.Kind)
 		elsewhere, changed := step, step
@@ -402,14 +402,14 @@ func TestTidy(t *testing.T) {
 		expect.Equal(t, run(plain, elsewhere)+run(plain, changed), 0, "%s: done in another room, or to what has changed", step.Kind)
 		expect.Equal(t, run(daily, step), 0, "%s of a task with a schedule", step.Kind)
 	}
-	for _, step := range []Tidying{
+	for _, step := range []TidyStep{
 		{Kind: TidyMerge, Into: plain.ID, IntoAt: plain.Updated},
 		{Kind: TidyMerge, Into: "task_none", IntoAt: plain.Updated}, {Kind: TidyMerge, Into: twin.ID, IntoAt: plain.Updated.Add(time.Hour)},
 	} {
 		expect.Equal(t, run(plain, step), 0, "%+v: done", step)
 	}
 	expect.Must(s.Pause(ctx, in("!a"), plain.ID))(t)
-	paused := expect.Must(get(ctx, db, in("!a"), plain.ID))(t)
+	paused := expect.Must(getReadable(ctx, db, in("!a"), plain.ID))(t)
 	expect.Equal(t, run(paused, steps[0]), 0, "a paused task was merged")
 }
 

@@ -20,9 +20,9 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// dies are the points at which the program of TestStorm dies: in the middle of what
+// crashPoints are the points at which the program of TestStorm dies: in the middle of what
 // it writes, which SQLite then takes back, or between two steps.
-var dies = []string{
+var crashPoints = []string{
 	"INSERT ON job_run", "UPDATE OF next_due ON task", "after the claim", "while handed over", "after being asked", "after saying",
 	"UPDATE OF state ON job_run", "UPDATE OF run_count ON task", "after the end",
 }
@@ -48,17 +48,17 @@ func TestStorm(t *testing.T) {
 			keep(p.add(fmt.Sprint("once", i), "", Schedule{Type: once, At: fmt.Sprintf("in %d minutes", 1+random.IntN(60))}))
 		}
 		p.now = p.now.Add(time.Duration(1+random.IntN(40)) * time.Minute)
-		p.live(db, dies[random.IntN(len(dies))])
+		p.runUntilCrash(db, crashPoints[random.IntN(len(crashPoints))])
 		p.restart(db)
 	}
 	p.now = p.now.Add(time.Hour)
 	p.look()
 	p.work()
-	p.verdict(tasks, from)
+	p.checkResults(tasks, from)
 }
 
-// live is one life of the program, which ends at the point die.
-func (p *post) live(db *sql.DB, die string) {
+// runUntilCrash is one life of the program, which ends at the point die.
+func (p *post) runUntilCrash(db *sql.DB, die string) {
 	p.t.Helper()
 	if strings.Contains(die, " ON ") {
 		expect.Must(db.Exec(`CREATE TRIGGER dies BEFORE ` + die + ` BEGIN SELECT RAISE(ABORT, 'died'); END`))(p.t)
@@ -74,7 +74,7 @@ func (p *post) live(db *sql.DB, die string) {
 		p.inbox = append(p.inbox, r)
 		return nil
 	}
-	if _, err := p.sched.look(p.t.Context(), p.deliver, p.now, false); err != nil {
+	if _, err := p.sched.runDue(p.t.Context(), p.deliver, p.now, false); err != nil {
 		if !strings.Contains(err.Error(), "died") {
 			p.t.Fatal(err)
 		}
@@ -103,8 +103,8 @@ func (p *post) live(db *sql.DB, die string) {
 	}
 }
 
-// verdict compares what was said, and what is stored, with what was due.
-func (p *post) verdict(tasks map[string]Task, from time.Time) {
+// checkResults compares what was said, and what is stored, with what was due.
+func (p *post) checkResults(tasks map[string]Task, from time.Time) {
 	p.t.Helper()
 	want := map[string]bool{}
 	for id, task := range tasks {
@@ -184,7 +184,7 @@ func TestStormOfProcesses(t *testing.T) {
 	}
 	before := len(p.said)
 	p.work()
-	p.verdict(tasks, from)
+	p.checkResults(tasks, from)
 	if before == 0 {
 		t.Error("the processes said nothing")
 	}

@@ -1,10 +1,11 @@
-// Package task keeps what was promised: tasks with a priority, a state and
-// perhaps a schedule, each belonging to one room.
+// Package task stores tasks and runs them when they are due.
 //
-// Scheduler sleeps until the next task.next_due. What is due becomes rows of job_run, unique by task
-// and time, in the transaction that moves next_due on; each row is handed to its room until
-// Done. A task without ai_prompt is a reminder, said as it is. A failure is tried again after 1, 5, 30
-// and 30 minutes; five in a row pause the task. schedule.go reads schedules, phrases.go those in words.
+// A task has a priority, a state and perhaps a schedule, and belongs to one room. Scheduler sleeps
+// until the next task.next_due. Each due time becomes a row of job_run, unique by task and time, in
+// the transaction that advances next_due. Each row is handed to its room until Done is called, so a
+// due time survives a crash and runs once. A task without ai_prompt is a reminder: its text is sent
+// as it is. A failed run is retried after 1, 5, 30 and 30 minutes; five failures in a row pause the
+// task. schedule.go parses schedules, phrases.go those in words.
 package task
 
 import (
@@ -23,7 +24,7 @@ type Status string
 
 func (s Status) text() i18n.Text { return i18n.New("state." + string(s)) }
 
-// The states of a task. All is for List only.
+// The states of a task. All is a filter for List only.
 const (
 	Active    Status = "active"
 	Paused    Status = "paused"
@@ -48,19 +49,19 @@ const (
 
 // Task is one thing to do or to be reminded of.
 type Task struct {
-	ID         string      `json:"id"`             // "task_" and eight characters; Add makes it
-	Room       string      `json:"room"`           // the only room it exists in
-	User       string      `json:"user,omitempty"` // who asked for it
-	Label      trust.Label `json:"-"`              // how far its words are trusted, and who may read it; Add requires readers
-	Asked      string      `json:"-"`              // the message it is made for, see TakeBack; only Add looks at it
-	Content    string      `json:"content"`        // one line
-	Priority   int         `json:"priority"`       // 1 (most urgent) to 10; Add reads 0 as 5
-	Status     Status      `json:"status"`
-	Schedule   *Schedule   `json:"schedule,omitempty"`   // nil: none. Not to be changed in place
-	Prompt     string      `json:"prompt,omitempty"`     // what the model is asked when it falls due; may be empty
-	Background bool        `json:"background,omitempty"` // with a Prompt: nothing is said in the room
-	CatchUp    CatchUp     `json:"catch_up"`             // what becomes of times that were missed; Add reads "" as once
-	Reason     i18n.Text   `json:"reason,omitempty"`     // why it was completed, or paused if no person did that
+	ID          string      `json:"id"`             // "task_" and eight characters; assigned by Add
+	Room        string      `json:"room"`           // the only room it exists in
+	User        string      `json:"user,omitempty"` // who asked for it
+	Label       trust.Label `json:"-"`              // how far its text is trusted, and who may read it; Add requires readers
+	SourceEvent string      `json:"-"`              // event ID of the message that asked for it, see DeleteFromMessages; only Add reads it
+	Content     string      `json:"content"`        // one line
+	Priority    int         `json:"priority"`       // 1 (most urgent) to 10; Add reads 0 as 5
+	Status      Status      `json:"status"`
+	Schedule    *Schedule   `json:"schedule,omitempty"`   // nil: none. Must not be modified in place
+	Prompt      string      `json:"prompt,omitempty"`     // what the model is asked when it falls due; may be empty
+	Background  bool        `json:"background,omitempty"` // with a Prompt: the answer is not sent to the room
+	CatchUp     CatchUp     `json:"catch_up"`             // policy for missed times; Add reads "" as once
+	Reason      i18n.Text   `json:"reason,omitempty"`     // why it was completed, or paused by the program
 
 	Created   time.Time `json:"created"` // UTC, to the millisecond
 	Updated   time.Time `json:"-"`
@@ -71,18 +72,18 @@ type Task struct {
 	RunStats
 }
 
-// RunStats is how the runs of a task went.
+// RunStats counts the runs of a task.
 type RunStats struct {
 	LastRun    time.Time `json:"last_run,omitzero"`     // when the last run ended; zero before the first
-	Runs       int       `json:"runs"`                  // that ended well
+	Runs       int       `json:"runs"`                  // that succeeded
 	Failures   int       `json:"failures"`              // in a row
 	LastResult string    `json:"last_result,omitempty"` // of the last run
 }
 
-// CatchUp says what becomes of times at which a task fell due while nothing ran.
+// CatchUp is the policy for due times missed while the program was down.
 type CatchUp string
 
-// The policies. However many times were missed, no more than maxCatchUp run.
+// The policies. At most maxCatchUp missed times run.
 const (
 	catchOnce CatchUp = "once" // the latest of them runs, late
 	catchSkip CatchUp = "skip" // none
@@ -95,11 +96,11 @@ type Mode string
 // The modes of a task.
 const (
 	Reminder Mode = "reminder"          // the person is reminded; no model is asked
-	notify   Mode = "autonomous_notify" // the model does what Prompt says, and tells the room
-	Silent   Mode = "autonomous_silent" // … and tells nobody
+	notify   Mode = "autonomous_notify" // the model does what Prompt says, and answers in the room
+	Silent   Mode = "autonomous_silent" // … and sends nothing
 )
 
-// Mode is what happens when t falls due.
+// Mode returns what happens when t falls due.
 func (t Task) Mode() Mode {
 	switch {
 	case t.Prompt == "":
@@ -119,11 +120,10 @@ type Patch struct {
 	Prompt        *string
 	Background    *bool
 	CatchUp       *CatchUp
-	Integrity     trust.Integrity // of who asks: the task is trusted no further from then on
-	Asked         string          // the message that asks for the change: a task that others had a say in stays when its own is taken back
+	Integrity     trust.Integrity // of the caller; it caps the task's integrity
+	SourceEvent   string          // event ID of the message that asks; a change by another message keeps the task when its own is redacted
 }
 
-// apply changes t as p says.
 func (p Patch) apply(t *Task) {
 	if p.Content != nil {
 		t.Content = *p.Content
@@ -145,7 +145,7 @@ func (p Patch) apply(t *Task) {
 	}
 }
 
-// check folds the texts of t, and says what is wrong with what people and models write of it.
+// check normalises the texts of t and validates its fields.
 func check(t *Task) (err error) {
 	if t.Content, err = store.CheckLine("content", t.Content, maxContent); err != nil {
 		return err

@@ -59,7 +59,7 @@ func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error)
 		return s.listTasks(ctx, scope, a.Status)
 	case "add":
 		t = task.Task{Room: scope.Room, User: scope.User, Label: by.Label(), Content: a.Content, Priority: a.Priority, Schedule: schedule,
-			Prompt: a.Prompt, CatchUp: task.CatchUp(a.CatchUp), Asked: scope.asked(), Background: a.Background != nil && *a.Background}
+			Prompt: a.Prompt, CatchUp: task.CatchUp(a.CatchUp), SourceEvent: scope.asked(), Background: a.Background != nil && *a.Background}
 		if scope.Key != "" {
 			t.ID = "task_" + scope.Key
 		}
@@ -68,7 +68,7 @@ func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error)
 		t, err = s.cfg.Tasks.Update(ctx, by.Place, a.TaskID, a.patch(schedule, by.Integrity, scope.asked()))
 	case "complete":
 		if t, err = s.cfg.Tasks.Get(ctx, by.Place, a.TaskID); err == nil {
-			err = task.Evidence(a.Reason, t.Content)
+			err = task.CheckReason(a.Reason, t.Content)
 		}
 		if err == nil {
 			t, err = s.cfg.Tasks.Complete(ctx, by, a.TaskID, a.Reason)
@@ -85,7 +85,7 @@ func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error)
 	}
 	text := taskDone[a.Action] + ": " + t.Line(i18n.English)
 	if !t.NextDue.IsZero() && a.Action != "pause" {
-		text += "\nDue next: " + s.cfg.Tasks.When(i18n.English, t, t.NextDue)
+		text += "\nDue next: " + s.cfg.Tasks.FormatTime(i18n.English, t, t.NextDue)
 	}
 	return text, nil
 }
@@ -151,7 +151,7 @@ func (a taskArgs) schedule() task.Schedule {
 }
 
 func (a taskArgs) patch(schedule *task.Schedule, by trust.Integrity, asked string) task.Patch {
-	return task.Patch{Integrity: by, Asked: asked, Schedule: schedule, ClearSchedule: a.ScheduleType == "none", Background: a.Background,
+	return task.Patch{Integrity: by, SourceEvent: asked, Schedule: schedule, ClearSchedule: a.ScheduleType == "none", Background: a.Background,
 		Content: sent(a.Content), Priority: sent(a.Priority), Prompt: sent(a.Prompt), CatchUp: sent(task.CatchUp(a.CatchUp))}
 }
 

@@ -48,7 +48,7 @@ ALTER TABLE heard RENAME COLUMN heard_at TO received_at;
 ALTER TABLE heard RENAME COLUMN given TO delivered;
 ALTER TABLE session RENAME COLUMN opened TO public_since;
 ALTER TABLE session RENAME COLUMN heard_at TO last_message_at;
-ALTER TABLE task RENAME COLUMN asked TO origin;
+ALTER TABLE task RENAME COLUMN asked TO source_event;
 ALTER TABLE sub_session RENAME COLUMN asked TO origin;
 ALTER TABLE sub_session RENAME COLUMN told TO reported_at;
 ALTER TABLE memory RENAME COLUMN by_id TO successor;
@@ -88,7 +88,7 @@ CREATE INDEX dream_change_by_item ON dream_change (item, kind);
 CREATE INDEX dream_change_open ON dream_change (state) WHERE state IN ('due', 'back');
 CREATE INDEX room_threads ON room (thread_of) WHERE thread_of <> '';
 CREATE INDEX index_doc_by_conversation ON index_doc (conversation, seq, doc) WHERE conversation <> 0;
-CREATE INDEX task_by_origin ON task (origin) WHERE origin <> '';
+CREATE INDEX task_by_source_event ON task (source_event) WHERE source_event <> '';
 CREATE TRIGGER goal_decision_not_changed BEFORE UPDATE ON goal_decision WHEN OLD.locked = 1
 BEGIN SELECT RAISE(ABORT, 'a locked decision never changes'); END;
 CREATE TRIGGER goal_decision_not_deleted BEFORE DELETE ON goal_decision WHEN OLD.locked = 1

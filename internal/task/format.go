@@ -10,19 +10,21 @@ import (
 	"reverie/internal/i18n"
 )
 
-// timeFor is a time for people, with its weekday and zone.
-func timeFor(say i18n.Say, at time.Time) string {
+// formatTime formats a time for people, with weekday and zone.
+func formatTime(say i18n.Say, at time.Time) string {
 	day := at.Format("Mon")
-	if names := strings.Fields(say("time.days_short")); len(names) == len(days) {
+	if names := strings.Fields(say("time.days_short")); len(names) == len(weekdays) {
 		day = names[(int(at.Weekday())+6)%7]
 	}
 	return say("time.moment", "day", day, "date", at.Format(time.DateOnly), "time", at.Format("15:04"), "zone", at.Format("MST"))
 }
 
-// When tells of a time of t, in its zone.
-func (s *Store) When(say i18n.Say, t Task, at time.Time) string { return timeFor(say, at.In(s.in(t))) }
+// FormatTime formats a time of t for people, in the zone of t.
+func (s *Store) FormatTime(say i18n.Say, t Task, at time.Time) string {
+	return formatTime(say, at.In(s.locationOf(t)))
+}
 
-// Line is the task as prompts and lists show it:
+// Line formats the task for prompts and lists:
 //
 //	[P2] #task_abcdefgh: Fix auth bug [daily at 09:00]
 func (t Task) Line(say i18n.Say) string {
@@ -35,20 +37,20 @@ func (t Task) Line(say i18n.Say) string {
 		b.WriteString(" [" + say("tasks.background") + "]")
 	}
 	if t.Schedule != nil {
-		b.WriteString(" [" + t.Schedule.said(say) + "]")
+		b.WriteString(" [" + t.Schedule.format(say) + "]")
 	}
 	return b.String()
 }
 
-// said is the schedule in the language of say.
-func (s Schedule) said(say i18n.Say) string {
+// format returns the schedule in the language of say.
+func (s Schedule) format(say i18n.Say) string {
 	if s.Zone != "" {
-		return s.timesIn(say) + " (" + s.Zone + ")"
+		return s.formatTimes(say) + " (" + s.Zone + ")"
 	}
-	return s.timesIn(say)
+	return s.formatTimes(say)
 }
 
-func (s Schedule) timesIn(say i18n.Say) string {
+func (s Schedule) formatTimes(say i18n.Say) string {
 	switch s.Type {
 	case once:
 		if t, err := time.Parse(time.RFC3339, s.At); err == nil {
@@ -58,14 +60,14 @@ func (s Schedule) timesIn(say i18n.Say) string {
 		return say("schedule.daily", "time", s.At)
 	case weekly:
 		day := s.DayOfWeek
-		if i, names := slices.Index(days, day), strings.Fields(say("time.weekdays")); i >= 0 && len(names) == len(days) {
+		if i, names := slices.Index(weekdays, day), strings.Fields(say("time.weekdays")); i >= 0 && len(names) == len(weekdays) {
 			day = names[i]
 		}
 		return say("schedule.weekly", "day", day, "time", s.At)
 	case monthly:
 		return say("schedule.monthly", "day", strconv.Itoa(s.DayOfMonth), "time", s.At)
 	case interval:
-		text := everyIn(say, s.IntervalSeconds)
+		text := formatInterval(say, s.IntervalSeconds)
 		if s.WindowStart != "" {
 			text = say("schedule.window", "every", text, "from", s.WindowStart, "to", s.WindowEnd)
 		}
@@ -76,8 +78,8 @@ func (s Schedule) timesIn(say i18n.Say) string {
 	return s.Type
 }
 
-// everyIn is how often, in the largest unit that fits evenly.
-func everyIn(say i18n.Say, seconds int) string {
+// formatInterval returns an interval in the largest unit that divides it.
+func formatInterval(say i18n.Say, seconds int) string {
 	count := func(size int) string { return strconv.Itoa(seconds / size) }
 	switch {
 	case seconds > 0 && seconds%86400 == 0:
@@ -90,9 +92,9 @@ func everyIn(say i18n.Say, seconds int) string {
 	return say("schedule.seconds", "count", count(1))
 }
 
-// Text is what r says: to people, in the language of say, if its task is a reminder or
-// it is a notice, and to the model otherwise. To alone, the person is not called by name.
-func (s *Store) Text(r Run, alone bool, say i18n.Say) string {
+// RunText returns the text of r. For a reminder or notice it is what people read, in the language
+// of say; otherwise it is the prompt for the model. With alone, the person is not named.
+func (s *Store) RunText(r Run, alone bool, say i18n.Say) string {
 	name := ""
 	if !alone && r.Task.User != "" {
 		name = " " + say("task.for", "person", r.Task.User)
@@ -103,14 +105,15 @@ func (s *Store) Text(r Run, alone bool, say i18n.Say) string {
 	case r.Task.Mode() == Reminder:
 		late := ""
 		if r.late() {
-			late = " " + say("task.late", "at", s.When(say, r.Task, r.Due))
+			late = " " + say("task.late", "at", s.FormatTime(say, r.Task, r.Due))
 		}
 		return say("task.reminder", "who", name, "task", r.Task.Content, "late", late)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "A task of this room is due%s:\n%s\n\nDo this now: %s\n", s.late(r), r.Task.Line(i18n.English), r.Task.Prompt)
 	if r.Task.LastResult != "" {
-		fmt.Fprintf(&b, "\nThe last time (%s) it came to this:\n%s\n", s.When(i18n.English, r.Task, r.Task.LastRun), r.Task.LastResult)
+		last := s.FormatTime(i18n.English, r.Task, r.Task.LastRun)
+		fmt.Fprintf(&b, "\nThe last time (%s) it came to this:\n%s\n", last, r.Task.LastResult)
 	}
 	if r.Task.Mode() == Silent {
 		b.WriteString("\nNothing of it is said in the room. End with a line on how it went; it is kept for the next time.")
@@ -120,10 +123,10 @@ func (s *Store) Text(r Run, alone bool, say i18n.Say) string {
 	return b.String()
 }
 
-// late is a remark for a run that began long after its time.
+// late returns a remark for the model on a run that began late.
 func (s *Store) late(r Run) string {
 	if !r.late() {
 		return ""
 	}
-	return " (it was due on " + s.When(i18n.English, r.Task, r.Due) + ")"
+	return " (it was due on " + s.FormatTime(i18n.English, r.Task, r.Due) + ")"
 }

@@ -9,19 +9,19 @@ import (
 	"reverie/internal/store"
 )
 
-const leftReason = i18n.Text("I am no longer in this room") // why the tasks of a room are paused that we left
+const leftReason = i18n.Text("I am no longer in this room") // why tasks of a left room are paused
 
-// misplacedReason is why a task is paused whose room others read than may read the task.
-var misplacedReason = i18n.New("why.others_read")
+// otherReadersReason explains a pause because others can read the task's room.
+var otherReadersReason = i18n.New("why.others_read")
 
-// misplaced reports whether t may not be worked on in its room. If we have left that, its tasks that
-// would fall due are paused. If others than its readers read it, t moves with its open runs to the
-// room where these read; without such a room it is paused.
-func (s *Scheduler) misplaced(ctx context.Context, t Task) (bool, error) {
+// relocate reports whether t must not run in its room, after pausing or moving it. Due tasks of a
+// room that we left are paused. A task whose room has other readers moves, with its open runs, to
+// the room of its own readers; without such a room it is paused.
+func (s *Scheduler) relocate(ctx context.Context, t Task) (bool, error) {
 	if gone, err := s.cfg.Rooms.Left(ctx, t.Room); err != nil {
 		return false, err
 	} else if gone {
-		return true, s.setAside(ctx, `room = ?3`, `status = 'active' AND schedule <> ''`, t.Room, leftReason)
+		return true, s.pauseTasks(ctx, `room = ?3`, `status = 'active' AND schedule <> ''`, t.Room, leftReason)
 	}
 	room, err := s.cfg.Rooms.TaskRoom(ctx, t)
 	if err != nil || room == t.Room {
@@ -29,10 +29,10 @@ func (s *Scheduler) misplaced(ctx context.Context, t Task) (bool, error) {
 	}
 	s.cfg.Log.Warn("others than a task's readers read its room", "task", t.ID, "room", t.Room, "moved", room != "")
 	if room == "" {
-		return true, s.setAside(ctx, `id = ?3`, `(status = 'active' OR status = 'paused' AND reason = '')`, t.ID, misplacedReason)
+		return true, s.pauseTasks(ctx, `id = ?3`, `(status = 'active' OR status = 'paused' AND reason = '')`, t.ID, otherReadersReason)
 	}
 	return true, s.inTx(ctx, "find a task another room", func(tx *sql.Tx) error {
-		now := s.store.now().UnixMilli() // its open runs begin anew there, as other attempts
+		now := s.store.now().UnixMilli() // its open runs restart there as new attempts
 		_, err := tx.ExecContext(ctx, `UPDATE job_run SET attempt = attempt + 1, retry_at = ?
 			WHERE state = 'claimed' AND task = ?`, now, t.ID)
 		if err == nil {
@@ -42,8 +42,8 @@ func (s *Scheduler) misplaced(ctx context.Context, t Task) (bool, error) {
 	})
 }
 
-// setAside ends the runs of the tasks for which where holds, and pauses those for which also holds too.
-func (s *Scheduler) setAside(ctx context.Context, where, also, arg string, reason i18n.Text) error {
+// pauseTasks ends the runs of the tasks that match where, and pauses those that also match also.
+func (s *Scheduler) pauseTasks(ctx context.Context, where, also, arg string, reason i18n.Text) error {
 	return s.inTx(ctx, "pause tasks", func(tx *sql.Tx) error {
 		now := s.store.now().UnixMilli()
 		_, err := tx.ExecContext(ctx, `UPDATE job_run SET state = iif(state = 'claimed', 'skipped', state),
@@ -66,11 +66,11 @@ func (s *Scheduler) setAside(ctx context.Context, where, also, arg string, reaso
 	})
 }
 
-// inTx runs do in a transaction, and lets the scheduler look again.
+// inTx runs do in a transaction and wakes the scheduler.
 func (s *Scheduler) inTx(ctx context.Context, what string, do func(*sql.Tx) error) error {
 	if err := store.InTx(ctx, s.store.db, do); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	s.store.poke()
+	s.store.wakeScheduler()
 	return nil
 }

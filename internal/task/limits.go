@@ -9,7 +9,7 @@ import (
 	"reverie/internal/store"
 )
 
-// How many active tasks the model works on at most, and how often in 24 hours.
+// Defaults for active tasks with a prompt, and for their runs in 24 hours.
 const (
 	DefaultPerRoom    = 20
 	DefaultPerPerson  = 20
@@ -18,13 +18,13 @@ const (
 
 const day = 24 * time.Hour
 
-// boundError means that a room or a person has as many active tasks for the model as it may have.
-type boundError struct {
+// limitError means that a room or person has its limit of active tasks with a prompt.
+type limitError struct {
 	Most   int
 	Person string // "" = the room has them
 }
 
-func (e *boundError) Error() string {
+func (e *limitError) Error() string {
 	whose := "this room has"
 	if e.Person != "" {
 		whose = e.Person + " has, over all rooms,"
@@ -33,9 +33,9 @@ func (e *boundError) Error() string {
 		"who can have one of them completed, paused or deleted first; a reminder without ai_prompt is possible", whose, e.Most)
 }
 
-// checkBounds refuses another active task that the model works on by a schedule.
-// The task with the id except is not counted.
-func (s *Store) checkBounds(ctx context.Context, db store.DBTX, room, user, except string) error {
+// checkLimits returns a limitError if one more scheduled task with a prompt exceeds a limit. The
+// task except is not counted.
+func (s *Store) checkLimits(ctx context.Context, db store.DBTX, room, user, except string) error {
 	var inRoom, ofUser int
 	err := db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE room = ?1), count(*) FILTER (WHERE user = ?2 AND ?2 <> '')
 		FROM task WHERE status = 'active' AND schedule <> '' AND prompt <> '' AND id <> ?3`, room, user, except).Scan(&inRoom, &ofUser)
@@ -43,37 +43,37 @@ func (s *Store) checkBounds(ctx context.Context, db store.DBTX, room, user, exce
 	case err != nil:
 		return fmt.Errorf("count tasks: %w", err)
 	case inRoom >= s.cfg.PerRoom:
-		return &boundError{Most: s.cfg.PerRoom}
+		return &limitError{Most: s.cfg.PerRoom}
 	case ofUser >= s.cfg.PerPerson:
-		return &boundError{Most: s.cfg.PerPerson, Person: user}
+		return &limitError{Most: s.cfg.PerPerson, Person: user}
 	}
 	return nil
 }
 
-// putOff has r wait if the model worked on enough tasks in 24 hours, and reports whether it did.
-func (s *Scheduler) putOff(ctx context.Context, r Run, now time.Time) (bool, error) {
+// deferOverLimit postpones r if the limit of model runs in 24 hours is reached, and reports whether.
+func (s *Scheduler) deferOverLimit(ctx context.Context, r Run, now time.Time) (bool, error) {
 	if r.Notice || r.Task.Mode() == Reminder {
 		return false, nil
 	}
-	if s.ran == nil { // what ran before this program started
+	if s.runTimes == nil { // load the runs from before the start
 		ended, err := store.Column[int64](ctx, s.store.db, `SELECT r.ended FROM job_run r JOIN task t ON t.id = r.task
 			WHERE r.state IN ('done', 'failed') AND t.prompt <> '' AND r.ended > ? ORDER BY r.ended`, now.Add(-day).UnixMilli())
 		if err != nil {
 			return false, fmt.Errorf("count runs of the last day: %w", err)
 		}
-		s.ran = make([]time.Time, len(ended))
+		s.runTimes = make([]time.Time, len(ended))
 		for i, ms := range ended {
-			s.ran[i] = time.UnixMilli(ms)
+			s.runTimes[i] = time.UnixMilli(ms)
 		}
 	}
-	s.ran = slices.DeleteFunc(s.ran, func(at time.Time) bool {
+	s.runTimes = slices.DeleteFunc(s.runTimes, func(at time.Time) bool {
 		return now.Sub(at) >= day || at.After(now) // the clock may have been wrong
 	})
 	most := s.store.cfg.RunsPerDay
-	if len(s.ran) < most {
+	if len(s.runTimes) < most {
 		return false, nil
 	}
-	next := s.ran[len(s.ran)-most].Add(day)
+	next := s.runTimes[len(s.runTimes)-most].Add(day)
 	result := fmt.Sprintf("put off: tasks used the model %d times in 24 hours", most)
 	if _, err := s.store.db.ExecContext(ctx, `UPDATE job_run SET retry_at = ?, result = ? WHERE task = ? AND due = ? AND state = 'claimed'`,
 		next.UnixMilli(), result, r.Task.ID, r.Due.UnixMilli()); err != nil {

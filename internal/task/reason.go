@@ -7,12 +7,12 @@ import (
 	"unicode"
 )
 
-// saysDone are words that say no more than that a task is completed.
-var saysDone = strings.Fields("the this that task is was has been it successfully done complete completed finished ok yes")
+// fillerWords say nothing about how a task was completed.
+var fillerWords = strings.Fields("the this that task is was has been it successfully done complete completed finished ok yes")
 
-// Evidence refuses a reason that does not say what shows that the task content is completed.
-func Evidence(reason, content string) error {
-	known := append(words(content), saysDone...)
+// CheckReason returns an error if reason has no word beyond content and fillers. It asks for evidence.
+func CheckReason(reason, content string) error {
+	known := append(words(content), fillerWords...)
 	if slices.ContainsFunc(words(reason), func(w string) bool { return !slices.Contains(known, w) }) {
 		return nil
 	}
@@ -20,7 +20,7 @@ func Evidence(reason, content string) error {
 		`for example "Anna wrote that the plants are watered"`)
 }
 
-// words are the words of text, in lower case.
+// words splits text into lower-case words.
 func words(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r)

@@ -9,7 +9,7 @@ func TestEvidence(t *testing.T) {
 		"Water the plants in the kitchen": false, "plants in the kitchen is done": false,
 		"Anna says they are watered": true, "Anna hat gegossen": true, "用户说已经浇水了": true, "Done: the test suite passes": true,
 	} {
-		if err := Evidence(reason, content); (err == nil) != shows {
+		if err := CheckReason(reason, content); (err == nil) != shows {
 			t.Errorf("%q: %v", reason, err)
 		}
 	}

@@ -53,7 +53,7 @@ func (b *bot) takenBack(ctx context.Context, event string) error {
 	if err := b.dropFiles(ctx, files); err != nil {
 		return err
 	}
-	quotes, err := b.memory.Unhear(ctx, event)
+	quotes, err := b.memory.RedactTurn(ctx, event)
 	if err != nil {
 		return err
 	}
@@ -228,14 +228,14 @@ func (f memoryForgetCommand) Run(ctx context.Context, c console, b *bot) error {
 		return err
 	}
 	if c.json {
-		return printJSON(c.out, map[string]any{"ids": ids, "entries": done.Entries, "kept": done.Kept, "unfound": done.Unfound})
+		return printJSON(c.out, map[string]any{"ids": ids, "entries": done.Entries, "kept": done.StillQuoted, "unfound": done.Unindexed})
 	}
 	fmt.Fprintf(c.out, "Forgotten for good, earlier wordings included: %d.\n", done.Entries)
-	if done.Unfound > 0 {
-		fmt.Fprintf(c.out, "%d past messages say it in other words; no search finds them any more.\n", done.Unfound)
+	if done.Unindexed > 0 {
+		fmt.Fprintf(c.out, "%d past messages say it in other words; no search finds them any more.\n", done.Unindexed)
 	}
-	if done.Kept > 0 {
-		fmt.Fprintf(c.out, "%d messages that people wrote in conversations still say it.\n", done.Kept)
+	if done.StillQuoted > 0 {
+		fmt.Fprintf(c.out, "%d messages that people wrote in conversations still say it.\n", done.StillQuoted)
 	}
 	return nil
 }
@@ -291,7 +291,7 @@ func (u memoryUndoCommand) Run(ctx context.Context, c console, b *bot) error {
 	if c.json {
 		return printJSON(c.out, done)
 	}
-	_, err = fmt.Fprintf(c.out, "Taken back: batch %s. %s\n`bot memory undo %s` takes this back as well.\n", done.Of,
+	_, err = fmt.Fprintf(c.out, "Taken back: batch %s. %s\n`bot memory undo %s` takes this back as well.\n", done.Undid,
 		strings.Join(done.Lines(), "; "), done.Batch)
 	return err
 }

@@ -36,7 +36,7 @@ func TestTakenBackIsNotRecalled(t *testing.T) {
 	const secret = "The vault opens with HERON-99."
 	me := memory.Private(b.cfg.Owner())
 	turn := memory.Turn{Scope: me, Event: "$1", Sender: b.cfg.Owner(), At: time.Now(), Conversation: "!dm", Seq: 1, Text: secret}
-	expect.OK(t, b.memory.Hear(t.Context(), turn))
+	expect.OK(t, b.memory.IndexTurn(t.Context(), turn))
 	line := search.Hit{Turn: &turn}.Line(time.UTC, nil)
 	for _, m := range []history.Message{
 		{Role: llm.User, EventID: "$1", Text: secret}, {Role: llm.Assistant, EventID: "re:$1", Text: "Good."},
@@ -62,7 +62,7 @@ func TestTakenBackIsNotRecalled(t *testing.T) {
 			t.Errorf("%s %s still says it: %q %q", m.Role, m.EventID, m.Text, m.Tail)
 		}
 	}
-	if !b.memory.Recalls() {
+	if !b.memory.UsesWorkingSet() {
 		t.Error("fts5 is asked for, and every memory goes into the prompt")
 	}
 }

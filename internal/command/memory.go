@@ -73,7 +73,7 @@ func shareMemory(ctx context.Context, call *Call, verb, id string) (string, erro
 	}
 	change, done := call.Memory.Share, "memory.shared"
 	if verb == "private" {
-		change, done = call.Memory.Withdraw, "memory.private"
+		change, done = call.Memory.Unshare, "memory.private"
 	}
 	e, err := change(ctx, call.Access, id)
 	if err != nil {
@@ -134,8 +134,8 @@ func forgetThis(ctx context.Context, call *Call, args string) (string, error) {
 		return "", err
 	}
 	text := call.text(ctx, "memory.forgotten")
-	if done.Unfound > 0 {
-		text = i18n.Sentences(text, call.text(ctx, "memory.unfound", "count", fmt.Sprint(done.Unfound)))
+	if done.Unindexed > 0 {
+		text = i18n.Sentences(text, call.text(ctx, "memory.unfound", "count", fmt.Sprint(done.Unindexed)))
 	}
 	return i18n.Sentences(text, call.text(ctx, "memory.stays")), nil
 }
@@ -151,7 +151,7 @@ func undoThis(ctx context.Context, call *Call, args string) (string, error) {
 	for _, part := range []struct {
 		key     string
 		entries []memory.Entry
-	}{{"memory.back", done.Back}, {"memory.away", done.Away}, {"memory.before", done.Changed}} {
+	}{{"memory.back", done.Restored}, {"memory.away", done.Retired}, {"memory.before", done.Changed}} {
 		for _, e := range part.entries {
 			b.WriteString("- " + call.text(ctx, part.key, "text", history.OneLine(e.Text, listedRunes)) + "\n")
 		}

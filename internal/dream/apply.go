@@ -25,9 +25,9 @@ func (r *run) apply(ctx context.Context, p *plan) ([]planned, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dream: %w", err)
 	}
-	r.more = r.more || len(done.Left) > 0
-	for _, l := range done.Left {
-		r.d.cfg.Log.Info("a step of a dream was left out", "kind", l.Kind, "entry", l.ID, "why", l.Why)
+	r.more = r.more || len(done.Skipped) > 0
+	for _, l := range done.Skipped {
+		r.d.cfg.Log.Info("a step of a dream was left out", "kind", l.Kind, "entry", l.ID, "why", l.Reason)
 	}
 	return slices.DeleteFunc(slices.Clone(p.steps), func(s planned) bool { return !slices.Contains(done.Done, s.Step) }), nil
 }
@@ -74,14 +74,14 @@ func (d *Dreamer) Undo(ctx context.Context, run string) (report.Report, error) {
 	if err != nil {
 		return report.Report{}, fmt.Errorf("dream: %w", err)
 	}
-	for _, e := range undone.Back {
+	for _, e := range undone.Restored {
 		r.Back = append(r.Back, report.Line{Scope: e.Scope, ID: e.ID, Text: e.Text})
 	}
 	for _, e := range undone.Changed {
 		r.Restored = append(r.Restored, report.Line{Scope: e.Scope, ID: e.ID, Text: e.Text})
 	}
 	for _, l := range left {
-		r.Notes = append(r.Notes, fmt.Sprintf("%s stays as it is: %s", l.ID, l.Why))
+		r.Notes = append(r.Notes, fmt.Sprintf("%s stays as it is: %s", l.ID, l.Reason))
 	}
 	r.Ended = d.cfg.Now().UTC()
 	return r, r.Write(d.cfg.Dir, d.cfg.Location)

@@ -80,7 +80,7 @@ func (r *run) load(ctx context.Context) (*memories, error) {
 	}
 	all, err := r.d.cfg.Store.List(ctx, everything, memory.Filter{Members: true})
 	if err == nil {
-		err = r.d.cfg.Store.Origins(ctx, all)
+		err = r.d.cfg.Store.LoadOriginalSources(ctx, all)
 	}
 	if err != nil {
 		return nil, err

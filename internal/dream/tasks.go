@@ -168,7 +168,7 @@ func (d *Dreamer) readRoom(ctx context.Context, r *taskRoom) error {
 	readers := memory.Access{Actor: everything.Actor, Scopes: []memory.Scope{r.scope}}
 	known, err := d.cfg.Store.List(ctx, readers, memory.Filter{Members: true})
 	if err == nil {
-		err = d.cfg.Store.Origins(ctx, known) // what a model wrote is no witness
+		err = d.cfg.Store.LoadOriginalSources(ctx, known) // what a model wrote is no witness
 	}
 	if err != nil {
 		return err

@@ -284,7 +284,7 @@ func (h *Harvester) note(ctx context.Context, b batch, found []finding, done Res
 			done.Known++
 		case errors.Is(l.Refused, memory.ErrForgotten):
 			done.refuse(refusedForgotten, 1)
-		case errors.Is(l.Refused, memory.ErrPutAway):
+		case errors.Is(l.Refused, memory.ErrRetired):
 			done.refuse(refusedPutAway, 1)
 		default:
 			done.refuse(refusedText, 1)

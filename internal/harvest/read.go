@@ -188,7 +188,7 @@ func (h *Harvester) notToRead(ctx context.Context, t *turn) (string, error) {
 	case t.pos >= len(t.own) || !strings.ContainsFunc(t.own, isWordRune):
 		return notOwn, nil
 	}
-	known, gone, err := h.cfg.Store.From(ctx, t.scope, t.event)
+	known, gone, err := h.cfg.Store.LearnedFrom(ctx, t.scope, t.event)
 	if gone {
 		return notAnyMore, err
 	}

@@ -13,18 +13,15 @@ import (
 	"reverie/internal/trust"
 )
 
-// maxQuote is how many characters of a message are kept as the words an entry
-// was learned from.
+// maxQuote is how many characters of the source message an entry stores.
 const maxQuote = 1000
 
-// Add stores e in its scope on behalf of actor and returns it as stored, once it
-// is safely on disk; without an Integrity it is foreign. Its text becomes one line, white space folded; what is left
-// out besides text, scope and source is filled in. If the scope says the same
-// already, added is false, and the entry is the one that is there, now known to
-// hold at e.ObservedAt too. A text that is empty, longer than 2000 characters or
-// holds control characters is refused with an error that says what to change;
-// one that was to be forgotten is ErrForgotten, unless a person asks for it by
-// themselves (UserExplicit).
+// Add stores e in its scope on behalf of actor. It returns the stored entry once it is durable. The
+// text becomes one line with folded white space; all fields but text, scope and source have
+// defaults. Without an Integrity the entry is foreign. If the scope has the same text already,
+// added is false and entry is the existing one, now observed at e.ObservedAt. A text that is empty,
+// longer than 2000 characters or holds control characters is refused with an error that says what
+// to change. A forgotten text is ErrForgotten, unless e.Source is UserExplicit.
 func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, added bool, err error) {
 	if e.Text, err = clean(e.Text); err != nil {
 		return Entry{}, false, err
@@ -41,10 +38,10 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 		}
 		if len(known) > 0 {
 			entry = known[0]
-			return c.bump(&entry, e)
+			return c.confirm(&entry, e)
 		}
 		if e.Source == UserExplicit {
-			if err := c.unforget(e.Scope, e.Text); err != nil {
+			if err := c.removeTombstone(e.Scope, e.Text); err != nil {
 				return err
 			}
 		} else if forgotten, err := c.isForgotten(e.Scope, e.Text); err != nil || forgotten {
@@ -60,23 +57,22 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 	return entry, added, nil
 }
 
-// sameFact lists the entries in one of states that say what e says, the oldest first.
+// sameFact lists the entries in one of states with the same words as e, the oldest first.
 func sameFact(c *change, e Entry, states ...State) ([]Entry, error) {
-	known, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND conversation = ?
+	known, err := selectEntries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND conversation = ?
 		AND state IN (SELECT value FROM json_each(?)) ORDER BY n`,
 		e.Scope, text.Hash(e.Text), e.Conversation, store.Array(states))
 	words := text.PlainWords(e.Text)
 	return slices.DeleteFunc(known, func(k Entry) bool { return text.PlainWords(k.Text) != words }), err
 }
 
-// bump notes that known was said again. Whoever is trusted more than the source of known
-// raises it by saying the same. Whoever is trusted less leaves it as it is; of people who
-// may use the assistant it is still noted that they said it.
-func (c *change) bump(known *Entry, again Entry) error {
+// confirm records that known was said again. A more trusted speaker raises known's integrity. A
+// less trusted one does not change it; the source is recorded if the speaker is at least a user.
+func (c *change) confirm(known *Entry, again Entry) error {
 	if again.Integrity < min(known.Integrity, trust.User) {
 		return nil
 	}
-	if err := c.again(known, again); err != nil {
+	if err := c.addSource(known, again); err != nil {
 		return err
 	}
 	at := again.ObservedAt
@@ -91,10 +87,10 @@ func (c *change) bump(known *Entry, again Entry) error {
 	if *known == before {
 		return nil
 	}
-	return c.set(before, *known, "note", 0)
+	return c.update(before, *known, "note", 0)
 }
 
-// Get returns the entry id if a may see it; if not, it is ErrNotFound as well.
+// Get returns the entry id. One that a may not see is ErrNotFound.
 func (s *Store) Get(ctx context.Context, a Access, id string) (Entry, error) {
 	e, err := entryByID(ctx, s.db, id)
 	if err == nil && !a.Sees(e.Scope) {
@@ -103,14 +99,14 @@ func (s *Store) Get(ctx context.Context, a Access, id string) (Entry, error) {
 	return e, err
 }
 
-// change runs f on the active entry id, if a may see it.
+// change runs f on the active entry id if a may see it.
 func (s *Store) change(ctx context.Context, a Access, id string, f func(*change, Entry) error) error {
 	e, err := s.Get(ctx, a, id)
 	if err != nil {
 		return err
 	}
 	_, err = s.write(ctx, a.Actor, []Scope{e.Scope}, func(c *change) error {
-		e, err := entryByID(ctx, c.tx, id) // a hand edit may have come in
+		e, err := entryByID(ctx, c.tx, id) // write may have applied a hand edit
 		if err != nil {
 			return err
 		}
@@ -122,7 +118,7 @@ func (s *Store) change(ctx context.Context, a Access, id string, f func(*change,
 	return err
 }
 
-// Share makes a private entry everybody's. Only the person it belongs to may.
+// Share makes a private entry visible to everybody. Only its owner may do that.
 func (s *Store) Share(ctx context.Context, a Access, id string) (shared Entry, err error) {
 	err = s.change(ctx, a, id, func(c *change, e Entry) error {
 		if e.Scope != Private(a.Actor) && !(a.Owner && a.All) {
@@ -134,14 +130,14 @@ func (s *Store) Share(ctx context.Context, a Access, id string) (shared Entry, e
 	return shared, err
 }
 
-// Withdraw makes a shared entry private again: that of the person it came from.
-// Only that person or an owner may.
-func (s *Store) Withdraw(ctx context.Context, a Access, id string) (own Entry, err error) {
+// Unshare makes a shared entry private to the person it came from. Only that person or an owner of
+// the assistant may do that.
+func (s *Store) Unshare(ctx context.Context, a Access, id string) (own Entry, err error) {
 	err = s.change(ctx, a, id, func(c *change, e Entry) error {
 		if e.Scope != Shared {
 			return ErrNotYours
 		}
-		from, err := cameFrom(c.ctx, c.tx, id)
+		from, err := originalPerson(c.ctx, c.tx, id)
 		if err != nil {
 			return err
 		}
@@ -154,17 +150,17 @@ func (s *Store) Withdraw(ctx context.Context, a Access, id string) (own Entry, e
 	return own, err
 }
 
-// move gives e to another scope.
+// move changes the scope of e.
 func (c *change) move(e Entry, to Scope) (Entry, error) {
 	after := e
 	after.Scope = to
-	return after, c.set(e, after, "move", 0)
+	return after, c.update(e, after, "move", 0)
 }
 
-// cameFrom is the person whose private entry it was before it was shared, or who
-// added it, or the first of what it was merged from; "" if nobody did.
-func cameFrom(ctx context.Context, db store.DBTX, id string) (string, error) {
-	all, err := ops(ctx, db, `WHERE entry = ? ORDER BY seq DESC`, id)
+// originalPerson returns the person whose private entry id was before it was shared, or who added
+// it. For a merge it is the person of the first part; "" = no person.
+func originalPerson(ctx context.Context, db store.DBTX, id string) (string, error) {
+	all, err := selectOps(ctx, db, `WHERE entry = ? ORDER BY seq DESC`, id)
 	if err != nil {
 		return "", err
 	}
@@ -180,25 +176,26 @@ func cameFrom(ctx context.Context, db store.DBTX, id string) (string, error) {
 	if err != nil || len(parts) == 0 {
 		return "", err
 	}
-	return cameFrom(ctx, db, parts[0])
+	return originalPerson(ctx, db, parts[0])
 }
 
-// Filter says which entries to list.
+// Filter selects entries for List.
 type Filter struct {
-	Words  string  // all of them must be in the text, in any order; empty = any text
+	Words  string  // all must be in the text, in any order; empty = any text
 	States []State // nil = Active
-	First  int     // at most so many, the oldest, before Words are looked for; 0 = all
+	First  int     // a limit, applied before Words; 0 = none
 
-	Members bool // of the active ones, also those that another one is shown for
+	Members bool // include members, for which files show their head
 }
 
-// List lists what a may see, the oldest first.
+// List lists the entries that a may see, the oldest first.
 func (s *Store) List(ctx context.Context, a Access, q Filter) ([]Entry, error) {
 	if q.States == nil {
 		q.States = []State{Active}
 	}
-	all, err := entries(ctx, s.db, `WHERE (?1 OR scope IN (SELECT value FROM json_each(?2))) AND state IN (SELECT value FROM json_each(?3))
-		AND (?4 OR state <> 'active' OR NOT `+hidden+`) ORDER BY n LIMIT iif(?5 > 0, ?5, -1)`,
+	all, err := selectEntries(ctx, s.db, `WHERE (?1 OR scope IN (SELECT value FROM json_each(?2)))
+		AND state IN (SELECT value FROM json_each(?3))
+		AND (?4 OR state <> 'active' OR NOT `+memberCondition+`) ORDER BY n LIMIT iif(?5 > 0, ?5, -1)`,
 		a.All, store.Array(a.Scopes), store.Array(q.States), q.Members, q.First)
 	if words := strings.Fields(fold(q.Words)); len(words) > 0 {
 		all = slices.DeleteFunc(all, func(e Entry) bool {
@@ -209,28 +206,29 @@ func (s *Store) List(ctx context.Context, a Access, q Filter) ([]Entry, error) {
 	return all, err
 }
 
-// History lists what was done to the entry id, the oldest first, with what was
-// done to those that it corrects or that correct it.
+// History lists the operations on the entry id and on its predecessors and successors, the oldest
+// first.
 func (s *Store) History(ctx context.Context, a Access, id string) ([]Op, error) {
 	if _, err := s.Get(ctx, a, id); err != nil {
 		return nil, err
 	}
-	all, err := ops(ctx, s.db, `WHERE entry IN (SELECT id FROM `+chain+`) ORDER BY seq`, id)
+	all, err := selectOps(ctx, s.db, `WHERE entry IN (SELECT id FROM `+chain+`) ORDER BY seq`, id)
 	if err != nil {
 		return nil, err
 	}
-	// What is visible now may come from where this person never was.
+	// A visible entry may have been moved from a scope that a may not see.
 	return slices.DeleteFunc(all, func(o Op) bool {
 		return o.Before != nil && !a.Sees(o.Before.Scope) || o.After != nil && !a.Sees(o.After.Scope)
 	}), nil
 }
 
-// chain is the entry ?1 with all that it took the place of, or that took its.
+// chain selects the entry ?1 with all its predecessors and successors.
 const chain = `(WITH RECURSIVE chain (id) AS (VALUES (?1) UNION SELECT m.id FROM chain JOIN memory AS m ON m.successor = chain.id
 	UNION SELECT m.successor FROM chain JOIN memory AS m ON m.id = chain.id WHERE m.successor <> '') SELECT id FROM chain)`
 
-// Find lists the active entries that what means: the one with that id or that whole text,
-// which is exact, or all that hold its words, each as a whole word, members included. None is ErrNotFound.
+// Find lists the active entries that what refers to: the one with that id or exactly that text
+// (exact is true), else all that hold its words as whole words, members included. Without a match
+// it returns ErrNotFound.
 func (s *Store) Find(ctx context.Context, a Access, what string) (found []Entry, exact bool, err error) {
 	what = strings.TrimSpace(what)
 	if what == "" {

@@ -207,9 +207,9 @@ func TestTheTerminalsOwner(t *testing.T) {
 	expect.Equal(t, texts(t, openWith(t, Config{Dir: dir, Owner: "owner"}), Private("owner")), "told in the terminal", "and back in the terminal")
 }
 
-// TestFileThatCannotBeWritten: a file that cannot be written keeps nothing from being
+// TestUnwritableFile: a file that cannot be written keeps nothing from being
 // remembered; it is said, and made up for.
-func TestFileThatCannotBeWritten(t *testing.T) {
+func TestUnwritableFile(t *testing.T) {
 	dir := t.TempDir()
 	var log bytes.Buffer
 	s := openWith(t, Config{Dir: dir, Owner: owner, Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -261,7 +261,7 @@ func TestKilledBeforeTheFileOfAGroup(t *testing.T) {
 	}
 }
 
-// TestKilledBetweenFileAndNote: a file that shows a part of what is known is written, and the
+// TestKilledBetweenFileAndNote: a file that shows only some entries is written, and the
 // program is killed before that is noted, or noted and not written: what gave its place to
 // others still counts, and what a person takes out of the file does not.
 func TestKilledBetweenFileAndNote(t *testing.T) {

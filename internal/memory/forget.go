@@ -17,35 +17,34 @@ import (
 	"reverie/internal/text"
 )
 
-// Erased is what Forget did.
+// Erased is the result of Forget.
 type Erased struct {
-	Entries int // that are gone, earlier wordings of the same included
-	Kept    int // messages of people that still hold one of the texts
-	Unfound int // messages that say the same in other words, which no search finds any more
+	Entries     int // erased entries, earlier versions included
+	StillQuoted int // messages of people that still hold one of the texts
+	Unindexed   int // messages that say the same in other words, removed from the index
 }
 
-// Forget empties the entries ids for good, with all that they took the place of
-// or that says the same in their scope: the texts leave the entries, the journal,
-// the files, the indexes and the free space of the database. What is left is a
-// hash, so that they are not learned again. It cannot be undone. Entries that mean the same
-// (member.go) go with it; so does what an entry was merged into, and the other parts of that count again. An id that a
-// may not see is ErrNotFound, a shared one that came from somebody else is
-// ErrNotYours, and then nothing is forgotten.
+// Forget erases the entries ids for good, with their members, predecessors, successors and
+// duplicates in the same scope. Their texts leave the entries, the journal, the files, the indexes
+// and the free space of the database. A hash stays, so that they are not learned again. It cannot
+// be undone. An entry that one of ids was merged into is erased too; its other parts become active
+// again. An id that a may not see is ErrNotFound, a shared one that came from another person is
+// ErrNotYours; then nothing is forgotten.
 func (s *Store) Forget(ctx context.Context, a Access, ids ...string) (Erased, error) {
 	return s.forget(ctx, a, func(db store.DBTX) ([]string, error) { return withMembers(ctx, db, ids) })
 }
 
-// ForgetEvent forgets what was learned from the message event, as when its sender
-// takes it back. What another message said too stays.
+// ForgetEvent forgets what was learned from the message event, as after its redaction. Entries that
+// another message supports stay.
 func (s *Store) ForgetEvent(ctx context.Context, a Access, event string) (Erased, error) {
 	if event == "" {
 		return Erased{}, nil
 	}
-	if err := s.disown(ctx, event, nil); err != nil {
+	if err := s.reassignSource(ctx, event, nil); err != nil {
 		return Erased{}, err
 	}
 	return s.forget(ctx, a, func(db store.DBTX) ([]string, error) {
-		all, err := entries(ctx, db, `WHERE event = ?`, event)
+		all, err := selectEntries(ctx, db, `WHERE event = ?`, event)
 		ids := make([]string, 0, len(all))
 		for _, e := range all {
 			if a.Sees(e.Scope) {
@@ -68,16 +67,16 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 			return Erased{}, err
 		}
 		if e.Scope == Shared && !a.All && !a.Owner {
-			if from, err := cameFrom(ctx, s.db, id); err != nil || from != a.Actor {
+			if from, err := originalPerson(ctx, s.db, id); err != nil || from != a.Actor {
 				return Erased{}, cmp.Or(err, ErrNotYours)
 			}
 		}
 		scopes = append(scopes, e.Scope)
 	}
-	scopes = sorted(scopes)
-	if s.prepare != nil {
-		if err := s.prepare(ctx); err != nil {
-			return Erased{}, fmt.Errorf("look for messages that say what is to be forgotten: %w", err)
+	scopes = sortedUnique(scopes)
+	if s.beforeForget != nil {
+		if err := s.beforeForget(ctx); err != nil {
+			return Erased{}, fmt.Errorf("index the newest messages before forgetting: %w", err)
 		}
 	}
 	unlock, err := s.lock()
@@ -86,39 +85,39 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 	}
 	defer unlock()
 	var done Erased
-	for _, scope := range scopes { // a file that is not to be read may hold it
+	for _, scope := range scopes { // an unreadable file may hold the text, so it is an error
 		if err := s.files.Sync(ctx, scope); err != nil {
 			return Erased{}, err
 		}
 	}
 	var gone []Entry
 	_, err = s.commit(ctx, a.Actor, func(c *change) error {
-		if gone, err = c.alsoSaid(a, ids); err != nil {
+		if gone, err = c.readRelated(a, ids); err != nil {
 			return err
 		}
 		texts := make([]string, 0, len(gone))
 		for _, e := range gone {
 			texts = append(texts, e.Text)
-			if err := c.empty(e); err != nil {
+			if err := c.erase(e); err != nil {
 				return err
 			}
 		}
-		if err := c.release(gone); err != nil {
+		if err := c.restoreMerged(gone); err != nil {
 			return err
 		}
 		for _, e := range gone {
-			said, reworded, err := s.index.TakeBackFact(ctx, c.tx, e.Scope, e.Event, e.Text, e.Quote)
+			said, reworded, err := s.index.RedactFact(ctx, c.tx, e.Scope, e.Event, e.Text, e.Quote)
 			if err != nil {
 				return err
 			}
-			done.Unfound += reworded
-			for _, text := range said { // as it was quoted to the model
+			done.Unindexed += reworded
+			for _, text := range said { // in the forms quoted to the model
 				texts = append(texts, Turn{Text: text}.Quotes()...)
 			}
 		}
 		c.purges = true
 		if s.purge != nil {
-			done.Kept, err = s.purge(ctx, c.tx, texts)
+			done.StillQuoted, err = s.purge(ctx, c.tx, texts)
 		}
 		return err
 	})
@@ -133,20 +132,19 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 		}
 		s.server.Forget(ctx, ids)
 	}
-	return done, s.wipe(context.WithoutCancel(ctx), scopes, gone)
+	return done, s.purgeDisk(context.WithoutCancel(ctx), scopes, gone)
 }
 
-// alsoSaid is the entries ids, what they are a correction of or were corrected
-// by, and what says the same where they are.
-func (c *change) alsoSaid(a Access, ids []string) ([]Entry, error) {
-	all, err := entries(c.ctx, c.tx, `WHERE state <> 'forgotten' AND id IN `+tied+` ORDER BY id`, store.Array(ids))
+// readRelated reads the entries that Forget(ids) erases.
+func (c *change) readRelated(a Access, ids []string) ([]Entry, error) {
+	all, err := selectEntries(c.ctx, c.tx, `WHERE state <> 'forgotten' AND id IN `+relatedIDs+` ORDER BY id`, store.Array(ids))
 	return slices.DeleteFunc(all, func(e Entry) bool { return !a.Sees(e.Scope) }), err
 }
 
-// tied are the entries ?1 with all that they took the place of, or that took theirs, and what says the
-// same in the same scope. What one was merged into comes without its other parts: those are other facts.
-// What was written to take its place comes too if that was undone: its words may be the same.
-const tied = `(WITH RECURSIVE tied (id, whole) AS (SELECT value, true FROM json_each(?1)
+// relatedIDs selects the entries ?1 with their predecessors, successors and duplicates in the same
+// scope. Of a merge it leaves out the other parts: those are other facts. A replacement that was
+// undone is included, because its words may be the same.
+const relatedIDs = `(WITH RECURSIVE tied (id, whole) AS (SELECT value, true FROM json_each(?1)
 	UNION SELECT m.id, whole FROM tied JOIN memory AS m ON m.successor = tied.id
 		AND m.state <> 'active' AND (m.state <> 'merged' OR whole)
 	UNION SELECT m.successor, whole AND m.state <> 'merged' FROM tied JOIN memory AS m ON m.id = tied.id
@@ -158,18 +156,18 @@ const tied = `(WITH RECURSIVE tied (id, whole) AS (SELECT value, true FROM json_
 		JOIN memory AS same ON same.scope = m.scope AND same.hash = m.hash AND same.id <> m.id)
 	SELECT id FROM tied)`
 
-// release makes those parts of what is gone count again that are not gone with it. Members need
-// nothing: they are shown when their head is gone.
-func (c *change) release(gone []Entry) error {
+// restoreMerged reactivates entries that were merged into a forgotten one and are not forgotten
+// themselves. Members need nothing: they are shown when their head is gone.
+func (c *change) restoreMerged(gone []Entry) error {
 	for _, g := range gone {
-		parts, err := entries(c.ctx, c.tx, `WHERE successor = ? AND state = 'merged' ORDER BY n`, g.ID)
+		parts, err := selectEntries(c.ctx, c.tx, `WHERE successor = ? AND state = 'merged' ORDER BY n`, g.ID)
 		if err != nil {
 			return err
 		}
 		for _, p := range parts {
 			after := p
 			after.State, after.By = Active, ""
-			if err := c.set(p, after, "restore", 0); err != nil {
+			if err := c.update(p, after, "restore", 0); err != nil {
 				return err
 			}
 		}
@@ -177,8 +175,8 @@ func (c *change) release(gone []Entry) error {
 	return nil
 }
 
-// empty takes the words out of e and of its journal, and what was made of them.
-func (c *change) empty(e Entry) error {
+// erase deletes the words of e from the entry, its journal and the vectors, and adds a tombstone.
+func (c *change) erase(e Entry) error {
 	var n int64
 	err := c.tx.QueryRowContext(c.ctx, `UPDATE memory SET text = '', subject = '', quote = '', ref = '', conversation = '', hash = '',
 		state = 'forgotten', pinned = 0, updated_at = ?, rev = rev + 1 WHERE id = ? RETURNING n`, c.now.UnixMilli(), e.ID).Scan(&n)
@@ -189,13 +187,13 @@ func (c *change) empty(e Entry) error {
 	if _, err := c.tx.ExecContext(c.ctx, `UPDATE memory_op SET before = '', after = '' WHERE entry = ?`, e.ID); err != nil {
 		return fmt.Errorf("forget: %w", err)
 	}
-	if err := journal(c.ctx, c.tx, Op{Batch: c.batch, At: c.now, Actor: c.actor, Op: "forget", Entry: e.ID}); err != nil {
+	if err := writeOp(c.ctx, c.tx, Op{Batch: c.batch, At: c.now, Actor: c.actor, Op: "forget", Entry: e.ID}); err != nil {
 		return err
 	}
 	if err := vector.Forget(c.ctx, c.tx, text.Hash(e.Text)); err != nil {
 		return err
 	}
-	hash, err := c.tombstone(e.Scope, e.Text)
+	hash, err := c.tombstoneHash(e.Scope, e.Text)
 	if err == nil {
 		_, err = c.tx.ExecContext(c.ctx, `INSERT INTO memory_forgotten (hash, at) VALUES (?, ?)
 			ON CONFLICT (hash) DO UPDATE SET at = excluded.at, purged = 0`, hash, c.now.UnixMilli())
@@ -206,23 +204,22 @@ func (c *change) empty(e Entry) error {
 	return nil
 }
 
-// tombstone is what is left of words in scope when it is forgotten: a hash with the salt of
-// this database.
-func (c *change) tombstone(scope Scope, words string) (string, error) {
+// tombstoneHash identifies forgotten words in scope: a hash with the salt of this database.
+func (c *change) tombstoneHash(scope Scope, words string) (string, error) {
 	salt, err := Salt(c.ctx, c.tx)
 	sum := sha256.Sum256(append(salt, string(scope)+"\x00"+text.Hash(words)...))
 	return hex.EncodeToString(sum[:]), err
 }
 
-// Salt is what goes before a text of this database when it is hashed.
+// Salt is the prefix of texts of this database when they are hashed.
 func Salt(ctx context.Context, db store.DBTX) (salt []byte, err error) {
 	err = db.QueryRowContext(ctx, `SELECT salt FROM memory_salt`).Scan(&salt)
 	return salt, err
 }
 
-// isForgotten reports whether text was to be forgotten in scope.
+// isForgotten reports whether text was forgotten in scope.
 func (c *change) isForgotten(scope Scope, text string) (is bool, err error) {
-	hash, err := c.tombstone(scope, text)
+	hash, err := c.tombstoneHash(scope, text)
 	if err == nil {
 		err = c.tx.QueryRowContext(c.ctx, `SELECT EXISTS (SELECT 1 FROM memory_forgotten WHERE hash = ?)`, hash).Scan(&is)
 	}
@@ -232,21 +229,21 @@ func (c *change) isForgotten(scope Scope, text string) (is bool, err error) {
 	return is, nil
 }
 
-// unforget lets text be learned again in scope.
-func (c *change) unforget(scope Scope, text string) error {
-	hash, err := c.tombstone(scope, text)
+// removeTombstone lets text be learned again in scope.
+func (c *change) removeTombstone(scope Scope, text string) error {
+	hash, err := c.tombstoneHash(scope, text)
 	if err == nil {
 		_, err = c.tx.ExecContext(c.ctx, `DELETE FROM memory_forgotten WHERE hash = ?`, hash)
 	}
 	if err != nil {
-		return fmt.Errorf("remember again: %w", err)
+		return fmt.Errorf("allow a forgotten text: %w", err)
 	}
 	return nil
 }
 
-// wipe removes the words of gone from what lies on disk: files, what writes that
-// were cut off left, the database's free space and its log.
-func (s *Store) wipe(ctx context.Context, scopes []Scope, gone []Entry) error {
+// purgeDisk removes the words of gone from the disk: from files, temporary files, and the
+// database's free space and WAL.
+func (s *Store) purgeDisk(ctx context.Context, scopes []Scope, gone []Entry) error {
 	s.forgetting = map[string]bool{}
 	defer func() { s.forgetting = nil }()
 	for _, e := range gone {
@@ -256,21 +253,21 @@ func (s *Store) wipe(ctx context.Context, scopes []Scope, gone []Entry) error {
 	for _, scope := range scopes {
 		failed = append(failed, s.files.Sync(ctx, scope))
 	}
-	err := errors.Join(append(failed, s.files.Sweep())...)
+	err := errors.Join(append(failed, s.files.RemoveTempFiles())...)
 	if err == nil {
-		err = scrub(ctx, s.db)
+		err = vacuum(ctx, s.db)
 	}
 	if err != nil {
-		return fmt.Errorf("the memory is forgotten, but some of its traces are left; they are removed at the next start: %w", err)
+		return fmt.Errorf("the memory is forgotten, but traces are left on disk; they are removed at the next start: %w", err)
 	}
 	return nil
 }
 
-// scrub writes the database anew without what its free space holds, and empties its log. Overwriting what
-// is deleted is not enough: pages that were divided keep copies.
-func scrub(ctx context.Context, db *sql.DB) error {
+// vacuum rebuilds the database without its free pages and empties the WAL. Overwriting deleted
+// content is not enough: split pages keep copies.
+func vacuum(ctx context.Context, db *sql.DB) error {
 	if _, err := db.ExecContext(ctx, `VACUUM`); err != nil {
-		return fmt.Errorf("write the database anew: %w", err)
+		return fmt.Errorf("vacuum the database: %w", err)
 	}
 	if err := checkpoint(ctx, db); err != nil {
 		return err
@@ -281,8 +278,7 @@ func scrub(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// checkpoint moves the log into the database and empties it. Somebody who reads
-// at the moment can keep it from that for a while.
+// checkpoint moves the WAL into the database and truncates it. It retries while a reader blocks it.
 func checkpoint(ctx context.Context, db *sql.DB) error {
 	for range 20 {
 		var busy, log, moved int
@@ -298,17 +294,17 @@ func checkpoint(ctx context.Context, db *sql.DB) error {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return errors.New("empty the database's log: another program reads it all the time")
+	return errors.New("empty the database's log: another program keeps reading it")
 }
 
-// finishPurge does at the start what a forgetting that was cut off left undone.
+// finishPurge completes, at start, a forget that was interrupted.
 func finishPurge(ctx context.Context, db *sql.DB, log *slog.Logger) error {
 	var n int
 	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM memory_forgotten WHERE purged = 0`).Scan(&n); err != nil || n == 0 {
 		return err
 	}
-	if err := scrub(ctx, db); err != nil {
-		log.Warn("traces of what was to be forgotten may be left; they are removed at the next start", "err", err)
+	if err := vacuum(ctx, db); err != nil {
+		log.Warn("traces of forgotten memories may be left; they are removed at the next start", "err", err)
 	}
 	return nil
 }

@@ -140,13 +140,13 @@ func TestForgetPurgesInItsTransaction(t *testing.T) {
 	}
 	expect.Equal(t, texts(t, s, Shared), "tea", "forgotten in part")
 	fail = nil
-	if done, err := s.Forget(ctx, everything, e.ID); err != nil || done.Kept != 3 || strings.Join(told, "|") != "tea|tea" {
+	if done, err := s.Forget(ctx, everything, e.ID); err != nil || done.StillQuoted != 3 || strings.Join(told, "|") != "tea|tea" {
 		t.Errorf("%+v, %v, told %q", done, err, told)
 	}
 }
 
-// TestForgettingThatWasCutOff is finished at the next start.
-func TestForgettingThatWasCutOff(t *testing.T) {
+// TestInterruptedForget is finished at the next start.
+func TestInterruptedForget(t *testing.T) {
 	dir := t.TempDir()
 	s := openAt(t, dir)
 	e := noted(t, s, Private(owner), "CANARY-4711", owner)
@@ -168,9 +168,9 @@ func TestForgettingThatWasCutOff(t *testing.T) {
 	expect.Equal(t, texts(t, s, Private(owner)), "", "still known")
 }
 
-// TestForgetTakesTheVector, however the text was spelled, and leaves that of a text
+// TestForgetDeletesVector, however the text was spelled, and leaves that of a text
 // that somebody else still remembers. It goes from every space, and with it what was asked.
-func TestForgetTakesTheVector(t *testing.T) {
+func TestForgetDeletesVector(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s := openAt(t, dir)
 	gone := noted(t, s, Private(owner), "The code is 4711.", owner)
@@ -239,7 +239,7 @@ func putTogether(t testing.TB, s *Store, ids []string, text string) (merged Entr
 			old := expect.Must(s.Get(t.Context(), everything, id))(t)
 			after := old
 			after.State, after.By = Merged, merged.ID
-			if err := c.setAll(old, after, "merge"); err != nil {
+			if err := c.updateWithMembers(old, after, "merge"); err != nil {
 				return err
 			}
 		}
@@ -267,8 +267,7 @@ func TestForgetPart(t *testing.T) {
 	sound(t, s)
 }
 
-// TestForgottenInOtherWords: what is to be forgotten is not found in messages that
-// say it in other words; what says something else is.
+// TestForgottenInOtherWords: messages that say a forgotten fact in other words are not found.
 func TestForgottenInOtherWords(t *testing.T) {
 	for _, tt := range []struct {
 		fact        string
@@ -294,7 +293,7 @@ func TestForgottenInOtherWords(t *testing.T) {
 		}
 		fact := noted(t, s, me, tt.fact, owner)
 		done := expect.Must(s.Forget(t.Context(), as(owner), fact.ID))(t)
-		expect.Equal(t, done.Unfound, len(tt.same), "%s: messages said to be found no more", tt.fact)
+		expect.Equal(t, done.Unindexed, len(tt.same), "%s: messages said to be found no more", tt.fact)
 		for i, text := range tt.same { // as when the conversation is heard again
 			heardFrom(t, s, me, "a", 10*i, text)
 		}
@@ -311,7 +310,7 @@ func TestForgottenInOtherWords(t *testing.T) {
 func heardFrom(t *testing.T, s *Store, scope Scope, talk string, seq int, text string) {
 	t.Helper()
 	turn := Turn{Scope: scope, Event: fmt.Sprint("$", talk, seq), Sender: "@x:example.org", At: today.Add(time.Duration(seq) * time.Minute), Conversation: talk, Seq: seq + 1, Text: text}
-	expect.OK(t, s.Hear(t.Context(), turn))
+	expect.OK(t, s.IndexTurn(t.Context(), turn))
 }
 
 func turnTexts(t *testing.T, s *Store, q Query) []string {

@@ -14,21 +14,22 @@ import (
 	"reverie/internal/trust"
 )
 
-// What an index is asked for, and what it finds beside entries.
+// Query and Turn are the query and the past message of package search.
 type (
 	Query = search.Query
 	Turn  = search.Turn
 )
 
-// Hit is something found.
+// Hit is a search result with its entry.
 type Hit struct {
 	Entry Entry  `json:"entry,omitzero"`  // zero for a past message
-	Shown string `json:"shown,omitempty"` // the text that prompts and files show for Entry, if that is another one's
+	Shown string `json:"shown,omitempty"` // the text of Entry's head, which prompts and files show; empty = Entry itself
 	search.Hit
 }
 
-// Search asks index, which is of db, and gives what it finds its entries. One that is gone meanwhile, and what
-// means the same as a better hit, is left out, and so is what q has no room for.
+// Search queries index and loads the entries of the hits from db, which is the same database. It
+// drops entries deleted in the meantime and duplicates of a better hit, and returns at most q.K
+// hits.
 func Search(ctx context.Context, db *sql.DB, index backend.Finder, q Query) ([]Hit, error) {
 	found, err := index.Search(ctx, q)
 	if err != nil {
@@ -45,8 +46,8 @@ func Search(ctx context.Context, db *sql.DB, index backend.Finder, q Query) ([]H
 		h.Entry, err = scanEntry(row, &n, &h.Shown)
 		at[n] = h
 		return err
-	}, `SELECT `+entryColumns+`, n, iif(state = 'active' AND `+hidden+`, (SELECT text FROM memory AS head
-		WHERE head.id = memory.successor), '')
+	}, `SELECT `+entryColumns+`, n, iif(state = 'active' AND `+memberCondition+`,
+			(SELECT text FROM memory AS head WHERE head.id = memory.successor), '')
 		FROM memory WHERE n IN (SELECT value FROM json_each(?)) AND state <> 'forgotten'`, store.Array(docs))
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
@@ -58,11 +59,11 @@ func Search(ctx context.Context, db *sql.DB, index backend.Finder, q Query) ([]H
 			hits = append(hits, h)
 		}
 	}
-	hits = eachOnce(hits)
+	hits = dedupe(hits)
 	return hits[:min(len(hits), cmp.Or(q.K, search.DefaultK))], nil
 }
 
-// Integrity is the least trusted hand among those of what Line shows of h.
+// Integrity is the lowest integrity of what Line shows of h.
 func (h Hit) Integrity() trust.Integrity {
 	if h.Turn == nil {
 		return h.Entry.Integrity
@@ -70,7 +71,7 @@ func (h Hit) Integrity() trust.Integrity {
 	return h.Hit.Integrity()
 }
 
-// Text is what was found, as a person wrote it.
+// Text is the text of the entry or message that was found.
 func (h Hit) Text() string {
 	if h.Turn != nil {
 		return h.Turn.Text
@@ -78,7 +79,7 @@ func (h Hit) Text() string {
 	return h.Entry.Text
 }
 
-// Line is what a model reads of h: when it was said and where it comes from before the text; see search.Hit.
+// Line formats h for a model: date and origin, then the text. See search.Hit.Line.
 func (h Hit) Line(zone *time.Location, shown func(Turn) bool) string {
 	if h.Turn == nil {
 		return "- " + search.Day(h.Entry.ObservedAt, zone) + ", " + h.Entry.Origin() + ": " + h.Entry.Text
@@ -86,8 +87,8 @@ func (h Hit) Line(zone *time.Location, shown func(Turn) bool) string {
 	return h.Hit.Line(zone, shown)
 }
 
-// eachOnce leaves out of hits what means the same as a better one.
-func eachOnce(hits []Hit) []Hit {
+// dedupe removes hits that mean the same as a better one.
+func dedupe(hits []Hit) []Hit {
 	said := map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(hits), func(h Hit) bool {
 		same := h.Entry.ID
@@ -100,7 +101,7 @@ func eachOnce(hits []Hit) []Hit {
 	})
 }
 
-// Origin says in a few words where e comes from.
+// Origin describes in a few words how e was learned.
 func (e Entry) Origin() string {
 	by := map[Source]string{
 		UserExplicit: "remembered on request", Assistant: "noted by you", Harvest: "from a conversation",

@@ -52,7 +52,7 @@ func TestImportIsUndone(t *testing.T) {
 	added, _, _, batch := imported(t, s, Private(owner), lines)
 	expect.Equal(t, added, 20, "added")
 	u, err := s.Undo(t.Context(), everything, "")
-	if err != nil || u.Of != batch || len(u.Away) != 20 {
+	if err != nil || u.Undid != batch || len(u.Retired) != 20 {
 		t.Fatalf("%+v, %v", u, err)
 	}
 	expect.Equal(t, texts(t, s, Private(owner), Shared), "tea is green", "known")
@@ -61,13 +61,13 @@ func TestImportIsUndone(t *testing.T) {
 	expect.Must(s.Undo(t.Context(), everything, u.Batch))(t)
 	expect.Len(t, expect.Must(s.List(t.Context(), everything, Filter{}))(t), 21, "entries after the undoing was undone")
 	sound(t, s)
-	expect.Equal(t, len((Undone{Away: make([]Entry, 1000)}).Lines()), maxUndone+1, "1000 entries are told of in lines")
+	expect.Equal(t, len((Undone{Retired: make([]Entry, 1000)}).Lines()), maxUndoneLines+1, "1000 entries are told of in lines")
 }
 
 // Who took an import back and imports the file again has it again. What a person put
 // away stays away, and what was to be forgotten stays forgotten.
 // Holds W8.
-func TestImportOfWhatWasUndone(t *testing.T) {
+func TestImportAfterUndo(t *testing.T) {
 	t.Parallel()
 	const lines = `{"text":"the boat is blue","ref":"1"}
 {"text":"the heron is grey"}

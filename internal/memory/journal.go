@@ -14,20 +14,20 @@ import (
 	"reverie/internal/trust"
 )
 
-// Op is one thing that was done to an entry.
+// Op is one operation of the journal.
 type Op struct {
 	Seq    int64     `json:"seq"`
-	Batch  string    `json:"batch"` // what was done together is undone together
+	Batch  string    `json:"batch"` // operations of one batch are undone together
 	At     time.Time `json:"at"`
-	Actor  string    `json:"actor"` // a Matrix id, or what part of the program
+	Actor  string    `json:"actor"` // a Matrix id, or a part of the program
 	Op     string    `json:"op"`
 	Entry  string    `json:"entry"`
-	Before *Entry    `json:"before,omitempty"` // nil where there was nothing, or where it was forgotten
+	Before *Entry    `json:"before,omitempty"` // nil for a new entry and after forgetting
 	After  *Entry    `json:"after,omitempty"`
-	Undoes int64     `json:"undoes,omitempty"` // the operation that this one takes back
+	Undoes int64     `json:"undoes,omitempty"` // Seq of the operation that this one reverts
 }
 
-// change is one transaction on the entries: what was touched by it.
+// change is one transaction on the entries. It tracks what it changed.
 type change struct {
 	ctx   context.Context
 	tx    *sql.Tx
@@ -35,12 +35,12 @@ type change struct {
 	actor string
 	batch string
 
-	rows    []int64 // the numbers of the changed entries, each once
+	rows    []int64 // row numbers of the changed entries, without duplicates
 	touched map[int64]bool
 	scopes  []Scope
-	purges  bool // nothing of what leaves the index may stay hidden in its pages
+	purges  bool // the index must be optimised, so that its pages keep no deleted text
 
-	revs map[string]int // of the entries that were changed, as they are now
+	revs map[string]int // current revisions of the changed entries
 }
 
 func (c *change) touch(n int64, scopes ...Scope) {
@@ -55,10 +55,9 @@ func (c *change) touch(n int64, scopes ...Scope) {
 	}
 }
 
-// write is how entries are changed: hand edits of the files of scopes come in
-// first, f runs in one transaction, and then the files of what it touched are
-// written. Once the transaction is committed a file that cannot be written is no
-// error: it is reported, and tried again at the next occasion.
+// write runs f in one transaction on the entries. Before, it reads hand edits of the files of
+// scopes; after, it writes the files of all scopes that changed. A file that cannot be written
+// after the commit is logged and tried again later; it is not an error.
 func (s *Store) write(ctx context.Context, actor string, scopes []Scope, f func(*change) error) (*change, error) {
 	unlock, err := s.lock()
 	if err != nil {
@@ -82,13 +81,13 @@ func (s *Store) write(ctx context.Context, actor string, scopes []Scope, f func(
 	return c, nil
 }
 
-// commit is the one transaction every change goes through. The lock is held.
+// commit runs f in a transaction and updates the index in it. The caller holds the lock.
 func (s *Store) commit(ctx context.Context, actor string, f func(*change) error) (*change, error) {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
-	defer tx.Rollback() // nothing after Commit
+	defer tx.Rollback() // no effect after Commit
 	c := &change{
 		ctx: ctx, tx: tx, now: time.Now().UTC().Truncate(time.Millisecond), actor: actor, batch: newBatch(),
 		touched: map[int64]bool{}, revs: map[string]int{},
@@ -98,7 +97,7 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 	}
 	err = s.index.Update(ctx, tx, c.rows...)
 	if err == nil && c.purges {
-		err = s.index.Merge(ctx, tx)
+		err = s.index.Optimize(ctx, tx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
@@ -117,7 +116,7 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 	return c, nil
 }
 
-// add stores e as a new entry; what is left out of it is filled in, its id too.
+// add stores e as a new entry. It fills in the id, times and defaults.
 func (c *change) add(e Entry) (Entry, error) {
 	e.ID, e.State, e.Rev = cmp.Or(e.ID, newID()), Active, 1
 	e.CreatedAt, e.UpdatedAt = c.now, c.now
@@ -136,21 +135,21 @@ func (c *change) add(e Entry) (Entry, error) {
 	return e, nil
 }
 
-// set makes the entry before into after, which may differ in everything but its
-// text, and journals it as op. Somebody else's change in between is ErrChanged.
-func (c *change) set(before, after Entry, op string, undoes int64) error {
+// update changes before into after, with a new revision, and journals it as op. Any field but the
+// text may differ. It returns ErrChanged if before is stale.
+func (c *change) update(before, after Entry, op string, undoes int64) error {
 	after.UpdatedAt, after.Rev = c.now, before.Rev+1
-	return c.put(before, after, op, undoes)
+	return c.updateRow(before, after, op, undoes)
 }
 
-// put is set with the time and the revision that after has. before must have been
-// read in this transaction: what is counted without a revision is written, too.
-func (c *change) put(before, after Entry, op string, undoes int64) error {
+// updateRow is update with the time and revision of after. before must have been read in this
+// transaction, because its hit count is written too.
+func (c *change) updateRow(before, after Entry, op string, undoes int64) error {
 	var n int64
 	err := c.tx.QueryRowContext(c.ctx, `UPDATE memory SET scope = ?, source = ?, state = ?, successor = ?, pinned = ?, observed_at = ?,
 		valid_to = ?, integrity = ?, hits = ?, last_hit = ?, updated_at = ?, rev = ? WHERE id = ? AND rev = ? RETURNING n`,
 		after.Scope, after.Source, after.State, after.By, after.Pinned, after.ObservedAt.UnixMilli(),
-		milli(after.ValidTo), after.Integrity, after.Hits, milli(after.LastHit), after.UpdatedAt.UnixMilli(), after.Rev,
+		nullMilli(after.ValidTo), after.Integrity, after.Hits, nullMilli(after.LastHit), after.UpdatedAt.UnixMilli(), after.Rev,
 		before.ID, before.Rev).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
 		return ErrChanged
@@ -160,12 +159,13 @@ func (c *change) put(before, after Entry, op string, undoes int64) error {
 	}
 	c.touch(n, before.Scope, after.Scope)
 	c.revs[before.ID] = after.Rev
-	return journal(c.ctx, c.tx, Op{Batch: c.batch, At: c.now, Actor: c.actor, Op: op, Entry: before.ID,
+	return writeOp(c.ctx, c.tx, Op{Batch: c.batch, At: c.now, Actor: c.actor, Op: op, Entry: before.ID,
 		Before: &before, After: &after, Undoes: undoes})
 }
 
-// journal writes an operation down. Text and quote never change, so they stand in the entry's row alone.
-func journal(ctx context.Context, tx store.DBTX, o Op) error {
+// writeOp appends o to the journal. Text and quote never change, so only the entry's row holds
+// them.
+func writeOp(ctx context.Context, tx store.DBTX, o Op) error {
 	var sides [2]string
 	for i, e := range []*Entry{o.Before, o.After} {
 		if e == nil {
@@ -191,10 +191,10 @@ func journal(ctx context.Context, tx store.DBTX, o Op) error {
 func (c *change) retire(e Entry) error {
 	after := e
 	after.State, after.ValidTo = Archived, c.now
-	return c.setAll(e, after, "retire")
+	return c.updateWithMembers(e, after, "retire")
 }
 
-// supersede puts the new entry next in the place of e.
+// supersede adds next and makes it the successor of e.
 func (c *change) supersede(e, next Entry) (Entry, error) {
 	next, err := c.add(next)
 	if err != nil {
@@ -202,11 +202,11 @@ func (c *change) supersede(e, next Entry) (Entry, error) {
 	}
 	after := e
 	after.State, after.By, after.ValidTo = Superseded, next.ID, c.now
-	return next, c.setAll(e, after, "supersede")
+	return next, c.updateWithMembers(e, after, "supersede")
 }
 
-// entries reads the entries of `SELECT … FROM memory` with the rest of the query.
-func entries(ctx context.Context, db store.DBTX, rest string, args ...any) ([]Entry, error) {
+// selectEntries reads entries; rest is the query after `SELECT … FROM memory`.
+func selectEntries(ctx context.Context, db store.DBTX, rest string, args ...any) ([]Entry, error) {
 	all, err := store.List(ctx, db, func(row store.Row) (Entry, error) { return scanEntry(row) },
 		`SELECT `+entryColumns+` FROM memory `+rest, args...)
 	if err != nil {
@@ -226,8 +226,8 @@ func entryByID(ctx context.Context, db store.DBTX, id string) (Entry, error) {
 	return e, nil
 }
 
-// ops reads the journal, as entries does.
-func ops(ctx context.Context, db store.DBTX, rest string, args ...any) ([]Op, error) {
+// selectOps reads journal operations; rest is the query after `SELECT … FROM memory_op`.
+func selectOps(ctx context.Context, db store.DBTX, rest string, args ...any) ([]Op, error) {
 	all, err := store.List(ctx, db, scanOp, `SELECT seq, batch, at, actor, op, entry, before, after, undoes,
 		coalesce((SELECT text FROM memory WHERE id = entry), ''), coalesce((SELECT quote FROM memory WHERE id = entry), '')
 		FROM memory_op `+rest, args...)
@@ -251,7 +251,7 @@ func scanOp(row store.Row) (o Op, err error) {
 		if side.text == "" {
 			continue
 		}
-		*side.to = &Entry{Integrity: trust.User} // of operations from before labels
+		*side.to = &Entry{Integrity: trust.User} // the default for operations from before labels
 		if err := json.Unmarshal([]byte(side.text), *side.to); err != nil {
 			return Op{}, fmt.Errorf("operation %d: %w", o.Seq, err)
 		}

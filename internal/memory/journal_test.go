@@ -85,8 +85,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestUndoRefuses what was changed since, what is not visible and what was forgotten.
-// Holds L4.
+// TestUndoRefuses changed, invisible and forgotten entries.
 func TestUndoRefuses(t *testing.T) {
 	ctx, s := t.Context(), openAt(t, t.TempDir())
 	e := noted(t, s, Private(guest), "tea", guest)
@@ -147,8 +146,7 @@ func TestTextsStandOnce(t *testing.T) {
 	}
 }
 
-// TestStaleChange: what is decided on an entry as it was is not done to it as it is.
-// Holds L4.
+// TestStaleChange: a change based on an old revision of an entry is refused.
 func TestStaleChange(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	e := noted(t, s, Shared, "tea", owner)
@@ -192,7 +190,7 @@ func (s *Store) Pin(ctx context.Context, a Access, id string, pinned bool) error
 		if after.Pinned = pinned; pinned {
 			op = "pin"
 		}
-		return c.set(e, after, op, 0)
+		return c.update(e, after, op, 0)
 	})
 }
 
@@ -212,11 +210,11 @@ func OpenFTS(db *sql.DB) *FTS { return &FTS{search.Open(db), db} }
 
 func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) { return Search(ctx, f.db, f.FTS, q) }
 
-// Unhear takes a message back as if it had never been heard.
+// Unhear removes a message as if it had never been indexed.
 func (f *FTS) Unhear(ctx context.Context, event string) error {
 	return store.InTx(ctx, f.db, func(tx *sql.Tx) error {
-		_, err := f.TakeBack(ctx, tx, event)
-		return errors.Join(err, f.Unknow(ctx, tx, event), f.Merge(ctx, tx))
+		_, err := f.RedactTurn(ctx, tx, event)
+		return errors.Join(err, f.ClearRedaction(ctx, tx, event), f.Optimize(ctx, tx))
 	})
 }
 
@@ -273,7 +271,7 @@ func TestCanaryIsNeverFound(t *testing.T) {
 {"text":"my heron","scope":"private:@guest:x","ref":"g","conversation":"c","seq":2,"observed_at":"2026-03-01"}`
 			imported(t, s, Private(owner), open)
 			for _, scope := range []Scope{Room(room), Private(guest)} {
-				expect.OK(t, s.index.Hear(ctx, Turn{Scope: scope, Event: "$o", Text: "the heron again", At: today, Conversation: "c", Seq: 4}))
+				expect.OK(t, s.index.IndexTurn(ctx, Turn{Scope: scope, Event: "$o", Text: "the heron again", At: today, Conversation: "c", Seq: 4}))
 			}
 			ways := canaryQueries(canary, near)
 			ask := func() map[string]string {
@@ -333,7 +331,7 @@ func hide(t *testing.T, s *Store, canary, near string) Entry {
 	lines := fmt.Sprintf(`{"text":"the %s said %s","scope":%q,"ref":"p2","conversation":"c","seq":2,"subject":"Anna","observed_at":"2026-03-01"}
 {"text":"%s","scope":%q,"ref":"p3","conversation":"c","seq":3,"subject":"%s","observed_at":"2026-03-01"}`, near, canary, me, canary, me, canary)
 	imported(t, s, Private(owner), lines)
-	expect.OK(t, s.index.Hear(ctx, Turn{Scope: me, Event: "$o", Sender: owner, Text: "remember " + canary + " and the " + near, At: today, Conversation: "c", Seq: 3}))
+	expect.OK(t, s.index.IndexTurn(ctx, Turn{Scope: me, Event: "$o", Sender: owner, Text: "remember " + canary + " and the " + near, At: today, Conversation: "c", Seq: 3}))
 	return secret
 }
 
@@ -376,7 +374,7 @@ func canaryElsewhere(t *testing.T, s *Store, places map[string]Access, secret En
 			"history":    func() (any, error) { return s.History(ctx, a, secret.ID) },
 			"undo":       func() (any, error) { return s.Undo(ctx, a, journal[0].Batch) },
 			"share":      func() (any, error) { return s.Share(ctx, a, secret.ID) },
-			"withdraw":   func() (any, error) { return s.Withdraw(ctx, a, secret.ID) },
+			"withdraw":   func() (any, error) { return s.Unshare(ctx, a, secret.ID) },
 			"supersede":  func() (any, error) { return s.Supersede(ctx, a, secret.ID, "x") },
 			"retire":     func() (any, error) { return nil, s.Retire(ctx, a, secret.ID) },
 			"pin":        func() (any, error) { return nil, s.Pin(ctx, a, secret.ID, true) },
@@ -395,14 +393,14 @@ func canaryElsewhere(t *testing.T, s *Store, places map[string]Access, secret En
 	if e := expect.Must(s.Get(ctx, everything, secret.ID))(t); e.State != Active || e.Pinned || e.Scope != Private(owner) {
 		t.Errorf("it was changed from elsewhere: %+v", e)
 	}
-	// Shared on purpose it is found by all, and no longer once it is taken back.
+	// Shared on purpose, everybody finds it, until it is made private again.
 	expect.Must(s.Share(ctx, as(owner), secret.ID))(t)
 	for place, a := range places {
 		if b, _ := json.Marshal(search(a)); strings.Count(string(b), `"text":"my word is `+canary) != 1 || strings.Count(string(b), canary) != 1 {
 			t.Errorf("%s, shared: %s", place, b)
 		}
 	}
-	expect.Must(s.Withdraw(ctx, as(owner), secret.ID))(t)
+	expect.Must(s.Unshare(ctx, as(owner), secret.ID))(t)
 	expect.Must(s.Share(ctx, as(owner), secret.ID))(t)
 	expect.Must(s.Undo(ctx, as(owner), ""))(t)
 	for place, a := range places {

@@ -11,22 +11,21 @@ import (
 	"reverie/internal/text"
 )
 
-// ErrPutAway says that somebody took an entry that says the same out of use after
-// the message was written, or corrected it.
-var ErrPutAway = errors.New("it was put away or corrected since it was said")
+// ErrRetired says that a person retired or corrected an equal entry after the message was written.
+var ErrRetired = errors.New("it was put away or corrected since it was said")
 
-// Learned is what became of an entry that Learn was given.
+// Learned is the result of Learn for one entry.
 type Learned struct {
-	Entry   Entry // as stored, or the one that says it already
+	Entry   Entry // as stored, or the existing entry with the same text
 	Added   bool
-	Refused error // why it was not stored: ErrForgotten, ErrPutAway or an i18n.Text; nil if it is there
+	Refused error // why it was not stored: ErrForgotten, ErrRetired or an i18n.Text; nil if it exists
 }
 
-// Learn adds all on behalf of actor, as Add does, in one transaction with whatever also
-// does in it first: both happen or neither. An error of also ends it. An entry is
-// refused, and the others go on, if its text cannot be kept, if it was to be forgotten, or
-// if it was put away after it was said; so is one from a message that something else was
-// learned from and taken back. What is shared and says the same is as good as its own.
+// Learn adds all on behalf of actor, as Add does, in one transaction. also runs first in that
+// transaction; its error rolls back everything. Learn refuses an entry, and goes on with the
+// others, if its text is invalid, was forgotten, or was retired after it was said. It also refuses
+// entries from a message if something learned from that message was forgotten or retired. A shared
+// entry with the same text counts as known.
 func (s *Store) Learn(ctx context.Context, actor string, all []Entry, also func(context.Context, *sql.Tx) error) ([]Learned, error) {
 	out := make([]Learned, len(all))
 	var scopes []Scope
@@ -41,7 +40,7 @@ func (s *Store) Learn(ctx context.Context, actor string, all []Entry, also func(
 		out[i].Entry = e
 		scopes = append(scopes, e.Scope)
 	}
-	_, err := s.write(ctx, actor, sorted(scopes), func(c *change) error {
+	_, err := s.write(ctx, actor, sortedUnique(scopes), func(c *change) error {
 		if err := also(ctx, c.tx); err != nil {
 			return err
 		}
@@ -61,7 +60,7 @@ func (s *Store) Learn(ctx context.Context, actor string, all []Entry, also func(
 	return out, nil
 }
 
-// learn stores l.Entry, or says why not.
+// learn stores l.Entry, or sets l.Refused.
 func (c *change) learn(l *Learned) error {
 	e := l.Entry
 	shared := e
@@ -77,7 +76,7 @@ func (c *change) learn(l *Learned) error {
 		if l.Entry = known[0]; as.Scope != e.Scope {
 			return nil
 		}
-		return c.bump(&l.Entry, e)
+		return c.confirm(&l.Entry, e)
 	}
 	forgotten, err := c.isForgotten(e.Scope, e.Text)
 	if err != nil {
@@ -87,12 +86,12 @@ func (c *change) learn(l *Learned) error {
 		l.Refused = ErrForgotten
 		return nil
 	}
-	away, err := putAway(c, e)
+	away, err := retiredSince(c, e)
 	if err != nil {
 		return err
 	}
 	if away {
-		l.Refused = ErrPutAway
+		l.Refused = ErrRetired
 		return nil
 	}
 	l.Entry, err = c.add(e)
@@ -100,11 +99,11 @@ func (c *change) learn(l *Learned) error {
 	return err
 }
 
-// putAway reports whether what e says was taken out of use since it was said, or
-// something else that was learned from the same message.
-func putAway(c *change, e Entry) (bool, error) {
+// retiredSince reports whether the fact of e, or another one from the same message, was retired
+// after e was said.
+func retiredSince(c *change, e Entry) (bool, error) {
 	if e.Event != "" {
-		gone, err := undone(c.ctx, c.tx, e.Event)
+		gone, err := sourceRetired(c.ctx, c.tx, e.Event)
 		if err != nil || gone {
 			return gone, err
 		}
@@ -113,9 +112,8 @@ func putAway(c *change, e Entry) (bool, error) {
 	return slices.ContainsFunc(old, func(o Entry) bool { return !e.ObservedAt.After(o.UpdatedAt) }), err
 }
 
-// undone reports whether something that was learned from the message event was forgotten
-// or put away.
-func undone(ctx context.Context, db store.DBTX, event string) (bool, error) {
+// sourceRetired reports whether an entry learned from the message event was forgotten or archived.
+func sourceRetired(ctx context.Context, db store.DBTX, event string) (bool, error) {
 	var n int
 	err := db.QueryRowContext(ctx, `SELECT count(*) FROM memory WHERE event = ? AND state IN ('forgotten', 'archived')`, event).Scan(&n)
 	if err != nil {
@@ -124,22 +122,22 @@ func undone(ctx context.Context, db store.DBTX, event string) (bool, error) {
 	return n > 0, nil
 }
 
-// From lists the active entries that were learned from the message event of scope. gone
-// means that nothing more may be learned from it: it was taken back, or something
-// learned from it was forgotten or put away.
-func (s *Store) From(ctx context.Context, scope Scope, event string) (known []Entry, gone bool, err error) {
+// LearnedFrom lists the active entries learned from the message event of scope. gone means that
+// nothing more may be learned from it: the message was redacted, or an entry from it was forgotten
+// or archived.
+func (s *Store) LearnedFrom(ctx context.Context, scope Scope, event string) (known []Entry, gone bool, err error) {
 	if event == "" {
 		return nil, false, nil
 	}
-	if gone, err = undone(ctx, s.db, event); err != nil || gone {
+	if gone, err = sourceRetired(ctx, s.db, event); err != nil || gone {
 		return nil, gone, err
 	}
-	if gone, err = s.index.TakenBack(ctx, scope, event); err != nil {
+	if gone, err = s.index.IsRedacted(ctx, scope, event); err != nil {
 		return nil, false, fmt.Errorf("read memory: %w", err)
 	}
 	if gone {
 		return nil, true, nil
 	}
-	known, err = entries(ctx, s.db, `WHERE event = ? AND state = 'active' ORDER BY n`, event)
+	known, err = selectEntries(ctx, s.db, `WHERE event = ? AND state = 'active' ORDER BY n`, event)
 	return known, false, err
 }

@@ -181,10 +181,10 @@ func TestUnchangedEntriesAreNotReadAgain(t *testing.T) {
 	expect.Equal(t, texts(t, s, Private(owner), Shared, Room("!a")), "mine|one|two|three", "got")
 }
 
-// TestVanishedFileIsWrittenAgain: neither a file that is gone nor an empty one
-// is an order to forget.
+// TestMissingFileIsRestored: neither a file that is gone nor an empty one
+// deletes memories.
 // Holds L7.
-func TestVanishedFileIsWrittenAgain(t *testing.T) {
+func TestMissingFileIsRestored(t *testing.T) {
 	for name, vanish := range map[string]func(path string) error{
 		"gone": os.Remove, "empty": func(path string) error { return os.Truncate(path, 0) },
 		"white space": func(path string) error { return os.WriteFile(path, []byte("\ufeff \n\n"), 0o600) },
@@ -198,7 +198,7 @@ func TestVanishedFileIsWrittenAgain(t *testing.T) {
 			for range 3 {
 				expect.Equal(t, texts(t, s, Shared), "one|two", "got")
 			}
-			if n := strings.Count(log.String(), "empty or gone"); n != 1 {
+			if n := strings.Count(log.String(), "empty or missing"); n != 1 {
 				t.Errorf("reported %d times:\n%s", n, log.String())
 			}
 			if got := onDisk(t, s, Shared); !strings.HasSuffix(got, "one\ntwo\n") {
@@ -225,9 +225,9 @@ func TestUnreadableFileIsAnErrorAndSparesTheOthers(t *testing.T) {
 	}
 }
 
-// TestEditsAtTheSameMomentAreKept makes a hand edit between reading and writing, in the ways editors save.
+// TestConcurrentEdits makes a hand edit between reading and writing, in the ways editors save.
 // Holds L13.
-func TestEditsAtTheSameMomentAreKept(t *testing.T) {
+func TestConcurrentEdits(t *testing.T) {
 	t.Parallel()
 	inPlace := func(t *testing.T, path string) {
 		f := expect.Must(os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0))(t)

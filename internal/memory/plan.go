@@ -11,23 +11,22 @@ import (
 	"reverie/internal/text"
 )
 
-// byDream is the actor of what a dream does.
+// byDream is the actor of dreaming's changes.
 const byDream = "dreaming"
 
-// StepKind is what is done to an entry while nobody talks. None changes a text or
-// removes a row.
+// StepKind is the kind of a Step. No kind changes a text or removes a row.
 type StepKind string
 
 // The kinds of steps.
 const (
-	MergeStep     StepKind = "merge"     // By says it too, and takes its place
-	SupersedeStep StepKind = "supersede" // By is what holds since By was said
-	ArchiveStep   StepKind = "archive"   // nobody needs it; it can still be searched for
-	GroupStep     StepKind = "group"     // By says the same in other words, and is shown for both
+	MergeStep     StepKind = "merge"     // By includes it and replaces it
+	SupersedeStep StepKind = "supersede" // By corrects it, from By.Since() on
+	ArchiveStep   StepKind = "archive"   // it is no longer needed, but can be searched for
+	GroupStep     StepKind = "group"     // it becomes a member of By, which means the same
 )
 
-// Step is one change of a plan, with what the plan was made for: if the entries
-// have changed since, the step is left out.
+// Step is one change of a plan. Rev and ByRev are the revisions that it was planned for: if an
+// entry has changed since, the step is skipped.
 type Step struct {
 	Kind  StepKind `json:"kind"`
 	ID    string   `json:"id"`
@@ -36,23 +35,22 @@ type Step struct {
 	ByRev int      `json:"by_rev,omitempty"`
 }
 
-// Left is a step that was not done, and why.
-type Left struct {
+// Skipped is a step that was not done, with the reason.
+type Skipped struct {
 	Step
-	Why string `json:"why"`
+	Reason string `json:"why"`
 }
 
-// Applied is what Apply did.
+// Applied is the result of Apply.
 type Applied struct {
-	Batch string `json:"batch"`
-	Done  []Step `json:"done"`
-	Left  []Left `json:"left"`
+	Batch   string    `json:"batch"`
+	Done    []Step    `json:"done"`
+	Skipped []Skipped `json:"left"`
 }
 
-// Apply does steps in their order, all in one transaction and as the one batch, whose
-// name must be new; also, unless nil, is called at the end of the transaction, so that
-// what it writes holds if and only if the steps do. Each step is checked again
-// first: one that does not fit the entries as they are now is left out.
+// Apply does steps in order, in one transaction, as the batch of that name, which must be new. Each
+// step is checked again first; one that does not fit the current entries is skipped. also, unless
+// nil, is called at the end of the transaction, so that its writes and the steps commit together.
 func (s *Store) Apply(
 	ctx context.Context, batch string, steps []Step, also func(context.Context, *sql.Tx, Applied) error,
 ) (Applied, error) {
@@ -75,12 +73,12 @@ func (s *Store) Apply(
 			return errors.Join(err, fmt.Errorf("memory: %d operations are called %s already", there, batch))
 		}
 		for _, step := range steps {
-			why, err := c.step(step)
+			why, err := c.applyStep(step)
 			switch {
 			case err != nil:
 				return err
 			case why != "":
-				done.Left = append(done.Left, Left{step, why})
+				done.Skipped = append(done.Skipped, Skipped{step, why})
 			default:
 				done.Done = append(done.Done, step)
 			}
@@ -97,15 +95,15 @@ func (s *Store) Apply(
 	return done, nil
 }
 
-// step does one step, or says why not.
-func (c *change) step(s Step) (why string, err error) {
-	e, why, err := c.planned(s.ID, s.Rev)
+// applyStep does s, or returns the reason why not.
+func (c *change) applyStep(s Step) (why string, err error) {
+	e, why, err := c.readPlanned(s.ID, s.Rev)
 	if why != "" || err != nil {
 		return why, err
 	}
 	var by Entry
 	if s.Kind != ArchiveStep {
-		if by, why, err = c.planned(s.By, s.ByRev); why != "" || err != nil {
+		if by, why, err = c.readPlanned(s.By, s.ByRev); why != "" || err != nil {
 			return why, err
 		}
 		if by.ID == e.ID || by.Scope != e.Scope || by.Conversation != e.Conversation {
@@ -122,25 +120,25 @@ func (c *change) step(s Step) (why string, err error) {
 		if e.Pinned || !by.Since().After(e.Since()) {
 			return "it is pinned, or not older", nil
 		}
-		return "", c.set(e, supersededBy(e, by), "supersede", 0)
+		return "", c.update(e, supersededBy(e, by), "supersede", 0)
 	case ArchiveStep:
-		own, err := ownWords(c.ctx, c.tx, e.ID)
+		own, err := statedByPerson(c.ctx, c.tx, e.ID)
 		if err != nil || e.Pinned || own {
 			return "a person wanted it to be known", err
 		}
 		after := e
 		after.State = Archived
-		return "", c.set(e, after, "archive", 0)
+		return "", c.update(e, after, "archive", 0)
 	case GroupStep:
 		return c.group(e, by)
 	}
 	return "", fmt.Errorf("memory: %q is no step of a plan", s.Kind)
 }
 
-// Decide puts keep in the place of drop, because a person of a.Integrity says so now, whatever the
-// dates and whoever said them; Undo takes that back. If they are not both active in scope, it is
-// ErrNotFound. also is as for Apply. It returns both, as they were.
-func (s *Store) Decide(
+// ResolveConflict supersedes drop by keep, because a person of a.Integrity decided so now. Dates
+// and sources do not matter; Undo reverts it. If the two are not both active in scope, it returns
+// ErrNotFound. also is called as by Apply. It returns both entries as they were before.
+func (s *Store) ResolveConflict(
 	ctx context.Context, a Access, scope Scope, keep, drop string, also func(context.Context, *sql.Tx) error,
 ) (kept, other Entry, err error) {
 	_, err = s.write(ctx, a.Actor, []Scope{scope}, func(c *change) error {
@@ -156,7 +154,7 @@ func (s *Store) Decide(
 				return ErrNotFound
 			}
 		}
-		if err := c.setAll(other, supersededBy(other, kept), "supersede"); err != nil {
+		if err := c.updateWithMembers(other, supersededBy(other, kept), "supersede"); err != nil {
 			return err
 		}
 		now := kept
@@ -165,7 +163,7 @@ func (s *Store) Decide(
 			now.ObservedAt = c.now
 		}
 		if now != kept {
-			if err := c.set(kept, now, "note", 0); err != nil {
+			if err := c.update(kept, now, "note", 0); err != nil {
 				return err
 			}
 		}
@@ -174,7 +172,8 @@ func (s *Store) Decide(
 	return kept, other, err
 }
 
-// supersededBy is e with next in its place. It ceased to hold when next began to; if that was before, it never held.
+// supersededBy returns e as superseded by next. It ends when next began, or, if next is older, when
+// e itself began.
 func supersededBy(e, next Entry) Entry {
 	e.State, e.By = Superseded, next.ID
 	if !e.ValidTo.IsZero() {
@@ -186,8 +185,9 @@ func supersededBy(e, next Entry) Entry {
 	return e
 }
 
-// ownWords reports whether a person said or wrote the entry id, or something that it was put together from.
-func ownWords(ctx context.Context, db store.DBTX, id string) (own bool, err error) {
+// statedByPerson reports whether a person asked to remember the entry id, or a part merged into it,
+// or wrote it into a file.
+func statedByPerson(ctx context.Context, db store.DBTX, id string) (own bool, err error) {
 	err = db.QueryRowContext(ctx, `WITH RECURSIVE part (id) AS (
 			VALUES (?) UNION SELECT m.id FROM part JOIN memory AS m ON m.successor = part.id AND m.state = 'merged')
 		SELECT EXISTS (SELECT 1 FROM part JOIN memory_op ON entry = part.id AND op = 'add'
@@ -198,8 +198,9 @@ func ownWords(ctx context.Context, db store.DBTX, id string) (own bool, err erro
 	return own, nil
 }
 
-// planned reads an active entry that is as the plan has it, or as earlier steps of the plan made it.
-func (c *change) planned(id string, rev int) (Entry, string, error) {
+// readPlanned reads an active entry at the planned revision, or at the one an earlier step gave it.
+// Else it returns the reason to skip the step.
+func (c *change) readPlanned(id string, rev int) (Entry, string, error) {
 	e, err := entryByID(c.ctx, c.tx, id)
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -223,10 +224,10 @@ func (c *change) mergeInto(e, by Entry) (string, error) {
 	}
 	after := e
 	after.State, after.By = Merged, by.ID
-	if err := c.setAll(e, after, "merge"); err != nil {
+	if err := c.updateWithMembers(e, after, "merge"); err != nil {
 		return "", err
 	}
-	by, err := entryByID(c.ctx, c.tx, by.ID) // e may have stood for it
+	by, err := entryByID(c.ctx, c.tx, by.ID) // it changed if it was a member of e
 	if err != nil {
 		return "", err
 	}
@@ -242,7 +243,7 @@ func (c *change) mergeInto(e, by Entry) (string, error) {
 	if next == by {
 		return "", nil
 	}
-	return "", c.set(by, next, "note", 0)
+	return "", c.update(by, next, "note", 0)
 }
 
 // group makes e a member of by.
@@ -259,7 +260,7 @@ func (c *change) group(e, by Entry) (string, error) {
 	}
 	after := e
 	after.By = by.ID
-	if err := c.set(e, after, "note", 0); err != nil {
+	if err := c.update(e, after, "note", 0); err != nil {
 		return "", err
 	}
 	next := by
@@ -267,10 +268,10 @@ func (c *change) group(e, by Entry) (string, error) {
 	if next == by {
 		return "", nil
 	}
-	return "", c.set(by, next, "note", 0)
+	return "", c.update(by, next, "note", 0)
 }
 
-// Since is from when on e is known to hold: what it says itself, or when it was said.
+// Since is the time from which e is known to hold: ValidFrom, or else ObservedAt.
 func (e Entry) Since() time.Time {
 	if !e.ValidFrom.IsZero() {
 		return e.ValidFrom

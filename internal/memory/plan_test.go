@@ -62,7 +62,7 @@ func TestApplyAndUndo(t *testing.T) {
 	steps := planOf(t, s)
 	before := rowsOf(t, s)
 	done, err := s.Apply(t.Context(), "night", steps, nil)
-	if err != nil || len(done.Done) != 4 || len(done.Left) != 0 {
+	if err != nil || len(done.Done) != 4 || len(done.Skipped) != 0 {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	get := func(id string) Entry {
@@ -83,7 +83,7 @@ func TestApplyAndUndo(t *testing.T) {
 		t.Error("two plans have one name")
 	}
 	undone, left, err := s.UndoRun(t.Context(), "night", nil)
-	if err != nil || len(left) != 0 || len(undone.Back) != 3 {
+	if err != nil || len(left) != 0 || len(undone.Restored) != 3 {
 		t.Fatalf("%+v, %+v, %v", undone, left, err)
 	}
 	expect.NoDiff(t, rowsOf(t, s), before, "other than wanted")
@@ -142,17 +142,17 @@ func TestApplyLeavesOut(t *testing.T) {
 	}
 	done := expect.Must(s.Apply(t.Context(), "night", slices.Concat(wrong, steps), nil))(t)
 	var left []Step
-	for _, l := range done.Left {
+	for _, l := range done.Skipped {
 		left = append(left, l.Step)
 	}
 	expect.NoDiff(t, left, append(wrong, steps[1]), "other than wanted")
 	expect.NoDiff(t, done.Done, []Step{steps[0], steps[2], steps[3]}, "other than wanted")
 }
 
-// TestApplyIsOne: whatever fails on the way, also what its caller writes with it,
+// TestApplyIsAtomic: whatever fails on the way, also what its caller writes with it,
 // nothing is done.
 // Holds L3.
-func TestApplyIsOne(t *testing.T) {
+func TestApplyIsAtomic(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	steps := planOf(t, s)
 	before := rowsOf(t, s)
@@ -171,7 +171,7 @@ func twice(t *testing.T, b string) (s *Store, dir string, head, member Entry) {
 	all := expect.Must(s.Entries(t.Context(), Private(owner)))(t)
 	member, head = all[0], all[1]
 	done := expect.Must(s.Apply(t.Context(), "night", []Step{{GroupStep, member.ID, member.Rev, head.ID, head.Rev}}, nil))(t)
-	if len(done.Left) > 0 {
+	if len(done.Skipped) > 0 {
 		t.Fatalf("%+v", done)
 	}
 	return s, dir, head, member
@@ -333,13 +333,13 @@ func TestGroupRefuses(t *testing.T) {
 		{GroupStep, all[0].ID, all[0].Rev, all[1].ID, all[1].Rev}, {GroupStep, pinned.ID, pinned.Rev, all[1].ID, all[1].Rev},
 		{GroupStep, all[1].ID, all[1].Rev, all[0].ID, all[0].Rev}, {GroupStep, all[0].ID, all[0].Rev, all[1].ID, all[1].Rev},
 	}, nil))(t)
-	expect.NoDiff(t, whys(done.Left), []string{"the other does not say all of it", "it is pinned", "the other does not say all of it"}, "other than wanted")
+	expect.NoDiff(t, whys(done.Skipped), []string{"the other does not say all of it", "it is pinned", "the other does not say all of it"}, "other than wanted")
 	shows(t, s, "the shed has 2 doors", "bikes stand in it")
 }
 
-func whys(left []Left) (out []string) {
+func whys(left []Skipped) (out []string) {
 	for _, l := range left {
-		out = append(out, l.Why)
+		out = append(out, l.Reason)
 	}
 	return out
 }

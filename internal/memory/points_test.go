@@ -279,7 +279,7 @@ func TestRealQdrant(t *testing.T) {
 	want(t, "forgotten", refs(t, OpenHybrid(f, p.vectors, p), Query{Text: "cats", K: 2}), "c")
 }
 
-// TestQdrantAway: while the server is of no use, what is found is what words find.
+// TestQdrantAway: while the server is unavailable, search falls back to full text.
 func TestQdrantAway(t *testing.T) {
 	f := openIndex(t)
 	remember(t, f, `{"text":"cats purr","ref":"a"}`, `{"text":"dogs bark at cats","ref":"b"}`)

@@ -27,7 +27,7 @@ func hear(t testing.TB, s *Store, scope Scope, conversation string, said ...stri
 		}
 		turn := Turn{Scope: scope, Event: fmt.Sprintf("$%s%d", conversation, i+1), Sender: sender, At: time.Unix(1_790_000_000+int64(i)*60, 0),
 			Conversation: conversation, Seq: i + 1, Text: text}
-		expect.OK(t, s.Hear(t.Context(), turn))
+		expect.OK(t, s.IndexTurn(t.Context(), turn))
 	}
 }
 
@@ -40,7 +40,7 @@ func found(t testing.TB, s *Store, text string, scopes ...Scope) (lines []string
 	return lines
 }
 
-// careless is an index that finds everything, whoever asks.
+// careless is an index that ignores the scopes of a query.
 type careless struct{ backend.Finder }
 
 func (c careless) Search(ctx context.Context, q Query) ([]search.Hit, error) {
@@ -48,7 +48,7 @@ func (c careless) Search(ctx context.Context, q Query) ([]search.Hit, error) {
 	return c.Finder.Search(ctx, q)
 }
 
-// TestCarelessIndex: an index that minds no scope is no way around them.
+// TestCarelessIndex: Store.Search enforces scopes even if the index does not.
 func TestCarelessIndex(t *testing.T) {
 	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: "fts5"})
 	noted(t, s, Private(owner), "the heron nests by the weir", owner)
@@ -58,28 +58,27 @@ func TestCarelessIndex(t *testing.T) {
 	expect.Len(t, found(t, s, "heron", Private(owner)), 2, "found : this test measures nothing")
 }
 
-// TestUnhear: a message that is taken back goes with the answer to it, leaves no
-// trace in the index, and is not heard again.
-func TestUnhear(t *testing.T) {
+// TestRedactTurn: a redacted message leaves no trace in the index, with the answer to it, and is
+// not indexed again.
+func TestRedactTurn(t *testing.T) {
 	for _, b := range backends {
 		s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: b})
 		me := Private(owner)
 		hear(t, s, me, "dm", "the heron nests by the weir", "A heron, nice.", "and the otter sleeps", "Otters do.")
-		quotes := expect.Must(s.Unhear(t.Context(), "$dm1"))(t)
+		quotes := expect.Must(s.RedactTurn(t.Context(), "$dm1"))(t)
 		expect.Equal(t, strings.Join(quotes, "|"), " said: the heron nests by the weir| said: the heron nests by the weir| said: A heron, nice.| said: A heron, nice.", b)
 		again := Turn{Scope: me, Event: "$dm1", Sender: owner, At: time.Now(), Conversation: "dm", Seq: 1, Text: "the heron nests by the weir"}
-		expect.OK(t, s.Hear(t.Context(), again))
+		expect.OK(t, s.IndexTurn(t.Context(), again))
 		expect.Len(t, found(t, s, "heron weir nice", me), 0, "%s: is found", b)
 		expect.Len(t, found(t, s, "otter", me), 2, "%s: only of the rest is found", b)
 		expect.OK(t, indexIsSound(t, OpenFTS(s.db)))
-		expect.Equal(t, expect.Must(s.HeardUpTo(t.Context(), "dm"))(t), 4, fmt.Sprintf("%s: heard up to", b))
-		expect.Must(s.Unhear(t.Context(), "$unknown"))(t)
+		expect.Equal(t, expect.Must(s.LastTurnSeq(t.Context(), "dm"))(t), 4, fmt.Sprintf("%s: heard up to", b))
+		expect.Must(s.RedactTurn(t.Context(), "$unknown"))(t)
 	}
 }
 
-// TestForgottenIsNotHeardOf: what is to be forgotten is not found in the messages
-// that told it, or repeat it.
-func TestForgottenIsNotHeardOf(t *testing.T) {
+// TestForgottenTurnsNotFound: messages that said or repeat a forgotten fact are not found.
+func TestForgottenTurnsNotFound(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := openWith(t, Config{Dir: dir, Owner: owner, Backend: "fts5"})
@@ -102,11 +101,9 @@ func TestSearchReportsFaults(t *testing.T) {
 	}
 }
 
-// TestCorrectedTalkStaysAway: a message that repeats what was corrected or put away is
-// not found by itself, neither beside another one; it is for whoever asks for the past,
-// and once the change is taken back.
-// Holds W13.
-func TestCorrectedTalkStaysAway(t *testing.T) {
+// TestOutdatedTurnsHidden: a message that repeats a corrected or archived entry is not found, nor
+// shown beside another one. Queries for the past find it, and so do others after an undo.
+func TestOutdatedTurnsHidden(t *testing.T) {
 	ctx, s := t.Context(), openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: "fts5"})
 	me := Private(owner)
 	e := noted(t, s, me, "My sister's name is Jana.", owner)
@@ -116,7 +113,7 @@ func TestCorrectedTalkStaysAway(t *testing.T) {
 		if i == 2 {
 			turn.Sender = ""
 		}
-		expect.OK(t, s.Hear(ctx, turn))
+		expect.OK(t, s.IndexTurn(ctx, turn))
 	}
 	found := func(past bool) (said []string) {
 		for _, h := range expect.Must(s.Search(ctx, Query{Text: "sister Jana paints green cups", Scopes: []Scope{me}, Now: today, K: 20, Turns: true, Past: past}))(t) {

@@ -8,16 +8,16 @@ import (
 	"reverie/internal/trust"
 )
 
-// Scope says whom an entry belongs to. Make one with Private or Room, or use Shared.
+// Scope says who may read an entry. Make one with Private or Room, or use Shared.
 type Scope = trust.Readers
 
 // Shared entries are seen by everyone who may talk to the assistant.
 const Shared = trust.Everybody
 
-// Private is the scope of what user (a Matrix id) said in a direct chat.
+// Private is the scope of messages that user (a Matrix id) wrote in a direct chat.
 func Private(user string) Scope { return trust.Person(user) }
 
-// Room is the scope of what was said in the room id among several people.
+// Room is the scope of messages in the room id with several people.
 func Room(id string) Scope { return trust.Room(id) }
 
 // Isolation says where new entries go. The zero value is Strict.
@@ -29,9 +29,9 @@ const (
 	Common Isolation = "shared" // to everybody; what was private before stays private
 )
 
-// Visible lists the scopes that may be read in a conversation. The first is
-// where its new entries go. private means a direct chat with user: only there
-// is that person's private memory among them, whatever the isolation.
+// Visible lists the scopes that may be read in a conversation. New entries go to the first. private
+// means a direct chat with user: only there is that person's private memory included, whatever the
+// isolation.
 func (i Isolation) Visible(room, user string, private bool) []Scope {
 	own := trust.Place{Room: room, Person: user, Private: private}.Readers()
 	if i == Common {
@@ -40,14 +40,13 @@ func (i Isolation) Visible(room, user string, private bool) []Scope {
 	return []Scope{own, Shared}
 }
 
-// Access is who wants to see or change entries, and which may be touched. The
-// zero Access sees nothing.
+// Access says who reads or changes entries, and which ones. The zero Access sees nothing.
 type Access struct {
-	Actor  string  // a Matrix id, or what part of the program
+	Actor  string  // a Matrix id, or a part of the program
 	Scopes []Scope // from Visible
-	All    bool    // everything, for whoever sits at the machine itself
+	All    bool    // every scope, for the operator at the command line
 	Owner  bool    // the actor is an owner of the assistant
-	// Integrity is that of the words the actor brings: of new texts, and of answers to questions.
+	// Integrity is that of new texts and answers from the actor.
 	Integrity trust.Integrity
 }
 
@@ -64,8 +63,8 @@ var (
 	ErrNotYours  = errors.New("only the person it belongs to, or an owner, may do that")
 )
 
-// sorted are all, each once.
-func sorted[T cmp.Ordered](all []T) []T {
+// sortedUnique sorts all and removes duplicates, in place.
+func sortedUnique[T cmp.Ordered](all []T) []T {
 	slices.Sort(all)
 	return slices.Compact(all)
 }

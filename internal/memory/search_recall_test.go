@@ -392,15 +392,14 @@ func TestWithoutVectors(t *testing.T) {
 	expect.False(t, differ() == 0, "with vectors, every answer is as without")
 }
 
-// TestUnreadIsFound: what has no vector yet stands where its words put it.
-// Holds L15.
+// TestUnreadIsFound: a document without a vector ranks by its words.
 func TestUnreadIsFound(t *testing.T) {
 	f := openIndex(t)
 	remember(t, f, `{"text":"cats purr","ref":"old"}`, `{"text":"dogs bark","ref":"dogs"}`)
 	v := openVectors(t, f.db, &searchtest.Embedder{Model: "words", Dim: 300})
 	complete(t, v)
 	remember(t, f, `{"text":"the green kettle whistles","ref":"new"}`, `{"text":"cats in the kettle sleep","ref":"other"}`)
-	expect.OK(t, f.Hear(t.Context(), Turn{Scope: Shared, Event: "$1", Text: "a green kettle it was", At: today}))
+	expect.OK(t, f.IndexTurn(t.Context(), Turn{Scope: Shared, Event: "$1", Text: "a green kettle it was", At: today}))
 	h := OpenHybrid(f, v, nil)
 	want(t, "new", refs(t, h, Query{Text: "green kettle cats", K: 2, Turns: true}), "new", "$1")
 }

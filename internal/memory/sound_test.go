@@ -141,7 +141,7 @@ func (d *doer) step() {
 		return
 	case 4:
 		d.n++
-		d.ok(s.index.Hear(ctx, Turn{Scope: d.scope(), Event: fmt.Sprint("$", d.n%3), Text: "we talk of herons", At: today, Conversation: "c", Seq: d.n}))
+		d.ok(s.index.IndexTurn(ctx, Turn{Scope: d.scope(), Event: fmt.Sprint("$", d.n%3), Text: "we talk of herons", At: today, Conversation: "c", Seq: d.n}))
 		return
 	case 5:
 		d.ok(OpenFTS(s.db).Unhear(ctx, fmt.Sprint("$", d.n%3)))
@@ -170,7 +170,7 @@ func (d *doer) step() {
 	case 6:
 		d.ok(errOf(s.Share(ctx, me, e.ID)))
 	case 7:
-		d.ok(errOf(s.Withdraw(ctx, me, e.ID)))
+		d.ok(errOf(s.Unshare(ctx, me, e.ID)))
 	case 8:
 		d.ok(errOf(s.Supersede(ctx, me, e.ID, d.fresh())))
 	case 9:
@@ -229,7 +229,7 @@ func drop[T any](_ T, _ bool, err error) error { return err }
 // replay plays the journal and compares.
 func (d *doer) replay() {
 	ctx := d.t.Context()
-	journal, err := ops(ctx, d.s.db, `ORDER BY seq`)
+	journal, err := selectOps(ctx, d.s.db, `ORDER BY seq`)
 	d.ok(err)
 	now, gone := map[string]string{}, map[string]bool{}
 	for _, o := range journal {
@@ -253,7 +253,7 @@ func (d *doer) replay() {
 		}
 		now[o.Entry] = asJSON(*o.After)
 	}
-	all, err := entries(ctx, d.s.db, `ORDER BY n`)
+	all, err := selectEntries(ctx, d.s.db, `ORDER BY n`)
 	d.ok(err)
 	for _, e := range all {
 		if gone[e.ID] != (e.State == Forgotten) || gone[e.ID] && e.Text+e.Subject+e.Quote+e.Ref+e.Conversation != "" {
@@ -363,7 +363,7 @@ func (w *walker) group(s *Store, what int) {
 	}
 	_, left, err := s.UndoRun(ctx, w.night[1].ID, nil)
 	w.no(err)
-	if !slices.ContainsFunc(left, func(l Left) bool { return l.ID == w.night[0].ID }) {
+	if !slices.ContainsFunc(left, func(l Skipped) bool { return l.ID == w.night[0].ID }) {
 		e := expect.Must(s.Get(ctx, everything, w.night[0].ID))(w.t)
 		w.by[w.night[1].By] = ""
 		if e.By != "" {
@@ -422,16 +422,16 @@ func (w *walker) step() {
 	case what == 2: // a line more, somewhere
 		text, there := w.fresh(), w.lines()
 		at := rapid.IntRange(0, len(there)).Draw(w.rt, "at")
-		w.save(slices.Insert(there, at, lines.Of(text)))
+		w.save(slices.Insert(there, at, lines.Escape(text)))
 		w.did(append(slices.Clone(w.known), text))
 	case what == 3 && len(w.known) > 0: // a line less
 		text := w.pick()
-		w.save(without(w.lines(), lines.Of(text)))
+		w.save(without(w.lines(), lines.Escape(text)))
 		w.did(w.but(w.all(text)))
 	case what == 4 && len(w.known) > 0: // a line corrected
 		text := w.pick()
 		there := w.lines()
-		there[slices.Index(there, lines.Of(text))] = lines.Of(text + " more")
+		there[slices.Index(there, lines.Escape(text))] = lines.Escape(text + " more")
 		w.save(there)
 		w.did(append(w.but(w.all(text)), text+" more"))
 	case what == 5:
@@ -505,7 +505,7 @@ func (w *walker) look() {
 			continue
 		}
 		for _, l := range w.lines() {
-			if l == lines.Of(text) {
+			if l == lines.Escape(text) {
 				w.rt.Fatalf("%q is back", text)
 			}
 		}

@@ -15,23 +15,23 @@ import (
 	"reverie/internal/trust"
 )
 
-// byFile is the actor of what people do in the files.
+// byFile is the actor of edits that people make in the files.
 const byFile = "file"
 
-// inFiles are the entries as the files show them. It implements file.Entries.
-type inFiles struct{ *Store }
+// fileEntries adapts Store to file.Entries.
+type fileEntries struct{ *Store }
 
 // View implements file.Entries.
-func (s inFiles) View(ctx context.Context, scope Scope, ids []string) (lines.View, error) {
+func (s fileEntries) View(ctx context.Context, scope Scope, ids []string) (lines.View, error) {
 	v := lines.View{Successor: map[string]string{}, Forgotten: s.forgetting}
-	all := `FROM memory WHERE scope = ?1 AND ` + shown
+	all := `FROM memory WHERE scope = ?1 AND ` + shownCondition
 	query, args := `SELECT id, text `+all+` ORDER BY n`, []any{scope}
-	if s.lines > 0 {
-		// The working set: what is pinned, the half that is of most use, and what was added last.
+	if s.fileLines > 0 {
+		// The working set: pinned entries, then half of it the most used and the rest the newest.
 		query = `WITH used AS MATERIALIZED (SELECT n ` + all + ` AND hits > 0 ORDER BY hits DESC, n DESC LIMIT ?2 - ?2 / 2)
 			SELECT id, text ` + all + ` AND (pinned = 1 OR n IN used
 				OR n IN (SELECT n ` + all + ` AND n NOT IN used ORDER BY n DESC LIMIT ?2 - (SELECT count(*) FROM used))) ORDER BY n`
-		args = append(args, s.lines)
+		args = append(args, s.fileLines)
 	}
 	wanted := map[string]bool{}
 	err := store.Each(ctx, s.db, func(row store.Row) error {
@@ -46,7 +46,7 @@ func (s inFiles) View(ctx context.Context, scope Scope, ids []string) (lines.Vie
 	if err != nil {
 		return lines.View{}, fmt.Errorf("read memory: %w", err)
 	}
-	gone := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return wanted[id] || id == file.NotKept })
+	gone := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return wanted[id] || id == file.Rejected })
 	if len(gone) == 0 {
 		return v, nil
 	}
@@ -62,15 +62,16 @@ func (s inFiles) View(ctx context.Context, scope Scope, ids []string) (lines.Vie
 	return v, nil
 }
 
-// successors are what took the place of entries, or, where that was undone, whose place they had taken.
+// successors selects, for each entry ?1, the entry that replaced it or, if that was undone, the one
+// it had replaced.
 const successors = `SELECT new.entry, old.entry FROM memory_op AS new
 		CROSS JOIN memory_op AS old ON old.batch = new.batch AND old.op IN ('supersede', 'merge')
 		WHERE new.entry IN (SELECT value FROM json_each(?1)) AND new.op = 'add'
 			AND iif(old.after = '', '', json_extract(old.after, '$.by')) = new.entry
 	UNION ALL SELECT id, successor FROM memory WHERE successor <> '' AND id IN (SELECT value FROM json_each(?1))`
 
-// Counts implements file.Entries.
-func (s inFiles) Counts(ctx context.Context, scope Scope, id string) (yes bool, err error) {
+// IsActive implements file.Entries.
+func (s fileEntries) IsActive(ctx context.Context, scope Scope, id string) (yes bool, err error) {
 	err = s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory WHERE id = ? AND scope = ? AND state = 'active'`, id, scope).Scan(&yes)
 	if err != nil {
 		err = fmt.Errorf("read memory: %w", err)
@@ -78,28 +79,28 @@ func (s inFiles) Counts(ctx context.Context, scope Scope, id string) (yes bool, 
 	return yes, err
 }
 
-// TakeIn implements file.Entries.
-func (s inFiles) TakeIn(ctx context.Context, e file.Edit, also func(store.DBTX, []string) error) error {
+// ApplyEdit implements file.Entries.
+func (s fileEntries) ApplyEdit(ctx context.Context, e file.Edit, also func(store.DBTX, []string) error) error {
 	_, err := s.commit(ctx, byFile, func(c *change) error {
-		i := importer{change: c, Edit: e}
-		before, err := i.before()
+		i := handEdit{change: c, Edit: e}
+		before, err := i.linesBefore()
 		if err != nil {
 			return err
 		}
 		done := lines.Compare(before, e.Texts)
-		ids, err := i.lines(done)
+		ids, err := i.entryIDs(done)
 		if err != nil {
 			return err
 		}
-		if err := i.remove(done.Gone); err != nil {
+		if err := i.retireAll(done.Removed); err != nil {
 			return err
 		}
 		if i.refused > 0 {
-			s.log.Warn("lines that were to be forgotten were taken out of a memory file again; `bot memory add` takes them up once more",
+			s.log.Warn("forgotten lines were removed from a memory file again; `bot memory add` remembers them",
 				"file", e.Name, "lines", i.refused)
 		}
 		if i.removed > 0 {
-			s.log.Info("lines were removed from a memory file; `bot memory undo` brings them back",
+			s.log.Info("lines were removed from a memory file; `bot memory undo` restores them",
 				"file", e.Name, "lines", i.removed, "batch", c.batch)
 		}
 		return also(c.tx, ids)
@@ -108,9 +109,9 @@ func (s inFiles) TakeIn(ctx context.Context, e file.Edit, also func(store.DBTX, 
 }
 
 // Move implements file.Entries.
-func (s inFiles) Move(ctx context.Context, from, to Scope, also func(store.DBTX) error) error {
+func (s fileEntries) Move(ctx context.Context, from, to Scope, also func(store.DBTX) error) error {
 	_, err := s.commit(ctx, byFile, func(c *change) error {
-		all, err := entries(ctx, c.tx, `WHERE scope = ? AND state <> 'forgotten' ORDER BY n`, from)
+		all, err := selectEntries(ctx, c.tx, `WHERE scope = ? AND state <> 'forgotten' ORDER BY n`, from)
 		if err != nil {
 			return err
 		}
@@ -124,15 +125,15 @@ func (s inFiles) Move(ctx context.Context, from, to Scope, also func(store.DBTX)
 	return err
 }
 
-// importer takes in what was done to one file.
-type importer struct {
+// handEdit applies a person's edit of one file.
+type handEdit struct {
 	*change
 	file.Edit
 	refused, removed int
 }
 
-// before reads what stood in the file.
-func (i *importer) before() ([]lines.Line, error) {
+// linesBefore returns the lines of the file before the edit.
+func (i *handEdit) linesBefore() ([]lines.Line, error) {
 	all := make([]lines.Line, 0, len(i.Before))
 	for _, id := range i.Before {
 		l := lines.Line{ID: id}
@@ -145,42 +146,42 @@ func (i *importer) before() ([]lines.Line, error) {
 	return all, nil
 }
 
-func (i *importer) lines(e lines.Edit) ([]string, error) {
+func (i *handEdit) entryIDs(e lines.Edit) ([]string, error) {
 	ids := make([]string, len(e.Lines))
 	for n, l := range e.Lines {
 		if ids[n] = l.ID; l.ID != "" {
 			continue
 		}
 		var err error
-		if ids[n], err = i.line(l); err != nil {
+		if ids[n], err = i.entryOf(l); err != nil {
 			return nil, err
 		}
 	}
 	return ids, nil
 }
 
-// line finds or makes the entry of a line that was not there before.
-func (i *importer) line(l lines.Edited) (string, error) {
+// entryOf finds or creates the entry of a new line.
+func (i *handEdit) entryOf(l lines.Edited) (string, error) {
 	hash := text.Hash(l.Text)
-	// Without the name of the index all that is shown is read, in its order, for each line.
-	known, err := entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state IN ('active', 'archived')
+	// Without INDEXED BY, SQLite scans all shown entries for each line.
+	known, err := selectEntries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state IN ('active', 'archived')
 		AND conversation = '' AND text = ? ORDER BY state, successor = '' DESC, n DESC LIMIT 1`, i.Scope, hash, l.Text)
 	if err != nil {
 		return "", err
 	}
 	if len(known) == 1 && known[0].State == Active {
-		return known[0].ID, i.part(known[0])
+		return known[0].ID, i.ungroup(known[0])
 	}
 	if forgotten, err := i.isForgotten(i.Scope, l.Text); err != nil {
 		return "", err
 	} else if forgotten {
 		i.refused++
-		return file.NotKept, nil
+		return file.Rejected, nil
 	}
-	if len(known) == 1 && l.Replaces == "" { // cut out before, and now put in again
+	if len(known) == 1 && l.Replaces == "" { // the line was cut before and is pasted now
 		after := known[0]
 		after.State, after.By, after.ValidTo = Active, "", time.Time{}
-		return after.ID, i.set(known[0], after, "restore", 0)
+		return after.ID, i.update(known[0], after, "restore", 0)
 	}
 	next := Entry{Text: l.Text, Scope: i.Scope, Source: FromFile, Integrity: trust.Owner, ObservedAt: i.At}
 	if l.Replaces != "" {
@@ -198,21 +199,21 @@ func (i *importer) line(l lines.Edited) (string, error) {
 	return e.ID, err
 }
 
-// part makes e, which a person wrote as a line of its own, no member of another any more.
-func (i *importer) part(e Entry) error {
+// ungroup makes e a line of its own again if it was a member, because a person wrote it as one.
+func (i *handEdit) ungroup(e Entry) error {
 	if e.By == "" || i.Unedited {
 		return nil
 	}
 	after := e
 	after.By = ""
-	return i.set(e, after, "note", 0)
+	return i.update(e, after, "note", 0)
 }
 
-func (i *importer) remove(ids []string) error {
+func (i *handEdit) retireAll(ids []string) error {
 	for _, id := range ids {
 		e, err := entryByID(i.ctx, i.tx, id)
 		if errors.Is(err, ErrNotFound) || err == nil && (e.State != Active || e.Scope != i.Scope) {
-			continue // it was changed otherwise already
+			continue // another change came first
 		}
 		if err != nil {
 			return err

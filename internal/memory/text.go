@@ -9,11 +9,11 @@ import (
 	"reverie/internal/i18n"
 )
 
-// maxRunes is the longest entry that Add takes.
+// maxRunes is the length of the longest text that Add accepts.
 const maxRunes = 2000
 
-// clean makes one line of text as an entry is stored, or says as an i18n.Text why
-// it cannot be one.
+// clean makes one line of text, as an entry stores it. The error is an i18n.Text that says why the
+// text is refused.
 func clean(text string) (string, error) {
 	if !utf8.ValidString(text) {
 		return "", i18n.New("why.memory_utf8")
@@ -34,7 +34,7 @@ func clean(text string) (string, error) {
 	return text, nil
 }
 
-// fold is what duplicates have in common.
+// fold normalises case and white space, for comparisons.
 func fold(text string) string {
 	return strings.ToLower(strings.Join(strings.Fields(text), " "))
 }

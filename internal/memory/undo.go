@@ -9,58 +9,56 @@ import (
 	"reverie/internal/store"
 )
 
-// Undone is what Undo did.
+// Undone is the result of Undo.
 type Undone struct {
-	Batch   string  `json:"batch"` // of the undoing, which can be undone as well
-	Of      string  `json:"of"`    // what was taken back
-	Back    []Entry `json:"back"`  // what counts again
-	Away    []Entry `json:"away"`  // what does not any more
-	Changed []Entry `json:"changed"`
+	Batch    string  `json:"batch"` // the batch of the undo, which can be undone as well
+	Undid    string  `json:"of"`    // the batch that was undone
+	Restored []Entry `json:"back"`  // entries that are active again
+	Retired  []Entry `json:"away"`  // entries that are no longer active
+	Changed  []Entry `json:"changed"`
 }
 
-// maxUndone is how many entries are told of in words: an import is taken back as
-// a whole, too.
-const maxUndone = 20
+// maxUndoneLines limits Lines: an import may have added thousands of entries.
+const maxUndoneLines = 20
 
-// Lines says in words what became of each entry, or of the first and how many more.
+// Lines describes the change of each entry, or of the first ones and the number of the others.
 func (u Undone) Lines() []string {
 	var lines []string
 	for _, part := range []struct {
 		what    string
 		entries []Entry
-	}{{"known again: ", u.Back}, {"no longer known: ", u.Away}, {"as it was before: ", u.Changed}} {
+	}{{"known again: ", u.Restored}, {"no longer known: ", u.Retired}, {"as it was before: ", u.Changed}} {
 		for _, e := range part.entries {
 			lines = append(lines, part.what+e.Text)
 		}
 	}
-	if more := len(lines) - maxUndone; more > 1 {
-		lines = append(lines[:min(len(lines), maxUndone)], fmt.Sprintf("and so with %d more", more))
+	if more := len(lines) - maxUndoneLines; more > 1 {
+		lines = append(lines[:min(len(lines), maxUndoneLines)], fmt.Sprintf("and so with %d more", more))
 	}
 	return lines
 }
 
-// Undo takes back the changes of batch, or, if that is empty, the last change of
-// the actor in the scopes of a that was not taken back yet. All of it happens or
-// nothing: ErrChanged if something else was done to one of the entries since,
-// ErrGone if one was forgotten, ErrNothing if there is no such change.
+// Undo reverts the changes of batch, or, if that is empty, the actor's last change in the scopes of
+// a that still holds. It does all or nothing. It returns ErrChanged if one of the entries was
+// changed since, ErrGone if one was forgotten, and ErrNothing if there is no such change.
 func (s *Store) Undo(ctx context.Context, a Access, batch string) (Undone, error) {
 	scopes := a.Scopes
 	if a.All {
 		var err error
-		if scopes, err = scopesOf(ctx, s.db, ofBatch, batch); err != nil {
+		if scopes, err = scopesOf(ctx, s.db, entriesOfBatch, batch); err != nil {
 			return Undone{}, err
 		}
 	}
 	var u Undone
 	c, err := s.write(ctx, a.Actor, scopes, func(c *change) error {
-		u = Undone{Of: batch}
+		u = Undone{Undid: batch}
 		if batch == "" {
 			var err error
-			if u.Of, err = lastBatch(c, a); err != nil {
+			if u.Undid, err = lastBatch(c, a); err != nil {
 				return err
 			}
 		}
-		all, err := ops(ctx, c.tx, `WHERE batch = ? ORDER BY seq DESC`, u.Of)
+		all, err := selectOps(ctx, c.tx, `WHERE batch = ? ORDER BY seq DESC`, u.Undid)
 		if err != nil {
 			return err
 		}
@@ -82,7 +80,7 @@ func (s *Store) Undo(ctx context.Context, a Access, batch string) (Undone, error
 			if len(undone) > 0 || o.After != nil && now.Pinned != o.After.Pinned {
 				return ErrChanged
 			}
-			if err := c.takeBack(now, o, &u); err != nil {
+			if err := c.revertOp(now, o, &u); err != nil {
 				return err
 			}
 		}
@@ -95,21 +93,20 @@ func (s *Store) Undo(ctx context.Context, a Access, batch string) (Undone, error
 	return u, nil
 }
 
-// UndoRun takes back what Apply did as batch, the newest first: rows are as they were
-// before, to the byte, but for what was counted since. An entry that was changed
-// otherwise since gets back only what the batch changed; one whose state is another
-// by now is left as it is, and named with the reason. also is as for Apply. A batch that
-// did nothing, or was taken back already, is ErrNothing.
-func (s *Store) UndoRun(ctx context.Context, batch string, also func(context.Context, *sql.Tx) error) (Undone, []Left, error) {
-	scopes, err := scopesOf(ctx, s.db, ofBatch, batch)
+// UndoRun reverts what Apply did as batch, the newest operation first. Rows return to their exact
+// earlier state, except for counters. If an entry was changed since, only the fields that the batch
+// changed are reverted; if its state changed, it is skipped and reported. also is called as by
+// Apply. A batch that did nothing, or is undone already, is ErrNothing.
+func (s *Store) UndoRun(ctx context.Context, batch string, also func(context.Context, *sql.Tx) error) (Undone, []Skipped, error) {
+	scopes, err := scopesOf(ctx, s.db, entriesOfBatch, batch)
 	if err != nil {
 		return Undone{}, nil, err
 	}
 	var u Undone
-	var left []Left
+	var left []Skipped
 	c, err := s.write(ctx, byDream, scopes, func(c *change) error {
-		u, left = Undone{Of: batch}, nil
-		all, err := ops(ctx, c.tx, `o WHERE batch = ?
+		u, left = Undone{Undid: batch}, nil
+		all, err := selectOps(ctx, c.tx, `o WHERE batch = ?
 			AND NOT EXISTS (SELECT 1 FROM memory_op u WHERE u.undoes = o.seq AND u.undoes <> 0) ORDER BY seq DESC`, batch)
 		if err != nil {
 			return err
@@ -120,11 +117,11 @@ func (s *Store) UndoRun(ctx context.Context, batch string, also func(context.Con
 		for _, o := range all {
 			now, err := entryByID(ctx, c.tx, o.Entry)
 			if err == nil {
-				err = c.takeBack(now, o, &u)
+				err = c.revertOp(now, o, &u)
 			}
 			switch {
 			case errors.Is(err, ErrChanged), errors.Is(err, ErrGone):
-				left = append(left, Left{Step{ID: o.Entry}, err.Error()})
+				left = append(left, Skipped{Step{ID: o.Entry}, err.Error()})
 			case err != nil:
 				return err
 			}
@@ -142,8 +139,8 @@ func (s *Store) UndoRun(ctx context.Context, batch string, also func(context.Con
 	return u, left, nil
 }
 
-// lastBatch is the newest change of the actor that still holds. What was done in
-// a person's own file was done by that person.
+// lastBatch returns the actor's newest change that still holds. Edits of a person's own file count
+// as theirs.
 func lastBatch(c *change, a Access) (string, error) {
 	var batch string
 	err := c.tx.QueryRowContext(c.ctx, `SELECT o.batch FROM memory_op o JOIN memory m ON m.id = o.entry
@@ -159,7 +156,7 @@ func lastBatch(c *change, a Access) (string, error) {
 	return batch, nil
 }
 
-// scopesOf lists the scopes of the memories that a condition with one parameter holds for.
+// scopesOf lists the scopes of the entries whose id is IN condition, which has one parameter.
 func scopesOf(ctx context.Context, db store.DBTX, condition string, arg any) ([]Scope, error) {
 	all, err := store.Column[Scope](ctx, db, `SELECT DISTINCT scope FROM memory WHERE id IN `+condition+` ORDER BY scope`, arg)
 	if err != nil {
@@ -168,12 +165,12 @@ func scopesOf(ctx context.Context, db store.DBTX, condition string, arg any) ([]
 	return all, nil
 }
 
-// ofBatch are the entries that a batch changed.
-const ofBatch = `(SELECT entry FROM memory_op WHERE batch = ?)`
+// entriesOfBatch selects the entries that a batch changed.
+const entriesOfBatch = `(SELECT entry FROM memory_op WHERE batch = ?)`
 
-// takeBack makes now, the entry of o, what it was before o, but for what was done to it otherwise since.
-// An entry that counts otherwise now is ErrChanged.
-func (c *change) takeBack(now Entry, o Op, u *Undone) error {
+// revertOp returns now, the entry of o, to its state before o, but keeps later changes of other
+// fields. If its state, successor or scope changed since, it returns ErrChanged.
+func (c *change) revertOp(now Entry, o Op, u *Undone) error {
 	switch {
 	case o.After == nil || now.State == Forgotten:
 		return ErrGone
@@ -186,7 +183,7 @@ func (c *change) takeBack(now Entry, o Op, u *Undone) error {
 	} else {
 		back = *o.Before
 	}
-	if now.Hits > o.After.Hits { // counted since, without a revision
+	if now.Hits > o.After.Hits { // hits are counted without a revision
 		back.Hits, back.LastHit = back.Hits+now.Hits-o.After.Hits, now.LastHit
 	}
 	if c.actor != byDream || now.Rev != o.After.Rev {
@@ -209,11 +206,11 @@ func (c *change) takeBack(now Entry, o Op, u *Undone) error {
 	case now.Scope != back.Scope:
 		op, u.Changed = "move", append(u.Changed, back)
 	case now.State != Active && back.State == Active:
-		op, u.Back = "restore", append(u.Back, back)
+		op, u.Restored = "restore", append(u.Restored, back)
 	case now.State == Active && back.State != Active:
-		op, u.Away = "retire", append(u.Away, back)
-	case c.actor != byDream || now.State != back.State || now.By != back.By: // of a dream not where others were only put together in it
+		op, u.Retired = "retire", append(u.Retired, back)
+	case c.actor != byDream || now.State != back.State || now.By != back.By: // a dream's notes on merge targets are not reported
 		u.Changed = append(u.Changed, back)
 	}
-	return c.put(now, back, op, o.Seq)
+	return c.updateRow(now, back, op, o.Seq)
 }

@@ -10,16 +10,16 @@ import (
 	"reverie/internal/text"
 )
 
-// mostUsed is how many entries an answer is compared with.
-const mostUsed = 20
+// maxUseCandidates is how many entries CountUse compares with a reply.
+const maxUseCandidates = 20
 
-// CountUse counts the entries of scopes that reply made use of. read says whether the model
-// had a text before it; nil = it had nothing. Having been found is no use.
+// CountUse counts the entries of scopes that reply used. read reports whether the model had a text
+// before it; nil = it had none. An entry that was only found is not counted.
 func (s *Store) CountUse(ctx context.Context, scopes []Scope, asked, reply string, read func(text string) bool) error {
 	if read == nil || strings.TrimSpace(reply) == "" {
 		return nil
 	}
-	hits, err := Search(ctx, s.db, s.index.FTS, Query{Text: reply, Scopes: scopes, K: mostUsed})
+	hits, err := Search(ctx, s.db, s.index.FTS, Query{Text: reply, Scopes: scopes, K: maxUseCandidates})
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (s *Store) CountUse(ctx context.Context, scopes []Scope, asked, reply strin
 		if !read(h.Entry.Text) || !uses(h.Entry.Text, said, given) {
 			continue
 		}
-		// No operation of the journal: it says how often, not what.
+		// Usage counts are not journalled.
 		count := `UPDATE memory SET hits = hits + 1, last_hit = ? WHERE id = ?`
 		if _, err := s.db.ExecContext(ctx, count, time.Now().UnixMilli(), h.Entry.ID); err != nil {
 			return fmt.Errorf("count what was used: %w", err)
@@ -37,8 +37,8 @@ func (s *Store) CountUse(ctx context.Context, scopes []Scope, asked, reply strin
 	return nil
 }
 
-// uses reports whether a number, a name or two other words of an entry were said, and the question had
-// not given them.
+// uses reports whether a reply has a number, a name or two other words of entry that the question
+// lacks. said and given are the word forms of reply and question.
 func uses(entry string, said, given map[string]bool) bool {
 	words := 0
 	for _, w := range text.WordsOf(entry) {

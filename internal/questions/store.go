@@ -139,7 +139,7 @@ func (s Store) Answer(ctx context.Context, a memory.Access, number int64, keep C
 	if keep == keepSecond {
 		kept, other = other, kept
 	}
-	kept, other, err = s.Memory.Decide(ctx, a, q.Scope, kept.ID, other.ID, func(ctx context.Context, tx *sql.Tx) error {
+	kept, other, err = s.Memory.ResolveConflict(ctx, a, q.Scope, kept.ID, other.ID, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE memory_question SET both_hold = 0 WHERE id = ?`, number)
 		return err
 	})

@@ -78,7 +78,7 @@ func TestQuestions(t *testing.T) {
 	expect.False(t, err != nil || gone.State != memory.Superseded || gone.By != kept.ID || !gone.ValidTo.Equal(gone.Since()), "%+v, %v", gone, err)
 	refused(me, mine[0], keepSecond, ErrSettled)
 	expect.Len(t, numbers(me), 1, "open")
-	if u, err := s.Memory.Undo(t.Context(), me, ""); err != nil || len(u.Back) != 1 || len(u.Changed) != 1 {
+	if u, err := s.Memory.Undo(t.Context(), me, ""); err != nil || len(u.Restored) != 1 || len(u.Changed) != 1 {
 		t.Errorf("%+v, %v", u, err)
 	}
 	expect.Len(t, numbers(me), 2, "taken back, open")
@@ -92,7 +92,7 @@ func TestQuestions(t *testing.T) {
 	if gone, err := s.Memory.Get(t.Context(), they, pairs[1][0].ID); err != nil || gone.State != memory.Superseded || !gone.ValidTo.Equal(day.AddDate(0, 1, 0)) {
 		t.Errorf("%+v, %v", gone, err)
 	}
-	expect.Must(s.Memory.Withdraw(t.Context(), memory.Access{Actor: owner, Scopes: me.Scopes, Owner: true}, pairs[2][0].ID))(t)
+	expect.Must(s.Memory.Unshare(t.Context(), memory.Access{Actor: owner, Scopes: me.Scopes, Owner: true}, pairs[2][0].ID))(t)
 	if got := numbers(memory.Access{All: true}); len(got) != 1 || got[0] != mine[0] {
 		t.Errorf("the two belong to different people, and yet open: %v", got)
 	}

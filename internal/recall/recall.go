@@ -34,7 +34,7 @@ func All(ctx context.Context, h *history.Store, m *memory.Store) error {
 // Keep keeps the messages of a conversation that came after those kept before. What was taken back or
 // edited while it did so, after past was read, is kept as it is now, also when the program ends meanwhile.
 func Keep(ctx context.Context, h *history.Store, store *memory.Store, talk history.Talk, past []history.Message) error {
-	kept, err := store.HeardUpTo(ctx, string(talk))
+	kept, err := store.LastTurnSeq(ctx, string(talk))
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func Keep(ctx context.Context, h *history.Store, store *memory.Store, talk histo
 		if t.Seq <= kept {
 			continue
 		}
-		if failed = store.Hear(ctx, t); failed != nil {
+		if failed = store.IndexTurn(ctx, t); failed != nil {
 			break
 		}
 		heard[t.Event] = t
@@ -59,14 +59,14 @@ func Keep(ctx context.Context, h *history.Store, store *memory.Store, talk histo
 	}
 	for _, m := range now {
 		if _, ok := heard[m.EventID]; ok && history.TakenBack(m) {
-			if _, err := store.Unhear(ctx, m.EventID); err != nil {
+			if _, err := store.RedactTurn(ctx, m.EventID); err != nil {
 				return err
 			}
 		}
 	}
 	for _, t := range turns(talk, now) {
 		if was, ok := heard[t.Event]; ok && was.Text != t.Text {
-			if err := store.Hear(ctx, t); err != nil {
+			if err := store.IndexTurn(ctx, t); err != nil {
 				return err
 			}
 		}
@@ -76,13 +76,13 @@ func Keep(ctx context.Context, h *history.Store, store *memory.Store, talk histo
 
 // Again keeps m, a message of a person that was edited, if those around it are kept already.
 func Again(ctx context.Context, store *memory.Store, talk history.Talk, m history.Message) error {
-	kept, err := store.HeardUpTo(ctx, string(talk))
+	kept, err := store.LastTurnSeq(ctx, string(talk))
 	if err != nil {
 		return err
 	}
 	for _, t := range turns(talk, []history.Message{m}) {
 		if t.Seq <= kept {
-			return store.Hear(ctx, t)
+			return store.IndexTurn(ctx, t)
 		}
 	}
 	return nil

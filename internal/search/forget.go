@@ -18,84 +18,84 @@ import (
 // transcript, which is the people's own; an empty row keeps them from being heard again.
 
 // code is how long a number has to be so that it tells what is meant by itself.
-const code = 3
+const minCodeLength = 3
 
 // telling is what a message has to hold to say the same as a text: each word in one
 // of its forms.
-type telling struct {
-	must  [][]string // numbers and names
-	most  [][]string // the other words that tell what it is about
-	alone bool       // must suffices
+type keyTerms struct {
+	required        [][]string // numbers and names
+	majority        [][]string // the other words that tell what it is about
+	requiredSuffice bool       // must suffices
 }
 
-func tellingOf(fact string) telling {
+func keyTermsOf(fact string) keyTerms {
 	ws := text.Tokens(fact)
 	langs := text.Detect(ws)
-	var out telling
+	var out keyTerms
 	for i, w := range ws {
 		forms := text.Forms(w, langs)
 		number := strings.ContainsFunc(w.Text, unicode.IsDigit)
 		switch {
 		case len(forms) == 0 || !number && text.IsIdle(w, langs):
 		case number, w.Capital && i > 0:
-			out.must = append(out.must, forms)
-			out.alone = out.alone || number && len(w.Text) >= code
+			out.required = append(out.required, forms)
+			out.requiredSuffice = out.requiredSuffice || number && len(w.Text) >= minCodeLength
 		default:
-			out.most = append(out.most, forms)
+			out.majority = append(out.majority, forms)
 		}
 	}
 	return out
 }
 
 // match is the expression that finds what may be told; empty = the text says too little.
-func (t telling) match() string {
-	all := t.must
+func (t keyTerms) ftsQuery() string {
+	all := t.required
 	if len(all) == 0 {
-		if all = t.most; len(all) < 2 {
+		if all = t.majority; len(all) < 2 {
 			return ""
 		}
 	}
 	var groups []string
 	for _, forms := range all {
-		groups = append(groups, "("+match([]term{{forms: forms}})+")")
+		groups = append(groups, "("+ftsAnyOf([]term{{forms: forms}})+")")
 	}
 	return "{body subject} : (" + strings.Join(groups, " AND ") + ")"
 }
 
 // told reports whether forms, those of the words of a message, say what t is of.
-func (t telling) told(forms map[string]bool) bool {
+func (t keyTerms) matchedBy(forms map[string]bool) bool {
 	in := func(word []string) bool { return slices.ContainsFunc(word, func(f string) bool { return forms[f] }) }
-	for _, word := range t.must {
+	for _, word := range t.required {
 		if !in(word) {
 			return false
 		}
 	}
 	n := 0
-	for _, word := range t.most {
+	for _, word := range t.majority {
 		if in(word) {
 			n++
 		}
 	}
-	if len(t.must) == 0 {
-		return n == len(t.most)
+	if len(t.required) == 0 {
+		return n == len(t.majority)
 	}
-	return t.alone || 2*n > len(t.most)
+	return t.requiredSuffice || 2*n > len(t.majority)
 }
 
 // HeardUpTo is the highest Seq of the messages of a conversation that were heard,
 // in any scope; 0 = none.
-func (f *FTS) HeardUpTo(ctx context.Context, conversation string) (n int, err error) {
+func (f *FTS) LastTurnSeq(ctx context.Context, conversation string) (n int, err error) {
 	return store.Value[int](ctx, f.db, `SELECT coalesce(max(seq), 0) FROM past_message WHERE conversation = ?`, conversation)
 }
 
 // TakenBack reports whether the message event of scope was taken back.
-func (f *FTS) TakenBack(ctx context.Context, scope trust.Readers, event string) (is bool, err error) {
+func (f *FTS) IsRedacted(ctx context.Context, scope trust.Readers, event string) (is bool, err error) {
 	query := `SELECT EXISTS (SELECT 1 FROM past_message WHERE scope = ? AND event = ? AND text = '')`
 	return store.Value[bool](ctx, f.db, query, scope, event)
 }
 
 // Unknow forgets that the message event was taken back: it can be heard again.
-func (f *FTS) Unknow(ctx context.Context, tx *sql.Tx, event string) error {
+func (f *FTS) ClearRedaction(ctx context.Context, tx *sql.Tx, event string) error {
 	// Empty rows are in no index.
 	_, err := tx.ExecContext(ctx, `DELETE FROM past_message WHERE event = ? AND event <> '' AND text = ''`, event)
 	return err
@@ -103,18 +103,18 @@ func (f *FTS) Unknow(ctx context.Context, tx *sql.Tx, event string) error {
 
 // TakeBack empties the message event, wherever it was heard, and the answers to it. It returns
 // what they said.
-func (f *FTS) TakeBack(ctx context.Context, tx *sql.Tx, event string) (texts []string, err error) {
-	return f.silence(ctx, tx, `event = ?`, event)
+func (f *FTS) RedactTurn(ctx context.Context, tx *sql.Tx, event string) (texts []string, err error) {
+	return f.redact(ctx, tx, `event = ?`, event)
 }
 
 // TakeBackFact empties the message that a fact of scope was learned from, and those in the scope that
 // hold one of the words said, of which the first are the fact, or, as so many of reworded, say it in
 // other words. It returns what they said.
-func (f *FTS) TakeBackFact(
+func (f *FTS) RedactFact(
 	ctx context.Context, tx *sql.Tx, scope trust.Readers, event string, said ...string,
 ) (texts []string, reworded int, err error) {
 	silence := func(condition string, args ...any) error {
-		some, err := f.silence(ctx, tx, condition, args...)
+		some, err := f.redact(ctx, tx, condition, args...)
 		texts = append(texts, some...)
 		return err
 	}
@@ -131,7 +131,7 @@ func (f *FTS) TakeBackFact(
 			return nil, 0, err
 		}
 	}
-	others, err := f.reworded(ctx, tx, scope, said[0])
+	others, err := f.findReworded(ctx, tx, scope, said[0])
 	if err != nil {
 		return nil, 0, err
 	}
@@ -143,7 +143,7 @@ func (f *FTS) TakeBackFact(
 
 // silence empties the messages that the condition holds for, and the answers to
 // those that a person wrote. Their rows stay, so that they are not heard again.
-func (f *FTS) silence(ctx context.Context, tx *sql.Tx, condition string, args ...any) (texts []string, err error) {
+func (f *FTS) redact(ctx context.Context, tx *sql.Tx, condition string, args ...any) (texts []string, err error) {
 	var numbers []int64
 	err = store.Each(ctx, tx, func(row store.Row) error {
 		var n int64
@@ -174,9 +174,9 @@ func (f *FTS) silence(ctx context.Context, tx *sql.Tx, condition string, args ..
 
 // reworded lists the past messages of scope that say what fact says: all its numbers
 // and names, and most of its other words; a code alone is enough.
-func (f *FTS) reworded(ctx context.Context, tx *sql.Tx, scope trust.Readers, fact string) ([]int64, error) {
-	mine := tellingOf(fact)
-	expression := mine.match()
+func (f *FTS) findReworded(ctx context.Context, tx *sql.Tx, scope trust.Readers, fact string) ([]int64, error) {
+	mine := keyTermsOf(fact)
+	expression := mine.ftsQuery()
 	if expression == "" {
 		return nil, nil
 	}
@@ -192,7 +192,7 @@ func (f *FTS) reworded(ctx context.Context, tx *sql.Tx, scope trust.Readers, fac
 		if err := row.Scan(&n, &sender, &said); err != nil {
 			return err
 		}
-		if mine.told(text.FormsIn(text.NameTerms(sender) + " " + said)) {
+		if mine.matchedBy(text.FormsIn(text.NameTerms(sender) + " " + said)) {
 			found = append(found, n)
 		}
 		return nil

@@ -43,36 +43,36 @@ func rowRange(class, scope int64) (first, last int64) {
 	return first, first | (1<<scopeShift - 1)
 }
 
-func classOf(row int64) int64 { return row >> classShift }
-func scopeOf(row int64) int64 { return row >> scopeShift & (1<<(classShift-scopeShift) - 1) }
+func classOfRow(row int64) int64 { return row >> classShift }
+func scopeOfRow(row int64) int64 { return row >> scopeShift & (1<<(classShift-scopeShift) - 1) }
 
 // Search returns the best hits first. Any text is a valid question.
 func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) {
-	m, err := f.matching(ctx, q)
+	m, err := f.lookUp(ctx, q)
 	if err != nil || len(m.found) == 0 {
 		return nil, err
 	}
-	return f.finish(ctx, q, rank(m.question, m.known, m.found))
+	return f.toHits(ctx, q, rank(m.question, m.corpus, m.found))
 }
 
 // matches are what has words of a question.
 type matches struct {
 	scopes   []int64 // those that hold something
-	question asked
-	known    corpus
+	question parsedQuery
+	corpus   corpus
 	found    []candidate
 }
 
-func (f *FTS) matching(ctx context.Context, q Query) (m matches, err error) {
-	if m.scopes, m.known, err = f.scopes(ctx, q.Scopes); err != nil || len(m.scopes) == 0 {
+func (f *FTS) lookUp(ctx context.Context, q Query) (m matches, err error) {
+	if m.scopes, m.corpus, err = f.scopeNumbers(ctx, q.Scopes); err != nil || len(m.scopes) == 0 {
 		return m, err
 	}
-	m.question = ask(q)
-	if err := f.frequencies(ctx, m.scopes, m.question.terms); err != nil {
+	m.question = parseQuery(q)
+	if err := f.loadFrequencies(ctx, m.scopes, m.question.terms); err != nil {
 		return m, fmt.Errorf("search: %w", err)
 	}
-	m.known.weigh(m.question.terms)
-	m.found, err = f.candidates(ctx, q, m.scopes, rarest(m.question.terms, maxPostings))
+	m.corpus.weigh(m.question.terms)
+	m.found, err = f.candidates(ctx, q, m.scopes, selectTerms(m.question.terms, maxPostings))
 	return m, err
 }
 
@@ -81,7 +81,7 @@ func (f *FTS) matching(ctx context.Context, q Query) (m matches, err error) {
 const maxPostings = 400
 
 // scopes leads from names to numbers, and says what is known of their texts.
-func (f *FTS) scopes(ctx context.Context, names []trust.Readers) (numbers []int64, known corpus, err error) {
+func (f *FTS) scopeNumbers(ctx context.Context, names []trust.Readers) (numbers []int64, known corpus, err error) {
 	words := 0
 	err = store.Each(ctx, f.db, func(row store.Row) error {
 		var no int64
@@ -105,7 +105,7 @@ func (f *FTS) scopes(ctx context.Context, names []trust.Readers) (numbers []int6
 
 // frequencies fills in how many documents of scopes have each term, and drops
 // the forms that none has.
-func (f *FTS) frequencies(ctx context.Context, scopes []int64, terms []term) error {
+func (f *FTS) loadFrequencies(ctx context.Context, scopes []int64, terms []term) error {
 	var forms []string
 	for _, t := range terms {
 		forms = append(forms, t.forms...)
@@ -140,7 +140,7 @@ func (f *FTS) frequencies(ctx context.Context, scopes []int64, terms []term) err
 
 // match is the expression that finds documents with any of terms. User text
 // never gets here: terms are letters and digits, each in quotes.
-func match(terms []term) string {
+func ftsAnyOf(terms []term) string {
 	var b strings.Builder
 	for _, t := range terms {
 		for _, form := range t.forms {
@@ -153,7 +153,7 @@ func match(terms []term) string {
 	return b.String()
 }
 
-type found struct {
+type scoredRow struct {
 	row   int64
 	score float64
 }
@@ -170,18 +170,18 @@ func (f *FTS) candidates(ctx context.Context, q Query, scopes []int64, terms []t
 	if q.Turns {
 		classes = append(classes, classTurn)
 	}
-	expression := match(terms)
+	expression := ftsAnyOf(terms)
 	var out []candidate
 	for _, class := range classes {
-		var all []found
+		var all []scoredRow
 		for _, scope := range scopes {
-			some, err := f.best(ctx, expression, class, scope)
+			some, err := f.bestRows(ctx, expression, class, scope)
 			if err != nil {
 				return nil, fmt.Errorf("search: %w", err)
 			}
 			all = append(all, some...)
 		}
-		slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(a.score, b.score) })
+		slices.SortStableFunc(all, func(a, b scoredRow) int { return cmp.Compare(a.score, b.score) })
 		rows := make([]int64, 0, maxCandidates)
 		for _, x := range all[:min(len(all), maxCandidates)] {
 			rows = append(rows, x.row)
@@ -200,15 +200,15 @@ func (f *FTS) candidates(ctx context.Context, q Query, scopes []int64, terms []t
 
 // bestRows looks at the newest first, and at no more than it may: a question of
 // words that stand everywhere costs no more than any other.
-const bestRows = `SELECT id, score FROM (SELECT index_fts.rowid AS id, bm25(index_fts, 1, .3, .2) AS score FROM index_fts
+const bestRowsQuery = `SELECT id, score FROM (SELECT index_fts.rowid AS id, bm25(index_fts, 1, .3, .2) AS score FROM index_fts
 	WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ? ORDER BY index_fts.rowid DESC LIMIT ?) ORDER BY score LIMIT ?`
 
-func (f *FTS) best(ctx context.Context, expression string, class, scope int64) ([]found, error) {
+func (f *FTS) bestRows(ctx context.Context, expression string, class, scope int64) ([]scoredRow, error) {
 	first, last := rowRange(class, scope)
-	return store.List(ctx, f.db, func(row store.Row) (x found, err error) {
+	return store.List(ctx, f.db, func(row store.Row) (x scoredRow, err error) {
 		err = row.Scan(&x.row, &x.score)
 		return x, err
-	}, bestRows, expression, first, last, maxPostings, maxCandidates)
+	}, bestRowsQuery, expression, first, last, maxPostings, maxCandidates)
 }
 
 // load reads what ranking needs of rows. The texts come from the table in which
@@ -218,7 +218,7 @@ func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 	out, err := store.List(ctx, f.db, func(row store.Row) (c candidate, err error) {
 		var marks int
 		err = row.Scan(&c.row, &c.doc, &c.at, &c.session, &c.chars, &c.words, &marks, &c.body, &c.day, &c.subject)
-		c.asks, c.tells, c.past = marks&markAsks != 0, marks&markTells != 0, classOf(c.row) == classPast
+		c.isQuestion, c.hasTime, c.past = marks&markQuestion != 0, marks&markTime != 0, classOfRow(c.row) == classPast
 		return c, err
 	}, `SELECT d.row, d.doc, d.at, d.conversation_day, d.chars, d.words, d.flags, t.c0, t.c1, t.c2
 		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value
@@ -228,18 +228,18 @@ func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 
 // finish makes hits of what was ranked, if any of it has enough of the question's words, or a meaning that stands
 // out: twice as many as are asked for, as some documents may be the same to whoever asks.
-func (f *FTS) finish(ctx context.Context, q Query, ranked []scored) ([]Hit, error) {
-	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.alone || s.covered >= q.Floor }) {
+func (f *FTS) toHits(ctx context.Context, q Query, ranked []scored) ([]Hit, error) {
+	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.outlier || s.covered >= q.Floor }) {
 		return nil, nil
 	}
 	ranked = ranked[:min(len(ranked), 2*cmp.Or(q.K, DefaultK))]
-	turns, err := f.turnsOf(ctx, ranked)
+	turns, err := f.loadTurns(ctx, ranked)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
 	hits := make([]Hit, 0, len(ranked))
 	for _, s := range ranked {
-		h := Hit{Doc: max(s.doc, 0), Score: round(s.score), Covered: round(s.covered), Near: s.alone}
+		h := Hit{Doc: max(s.doc, 0), Score: round(s.score), Covered: round(s.covered), Near: s.outlier}
 		if s.doc < 0 {
 			t, there := turns[-s.doc]
 			if !there { // it is gone since

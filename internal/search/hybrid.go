@@ -16,13 +16,13 @@ import (
 // full-text index and nothing else. It is safe for concurrent use.
 type Hybrid struct {
 	*FTS
-	vectors *vector.Vectors // nil = words alone decide
-	near    nearer
-	server  Server // nil = the vectors are compared here
+	vectors  *vector.Vectors // nil = words alone decide
+	comparer vectorComparer
+	server   Server // nil = the vectors are compared here
 }
 
 // nearer compares the vectors of documents with that of a question.
-type nearer interface {
+type vectorComparer interface {
 	// Nearest finds the k documents of w that are nearest to q, nearest first. It is
 	// ErrAway if nobody can look for them at the moment.
 	Nearest(ctx context.Context, q []float32, w vector.Wanted, k int) ([]vector.Likeness, error)
@@ -32,7 +32,7 @@ type nearer interface {
 
 // Server is where vectors are compared other than here. While it cannot, words do.
 type Server interface {
-	nearer
+	vectorComparer
 	// Rebuild sends it all vectors again.
 	Rebuild(ctx context.Context) error
 }
@@ -40,17 +40,17 @@ type Server interface {
 // OpenHybrid joins f and v, which are of the same database; v = nil is f alone, s = nil compares the vectors here.
 func OpenHybrid(f *FTS, v *vector.Vectors, s Server) *Hybrid {
 	if s == nil {
-		return &Hybrid{FTS: f, vectors: v, near: v}
+		return &Hybrid{FTS: f, vectors: v, comparer: v}
 	}
-	return &Hybrid{FTS: f, vectors: v, near: s, server: s}
+	return &Hybrid{FTS: f, vectors: v, comparer: s, server: s}
 }
 
 // maxNearest is how many candidates the vectors hand over.
 const maxNearest = 100
 
 const (
-	leastCosine  = .1 // below it no cosine says anything, whatever the best is
-	worthRanking = .4 // what has no word of the question must be so near to be ranked at all
+	minCosine     = .1 // below it no cosine says anything, whatever the best is
+	minNearCosine = .4 // what has no word of the question must be so near to be ranked at all
 )
 
 // Search is that of FTS, with what is near in meaning.
@@ -65,30 +65,30 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if embedding == nil {
 		return h.FTS.Search(ctx, q)
 	}
-	m, err := h.matching(ctx, q)
+	m, err := h.lookUp(ctx, q)
 	if err != nil || len(m.scopes) == 0 {
 		return nil, err
 	}
-	found, err := h.join(ctx, q, embedding, m)
+	found, err := h.addNearest(ctx, q, embedding, m)
 	if errors.Is(err, vector.ErrAway) {
 		return h.FTS.Search(ctx, q)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	ranked := rank(m.question, m.known, found)
-	near := h.outlier(q, embedding, m.question)
+	ranked := rank(m.question, m.corpus, found)
+	near := h.outlierCosine(q, embedding, m.question)
 	for i := range ranked {
-		ranked[i].alone = ranked[i].like != nil && ranked[i].like.Cosine >= near
+		ranked[i].outlier = ranked[i].similarity != nil && ranked[i].similarity.Cosine >= near
 	}
-	return h.finish(ctx, q, ranked)
+	return h.toHits(ctx, q, ranked)
 }
 
 // join adds the nearest to what was found by words, and tells of all how near
 // they are.
-func (h *Hybrid) join(ctx context.Context, q Query, embedding []float32, m matches) ([]candidate, error) {
+func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m matches) ([]candidate, error) {
 	w := vector.Wanted{Scopes: q.Scopes, Past: q.Past}
-	near, err := h.near.Nearest(ctx, embedding, w, maxNearest)
+	near, err := h.comparer.Nearest(ctx, embedding, w, maxNearest)
 	if err != nil {
 		return nil, err
 	}
@@ -98,13 +98,13 @@ func (h *Hybrid) join(ctx context.Context, q Query, embedding []float32, m match
 	}
 	var more []int64
 	for _, l := range near {
-		if !there[l.N] && max(l.Cosine, l.Window) >= worthRanking {
+		if !there[l.N] && max(l.Cosine, l.Window) >= minNearCosine {
 			more = append(more, l.N)
 		}
 	}
 	found := m.found
 	if len(more) > 0 {
-		added, err := h.added(ctx, q, m, more)
+		added, err := h.loadNearest(ctx, q, m, more)
 		if err != nil {
 			return nil, err
 		}
@@ -114,7 +114,7 @@ func (h *Hybrid) join(ctx context.Context, q Query, embedding []float32, m match
 	for _, c := range found {
 		docs = append(docs, c.doc)
 	}
-	like, err := h.near.Compare(ctx, embedding, docs)
+	like, err := h.comparer.Compare(ctx, embedding, docs)
 	if err != nil {
 		return nil, err
 	}
@@ -123,14 +123,14 @@ func (h *Hybrid) join(ctx context.Context, q Query, embedding []float32, m match
 		of[like[i].N] = &like[i]
 	}
 	for i := range found {
-		found[i].like = of[found[i].doc]
+		found[i].similarity = of[found[i].doc]
 	}
 	return found, nil
 }
 
 // added are docs as they are ranked, but none that the question does not ask for.
-func (h *Hybrid) added(ctx context.Context, q Query, m matches, docs []int64) ([]candidate, error) {
-	rows, err := h.rows(ctx, q, m.scopes, docs)
+func (h *Hybrid) loadNearest(ctx context.Context, q Query, m matches, docs []int64) ([]candidate, error) {
+	rows, err := h.rowsOf(ctx, q, m.scopes, docs)
 	if err != nil {
 		return nil, err
 	}
@@ -138,49 +138,49 @@ func (h *Hybrid) added(ctx context.Context, q Query, m matches, docs []int64) ([
 	if err != nil {
 		return nil, err
 	}
-	return added, h.explain(ctx, added, m.found)
+	return added, h.addAdjacentTexts(ctx, added, m.found)
 }
 
 // rows are the rows of docs, but of none that the question does not ask for: the
 // full-text index is never behind, and decides.
-func (h *Hybrid) rows(ctx context.Context, q Query, scopes, docs []int64) ([]int64, error) {
+func (h *Hybrid) rowsOf(ctx context.Context, q Query, scopes, docs []int64) ([]int64, error) {
 	query := `SELECT d.row FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.doc = j.value`
 	rows, err := store.Column[int64](ctx, h.db, query, store.Array(docs))
 	return slices.DeleteFunc(rows, func(row int64) bool {
-		class := classOf(row)
-		return !slices.Contains(scopes, scopeOf(row)) || class == classPast && !q.Past || class == classTurn && !q.Turns
+		class := classOfRow(row)
+		return !slices.Contains(scopes, scopeOfRow(row)) || class == classPast && !q.Past || class == classTurn && !q.Turns
 	}), err
 }
 
 // A text without a word of a question is near to it in meaning if its cosine is so many standard
 // deviations above those of texts taken anywhere from the same scopes, whatever the model and language.
 const (
-	standsOut = 5
-	fewest    = 50 // of fewer it cannot be told
+	outlierDeviations = 5
+	minBackground     = 50 // of fewer it cannot be told
 )
 
 // outlier is the cosine from which on something stands out of the scopes of q; none
 // does of a message that is about nothing.
-func (h *Hybrid) outlier(q Query, embedding []float32, question asked) float64 {
+func (h *Hybrid) outlierCosine(q Query, embedding []float32, question parsedQuery) float64 {
 	const never = 2
-	if !slices.ContainsFunc(question.terms, func(t term) bool { return t.own() }) {
+	if !slices.ContainsFunc(question.terms, func(t term) bool { return t.isContent() }) {
 		return never
 	}
 	n, mean, deviation := h.vectors.Background(embedding, q.Scopes)
-	if n < fewest {
+	if n < minBackground {
 		return never
 	}
-	return max(mean+standsOut*deviation, leastCosine)
+	return max(mean+outlierDeviations*deviation, minCosine)
 }
 
 // addMeaning fills in how near the candidates are, the nearest as 1, and reports
 // whether any is. What has no vector, or not yet, counts as being as near as its
 // words are.
-func addMeaning(all []scored) bool {
-	own, with := leastCosine, leastCosine
+func addSimilarity(all []scored) bool {
+	own, with := minCosine, minCosine
 	joined := false
 	for i := range all {
-		if l := all[i].like; l != nil {
+		if l := all[i].similarity; l != nil {
 			own, with, joined = max(own, l.Cosine), max(with, l.Window), true
 		}
 	}
@@ -189,7 +189,7 @@ func addMeaning(all []scored) bool {
 	}
 	for i := range all {
 		v := &all[i].values
-		if l := all[i].like; l != nil {
+		if l := all[i].similarity; l != nil {
 			v[meaning], v[window] = max(0, l.Cosine/own), max(0, l.Window/with)
 		} else {
 			v[meaning], v[window] = v[fused], v[fused]

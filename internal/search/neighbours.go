@@ -13,8 +13,8 @@ import (
 // What counts as near: more than almost all texts of the same scope are, and by no
 // means less than this, where there are enough of them to tell.
 const (
-	nearFloor  = .8
-	nearerThan = 2.576 // standard deviations: 99.5 of a hundred
+	nearFloor      = .8
+	nearDeviations = 2.576 // standard deviations: 99.5 of a hundred
 )
 
 // Neighbours are the ids of up to k active documents of the scope of the active document id that
@@ -28,13 +28,13 @@ func (h *Hybrid) Neighbours(ctx context.Context, id string, k int) ([]string, er
 	if err != nil || embedding == nil {
 		return nil, err
 	}
-	found, err := h.near.Nearest(ctx, embedding, vector.Wanted{Scopes: []trust.Readers{scope}}, k+1)
+	found, err := h.comparer.Nearest(ctx, embedding, vector.Wanted{Scopes: []trust.Readers{scope}}, k+1)
 	if err != nil {
 		return nil, err
 	}
 	least := nearFloor
-	if count, mean, deviation := h.vectors.Background(embedding, []trust.Readers{scope}); count >= fewest {
-		least = max(least, mean+nearerThan*deviation)
+	if count, mean, deviation := h.vectors.Background(embedding, []trust.Readers{scope}); count >= minBackground {
+		least = max(least, mean+nearDeviations*deviation)
 	}
 	var out []string
 	for _, l := range found {

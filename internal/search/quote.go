@@ -10,15 +10,15 @@ import (
 
 // Characters of what is quoted from a conversation.
 const (
-	quotedTurn   = 600
-	quotedAround = 160
+	maxTurnQuote   = 600
+	maxAroundQuote = 160
 )
 
 // Line is what a model reads of a past message: when it was said and by whom before the text. The one
 // before and the one after it have lines of their own, but for those that shown says it can see
 // anyway; nil = none.
 func (h Hit) Line(zone *time.Location, shown func(Turn) bool) string {
-	lines := []string{"- " + h.Turn.quoted(zone, quotedTurn)}
+	lines := []string{"- " + h.Turn.quoted(zone, maxTurnQuote)}
 	for _, t := range h.Around {
 		if shown != nil && shown(t) {
 			continue
@@ -27,32 +27,32 @@ func (h Hit) Line(zone *time.Location, shown func(Turn) bool) string {
 		if t.Seq < h.Turn.Seq {
 			where = "  before: "
 		}
-		lines = append(lines, where+t.quoted(zone, quotedAround))
+		lines = append(lines, where+t.quoted(zone, maxAroundQuote))
 	}
 	return strings.Join(lines, "\n")
 }
 
 // said stands before the words of a message.
-const said = " said: "
+const saidMarker = " said: "
 
 func (t Turn) quoted(zone *time.Location, most int) string {
 	who := "you"
 	if t.Sender != "" {
 		who = t.Sender
 	}
-	return Day(t.At, zone) + ", " + who + said + t.words(most)
+	return Day(t.At, zone) + ", " + who + saidMarker + t.excerpt(most)
 }
 
-func (t Turn) words(most int) string {
+func (t Turn) excerpt(most int) string {
 	return text.Cut(strings.Join(strings.Fields(t.Text), " "), most)
 }
 
 // Whole reports whether t is quoted to its end where it stands beside another one.
-func (t Turn) Whole() bool { return t.words(quotedAround) == t.words(quotedTurn) }
+func (t Turn) Whole() bool { return t.excerpt(maxAroundQuote) == t.excerpt(maxTurnQuote) }
 
 // Quotes are the ways in which Line quotes t, the longest first.
 func (t Turn) Quotes() []string {
-	return []string{said + t.words(quotedTurn), said + t.words(quotedAround)}
+	return []string{saidMarker + t.excerpt(maxTurnQuote), saidMarker + t.excerpt(maxAroundQuote)}
 }
 
 // Integrity is the least trusted hand among those of what Line shows.

@@ -50,11 +50,11 @@ var weights = [features]struct{ words, joined float64 }{
 // How much a term counts in the fields of the fused score, and how soon more of
 // the same adds nothing.
 const (
-	nearShare  = .4
-	dayShare   = .3
-	saturation = .6 // k1
-	longTexts  = .3 // b: how much a long text's terms count less
-	pastFactor = .3 // for what no longer holds
+	neighbourWeight = .4
+	dayWeight       = .3
+	saturation      = .6 // k1
+	lengthPenalty   = .3 // b: how much a long text's terms count less
+	pastFactor      = .3 // for what no longer holds
 )
 
 // maxCandidates is how many an index hands over for ranking, of each kind.
@@ -75,7 +75,7 @@ type term struct {
 }
 
 // asked is a question, analysed.
-type asked struct {
+type parsedQuery struct {
 	terms []term
 	names map[string]bool // its words as they stand
 	when  bool
@@ -83,15 +83,15 @@ type asked struct {
 
 // own reports whether t is a word of the question itself that tells what it is
 // about, so that an answer should have something of it.
-func (t *term) own() bool { return !t.date && !t.idle && t.weight == 1 }
+func (t *term) isContent() bool { return !t.date && !t.idle && t.weight == 1 }
 
 // contextWeight is what words of the context count.
 const contextWeight = .3
 
 // ask analyses q.
-func ask(q Query) asked {
+func parseQuery(q Query) parsedQuery {
 	ws := text.Tokens(clip(q.Text))
-	out := asked{names: map[string]bool{}, when: text.AsksWhen(ws)}
+	out := parsedQuery{names: map[string]bool{}, when: text.AsksWhen(ws)}
 	for _, w := range ws {
 		out.names[text.Bare(text.Unaccented(strings.TrimSuffix(w.Text, "'s")))] = true
 	}
@@ -102,7 +102,7 @@ func ask(q Query) asked {
 	if q.Context != "" {
 		says := slices.ContainsFunc(out.terms, func(t term) bool { return t.date || !t.idle })
 		if !says && (text.IsQuestion(q.Text) || text.IsQuestion(q.Context)) { // "Yes, where is it?", or "Exactly." to a question
-			addTerms(&out, text.Tokens(lastOf(q.Context)), 1)
+			addTerms(&out, text.Tokens(lastSentence(q.Context)), 1)
 		}
 		addTerms(&out, text.Tokens(clip(q.Context)), contextWeight)
 	}
@@ -110,7 +110,7 @@ func ask(q Query) asked {
 }
 
 // lastOf is the last sentence of text, or the end of it.
-func lastOf(text string) string {
+func lastSentence(text string) string {
 	const most = 200 // bytes
 	text = strings.TrimRight(text, ".!?。！？ \n")
 	text = text[max(0, strings.LastIndexAny(text, ".!?。！？\n"), len(text)-most):]
@@ -129,7 +129,7 @@ func clip(s string) string {
 
 // addTerms adds the terms of ws that out does not have yet, without the words
 // that say little, unless there are no others.
-func addTerms(out *asked, ws []text.Token, weight float64) {
+func addTerms(out *parsedQuery, ws []text.Token, weight float64) {
 	langs := text.Detect(ws)
 	seen := map[string]bool{}
 	for _, t := range out.terms {
@@ -175,7 +175,7 @@ func (c corpus) weigh(terms []term) {
 
 // rarest picks the terms that candidates are looked up by: the rarest that exist, as long as all of
 // them together stand in no more than budget documents, which a question costs.
-func rarest(terms []term, budget int) []term {
+func selectTerms(terms []term, budget int) []term {
 	var found []term
 	for _, t := range terms {
 		if t.df > 0 {
@@ -199,16 +199,16 @@ func rarest(terms []term, budget int) []term {
 
 // candidate is a document that may be a hit, as the index stores it.
 type candidate struct {
-	doc                int64 // of an entry its number, of a turn minus its number
-	row                int64
-	body, day, subject string   // terms, a space between
-	near               []string // the bodies of those of its neighbours that are candidates too
-	at                 int64    // Unix milliseconds
-	session            int64    // equal for documents of one conversation on one day; 0 = none
-	chars, words       int
-	asks, tells        bool // it is a question; it tells a time
-	past               bool
-	like               *vector.Likeness // nil = it has no vector, or the question has none
+	doc                 int64 // of an entry its number, of a turn minus its number
+	row                 int64
+	body, day, subject  string   // terms, a space between
+	near                []string // the bodies of those of its neighbours that are candidates too
+	at                  int64    // Unix milliseconds
+	session             int64    // equal for documents of one conversation on one day; 0 = none
+	chars, words        int
+	isQuestion, hasTime bool // it is a question; it tells a time
+	past                bool
+	similarity          *vector.Likeness // nil = it has no vector, or the question has none
 }
 
 // scored is a candidate with its score.
@@ -217,26 +217,26 @@ type scored struct {
 	values  [features]float64
 	score   float64
 	covered float64
-	alone   bool // its meaning is so near that it needs no word of the question
+	outlier bool // its meaning is so near that it needs no word of the question
 }
 
 // rank orders candidates, the best first.
-func rank(q asked, c corpus, candidates []candidate) []scored {
+func rank(q parsedQuery, c corpus, candidates []candidate) []scored {
 	all := make([]scored, len(candidates))
 	forms := formIndex(q.terms)
 	var total float64
 	for _, t := range q.terms {
-		if t.own() {
+		if t.isContent() {
 			total += t.idf
 		}
 	}
 	for i := range candidates {
 		all[i].candidate = &candidates[i]
-		all[i].measure(q, c, forms, total)
+		all[i].computeFeatures(q, c, forms, total)
 	}
 	addSessions(all)
 	normaliseAll(all)
-	joined := addMeaning(all)
+	joined := addSimilarity(all)
 	for i := range all {
 		s := &all[i]
 		for f, w := range weights {
@@ -283,7 +283,7 @@ func (n counts) add(field string, forms map[string]int) {
 	}
 }
 
-func (s *scored) measure(q asked, c corpus, forms map[string]int, total float64) {
+func (s *scored) computeFeatures(q parsedQuery, c corpus, forms map[string]int, total float64) {
 	var in struct{ body, near, day, who counts }
 	for _, n := range []*counts{&in.body, &in.near, &in.day, &in.who} {
 		*n = make(counts, len(q.terms))
@@ -296,15 +296,15 @@ func (s *scored) measure(q asked, c corpus, forms map[string]int, total float64)
 	in.who.add(s.subject, forms)
 	long := 1.0
 	if c.words > 0 {
-		long = 1 - longTexts + longTexts*float64(s.words)/c.words
+		long = 1 - lengthPenalty + lengthPenalty*float64(s.words)/c.words
 	}
 	v := &s.values
 	var own, beside float64
 	for i, t := range q.terms {
 		b, e, d := float64(in.body[i]), float64(in.near[i]), float64(in.day[i])
-		v[body] += t.idf * saturated(b, long)
-		v[near] += t.idf * saturated(e, 1)
-		v[fused] += t.idf * saturated(b+nearShare*e+dayShare*d, long)
+		v[body] += t.idf * saturate(b, long)
+		v[near] += t.idf * saturate(e, 1)
+		v[fused] += t.idf * saturate(b+neighbourWeight*e+dayWeight*d, long)
 		if t.date && d > 0 {
 			v[date] += t.idf
 		}
@@ -324,14 +324,14 @@ func (s *scored) measure(q asked, c corpus, forms map[string]int, total float64)
 	case own > 0: // it asks for nothing but what was that day
 		s.covered = 1
 	}
-	v[speaker] = flag(names(s.subject, q.names))
-	v[when] = flag(q.when && s.tells)
+	v[speaker] = flag(anyNameIn(s.subject, q.names))
+	v[when] = flag(q.when && s.hasTime)
 	v[length] = min(1, math.Log(1+float64(s.chars)/6)/4)
-	v[question] = flag(s.asks)
+	v[question] = flag(s.isQuestion)
 }
 
 // saturated is what n occurrences count.
-func saturated(n, long float64) float64 {
+func saturate(n, long float64) float64 {
 	if n == 0 {
 		return 0
 	}
@@ -345,7 +345,7 @@ func flag(b bool) float64 {
 	return 0
 }
 
-func names(subject string, words map[string]bool) bool {
+func anyNameIn(subject string, words map[string]bool) bool {
 	for name := range strings.FieldsSeq(subject) {
 		if words[name] {
 			return true

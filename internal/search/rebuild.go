@@ -10,7 +10,7 @@ import (
 )
 
 // indexedAtOnce is how many texts are made terms of before they are written.
-const indexedAtOnce = 4000
+const rebuildBatch = 4000
 
 // Rebuild makes the index anew in one transaction, and returns how many documents it has: until that
 // is committed, and if it fails, the old index stays.
@@ -19,17 +19,17 @@ func (f *FTS) Rebuild(ctx context.Context) (documents int, err error) {
 		if err := clearIndex(ctx, tx); err != nil {
 			return err
 		}
-		entries, err := sources(ctx, tx, entrySource)
+		entries, err := readSources(ctx, tx, entrySource)
 		if err != nil {
 			return err
 		}
-		turns, err := sources(ctx, tx, turnSource)
+		turns, err := readSources(ctx, tx, turnSource)
 		if err != nil {
 			return err
 		}
 		documents = len(entries) + len(turns)
-		for part := range slices.Chunk(append(entries, turns...), indexedAtOnce) {
-			if err := f.index(ctx, tx, nil, part); err != nil {
+		for part := range slices.Chunk(append(entries, turns...), rebuildBatch) {
+			if err := f.replaceDocs(ctx, tx, nil, part); err != nil {
 				return err
 			}
 		}
@@ -56,7 +56,7 @@ func clearIndex(ctx context.Context, tx *sql.Tx) error {
 }
 
 // Ensure makes an index that is empty, as an upgrade leaves one whose form it changed.
-func (f *FTS) Ensure(ctx context.Context) error {
+func (f *FTS) EnsureBuilt(ctx context.Context) error {
 	missing, err := store.Value[bool](ctx, f.db, `SELECT NOT EXISTS (SELECT 1 FROM index_doc) AND (EXISTS (SELECT 1 FROM (`+entrySource+`))
 		OR EXISTS (SELECT 1 FROM past_message WHERE text <> ''))`)
 	if err != nil || !missing {

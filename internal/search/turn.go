@@ -14,7 +14,7 @@ const turnColumns = `scope, event, sender, at, conversation, seq, text, integrit
 
 // Hear keeps t so that it can be found again. A message with the same event in
 // the same scope takes the place of the earlier one: it was edited.
-func (f *FTS) Hear(ctx context.Context, t Turn) error {
+func (f *FTS) IndexTurn(ctx context.Context, t Turn) error {
 	err := store.InTx(ctx, f.db, func(tx *sql.Tx) error {
 		var n int64
 		err := tx.QueryRowContext(ctx, `INSERT INTO past_message (`+turnColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -38,38 +38,38 @@ func (f *FTS) updateTurns(ctx context.Context, tx *sql.Tx, n ...int64) error {
 	for i, x := range n {
 		docs[i] = -x
 	}
-	all, err := sources(ctx, tx, turnSource+` AND n IN (SELECT value FROM json_each(?))`, store.Array(n))
+	all, err := readSources(ctx, tx, turnSource+` AND n IN (SELECT value FROM json_each(?))`, store.Array(n))
 	if err != nil {
 		return fmt.Errorf("index messages: %w", err)
 	}
-	return f.index(ctx, tx, docs, all)
+	return f.replaceDocs(ctx, tx, docs, all)
 }
 
 // besides is the number of the message next to h on one side, in its conversation.
-func besides(compare, order string) string {
+func adjacentTurn(compare, order string) string {
 	return `(SELECT o.n FROM past_message AS o WHERE o.scope = h.scope AND o.conversation = h.conversation AND h.conversation <> ''
 		AND o.text <> '' AND (o.seq, o.n) ` + compare + ` (h.seq, h.n) ORDER BY o.seq ` + order + `, o.n ` + order + ` LIMIT 1)`
 }
 
 var turnsQuery = `SELECT t.scope, t.event, t.sender, t.at, t.conversation, t.seq, t.text, t.integrity, h.n, t.n
 	FROM json_each(?) AS j CROSS JOIN past_message AS h ON h.n = j.value
-	CROSS JOIN past_message AS t ON t.n IN (h.n, ` + besides("<", "DESC") + `, ` + besides(">", "") + `) ORDER BY t.seq, t.n`
+	CROSS JOIN past_message AS t ON t.n IN (h.n, ` + adjacentTurn("<", "DESC") + `, ` + adjacentTurn(">", "") + `) ORDER BY t.seq, t.n`
 
 // heardTurn is a message, with the one before and the one after it.
-type heardTurn struct {
+type turnInContext struct {
 	turn   Turn
 	around []Turn
 }
 
 // turnsOf reads the messages among ranked, by their numbers.
-func (f *FTS) turnsOf(ctx context.Context, ranked []scored) (map[int64]heardTurn, error) {
+func (f *FTS) loadTurns(ctx context.Context, ranked []scored) (map[int64]turnInContext, error) {
 	var numbers []int64
 	for _, s := range ranked {
 		if s.doc < 0 {
 			numbers = append(numbers, -s.doc)
 		}
 	}
-	out := map[int64]heardTurn{}
+	out := map[int64]turnInContext{}
 	return out, store.Each(ctx, f.db, func(row store.Row) error {
 		var of, n, at int64
 		var t Turn

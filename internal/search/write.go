@@ -37,7 +37,7 @@ const (
 	turnSource = `SELECT -n, 2, scope, text, sender, conversation, seq, at, 1 FROM past_message WHERE text <> ''`
 )
 
-func sources(ctx context.Context, db store.DBTX, query string, args ...any) ([]source, error) {
+func readSources(ctx context.Context, db store.DBTX, query string, args ...any) ([]source, error) {
 	return store.List(ctx, db, func(row store.Row) (s source, err error) {
 		err = row.Scan(&s.doc, &s.class, &s.scope, &s.text, &s.subject, &s.conversation, &s.seq, &s.at, &s.rev)
 		return s, err
@@ -47,15 +47,15 @@ func sources(ctx context.Context, db store.DBTX, query string, args ...any) ([]s
 // Update brings the index up to date with the entries whose numbers are given:
 // new, changed, moved, retired and forgotten ones alike. It belongs into the transaction that changed them.
 func (f *FTS) Update(ctx context.Context, tx *sql.Tx, n ...int64) error {
-	all, err := sources(ctx, tx, entrySource+` AND n IN (SELECT value FROM json_each(?))`, store.Array(n))
+	all, err := readSources(ctx, tx, entrySource+` AND n IN (SELECT value FROM json_each(?))`, store.Array(n))
 	if err != nil {
 		return fmt.Errorf("index memories: %w", err)
 	}
-	return f.index(ctx, tx, slices.Clone(n), all)
+	return f.replaceDocs(ctx, tx, slices.Clone(n), all)
 }
 
 // made is a text as it is indexed.
-type made struct {
+type analysedDoc struct {
 	source
 	place, session      int64
 	body, day, names    string
@@ -63,15 +63,15 @@ type made struct {
 }
 
 const (
-	markAsks = 1 << iota
-	markTells
+	markQuestion = 1 << iota
+	markTime
 )
 
 // analyse makes s ready to be indexed. Its row is not known yet.
-func analyse(s source) made {
+func analyse(s source) analysedDoc {
 	ws := text.Tokens(s.text)
 	at := time.UnixMilli(s.at).UTC()
-	m := made{source: s, words: len(ws), chars: text.Width(s.text)}
+	m := analysedDoc{source: s, words: len(ws), chars: text.Width(s.text)}
 	m.body, m.names = strings.Join(text.Terms(ws), " "), text.NameTerms(s.subject)
 	if s.at != 0 {
 		m.day = strings.Join(text.DateTerms(at), " ")
@@ -81,10 +81,10 @@ func analyse(s source) made {
 		m.session = hash64(s.conversation, at.Format(time.DateOnly))
 	}
 	if text.IsQuestion(s.text) {
-		m.marks |= markAsks
+		m.marks |= markQuestion
 	}
 	if text.TellsTime(ws, text.DatesIn(ws)) {
-		m.marks |= markTells
+		m.marks |= markTime
 	}
 	return m
 }
@@ -101,7 +101,7 @@ func hash64(parts ...string) int64 {
 }
 
 // distinct are the terms that count as being in the document, each once.
-func distinct(fields ...string) []string {
+func distinctTerms(fields ...string) []string {
 	terms := strings.Fields(strings.Join(fields, " "))
 	slices.Sort(terms)
 	return slices.Compact(terms)
@@ -118,7 +118,7 @@ type indexWriter struct {
 
 // index takes the documents gone out and puts all in. gone may hold those of
 // all: they are changed.
-func (f *FTS) index(ctx context.Context, tx *sql.Tx, gone []int64, all []source) error {
+func (f *FTS) replaceDocs(ctx context.Context, tx *sql.Tx, gone []int64, all []source) error {
 	w := &indexWriter{f: f, tx: tx, scopes: map[trust.Readers]int64{}, docs: map[int64][2]int{}, df: map[int64]map[string]int{}}
 	// Rows that do not follow each other are written out one by one.
 	slices.SortFunc(gone, func(a, b int64) int { return cmp.Compare(max(a, -a), max(b, -b)) })
@@ -132,7 +132,7 @@ func (f *FTS) index(ctx context.Context, tx *sql.Tx, gone []int64, all []source)
 
 // insertAll puts all in, and writes what came of it and of what was removed.
 func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
-	made := make([]made, len(all))
+	made := make([]analysedDoc, len(all))
 	rows := make([]int64, len(all))
 	for i, s := range all {
 		scope, err := w.scope(ctx, s.scope)
@@ -141,7 +141,7 @@ func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
 		}
 		m := analyse(s)
 		made[i], rows[i] = m, rowOf(m.class, scope, m.doc)
-		w.count(scope, 1, m.words, distinct(m.body, m.day, m.names))
+		w.count(scope, 1, m.words, distinctTerms(m.body, m.day, m.names))
 		if err := w.exec(ctx, `INSERT OR FAIL INTO index_doc (row, doc, rev, conversation, seq, at, conversation_day, chars, words, flags)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			rows[i], m.doc, m.rev, m.place, m.seq, m.at, m.session, m.chars, m.words, m.marks); err != nil {
@@ -154,12 +154,12 @@ func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
 			return err
 		}
 	}
-	return w.statistics(ctx)
+	return w.writeStatistics(ctx)
 }
 
 // Merge takes out of the index what was deleted from it: its pages keep that until they
 // are merged. It reads and writes the whole index.
-func (f *FTS) Merge(ctx context.Context, tx *sql.Tx) error {
+func (f *FTS) Optimize(ctx context.Context, tx *sql.Tx) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO index_fts (index_fts) VALUES ('optimize')`)
 	return store.Wrap(err, "forget")
 }
@@ -188,7 +188,7 @@ func (w *indexWriter) remove(ctx context.Context, doc int64) error {
 	if err := w.exec(ctx, `DELETE FROM index_doc WHERE row = ?`, row); err != nil {
 		return err
 	}
-	w.count(scopeOf(row), -1, words, distinct(body, day, names))
+	w.count(scopeOfRow(row), -1, words, distinctTerms(body, day, names))
 	return nil
 }
 
@@ -221,7 +221,7 @@ func (w *indexWriter) scope(ctx context.Context, name trust.Readers) (int64, err
 }
 
 // statistics writes how the counts changed.
-func (w *indexWriter) statistics(ctx context.Context) error {
+func (w *indexWriter) writeStatistics(ctx context.Context) error {
 	for _, scope := range slices.Sorted(maps.Keys(w.docs)) {
 		d := w.docs[scope]
 		if err := w.exec(ctx, `UPDATE index_scope SET docs = docs + ?, words = words + ? WHERE no = ?`, d[0], d[1], scope); err != nil {

@@ -63,12 +63,12 @@ func (s *Session) reword(ctx context.Context, target, text, note string) error {
 		if err != nil {
 			return err
 		}
-		quotes, err := s.cfg.Memory.Unsay(ctx, append([]string{target}, replies...)...)
+		quotes, err := s.cfg.Memory.ResetTurns(ctx, append([]string{target}, replies...)...)
 		if err == nil {
 			err = s.cfg.History.Unquote(ctx, quotes)
 		}
 		if err == nil {
-			err = s.cfg.Memory.Reword(ctx, memory.Access{Actor: "edit", All: true}, target, text)
+			err = s.cfg.Memory.ApplyEdit(ctx, memory.Access{Actor: "edit", All: true}, target, text)
 		}
 		if err == nil {
 			was.Text = text
@@ -209,7 +209,7 @@ func (c *change) amendUnheard(ctx context.Context, in chat.Edit) error {
 		return err
 	}
 	// What was remembered by the words before, as with !remember.
-	if err := c.cfg.Memory.Reword(ctx, memory.Access{Actor: "edit", All: true}, in.Target, in.Text); err != nil {
+	if err := c.cfg.Memory.ApplyEdit(ctx, memory.Access{Actor: "edit", All: true}, in.Target, in.Text); err != nil {
 		return err
 	}
 	return c.asIfNew(ctx, in)
@@ -303,7 +303,7 @@ func (c *change) regenerate(ctx context.Context, in chat.Inbound, past []history
 	target, text := edit.Target, edit.Text
 	if !edited { // the words stay
 		target, text = past[g.last].EventID, past[g.last].Text
-		quotes, err := c.cfg.Memory.Unsay(ctx, reply) // so that another can be heard in its place
+		quotes, err := c.cfg.Memory.ResetTurns(ctx, reply) // so that another can be heard in its place
 		if err == nil {
 			err = c.cfg.History.Unquote(ctx, quotes)
 		}

@@ -32,7 +32,7 @@ func (c *change) unsay(ctx context.Context, in chat.Redaction) error {
 	if err := c.undoWork(ctx, in, replies); err != nil {
 		return err
 	}
-	quotes, err := c.cfg.Memory.Unhear(ctx, in.Target) // it may have been kept meanwhile
+	quotes, err := c.cfg.Memory.RedactTurn(ctx, in.Target) // it may have been kept meanwhile
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (s *Session) forgetAnswer(ctx context.Context, reply string) error {
 	if err := s.cfg.History.Unsay(ctx, reply); err != nil {
 		return err
 	}
-	quotes, err := s.cfg.Memory.Unhear(ctx, reply)
+	quotes, err := s.cfg.Memory.RedactTurn(ctx, reply)
 	if err != nil {
 		return err
 	}

@@ -14,16 +14,16 @@ import (
 	"reverie/internal/trust"
 )
 
-// maxFile is the size in bytes of the largest memory file that is read; a larger one is a mistake,
-// and must not take the memory of the process with it.
+// maxFile is the size in bytes of the largest memory file that is read. It protects the process
+// from running out of memory.
 const maxFile = 16 << 20
 
-func sum(data []byte) string {
+func hashOf(data []byte) string {
 	h := sha256.Sum256(data)
 	return hex.EncodeToString(h[:16])
 }
 
-// read reads the file at path, with the stamp it had before; of one that is not there it is zero.
+// read reads the file at path and its stamp from before reading. A missing file gives a zero stamp.
 func read(path string) (store.Stamp, []byte, error) {
 	stamp, err := store.Stat(path)
 	switch {
@@ -43,8 +43,7 @@ func read(path string) (store.Stamp, []byte, error) {
 
 var errChanged = errors.New("the file was changed meanwhile")
 
-// replace puts data in the place of the file that had stamp when it was read, or returns
-// errChanged if it was changed since.
+// replace writes data to path. It returns errChanged if the file no longer has stamp.
 func (f *Files) replace(path string, stamp store.Stamp, data []byte) error {
 	if len(data) > maxFile {
 		return fmt.Errorf("it would grow beyond %d MiB: remove lines that are no longer needed", maxFile>>20)
@@ -59,7 +58,7 @@ func (f *Files) replace(path string, stamp store.Stamp, data []byte) error {
 	})
 }
 
-// heading begins a new file: it is for people, who find it before any manual.
+// heading is the comment at the top of a new file, which explains it to people.
 func (f *Files) heading(scope trust.Readers) []byte {
 	text := "# What is remembered here (" + string(scope) + "), one fact a line.\n" +
 		"# Edit freely: the next answer knows. Lines that start with # are ignored.\n"
@@ -69,9 +68,8 @@ func (f *Files) heading(scope trust.Readers) []byte {
 	return []byte(text)
 }
 
-// Sweep removes what writes that were cut off left beside the memory files: it
-// is a copy of what people may want to be forgotten.
-func (f *Files) Sweep() error {
+// RemoveTempFiles removes temporary files of interrupted writes. They may hold forgotten texts.
+func (f *Files) RemoveTempFiles() error {
 	var failed []error
 	for _, pattern := range []string{".MEMORIES.txt?*", "memories/.*.txt?*", "memories/*/.*.txt?*"} {
 		names, err := fs.Glob(os.DirFS(f.c.Dir), pattern)

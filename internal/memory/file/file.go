@@ -1,6 +1,6 @@
-// Package file keeps the memory files in step with the entries. Each scope has one file, and people may edit it
-// at any time: the table memory_file has what each held when it was last written or read, and the difference
-// is what a person did.
+// Package file synchronises the memory files with the entries. Each scope has one file, which
+// people may edit at any time. The table memory_file stores what each file held when it was last
+// written or read; the difference to the file is a person's edit.
 package file
 
 import (
@@ -21,53 +21,55 @@ import (
 	"reverie/internal/trust"
 )
 
-// Entries are what the files show. What changes them runs in a transaction, and calls also at its end.
+// Entries is the store behind the files. Methods that change it run in a transaction and call also
+// at its end.
 type Entries interface {
-	// View is what the file of scope is to hold, knowing that it has the lines of ids.
+	// View returns what the file of scope should hold; ids are the entries of its present lines.
 	View(ctx context.Context, scope trust.Readers, ids []string) (lines.View, error)
-	// Counts reports whether the entry id is active in scope, whether its file shows it or not.
-	Counts(ctx context.Context, scope trust.Readers, id string) (bool, error)
-	// TakeIn makes changes of what a person did to a file. also gets the entry of each of its lines.
-	TakeIn(ctx context.Context, e Edit, also func(tx store.DBTX, ids []string) error) error
-	// Move gives the entries of a scope to another.
+	// IsActive reports whether the entry id is active in scope, shown or not.
+	IsActive(ctx context.Context, scope trust.Readers, id string) (bool, error)
+	// ApplyEdit turns a person's edit of a file into changes. also gets the entry of each line.
+	ApplyEdit(ctx context.Context, e Edit, also func(tx store.DBTX, ids []string) error) error
+	// Move moves all entries of a scope to another.
 	Move(ctx context.Context, from, to trust.Readers, also func(tx store.DBTX) error) error
 }
 
-// Edit is what a person did to a file.
+// Edit is a person's edit of a file.
 type Edit struct {
 	Scope    trust.Readers
-	Name     string    // of the file, for people
-	Before   []string  // the entry of each line it had; NotKept is none
-	Texts    []string  // its lines now
-	At       time.Time // when it was changed, if nothing is known of it yet
-	Unedited bool      // the program was killed before it wrote what it had noted: no line is a person's
+	Name     string    // the file's name, for messages
+	Before   []string  // the entry of each line before, or Rejected
+	Texts    []string  // the lines now
+	At       time.Time // the file's time, if it is new to the database; else zero
+	Unedited bool      // the program was killed before it wrote the file: no line is a person's
 }
 
-// NotKept stands for a line whose text is not taken in.
-const NotKept = "-"
+// Rejected stands in place of an entry id for a line that is not remembered.
+const Rejected = "-"
 
-// Config says where the files are.
+// Config holds the dependencies and settings of Files.
 type Config struct {
 	DB      *sql.DB
 	Dir     string // the data folder
 	Owner   string // the person whose file is MEMORIES.txt; may be empty
-	Partial bool   // a file shows some of the entries only
+	Partial bool   // files show only some of the entries
 	Entries Entries
 	Log     *slog.Logger
 	Fault   func(point string) // for tests
 }
 
-// Files are the memory files of a data folder. Whoever calls Sync, Adopt or Sweep holds the lock of the entries.
+// Files are the memory files of a data folder. The caller of Sync, RenameForOwner or
+// RemoveTempFiles must hold the lock of the entries.
 type Files struct{ c Config }
 
-// Open returns the files of c.
+// Open returns the files described by c.
 func Open(c Config) *Files { return &Files{c} }
 
-// ownersFile is the file of the first owner.
+// ownersFile is the name of the first owner's file.
 const ownersFile = "MEMORIES.txt"
 
-// Name names the file of scope, relative to the data folder and with forward
-// slashes. It need not exist. A scope that is none of ours gives "".
+// Name returns the path of the file of scope, relative to the data folder and with forward slashes.
+// It need not exist. An invalid scope gives "".
 func (f *Files) Name(scope trust.Readers) string {
 	if scope == trust.Everybody {
 		return "memories/shared.txt"
@@ -84,11 +86,11 @@ func (f *Files) Name(scope trust.Readers) string {
 	return ""
 }
 
-// path is where the file called name is.
+// path returns the full path of the file called name.
 func (f *Files) path(name string) string { return filepath.Join(f.c.Dir, filepath.FromSlash(name)) }
 
-// Scopes lists the scopes that have files. Of a file whose name was shortened
-// nobody knows the scope; it is found when that is asked for.
+// Scopes lists the scopes that have files. It omits files with shortened names, because those do
+// not tell the scope; they are found by Name.
 func (f *Files) Scopes() []trust.Readers {
 	var scopes []trust.Readers
 	for _, scope := range []trust.Readers{trust.Person(f.c.Owner), trust.Everybody} {
@@ -99,7 +101,7 @@ func (f *Files) Scopes() []trust.Readers {
 			scopes = append(scopes, scope)
 		}
 	}
-	names, _ := fs.Glob(os.DirFS(f.c.Dir), "memories/*/*.txt") // the pattern is a good one
+	names, _ := fs.Glob(os.DirFS(f.c.Dir), "memories/*/*.txt") // the pattern is valid
 	for _, name := range names {
 		id, _ := store.FileNameID(strings.TrimSuffix(path.Base(name), ".txt"))
 		for _, scope := range []trust.Readers{trust.Person(id), trust.Room(id)} {
@@ -111,27 +113,27 @@ func (f *Files) Scopes() []trust.Readers {
 	return scopes
 }
 
-// Noted is what a file held when it was last written or read.
-type Noted struct {
-	Changes    int64 // how often it was noted otherwise
+// Snapshot is what a file held when it was last written or read.
+type Snapshot struct {
+	Changes    int64 // how often the entries of the lines changed
 	name, hash string
-	lines      string // the entry of each line
+	lines      string // the entry id of each line, separated by spaces
 }
 
-// IDs are the entries of the lines.
-func (n Noted) IDs() []string { return strings.Fields(n.lines) }
+// IDs returns the entry of each line.
+func (n Snapshot) IDs() []string { return strings.Fields(n.lines) }
 
-// Noted reads what is noted of the file of scope.
-func (f *Files) Noted(ctx context.Context, scope trust.Readers) (n Noted, err error) {
+// Snapshot reads the stored snapshot of the file of scope; zero = none.
+func (f *Files) Snapshot(ctx context.Context, scope trust.Readers) (n Snapshot, err error) {
 	err = f.c.DB.QueryRowContext(ctx, `SELECT changes, name, hash, lines FROM memory_file WHERE scope = ?`, scope).
 		Scan(&n.Changes, &n.name, &n.hash, &n.lines)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return Noted{}, fmt.Errorf("read memory: %w", err)
+		return Snapshot{}, fmt.Errorf("read memory: %w", err)
 	}
 	return n, nil
 }
 
-func note(ctx context.Context, db store.DBTX, scope trust.Readers, n Noted) error {
+func saveSnapshot(ctx context.Context, db store.DBTX, scope trust.Readers, n Snapshot) error {
 	_, err := db.ExecContext(ctx, `INSERT INTO memory_file (scope, changes, name, hash, lines) VALUES (?1, 1, ?2, ?3, ?4)
 		ON CONFLICT (scope) DO UPDATE SET changes = changes + (lines <> ?4), name = ?2, hash = ?3, lines = ?4`,
 		scope, n.name, n.hash, n.lines)
@@ -141,15 +143,15 @@ func note(ctx context.Context, db store.DBTX, scope trust.Readers, n Noted) erro
 	return nil
 }
 
-// Seen is how a file looked when it last was as noted, so that it need not be read each time.
-type Seen struct {
-	stamp   store.Stamp
-	settled bool // stamp alone tells whether the file is as it was
-	hash    string
+// StatCache is the stamp of a file that matched its snapshot, so that it need not be read each time.
+type StatCache struct {
+	stamp      store.Stamp
+	conclusive bool // an equal stamp proves that the file is unchanged
+	hash       string
 }
 
-// Same reports whether the file of scope is as n says.
-func (f *Files) Same(scope trust.Readers, n Noted, seen *Seen) (bool, error) {
+// Unchanged reports whether the file of scope matches n.
+func (f *Files) Unchanged(scope trust.Readers, n Snapshot, seen *StatCache) (bool, error) {
 	name := f.Name(scope)
 	stamp, err := store.Stat(f.path(name))
 	if err != nil {
@@ -158,7 +160,7 @@ func (f *Files) Same(scope trust.Readers, n Noted, seen *Seen) (bool, error) {
 	if !stamp.Exists() {
 		return n.lines == "", nil
 	}
-	if *seen == (Seen{stamp, true, n.hash}) {
+	if *seen == (StatCache{stamp, true, n.hash}) {
 		return true, nil
 	}
 	readAt := time.Now()
@@ -166,9 +168,9 @@ func (f *Files) Same(scope trust.Readers, n Noted, seen *Seen) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("memory file %s: %w", name, err)
 	}
-	if sum(data) != n.hash {
+	if hashOf(data) != n.hash {
 		return false, nil
 	}
-	*seen = Seen{stamp, stamp.Settled(readAt), n.hash}
+	*seen = StatCache{stamp, stamp.Settled(readAt), n.hash}
 	return true, nil
 }

@@ -14,24 +14,24 @@ import (
 	"reverie/internal/trust"
 )
 
-// attempts is how often a file is begun again when somebody changes it meanwhile.
-const attempts = 20
+// maxSyncAttempts is how often Sync restarts when a file is changed at the same time.
+const maxSyncAttempts = 20
 
-// Sync makes the file of scope and the entries say the same: first what people
-// did to the file is taken in, then what changed otherwise is written into it.
+// Sync synchronises the file of scope with the entries. First it applies edits of the file to the
+// entries, then it writes other changes into the file.
 func (f *Files) Sync(ctx context.Context, scope trust.Readers) error {
 	if err := scope.Check(); err != nil {
 		return err
 	}
 	var err error
-	for range attempts {
+	for range maxSyncAttempts {
 		err = f.trySync(ctx, scope)
 		if !errors.Is(err, errChanged) {
 			break
 		}
 	}
 	if errors.Is(err, errChanged) {
-		err = errors.New("it is being changed by another program all the time; try again later")
+		err = errors.New("another program keeps changing it; try again later")
 	}
 	if err != nil {
 		return fmt.Errorf("memory file %s: %w", f.Name(scope), err)
@@ -39,9 +39,9 @@ func (f *Files) Sync(ctx context.Context, scope trust.Readers) error {
 	return nil
 }
 
-// trySync is Sync, once. errChanged means that the file was changed meanwhile.
+// trySync is one attempt of Sync. It returns errChanged if the file was changed at the same time.
 func (f *Files) trySync(ctx context.Context, scope trust.Readers) error {
-	was, err := f.Noted(ctx, scope)
+	was, err := f.Snapshot(ctx, scope)
 	if err != nil {
 		return err
 	}
@@ -50,18 +50,18 @@ func (f *Files) trySync(ctx context.Context, scope trust.Readers) error {
 	if err != nil {
 		return err
 	}
-	is, texts := Noted{name: name, hash: sum(data), lines: was.lines}, lines.Texts(data)
+	is, texts := Snapshot{name: name, hash: hashOf(data), lines: was.lines}, lines.Texts(data)
 	switch {
 	case stamp.Exists() && is.hash == was.hash && len(was.IDs()) == len(texts):
 	case len(lines.Trim(string(data))) == 0:
 		if was.lines != "" {
-			// An editor or a disk may do that; nobody forgets everything so.
-			f.c.Log.Warn("memory file is empty or gone; that is no order to forget, so it is written again",
+			// An editor or a full disk can empty a file; it does not mean that all should be forgotten.
+			f.c.Log.Warn("memory file is empty or missing; its entries are kept, and the file is written again",
 				"file", name, "entries", len(was.IDs()))
 		}
 		is.lines = ""
 	default:
-		if is.lines, err = f.takeIn(ctx, scope, was, is, texts); err != nil {
+		if is.lines, err = f.applyEdit(ctx, scope, was, is, texts); err != nil {
 			return err
 		}
 	}
@@ -70,18 +70,18 @@ func (f *Files) trySync(ctx context.Context, scope trust.Readers) error {
 		return err
 	}
 	if !stamp.Exists() {
-		if len(v.Want) == 0 { // no file is made for nothing
+		if len(v.Want) == 0 { // do not create an empty file
 			if was.hash == "" && was.lines == "" {
 				return nil
 			}
-			return note(ctx, f.c.DB, scope, Noted{name: name})
+			return saveSnapshot(ctx, f.c.DB, scope, Snapshot{name: name})
 		}
 		data, is.hash = f.heading(scope), ""
 	}
 	out, ids := lines.Render(data, is.IDs(), v)
-	next := Noted{name: name, hash: sum(out), lines: strings.Join(ids, " ")}
+	next := Snapshot{name: name, hash: hashOf(out), lines: strings.Join(ids, " ")}
 	if next.hash != is.hash {
-		if err := f.leaving(ctx, scope, is, ids); err != nil {
+		if err := f.recordDropped(ctx, scope, is, ids); err != nil {
 			return err
 		}
 		if err := f.replace(f.path(name), stamp, out); err != nil {
@@ -90,33 +90,31 @@ func (f *Files) trySync(ctx context.Context, scope trust.Readers) error {
 	}
 	f.c.Fault("rendered")
 	if next.hash != was.hash || next.name != was.name || next.lines != was.lines {
-		return note(ctx, f.c.DB, scope, next)
+		return saveSnapshot(ctx, f.c.DB, scope, next)
 	}
 	return nil
 }
 
-// takeIn has changes made of what a person did to the file, and returns the entry of each of its lines.
-func (f *Files) takeIn(ctx context.Context, scope trust.Readers, was, is Noted, texts []string) (ids string, err error) {
+// applyEdit applies a person's edit to the entries. It returns the entry of each line.
+func (f *Files) applyEdit(ctx context.Context, scope trust.Readers, was, is Snapshot, texts []string) (ids string, err error) {
 	e := Edit{Scope: scope, Name: is.name, Before: was.IDs(), Texts: texts, Unedited: is.hash == was.hash}
 	if info, err := os.Stat(f.path(is.name)); err == nil && was.hash == "" {
 		e.At = info.ModTime()
 	}
-	err = f.c.Entries.TakeIn(ctx, e, func(tx store.DBTX, now []string) error {
+	err = f.c.Entries.ApplyEdit(ctx, e, func(tx store.DBTX, now []string) error {
 		ids = strings.Join(now, " ")
-		return note(ctx, tx, scope, Noted{name: is.name, hash: is.hash, lines: ids})
+		return saveSnapshot(ctx, tx, scope, Snapshot{name: is.name, hash: is.hash, lines: ids})
 	})
 	return ids, err
 }
 
-// leaving notes, before the file is written, which of its lines will stand there no longer
-// though they still count there, as others are of more use: whoever finds the file written and
-// this the last that was noted, because the program was killed in between, must not take them for
-// lines that a person removed.
-func (f *Files) leaving(ctx context.Context, scope trust.Readers, is Noted, next []string) error {
+// recordDropped records which active entries the next rendering of the file leaves out. After a
+// crash, Sync must not mistake them for lines that a person deleted.
+func (f *Files) recordDropped(ctx context.Context, scope trust.Readers, is Snapshot, next []string) error {
 	var stay []string
 	for _, id := range is.IDs() {
-		if !slices.Contains(next, id) && id != NotKept {
-			if counts, err := f.c.Entries.Counts(ctx, scope, id); err != nil {
+		if !slices.Contains(next, id) && id != Rejected {
+			if counts, err := f.c.Entries.IsActive(ctx, scope, id); err != nil {
 				return err
 			} else if counts {
 				continue
@@ -127,12 +125,11 @@ func (f *Files) leaving(ctx context.Context, scope trust.Readers, is Noted, next
 	if len(stay) == len(is.IDs()) {
 		return nil
 	}
-	return note(ctx, f.c.DB, scope, Noted{name: is.name, hash: is.hash, lines: strings.Join(stay, " ")})
+	return saveSnapshot(ctx, f.c.DB, scope, Snapshot{name: is.name, hash: is.hash, lines: strings.Join(stay, " ")})
 }
 
-// Adopt brings files to the names they have now: MEMORIES.txt belongs to the
-// first owner, and who that is may change.
-func (f *Files) Adopt(ctx context.Context) error {
+// RenameForOwner renames files after a change of the first owner, to whom MEMORIES.txt belongs.
+func (f *Files) RenameForOwner(ctx context.Context) error {
 	type holding struct {
 		scope trust.Readers
 		name  string
@@ -149,23 +146,23 @@ func (f *Files) Adopt(ctx context.Context) error {
 		if h.name == name {
 			continue
 		}
-		if h.name == ownersFile && f.c.Owner != "" && (terminal(h.scope.Person()) || terminal(f.c.Owner)) {
-			err = f.inherit(ctx, h.scope, trust.Person(f.c.Owner))
+		if h.name == ownersFile && f.c.Owner != "" && (isTerminalUser(h.scope.Person()) || isTerminalUser(f.c.Owner)) {
+			err = f.transferToOwner(ctx, h.scope, trust.Person(f.c.Owner))
 		} else {
 			err = f.rename(ctx, h.scope, h.name, name)
 		}
 		if err != nil {
 			return fmt.Errorf("memory file %s: %w", h.name, err)
 		}
-		f.c.Log.Info("a memory file has another name now: the owner changed", "scope", h.scope, "was", h.name)
+		f.c.Log.Info("memory file renamed: the owner changed", "scope", h.scope, "was", h.name)
 	}
 	return nil
 }
 
-// terminal tells the person at the terminal from one with an account.
-func terminal(person string) bool { return !strings.HasPrefix(person, "@") }
+// isTerminalUser distinguishes the person at the terminal from one with a Matrix account.
+func isTerminalUser(person string) bool { return !strings.HasPrefix(person, "@") }
 
-// rename gives the file of scope another name. It may have it already, if the program was killed in between.
+// rename renames the file of scope. After a crash it may have the new name already.
 func (f *Files) rename(ctx context.Context, scope trust.Readers, was, name string) error {
 	if err := os.MkdirAll(filepath.Dir(f.path(name)), 0o700); err != nil {
 		return err
@@ -177,10 +174,10 @@ func (f *Files) rename(ctx context.Context, scope trust.Readers, was, name strin
 	return err
 }
 
-// inherit gives the memory of the person at the terminal to the owner's account, or the other way
-// round: both names mean whoever runs the program. The entries go into the file that from has.
-func (f *Files) inherit(ctx context.Context, from, to trust.Readers) error {
-	old, err := f.Noted(ctx, to)
+// transferToOwner moves the memory of the person at the terminal to the owner's account, or back:
+// both names mean the operator. The entries go into the file of from.
+func (f *Files) transferToOwner(ctx context.Context, from, to trust.Readers) error {
+	old, err := f.Snapshot(ctx, to)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-// Package jsonl reads memories from files of JSON lines.
+// Package jsonl imports memories from JSON lines.
 package jsonl
 
 import (
@@ -20,25 +20,25 @@ import (
 	"reverie/internal/trust"
 )
 
-// Importer takes memories from a file of JSON lines.
+// Importer imports memories from a file of JSON lines.
 type Importer struct {
 	Store    *memory.Store
-	Scope    memory.Scope   // of lines that name none; empty = every line must
-	Location *time.Location // of times without a zone; nil = UTC
+	Scope    memory.Scope   // the default; empty = every line must name one
+	Location *time.Location // for times without a zone; nil = UTC
 	Now      func() time.Time
 }
 
-// Result says what an import did.
+// Result counts what an import did.
 type Result struct {
 	Lines     int    `json:"lines"`
 	Added     int    `json:"added"`
-	Known     int    `json:"known"`           // they were there already, word for word
-	Forgotten int    `json:"forgotten"`       // they were to be forgotten, and were left out
-	Batch     string `json:"batch,omitempty"` // takes the whole import back (Undo); empty if nothing was added
+	Known     int    `json:"known"`           // lines that exist already, word for word
+	Forgotten int    `json:"forgotten"`       // lines left out because they were forgotten
+	Batch     string `json:"batch,omitempty"` // for Undo of the whole import; empty if nothing was added
 }
 
-// Import adds the lines of data, which people know as name, in one transaction. If a line is bad
-// nothing is imported. See memory.Store.Import for what is there already.
+// Import adds the lines of data in one transaction; name is the file's name for error messages. If
+// one line is bad, nothing is imported. See memory.Store.Import for existing entries.
 func (m *Importer) Import(ctx context.Context, name string, data []byte) (Result, error) {
 	all, places, bad := m.parse(name, data)
 	if len(bad) > 0 {
@@ -48,7 +48,7 @@ func (m *Importer) Import(ctx context.Context, name string, data []byte) (Result
 	r := Result{Lines: len(all)}
 	for i, l := range learned {
 		switch {
-		case errors.Is(l.Refused, memory.ErrOtherText):
+		case errors.Is(l.Refused, memory.ErrRefTaken):
 			bad = append(bad, fmt.Errorf("%s: ref %q %w", places[i], l.Entry.Ref, l.Refused))
 		case l.Refused != nil:
 			r.Forgotten++
@@ -67,14 +67,13 @@ func (m *Importer) Import(ctx context.Context, name string, data []byte) (Result
 	return r, nil
 }
 
-// badLines is the error of Import for a file that holds lines it cannot take: an error for each of the
-// first, with its place, and how many there are more.
+// badLines joins the errors of the first bad lines and counts the others.
 func badLines(bad []error) error {
 	const most = 20
 	if more := len(bad) - most; more > 0 {
 		bad = append(bad[:most:most], fmt.Errorf("… and %d more", more))
 	}
-	return errors.Join(append(bad, errors.New("nothing was imported: mend these lines and import the file again"))...)
+	return errors.Join(append(bad, errors.New("nothing was imported: correct these lines and import the file again"))...)
 }
 
 const (
@@ -82,7 +81,7 @@ const (
 	maxLine = 1 << 20 // bytes of one line
 )
 
-// record is a line of the file. Other fields mean nothing here.
+// record is a line of the file. Other fields are ignored.
 type record struct {
 	Text         string          `json:"text"`
 	Scope        memory.Scope    `json:"scope"`
@@ -98,10 +97,10 @@ type record struct {
 	Ref          string          `json:"ref"`
 	Conversation string          `json:"conversation"`
 	Seq          int             `json:"seq"`
-	Integrity    trust.Integrity `json:"integrity"` // without it the operator, who runs the import
+	Integrity    trust.Integrity `json:"integrity"` // default: the operator's
 }
 
-// parse reads all lines of data, with the place of each. Lines that are none are in bad.
+// parse reads all lines of data, with the position of each. Invalid lines are in bad.
 func (m *Importer) parse(name string, data []byte) (all []memory.Entry, places []string, bad []error) {
 	now, n := m.Now(), 0
 	for line := range bytes.Lines(bytes.TrimPrefix(data, lines.BOM)) {
@@ -109,7 +108,7 @@ func (m *Importer) parse(name string, data []byte) (all []memory.Entry, places [
 			continue
 		}
 		place := fmt.Sprintf("%s:%d", name, n)
-		e, err := m.entry(line, now)
+		e, err := m.parseEntry(line, now)
 		if err != nil {
 			bad = append(bad, fmt.Errorf("%s: %w", place, err))
 			continue
@@ -119,8 +118,8 @@ func (m *Importer) parse(name string, data []byte) (all []memory.Entry, places [
 	return all, places, bad
 }
 
-// entry makes an entry of one line.
-func (m *Importer) entry(line []byte, now time.Time) (memory.Entry, error) {
+// parseEntry makes an entry of one line.
+func (m *Importer) parseEntry(line []byte, now time.Time) (memory.Entry, error) {
 	r := record{Scope: m.Scope, Source: memory.Imported, Kind: memory.Fact, Integrity: trust.Owner}
 	switch {
 	case len(line) > maxLine:
@@ -153,7 +152,7 @@ func (m *Importer) entry(line []byte, now time.Time) (memory.Entry, error) {
 		raw json.RawMessage
 		to  *time.Time
 	}{"observed_at": {r.ObservedAt, &e.ObservedAt}, "valid_from": {r.ValidFrom, &e.ValidFrom}, "valid_to": {r.ValidTo, &e.ValidTo}} {
-		if err := m.time(of.raw, of.to); err != nil {
+		if err := m.parseTime(of.raw, of.to); err != nil {
 			return memory.Entry{}, fmt.Errorf("%s %w", name, err)
 		}
 	}
@@ -166,25 +165,25 @@ var allSources = []memory.Source{
 	memory.UserExplicit, memory.Assistant, memory.Harvest, memory.DreamingMerge, memory.FromFile, memory.Imported,
 }
 
-// oneLine makes a line of s. Control characters, which other programs leave in what they export, become spaces.
+// oneLine folds white space and control characters in s to single spaces.
 func oneLine(s string) string {
 	between := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\uFEFF' }
 	return strings.Join(strings.FieldsFunc(s, between), " ")
 }
 
-// layouts are how times may be written, beside Unix seconds.
+// layouts are the accepted time formats, besides Unix seconds and milliseconds.
 var layouts = []string{
 	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly, "3:04 pm on 2 January, 2006",
 }
 
-// time reads raw into to, which stays as it is if raw is empty.
-func (m *Importer) time(raw json.RawMessage, to *time.Time) error {
+// parseTime parses raw into to. If raw is empty, to keeps its value.
+func (m *Importer) parseTime(raw json.RawMessage, to *time.Time) error {
 	said := strings.Trim(string(raw), ` "`)
 	if said == "" || said == "null" {
 		return nil
 	}
 	if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n > -1e11 && n < 1e14 {
-		if n < 1e11 { // seconds, and no milliseconds
+		if n < 1e11 { // seconds, not milliseconds
 			n *= 1000
 		}
 		*to = time.UnixMilli(int64(n)).UTC()

@@ -9,11 +9,11 @@ import (
 	"reverie/internal/text"
 )
 
-// rawLine is one line of a file as it stands there.
+// rawLine is one line of a file with its line ending.
 type rawLine struct{ body, end []byte }
 
-// splitLines loses nothing: the lines' bodies and ends, one after the other, are
-// data. A byte order mark stays with the first body.
+// splitLines splits data without loss: bodies and ends, concatenated, are data. A byte order mark
+// stays with the first body.
 func splitLines(data []byte) []rawLine {
 	var lines []rawLine
 	for len(data) > 0 {
@@ -33,7 +33,7 @@ func splitLines(data []byte) []rawLine {
 
 func (l rawLine) text() string { return Text(l.body) }
 
-// Texts are the entries of a file, as people read them.
+// Texts returns the texts of the lines of a file, without comments and blank lines.
 func Texts(data []byte) []string {
 	var texts []string
 	for _, l := range splitLines(data) {
@@ -44,26 +44,25 @@ func Texts(data []byte) []string {
 	return texts
 }
 
-// Line is an entry that stands in a file.
+// Line is a line of a file with its entry.
 type Line struct{ ID, Text string }
 
-// Edit is what a person did to a file: for every line of it now, the entry it
-// was, or the one it corrects, or neither for a new line; and what is gone.
+// Edit is the difference between two versions of a file: for every line now, the entry it was, or
+// the one it corrects, or neither for a new line; and the removed entries.
 type Edit struct {
-	Lines []Edited
-	Gone  []string // ids of the lines that are there no more
+	Lines   []Edited
+	Removed []string // entry ids
 }
 
 // Edited is a line after an edit.
 type Edited struct {
 	Text     string
-	ID       string // the same entry as before
-	Replaces string // the entry that this line is a correction of
+	ID       string // the entry, if the line is unchanged
+	Replaces string // the entry that this line corrects
 }
 
-// Compare finds out what was done to a file that held before and now has the
-// lines texts. Lines that only moved are the same; a line is a correction if it
-// is much like one that is gone and stood at the same place.
+// Compare determines how a file with the lines before became one with the lines texts. Moved lines
+// keep their entry. A line is a correction if it is similar to a removed one at the same place.
 func Compare(before []Line, texts []string) Edit {
 	known := map[string][]int{} // text → its lines before, in order
 	for i, l := range before {
@@ -72,7 +71,7 @@ func Compare(before []Line, texts []string) Edit {
 	e := Edit{Lines: make([]Edited, len(texts))}
 	kept := make([]bool, len(before))
 	was := make([]int, len(texts))
-	last := map[string]string{} // text → the entry it belongs to, for a line that stands twice now
+	last := map[string]string{} // text → its entry, for lines that were duplicated
 	for i, t := range texts {
 		e.Lines[i].Text, was[i] = t, -1
 		if at := known[t]; len(at) > 0 {
@@ -88,24 +87,24 @@ func Compare(before []Line, texts []string) Edit {
 			still[l.ID] = true
 		}
 	}
-	e.pair(before, kept, still, was)
+	e.findCorrections(before, kept, still, was)
 	corrected := map[string]bool{}
 	for _, l := range e.Lines {
 		corrected[l.Replaces] = true
 	}
 	for i, l := range before {
 		if !kept[i] && !still[l.ID] && !corrected[l.ID] {
-			e.Gone = append(e.Gone, l.ID)
-			still[l.ID] = true // once
+			e.Removed = append(e.Removed, l.ID)
+			still[l.ID] = true // list it once
 		}
 	}
 	return e
 }
 
-// pair looks for corrections: between the same two neighbours, in order.
-func (e *Edit) pair(before []Line, kept []bool, still map[string]bool, was []int) {
+// findCorrections pairs new lines with removed ones between the same two neighbours, in order.
+func (e *Edit) findCorrections(before []Line, kept []bool, still map[string]bool, was []int) {
 	taken := map[string]bool{}
-	next := 0 // the line before that the place begins with
+	next := 0 // index into before of the first line at this place
 	for i := range e.Lines {
 		if was[i] >= 0 {
 			next = was[i] + 1
@@ -116,7 +115,7 @@ func (e *Edit) pair(before []Line, kept []bool, still map[string]bool, was []int
 		}
 		for at := next; at < len(before) && !kept[at]; at++ {
 			id := before[at].ID
-			if still[id] || taken[id] || !alike(before[at].Text, e.Lines[i].Text) {
+			if still[id] || taken[id] || !similar(before[at].Text, e.Lines[i].Text) {
 				continue
 			}
 			e.Lines[i].Replaces, taken[id], next = id, true, at+1
@@ -125,9 +124,8 @@ func (e *Edit) pair(before []Line, kept []bool, still map[string]bool, was []int
 	}
 }
 
-// alike tells a correction from another fact: half of the pairs of letters are
-// the same.
-func alike(a, b string) bool {
+// similar reports whether two lines share at least half of their character bigrams.
+func similar(a, b string) bool {
 	pairs := func(s string) map[[2]rune]int {
 		all := map[[2]rune]int{}
 		var before rune = ' '
@@ -149,16 +147,16 @@ func alike(a, b string) bool {
 	return 4*same >= total
 }
 
-// View is what a file is to hold.
+// View is the desired content of a file.
 type View struct {
 	Want      []Line            // in the order in which new ones are added
-	Successor map[string]string // of entries that are no more: who took their place; it may be none of want
-	Forgotten map[string]bool   // text.Hash of what comments may not hold either
+	Successor map[string]string // retired entry → its replacement, which may be missing in Want
+	Forgotten map[string]bool   // text.Hash of texts that are deleted from comments, too
 }
 
-// Render makes data, whose entries are ids line by line, hold v.Want: lines whose
-// entry is not wanted go, corrected ones are replaced where they stand, and new ones
-// come to the end. All the rest stays as its owner wrote it.
+// Render makes data, whose lines are the entries ids, hold v.Want. Lines of other entries are
+// removed, corrected ones replaced in place, and new ones appended. Everything else stays as its
+// author wrote it.
 func Render(data []byte, ids []string, v View) (out []byte, now []string) {
 	texts := make(map[string]string, len(v.Want))
 	for _, w := range v.Want {
@@ -189,7 +187,7 @@ func Render(data []byte, ids []string, v View) (out []byte, now []string) {
 			add(id, l.body, l.end)
 		} else if next := v.Successor[id]; !there[next] && texts[next] != "" {
 			there[next] = true
-			add(next, replaceText(l.body, Of(texts[next])), l.end)
+			add(next, replaceText(l.body, Escape(texts[next])), l.end)
 		} else if bytes.HasPrefix(l.body, BOM) {
 			add("", BOM)
 		}
@@ -198,14 +196,13 @@ func Render(data []byte, ids []string, v View) (out []byte, now []string) {
 		if there[w.ID] {
 			continue
 		}
-		out = With(out, Of(w.Text))
+		out = AppendLine(out, Escape(w.Text))
 		now = append(now, w.ID)
 	}
 	return out, now
 }
 
-// replaceText puts line in the place of what body says, and leaves the white
-// space around it.
+// replaceText replaces the text of body by line and keeps the white space around it.
 func replaceText(body []byte, line string) []byte {
 	head := body[:len(body)-len(bytes.TrimLeftFunc(bytes.TrimPrefix(body, BOM), unicode.IsSpace))]
 	tail := body[len(bytes.TrimRightFunc(body, unicode.IsSpace)):]

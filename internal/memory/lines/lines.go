@@ -1,4 +1,4 @@
-// Package lines reads and changes text files that hold an entry a line and that people edit. It only computes.
+// Package lines parses and edits text files with one entry per line. It does no I/O.
 package lines
 
 import (
@@ -7,12 +7,11 @@ import (
 	"unicode"
 )
 
-// BOM is the byte order mark that some editors put before a text.
+// BOM is the UTF-8 byte order mark that some editors write.
 var BOM = []byte("\xef\xbb\xbf")
 
-// Text is the text of one line, or "" for a comment or a blank line. What people
-// leave in such files is taken as it comes: bytes that are no text stay in the
-// file and are shown replaced.
+// Text returns the text of one line, or "" for a comment or a blank line. Invalid UTF-8 and control
+// characters are replaced in the result; the file keeps them.
 func Text(line []byte) string {
 	text := Trim(strings.ToValidUTF8(string(line), "\uFFFD"))
 	if text == "" || text[0] == '#' {
@@ -32,31 +31,30 @@ func Text(line []byte) string {
 	return text
 }
 
-// Trim takes white space off both ends, and marks of the byte order, which cannot
-// be seen, off the beginning.
+// Trim removes white space from both ends, and byte order marks from the beginning.
 func Trim(text string) string {
 	text = strings.TrimLeftFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' })
 	return strings.TrimRightFunc(text, unicode.IsSpace)
 }
 
-// isEscaped reports whether a backslash stands before what would read as a comment. An entry that
-// begins with "#" is written with one in front; one that begins with backslashes and "#" gets one more.
+// isEscaped reports whether text begins with backslashes and "#". Escape adds one backslash to an
+// entry that begins with "#" or is escaped already.
 func isEscaped(text string) bool {
 	rest := strings.TrimLeft(text, `\`)
 	return len(rest) < len(text) && strings.HasPrefix(rest, "#")
 }
 
-// Of is the line that says text.
-func Of(text string) string {
+// Escape returns the line that stands for text.
+func Escape(text string) string {
 	if strings.HasPrefix(text, "#") || isEscaped(text) {
 		return `\` + text
 	}
 	return text
 }
 
-// With is data with line added at its end, in the style of the file: its
-// line ending, and a newline before if the last line has none.
-func With(data []byte, line string) []byte {
+// AppendLine returns data with line appended, in the file's style: with its line ending, and after
+// a newline if the last line has none.
+func AppendLine(data []byte, line string) []byte {
 	end := "\n"
 	if i := bytes.IndexByte(data, '\n'); i > 0 && data[i-1] == '\r' {
 		end = "\r\n"

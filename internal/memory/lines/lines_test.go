@@ -20,14 +20,14 @@ func FuzzParse(f *testing.F) {
 			if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) || strings.TrimSpace(text) != text {
 				t.Errorf("entry %q", text)
 			}
-			if got := Texts([]byte(Of(text))); len(got) != 1 || got[0] != text {
+			if got := Texts([]byte(Escape(text))); len(got) != 1 || got[0] != text {
 				t.Errorf("%q, written by itself, reads %q", text, got)
 			}
 		}
 		if text = strings.Join(strings.Fields(text), " "); text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, hidden) {
 			return // an entry is none of these
 		}
-		after := With(data, Of(text))
+		after := AppendLine(data, Escape(text))
 		if !strings.HasPrefix(string(after), string(data)) {
 			t.Fatalf("%q became %q", data, after)
 		}

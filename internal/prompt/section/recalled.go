@@ -34,7 +34,7 @@ const mostVisible = 40
 func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 	store, past := q.sources.Memory, q.turn.History
 	at := lastBy(past, len(past), llm.User)
-	if !store.Recalls() || at < 0 {
+	if !store.UsesWorkingSet() || at < 0 {
 		return nil, nil
 	}
 	limit := recallLimits[q.turn.tier()]

@@ -11,17 +11,17 @@ import (
 // Texts of a conversation explain each other: "I sold it" answers a question about the text before
 // it. So what a question matches brings its neighbours as candidates, and counts for them too.
 const (
-	nearby       = 2              // how many texts on either side explain one
-	neighbourGap = 12 * time.Hour // how long after each other they may be said
-	explained    = 30             // how many of the best candidates bring their neighbours
+	neighbourReach = 2              // how many texts on either side explain one
+	neighbourGap   = 12 * time.Hour // how long after each other they may be said
+	maxExplained   = 30             // how many of the best candidates bring their neighbours
 )
 
 // withNeighbours adds the neighbours of the best of found, which are of one class, and fills in
 // which of those stand around each. Of 60 instead of 30, and 200 candidates, recall is .3 points
 // better on long talks, and a search takes twice as long.
 func (f *FTS) withNeighbours(ctx context.Context, q Query, found []candidate) ([]candidate, error) {
-	best := found[:min(len(found), explained)]
-	sides, err := f.sides(ctx, best)
+	best := found[:min(len(found), maxExplained)]
+	sides, err := f.adjacentRows(ctx, best)
 	if err != nil {
 		return nil, err
 	}
@@ -43,11 +43,11 @@ func (f *FTS) withNeighbours(ctx context.Context, q Query, found []candidate) ([
 		return nil, err
 	}
 	found = append(found, added...)
-	position := byRow(found)
+	position := positionsByRow(found)
 	for i := range best {
 		for _, row := range sides[found[i].row] {
 			j, ok := position[row]
-			if !ok || !found[i].explains(&found[j]) {
+			if !ok || !found[i].closeInTime(&found[j]) {
 				continue
 			}
 			found[i].near = append(found[i].near, found[j].body)
@@ -60,12 +60,12 @@ func (f *FTS) withNeighbours(ctx context.Context, q Query, found []candidate) ([
 }
 
 // explain fills in which of found stand around added.
-func (f *FTS) explain(ctx context.Context, added, found []candidate) error {
-	sides, err := f.sides(ctx, added)
-	position := byRow(found)
+func (f *FTS) addAdjacentTexts(ctx context.Context, added, found []candidate) error {
+	sides, err := f.adjacentRows(ctx, added)
+	position := positionsByRow(found)
 	for i := range added {
 		for _, row := range sides[added[i].row] {
-			if j, ok := position[row]; ok && found[j].explains(&added[i]) {
+			if j, ok := position[row]; ok && found[j].closeInTime(&added[i]) {
 				added[i].near = append(added[i].near, found[j].body)
 			}
 		}
@@ -74,7 +74,7 @@ func (f *FTS) explain(ctx context.Context, added, found []candidate) error {
 }
 
 // byRow are the places of candidates by their rows.
-func byRow(all []candidate) map[int64]int {
+func positionsByRow(all []candidate) map[int64]int {
 	out := make(map[int64]int, len(all))
 	for i, c := range all {
 		out[c.row] = i
@@ -83,12 +83,12 @@ func byRow(all []candidate) map[int64]int {
 }
 
 // explains reports whether c and its neighbour o were said at about the same time.
-func (c *candidate) explains(o *candidate) bool {
+func (c *candidate) closeInTime(o *candidate) bool {
 	return max(c.at-o.at, o.at-c.at) <= neighbourGap.Milliseconds()
 }
 
 // sides are the neighbours of each of some in its conversation, by their rows.
-func (f *FTS) sides(ctx context.Context, some []candidate) (map[int64][]int64, error) {
+func (f *FTS) adjacentRows(ctx context.Context, some []candidate) (map[int64][]int64, error) {
 	numbers := make([]int64, 0, len(some))
 	for _, c := range some {
 		numbers = append(numbers, c.row)
@@ -96,7 +96,7 @@ func (f *FTS) sides(ctx context.Context, some []candidate) (map[int64][]int64, e
 	one := func(compare, order string) string {
 		return `SELECT row FROM (SELECT row FROM index_doc
 			WHERE conversation = h.conversation AND conversation <> 0 AND (seq, doc) ` + compare + ` (h.seq, h.doc)
-			ORDER BY seq ` + order + `, doc ` + order + fmt.Sprintf(` LIMIT %d)`, nearby)
+			ORDER BY seq ` + order + `, doc ` + order + fmt.Sprintf(` LIMIT %d)`, neighbourReach)
 	}
 	out := make(map[int64][]int64, len(some))
 	err := store.Each(ctx, f.db, func(row store.Row) error {

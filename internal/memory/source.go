@@ -10,32 +10,31 @@ import (
 	"reverie/internal/text"
 )
 
-// again notes that what known says was said once more, in another message: when the one
-// it was learned from is taken back, it stays.
-func (c *change) again(known *Entry, said Entry) error {
+// addSource records that known was also said in another message, so that it survives the redaction
+// of the one it was learned from.
+func (c *change) addSource(known *Entry, said Entry) error {
 	if said.Event == "" || said.Event == known.Event {
 		return nil
 	}
 	insert := `INSERT INTO memory_source (entry, event, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`
 	_, err := c.tx.ExecContext(c.ctx, insert, known.ID, said.Event, c.now.UnixMilli())
 	if err != nil {
-		return fmt.Errorf("note that it was said again: %w", err)
+		return fmt.Errorf("record another source: %w", err)
 	}
 	return nil
 }
 
-// disown parts the entries that were learned from the message event, and said in another
-// one too, from it: they count from then on as learned from the other one, and what they
-// quote of the message is gone. Entries that only said the same as it lose nothing. keep,
-// if not nil, says which entries the message still stands for; those are left alone.
-func (s *Store) disown(ctx context.Context, event string, keep func(Entry) bool) error {
+// reassignSource moves entries learned from the message event to another message that said the
+// same. Their quotes of event are deleted. keep, if not nil, selects entries that event still
+// supports; they stay as they are.
+func (s *Store) reassignSource(ctx context.Context, event string, keep func(Entry) bool) error {
 	_, err := s.write(ctx, "redaction", nil, func(c *change) error {
 		if keep == nil {
 			if _, err := c.tx.ExecContext(ctx, `DELETE FROM memory_source WHERE event = ?`, event); err != nil {
 				return err
 			}
 		}
-		both, err := entries(ctx, c.tx, `WHERE event = ?1 AND state <> 'forgotten'
+		both, err := selectEntries(ctx, c.tx, `WHERE event = ?1 AND state <> 'forgotten'
 			AND id IN (SELECT entry FROM memory_source WHERE event <> ?1)`, event)
 		if err != nil {
 			return err
@@ -57,15 +56,15 @@ func (s *Store) disown(ctx context.Context, event string, keep func(Entry) bool)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("take a message back: %w", err)
+		return fmt.Errorf("redact a message: %w", err)
 	}
 	return nil
 }
 
-// Reword forgets what was learned from the message event and does not stand in now,
-// its new words, any more. What another message says too stays. Unlike after a redaction,
-// the same may be learned again, and more from this message.
-func (s *Store) Reword(ctx context.Context, a Access, event, now string) error {
+// ApplyEdit forgets what was learned from the message event and is not in now, its new text.
+// Entries that another message supports stay. Unlike after a redaction, the same facts, and others
+// from this message, may be learned again.
+func (s *Store) ApplyEdit(ctx context.Context, a Access, event, now string) error {
 	if event == "" {
 		return nil
 	}
@@ -76,10 +75,10 @@ func (s *Store) Reword(ctx context.Context, a Access, event, now string) error {
 		}
 		return strings.Contains(text.PlainWords(now), text.PlainWords(words))
 	}
-	if err := s.disown(ctx, event, stands); err != nil {
+	if err := s.reassignSource(ctx, event, stands); err != nil {
 		return err
 	}
-	learned, err := entries(ctx, s.db, `WHERE event = ? AND state <> 'forgotten'`, event)
+	learned, err := selectEntries(ctx, s.db, `WHERE event = ? AND state <> 'forgotten'`, event)
 	if err != nil {
 		return err
 	}
@@ -96,7 +95,7 @@ func (s *Store) Reword(ctx context.Context, a Access, event, now string) error {
 	}
 	_, err = s.write(ctx, a.Actor, nil, func(c *change) error {
 		for _, e := range learned {
-			if err := c.unforget(e.Scope, e.Text); err != nil {
+			if err := c.removeTombstone(e.Scope, e.Text); err != nil {
 				return err
 			}
 			if _, err := c.tx.ExecContext(ctx, `UPDATE memory SET event = '' WHERE id = ? AND state = 'forgotten'`, e.ID); err != nil {
@@ -106,16 +105,16 @@ func (s *Store) Reword(ctx context.Context, a Access, event, now string) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("forget what was edited away: %w", err)
+		return fmt.Errorf("forget what an edit removed: %w", err)
 	}
 	return nil
 }
 
-// Unsay takes the messages events back like Unhear, with the answers to them, so that
-// other words can be heard under the same names. It returns how they may be quoted.
-func (s *Store) Unsay(ctx context.Context, events ...string) (quotes []string, err error) {
+// ResetTurns removes the messages events, and the answers to them, like RedactTurn, but lets new
+// texts be indexed under the same ids. It returns the forms in which they may be quoted.
+func (s *Store) ResetTurns(ctx context.Context, events ...string) (quotes []string, err error) {
 	for _, event := range events {
-		some, err := s.Unhear(ctx, event)
+		some, err := s.RedactTurn(ctx, event)
 		if err != nil {
 			return nil, err
 		}
@@ -123,14 +122,14 @@ func (s *Store) Unsay(ctx context.Context, events ...string) (quotes []string, e
 	}
 	_, err = s.write(ctx, "redaction", nil, func(c *change) error {
 		for _, event := range events {
-			if err := s.index.Unknow(ctx, c.tx, event); err != nil {
+			if err := s.index.ClearRedaction(ctx, c.tx, event); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("take messages back: %w", err)
+		return nil, fmt.Errorf("reset messages: %w", err)
 	}
 	return quotes, nil
 }

@@ -1,0 +1,106 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// workingSetSize is how many entries of a scope files and prompts show when the others can be
+// searched for.
+const workingSetSize = 40
+
+// UsesWorkingSet reports whether prompts show only the working set, so that other entries have to
+// be searched for.
+func (s *Store) UsesWorkingSet() bool { return s.partial }
+
+// Search returns the hits for q in its scopes, the best first. It does not read hand edits of the
+// files; Entries does.
+func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
+	if len(q.Scopes) == 0 {
+		return nil, nil
+	}
+	hits, err := Search(ctx, s.db, s.finder, q)
+	if err != nil {
+		return nil, err
+	}
+	// Scopes are enforced here, whatever the index returns.
+	hits = slices.DeleteFunc(hits, func(h Hit) bool {
+		if h.Turn != nil {
+			return !slices.Contains(q.Scopes, h.Turn.Scope)
+		}
+		return !slices.Contains(q.Scopes, h.Entry.Scope)
+	})
+	return dropOutdated(ctx, s.db, q, hits)
+}
+
+// Neighbours returns the ids of up to k active entries of the same scope that are close in meaning
+// to the active entry id, the nearest first. It returns none without vectors, and computes none.
+func (s *Store) Neighbours(ctx context.Context, id string, k int) ([]string, error) {
+	found, err := s.index.Neighbours(ctx, id, k)
+	if err != nil {
+		return nil, fmt.Errorf("memory: %w", err)
+	}
+	return found, nil
+}
+
+// WorkingSet picks from entries, as Entries returns them, those that the files show. Prompts
+// contain them whatever the question. Without a search index it returns all.
+func (s *Store) WorkingSet(entries []Entry) []Entry {
+	if !s.partial {
+		return entries
+	}
+	var set []Entry // usually few of many
+	shown := map[Scope]map[string]bool{}
+	for i := range entries {
+		e := &entries[i]
+		lines, known := shown[e.Scope]
+		if !known {
+			if v, err := s.cacheOf(e.Scope); err == nil {
+				v.mu.Lock()
+				lines = v.inFile
+				v.mu.Unlock()
+			}
+			shown[e.Scope] = lines
+		}
+		if lines[e.ID] {
+			set = append(set, *e)
+		}
+	}
+	return set
+}
+
+// IndexTurn stores a message of a conversation, so that Search finds it. An event is stored once
+// per scope; a redacted one is not stored again.
+func (s *Store) IndexTurn(ctx context.Context, t Turn) error {
+	if err := t.Scope.Check(); err != nil {
+		return err
+	}
+	return s.index.IndexTurn(ctx, t)
+}
+
+// LastTurnSeq is the highest Seq of the indexed messages of a conversation, in any scope; 0 = none.
+func (s *Store) LastTurnSeq(ctx context.Context, conversation string) (int, error) {
+	n, err := s.index.LastTurnSeq(ctx, conversation)
+	if err != nil {
+		return 0, fmt.Errorf("read memory: %w", err)
+	}
+	return n, nil
+}
+
+// RedactTurn removes the message event and the answer to it from the index, in every scope. It
+// returns the forms in which they may be quoted elsewhere. An unknown event is not an error.
+func (s *Store) RedactTurn(ctx context.Context, event string) (quotes []string, err error) {
+	if event == "" {
+		return nil, nil
+	}
+	_, err = s.write(ctx, "redaction", nil, func(c *change) error {
+		texts, err := s.index.RedactTurn(ctx, c.tx, event)
+		c.purges = c.purges || len(texts) > 0
+		for _, text := range texts {
+			quotes = append(quotes, Turn{Text: text}.Quotes()...)
+		}
+		return err
+	})
+	return quotes, err
+}

@@ -403,9 +403,12 @@ func (p *pair) changes() bool {
 	return false
 }
 
-// otherTopic reports whether each text has words in more than one place that the other has not. One
-// place is the answer, so the rest is another topic: the cellar's code is 4711, the garage's is 4728 now.
-func (p *pair) otherTopic() bool { return p.a.placesBeside(p.b) > 1 && p.b.placesBeside(p.a) > 1 }
+// otherTopic reports whether the older text may answer another question than the newer one. It has its
+// answer in one place, and there the newer one has another, unless that only denies or ends it.
+func (p *pair) otherTopic() bool {
+	own := p.a.placesBeside(p.b)
+	return own > 1 || own > p.b.placesBeside(p.a) && p.a.negative == p.b.negative
+}
 
 // placesBeside counts the runs of words in s that o has not. Small words and words of change
 // belong to no run, and a comma ends one.

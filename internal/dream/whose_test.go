@@ -36,7 +36,7 @@ func TestWhoseItIs(t *testing.T) {
 }
 
 // TestAnotherTopic: a word in common is no proof that two texts answer one question. Whatever a model
-// says, the older text stays if each of them has another topic beside its answer, or if both deny.
+// says, the older text stays if it has more than its answer beside that word, or if both deny.
 func TestAnotherTopic(t *testing.T) {
 	for _, c := range []struct {
 		older, newer string
@@ -52,6 +52,10 @@ func TestAnotherTopic(t *testing.T) {
 		{"Noemi doesn't eat pork.", "Noemi no longer eats fish.", 0},
 		{"Noemi mag keine Pilze.", "Noemi mag Fisch nicht mehr.", 0},
 		{"Noemi likes fish.", "Noemi no longer likes fish.", 1},
+		{"Noemi does rowing.", "Noemi has given up rowing.", 1},
+		{"La tía de Noemi vive en Bilbao.", "Noemi vive ahora en Bilbao.", 0},
+		{"Der Bruder von Noemi wohnt in Jena.", "Noemi hat jetzt in Jena ein Haus.", 0},
+		{"Noemi: geboren: 30.11.1975.", "Noemi: hatte nie Kündigung / Noemi: geboren: 30.11.1975.", 0},
 		{"My brother Noah drives a Saab.", "My brother Noah takes 25 mg of thyroxine now.", 0},
 		{"My brother Noah takes 50 mg of thyroxine.", "My brother Noah takes 25 mg of thyroxine now.", 1},
 	} {

@@ -50,7 +50,7 @@ var (
 		`\p{L}*(?:no|nr|str)|[a-z])|\b[0-3]?\d)\.( (?:\p{L}|\d))`)
 	// What says no more than that something came to an end, as the first of two things.
 	endings   = text.Pattern("ending")
-	sentences = regexp.MustCompile(`[.!?;。！？；]\s+\S|[;；。]\S`)
+	sentences = regexp.MustCompile(`[.!?;。！？；]\s+\S|[;；。]\S|\s/\s`)
 
 	// What can be left out of a text and it says the same of the same.
 	asides = text.Set("aside")

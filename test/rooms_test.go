@@ -315,7 +315,7 @@ func TestApproval(t *testing.T) {
 	sent(t)(you.SendFile(t.Context(), room, notes, nil))
 	hear(t, you, room)
 	ask(t, you, room, "remind me in 3 hours to water the ferns")
-	poll := next(t, you, room, peer.Asked)
+	poll := next(t, you, room, peer.PollStarted)
 	if !poll.Encrypted || !strings.Contains(poll.Body, "notes.txt") || !strings.Contains(strings.ToLower(poll.Body), "water the ferns") {
 		t.Errorf("the poll is %+v", poll)
 	}
@@ -326,8 +326,8 @@ func TestApproval(t *testing.T) {
 	sent(t)(you.Vote(t.Context(), room, poll, "Once"))
 	said, closed := "", ""
 	for said == "" || closed == "" { // in any order
-		e := next(t, you, room, peer.Message, peer.Closed)
-		if e.Kind == peer.Closed {
+		e := next(t, you, room, peer.Message, peer.PollEnded)
+		if e.Kind == peer.PollEnded {
 			closed = e.ID
 		} else {
 			said = e.Body
@@ -343,7 +343,7 @@ func TestApproval(t *testing.T) {
 // allow votes for the acts that the bot asks about next.
 func allow(t *testing.T, you *peer.Peer, room string) {
 	t.Helper()
-	sent(t)(you.Vote(t.Context(), room, next(t, you, room, peer.Asked), "Once"))
+	sent(t)(you.Vote(t.Context(), room, next(t, you, room, peer.PollStarted), "Once"))
 }
 
 // next waits for the bot's next event of one of these kinds in room.

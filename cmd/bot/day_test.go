@@ -239,7 +239,7 @@ func (d *day) troubles() []happening {
 		during(at(11, 5), at(11, 20), on("send"), matrixtest.Limit(5*time.Second, 9*time.Second)),
 		during(at(12, 5), at(12, 30), on("sync").Times(1), matrixtest.Hang()),
 		during(at(14, 0), at(14, 50), bensKeys, later(5*time.Minute)),
-		during(at(15, 0), at(15, 50), on("sync"), matrixtest.Cut(1)),
+		during(at(15, 0), at(15, 50), on("sync"), matrixtest.LimitTimelines(1)),
 		during(at(15, 0), at(15, 50), on("sync"), matrixtest.Delay(20*time.Second)),
 		during(at(15, 0), at(15, 50), on("messages"), matrixtest.Delay(0)), // the gaps are filled
 		during(at(17, 5), at(17, 15), on("sync", "send"), matrixtest.Status(http.StatusBadGateway, "")),

@@ -252,7 +252,7 @@ func (t *trial) event(e peer.Event) (done bool, err error) {
 		t.screen.Writing(e.On)
 	case peer.Undecryptable:
 		return false, fmt.Errorf("try: a message of the bot could not be decrypted: %w", e.Err)
-	case peer.Message, peer.Edit, peer.Asked, peer.Closed:
+	case peer.Message, peer.Edit, peer.PollStarted, peer.PollEnded:
 		if e.Poll != nil {
 			for i, o := range e.Poll.Options {
 				e.Body += fmt.Sprintf("\n%d. %s", i+1, o.Text)

@@ -486,7 +486,7 @@ func swapKeys(t *testing.T, user string) matrixtest.Fault {
 
 // rewritten changes the JSON of answers.
 func rewritten(t *testing.T, change func(body map[string]any)) matrixtest.Fault {
-	return matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
+	return matrixtest.ChangeAnswer(func(a *httptest.ResponseRecorder, _ *http.Request) {
 		var body map[string]any
 		if json.Unmarshal(a.Body.Bytes(), &body) != nil {
 			return // a poll that was cut off

@@ -99,7 +99,7 @@ func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
 
 // inHand lets what the bot sends take effect, and never answers.
 func inHand(s *matrixtest.Server, bot string) *matrixtest.Hook {
-	return s.Fault(matrixtest.On("send").By(bot), matrixtest.Behind(matrixtest.Hang()))
+	return s.Fault(matrixtest.On("send").By(bot), matrixtest.AfterEffect(matrixtest.Hang()))
 }
 
 // The answer to the beginning of an answer is lost, the homeserver restarts, and
@@ -213,7 +213,7 @@ func TestLongAbsenceFromAGroup(t *testing.T) {
 	mention := func(room, text string) {
 		s.Post(you.UserID(), room, "m.room.message", map[string]any{"msgtype": "m.text", "body": text, "m.mentions": map[string]any{"user_ids": []string{b.UserID()}}})
 	}
-	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(2))
+	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.LimitTimelines(2))
 	s.SetClock(time.Hour)
 	for i := range 20 {
 		s.Say(friend.UserID(), busy, fmt.Sprint("chatter ", i))
@@ -263,7 +263,7 @@ func TestFreshStoreKnowsItsRooms(t *testing.T) {
 		b.next()
 	}
 	b.stop()
-	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(2))
+	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.LimitTimelines(2))
 	pages := s.Count("messages")
 	b = startWith(t, b.server, t.TempDir(), echo, hurry, you.UserID())
 	await(t, s, "no sync", func() bool { return b.Status(t.Context()).Rooms == 1 })
@@ -316,7 +316,7 @@ func TestClocksApart(t *testing.T) {
 			await(t, s, "nothing was sent", func() bool { return busy.Hits() > 0 })
 			b.stop()
 			busy.Remove()
-			s.Fault(matrixtest.On("sync").By(b.UserID()).Times(1), matrixtest.Cut(1))
+			s.Fault(matrixtest.On("sync").By(b.UserID()).Times(1), matrixtest.LimitTimelines(1))
 			say(t, you, room, "three")
 			say(t, you, room, "four")
 			startWith(t, server, dir, echo, off(c.after), you.UserID())
@@ -349,7 +349,7 @@ func TestOddTimes(t *testing.T) {
 			b.hears("before")
 			b.stop()
 			if gap {
-				s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(1))
+				s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.LimitTimelines(1))
 			}
 			s.Say(you.UserID(), room, "first")
 			inject(t, s, room, you.UserID(), "odd ")
@@ -403,7 +403,7 @@ func TestGapBeyondTheBounds(t *testing.T) {
 	s.Say(you.UserID(), room, "before")
 	b.next()
 	b.stop()
-	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(2))
+	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.LimitTimelines(2))
 	const n = matrix.MaxGap + 100
 	var want, got []string
 	for i := range n {
@@ -471,7 +471,7 @@ func TestEchoLeftOutByASync(t *testing.T) {
 			b.next()
 			// Some homeservers show transaction ids in syncs only.
 			txn := regexp.MustCompile(`"transaction_id":"[^"]*"`)
-			s.Fault(matrixtest.On("messages").By(b.UserID()), matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
+			s.Fault(matrixtest.On("messages").By(b.UserID()), matrixtest.ChangeAnswer(func(a *httptest.ResponseRecorder, _ *http.Request) {
 				bare := txn.ReplaceAll(a.Body.Bytes(), []byte(`"age":1`))
 				a.Body.Reset()
 				a.Body.Write(bare)

@@ -137,7 +137,7 @@ func TestExamineHomeserver(t *testing.T) {
 	await(t, s, "no sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
 	p := examined(t, server, dir)
 	off := -2*time.Hour - 30*time.Second
-	hook := inPlace(t, s, func(*matrixtest.Request) bool { return true }, matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
+	hook := inPlace(t, s, func(*matrixtest.Request) bool { return true }, matrixtest.ChangeAnswer(func(a *httptest.ResponseRecorder, _ *http.Request) {
 		a.Header().Set("Date", time.Now().Add(off).UTC().Format(http.TimeFormat))
 	}))
 	st, got := p.look(sinceAM())

@@ -322,7 +322,7 @@ func TestLateAnswerIsANewMessage(t *testing.T) {
 			hold := make(chan struct{})
 			var slow *matrixtest.Hook
 			if c.onItWay {
-				slow = s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), matrixtest.Behind(matrixtest.Hold(hold)))
+				slow = s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), matrixtest.AfterEffect(matrixtest.Hold(hold)))
 			}
 			b.says(room, chat.Outgoing{ID: "re-" + id, Text: "still working: thinking", ReplyTo: id, Draft: true, Notice: true})
 			clock.advance(2 * time.Second)

@@ -32,7 +32,7 @@ func poll(name string) chat.Outgoing {
 func (b *bot) asks(you *peer.Peer, room string, p chat.Outgoing) peer.Event {
 	b.t.Helper()
 	b.says(room, p)
-	return peertest.Next(b.t, you, peertest.Kind(room, peer.Asked))
+	return peertest.Next(b.t, you, peertest.Kind(room, peer.PollStarted))
 }
 
 func (b *bot) nextChange() chat.Inbound {
@@ -116,7 +116,7 @@ func TestPoll(t *testing.T) {
 			}
 			closing := chat.Outgoing{ID: "ask:1", Text: "Nothing was deleted.", Notice: true}
 			b.says(room, closing)
-			if e := peertest.Next(t, you, peertest.Kind(room, peer.Closed)); e.ID != asked.ID || e.Body != closing.Text || e.Encrypted != encrypted {
+			if e := peertest.Next(t, you, peertest.Kind(room, peer.PollEnded)); e.ID != asked.ID || e.Body != closing.Text || e.Encrypted != encrypted {
 				t.Errorf("closed as %+v", e)
 			}
 			b.says(room, closing)
@@ -168,7 +168,7 @@ func TestPollContent(t *testing.T) {
 	expect.NoDiff(t, eventsOf(t, s, room, pollBegin)[0]["content"], want, "the start")
 	b.votes(you, asked, "Yes, this once", chat.Vote{Change: chat.Change{Head: chat.Head{Branch: root}, Target: "ask:1"}, Option: "once"})
 	b.says(room, chat.Outgoing{ID: "ask:1", Text: "It is deleted."})
-	peertest.Next(t, you, peertest.Kind(room, peer.Closed))
+	peertest.Next(t, you, peertest.Kind(room, peer.PollEnded))
 	want = map[string]any{
 		"org.matrix.msc3381.poll.end": map[string]any{}, text: "It is deleted.", "body": "It is deleted.", "m.mentions": map[string]any{},
 		"m.relates_to": map[string]any{"rel_type": "m.reference", "event_id": asked.ID},
@@ -276,8 +276,8 @@ func TestPollIsSentOnce(t *testing.T) {
 	execute(t, db, `UPDATE outbox SET text = 'Too late.', closed = 1, revision = 2, state = 'pending' WHERE id = 'ask:1'`)
 	expect.OK(t, db.Close())
 	b.again(echo)
-	asked := peertest.Next(t, you, peertest.Kind(room, peer.Asked))
-	if e := peertest.Next(t, you, peertest.Kind(room, peer.Closed)); e.ID != asked.ID || e.Body != "Too late." {
+	asked := peertest.Next(t, you, peertest.Kind(room, peer.PollStarted))
+	if e := peertest.Next(t, you, peertest.Kind(room, peer.PollEnded)); e.ID != asked.ID || e.Body != "Too late." {
 		t.Errorf("closed as %+v", e)
 	}
 	say(t, you, room, "and now?")
@@ -351,7 +351,7 @@ func TestPollOnTheHomeserver(t *testing.T) {
 		t.Errorf("delivered %+v", got)
 	}
 	b.says(room, chat.Outgoing{ID: "ask:1", Text: "Nothing was deleted.", Notice: true})
-	if e := peertest.Next(t, you, peertest.Kind(room, peer.Closed)); e.ID != asked.ID || e.Body != "Nothing was deleted." || !e.Encrypted {
+	if e := peertest.Next(t, you, peertest.Kind(room, peer.PollEnded)); e.ID != asked.ID || e.Body != "Nothing was deleted." || !e.Encrypted {
 		t.Errorf("closed as %+v", e)
 	}
 	types := onServer(t, you, room, "notes.txt")

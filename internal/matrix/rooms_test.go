@@ -244,7 +244,7 @@ func TestOvertakenState(t *testing.T) {
 	room := group(t, s, you, b)
 	written, release := make(chan struct{}), make(chan struct{})
 	first := sync.OnceFunc(func() { close(written); <-release })
-	s.Fault(matrixtest.On("state").By(b.UserID()).In(room), matrixtest.Changed(func(*httptest.ResponseRecorder, *http.Request) { first() }))
+	s.Fault(matrixtest.On("state").By(b.UserID()).In(room), matrixtest.ChangeAnswer(func(*httptest.ResponseRecorder, *http.Request) { first() }))
 	s.Post(you.UserID(), room, "m.room.message", text2("first", b.UserID()))
 	b.next()
 	<-written
@@ -393,9 +393,9 @@ func TestDirectChatStaysDirect(t *testing.T) {
 		fault matrixtest.Fault
 	}{
 		{"before it is in the list", directList, matrixtest.Hang()},
-		{"when it was put into the list", directList, matrixtest.Behind(matrixtest.Hang())},
+		{"when it was put into the list", directList, matrixtest.AfterEffect(matrixtest.Hang())},
 		{"before joining", joining, matrixtest.Hang()},
-		{"when joined", joining, matrixtest.Behind(matrixtest.Hang())},
+		{"when joined", joining, matrixtest.AfterEffect(matrixtest.Hang())},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, you, b := meeting(t, echo)

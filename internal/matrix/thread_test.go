@@ -480,7 +480,7 @@ func TestReplyChainIsFetchedAside(t *testing.T) {
 	b = b.again(echo)
 	expect.Equal(t, b.quotes(t, chat.QuoteReply, "you: first").Text, "about that", "heard")
 	b.hears("and after it")
-	s.Fault(matrixtest.On("event").By(b.UserID()), matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
+	s.Fault(matrixtest.On("event").By(b.UserID()), matrixtest.ChangeAnswer(func(a *httptest.ResponseRecorder, _ *http.Request) {
 		a.Body.Reset()
 		a.Body.WriteString(`{"event_id":["x"]}`)
 	}))

@@ -23,18 +23,17 @@ const (
 	stampFile   = "built-from"
 )
 
-// buildArgs is part of the stamp: changing it makes the next Build build again.
+// buildArgs is part of the stamp: a change of it causes a new build.
 var buildArgs = []string{"-mod=readonly", "-trimpath", "-ldflags=-s -w", "-buildvcs=false"}
 
-// ErrNoGo says that the homeserver cannot be built, because there is no go command.
+// ErrNoGo reports that the homeserver cannot be built because there is no go command.
 var ErrNoGo = errors.New("the go command is not on the PATH: it is needed once, to build the homeserver")
 
-// Build makes sure that binDir holds the homeserver's two programs, built from
-// repo/test/homeserver. It does nothing when they are there and were built from
-// the same go.mod and go.sum. A cold build takes one to two minutes and downloads
-// modules; progress (may be nil) gets a line at the start, one about every ten
-// seconds, and one at the end. Processes that call Build at the same time wait
-// for each other. Without a go command the error is ErrNoGo.
+// Build builds the homeserver's two programs from repo/test/homeserver into binDir. It does nothing
+// if they were built from the same go.mod and go.sum. A cold build takes one to two minutes and
+// downloads modules. progress (may be nil) gets a line at the start, about every ten seconds, and at
+// the end. Concurrent calls of any process wait for each other. Without a go command the error is
+// ErrNoGo.
 func Build(ctx context.Context, repo, binDir string, progress io.Writer) error {
 	if progress == nil {
 		progress = io.Discard
@@ -58,7 +57,7 @@ func Build(ctx context.Context, repo, binDir string, progress io.Writer) error {
 		return fmt.Errorf("build homeserver: %w", err)
 	}
 	defer lock.Close()
-	if isBuilt(binDir, want) { // by whoever held the lock before us
+	if isBuilt(binDir, want) { // by the last holder of the lock
 		return nil
 	}
 	goBin, err := exec.LookPath("go")
@@ -68,8 +67,8 @@ func Build(ctx context.Context, repo, binDir string, progress io.Writer) error {
 	return compile(ctx, goBin, source, binDir, want, progress)
 }
 
-// compile builds into a folder beside the target and renames, so that a broken
-// or interrupted build never looks like a finished one.
+// compile builds into a folder beside the target and renames it, so that an interrupted build never
+// looks complete.
 func compile(ctx context.Context, goBin, source, binDir, want string, progress io.Writer) error {
 	temp, err := os.MkdirTemp(binDir, ".build-")
 	if err != nil {
@@ -83,7 +82,7 @@ func compile(ctx context.Context, goBin, source, binDir, want string, progress i
 		"github.com/element-hq/dendrite/cmd/"+dendriteBin,
 		"github.com/element-hq/dendrite/cmd/"+keysBin)
 	cmd := exec.CommandContext(ctx, goBin, args...)
-	// GOFLAGS is replaced, not extended: the bot's own flags and tags mean nothing there.
+	// GOFLAGS is replaced: the bot's own flags and tags do not apply there.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go then removes its work folder
 	cmd.WaitDelay = 10 * time.Second
@@ -104,7 +103,7 @@ func compile(ctx context.Context, goBin, source, binDir, want string, progress i
 			return fmt.Errorf("build homeserver: %w", err)
 		}
 	}
-	// The stamp last: without it the binaries do not count.
+	// The stamp is written last: without it the build does not count.
 	if err := os.WriteFile(filepath.Join(binDir, stampFile), []byte(want+"\n"), 0o644); err != nil {
 		return fmt.Errorf("build homeserver: %w", err)
 	}
@@ -118,7 +117,7 @@ func runWithTicks(cmd *exec.Cmd, interval time.Duration, tick func()) error {
 		return err
 	}
 	ended := make(chan error, 1)
-	// go: waits for one process, and the loop below waits for this goroutine.
+	// go: waits for the process; the loop below waits for this goroutine.
 	go func() { ended <- cmd.Wait() }()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -132,7 +131,7 @@ func runWithTicks(cmd *exec.Cmd, interval time.Duration, tick func()) error {
 	}
 }
 
-// stamp names what the binaries are built from: the module's two files and the flags.
+// stamp identifies the inputs of a build: the module's two files and the flags.
 func stamp(source string) (string, error) {
 	sum := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum"} {
@@ -158,8 +157,8 @@ func isBuilt(binDir, want string) bool {
 	return err == nil && strings.TrimSpace(string(got)) == want
 }
 
-// waitForLock takes an exclusive lock on a file, waiting for others to let go.
-// Closing the file releases it, and so does the end of the process.
+// waitForLock waits for an exclusive lock on a file. Closing the file or ending the process releases
+// it.
 func waitForLock(ctx context.Context, path string, progress io.Writer) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// maxLog bounds the log on disk: that much in homeserver.log, and as much again
-// in homeserver.log.old. A server in trouble can write gigabytes otherwise.
+// maxLog limits homeserver.log, and homeserver.log.old again. A server in trouble can write
+// gigabytes.
 const maxLog = 2 << 20
 
 const tailSize = 2 << 10
 
-// cappedLog is the server's output: a file of bounded size, the last bytes in
-// memory for error messages, and a copy for whoever wants one.
+// cappedLog receives the server's output: it keeps a file of limited size, the last bytes in memory
+// for error messages, and writes an optional copy.
 type cappedLog struct {
 	mu   sync.Mutex
 	path string
@@ -39,7 +39,7 @@ func openCappedLog(path string, copyTo io.Writer) (*cappedLog, error) {
 	return &cappedLog{path: path, file: file, size: info.Size(), copy: copyTo}, nil
 }
 
-// Write never fails: a full disk must not make the server block or die on its log.
+// Write never returns an error: a full disk must not stop the server.
 func (l *cappedLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +61,7 @@ func (l *cappedLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// rotate starts a new file; if that fails, the server goes on without a log file.
+// rotate starts a new file. If that fails, the server continues without a log file.
 func (l *cappedLog) rotate() {
 	l.file.Close()
 	l.file, l.size = nil, 0

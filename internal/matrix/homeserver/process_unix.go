@@ -4,8 +4,8 @@ package homeserver
 
 import "syscall"
 
-// OwnGroup keeps a Ctrl-C in the terminal from reaching the server before its
-// owner has shut down in order.
+// OwnGroup puts the server into its own process group, so that a Ctrl-C in the terminal reaches only
+// its owner, who shuts it down.
 func OwnGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

@@ -27,43 +27,43 @@ import (
 //go:embed dendrite.yaml
 var configTemplate string
 
-// serverName is the part after the colon in every user id. It cannot change
-// later, because the ids of rooms and users are made of it.
+// serverName is the part after the colon in every ID. It cannot change later because stored IDs
+// contain it.
 const serverName = "localhost"
 
-// bcryptCost is the cheapest hash of passwords, for speed. Docker's homeserver takes 10.
+// bcryptCost is the cheapest password hash, for speed. Docker's homeserver uses 10.
 const bcryptCost = "4"
 
 const (
-	startTimeout = 60 * time.Second // a start takes 0.4 s; a machine under load may need longer
+	startTimeout = 60 * time.Second // a start takes 0.4 s, but longer on a busy machine
 	stopTimeout  = 10 * time.Second
 )
 
 var errSlowStart = fmt.Errorf("no answer within %s", startTimeout)
 
-// Config says where the homeserver lives.
+// Config configures a Server.
 type Config struct {
-	BinDir string    // holds the programs that Build made
-	Dir    string    // its data; made when missing. The same folder again continues with the same users and rooms
-	Port   int       // on 127.0.0.1; 0 = the port used last in Dir if it is still free, else any free one
-	Log    io.Writer // gets what the server prints, besides Dir/homeserver.log; may be nil
+	BinDir string    // folder of the programs that Build built
+	Dir    string    // data folder, created if missing; the same folder has the same users and rooms
+	Port   int       // on 127.0.0.1; 0 = the last port of Dir if it is free, else any free one
+	Log    io.Writer // gets a copy of Dir/homeserver.log; may be nil
 }
 
-// Server is a running homeserver. It runs until Stop or Kill; on Linux it also
-// ends with the process that started it.
+// Server is a running homeserver. It runs until Stop or Kill. On Linux it also ends with the process
+// that started it.
 type Server struct {
 	URL  string // "http://127.0.0.1:PORT"
-	Name string // the server's name: the part after the colon in user ids
+	Name string // server name: the part after the colon in user IDs
 
 	secret string
 	cmd    *exec.Cmd
-	done   chan struct{} // closed when the process has ended and was waited for
+	done   chan struct{} // closed after the process has ended
 	lock   *os.File
 	log    *cappedLog
 }
 
-// Start runs the homeserver and returns once it answers. ctx bounds the start
-// only, not the life of the server. A folder in use by another server is refused.
+// Start starts the homeserver and waits until it answers. ctx limits the start only. It returns an
+// error if another server uses the folder.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s, err := start(ctx, cfg)
 	if err != nil {
@@ -97,7 +97,7 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 		lock.Close()
 		return nil, err
 	}
-	// A free port may be taken by somebody else before the server binds it.
+	// Another process may bind the free port first.
 	for attempt := 1; ; attempt++ {
 		err := s.launch(ctx, binDir, dir, cfg.Port)
 		if err == nil {
@@ -110,8 +110,8 @@ func start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 }
 
-// lockDir refuses a second server on one folder. The server inherits the open
-// file, so the lock holds for as long as either it or its owner lives.
+// lockDir locks a folder against a second server. The server inherits the open file, so the lock
+// holds until both it and its owner have ended.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -127,8 +127,7 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// prepare writes what the server needs before its first start: signing key,
-// registration secret, config.
+// prepare writes the files that the first start needs: signing key, registration secret, config.
 func (s *Server) prepare(ctx context.Context, binDir, dir string) error {
 	for _, name := range []string{dendriteBin, keysBin} {
 		if _, err := os.Stat(filepath.Join(binDir, name)); err != nil {
@@ -139,7 +138,7 @@ func (s *Server) prepare(ctx context.Context, binDir, dir string) error {
 	if _, err := os.Stat(key); errors.Is(err, fs.ErrNotExist) {
 		out, err := exec.CommandContext(ctx, filepath.Join(binDir, keysBin), "-private-key", key).CombinedOutput()
 		if err != nil {
-			os.Remove(key) // half a key would be taken for a whole one next time
+			os.Remove(key) // the next start must not use half a key
 			return fmt.Errorf("generate signing key: %w: %s", err, lastLines(string(out), 3))
 		}
 		if err := os.Chmod(key, 0o600); err != nil {
@@ -160,7 +159,7 @@ func (s *Server) prepare(ctx context.Context, binDir, dir string) error {
 	return os.WriteFile(filepath.Join(dir, "dendrite.yaml"), []byte(config), 0o600)
 }
 
-// launch starts the process on one port and waits until it answers.
+// launch starts the process on a port and waits until it answers.
 func (s *Server) launch(ctx context.Context, binDir, dir string, port int) error {
 	if port == 0 {
 		var err error
@@ -182,8 +181,8 @@ func (s *Server) launch(ctx context.Context, binDir, dir string, port int) error
 	started := make(chan error, 1)
 	// go: owns the process; Stop, Kill and a failed start wait for it through done.
 	go func(cmd *exec.Cmd, done chan struct{}) {
-		// The kernel ties "end with your parent" to the thread that started the
-		// child, so that thread stays reserved for as long as the child runs.
+		// The kernel ties the death signal to the thread that started the child. So the thread stays
+		// locked while the child runs.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(done)
@@ -209,7 +208,7 @@ func (s *Server) waitUntilUp(ctx context.Context) error {
 	defer cancel()
 	for {
 		if s.answers(ctx) {
-			// Somebody else may have taken the port, and ours not have noticed yet.
+			// Another process may have taken the port, and ours may not have failed yet.
 			if ours, err := s.knowsSecret(ctx); ours {
 				return nil
 			} else if err == nil {
@@ -241,8 +240,7 @@ func (s *Server) answers(ctx context.Context) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// choosePort prefers the port this folder had last time, so that clients that
-// remember the address still find the server after a restart.
+// choosePort prefers the folder's last port, so that clients find the server after a restart.
 func choosePort(dir string) (int, error) {
 	last := 0
 	if data, err := os.ReadFile(filepath.Join(dir, "port")); err == nil {
@@ -259,8 +257,8 @@ func choosePort(dir string) (int, error) {
 	return 0, errors.New("no free port on 127.0.0.1")
 }
 
-// Stop ends the server in order and waits for it; after ten seconds it is killed.
-// Stopping a server that has ended already is no error.
+// Stop shuts the server down and waits for it. After ten seconds it kills the process. Stopping an
+// ended server is no error.
 func (s *Server) Stop() error {
 	defer s.release()
 	if s.end(syscall.SIGTERM) {
@@ -270,16 +268,16 @@ func (s *Server) Stop() error {
 	return fmt.Errorf("stop homeserver: it did not end within %s and was killed", stopTimeout)
 }
 
-// Kill ends the server at once, as a power cut would, and waits for it.
+// Kill kills the server at once, like a power cut, and waits for its end.
 func (s *Server) Kill() {
 	defer s.release()
 	s.end(syscall.SIGKILL)
 }
 
-// Done is closed when the server has ended, whoever ended it.
+// Done returns a channel that is closed when the server has ended.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// end sends sig to this one process and tells whether it has ended within the time given.
+// end sends sig to the process and reports whether it ended within stopTimeout.
 func (s *Server) end(sig syscall.Signal) bool {
 	_ = s.cmd.Process.Signal(sig) // "already finished" is what we want
 	select {
@@ -295,13 +293,13 @@ func (s *Server) release() {
 	s.log.Close()
 }
 
-// Register makes an account, see setup.Registrar.
+// Register creates an account, see setup.Registrar.
 func (s *Server) Register(ctx context.Context, localpart, password string) (string, error) {
 	return setup.Registrar{URL: s.URL, Name: s.Name, Secret: s.secret}.Register(ctx, localpart, password)
 }
 
-// knowsSecret tells whether the server that answers is this one. Nobody is made: an account
-// with an empty password is refused, but only once the secret has been looked at.
+// knowsSecret reports whether the answering server is this one. It creates no account: the server
+// refuses an empty password, but only after checking the secret.
 func (s *Server) knowsSecret(ctx context.Context) (bool, error) {
 	_, err := s.Register(ctx, "nobody", "")
 	var refused mautrix.HTTPError

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-func (c *call) nothing() any { return empty{} }
+func (c *call) noContent() any { return empty{} }
 
 func (c *call) versions() any {
 	return map[string]any{
@@ -49,7 +49,7 @@ type loginRequest struct {
 	Session  string `json:"session"`
 }
 
-// check tells whether the password is right.
+// check checks the password.
 func (r loginRequest) check(s *Server) (*user, *failure) {
 	name := r.Identifier.User
 	if name == "" {
@@ -77,7 +77,7 @@ func (c *call) login() any {
 	if f != nil {
 		return f
 	}
-	// The same device again is a new access token; the old one ends.
+	// A login of the same device gets a new access token and ends the old one.
 	d := u.devices[r.DeviceID]
 	if d == nil || r.DeviceID == "" {
 		d = &device{user: u, id: r.DeviceID, name: r.Name, fallback: map[string]*oneTimeKey{}}
@@ -97,7 +97,7 @@ func (c *call) logout() any {
 	return empty{}
 }
 
-// dropDevice ends a login for good; its keys go with it. The lock is held.
+// dropDevice deletes a device with its keys. The lock is held.
 func (s *Server) dropDevice(u *user, id string) {
 	d := u.devices[id]
 	if d == nil {
@@ -128,13 +128,13 @@ func (c *call) getDevice() any {
 	if d := c.user.devices[c.PathValue("device")]; d != nil {
 		return d.describe()
 	}
-	return missing("device")
+	return notFound("device")
 }
 
 func (c *call) nameDevice() any {
 	d := c.user.devices[c.PathValue("device")]
 	if d == nil {
-		return missing("device")
+		return notFound("device")
 	}
 	var r struct {
 		Name *string `json:"display_name"`
@@ -149,7 +149,7 @@ func (c *call) nameDevice() any {
 	return empty{}
 }
 
-// interactive asks for the password, or checks it.
+// interactive runs user-interactive authentication: it asks for the password or checks it.
 func (c *call) interactive() *failure {
 	var r struct {
 		Auth *loginRequest `json:"auth"`
@@ -200,7 +200,7 @@ func (c *call) deleteDevices() any {
 func (c *call) profile() any {
 	u := c.s.users[c.PathValue("user")]
 	if u == nil {
-		return missing("user")
+		return notFound("user")
 	}
 	all := map[string]string{"displayname": u.name, "avatar_url": ""}
 	if key := c.PathValue("key"); key != "" {
@@ -222,13 +222,13 @@ func (c *call) setName() any {
 	c.user.name = r.Name
 	for _, id := range slices.Sorted(maps.Keys(c.user.rooms)) {
 		if room := c.user.rooms[id]; room.membership(c.user.id) == "join" {
-			c.s.member(room, c.user.id, c.user.id, "join", nil)
+			c.s.addMember(room, c.user.id, c.user.id, "join", nil)
 		}
 	}
 	return empty{}
 }
 
-// dataKey is where account data is kept: rooms have their own.
+// dataKey returns the key of account data, which is per room.
 func (c *call) dataKey() string { return c.PathValue("room") + " " + c.PathValue("type") }
 
 func (c *call) accountData() any {
@@ -237,7 +237,7 @@ func (c *call) accountData() any {
 	}
 	d, ok := c.user.data[c.dataKey()]
 	if !ok {
-		return missing("data")
+		return notFound("data")
 	}
 	return d.content
 }
@@ -251,7 +251,7 @@ func (c *call) setAccountData() any {
 		return f
 	}
 	c.user.data[c.dataKey()] = datum{c.s.next(), c.body}
-	c.user.poke()
+	c.user.wakeSyncs()
 	return empty{}
 }
 
@@ -267,13 +267,13 @@ func (c *call) addFilter() any {
 func (c *call) getFilter() any {
 	n, err := strconv.Atoi(c.PathValue("filter"))
 	if err != nil || n < 0 || n >= len(c.user.filters) {
-		return missing("filter")
+		return notFound("filter")
 	}
 	return c.user.filters[n]
 }
 
-// RevokeToken ends the access tokens of a user, and keeps the devices and their
-// keys: a login with the device id continues.
+// RevokeToken revokes the access tokens of a user and keeps the devices and their keys. A login with
+// the device ID continues.
 func (s *Server) RevokeToken(userID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,12 +281,11 @@ func (s *Server) RevokeToken(userID string) {
 		for _, d := range u.devices {
 			delete(s.tokens, d.token)
 		}
-		u.poke()
+		u.wakeSyncs()
 	}
 }
 
-// DeleteDevices deletes the devices of a user with their keys, as an
-// administrator may.
+// DeleteDevices deletes the devices of a user with their keys, as an administrator may.
 func (s *Server) DeleteDevices(userID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -294,11 +293,11 @@ func (s *Server) DeleteDevices(userID string) {
 		for _, id := range slices.Sorted(maps.Keys(u.devices)) {
 			s.dropDevice(u, id)
 		}
-		u.poke()
+		u.wakeSyncs()
 	}
 }
 
-// Reactivate takes Deactivate back.
+// Reactivate undoes Deactivate.
 func (s *Server) Reactivate(userID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -307,12 +306,12 @@ func (s *Server) Reactivate(userID string) {
 	}
 }
 
-// Deactivate ends an account.
+// Deactivate deactivates an account.
 func (s *Server) Deactivate(userID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if u := s.users[userID]; u != nil {
 		u.deactivated = true
-		u.poke()
+		u.wakeSyncs()
 	}
 }

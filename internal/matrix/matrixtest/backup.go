@@ -24,11 +24,11 @@ func (b *backup) count() int {
 	return n
 }
 
-func (b *backup) tally() map[string]any {
+func (b *backup) summary() map[string]any {
 	return map[string]any{"count": b.count(), "etag": strconv.Itoa(b.etag)}
 }
 
-// backupOf finds a version; the newest without one.
+// backupOf returns a version, or the newest if version is empty.
 func (u *user) backupOf(version string) *backup {
 	for i := len(u.backups) - 1; i >= 0; i-- {
 		if b := u.backups[i]; !b.deleted && (version == "" || b.version == version) {
@@ -62,7 +62,7 @@ func (c *call) newBackup() any {
 func (c *call) getBackup() any {
 	b := c.user.backupOf(c.PathValue("version"))
 	if b == nil {
-		return missing("backup version")
+		return notFound("backup version")
 	}
 	return map[string]any{
 		"algorithm": b.algorithm, "auth_data": b.auth, "count": b.count(), "etag": strconv.Itoa(b.etag), "version": b.version,
@@ -77,7 +77,7 @@ func (c *call) changeBackup() any {
 	b := c.user.backupOf(c.PathValue("version"))
 	switch {
 	case b == nil:
-		return missing("backup version")
+		return notFound("backup version")
 	case q.Algorithm != b.algorithm:
 		return fail(http.StatusBadRequest, "M_INVALID_PARAM", "the algorithm cannot be changed")
 	}
@@ -88,13 +88,13 @@ func (c *call) changeBackup() any {
 func (c *call) deleteBackup() any {
 	b := c.user.backupOf(c.PathValue("version"))
 	if b == nil {
-		return missing("backup version")
+		return notFound("backup version")
 	}
 	b.deleted = true
 	return empty{}
 }
 
-// allSessions reads the keys of a request: of one session, of a room, or of many.
+// allSessions reads the keys of a request: of one session, a room, or many rooms.
 func (c *call) allSessions() (map[string]map[string]json.RawMessage, *failure) {
 	all := map[string]map[string]json.RawMessage{}
 	room, session := c.PathValue("room"), c.PathValue("session")
@@ -134,7 +134,7 @@ func (c *call) putBackupKeys() any {
 	}
 	b := c.user.backupOf("")
 	if b == nil {
-		return missing("backup version")
+		return notFound("backup version")
 	}
 	if b.version != c.URL.Query().Get("version") {
 		return &failure{
@@ -153,10 +153,10 @@ func (c *call) putBackupKeys() any {
 			}
 		}
 	}
-	return b.tally()
+	return b.summary()
 }
 
-// better tells whether a key is to replace the one that is there.
+// better reports whether a key must replace the stored one.
 func better(key, old json.RawMessage) bool {
 	type quality struct {
 		First     int  `json:"first_message_index"`
@@ -179,14 +179,14 @@ func better(key, old json.RawMessage) bool {
 func (c *call) getBackupKeys() any {
 	b := c.user.backupOf(c.URL.Query().Get("version"))
 	if b == nil {
-		return missing("backup version")
+		return notFound("backup version")
 	}
 	room, session := c.PathValue("room"), c.PathValue("session")
 	if session != "" {
 		if key, ok := b.keys[room][session]; ok {
 			return key
 		}
-		return missing("key")
+		return notFound("key")
 	}
 	sessions := func(m map[string]json.RawMessage) any {
 		if m == nil {

@@ -6,18 +6,18 @@ import (
 	"strconv"
 )
 
-// NewRoom describes a room that Room makes.
+// NewRoom describes a room that Room creates.
 type NewRoom struct {
-	ID        string // "" = one with the server's name in it, as before version 12
+	ID        string // "" = one with the server name, as before room version 12
 	Name      string
 	Direct    bool
 	Encrypted bool
-	Invite    []string // user ids
-	Join      []string // user ids who are in it at once, as if they had accepted an invitation
-	Replaces  string   // the room that it says it replaces
+	Invite    []string // user IDs
+	Join      []string // user IDs who join at once
+	Replaces  string   // predecessor of the room
 }
 
-// Room makes a room as a user, without a request, and returns its id.
+// Room creates a room as a user, without a request, and returns its ID.
 func (s *Server) Room(creator string, q NewRoom) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,31 +32,31 @@ func (s *Server) Room(creator string, q NewRoom) string {
 	if q.Encrypted {
 		request.Initial = []initial{{Type: "m.room.encryption", Content: json.RawMessage(`{"algorithm":"m.megolm.v1.aes-sha2"}`)}}
 	}
-	r := s.make(creator, request)
+	r := s.makeRoom(creator, request)
 	for _, u := range q.Join {
-		s.member(r, u, u, "join", nil)
+		s.addMember(r, u, u, "join", nil)
 	}
 	return r.id
 }
 
-// Post puts an event of a user into a room, without a request and without asking
-// whether the user may, and returns its id. It panics where there is no such room.
+// Post adds an event of a user to a room and returns its ID. It checks no permissions. It panics
+// for an unknown room.
 func (s *Server) Post(user, room, typ string, content any) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.notify()
-	return s.put(s.known(room), &event{typ: typ, sender: user, content: mustJSON(content)}).id
+	return s.addEvent(s.mustRoom(room), &event{typ: typ, sender: user, content: mustJSON(content)}).id
 }
 
-// Redact has a user take an event back: its content is gone, for whoever asks from now on.
-// It returns the id of the redaction.
+// Redact redacts an event as a user: later requests do not get its content. It returns the ID of the
+// redaction.
 func (s *Server) Redact(user, room, eventID string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.notify()
-	r := s.known(room)
-	by := s.put(r, &event{typ: "m.room.redaction", sender: user, content: mustJSON(map[string]string{"redacts": eventID}), redacts: eventID})
-	r.redacted(by)
+	r := s.mustRoom(room)
+	by := s.addEvent(r, &event{typ: "m.room.redaction", sender: user, content: mustJSON(map[string]string{"redacts": eventID}), redacts: eventID})
+	r.redact(by)
 	return by.id
 }
 
@@ -65,7 +65,7 @@ func (s *Server) Say(user, room, text string) string {
 	return s.Post(user, room, "m.room.message", map[string]any{"msgtype": "m.text", "body": text, "m.mentions": map[string]any{}})
 }
 
-// Vote is Post with a vote for answers, by their ids, of the poll that the event began.
+// Vote is Post with a vote for answer IDs of a poll.
 func (s *Server) Vote(user, room, poll string, answers ...string) string {
 	return s.Post(user, room, "org.matrix.msc3381.poll.response", map[string]any{
 		"m.relates_to":                     map[string]any{"rel_type": "m.reference", "event_id": poll},
@@ -73,20 +73,19 @@ func (s *Server) Vote(user, room, poll string, answers ...string) string {
 	})
 }
 
-// SetState changes the state of a room as a user, without asking whether the user
-// may: with m.room.member that is also how to invite, kick and ban.
+// SetState changes the state of a room as a user, without checking permissions. With m.room.member
+// it invites, kicks and bans.
 func (s *Server) SetState(user, room, typ, key string, content any) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.notify()
-	return s.put(s.known(room), &event{typ: typ, key: &key, sender: user, content: mustJSON(content)}).id
+	return s.addEvent(s.mustRoom(room), &event{typ: typ, key: &key, sender: user, content: mustJSON(content)}).id
 }
 
-// Inject puts an event into a timeline exactly as it is: clients get these bytes,
-// from /sync and everywhere else, whatever is wrong with them. Only JSON it must
-// be, because the rest of the answer could not be read otherwise. A missing
-// event_id, sender, type or origin_server_ts of an object is added, unless its
-// value is there as null. The room's state does not change. It returns the id.
+// Inject adds raw bytes to a timeline as an event: clients get exactly these, from /sync and
+// everywhere else, whatever is wrong with them. They must be JSON, or the whole response could not
+// be read. A missing event_id, sender, type or origin_server_ts of an object is added unless it is
+// null. The room state does not change. Inject returns the event ID.
 func (s *Server) Inject(room, raw string) (eventID string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,10 +105,10 @@ func (s *Server) Inject(room, raw string) (eventID string, err error) {
 		} {
 			if _, there := fields[name]; !there {
 				fields[name] = mustJSON(value)
-				e.raw = append(json.RawMessage(fmt.Sprintf("{%q:%s", name, fields[name])), rest(e.raw)...)
+				e.raw = append(json.RawMessage(fmt.Sprintf("{%q:%s", name, fields[name])), fieldsOf(e.raw)...)
 			}
 		}
-		_ = json.Unmarshal(fields["event_id"], &e.id) // odd ids are known by nobody
+		_ = json.Unmarshal(fields["event_id"], &e.id) // an invalid ID is not needed
 		_ = json.Unmarshal(fields["type"], &e.typ)
 		_ = json.Unmarshal(fields["sender"], &e.sender)
 	}
@@ -117,12 +116,12 @@ func (s *Server) Inject(room, raw string) (eventID string, err error) {
 		e.id = s.id("$odd")
 	}
 	r.events[e.id] = e
-	s.show(r, entry{pos: e.pos, event: e})
+	s.appendEntry(r, entry{pos: e.pos, event: e})
 	return e.id, nil
 }
 
-// rest is an object after its opening brace, ready to follow another field.
-func rest(object json.RawMessage) string {
+// fieldsOf returns an object without its opening brace, to be appended to other fields.
+func fieldsOf(object json.RawMessage) string {
 	var b []byte
 	for i, c := range object {
 		if c == '{' {
@@ -142,8 +141,7 @@ func rest(object json.RawMessage) string {
 	return string(b)
 }
 
-// Redeliver shows an event in the next /sync of everybody once more, under its
-// old id, as after a replay.
+// Redeliver adds an event to everybody's next /sync again, with its old ID, like a replay.
 func (s *Server) Redeliver(room, eventID string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,45 +150,44 @@ func (s *Server) Redeliver(room, eventID string) error {
 	if r == nil || r.events[eventID] == nil {
 		return fmt.Errorf("matrixtest: redeliver: no event %s in room %s", eventID, room)
 	}
-	s.show(r, entry{pos: s.next(), event: r.events[eventID], again: true})
+	s.appendEntry(r, entry{pos: s.next(), event: r.events[eventID], repeated: true})
 	return nil
 }
 
-// Events are all events of a room as its members see them in a timeline, oldest
-// first.
+// Events returns all events of a room as its members see them in a timeline, oldest first.
 func (s *Server) Events(room string) []json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var list []json.RawMessage
-	for _, e := range s.known(room).timeline {
-		if !e.again {
+	for _, e := range s.mustRoom(room).timeline {
+		if !e.repeated {
 			list = append(list, e.event.wire("", room, s.now()))
 		}
 	}
 	return list
 }
 
-// Membership is how a user stands to a room: join, invite, leave, ban, or nothing.
+// Membership returns a user's membership: join, invite, leave, ban, or "".
 func (s *Server) Membership(room, user string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.known(room).membership(user)
+	return s.mustRoom(room).membership(user)
 }
 
-// Typing tells whether a user is shown as typing in a room.
+// Typing reports whether a user is shown as typing in a room.
 func (s *Server) Typing(room, user string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, on := s.known(room).typing[user]
+	_, on := s.mustRoom(room).typing[user]
 	return on
 }
 
-// Read is the event up to which a user has read a room; empty when none.
+// Read returns the event of a user's newest read receipt in a room, or "".
 func (s *Server) Read(room, user string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var newest receipt
-	for who, r := range s.known(room).receipts {
+	for who, r := range s.mustRoom(room).receipts {
 		if who.user == user && r.pos > newest.pos {
 			newest = r
 		}
@@ -198,14 +195,14 @@ func (s *Server) Read(room, user string) string {
 	return newest.event
 }
 
-// ReadIn is Read for the receipts of a thread, by its root; "main" is what is in none.
+// ReadIn is Read for a thread, given by its root; "main" is the main timeline.
 func (s *Server) ReadIn(room, user, thread string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.known(room).receipts[reader{user, thread}].event
+	return s.mustRoom(room).receipts[reader{user, thread}].event
 }
 
-// SendToDevice delivers a to-device event, as if sender had sent it.
+// SendToDevice delivers a to-device event of sender.
 func (s *Server) SendToDevice(sender, user, typ string, content any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,11 +215,11 @@ func (s *Server) SendToDevice(sender, user, typ string, content any) {
 	for _, d := range u.devices {
 		d.inbox = append(d.inbox, toDevice{s.next(), raw})
 	}
-	u.poke()
+	u.wakeSyncs()
 }
 
-// known is a room that a test names; a wrong name is a fault of the test.
-func (s *Server) known(id string) *room {
+// mustRoom returns a room that a test names. It panics for an unknown one.
+func (s *Server) mustRoom(id string) *room {
 	r := s.rooms[id]
 	if r == nil {
 		panic("matrixtest: no room " + strconv.Quote(id))
@@ -230,7 +227,7 @@ func (s *Server) known(id string) *room {
 	return r
 }
 
-// OneTimeKeys is how many one-time keys a device has left.
+// OneTimeKeys returns the number of a device's unclaimed one-time keys.
 func (s *Server) OneTimeKeys(user, device string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

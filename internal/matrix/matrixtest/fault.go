@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// Request is what a Match looks at.
+// Request is the request that a Match checks.
 type Request struct {
-	Endpoint     string // the route's name, as in "send"
+	Endpoint     string // name of the route, such as "send"
 	Method, Path string
-	User, Device string // who asks; empty when not logged in
-	Room         string // of the path
+	User, Device string // sender; empty when not logged in
+	Room         string // from the path
 	Body         []byte
 }
 
-// Match chooses requests. It is called with the server's lock held, one request
-// at a time, and so may keep counts, but may not call the server.
+// Match selects requests. It is called with the server's lock held, one request at a time. So it may
+// count, but must not call the server.
 type Match func(*Request) bool
 
 // On matches requests to any of the endpoints.
@@ -45,7 +45,7 @@ func (m Match) Saying(text string) Match {
 	return func(r *Request) bool { return m(r) && bytes.Contains(r.Body, []byte(text)) }
 }
 
-// Times limits a match to the first n requests that it fits.
+// Times limits a match to its first n requests.
 func (m Match) Times(n int) Match {
 	return func(r *Request) bool {
 		if n <= 0 || !m(r) {
@@ -56,7 +56,7 @@ func (m Match) Times(n int) Match {
 	}
 }
 
-// After leaves the first n requests alone that a match fits.
+// After skips the first n requests of a match.
 func (m Match) After(n int) Match {
 	return func(r *Request) bool {
 		if !m(r) {
@@ -67,12 +67,11 @@ func (m Match) After(n int) Match {
 	}
 }
 
-// Fault is something that goes wrong with a request. It may call next, which has
-// the request take its effect and writes the answer; what is called with a
-// recorder is seen by nobody.
+// Fault changes how a request is handled. It may call next, which handles the request and writes the
+// response. With a recorder as w the client does not see that response.
 type Fault func(w http.ResponseWriter, r *http.Request, next http.Handler)
 
-// Hook is a fault in place.
+// Hook is an active fault.
 type Hook struct {
 	s     *Server
 	match Match
@@ -80,8 +79,8 @@ type Hook struct {
 	hits  int
 }
 
-// Fault puts a fault in place for the requests that match. Of several that match,
-// the one put in place last sees the request first.
+// Fault activates a fault for the requests that match. The newest matching fault sees a request
+// first.
 func (s *Server) Fault(match Match, fault Fault) *Hook {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,22 +89,22 @@ func (s *Server) Fault(match Match, fault Fault) *Hook {
 	return h
 }
 
-// Remove takes the fault away. Requests that are in it stay in it.
+// Remove deactivates the fault. Requests that it is handling continue.
 func (h *Hook) Remove() {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
 	h.s.faults = slices.DeleteFunc(h.s.faults, func(o *Hook) bool { return o == h })
 }
 
-// Hits is how many requests the fault was applied to.
+// Hits returns the number of requests that the fault was applied to.
 func (h *Hook) Hits() int {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
 	return h.hits
 }
 
-// matching returns the hooks for a request. The lock is held.
-func (s *Server) matching(r *Request) []*Hook {
+// matchingHooks returns the hooks for a request. The lock is held.
+func (s *Server) matchingHooks(r *Request) []*Hook {
 	var hooks []*Hook
 	for _, h := range s.faults {
 		if h.match(r) {
@@ -116,7 +115,7 @@ func (s *Server) matching(r *Request) []*Hook {
 	return hooks
 }
 
-func (s *Server) through(hooks []*Hook, next http.Handler) http.Handler {
+func (s *Server) withFaults(hooks []*Hook, next http.Handler) http.Handler {
 	for _, h := range hooks {
 		inner := next
 		next = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.fault(w, r, inner) })
@@ -130,18 +129,17 @@ func Drop() Fault {
 }
 
 // DropAnswer cuts the connection after the request took effect.
-func DropAnswer() Fault { return Behind(Drop()) }
+func DropAnswer() Fault { return AfterEffect(Drop()) }
 
-// Behind lets the request take effect first, unseen, and answers with the fault.
-func Behind(fault Fault) Fault {
+// AfterEffect lets the request take effect, hides the response, and then applies the fault.
+func AfterEffect(fault Fault) Fault {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		next.ServeHTTP(httptest.NewRecorder(), r)
 		fault(w, r, next)
 	}
 }
 
-// Delay waits before the request takes effect. Who goes away meanwhile has not
-// been heard.
+// Delay waits before the request takes effect. If the client disconnects meanwhile, it has no effect.
 func Delay(d time.Duration) Fault {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		select {
@@ -152,9 +150,9 @@ func Delay(d time.Duration) Fault {
 	}
 }
 
-// DelayAnswer waits between the effect and the answer.
+// DelayAnswer waits between the effect and the response.
 func DelayAnswer(d time.Duration) Fault {
-	return Changed(func(a *httptest.ResponseRecorder, r *http.Request) {
+	return ChangeAnswer(func(a *httptest.ResponseRecorder, r *http.Request) {
 		select {
 		case <-time.After(d):
 		case <-r.Context().Done():
@@ -162,13 +160,13 @@ func DelayAnswer(d time.Duration) Fault {
 	})
 }
 
-// Hang never answers and never ends the connection: as a network that lost it.
-// The request has no effect. It ends when the client gives up, or with the server.
+// Hang never responds and keeps the connection open, like a broken network. The request has no
+// effect. It ends when the client gives up or the server stops.
 func Hang() Fault {
 	return func(_ http.ResponseWriter, r *http.Request, _ http.Handler) { <-r.Context().Done() }
 }
 
-// Hold keeps requests until release is closed, and then lets them go on.
+// Hold holds requests back until release is closed.
 func Hold(release <-chan struct{}) Fault {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		select {
@@ -179,15 +177,15 @@ func Hold(release <-chan struct{}) Fault {
 	}
 }
 
-// Status answers with an error, without effect. An empty code gives {} as body.
+// Status responds with an error, without effect. With an empty code the body is {}.
 func Status(status int, code string) Fault {
 	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		answer(w, fail(status, code, "this is a fault for a test"))
 	}
 }
 
-// Limit answers 429. header goes into Retry-After (whole seconds, rounded up),
-// body into retry_after_ms; zero leaves it out.
+// Limit responds with 429. header sets Retry-After (whole seconds, rounded up), body sets
+// retry_after_ms; zero omits it.
 func Limit(header, body time.Duration) Fault {
 	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		f := fail(http.StatusTooManyRequests, "M_LIMIT_EXCEEDED", "Too many requests")
@@ -201,7 +199,7 @@ func Limit(header, body time.Duration) Fault {
 	}
 }
 
-// HTML answers 200 with a web page, as a proxy in front of a server does.
+// HTML responds with status 200 and a web page, like a proxy in front of a server.
 func HTML() Fault {
 	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		w.Header().Set("Content-Type", "text/html")
@@ -209,14 +207,13 @@ func HTML() Fault {
 	}
 }
 
-// Truncate lets the request take effect and sends half of the answer, which
-// looks whole to HTTP.
+// Truncate lets the request take effect and sends half of the response, with a matching length.
 func Truncate() Fault {
-	return Changed(func(a *httptest.ResponseRecorder, _ *http.Request) { a.Body.Truncate(a.Body.Len() / 2) })
+	return ChangeAnswer(func(a *httptest.ResponseRecorder, _ *http.Request) { a.Body.Truncate(a.Body.Len() / 2) })
 }
 
-// Changed lets the request take effect and then changes the answer.
-func Changed(change func(answer *httptest.ResponseRecorder, r *http.Request)) Fault {
+// ChangeAnswer lets the request take effect and then changes the response.
+func ChangeAnswer(change func(answer *httptest.ResponseRecorder, r *http.Request)) Fault {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		a := httptest.NewRecorder()
 		next.ServeHTTP(a, r)
@@ -230,14 +227,14 @@ func Changed(change func(answer *httptest.ResponseRecorder, r *http.Request)) Fa
 	}
 }
 
-// Timelines changes the timeline of every joined room of a /sync answer. A
-// timeline that stays empty is left out of it.
+// Timelines changes the timeline of every joined room in a /sync response. An empty timeline is
+// omitted.
 func Timelines(change func(room string, events []json.RawMessage) []json.RawMessage) Fault {
-	return Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
+	return ChangeAnswer(func(a *httptest.ResponseRecorder, _ *http.Request) {
 		var body map[string]json.RawMessage
 		var rooms map[string]map[string]map[string]json.RawMessage
 		if json.Unmarshal(a.Body.Bytes(), &body) != nil || json.Unmarshal(body["rooms"], &rooms) != nil {
-			return // an error answer has no timelines
+			return // an error response has no timelines
 		}
 		for id, room := range rooms["join"] {
 			var timeline map[string]json.RawMessage
@@ -254,7 +251,7 @@ func Timelines(change func(room string, events []json.RawMessage) []json.RawMess
 	})
 }
 
-// Duplicate shows every event of a /sync twice.
+// Duplicate repeats every event of a /sync.
 func Duplicate() Fault {
 	return Timelines(func(_ string, events []json.RawMessage) []json.RawMessage {
 		var twice []json.RawMessage
@@ -265,7 +262,7 @@ func Duplicate() Fault {
 	})
 }
 
-// Reorder shows the events of each room in a /sync in reverse.
+// Reorder reverses the events of each room in a /sync.
 func Reorder() Fault {
 	return Timelines(func(_ string, events []json.RawMessage) []json.RawMessage {
 		slices.Reverse(events)
@@ -273,9 +270,9 @@ func Reorder() Fault {
 	})
 }
 
-// Cut makes the timelines of a /sync hold n events at most: what is older is a
-// gap, to be filled with /messages.
-func Cut(n int) Fault {
+// LimitTimelines limits the timelines of a /sync to n events. Older events are a gap, which
+// /messages fills.
+func LimitTimelines(n int) Fault {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), cutKey{}, n)))
 	}
@@ -283,7 +280,7 @@ func Cut(n int) Fault {
 
 type cutKey struct{}
 
-// mustJSON is for values that came from JSON.
+// mustJSON encodes a value that came from JSON.
 func mustJSON(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// oneTimeKey is a key that is given away once; a fallback key may be given away
-// more often.
+// oneTimeKey is a key that is claimed once; a fallback key may be claimed more often.
 type oneTimeKey struct {
 	id   string // algorithm:name
 	raw  json.RawMessage
@@ -40,18 +39,18 @@ func (d *device) unusedFallback() []string {
 	return list
 }
 
-// keysChanged tells everybody who shares a room with u to look up u's keys. The
-// lock is held.
+// keysChanged adds u to the changed device lists of all users who share a room with u. The lock is
+// held.
 func (s *Server) keysChanged(u *user) {
 	u.keysAt = s.next()
-	u.poke()
+	u.wakeSyncs()
 	for _, r := range u.rooms {
 		if r.membership(u.id) != "join" {
 			continue
 		}
-		for _, other := range r.with("join") {
+		for _, other := range r.usersWith("join") {
 			if o := s.users[other]; o != nil && o != u {
-				o.poke()
+				o.wakeSyncs()
 			}
 		}
 	}
@@ -85,7 +84,7 @@ func (c *call) uploadKeys() any {
 		case i < 0:
 			c.dev.oneTime = append(c.dev.oneTime, oneTimeKey{id: id, raw: q.OneTime[id]})
 		case !bytes.Equal(c.dev.oneTime[i].raw, q.OneTime[id]):
-			return fail(http.StatusBadRequest, "", "") // Dendrite names the key, in words of its own
+			return fail(http.StatusBadRequest, "", "") // Dendrite names the key in its own words
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(q.Fallback)) {
@@ -129,7 +128,7 @@ func (c *call) queryKeys() any {
 // withField sets a field of a JSON object.
 func withField(object json.RawMessage, name string, value any) json.RawMessage {
 	fields := map[string]json.RawMessage{}
-	_ = json.Unmarshal(object, &fields) // it was an object when it came
+	_ = json.Unmarshal(object, &fields) // it was a valid object
 	fields[name] = mustJSON(value)
 	return mustJSON(fields)
 }
@@ -163,7 +162,7 @@ func (c *call) claimKeys() any {
 	return map[string]any{"one_time_keys": all, "failures": map[string]any{}}
 }
 
-// claim gives a one-time key away, or the fallback key when none is left.
+// claim returns and removes a one-time key, or returns the fallback key if none are left.
 func (d *device) claim(alg string) *oneTimeKey {
 	if i := slices.IndexFunc(d.oneTime, func(k oneTimeKey) bool { return algorithm(k.id) == alg }); i >= 0 {
 		k := d.oneTime[i]
@@ -188,12 +187,12 @@ func (c *call) keyChanges() any {
 	return map[string]any{"changed": []string{}, "left": []string{}}
 }
 
-// publicKey is the only key of a cross-signing key object.
+// publicKey returns the only key of a cross-signing key object.
 func publicKey(raw json.RawMessage) string {
 	var k struct {
 		Keys map[string]string `json:"keys"`
 	}
-	_ = json.Unmarshal(raw, &k) // no key then
+	_ = json.Unmarshal(raw, &k) // without a key on failure
 	for _, v := range k.Keys {
 		return v
 	}
@@ -211,7 +210,7 @@ func (c *call) uploadSigningKeys() any {
 			differs = true
 		}
 	}
-	// Like Dendrite: a first identity is taken without the password.
+	// Like Dendrite: the first identity needs no password.
 	if differs && (c.s.AlwaysAsk || c.user.keys["master"] != nil) {
 		if f := c.interactive(); f != nil {
 			return f
@@ -229,8 +228,8 @@ func (c *call) uploadSigningKeys() any {
 	return empty{}
 }
 
-// uploadSignatures adds signatures to device keys and to master keys. Like real
-// servers it takes those of one's own keys, and those of other people's master keys.
+// uploadSignatures adds signatures to device keys and to master keys. Like real servers it accepts
+// those of one's own keys, and those of other people's master keys.
 func (c *call) uploadSignatures() any {
 	var q map[string]map[string]json.RawMessage
 	if f := c.read(&q); f != nil {
@@ -259,8 +258,8 @@ func addSignatures(object, from json.RawMessage) json.RawMessage {
 		Signatures map[string]map[string]string `json:"signatures"`
 	}
 	var old, added signed
-	_ = json.Unmarshal(object, &old) // none then
-	_ = json.Unmarshal(from, &added) // none then
+	_ = json.Unmarshal(object, &old) // empty on failure
+	_ = json.Unmarshal(from, &added) // empty on failure
 	if old.Signatures == nil {
 		old.Signatures = map[string]map[string]string{}
 	}
@@ -274,7 +273,7 @@ func addSignatures(object, from json.RawMessage) json.RawMessage {
 }
 
 func (c *call) sendToDevice() any {
-	return c.once(func() any {
+	return c.dedupe(func() any {
 		var q struct {
 			Messages map[string]map[string]json.RawMessage `json:"messages"`
 		}
@@ -294,7 +293,7 @@ func (c *call) sendToDevice() any {
 					}
 				}
 			}
-			u.poke()
+			u.wakeSyncs()
 		}
 		return empty{}
 	})

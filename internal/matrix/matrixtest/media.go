@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxMedia is the most that may be uploaded.
+// maxMedia limits an upload, in bytes.
 const maxMedia = 16 << 20
 
 type upload struct {
@@ -22,7 +22,7 @@ func (c *call) mediaConfig() any { return map[string]any{"m.upload.size": maxMed
 func (c *call) upload(http.ResponseWriter) any {
 	data, err := io.ReadAll(io.LimitReader(c.Body, maxMedia+1))
 	if err != nil {
-		panic(http.ErrAbortHandler) // the client went away
+		panic(http.ErrAbortHandler) // the client disconnected
 	}
 	if len(data) > maxMedia {
 		return fail(http.StatusRequestEntityTooLarge, "M_TOO_LARGE", "the file is too large")
@@ -43,18 +43,18 @@ func (c *call) download(w http.ResponseWriter) any {
 	u, ok := c.s.media[c.PathValue("media")]
 	c.s.mu.Unlock()
 	if !ok || c.PathValue("server") != c.s.Name {
-		return missing("file")
+		return notFound("file")
 	}
 	w.Header().Set("Content-Type", u.kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(u.data)))
 	if u.name != "" {
 		w.Header().Set("Content-Disposition", mime.FormatMediaType("inline", map[string]string{"filename": u.name}))
 	}
-	_, _ = w.Write(u.data) // who went away need not get it
+	_, _ = w.Write(u.data) // the client may have disconnected
 	return nil
 }
 
-// Uploads is all that was uploaded, in no order.
+// Uploads returns all uploaded files, in no order.
 func (s *Server) Uploads() [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,36 +65,36 @@ func (s *Server) Uploads() [][]byte {
 	return all
 }
 
-// answered is the answer that a request would have had.
-func answered(r *http.Request, next http.Handler) *httptest.ResponseRecorder {
+// record returns the response that a request would have had.
+func record(r *http.Request, next http.Handler) *httptest.ResponseRecorder {
 	a := httptest.NewRecorder()
 	next.ServeHTTP(a, r)
 	return a
 }
 
-// Unsized sends an answer without saying how long it is, as proxies do.
-func Unsized() Fault {
+// WithoutLength sends a response without its length, as proxies do.
+func WithoutLength() Fault {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-		a := answered(r, next)
+		a := record(r, next)
 		w.WriteHeader(a.Code)
-		_ = http.NewResponseController(w).Flush() // from here on its length cannot be said
+		_ = http.NewResponseController(w).Flush() // now no length can be sent
 		_, _ = w.Write(a.Body.Bytes())
 	}
 }
 
-// Flipped changes a bit of the answer.
-func Flipped() Fault {
-	return Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
+// FlipBit flips a bit of the response.
+func FlipBit() Fault {
+	return ChangeAnswer(func(a *httptest.ResponseRecorder, _ *http.Request) {
 		if b := a.Body.Bytes(); len(b) > 0 {
 			b[len(b)/2] ^= 1
 		}
 	})
 }
 
-// Drip sends an answer a byte at a time, with a pause before each.
+// Drip sends a response byte by byte, with a pause before each.
 func Drip(pause time.Duration) Fault {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-		a := answered(r, next)
+		a := record(r, next)
 		w.Header().Set("Content-Length", strconv.Itoa(a.Body.Len()))
 		w.WriteHeader(a.Code)
 		for _, b := range a.Body.Bytes() {
@@ -106,7 +106,7 @@ func Drip(pause time.Duration) Fault {
 			if _, err := w.Write([]byte{b}); err != nil {
 				return
 			}
-			_ = http.NewResponseController(w).Flush() // as best it can
+			_ = http.NewResponseController(w).Flush() // best effort
 		}
 	}
 }

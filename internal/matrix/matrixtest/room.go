@@ -12,7 +12,7 @@ const roomVersion = "10"
 
 type stateID struct{ typ, key string }
 
-// event is something that happened in a room.
+// event is an event of a room.
 type event struct {
 	pos                 int64
 	id, typ, sender     string
@@ -21,21 +21,21 @@ type event struct {
 	content             json.RawMessage
 	redacts             string
 	previous, redaction *event
-	token, txn          string          // the login that sent it, and its transaction id
+	token, txn          string          // the login that sent it, and its transaction ID
 	head                []byte          // all fields but room_id and unsigned, without the closing brace
-	raw                 json.RawMessage // as it was injected; instead of all that
+	raw                 json.RawMessage // the bytes of an injected event, in place of all other fields
 }
 
 // entry is a place in a timeline: an event may have several.
 type entry struct {
-	pos   int64
-	event *event
-	again bool // shown by /sync only
+	pos      int64
+	event    *event
+	repeated bool // shown by /sync only
 }
 
-// reader is who has read a room up to somewhere, all of it or a thread.
+// reader is the owner of a read receipt: a user in a thread or in the whole room.
 type reader struct {
-	user, thread string // "" = no thread was named, "main" = what is in none
+	user, thread string // "" = unthreaded, "main" = main timeline
 }
 
 type receipt struct {
@@ -44,27 +44,27 @@ type receipt struct {
 	ts          int64
 }
 
-// room is a conversation.
+// room is a room.
 type room struct {
 	id       string
 	timeline []entry
 	events   map[string]*event
 	state    map[stateID]*event
-	memberAt map[string][]step // how the membership of a user changed
+	memberAt map[string][]membershipChange // membership changes by user
 	receipts map[reader]receipt
-	typing   map[string]int64 // until when, Unix milliseconds
+	typing   map[string]int64 // end of the typing notice, Unix milliseconds
 	typingAt int64
-	last     int64 // position of the newest thing in it
+	last     int64 // position of its newest event
 }
 
-// step is a change of membership.
-type step struct {
+// membershipChange is a change of membership.
+type membershipChange struct {
 	pos        int64
 	membership string
 	event      *event
 }
 
-// membership is how a user stands to the room; empty when not at all.
+// membership returns a user's membership, or "".
 func (r *room) membership(user string) string {
 	if s := r.memberAt[user]; len(s) > 0 {
 		return s[len(s)-1].membership
@@ -72,8 +72,8 @@ func (r *room) membership(user string) string {
 	return ""
 }
 
-// before is how a user stood to the room at a position.
-func (r *room) before(user string, pos int64) string {
+// membershipAt returns a user's membership before a position.
+func (r *room) membershipAt(user string, pos int64) string {
 	m := ""
 	for _, s := range r.memberAt[user] {
 		if s.pos > pos {
@@ -84,8 +84,8 @@ func (r *room) before(user string, pos int64) string {
 	return m
 }
 
-// with lists users by membership, sorted.
-func (r *room) with(membership ...string) []string {
+// usersWith lists users by membership, sorted.
+func (r *room) usersWith(membership ...string) []string {
 	var list []string
 	for user := range r.memberAt {
 		if slices.Contains(membership, r.membership(user)) {
@@ -96,33 +96,33 @@ func (r *room) with(membership ...string) []string {
 	return list
 }
 
-// since returns the index of the first entry after a position.
-func (r *room) since(pos int64) int {
+// indexAfter returns the index of the first entry after a position.
+func (r *room) indexAfter(pos int64) int {
 	return sort.Search(len(r.timeline), func(i int) bool { return r.timeline[i].pos > pos })
 }
 
-// stateAt is the room's state before a position, in the order it came to be.
+// stateAt returns the room's state before a position, ordered by position.
 func (r *room) stateAt(pos int64) []*event {
 	at := map[stateID]*event{}
 	for _, e := range r.timeline {
 		if e.pos >= pos {
 			break
 		}
-		if e.event.key != nil && !e.again {
+		if e.event.key != nil && !e.repeated {
 			at[stateID{e.event.typ, *e.event.key}] = e.event
 		}
 	}
-	return inOrder(at)
+	return sortedByPosition(at)
 }
 
-func inOrder(state map[stateID]*event) []*event {
+func sortedByPosition(state map[stateID]*event) []*event {
 	list := slices.Collect(maps.Values(state))
 	slices.SortFunc(list, func(a, b *event) int { return int(a.pos - b.pos) })
 	return list
 }
 
-// put adds an event to a room and tells everybody who may see it. The lock is held.
-func (s *Server) put(r *room, e *event) *event {
+// addEvent adds an event to a room and wakes everybody who may see it. The lock is held.
+func (s *Server) addEvent(r *room, e *event) *event {
 	e.pos = s.next()
 	if e.id == "" {
 		e.id = s.id("$event")
@@ -137,37 +137,37 @@ func (s *Server) put(r *room, e *event) *event {
 		e.previous = r.state[at]
 		r.state[at] = e
 		if e.typ == "m.room.member" {
-			s.stepped(r, e)
+			s.recordMembership(r, e)
 		}
 	}
-	s.show(r, entry{pos: e.pos, event: e})
+	s.appendEntry(r, entry{pos: e.pos, event: e})
 	return e
 }
 
-// show puts an entry at the end of the timeline. The lock is held.
-func (s *Server) show(r *room, e entry) {
+// appendEntry appends an entry to the timeline. The lock is held.
+func (s *Server) appendEntry(r *room, e entry) {
 	r.timeline = append(r.timeline, e)
-	s.touch(r, e.pos)
+	s.wakeMembers(r, e.pos)
 }
 
-// touch wakes who is, or was until now, in the room. The lock is held.
-func (s *Server) touch(r *room, pos int64) {
+// wakeMembers wakes the current members and the last one who left. The lock is held.
+func (s *Server) wakeMembers(r *room, pos int64) {
 	r.last = pos
 	for user, steps := range r.memberAt {
 		m := steps[len(steps)-1]
 		if u := s.users[user]; u != nil && (m.membership == "join" || m.membership == "invite" || m.pos == pos) {
-			u.poke()
+			u.wakeSyncs()
 		}
 	}
 }
 
-// stepped notes a change of membership. The lock is held.
-func (s *Server) stepped(r *room, e *event) {
+// recordMembership records a change of membership. The lock is held.
+func (s *Server) recordMembership(r *room, e *event) {
 	var c struct {
 		Membership string `json:"membership"`
 	}
-	_ = json.Unmarshal(e.content, &c) // an injected event may say anything
-	r.memberAt[*e.key] = append(r.memberAt[*e.key], step{e.pos, c.Membership, e})
+	_ = json.Unmarshal(e.content, &c) // an injected event may have any content
+	r.memberAt[*e.key] = append(r.memberAt[*e.key], membershipChange{e.pos, c.Membership, e})
 	if u := s.users[*e.key]; u != nil {
 		u.rooms[r.id] = r
 	}
@@ -176,17 +176,17 @@ func (s *Server) stepped(r *room, e *event) {
 	}
 }
 
-// member makes somebody's membership event. The lock is held.
-func (s *Server) member(r *room, sender, user, membership string, more map[string]any) *event {
+// addMember adds a membership event. The lock is held.
+func (s *Server) addMember(r *room, sender, user, membership string, more map[string]any) *event {
 	content := map[string]any{"membership": membership}
 	if u := s.users[user]; u != nil && membership == "join" {
 		content["displayname"] = u.name
 	}
 	maps.Copy(content, more)
-	return s.put(r, &event{typ: "m.room.member", key: &user, sender: sender, content: mustJSON(content)})
+	return s.addEvent(r, &event{typ: "m.room.member", key: &user, sender: sender, content: mustJSON(content)})
 }
 
-// render prepares what clients get to see.
+// render prepares the JSON that clients get.
 func (e *event) render() {
 	e.head = mustJSON(struct {
 		Content json.RawMessage `json:"content"`
@@ -200,8 +200,7 @@ func (e *event) render() {
 	e.head = e.head[:len(e.head)-1]
 }
 
-// wire is the event as a client with the access token gets it; room is the room
-// id where it is to be named.
+// wire returns the event for a client with the access token. room is its room ID, or "" to omit it.
 func (e *event) wire(token, room string, now int64) json.RawMessage {
 	if e.raw != nil {
 		return e.raw
@@ -224,15 +223,14 @@ func (e *event) wire(token, room string, now int64) json.RawMessage {
 	return append(b, '}')
 }
 
-// plain is the event as lists of members show it: without what was before.
+// plain returns the event as in a list of members: without the previous content.
 func (e *event) plain(room string, now int64) json.RawMessage {
 	bare := *e
 	bare.previous, bare.txn = nil, ""
 	return bare.wire("", room, now)
 }
 
-// stripped is the event as somebody sees it who is invited. Only the invitation
-// itself has an id.
+// stripped returns the event as an invited user sees it. Only the invitation itself has an ID.
 func (e *event) stripped(self bool) json.RawMessage {
 	if self {
 		return append(append([]byte(nil), e.head...), '}')
@@ -240,8 +238,8 @@ func (e *event) stripped(self bool) json.RawMessage {
 	return mustJSON(map[string]any{"type": e.typ, "state_key": e.key, "sender": e.sender, "content": e.content})
 }
 
-// redacted empties the event that a redaction names. The lock is held.
-func (r *room) redacted(by *event) {
+// redact removes the content of the event that a redaction names. The lock is held.
+func (r *room) redact(by *event) {
 	e := r.events[by.redacts]
 	if e == nil || e.raw != nil {
 		return
@@ -255,7 +253,7 @@ func (r *room) redacted(by *event) {
 	e.render()
 }
 
-// levels is m.room.power_levels.
+// levels is the content of m.room.power_levels.
 type levels struct {
 	Users        map[string]int `json:"users"`
 	UsersDefault int            `json:"users_default"`
@@ -271,7 +269,7 @@ type levels struct {
 func (r *room) levels() levels {
 	l := levels{StateDflt: 50, Ban: 50, Kick: 50, Redact: 50}
 	if e := r.state[stateID{"m.room.power_levels", ""}]; e != nil {
-		_ = json.Unmarshal(e.content, &l) // what is no number keeps the default
+		_ = json.Unmarshal(e.content, &l) // invalid numbers keep the default
 	}
 	return l
 }

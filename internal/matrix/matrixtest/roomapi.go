@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// maxEvent is the most bytes an event may have.
+// maxEvent limits an event, in bytes.
 const maxEvent = 65536
 
 type newRoom struct {
@@ -45,20 +45,20 @@ func (c *call) createRoom() any {
 			return forbidden("the user " + u + " does not exist")
 		}
 	}
-	return map[string]string{"room_id": c.s.make(c.user.id, q).id}
+	return map[string]string{"room_id": c.s.makeRoom(c.user.id, q).id}
 }
 
-// make makes a room. The lock is held.
-func (s *Server) make(creator string, q newRoom) *room {
+// makeRoom creates a room. The lock is held.
+func (s *Server) makeRoom(creator string, q newRoom) *room {
 	r := &room{
 		id:     cmp.Or(q.ID, s.id("!room")+":"+s.Name),
-		events: map[string]*event{}, state: map[stateID]*event{}, memberAt: map[string][]step{},
+		events: map[string]*event{}, state: map[stateID]*event{}, memberAt: map[string][]membershipChange{},
 		receipts: map[reader]receipt{},
 	}
 	s.rooms[r.id] = r
 	state := func(typ string, content any) {
 		none := ""
-		s.put(r, &event{typ: typ, key: &none, sender: creator, content: mustJSON(content)})
+		s.addEvent(r, &event{typ: typ, key: &none, sender: creator, content: mustJSON(content)})
 	}
 	creation := map[string]any{"creator": creator, "room_version": roomVersion}
 	if q.ID != "" && !strings.Contains(q.ID, ":") {
@@ -66,7 +66,7 @@ func (s *Server) make(creator string, q newRoom) *room {
 	}
 	maps.Copy(creation, q.Creation)
 	state("m.room.create", creation)
-	s.member(r, creator, creator, "join", nil)
+	s.addMember(r, creator, creator, "join", nil)
 	users := map[string]int{creator: 100}
 	if q.Preset == "trusted_private_chat" {
 		for _, u := range q.Invite {
@@ -91,7 +91,7 @@ func (s *Server) make(creator string, q newRoom) *room {
 	state("m.room.history_visibility", map[string]string{"history_visibility": "shared"})
 	state("m.room.guest_access", map[string]string{"guest_access": "can_join"})
 	for _, i := range q.Initial {
-		s.put(r, &event{typ: i.Type, key: &i.Key, sender: creator, content: i.Content})
+		s.addEvent(r, &event{typ: i.Type, key: &i.Key, sender: creator, content: i.Content})
 	}
 	if q.Name != "" {
 		state("m.room.name", map[string]string{"name": q.Name})
@@ -104,13 +104,13 @@ func (s *Server) make(creator string, q newRoom) *room {
 		if q.Direct {
 			more = map[string]any{"is_direct": true}
 		}
-		s.member(r, creator, u, "invite", more)
+		s.addMember(r, creator, u, "invite", more)
 	}
 	return r
 }
 
-// joined finds the room of the path, in which the caller must be.
-func (c *call) joined() (*room, *failure) {
+// joinedRoom returns the room of the path if the caller has joined it.
+func (c *call) joinedRoom() (*room, *failure) {
 	r := c.s.rooms[c.PathValue("room")]
 	if r == nil {
 		return nil, forbidden("You aren't a member of the room and weren't previously a member of the room.")
@@ -121,9 +121,9 @@ func (c *call) joined() (*room, *failure) {
 	return r, nil
 }
 
-// seen finds the room of the path, in which the caller must be or have been, and
-// the position after which the caller sees nothing.
-func (c *call) seen() (*room, int64, *failure) {
+// visibleRoom returns the room of the path if the caller is or was in it, and the position after which
+// the caller sees nothing.
+func (c *call) visibleRoom() (*room, int64, *failure) {
 	r := c.s.rooms[c.PathValue("room")]
 	if r == nil {
 		return nil, 0, forbidden("You aren't a member of the room and weren't previously a member of the room.")
@@ -133,7 +133,7 @@ func (c *call) seen() (*room, int64, *failure) {
 		return r, c.s.pos, nil
 	case "leave", "ban":
 		steps := r.memberAt[c.user.id]
-		if len(steps) > 1 && slices.ContainsFunc(steps, func(s step) bool { return s.membership == "join" }) {
+		if len(steps) > 1 && slices.ContainsFunc(steps, func(s membershipChange) bool { return s.membership == "join" }) {
 			return r, steps[len(steps)-1].pos, nil
 		}
 	}
@@ -154,14 +154,14 @@ func (c *call) joinedRooms() any {
 func (c *call) join() any {
 	r := c.s.rooms[c.PathValue("room")]
 	if r == nil {
-		return missing("room")
+		return notFound("room")
 	}
 	done := map[string]string{"room_id": r.id}
 	var rule struct {
 		Rule string `json:"join_rule"`
 	}
 	if e := r.state[stateID{"m.room.join_rules", ""}]; e != nil {
-		_ = json.Unmarshal(e.content, &rule) // what is no rule lets nobody in
+		_ = json.Unmarshal(e.content, &rule) // an invalid rule admits no one
 	}
 	switch m := r.membership(c.user.id); {
 	case m == "join":
@@ -169,7 +169,7 @@ func (c *call) join() any {
 	case m == "ban", m != "invite" && rule.Rule != "public":
 		return forbidden("You are not invited to this room.")
 	}
-	c.s.member(r, c.user.id, c.user.id, "join", nil)
+	c.s.addMember(r, c.user.id, c.user.id, "join", nil)
 	return done
 }
 
@@ -178,13 +178,13 @@ type target struct {
 	Reason string `json:"reason"`
 }
 
-// change sets the membership of somebody else.
-func (c *call) change(membership string, need func(levels) int, from ...string) any {
+// setMembership changes the membership of another user.
+func (c *call) setMembership(membership string, need func(levels) int, from ...string) any {
 	var q target
 	if f := c.read(&q); f != nil {
 		return f
 	}
-	r, f := c.joined()
+	r, f := c.joinedRoom()
 	if f != nil {
 		return f
 	}
@@ -200,29 +200,31 @@ func (c *call) change(membership string, need func(levels) int, from ...string) 
 	if q.Reason != "" {
 		more = map[string]any{"reason": q.Reason}
 	}
-	c.s.member(r, c.user.id, q.User, membership, more)
+	c.s.addMember(r, c.user.id, q.User, membership, more)
 	return empty{}
 }
 
 func (c *call) invite() any {
-	return c.change("invite", func(l levels) int { return l.Invite }, "", "leave", "invite")
+	return c.setMembership("invite", func(l levels) int { return l.Invite }, "", "leave", "invite")
 }
 func (c *call) kick() any {
-	return c.change("leave", func(l levels) int { return l.Kick }, "join", "invite")
+	return c.setMembership("leave", func(l levels) int { return l.Kick }, "join", "invite")
 }
 func (c *call) ban() any {
-	return c.change("ban", func(l levels) int { return l.Ban }, "", "leave", "invite", "join")
+	return c.setMembership("ban", func(l levels) int { return l.Ban }, "", "leave", "invite", "join")
 }
-func (c *call) unban() any { return c.change("leave", func(l levels) int { return l.Ban }, "ban") }
+func (c *call) unban() any {
+	return c.setMembership("leave", func(l levels) int { return l.Ban }, "ban")
+}
 
 func (c *call) leave() any {
 	r := c.s.rooms[c.PathValue("room")]
 	if r == nil {
-		return missing("room")
+		return notFound("room")
 	}
 	switch r.membership(c.user.id) {
 	case "join", "invite":
-		c.s.member(r, c.user.id, c.user.id, "leave", nil)
+		c.s.addMember(r, c.user.id, c.user.id, "leave", nil)
 		return empty{}
 	case "leave":
 		return empty{}
@@ -233,7 +235,7 @@ func (c *call) leave() any {
 func (c *call) forget() any {
 	r := c.s.rooms[c.PathValue("room")]
 	if r == nil || r.membership(c.user.id) == "" {
-		return missing("room")
+		return notFound("room")
 	}
 	if r.membership(c.user.id) == "join" {
 		return fail(http.StatusBadRequest, "M_UNKNOWN", "user must have left the room before forgetting")
@@ -243,8 +245,8 @@ func (c *call) forget() any {
 }
 
 func (c *call) allState() any {
-	r, until, f := c.seen()
-	// Dendrite shows the state to people who are only invited, too.
+	r, until, f := c.visibleRoom()
+	// Dendrite also shows the state to invited users.
 	if invited := c.s.rooms[c.PathValue("room")]; invited != nil && invited.membership(c.user.id) == "invite" {
 		r, until, f = invited, c.s.pos, nil
 	}
@@ -259,7 +261,7 @@ func (c *call) allState() any {
 }
 
 func (c *call) oneState() any {
-	r, until, f := c.seen()
+	r, until, f := c.visibleRoom()
 	if f != nil {
 		return f
 	}
@@ -271,18 +273,18 @@ func (c *call) oneState() any {
 			return e.content
 		}
 	}
-	return missing("state")
+	return notFound("state")
 }
 
 func (c *call) members() any {
-	r, until, f := c.seen()
+	r, until, f := c.visibleRoom()
 	if f != nil {
 		return f
 	}
 	q := c.URL.Query()
 	list := []json.RawMessage{}
 	for _, e := range r.stateAt(until + 1) {
-		m := r.before(stateKey(e), until)
+		m := r.membershipAt(stateKey(e), until)
 		if e.typ != "m.room.member" || q.Has("membership") && q.Get("membership") != m || q.Has("not_membership") && q.Get("not_membership") == m {
 			continue
 		}
@@ -299,40 +301,40 @@ func stateKey(e *event) string {
 }
 
 func (c *call) joinedMembers() any {
-	r, f := c.joined()
+	r, f := c.joinedRoom()
 	if f != nil {
 		return f
 	}
 	all := map[string]any{}
-	for _, u := range r.with("join") {
+	for _, u := range r.usersWith("join") {
 		var content struct {
 			Name string `json:"displayname"`
 		}
-		_ = json.Unmarshal(r.state[stateID{"m.room.member", u}].content, &content) // no name then
+		_ = json.Unmarshal(r.state[stateID{"m.room.member", u}].content, &content) // without a name on failure
 		all[u] = map[string]string{"display_name": content.Name, "avatar_url": ""}
 	}
 	return map[string]any{"joined": all}
 }
 
-// content reads an event's content: an object that is not too large.
+// content reads an event's content: an object of limited size.
 func (c *call) content(extra int) (json.RawMessage, *failure) {
 	var object map[string]json.RawMessage
 	if f := c.read(&object); f != nil {
 		return nil, f
 	}
 	var b bytes.Buffer
-	_ = json.Compact(&b, c.body) // it was decoded just now
+	_ = json.Compact(&b, c.body) // it was decoded before
 	if b.Len()+extra > maxEvent {
 		return nil, fail(http.StatusRequestEntityTooLarge, "M_BAD_JSON", fmt.Sprintf("gomatrixserverlib: event is too long, length %d bytes > maximum %d bytes", b.Len()+extra, maxEvent))
 	}
 	return b.Bytes(), nil
 }
 
-// overhead is about what the fields of an event take beside its content.
+// overhead is the approximate size of an event without its content.
 const overhead = 900
 
 func (c *call) setState() any {
-	r, f := c.joined()
+	r, f := c.joinedRoom()
 	if f != nil {
 		return f
 	}
@@ -345,13 +347,13 @@ func (c *call) setState() any {
 	if l.of(c.user.id) < l.needed(typ, true) || strings.HasPrefix(key, "@") && key != c.user.id && typ != "m.room.member" {
 		return forbidden("You don't have permission to send that event.")
 	}
-	e := c.s.put(r, &event{typ: typ, key: &key, sender: c.user.id, content: content})
+	e := c.s.addEvent(r, &event{typ: typ, key: &key, sender: c.user.id, content: content})
 	return map[string]string{"event_id": e.id}
 }
 
-// once answers a repeated transaction as the first time, and remembers the answer
-// of a new one.
-func (c *call) once(do func() any) any {
+// dedupe returns the first response for a repeated transaction ID, and stores the response of a new
+// one.
+func (c *call) dedupe(do func() any) any {
 	key := txn{c.dev.token, c.URL.Path}
 	if known, ok := c.s.txns[key]; ok {
 		return known
@@ -365,7 +367,7 @@ func (c *call) once(do func() any) any {
 
 func (c *call) send() any {
 	repeat := true
-	result := c.once(func() any {
+	result := c.dedupe(func() any {
 		repeat = false
 		return c.sendNew()
 	})
@@ -375,7 +377,7 @@ func (c *call) send() any {
 	var made struct {
 		ID string `json:"event_id"`
 	}
-	_ = json.Unmarshal(mustJSON(result), &made) // it is ours
+	_ = json.Unmarshal(mustJSON(result), &made) // our own JSON
 	c.s.sends = append(c.s.sends, Send{
 		At: time.Now().Add(c.s.offset), User: c.user.id, Device: c.dev.id, Room: c.PathValue("room"), Type: c.PathValue("type"),
 		Txn: c.PathValue("txn"), EventID: made.ID, Repeat: repeat, Content: c.body,
@@ -384,7 +386,7 @@ func (c *call) send() any {
 }
 
 func (c *call) sendNew() any {
-	r, f := c.joined()
+	r, f := c.joinedRoom()
 	if f != nil {
 		return f
 	}
@@ -396,19 +398,19 @@ func (c *call) sendNew() any {
 	if l := r.levels(); l.of(c.user.id) < l.needed(typ, false) {
 		return forbidden("You don't have permission to send that event.")
 	}
-	e := c.s.put(r, &event{typ: typ, sender: c.user.id, content: content, token: c.dev.token, txn: c.PathValue("txn")})
+	e := c.s.addEvent(r, &event{typ: typ, sender: c.user.id, content: content, token: c.dev.token, txn: c.PathValue("txn")})
 	return map[string]string{"event_id": e.id}
 }
 
 func (c *call) redact() any {
-	return c.once(func() any {
-		r, f := c.joined()
+	return c.dedupe(func() any {
+		r, f := c.joinedRoom()
 		if f != nil {
 			return f
 		}
 		e := r.events[c.PathValue("event")]
 		if e == nil {
-			return missing("event")
+			return notFound("event")
 		}
 		if l := r.levels(); e.sender != c.user.id && l.of(c.user.id) < l.Redact {
 			return forbidden("You don't have permission to redact this event.")
@@ -417,32 +419,32 @@ func (c *call) redact() any {
 		if f := c.read(&object); f != nil {
 			return f
 		}
-		by := c.s.put(r, &event{
+		by := c.s.addEvent(r, &event{
 			typ: "m.room.redaction", sender: c.user.id, content: withField(c.body, "redacts", e.id), redacts: e.id,
 			token: c.dev.token, txn: c.PathValue("txn"),
 		})
-		r.redacted(by)
+		r.redact(by)
 		return map[string]string{"event_id": by.id}
 	})
 }
 
 func (c *call) event() any {
-	r, until, f := c.seen()
+	r, until, f := c.visibleRoom()
 	if f != nil {
-		return missing("event")
+		return notFound("event")
 	}
 	e := r.events[c.PathValue("event")]
 	if e == nil || e.pos > until {
-		return missing("event")
+		return notFound("event")
 	}
 	return e.wire("", r.id, c.s.now())
 }
 
-// relations lists what refers to an event in one way, the newest first.
+// relations lists the events with a relation to an event, newest first.
 func (c *call) relations() any {
-	r, until, f := c.seen()
+	r, until, f := c.visibleRoom()
 	if f != nil {
-		return missing("event")
+		return notFound("event")
 	}
 	chunk := []json.RawMessage{}
 	for _, e := range slices.Backward(r.timeline) {
@@ -452,7 +454,7 @@ func (c *call) relations() any {
 				Event string `json:"event_id"`
 			} `json:"m.relates_to"`
 		}
-		if e.again || e.event.pos > until || e.event.redaction != nil || json.Unmarshal(e.event.content, &content) != nil {
+		if e.repeated || e.event.pos > until || e.event.redaction != nil || json.Unmarshal(e.event.content, &content) != nil {
 			continue
 		}
 		if content.Relates.Type == c.PathValue("rel") && content.Relates.Event == c.PathValue("event") && len(chunk) < 50 {

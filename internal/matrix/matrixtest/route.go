@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// maxBody is the most that a request may hold, media aside.
+// maxBody limits a request body, except for media.
 const maxBody = 1 << 20
 
-// call is a request that is being worked on.
+// call is a request that is being handled.
 type call struct {
 	*http.Request
 	s    *Server
@@ -22,7 +22,7 @@ type call struct {
 	dev  *device
 }
 
-// failure is an error answer.
+// failure is an error response.
 type failure struct {
 	status int
 	code   string
@@ -34,7 +34,7 @@ func fail(status int, code, text string) *failure {
 	return &failure{status: status, code: code, text: text}
 }
 
-func missing(what string) *failure {
+func notFound(what string) *failure {
 	return fail(http.StatusNotFound, "M_NOT_FOUND", what+" not found")
 }
 
@@ -43,9 +43,9 @@ func forbidden(text string) *failure { return fail(http.StatusForbidden, "M_FORB
 // empty is {}.
 type empty struct{}
 
-// route is an endpoint. Unless it is open, the access token is checked, and the
-// server's lock is held while do runs. What do returns is the answer: a *failure,
-// or anything that becomes JSON. A nil answer means that do wrote it itself.
+// route is an endpoint. Unless it is open, the access token is checked, and the server's lock is held
+// while do runs. do returns the response: a *failure, or a value that is encoded as JSON. nil means
+// that do has written the response.
 type route struct {
 	name, pattern string
 	open          bool
@@ -56,12 +56,12 @@ func locked(f func(*call) any) func(*call, http.ResponseWriter) any {
 	return func(c *call, _ http.ResponseWriter) any {
 		c.s.mu.Lock()
 		defer c.s.mu.Unlock()
-		return ready(f(c))
+		return encodeAnswer(f(c))
 	}
 }
 
-// ready turns an answer into bytes while the lock is held.
-func ready(answer any) any {
+// encodeAnswer encodes a response while the lock is held.
+func encodeAnswer(answer any) any {
 	if f, bad := answer.(*failure); bad {
 		return f
 	}
@@ -72,7 +72,7 @@ func ready(answer any) any {
 	return json.RawMessage(data)
 }
 
-// table lists all endpoints; names are what On and Count take.
+// table lists all endpoints. On and Count use their names.
 func table() []route {
 	const v3, rooms = "/_matrix/client/v3", "/_matrix/client/v3/rooms/{room}"
 	return []route{
@@ -97,7 +97,7 @@ func table() []route {
 		{"filter", "POST " + v3 + "/user/{user}/filter", false, locked((*call).addFilter)},
 		{"filter", "GET " + v3 + "/user/{user}/filter/{filter}", false, locked((*call).getFilter)},
 		{"pushrules", "GET " + v3 + "/pushrules/{rest...}", false, locked((*call).pushRules)},
-		{"presence", "PUT " + v3 + "/presence/{user}/status", false, locked((*call).nothing)},
+		{"presence", "PUT " + v3 + "/presence/{user}/status", false, locked((*call).noContent)},
 		{"sync", "GET " + v3 + "/sync", false, (*call).sync},
 
 		{"createRoom", "POST " + v3 + "/createRoom", false, locked((*call).createRoom)},
@@ -166,7 +166,7 @@ func (s *Server) routes() *http.ServeMux {
 	return mux
 }
 
-// ServeHTTP answers as the homeserver.
+// ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	offset := s.offset
@@ -178,20 +178,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// serve works on one request: it is counted, faults are applied, and then the
-// route does its work.
+// serve handles one request: it counts it, applies the faults, and runs the route.
 func (s *Server) serve(r route, w http.ResponseWriter, req *http.Request) {
 	c := &call{Request: req, s: s}
 	var tooLarge bool
 	if r.name != "upload" {
 		var err error
 		if c.body, err = io.ReadAll(io.LimitReader(req.Body, maxBody+1)); err != nil {
-			panic(http.ErrAbortHandler) // the client went away while it was speaking
+			panic(http.ErrAbortHandler) // the client disconnected while sending
 		}
 		tooLarge = len(c.body) > maxBody
 	}
 	known := s.authenticate(c)
-	hooks := s.arrived(r.name, c)
+	hooks := s.countRequest(r.name, c)
 	next := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		c.Request = req
 		defer func() { s.mu.Lock(); s.notify(); s.mu.Unlock() }()
@@ -204,11 +203,11 @@ func (s *Server) serve(r route, w http.ResponseWriter, req *http.Request) {
 			answer(w, r.do(c, w))
 		}
 	})
-	s.through(hooks, next).ServeHTTP(w, req)
+	s.withFaults(hooks, next).ServeHTTP(w, req)
 }
 
-// arrived counts a request and returns the faults that apply to it.
-func (s *Server) arrived(name string, c *call) []*Hook {
+// countRequest counts a request and returns its faults.
+func (s *Server) countRequest(name string, c *call) []*Hook {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.notify()
@@ -218,10 +217,10 @@ func (s *Server) arrived(name string, c *call) []*Hook {
 	if c.user != nil {
 		q.User, q.Device = c.user.id, c.dev.id
 	}
-	return s.matching(q)
+	return s.matchingHooks(q)
 }
 
-// authenticate finds out who is calling.
+// authenticate finds the login of the access token.
 func (s *Server) authenticate(c *call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,7 +264,7 @@ func (c *call) number(name string, otherwise int) int {
 	return n
 }
 
-// answer writes what a route returned.
+// answer writes the response of a route.
 func answer(w http.ResponseWriter, result any) {
 	status := http.StatusOK
 	switch r := result.(type) {
@@ -289,5 +288,5 @@ func answer(w http.ResponseWriter, result any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // who went away need not be answered
+	_, _ = w.Write(data) // the client may have disconnected
 }

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Server is a homeserver in memory. All methods may be called from any goroutine.
+// Server is a homeserver in memory. Its methods are safe for concurrent use.
 type Server struct {
 	URL  string // base URL; the same after Restart
-	Name string // server name, the part after the colon in ids
+	Name string // server name: the part after the colon in IDs
 
-	// AlwaysAsk makes the server ask for the password even for the first upload
-	// of cross-signing keys, as some servers do. Set it before the first request.
+	// AlwaysAsk makes the server require the password for the first upload of cross-signing keys, as
+	// some servers do. Set it before the first request.
 	AlwaysAsk bool
 
 	mux     *http.ServeMux
@@ -27,8 +27,8 @@ type Server struct {
 	address string
 
 	mu      sync.Mutex
-	pos     int64 // of the newest thing that a sync may show
-	serial  int   // for ids
+	pos     int64 // of the newest event or change
+	serial  int   // for IDs
 	users   map[string]*user
 	tokens  map[string]*device
 	rooms   map[string]*room
@@ -38,7 +38,7 @@ type Server struct {
 	faults  []*Hook
 	counts  map[string]int
 	sends   []Send
-	changed chan struct{} // closed and replaced when something happened
+	changed chan struct{} // closed and replaced after each change
 }
 
 // user is an account.
@@ -50,8 +50,8 @@ type user struct {
 	data               map[string]datum // account data
 	filters            []json.RawMessage
 	keys               map[string]json.RawMessage // cross-signing keys: master, self_signing, user_signing
-	keysAt             int64                      // when a device or identity key changed last
-	wake               chan struct{}              // closed and replaced when a sync has something new
+	keysAt             int64                      // position of the last change of a device or identity key
+	wake               chan struct{}              // closed and replaced when a sync has news
 	backups            []*backup
 }
 
@@ -77,7 +77,7 @@ type toDevice struct {
 	raw json.RawMessage
 }
 
-// txn is what a transaction id is unique within.
+// txn is the scope of a transaction ID.
 type txn struct{ token, path string }
 
 // Send is a request to send an event, in the log of Sends.
@@ -86,11 +86,11 @@ type Send struct {
 	User, Device string
 	Room, Type   string
 	Txn, EventID string
-	Repeat       bool // the transaction id was known: no new event was made
+	Repeat       bool // the transaction ID was known: no new event was made
 	Content      json.RawMessage
 }
 
-// New makes a server that does not listen yet: use Start, or ServeHTTP.
+// New returns a server that does not listen yet: use Start, Listen or ServeHTTP.
 func New() *Server {
 	s := &Server{
 		Name:  "matrix.test",
@@ -102,7 +102,7 @@ func New() *Server {
 	return s
 }
 
-// Start gives a test a server that listens on loopback until the test ends.
+// Start starts a server that listens on loopback until the test ends.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	s := New()
@@ -113,8 +113,7 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Listen begins to answer on loopback: at a free port the first time, and at the
-// same port after Stop.
+// Listen listens on loopback: at a free port the first time, and at the same port after Stop.
 func (s *Server) Listen() error {
 	address := s.address
 	if address == "" {
@@ -122,7 +121,7 @@ func (s *Server) Listen() error {
 	}
 	var l net.Listener
 	var err error
-	for range 50 { // the port may be in use for a moment, by a connection that is just ending
+	for range 50 { // a closing connection may still use the port
 		if l, err = net.Listen("tcp", address); err == nil {
 			break
 		}
@@ -143,8 +142,8 @@ func (s *Server) Listen() error {
 	return nil
 }
 
-// Stop cuts all connections and refuses new ones. The data stays; transaction
-// ids and typing notices are forgotten, as by a server that restarts.
+// Stop cuts all connections and refuses new ones. The data stays; transaction IDs and typing notices
+// are lost, as in a restart.
 func (s *Server) Stop() {
 	if s.http == nil {
 		return
@@ -160,15 +159,14 @@ func (s *Server) Stop() {
 	s.http = nil
 }
 
-// Restart is Stop, down for a while, and Listen again.
+// Restart is Stop, a downtime, and Listen.
 func (s *Server) Restart(down time.Duration) error {
 	s.Stop()
 	time.Sleep(down)
 	return s.Listen()
 }
 
-// Account makes an account, or sets the password of one that is there, and
-// returns its id.
+// Account creates an account, or sets the password of an existing one, and returns its user ID.
 func (s *Server) Account(localpart, password string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,8 +184,7 @@ func (s *Server) Account(localpart, password string) string {
 	return id
 }
 
-// Register is Account with the signature of homeserver.Server, so that the same
-// test can run against both.
+// Register is Account with the signature of homeserver.Server, so that the same test can use both.
 func (s *Server) Register(_ context.Context, localpart, password string) (string, error) {
 	if len(password) < 8 {
 		return "", errors.New("register: passwords have eight characters or more")
@@ -202,31 +199,29 @@ func (s *Server) SetClock(offset time.Duration) {
 	s.offset = offset
 }
 
-// ForgetTransactions makes the server treat every transaction id as new, as
-// after a restart.
+// ForgetTransactions forgets all transaction IDs, like a restart.
 func (s *Server) ForgetTransactions() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.txns)
 }
 
-// Count says how many requests an endpoint got, counted before any fault. The
-// names are in the table of routes; "" counts all.
+// Count returns the number of requests to an endpoint, including those with faults. The names are in
+// table; "" counts all.
 func (s *Server) Count(endpoint string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts[endpoint]
 }
 
-// Sends is the log of all events that were sent with a request, in order.
+// Sends returns the log of all events that were sent by request, in order.
 func (s *Server) Sends() []Send {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Send(nil), s.sends...)
 }
 
-// Await waits until holds is true. It is asked now, and whenever a request was
-// worked on or a hook was called.
+// Await waits until holds is true. It checks at once and after every request and hook.
 func (s *Server) Await(ctx context.Context, holds func() bool) error {
 	for {
 		s.mu.Lock()
@@ -249,20 +244,20 @@ func (s *Server) notify() {
 	s.changed = make(chan struct{})
 }
 
-// next is a new position in the stream. The lock is held.
+// next returns a new stream position. The lock is held.
 func (s *Server) next() int64 { s.pos++; return s.pos }
 
-// id makes an id that was never used. The lock is held.
+// id returns a new ID. The lock is held.
 func (s *Server) id(prefix string) string {
 	s.serial++
 	return fmt.Sprintf("%s%08x", prefix, s.serial)
 }
 
-// now is the server's time in Unix milliseconds. The lock is held.
+// now returns the server's time in Unix milliseconds. The lock is held.
 func (s *Server) now() int64 { return time.Now().Add(s.offset).UnixMilli() }
 
-// poke wakes the user's long polls. The lock is held.
-func (u *user) poke() {
+// wakeSyncs wakes the user's long polls. The lock is held.
+func (u *user) wakeSyncs() {
 	close(u.wake)
 	u.wake = make(chan struct{})
 }

@@ -143,7 +143,7 @@ func TestFaults(t *testing.T) {
 		{"drop", matrixtest.Drop(), 0, 0, "", false},
 		{"drop the answer", matrixtest.DropAnswer(), 0, 1, "", false},
 		{"500", matrixtest.Status(500, "M_UNKNOWN"), 500, 0, "M_UNKNOWN", true},
-		{"500 with effect", matrixtest.Behind(matrixtest.Status(500, "M_UNKNOWN")), 500, 1, "M_UNKNOWN", true},
+		{"500 with effect", matrixtest.AfterEffect(matrixtest.Status(500, "M_UNKNOWN")), 500, 1, "M_UNKNOWN", true},
 		{"429 in the header", matrixtest.Limit(1500*time.Millisecond, 0), 429, 0, "Retry-After:[2]", true},
 		{"429 in the body", matrixtest.Limit(0, 1500*time.Millisecond), 429, 0, `"retry_after_ms":1500`, true},
 		{"a web page", matrixtest.HTML(), 200, 0, "<html>", false},
@@ -217,7 +217,7 @@ func TestTimelineFaults(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
-	s.Fault(matrixtest.On("sync").Times(1), matrixtest.Cut(2))
+	s.Fault(matrixtest.On("sync").Times(1), matrixtest.LimitTimelines(2))
 	gap := bot.sync(since).Rooms.Join[room].Timeline
 	if got := strings.Join(bodies(gap.Events), " "); got != "3 4" || !gap.Limited {
 		t.Fatalf("cut: %s, limited %v", got, gap.Limited)

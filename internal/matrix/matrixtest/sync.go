@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// defaultTimeline is how many events of a room a /sync shows without a filter.
+// defaultTimeline limits a room's timeline in a /sync without a filter.
 const defaultTimeline = 20
 
-// filterPart says which events are wanted.
+// filterPart selects events by type.
 type filterPart struct {
 	Types    []string `json:"types"`
 	NotTypes []string `json:"not_types"`
@@ -92,7 +92,7 @@ type syncBody struct {
 	Rooms       *syncRooms     `json:"rooms,omitempty"`
 }
 
-// window is what one /sync looks at.
+// window is the range of one /sync.
 type window struct {
 	since        int64
 	initial      bool // no since token
@@ -110,7 +110,7 @@ func (c *call) window() (window, *failure) {
 		if w.since, f = parseToken(q.Get("since")); f != nil {
 			return w, f
 		}
-		w.since = min(w.since, c.s.pos) // a token of the future means: from now on
+		w.since = min(w.since, c.s.pos) // a token of the future means now
 	}
 	text := q.Get("filter")
 	if n, err := strconv.Atoi(text); err == nil {
@@ -133,7 +133,7 @@ func (c *call) window() (window, *failure) {
 	return w, nil
 }
 
-// sync waits until there is something new, and tells it.
+// sync waits for news and returns it.
 func (c *call) sync(http.ResponseWriter) any {
 	s := c.s
 	s.mu.Lock()
@@ -142,7 +142,7 @@ func (c *call) sync(http.ResponseWriter) any {
 		s.mu.Unlock()
 		return f
 	}
-	// What lies before the token has arrived: it is not sent again.
+	// The client has received what lies before the token.
 	c.dev.inbox = slices.DeleteFunc(c.dev.inbox, func(m toDevice) bool { return !w.initial && m.pos <= w.since })
 	end := time.Now().Add(time.Duration(c.number("timeout", 0)) * time.Millisecond)
 	for {
@@ -154,14 +154,14 @@ func (c *call) sync(http.ResponseWriter) any {
 		wake := c.user.wake
 		s.mu.Unlock()
 		wait := time.Until(end)
-		if body.news() || w.initial || w.full || wait <= 0 {
+		if body.hasNews() || w.initial || w.full || wait <= 0 {
 			return body
 		}
 		timer := time.NewTimer(min(wait, expires))
 		select {
 		case <-wake:
 		case <-timer.C:
-		case <-c.Context().Done(): // the client went away, or Stop cut it off
+		case <-c.Context().Done(): // the client disconnected, or Stop did
 			timer.Stop()
 			return nil
 		}
@@ -170,12 +170,11 @@ func (c *call) sync(http.ResponseWriter) any {
 	}
 }
 
-func (b *syncBody) news() bool {
+func (b *syncBody) hasNews() bool {
 	return b.AccountData != nil || b.ToDevice != nil || b.DeviceLists != nil || b.Rooms != nil
 }
 
-// collect makes the answer, and says when to look again at the latest. The lock
-// is held.
+// collect builds the response and returns when to check again at the latest. The lock is held.
 func (c *call) collect(w *window) (*syncBody, time.Duration) {
 	w.now, w.nowReal = c.s.now(), time.Now().UnixMilli()
 	rooms := &syncRooms{Join: map[string]*joinedRoom{}, Invite: map[string]*invitedRoom{}, Leave: map[string]*leftRoom{}}
@@ -216,14 +215,14 @@ func (c *call) collect(w *window) (*syncBody, time.Duration) {
 	return b, expires
 }
 
-// expireTyping ends typing notices whose time is over, and says when the next is.
+// expireTyping ends expired typing notices and returns the time until the next one expires.
 func (s *Server) expireTyping(r *room, now int64) time.Duration {
 	next := time.Hour
 	for user, until := range r.typing {
 		if until <= now {
 			delete(r.typing, user)
 			r.typingAt = s.next()
-			s.touch(r, r.typingAt)
+			s.wakeMembers(r, r.typingAt)
 			continue
 		}
 		next = min(next, time.Duration(until-now)*time.Millisecond)
@@ -232,7 +231,7 @@ func (s *Server) expireTyping(r *room, now int64) time.Duration {
 }
 
 func (c *call) syncJoined(r *room, w *window) *joinedRoom {
-	fresh := w.initial || r.before(c.user.id, w.since) != "join"
+	fresh := w.initial || r.membershipAt(c.user.id, w.since) != "join"
 	data := c.accountDataSince(r.id, w, w.filter.Room.AccountData)
 	if !fresh && !w.full && r.last <= w.since && data == nil {
 		return nil
@@ -242,7 +241,7 @@ func (c *call) syncJoined(r *room, w *window) *joinedRoom {
 	if fresh {
 		from = 0
 	}
-	first := c.fill(&j.Timeline, r, from, c.s.pos, w)
+	first := c.fillTimeline(&j.Timeline, r, from, c.s.pos, w)
 	var state []*event
 	switch {
 	case fresh || w.full:
@@ -269,17 +268,17 @@ func (c *call) syncJoined(r *room, w *window) *joinedRoom {
 	}
 	j.Ephemeral = r.ephemeral(w, fresh)
 	if !fresh && !w.full && len(j.Timeline.Events) == 0 && j.Ephemeral == nil && data == nil {
-		return nil // all that happened was filtered out
+		return nil // the filter excluded everything
 	}
 	return j
 }
 
-// fill puts the newest entries after a position into a timeline, and returns the
-// position where it begins.
-func (c *call) fill(t *timeline, r *room, from, until int64, w *window) (first int64) {
+// fillTimeline adds the newest entries after a position to a timeline. It returns the position of its
+// beginning.
+func (c *call) fillTimeline(t *timeline, r *room, from, until int64, w *window) (first int64) {
 	t.Events = []json.RawMessage{}
 	var list []entry
-	for _, e := range r.timeline[r.since(from):r.since(until)] {
+	for _, e := range r.timeline[r.indexAfter(from):r.indexAfter(until)] {
 		if w.filter.Room.Timeline.wants(e.event.typ) {
 			list = append(list, e)
 		}
@@ -308,8 +307,8 @@ func (r *room) changedMembers(since int64) bool {
 }
 
 func (r *room) summary(self string) map[string]any {
-	joined, invited := r.with("join"), r.with("invite")
-	heroes := slices.DeleteFunc(r.with("join", "invite"), func(u string) bool { return u == self })
+	joined, invited := r.usersWith("join"), r.usersWith("invite")
+	heroes := slices.DeleteFunc(r.usersWith("join", "invite"), func(u string) bool { return u == self })
 	return map[string]any{
 		"m.heroes": heroes[:min(len(heroes), 5)], "m.joined_member_count": len(joined), "m.invited_member_count": len(invited),
 	}
@@ -378,11 +377,11 @@ func (c *call) syncLeft(r *room, w *window) *leftRoom {
 		return nil
 	}
 	l := &leftRoom{}
-	from := own.pos - 1 // who was only invited sees the end of the invitation
-	if r.before(c.user.id, own.pos-1) == "join" {
+	from := own.pos - 1 // a user who was only invited sees the end of the invitation
+	if r.membershipAt(c.user.id, own.pos-1) == "join" {
 		from = w.since
 	}
-	c.fill(&l.Timeline, r, from, own.pos, w)
+	c.fillTimeline(&l.Timeline, r, from, own.pos, w)
 	return l
 }
 
@@ -400,8 +399,8 @@ func (c *call) accountDataSince(room string, w *window, part filterPart) *events
 	return &events{list}
 }
 
-// deviceListsSince says whose devices must be looked up again, and whose need no
-// longer be followed.
+// deviceListsSince returns the users whose devices have changed, and those who no longer share a
+// room.
 func (c *call) deviceListsSince(w *window) *deviceLists {
 	if w.initial {
 		return nil
@@ -416,7 +415,7 @@ func (c *call) deviceListsSince(w *window) *deviceLists {
 			switch {
 			case own.membership == "join" && their.membership == "join":
 				shared[user] = true
-				if r.before(user, w.since) != "join" || r.before(c.user.id, w.since) != "join" {
+				if r.membershipAt(user, w.since) != "join" || r.membershipAt(c.user.id, w.since) != "join" {
 					news[user] = true
 				}
 			case own.pos > w.since || their.pos > w.since:

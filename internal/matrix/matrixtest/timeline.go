@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// messages pages through a timeline. A token t5 or s5 stands after position 5.
+// messages pages through a timeline. A token t5 or s5 is after position 5.
 func (c *call) messages() any {
-	r, until, f := c.seen()
+	r, until, f := c.visibleRoom()
 	if f != nil {
 		return f
 	}
 	q := c.URL.Query()
 	back := q.Get("dir") != "f"
-	from, f := c.place("from", back, until)
+	from, f := c.position("from", back, until)
 	if f != nil {
 		return f
 	}
-	to, f := c.place("to", !back, until)
+	to, f := c.position("to", !back, until)
 	if f != nil {
 		return f
 	}
@@ -35,7 +35,7 @@ func (c *call) messages() any {
 	chunk := []json.RawMessage{}
 	end, more := from, false
 	for _, e := range r.page(from, to, until, back) {
-		if e.again || !part.wants(e.event.typ) {
+		if e.repeated || !part.wants(e.event.typ) {
 			continue
 		}
 		if len(chunk) == limit {
@@ -55,21 +55,21 @@ func (c *call) messages() any {
 	return result
 }
 
-// page lists the entries between two places, in the order asked for.
+// page lists the entries between two positions, in the requested order.
 func (r *room) page(from, to, until int64, back bool) []entry {
 	low, high := from, min(to, until)
 	if back {
 		low, high = to, min(from, until)
 	}
-	list := slices.Clone(r.timeline[r.since(low):max(r.since(high), r.since(low))])
+	list := slices.Clone(r.timeline[r.indexAfter(low):max(r.indexAfter(high), r.indexAfter(low))])
 	if back {
 		slices.Reverse(list)
 	}
 	return list
 }
 
-// place reads a token; without one it is the newest end, or the oldest.
-func (c *call) place(name string, newest bool, until int64) (int64, *failure) {
+// position parses a token. Without one it is the newest end, or the oldest.
+func (c *call) position(name string, newest bool, until int64) (int64, *failure) {
 	text := c.URL.Query().Get(name)
 	if text == "" {
 		if newest {
@@ -90,7 +90,7 @@ func parseToken(text string) (int64, *failure) {
 }
 
 func (c *call) typing() any {
-	r, f := c.joined()
+	r, f := c.joinedRoom()
 	if f != nil {
 		return f
 	}
@@ -116,12 +116,12 @@ func (c *call) typing() any {
 		delete(r.typing, c.user.id)
 	}
 	r.typingAt = c.s.next()
-	c.s.touch(r, r.typingAt)
+	c.s.wakeMembers(r, r.typingAt)
 	return empty{}
 }
 
 func (c *call) receipt() any {
-	r, f := c.joined()
+	r, f := c.joinedRoom()
 	if f != nil {
 		return f
 	}
@@ -137,12 +137,12 @@ func (c *call) receipt() any {
 			return fail(http.StatusBadRequest, "M_INVALID_PARAM", "thread_id must not be empty")
 		}
 	}
-	c.hasRead(r, c.PathValue("event"), c.PathValue("kind"), thread)
+	c.setReceipt(r, c.PathValue("event"), c.PathValue("kind"), thread)
 	return empty{}
 }
 
 func (c *call) readMarkers() any {
-	r, f := c.joined()
+	r, f := c.joinedRoom()
 	if f != nil {
 		return f
 	}
@@ -151,13 +151,13 @@ func (c *call) readMarkers() any {
 		return f
 	}
 	if e, ok := q["m.read"].(string); ok {
-		c.hasRead(r, e, "m.read", "")
+		c.setReceipt(r, e, "m.read", "")
 	}
 	return empty{}
 }
 
-func (c *call) hasRead(r *room, event, kind, thread string) {
+func (c *call) setReceipt(r *room, event, kind, thread string) {
 	pos := c.s.next()
 	r.receipts[reader{c.user.id, thread}] = receipt{pos: pos, event: event, kind: kind, ts: c.s.now()}
-	c.s.touch(r, pos)
+	c.s.wakeMembers(r, pos)
 }

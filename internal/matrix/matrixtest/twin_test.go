@@ -31,7 +31,7 @@ type twin struct {
 	notes []string // one for each step
 }
 
-type step struct {
+type membershipChange struct {
 	as, method, path, body string
 	keep                   map[string]string // variable ← path in the answer
 	shape                  bool              // compare which fields the answer has, not only the status
@@ -54,7 +54,7 @@ func (w *twin) fill(text string, escape bool) string {
 }
 
 // request asks until it is not told that it asks too often.
-func (w *twin) request(s step) (status int, answer []byte) {
+func (w *twin) request(s membershipChange) (status int, answer []byte) {
 	w.t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if status, answer = w.requestOnce(s); status != http.StatusTooManyRequests {
@@ -64,7 +64,7 @@ func (w *twin) request(s step) (status int, answer []byte) {
 	return status, answer
 }
 
-func (w *twin) requestOnce(s step) (int, []byte) {
+func (w *twin) requestOnce(s membershipChange) (int, []byte) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), s.method, w.url+w.fill(s.path, true), strings.NewReader(w.fill(s.body, false)))
 	if err != nil {
@@ -85,7 +85,7 @@ func (w *twin) requestOnce(s step) (int, []byte) {
 	return resp.StatusCode, data
 }
 
-func (w *twin) do(s step) {
+func (w *twin) do(s membershipChange) {
 	w.t.Helper()
 	status, data := w.request(s)
 	for end := time.Now().Add(10 * time.Second); s.wait != "" && !bytes.Contains(data, []byte(w.fill(s.wait, false))) && time.Now().Before(end); {
@@ -169,21 +169,21 @@ var ignored = []string{
 	"power_levels_default", "room", "ephemeral", "device_lists", "global", "invite_room_state",
 }
 
-func steps() []step {
+func steps() []membershipChange {
 	const v3, room = "/_matrix/client/v3", "/_matrix/client/v3/rooms/{room}"
-	login := func(who string) step {
-		return step{method: "POST", path: v3 + "/login", shape: true,
+	login := func(who string) membershipChange {
+		return membershipChange{method: "POST", path: v3 + "/login", shape: true,
 			body: `{"type":"m.login.password","identifier":{"type":"m.id.user","user":"` + who + `"},"password":"` + password + `"}`,
 			keep: map[string]string{who: "access_token", who + "_id": "user_id", who + "_device": "device_id"}}
 	}
-	say := func(who, txn, body string) step {
-		return step{as: who, method: "PUT", path: room + "/send/m.room.message/" + txn, body: `{"msgtype":"m.text","body":"` + body + `"}`, keep: map[string]string{txn: "event_id"}, shape: true}
+	say := func(who, txn, body string) membershipChange {
+		return membershipChange{as: who, method: "PUT", path: room + "/send/m.room.message/" + txn, body: `{"msgtype":"m.text","body":"` + body + `"}`, keep: map[string]string{txn: "event_id"}, shape: true}
 	}
-	sync := func(who, query, wait string) step {
-		return step{as: who, method: "GET", path: v3 + "/sync?" + query, keep: map[string]string{who + "_since": "next_batch"}, shape: true, wait: wait}
+	sync := func(who, query, wait string) membershipChange {
+		return membershipChange{as: who, method: "GET", path: v3 + "/sync?" + query, keep: map[string]string{who + "_since": "next_batch"}, shape: true, wait: wait}
 	}
-	hide := func(s step) step { s.shape = false; return s }
-	return []step{
+	hide := func(s membershipChange) membershipChange { s.shape = false; return s }
+	return []membershipChange{
 		{method: "GET", path: v3 + "/login", shape: true},
 		{method: "POST", path: v3 + "/login", body: `{"type":"m.login.password","identifier":{"type":"m.id.user","user":"you"},"password":"wrong"}`},
 		{method: "POST", path: v3 + "/login", body: `{"type":"m.login.magic"}`},

@@ -9,49 +9,49 @@ import (
 	"maunium.net/go/mautrix/id"
 )
 
-// eventBuffer is how many events wait for their reader. A full buffer never holds
-// up the sync: the oldest unread event gives way, and the loss is logged.
+// eventBuffer is the number of events that wait for their reader. A full buffer does not block the
+// sync: the oldest unread event is dropped and logged.
 const eventBuffer = 4096
 
-// Kind says what an Event is.
+// Kind is the kind of an Event.
 type Kind string
 
 // The kinds of events.
 const (
-	Message       Kind = "message"       // a new message of somebody else
-	Edit          Kind = "edit"          // a message of somebody else reads differently now
-	Typing        Kind = "typing"        // somebody started (On) or stopped writing
-	Invited       Kind = "invited"       // this peer was invited; Sender is who did it
-	Joined        Kind = "joined"        // Sender is in the room now
+	Message       Kind = "message"       // a new message of another user
+	Edit          Kind = "edit"          // another user has edited a message
+	Typing        Kind = "typing"        // another user started (On) or stopped typing
+	Invited       Kind = "invited"       // Sender invited this peer
+	Joined        Kind = "joined"        // Sender has joined the room
 	Left          Kind = "left"          // Sender left, declined the invitation or was removed
-	Asked         Kind = "asked"         // a poll of somebody else: Body is its question, Poll its options
-	Closed        Kind = "closed"        // the poll ID has ended; Body says what it came to
-	Undecryptable Kind = "undecryptable" // a message whose key is missing; Err says more
+	PollStarted   Kind = "asked"         // another user's poll: Body is its question, Poll its options
+	PollEnded     Kind = "closed"        // the poll ID has ended; Body is the result
+	Undecryptable Kind = "undecryptable" // a message whose key is missing; Err is the reason
 )
 
-// Event is something that somebody else did.
+// Event is an action of another user.
 type Event struct {
 	Kind      Kind
 	Room      string
 	Sender    string
 	ID        string // of the message it is about; for an Edit, of the edited message
-	Body      string // of a Message or Edit: the whole text as it reads now
-	HTML      string // the same formatted; empty when the sender gave none
-	ReplyTo   string // the message that a Message answers
-	Thread    string // the thread that it stands in, by its root; empty = in none
-	Notice    bool   // sent as a notice (m.notice) rather than as text
+	Body      string // of a Message or Edit: the current text
+	HTML      string // formatted_body; may be empty
+	ReplyTo   string // the message that a Message replies to
+	Thread    string // root of its thread; empty = main timeline
+	Notice    bool   // m.notice rather than m.text
 	Encrypted bool   // arrived encrypted
 	Live      bool   // still being written: an Edit will follow (MSC4357)
 	On        bool   // Typing: started rather than stopped
-	Mentions  string // of a Message: whom it mentions, user ids with spaces between
-	Err       error  // Undecryptable: why
-	File      *File  // what a Message is, without its data: see Download; nil = words
-	Poll      *Poll  // of what is Asked: what may be chosen, see Vote
+	Mentions  string // of a Message: mentioned user IDs, separated by spaces
+	Err       error  // Undecryptable: the reason
+	File      *File  // of a file message, without its data: see Download; nil = text
+	Poll      *Poll  // of PollStarted: its options, see Vote
 
 	content *event.MessageEventContent
 }
 
-// Events yields what arrives, in order. It is never closed.
+// Events returns the channel of events, in order. It is never closed.
 func (p *Peer) Events() <-chan Event { return p.events }
 
 func (p *Peer) emit(e Event) {
@@ -115,7 +115,7 @@ func (p *Peer) onMember(_ context.Context, evt *event.Event) {
 	if previous := evt.Unsigned.PrevContent; previous != nil {
 		_ = previous.ParseRaw(event.StateMember) // the crypto handlers may have parsed it already
 		if previous.AsMember().Membership == member.Membership {
-			return // a new name or picture
+			return // a profile change
 		}
 	}
 	e := Event{Room: evt.RoomID.String(), Sender: evt.GetStateKey(), ID: evt.ID.String()}
@@ -135,7 +135,7 @@ func (p *Peer) onMember(_ context.Context, evt *event.Event) {
 	p.emit(e)
 }
 
-// onTyping turns the server's list of who is writing into starts and stops.
+// onTyping compares the server's list of typing users with the last one.
 func (p *Peer) onTyping(_ context.Context, evt *event.Event) {
 	content, ok := evt.Content.Parsed.(*event.TypingEventContent)
 	if !ok {

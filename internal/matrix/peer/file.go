@@ -15,27 +15,27 @@ import (
 // File is a file in a room.
 type File struct {
 	Name    string
-	Caption string // what is written beside it
-	Type    string // MIME type, as its sender says
-	Voice   bool   // it is a voice message
-	Image   bool   // it is shown as an image
-	Width   int    // pixels, of an image, as its sender says
-	Sealed  bool   // it is encrypted
-	Size    int    // as its sender says; 0 = len(Data)
+	Caption string // text beside the file
+	Type    string // MIME type that the sender claims
+	Voice   bool   // a voice message
+	Image   bool   // an m.image message
+	Width   int    // pixels of an image, as the sender claims
+	Sealed  bool   // encrypted
+	Size    int    // as the sender claims; 0 = len(Data)
 	Data    []byte
-	Mention string // who is told of it; empty = nobody
-	Thread  string // the thread it stands in, by its root; empty = none
-	Edits   string // the message that it takes the place of; empty = it is a new one
+	Mention string // user ID to mention, or empty
+	Thread  string // root of its thread; empty = main timeline
+	Edits   string // the message that it replaces; empty = a new one
 }
 
-// SendFile uploads a file and sends it, encrypted if the room is, or if f.Sealed says so.
-// change may change the event before; nil = it stays.
+// SendFile uploads and sends a file, encrypted if the room is or f.Sealed is set. change may modify
+// the content before; nil = no change.
 func (p *Peer) SendFile(ctx context.Context, room string, f File, change func(*event.MessageEventContent)) (eventID string, err error) {
 	if err := p.untilSynced(ctx); err != nil {
 		return "", err
 	}
 	p.sending.Lock()
-	err = p.know(ctx, id.RoomID(room))
+	err = p.ensureState(ctx, id.RoomID(room))
 	p.sending.Unlock()
 	if err != nil {
 		return "", err
@@ -88,7 +88,7 @@ func (p *Peer) SendFile(ctx context.Context, room string, f File, change func(*e
 	return p.send(ctx, room, m)
 }
 
-// fileOf is what of a file stands in its event.
+// fileOf returns the file of a message content, without its data.
 func fileOf(m *event.MessageEventContent) *File {
 	switch m.MsgType {
 	case event.MsgFile, event.MsgImage, event.MsgAudio, event.MsgVideo:
@@ -102,7 +102,7 @@ func fileOf(m *event.MessageEventContent) *File {
 	return f
 }
 
-// Download fetches the file of an event, decrypted.
+// Download fetches and decrypts the file of an event.
 func (p *Peer) Download(ctx context.Context, e Event) ([]byte, error) {
 	if e.content == nil {
 		return nil, fmt.Errorf("%s is no file", e.ID)

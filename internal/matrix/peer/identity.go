@@ -8,8 +8,8 @@ import (
 	"maunium.net/go/mautrix/id"
 )
 
-// ResetIdentity gives the person an identity, in place of the one they may have,
-// and signs this device with it. To be called before Run.
+// ResetIdentity creates a new cross-signing identity for the person and signs this device. Call it
+// before Run.
 func (p *Peer) ResetIdentity(ctx context.Context, password string) error {
 	m := p.crypto.Machine()
 	if _, _, err := m.GenerateAndUploadCrossSigningKeysWithPassword(ctx, password, ""); err != nil {
@@ -21,10 +21,10 @@ func (p *Peer) ResetIdentity(ctx context.Context, password string) error {
 	return nil
 }
 
-// DeviceID is the id of this device.
+// DeviceID returns the ID of this device.
 func (p *Peer) DeviceID() string { return p.client.DeviceID.String() }
 
-// SignDevice signs another device of the person with the identity that ResetIdentity made.
+// SignDevice signs another device of the person with the identity of ResetIdentity.
 func (p *Peer) SignDevice(ctx context.Context, device string) error {
 	m := p.crypto.Machine()
 	lists, err := m.FetchKeys(ctx, []id.UserID{p.client.UserID}, true)
@@ -41,7 +41,7 @@ func (p *Peer) SignDevice(ctx context.Context, device string) error {
 	return nil
 }
 
-// Read fetches an encrypted message and decrypts it with the keys that this device has.
+// Read fetches an encrypted message and decrypts it with this device's keys.
 func (p *Peer) Read(ctx context.Context, room, eventID string) (string, error) {
 	evt, err := p.client.GetEvent(ctx, id.RoomID(room), id.EventID(eventID))
 	if err != nil {

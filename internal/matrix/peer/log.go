@@ -10,7 +10,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// logWriter passes the Matrix library's log lines on to slog.
+// logWriter passes mautrix's log lines to slog.
 type logWriter struct{ log *slog.Logger }
 
 // Write takes one JSON line.

@@ -1,10 +1,9 @@
-// Package peer is a person's encrypted Matrix client: the other side of the
-// conversation in `make try` and in the end-to-end tests.
+// Package peer is a person's encrypted Matrix client: the other side of the conversation in
+// `make try` and in the end-to-end tests.
 //
-// It holds the promises a good client holds: nothing leaves in the clear into
-// an encrypted room, and nothing is encrypted before it is known for whom. It
-// sets up no cross-signing: that needs a recovery key which somebody keeps, and
-// the next client of the same person can do it properly.
+// It behaves like a good client: it sends no plain text into an encrypted room, and encrypts nothing
+// before it knows the recipients. It sets up no cross-signing, which needs a recovery key that the
+// person keeps; their next client can do that.
 package peer
 
 import (
@@ -32,23 +31,23 @@ import (
 //go:embed schema/*.sql
 var schema embed.FS
 
-// pickleKey wraps the keys inside the database. It is no secret, because a
-// secret one would lie right beside the database, which is for its owner only.
+// pickleKey encrypts the keys inside the database. It is not secret: a secret one would be stored
+// next to the database, which only its owner can read.
 const pickleKey = "reverie peer"
 
-// Config says who to be, and where.
+// Config describes the login of a Peer.
 type Config struct {
-	Homeserver string       // its base URL
+	Homeserver string       // base URL
 	User       string       // "@you:server" or "you"
-	Password   string       // needed when DB has no session that still holds
-	DB         string       // path of the SQLite file (0600); made when missing. The same file again is the same device
-	Log        *slog.Logger // warnings of the Matrix library; nil = silent
+	Password   string       // needed if DB has no valid session
+	DB         string       // path of the SQLite file (0600), created if missing; the same file is the same device
+	Log        *slog.Logger // warnings of mautrix; nil = silent
 
-	HTTP http.RoundTripper // carries the requests; nil = http.DefaultTransport
+	HTTP http.RoundTripper // sends the requests; nil = http.DefaultTransport
 }
 
-// Peer is one logged-in device. All methods may be called from any goroutine.
-// Run must be running for anything to arrive, and before anything is sent.
+// Peer is one logged-in device. Its methods are safe for concurrent use. Run must be running to
+// receive events and before anything is sent.
 type Peer struct {
 	client *mautrix.Client
 	crypto *cryptohelper.CryptoHelper
@@ -58,21 +57,20 @@ type Peer struct {
 
 	verifier *verifier // nil until EnableVerification
 
-	sending sync.Mutex // one message at a time, so that they arrive in order
+	sending sync.Mutex // held while a message is sent, to keep the order
 
-	mu      sync.Mutex
-	known   map[id.RoomID]bool        // rooms whose full state was fetched
-	typing  map[id.RoomID][]id.UserID // who is writing, to see who started and stopped
-	changed chan struct{}             // closed and replaced after every sync
-	dropped int                       // events nobody took in time
+	mu       sync.Mutex
+	complete map[id.RoomID]bool        // rooms whose full state was fetched
+	typing   map[id.RoomID][]id.UserID // users who are typing
+	changed  chan struct{}             // closed and replaced after every sync
+	dropped  int                       // events dropped from a full buffer
 
 	synced     chan struct{} // closed after the first sync
 	syncedOnce sync.Once
 }
 
-// Login opens the database, takes up its session or makes a new one with the
-// password, and uploads the device's keys. The caller runs Run, and calls Close
-// after Run has returned.
+// Login opens the database, resumes its session or logs in with the password, and uploads the
+// device keys. The caller calls Run, and Close after Run has returned.
 func Login(ctx context.Context, cfg Config) (*Peer, error) {
 	log := cfg.Log
 	if log == nil {
@@ -92,8 +90,8 @@ func Login(ctx context.Context, cfg Config) (*Peer, error) {
 	}
 	p := &Peer{
 		client: client, db: db, log: log,
-		events: make(chan Event, eventBuffer),
-		known:  map[id.RoomID]bool{}, typing: map[id.RoomID][]id.UserID{},
+		events:   make(chan Event, eventBuffer),
+		complete: map[id.RoomID]bool{}, typing: map[id.RoomID][]id.UserID{},
 		changed: make(chan struct{}), synced: make(chan struct{}),
 	}
 	if err := p.login(ctx, cfg); err != nil {
@@ -127,7 +125,7 @@ func (p *Peer) login(ctx context.Context, cfg Config) error {
 	if ok, err := p.resume(ctx); err != nil {
 		return err
 	} else if !ok {
-		// With a device id in the database this is the same device with a new token.
+		// With a stored device ID this is the same device with a new token.
 		p.crypto.LoginAs = &mautrix.ReqLogin{
 			Type:                     mautrix.AuthTypePassword,
 			Identifier:               mautrix.UserIdentifier{Type: mautrix.IdentifierTypeUser, User: cfg.User},
@@ -149,7 +147,7 @@ func (p *Peer) login(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// resume takes up the stored session and tells whether the server still knows it.
+// resume loads the stored session and reports whether the server accepts it.
 func (p *Peer) resume(ctx context.Context) (bool, error) {
 	row := p.db.QueryRowContext(ctx, `SELECT user_id, device_id, token FROM peer_session`)
 	err := row.Scan(&p.client.UserID, &p.client.DeviceID, &p.client.AccessToken)
@@ -167,12 +165,11 @@ func (p *Peer) resume(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// UserID is who this peer is: "@you:server".
+// UserID returns the user ID of this peer: "@you:server".
 func (p *Peer) UserID() string { return p.client.UserID.String() }
 
-// Run receives until ctx ends, which is no error. It goes on through failures of
-// the homeserver, trying again every half second. A session that the server has
-// ended is an error.
+// Run syncs until ctx ends, which is no error. It retries failed syncs every half second. It returns
+// an error if the server has ended the session.
 func (p *Peer) Run(ctx context.Context) error {
 	err := p.client.SyncWithContext(ctx)
 	if ctx.Err() != nil {
@@ -184,11 +181,10 @@ func (p *Peer) Run(ctx context.Context) error {
 	return errors.New("peer sync: stopped, because Run was called a second time")
 }
 
-// Close closes the database. The session stays: the next Login with the same
-// file takes it up.
+// Close closes the database. The session stays: the next Login with the same file resumes it.
 func (p *Peer) Close() error { return p.crypto.Close() }
 
-// register wires the handlers; the crypto helper has put its own in front.
+// register registers the event handlers, after those of the crypto helper.
 func (p *Peer) register() {
 	inner := p.client.Syncer.(*mautrix.DefaultSyncer)
 	inner.FilterJSON = &mautrix.Filter{
@@ -203,21 +199,20 @@ func (p *Peer) register() {
 	p.client.Syncer = &syncer{DefaultSyncer: inner, after: p.afterSync}
 }
 
-// syncer tells when a sync response has been worked through, and is patient with
-// a homeserver that is down.
+// syncer signals each processed sync and waits for a homeserver that is down.
 type syncer struct {
 	*mautrix.DefaultSyncer
 	after func()
 }
 
-// ProcessResponse hands the response to the handlers.
+// ProcessResponse passes the response to the handlers.
 func (s *syncer) ProcessResponse(ctx context.Context, res *mautrix.RespSync, since string) error {
 	err := s.DefaultSyncer.ProcessResponse(ctx, res, since)
 	s.after()
 	return err
 }
 
-// OnFailedSync says how long to wait before the next try.
+// OnFailedSync returns the delay before the next try.
 func (s *syncer) OnFailedSync(_ *mautrix.RespSync, err error) (time.Duration, error) {
 	if errors.Is(err, mautrix.MUnknownToken) {
 		return 0, err
@@ -233,7 +228,7 @@ func (p *Peer) afterSync() {
 	p.changed = make(chan struct{})
 }
 
-// untilSynced waits for the first sync: before it, the lists of devices are out of date.
+// untilSynced waits for the first sync: before it the device lists are outdated.
 func (p *Peer) untilSynced(ctx context.Context) error {
 	select {
 	case <-p.synced:

@@ -9,13 +9,13 @@ import (
 	"maunium.net/go/mautrix/event"
 )
 
-// Poll is what a poll offers, in its order.
+// Poll is the options of a poll, in their order.
 type Poll struct{ Options []PollOption }
 
-// PollOption is one of its answers.
+// PollOption is one option of a poll.
 type PollOption struct{ ID, Text string }
 
-// ID is what events call the option with this text; "" = there is none.
+// ID returns the answer ID of the option with this text, or "".
 func (p *Poll) ID(text string) string {
 	for _, o := range p.Options {
 		if o.Text == text {
@@ -35,7 +35,7 @@ func (p *Peer) onPoll(_ context.Context, evt *event.Event) {
 		poll.Options = append(poll.Options, PollOption{o.ID, o.GetText()})
 	}
 	p.emit(Event{
-		Kind: Asked, Room: evt.RoomID.String(), Sender: evt.Sender.String(), ID: evt.ID.String(), Poll: poll,
+		Kind: PollStarted, Room: evt.RoomID.String(), Sender: evt.Sender.String(), ID: evt.ID.String(), Poll: poll,
 		Body: content.PollStart.Question.GetText(), Encrypted: evt.Mautrix.WasEncrypted,
 		Thread: content.OptionalGetRelatesTo().GetThreadParent().String(),
 	})
@@ -50,12 +50,12 @@ func (p *Peer) onPollEnd(_ context.Context, evt *event.Event) {
 		return
 	}
 	p.emit(Event{
-		Kind: Closed, Room: evt.RoomID.String(), Sender: evt.Sender.String(), ID: content.Relates.EventID.String(),
+		Kind: PollEnded, Room: evt.RoomID.String(), Sender: evt.Sender.String(), ID: content.Relates.EventID.String(),
 		Body: content.Text, Encrypted: evt.Mautrix.WasEncrypted,
 	})
 }
 
-// Vote chooses the option with this text in the poll that was asked, as a click on it does.
+// Vote votes for the option with this text in a poll.
 func (p *Peer) Vote(ctx context.Context, room string, asked Event, text string) (eventID string, err error) {
 	if asked.Poll == nil || asked.Poll.ID(text) == "" {
 		return "", fmt.Errorf("vote in %s: %s offers no %q", room, asked.ID, text)
@@ -63,7 +63,7 @@ func (p *Peer) Vote(ctx context.Context, room string, asked Event, text string) 
 	return p.Post(ctx, room, event.EventUnstablePollResponse.Type, VoteFor(asked.ID, asked.Poll.ID(text)))
 }
 
-// VoteFor is the content of a vote for answers, by their ids, of the poll that the event began.
+// VoteFor returns the content of a vote for answer IDs of a poll.
 func VoteFor(poll string, answers ...string) map[string]any {
 	if answers == nil {
 		answers = []string{}
@@ -74,12 +74,12 @@ func VoteFor(poll string, answers ...string) map[string]any {
 	}
 }
 
-// Post sends an event of any type, encrypted where the room is.
+// Post sends an event of any type, encrypted if the room is.
 func (p *Peer) Post(ctx context.Context, room, kind string, content any) (eventID string, err error) {
 	return p.sendAs(ctx, room, event.NewEventType(kind), content, mautrix.ReqSendEvent{})
 }
 
-// PostPlain is Post without encryption, whatever the room says.
+// PostPlain is Post without encryption in any room.
 func (p *Peer) PostPlain(ctx context.Context, room, kind string, content any) (eventID string, err error) {
 	return p.sendAs(ctx, room, event.NewEventType(kind), content, mautrix.ReqSendEvent{DontEncrypt: true})
 }

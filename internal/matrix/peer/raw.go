@@ -12,7 +12,7 @@ import (
 	"maunium.net/go/mautrix"
 )
 
-// Raw returns one event exactly as the server stores it, nothing decrypted.
+// Raw returns one event as the server stores it, without decryption.
 func (p *Peer) Raw(ctx context.Context, room, eventID string) (json.RawMessage, error) {
 	url := p.client.BuildClientURL("v3", "rooms", room, "event", eventID)
 	for try := 0; ; try++ {
@@ -32,8 +32,8 @@ func (p *Peer) Raw(ctx context.Context, room, eventID string) (json.RawMessage, 
 	}
 }
 
-// RawTimeline returns the newest limit events of a room, newest first, exactly
-// as the server stores them, nothing decrypted.
+// RawTimeline returns the newest limit events of a room, newest first, as the server stores them,
+// without decryption.
 func (p *Peer) RawTimeline(ctx context.Context, room string, limit int) (events []json.RawMessage, err error) {
 	for from := ""; len(events) < limit; {
 		query := map[string]string{"dir": "b", "limit": strconv.Itoa(limit - len(events))}
@@ -48,7 +48,7 @@ func (p *Peer) RawTimeline(ctx context.Context, room string, limit int) (events 
 		if _, err := p.client.MakeRequest(ctx, http.MethodGet, url, nil, &page); err != nil {
 			return nil, fmt.Errorf("fetch timeline of %s: %w", room, err)
 		}
-		events = append(events, page.Chunk...) // a server gives fewer than asked for, as a rule a hundred
+		events = append(events, page.Chunk...) // a server limits the page, usually to a hundred
 		if len(page.Chunk) == 0 || page.End == "" || page.End == from {
 			break
 		}

@@ -12,15 +12,15 @@ import (
 	"reverie/internal/matrix/setup"
 )
 
-// Room describes a room to be made.
+// Room describes a room to create.
 type Room struct {
 	Name      string
-	Direct    bool     // a direct chat: noted as such for everybody invited and in this person's account data
+	Direct    bool     // a direct chat: marked as such in the invitations and in this person's m.direct
 	Encrypted bool     // end-to-end encrypted from the first message on
-	Invite    []string // user ids
+	Invite    []string // user IDs
 }
 
-// CreateRoom makes a room, invites people, and returns the room's id.
+// CreateRoom creates a room, invites people, and returns the room ID.
 func (p *Peer) CreateRoom(ctx context.Context, room Room) (string, error) {
 	request := &mautrix.ReqCreateRoom{Name: room.Name, IsDirect: room.Direct, Preset: "private_chat"}
 	if room.Direct {
@@ -33,8 +33,8 @@ func (p *Peer) CreateRoom(ctx context.Context, room Room) (string, error) {
 		request.InitialState = []*event.Event{{Type: event.StateEncryption,
 			Content: event.Content{Parsed: &event.EncryptionEventContent{Algorithm: id.AlgorithmMegolmV1}}}}
 	}
-	// The library's own way notes everybody as invited afterwards, even who has
-	// joined meanwhile; the sync tells that in the right order.
+	// mautrix's own method marks all invited users as invited afterwards, even those who have joined
+	// meanwhile; the sync has the right order.
 	var made mautrix.RespCreateRoom
 	if _, err := p.client.MakeRequest(ctx, http.MethodPost, p.client.BuildClientURL("v3", "createRoom"), request, &made); err != nil {
 		return "", fmt.Errorf("create room: %w", err)
@@ -50,7 +50,7 @@ func (p *Peer) CreateRoom(ctx context.Context, room Room) (string, error) {
 	return made.RoomID.String(), nil
 }
 
-// Join enters a room that this peer was invited to.
+// Join joins a room that this peer was invited to.
 func (p *Peer) Join(ctx context.Context, room string) error {
 	_, err := p.client.JoinRoomByID(ctx, id.RoomID(room))
 	if err != nil {
@@ -66,12 +66,12 @@ func (p *Peer) Leave(ctx context.Context, room string) error {
 		return fmt.Errorf("leave %s: %w", room, err)
 	}
 	p.mu.Lock()
-	delete(p.known, id.RoomID(room)) // what is known grows old from now on
+	delete(p.complete, id.RoomID(room)) // its state becomes outdated from now on
 	p.mu.Unlock()
 	return nil
 }
 
-// Upgrade replaces a room by one of another version, invites people there, and returns its id.
+// Upgrade upgrades a room to another version, invites people to the new one, and returns its ID.
 func (p *Peer) Upgrade(ctx context.Context, room, version string, invite ...string) (string, error) {
 	var made struct {
 		Room id.RoomID `json:"replacement_room"`
@@ -88,10 +88,10 @@ func (p *Peer) Upgrade(ctx context.Context, room, version string, invite ...stri
 	return made.Room.String(), nil
 }
 
-// WaitJoined returns once this peer has seen that user is in the room, or when ctx ends.
+// WaitJoined waits until this peer sees that user has joined the room, or until ctx ends.
 //
-// The state that CreateRoom fetches may be from before a joining that a sync has
-// told of in the meantime, and undo it: so the server is asked as well.
+// It also asks the server: the state that CreateRoom fetches may be older than a join in a sync and
+// undo it.
 func (p *Peer) WaitJoined(ctx context.Context, room, user string) error {
 	for {
 		p.mu.Lock()

@@ -14,21 +14,19 @@ import (
 	"maunium.net/go/mautrix/id"
 )
 
-// ErrAlone refuses to encrypt a message that nobody but its sender could read.
+// ErrAlone reports that a message would be encrypted without any recipient.
 var ErrAlone = errors.New("nobody else is in the room or invited to it")
 
-// typingFor is how long others see "is writing" unless it is switched off before.
+// typingFor is the timeout of a typing notice.
 const typingFor = 30 * time.Second
 
-// Say sends plain text and returns the message's event id. It waits for the
-// first sync. In an encrypted room the message is encrypted for all devices of
-// everybody who is in the room or invited to it.
+// Say sends a text message and returns its event ID. It waits for the first sync. In an encrypted
+// room it encrypts for all devices of the joined and invited members.
 func (p *Peer) Say(ctx context.Context, room, text string) (string, error) {
 	return p.send(ctx, room, plain(text))
 }
 
-// SayTo is Say with the people named in front of the text, as clients do when
-// somebody is picked from a list: they are told of it as a mention.
+// SayTo is Say with the people's names in front of the text and in m.mentions, as clients do it.
 func (p *Peer) SayTo(ctx context.Context, room, text string, mention ...string) (string, error) {
 	var names, links []string
 	mentions := &event.Mentions{}
@@ -52,7 +50,7 @@ func (p *Peer) SayTo(ctx context.Context, room, text string, mention ...string) 
 	return p.send(ctx, room, content)
 }
 
-// Reply is Say as an answer to the message eventID, and mentions users in it.
+// Reply is Say as a reply to the message eventID, with mentions.
 func (p *Peer) Reply(ctx context.Context, room, eventID, text string, mention ...string) (string, error) {
 	content := plain(text)
 	for _, user := range mention {
@@ -62,7 +60,7 @@ func (p *Peer) Reply(ctx context.Context, room, eventID, text string, mention ..
 	return p.send(ctx, room, content)
 }
 
-// SayIn is Say in the thread of a message, and mentions users there.
+// SayIn is Say in the thread of root, with mentions.
 func (p *Peer) SayIn(ctx context.Context, room, root, text string, mention ...string) (string, error) {
 	content := plain(text)
 	content.RelatesTo = (&event.RelatesTo{}).SetThread(id.EventID(root), id.EventID(root))
@@ -72,7 +70,7 @@ func (p *Peer) SayIn(ctx context.Context, room, root, text string, mention ...st
 	return p.send(ctx, room, content)
 }
 
-// Edit changes what this peer's own message eventID reads.
+// Edit replaces the text of this peer's message eventID.
 func (p *Peer) Edit(ctx context.Context, room, eventID, text string) error {
 	content := plain(text)
 	content.SetEdit(id.EventID(eventID))
@@ -80,7 +78,7 @@ func (p *Peer) Edit(ctx context.Context, room, eventID, text string) error {
 	return err
 }
 
-// Redact takes the event back, and returns when the homeserver has taken that.
+// Redact redacts the event and waits for the homeserver's response.
 func (p *Peer) Redact(ctx context.Context, room, eventID string) error {
 	if _, err := p.client.RedactEvent(ctx, id.RoomID(room), id.EventID(eventID)); err != nil {
 		return fmt.Errorf("redact %s: %w", eventID, err)
@@ -88,7 +86,7 @@ func (p *Peer) Redact(ctx context.Context, room, eventID string) error {
 	return nil
 }
 
-// React puts the reaction key to the event.
+// React adds the reaction key to the event.
 func (p *Peer) React(ctx context.Context, room, eventID, key string) error {
 	if _, err := p.client.SendReaction(ctx, id.RoomID(room), id.EventID(eventID), key); err != nil {
 		return fmt.Errorf("react to %s: %w", eventID, err)
@@ -96,8 +94,7 @@ func (p *Peer) React(ctx context.Context, room, eventID, key string) error {
 	return nil
 }
 
-// Typing shows the others that this peer is writing, or no longer. It lasts 30
-// seconds at most.
+// Typing starts or ends this peer's typing notice. It times out after 30 seconds.
 func (p *Peer) Typing(ctx context.Context, room string, on bool) error {
 	if _, err := p.client.UserTyping(ctx, id.RoomID(room), on, typingFor); err != nil {
 		return fmt.Errorf("typing in %s: %w", room, err)
@@ -106,18 +103,18 @@ func (p *Peer) Typing(ctx context.Context, room string, on bool) error {
 }
 
 func plain(text string) *event.MessageEventContent {
-	// Mentions is never nil: without it, some clients guess mentions from the text.
+	// Mentions is never nil: without it, some clients derive mentions from the text.
 	return &event.MessageEventContent{MsgType: event.MsgText, Body: text, Mentions: &event.Mentions{}}
 }
 
-// send is the only way out. The library sends in the clear when it does not know
-// that a room is encrypted, and encrypts for nobody when it does not know who is
-// in it, so the room's full state is fetched before the first message.
+// send sends a message event; all messages pass through sendAs. mautrix sends plain text if it does
+// not know that a room is encrypted, and encrypts without recipients if it does not know the
+// members. So the full room state is fetched before the first message.
 func (p *Peer) send(ctx context.Context, room string, content *event.MessageEventContent) (string, error) {
 	return p.sendAs(ctx, room, event.EventMessage, content, mautrix.ReqSendEvent{})
 }
 
-// sendAs is send of an event of any type.
+// sendAs sends an event of any type.
 func (p *Peer) sendAs(ctx context.Context, room string, kind event.Type, content any, how mautrix.ReqSendEvent) (string, error) {
 	roomID := id.RoomID(room)
 	if err := p.untilSynced(ctx); err != nil {
@@ -125,7 +122,7 @@ func (p *Peer) sendAs(ctx context.Context, room string, kind event.Type, content
 	}
 	p.sending.Lock()
 	defer p.sending.Unlock()
-	if err := p.know(ctx, roomID); err != nil {
+	if err := p.ensureState(ctx, roomID); err != nil {
 		return "", fmt.Errorf("send to %s: %w", room, err)
 	}
 	sent, err := p.client.SendMessageEvent(ctx, roomID, kind, content, how)
@@ -133,7 +130,7 @@ func (p *Peer) sendAs(ctx context.Context, room string, kind event.Type, content
 		if !errors.Is(err, crypto.ErrNoGroupSession) {
 			break
 		}
-		// Somebody came in while it was shared: the library dropped it, and sent nothing.
+		// A member joined while the session was shared: mautrix dropped it and sent nothing.
 		sent, err = p.client.SendMessageEvent(ctx, roomID, kind, content, how)
 	}
 	if err != nil {
@@ -142,18 +139,18 @@ func (p *Peer) sendAs(ctx context.Context, room string, kind event.Type, content
 	return sent.EventID.String(), nil
 }
 
-// know makes sure that the room's encryption and members are known, and that
-// there is somebody to encrypt for.
-func (p *Peer) know(ctx context.Context, room id.RoomID) error {
+// ensureState fetches the room's encryption and members once, and makes sure that there is a
+// recipient.
+func (p *Peer) ensureState(ctx context.Context, room id.RoomID) error {
 	p.mu.Lock()
-	known := p.known[room]
+	known := p.complete[room]
 	p.mu.Unlock()
 	if !known {
 		if _, err := p.client.State(ctx, room); err != nil {
 			return fmt.Errorf("fetch the room's state: %w", err)
 		}
 		p.mu.Lock()
-		p.known[room] = true
+		p.complete[room] = true
 		p.mu.Unlock()
 	}
 	encrypted, err := p.client.StateStore.IsEncrypted(ctx, room)

@@ -13,39 +13,39 @@ import (
 	"maunium.net/go/mautrix/id"
 )
 
-// Stage is how far a verification has come.
+// Stage is the progress of a verification.
 type Stage string
 
 // The stages, in order; a verification ends Done or Cancelled.
 const (
-	Ready     Stage = "ready" // both have agreed; CompareEmoji goes on
-	Emoji     Stage = "emoji" // to be compared with what the other side shows
+	Ready     Stage = "ready" // both sides have agreed; CompareEmoji continues
+	Emoji     Stage = "emoji" // the emoji are shown
 	Done      Stage = "done"
 	Cancelled Stage = "cancelled"
 )
 
-// Verification is something that happened to a verification.
+// Verification is a change of a verification's stage.
 type Verification struct {
 	ID    string
 	Stage Stage
-	Emoji []string // Emoji: the seven
-	Code  string   // Cancelled: why, as a Matrix error code
-	Why   string   // Cancelled: why, in words
+	Emoji []string // Emoji: the seven emoji
+	Code  string   // Cancelled: Matrix error code
+	Why   string   // Cancelled: reason text
 }
 
-// verifier is the person's side of verifications.
+// verifier is the person's side of the verifications.
 type verifier struct {
 	self   id.UserID
 	helper *verificationhelper.VerificationHelper
 	store  *lockedStore
 	events chan Verification
 
-	mu   sync.Mutex
-	held map[id.VerificationTransactionID]func() // their MAC, until we have confirmed
+	mu       sync.Mutex
+	heldMACs map[id.VerificationTransactionID]func() // the other side's MAC, until we have confirmed
 }
 
-// EnableVerification gives the person an identity, if they have none, and makes
-// verifications arrive. To be called before Run, once.
+// EnableVerification creates an identity if the person has none, and enables verifications. Call it
+// once, before Run.
 func (p *Peer) EnableVerification(ctx context.Context, password string) error {
 	m := p.crypto.Machine()
 	has, verified, err := m.GetOwnVerificationStatus(ctx)
@@ -60,10 +60,10 @@ func (p *Peer) EnableVerification(ctx context.Context, password string) error {
 	}
 	v := &verifier{
 		self: p.client.UserID, store: &lockedStore{inner: verificationhelper.NewInMemoryVerificationStore()},
-		events: make(chan Verification, eventBuffer), held: map[id.VerificationTransactionID]func(){},
+		events: make(chan Verification, eventBuffer), heldMACs: map[id.VerificationTransactionID]func(){},
 	}
 	syncer := p.client.Syncer
-	catch := &catcher{Syncer: syncer, into: syncer.(mautrix.ExtensibleSyncer), wrap: v.wrap}
+	catch := &handlerWrapper{Syncer: syncer, into: syncer.(mautrix.ExtensibleSyncer), wrap: v.wrap}
 	p.client.Syncer = catch
 	v.helper = verificationhelper.NewVerificationHelper(p.client, m, v.store, v, false, false, true)
 	err = v.helper.Init(ctx)
@@ -75,21 +75,22 @@ func (p *Peer) EnableVerification(ctx context.Context, password string) error {
 	return nil
 }
 
-// catcher wraps the handlers that the library registers.
-type catcher struct {
+// handlerWrapper wraps the handlers that mautrix's helper registers.
+type handlerWrapper struct {
 	mautrix.Syncer
 	into mautrix.ExtensibleSyncer
 	wrap func(mautrix.EventHandler) mautrix.EventHandler
 }
 
-func (*catcher) OnSync(mautrix.SyncHandler)                         {}
-func (*catcher) OnEvent(mautrix.EventHandler)                       {}
-func (c *catcher) OnEventType(t event.Type, h mautrix.EventHandler) { c.into.OnEventType(t, c.wrap(h)) }
+func (*handlerWrapper) OnSync(mautrix.SyncHandler)   {}
+func (*handlerWrapper) OnEvent(mautrix.EventHandler) {}
+func (c *handlerWrapper) OnEventType(t event.Type, h mautrix.EventHandler) {
+	c.into.OnEventType(t, c.wrap(h))
+}
 
-// wrap makes up for what the library gets wrong: in rooms it takes the id of
-// each event for that of the verification, and listens to everybody; and who
-// confirms second must not have the other's MAC before, or it compares the
-// wrong keys.
+// wrap corrects mautrix's helper. In rooms it takes each event's ID for the transaction ID and
+// accepts events of all users. And the side that confirms second must not get the other's MAC first,
+// or it compares the wrong keys.
 func (v *verifier) wrap(h mautrix.EventHandler) mautrix.EventHandler {
 	return func(ctx context.Context, evt *event.Event) {
 		if evt.Sender == v.self {
@@ -111,7 +112,7 @@ func (v *verifier) wrap(h mautrix.EventHandler) mautrix.EventHandler {
 		}
 		if err == nil && !known.SentOurMAC && evt.Type.Type == event.InRoomVerificationMAC.Type {
 			v.mu.Lock()
-			v.held[txn] = func() { h(context.WithoutCancel(ctx), &out) }
+			v.heldMACs[txn] = func() { h(context.WithoutCancel(ctx), &out) }
 			v.mu.Unlock()
 			return
 		}
@@ -119,10 +120,10 @@ func (v *verifier) wrap(h mautrix.EventHandler) mautrix.EventHandler {
 	}
 }
 
-// Verifications yields what happens to verifications, in order. It is never closed.
+// Verifications returns the channel of stage changes, in order. It is never closed.
 func (p *Peer) Verifications() <-chan Verification { return p.verifier.events }
 
-// VerifyUser asks the devices of user for a verification and returns its id.
+// VerifyUser sends a verification request to the devices of user and returns the transaction ID.
 func (p *Peer) VerifyUser(ctx context.Context, user string) (string, error) {
 	if _, err := p.crypto.Machine().FetchKeys(ctx, []id.UserID{id.UserID(user)}, true); err != nil {
 		return "", fmt.Errorf("verify %s: %w", user, err)
@@ -131,10 +132,10 @@ func (p *Peer) VerifyUser(ctx context.Context, user string) (string, error) {
 	return txn.String(), err
 }
 
-// VerifyInRoom asks user for a verification in a room and returns its id.
+// VerifyInRoom sends user a verification request in a room and returns the transaction ID.
 func (p *Peer) VerifyInRoom(ctx context.Context, room, user string) (string, error) {
 	store := p.verifier.store
-	store.mu.Lock() // the answer must find the verification in there
+	store.mu.Lock() // the response must find the transaction in the store
 	defer store.mu.Unlock()
 	sent, err := p.send(ctx, room, &event.MessageEventContent{
 		MsgType: event.MsgVerificationRequest, Body: "verify?", FromDevice: p.client.DeviceID, To: id.UserID(user),
@@ -148,19 +149,19 @@ func (p *Peer) VerifyInRoom(ctx context.Context, room, user string) (string, err
 	})
 }
 
-// CompareEmoji begins the comparison, once a verification is ready.
+// CompareEmoji starts the comparison of a ready verification.
 func (p *Peer) CompareEmoji(ctx context.Context, txn string) error {
 	return p.verifier.helper.StartSAS(ctx, id.VerificationTransactionID(txn))
 }
 
-// ConfirmEmoji says that both sides show the same emoji.
+// ConfirmEmoji confirms that both sides show the same emoji.
 func (p *Peer) ConfirmEmoji(ctx context.Context, txn string) error {
 	v := p.verifier
 	if err := v.helper.ConfirmSAS(ctx, id.VerificationTransactionID(txn)); err != nil {
 		return err
 	}
 	v.mu.Lock()
-	theirs := v.held[id.VerificationTransactionID(txn)]
+	theirs := v.heldMACs[id.VerificationTransactionID(txn)]
 	v.mu.Unlock()
 	if theirs != nil {
 		theirs()
@@ -168,12 +169,12 @@ func (p *Peer) ConfirmEmoji(ctx context.Context, txn string) error {
 	return nil
 }
 
-// Trusts tells whether this person has verified user.
+// Trusts reports whether this person has verified user.
 func (p *Peer) Trusts(ctx context.Context, user string) (bool, error) {
 	return p.crypto.Machine().IsUserTrusted(ctx, id.UserID(user))
 }
 
-// VerificationRequested is called by the library, like the methods below.
+// VerificationRequested is called by mautrix, like the methods below.
 func (*verifier) VerificationRequested(context.Context, id.VerificationTransactionID, id.UserID, id.DeviceID) {
 }
 
@@ -193,7 +194,7 @@ func (v *verifier) ShowSAS(_ context.Context, txn id.VerificationTransactionID, 
 	v.events <- Verification{ID: txn.String(), Stage: Emoji, Emoji: strings.Split(string(emoji), "")}
 }
 
-// lockedStore makes the library's store safe for use from outside of it.
+// lockedStore makes mautrix's transaction store safe for concurrent use.
 type lockedStore struct {
 	mu    sync.Mutex
 	inner *verificationhelper.InMemoryVerificationStore
@@ -229,12 +230,12 @@ func (s *lockedStore) GetAllVerificationTransactions(ctx context.Context) ([]ver
 	return s.inner.GetAllVerificationTransactions(ctx)
 }
 
-// SendCancel sends a cancellation of anybody's verification into a room.
+// SendCancel sends a cancellation of any user's verification into a room.
 func (p *Peer) SendCancel(ctx context.Context, room, txn string) error {
 	if err := p.untilSynced(ctx); err != nil {
 		return err
 	}
-	if err := p.know(ctx, id.RoomID(room)); err != nil {
+	if err := p.ensureState(ctx, id.RoomID(room)); err != nil {
 		return err
 	}
 	_, err := p.client.SendMessageEvent(ctx, id.RoomID(room), event.InRoomVerificationCancel, &event.VerificationCancelEventContent{

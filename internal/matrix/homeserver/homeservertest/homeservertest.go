@@ -1,4 +1,4 @@
-// Package homeservertest gives tests a real homeserver of their own.
+// Package homeservertest starts real homeservers in tests.
 package homeservertest
 
 import (
@@ -10,8 +10,8 @@ import (
 	"reverie/internal/matrix/homeserver"
 )
 
-// Start builds the homeserver if need be, starts one with an empty folder, and
-// stops it at the end of the test. Without a go command the test is skipped.
+// Start builds the homeserver if needed, starts one with an empty folder, and stops it at the end of
+// the test. Without a go command the test is skipped.
 func Start(t testing.TB) *homeserver.Server {
 	t.Helper()
 	server, err := homeserver.Start(t.Context(), homeserver.Config{BinDir: Build(t), Dir: t.TempDir()})
@@ -26,8 +26,8 @@ func Start(t testing.TB) *homeserver.Server {
 	return server
 }
 
-// Build makes sure that the homeserver's programs exist and returns their folder,
-// which all tests share. Without a go command the test is skipped.
+// Build builds the homeserver's programs and returns their folder, which all tests share. Without a
+// go command the test is skipped.
 func Build(t testing.TB) (binDir string) {
 	t.Helper()
 	repo := Repo(t)
@@ -42,7 +42,7 @@ func Build(t testing.TB) (binDir string) {
 	return binDir
 }
 
-// Repo returns the root folder of the repository that the running test belongs to.
+// Repo returns the root folder of the running test's repository.
 func Repo(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()

@@ -1,5 +1,4 @@
-// Package peertest gives tests people to talk to: registered, logged in and
-// receiving, each with a folder of their own.
+// Package peertest starts peers in tests: registered, logged in and syncing, each with its own folder.
 package peertest
 
 import (
@@ -12,11 +11,11 @@ import (
 	"reverie/internal/matrix/peer"
 )
 
-// Patience bounds every wait: far above what anything takes, so that only
-// something that never comes runs into it.
+// Patience limits every wait. It is far longer than any event takes, so only a missing event
+// exceeds it.
 const Patience = 2 * time.Minute
 
-// Start registers localpart on the server, logs in and receives until the test ends.
+// Start registers localpart on the server, logs in and syncs until the test ends.
 func Start(t testing.TB, server *homeserver.Server, localpart string) *peer.Peer {
 	t.Helper()
 	const password = "a long enough password"
@@ -35,7 +34,7 @@ func Start(t testing.TB, server *homeserver.Server, localpart string) *peer.Peer
 	return p
 }
 
-// Run receives until the test ends, and closes the peer then.
+// Run syncs until the test ends, and closes the peer then.
 func Run(t testing.TB, p *peer.Peer) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -53,8 +52,8 @@ func Run(t testing.TB, p *peer.Peer) {
 	})
 }
 
-// Next returns the next event that match accepts and skips those before it. The
-// test fails when none comes; what was skipped is then listed.
+// Next returns the next event that match accepts and skips earlier ones. Without one, the test fails
+// and lists the skipped events.
 func Next(t testing.TB, p *peer.Peer, match func(peer.Event) bool) peer.Event {
 	t.Helper()
 	timeout := time.NewTimer(Patience)
@@ -73,7 +72,7 @@ func Next(t testing.TB, p *peer.Peer, match func(peer.Event) bool) peer.Event {
 	}
 }
 
-// Kind matches events of one kind in one room.
+// Kind returns a match for events of one kind in one room.
 func Kind(room string, kind peer.Kind) func(peer.Event) bool {
 	return func(e peer.Event) bool { return e.Room == room && e.Kind == kind }
 }

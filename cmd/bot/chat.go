@@ -24,17 +24,15 @@ import (
 	"reverie/internal/tty"
 )
 
-// terminalRoom is the room of `bot chat`: its history survives a restart as
-// that of any room does.
+// terminalRoom is the room of `bot chat`; its history survives restarts.
 const terminalRoom = "terminal"
 
 type chatCommand struct{}
 
-// Run talks with the person at the terminal as the bot would in a direct chat
-// with its first owner. When standard input is no terminal, each line is one
-// message, each answer is printed, and the end of input ends it with success.
+// Run chats with the person at the terminal, as in a direct chat with the first owner. Without a
+// terminal, each input line is one message, and the end of input ends it with success.
 func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
-	cfg, _, err := load(path, io.Discard, true)
+	cfg, _, err := loadConfig(path, io.Discard, true)
 	if err != nil {
 		return err
 	}
@@ -45,23 +43,23 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	if in.Live && tty.IsTerminal(c.err) {
 		logs = screen
 	}
-	b, err := openBot(ctx, cfg, newLogger(logs, chatLog(cfg.Log)), true)
+	b, err := openBot(ctx, cfg, newLogger(logs, errorsOnly(cfg.Log)), true)
 	if err != nil {
 		return err
 	}
 	defer b.close()
 
 	t := newTerminal(screen, b.db, cfg.Data)
-	s := b.connect(connection{transport: t, rooms: chat.OneRoom{Room: terminalRoom, Person: cfg.Owner()}, only: terminalRoom})
-	b.models.Detect(ctx) // the first message is to have the right window
+	s := b.connect(connection{transport: t, rooms: chat.OneRoom{Room: terminalRoom, Person: cfg.Owner()}, onlyRoom: terminalRoom})
+	b.models.Detect(ctx) // the first message needs the right window
 	work, stop := context.WithCancel(ctx)
 	g, work := errgroup.WithContext(work)
-	for _, run := range append(s.runs(), s.sessions.Run) {
+	for _, run := range append(s.backgroundLoops(), s.sessions.Run) {
 		g.Go(func() error { return run(work) })
 	}
-	t.Tell("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D or exit ends.\n"+editable, cfg.Name, cfg.Data)
-	if b.rehearses() {
-		t.Tell("%s", getModel)
+	t.Tell("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D or exit ends.\n"+editableFiles, cfg.Name, cfg.Data)
+	if b.usesRehearsal() {
+		t.Tell("%s", noModelHint)
 	}
 	t.Tell("")
 	err = t.talk(work, in, s.sessions, cfg.Owner())
@@ -70,20 +68,19 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	return errors.Join(err, g.Wait())
 }
 
-// editable names the files of a data folder that people are meant to change.
-const editable = "Files to look at and to edit, in %s: MEMORIES.txt, SOUL.md, skills/"
+// editableFiles names the files of the data folder that people may edit.
+const editableFiles = "Files to look at and to edit, in %s: MEMORIES.txt, SOUL.md, skills/"
 
-// getModel says how a person without a language model comes by one.
-const getModel = "No language model is connected: `ollama run qwen3:8b` starts one, and llm.models in the configuration names it."
+// noModelHint tells a person without a language model how to get one.
+const noModelHint = "No language model is connected: `ollama run qwen3:8b` starts one, and llm.models in the configuration names it."
 
-// rehearses reports whether the rehearsal model stands in for a language model.
-func (b *bot) rehearses() bool {
+// usesRehearsal reports whether the rehearsal model stands in for a language model.
+func (b *bot) usesRehearsal() bool {
 	return slices.ContainsFunc(b.cfg.LLM.Models, func(m config.Model) bool { return m.BaseURL == discover.Rehearsal })
 }
 
-// chatLog is how a conversation is logged: errors only, unless the file asks for more than
-// the default. Log lines would stand between the answers.
-func chatLog(c config.Log) config.Log {
+// errorsOnly limits the log to errors unless debug is set, as log lines would mix with answers.
+func errorsOnly(c config.Log) config.Log {
 	if c.Level != "debug" {
 		c.Level = "error"
 	}
@@ -95,23 +92,23 @@ type terminal struct {
 	*tty.Screen
 	db    *sql.DB
 	data  string   // the data folder
-	asked sync.Map // ids of questions that were shown; a terminal has no poll to close
+	asked sync.Map // IDs of shown questions; a terminal cannot close a poll
 
-	waits    sync.Map      // ids of messages that wait for their answers
-	answered chan struct{} // something left waits
+	pending  sync.Map      // IDs of messages without an answer yet
+	answered chan struct{} // signals that pending shrank
 }
 
 func newTerminal(screen *tty.Screen, db *sql.DB, data string) *terminal {
 	return &terminal{Screen: screen, db: db, data: data, answered: make(chan struct{}, 1)}
 }
 
-// busy reports whether an answer is awaited.
+// busy reports whether an answer is pending.
 func (t *terminal) busy() (some bool) {
-	t.waits.Range(func(any, any) bool { some = true; return false })
+	t.pending.Range(func(any, any) bool { some = true; return false })
 	return some
 }
 
-// talk delivers what is typed until its end.
+// talk delivers typed lines until the end of input.
 func (t *terminal) talk(ctx context.Context, in *tty.Input, m *session.Manager, owner string) error {
 	err := tty.Talk(ctx, in, t.busy, func(text string) error { return t.deliver(ctx, m, owner, text) },
 		t.answered, func(struct{}) error { return nil })
@@ -124,11 +121,11 @@ func (t *terminal) talk(ctx context.Context, in *tty.Input, m *session.Manager, 
 func (t *terminal) deliver(ctx context.Context, m *session.Manager, owner, text string) error {
 	in := chat.Message{Head: chat.Head{ID: "terminal:" + rand.Text(), Room: terminalRoom, Sender: owner, Private: true, At: time.Now()},
 		Text: text}
-	t.waits.Store(in.ID, true)
+	t.pending.Store(in.ID, true)
 	return m.Deliver(ctx, in)
 }
 
-// Send prints what m adds to what stands on the screen already.
+// Send prints what m adds to the screen.
 func (t *terminal) Send(_ context.Context, _ string, m chat.Outgoing) error {
 	if m.File != nil {
 		m.Text = strings.TrimSpace(fmt.Sprintf("%s\n[%s: %s]", m.Text, m.File.Name, filepath.Join(t.data, m.File.Path)))
@@ -140,7 +137,7 @@ func (t *terminal) Send(_ context.Context, _ string, m chat.Outgoing) error {
 		t.asked.Store(m.ID, true)
 		m.Text += fmt.Sprintf("\n%d. %s", i+1, o.Text)
 	}
-	if m.Draft && m.Notice { // it only says what the answer waits for
+	if m.Draft && m.Notice { // a progress notice
 		t.Progress(m.Text)
 		return nil
 	}
@@ -148,7 +145,7 @@ func (t *terminal) Send(_ context.Context, _ string, m chat.Outgoing) error {
 	return nil
 }
 
-// SendFinal stores what also stores, and prints m.
+// SendFinal runs also in a transaction, then prints m.
 func (t *terminal) SendFinal(ctx context.Context, room string, m chat.Outgoing, _ []string,
 	also func(context.Context, *sql.Tx) error,
 ) error {
@@ -158,18 +155,18 @@ func (t *terminal) SendFinal(ctx context.Context, room string, m chat.Outgoing, 
 	return t.Send(ctx, room, m)
 }
 
-// Redact does nothing: what was printed was printed.
+// Redact does nothing: printed text stays.
 func (t *terminal) Redact(context.Context, string, string) error { return nil }
 
-// Typing shows that an answer is on its way.
+// Typing shows that an answer is being written.
 func (t *terminal) Typing(_ context.Context, _ string, on bool) { t.Writing(on) }
 
-// Cancelled is never true: what was typed was typed.
+// Cancelled is always false: typed lines cannot be redacted.
 func (t *terminal) Cancelled(context.Context, string) (bool, error) { return false, nil }
 
-// Ack lets the next line in.
+// Ack marks a message as answered.
 func (t *terminal) Ack(_ context.Context, id string) error {
-	t.waits.Delete(id)
+	t.pending.Delete(id)
 	select {
 	case t.answered <- struct{}{}:
 	default:

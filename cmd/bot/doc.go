@@ -1,11 +1,9 @@
 // Bot is Reverie: an assistant that lives in Matrix rooms and remembers.
 //
-// A message travels like this: the matrix client stores it in its inbox and
-// hands it to the session of its room; the session keeps it in the history;
-// the prompt assembler builds what the model is sent from the files in the
-// data folder, the memory, the tasks and the skills; the llm models answer;
-// tools act; and the reply leaves through the client's outbox.
+// The Matrix client stores a message in its inbox and delivers it to the session of its room. The session
+// adds it to the history. The prompt assembler builds the request from the data folder, memory, tasks and
+// skills; a model answers and calls tools. The reply leaves through the client's outbox.
 //
-// This package is the only one that reads flags and the environment; package config reads the configuration. wire.go
-// puts the parts together, and there is one file per subcommand.
+// This package parses flags and reads the environment; package config reads the configuration.
+// wire.go assembles the parts, and each subcommand has its own file.
 package main

@@ -18,14 +18,13 @@ import (
 
 type doctorCommand struct{}
 
-// report is what the doctor prints as JSON.
+// report is the output of --json.
 type report struct {
 	Findings doctor.Findings      `json:"findings"`
-	Matrix   *matrixdoctor.Status `json:"matrix,omitempty"` // nil = not looked at
+	Matrix   *matrixdoctor.Status `json:"matrix,omitempty"` // nil = not checked
 }
 
-// Run examines everything the bot needs, says what to do about what is not well, and fails if
-// anything must be fixed. It may run beside the bot.
+// Run checks everything the bot needs and fails if anything must be fixed. The bot may run at the same time.
 func (d doctorCommand) Run(ctx context.Context, c console, path filePath) error {
 	var r report
 	d.examine(ctx, path, &r)
@@ -36,18 +35,18 @@ func (d doctorCommand) Run(ctx context.Context, c console, path filePath) error 
 	}
 	failed := false
 	for _, f := range r.Findings {
-		failed = failed || f.State == doctor.Ill
+		failed = failed || f.State == doctor.Broken
 		if c.json {
 			continue
 		}
-		mark := map[doctor.State]string{doctor.Well: "✓", doctor.Note: "·", doctor.Ill: "✗"}[f.State]
+		mark := map[doctor.State]string{doctor.OK: "✓", doctor.Note: "·", doctor.Broken: "✗"}[f.State]
 		fmt.Fprintf(c.out, "%s %-8s %s\n", mark, f.Area, f.What)
 		if f.Remedy != "" {
 			fmt.Fprintf(c.out, "  %-8s → %s\n", "", f.Remedy)
 		}
 	}
 	if failed {
-		return errSaid
+		return errReported
 	}
 	return nil
 }
@@ -56,24 +55,24 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *report) {
 	f := &r.Findings
 	cfg, err := config.Load(string(path), os.LookupEnv, true)
 	if err != nil {
-		f.Advise("config", doctor.Ill, err.Error(), "mend the file, or write a new one with `bot init`")
+		f.Advise("config", doctor.Broken, err.Error(), "fix the file, or write a new one with `bot init`")
 		return
 	}
-	f.Add("config", doctor.Well, string(path)+" is good")
+	f.Add("config", doctor.OK, string(path)+" is good")
 	for _, w := range cfg.Warnings {
 		f.Add("config", doctor.Note, w)
 	}
-	for _, w := range cfg.Unset {
+	for _, w := range cfg.UnsetSecrets {
 		f.Add("config", doctor.Note, w+"; it matters to what uses it only: a password to the first login, a key to its server")
 	}
 	b, err := openBot(ctx, cfg, slog.New(slog.DiscardHandler), false)
 	if err != nil {
-		f.Advise("data", doctor.Ill, err.Error(),
-			"check free space and permissions; a damaged file is left as it is: restore it from a backup, or move it away to begin anew")
+		f.Advise("data", doctor.Broken, err.Error(),
+			"check free space and permissions; a damaged file is left as it is: restore it from a backup, or move it away to start over")
 		return
 	}
 	defer b.close()
-	b.window.Look(ctx)
+	b.window.Detect(ctx)
 	*f = append(*f, b.doctor().Examine(ctx)...)
 	b.examineMatrix(ctx, r)
 }
@@ -107,12 +106,12 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 	status, found := matrix.Examine(ctx, b.matrixConfig(), matrixdoctor.Process{ID: pid, Since: since})
 	r.Matrix = &status
 	for _, m := range found {
-		s := doctor.Ill
+		s := doctor.Broken
 		switch {
 		case m.Note:
 			s = doctor.Note
 		case m.OK:
-			s = doctor.Well
+			s = doctor.OK
 		}
 		f.Advise("matrix", s, m.What, m.Remedy)
 	}

@@ -54,7 +54,7 @@ func TestAsk(t *testing.T) {
 	asked := func(lines ...string) (config.Answers, string, error) {
 		var screen bytes.Buffer
 		a := config.DefaultAnswers()
-		err := ask(t.Context(), strings.NewReader(strings.Join(lines, "\n")+"\n"), &screen, &a)
+		err := askAnswers(t.Context(), strings.NewReader(strings.Join(lines, "\n")+"\n"), &screen, &a)
 		return a, screen.String(), err
 	}
 	a, screen, err := asked("nonsense", "https://matrix.example.org", "reverie", "@reverie:example.org", "@reverie:example.org", "@me:example.org",

@@ -22,7 +22,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// openDreamer makes the one who puts the memory in order.
+// openDreamer builds the dreamer, which consolidates memory.
 func (b *bot) openDreamer() *dream.Dreamer {
 	level := b.cfg.Level()
 	c := dream.Config{
@@ -35,8 +35,8 @@ func (b *bot) openDreamer() *dream.Dreamer {
 	if len(b.cfg.LLM.Models) > 0 {
 		c.Ask = func(ctx context.Context, role, prompt string) (string, error) {
 			answer, err := b.ask(ctx, role, prompt)
-			if errors.Is(err, errCutOff) {
-				return answer, nil // what it says of some pairs counts
+			if errors.Is(err, errTruncated) {
+				return answer, nil // keep the complete part
 			}
 			return answer, err
 		}
@@ -48,7 +48,7 @@ func (b *bot) openDreamer() *dream.Dreamer {
 	return dream.Open(c)
 }
 
-// openNightly makes the one who dreams when it is time, or when !dream asks for it.
+// openNightly builds the scheduler of dreams.
 func (b *bot) openNightly() *dream.Nightly {
 	c := dream.NightlyConfig{Dreamer: b.dreamer, Schedule: b.cfg.Dreaming.When, Quiet: b.background.After, Log: b.log}
 	if len(b.cfg.LLM.Models) > 0 {
@@ -59,13 +59,13 @@ func (b *bot) openNightly() *dream.Nightly {
 	return dream.OpenNightly(c)
 }
 
-// tidied are the phases of a dream that put parts of the prompt in order.
-var tidied = map[string]dream.Phase{"memories": dream.Dedup, "tasks": dream.Tasks, "skills": dream.Skills}
+// tidyPhases maps an oversized prompt part to the dream phase that shrinks it.
+var tidyPhases = map[string]dream.Phase{"memories": dream.Dedup, "tasks": dream.Tasks, "skills": dream.Skills}
 
-// dreams is what !dream does, and what is done about parts of the prompt that are too long.
-func (b *bot) dreams() *command.Dreams {
+// dreamHooks returns the functions behind !dream and the clean-up of oversized prompt parts.
+func (b *bot) dreamHooks() *command.Dreams {
 	tidy := func(part string) {
-		if phase, ok := tidied[part]; ok {
+		if phase, ok := tidyPhases[part]; ok {
 			b.nightly.Tidy(phase)
 		}
 	}
@@ -78,29 +78,28 @@ func (b *bot) dreams() *command.Dreams {
 			if err != nil {
 				return "", err
 			}
-			return fmt.Sprintf("%s (%s)", r.Summary(say), r.Run), nil // said again, it takes back the one before
+			return fmt.Sprintf("%s (%s)", r.Summary(say), r.Run), nil // repeated, it undoes the dream before
 		}}
 }
 
-// tellDream tells the owner in the direct chat where they wrote last what was dreamt, if
-// that is wanted, and asks people what only they can decide.
-func (s *service) tellDream(ctx context.Context, r dreamt.Report) {
+// reportDream sends the digest to the owner, if configured, and open questions to people.
+func (s *service) reportDream(ctx context.Context, r dreamt.Report) {
 	if s.cfg.Dreaming.Notice {
-		if err := s.tellOwner(ctx, r); err != nil {
-			s.log.Warn("the owner could not be told what was dreamt", "err", err)
+		if err := s.sendDigest(ctx, r); err != nil {
+			s.log.Warn("cannot send the dream's report to the owner", "err", err)
 		}
 	}
-	s.askPeople(ctx)
+	s.askQuestions(ctx)
 }
 
-func (s *service) tellOwner(ctx context.Context, r dreamt.Report) error {
+func (s *service) sendDigest(ctx context.Context, r dreamt.Report) error {
 	own := memory.Private(s.cfg.Owner())
-	room, err := s.asking.Place(ctx, own)
+	room, err := s.asker.RoomFor(ctx, own)
 	if err != nil || room == "" {
 		return err // the report is in the data folder
 	}
 	if s.cfg.Dreaming.Questions > 0 {
-		r.Questions = nil // they are asked by themselves
+		r.Questions = nil // sent as separate notices
 	}
 	text := r.Digest(s.messages.For(ctx, room), func(of memory.Scope) bool { return of == memory.Shared || of == own })
 	if text == "" {
@@ -133,13 +132,13 @@ type dreamUndoCommand struct {
 	Dream string `arg:"positional" placeholder:"RUN" help:"The dream, as its report names it."`
 }
 
-// Run takes a dream back.
+// Run undoes a dream.
 func (u dreamUndoCommand) Run(ctx context.Context, c console, b *bot) error {
 	r, err := b.dreamer.Undo(ctx, u.Dream)
 	return b.printDream(c, r, err)
 }
 
-// printDream shows what a dream did, also one that failed on the way.
+// printDream prints the report of a dream, also of a failed one.
 func (b *bot) printDream(c console, r dreamt.Report, failed error) error {
 	if r.Run == "" {
 		return failed
@@ -154,14 +153,14 @@ func (b *bot) printDream(c console, r dreamt.Report, failed error) error {
 func (b *bot) openHarvester() *harvest.Harvester {
 	return harvest.Open(harvest.Config{
 		DB: b.db, Store: b.memory, Ask: b.ask, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
-		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: b.cfg.Level(), Quiet: b.background.Wait,
-		Heard:    func(ctx context.Context, room string) (time.Time, error) { return session.HeardAt(ctx, b.db, room) },
-		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, Calls: b.cfg.Harvest.Calls,
+		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: b.cfg.Level(), WaitIdle: b.background.Wait,
+		LastMessageAt: func(ctx context.Context, room string) (time.Time, error) { return session.HeardAt(ctx, b.db, room) },
+		Messages:      b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, CallsPerDay: b.cfg.Harvest.Calls,
 		Location: b.cfg.Zone, Now: time.Now, Log: b.log,
 	})
 }
 
-// runHarvest reads conversations for what is worth remembering until ctx ends.
+// runHarvest harvests conversations until ctx ends.
 func (b *bot) runHarvest(ctx context.Context) error {
 	if !b.cfg.Harvest.Enabled {
 		return nil
@@ -169,20 +168,19 @@ func (b *bot) runHarvest(ctx context.Context) error {
 	return b.harvester.Run(ctx)
 }
 
-// errCutOff comes with the beginning of an answer.
-var errCutOff = errors.New("the answer was cut off at its greatest length; max_output of the model may be too small")
+// errTruncated is returned with the beginning of an answer.
+var errTruncated = errors.New("the answer was cut off at its greatest length; max_output of the model may be too small")
 
-// ask puts one prompt to a model of role, for work in the background. An answer that was
-// cut off comes as far as it goes, with errCutOff.
+// ask sends one prompt to a model of role, for background work. A truncated answer is returned with errTruncated.
 func (b *bot) ask(ctx context.Context, role, prompt string) (string, error) {
-	warmth := float32(0.1)
+	temperature := float32(0.1)
 	reply, err := b.models.Complete(ctx, role,
-		llm.Request{Messages: []llm.Message{{Role: llm.User, Content: prompt}}, Think: llm.ThinkOff, Temperature: &warmth}, nil)
+		llm.Request{Messages: []llm.Message{{Role: llm.User, Content: prompt}}, Think: llm.ThinkOff, Temperature: &temperature}, nil)
 	if err != nil {
 		return "", err
 	}
 	if reply.Finish == "length" {
-		return reply.Text, errCutOff
+		return reply.Text, errTruncated
 	}
 	return reply.Text, nil
 }

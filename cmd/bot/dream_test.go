@@ -176,7 +176,7 @@ func newTelling(t *testing.T, config string) *telling {
 // open connects b, as it is configured now.
 func (w *telling) open(b *bot) {
 	w.service = b.connect(connection{transport: w.out, rooms: tellingRooms{w: w},
-		talked: func(context.Context) ([]string, error) { return w.rooms, nil }})
+		activeRooms: func(context.Context) ([]string, error) { return w.rooms, nil }})
 }
 
 // tellingRooms are the rooms of a telling.
@@ -211,24 +211,24 @@ func (w *telling) doubt(scope memory.Scope, what string) {
 			w.t.Fatal(err)
 		}
 	}
-	expect.OK(w.t, questions.Store{DB: w.db}.Wonder(w.t.Context(), []questions.Question{q}))
+	expect.OK(w.t, questions.Store{DB: w.db}.Add(w.t.Context(), []questions.Question{q}))
 }
 
 // asked are the texts put since the last call, by room. Those that are wanted are said if say is set.
 func (w *telling) asked(say bool) map[string]string {
 	w.t.Helper()
-	expect.OK(w.t, w.asking.Ask(w.t.Context(), w.deliver))
+	expect.OK(w.t, w.asker.Ask(w.t.Context(), w.deliver))
 	out := map[string]string{}
 	for _, in := range w.events {
 		if !in.Verbatim || in.Kind != chat.MemoryQuestion {
 			w.t.Errorf("%+v", in)
 		}
-		wanted := expect.Must(w.asking.Wanted(w.t.Context(), in.ID))(w.t)
+		wanted := expect.Must(w.asker.Wanted(w.t.Context(), in.ID))(w.t)
 		if wanted {
 			out[in.Room] += in.Text
 		}
 		if said := map[bool]string{true: in.Text}[wanted]; say {
-			expect.OK(w.t, w.asking.Done(w.t.Context(), in.ID, said, nil))
+			expect.OK(w.t, w.asker.Done(w.t.Context(), in.ID, said, nil))
 		}
 	}
 	w.events = nil
@@ -247,7 +247,7 @@ func TestTellDream(t *testing.T) {
 	}
 	r := dreamt.Report{Run: "dream_1", State: dreamt.Applied, Questions: []dreamt.Question{{Scope: memory.Private(owner)}},
 		Superseded: []dreamt.Change{change(memory.Private(owner), "tea"), change(memory.Private(guestOfTest), "gin"), change(memory.Shared, "bread")}}
-	tell := w.tellDream
+	tell := w.reportDream
 	if tell(t.Context(), r); len(w.out.said) != 0 {
 		t.Errorf("told nobody knows whom: %q", w.out.all())
 	}
@@ -312,7 +312,7 @@ func TestPeopleAreAsked(t *testing.T) {
 	w.direct[owner] = "!own"
 	check(w.asked(true), map[string][]string{"!own": all["!own"]})
 	check(w.asked(true), nil)
-	expect.Must(w.db.Exec(`UPDATE memory_question SET asked = asked - ? WHERE asked > 0`, questions.Within.Milliseconds()+1))(t)
+	expect.Must(w.db.Exec(`UPDATE memory_question SET asked = asked - ? WHERE asked > 0`, questions.MinInterval.Milliseconds()+1))(t)
 	check(w.asked(false), map[string][]string{"!guest": {"rye"}})
 	w.direct[guestOfTest] = "!new" // where that was to be said is left
 	check(w.asked(true), nil)

@@ -15,7 +15,7 @@ import (
 	"reverie/internal/search/vector"
 )
 
-// embedding is the configured model for vectors, nil if there is none.
+// embedding returns the configured embedding model, or nil.
 func (b *bot) embedding() *llm.Embedding {
 	e := b.cfg.LLM.Embedding
 	if e == nil {
@@ -25,10 +25,9 @@ func (b *bot) embedding() *llm.Embedding {
 		llm.Config{Log: b.log})
 }
 
-// openVectors opens the vectors of memories that memory.backend asks for, made by
-// the configured model or else by the one that is part of the program. It is nil if
-// the backend has none or nothing can make them; the log says which. patience is
-// how long a question waits for its vector; 0 = not longer than an answer may.
+// openVectors opens the vectors of memories for memory.backend, with the configured or the built-in
+// embedding model. It returns nil if the backend has no vectors or no model exists. patience is how
+// long a query waits for its vector; 0 = the default.
 func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*vector.Vectors, error) {
 	if !b.backend().Meaning {
 		return nil, nil
@@ -40,14 +39,13 @@ func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*vector.
 	}
 	v, err := vector.OpenBuiltIn(ctx, c)
 	if errors.Is(err, encoder.ErrNoWeights) {
-		b.log.Info(doctor.WordsOnly, "err", err)
+		b.log.Info(doctor.NoVectors, "err", err)
 		return nil, nil
 	}
 	return v, err
 }
 
-// runVectors reads memories for their meaning until ctx ends, and sends what it
-// reads to where it is searched.
+// runVectors embeds memories and sends the vectors to the server, until ctx ends.
 func (b *bot) runVectors(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if b.vectors != nil {
@@ -59,7 +57,7 @@ func (b *bot) runVectors(ctx context.Context) error {
 	return g.Wait()
 }
 
-// vectorLines says for !status how far memories are read for their meaning.
+// vectorLines returns lines for !status on the progress of embedding.
 func (b *bot) vectorLines(ctx context.Context, say i18n.Say) (lines []string) {
 	switch {
 	case !b.backend().Meaning:
@@ -76,11 +74,11 @@ func (b *bot) vectorLines(ctx context.Context, say i18n.Say) (lines []string) {
 	return lines
 }
 
-// backend is the configured one.
+// backend returns the configured backend.
 func (b *bot) backend() backend.Backend { return backend.Of(b.cfg.Memory.Backend) }
 
-// openServer opens the server of the configured backend; nil if it has none. Without vectors, what is
-// forgotten leaves it all the same. patience is how long a question waits for it; 0 = not longer than an answer may.
+// openServer opens the vector server of the backend, or returns nil. It also works without vectors,
+// to delete forgotten memories. patience is how long a query waits; 0 = the default.
 func (b *bot) openServer(v *vector.Vectors, patience time.Duration) backend.Server {
 	s, open := b.cfg.Memory.Server(), b.backend().Open
 	if open == nil {

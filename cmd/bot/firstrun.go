@@ -16,7 +16,7 @@ import (
 	"reverie/internal/store"
 )
 
-// firstRunCommand sets up the bot of docker-compose.yml beside a homeserver of its own.
+// firstRunCommand sets up the bot of docker-compose.yml with its own homeserver.
 type firstRunCommand struct {
 	Homeserver string   `default:"http://homeserver:8008" help:"Where the bot reaches the homeserver."`
 	Address    string   `default:"http://localhost:8008" help:"Where people reach it."`
@@ -31,23 +31,23 @@ type firstRunCommand struct {
 const (
 	loginFile    = "LOGIN.txt"
 	passwordFile = "matrix-password" // as in config.yaml.tmpl
-	folder       = "docker/bot"      // what people call the configuration's folder, outside of the container
+	configFolder = "docker/bot"      // the configuration's folder outside of the container
 )
 
-// Run makes two accounts, their room and config.yaml. The configuration comes last: while it is
-// missing, a run that was cut short goes on with the passwords in the files written before.
+// Run creates two accounts, their room and config.yaml. The configuration is written last, so an
+// interrupted run can be repeated with the passwords in the files.
 func (f firstRunCommand) Run(ctx context.Context, c console, path filePath) error {
 	dir := filepath.Dir(string(path))
 	login := filepath.Join(dir, loginFile)
 	if _, err := os.Lstat(string(path)); err == nil {
 		_, err = fmt.Fprintf(c.out, "%s/%s is there: nothing to set up. The login of the first run is in %s/%s.\n",
-			folder, filepath.Base(string(path)), folder, loginFile)
+			configFolder, filepath.Base(string(path)), configFolder, loginFile)
 		return err
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("first run: %w; %s", err, ownFolder)
+		return fmt.Errorf("first run: %w; %s", err, ownershipRemedy)
 	}
 	if err := f.setUp(ctx, string(path), login); errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("first run: %w; %s", err, ownFolder)
+		return fmt.Errorf("first run: %w; %s", err, ownershipRemedy)
 	} else if err != nil {
 		return fmt.Errorf("first run: %w", err)
 	}
@@ -55,15 +55,15 @@ func (f firstRunCommand) Run(ctx context.Context, c console, path filePath) erro
 	if err != nil {
 		return fmt.Errorf("first run: %w", err)
 	}
-	_, err = fmt.Fprintf(c.out, "\n%s\nThis login is kept in %s/%s. The files that you may edit come into %s/data.\n", text, folder,
-		loginFile, folder)
+	_, err = fmt.Fprintf(c.out, "\n%s\nThis login is kept in %s/%s. The files that you may edit come into %s/data.\n", text, configFolder,
+		loginFile, configFolder)
 	return err
 }
 
-// ownFolder is what to do where the folder cannot be read or written.
-const ownFolder = "run the containers as the user whose folder this is: UID=… and GID=… (`id -u`, `id -g`) in the file .env"
+// ownershipRemedy says what to do if the folder is not accessible.
+const ownershipRemedy = "run the containers as the user whose folder this is: UID=… and GID=… (`id -u`, `id -g`) in the file .env"
 
-// setUp makes the accounts, the room of both, and the configuration.
+// setUp creates the accounts, their room, and the configuration.
 func (f firstRunCommand) setUp(ctx context.Context, path, login string) error {
 	secret, err := os.ReadFile(string(f.SecretFile))
 	if err != nil {
@@ -72,10 +72,10 @@ func (f firstRunCommand) setUp(ctx context.Context, path, login string) error {
 	bot := setup.Account{Homeserver: f.Homeserver, User: "@reverie:" + f.ServerName}
 	you := setup.Account{Homeserver: f.Homeserver, User: "@me:" + f.ServerName}
 	password := filepath.Join(filepath.Dir(path), passwordFile)
-	if bot.Password, err = keptPassword(password, func(p string) string { return p + "\n" }); err != nil {
+	if bot.Password, err = readOrCreatePassword(password, func(p string) string { return p + "\n" }); err != nil {
 		return err
 	}
-	if you.Password, err = keptPassword(login, func(p string) string { return f.loginText(you.User, p) }); err != nil {
+	if you.Password, err = readOrCreatePassword(login, func(p string) string { return f.loginText(you.User, p) }); err != nil {
 		return err
 	}
 	accounts := setup.Registrar{URL: f.Homeserver, Name: f.ServerName, Secret: strings.TrimSpace(string(secret))}
@@ -85,10 +85,10 @@ func (f firstRunCommand) setUp(ctx context.Context, path, login string) error {
 		}
 	}
 	if err := setup.CheckPassword(ctx, bot); err != nil {
-		return knownPassword(err, password)
+		return explainWrongPassword(err, password)
 	}
 	if _, err = setup.EnsureDirectRoom(ctx, you, "Reverie", bot.User); err != nil {
-		return knownPassword(err, login)
+		return explainWrongPassword(err, login)
 	}
 	a := config.DefaultAnswers()
 	a.Homeserver, a.User, a.Owner, a.ModelURL, a.Model = f.Homeserver, bot.User, you.User, f.ModelURL, f.Model
@@ -96,20 +96,20 @@ func (f firstRunCommand) setUp(ctx context.Context, path, login string) error {
 	return store.WriteFile(path, config.Render(a))
 }
 
-// knownPassword adds what to do when an account from before has another password.
-func knownPassword(err error, file string) error {
+// explainWrongPassword adds what to do if an older account has another password.
+func explainWrongPassword(err error, file string) error {
 	if !setup.IsWrongPassword(err) {
 		return err
 	}
 	return fmt.Errorf("%w; the account is from before and %s does not hold its password: put the file of that time back, "+
-		"or empty the homeserver's folder to begin anew", err, file)
+		"or empty the homeserver's folder to start over", err, file)
 }
 
-// passwordLine is a line with nothing but a password, or with the word before it.
+// passwordLine matches a line with a password, alone or after the word.
 var passwordLine = regexp.MustCompile(`(?m)^(?:\s*password\s+)?(\S+)\s*$`)
 
-// keptPassword returns the password that a file holds. A missing file is written first, with a random one.
-func keptPassword(path string, text func(password string) string) (string, error) {
+// readOrCreatePassword returns the password in a file. A missing file is created with a random one.
+func readOrCreatePassword(path string, text func(password string) string) (string, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		b = []byte(text(rand.Text()))

@@ -78,7 +78,7 @@ func (r *running) start() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	code := make(chan int, 1)
 	// go: stop ends it and waits for it.
-	go func() { code <- start(ctx, r.args, console{in: strings.NewReader(""), out: r, err: r}) }()
+	go func() { code <- execute(ctx, r.args, console{in: strings.NewReader(""), out: r, err: r}) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if got := <-code; got != 0 || r.t.Failed() {
@@ -146,7 +146,7 @@ func TestSecondRun(t *testing.T) {
 		var out bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // one that is not refused goes on and on
 		defer cancel()
-		if code := start(ctx, args, console{in: strings.NewReader("hello\n"), out: &out, err: &out}); code != exitFailed || !strings.Contains(out.String(), "another process") {
+		if code := execute(ctx, args, console{in: strings.NewReader("hello\n"), out: &out, err: &out}); code != exitFailed || !strings.Contains(out.String(), "another process") {
 			t.Errorf("%s: exit %d, %q", args[0], code, out.String())
 		}
 	}

@@ -16,14 +16,14 @@ import (
 	"reverie/internal/tty"
 )
 
-// initCommand writes a configuration to start from.
+// initCommand writes an initial configuration.
 type initCommand struct{}
 
-// Run asks what nobody can guess, if there is a terminal to ask on, and writes the file.
+// Run asks for values without a default, if there is a terminal, and writes the file.
 func (initCommand) Run(ctx context.Context, c console, path filePath) error {
-	// Found out before any question, so that nobody answers in vain.
+	// Check first, before the person answers questions.
 	if _, err := os.Lstat(string(path)); err == nil {
-		return config.ErrThere(string(path))
+		return config.ErrExists(string(path))
 	}
 	if err := os.MkdirAll(filepath.Dir(string(path)), 0o700); err != nil {
 		return fmt.Errorf("%s cannot be written: %w; name another file with --config", path, err)
@@ -33,7 +33,7 @@ func (initCommand) Run(ctx context.Context, c console, path filePath) error {
 		if found, err := discover.Detect(ctx, os.Getenv); err == nil && found.URL != discover.Rehearsal {
 			a.ModelURL, a.Model = found.URL, found.Model
 		}
-		if err := ask(ctx, c.in, c.out, &a); err != nil {
+		if err := askAnswers(ctx, c.in, c.out, &a); err != nil {
 			return err
 		}
 	}
@@ -45,9 +45,8 @@ func (initCommand) Run(ctx context.Context, c console, path filePath) error {
 	return nil
 }
 
-// ask asks on a terminal for what the defaults in a do not say. It looks only at the form of an
-// answer: `bot doctor` looks whether it is right.
-func ask(ctx context.Context, in io.Reader, out io.Writer, a *config.Answers) error {
+// askAnswers asks for the values in a on a terminal. It checks only their form; `bot doctor` tests them.
+func askAnswers(ctx context.Context, in io.Reader, out io.Writer, a *config.Answers) error {
 	lines := tty.ReadLines(in)
 	fmt.Fprintln(out, "Enter takes the answer in brackets, Ctrl-D ends and writes nothing.")
 	for _, q := range []struct {
@@ -99,7 +98,7 @@ func isZone(s string) bool {
 	return err == nil && s != ""
 }
 
-// nextSteps says what to do with the file that was written.
+// nextSteps prints what to do after the file was written.
 func nextSteps(out io.Writer, a config.Answers) {
 	if a.KeyVariable != "" {
 		fmt.Fprintf(out, "The key of the language model comes from the environment:  export %s=…\n", a.KeyVariable)

@@ -11,17 +11,17 @@ import (
 	"reverie/internal/tty"
 )
 
-// jsonEncoder returns an encoder that escapes in strings what tty.Plain would leave out.
+// jsonEncoder returns an encoder that escapes control characters, which tty.Plain would drop.
 func jsonEncoder(w io.Writer) *json.Encoder {
 	e := json.NewEncoder(escapeWriter{w})
 	e.SetEscapeHTML(false)
 	return e
 }
 
-// sentences are the strings of JSON that may be sentences of package i18n, as they are stored.
-var sentences = regexp.MustCompile(`"\[\\"(?:[^"\\]|\\.)*"`)
+// storedSentences matches JSON strings that may be stored sentences of package i18n.
+var storedSentences = regexp.MustCompile(`"\[\\"(?:[^"\\]|\\.)*"`)
 
-func inEnglish(quoted []byte) []byte {
+func toEnglish(quoted []byte) []byte {
 	var t i18n.Text
 	if json.Unmarshal(quoted, &t) != nil {
 		return quoted
@@ -30,12 +30,12 @@ func inEnglish(quoted []byte) []byte {
 	return b
 }
 
-// escapeWriter writes JSON, of which each Write has whole characters.
+// escapeWriter escapes JSON. Each Write must contain whole characters.
 type escapeWriter struct{ w io.Writer }
 
 func (e escapeWriter) Write(b []byte) (int, error) {
 	var out strings.Builder
-	for _, r := range string(sentences.ReplaceAllFunc(b, inEnglish)) {
+	for _, r := range string(storedSentences.ReplaceAllFunc(b, toEnglish)) {
 		if tty.IsCommand(r) {
 			fmt.Fprintf(&out, `\u%04x`, r)
 		} else {

@@ -22,7 +22,7 @@ const version = "0.1.0"
 // commit is the source that the program was built from; the build sets it.
 var commit = "unknown"
 
-// commandLine is what bot can do, one line each.
+// commandLine declares the subcommands and global flags.
 type commandLine struct {
 	Config filePath `arg:"-c,env:REVERIE_CONFIG" default:"config.yaml" help:"The configuration file."`
 
@@ -45,27 +45,27 @@ type commandLine struct {
 	ShowVersion bool `arg:"-v,--version" help:"Print the version."`
 }
 
-// Description heads the help.
+// Description implements arg.Described.
 func (*commandLine) Description() string {
 	return "Reverie: an assistant that lives in Matrix rooms and remembers."
 }
 
-// subcommand is one that was parsed.
+// subcommand is a parsed subcommand.
 type subcommand interface {
 	Run(ctx context.Context, c console, config filePath) error
 }
 
-// dataCommand is a subcommand that works on the data folder. The bot may run beside it.
+// dataCommand is a subcommand that works on the data folder. The bot may run at the same time.
 type dataCommand interface {
 	Run(ctx context.Context, c console, b *bot) error
 }
 
-// onData is a dataCommand as a subcommand.
-type onData struct{ dataCommand }
+// withBot adapts a dataCommand to a subcommand.
+type withBot struct{ dataCommand }
 
-// Run opens the data folder for the command.
-func (d onData) Run(ctx context.Context, c console, path filePath) error {
-	cfg, log, err := load(path, c.err, false)
+// Run opens the data folder and runs the command.
+func (d withBot) Run(ctx context.Context, c console, path filePath) error {
+	cfg, log, err := loadConfig(path, c.err, false)
 	if err != nil {
 		return err
 	}
@@ -77,20 +77,20 @@ func (d onData) Run(ctx context.Context, c console, path filePath) error {
 	return d.dataCommand.Run(ctx, c, b)
 }
 
-// console is where a command talks to the person who started it.
+// console holds the streams of the person who runs a command.
 type console struct {
 	in       io.Reader
 	out, err io.Writer
-	json     bool // what a command reports is to be printed as JSON
+	json     bool // print results as JSON
 }
 
 // Exit codes, part of the command line's contract.
 const (
-	exitFailed = 1 // it was tried and did not work
+	exitFailed = 1 // the command failed
 	exitUsage  = 2 // wrong usage or configuration
 )
 
-// usageError is an error that is the caller's to mend: flags, configuration.
+// usageError is an error that the caller can fix: flags or configuration.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -98,13 +98,13 @@ func (e usageError) Unwrap() error { return e.error }
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	code := start(ctx, os.Args[1:], console{in: os.Stdin, out: os.Stdout, err: os.Stderr})
+	code := execute(ctx, os.Args[1:], console{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 	stop()
 	os.Exit(code)
 }
 
-// start runs one command and returns its exit code.
-func start(ctx context.Context, args []string, c console) int {
+// execute runs one command and returns its exit code.
+func execute(ctx context.Context, args []string, c console) int {
 	c.out, c.err = tty.Plain(c.out), tty.Plain(c.err)
 	var line commandLine
 	parser, err := arg.NewParser(arg.Config{Program: "bot", Out: c.out}, &line)
@@ -128,8 +128,8 @@ func start(ctx context.Context, args []string, c console) int {
 		fmt.Fprintf(c.err, "bot: %s\nTry `bot help`.\n", words.Replace(err.Error()))
 		return exitUsage
 	}
-	run := line.command(parser.Subcommand())
-	if run == nil { // a command that only has others below it
+	run := line.selectCommand(parser.Subcommand())
+	if run == nil { // only groups other commands
 		parser.WriteHelp(c.err)
 		return exitUsage
 	}
@@ -137,8 +137,8 @@ func start(ctx context.Context, args []string, c console) int {
 	return exitCode(run.Run(ctx, c, line.Config), c.err)
 }
 
-// command returns what is to be run, of which parsed is the innermost command that was named.
-func (line *commandLine) command(parsed any) subcommand {
+// selectCommand returns the command to run. parsed is the innermost one named on the command line.
+func (line *commandLine) selectCommand(parsed any) subcommand {
 	switch {
 	case line.ShowVersion:
 		return versionCommand{}
@@ -146,16 +146,16 @@ func (line *commandLine) command(parsed any) subcommand {
 		return runCommand{}
 	}
 	if run, ok := parsed.(dataCommand); ok {
-		return onData{run}
+		return withBot{run}
 	}
 	run, _ := parsed.(subcommand)
 	return run
 }
 
-// filePath is the path of a file as a person writes it: absolute once it is read.
+// filePath is a path from a flag; it is absolute after parsing.
 type filePath string
 
-// UnmarshalText makes a path absolute. A ~ that the shell left alone is the home folder.
+// UnmarshalText resolves a path, also a ~ that the shell did not expand.
 func (p *filePath) UnmarshalText(text []byte) error {
 	here, err := os.Getwd()
 	*p = filePath(config.Resolve(here, string(text)))
@@ -166,7 +166,7 @@ func exitCode(err error, w io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	if !errors.Is(err, errSaid) {
+	if !errors.Is(err, errReported) {
 		fmt.Fprintln(w, "bot:", err)
 	}
 	var usage usageError
@@ -176,15 +176,15 @@ func exitCode(err error, w io.Writer) int {
 	return exitFailed
 }
 
-// errSaid fails a command that has already told the person why.
-var errSaid = errors.New("said")
+// errReported fails a command that has already printed the reason.
+var errReported = errors.New("said")
 
-// helpCommand stands in the list of commands; start answers it.
+// helpCommand lists "help" among the commands; execute handles it.
 type helpCommand struct {
 	Command []string `arg:"positional" help:"The command to explain."`
 }
 
-// tryCommand stands for what the program of `make try` does.
+// tryCommand points to the program of `make try`.
 type tryCommand struct{}
 
 // Run says how to try Reverie.

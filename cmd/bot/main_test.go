@@ -149,7 +149,7 @@ func TestNoCommandReachesTheTerminal(t *testing.T) {
 	bot := func(want string, input string, args ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
-		start(t.Context(), append(args, "--config", config), console{in: strings.NewReader(input), out: &out, err: &errs})
+		execute(t.Context(), append(args, "--config", config), console{in: strings.NewReader(input), out: &out, err: &errs})
 		for name, text := range map[string]string{"stdout": out.String(), "stderr": errs.String()} {
 			expect.Equal(t, commandsOf(text), "", "bot %s: %s has:\n%q", args[0], name, text)
 		}
@@ -254,7 +254,7 @@ func TestJobs(t *testing.T) {
 		ids[it.Content] = added.ID
 	}
 	out := &board{said: map[string]string{}, db: b.db}
-	s := b.connect(connection{transport: out, rooms: chat.OneRoom{Room: terminalRoom, Person: b.cfg.Owner()}, only: terminalRoom})
+	s := b.connect(connection{transport: out, rooms: chat.OneRoom{Room: terminalRoom, Person: b.cfg.Owner()}, onlyRoom: terminalRoom})
 	background(t, s.sessions.Run, s.runTasks)
 	until(t, "not all runs are done", func() bool {
 		runs := expect.Must(b.tasks.Runs(t.Context(), "", "", 10))(t)
@@ -286,7 +286,7 @@ func TestPrivateJob(t *testing.T) {
 	it, err := b.tasks.Add(t.Context(), lawyer)
 	expect.OK(t, err)
 	out := &board{said: map[string]string{}, db: b.db}
-	s := b.connect(connection{transport: out, rooms: chat.OneRoom{Room: terminalRoom, Person: b.cfg.Owner()}, only: terminalRoom})
+	s := b.connect(connection{transport: out, rooms: chat.OneRoom{Room: terminalRoom, Person: b.cfg.Owner()}, onlyRoom: terminalRoom})
 	background(t, s.sessions.Run, s.runTasks)
 	until(t, "the task is not paused", func() bool {
 		if it, err = b.tasks.Find(t.Context(), it.ID); err != nil {
@@ -306,9 +306,9 @@ func TestOutageKinds(t *testing.T) {
 		llm.TimedOut: true, llm.Empty: false, llm.Garbled: false,
 	} {
 		failed := fmt.Errorf("session: %w", &llm.Error{Kind: kind, Model: "m", Err: errors.New("said the server")})
-		expect.Equal(t, outage(failed), want, "%s: outage", kind)
+		expect.Equal(t, isOutage(failed), want, "%s: outage", kind)
 	}
-	if outage(nil) || outage(errors.New("unreachable")) {
+	if isOutage(nil) || isOutage(errors.New("unreachable")) {
 		t.Error("what no model gave is an outage")
 	}
 }
@@ -388,7 +388,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 func runBot(t *testing.T, input string, args ...string) (code int, printed string) {
 	t.Helper()
 	var out bytes.Buffer
-	code = start(t.Context(), args, console{in: strings.NewReader(input), out: &out, err: &out})
+	code = execute(t.Context(), args, console{in: strings.NewReader(input), out: &out, err: &out})
 	return code, out.String()
 }
 

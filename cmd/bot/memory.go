@@ -22,11 +22,11 @@ import (
 	"reverie/internal/trust"
 )
 
-// forget takes texts out of all that quotes memories.
-func (b *bot) forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int, err error) {
+// forgetTexts removes texts from everything that quotes memories.
+func (b *bot) forgetTexts(ctx context.Context, tx *sql.Tx, texts []string) (kept int, err error) {
 	kept, err = history.NewStore(b.db).Forget(ctx, tx, texts)
 	begun := slices.Clip(texts)
-	for _, t := range texts { // lists in chat show the beginning of long ones
+	for _, t := range texts { // chat lists show the beginning of long ones
 		if r := []rune(t); len(r) > listedRunes {
 			begun = append(begun, string(r[:listedRunes]))
 		}
@@ -35,14 +35,13 @@ func (b *bot) forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int,
 		approval.Forget(ctx, tx, texts), delivery.Forget(ctx, tx, begun), dreamt.Forget(b.cfg.Data, texts))
 }
 
-// searchable makes searchable what was said in all conversations.
-func (b *bot) searchable(ctx context.Context) error {
+// indexHistory adds all conversations to the search index.
+func (b *bot) indexHistory(ctx context.Context) error {
 	return recall.All(ctx, b.history, b.memory)
 }
 
-// takenBack forgets a message that was taken back in its room, and what was
-// learned from it.
-func (b *bot) takenBack(ctx context.Context, event string) error {
+// forgetRedacted deletes a redacted message, its files, and what was learned from it.
+func (b *bot) forgetRedacted(ctx context.Context, event string) error {
 	files, err := b.history.PathsOf(ctx, event)
 	if err != nil {
 		return err
@@ -50,7 +49,7 @@ func (b *bot) takenBack(ctx context.Context, event string) error {
 	if err := b.history.Redact(ctx, event); err != nil {
 		return err
 	}
-	if err := b.dropFiles(ctx, files); err != nil {
+	if err := b.removeUnusedFiles(ctx, files); err != nil {
 		return err
 	}
 	quotes, err := b.memory.RedactTurn(ctx, event)
@@ -64,14 +63,14 @@ func (b *bot) takenBack(ctx context.Context, event string) error {
 	return err
 }
 
-// fileUses lists the files that somebody needs; moving are those on their way.
+// fileUses lists the files in use; moving returns those being transferred.
 func (b *bot) fileUses(moving func(context.Context) ([]string, error)) media.Uses {
 	return media.Uses{Named: b.history.Named, Loaded: b.history.Paths, Moving: moving}
 }
 
-// dropFiles deletes the files of a message that was taken back, but for those that
-// another message has too. Its row must be empty by now.
-func (b *bot) dropFiles(ctx context.Context, paths []string) error {
+// removeUnusedFiles deletes the files of a redacted message that no other message has. The
+// message's row must be empty already.
+func (b *bot) removeUnusedFiles(ctx context.Context, paths []string) error {
 	for _, p := range paths {
 		named, err := b.history.Names(ctx, media.Stem(p))
 		if err != nil {
@@ -86,16 +85,15 @@ func (b *bot) dropFiles(ctx context.Context, paths []string) error {
 	return nil
 }
 
-// listedRunes is less than a list of memories shows of each.
+// listedRunes is a length that chat lists of memories always show.
 const listedRunes = 200
 
-// byOperator is who acts at the command line.
-const byOperator = "operator"
+// operatorName is the actor of the command line.
+const operatorName = "operator"
 
-// operator may see and change everything: who can start this program can read
-// the database as well.
+// operator has access to everything: who can run this program can read the database.
 func operator() memory.Access {
-	return memory.Access{Actor: byOperator, All: true, Owner: true, Integrity: trust.Owner}
+	return memory.Access{Actor: operatorName, All: true, Owner: true, Integrity: trust.Owner}
 }
 
 type memoryCommand struct {
@@ -110,10 +108,10 @@ type memoryCommand struct {
 	Reindex *memoryReindexCommand `arg:"subcommand:reindex" help:"Make the search index anew."`
 }
 
-// scope is a scope as people write it.
+// scope is a memory scope in a flag.
 type scope memory.Scope
 
-// UnmarshalText refuses what is no scope: nothing would be found, and nobody told why.
+// UnmarshalText rejects invalid scopes, which would silently match nothing.
 func (s *scope) UnmarshalText(text []byte) error {
 	*s = scope(text)
 	return memory.Scope(text).Check()
@@ -123,7 +121,7 @@ type scopeFlag struct {
 	Scope scope `placeholder:"SCOPE" help:"Whose: private:@user:server, room:!id:server or shared."`
 }
 
-// access is what the flag asks for; without it, everything.
+// access returns the access that the flag asks for; without it, everything.
 func (f scopeFlag) access() memory.Access {
 	a := operator()
 	if f.Scope != "" {
@@ -132,8 +130,8 @@ func (f scopeFlag) access() memory.Access {
 	return a
 }
 
-// states are those of the memories to list.
-func states(anyState bool) []memory.State {
+// listStates returns the states to list; nil = active only.
+func listStates(anyState bool) []memory.State {
 	if anyState {
 		return []memory.State{memory.Active, memory.Archived, memory.Merged, memory.Superseded}
 	}
@@ -148,7 +146,7 @@ type memoryListCommand struct {
 
 // Run lists entries.
 func (l memoryListCommand) Run(ctx context.Context, c console, b *bot) error {
-	q := memory.Filter{Words: strings.Join(l.Words, " "), Members: l.Any, States: states(l.Any)}
+	q := memory.Filter{Words: strings.Join(l.Words, " "), Members: l.Any, States: listStates(l.Any)}
 	all, err := b.memory.List(ctx, l.access(), q)
 	if err != nil {
 		return err
@@ -176,13 +174,13 @@ type memoryAddCommand struct {
 	scopeFlag
 }
 
-// Run adds an entry, as if its person had said it.
+// Run adds an entry as if its person had said it.
 func (a memoryAddCommand) Run(ctx context.Context, c console, b *bot) error {
 	if a.Scope == "" {
 		a.Scope = scope(memory.Private(b.cfg.Owner()))
 	}
 	e, added, err := b.memory.Add(ctx, memory.Entry{Scope: memory.Scope(a.Scope), Text: strings.Join(a.Text, " "),
-		Source: memory.UserExplicit, Integrity: trust.Owner}, byOperator)
+		Source: memory.UserExplicit, Integrity: trust.Owner}, operatorName)
 	if err != nil {
 		return err
 	}
@@ -255,13 +253,13 @@ func (h memoryHistoryCommand) Run(ctx context.Context, c console, b *bot) error 
 	}
 	for _, o := range all {
 		fmt.Fprintf(c.out, "%s  batch %s  %s  %s  %s  %s\n", o.At.In(b.cfg.Zone).Format("2006-01-02 15:04:05"), o.Batch, o.Actor,
-			o.Op, o.Entry, happened(o, b.cfg.Zone))
+			o.Op, o.Entry, describeOp(o, b.cfg.Zone))
 	}
 	return nil
 }
 
-// happened says in words what an operation did, and where an entry comes from.
-func happened(o memory.Op, zone *time.Location) string {
+// describeOp describes an operation of the journal, and for an added entry its source.
+func describeOp(o memory.Op, zone *time.Location) string {
 	e := o.After
 	if e == nil {
 		return ""
@@ -282,7 +280,7 @@ type memoryUndoCommand struct {
 	Batch string `arg:"positional" help:"The batch, as history shows it."`
 }
 
-// Run takes a change back.
+// Run undoes a change.
 func (u memoryUndoCommand) Run(ctx context.Context, c console, b *bot) error {
 	done, err := b.memory.Undo(ctx, operator(), u.Batch)
 	if err != nil {
@@ -301,9 +299,9 @@ type memoryExportCommand struct {
 	Any bool `help:"Also those that do not count any more."`
 }
 
-// Run prints the entries, as import reads them.
+// Run prints the entries in the format of import.
 func (x memoryExportCommand) Run(ctx context.Context, c console, b *bot) error {
-	all, err := b.memory.List(ctx, x.access(), memory.Filter{Members: true, States: states(x.Any)})
+	all, err := b.memory.List(ctx, x.access(), memory.Filter{Members: true, States: listStates(x.Any)})
 	if err != nil {
 		return err
 	}

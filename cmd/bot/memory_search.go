@@ -27,8 +27,7 @@ type memorySearchCommand struct {
 	Batch string   `placeholder:"FILE" help:"A file of JSON lines with id, query and scope; each is answered by its id and refs."`
 }
 
-// Run prints what is found, the best first. It changes nothing, and may run
-// beside the bot.
+// Run prints the hits, best first. It changes nothing; the bot may run at the same time.
 func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 	text := strings.TrimSpace(strings.Join(s.Query, " "))
 	switch {
@@ -64,22 +63,22 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 	if c.json {
 		found := make([]foundHit, len(hits))
 		for i, h := range hits {
-			found[i] = foundHit{refOf(h), h.Text(), h}
+			found[i] = foundHit{hitRef(h), h.Text(), h}
 		}
 		return printJSON(c.out, found)
 	}
 	return printHits(c.out, hits, b.cfg.Zone)
 }
 
-// foundHit is a hit as --json prints it: what most programs want comes first.
+// foundHit is a hit in --json, with the most used fields first.
 type foundHit struct {
 	Ref  string `json:"ref"`
 	Text string `json:"text"`
 	memory.Hit
 }
 
-// refOf is what an import called a hit; without that its id, or the event of a message.
-func refOf(h memory.Hit) string {
+// hitRef returns the hit's reference from an import, else its ID, or the event of a message.
+func hitRef(h memory.Hit) string {
 	if h.Turn != nil {
 		return h.Turn.Event
 	}
@@ -106,7 +105,7 @@ func printHits(w io.Writer, hits []memory.Hit, where *time.Location) error {
 	return nil
 }
 
-// batchQuestion is a line of the file of --batch.
+// batchQuestion is one line of a --batch file.
 type batchQuestion struct {
 	ID    json.RawMessage `json:"id"`
 	Query string          `json:"query"`
@@ -131,7 +130,7 @@ func (s memorySearchCommand) batch(ctx context.Context, c console, b *bot, finde
 		}
 		refs := make([]string, len(hits))
 		for i, h := range hits {
-			refs[i] = refOf(h)
+			refs[i] = hitRef(h)
 		}
 		line := struct {
 			ID   json.RawMessage `json:"id"`
@@ -144,8 +143,7 @@ func (s memorySearchCommand) batch(ctx context.Context, c console, b *bot, finde
 	return nil
 }
 
-// readQuestions reads the whole file before the first is answered, so that a bad
-// one is told at once.
+// readQuestions reads the whole file first, so that faults are reported before any answer.
 func readQuestions(name string) ([]batchQuestion, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -174,7 +172,7 @@ type memoryImportCommand struct {
 	Scope scope  `placeholder:"SCOPE" help:"The scope of lines that name none (the first owner's private one)."`
 }
 
-// Run imports the file. It may run beside the bot.
+// Run imports the file. The bot may run at the same time.
 func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 	if _, err := b.openIndex(ctx); err != nil {
 		return err
@@ -195,7 +193,7 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 		return printJSON(c.out, result)
 	}
 	fmt.Fprintf(c.out, "Memories imported: %d, in %.1f s; there already: %d.\n", result.Added, time.Since(begin).Seconds(), result.Known)
-	if b.vectors != nil && result.Added > 0 { // reading some thousands takes minutes, and words find them meanwhile
+	if b.vectors != nil && result.Added > 0 { // embedding thousands takes minutes
 		fmt.Fprintln(c.err, "They are found by their words now. "+
 			"The bot reads them for their meaning while it runs, or `bot memory reindex` does at once.")
 	}
@@ -217,7 +215,7 @@ func (m memoryImportCommand) read(in io.Reader) ([]byte, error) {
 
 type memoryReindexCommand struct{}
 
-// Run makes the index anew from the memories, which stay as they are.
+// Run rebuilds the index from the memories, which stay unchanged.
 func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error {
 	index, err := b.openIndex(ctx)
 	if err != nil {
@@ -235,13 +233,13 @@ func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error 
 	return err
 }
 
-// patient is how long a command waits for the vector of a question: nobody waits for anything else.
-const patient = 20 * time.Second
+// commandPatience is how long a command waits for the vector of a query.
+const commandPatience = 20 * time.Second
 
-// openIndex opens the index that the configured backend searches.
+// openIndex opens the search index of the configured backend.
 func (b *bot) openIndex(ctx context.Context) (_ *search.Hybrid, err error) {
-	if b.vectors, err = b.openVectors(ctx, patient); err != nil {
+	if b.vectors, err = b.openVectors(ctx, commandPatience); err != nil {
 		return nil, err
 	}
-	return search.OpenHybrid(search.Open(b.db), b.vectors, b.openServer(b.vectors, patient)), nil
+	return search.OpenHybrid(search.Open(b.db), b.vectors, b.openServer(b.vectors, commandPatience)), nil
 }

@@ -48,7 +48,7 @@ func TestTakenBackIsNotRecalled(t *testing.T) {
 		expect.OK(t, b.history.Append(t.Context(), &m))
 		expect.Must(b.db.Exec(`UPDATE message SET tail = ? WHERE id = ?`, tail, m.ID))(t)
 	}
-	expect.OK(t, b.takenBack(t.Context(), "$1"))
+	expect.OK(t, b.forgetRedacted(t.Context(), "$1"))
 	hits, err := b.memory.Search(t.Context(), memory.Query{Text: "vault HERON-99", Scopes: []memory.Scope{me}, Turns: true})
 	if err != nil || len(hits) != 0 {
 		t.Errorf("found %+v, %v", hits, err)
@@ -88,7 +88,7 @@ func TestFilesAreDeleted(t *testing.T) {
 	expect.Must(b.history.StartNew(t.Context(), "!dm"))(t)
 	say("$1", "one", "both")
 	say("$2", "both")
-	expect.OK(t, b.takenBack(t.Context(), "$1"))
+	expect.OK(t, b.forgetRedacted(t.Context(), "$1"))
 	if there("one") || !there("both") {
 		t.Errorf("one is there: %v; both: %v", there("one"), there("both"))
 	}
@@ -201,7 +201,7 @@ func TestQdrantAtWork(t *testing.T) {
 	examined := func() doctor.Findings {
 		return slices.DeleteFunc(b.doctor().Examine(t.Context()), func(f doctor.Finding) bool { return f.Area != "qdrant" })
 	}
-	if f := examined(); len(f) != 1 || f[0].State != doctor.Well {
+	if f := examined(); len(f) != 1 || f[0].State != doctor.OK {
 		t.Errorf("the doctor says %+v", f)
 	}
 	// At the command line, where no vectors are read.
@@ -214,7 +214,7 @@ func TestQdrantAtWork(t *testing.T) {
 	expect.Must(c.memory.Forget(t.Context(), operator(), hits[0].Entry.ID))(t)
 	expect.Equal(t, len(s.Points(s.Collections()[0])), 2, "points are left on the server")
 	s.Break(standin.Refuse(503))
-	if f := examined(); len(f) != 1 || f[0].State != doctor.Ill || f[0].Remedy == "" || strings.Contains(f[0].What, "hunter9") {
+	if f := examined(); len(f) != 1 || f[0].State != doctor.Broken || f[0].Remedy == "" || strings.Contains(f[0].What, "hunter9") {
 		t.Errorf("the doctor says %+v", f)
 	}
 	if strings.Contains(log.String(), "hunter9") {
@@ -275,7 +275,7 @@ func TestTierOfAServer(t *testing.T) {
 				b.cfg.LLM.Models[0].BaseURL = "http://gpu.lan:11434/v1"
 				b.window = b.openWindow(gpu)
 			}
-			b.window.Look(t.Context())
+			b.window.Detect(t.Context())
 			r := expect.Must(b.tier(t.Context()))(t)
 			if r.Window != tt.window || r.Tier != tt.tier || r.Source != tt.source {
 				t.Errorf("window %d, tier %d, from %s", r.Window, r.Tier, r.Source)

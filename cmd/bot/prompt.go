@@ -17,10 +17,9 @@ type promptCommand struct {
 	Room   string `help:"The room whose next prompt to show; without it, a new direct chat with the first owner."`
 }
 
-// Run prints the prompt that the next message would be sent with, and its
-// report. It changes nothing, and may run beside the bot.
+// Run prints the prompt and report of the next message. It changes nothing; the bot may run at the same time.
 func (p promptCommand) Run(ctx context.Context, c console, path filePath) error {
-	cfg, log, err := load(path, c.err, true)
+	cfg, log, err := loadConfig(path, c.err, true)
 	if err != nil {
 		return err
 	}
@@ -62,12 +61,12 @@ func (p promptCommand) Run(ctx context.Context, c console, path filePath) error 
 	for i, t := range tools {
 		names[i] = t.Name
 	}
-	fmt.Fprintf(c.out, "%s=== tools ===\n%s\n\n=== report ===\n%s\n", inWords(made.Messages()), strings.Join(names, ", "), made.Report)
+	fmt.Fprintf(c.out, "%s=== tools ===\n%s\n\n=== report ===\n%s\n", formatRequest(made.Messages()), strings.Join(names, ", "), made.Report)
 	return nil
 }
 
-// inWords is a request as people read it.
-func inWords(messages []llm.Message) string {
+// formatRequest formats a request for people.
+func formatRequest(messages []llm.Message) string {
 	var out strings.Builder
 	for _, m := range messages {
 		fmt.Fprintf(&out, "=== %s ===\n%s\n", m.Role, strings.TrimRight(m.Content, "\n"))

@@ -386,7 +386,7 @@ func TestPipedStop(t *testing.T) {
 	code := make(chan int, 1)
 	// go: waited for below
 	go func() {
-		code <- start(t.Context(), []string{"chat", "--config", config}, console{in: in, out: &out, err: &errs})
+		code <- execute(t.Context(), []string{"chat", "--config", config}, console{in: in, out: &out, err: &errs})
 	}()
 	_, _ = io.WriteString(type_, "tell me a story\n")
 	model.waits(t)
@@ -419,7 +419,7 @@ func TestPipedLog(t *testing.T) {
 		}
 		model.says("Hello.")
 		var out, errs bytes.Buffer
-		if code := start(t.Context(), []string{"chat", "--config", configFile(t, text)}, console{in: strings.NewReader("hello\n"), out: &out, err: &errs}); code != 0 {
+		if code := execute(t.Context(), []string{"chat", "--config", configFile(t, text)}, console{in: strings.NewReader("hello\n"), out: &out, err: &errs}); code != 0 {
 			t.Errorf("level %q: exit code %d: %s", level, code, &errs)
 		}
 		if out.String() != "Hello.\n" || strings.Contains(errs.String(), "level=") != logged {

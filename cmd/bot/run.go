@@ -18,7 +18,7 @@ type runCommand struct{}
 
 // Run answers in Matrix rooms until a signal ends it.
 func (runCommand) Run(ctx context.Context, c console, path filePath) error {
-	cfg, log, err := load(path, c.err, true)
+	cfg, log, err := loadConfig(path, c.err, true)
 	if err != nil {
 		return err
 	}
@@ -45,22 +45,21 @@ func (runCommand) Run(ctx context.Context, c console, path filePath) error {
 	return nil
 }
 
-// serve answers what client brings until ctx ends. The end: first no new
-// messages are taken, then running turns get their grace period, and only then
-// does the client send what they wrote.
+// serve handles the client's messages until ctx ends. Shutdown is in order: no new messages, then a
+// grace period for running turns, then the client sends their replies.
 func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 	s := b.connect(connection{
-		transport: client, rooms: client, without: terminalRoom, verify: client.Verify,
-		talked: func(ctx context.Context) ([]string, error) { return session.Rooms(ctx, b.db) },
-		status: func(ctx context.Context, say i18n.Say) []string { return client.Status(ctx).Lines(time.Now(), say) },
+		transport: client, rooms: client, exceptRoom: terminalRoom, verify: client.Verify,
+		activeRooms: func(ctx context.Context) ([]string, error) { return session.Rooms(ctx, b.db) },
+		status:      func(ctx context.Context, say i18n.Say) []string { return client.Status(ctx).Lines(time.Now(), say) },
 	})
 	link, unlink := context.WithCancel(context.WithoutCancel(ctx))
 	defer unlink()
 	g, ctx := errgroup.WithContext(ctx)
-	for _, run := range s.runs() {
+	for _, run := range s.backgroundLoops() {
 		g.Go(func() error { return run(ctx) })
 	}
-	g.Go(func() error { return settle(ctx) })
+	g.Go(func() error { return freeStartupMemory(ctx) })
 	g.Go(func() error { return b.media.Run(ctx, b.fileUses(client.KeptFiles), b.log) })
 	g.Go(func() error { defer unlink(); return s.sessions.Run(ctx) })
 	g.Go(func() error { return client.Run(link, s) })
@@ -70,8 +69,8 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 	return nil
 }
 
-// settle gives back to the system, once, what the start needed and an idle bot does not.
-func settle(ctx context.Context) error {
+// freeStartupMemory returns memory used during start-up to the operating system, once.
+func freeStartupMemory(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 	case <-time.After(3 * time.Second):

@@ -19,34 +19,34 @@ import (
 	"reverie/internal/task"
 )
 
-// connection is what sessions talk through. The zero value is for who only looks.
+// connection connects the sessions to a transport. The zero value suits commands that only read.
 type connection struct {
-	transport     chat.Transport
-	rooms         chat.Rooms
-	only, without string                                   // whose tasks are worked on: only that room's unless empty, and not that one's
-	talked        func(context.Context) ([]string, error)  // the rooms to ask in about what is known of them; nil = none
-	status        func(context.Context, i18n.Say) []string // lines for !status; may be nil
-	verify        func(ctx context.Context, person, room, args string) (string, error)
+	transport            chat.Transport
+	rooms                chat.Rooms
+	onlyRoom, exceptRoom string                                   // rooms whose tasks run: only onlyRoom unless empty, and never exceptRoom
+	activeRooms          func(context.Context) ([]string, error)  // rooms where their memories may be asked about; nil = none
+	status               func(context.Context, i18n.Say) []string // lines for !status; may be nil
+	verify               func(ctx context.Context, person, room, args string) (string, error)
 }
 
-// service is the bot with a connection: sessions, and what comes to them by itself.
+// service is the bot with a connection: sessions, tasks and questions.
 type service struct {
 	*bot
 	connection
 	sessions  *session.Manager
 	scheduler *task.Scheduler
-	asking    *questions.Asker
+	asker     *questions.Asker
 }
 
-// connect builds the sessions over a connection.
+// connect builds the sessions on a connection.
 func (b *bot) connect(c connection) *service {
 	s := &service{bot: b, connection: c}
-	s.asking = questions.New(questions.Config{
+	s.asker = questions.New(questions.Config{
 		Store: questions.Store{DB: b.db, Memory: b.memory}, Messages: b.messages, Owner: b.cfg.Owner(), Location: b.cfg.Zone,
-		Most: b.cfg.Dreaming.Questions, Rooms: c.rooms, Talked: c.talked,
+		MaxPerNight: b.cfg.Dreaming.Questions, Rooms: c.rooms, ActiveRooms: c.activeRooms,
 	})
 	s.scheduler = task.NewScheduler(b.tasks, task.SchedulerConfig{
-		OnlyRoom: c.only, ExceptRoom: c.without, Log: b.log,
+		OnlyRoom: c.onlyRoom, ExceptRoom: c.exceptRoom, Log: b.log,
 		Rooms: session.TaskRooms{Rooms: c.rooms, Transport: c.transport, Messages: b.messages},
 	})
 	how := session.Config{
@@ -55,11 +55,11 @@ func (b *bot) connect(c connection) *service {
 			Tasks: b.tasks, Skills: b.skills, Media: b.media, Messages: b.messages,
 		},
 		Limits:  session.Limits{FileText: b.cfg.Files().Text, Helpers: subsession.Limits(b.cfg.Subs)},
-		Program: session.Program{Hooks: command.Hooks{Verify: c.verify, Status: s.statusLines, Dreams: b.dreams()}},
+		Program: session.Program{Hooks: command.Hooks{Verify: c.verify, Status: s.statusLines, Dreams: b.dreamHooks()}},
 
 		Background: b.background, Transport: c.transport, Rooms: c.rooms, Window: b.window.Inputs,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.Owners(), Location: b.cfg.Zone, Log: b.log,
-		Events: map[chat.EventKind]session.Source{chat.ScheduledTask: jobs{s.scheduler}, chat.MemoryQuestion: s.asking},
+		Events: map[chat.EventKind]session.Source{chat.ScheduledTask: taskSource{s.scheduler}, chat.MemoryQuestion: s.asker},
 	}
 	if b.cfg.Harvest.Enabled {
 		how.Leaving, how.Objective = b.harvester.Wake, "harvest"
@@ -68,12 +68,12 @@ func (b *bot) connect(c connection) *service {
 	return s
 }
 
-// runs is what works beside the sessions, each until its context ends.
-func (s *service) runs() []func(context.Context) error {
+// backgroundLoops returns what runs beside the sessions until its context ends.
+func (s *service) backgroundLoops() []func(context.Context) error {
 	return []func(context.Context) error{s.models.Run, s.window.Run, s.runVectors, s.runHarvest, s.runNightly, s.runTasks}
 }
 
-// statusLines are lines for !status.
+// statusLines returns lines for !status.
 func (s *service) statusLines(ctx context.Context, say i18n.Say) (lines []string) {
 	if s.status != nil {
 		lines = s.status(ctx, say)
@@ -95,37 +95,39 @@ func (s *service) RoomReplaced(ctx context.Context, from, to string) error {
 func (s *service) RoomLeft(room string) { s.sessions.Left(room) }
 
 // Redacted implements matrix.Handler.
-func (s *service) Redacted(ctx context.Context, event string) error { return s.takenBack(ctx, event) }
+func (s *service) Redacted(ctx context.Context, event string) error {
+	return s.forgetRedacted(ctx, event)
+}
 
-// runTasks has what falls due worked on until ctx ends.
+// runTasks delivers due tasks to their sessions until ctx ends.
 func (s *service) runTasks(ctx context.Context) error {
 	return s.scheduler.Run(ctx, func(ctx context.Context, r task.Run) error {
 		with, err := s.rooms.DirectWith(ctx, r.Task.Room)
 		if err != nil {
 			return err
 		}
-		alone := s.rooms.UserID() == "" || with == s.jobPerson(r) // at a terminal sits one person
+		alone := s.rooms.UserID() == "" || with == s.jobPerson(r) // a terminal has one person
 		return s.sessions.Deliver(ctx, s.jobEvent(ctx, r, alone))
 	})
 }
 
-// runNightly asks what an earlier run was to ask, and dreams when it is time.
+// runNightly sends open questions of earlier dreams, then dreams on schedule.
 func (s *service) runNightly(ctx context.Context) error {
-	s.askPeople(ctx)
-	return s.nightly.Run(ctx, s.tellDream)
+	s.askQuestions(ctx)
+	return s.nightly.Run(ctx, s.reportDream)
 }
 
-// askPeople asks people what only they can decide.
-func (s *service) askPeople(ctx context.Context) {
-	if err := s.asking.Ask(ctx, s.sessions.Deliver); err != nil && ctx.Err() == nil && !errors.Is(err, chat.ErrStopping) {
-		s.log.Warn("people could not be asked what only they can decide; it is tried again after the next dream", "err", err)
+// askQuestions sends open questions about memories to people.
+func (s *service) askQuestions(ctx context.Context) {
+	if err := s.asker.Ask(ctx, s.sessions.Deliver); err != nil && ctx.Err() == nil && !errors.Is(err, chat.ErrStopping) {
+		s.log.Warn("cannot ask the open questions; will retry after the next dream", "err", err)
 	}
 }
 
-// jobPerson is whom r is for.
+// jobPerson returns the person for whom r runs.
 func (b *bot) jobPerson(r task.Run) string { return cmp.Or(r.Task.User, b.cfg.Owner()) }
 
-// jobEvent is r as an event of its room; alone tells that nobody else is there.
+// jobEvent converts r to an event of its room. alone means that only that person is there.
 func (b *bot) jobEvent(ctx context.Context, r task.Run, alone bool) chat.Event {
 	mode := r.Task.Mode()
 	return chat.Event{
@@ -136,24 +138,22 @@ func (b *bot) jobEvent(ctx context.Context, r task.Run, alone bool) chat.Event {
 	}
 }
 
-// jobs ties the scheduler to the sessions: what falls due enters by the door of
-// messages, and what came of it goes back.
-type jobs struct{ *task.Scheduler }
+// taskSource feeds due tasks to the sessions as events, and their results back to the scheduler.
+type taskSource struct{ *task.Scheduler }
 
-// Done tells what a person stopped, and what had no model to work with, from what failed.
-func (j jobs) Done(ctx context.Context, id, answer string, failed error) error {
+// Done maps stopped runs and model outages to the scheduler's errors.
+func (j taskSource) Done(ctx context.Context, id, answer string, failed error) error {
 	switch {
 	case errors.Is(failed, agent.ErrStopped):
 		failed = task.ErrStopped
-	case outage(failed):
+	case isOutage(failed):
 		failed = fmt.Errorf("%w: %w", task.ErrOutage, failed)
 	}
 	return j.Scheduler.Done(ctx, id, answer, failed)
 }
 
-// outage reports whether failed says that a model did not answer, rather than what
-// it answered.
-func outage(failed error) bool {
+// isOutage reports whether a model did not answer at all.
+func isOutage(failed error) bool {
 	var model *llm.Error
 	return errors.As(failed, &model) && slices.Contains([]llm.Kind{llm.Unreachable, llm.RateLimited, llm.TimedOut}, model.Kind)
 }

@@ -54,7 +54,7 @@ func (l taskListCommand) Run(ctx context.Context, c console, b *bot) error {
 		if t.NextDue.IsZero() && t.Status == task.Paused && t.Reason != "" {
 			why = ", because " + t.Reason.String()
 		}
-		fmt.Fprintf(c.out, "%s  %s%s\n", t.Room, b.lineOf(t), why)
+		fmt.Fprintf(c.out, "%s  %s%s\n", t.Room, b.formatTask(t), why)
 	}
 	if len(tasks) == 0 {
 		fmt.Fprintln(c.err, "There are no tasks.")
@@ -108,7 +108,7 @@ type taskAddCommand struct {
 	Priority int      `default:"5" help:"1 (most urgent) to 10."`
 }
 
-// Run adds a task; a bot that runs sees it within ten seconds.
+// Run adds a task; a running bot sees it within ten seconds.
 func (a taskAddCommand) Run(ctx context.Context, c console, b *bot) error {
 	sessions := b.connect(connection{}).sessions
 	t := task.Task{Room: a.Room, User: b.cfg.Owner(), Content: strings.Join(a.Text, " "), Priority: a.Priority, Prompt: a.Prompt,
@@ -131,7 +131,7 @@ func (a taskAddCommand) Run(ctx context.Context, c console, b *bot) error {
 	if t.Label.Readers, err = sessions.Readers(ctx, t.Room); err != nil {
 		return err
 	}
-	if t.Room == terminalRoom { // nobody else sits there, also before the first word
+	if t.Room == terminalRoom { // only the owner, even before the first message
 		t.Label.Readers = trust.Person(b.cfg.Owner())
 	}
 	if t.Schedule, err = a.schedule(time.Now(), b.cfg.Zone); err != nil {
@@ -143,7 +143,7 @@ func (a taskAddCommand) Run(ctx context.Context, c console, b *bot) error {
 	return b.printTask(c, "Added", t)
 }
 
-// schedule is a moment, or what a phrase says.
+// schedule parses --when: a moment or a phrase.
 func (a taskAddCommand) schedule(now time.Time, loc *time.Location) (*task.Schedule, error) {
 	if a.When == "" {
 		return nil, nil //nolint:nilnil // a task need not have a schedule
@@ -161,24 +161,24 @@ func (b *bot) printTask(c console, word string, t task.Task) error {
 	if c.json {
 		return printJSON(c.out, t)
 	}
-	_, err := fmt.Fprintf(c.out, "%s: %s\n", word, b.lineOf(t))
+	_, err := fmt.Fprintf(c.out, "%s: %s\n", word, b.formatTask(t))
 	return err
 }
 
-// lineOf is a task and when it is due.
-func (b *bot) lineOf(t task.Task) string {
+// formatTask formats a task with its next due time.
+func (b *bot) formatTask(t task.Task) string {
 	if t.NextDue.IsZero() {
 		return t.Line(i18n.English)
 	}
 	return t.Line(i18n.English) + ", next " + b.tasks.FormatTime(i18n.English, t, t.NextDue)
 }
 
-// oneTask is the task that a command changes.
+// oneTask is the argument of commands that change a task.
 type oneTask struct {
 	ID string `arg:"positional,required" help:"The task."`
 }
 
-// change does something with the task, and shows what it is then.
+// change applies do to the task and prints the result.
 func (o oneTask) change(ctx context.Context, c console, b *bot, word string,
 	do func(context.Context, trust.Place, string) (task.Task, error),
 ) error {

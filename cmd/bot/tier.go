@@ -14,26 +14,26 @@ import (
 
 type tierCommand struct{}
 
-// tierReport is how the tier of a new conversation is decided, and what the rooms have.
+// tierReport explains the tier of a new conversation, and lists those of the rooms.
 type tierReport struct {
 	window.Decision
 	VRAM  vram.Report   `json:"vram"`
-	Asked []string      `json:"asked"` // what the model's server said
+	Asked []string      `json:"asked"` // detection steps of the model's server
 	Rooms []window.Lock `json:"rooms"`
 }
 
-// Run explains the tier. It changes nothing, and may run beside the bot.
+// Run explains the tier. It changes nothing; the bot may run at the same time.
 func (t tierCommand) Run(ctx context.Context, c console, path filePath) error {
-	cfg, _, err := load(path, c.err, true)
+	cfg, _, err := loadConfig(path, c.err, true)
 	if err != nil {
 		return err
 	}
-	b, err := openBot(ctx, cfg, slog.New(slog.DiscardHandler), false) // the report says it all
+	b, err := openBot(ctx, cfg, slog.New(slog.DiscardHandler), false) // the report includes the warnings
 	if err != nil {
 		return err
 	}
 	defer b.close()
-	b.window.Look(ctx)
+	b.window.Detect(ctx)
 	r, err := b.tier(ctx)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (t tierCommand) Run(ctx context.Context, c console, path filePath) error {
 	return r.print(c.out, cfg)
 }
 
-// tier decides on what is known now.
+// tier decides from what is known now.
 func (b *bot) tier(ctx context.Context) (tierReport, error) {
 	known := window.Store{DB: b.db, Location: b.cfg.Zone}
 	d, err := known.Decide(ctx, b.window.Inputs())

@@ -35,16 +35,15 @@ import (
 	"reverie/internal/window"
 )
 
-// bot is Reverie put together, all but the transport. Read openBot from top
-// to bottom: every part is made from those above it.
+// bot holds all parts of Reverie except the transport. openBot builds them in order of dependency.
 type bot struct {
 	cfg     *config.Config
 	log     *slog.Logger
 	db      *sql.DB
 	models  *llm.Models
 	memory  *memory.Store
-	vectors *vector.Vectors // nil = memories are found by their words alone
-	server  backend.Server  // nil = vectors are nowhere but here
+	vectors *vector.Vectors // nil = search by words only
+	server  backend.Server  // nil = no vector server
 	tasks   *task.Store
 	skills  *skill.Library
 	history *history.Store
@@ -56,7 +55,7 @@ type bot struct {
 
 	window *window.Detector
 
-	background *idle.Gate // what gives way to people
+	background *idle.Gate // background work that yields to people
 	harvester  *harvest.Harvester
 	dreamer    *dream.Dreamer
 	nightly    *dream.Nightly
@@ -64,9 +63,8 @@ type bot struct {
 	closers []func() error // run in reverse order by close
 }
 
-// openBot opens the data folder and builds everything that needs no network.
-// With lock it refuses a data folder that another process works on, and writes
-// the default files; without, it only looks.
+// openBot opens the data folder and builds everything that needs no network. With lock it refuses a
+// folder in use and writes the default files; without, it only reads.
 func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock bool) (_ *bot, err error) {
 	b := &bot{cfg: cfg, log: log}
 	defer func() {
@@ -89,9 +87,9 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	}
 	b.closers = append(b.closers, b.db.Close)
 	b.messages = settings.OpenMessages(cfg.Data, b.db, cfg.Seed.Language)
-	if lock { // else the files may still be those of an earlier release
+	if lock { // otherwise the files may be of an earlier release
 		for _, p := range b.messages.Problems() {
-			log.Warn("a sentence is not said as it stands in its file", "problem", p)
+			log.Warn("invalid line in a messages file", "problem", p)
 		}
 	}
 
@@ -102,14 +100,14 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 		Size: uint64(cfg.Context.VRAMMiB) << 20, Off: !cfg.Context.Probe && cfg.Context.VRAMMiB == 0, Log: log,
 	}))
 	b.background = idle.New(2*time.Second, time.Now)
-	if lock { // who only looks need not read all vectors
+	if lock { // other commands need not load all vectors
 		if b.vectors, err = b.openVectors(ctx, 0); err != nil {
 			return nil, err
 		}
 	}
 	b.server = b.openServer(b.vectors, 0)
 	if b.memory, err = memory.Open(ctx, memory.Config{
-		DB: b.db, Dir: cfg.Data, Owner: cfg.Owner(), Purge: b.forget, BeforeForget: b.searchable, Log: log,
+		DB: b.db, Dir: cfg.Data, Owner: cfg.Owner(), Purge: b.forgetTexts, BeforeForget: b.indexHistory, Log: log,
 		Backend: cfg.Memory.Backend, Vectors: b.vectors, Server: b.server,
 	}); err != nil {
 		return nil, err
@@ -136,7 +134,7 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 	cfg := b.cfg
 	host, err := os.Hostname()
 	if err != nil {
-		b.log.Debug("this machine's name is not known", "err", err)
+		b.log.Debug("hostname unknown", "err", err)
 	}
 	limits := cfg.Context.Limits
 	return prompt.New(prompt.Config{Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, History: b.history, Log: b.log,
@@ -158,7 +156,7 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 			}
 			b.closers = append(b.closers, func() error { stop(); return nil })
 			url = served
-			if m.Vision == nil { // it tells what it is shown
+			if m.Vision == nil { // it describes pictures
 				sees := true
 				m.Vision = &sees
 			}
@@ -191,10 +189,10 @@ func (b *bot) close() {
 	}
 }
 
-// newLogger writes to w as the configuration asks.
+// newLogger returns a logger that writes to w as configured.
 func newLogger(w io.Writer, c config.Log) *slog.Logger {
 	var level slog.Level
-	_ = level.UnmarshalText([]byte(c.Level)) // a rule of the configuration; without it, info
+	_ = level.UnmarshalText([]byte(c.Level)) // checked by config; otherwise info
 	o := &slog.HandlerOptions{Level: level}
 	if c.Format == "json" {
 		return slog.New(slog.NewJSONHandler(w, o))
@@ -202,8 +200,8 @@ func newLogger(w io.Writer, c config.Log) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// load reads the configuration and logs its warnings. needsModel refuses one without a model.
-func load(path filePath, w io.Writer, needsModel bool) (*config.Config, *slog.Logger, error) {
+// loadConfig reads the configuration and logs its warnings. With needsModel, one without a model is an error.
+func loadConfig(path filePath, w io.Writer, needsModel bool) (*config.Config, *slog.Logger, error) {
 	cfg, err := config.Load(string(path), os.LookupEnv, needsModel)
 	if err != nil {
 		return nil, nil, usageError{err}

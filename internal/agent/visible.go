@@ -27,7 +27,7 @@ func Visible(text string) string {
 	body, isCut := strings.CutSuffix(text, CutOff)
 	_, rest, _ := goal.ParseMarkers(body)
 	if isCut {
-		rest = goal.ShowDraft(body)
+		rest = goal.VisibleDraft(body)
 	}
 	if len(markers) > 0 && strings.TrimSpace(rest) == "" {
 		rest = ""

@@ -50,19 +50,19 @@ func configure(ctx context.Context, call *Call, args string) (string, error) {
 
 // shownSettings reads all settings of the room.
 func shownSettings(ctx context.Context, call *Call) ([]shownSetting, error) {
-	set, err := call.Settings.Stored(ctx, call.In.Room)
+	set, err := call.Settings.Choices(ctx, call.In.Room)
 	if err != nil {
 		return nil, err
 	}
 	var all []shownSetting
 	for _, k := range settings.List() {
 		d := set[k.Name]
-		all = append(all, shownSetting{k, k.Of(d.Value), decidedBy(ctx, call, d)})
+		all = append(all, shownSetting{k, k.Effective(d.Value), decidedBy(ctx, call, d)})
 	}
 	return all, nil
 }
 
-func decidedBy(ctx context.Context, call *Call, d settings.Decided) string {
+func decidedBy(ctx context.Context, call *Call, d settings.Choice) string {
 	if d.At.IsZero() {
 		return call.text(ctx, "settings.default")
 	}
@@ -88,7 +88,7 @@ func settingsTable(ctx context.Context, call *Call, all []shownSetting) string {
 // oneSetting says what a setting is for, and what it can be.
 func oneSetting(ctx context.Context, call *Call, k shownSetting) string {
 	return call.text(ctx, "settings.one", "name", k.Name, "what", call.text(ctx, "config."+k.Name),
-		"value", settingValue(ctx, call, k, k.value, k.Most),
+		"value", settingValue(ctx, call, k, k.value, k.MaxLength),
 		"since", k.by, "values", possible(ctx, call, k))
 }
 
@@ -109,7 +109,7 @@ func settingValue(ctx context.Context, call *Call, k shownSetting, value string,
 // possible says what a setting can be.
 func possible(ctx context.Context, call *Call, k shownSetting) string {
 	if k.Values == nil {
-		return call.text(ctx, "settings.text", "most", strconv.Itoa(k.Most))
+		return call.text(ctx, "settings.text", "most", strconv.Itoa(k.MaxLength))
 	}
 	return words(k.Values)
 }
@@ -120,13 +120,13 @@ func changeSetting(ctx context.Context, call *Call, k shownSetting, value string
 	if i := slices.IndexFunc(k.Values, func(v string) bool { return strings.EqualFold(v, value) }); i >= 0 {
 		value = k.Values[i]
 	}
-	value, ok := k.Takes(value)
+	value, ok := k.Normalize(value)
 	switch {
 	case reset:
 		if err := call.Settings.Clear(ctx, call.In.Room, k.Name); err != nil {
 			return "", err
 		}
-		return call.text(ctx, "settings.reset", "name", k.Name, "value", settingValue(ctx, call, k, k.Initial(), shownText)), nil
+		return call.text(ctx, "settings.reset", "name", k.Name, "value", settingValue(ctx, call, k, k.DefaultValue(), shownText)), nil
 	case !ok:
 		return call.text(ctx, "settings.value", "name", k.Name, "value", Word(value), "values", possible(ctx, call, k)), nil
 	}

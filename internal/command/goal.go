@@ -84,7 +84,7 @@ func goalText(say i18n.Say, g goal.Goal) string {
 	}
 	b.WriteString(")\n\n")
 	for _, c := range g.Checkpoints {
-		fmt.Fprintf(&b, "- %s %d. %s", c.Status.Sign(), c.N, c.Description)
+		fmt.Fprintf(&b, "- %s %d. %s", c.Status.Emoji(), c.N, c.Description)
 		if c.Status == goal.InProgress {
 			b.WriteString(" (" + say("goal.in_progress") + ")")
 		}

@@ -86,7 +86,7 @@ func shareMemory(ctx context.Context, call *Call, verb, id string) (string, erro
 var refusals = map[error]string{
 	memory.ErrNotFound: "memory.not_found", memory.ErrNotYours: "memory.not_yours", memory.ErrNothing: "memory.nothing",
 	memory.ErrGone: "memory.gone", memory.ErrChanged: "memory.changed",
-	questions.ErrNoQuestion: "question.unknown", questions.ErrSettled: "question.unknown",
+	questions.ErrNoQuestion: "question.unknown", questions.ErrObsolete: "question.unknown",
 }
 
 // rememberThis is !remember: the person's own words, noted as they are.
@@ -101,7 +101,7 @@ func rememberThis(ctx context.Context, call *Call, args string) (string, error) 
 	var why i18n.Text
 	switch {
 	case errors.As(err, &why):
-		return call.text(ctx, "memory.cannot", "why", call.Messages.Why(ctx, call.In.Room, why)), nil
+		return call.text(ctx, "memory.cannot", "why", call.Messages.Reason(ctx, call.In.Room, why)), nil
 	case err != nil:
 		return "", err
 	case !added:
@@ -190,5 +190,5 @@ func openQuestions(ctx context.Context, call *Call) (string, error) {
 	if err != nil || len(list) == 0 {
 		return "", err
 	}
-	return questions.Text(call.Messages.For(ctx, call.In.Room), list, call.Location), nil
+	return questions.NoticeText(call.Messages.For(ctx, call.In.Room), list, call.Location), nil
 }

@@ -18,7 +18,7 @@ func changeMode(ctx context.Context, call *Call, args string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	next, known := settings.ModeNamed(args)
+	next, known := settings.FindMode(args)
 	switch {
 	case args == "":
 		return tellMode(ctx, call, now), nil
@@ -36,7 +36,7 @@ func changeMode(ctx context.Context, call *Call, args string) (string, error) {
 }
 
 // tellMode says which mode it is, since when and why, and which there are.
-func tellMode(ctx context.Context, call *Call, now settings.Current) string {
+func tellMode(ctx context.Context, call *Call, now settings.RoomMode) string {
 	var b strings.Builder
 	b.WriteString(modeLine(ctx, call, now) + "\n\n")
 	for _, m := range settings.Modes() {
@@ -46,7 +46,7 @@ func tellMode(ctx context.Context, call *Call, now settings.Current) string {
 }
 
 // modeLine is the mode in one sentence, for !mode and !status.
-func modeLine(ctx context.Context, call *Call, now settings.Current) string {
+func modeLine(ctx context.Context, call *Call, now settings.RoomMode) string {
 	since := call.text(ctx, "mode.first")
 	if !now.Chosen.At.IsZero() {
 		since = call.text(ctx, "mode.since", "at", now.Chosen.At.In(call.Location).Format(minute),
@@ -99,6 +99,6 @@ func ModeSet(say i18n.Say, m settings.Mode) string {
 }
 
 // modeNow is the mode of the room.
-func modeNow(ctx context.Context, call *Call) (settings.Current, error) {
-	return call.Settings.Current(ctx, call.In.Room, call.Models.Names())
+func modeNow(ctx context.Context, call *Call) (settings.RoomMode, error) {
+	return call.Settings.RoomMode(ctx, call.In.Room, call.Models.Names())
 }

@@ -52,12 +52,12 @@ func tellModel(ctx context.Context, call *Call) (string, error) {
 	if len(asked) == 0 {
 		return call.text(ctx, "error.no_model"), nil
 	}
-	d, err := call.Settings.Decided(ctx, call.In.Room, settings.ModelName)
+	d, err := call.Settings.Choice(ctx, call.In.Room, settings.ModelName)
 	if err != nil {
 		return "", err
 	}
 	if d.Value != asked[0] {
-		d = settings.Decided{}
+		d = settings.Choice{}
 	}
 	var b strings.Builder
 	said := call.text(ctx, "model.now", "model", Word(asked[0]), "since", decidedBy(ctx, call, d))

@@ -56,7 +56,7 @@ func shareSkill(ctx context.Context, call *Call, name string) (string, error) {
 	}
 	k, err := call.Skills.Share(call.Place, name)
 	for known, key := range map[error]string{skill.ErrUnknown: "skills.unknown", skill.ErrShared: "skills.already",
-		skill.ErrTaken: "skills.taken", skill.ErrFront: "skills.front"} {
+		skill.ErrTaken: "skills.taken", skill.ErrFrontMatter: "skills.front"} {
 		if errors.Is(err, known) {
 			return call.text(ctx, key, "name", Word(name)), nil
 		}

@@ -64,7 +64,7 @@ func (c Compactor) ask(ctx context.Context, r Request, gone []history.Message, m
 	for _, m := range c.Prompt.CompactionRequest(ask) {
 		frame += llm.EstimateTokens(m.Content) + 16
 	}
-	dense, err := c.Windows.Dense(ctx, agent.FirstModel(c.Models, role))
+	dense, err := c.Windows.TokenRatio(ctx, agent.FirstModel(c.Models, role))
 	if err != nil {
 		return "", err
 	}

@@ -1,4 +1,4 @@
-// Package doctor examines what the bot needs, and says what to do about what is not well.
+// Package doctor checks files, models, prompt and vectors, and says how to fix faults.
 package doctor
 
 import (
@@ -29,49 +29,49 @@ type Finding struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// State says how something is.
+// State is the result of a check.
 type State string
 
-// The states of what was examined.
+// The states of a finding.
 const (
-	Well State = "ok"
-	Note State = "note" // works, but worth knowing
-	Ill  State = "ill"  // must be fixed
+	OK     State = "ok"
+	Note   State = "note" // works, but worth knowing
+	Broken State = "ill"  // must be fixed
 )
 
-// Findings are what was found, in the order in which it was examined.
+// Findings lists results in the order of the checks.
 type Findings []Finding
 
 // Add adds a finding without a remedy.
 func (f *Findings) Add(area string, s State, what string) { f.Advise(area, s, what, "") }
 
-// Advise adds a finding, and what to do about it.
+// Advise adds a finding with a remedy.
 func (f *Findings) Advise(area string, s State, what, remedy string) {
 	*f = append(*f, Finding{area, s, what, remedy})
 }
 
-// Unreadable adds that something in the data folder cannot be read.
+// Unreadable adds that the data folder cannot be read.
 func (f *Findings) Unreadable(err error) {
-	f.Advise("files", Ill, err.Error(), "make the data folder readable for this user")
+	f.Advise("files", Broken, err.Error(), "make the data folder readable for this user")
 }
 
-// Doctor is what is examined.
+// Doctor holds the parts to check.
 type Doctor struct {
 	Dir      string // the data folder
-	Defaults fs.FS  // what the program puts there
+	Defaults fs.FS  // the built-in default files
 	Skills   *skill.Library
 	Messages *settings.Messages
 	Models   *llm.Models
 	Preview  func(ctx context.Context, room string) (prompt.Prompt, []llm.ToolSpec, error)
 	Tier     func(context.Context) (window.Decision, error)
 
-	Embedding *llm.Embedding // nil = the encoder within the program
+	Embedding *llm.Embedding // nil = the built-in encoder
 	Backend   backend.Backend
 	Server    backend.Server // nil = none
 	ServerURL string
 }
 
-// Examine examines all of it. It may run beside the bot.
+// Examine runs all checks. The bot may run at the same time.
 func (d Doctor) Examine(ctx context.Context) (f Findings) {
 	d.files(&f)
 	d.prompt(ctx, &f)
@@ -94,10 +94,10 @@ func (d Doctor) files(f *Findings) {
 	}
 	file := filepath.Join(d.Dir, ".doctor")
 	if err := store.WriteFile(file, []byte("x")); err != nil {
-		f.Advise("files", Ill, "cannot write into the data folder: "+err.Error(), "check free space and permissions")
+		f.Advise("files", Broken, "cannot write into the data folder: "+err.Error(), "check free space and permissions")
 	} else {
 		_ = os.Remove(file)
-		f.Add("files", Well, d.Dir+" can be written")
+		f.Add("files", OK, d.Dir+" can be written")
 	}
 	if !media.ReadsPDF() {
 		f.Advise("files", Note, "PDF files cannot be read: the program pdftotext is missing", "install the package poppler-utils")
@@ -115,7 +115,7 @@ func (d Doctor) files(f *Findings) {
 func (d Doctor) prompt(ctx context.Context, f *Findings) {
 	for _, t := range dream.Templates() {
 		text, err := os.ReadFile(filepath.Join(d.Dir, t.File))
-		if err != nil { // who reads it for a request says so
+		if err != nil { // reported when a request needs it
 			continue
 		}
 		if err := t.Check(string(text)); err != nil {
@@ -130,7 +130,7 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 	}
 	p, _, err := d.Preview(ctx, "")
 	if err != nil {
-		f.Advise("prompt", Ill, err.Error(), "shorten the files under data/, or use a model with a larger window")
+		f.Advise("prompt", Broken, err.Error(), "shorten the files under data/, or use a model with a larger window")
 		return
 	}
 	for _, p := range p.Report.Problems {
@@ -142,23 +142,23 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 		f.Advise("prompt", Note, what, "make them shorter (of tasks, skills and flat_file memories the model is asked to, once a day), "+
 			"or raise context.component_size_limits")
 	}
-	f.Add("prompt", Well, fmt.Sprintf("the prompt of a new conversation takes %d of %d tokens", p.Report.Total, p.Report.Window))
+	f.Add("prompt", OK, fmt.Sprintf("the prompt of a new conversation takes %d of %d tokens", p.Report.Total, p.Report.Window))
 }
 
 func (d Doctor) tier(ctx context.Context, f *Findings) {
 	t, err := d.Tier(ctx)
 	if err != nil {
-		f.Advise("tier", Ill, err.Error(), "the file is left as it is; restore it from a backup, or move it away to begin anew")
+		f.Advise("tier", Broken, err.Error(), "the file is left as it is; restore it from a backup, or move it away to start over")
 		return
 	}
-	f.Add("tier", Well, "a new conversation gets "+t.String())
+	f.Add("tier", OK, "a new conversation gets "+t.String())
 	for _, text := range t.Warnings {
 		f.Advise("tier", Note, text, "`bot tier` shows how it is decided")
 	}
 }
 
-// WordsOnly is what the operator reads where nothing makes vectors.
-const WordsOnly = "memories are found by their words only: there is nothing that makes vectors; " +
+// NoVectors tells the operator that no vectors can be computed.
+const NoVectors = "memories are found by their words only: there is nothing that makes vectors; " +
 	"llm.embedding in the configuration names a model that does"
 
 func (d Doctor) vectors(ctx context.Context, f *Findings) {
@@ -174,9 +174,9 @@ func (d Doctor) vectors(ctx context.Context, f *Findings) {
 			})
 	case !d.Backend.Meaning:
 	case encoder.BuiltIn():
-		f.Add("vectors", Well, "memories are found by their words and, with the encoder that is built in, by their meaning")
+		f.Add("vectors", OK, "memories are found by their words and, with the encoder that is built in, by their meaning")
 	default:
-		f.Add("vectors", Note, WordsOnly+"; or take a program that has the encoder built in")
+		f.Add("vectors", Note, NoVectors+"; or take a program that has the encoder built in")
 	}
 	if d.Server != nil {
 		probe(ctx, f, d.Backend.Name, d.ServerURL, "its address and key stand under memory."+d.Backend.Name+" in the configuration. "+
@@ -185,15 +185,15 @@ func (d Doctor) vectors(ctx context.Context, f *Findings) {
 	}
 }
 
-// probe asks a server, called name, and waits 20 seconds at most. more is what its answer tells.
+// probe calls ask with a timeout of 20 seconds and adds the result for the server name.
 func probe(ctx context.Context, f *Findings, area, name, where string, ask func(context.Context) (more string, err error)) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	began := time.Now()
 	more, err := ask(ctx)
 	if err != nil {
-		f.Advise(area, Ill, err.Error(), "see that it runs and answers; "+where)
+		f.Advise(area, Broken, err.Error(), "see that it runs and answers; "+where)
 		return
 	}
-	f.Add(area, Well, fmt.Sprintf("%s answers (%s)%s", name, time.Since(began).Round(time.Millisecond), more))
+	f.Add(area, OK, fmt.Sprintf("%s answers (%s)%s", name, time.Since(began).Round(time.Millisecond), more))
 }

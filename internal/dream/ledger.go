@@ -62,7 +62,7 @@ func (d *Dreamer) remember(ctx context.Context) (p past, err error) {
 		return p, fmt.Errorf("dream: %w", err)
 	}
 	p.since = time.UnixMilli(mark)
-	asked, err := d.questions().Wondered(ctx)
+	asked, err := d.questions().All(ctx)
 	if err != nil {
 		return p, err
 	}
@@ -161,7 +161,7 @@ func (d *Dreamer) wonder(ctx context.Context, r *report.Report) error {
 		first, second := memory.Entry{ID: q.First}, memory.Entry{ID: q.Second}
 		found[i] = questions.Question{Run: r.Run, Scope: q.Scope, First: first, Second: second, Why: q.Why}
 	}
-	if err := d.questions().Wonder(ctx, found); err != nil {
+	if err := d.questions().Add(ctx, found); err != nil {
 		return err
 	}
 	open, err := d.questions().Questions(ctx, everything)

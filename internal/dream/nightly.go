@@ -201,7 +201,7 @@ func (n *Nightly) Status(ctx context.Context, say i18n.Say) (string, error) {
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return "", fmt.Errorf("dream: %w", err)
 	case err == nil:
-		asked, err := d.questions().Wondered(ctx)
+		asked, err := d.questions().All(ctx)
 		if err != nil {
 			return "", err
 		}

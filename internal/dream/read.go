@@ -30,7 +30,7 @@ func (r *run) read(ctx context.Context) error {
 	if r.o.Now {
 		since = r.now.AddDate(1, 0, 0)
 	}
-	rooms, messages, err := h.Silent(ctx, since)
+	rooms, messages, err := h.IdleRooms(ctx, since)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -51,7 +51,7 @@ func (r *run) read(ctx context.Context) error {
 		return err
 	}
 	if err != nil && within.Err() != nil {
-		err = fmt.Errorf("half of the time for questions to the model is used up; %w", harvest.ErrEnough)
+		err = fmt.Errorf("half of the time for questions to the model is used up; %w", harvest.ErrLimit)
 	}
 	if err != nil {
 		r.note("not all that was said is read: %v", err)
@@ -65,10 +65,10 @@ func (r *run) readPart(ctx context.Context, prompt string) (string, error) {
 	size := llm.EstimateTokens(prompt)
 	switch {
 	case cost.Calls >= most.Calls/readShare:
-		return "", fmt.Errorf("half of the requests are used up (%d of %d); %w", cost.Calls, most.Calls, harvest.ErrEnough)
+		return "", fmt.Errorf("half of the requests are used up (%d of %d); %w", cost.Calls, most.Calls, harvest.ErrLimit)
 	case cost.Tokens+size > most.Tokens/readShare:
 		return "", fmt.Errorf("half of the tokens are used up (%d of %d, and the next request has %d); %w",
-			cost.Tokens, most.Tokens, size, harvest.ErrEnough)
+			cost.Tokens, most.Tokens, size, harvest.ErrLimit)
 	}
 	within, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -77,7 +77,7 @@ func (r *run) readPart(ctx context.Context, prompt string) (string, error) {
 	cost.Tokens += size
 	answer, err := r.d.cfg.Harvester.Ask(within, prompt)
 	if err != nil && within.Err() != nil && ctx.Err() == nil { // by day it has the time that it needs
-		return "", fmt.Errorf("no answer within %s; %w", callTime, harvest.ErrEnough)
+		return "", fmt.Errorf("no answer within %s; %w", callTime, harvest.ErrLimit)
 	}
 	cost.Tokens += llm.EstimateTokens(answer)
 	return answer, err

@@ -43,9 +43,9 @@ func newTalk(t *testing.T, facts []fact, change func(*harvest.Config)) *talk {
 // listen gives the dreamer a harvester.
 func (k *talk) listen(change func(*harvest.Config)) {
 	k.t.Helper()
-	c := harvest.Config{Heard: func(context.Context, string) (time.Time, error) { return time.Time{}, nil },
-		Quiet:    func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() },
-		Messages: 20, Calls: 500, Idle: 15 * time.Minute, Location: time.UTC, Log: slog.New(slog.DiscardHandler),
+	c := harvest.Config{LastMessageAt: func(context.Context, string) (time.Time, error) { return time.Time{}, nil },
+		WaitIdle: func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() },
+		Messages: 20, CallsPerDay: 500, Idle: 15 * time.Minute, Location: time.UTC, Log: slog.New(slog.DiscardHandler),
 		DB: k.d.cfg.DB, Store: k.store, Default: fstest.MapFS{harvest.Template.File: {Data: []byte("Find facts.\n{transcript}\n")}}, Window: func(string) (int, int) { return 8192, 512 },
 		Level: func(string) trust.Integrity { return trust.Owner }, // it is the owner who speaks
 		Now:   func() time.Time { return k.now }, Ask: func(ctx context.Context, _, prompt string) (string, error) {

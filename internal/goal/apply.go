@@ -13,19 +13,18 @@ import (
 	"reverie/internal/trust"
 )
 
-// Heard returns up to which message of a conversation markers have been taken in: of a
-// room's own, which goes by the room's name, or of a thread in it.
-func (g *Store) Heard(ctx context.Context, conversation string) (int64, error) {
+// LastApplied returns the last message of a conversation (room or thread) whose markers were applied.
+func (g *Store) LastApplied(ctx context.Context, conversation string) (int64, error) {
 	message, err := store.Value[int64](ctx, g.db, `SELECT message FROM goal_cursor WHERE room = ?`, conversation)
-	return message, store.Wrap(err, "read markers taken in")
+	return message, store.Wrap(err, "read applied markers")
 }
 
-// ApplyIn takes in what the model said of its goal in a message of a conversation in the caller's
-// room, once: a message that is not newer than the last one of that conversation changes nothing.
-// The caller is on whose behalf the model spoke. What cannot be done is told in refused, a sentence each.
-func (g *Store) ApplyIn(ctx context.Context, c trust.Caller, conversation string, message int64, markers []Marker,
+// ApplyMarkers applies the markers of a message of a conversation in the caller's room. It is
+// idempotent: a message not newer than LastApplied changes nothing. The caller is the person on
+// whose behalf the model spoke. refused has a sentence for each marker that could not be applied.
+func (g *Store) ApplyMarkers(ctx context.Context, c trust.Caller, conversation string, message int64, markers []Marker,
 ) (refused []string, err error) {
-	_, err = g.do(ctx, c, "take in markers", func(e *edit) error {
+	_, err = g.inTx(ctx, c, "apply markers", func(e *edit) error {
 		done, err := e.tx.ExecContext(ctx, `INSERT INTO goal_cursor (room, message) VALUES (?, ?)
 			ON CONFLICT (room) DO UPDATE SET message = excluded.message WHERE message < excluded.message`, conversation, message)
 		if err != nil {
@@ -40,22 +39,22 @@ func (g *Store) ApplyIn(ctx context.Context, c trust.Caller, conversation string
 		case !errors.Is(err, sql.ErrNoRows):
 			return err
 		}
-		closes, goesOn := false, false
+		lastStepDone, hasNext := false, false
 		for _, m := range markers {
 			open := e.openSteps()
-			err := e.apply(m)
-			var b *broken
+			err := e.applyMarker(m)
+			var b *refusalError
 			switch {
 			case errors.As(err, &b):
 				refused = append(refused, b.Error())
 			case err != nil:
 				return err
 			}
-			closes = closes || m.Kind == "CHECKPOINT" && e.openSteps() < open
-			goesOn = goesOn || m.Kind == "NEXT"
+			lastStepDone = lastStepDone || m.Kind == "CHECKPOINT" && e.openSteps() < open
+			hasNext = hasNext || m.Kind == "NEXT"
 		}
-		if e.goal != nil && e.goal.Status == Active && closes && !goesOn && e.openSteps() == 0 {
-			return e.status(Completed, i18n.New("why.all_steps"))
+		if e.goal != nil && e.goal.Status == Active && lastStepDone && !hasNext && e.openSteps() == 0 {
+			return e.setStatus(Completed, i18n.New("why.all_steps"))
 		}
 		return nil
 	})
@@ -71,29 +70,28 @@ func (e *edit) openSteps() int {
 	return p.Total - p.Completed
 }
 
-// apply does what one marker says. Texts that are too long for the goal are cut:
-// the message itself keeps them whole.
-func (e *edit) apply(m Marker) error {
+// applyMarker applies one marker. Texts too long for the goal are cut; the message keeps them whole.
+func (e *edit) applyMarker(m Marker) error {
 	if m.Kind == "GOAL" {
 		return e.applyGoal(m)
 	}
 	if e.goal == nil || e.goal.Status != Active {
-		return breaks("[%s] %s: no goal is active", m.Kind, m.Text)
+		return refuseModel("[%s] %s: no goal is active", m.Kind, m.Text)
 	}
 	switch m.Kind {
 	case "CHECKPOINT":
-		return e.checkpoint(text.Cut(m.Text, maxCheckpoint), m.Status, m.Implied)
+		return e.setCheckpoint(text.Cut(m.Text, maxCheckpoint), m.Status, m.Implied)
 	case "DECISION":
 		return e.decide(Decision{Description: text.Cut(m.Text, maxDecision), Locked: m.Locked}, m.Unlocked)
 	case "ARTIFACT":
-		return e.artifact(Artifact{Path: m.Text, Action: m.Action})
+		return e.recordArtifact(Artifact{Path: m.Text, Action: m.Action})
 	}
-	return e.next(text.Cut(m.Text, maxCheckpoint))
+	return e.setNext(text.Cut(m.Text, maxCheckpoint))
 }
 
-// next notes the step that comes now: for a known number, its description.
-func (e *edit) next(text string) error {
-	if m := numberForm.FindStringSubmatch(text); m != nil {
+// setNext stores the next step; the number of a checkpoint stands for its description.
+func (e *edit) setNext(text string) error {
+	if m := numberPattern.FindStringSubmatch(text); m != nil {
 		for _, c := range e.goal.Checkpoints {
 			if fmt.Sprint(c.N) == strings.TrimLeft(m[1], "0") {
 				text = c.Description
@@ -106,29 +104,29 @@ func (e *edit) next(text string) error {
 	return e.update(Patch{Next: text})
 }
 
-// applyGoal takes up the goal that a marker names: the active one, a paused one, or
-// a new one. The goal that was completed last is not begun anew for being named.
+// applyGoal applies a GOAL marker: it ends, resumes or creates a goal. The goal completed last is
+// not created again.
 func (e *edit) applyGoal(m Marker) error {
 	description := text.Cut(m.Text, maxGoal)
 	active := e.goal != nil && e.goal.Status == Active
-	if active && sameness(e.goal.Description) == sameness(description) {
-		if m.Ended == "" {
+	if active && foldText(e.goal.Description) == foldText(description) {
+		if m.GoalStatus == "" {
 			return nil
 		}
-		return e.status(m.Ended, "")
+		return e.setStatus(m.GoalStatus, "")
 	}
-	known, err := e.named(description)
+	known, err := e.findByDescription(description)
 	switch {
 	case err != nil:
 		return err
-	case m.Ended != "":
+	case m.GoalStatus != "":
 		switch {
 		case known == nil:
-			return breaks("[GOAL] %s: there is no such goal", m.Text)
-		case known.Status == m.Ended || known.Status == Completed:
+			return refuseModel("[GOAL] %s: there is no such goal", m.Text)
+		case known.Status == m.GoalStatus || known.Status == Completed:
 			return nil
 		}
-		return e.endOther(known, m.Ended)
+		return e.setOtherStatus(known, m.GoalStatus)
 	case known != nil && known.Status == Paused:
 		return e.resume(*known)
 	case known != nil && !active:
@@ -137,9 +135,9 @@ func (e *edit) applyGoal(m Marker) error {
 	return e.create(description, "")
 }
 
-// named finds the paused goal of this description, or the one that was completed
-// last if it has it; nil if there is neither.
-func (e *edit) named(text string) (*Goal, error) {
+// findByDescription returns the paused goal with this description, or the one completed last if it
+// matches, or nil.
+func (e *edit) findByDescription(text string) (*Goal, error) {
 	found, err := store.Column[string](e.ctx, e.tx, `SELECT id FROM goal WHERE `+trust.Readable+` AND (status = 'paused' OR id =
 		(SELECT id FROM goal WHERE `+trust.Readable+` AND status = 'completed' ORDER BY ended DESC LIMIT 1))
 		ORDER BY status = 'paused' DESC, updated DESC`,
@@ -152,16 +150,15 @@ func (e *edit) named(text string) (*Goal, error) {
 		if err != nil {
 			return nil, err
 		}
-		if sameness(goal.Description) == sameness(text) {
+		if foldText(goal.Description) == foldText(text) {
 			return &goal, nil
 		}
 	}
 	return nil, nil
 }
 
-// Move gives the goals of the room from, and what was heard of them, to the room
-// to. A goal that is active there for the same readers stays so, and the one that comes is
-// paused. It can be repeated.
+// Move moves the goals of room from, and their marker positions, to room to. If both have an active
+// goal for the same readers, the one from from is paused. It is idempotent.
 func (g *Store) Move(ctx context.Context, from, to string) error {
 	if from == to {
 		return nil

@@ -1,7 +1,7 @@
-// Package goal keeps the larger things that rooms work towards, with their steps, decisions and files.
+// Package goal stores the goals of rooms, with checkpoints, decisions and artifacts.
 //
-// A room has at most one active goal for the same readers. What is changed comes from tools, from
-// commands and from markers: lines with which the model reports on its goal.
+// A room has at most one active goal for the same readers. Goals change through tools, commands and
+// markers: lines with which the model reports progress. A locked decision never changes.
 package goal
 
 import (
@@ -31,18 +31,17 @@ const (
 	Abandoned Status = "abandoned"
 )
 
-// Step is the state of a checkpoint.
-type Step string
+// CheckpointStatus is the state of a checkpoint.
+type CheckpointStatus string
 
 // The states of a checkpoint.
 const (
-	Pending    Step = "pending"
-	InProgress Step = "in progress"
-	Done       Step = "done"
+	Pending    CheckpointStatus = "pending"
+	InProgress CheckpointStatus = "in progress"
+	Done       CheckpointStatus = "done"
 )
 
-// Limits of a goal. Locked decisions are few and short enough to stand in every
-// prompt, whole.
+// Limits of a goal. Locked decisions are few and short, since every prompt has all of them.
 const (
 	maxGoal        = 400 // characters
 	maxCheckpoint  = 300
@@ -54,38 +53,38 @@ const (
 	maxDecisions   = 30
 	maxLocked      = 10
 	maxArtifacts   = 100
-	maxOpenGoals   = 20 // active and paused, of a room
+	maxOpenGoals   = 20 // active and paused ones of a room
 )
 
-// Goal is something larger that a room works towards.
+// Goal is a larger piece of work of a room.
 type Goal struct {
 	ID          string      // "goal_" and eight characters
 	Room        string      // the only room it exists in
-	User        string      // on whose behalf it was made
-	Label       trust.Label // how far its words are trusted, and who may read it
+	User        string      // the person who asked for it
+	Label       trust.Label // how far its text is trusted, and who may read it
 	Description string      // one line
 	Priority    string      // high, medium or low
 	Status      Status      // Active, Paused, Completed or Abandoned
 	Summary     i18n.Text   // how it ended
-	Next        string      // what is to be done next; may be empty
+	Next        string      // the next step; may be empty
 
 	Checkpoints []Checkpoint
 	Decisions   []Decision
 	Artifacts   []Artifact
 
 	Created, Updated time.Time // UTC, to the millisecond
-	Ended            time.Time // zero until then
+	Ended            time.Time // zero while open
 }
 
 // Checkpoint is one step towards a goal.
 type Checkpoint struct {
-	N           int // counts from 1 in each goal
+	N           int // from 1 in each goal
 	Description string
-	Status      Step
-	Changed     time.Time // when the status did last
+	Status      CheckpointStatus
+	Changed     time.Time // when the status last changed
 }
 
-// Decision is what was decided on the way. A locked one never changes.
+// Decision is a decision made for a goal. A locked one never changes.
 type Decision struct {
 	N           int
 	Description string
@@ -93,25 +92,24 @@ type Decision struct {
 	Locked      bool
 }
 
-// Artifact is a file that was worked on.
+// Artifact is a file that the goal created, modified or deleted.
 type Artifact struct {
 	Action string // created, modified or deleted
 	Path   string
 }
 
-// Progress counts checkpoints. Percentage is 0 without any, but 100 for a
-// completed goal.
+// Progress counts checkpoints. Percentage is 0 without any, but 100 for a completed goal.
 type Progress struct{ Completed, Total, Percentage int }
 
 // Patch says what Update changes; an empty field stays as it is.
 type Patch struct{ Description, Priority, Next string }
 
 var (
-	errNotFound = errors.New("no such goal") // nobody is told whether it exists elsewhere
+	errNotFound = errors.New("no such goal") // does not tell whether it exists elsewhere
 	errLocked   = errors.New("the decision is locked")
 )
 
-// Progress says how far the goal is.
+// Progress counts the goal's checkpoints.
 func (g Goal) Progress() Progress {
 	p := Progress{Total: len(g.Checkpoints)}
 	for _, c := range g.Checkpoints {
@@ -128,8 +126,7 @@ func (g Goal) Progress() Progress {
 	return p
 }
 
-// Current is what is being worked on: the next step if one was named, else the
-// checkpoint that was begun last, or "".
+// Current returns what is being worked on: Next, else the checkpoint started last, or "".
 func (g Goal) Current() string {
 	if g.Next != "" || g.Status != Active {
 		return g.Next
@@ -146,7 +143,7 @@ func (g Goal) Current() string {
 	return now.Description
 }
 
-// Line is the goal as lists show it:
+// Line formats the goal for lists:
 //
 //	#goal_abcdefgh: Ship the release [high priority, active, 2 of 5 steps done]
 func (g Goal) Line() string { return g.LineIn(i18n.English) }
@@ -160,24 +157,24 @@ func (g Goal) LineIn(say i18n.Say) string {
 	return line + "]"
 }
 
-// In says how many steps are done, in the language of say.
+// In returns the progress in the language of say.
 func (p Progress) In(say i18n.Say) string {
 	return say("goal.steps", "done", strconv.Itoa(p.Completed), "total", strconv.Itoa(p.Total))
 }
 
-// Line is the checkpoint as prompts and lists show it:
+// Line formats the checkpoint for prompts and lists:
 //
 //	🔄 3. Add JWT token generation (IN PROGRESS)
 func (c Checkpoint) Line() string {
-	line := fmt.Sprintf("%s %d. %s", c.Status.Sign(), c.N, c.Description)
+	line := fmt.Sprintf("%s %d. %s", c.Status.Emoji(), c.N, c.Description)
 	if c.Status == InProgress {
 		line += " (IN PROGRESS)"
 	}
 	return line
 }
 
-// Sign is one character for a state: ✅, 🔄 or ⏳.
-func (s Step) Sign() string {
+// Emoji returns the symbol of a state: ✅, 🔄 or ⏳.
+func (s CheckpointStatus) Emoji() string {
 	switch s {
 	case Done:
 		return "✅"
@@ -187,7 +184,7 @@ func (s Step) Sign() string {
 	return "⏳"
 }
 
-// Line is the decision as prompts and lists show it; 🔒 stands before a locked one.
+// Line formats the decision for prompts and lists; a locked one starts with 🔒.
 func (d Decision) Line() string { return d.LineIn(i18n.English) }
 
 // LineIn is Line in the language of say.
@@ -198,75 +195,73 @@ func (d Decision) LineIn(say i18n.Say) string {
 	return d.Description
 }
 
-// Line is the artifact as prompts and lists show it: "Created: src/login.ts".
+// Line formats the artifact for prompts and lists: "Created: src/login.ts".
 func (a Artifact) Line() string { return strings.ToUpper(a.Action[:1]) + a.Action[1:] + ": " + a.Path }
 
 var (
-	numberForm = regexp.MustCompile(`^#?([0-9]{1,3})[.):]?$`)
-	numbered   = regexp.MustCompile(`^#?[0-9]{1,3}[.)]\s+`)
+	numberPattern = regexp.MustCompile(`^#?([0-9]{1,3})[.):]?$`)
+	numbered      = regexp.MustCompile(`^#?[0-9]{1,3}[.)]\s+`)
 )
 
-// sameness is a text without what does not matter for being the same: case,
-// a leading number, marks and blanks at its ends.
-func sameness(text string) string {
+// foldText normalises text for comparing: lower case, no leading number, no punctuation around it.
+func foldText(text string) string {
 	text = numbered.ReplaceAllString(strings.Join(strings.Fields(strings.ToLower(text)), " "), "")
 	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(".,;:!*_`\"'", r) })
 }
 
-// contradicts reports whether a gives the topic of b ("Database: SQLite") another value. What it does
-// not see stands beside the locked decision, which still holds.
+// contradicts reports whether a gives the topic of b ("Database: SQLite") another value. A
+// contradiction in other words is not detected.
 func contradicts(a, b string) bool {
 	topicA, valueA, okA := strings.Cut(a, ":")
 	topicB, valueB, okB := strings.Cut(b, ":")
-	return okA && okB && sameness(topicA) == sameness(topicB) && sameness(valueA) != sameness(valueB)
+	return okA && okB && foldText(topicA) == foldText(topicB) && foldText(valueA) != foldText(valueB)
 }
 
-// broken is an error that tells what to do instead.
-type broken struct {
+// refusalError is an error that tells the reader what to do instead.
+type refusalError struct {
 	text i18n.Text
 	err  error
 }
 
-func (b *broken) Error() string { return b.text.String() }
-func (b *broken) Unwrap() error { return b.err }
+func (b *refusalError) Error() string { return b.text.String() }
+func (b *refusalError) Unwrap() error { return b.err }
 
-// Refusal is the sentence of an error that says what cannot be done with a goal and what can; ok is
-// false for one that says that something is wrong with the program.
+// Refusal returns the text of an error that refuses a change. ok is false for failures of the program.
 func Refusal(err error) (text i18n.Text, ok bool) {
-	var b *broken
+	var b *refusalError
 	if errors.As(err, &b) {
 		return b.text, true
 	}
 	return "", false
 }
 
-// breaks is a refusal for the model, in English; refuse is one for people, too.
-func breaks(format string, args ...any) error {
-	return &broken{text: i18n.Text(fmt.Sprintf(format, args...))}
+// refuseModel returns a refusal for the model, in English. refuse returns one for people, too.
+func refuseModel(format string, args ...any) error {
+	return &refusalError{text: i18n.Text(fmt.Sprintf(format, args...))}
 }
 
 func refuse(cause error, key string, fill ...any) error {
-	return &broken{i18n.New(key, fill...), cause}
+	return &refusalError{i18n.New(key, fill...), cause}
 }
 
-// goalText is one line of at most limit characters that is not empty.
-func goalText(name, text string, limit int, example string) (string, error) {
+// checkText returns text as one line, or a refusal if it is empty or over limit characters.
+func checkText(name, text string, limit int, example string) (string, error) {
 	text, err := store.CheckLine(name, text, limit)
 	switch {
 	case err != nil:
-		return "", &broken{text: i18n.Of(err)}
+		return "", &refusalError{text: i18n.Of(err)}
 	case text == "":
-		return "", breaks("%s is missing: for example %q", name, example)
+		return "", refuseModel("%s is missing: for example %q", name, example)
 	}
 	return text, nil
 }
 
-func checkGoalPriority(p string) (string, error) {
+func checkPriority(p string) (string, error) {
 	switch p = strings.ToLower(strings.TrimSpace(p)); p {
 	case "":
 		return "medium", nil
 	case "high", "medium", "low":
 		return p, nil
 	}
-	return "", breaks("priority %q is not known: use high, medium or low", p)
+	return "", refuseModel("priority %q is not known: use high, medium or low", p)
 }

@@ -246,11 +246,11 @@ func TestGoalPromises(t *testing.T) {
 				_, err = g.SetCheckpoint(ctx, asks(room, ""), "", s, Done)
 			case 6:
 				message++
-				_, err = g.ApplyIn(ctx, asks(room, ""), room, message, []Marker{{Kind: "GOAL", Text: s}, {Kind: "DECISION", Text: s, Locked: yes, Unlocked: !yes}})
+				_, err = g.ApplyMarkers(ctx, asks(room, ""), room, message, []Marker{{Kind: "GOAL", Text: s}, {Kind: "DECISION", Text: s, Locked: yes, Unlocked: !yes}})
 			default:
 				_, err = g.Decide(ctx, asks(room, ""), "", Decision{Description: s, Locked: yes, Rationale: rapid.SampledFrom([]string{"", "why"}).Draw(rt, "why")})
 			}
-			var b *broken
+			var b *refusalError
 			if err != nil && !errors.As(err, &b) {
 				rt.Fatal(err)
 			}
@@ -334,14 +334,14 @@ func TestGoalMove(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
 	ok(g.Create(ctx, asks(here, ""), "One", ""))
 	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "So be it", Locked: true}))
-	expect.Must(g.ApplyIn(ctx, asks(here, ""), here, 7, nil))(t)
+	expect.Must(g.ApplyMarkers(ctx, asks(here, ""), here, 7, nil))(t)
 	for range 2 {
 		expect.OK(t, g.Move(ctx, here, there))
 	}
 	if a, b := state(t, g, here), state(t, g, there); a != "" || b != "One active" {
 		t.Errorf("%q, %q", a, b)
 	}
-	if n, err := g.Heard(ctx, there); n != 7 || err != nil {
+	if n, err := g.LastApplied(ctx, there); n != 7 || err != nil {
 		t.Errorf("heard up to %d, %v", n, err)
 	}
 	ok(g.Create(ctx, asks(here, ""), "Two", ""))
@@ -360,7 +360,7 @@ func hears(t testing.TB, g *Store, n int64, text string) string {
 	if strings.TrimSpace(rest) != "" || dropped > 0 {
 		t.Fatalf("%q is not all markers: %q is left, %d dropped", text, rest, dropped)
 	}
-	refused := expect.Must(g.ApplyIn(t.Context(), asks(here, "@me:x"), here, n, markers))(t)
+	refused := expect.Must(g.ApplyMarkers(t.Context(), asks(here, "@me:x"), here, n, markers))(t)
 	return strings.Join(refused, "; ")
 }
 
@@ -404,7 +404,7 @@ next Implement JWT token generation`
 	expect.Equal(t, goalNow(t, g), want, "an older message changed it")
 	hears(t, g, 11, lines) // said again in another message: nothing new
 	expect.Equal(t, goalNow(t, g), want)
-	if n, err := g.Heard(t.Context(), here); n != 11 || err != nil {
+	if n, err := g.LastApplied(t.Context(), here); n != 11 || err != nil {
 		t.Errorf("heard up to %d, %v", n, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Marker is a line with which the model tells the program how its goal stands:
+// Marker is a line with which the model reports on its goal:
 //
 //	[GOAL] Implement user authentication system
 //	[CHECKPOINT] Design authentication flow - COMPLETED
@@ -16,37 +16,36 @@ import (
 //	[ARTIFACT] Created src/auth/login.ts
 //	[NEXT] Implement JWT token generation
 //
-// Only text that the model wrote is ever looked at for markers, never what
-// people, tools or files say.
+// Only text written by the model is searched for markers, never words of people, tools or files.
 type Marker struct {
 	Kind string // GOAL, CHECKPOINT, DECISION, ARTIFACT or NEXT
-	Text string // one line; of an artifact, its path
+	Text string // one line; for ARTIFACT, its path
 
-	Status   Step   // of a checkpoint: Pending when the line names none
-	Implied  bool   // the line named no status
-	Locked   bool   // of a decision
-	Unlocked bool   // of a decision: said to be locked no more
-	Action   string // of an artifact: created, modified or deleted
-	Ended    Status // of a goal: Completed, Paused or Abandoned when it is said to be; else ""
+	Status     CheckpointStatus // of CHECKPOINT; Pending if none is given
+	Implied    bool             // no status was given
+	Locked     bool             // of DECISION
+	Unlocked   bool             // of DECISION: marked as unlocked
+	Action     string           // of ARTIFACT: created, modified or deleted
+	GoalStatus Status           // of GOAL: Completed, Paused, Abandoned or ""
 }
 
 // Limits on markers.
 const (
-	maxMarkerLine = 500 // characters; a longer line is text
-	maxMarkers    = 50  // in one text; further ones are dropped
+	maxMarkerLine = 500 // characters; a longer line is not a marker
+	maxMarkers    = 50  // in one text; the rest is dropped
 )
 
-// ParseMarkers returns the markers in text outside of code, the first 50, and text without their
-// lines: the blank ones before and behind a marker become one. dropped is how many more there were.
+// ParseMarkers returns the first 50 markers in text outside of code, and text without marker lines.
+// Blank lines around a removed marker become one. dropped counts further markers.
 func ParseMarkers(text string) (markers []Marker, rest string, dropped int) {
 	if !strings.Contains(text, "[") {
 		return nil, text, 0
 	}
 	var kept []string
-	gap := false // marker lines were taken out since the last line that was kept
-	var in fence
+	gap := false // a marker was removed since the last line kept
+	var in codeFence
 	for line := range strings.SplitSeq(text, "\n") {
-		if code := in.take(line); !code {
+		if code := in.advance(line); !code {
 			if m, ok := parseMarker(line); ok {
 				if gap = true; len(markers) < maxMarkers {
 					markers = append(markers, m)
@@ -59,38 +58,37 @@ func ParseMarkers(text string) (markers []Marker, rest string, dropped int) {
 		if gap && isBlank(line) && (len(kept) == 0 || isBlank(kept[len(kept)-1])) {
 			continue
 		}
-		gap = gap && isBlank(line) // further blanks behind it go as well
+		gap = gap && isBlank(line) // drop further blanks
 		kept = append(kept, line)
 	}
 	if len(markers) == 0 {
 		return nil, text, 0
 	}
-	for gap && len(kept) > 0 && isBlank(kept[len(kept)-1]) { // nothing follows any more
+	for gap && len(kept) > 0 && isBlank(kept[len(kept)-1]) { // no text follows
 		kept = kept[:len(kept)-1]
 	}
 	return markers, strings.Join(kept, "\n"), dropped
 }
 
-// ShowDraft is what may be shown of a text that is still being written: without
-// its markers, a last line that may become one, and blanks at its end. What is shown
-// later, and in the end, begins with it.
-func ShowDraft(text string) string {
+// VisibleDraft returns the visible part of a text still being written. It omits markers, a last
+// line that may become one, and trailing blanks. Later drafts and the final text begin with it.
+func VisibleDraft(text string) string {
 	whole, last := "", text
 	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
 		whole, last = text[:i], text[i+1:]
 	}
-	var in fence
+	var in codeFence
 	for line := range strings.SplitSeq(whole, "\n") {
-		in.take(line)
+		in.advance(line)
 	}
-	if code := in.take(last); !code && mayBecomeMarker(last) {
+	if code := in.advance(last); !code && mayBecomeMarker(last) {
 		text = whole
 	}
 	_, rest, _ := ParseMarkers(text)
 	for {
 		i := strings.LastIndexByte(rest, '\n')
 		if !isBlank(rest[i+1:]) {
-			return strings.TrimRight(rest, " \t") // no more: a control character keeps a line from being a marker
+			return strings.TrimRight(rest, " \t") // more would hide the control character that makes it text
 		}
 		if rest = rest[:max(i, 0)]; i < 0 {
 			return ""
@@ -100,16 +98,16 @@ func ShowDraft(text string) string {
 
 func isBlank(line string) bool { return strings.TrimSpace(line) == "" }
 
-// fence follows the code fences of a text.
-type fence struct{ open string } // the marks that opened it, "" outside
+// codeFence tracks the code fences of a text.
+type codeFence struct{ open string } // the opening marks; "" outside
 
-var fenceForm = regexp.MustCompile("^(?:\\s|>)*(?:[-*+]\\s+|[0-9]{1,3}[.)]\\s+)?(`{3,}|~{3,})(.*)$")
+var fencePattern = regexp.MustCompile("^(?:\\s|>)*(?:[-*+]\\s+|[0-9]{1,3}[.)]\\s+)?(`{3,}|~{3,})(.*)$")
 
-// take goes on by a line, and says whether it is code or the edge of it.
-func (f *fence) take(line string) bool {
+// advance reads the next line and reports whether it is code or a fence.
+func (f *codeFence) advance(line string) bool {
 	var m []string
 	if strings.Contains(line, "```") || strings.Contains(line, "~~~") {
-		m = fenceForm.FindStringSubmatch(line)
+		m = fencePattern.FindStringSubmatch(line)
 	}
 	if f.open != "" {
 		if m != nil && strings.HasPrefix(m[1], f.open) && isBlank(m[2]) {
@@ -127,15 +125,15 @@ func (f *fence) take(line string) bool {
 const kinds = `(goal|checkpoint|decision|artifact|next)`
 
 var (
-	// What may stand before a tag: signs and numbers, such as those of quotes, lists and emphasis, and a box.
+	// leadRE matches what may precede a tag: quote, list and emphasis marks, numbers, and a box.
 	leadRE = regexp.MustCompile(`^[^\pL\[\x60]*(?:\[[ xX]\][^\pL\[\x60]*)?`)
 	tagRE  = regexp.MustCompile(`(?i)^\[[*_]*` + kinds + `[*_]*\][*_:]*(?:[ \t]+[-–—])?[ \t]+(.+)$`)
-	// What a line that may become a marker begins with, behind its lead.
-	beginRE = regexp.MustCompile(`(?i)^(?:\[[*_]*(?:[ x]|` + prefixes(kinds) + `)?|\[[*_]*` + kinds + `[*_]*(?:\][*_:]*(?:[ \t].*)?)?)?$`)
+	// partialTagRE matches the beginning of a tag, after its lead.
+	partialTagRE = regexp.MustCompile(`(?i)^(?:\[[*_]*(?:[ x]|` + prefixPattern(kinds) + `)?|\[[*_]*` + kinds + `[*_]*(?:\][*_:]*(?:[ \t].*)?)?)?$`)
 )
 
-// prefixes is an expression for the beginnings of the words of one.
-func prefixes(words string) string {
+// prefixPattern returns a pattern for the prefixes of the alternatives in words.
+func prefixPattern(words string) string {
 	var all []string
 	for w := range strings.SplitSeq(strings.Trim(words, "()"), "|") {
 		for i := range w {
@@ -145,12 +143,12 @@ func prefixes(words string) string {
 	return strings.Join(all, "|")
 }
 
-// mayBecomeMarker reports whether a line that begins with this may be a marker.
+// mayBecomeMarker reports whether a line with this beginning may become a marker.
 func mayBecomeMarker(line string) bool {
-	return beginRE.MatchString(line[len(leadRE.FindString(line)):]) && utf8.RuneCountInString(line) <= maxMarkerLine
+	return partialTagRE.MatchString(line[len(leadRE.FindString(line)):]) && utf8.RuneCountInString(line) <= maxMarkerLine
 }
 
-// parseMarker reads one line.
+// parseMarker parses one line.
 func parseMarker(line string) (Marker, bool) {
 	line = strings.TrimSuffix(line, "\r")
 	if utf8.RuneCountInString(line) > maxMarkerLine || !utf8.ValidString(line) ||
@@ -166,14 +164,14 @@ func parseMarker(line string) (Marker, bool) {
 	if emphasis := lead[len(strings.TrimRight(lead, "*_")):]; emphasis != "" { // around all of it
 		text = strings.TrimSuffix(text, emphasis)
 	}
-	got := markerOf(strings.ToUpper(m[1]), text, lead)
+	got := newMarker(strings.ToUpper(m[1]), text, lead)
 	if got.Kind == "ARTIFACT" && got.Action == "" {
 		return Marker{}, false
 	}
 	return got, strings.ContainsFunc(got.Text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }
 
-func markerOf(kind, text, lead string) Marker {
+func newMarker(kind, text, lead string) Marker {
 	m := Marker{Kind: kind}
 	switch kind {
 	case "ARTIFACT":
@@ -185,32 +183,32 @@ func markerOf(kind, text, lead string) Marker {
 		}
 	case "DECISION":
 		var word string
-		m.Text, word = cutWords(text, kind)
+		m.Text, word = cutSuffixes(text, kind)
 		m.Locked = word == "locked" || word == "" && strings.Contains(lead, "🔒")
 		m.Unlocked = word == "unlocked"
 	case "GOAL":
 		var word string
-		m.Text, word = cutWords(text, kind)
-		m.Ended = Status(word)
+		m.Text, word = cutSuffixes(text, kind)
+		m.GoalStatus = Status(word)
 	default:
-		m.Text = plain(text)
+		m.Text = trimEmphasis(text)
 	}
 	return m
 }
 
-// endings are the words and signs that can end a marker's line, by its kind, and what they mean; words
-// without what parts them.
-var endings = map[string]map[string]string{
-	"CHECKPOINT": meanings("completed complete done finished ✅ ☑ ✔ [x]", string(Done), "inprogress started wip 🔄", string(InProgress),
+// suffixMeanings maps words and signs that may end a marker, by kind, to their meaning. Words are
+// without separators.
+var suffixMeanings = map[string]map[string]string{
+	"CHECKPOINT": meaningTable("completed complete done finished ✅ ☑ ✔ [x]", string(Done), "inprogress started wip 🔄", string(InProgress),
 		"pending todo notstarted planned blocked ⏳", string(Pending)),
-	"DECISION": meanings("locked 🔒", "locked", "unlocked", "unlocked"),
-	"GOAL": meanings("completed complete done finished ✅", string(Completed), "paused", string(Paused),
+	"DECISION": meaningTable("locked 🔒", "locked", "unlocked", "unlocked"),
+	"GOAL": meaningTable("completed complete done finished ✅", string(Completed), "paused", string(Paused),
 		"abandoned dropped", string(Abandoned)),
 }
 
-var verbs = meanings("created create added", "created", "modified updated changed edited", "modified", "deleted removed", "deleted")
+var artifactVerbs = meaningTable("created create added", "created", "modified updated changed edited", "modified", "deleted removed", "deleted")
 
-func meanings(pairs ...string) map[string]string {
+func meaningTable(pairs ...string) map[string]string {
 	all := map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {
 		for w := range strings.FieldsSeq(pairs[i]) {
@@ -221,62 +219,61 @@ func meanings(pairs ...string) map[string]string {
 }
 
 var (
-	// A word stands behind a dash or a bar, or in brackets; a sign needs nothing before it.
-	endRE = regexp.MustCompile(`(?i)^(.*[^\s(|–—-])\s*(?:(?:\s[-–—]|[–—|(])[\s*_]*([a-z][a-z _-]*?)` +
+	// suffixRE matches a suffix: a word after a dash or bar or in brackets, or a sign.
+	suffixRE = regexp.MustCompile(`(?i)^(.*[^\s(|–—-])\s*(?:(?:\s[-–—]|[–—|(])[\s*_]*([a-z][a-z _-]*?)` +
 		`|[-–—|(]?[\s*_]*(✅|☑|✔|🔄|⏳|🔒)\x{FE0F}?)[\s*_).!]*$`)
-	// What a checkpoint may begin with.
+	// signRE matches a sign at the beginning of a checkpoint.
 	signRE = regexp.MustCompile(`^(✅|☑|✔|🔄|⏳)\x{FE0F}?\s*`)
 	verbRE = regexp.MustCompile(`^[*_]*([A-Za-z]+)[*_:]*\s+(.+)$`)
 )
 
-// cutWords takes the endings of a kind of marker off the end of text, for as long as there are any, and
-// returns what the last of them in the line means.
-func cutWords(text, kind string) (rest, means string) {
-	for text = plain(text); ; {
-		m := endRE.FindStringSubmatch(text)
+// cutSuffixes removes all suffixes of a kind from text and returns the meaning of the last one.
+func cutSuffixes(text, kind string) (rest, means string) {
+	for text = trimEmphasis(text); ; {
+		m := suffixRE.FindStringSubmatch(text)
 		if m == nil {
 			return text, means
 		}
-		word := endings[kind][strings.NewReplacer(" ", "", "_", "", "-", "").Replace(strings.ToLower(m[2]+m[3]))]
+		word := suffixMeanings[kind][strings.NewReplacer(" ", "", "_", "", "-", "").Replace(strings.ToLower(m[2]+m[3]))]
 		if word == "" {
 			return text, means
 		}
-		text, means = plain(m[1]), cmp.Or(means, word)
+		text, means = trimEmphasis(m[1]), cmp.Or(means, word)
 	}
 }
 
-// parseCheckpoint returns status "" when nothing says one: not the end of the line, not a sign before
-// the description or the tag. A line that is nothing but a status has no description.
-func parseCheckpoint(text, lead string) (rest string, status Step) {
-	rest, means := cutWords(text, "CHECKPOINT")
+// parseCheckpoint splits a checkpoint into description and status. The status may be a suffix or a
+// sign before the text or the tag; "" if there is no status.
+func parseCheckpoint(text, lead string) (rest string, status CheckpointStatus) {
+	rest, means := cutSuffixes(text, "CHECKPOINT")
 	if m := signRE.FindStringSubmatch(rest); m != nil {
-		rest, means = rest[len(m[0]):], cmp.Or(means, endings["CHECKPOINT"][m[1]])
+		rest, means = rest[len(m[0]):], cmp.Or(means, suffixMeanings["CHECKPOINT"][m[1]])
 	}
-	for sign, is := range endings["CHECKPOINT"] {
+	for sign, is := range suffixMeanings["CHECKPOINT"] {
 		if strings.Contains(strings.ToLower(lead), sign) {
 			means = cmp.Or(means, is)
 		}
 	}
 	rest = numbered.ReplaceAllString(rest, "")
-	if endings["CHECKPOINT"][strings.ToLower(rest)] != "" {
+	if suffixMeanings["CHECKPOINT"][strings.ToLower(rest)] != "" {
 		rest = ""
 	}
-	return rest, Step(means)
+	return rest, CheckpointStatus(means)
 }
 
-// parseArtifact returns no action for a line that names none.
+// parseArtifact splits an artifact into action and path; the action is "" if none is known.
 func parseArtifact(text string) (action, path string) {
 	if m := verbRE.FindStringSubmatch(text); m != nil {
-		action, path = verbs[strings.ToLower(m[1])], m[2]
+		action, path = artifactVerbs[strings.ToLower(m[1])], m[2]
 	}
-	if code, ok := strings.CutPrefix(path, "`"); ok { // what stands behind it explains
+	if code, ok := strings.CutPrefix(path, "`"); ok { // the rest is an explanation
 		path, _, _ = strings.Cut(code, "`")
 	}
-	return action, plain(path)
+	return action, trimEmphasis(path)
 }
 
-// plain is text without emphasis, quotes or code marks around all of it.
-func plain(text string) string {
+// trimEmphasis removes emphasis, quotes and code marks around the whole text.
+func trimEmphasis(text string) string {
 	for _, mark := range []string{"**", "__", "*", "_", "`", `"`} {
 		if text = strings.TrimSpace(text); len(text) > 2*len(mark) && strings.HasPrefix(text, mark) && strings.HasSuffix(text, mark) {
 			text = text[len(mark) : len(text)-len(mark)]

@@ -12,7 +12,7 @@ import (
 // short writes a marker for the tables below: kind, text, and what else is known.
 func short(m Marker) string {
 	s := m.Kind + "|" + m.Text
-	for _, more := range []string{string(m.Status), m.Action, string(m.Ended)} {
+	for _, more := range []string{string(m.Status), m.Action, string(m.GoalStatus)} {
 		if more != "" {
 			s += "|" + more
 		}
@@ -116,7 +116,7 @@ func TestMarkerLines(t *testing.T) {
 			t.Errorf("%q leaves %q", line, rest)
 		}
 		for i := range line { // nothing of it is ever shown while it is written
-			if shown := ShowDraft("Well.\n" + line[:i]); want != "" && strings.TrimSpace(shown) != "Well." {
+			if shown := VisibleDraft("Well.\n" + line[:i]); want != "" && strings.TrimSpace(shown) != "Well." {
 				t.Errorf("%q shows %q", line[:i], shown)
 				break
 			}
@@ -153,7 +153,7 @@ func TestMarkersInText(t *testing.T) {
 			t.Errorf("%s: markers %q, want %q; rest %q, want %q", name, s, c.want, rest, c.rest)
 		}
 		for i := range c.text {
-			if part := ShowDraft(c.text[:i]); !strings.HasPrefix(rest, part) {
+			if part := VisibleDraft(c.text[:i]); !strings.HasPrefix(rest, part) {
 				t.Errorf("%s: %q shows %q, and in the end there is %q", name, c.text[:i], part, rest)
 			}
 		}
@@ -191,7 +191,7 @@ func TestShowDraft(t *testing.T) {
 		"```\n[GOAL] Ship":      "```\n[GOAL] Ship",
 		"[GOAL] " + strings.Repeat("x", maxMarkerLine): "[GOAL] " + strings.Repeat("x", maxMarkerLine),
 	} {
-		expect.Equal(t, ShowDraft(text), want, "%q shows", text)
+		expect.Equal(t, VisibleDraft(text), want, "%q shows", text)
 	}
 }
 
@@ -218,7 +218,7 @@ func FuzzMarkers(f *testing.F) {
 		if len(markers) == 0 && rest != text {
 			t.Fatalf("%q became %q", text, rest)
 		}
-		shown := ShowDraft(text)
+		shown := VisibleDraft(text)
 		if again, _, _ := ParseMarkers(shown); len(again) != 0 {
 			t.Fatalf("%q shows %q", text, shown)
 		}
@@ -226,7 +226,7 @@ func FuzzMarkers(f *testing.F) {
 			return
 		}
 		for i := range text { // nothing that was shown is ever taken back
-			if part := ShowDraft(text[:i]); !strings.HasPrefix(rest, part) {
+			if part := VisibleDraft(text[:i]); !strings.HasPrefix(rest, part) {
 				t.Fatalf("%q shows %q, and in the end there is %q", text[:i], part, rest)
 			}
 		}

@@ -11,18 +11,18 @@ import (
 	"reverie/internal/trust"
 )
 
-// activeGoal finds the active goal of a place: its own before one that everybody may read.
+// activeGoal selects the active goal of a place: its own before a shared one.
 const activeGoal = `status = 'active' ORDER BY readers = 'shared' LIMIT 1`
 
-// Active returns the active goal at a place; ok is false when there is none.
+// Active returns the active goal at a place; ok is false without one.
 func (g *Store) Active(ctx context.Context, at trust.Place) (goal Goal, ok bool, err error) {
-	return g.one(ctx, at, activeGoal)
+	return g.findOne(ctx, at, activeGoal)
 }
 
-// Shown returns the goal that is in everybody's mind: the active one, or, until
-// another one was made, the one that was completed last, if that was after since.
+// Shown returns the goal for prompts: the active one, else the one completed last if it ended after
+// since and no newer goal exists.
 func (g *Store) Shown(ctx context.Context, at trust.Place, since time.Time) (goal Goal, ok bool, err error) {
-	goal, ok, err = g.one(ctx, at, `status <> 'paused'
+	goal, ok, err = g.findOne(ctx, at, `status <> 'paused'
 		AND NOT EXISTS (SELECT 1 FROM goal later
 			WHERE later.room = goal.room AND later.readers = goal.readers AND later.created > goal.ended)
 		ORDER BY status = 'active' DESC, ended DESC LIMIT 1`)
@@ -32,16 +32,16 @@ func (g *Store) Shown(ctx context.Context, at trust.Place, since time.Time) (goa
 	return Goal{}, false, nil
 }
 
-// Get returns the goal id, if it may be read at a place, in whatever state.
+// Get returns the goal id in any state, if it may be read at a place.
 func (g *Store) Get(ctx context.Context, at trust.Place, id string) (Goal, error) {
-	goal, ok, err := g.one(ctx, at, `id = ?`, store.BareID(id))
+	goal, ok, err := g.findOne(ctx, at, `id = ?`, store.BareID(id))
 	if err == nil && !ok {
-		err = noGoal(id)
+		err = unknownGoal(id)
 	}
 	return goal, err
 }
 
-func (g *Store) one(ctx context.Context, at trust.Place, where string, args ...any) (Goal, bool, error) {
+func (g *Store) findOne(ctx context.Context, at trust.Place, where string, args ...any) (Goal, bool, error) {
 	goal, err := findGoal(ctx, g.db, at, where, args...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Goal{}, false, nil
@@ -52,8 +52,7 @@ func (g *Store) one(ctx context.Context, at trust.Place, where string, args ...a
 	return goal, true, nil
 }
 
-// List returns the newest goals that may be read at a place, at most most: the active one first, then
-// paused ones, then those that ended.
+// List returns at most most goals that may be read at a place: active, paused, then ended ones, newest first.
 func (g *Store) List(ctx context.Context, at trust.Place, most int) ([]Goal, error) {
 	ids, err := store.Column[string](ctx, g.db, `SELECT id FROM goal WHERE `+trust.Readable+`
 		ORDER BY CASE status WHEN 'active' THEN 0 WHEN 'paused' THEN 1 ELSE 2 END, updated DESC LIMIT ?`,
@@ -76,8 +75,7 @@ func (e *edit) find(where string, args ...any) (Goal, error) {
 	return findGoal(e.ctx, e.tx, e.by.Place, where, args...)
 }
 
-// findGoal reads one goal with all its parts. That it may be read at the place is a condition
-// of every reading, so that no forgotten check can show another one.
+// findGoal reads one goal with all its parts. Every query requires that it may be read at the place.
 func findGoal(ctx context.Context, db store.DBTX, at trust.Place, where string, args ...any) (Goal, error) {
 	var g Goal
 	var created, updated int64

@@ -30,7 +30,7 @@ func TestGoalReaders(t *testing.T) {
 			}
 		}
 		markers, _, _ := ParseMarkers("[GOAL] Leave my husband - DONE")
-		if _, err := g.ApplyIn(ctx, c, c.Room, 7, markers); err != nil {
+		if _, err := g.ApplyMarkers(ctx, c, c.Room, 7, markers); err != nil {
 			t.Error(err)
 		}
 	}

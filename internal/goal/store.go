@@ -14,44 +14,41 @@ import (
 	"reverie/internal/trust"
 )
 
-// Store keeps the goals of rooms in the database. It is safe for concurrent use,
-// also by several processes. Where an id is asked for, "" is the active goal. What may not be
-// read at the place of a call does not exist for it.
+// Store keeps goals in the database. It is safe for concurrent use, also by several processes. An empty ID
+// means the active goal. Goals that may not be read at the caller's place do not exist for it.
 type Store struct {
 	db  *sql.DB
 	now func() time.Time
 }
 
-// NewStore returns the goals in db, which has this package's tables. now tells the time.
+// NewStore returns a Store on db, which must have this package's tables.
 func NewStore(db *sql.DB, now func() time.Time) *Store { return &Store{db: db, now: now} }
 
-// Create makes a new active goal; the one that was active is paused. A goal that
-// is active already under this description is returned as it is, so that saying
-// the same again changes nothing but the priority. Priority "" is medium.
+// Create creates an active goal and pauses the previous one. An active goal with the same
+// description is returned instead, with only its priority changed. Priority "" is medium.
 func (g *Store) Create(ctx context.Context, c trust.Caller, description, priority string) (Goal, error) {
-	return g.do(ctx, c, "create goal", func(e *edit) error { return e.create(description, priority) })
+	return g.inTx(ctx, c, "create goal", func(e *edit) error { return e.create(description, priority) })
 }
 
-// Update changes what p names of an open goal.
+// Update applies p to an open goal.
 func (g *Store) Update(ctx context.Context, c trust.Caller, id string, p Patch) (Goal, error) {
-	return g.change(ctx, c, id, func(e *edit) error { return e.update(p) })
+	return g.editOpen(ctx, c, id, func(e *edit) error { return e.update(p) })
 }
 
-// Pause sets an active goal aside.
+// Pause pauses an active goal.
 func (g *Store) Pause(ctx context.Context, c trust.Caller, id string) (Goal, error) {
-	return g.change(ctx, c, id, func(e *edit) error {
+	return g.editOpen(ctx, c, id, func(e *edit) error {
 		if e.goal.Status != Active {
 			return refuse(nil, "why.goal_not_paused", "id", e.goal.ID, "state", e.goal.Status.text())
 		}
-		return e.status(Paused, "")
+		return e.setStatus(Paused, "")
 	})
 }
 
-// Resume makes a paused goal active again, "" being the one that was paused last;
-// the one that was active is paused.
+// Resume reactivates a paused goal and pauses the active one; "" means the one paused last.
 func (g *Store) Resume(ctx context.Context, c trust.Caller, id string) (Goal, error) {
-	return g.do(ctx, c, "resume goal", func(e *edit) error {
-		paused, err := e.pick(id, `status = 'paused' ORDER BY updated DESC LIMIT 1`, "why.no_paused_goal")
+	return g.inTx(ctx, c, "resume goal", func(e *edit) error {
+		paused, err := e.goalToEdit(id, `status = 'paused' ORDER BY updated DESC LIMIT 1`, "why.no_paused_goal")
 		switch {
 		case err != nil:
 			return err
@@ -67,71 +64,68 @@ func (g *Store) Resume(ctx context.Context, c trust.Caller, id string) (Goal, er
 
 // Complete ends an open goal. summary says what was achieved and is required.
 func (g *Store) Complete(ctx context.Context, c trust.Caller, id, summary string) (Goal, error) {
-	return g.end(ctx, c, id, Completed, "summary", summary, "The release is out and announced")
+	return g.endGoal(ctx, c, id, Completed, "summary", summary, "The release is out and announced")
 }
 
-// Abandon gives an open goal up. reason is required.
+// Abandon ends an open goal without success. reason is required.
 func (g *Store) Abandon(ctx context.Context, c trust.Caller, id, reason string) (Goal, error) {
-	return g.end(ctx, c, id, Abandoned, "reason", reason, "It is not needed any more")
+	return g.endGoal(ctx, c, id, Abandoned, "reason", reason, "It is not needed any more")
 }
 
-func (g *Store) end(ctx context.Context, c trust.Caller, id string, status Status, name, why, example string) (Goal, error) {
-	why, err := goalText(name, why, maxSummary, example)
+func (g *Store) endGoal(ctx context.Context, c trust.Caller, id string, status Status, name, why, example string) (Goal, error) {
+	why, err := checkText(name, why, maxSummary, example)
 	if err != nil {
 		return Goal{}, err
 	}
-	return g.change(ctx, c, id, func(e *edit) error { return e.status(status, i18n.Text(why)) })
+	return g.editOpen(ctx, c, id, func(e *edit) error { return e.setStatus(status, i18n.Text(why)) })
 }
 
-// SetCheckpoint sets the state of a checkpoint of an open goal, which is named by
-// its description or its number; a description that is new makes a new one.
-func (g *Store) SetCheckpoint(ctx context.Context, c trust.Caller, id, which string, status Step) (Goal, error) {
-	return g.change(ctx, c, id, func(e *edit) error { return e.checkpoint(which, status, false) })
+// SetCheckpoint sets the state of a checkpoint of an open goal. which is its description or number;
+// a new description adds one.
+func (g *Store) SetCheckpoint(ctx context.Context, c trust.Caller, id, which string, status CheckpointStatus) (Goal, error) {
+	return g.editOpen(ctx, c, id, func(e *edit) error { return e.setCheckpoint(which, status, false) })
 }
 
-// Decide records a decision of an open goal, or locks one that is there; d.N is
-// not looked at. What contradicts a locked decision changes nothing and is an error.
+// Decide records a decision of an open goal, or locks an existing one; d.N is ignored.
+// Contradicting a locked decision is an error.
 func (g *Store) Decide(ctx context.Context, c trust.Caller, id string, d Decision) (Goal, error) {
-	return g.change(ctx, c, id, func(e *edit) error { return e.decide(d, false) })
+	return g.editOpen(ctx, c, id, func(e *edit) error { return e.decide(d, false) })
 }
 
-// ChangeDecision gives decision n of an open goal other words. A locked one stays
-// as it is: that is an error as in Decide.
+// ChangeDecision replaces decision n of an open goal. A locked one is an error, as in Decide.
 func (g *Store) ChangeDecision(ctx context.Context, c trust.Caller, id string, n int, d Decision) (Goal, error) {
-	return g.change(ctx, c, id, func(e *edit) error { return e.redecide(n, d) })
+	return g.editOpen(ctx, c, id, func(e *edit) error { return e.changeDecision(n, d) })
 }
 
-// Unlock asks for the lock of a decision, named by its words or its number, to be
-// taken away. There is no way to: a locked one makes it an error as in Decide, and
-// one that is not locked, or not there, has nothing to take away.
+// Unlock always refuses to unlock a locked decision, named by text or number. For other decisions
+// it does nothing.
 func (g *Store) Unlock(ctx context.Context, c trust.Caller, id, which string) (Goal, error) {
-	return g.change(ctx, c, id, func(e *edit) error {
+	return g.editOpen(ctx, c, id, func(e *edit) error {
 		for _, d := range e.goal.Decisions {
-			if d.Locked && (sameness(d.Description) == sameness(which) || strconv.Itoa(d.N) == which) {
-				return e.conflict(d)
+			if d.Locked && (foldText(d.Description) == foldText(which) || strconv.Itoa(d.N) == which) {
+				return e.lockedError(d)
 			}
 		}
 		return nil
 	})
 }
 
-// RecordArtifact notes what became of a file.
+// RecordArtifact records what happened to a file.
 func (g *Store) RecordArtifact(ctx context.Context, c trust.Caller, id string, a Artifact) (Goal, error) {
-	return g.change(ctx, c, id, func(e *edit) error { return e.artifact(a) })
+	return g.editOpen(ctx, c, id, func(e *edit) error { return e.recordArtifact(a) })
 }
 
-// edit is one change of a room's goals, within one transaction that holds the
-// write lock, so that nothing it read can be otherwise.
+// edit is one change of a room's goals in a transaction that holds the write lock.
 type edit struct {
 	ctx  context.Context
 	tx   *sql.Tx
 	by   trust.Caller
 	now  time.Time
-	goal *Goal // the one that is changed; nil = none yet
+	goal *Goal // the goal being changed; nil = none yet
 }
 
-// do runs f within a transaction.
-func (g *Store) do(ctx context.Context, c trust.Caller, what string, f func(*edit) error) (Goal, error) {
+// inTx runs f in a transaction and returns the goal it changed.
+func (g *Store) inTx(ctx context.Context, c trust.Caller, what string, f func(*edit) error) (Goal, error) {
 	var goal Goal
 	err := store.InTx(ctx, g.db, func(tx *sql.Tx) error {
 		e := &edit{ctx: ctx, tx: tx, by: c, now: g.now().UTC().Truncate(time.Millisecond)}
@@ -141,7 +135,7 @@ func (g *Store) do(ctx context.Context, c trust.Caller, what string, f func(*edi
 		}
 		return err
 	})
-	var b *broken
+	var b *refusalError
 	switch {
 	case errors.As(err, &b):
 		return Goal{}, err
@@ -151,15 +145,15 @@ func (g *Store) do(ctx context.Context, c trust.Caller, what string, f func(*edi
 	return goal, nil
 }
 
-// change runs f on an open goal.
-func (g *Store) change(ctx context.Context, c trust.Caller, id string, f func(*edit) error) (Goal, error) {
-	return g.do(ctx, c, "change goal", func(e *edit) error {
-		found, err := e.pick(id, activeGoal, "why.no_active_goal")
+// editOpen runs f on an open goal.
+func (g *Store) editOpen(ctx context.Context, c trust.Caller, id string, f func(*edit) error) (Goal, error) {
+	return g.inTx(ctx, c, "change goal", func(e *edit) error {
+		found, err := e.goalToEdit(id, activeGoal, "why.no_active_goal")
 		if err != nil {
 			return err
 		}
 		if found.Status != Active && found.Status != Paused {
-			return breaks("goal #%s cannot be changed, it is %s already (%s): create a new goal instead",
+			return refuseModel("goal #%s cannot be changed, it is %s already (%s): create a new goal instead",
 				found.ID, found.Status, found.Summary)
 		}
 		e.goal = &found
@@ -167,11 +161,12 @@ func (g *Store) change(ctx context.Context, c trust.Caller, id string, f func(*e
 	})
 }
 
-// pick finds the goal id, or without one that which where finds; none = what is said if there is none.
-func (e *edit) pick(id, where, none string) (Goal, error) {
-	missing, args := refuse(errNotFound, none), []any(nil)
+// goalToEdit returns the goal id, or without one the goal that matches where. noneKey is the
+// message if no goal matches.
+func (e *edit) goalToEdit(id, where, noneKey string) (Goal, error) {
+	missing, args := refuse(errNotFound, noneKey), []any(nil)
 	if id = store.BareID(id); id != "" {
-		missing, where, args = noGoal(id), `id = ?`, []any{id}
+		missing, where, args = unknownGoal(id), `id = ?`, []any{id}
 	}
 	goal, err := e.find(where, args...)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -180,22 +175,22 @@ func (e *edit) pick(id, where, none string) (Goal, error) {
 	return goal, err
 }
 
-func noGoal(id string) error {
+func unknownGoal(id string) error {
 	return refuse(errNotFound, "why.goal_unknown", "id", store.BareID(id))
 }
 
 func (e *edit) create(description, priority string) error {
-	description, err := goalText("description", description, maxGoal, "Ship the release by Friday")
+	description, err := checkText("description", description, maxGoal, "Ship the release by Friday")
 	if err != nil {
 		return err
 	}
 	given := priority != ""
-	if priority, err = checkGoalPriority(priority); err != nil {
+	if priority, err = checkPriority(priority); err != nil {
 		return err
 	}
 	active, err := e.find(activeGoal)
 	switch {
-	case err == nil && sameness(active.Description) == sameness(description):
+	case err == nil && foldText(active.Description) == foldText(description):
 		e.goal = &active
 		if !given {
 			return nil
@@ -217,10 +212,10 @@ func (e *edit) create(description, priority string) error {
 	}
 	e.goal = &Goal{ID: store.NewID("goal"), Room: e.by.Room, User: e.by.Person, Label: e.by.Label(),
 		Description: description, Priority: priority, Status: Active, Created: e.now}
-	return e.changed(true)
+	return e.saveChange(true)
 }
 
-// pauseActive makes room for another active goal.
+// pauseActive pauses the active goal, if any.
 func (e *edit) pauseActive() error {
 	active, err := e.find(activeGoal)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -229,14 +224,14 @@ func (e *edit) pauseActive() error {
 	if err != nil {
 		return err
 	}
-	return e.endOther(&active, Paused)
+	return e.setOtherStatus(&active, Paused)
 }
 
-// endOther moves a goal that is not the one that is changed to another state.
-func (e *edit) endOther(goal *Goal, to Status) error {
+// setOtherStatus sets the state of a goal other than e.goal.
+func (e *edit) setOtherStatus(goal *Goal, to Status) error {
 	other := *e
 	other.goal = goal
-	return other.status(to, "")
+	return other.setStatus(to, "")
 }
 
 func (e *edit) resume(paused Goal) error {
@@ -244,34 +239,34 @@ func (e *edit) resume(paused Goal) error {
 		return err
 	}
 	e.goal = &paused
-	return e.status(Active, "")
+	return e.setStatus(Active, "")
 }
 
-// status moves the goal to another state; why is for the last ones.
-func (e *edit) status(to Status, why i18n.Text) error {
+// setStatus sets the state of the goal; why is its summary when it ends.
+func (e *edit) setStatus(to Status, why i18n.Text) error {
 	e.goal.Status, e.goal.Summary, e.goal.Ended = to, why, time.Time{}
 	if to == Completed || to == Abandoned {
 		e.goal.Next, e.goal.Ended = "", e.now
 	}
-	return e.changed(why != "")
+	return e.saveChange(why != "")
 }
 
 func (e *edit) update(p Patch) (err error) {
 	if p == (Patch{}) {
-		return breaks("nothing to update: give a description, a priority or what is next")
+		return refuseModel("nothing to update: give a description, a priority or what is next")
 	}
 	if p.Description != "" {
-		if p.Description, err = goalText("description", p.Description, maxGoal, "Ship the release by Friday"); err != nil {
+		if p.Description, err = checkText("description", p.Description, maxGoal, "Ship the release by Friday"); err != nil {
 			return err
 		}
 	}
 	if p.Priority != "" {
-		if p.Priority, err = checkGoalPriority(p.Priority); err != nil {
+		if p.Priority, err = checkPriority(p.Priority); err != nil {
 			return err
 		}
 	}
 	if p.Next != "" {
-		if p.Next, err = goalText("next", p.Next, maxCheckpoint, "Write the announcement"); err != nil {
+		if p.Next, err = checkText("next", p.Next, maxCheckpoint, "Write the announcement"); err != nil {
 			return err
 		}
 	}
@@ -281,18 +276,18 @@ func (e *edit) update(p Patch) (err error) {
 	if e.goal.Description == before.Description && e.goal.Priority == before.Priority && e.goal.Next == before.Next {
 		return nil
 	}
-	return e.changed(true)
+	return e.saveChange(true)
 }
 
-// changed stores the goal as it is now. With words of the caller it is trusted no further than the caller.
-func (e *edit) changed(words bool) error {
+// saveChange stores the goal. If the caller's words went into it, the caller's integrity caps its own.
+func (e *edit) saveChange(words bool) error {
 	if words {
 		e.goal.Label.Integrity = min(e.goal.Label.Integrity, e.by.Integrity)
 	}
 	return e.save()
 }
 
-// save stores the goal and its parts, of which there are few. A locked decision is left as it is.
+// save stores the goal and its parts. A locked decision is left as it is.
 func (e *edit) save() error {
 	g := e.goal
 	g.Updated = e.now

@@ -12,29 +12,29 @@ import (
 	"reverie/internal/trust"
 )
 
-// finding is one fact as a model gave it. Nothing of it is believed yet.
+// finding is a fact as the model returned it, unchecked.
 type finding struct {
 	fact, subject, quote string
 	kind                 memory.Kind
 	from, to             time.Time
-	message              int // as numbered in the request; 0 = it did not say
+	message              int // number in the request; 0 = none given
 }
 
-// readFindings reads a model's answer: a JSON array of objects, whatever stands around it. A list that
-// is not complete is an error, because the rest would be lost.
-func readFindings(said string) ([]finding, error) {
+// parseFindings parses a model's answer: a JSON array of objects within any text. A truncated array
+// is an error, as facts would be lost.
+func parseFindings(said string) ([]finding, error) {
 	list, err := answer.Objects(said)
 	found := make([]finding, len(list))
 	for i, o := range list {
 		found[i] = finding{fact: answer.Text(o, "fact"), subject: answer.Text(o, "subject"), quote: answer.Text(o, "quote"),
-			kind: kindOf(answer.Text(o, "kind")), from: dateOf(answer.Text(o, "valid_from")), to: dateOf(answer.Text(o, "valid_to")),
-			message: answer.Whole(o, "message")}
+			kind: parseKind(answer.Text(o, "kind")), message: answer.Whole(o, "message"),
+			from: parseDate(answer.Text(o, "valid_from")), to: parseDate(answer.Text(o, "valid_to"))}
 	}
 	return found, err
 }
 
-// kindOf reads a kind; what is none is a fact.
-func kindOf(s string) memory.Kind {
+// parseKind parses a kind; the default is a fact.
+func parseKind(s string) memory.Kind {
 	switch k := memory.Kind(strings.ToLower(s)); k {
 	case memory.Preference, memory.Happening:
 		return k
@@ -42,8 +42,8 @@ func kindOf(s string) memory.Kind {
 	return memory.Fact
 }
 
-// dateOf reads a date; what is none is no date.
-func dateOf(s string) time.Time {
+// parseDate parses a date; zero if it is invalid.
+func parseDate(s string) time.Time {
 	for _, layout := range []string{time.DateOnly, time.RFC3339, "2006-01-02T15:04", "2006-01-02 15:04", "2006-01", "2006"} {
 		if t, err := time.Parse(layout, s); err == nil && t.Year() > 1800 && t.Year() < 2200 {
 			return t.UTC()
@@ -54,30 +54,29 @@ func dateOf(s string) time.Time {
 
 // Why a fact is refused.
 const (
-	refusedMessage   = "it is from no message of the request"
-	refusedQuote     = "its quote is not in the message"
-	refusedOther     = "its quote is what somebody else said"
-	refusedInvented  = "it names what the message does not"
-	refusedLoose     = "it says something else than its quote"
-	refusedTurned    = "it turns its quote around"
-	refusedSecret    = "it is a secret"
-	refusedRecalled  = "it repeats what was recalled"
-	refusedKnown     = "it is known from this message already"
-	refusedForgotten = "it was to be forgotten"
-	refusedPutAway   = "it was put away"
-	refusedText      = "its text cannot be kept"
+	refusedMessage     = "it is from no message of the request"
+	refusedQuote       = "its quote is not in the message"
+	refusedOthersWords = "its quote is what somebody else said"
+	refusedInvented    = "it names what the message does not"
+	refusedUngrounded  = "it says something else than its quote"
+	refusedNegation    = "it turns its quote around"
+	refusedSecret      = "it is a secret"
+	refusedRecalled    = "it repeats what was recalled"
+	refusedKnown       = "it is known from this message already"
+	refusedForgotten   = "it was to be forgotten"
+	refusedPutAway     = "it was put away"
+	refusedText        = "its text cannot be kept"
 )
 
-// candidate is an entry with what it is compared by.
+// candidate is an entry with its sender's names, for comparisons.
 type candidate struct {
 	memory.Entry
 	names []string
 }
 
-// entry checks a finding against the message that it names, and makes an entry of it, or
-// says why it is refused.
-func (b *batch) entry(f finding) (candidate, string) {
-	t := b.turnOf(f)
+// checkFinding checks a finding against its message, and returns the entry or why it is refused.
+func (b *batch) checkFinding(f finding) (candidate, string) {
+	t := b.messageOf(f)
 	if t == nil {
 		return candidate{}, refusedMessage
 	}
@@ -91,54 +90,53 @@ func (b *batch) entry(f finding) (candidate, string) {
 	if why != "" {
 		return candidate{}, why
 	}
-	if text.HasSecret(t.asked) || nearSecret(t.own, f.quote) {
+	if text.HasSecret(t.question) || secretNearQuote(t.own, f.quote) {
 		return candidate{}, refusedSecret
 	}
-	names := namesOf(t.sender)
-	if why := grounded(f.fact, f.quote, near, t.asked, names); why != "" {
+	names := senderNames(t.sender)
+	if why := checkGrounding(f.fact, f.quote, near, t.question, names); why != "" {
 		return candidate{}, why
 	}
-	if plain := plainText(f.fact); strings.Contains(plainText(t.tail), plain) {
+	if plain := normalizeText(f.fact); strings.Contains(normalizeText(t.tail), plain) {
 		return candidate{}, refusedRecalled
 	}
-	e := candidate{names: names, Entry: memory.Entry{Scope: t.scope, Text: f.fact, Subject: t.subjectOf(f.subject, names), Kind: f.kind,
-		Source: memory.Harvest, Integrity: b.integrity(), Event: t.event, Quote: f.quote,
+	e := candidate{names: names, Entry: memory.Entry{Scope: t.scope, Text: f.fact, Kind: f.kind,
+		Subject: t.resolveSubject(f.subject, names), Source: memory.Harvest, Integrity: b.integrity(), Event: t.event, Quote: f.quote,
 		ObservedAt: t.at, ValidFrom: f.from, ValidTo: f.to}}
 	if !e.ValidTo.IsZero() && e.ValidTo.Before(e.ValidFrom) {
 		e.ValidFrom, e.ValidTo = time.Time{}, time.Time{}
 	}
-	if strings.HasPrefix(string(t.scope), "room:") && saysI(f.fact) { // others read it as well
+	if strings.HasPrefix(string(t.scope), "room:") && inFirstPerson(f.fact) { // others read it too: name the speaker
 		e.Text = fmt.Sprintf("%s said: %s", ShortName(t.sender), f.fact)
 	}
-	if e.repeats(t.known) {
+	if e.repeats(t.learned) {
 		return candidate{}, refusedKnown
 	}
 	return e, ""
 }
 
-// turnOf is the message that a finding names, or, if it names none, the only one with its quote.
-func (b *batch) turnOf(f finding) *turn {
+// messageOf returns the message that a finding names, or the only one that contains its quote, or nil.
+func (b *batch) messageOf(f finding) *unreadMessage {
 	if f.message != 0 {
-		if f.message < 1 || f.message > len(b.turns) {
+		if f.message < 1 || f.message > len(b.messages) {
 			return nil
 		}
-		return &b.turns[f.message-1]
+		return &b.messages[f.message-1]
 	}
-	var only *turn
-	for i := range b.turns {
-		if _, why := FindQuote(b.turns[i].own, f.quote); why == "" {
+	var only *unreadMessage
+	for i := range b.messages {
+		if _, why := FindQuote(b.messages[i].own, f.quote); why == "" {
 			if only != nil {
 				return nil
 			}
-			only = &b.turns[i]
+			only = &b.messages[i]
 		}
 	}
 	return only
 }
 
-// subjectOf is whom a fact is about: the sender where it says "I", else what it says, if the
-// message says it too.
-func (t *turn) subjectOf(s string, names []string) string {
+// resolveSubject returns whom a fact is about: the sender for "I", else s if the message contains it, else "".
+func (t *unreadMessage) resolveSubject(s string, names []string) string {
 	words := wordsOf(s)
 	if len(words) == 0 || len(words) > 8 {
 		return ""
@@ -147,13 +145,13 @@ func (t *turn) subjectOf(s string, names []string) string {
 	switch {
 	case len(content) == 0:
 		return t.sender
-	case slices.ContainsFunc(content, func(w word) bool { return !saidIn(w.text, said) }):
+	case slices.ContainsFunc(content, func(w word) bool { return !containsForm(w.text, said) }):
 		return ""
 	}
 	return s
 }
 
-// repeats reports whether one of others from the same message says the same.
+// repeats reports whether an entry of others from the same message says the same.
 func (e candidate) repeats(others []memory.Entry) bool {
 	mine := contentWords(e.Text, e.names)
 	for _, o := range others {
@@ -161,7 +159,7 @@ func (e candidate) repeats(others []memory.Entry) bool {
 			continue
 		}
 		theirs := contentWords(o.Text, e.names)
-		more := slices.ContainsFunc(mine, func(w word) bool { return !saidIn(w.text, theirs) })
+		more := slices.ContainsFunc(mine, func(w word) bool { return !containsForm(w.text, theirs) })
 		if !more && negated(e.Text) == negated(o.Text) {
 			return true
 		}
@@ -169,11 +167,11 @@ func (e candidate) repeats(others []memory.Entry) bool {
 	return false
 }
 
-// integrity is that of what is learned from b: of its least trusted sender.
+// integrity returns the lowest integrity of the senders of b.
 func (b *batch) integrity() trust.Integrity {
 	least := trust.Owner
-	for _, t := range b.turns {
-		least = min(least, t.level)
+	for _, t := range b.messages {
+		least = min(least, t.integrity)
 	}
 	return least
 }

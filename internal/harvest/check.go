@@ -15,14 +15,14 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A fact is believed as far as the person's own words bear it out. One that is refused wrongly
-// is still found in what was said; one that is taken in wrongly is believed for years.
+// A fact must be supported by the person's own words. A wrongly refused fact is still found in the
+// transcript; a wrongly accepted one misleads for years.
 
-// word is a word, folded, as far as it matters here.
+// word is a case-folded word.
 type word struct {
 	text    string
-	capital bool // it is written with a capital letter
-	first   bool // in its sentence
+	capital bool // starts with a capital letter
+	first   bool // starts a sentence
 }
 
 var fold = cases.Fold()
@@ -31,11 +31,10 @@ func isWordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
 }
 
-// wordRE is a word: one that ends in n't, one with a number, which keeps what is between its digits, or
-// any other.
+// wordRE matches a word: one ending in n't, a number with its inner punctuation, or any other.
 var wordRE = regexp.MustCompile(`(?i)[\pL\pN\pM]*n't|[\pL\pN\pM]*\p{Nd}(?:[.,:/-]\p{Nd}[\pL\pN\pM]*)*[\pL\pN\pM]*|[\pL\pN\pM]+`)
 
-// wordsOf are the words of text. An apostrophe ends a word, but for that of a negation.
+// wordsOf splits text into words. An apostrophe ends a word, except in a negation.
 func wordsOf(text string) []word {
 	text = strings.ReplaceAll(norm.NFKC.String(text), "’", "'")
 	var out []word
@@ -50,7 +49,7 @@ func wordsOf(text string) []word {
 	return out
 }
 
-// numerals are the digits of the small numbers that people write in words.
+// numerals maps small numbers in words to digits.
 var numerals = func() map[string]string {
 	all := map[string]string{}
 	for _, language := range []string{"en", "de"} {
@@ -61,11 +60,14 @@ var numerals = func() map[string]string {
 	return all
 }()
 
-// Words that say nothing by themselves. isSelf are those for the one who speaks, isI those in the first person.
-var isSelf, isI, isFunction, isNegation = text.Set("speaker"), text.Set("first_person"), text.Set("function"), text.Set("negation")
+// Word lists. isSpeaker holds words for the speaker, isFirstPerson those in the first person.
+var (
+	isSpeaker, isFirstPerson = text.Set("speaker"), text.Set("first_person")
+	isFunction, isNegation   = text.Set("function"), text.Set("negation")
+)
 
-// namesOf are the words by which a fact may name who said it.
-func namesOf(sender string) []string {
+// senderNames returns the words by which a fact may name its sender.
+func senderNames(sender string) []string {
 	names := make([]string, 0, 4)
 	for _, w := range wordsOf(sender) {
 		names = append(names, w.text)
@@ -73,32 +75,32 @@ func namesOf(sender string) []string {
 	return append(names, fold.String(ShortName(sender)))
 }
 
-// ShortName is a Matrix id without its server, for sentences.
+// ShortName returns a Matrix ID without its server.
 func ShortName(sender string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(sender, "@"), ":")
 	return name
 }
 
-// contentWords are the words of text that say something, without the names of who said it.
+// contentWords returns the words of text without function words and the sender's names.
 func contentWords(text string, names []string) []word {
 	return slices.DeleteFunc(wordsOf(text), func(w word) bool {
-		return isFunction[w.text] || isSelf[w.text] || slices.Contains(names, w.text)
+		return isFunction[w.text] || isSpeaker[w.text] || slices.Contains(names, w.text)
 	})
 }
 
-// saidIn reports whether one of words is w, or another form of it.
-func saidIn(w string, words []word) bool {
+// containsForm reports whether words has w or another form of it.
+func containsForm(w string, words []word) bool {
 	return slices.ContainsFunc(words, func(o word) bool { return w == o.text || sameStem(w, o.text) })
 }
 
-// sameStem reports whether two words begin alike for long enough. Numbers never do.
+// sameStem reports whether two words share a long enough prefix. Numbers never do.
 func sameStem(a, b string) bool {
-	if withDigit(a) || withDigit(b) {
+	if hasDigit(a) || hasDigit(b) {
 		return false
 	}
 	x, y := []rune(a), []rune(b)
-	if wide(a) || wide(b) { // a run of characters without spaces: the shorter stands in the longer, or most of it
-		return strings.Contains(b, a) || sharedRunes(x, y)
+	if isUnspaced(a) || isUnspaced(b) { // no spaces: one contains the other, or most of its characters
+		return strings.Contains(b, a) || mostRunesShared(x, y)
 	}
 	if min(len(x), len(y)) < 3 {
 		return false
@@ -110,17 +112,17 @@ func sameStem(a, b string) bool {
 	return n >= 3 && n*10 >= max(len(x), len(y))*6
 }
 
-func withDigit(w string) bool { return strings.ContainsFunc(w, unicode.IsDigit) }
+func hasDigit(w string) bool { return strings.ContainsFunc(w, unicode.IsDigit) }
 
-// wide reports whether w is of a script that has no spaces between words.
-func wide(w string) bool {
+// isUnspaced reports whether the script of w has no spaces between words.
+func isUnspaced(w string) bool {
 	return strings.ContainsFunc(w, func(r rune) bool {
 		return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Khmer, unicode.Lao, unicode.Myanmar)
 	})
 }
 
-// sharedRunes reports whether most of x stands in y too.
-func sharedRunes(x, y []rune) bool {
+// mostRunesShared reports whether y has most runes of x.
+func mostRunesShared(x, y []rune) bool {
 	n := 0
 	for _, r := range x {
 		if strings.ContainsRune(string(y), r) {
@@ -130,10 +132,10 @@ func sharedRunes(x, y []rune) bool {
 	return n*10 >= len(x)*7
 }
 
-// grounded says why the words of a message do not bear a fact out, or "". near is what
-// stands around its quote, asked the question that the message may answer.
-func grounded(fact, quote, near, asked string, names []string) string {
-	said, question := wordsOf(near), wordsOf(asked)
+// checkGrounding returns why a message does not support a fact, or "". context is the text around
+// the quote, question what the message may answer.
+func checkGrounding(fact, quote, context, question string, names []string) string {
+	said, questionWords := wordsOf(context), wordsOf(question)
 	content := contentWords(fact, names)
 	own, all := 0, 0
 	firstGood := true
@@ -142,60 +144,59 @@ func grounded(fact, quote, near, asked string, names []string) string {
 			continue
 		}
 		all++
-		here := saidIn(w.text, said)
-		if withDigit(w.text) || w.capital && !w.first {
-			if !exactly(w.text, said) {
+		inMessage := containsForm(w.text, said)
+		if hasDigit(w.text) || w.capital && !w.first {
+			if !containsExactly(w.text, said) {
 				return refusedInvented
 			}
-			here = true
+			inMessage = true
 		}
 		if w.first {
-			firstGood = firstGood && here
+			firstGood = firstGood && inMessage
 		}
-		if here || saidIn(w.text, question) {
+		if inMessage || containsForm(w.text, questionWords) {
 			own++
 		}
 	}
-	if all == 0 || !answers(content, said) && !answers(wordsOf(quote), content) {
-		return refusedLoose
+	if all == 0 || !shareWord(content, said) && !shareWord(wordsOf(quote), content) {
+		return refusedUngrounded
 	}
 	if own*2 < all || own*2 == all && !firstGood {
-		return refusedLoose
+		return refusedUngrounded
 	}
-	if negated(fact) != negated(clauses(quote, content)) {
-		return refusedTurned
+	if negated(fact) != negated(relevantClauses(quote, content)) {
+		return refusedNegation
 	}
 	return ""
 }
 
-// exactly reports whether a name or number stands in words: as it is, or a name with
-// what its language puts at its end.
-func exactly(w string, words []word) bool {
+// containsExactly reports whether words has the name or number w. A name may have a short inflection.
+func containsExactly(w string, words []word) bool {
 	for _, o := range words {
 		short, long := min(len(w), len(o.text)), max(len(w), len(o.text))
 		begins := strings.HasPrefix(o.text, w) || strings.HasPrefix(w, o.text)
-		if o.text == w || !withDigit(w) && begins && short >= 3 && long-short <= 2 {
+		if o.text == w || !hasDigit(w) && begins && short >= 3 && long-short <= 2 {
 			return true
 		}
-		if wide(w) && strings.Contains(o.text, w) {
+		if isUnspaced(w) && strings.Contains(o.text, w) {
 			return true
 		}
 	}
 	return false
 }
 
-// answers reports whether one of content stands in said.
-func answers(content, said []word) bool {
-	return slices.ContainsFunc(content, func(w word) bool { return saidIn(w.text, said) })
+// shareWord reports whether a word of content occurs in said.
+func shareWord(content, said []word) bool {
+	return slices.ContainsFunc(content, func(w word) bool { return containsForm(w.text, said) })
 }
 
 var clauseEnd = regexp.MustCompile(`(?i)[.,;!?:\n。，；！？]+|\s+(?:but|and|aber|und|sondern|mais|et|pero|ma)\s+`)
 
-// clauses are those parts of a quote that a fact is made of. If none is, it is all of it.
-func clauses(quote string, content []word) string {
+// relevantClauses returns the clauses of a quote that share a word with content, or all of it.
+func relevantClauses(quote string, content []word) string {
 	var of []string
 	for _, c := range clauseEnd.Split(quote, -1) {
-		if answers(content, wordsOf(c)) {
+		if shareWord(content, wordsOf(c)) {
 			of = append(of, c)
 		}
 	}
@@ -205,15 +206,15 @@ func clauses(quote string, content []word) string {
 	return strings.Join(of, ". ")
 }
 
-// negated reports whether text says that something is not so.
+// negated reports whether text contains a negation.
 func negated(text string) bool {
 	return slices.ContainsFunc(wordsOf(text), func(w word) bool {
 		return isNegation[w.text] || strings.HasSuffix(w.text, "n't") || strings.HasSuffix(w.text, "ない") ||
-			wide(w.text) && strings.ContainsAny(w.text, "不没")
+			isUnspaced(w.text) && strings.ContainsAny(w.text, "不没")
 	})
 }
 
-// saysI reports whether a fact is told in the first person.
-func saysI(fact string) bool {
-	return slices.ContainsFunc(wordsOf(fact), func(w word) bool { return isI[w.text] })
+// inFirstPerson reports whether a fact is told in the first person.
+func inFirstPerson(fact string) bool {
+	return slices.ContainsFunc(wordsOf(fact), func(w word) bool { return isFirstPerson[w.text] })
 }

@@ -62,9 +62,9 @@ func openRig(t *testing.T, dir string, change func(*Config)) *rig {
 	}
 	r := &rig{t: t, db: db, store: mem, history: history.NewStore(db), clock: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC), window: 8192,
 		files: fstest.MapFS{}, answer: func(string) (string, error) { return "[]", nil }}
-	c := Config{Level: func(string) trust.Integrity { return trust.User }, Heard: func(context.Context, string) (time.Time, error) { return time.Time{}, nil },
-		Quiet:    func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() },
-		Messages: 20, Calls: 500, Idle: 15 * time.Minute, Location: time.UTC, Log: slog.New(slog.DiscardHandler),
+	c := Config{Level: func(string) trust.Integrity { return trust.User }, LastMessageAt: func(context.Context, string) (time.Time, error) { return time.Time{}, nil },
+		WaitIdle: func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() },
+		Messages: 20, CallsPerDay: 500, Idle: 15 * time.Minute, Location: time.UTC, Log: slog.New(slog.DiscardHandler),
 		DB: db, Store: mem, Prompts: r.files, Window: func(string) (int, int) { return r.window, 512 },
 		Now: func() time.Time { r.clock = r.clock.Add(time.Second); return r.clock },
 		Ask: func(_ context.Context, role, prompt string) (string, error) {
@@ -139,7 +139,7 @@ func (r *rig) harvest() Result {
 // try reads all conversations that have messages to be read; the error is the first.
 func (r *rig) try() (Result, error) {
 	r.t.Helper()
-	rooms, _, err := r.Silent(r.t.Context(), r.clock.AddDate(1, 0, 0))
+	rooms, _, err := r.IdleRooms(r.t.Context(), r.clock.AddDate(1, 0, 0))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -331,7 +331,7 @@ func TestPoison(t *testing.T) {
 	}
 	r.answer = func(string) (string, error) { return "no", nil }
 	for range 12 {
-		if done, err := r.try(); err == nil || done.Messages+done.Left != 0 {
+		if done, err := r.try(); err == nil || done.Messages+done.GivenUp != 0 {
 			t.Fatalf("%+v, %v", done, err)
 		}
 	}
@@ -453,7 +453,7 @@ func TestGivesWay(t *testing.T) {
 	var interrupt context.CancelFunc
 	waits := 0
 	r := newRig(t, func(c *Config) {
-		c.Quiet = func(ctx context.Context) (context.Context, func(), error) {
+		c.WaitIdle = func(ctx context.Context) (context.Context, func(), error) {
 			waits++
 			work, cancel := context.WithCancel(ctx)
 			interrupt = cancel
@@ -498,13 +498,13 @@ func TestHarvestInThreads(t *testing.T) {
 	r := newRig(t, nil)
 	r.sayIn(string(history.TalkOf("!group:b", "$root")), anna, "$1", "Locker 1 holds the lamp.", true)
 	r.sayIn(string(history.TalkOf("!dm", "$root")), anna, "$2", "Locker 2 holds the lamp.", false)
-	r.cfg.Heard = func(_ context.Context, room string) (at time.Time, err error) {
+	r.cfg.LastMessageAt = func(_ context.Context, room string) (at time.Time, err error) {
 		if room == "!group:b" {
 			at = time.Unix(77, 0)
 		}
 		return at, nil
 	}
-	waits, err := r.waiting(t.Context())
+	waits, err := r.pendingConversations(t.Context())
 	if err != nil || len(waits) != 2 || waits[0].heard.Unix() != 77 {
 		t.Errorf("%+v, %v", waits, err)
 	}

@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	mostMessages  = 40    // messages in one request: what is asked of a model at once must not be too much for it
-	mostTokens    = 6_000 // of messages in one request, however large the window is
-	leastTokens   = 150   // tokens for messages; with less there is no use in asking
-	triesTogether = 3     // of a message with others, before it is tried alone
+	maxBatchMessages = 40    // messages in one request: more would overload small models
+	maxBatchTokens   = 6_000 // of messages in one request, also in a larger window
+	minBatchTokens   = 150   // tokens for messages; with less a request is useless
+	maxSharedTries   = 3     // of a message together with others, then it is tried alone
 )
 
-// waiting is a conversation with messages to be read: a room's, or that of a thread in it.
-type waiting struct {
+// pending is a conversation with unread messages: a room or a thread.
+type pending struct {
 	room     string
 	messages int
-	heard    time.Time // when somebody said something there last
+	heard    time.Time // when a person wrote there last
 }
 
-func (h *Harvester) waiting(ctx context.Context) (all []waiting, err error) {
+func (h *Harvester) pendingConversations(ctx context.Context) (all []pending, err error) {
 	ids, err := store.Column[int64](ctx, h.cfg.DB, `SELECT message FROM harvest WHERE state = 'new'`)
 	if err != nil || len(ids) == 0 {
 		return nil, store.Wrap(err, "harvest: look for conversations to read")
 	}
 	shares, err := history.Shares(ctx, h.cfg.DB, ids)
 	for _, s := range shares {
-		w := waiting{room: string(s.Room), messages: s.Messages, heard: s.Last}
-		if at, failed := h.cfg.Heard(ctx, s.Room.Room()); failed != nil {
+		w := pending{room: string(s.Room), messages: s.Messages, heard: s.Last}
+		if at, failed := h.cfg.LastMessageAt(ctx, s.Room.Room()); failed != nil {
 			return nil, store.Wrap(failed, "harvest: look for conversations to read")
 		} else if !at.IsZero() {
 			w.heard = at
@@ -50,37 +50,37 @@ func (h *Harvester) waiting(ctx context.Context) (all []waiting, err error) {
 	return all, store.Wrap(err, "harvest: look for conversations to read")
 }
 
-// turn is a message of a person that is to be read.
-type turn struct {
-	id     int64
-	tries  int
-	pos    int // read so far, in own
-	event  string
-	sender string
-	scope  memory.Scope
-	level  trust.Integrity // of its sender
-	text   string          // as stored
-	own    string          // of it, the sender's own words
-	tail   string          // what the prompt added to it: recalled memories, too
-	asked  string          // the question that it may answer
-	at     time.Time
-	known  []memory.Entry // learned from it already
+// unreadMessage is a person's message to read.
+type unreadMessage struct {
+	id        int64
+	tries     int
+	pos       int // bytes of own read so far
+	event     string
+	sender    string
+	scope     memory.Scope
+	integrity trust.Integrity // how far own is trusted
+	text      string          // text as stored
+	own       string          // the sender's own words in text
+	tail      string          // what the prompt appended to it, such as recalled memories
+	question  string          // the assistant's question that it may answer
+	at        time.Time
+	learned   []memory.Entry // entries learned from it already
 
-	part string // what of own goes into the request
-	end  int    // where that ends in own
+	excerpt    string // the part of own in the request
+	excerptEnd int    // end of excerpt in own
 }
 
-// batch is what goes into one request: messages of one room that belong to one scope.
+// batch is the content of one request: messages of one conversation and one scope.
 type batch struct {
-	room    string
-	turns   []turn
-	prompt  string
-	skipped int // messages that are not to be read, and are marked so
+	room     string
+	messages []unreadMessage
+	prompt   string
+	skipped  int // messages skipped and marked so
 }
 
-// next makes the next request for a room, of the oldest messages that were not read yet,
-// and marks those that are not to be read at all.
-func (h *Harvester) next(ctx context.Context, room string, smaller int) (batch, error) {
+// nextBatch builds the next request from the oldest unread messages of room, and marks messages
+// that must not be read.
+func (h *Harvester) nextBatch(ctx context.Context, room string, halvings int) (batch, error) {
 	b := batch{room: room}
 	all, err := h.unread(ctx, room)
 	if err != nil || len(all) == 0 {
@@ -89,8 +89,8 @@ func (h *Harvester) next(ctx context.Context, room string, smaller int) (batch, 
 	form := Template.Load(h.cfg.Prompts, h.cfg.Default, h.log)
 	window, answer := h.cfg.Window(role)
 	space := window - answer - llm.EstimateTokens(form)
-	space = min(space-space/10, mostTokens) // estimates err
-	if space < leastTokens {
+	space = min(space-space/10, maxBatchTokens) // margin for wrong estimates
+	if space < minBatchTokens {
 		return b, fmt.Errorf("the window of %d tokens, %d of them for the answer, has no room for messages beside the template",
 			window, answer)
 	}
@@ -98,35 +98,35 @@ func (h *Harvester) next(ctx context.Context, room string, smaller int) (batch, 
 	most := 1
 	for i := range all {
 		t := &all[i]
-		why, err := h.notToRead(ctx, t)
+		why, err := h.skipReason(ctx, t)
 		if err != nil {
 			return b, err
 		}
 		if why != "" {
-			if err := h.mark(ctx, t.id, "done", why); err != nil {
+			if err := h.markMessage(ctx, t.id, "done", why); err != nil {
 				return b, err
 			}
 			b.skipped++
 			continue
 		}
-		if len(b.turns) == 0 {
-			if most = mostMessages >> min(t.tries+smaller, 10); t.tries >= triesTogether {
+		if len(b.messages) == 0 {
+			if most = maxBatchMessages >> min(t.tries+halvings, 10); t.tries >= maxSharedTries {
 				most = 1
 			}
-		} else if t.scope != b.turns[0].scope || t.tries >= triesTogether {
+		} else if t.scope != b.messages[0].scope || t.tries >= maxSharedTries {
 			break
 		}
-		if t.asked, err = h.question(ctx, room, t); err != nil {
+		if t.question, err = h.precedingQuestion(ctx, room, t); err != nil {
 			return b, err
 		}
-		line, fits := h.line(len(b.turns)+1, t, space)
-		if !fits && len(b.turns) > 0 {
+		line, fits := h.formatMessage(len(b.messages)+1, t, space)
+		if !fits && len(b.messages) > 0 {
 			break
 		}
 		space -= llm.EstimateTokens(line)
 		transcript.WriteString(line)
-		b.turns = append(b.turns, *t)
-		if len(b.turns) >= max(most, 1) || !fits {
+		b.messages = append(b.messages, *t)
+		if len(b.messages) >= max(most, 1) || !fits {
 			break
 		}
 	}
@@ -134,17 +134,17 @@ func (h *Harvester) next(ctx context.Context, room string, smaller int) (batch, 
 	return b, nil
 }
 
-// unread lists the messages of a conversation to be read, the oldest first; those that failed alone last.
-func (h *Harvester) unread(ctx context.Context, room string) (all []turn, err error) {
+// unread lists the unread messages of a conversation, oldest first; those that failed alone come last.
+func (h *Harvester) unread(ctx context.Context, room string) (all []unreadMessage, err error) {
 	const most = 200
-	read := map[int64]turn{}
+	read := map[int64]unreadMessage{}
 	var ids []int64
 	err = store.Each(ctx, h.cfg.DB, func(row store.Row) error {
-		var t turn
+		var t unreadMessage
 		err := row.Scan(&t.id, &t.tries, &t.pos)
 		ids, read[t.id] = append(ids, t.id), t
 		return err
-	}, `SELECT message, tries, bytes_read FROM harvest WHERE state = 'new' ORDER BY tries > ?, message`, triesTogether)
+	}, `SELECT message, tries, bytes_read FROM harvest WHERE state = 'new' ORDER BY tries > ?, message`, maxSharedTries)
 	if err != nil || len(ids) == 0 {
 		return nil, store.Wrap(err, "harvest: read messages")
 	}
@@ -152,15 +152,15 @@ func (h *Harvester) unread(ctx context.Context, room string) (all []turn, err er
 	err = history.Each(ctx, h.cfg.DB, of, func(m history.Message) error {
 		t := read[m.ID]
 		t.event, t.sender, t.scope, t.text, t.tail, t.at = m.EventID, m.Sender, m.Label.Readers, m.Text, m.Tail, m.At
-		t.own, t.level = OwnWords(m.Text), levelOf(h.cfg.Level(m.Sender), m.Label.Integrity)
+		t.own, t.integrity = OwnWords(m.Text), ownWordsIntegrity(h.cfg.Level(m.Sender), m.Label.Integrity)
 		all = append(all, t)
 		return nil
 	})
 	return all, store.Wrap(err, "harvest: read messages")
 }
 
-// question is what the assistant asked right before the message t, if t may be an answer to it.
-func (h *Harvester) question(ctx context.Context, room string, t *turn) (question string, err error) {
+// precedingQuestion returns the assistant's question right before t, or "".
+func (h *Harvester) precedingQuestion(ctx context.Context, room string, t *unreadMessage) (question string, err error) {
 	before := history.Filter{Rooms: []history.Talk{history.Talk(room)}, Before: t.id, Newest: true, Most: 1}
 	err = history.Each(ctx, h.cfg.DB, before, func(m history.Message) error {
 		if len(m.Calls) == 0 && m.Label.Readers == t.scope && harvestable(m, trust.Foreign) {
@@ -171,55 +171,54 @@ func (h *Harvester) question(ctx context.Context, room string, t *turn) (questio
 	return question, store.Wrap(err, "harvest: read the question before a message")
 }
 
-// Why a message is not read.
+// Why a message is skipped.
 const (
-	notTrusted = "its sender is not one to learn from"
-	notOwn     = "it has no words of its sender"
-	notAnyMore = "it was taken back, or something learned from it was"
+	skippedUntrusted  = "its sender is not one to learn from"
+	skippedNoOwnWords = "it has no words of its sender"
+	skippedRedacted   = "it was taken back, or something learned from it was"
 )
 
-// notToRead says why a message is not to be read, or "", and fills in what is known from it.
-func (h *Harvester) notToRead(ctx context.Context, t *turn) (string, error) {
+// skipReason returns why t must not be read, or "". It fills in t.learned.
+func (h *Harvester) skipReason(ctx context.Context, t *unreadMessage) (string, error) {
 	switch {
-	case t.scope.Check() != nil || !harvestable(history.Message{Role: llm.User, Sender: t.sender}, t.level):
-		return notTrusted, nil
+	case t.scope.Check() != nil || !harvestable(history.Message{Role: llm.User, Sender: t.sender}, t.integrity):
+		return skippedUntrusted, nil
 	case history.TakenBack(history.Message{Role: llm.User, Text: strings.TrimSpace(t.text)}):
-		return notAnyMore, nil
+		return skippedRedacted, nil
 	case t.pos >= len(t.own) || !strings.ContainsFunc(t.own, isWordRune):
-		return notOwn, nil
+		return skippedNoOwnWords, nil
 	}
 	known, gone, err := h.cfg.Store.LearnedFrom(ctx, t.scope, t.event)
 	if gone {
-		return notAnyMore, err
+		return skippedRedacted, err
 	}
-	// What was noted of the message as foreign text may be learned from the person's own words.
-	t.known = slices.DeleteFunc(known, func(e memory.Entry) bool { return e.Integrity < trust.User })
+	// Facts stored as foreign text may be learned again from the person's own words.
+	t.learned = slices.DeleteFunc(known, func(e memory.Entry) bool { return e.Integrity < trust.User })
 	return "", err
 }
 
-// line is a message as it stands in a request, with as much of it as goes into so many
-// tokens; fits tells whether that is all.
-func (h *Harvester) line(number int, t *turn, tokens int) (line string, fits bool) {
+// formatMessage returns t as a line of the request, cut to tokens; fits reports whether all of it is in.
+func (h *Harvester) formatMessage(number int, t *unreadMessage, tokens int) (line string, fits bool) {
 	lead := ""
-	if t.asked != "" {
-		lead = "    (the question before it: " + t.asked + ")\n"
+	if t.question != "" {
+		lead = "    (the question before it: " + t.question + ")\n"
 	}
 	lead += "[" + strconv.Itoa(number) + "] " + t.at.In(h.cfg.Location).Format("2006-01-02 15:04") + " " + ShortName(t.sender) + ": "
 	rest := t.own[t.pos:]
-	t.part, t.end, fits = rest, len(t.own), true
+	t.excerpt, t.excerptEnd, fits = rest, len(t.own), true
 	if space := tokens - llm.EstimateTokens(lead) - 2; llm.EstimateTokens(rest) > space {
-		if number > 1 { // the next request has more room
+		if number > 1 { // leave it to the next request
 			return "", false
 		}
-		t.part = firstPart(rest, max(space, leastTokens/3))
-		t.end, fits = t.pos+len(t.part), len(t.part) == len(rest)
+		t.excerpt = cutToTokens(rest, max(space, minBatchTokens/3))
+		t.excerptEnd, fits = t.pos+len(t.excerpt), len(t.excerpt) == len(rest)
 	}
-	return lead + strings.ReplaceAll(strings.TrimSpace(t.part), "\n", "\n    ") + "\n", fits
+	return lead + strings.ReplaceAll(strings.TrimSpace(t.excerpt), "\n", "\n    ") + "\n", fits
 }
 
-// firstPart is the beginning of text in at most so many tokens, to the end of a
-// paragraph, a sentence or a word if there is one in its second half.
-func firstPart(text string, tokens int) string {
+// cutToTokens returns the beginning of text within tokens. It ends after a paragraph, sentence or
+// word if one ends in the second half.
+func cutToTokens(text string, tokens int) string {
 	head := text[:min(len(text), len(text)*tokens/llm.EstimateTokens(text))]
 	for llm.EstimateTokens(head) > tokens {
 		head = head[:len(head)*9/10]
@@ -235,19 +234,18 @@ func firstPart(text string, tokens int) string {
 	return head
 }
 
-// mark sets what became of a message that was not read.
-func (h *Harvester) mark(ctx context.Context, id int64, state, reason string) error {
+// markMessage sets the state of a skipped message.
+func (h *Harvester) markMessage(ctx context.Context, id int64, state, reason string) error {
 	_, err := h.cfg.DB.ExecContext(ctx, `UPDATE harvest SET state = ?, reason = ?, at = ? WHERE message = ? AND state = 'new'`,
 		state, reason, h.cfg.Now().UnixMilli(), id)
 	return store.Wrap(err, "harvest: mark a message")
 }
 
-// read notes in tx that the messages of b were read, as far as they were in the request.
-// It is errMoved if one of them is not as it was.
-func (b *batch) read(ctx context.Context, tx *sql.Tx, now time.Time) error {
+// markRead records in tx how far the messages of b were read. It returns errChanged if one of them was modified.
+func (b *batch) markRead(ctx context.Context, tx *sql.Tx, now time.Time) error {
 	texts := map[int64]string{}
-	ids := make([]int64, len(b.turns))
-	for i, t := range b.turns {
+	ids := make([]int64, len(b.messages))
+	for i, t := range b.messages {
 		ids[i] = t.id
 	}
 	err := history.Each(ctx, tx, history.Filter{IDs: ids}, func(m history.Message) error {
@@ -255,55 +253,55 @@ func (b *batch) read(ctx context.Context, tx *sql.Tx, now time.Time) error {
 		return nil
 	})
 	if err != nil {
-		return store.Wrap(err, "harvest: look at messages once more")
+		return store.Wrap(err, "harvest: read messages again")
 	}
-	for _, t := range b.turns {
+	for _, t := range b.messages {
 		var state string
 		var pos int
 		if err := tx.QueryRowContext(ctx, `SELECT state, bytes_read FROM harvest WHERE message = ?`, t.id).Scan(&state, &pos); err != nil {
 			return fmt.Errorf("harvest: %w", err)
 		}
 		if state != "new" || pos != t.pos || texts[t.id] != t.text {
-			return errMoved
+			return errChanged
 		}
 		state = "new"
-		if t.end >= len(t.own) {
+		if t.excerptEnd >= len(t.own) {
 			state = "done"
 		}
 		if _, err := tx.ExecContext(ctx, `UPDATE harvest SET state = ?, bytes_read = ?, tries = 0, at = ? WHERE message = ?`,
-			state, t.end, now.UnixMilli(), t.id); err != nil {
+			state, t.excerptEnd, now.UnixMilli(), t.id); err != nil {
 			return fmt.Errorf("harvest: %w", err)
 		}
 	}
 	return nil
 }
 
-// ended counts the messages that are read to their end.
-func (b *batch) ended() (n int) {
-	for _, t := range b.turns {
-		if t.end >= len(t.own) {
+// countFinished counts the messages that are read completely.
+func (b *batch) countFinished() (n int) {
+	for _, t := range b.messages {
+		if t.excerptEnd >= len(t.own) {
 			n++
 		}
 	}
 	return n
 }
 
-// failed counts a request that came to nothing, unless the model could not be asked at
-// all. A message that fails alone is given up if others were read since it failed first: then
-// it is the message, and not the model.
-func (h *Harvester) failed(ctx context.Context, b batch, why error) (left int, err error) {
-	if blameless(why) {
+// recordFailure counts a failed request against its messages, unless the model was unavailable. A
+// message that fails alone is given up if others succeeded since its first failure: then the
+// message is at fault, not the model.
+func (h *Harvester) recordFailure(ctx context.Context, b batch, why error) (left int, err error) {
+	if modelUnavailable(why) {
 		return 0, nil
 	}
 	now := h.cfg.Now().UnixMilli()
-	for _, t := range b.turns {
+	for _, t := range b.messages {
 		if _, err := h.cfg.DB.ExecContext(ctx, `UPDATE harvest SET tries = tries + 1, at = iif(at = 0 OR tries = 0, ?, at)
 			WHERE message = ?`, now, t.id); err != nil {
 			return 0, fmt.Errorf("harvest: %w", err)
 		}
 	}
-	t := b.turns[0]
-	if len(b.turns) > 1 || t.tries < triesTogether {
+	t := b.messages[0]
+	if len(b.messages) > 1 || t.tries < maxSharedTries {
 		return 0, nil
 	}
 	others, err := store.Value[int](ctx, h.cfg.DB, `SELECT count(*) FROM harvest AS o
@@ -311,12 +309,12 @@ func (h *Harvester) failed(ctx context.Context, b batch, why error) (left int, e
 	if err != nil || others == 0 {
 		return 0, store.Wrap(err, "harvest")
 	}
-	h.log.Warn("a message is not harvested: no answer about it can be used", "room", b.room, "message", t.event, "err", why)
-	return 1, h.mark(ctx, t.id, "left", why.Error())
+	h.log.Warn("message given up: no answer about it can be used", "room", b.room, "message", t.event, "err", why)
+	return 1, h.markMessage(ctx, t.id, "left", why.Error())
 }
 
-// harvestable reports whether the request that asks for facts may show words of m. Of people
-// these are their own words, whatever came with them; level is that of the sender.
+// harvestable reports whether the prompt may contain words of m: of people their own, of the
+// assistant untainted ones. level is the sender's.
 func harvestable(m history.Message, level trust.Integrity) bool {
 	switch m.Role {
 	case llm.User:
@@ -327,8 +325,8 @@ func harvestable(m history.Message, level trust.Integrity) bool {
 	return false
 }
 
-// levelOf is how far the own words of a message are trusted: as its sender, but as an owner only
-// when the message was an owner's. Others may have written it in an owner's name.
-func levelOf(sender, message trust.Integrity) trust.Integrity {
+// ownWordsIntegrity returns how far a message's own words are trusted: as its sender, but as an
+// owner only if the message was labelled so. Someone else may have written it in an owner's name.
+func ownWordsIntegrity(sender, message trust.Integrity) trust.Integrity {
 	return min(sender, max(message, trust.User))
 }

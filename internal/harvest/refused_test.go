@@ -16,7 +16,7 @@ import (
 // TestEnoughByDay: in 24 hours so many requests; each room
 // has its turn, what is more is read later, and a dream has its own.
 func TestEnoughByDay(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.Calls, c.Messages = 10, 1 })
+	r := newRig(t, func(c *Config) { c.CallsPerDay, c.Messages = 10, 1 })
 	r.window, r.answer = 850, parrot
 	for i := range 250 {
 		r.sayIn("!loud", anna, fmt.Sprint("$", i), fmt.Sprintf("Locker %d holds the lamp.", i), false)
@@ -28,7 +28,7 @@ func TestEnoughByDay(t *testing.T) {
 		for range 3 {
 			r.clock = r.clock.Add(time.Minute)
 			rooms := expect.Must(r.Due(t.Context()))(t)
-			_, _ = r.Read(t.Context(), rooms, r.byDay, len(rooms))
+			_, _ = r.Read(t.Context(), rooms, r.askWithinLimit, len(rooms))
 		}
 		return len(r.prompts) - before
 	}
@@ -65,15 +65,15 @@ func TestRefused(t *testing.T) {
 		{"blanks and quotation marks", "My  dog’s name\nis “Rex”.", "anna's dog is called Rex", `my dog's name is "Rex"`, "", 0},
 		{"another number", "The code of the gate is 4711.", "The code of the gate is 4712", "The code of the gate is 4711", refusedInvented, 0},
 		{"another name", "I have a brother and he lives in Kiel.", "anna's brother Peter lives in Kiel", "I have a brother", refusedInvented, 0},
-		{"a name at the beginning", "I have a brother.", "Peter is anna's brother", "I have a brother", refusedLoose, 0},
-		{"an invented story", "I have a dog.", "anna's dog was killed by a car", "I have a dog", refusedLoose, 0},
+		{"a name at the beginning", "I have a brother.", "Peter is anna's brother", "I have a brother", refusedUngrounded, 0},
+		{"an invented story", "I have a dog.", "anna's dog was killed by a car", "I have a dog", refusedUngrounded, 0},
 		{"a number in words", "We have three kids.", "anna has 3 kids", "We have three kids", "", 0},
-		{"turned around", "I am not vegetarian.", "anna is vegetarian", "I am not vegetarian", refusedTurned, 0},
-		{"turned around by a verb", "I don't eat meat.", "anna eats meat", "I don't eat meat", refusedTurned, 0},
+		{"turned around", "I am not vegetarian.", "anna is vegetarian", "I am not vegetarian", refusedNegation, 0},
+		{"turned around by a verb", "I don't eat meat.", "anna eats meat", "I don't eat meat", refusedNegation, 0},
 		{"not, as it was said", "I don't eat meat.", "anna doesn't eat meat", "I don't eat meat", "", 0},
 		{"not, in another clause", "I don't know much, but my sister lives in Kiel.", "anna's sister lives in Kiel", "I don't know much, but my sister lives in Kiel", "", 0},
 		{"somebody else's words", "Tom wrote to me:\n> I live in Kiel\nWhat shall I answer?", "anna lives in Kiel", "I live in Kiel", refusedQuote, 0},
-		{"words in quotation marks", `Tom said "I live in Kiel" and laughed.`, "anna lives in Kiel", "I live in Kiel", refusedOther, 0},
+		{"words in quotation marks", `Tom said "I live in Kiel" and laughed.`, "anna lives in Kiel", "I live in Kiel", refusedOthersWords, 0},
 		{"a name in quotation marks", `My boat is called "Morning Star".`, "anna's boat is called Morning Star", `My boat is called "Morning Star"`, "", 0},
 		{"code", "What does this do?\n```\nI live in Kiel\n```", "anna lives in Kiel", "I live in Kiel", refusedQuote, 0},
 		{"forwarded", "Look at this.\n-----Original Message-----\nI live in Kiel", "anna lives in Kiel", "I live in Kiel", refusedQuote, 0},
@@ -88,7 +88,7 @@ func TestRefused(t *testing.T) {
 		{"far away", "I live in Kiel. " + strings.Repeat(long, 40) + "My brother works in Ulm.", "anna lives in Ulm", "I live in Kiel", refusedInvented, 0},
 		{"in German", "Ich wohne seit 2019 in Köln und arbeite als Krankenschwester.", "anna wohnt seit 2019 in Köln", "Ich wohne seit 2019 in Köln", "", 0},
 		{"in Chinese", "我住在北京，喜欢喝绿茶。", "anna 喜欢喝绿茶", "喜欢喝绿茶", "", 0},
-		{"in Chinese, invented", "我住在北京。", "anna 住在上海", "我住在北京", refusedLoose, 0},
+		{"in Chinese, invented", "我住在北京。", "anna 住在上海", "我住在北京", refusedUngrounded, 0},
 		{"moved", "I just moved to Berlin.", "anna lives in Berlin", "I just moved to Berlin", "", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestNotRead(t *testing.T) {
 	if done.Requests != 0 || len(r.prompts) != 0 || done.Messages != 4 {
 		t.Errorf("%+v, asked %q", done, r.prompts)
 	}
-	want := map[string]int{"done " + notTrusted: 1, "done " + notAnyMore: 1, "done " + notOwn: 2}
+	want := map[string]int{"done " + skippedUntrusted: 1, "done " + skippedRedacted: 1, "done " + skippedNoOwnWords: 2}
 	if got := r.states(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v, want %v", got, want)
 	}

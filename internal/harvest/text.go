@@ -11,25 +11,24 @@ import (
 	"reverie/internal/text"
 )
 
-// cited stands in the place of what in a message is not its sender's words.
-const cited = "[…]"
+// elision replaces parts of a message that are not its sender's words.
+const elision = "[…]"
 
 var codeBlock = regexp.MustCompile("(?s)```.*?(?:```|$)|~~~.*?(?:~~~|$)")
 
-// OwnWords is a message without what its sender took over from elsewhere: lines that are
-// marked as quoted, blocks of code, forwarded mail.
+// OwnWords returns a message without quoted lines, code blocks and forwarded mail.
 func OwnWords(text string) string {
-	text = codeBlock.ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), cited)
+	text = codeBlock.ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), elision)
 	var out []string
 	for l := range strings.SplitSeq(text, "\n") {
 		if strings.HasPrefix(strings.TrimSpace(l), ">") {
-			if n := len(out); n == 0 || out[n-1] != cited {
-				out = append(out, cited)
+			if n := len(out); n == 0 || out[n-1] != elision {
+				out = append(out, elision)
 			}
 			continue
 		}
-		if forwardRE.MatchString(l) { // all that follows is somebody else's
-			out = append(out, cited)
+		if forwardRE.MatchString(l) { // the rest is forwarded
+			out = append(out, elision)
 			break
 		}
 		out = append(out, l)
@@ -40,9 +39,8 @@ func OwnWords(text string) string {
 var forwardRE = regexp.MustCompile(`(?i)^\s*-{2,}\s*(?:original message|forwarded message|begin forwarded` +
 	`|ursprüngliche nachricht|weitergeleitete nachricht)|^\s*(?:from|von):\s.*@`)
 
-// plainText is text as quotes are compared: one case, one kind of blank and of quotation
-// marks, nothing at its ends that is no word.
-func plainText(text string) string {
+// normalizeText folds text for comparing quotes: case, blanks, quotation marks, and non-words at its ends.
+func normalizeText(text string) string {
 	text = fold.String(norm.NFKC.String(text))
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -60,28 +58,27 @@ func plainText(text string) string {
 	return strings.TrimFunc(strings.Join(strings.Fields(text), " "), func(r rune) bool { return !isWordRune(r) })
 }
 
-// around is how much before and after a quote counts as what it was said with.
-const around = 300
+// contextBytes is how much text before and after a quote counts as its context.
+const contextBytes = 300
 
-// FindQuote finds a quote in a person's own words, and returns what stands around it, or
-// why it is none.
+// FindQuote finds a quote in a person's own words. It returns the text around it, or why it is not valid.
 func FindQuote(own, quote string) (near, why string) {
-	want := plainText(quote)
+	want := normalizeText(quote)
 	if want == "" || !strings.ContainsFunc(want, isWordRune) {
 		return "", refusedQuote
 	}
-	plain := plainText(own)
+	plain := normalizeText(own)
 	if !text.WholeWords(plain, want) {
 		return "", refusedQuote
 	}
-	if citedOnly(own, want) {
-		return "", refusedOther
+	if onlyInQuotes(own, want) {
+		return "", refusedOthersWords
 	}
 	i := strings.Index(plain, want)
-	if len(plain) <= 2*around {
+	if len(plain) <= 2*contextBytes {
 		return own, ""
 	}
-	from, to := max(0, i-around), min(len(plain), i+len(want)+around)
+	from, to := max(0, i-contextBytes), min(len(plain), i+len(want)+contextBytes)
 	for from > 0 && !utf8.RuneStart(plain[from]) {
 		from--
 	}
@@ -91,20 +88,20 @@ func FindQuote(own, quote string) (near, why string) {
 	return plain[from:to], ""
 }
 
-// spokenRE is what stands between quotation marks and is long enough for a sentence.
-var spokenRE = regexp.MustCompile(`"[^"\n]{3,}"|“[^“”\n]{3,}”|„[^“”„\n]{3,}[“”]|«[^«»\n]{3,}»|»[^«»\n]{3,}«|「[^」]{2,}」`)
+// quotedSpeechRE matches text in quotation marks, long enough for a sentence.
+var quotedSpeechRE = regexp.MustCompile(`"[^"\n]{3,}"|“[^“”\n]{3,}”|„[^“”„\n]{3,}[“”]|«[^«»\n]{3,}»|»[^«»\n]{3,}«|「[^」]{2,}」`)
 
-// citedOnly reports whether want stands within quotation marks only.
-func citedOnly(own, want string) bool {
+// onlyInQuotes reports whether want occurs only within quotation marks.
+func onlyInQuotes(own, want string) bool {
 	inside := false
-	for _, s := range spokenRE.FindAllString(own, -1) {
-		inside = inside || strings.Contains(plainText(s), want)
+	for _, s := range quotedSpeechRE.FindAllString(own, -1) {
+		inside = inside || strings.Contains(normalizeText(s), want)
 	}
-	return inside && !text.WholeWords(plainText(spokenRE.ReplaceAllString(own, " "+cited+" ")), want)
+	return inside && !text.WholeWords(normalizeText(quotedSpeechRE.ReplaceAllString(own, " "+elision+" ")), want)
 }
 
-// lastQuestion is the question at the end of what the assistant said before, "" if it asked none. The
-// rest of its words is not read, because it repeats what is remembered.
+// lastQuestion returns the question that ends the assistant's text, or "". The rest is ignored
+// because it repeats memories.
 func lastQuestion(text string) string {
 	text = strings.TrimSpace(text)
 	if !strings.HasSuffix(text, "?") && !strings.HasSuffix(text, "？") {
@@ -118,18 +115,17 @@ func lastQuestion(text string) string {
 	return strings.Join(strings.Fields(question), " ")
 }
 
-// nearSecret reports whether the sentence of a quote speaks of a secret, or goes on with one that
-// the sentence before it speaks of.
-func nearSecret(own, quote string) bool {
-	want := plainText(quote)
+// secretNearQuote reports whether the quote's sentence mentions a secret, or continues one that does.
+func secretNearQuote(own, quote string) bool {
+	want := normalizeText(quote)
 	before := ""
 	for _, s := range sentenceEnd.Split(own, -1) {
-		plain := plainText(s)
+		plain := normalizeText(s)
 		if plain == "" {
 			continue
 		}
 		if strings.Contains(plain, want) || strings.Contains(want, plain) {
-			if text.HasSecret(s) || text.HasSecret(before) && goesOn(plain) {
+			if text.HasSecret(s) || text.HasSecret(before) && dependsOnPrevious(plain) {
 				return true
 			}
 		}
@@ -140,16 +136,17 @@ func nearSecret(own, quote string) bool {
 
 var (
 	sentenceEnd = regexp.MustCompile(`[.!?。！？]+(?:\s|$)|\n`)
-	goesOnRE    = regexp.MustCompile(`^(?:it|its|it's|that|this|those|es|das|er|sie|der|die|und|and)\b`)
+	dependentRE = regexp.MustCompile(`^(?:it|its|it's|that|this|those|es|das|er|sie|der|die|und|and)\b`)
 )
 
-// goesOn reports whether a sentence depends on the one before it, or holds a word that is none.
-func goesOn(plain string) bool {
-	if goesOnRE.MatchString(plain) {
+// dependsOnPrevious reports whether a sentence refers to the one before it, or has a token of
+// letters and digits.
+func dependsOnPrevious(plain string) bool {
+	if dependentRE.MatchString(plain) {
 		return true
 	}
 	for w := range strings.FieldsSeq(plain) {
-		if withDigit(w) && strings.ContainsFunc(w, unicode.IsLetter) {
+		if hasDigit(w) && strings.ContainsFunc(w, unicode.IsLetter) {
 			return true
 		}
 	}

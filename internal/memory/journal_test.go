@@ -86,6 +86,7 @@ func TestUndo(t *testing.T) {
 }
 
 // TestUndoRefuses changed, invisible and forgotten entries.
+// Holds L4.
 func TestUndoRefuses(t *testing.T) {
 	ctx, s := t.Context(), openAt(t, t.TempDir())
 	e := noted(t, s, Private(guest), "tea", guest)
@@ -147,6 +148,7 @@ func TestTextsStandOnce(t *testing.T) {
 }
 
 // TestStaleChange: a change based on an old revision of an entry is refused.
+// Holds L4.
 func TestStaleChange(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	e := noted(t, s, Shared, "tea", owner)

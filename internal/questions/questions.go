@@ -1,4 +1,7 @@
-// Package questions asks people what only they can decide about what is remembered of them.
+// Package questions asks people which of two contradicting memories holds.
+//
+// A Question is a pair of entries that a dream could not decide. Asker sends open ones as notices,
+// few per room and night; Store keeps them, so each is asked once even after a crash.
 package questions
 
 import (
@@ -18,32 +21,31 @@ import (
 	"reverie/internal/trust"
 )
 
-// Within is how long a room that was asked as many questions as it may be is asked
-// no more: a night, and not quite a day.
-const Within = 20 * time.Hour
+// MinInterval is the pause after a room has had its limit of questions. It is shorter than a day,
+// so that every night can ask.
+const MinInterval = 20 * time.Hour
 
-// Asker asks people what only they can decide about what is remembered of them: each in
-// their own direct chat, a room's memory in the room, what is shared the owner. What is to be
-// asked is kept with the questions, so that it is said once, whatever ends the program.
+// Asker sends open questions to the people concerned: a person's memories in their direct chat, a
+// room's in the room, shared ones to the owner.
 type Asker struct{ cfg Config }
 
-// Config is what an Asker works with.
+// Config configures an Asker.
 type Config struct {
 	Store
-	Messages *settings.Messages
-	Owner    string
-	Location *time.Location
-	Most     int // questions of a night in one room; 0 = nobody is asked
-	Rooms    chat.Rooms
-	Talked   func(context.Context) ([]string, error) // the rooms to ask in about what is known of them; nil = none
+	Messages    *settings.Messages
+	Owner       string
+	Location    *time.Location
+	MaxPerNight int // questions per night and room; 0 = ask none
+	Rooms       chat.Rooms
+	ActiveRooms func(context.Context) ([]string, error) // rooms where their own memories may be asked about; nil = none
 }
 
 // New returns an Asker.
 func New(cfg Config) *Asker { return &Asker{cfg} }
 
-// Ask has deliver say what is open and was not asked yet, the oldest first.
+// Ask delivers the open questions not asked yet, oldest first, within the limit of each room.
 func (a *Asker) Ask(ctx context.Context, deliver func(context.Context, chat.Inbound) error) error {
-	if a.cfg.Most == 0 {
+	if a.cfg.MaxPerNight == 0 {
 		return nil
 	}
 	open, err := a.cfg.Questions(ctx, memory.Access{Actor: "dreaming", All: true})
@@ -52,14 +54,14 @@ func (a *Asker) Ask(ctx context.Context, deliver func(context.Context, chat.Inbo
 	}
 	now := time.Now()
 	notices, fresh := map[string][]Question{}, map[string][]Question{} // by event; by room
-	waiting := map[string]int{}                                        // questions of a room that are to be said already
+	waiting := map[string]int{}                                        // undelivered questions by room
 	for _, q := range open {
 		switch {
-		case q.Event != "" && q.Asked.IsZero(): // perhaps since an earlier run
+		case q.Event != "" && q.AskedAt.IsZero(): // assigned, maybe by an earlier process
 			notices[q.Event] = append(notices[q.Event], q)
 			waiting[q.Room]++
 		case q.Event == "":
-			if q.Room, err = a.Place(ctx, q.Scope); err != nil {
+			if q.Room, err = a.RoomFor(ctx, q.Scope); err != nil {
 				return err
 			}
 			if q.Room != "" {
@@ -68,11 +70,11 @@ func (a *Asker) Ask(ctx context.Context, deliver func(context.Context, chat.Inbo
 		}
 	}
 	for room, list := range fresh {
-		asked, err := a.cfg.askedSince(ctx, room, now.Add(-Within))
+		asked, err := a.cfg.countAskedSince(ctx, room, now.Add(-MinInterval))
 		if err != nil {
 			return err
 		}
-		if left := a.cfg.Most - asked - waiting[room]; left > 0 {
+		if left := a.cfg.MaxPerNight - asked - waiting[room]; left > 0 {
 			notices["question:"+strings.ToLower(rand.Text()[:12])] = list[:min(left, len(list))]
 		}
 	}
@@ -85,7 +87,7 @@ func (a *Asker) Ask(ctx context.Context, deliver func(context.Context, chat.Inbo
 	return nil
 }
 
-// send has the questions list said as the notice event.
+// send delivers the questions list as the notice event.
 func (a *Asker) send(ctx context.Context, deliver func(context.Context, chat.Inbound) error, event string, list []Question,
 	now time.Time,
 ) error {
@@ -97,39 +99,39 @@ func (a *Asker) send(ctx context.Context, deliver func(context.Context, chat.Inb
 	if err := a.cfg.Store.assign(ctx, event, room, ids); err != nil {
 		return err
 	}
-	text := Text(a.cfg.Messages.For(ctx, room), list, a.cfg.Location)
+	text := NoticeText(a.cfg.Messages.For(ctx, room), list, a.cfg.Location)
 	label := trust.Label{Integrity: trust.Owner, Readers: list[0].Scope}
 	for _, q := range list {
 		label.Integrity = min(label.Integrity, q.First.Integrity, q.Second.Integrity)
 	}
 	return deliver(ctx, chat.Event{
-		Head: chat.Head{ID: event, Room: room, Sender: a.person(list[0].Scope), At: now},
+		Head: chat.Head{ID: event, Room: room, Sender: a.addressee(list[0].Scope), At: now},
 		Kind: chat.MemoryQuestion, Text: text, Verbatim: true, Label: label,
 	})
 }
 
-// person is who is asked about what is of scope; "" = whoever is in the room.
-func (a *Asker) person(scope memory.Scope) string {
+// addressee returns the person to ask about scope; "" = anyone in the room.
+func (a *Asker) addressee(scope memory.Scope) string {
 	if scope == memory.Shared {
 		return a.cfg.Owner
 	}
 	return scope.Person()
 }
 
-// Place is the room to ask in about what is of scope: that person's direct chat, or the room
-// itself. "" = there is none now.
-func (a *Asker) Place(ctx context.Context, scope memory.Scope) (string, error) {
-	if who := a.person(scope); who != "" {
+// RoomFor returns the room in which to ask about scope: the person's direct chat, or the room
+// itself. "" means no room now.
+func (a *Asker) RoomFor(ctx context.Context, scope memory.Scope) (string, error) {
+	if who := a.addressee(scope); who != "" {
 		if !a.cfg.Rooms.Allowed(who) {
 			return "", nil
 		}
 		return a.cfg.Rooms.DirectChat(ctx, who)
 	}
 	room := strings.TrimPrefix(string(scope), string(memory.Room("")))
-	if a.cfg.Talked == nil {
+	if a.cfg.ActiveRooms == nil {
 		return "", nil
 	}
-	rooms, err := a.cfg.Talked(ctx)
+	rooms, err := a.cfg.ActiveRooms(ctx)
 	if err != nil || !slices.Contains(rooms, room) {
 		return "", err
 	}
@@ -139,22 +141,22 @@ func (a *Asker) Place(ctx context.Context, scope memory.Scope) (string, error) {
 	return room, nil
 }
 
-// Wanted implements session.Source: a notice is said if all that it asks is still open, and
-// the room is still the place for it.
+// Wanted implements session.Source. A notice is sent if all its questions are open and belong in its room.
 func (a *Asker) Wanted(ctx context.Context, event string) (bool, error) {
-	list, all, err := a.cfg.toAsk(ctx, event)
+	list, all, err := a.cfg.openOfNotice(ctx, event)
 	if err != nil || !all || len(list) == 0 {
 		return false, err
 	}
 	for _, q := range list {
-		if room, err := a.Place(ctx, q.Scope); err != nil || room != q.Room {
+		if room, err := a.RoomFor(ctx, q.Scope); err != nil || room != q.Room {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// Done implements session.Source. What was not said waits; what failed is tried again at the next start.
+// Done implements session.Source. An unsent notice is assigned again later; a failed one is retried
+// at the next start.
 func (a *Asker) Done(ctx context.Context, event, said string, failed error) error {
 	if failed != nil {
 		return nil
@@ -163,12 +165,12 @@ func (a *Asker) Done(ctx context.Context, event, said string, failed error) erro
 	if said != "" {
 		at = time.Now()
 	}
-	return a.cfg.noteAsked(ctx, event, at)
+	return a.cfg.markAsked(ctx, event, at)
 }
 
-// Text is how people are asked what only they can decide: each by its number, with what to
-// write. Texts of memories stand in it as they are, so that what is forgotten is found in it.
-func Text(say i18n.Say, list []Question, zone *time.Location) string {
+// NoticeText returns the text of a notice: the questions by number, with how to answer. It quotes
+// memories verbatim, so that forgetting finds them.
+func NoticeText(say i18n.Say, list []Question, zone *time.Location) string {
 	var b strings.Builder
 	b.WriteString(say("question.lead") + "\n")
 	for _, q := range list {

@@ -45,7 +45,7 @@ func TestQuestions(t *testing.T) {
 	}
 	for range 2 { // the second time they are known
 		for _, p := range pairs {
-			expect.OK(t, s.Wonder(t.Context(), []Question{{Run: "dream_1", Scope: p[0].Scope, First: p[0], Second: p[1], Why: "both are of the same time"}}))
+			expect.OK(t, s.Add(t.Context(), []Question{{Run: "dream_1", Scope: p[0].Scope, First: p[0], Second: p[1], Why: "both are of the same time"}}))
 		}
 	}
 	numbers := func(a memory.Access) (all []int64) {
@@ -76,7 +76,7 @@ func TestQuestions(t *testing.T) {
 	expect.False(t, err != nil || kept.ID != pairs[0][0].ID || other.ID != pairs[0][1].ID, "%+v, %+v, %v", kept, other, err)
 	gone, err := s.Memory.Get(t.Context(), me, other.ID)
 	expect.False(t, err != nil || gone.State != memory.Superseded || gone.By != kept.ID || !gone.ValidTo.Equal(gone.Since()), "%+v, %v", gone, err)
-	refused(me, mine[0], keepSecond, ErrSettled)
+	refused(me, mine[0], keepSecond, ErrObsolete)
 	expect.Len(t, numbers(me), 1, "open")
 	if u, err := s.Memory.Undo(t.Context(), me, ""); err != nil || len(u.Restored) != 1 || len(u.Changed) != 1 {
 		t.Errorf("%+v, %v", u, err)
@@ -107,7 +107,7 @@ func TestAnswerRaisesIntegrity(t *testing.T) {
 	s, mine, ctx := open(t), memory.Private(guest), t.Context()
 	first, second := added(t, s, memory.Entry{Scope: mine, Text: "lives in Berlin", Source: memory.Assistant, Integrity: trust.User}, guest),
 		added(t, s, memory.Entry{Scope: mine, Text: "lives in Hamburg", Source: memory.Assistant, Integrity: trust.Foreign}, guest)
-	expect.OK(t, s.Wonder(ctx, []Question{{Run: "dream_1", Scope: mine, First: first, Second: second}}))
+	expect.OK(t, s.Add(ctx, []Question{{Run: "dream_1", Scope: mine, First: first, Second: second}}))
 	a := memory.Access{Actor: guest, Scopes: []memory.Scope{mine, memory.Shared}, Integrity: trust.User}
 	q := expect.Must(s.Questions(ctx, a))(t)
 	if _, _, err := s.Answer(ctx, a, q[0].ID, keepSecond); err != nil {

@@ -162,7 +162,7 @@ const deploySkill = "---\ndescription: How to deploy\ntriggers: deploy\n---\nRun
 func (w *world) directScope(room, person string) tool.Scope {
 	in := chat.Message{Head: chat.Head{ID: "$scope", Room: room, Sender: person, Private: true}}
 	s := newSession(w.Manager, history.Talk(room))
-	scope := s.toolScope(item{Message: in}, settings.Current{})
+	scope := s.toolScope(item{Message: in}, settings.RoomMode{})
 	scope.Label = s.caller(item{Message: in}).Label()
 	return scope
 }
@@ -365,7 +365,7 @@ const bob = "@bob:x"
 func (w *world) callTask(t *testing.T, in chat.Message, name, arguments string) tool.Result {
 	t.Helper()
 	s := newSession(w.Manager, history.Talk(in.Room))
-	scope := s.toolScope(item{Message: in}, settings.Current{})
+	scope := s.toolScope(item{Message: in}, settings.RoomMode{})
 	scope.Label = s.caller(item{Message: in}).Label()
 	return w.cfg.Tools.Run(t.Context(), scope, llm.ToolCall{ID: "1", Name: name, Arguments: arguments})
 }

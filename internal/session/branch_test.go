@@ -400,7 +400,7 @@ func TestEditIsTakenUpAgain(t *testing.T) {
 		"nothing is done": func(*testing.T, *world) {},
 		"reopened and reworded": func(t *testing.T, w *world) {
 			expect.Must(w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"))(t)
-			if _, _, err := w.cfg.History.Reword(t.Context(), "$2", "SECOND", "", harvest.Again); err != nil {
+			if _, _, err := w.cfg.History.Reword(t.Context(), "$2", "SECOND", "", harvest.MarkUnread); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -78,7 +78,7 @@ func (s *Session) reword(ctx context.Context, target, text, note string) error {
 			return err
 		}
 	}
-	_, _, err = s.cfg.History.Reword(ctx, target, text, note, harvest.Again)
+	_, _, err = s.cfg.History.Reword(ctx, target, text, note, harvest.MarkUnread)
 	return err
 }
 

@@ -57,7 +57,7 @@ func (s *Session) unopened(ctx context.Context, burst []chat.Message) string {
 		case f.Kind == chat.VoiceFile && f.Note == attachment.ErrDeaf:
 			lines = append(lines, s.text(ctx, "files.deaf"))
 		default:
-			lines = append(lines, s.text(ctx, "files.unopened", "name", f.Name, "why", s.cfg.Messages.Why(ctx, s.room, f.Note)))
+			lines = append(lines, s.text(ctx, "files.unopened", "name", f.Name, "why", s.cfg.Messages.Reason(ctx, s.room, f.Note)))
 		}
 	}
 	return strings.Join(lines, "\n")

@@ -51,11 +51,11 @@ func (s *Session) takeIn(ctx context.Context, by trust.Caller, past ...history.M
 		}
 		var err error
 		if heard < 0 {
-			heard, err = s.goals.Heard(ctx, string(s.talk))
+			heard, err = s.goals.LastApplied(ctx, string(s.talk))
 		}
 		if err == nil && m.ID > heard {
 			var refused []string
-			refused, err = s.goals.ApplyIn(ctx, by, string(s.talk), m.ID, markers)
+			refused, err = s.goals.ApplyMarkers(ctx, by, string(s.talk), m.ID, markers)
 			if len(refused) > 0 || dropped > 0 {
 				s.log.Warn("not all that the model said of its goal could be taken in", "refused", refused, "dropped", dropped)
 			}

@@ -423,9 +423,9 @@ func (h *leakHistory) shares() {
 func (h *leakHistory) openNightly() {
 	c := h.w.cfg
 	harvester := harvest.Open(harvest.Config{
-		Heard:    func(context.Context, string) (time.Time, error) { return time.Time{}, nil },
-		Quiet:    func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() },
-		Messages: 20, Calls: 500, Idle: 15 * time.Minute, Location: time.UTC, Log: slog.New(slog.DiscardHandler),
+		LastMessageAt: func(context.Context, string) (time.Time, error) { return time.Time{}, nil },
+		WaitIdle:      func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() },
+		Messages:      20, CallsPerDay: 500, Idle: 15 * time.Minute, Location: time.UTC, Log: slog.New(slog.DiscardHandler),
 		Now: time.Now,
 		DB:  c.DB, Store: c.Memory, Level: func(sender string) trust.Integrity { return h.w.level(chat.Head{Sender: sender}) },
 		Ask:    func(_ context.Context, _, prompt string) (string, error) { return h.harvests(prompt), nil },

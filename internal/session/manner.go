@@ -19,7 +19,7 @@ import (
 // manner is how the next message of a room is answered: what people have chosen
 // for it, and what its window allows.
 type manner struct {
-	mode  settings.Current
+	mode  settings.RoomMode
 	tier  int
 	goal  goal.Goal
 	task  task.Task // that is worked on, if no goal is; without an ID, none is
@@ -38,7 +38,7 @@ func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Mes
 	if m.tier, err = s.tier(ctx, past, preview); err != nil {
 		return m, err
 	}
-	if m.dense, err = s.windows().Dense(ctx, s.firstModel(m.mode.Role)); err != nil {
+	if m.dense, err = s.windows().TokenRatio(ctx, s.firstModel(m.mode.Role)); err != nil {
 		return m, err
 	}
 	if m.about, err = s.Manager.settings().Get(ctx, s.room, settings.Context); err != nil {

@@ -171,7 +171,7 @@ func talksOfGoals(t *testing.T, w *world, say func(...string)) {
 		t.Fatalf("%d markers", len(markers))
 	}
 	goals := w.Manager.goals
-	expect.Must(goals.ApplyIn(t.Context(), inDM, "!dm", 1<<40, markers))(t)
+	expect.Must(goals.ApplyMarkers(t.Context(), inDM, "!dm", 1<<40, markers))(t)
 	expect.Must(goals.Decide(t.Context(), inDM, "", goal.Decision{Description: "Darjeeling", Rationale: "Berg", Locked: true}))(t)
 	say("!goal", "!goal history", "!goal done", "!goal new Kaffee", "!goal drop", "!goal history", "!goal new "+strings.Repeat("z", 5000))
 	m := chat.Outgoing{Text: newSession(w.Manager, history.Talk("!dm")).shown(t.Context(), "[GOAL] Tee\n[DECISION] Assam\n[CHECKPOINT] Kanne - COMPLETED\n[ARTIFACT] created: tee.md\n[NEXT] Kochen\nzz"+agent.CutOff)}
@@ -194,7 +194,7 @@ func talksOfMemory(t *testing.T, w *world, say func(...string)) {
 		*e = w.known(t, q.Scope, fmt.Sprint("Tee", i))
 	}
 	say("!memory keep", "!memory keep 1a")
-	expect.OK(t, questions.Store{DB: w.cfg.DB}.Wonder(t.Context(), []questions.Question{q}))
+	expect.OK(t, questions.Store{DB: w.cfg.DB}.Add(t.Context(), []questions.Question{q}))
 	say("!memory keep", "!memory keep 1b", "!memory keep 1a", "!undo", "!memory keep 1 both", "!memory keep")
 }
 

@@ -31,8 +31,8 @@ func (s *Session) text(ctx context.Context, key string, fill ...string) string {
 }
 
 // mode reads the mode of the room.
-func (s *Session) mode(ctx context.Context) (settings.Current, error) {
-	return s.settings().Current(ctx, s.room, s.cfg.Models.Names())
+func (s *Session) mode(ctx context.Context) (settings.RoomMode, error) {
+	return s.settings().RoomMode(ctx, s.room, s.cfg.Models.Names())
 }
 
 // setsMode sets the mode for a tool call that a person's message led to; nil where no person
@@ -46,7 +46,7 @@ func (s *Session) setsMode(in item) func(context.Context, string) error {
 		if err != nil {
 			return err
 		}
-		next, _ := settings.ModeNamed(name)
+		next, _ := settings.FindMode(name)
 		// Told first: telling it twice is telling it once.
 		if err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: "mode:" + in.ID + ":" + next.Name, Thread: s.thread, Notice: true,
 			Text: command.ModeSet(s.cfg.Messages.For(ctx, s.room), next)}); err != nil {

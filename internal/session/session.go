@@ -242,7 +242,7 @@ func (s *Session) scopes(in chat.Head) []memory.Scope {
 	return s.cfg.Isolation.Visible(s.room, in.Sender, in.Private)
 }
 
-func (s *Session) toolScope(in item, now settings.Current) tool.Scope {
+func (s *Session) toolScope(in item, now settings.RoomMode) tool.Scope {
 	scope := tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in.Head),
 		Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.event.Kind != ""}
 	if s.helpers != nil {

@@ -326,7 +326,7 @@ func TestSmallestWindow(t *testing.T) {
 	s := newSession(newWorld(t, t.TempDir()).Manager, "!dm")
 	g := goal.Goal{ID: "g", Description: "move house", Status: goal.Active, Priority: "medium"}
 	for tier, want := range map[int]bool{0: true, 1: false, 2: true, 5: true} {
-		turn := s.promptTurn(item{Message: chat.Message{Head: chat.Head{Sender: owner}}}, nil, manner{mode: settings.Current{Mode: settings.Modes()[0]}, tier: tier, goal: g})
+		turn := s.promptTurn(item{Message: chat.Message{Head: chat.Head{Sender: owner}}}, nil, manner{mode: settings.RoomMode{Mode: settings.Modes()[0]}, tier: tier, goal: g})
 		if slices.Contains(turn.Tools, "goal") != want || turn.Markers == want || turn.ToolTokens >= s.offers["assistant"][2].Tokens != want {
 			t.Errorf("tier %d: tools %v of %d tokens, markers %v", tier, turn.Tools, turn.ToolTokens, turn.Markers)
 		}
@@ -382,7 +382,7 @@ func TestModeAtWork(t *testing.T) {
 	for i, want := range []struct{ model, temperature, mode string }{
 		{"m", "0.5", "assistant"}, {"xl", "0.3", "planning"}, {"xl", "0.3", "planning"}, {"m", "0.3", "user"},
 	} {
-		mode, _ := settings.ModeNamed(want.mode)
+		mode, _ := settings.FindMode(want.mode)
 		for _, name := range w.cfg.Tools.Names() {
 			has := tool.Tier(name) <= 3 && name != tool.SpawnSubSession && policyOf(mode).Allows(name)
 			expect.False(t, has != strings.Contains(asked[i], `"function":{"name":"`+name+`"`), "request %d, %s: offered %v in %s", i, name, !has, asked[i])

@@ -48,7 +48,7 @@ func (s *Session) compacted(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.windows().Compacted(ctx, string(s.talk), in)
+	return s.windows().AfterCompaction(ctx, string(s.talk), in)
 }
 
 // orShorter is p, the prompt of the turn t. When that did not fit any more (err says so), because
@@ -59,7 +59,7 @@ func (s *Session) orShorter(ctx context.Context, t prompt.Turn, p prompt.Prompt,
 		return p, err
 	}
 	in, failed := s.inputs(ctx)
-	lower, keep, ok := s.windows().Lower(ctx, string(s.talk), in, t.Tier, t.Window)
+	lower, keep, ok := s.windows().LowerTier(ctx, string(s.talk), in, t.Tier, t.Window)
 	if failed != nil || !ok {
 		return p, err
 	}
@@ -91,7 +91,7 @@ func (s *Session) count(ctx context.Context, r prompt.Report, bare bool, reply l
 	if bare {
 		sent -= r.ToolTokens
 	}
-	err := s.windows().Learn(ctx, reply.Model, sent, reply.Usage.Prompt)
+	err := s.windows().LearnRatio(ctx, reply.Model, sent, reply.Usage.Prompt)
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("how the model counts is not kept", "model", reply.Model, "err", err)
 	}

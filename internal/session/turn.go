@@ -52,7 +52,7 @@ func (s *Session) answerAll(ctx context.Context, burst []chat.Message) error {
 
 // begin waits until one more turn may run, and shows that an answer is being written.
 // done must be called when it is.
-func (s *Session) begin(ctx context.Context, now settings.Current) (done func(), err error) {
+func (s *Session) begin(ctx context.Context, now settings.RoomMode) (done func(), err error) {
 	leave := s.waiting.Person(s.firstModel(now.Role))
 	select {
 	case s.turns <- struct{}{}:
@@ -260,7 +260,7 @@ func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
 	var draft func(string)
 	if t.in.ID != "" && t.in.event.Kind == "" && t.streams(ctx) {
 		draft = func(text string) {
-			if text = goal.ShowDraft(prompt.WithoutFences(text)); strings.TrimSpace(text) == "" {
+			if text = goal.VisibleDraft(prompt.WithoutFences(text)); strings.TrimSpace(text) == "" {
 				return
 			}
 			t.begun()

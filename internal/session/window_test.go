@@ -49,7 +49,7 @@ func newMachine(t *testing.T, tokens int) *machine {
 }
 
 func (m *machine) enforce(tokens int) {
-	m.in.Model, m.in.ID, m.in.Server = "local", "m at here", window.Said{Tokens: tokens, By: "a test"}
+	m.in.Model, m.in.ID, m.in.Server = "local", "m at here", window.Claim{Tokens: tokens, By: "a test"}
 }
 
 // template writes the text of a tier of the assistant, as its owner may.
@@ -188,7 +188,7 @@ func TestServerIsRemembered(t *testing.T) {
 	}
 	m.in.ID = "another"
 	d := decision()
-	expect.False(t, d.Source != window.ByNobody, "of another model: %+v", d)
+	expect.False(t, d.Source != window.ByDefault, "of another model: %+v", d)
 }
 
 // previewed is the prompt that the next message in room would get.

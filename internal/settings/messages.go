@@ -20,20 +20,20 @@ import (
 	"reverie/internal/store"
 )
 
-// Messages are the sentences that the program says by itself, in the language of a room. They
-// stand in data/messages/LANGUAGE.txt, a line each: "key: text", where \n is a line break, {name} is
-// filled in, and # begins a remark. A file is read again when it changed. What a language lacks is
-// said in English, as is everything by a nil Messages.
+// Messages holds the sentences that the program says by itself, in the language of a room. They are
+// read from data/messages/LANGUAGE.txt: lines "key: text", where \n is a line break, {name} a
+// placeholder and # begins a comment. Changed files are read again. Missing sentences, and all of a
+// nil Messages, are English.
 type Messages struct {
 	dir      string // the data folder; "" = the built-in files only
-	language string // of a room where none is set
+	language string // default language of rooms
 	settings Store
 
 	mu   sync.Mutex
-	read map[string]*messageFile // from disk, by language
+	read map[string]*messageFile // files on disk by language
 }
 
-// messageFile is one file of sentences.
+// messageFile is one parsed file.
 type messageFile struct {
 	stamp   store.Stamp
 	settled bool
@@ -47,15 +47,15 @@ const (
 	maxMessage = 1 << 20 // bytes of a file
 )
 
-// OpenMessages returns the sentences of the data folder dir; language is spoken where
-// a room has no other, which db knows. db may be nil.
+// OpenMessages returns the sentences of the data folder dir. language is the default; db, which may
+// be nil, holds the rooms' settings.
 func OpenMessages(dir string, db *sql.DB, language string) *Messages {
 	return &Messages{dir: dir, language: cmp.Or(language, english), settings: Store{DB: db}, read: map[string]*messageFile{}}
 }
 
-// Languages lists the languages that come with the program.
+// Languages lists the built-in languages.
 func Languages() []string {
-	names, _ := fs.Glob(reverie.Data, messageDir+"/*.txt") // the pattern is good
+	names, _ := fs.Glob(reverie.Data, messageDir+"/*.txt") // the pattern is valid
 	for i, n := range names {
 		names[i] = strings.TrimSuffix(filepath.Base(n), ".txt")
 	}
@@ -63,13 +63,12 @@ func Languages() []string {
 	return names
 }
 
-// Text is the sentence called key in the language of room, filled in: fill holds the
-// names of places and what belongs there, by turns.
+// Text returns the sentence key in the language of room. fill alternates placeholder names and values.
 func (m *Messages) Text(ctx context.Context, room, key string, fill ...string) string {
 	return m.In(m.Language(ctx, room), key, fill...)
 }
 
-// Language is what the program speaks in room.
+// Language returns the language of room.
 func (m *Messages) Language(ctx context.Context, room string) string {
 	switch {
 	case m == nil:
@@ -82,36 +81,34 @@ func (m *Messages) Language(ctx context.Context, room string) string {
 	return m.language
 }
 
-// In is Text in a language. Of a sentence with two forms, key_one and key_more, {count}
-// decides which is said. What is no key is said as it is.
+// In returns the sentence key in a language. {count} selects between the forms key_one and
+// key_more. An unknown key is returned as it is.
 func (m *Messages) In(language, key string, fill ...string) string {
-	text, ok := m.sentence(language, key, fill)
+	text, ok := m.lookup(language, key, fill)
 	if !ok {
-		return key // a test knows all keys that are asked for
+		return key // a test checks that all keys exist
 	}
 	return i18n.Fill(text, fill)
 }
 
-// sentence finds a sentence in the form that its number wants: as the owner has it, as it
-// is built in, in English.
-func (m *Messages) sentence(language, key string, fill []string) (string, bool) {
+// lookup finds a sentence in the form for its count: the owner's, else the built-in one, else English.
+func (m *Messages) lookup(language, key string, fill []string) (string, bool) {
 	for _, l := range slices.Compact([]string{language, english}) {
-		if text, ok := i18n.Find(l, key, fill, m.onDisk(l).text, builtin(l).text); ok {
+		if text, ok := i18n.Find(l, key, fill, m.loadFile(l).text, builtin(l).text); ok {
 			return text, true
 		}
 	}
 	return "", false
 }
 
-// Problems lists what is wrong in the files of the data folder. Sentences that are
-// said in English only for want of a translation are none.
+// Problems lists the faults in the files of the data folder. A missing translation is not a fault.
 func (m *Messages) Problems() []store.Problem {
 	var all []store.Problem
 	names, _ := filepath.Glob(filepath.Join(m.dir, messageDir, "*.txt"))
 	for _, n := range names {
-		all = append(all, m.onDisk(strings.TrimSuffix(filepath.Base(n), ".txt")).faults...)
+		all = append(all, m.loadFile(strings.TrimSuffix(filepath.Base(n), ".txt")).faults...)
 	}
-	if l := m.language; !slices.Contains(Languages(), l) && !m.onDisk(l).stamp.Exists() {
+	if l := m.language; !slices.Contains(Languages(), l) && !m.loadFile(l).stamp.Exists() {
 		all = append(all, store.Problem{File: messageName(l), Text: "is missing; what I say by myself is said in English"})
 	}
 	return all
@@ -119,28 +116,28 @@ func (m *Messages) Problems() []store.Problem {
 
 func messageName(language string) string { return "data/" + messageDir + "/" + language + ".txt" }
 
-var noMessages = &messageFile{}
+var emptyFile = &messageFile{}
 
-// onDisk is the file of a language as it is now. One that cannot be read is as it was.
-func (m *Messages) onDisk(language string) *messageFile {
-	if m == nil || m.dir == "" || !languageForm.MatchString(language) {
-		return noMessages
+// loadFile returns the current file of a language. If it cannot be read, the last version is kept.
+func (m *Messages) loadFile(language string) *messageFile {
+	if m == nil || m.dir == "" || !languagePattern.MatchString(language) {
+		return emptyFile
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known := m.read[language]
 	if known == nil {
-		known = noMessages
+		known = emptyFile
 	}
 	path := filepath.Join(m.dir, messageDir, language+".txt")
 	stamp, err := store.Stat(path)
-	now := time.Now() // of the machine, as the file's time is
+	now := time.Now() // real time, comparable to the file's
 	switch {
 	case err != nil || stamp.Exists() && (!stamp.Regular() || stamp.Size() > maxMessage):
 		return known
 	case !stamp.Exists():
-		m.read[language] = noMessages
-		return noMessages
+		m.read[language] = emptyFile
+		return emptyFile
 	case known.settled && known.stamp == stamp:
 		return known
 	}
@@ -155,11 +152,11 @@ func (m *Messages) onDisk(language string) *messageFile {
 }
 
 var (
-	languageForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
-	placeForm    = regexp.MustCompile(`\{[a-z_]+\}`)
+	languagePattern    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
+	placeholderPattern = regexp.MustCompile(`\{[a-z_]+\}`)
 )
 
-// parseMessages reads a file of sentences. What is wrong in it is left out and noted.
+// parseMessages parses a file of sentences. Faulty lines are skipped and reported.
 func parseMessages(name, source string) *messageFile {
 	f := &messageFile{text: map[string]string{}}
 	if !utf8.ValidString(source) || strings.ContainsRune(source, 0) {
@@ -172,22 +169,22 @@ func parseMessages(name, source string) *messageFile {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		wrong := func(format string, args ...any) {
+		addFault := func(format string, args ...any) {
 			f.faults = append(f.faults, store.Problem{File: name, Line: i + 1, Text: fmt.Sprintf(format, args...)})
 		}
 		key, text, ok := i18n.Line(line)
 		if !ok {
-			wrong("is no sentence; write key: text")
+			addFault("is no sentence; write key: text")
 			continue
 		}
-		want, ok := original(key)
+		want, ok := sourceText(key)
 		switch _, twice := f.text[key]; {
 		case !ok:
-			wrong("nothing is called %s here; en.txt has all that is", key)
+			addFault("nothing is called %s here; en.txt has all that is", key)
 		case twice:
-			wrong("%s stands there twice; the first one is used", key)
-		case !samePlaces(key, want, text):
-			wrong("%s must have these places, each as it is, and no others: %q; the built-in sentence is used", key, places(want))
+			addFault("%s stands there twice; the first one is used", key)
+		case !samePlaceholders(key, want, text):
+			addFault("%s must have these places, each as it is, and no others: %q; the built-in sentence is used", key, placeholders(want))
 		default:
 			f.text[key] = text
 		}
@@ -195,17 +192,16 @@ func parseMessages(name, source string) *messageFile {
 	return f
 }
 
-// places are the names of what is filled in, sorted, each once.
-func places(text string) []string {
-	found := placeForm.FindAllString(text, -1)
+// placeholders returns the placeholders of text, sorted, without duplicates.
+func placeholders(text string) []string {
+	found := placeholderPattern.FindAllString(text, -1)
 	slices.Sort(found)
 	return slices.Compact(found)
 }
 
-// samePlaces tells whether two texts of a sentence have the same places. The form for one may
-// say the number or not.
-func samePlaces(key, one, other string) bool {
-	a, b := places(one), places(other)
+// samePlaceholders reports whether two texts have the same placeholders. The singular form may omit {count}.
+func samePlaceholders(key, one, other string) bool {
+	a, b := placeholders(one), placeholders(other)
 	if strings.HasSuffix(key, i18n.One) {
 		isCount := func(p string) bool { return p == "{count}" }
 		a, b = slices.DeleteFunc(a, isCount), slices.DeleteFunc(b, isCount)
@@ -213,9 +209,8 @@ func samePlaces(key, one, other string) bool {
 	return slices.Equal(a, b)
 }
 
-// original is a sentence as the program means it. A language may need a form for one
-// where English does not.
-func original(key string) (string, bool) {
+// sourceText returns the English source of key. Languages may add a singular form that English lacks.
+func sourceText(key string) (string, bool) {
 	text, ok := i18n.Source()[key]
 	if !ok {
 		text, ok = i18n.Source()[strings.TrimSuffix(key, i18n.One)]
@@ -223,7 +218,7 @@ func original(key string) (string, bool) {
 	return text, ok
 }
 
-// builtins are the files that come with the program, by language.
+// builtins holds the built-in files by language.
 var builtins = sync.OnceValue(func() map[string]*messageFile {
 	all := map[string]*messageFile{}
 	for _, l := range Languages() {
@@ -233,17 +228,17 @@ var builtins = sync.OnceValue(func() map[string]*messageFile {
 	return all
 })
 
-func builtin(language string) *messageFile { return cmp.Or(builtins()[language], noMessages) }
+func builtin(language string) *messageFile { return cmp.Or(builtins()[language], emptyFile) }
 
-// For returns Text for a room, in the language that it has now.
+// For returns a function that translates into the language of room.
 func (m *Messages) For(ctx context.Context, room string) i18n.Say {
 	language := m.Language(ctx, room)
 	return func(key string, fill ...string) string { return m.In(language, key, fill...) }
 }
 
-// Why is a reason in the language of room. What some other program said is for the log,
-// and people are told so.
-func (m *Messages) Why(ctx context.Context, room string, reason i18n.Text) string {
+// Reason returns a reason in the language of room. An error of another program is replaced by a
+// general one; the log has it.
+func (m *Messages) Reason(ctx context.Context, room string, reason i18n.Text) string {
 	if !reason.Known() {
 		return m.Text(ctx, room, "why.trouble")
 	}

@@ -38,7 +38,7 @@ func TestMessageFiles(t *testing.T) {
 			expect.False(t, f.text[key] == "" && !one, "%s.txt: %s is missing", l, key)
 		}
 		for key, text := range f.text {
-			if words := placeForm.ReplaceAllString(text, ""); text == i18n.Source()[key] && len(strings.Fields(words)) > 2 { // words may be the same in two languages
+			if words := placeholderPattern.ReplaceAllString(text, ""); text == i18n.Source()[key] && len(strings.Fields(words)) > 2 { // words may be the same in two languages
 				t.Errorf("%s.txt: %s is English", l, key)
 			}
 		}
@@ -120,8 +120,8 @@ func FuzzMessages(f *testing.F) {
 		got := parseMessages("x.txt", source)
 		lines := strings.Split(strings.TrimPrefix(source, "\ufeff"), "\n")
 		for key, text := range got.text {
-			want, ok := original(key)
-			expect.False(t, !ok || text == "" || !samePlaces(key, want, text), "%s: %q", key, text)
+			want, ok := sourceText(key)
+			expect.False(t, !ok || text == "" || !samePlaceholders(key, want, text), "%s: %q", key, text)
 		}
 		for _, p := range got.faults {
 			expect.False(t, p.Line < 0 || p.Line > len(lines), "%v, of %d lines", p, len(lines))

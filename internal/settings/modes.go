@@ -8,44 +8,42 @@ import (
 	"reverie/internal/llm"
 )
 
-// A Mode is a way of working. It is no permission: anybody who may talk to the bot may choose it,
-// so who may do what with a tool is for that tool to say.
+// A Mode is a way of working. It grants no permissions: anyone who may talk to the bot can choose
+// it, so tools check their callers themselves.
 type Mode struct {
-	Name        string // also of the folder in data/prompts
+	Name        string // also names its folder in data/prompts
 	Temperature float32
-	Role        string   // of the models, in llm.roles; without one there it is as chat
+	Role        string   // model role in llm.roles; chat if not configured
 	Allow       []string // tools, as in tool.Policy
 	Deny        []string
 }
 
-// modes is all the modes; the first is where every room begins. Names may stand
-// here of tools that there are not yet.
+// modes lists all modes; every room starts in the first. Unknown tool names are allowed.
 //
-//   - everyday modes have every tool but those that work on the machine itself;
-//   - planning is closed: what does not stand there, it has not. A tool of a
-//     connected server may write anything, and its name does not say so;
-//   - debugger finds out what is wrong, and leaves what was there in place.
+//   - everyday modes have every tool except those that work on the machine;
+//   - planning is an allowlist, because a connected server's tool may write anything;
+//   - debugger may not delete files or publish.
 var modes = []Mode{
 	// name, temperature, role, allow, deny
-	{"assistant", 0.5, "chat", nil, handsOn},
+	{"assistant", 0.5, "chat", nil, machineTools},
 	{"developer", 0.1, "developer", nil, nil},
 	{"planning", 0.3, "planning", []string{
 		"append_memory", "memory_*", "recall*", "search_memory", "task", "goal", "stay_silent", "set_mode", "read_*", "list_*", "find_*",
 		"grep_*", "search_*", "get_diagnostics", "web_search", "web_fetch"}, nil},
 	{"debugger", 0.1, "debugger", nil, []string{"delete_file", "git_commit", "git_push"}},
-	{"user", 0.3, "user", nil, handsOn},
+	{"user", 0.3, "user", nil, machineTools},
 }
 
-// handsOn are the tools that work on the machine itself: commands and files.
-var handsOn = []string{
+// machineTools are the tools that work on the machine itself: commands and files.
+var machineTools = []string{
 	"shell", "shell_*", "execute_*", "control_*", "process_*", "write_file", "edit_file", "str_replace",
 	"fs_*", "delete_file", "move_file", "git_*",
 }
 
-// Modes lists the modes; the first is the one every room begins in.
+// Modes lists the modes; every room starts in the first.
 func Modes() []Mode { return slices.Clone(modes) }
 
-// ModeNames lists their names.
+// ModeNames lists the names of the modes.
 func ModeNames() []string {
 	names := make([]string, len(modes))
 	for i, m := range modes {
@@ -54,8 +52,7 @@ func ModeNames() []string {
 	return names
 }
 
-// ModeRoles lists the roles that models can have for the sake of a mode; those
-// that are not configured are as chat.
+// ModeRoles lists the model roles of the modes except chat, to which unconfigured ones fall back.
 func ModeRoles() []string {
 	var roles []string
 	for _, m := range modes[1:] {
@@ -64,8 +61,8 @@ func ModeRoles() []string {
 	return roles
 }
 
-// ModeNamed finds a mode by its name, in any case.
-func ModeNamed(name string) (Mode, bool) {
+// FindMode finds a mode by its name, ignoring case.
+func FindMode(name string) (Mode, bool) {
 	i := slices.IndexFunc(modes, func(m Mode) bool { return strings.EqualFold(m.Name, name) })
 	if i < 0 {
 		return modes[0], false
@@ -73,24 +70,23 @@ func ModeNamed(name string) (Mode, bool) {
 	return modes[i], true
 }
 
-// Current is the mode of a room, and how much the model is to think there.
-type Current struct {
+// RoomMode is the mode of a room with its thinking level and model.
+type RoomMode struct {
 	Mode
-	Chosen Decided // who chose it, and when; what a person edits in user mode takes effect with the next time
+	Chosen Choice // who chose it, and when
 	Think  llm.Think
-	Role   string // that of the mode, with Model before its models
-	Model  string // that was chosen for the room, and is in its role; "" = none
+	Role   string // the mode's role, with Model preferred
+	Model  string // chosen for the room; "" = none
 }
 
-// Current reads the mode of room, where there are models. A mode that there is no more is the first
-// one, and a model none.
-func (s Store) Current(ctx context.Context, room string, models []string) (Current, error) {
-	m := Current{Mode: modes[0]}
-	set, err := s.Stored(ctx, room)
+// RoomMode reads the mode of room. An unknown mode counts as the first, a model not in models as none.
+func (s Store) RoomMode(ctx context.Context, room string, models []string) (RoomMode, error) {
+	m := RoomMode{Mode: modes[0]}
+	set, err := s.Choices(ctx, room)
 	if err != nil {
 		return m, err
 	}
-	if chosen, ok := ModeNamed(set[ModeName].Value); ok {
+	if chosen, ok := FindMode(set[ModeName].Value); ok {
 		m.Mode, m.Chosen = chosen, set[ModeName]
 	}
 	m.Think = llm.Think(set[ThinkLevel].Value)

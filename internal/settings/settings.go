@@ -1,6 +1,7 @@
-// Package settings holds what people decide for their rooms, in the table room_setting: settings,
-// the mode, and the language. modes.go is what the modes are; messages.go reads the sentences that
-// the program says by itself.
+// Package settings stores what people choose for their rooms, in the table room_setting.
+//
+// modes.go defines the modes. messages.go reads the sentences that the program itself says, in the
+// language of a room.
 package settings
 
 import (
@@ -16,39 +17,39 @@ import (
 	"reverie/internal/text"
 )
 
-// Setting is one thing that people may decide for a room.
+// Setting describes one setting of a room.
 type Setting struct {
-	Name   string
-	Values []string // what it can be; the first one is the default. nil = a text, by default none
-	Most   int      // characters of the text
+	Name      string
+	Values    []string // allowed values, default first; nil = free text, empty by default
+	MaxLength int      // characters of a free text
 }
 
-// Initial is what a setting is by default.
-func (k Setting) Initial() string {
+// DefaultValue returns the default of the setting.
+func (k Setting) DefaultValue() string {
 	if len(k.Values) == 0 {
 		return ""
 	}
 	return k.Values[0]
 }
 
-// Takes returns value as it is stored; ok is false if the setting cannot be that.
-func (k Setting) Takes(value string) (_ string, ok bool) {
+// Normalize returns value as it is stored; ok is false if it is not allowed.
+func (k Setting) Normalize(value string) (_ string, ok bool) {
 	if k.Values != nil {
 		return value, slices.Contains(k.Values, value)
 	}
 	value = text.Clean(value)
-	return value, utf8.RuneCountInString(value) <= k.Most
+	return value, utf8.RuneCountInString(value) <= k.MaxLength
 }
 
-// Of is what a setting is of which stored was kept; "" = nothing was.
-func (k Setting) Of(stored string) string {
-	if value, ok := k.Takes(stored); ok && value != "" {
+// Effective returns the stored value if it is allowed, else the default.
+func (k Setting) Effective(stored string) string {
+	if value, ok := k.Normalize(stored); ok && value != "" {
 		return value
 	}
-	return k.Initial()
+	return k.DefaultValue()
 }
 
-// The settings that the transport asks for too.
+// Names of settings.
 const (
 	Threads   = "threads"
 	Streaming = "streaming"
@@ -61,10 +62,10 @@ const (
 	Auto = "auto"
 )
 
-// MaxContext is how many characters what a room is about may have.
+// MaxContext is the maximum length of the setting Context, in characters.
 const MaxContext = 1000
 
-// List lists what can be set for a room, in the order it is shown.
+// List returns all settings in the order they are shown.
 func List() []Setting {
 	return []Setting{
 		{Name: Threads, Values: []string{"auto", "always", "off"}},
@@ -73,11 +74,11 @@ func List() []Setting {
 		{Name: Listen, Values: []string{"on", "off"}},
 		{Name: Direct, Values: []string{"auto", "on", "off"}},
 		{Name: Language, Values: append([]string{Auto}, Languages()...)},
-		{Name: Context, Most: MaxContext},
+		{Name: Context, MaxLength: MaxContext},
 	}
 }
 
-func settingNamed(name string) (Setting, error) {
+func findSetting(name string) (Setting, error) {
 	for _, k := range List() {
 		if k.Name == name {
 			return k, nil
@@ -86,52 +87,51 @@ func settingNamed(name string) (Setting, error) {
 	return Setting{}, fmt.Errorf("settings: there is no setting %q", name)
 }
 
-// Store keeps what people have set for their rooms, in bot.db.
+// Store keeps the settings of rooms in bot.db.
 type Store struct {
 	DB *sql.DB // migrated
 }
 
-// Get returns what the setting name is in room: what was set there, else its
-// default. A value that there is no more counts as not set.
+// Get returns the value of a setting in room, or its default if none or no allowed one is stored.
 func (s Store) Get(ctx context.Context, room, name string) (string, error) {
-	known, err := settingNamed(name)
+	known, err := findSetting(name)
 	if err != nil {
 		return "", err
 	}
-	d, err := s.Decided(ctx, room, name)
-	return known.Of(d.Value), err
+	d, err := s.Choice(ctx, room, name)
+	return known.Effective(d.Value), err
 }
 
-// All is Get for each setting there is.
+// All returns Get for every setting.
 func (s Store) All(ctx context.Context, room string) (map[string]string, error) {
-	set, err := s.Stored(ctx, room)
+	set, err := s.Choices(ctx, room)
 	if err != nil {
 		return nil, err
 	}
 	all := map[string]string{}
 	for _, known := range List() {
-		all[known.Name] = known.Of(set[known.Name].Value)
+		all[known.Name] = known.Effective(set[known.Name].Value)
 	}
 	return all, nil
 }
 
-// Set has person decide what the setting name is in room.
+// Set validates and stores a setting chosen by person.
 func (s Store) Set(ctx context.Context, room, name, value, person string, at time.Time) error {
-	known, err := settingNamed(name)
+	known, err := findSetting(name)
 	if err != nil {
 		return err
 	}
-	value, ok := known.Takes(value)
+	value, ok := known.Normalize(value)
 	switch {
 	case !ok && known.Values == nil:
-		return fmt.Errorf("settings: %s is too long, write at most %d characters", name, known.Most)
+		return fmt.Errorf("settings: %s is too long, write at most %d characters", name, known.MaxLength)
 	case !ok:
 		return fmt.Errorf("settings: %s cannot be %q, only %s", name, value, strings.Join(known.Values, ", "))
 	}
 	return s.Put(ctx, room, name, value, person, at)
 }
 
-// Put stores a setting.
+// Put stores a setting without validation.
 func (s Store) Put(ctx context.Context, room, name, value, person string, at time.Time) error {
 	_, err := s.DB.ExecContext(ctx, `INSERT INTO room_setting (room, name, value, person, at) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (room, name) DO UPDATE SET value = excluded.value, person = excluded.person, at = excluded.at`,
@@ -139,18 +139,18 @@ func (s Store) Put(ctx context.Context, room, name, value, person string, at tim
 	return store.Wrap(err, "settings: store a setting")
 }
 
-// Decided is what somebody has set for a room.
-type Decided struct {
+// Choice is a stored value, with who set it and when.
+type Choice struct {
 	Value, Person string
 	At            time.Time
 }
 
-// Stored reads all that was set for room, by name, whatever it is.
-func (s Store) Stored(ctx context.Context, room string) (map[string]Decided, error) {
-	set := map[string]Decided{}
+// Choices returns all stored values of room by name, also unknown ones.
+func (s Store) Choices(ctx context.Context, room string) (map[string]Choice, error) {
+	set := map[string]Choice{}
 	err := store.Each(ctx, s.DB, func(row store.Row) error {
 		var name string
-		var d Decided
+		var d Choice
 		var at int64
 		err := row.Scan(&name, &d.Value, &d.Person, &at)
 		d.At = time.UnixMilli(at)
@@ -160,26 +160,26 @@ func (s Store) Stored(ctx context.Context, room string) (map[string]Decided, err
 	return set, store.Wrap(err, "settings: read settings")
 }
 
-// Decided reads what was set for room as name, whatever it is; zero = nothing.
-func (s Store) Decided(ctx context.Context, room, name string) (Decided, error) {
-	set, err := s.Stored(ctx, room)
+// Choice returns the stored value of a name in room, without validation; zero if none.
+func (s Store) Choice(ctx context.Context, room, name string) (Choice, error) {
+	set, err := s.Choices(ctx, room)
 	return set[name], err
 }
 
-// Clear makes the setting name of room as it is by default.
+// Clear resets a setting of room to its default.
 func (s Store) Clear(ctx context.Context, room, name string) error {
 	_, err := s.DB.ExecContext(ctx, `DELETE FROM room_setting WHERE room = ? AND name = ?`, room, name)
 	return store.Wrap(err, "settings: store a setting")
 }
 
-// Move gives room the settings of the room from, where it has none of its own.
+// Move copies the settings of room from to room to, except those set there.
 func (s Store) Move(ctx context.Context, from, to string) error {
 	_, err := s.DB.ExecContext(ctx, `INSERT INTO room_setting (room, name, value, person, at)
 		SELECT ?, name, value, person, at FROM room_setting WHERE room = ? ON CONFLICT (room, name) DO NOTHING`, to, from)
 	return store.Wrap(err, "settings: move settings")
 }
 
-// The settings with commands of their own, and what has any be as by default.
+// Names stored by commands of their own, and the word that resets a setting.
 const (
 	ModeName   = "mode"
 	ModelName  = "model"

@@ -16,15 +16,14 @@ import (
 	"reverie/internal/trust"
 )
 
-// MostOwn is how many skills may lie in the folder of one person or room.
-const MostOwn = 30
+// MaxPerFolder is the maximum number of skills of one person or room.
+const MaxPerFolder = 30
 
-// Add writes the skill name, summary as its first line, into the folder of those who read at the
-// place, as words of that integrity. One of that name which the same person had written there is
-// replaced, and kept beside it as .NAME.md.1, .2 and so on; one of others never is. The errors say
-// what to change about the arguments.
+// Add writes a skill, with summary as its first line, into the folder of the place's readers. A
+// skill of the same person is replaced and kept beside it as .NAME.md.1, .2 and so on; a skill of
+// others is an error. Errors tell the model how to change the arguments.
 func (l *Library) Add(at trust.Place, integrity trust.Integrity, name, summary, documentation string) (s Skill, replaced bool, err error) {
-	name, body, err := checked(name, summary, documentation)
+	name, body, err := checkArguments(name, summary, documentation)
 	if err != nil {
 		return Skill{}, false, err
 	}
@@ -38,7 +37,7 @@ func (l *Library) Add(at trust.Place, integrity trust.Integrity, name, summary, 
 	if err != nil {
 		return Skill{}, false, err
 	}
-	old, err := replaceable(visible, at, name)
+	old, err := findReplaceable(visible, at, name)
 	if err != nil {
 		return Skill{}, false, err
 	}
@@ -46,21 +45,21 @@ func (l *Library) Add(at trust.Place, integrity trust.Integrity, name, summary, 
 	if old != nil {
 		rel = strings.TrimPrefix(old.Path, pathPrefix)
 	}
-	text, err := l.put(rel, old != nil, at.Person, integrity, body)
+	text, err := l.writeSkill(rel, old != nil, at.Person, integrity, body)
 	if err != nil {
 		return Skill{}, false, fmt.Errorf("skill %s: %w", name, err)
 	}
 	return newSkill(name, rel, readHead(text)), old != nil, nil
 }
 
-// checked is the arguments of Add, tidied, as a name and the text of a file.
-func checked(name, summary, documentation string) (string, []byte, error) {
+// checkArguments validates the arguments of Add and returns the name and the text of the file.
+func checkArguments(name, summary, documentation string) (string, []byte, error) {
 	name = strings.TrimSpace(name)
-	if !nameForm.MatchString(name) {
+	if !namePattern.MatchString(name) {
 		return "", nil, fmt.Errorf(`the skill name %q is not allowed: use 1 to 64 letters, digits, "-" and "_", `+
 			`beginning with a letter or digit, for example "water-plants"`, name)
 	}
-	summary = strings.TrimLeft(tidy(summary), "# ")
+	summary = strings.TrimLeft(oneLine(summary), "# ")
 	if summary == "" || summary == fence {
 		return "", nil, errors.New(`summary is missing: say in one line what the skill is for, for example "How to water the plants"`)
 	}
@@ -80,9 +79,9 @@ func checked(name, summary, documentation string) (string, []byte, error) {
 	return name, text, nil
 }
 
-// replaceable is the skill of a name that who asks at a place may replace; nil = there is none.
-// It is an error if the name is taken by a skill of others, or there are too many.
-func replaceable(visible []Skill, at trust.Place, name string) (*Skill, error) {
+// findReplaceable returns the skill name that the person at a place may replace, or nil. It is an
+// error if others own the name or there are too many skills.
+func findReplaceable(visible []Skill, at trust.Place, name string) (*Skill, error) {
 	var taken *Skill
 	own := 0
 	for i, s := range visible {
@@ -102,18 +101,18 @@ func replaceable(visible []Skill, at trust.Place, name string) (*Skill, error) {
 			taken.Name)
 	case taken != nil:
 		return nil, fmt.Errorf("there is a skill %s already, which is not this person's to replace: choose another name", taken.Name)
-	case own >= MostOwn:
+	case own >= MaxPerFolder:
 		return nil, fmt.Errorf("%d skills are kept here already, which is the most: "+
 			"replace one of them by sending its name, or tell the person that there is no room", own)
 	}
 	return nil, nil
 }
 
-// put writes the file rel and returns what stands in it now: the front matter it had is kept.
-func (l *Library) put(rel string, replace bool, owner string, integrity trust.Integrity, body []byte) ([]byte, error) {
+// writeSkill writes the file rel and returns its content. Existing front matter is kept.
+func (l *Library) writeSkill(rel string, replace bool, owner string, integrity trust.Integrity, body []byte) ([]byte, error) {
 	file := filepath.Join(l.dir, rel)
-	text := compose(integrity, owner, nil, body)
-	old, err := l.read(rel, math.MaxInt64)
+	text := composeFile(integrity, owner, nil, body)
+	old, err := l.readFile(rel, math.MaxInt64)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return text, store.WriteFile(file, text)
@@ -122,23 +121,23 @@ func (l *Library) put(rel string, replace bool, owner string, integrity trust.In
 	case !replace:
 		return nil, fmt.Errorf("there is something at %s%s already: choose another name", pathPrefix, rel)
 	}
-	// What would hide the new summary or the label goes; the earlier version has it.
-	with := compose(integrity, owner, frontLines(old, append(labelKeys, "description")...), body)
+	// Drop front matter that would hide the new summary or label; the earlier version keeps it.
+	with := composeFile(integrity, owner, frontLinesWithout(old, append(labelKeys, "description")...), body)
 	if h := readHead(with); h.summary == readHead(text).summary && h.integrity == integrity && h.owner == owner {
 		text = with
 	}
 	if bytes.Equal(old, text) {
-		return text, nil // as it is already: no version to keep
+		return text, nil // unchanged: keep no version
 	}
-	if err := keep(file, old); err != nil {
+	if err := saveVersion(file, old); err != nil {
 		return nil, err
 	}
 	return text, store.WriteFile(file, text)
 }
 
-// frontLines are the lines of a skill's front matter but for those of some keys.
-func frontLines(old []byte, without ...string) (out []byte) {
-	front, _ := frontOf(old)
+// frontLinesWithout returns the lines of front matter without those of some keys.
+func frontLinesWithout(old []byte, without ...string) (out []byte) {
+	front, _ := splitValidFront(old)
 	skip := false
 	for l := range bytes.Lines(front) {
 		if goesOn := len(bytes.TrimSpace(l)) == 0 || l[0] == ' ' || l[0] == '\t'; !goesOn {
@@ -151,8 +150,8 @@ func frontLines(old []byte, without ...string) (out []byte) {
 	return out
 }
 
-// keep stores old as the next earlier version of the file at path, never over another one.
-func keep(path string, old []byte) error {
+// saveVersion stores old as the next earlier version of the file at path. It never overwrites.
+func saveVersion(path string, old []byte) error {
 	for n := 1; ; n++ {
 		version := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d", filepath.Base(path), n))
 		f, err := os.OpenFile(version, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -165,6 +164,6 @@ func keep(path string, old []byte) error {
 		if err != nil {
 			return fmt.Errorf("keep the earlier version: %w", err)
 		}
-		return store.WriteFile(version, old) // the name is ours now
+		return store.WriteFile(version, old) // the name is reserved now
 	}
 }

@@ -8,33 +8,32 @@ import (
 	"unicode"
 )
 
-const maxBody = 64 << 10 // bytes that Body returns
+const maxBody = 64 << 10 // bytes
 
-// Body returns the text of the skill called id without its front matter, at most 64 KiB: of a
-// longer one the beginning, and a line that says so. A skill that is not there is an error
-// that wraps fs.ErrNotExist.
+// Body returns the text of the skill id without its front matter. A text over 64 KiB is cut, with a
+// note. A missing skill is an error that wraps fs.ErrNotExist.
 func (l *Library) Body(id string) (string, error) {
-	files := filesOf(id)
+	files := skillFiles(id)
 	if files == nil {
 		return "", fmt.Errorf("skill %q: that is no name of a skill: %w", id, fs.ErrNotExist)
 	}
 	for _, rel := range files {
-		raw, err := l.read(rel, headSize+maxBody+1)
+		raw, err := l.readFile(rel, headSize+maxBody+1)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return "", fmt.Errorf("skill %s: %w", id, err)
 		}
-		_, body := frontOf(raw)
+		_, body := splitValidFront(raw)
 		note := fmt.Sprintf("\n[The skill is longer than %d KiB. The rest stands in %s%s.]", maxBody>>10, pathPrefix, rel)
-		return cutBody(clean(string(body)), len(raw) > headSize+maxBody, note), nil
+		return cutBody(cleanText(string(body)), len(raw) > headSize+maxBody, note), nil
 	}
 	return "", fmt.Errorf("skill %s: its file %s%s.md is not there: %w", id, pathPrefix, id, fs.ErrNotExist)
 }
 
-// clean makes a file's bytes plain text with \n as line ends.
-func clean(s string) string {
+// cleanText converts a file's bytes to plain text with \n as line ends.
+func cleanText(s string) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -50,8 +49,7 @@ func clean(s string) string {
 	return strings.Trim(s, "\n")
 }
 
-// cutBody shortens a text that is too long after a whole line, and says so; also
-// when more of it was not read.
+// cutBody cuts a text that is too long, or that has more unread, after a line and adds note.
 func cutBody(s string, more bool, note string) string {
 	if len(s) <= maxBody && !more {
 		return s

@@ -13,7 +13,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// What holds where the front matter says nothing, and what it may say.
+// Defaults and bounds of front matter.
 const (
 	defaultPriority = 5
 	lowestPriority  = 10 // 1 is the highest
@@ -21,17 +21,17 @@ const (
 	mostTurns       = 50
 )
 
-// head is what the beginning of a skill file says.
+// head holds the data from the beginning of a skill file.
 type head struct {
 	summary         string
 	triggers        []string
 	priority, turns int
 	integrity       trust.Integrity
-	owner           string          // who had it written
-	faults          []store.Problem // what cannot be taken as it stands, File left out
+	owner           string          // Matrix ID
+	faults          []store.Problem // faults found; File is not set
 }
 
-func (h *head) say(line int, format string, args ...any) {
+func (h *head) addFault(line int, format string, args ...any) {
 	h.faults = append(h.faults, store.Problem{Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
@@ -40,10 +40,9 @@ var (
 	fence         = "---"
 )
 
-// cutFront parts a skill's text from the front matter before it. line is that of
-// the "---" above the front matter; 0 = there is none. Only the beginning of the
-// file is searched; front matter without an end there is text like the rest.
-func cutFront(text []byte) (front, body []byte, line int, closed bool) {
+// splitFront splits off the front matter. line is the line of its opening "---"; 0 = none. Only the
+// beginning of the file is searched; front matter that does not end there is text.
+func splitFront(text []byte) (front, body []byte, line int, closed bool) {
 	searched := bytes.TrimPrefix(text[:min(len(text), headSize)], byteOrderMark)
 	text = bytes.TrimPrefix(text, byteOrderMark)
 	begin, n := -1, 0
@@ -66,23 +65,22 @@ func cutFront(text []byte) (front, body []byte, line int, closed bool) {
 	return nil, text, line, false
 }
 
-// readHead reads the beginning of a skill file. What is faulty counts as not
-// being there.
+// readHead parses the beginning of a skill file. Faulty values are ignored and reported.
 func readHead(text []byte) head {
 	h := head{priority: defaultPriority, turns: defaultTurns, integrity: trust.Owner}
 	text = text[:min(len(text), headSize)]
-	front, body, line, closed := cutFront(text)
+	front, body, line, closed := splitFront(text)
 	switch {
 	case line > 0 && !closed:
-		h.say(line, `the front matter that begins here has no end: close it with a line of its own that reads "---"`)
-		h.strayLabel(text)
+		h.addFault(line, `the front matter that begins here has no end: close it with a line of its own that reads "---"`)
+		h.checkStrayLabel(text)
 	case closed:
 		if !h.readFront(front, line) {
-			body = text // it was a rule, and what follows is text
-			h.strayLabel(text)
+			body = text // a horizontal rule, so all is text
+			h.checkStrayLabel(text)
 		}
 	default:
-		h.strayLabel(text)
+		h.checkStrayLabel(text)
 	}
 	if h.summary == "" {
 		h.summary = firstLine(body)
@@ -90,14 +88,13 @@ func readHead(text []byte) head {
 	return h
 }
 
-// readFront reads front matter, whose "---" stands in the given line. It is false
-// when that is none.
+// readFront parses front matter that opens at line. It returns false if the text is not front matter.
 func (h *head) readFront(front []byte, line int) bool {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(front, &doc); err != nil {
-		why := strings.SplitN(err.Error(), ": ", 3) // "yaml: line N: …", where N is at times one too few
-		h.say(line, "the front matter below this line cannot be read: %s (put texts with signs into quotes)", tidy(why[len(why)-1]))
-		h.strayLabel(front)
+		why := strings.SplitN(err.Error(), ": ", 3) // "yaml: line N: …", with N sometimes off by one
+		h.addFault(line, "the front matter below this line cannot be read: %s (put texts with signs into quotes)", oneLine(why[len(why)-1]))
+		h.checkStrayLabel(front)
 		return true
 	}
 	if len(doc.Content) == 0 { // empty, or only comments
@@ -105,7 +102,7 @@ func (h *head) readFront(front []byte, line int) bool {
 	}
 	fields := doc.Content[0]
 	if fields.Kind != yaml.MappingNode {
-		h.say(line, `between the first two "---" lines should stand fields, such as "triggers: deploy, release"`)
+		h.addFault(line, `between the first two "---" lines should stand fields, such as "triggers: deploy, release"`)
 		return false
 	}
 	h.readLabel(fields, line)
@@ -115,24 +112,24 @@ func (h *head) readFront(front []byte, line int) bool {
 		case "triggers":
 			h.readTriggers(value, line)
 		case "priority":
-			h.number(value, at, "priority", lowestPriority, &h.priority)
+			h.readNumber(value, at, "priority", lowestPriority, &h.priority)
 		case "turns":
-			h.number(value, at, "turns", mostTurns, &h.turns)
+			h.readNumber(value, at, "turns", mostTurns, &h.turns)
 		case "description":
 			if value.Kind == yaml.ScalarNode {
-				h.summary = text.Cut(tidy(value.Value), maxSummary)
+				h.summary = text.Cut(oneLine(value.Value), maxSummary)
 			}
 		}
 	}
 	return true
 }
 
-// readTriggers takes a list, or texts with commas between them.
+// readTriggers reads a list, or texts separated by commas.
 func (h *head) readTriggers(value *yaml.Node, line int) {
 	var texts []string
 	for _, t := range value.Content {
 		if t.Kind != yaml.ScalarNode || value.Kind != yaml.SequenceNode {
-			h.say(line+t.Line, `triggers are texts with commas between them, such as "triggers: deploy, release"; `+
+			h.addFault(line+t.Line, `triggers are texts with commas between them, such as "triggers: deploy, release"; `+
 				`put those with signs into quotes`)
 			break
 		}
@@ -142,9 +139,9 @@ func (h *head) readTriggers(value *yaml.Node, line int) {
 		texts = strings.Split(value.Value, ",")
 	}
 	for _, t := range texts {
-		t = tidy(t)
+		t = oneLine(t)
 		if n := len(t); n >= 2 && t[0] == t[n-1] && (t[0] == '"' || t[0] == '\'') {
-			t = tidy(t[1 : n-1])
+			t = oneLine(t[1 : n-1])
 		}
 		if t != "" {
 			h.triggers = append(h.triggers, t)
@@ -152,21 +149,21 @@ func (h *head) readTriggers(value *yaml.Node, line int) {
 	}
 }
 
-// number reads a whole number from 1 to most.
-func (h *head) number(value *yaml.Node, line int, name string, most int, into *int) {
+// readNumber reads a whole number from 1 to most.
+func (h *head) readNumber(value *yaml.Node, line int, name string, most int, into *int) {
 	n, err := strconv.Atoi(value.Value)
 	if value.Kind != yaml.ScalarNode || err != nil || n < 1 || n > most {
-		h.say(line, "%s must be a whole number from 1 to %d: %d holds instead", name, most, *into)
+		h.addFault(line, "%s must be a whole number from 1 to %d: %d holds instead", name, most, *into)
 		return
 	}
 	*into = n
 }
 
-// firstLine is the first line with text, without leading "#".
+// firstLine returns the first line with text, without leading "#".
 func firstLine(body []byte) string {
 	body = bytes.TrimPrefix(body, byteOrderMark)
 	for raw := range strings.FieldsFuncSeq(string(body), func(r rune) bool { return r == '\n' || r == '\r' }) {
-		line := tidy(raw)
+		line := oneLine(raw)
 		if said := strings.TrimLeft(line, "# "); line != fence && said != "" {
 			return text.Cut(said, maxSummary)
 		}
@@ -174,9 +171,9 @@ func firstLine(body []byte) string {
 	return ""
 }
 
-// frontOf parts a skill's text from its front matter; nil = it begins with none, or with a rule.
-func frontOf(text []byte) (front, body []byte) {
-	front, body, line, closed := cutFront(text)
+// splitValidFront splits off the front matter; nil if there is no valid one.
+func splitValidFront(text []byte) (front, body []byte) {
+	front, body, line, closed := splitFront(text)
 	if closed && new(head).readFront(front, line) {
 		return front, body
 	}

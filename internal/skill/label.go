@@ -11,7 +11,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// The keys of front matter that the program writes and nobody else needs to.
+// Keys of front matter that the program writes.
 const (
 	integrityKey = "integrity"
 	ownerKey     = "written_by"
@@ -19,8 +19,7 @@ const (
 
 var labelKeys = []string{integrityKey, ownerKey}
 
-// readLabel reads the keys that say whose words the skill is. A skill without them was written
-// by hand. What cannot be read makes it foreign.
+// readLabel reads the label keys. Without them the skill was written by hand; invalid ones make it foreign.
 func (h *head) readLabel(fields *yaml.Node, line int) {
 	seen := map[string]string{}
 	for i := 0; i+1 < len(fields.Content); i += 2 {
@@ -48,9 +47,9 @@ func (h *head) readLabel(fields *yaml.Node, line int) {
 
 var strayKey = regexp.MustCompile(`(?m)^[ \t]*(integrity: *(owner|user|guest|foreign)|written_by:.*)[ \t\r]*$`)
 
-// strayLabel makes the skill foreign if a key of its label stands in text, which is no front
-// matter that can be read: an edit may have broken what the program had written.
-func (h *head) strayLabel(text []byte) {
+// checkStrayLabel makes the skill foreign if text has a label key, since text is no valid front
+// matter. An edit may have broken the program's own.
+func (h *head) checkStrayLabel(text []byte) {
 	if at := strayKey.FindIndex(text); at != nil {
 		h.distrust(1+bytes.Count(text[:at[0]], []byte("\n")), "integrity and written_by count only in front matter that can be read")
 	}
@@ -58,11 +57,11 @@ func (h *head) strayLabel(text []byte) {
 
 func (h *head) distrust(line int, why string) {
 	h.integrity, h.owner = trust.Foreign, ""
-	h.say(line, "%s: the skill counts as foreign text until then", why)
+	h.addFault(line, "%s: the skill counts as foreign text until then", why)
 }
 
-// compose makes a skill's text: the keys of its label, other lines of front matter, and body.
-func compose(integrity trust.Integrity, owner string, front, body []byte) []byte {
+// composeFile returns the text of a skill file: label keys, other lines of front matter, and body.
+func composeFile(integrity trust.Integrity, owner string, front, body []byte) []byte {
 	keys := integrityKey + ": " + integrity.String() + "\n"
 	if owner != "" {
 		keys += ownerKey + ": " + strconv.Quote(owner) + "\n"
@@ -70,12 +69,11 @@ func compose(integrity trust.Integrity, owner string, front, body []byte) []byte
 	return slices.Concat([]byte(fence+"\n"+keys), front, []byte(fence+"\n"), body)
 }
 
-// relabel is text with another integrity; everything else in it stays. It is false if the
-// front matter cannot be changed by a program.
+// relabel returns text with another integrity and no other change; false if its front matter cannot be edited.
 func relabel(text []byte, integrity trust.Integrity) ([]byte, bool) {
 	was := readHead(text)
-	_, body := frontOf(text)
-	out := compose(integrity, was.owner, frontLines(text, labelKeys...), body)
+	_, body := splitValidFront(text)
+	out := composeFile(integrity, was.owner, frontLinesWithout(text, labelKeys...), body)
 	now := readHead(out)
 	return out, now.integrity == integrity && now.owner == was.owner && now.summary == was.summary && len(now.faults) <= len(was.faults)
 }

@@ -168,7 +168,7 @@ func TestAddLeavesOthersAlone(t *testing.T) {
 func TestMostOwn(t *testing.T) {
 	dir := t.TempDir()
 	l := Open(dir, nil)
-	for i := range MostOwn {
+	for i := range MaxPerFolder {
 		put(t, dir, fmt.Sprintf("shared-%d.md", i), "Shared")
 		put(t, dir, fmt.Sprintf("%s/n%d.md", annFolder, i), annKeys+"Hers\n")
 	}

@@ -10,10 +10,8 @@ import (
 	words "reverie/internal/text"
 )
 
-// Match returns the skills of which a trigger occurs in text, in upper or lower
-// case: the highest priority first, then by name, at most most of them. A
-// trigger must stand by itself, not within a longer word; but in scripts that
-// put no blanks between words it may stand anywhere.
+// Match returns the skills with a trigger that occurs in text, ignoring case, by priority and name,
+// at most most. A trigger must be a whole word, except in scripts without blanks between words.
 func Match(skills []Skill, text string, most int) []Skill {
 	text = fold(text)
 	var found []Skill
@@ -29,9 +27,8 @@ func Match(skills []Skill, text string, most int) []Skill {
 	return found[:min(len(found), most)]
 }
 
-// Said returns the first of the phrases that occurs in text, as Match compares them;
-// "" = none.
-func Said(text string, phrases []string) string {
+// FindPhrase returns the first of phrases that occurs in text, by the rules of Match, or "".
+func FindPhrase(text string, phrases []string) string {
 	text = fold(text)
 	for _, p := range phrases {
 		if words.WholeWords(text, fold(p)) {
@@ -41,7 +38,7 @@ func Said(text string, phrases []string) string {
 	return ""
 }
 
-// fold makes texts that differ in case or in their blanks the same.
+// fold normalises case and blanks for comparing.
 func fold(text string) string {
 	return cases.Fold().String(strings.Join(strings.Fields(text), " "))
 }

@@ -13,16 +13,16 @@ import (
 	"reverie/internal/trust"
 )
 
-// Why a skill is not shared.
+// Errors of Share.
 var (
-	ErrUnknown = errors.New("there is no such skill here")
-	ErrShared  = errors.New("the skill is everybody's already")
-	ErrTaken   = errors.New("everybody's skills have one of that name already")
-	ErrFront   = errors.New("its front matter cannot be changed by a program")
+	ErrUnknown     = errors.New("there is no such skill here")
+	ErrShared      = errors.New("the skill is everybody's already")
+	ErrTaken       = errors.New("everybody's skills have one of that name already")
+	ErrFrontMatter = errors.New("its front matter cannot be changed by a program")
 )
 
-// Share makes the skill of a name that is visible at a place everybody's, with the integrity of
-// an owner: call it for an owner, who vouches for it. Its earlier versions stay where they are.
+// Share publishes a skill visible at a place to everyone, with the integrity of an owner. Only call
+// it for an owner, who vouches for it. Earlier versions stay in the old folder.
 func (l *Library) Share(at trust.Place, name string) (Skill, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,13 +36,13 @@ func (l *Library) share(at trust.Place, name string) (Skill, error) {
 		return Skill{}, err
 	}
 	rel := strings.TrimPrefix(s.Path, pathPrefix)
-	old, err := l.read(rel, math.MaxInt64)
+	old, err := l.readFile(rel, math.MaxInt64)
 	if err != nil {
 		return Skill{}, err
 	}
 	text, ok := relabel(old, trust.Owner)
 	if !ok {
-		return Skill{}, ErrFront
+		return Skill{}, ErrFrontMatter
 	}
 	root, err := os.OpenRoot(l.dir)
 	if err != nil {
@@ -50,17 +50,17 @@ func (l *Library) share(at trust.Place, name string) (Skill, error) {
 	}
 	defer root.Close()
 	file := filepath.Join(l.dir, rel)
-	if err := keep(file, old); err != nil {
+	if err := saveVersion(file, old); err != nil {
 		return Skill{}, err
 	}
 	if err := store.WriteFile(file, text); err != nil {
 		return Skill{}, err
 	}
 	to := strings.TrimPrefix(rel, Folder(s.Label.Readers)+"/")
-	return newSkill(s.Name, to, readHead(text)), root.Rename(s.Place(), path.Base(s.Place()))
+	return newSkill(s.Name, to, readHead(text)), root.Rename(s.RelPath(), path.Base(s.RelPath()))
 }
 
-// sharable is the skill of a name that may become everybody's.
+// sharable returns the skill name if it can be shared.
 func (l *Library) sharable(at trust.Place, name string) (Skill, error) {
 	visible, err := l.visible(at)
 	if err != nil {
@@ -91,12 +91,12 @@ func (l *Library) sharable(at trust.Place, name string) (Skill, error) {
 	return found, nil
 }
 
-// Move gives the skills of one room to another, with their earlier versions. What the other
-// room has under the same name already stays, and the old room's, too. It can be repeated.
+// Move moves the skills of a room, with their earlier versions, to another. Names that exist there
+// stay in the old folder. It is idempotent.
 func (l *Library) Move(from, to string) error {
 	old, now := Folder(trust.Room(from)), Folder(trust.Room(to))
 	if old == "" || now == "" || old == now {
-		return nil // the old room can have none, or the new one
+		return nil // one of the rooms cannot have skills
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +104,7 @@ func (l *Library) Move(from, to string) error {
 }
 
 func (l *Library) move(from, to string) error {
-	entries, err := l.entries(from)
+	entries, err := l.readDir(from)
 	if err != nil || len(entries) == 0 {
 		return err
 	}

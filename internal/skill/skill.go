@@ -1,21 +1,19 @@
-// Package skill keeps the library of skill files: know-how in Markdown, whose
-// first line says when to use it.
+// Package skill manages the skill files: know-how in Markdown whose first line says when to use it.
 //
-// The folder in which a skill lies says who may read it. Nothing in the file changes that:
+// The folder of a skill says who may read it. Nothing in the file changes that:
 //
-//	data/skills/NAME.md                everybody; written by hand, or shared by an owner
+//	data/skills/NAME.md                everyone; written by hand, or shared by an owner
 //	data/skills/users/PERSON/NAME.md   one person, in direct chats
 //	data/skills/rooms/ROOM/NAME.md     the members of a room
 //
-// PERSON and ROOM are Matrix ids as file names (store.FileName). Each NAME.md may be a folder
-// NAME with a SKILL.md instead. The model writes into the folder of the place where it answers,
-// and changes there only what the same person had written.
+// PERSON and ROOM are Matrix IDs as file names (store.FileName). Each NAME.md may be a folder NAME
+// with a SKILL.md instead. The model writes only into the folder of the place where it answers, and
+// changes only skills of the same person there.
 //
-// Two keys of the front matter say whose words a skill is made of: "integrity" (owner, user,
-// guest or foreign) and "written_by" (a Matrix id). The program writes both into all that the
-// model has it store, in front of the model's text, which therefore cannot hold front matter.
-// A file without these keys was written by hand and has the integrity of an owner. Keys that
-// cannot be read, occur twice or stand outside of front matter make it foreign.
+// Two keys of the front matter record the origin: "integrity" (owner, user, guest or foreign) and
+// "written_by" (a Matrix ID). The program writes both in front of the model's text, which therefore
+// cannot contain front matter. A file without them was written by hand and has the integrity of an
+// owner. Invalid or duplicate keys, or keys outside of front matter, make the skill foreign.
 package skill
 
 import (
@@ -37,18 +35,17 @@ import (
 	"reverie/internal/trust"
 )
 
-// Skill is one file of the library. Its text is read by its Path when needed, or
-// with Body. Skills are equal when what is in them is.
+// Skill describes one skill file. Its text is read by Path or with Body. Skills are comparable with ==.
 type Skill struct {
-	Name     string // as the file is called, without ".md"
-	Summary  string // the description in its front matter, or else its first line, without leading "#"
+	Name     string // file name without ".md"
+	Summary  string // description in the front matter, or the first line without leading "#"
 	Path     string // "data/skills/NAME.md", "data/skills/users/PERSON/NAME.md" and the like
-	Priority int    // among skills that match; 1 is the highest, 10 the lowest
-	Turns    int    // how many turns it stays active after a match; 1 to 50
+	Priority int    // among matching skills; 1 is the highest, 10 the lowest
+	Turns    int    // turns that it stays active after a match; 1 to 50
 	Label    trust.Label
-	Owner    string // who had it written, by Matrix id; "" = it was written by hand
+	Owner    string // Matrix ID of the person who had it written; "" = by hand
 
-	triggers string // a line each, as Match compares them
+	triggers string // one per line, folded for Match
 }
 
 func newSkill(name, rel string, h head) Skill {
@@ -62,17 +59,16 @@ func newSkill(name, rel string, h head) Skill {
 
 const (
 	pathPrefix = "data/skills/"
-	folderFile = "SKILL.md" // what makes a folder a skill
+	folderFile = "SKILL.md" // makes a folder a skill
 
 	maxSummary = 300      // characters of a summary
-	maxText    = 1 << 18  // bytes of a skill that Add takes
-	headSize   = 16 << 10 // bytes in which front matter and summary must stand
+	maxText    = 1 << 18  // bytes that Add accepts
+	headSize   = 16 << 10 // bytes searched for front matter and summary
 )
 
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
-// Library is the folder of skills. It is safe for concurrent use, also beside
-// people who edit the files.
+// Library is the folder of skills. It is safe for concurrent use, also while people edit the files.
 type Library struct {
 	dir string
 	log *slog.Logger
@@ -81,42 +77,41 @@ type Library struct {
 	reported map[store.Problem]bool
 }
 
-// Open returns the library in dir, which need not exist yet. log hears once of each file that is
-// no skill and each fault in front matter; nil = silent.
+// Open returns the library in dir, which need not exist yet. Each invalid file and each fault in
+// front matter is logged once to log; nil = silent.
 func Open(dir string, log *slog.Logger) *Library {
 	return &Library{dir: dir, log: log, reported: map[store.Problem]bool{}}
 }
 
-// List returns the skills that may be shown at a place, as All does.
+// List returns the skills that may be read at a place, sorted by name.
 func (l *Library) List(at trust.Place) ([]Skill, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.visible(at)
 }
 
-// visible is List without the lock.
+// visible is List without locking.
 func (l *Library) visible(at trust.Place) ([]Skill, error) {
-	skills, _, err := l.look()
+	skills, _, err := l.scan()
 	return slices.DeleteFunc(skills, func(s Skill) bool { return !at.MayRead(s.Label.Readers) }), err
 }
 
-// All returns the skills of all people and rooms, sorted by name. It is for the program's own
-// work: what is shown to somebody comes from List. Edits show at once: every file is
-// read each time. Files whose names are not those of skills are left out.
+// All returns the skills of all people and rooms, sorted by name. It is for internal work; use List
+// for what people see. Every file is read each time, so edits show at once. Files with invalid
+// names are left out.
 func (l *Library) All() ([]Skill, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	skills, _, err := l.look()
+	skills, _, err := l.scan()
 	return skills, err
 }
 
-// Problems lists what is wrong in the folder, sorted by file and line: names that
-// are not those of skills, files that cannot be read, faults in front matter. It
-// looks at the files as All does.
+// Problems lists the faults in the folder, by file and line: invalid names, unreadable files and
+// faulty front matter.
 func (l *Library) Problems() []store.Problem {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, all, err := l.look()
+	_, all, err := l.scan()
 	if err != nil {
 		return []store.Problem{{File: strings.TrimSuffix(pathPrefix, "/"), Text: err.Error()}}
 	}
@@ -126,8 +121,8 @@ func (l *Library) Problems() []store.Problem {
 	return all
 }
 
-// look finds the skills, sorted by name, and what is wrong in the folder.
-func (l *Library) look() (skills []Skill, problems []store.Problem, err error) {
+// scan reads all skills, sorted by name, and the faults in the folder.
+func (l *Library) scan() (skills []Skill, problems []store.Problem, err error) {
 	found, problems, err := l.candidates()
 	if err != nil {
 		return nil, nil, fmt.Errorf("skills: %w", err)
@@ -141,7 +136,7 @@ func (l *Library) look() (skills []Skill, problems []store.Problem, err error) {
 	}
 	defer root.Close()
 	for _, c := range found {
-		s, ok, faults := l.skill(root, c)
+		s, ok, faults := l.loadSkill(root, c)
 		problems = append(problems, faults...)
 		if n := len(skills); ok && (n == 0 || skills[n-1].ID() != s.ID()) { // NAME.md goes before NAME/SKILL.md
 			skills = append(skills, s)
@@ -150,9 +145,9 @@ func (l *Library) look() (skills []Skill, problems []store.Problem, err error) {
 	return skills, problems, nil
 }
 
-// leftOut is the problem of a file that is no skill.
-func (l *Library) leftOut(rel, why string) store.Problem {
-	return l.report(store.Problem{File: pathPrefix + rel, Text: why}, "skill file is left out")
+// reportSkipped returns and logs the problem of an invalid file.
+func (l *Library) reportSkipped(rel, why string) store.Problem {
+	return l.report(store.Problem{File: pathPrefix + rel, Text: why}, "skill file skipped")
 }
 
 // report logs a problem once.
@@ -164,15 +159,14 @@ func (l *Library) report(p store.Problem, text string) store.Problem {
 	return p
 }
 
-// skill reads the file of a candidate. One that cannot be read is left out and does not keep
-// the others from being listed.
-func (l *Library) skill(root *os.Root, c candidate) (s Skill, ok bool, faults []store.Problem) {
+// loadSkill reads the file of a candidate. An unreadable file is skipped and reported.
+func (l *Library) loadSkill(root *os.Root, c candidate) (s Skill, ok bool, faults []store.Problem) {
 	text, err := readIn(root, c.rel, headSize)
-	if errors.Is(err, fs.ErrNotExist) { // a folder that is no skill, or just removed
+	if errors.Is(err, fs.ErrNotExist) { // a folder without SKILL.md, or just removed
 		return Skill{}, false, nil
 	}
 	if err != nil {
-		return Skill{}, false, []store.Problem{l.leftOut(c.rel, err.Error())}
+		return Skill{}, false, []store.Problem{l.reportSkipped(c.rel, err.Error())}
 	}
 	h := readHead(text)
 	for _, p := range h.faults {
@@ -182,8 +176,8 @@ func (l *Library) skill(root *os.Root, c candidate) (s Skill, ok bool, faults []
 	return newSkill(c.name, c.rel, h), true, faults
 }
 
-// read reads a file up to so many bytes.
-func (l *Library) read(rel string, most int64) ([]byte, error) {
+// readFile reads at most most bytes of a file.
+func (l *Library) readFile(rel string, most int64) ([]byte, error) {
 	root, err := os.OpenRoot(l.dir)
 	if err != nil {
 		return nil, err
@@ -192,10 +186,10 @@ func (l *Library) read(rel string, most int64) ([]byte, error) {
 	return readIn(root, rel, most)
 }
 
-// readIn reads a file of a folder up to so many bytes. A link that leads out of the folder is an
-// error: the name may come from a model, and nothing may carry what it reads or writes elsewhere.
+// readIn reads at most most bytes of a file below root. Links out of the folder are errors, because
+// the name may come from a model.
 func readIn(root *os.Root, rel string, most int64) ([]byte, error) {
-	f, err := root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe would wait for who writes
+	f, err := root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not block
 	if err != nil {
 		return nil, err
 	}
@@ -206,8 +200,8 @@ func readIn(root *os.Root, rel string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// tidy makes text one clean line.
-func tidy(text string) string {
+// oneLine replaces control characters and runs of blanks in text by single spaces.
+func oneLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '

@@ -290,21 +290,21 @@ func FuzzFrontMatter(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
 		h := readHead(file)
-		expect.False(t, h.summary != tidy(h.summary) || utf8.RuneCountInString(h.summary) > maxSummary, "summary %q", h.summary)
+		expect.False(t, h.summary != oneLine(h.summary) || utf8.RuneCountInString(h.summary) > maxSummary, "summary %q", h.summary)
 		expect.False(t, h.priority < 1 || h.priority > lowestPriority || h.turns < 1 || h.turns > mostTurns, "%+v", h)
 		for _, tr := range h.triggers {
-			expect.False(t, tr == "" || tr != tidy(tr), "trigger %q", tr)
+			expect.False(t, tr == "" || tr != oneLine(tr), "trigger %q", tr)
 		}
 		lines := bytes.Count(file, []byte("\n")) + 1
 		for _, fault := range h.faults {
-			if fault.Line < 1 || fault.Line > lines || fault.Text == "" || fault.Text != tidy(fault.Text) {
+			if fault.Line < 1 || fault.Line > lines || fault.Text == "" || fault.Text != oneLine(fault.Text) {
 				t.Errorf("fault %d %q in a file of %d lines", fault.Line, fault.Text, lines)
 			}
 		}
-		front, body, line, closed := cutFront(file)
+		front, body, line, closed := splitFront(file)
 		expect.False(t, !bytes.HasSuffix(file, body) || closed != (front != nil) || closed && line == 0, "front %q (%d, %v), body %q", front, line, closed, body)
-		_, text := frontOf(file)
-		if got := clean(string(text)); len(got) > 3*len(file) || !utf8.ValidString(got) || strings.ContainsAny(got, "\r\x00") {
+		_, text := splitValidFront(file)
+		if got := cleanText(string(text)); len(got) > 3*len(file) || !utf8.ValidString(got) || strings.ContainsAny(got, "\r\x00") {
 			t.Errorf("text %q", got)
 		}
 		s := newSkill("a", "a.md", h)
@@ -417,7 +417,7 @@ func TestSaid(t *testing.T) {
 	for text, want := range map[string]string{
 		"Let's  PLAN it": "let's plan", "let's plan, make a plan": "make a plan", "outlet's plan": "", "let's plans": "", "我的计划书": "计划", "": "",
 	} {
-		expect.Equal(t, Said(text, phrases), want, text)
+		expect.Equal(t, FindPhrase(text, phrases), want, text)
 	}
-	expect.Equal(t, Said("anything", nil), "", "no phrases, and one was said")
+	expect.Equal(t, FindPhrase("anything", nil), "", "no phrases, and one was said")
 }

@@ -309,7 +309,7 @@ func (w *work) Act(ctx context.Context, reply llm.Reply) error {
 // scope is what a sub-session may see and do: as the room may that asked for it, now
 // as well as then. mode is that of the room.
 func (r *Runner) scope(ctx context.Context, n Job) (tool.Scope, settings.Mode, error) {
-	now, err := r.cfg.Settings.Current(ctx, n.room, nil)
+	now, err := r.cfg.Settings.RoomMode(ctx, n.room, nil)
 	if err != nil {
 		return tool.Scope{}, now.Mode, err
 	}

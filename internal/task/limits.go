@@ -79,7 +79,7 @@ func (s *Scheduler) deferOverLimit(ctx context.Context, r Run, now time.Time) (b
 		next.UnixMilli(), result, r.Task.ID, r.Due.UnixMilli()); err != nil {
 		return false, fmt.Errorf("put off run %s: %w", r.ID, err)
 	}
-	s.cfg.Log.Warn("as many runs of tasks used the model as may in 24 hours (tasks.runs_per_day); nothing is lost, this one runs later",
+	s.cfg.Log.Warn("daily limit of model runs for tasks reached (tasks.runs_per_day); this run is postponed",
 		"runs", most, "task", r.Task.ID, "again", next)
 	return true, nil
 }

@@ -40,7 +40,7 @@ func (s *Store) DeleteFromMessages(ctx context.Context, room string, events []st
 	if _, err := s.db.ExecContext(ctx, `UPDATE task SET status = 'deleted', reason = ?3, content = ?3,
 		prompt = '', last_result = '', next_due = NULL, updated = ?4 WHERE `+openFromMessages,
 		room, store.Array(events), redactedText, s.now().UnixMilli()); err != nil {
-		return fmt.Errorf("take back tasks: %w", err)
+		return fmt.Errorf("delete tasks of a redacted message: %w", err)
 	}
 	s.wakeScheduler()
 	return nil

@@ -27,11 +27,11 @@ func (s *Scheduler) relocate(ctx context.Context, t Task) (bool, error) {
 	if err != nil || room == t.Room {
 		return false, err
 	}
-	s.cfg.Log.Warn("others than a task's readers read its room", "task", t.ID, "room", t.Room, "moved", room != "")
+	s.cfg.Log.Warn("others can read a task's room", "task", t.ID, "room", t.Room, "moved", room != "")
 	if room == "" {
 		return true, s.pauseTasks(ctx, `id = ?3`, `(status = 'active' OR status = 'paused' AND reason = '')`, t.ID, otherReadersReason)
 	}
-	return true, s.inTx(ctx, "find a task another room", func(tx *sql.Tx) error {
+	return true, s.inTx(ctx, "move a task to another room", func(tx *sql.Tx) error {
 		now := s.store.now().UnixMilli() // its open runs restart there as new attempts
 		_, err := tx.ExecContext(ctx, `UPDATE job_run SET attempt = attempt + 1, retry_at = ?
 			WHERE state = 'claimed' AND task = ?`, now, t.ID)

@@ -78,7 +78,7 @@ func (s *Scheduler) Run(ctx context.Context, work func(ctx context.Context, r Ru
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			s.cfg.Log.Error("cannot look what is due; trying again", "in", wait, "err", err)
+			s.cfg.Log.Error("cannot read due tasks; will retry", "in", wait, "err", err)
 			timer.Reset(wait)
 			wait = min(2*wait, time.Minute)
 			continue
@@ -138,7 +138,7 @@ func (s *Scheduler) claim(ctx context.Context, now time.Time) (int, error) {
 		looked = len(tasks)
 		return nil
 	})
-	return looked, store.Wrap(err, "claim what is due")
+	return looked, store.Wrap(err, "claim due tasks")
 }
 
 // claimTask inserts the due runs of t by its catch-up policy, and advances next_due.
@@ -230,7 +230,7 @@ func (s *Scheduler) deliver(ctx context.Context, work deliver, now time.Time) er
 			s.delivered.Delete(r.ID)
 		}
 		if err != nil {
-			return fmt.Errorf("hand over run %s: %w", r.ID, err)
+			return fmt.Errorf("deliver run %s: %w", r.ID, err)
 		}
 	}
 	return nil
@@ -246,7 +246,7 @@ func (s *Scheduler) nextWake(ctx context.Context, now time.Time) (time.Time, err
 	} {
 		ms, err := store.Value[int64](ctx, s.store.db, query, s.cfg.OnlyRoom, s.cfg.ExceptRoom, now.UnixMilli())
 		if err != nil {
-			return next, fmt.Errorf("look what is due next: %w", err)
+			return next, fmt.Errorf("find the next due task: %w", err)
 		}
 		if at := time.UnixMilli(ms); ms != 0 && at.Before(next) { // 0 = nothing
 			next = at

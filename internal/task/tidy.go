@@ -89,7 +89,7 @@ func (s *Store) UndoTidy(ctx context.Context, tx *sql.Tx, done []TidyResult) (le
 			n, err = back.RowsAffected()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("give back task #%s: %w", d.ID, err)
+			return nil, fmt.Errorf("restore task #%s: %w", d.ID, err)
 		}
 		if n == 0 {
 			left = append(left, d.ID)

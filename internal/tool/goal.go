@@ -40,7 +40,7 @@ func (s *Set) goal(ctx context.Context, scope Scope, a goalArgs) (string, error)
 	case "update":
 		g, err = goals.Update(ctx, by, a.GoalID, goal.Patch{Description: a.Text, Priority: a.Priority, Next: a.Next})
 	case "checkpoint":
-		step := goal.Step(strings.ReplaceAll(a.Status, "_", " "))
+		step := goal.CheckpointStatus(strings.ReplaceAll(a.Status, "_", " "))
 		g, err = goals.SetCheckpoint(ctx, by, a.GoalID, a.which(), cmp.Or(step, goal.Pending))
 	case "decision":
 		g, err = decide(ctx, goals, by, a)

@@ -395,12 +395,12 @@ func TestAddSkillKeepsItsLabel(t *testing.T) {
 	scope := guest()
 	scope.Label = trust.Label{Integrity: trust.Guest, Readers: scope.Place().Readers()}
 	scope.Granted = map[string]bool{scope.act(llm.ToolCall{Name: "add_skill", Arguments: "{}"}).Covers: true}
-	for i := range skill.MostOwn {
+	for i := range skill.MaxPerFolder {
 		w.ok(t, scope, "add_skill", fmt.Sprintf(`{"skill_name": "n%d", "summary": "s", "documentation": "---\nintegrity: owner\n---"}`, i))
 	}
 	expect.Has(t, w.bad(t, scope, "add_skill", `{"skill_name": "more", "summary": "s", "documentation": "d"}`), "30 skills", "tell the person")
 	all, err := w.cfg.Skills.List(scope.Place())
-	expect.False(t, err != nil || len(all) != skill.MostOwn || all[0].Label != scope.Label || all[0].Owner != scope.User, "%+v, %v", all, err)
+	expect.False(t, err != nil || len(all) != skill.MaxPerFolder || all[0].Label != scope.Label || all[0].Owner != scope.User, "%+v, %v", all, err)
 	put(t, w.dir, "skills/deploy.md", "Deploy\n")
 	for _, s := range []Scope{direct(), group()} {
 		s.Label = trust.Label{Integrity: trust.Owner, Readers: s.Place().Readers()}

@@ -33,12 +33,12 @@ func TestDecide(t *testing.T) {
 	least := set(func(in *Inputs, n int) { in.Least.Tokens = n })
 	trained := set(func(in *Inputs, n int) { in.Trained = n })
 	tier := set(func(in *Inputs, n int) { in.Tier = n })
-	outside := set(func(in *Inputs, n int) { in.Outside = n })
+	outside := set(func(in *Inputs, n int) { in.OffGPUPercent = n })
 	gpu := set(func(in *Inputs, gib int) { // on this machine, where the model server is too
-		in.Here, in.VRAM = true, vram.Report{State: vram.Known, Total: uint64(gib) << 30}
+		in.Local, in.VRAM = true, vram.Report{State: vram.Known, Total: uint64(gib) << 30}
 	})
-	noGPU := func(in *Inputs) { in.Here, in.VRAM.State = true, vram.Unknown }
-	elsewhere := func(in *Inputs) { in.Here = false }
+	noGPU := func(in *Inputs) { in.Local, in.VRAM.State = true, vram.Unknown }
+	elsewhere := func(in *Inputs) { in.Local = false }
 	ollama := func(in *Inputs) { in.Ollama = true }
 	const warned, fine = true, false
 	tests := []struct {
@@ -50,14 +50,14 @@ func TestDecide(t *testing.T) {
 		sure   bool
 		warned bool
 	}{
-		{"nobody says anything", nil, 8192, 2, ByNobody, false, fine}, {"config alone", []say{config(16384)}, 16384, 3, ByOwner, true, fine},
+		{"nobody says anything", nil, 8192, 2, ByDefault, false, fine}, {"config alone", []say{config(16384)}, 16384, 3, ByOwner, true, fine},
 		{"config, and the server has more", []say{config(8192), server(32768)}, 8192, 2, ByOwner, true, fine},
 		{"config, and the server enforces less", []say{config(32768), server(8192)}, 8192, 2, ByOwner, true, warned},
 		{"config, and a hosted model takes less", []say{config(200000), hosted(128000)}, 128000, 5, ByOwner, true, warned},
 		{"config, and the model was made for less", []say{config(32768), trained(8192)}, 32768, 4, ByOwner, true, warned},
 		{"a joke of a config", []say{config(7), server(16384)}, 16384, 3, ByServer, true, fine},
 		{"server alone", []say{server(32768)}, 32768, 4, ByServer, true, fine},
-		{"server, below the smallest", []say{server(511)}, 8192, 2, ByNobody, false, fine},
+		{"server, below the smallest", []say{server(511)}, 8192, 2, ByDefault, false, fine},
 		{"server, beyond the model's training", []say{server(65536), trained(32768)}, 65536, 5, ByServer, true, fine},
 		{"server beats GPU memory", []say{server(8192), gpu(80), ollama}, 8192, 2, ByServer, true, fine},
 		{"server that is elsewhere and has no room itself", []say{server(32768), outside(40), elsewhere}, 32768, 4, ByServer, true, warned},
@@ -72,10 +72,10 @@ func TestDecide(t *testing.T) {
 		{"Ollama elsewhere, a large GPU here", []say{ollama, gpu(140), elsewhere, least(4096)}, 4096, 1, ByLeast, false, fine},
 		{"Ollama here, no GPU seen, last time it had 32768", []say{ollama, noGPU, last(32768), least(4096)}, 32768, 4, ByLast, false, fine},
 		{"Ollama here beats last time", []say{ollama, gpu(24), last(8192)}, 32768, 4, ByMemory, false, fine},
-		{"another server here", []say{gpu(24)}, 8192, 2, ByNobody, false, fine},
+		{"another server here", []say{gpu(24)}, 8192, 2, ByDefault, false, fine},
 		{"last time", []say{last(32768)}, 32768, 4, ByLast, false, fine},
 		{"what such servers load", []say{least(4096)}, 4096, 1, ByLeast, false, fine},
-		{"training alone is no window", []say{trained(131072)}, 8192, 2, ByNobody, false, fine},
+		{"training alone is no window", []say{trained(131072)}, 8192, 2, ByDefault, false, fine},
 		{"tier forced down", []say{tier(1), server(131072)}, 131072, 1, ByServer, true, fine},
 		{"tier forced up", []say{tier(5), server(8192)}, 8192, 5, ByServer, true, warned},
 		{"tier forced beyond the last", []say{tier(9), server(131072)}, 131072, 5, ByServer, true, fine},
@@ -102,8 +102,8 @@ func TestDecide(t *testing.T) {
 // TestDecisionInWords: each source has its line, then comes what won, what it was
 // lowered to, and the tier.
 func TestDecisionInWords(t *testing.T) {
-	d := Decide(Inputs{Model: "local", Configured: Said{32768, "llm.models"}, Server: Said{8192, "ollama /api/ps"}, Where: "gpu.lan is another machine",
-		Last: Said{4096, "two days ago"}, Tier: 1})
+	d := Decide(Inputs{Model: "local", Configured: Claim{32768, "llm.models"}, Server: Claim{8192, "ollama /api/ps"}, LocalReason: "gpu.lan is another machine",
+		Last: Claim{4096, "two days ago"}, Tier: 1})
 	want := []string{
 		"configuration: 32768 tokens (llm.models)", "server: 8192 tokens (ollama /api/ps)",
 		"hosted list: says nothing",
@@ -122,14 +122,14 @@ func TestDecisionInWords(t *testing.T) {
 }
 
 func drawTierInputs(t *rapid.T) Inputs {
-	said := func(name string) Said {
+	said := func(name string) Claim {
 		if rapid.Bool().Draw(t, name+"?") {
-			return Said{}
+			return Claim{}
 		}
-		return Said{Tokens: rapid.IntRange(leastWindow, mostWindow).Draw(t, name)}
+		return Claim{Tokens: rapid.IntRange(minWindow, maxWindow).Draw(t, name)}
 	}
 	in := Inputs{Configured: said("config"), Server: said("server"), Hosted: said("hosted"), Likely: said("likely"),
-		Last: said("last"), Least: said("least"), Trained: said("trained").Tokens, Here: rapid.Bool().Draw(t, "here"), Ollama: rapid.Bool().Draw(t, "ollama"),
+		Last: said("last"), Least: said("least"), Trained: said("trained").Tokens, Local: rapid.Bool().Draw(t, "here"), Ollama: rapid.Bool().Draw(t, "ollama"),
 		Tier: rapid.IntRange(0, 5).Draw(t, "tier")}
 	in.VRAM.State = rapid.SampledFrom([]vram.State{vram.Unknown, vram.Known}).Draw(t, "memory state")
 	if in.VRAM.State == vram.Known {
@@ -144,14 +144,14 @@ func TestMoreIsNeverLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawTierInputs(t)
 		more := in
-		all := []*Said{&more.Configured, &more.Server, &more.Hosted, &more.Likely, &more.Last, &more.Least}
+		all := []*Claim{&more.Configured, &more.Server, &more.Hosted, &more.Likely, &more.Last, &more.Least}
 		for i, s := range all {
 			if s.Tokens > 0 && rapid.Bool().Draw(t, fmt.Sprint("raise ", i)) {
-				s.Tokens = rapid.IntRange(s.Tokens, mostWindow).Draw(t, fmt.Sprint("to ", i))
+				s.Tokens = rapid.IntRange(s.Tokens, maxWindow).Draw(t, fmt.Sprint("to ", i))
 			}
 		}
 		if more.Trained > 0 {
-			more.Trained = rapid.IntRange(more.Trained, mostWindow).Draw(t, "trained to")
+			more.Trained = rapid.IntRange(more.Trained, maxWindow).Draw(t, "trained to")
 		}
 		if more.VRAM.State == vram.Known {
 			more.VRAM.Total = rapid.Uint64Range(more.VRAM.Total, 1<<39).Draw(t, "memory to")

@@ -13,29 +13,29 @@ import (
 	"reverie/internal/vram"
 )
 
-// DetectorConfig says what is known of the models from the configuration.
+// DetectorConfig holds the configured models and GPUs.
 type DetectorConfig struct {
 	Models   *llm.Models
 	Servers  []Server
 	GPU      *vram.Prober
-	Tier     int    // the owner's choice; 0 = none
-	Settings string // what the owner has set of GPUs, in any form: compared only
+	Tier     int    // set by the owner; 0 = not set
+	Settings string // the owner's GPU settings, as text to compare
 }
 
-// Server is a model as the owner named it.
+// Server is a configured model.
 type Server struct {
 	Name, Model, BaseURL string
-	Window               int // 0 = to be found out
+	Window               int // 0 = detect
 }
 
-// Detector finds out how many tokens the chat model reads.
+// Detector detects the context window of the chat model.
 type Detector struct{ cfg DetectorConfig }
 
-// NewDetector makes a detector. It asks nobody yet.
+// NewDetector returns a detector. It sends no requests yet.
 func NewDetector(c DetectorConfig) *Detector { return &Detector{cfg: c} }
 
-// placeOf tells whether the server at base is on this machine, by its address, and says so in words.
-func placeOf(base string) (here bool, why string) {
+// isLocalServer reports whether the server at base runs on this machine, and explains it.
+func isLocalServer(base string) (here bool, why string) {
 	switch base {
 	case "":
 		return false, "there is no model for chat"
@@ -52,7 +52,7 @@ func placeOf(base string) (here bool, why string) {
 	return false, u.Hostname() + " is another machine; if it is this one, write localhost in its address"
 }
 
-// Chat is the first model for chat, as configured and as far as it was detected; empty = there is none.
+// Chat returns the first chat model, with its detection result; empty without one.
 func (d *Detector) Chat() (Server, detect.Found) {
 	found := append(d.cfg.Models.Limits("chat"), detect.Found{})[0]
 	if i := slices.IndexFunc(d.cfg.Servers, func(s Server) bool { return s.Name == found.Model }); i >= 0 {
@@ -61,51 +61,51 @@ func (d *Detector) Chat() (Server, detect.Found) {
 	return Server{}, found
 }
 
-// askingGPU is how often GPUs are asked for their memory: a driver may answer only later.
-const askingGPU = 5 * time.Minute
+// gpuPollInterval is how often the GPUs are queried. A driver may start late.
+const gpuPollInterval = 5 * time.Minute
 
-// Run keeps what is known of the GPU memory fresh until ctx ends.
+// Run polls the GPU memory until ctx ends.
 func (d *Detector) Run(ctx context.Context) error {
 	for {
 		d.askGPU(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(askingGPU):
+		case <-time.After(gpuPollInterval):
 		}
 	}
 }
 
-// Look asks the model servers and the GPUs, and waits for what they say, a few seconds at most.
-func (d *Detector) Look(ctx context.Context) {
+// Detect queries the model servers and GPUs and waits a few seconds for them.
+func (d *Detector) Detect(ctx context.Context) {
 	d.cfg.Models.Detect(ctx)
 	d.askGPU(ctx)
 }
 
-// askGPU asks the GPUs if the model server is on this machine, as nothing else is judged by them.
+// askGPU queries the GPUs if the model server runs on this machine.
 func (d *Detector) askGPU(ctx context.Context) {
 	server, _ := d.Chat()
-	if here, _ := placeOf(server.BaseURL); here {
+	if here, _ := isLocalServer(server.BaseURL); here {
 		d.cfg.GPU.Probe(ctx)
 	}
 }
 
-// Inputs are what is known now of the chat model's window. It asks nobody.
+// Inputs returns what is known of the chat model's window. It sends no requests.
 func (d *Detector) Inputs() Inputs {
 	server, found := d.Chat()
 	in := InputsOf(found)
 	in.ID = server.Model + " at " + server.BaseURL
 	in.Settings = fmt.Sprintf("tier=%d window=%d %s", d.cfg.Tier, server.Window, d.cfg.Settings)
 	in.Tier = d.cfg.Tier
-	in.Configured = Said{}
+	in.Configured = Claim{}
 	if server.Window > 0 {
-		in.Configured = Said{Tokens: server.Window, By: "llm.models: window"}
+		in.Configured = Claim{Tokens: server.Window, By: "llm.models: window"}
 	}
 	in.VRAM = vram.Report{State: vram.Unknown, Reason: "not asked", Devices: []vram.Device{}, Steps: []string{}}
-	if in.Here, in.Where = placeOf(server.BaseURL); in.Here {
+	if in.Local, in.LocalReason = isLocalServer(server.BaseURL); in.Local {
 		in.VRAM = d.cfg.GPU.Last()
 	} else {
-		in.VRAM.Reason += ": " + in.Where
+		in.VRAM.Reason += ": " + in.LocalReason
 	}
 	return in
 }

@@ -21,7 +21,7 @@ func TestPlaceOf(t *testing.T) {
 		"":                                  "there is no model for chat",
 		discover.Rehearsal:                  "the stand-in model is a part of this program and needs no GPU",
 	} {
-		if here, why := placeOf(url); why != want || here != strings.HasSuffix(want, "is this machine") {
+		if here, why := isLocalServer(url); why != want || here != strings.HasSuffix(want, "is this machine") {
 			t.Errorf("%s: here %v, %s", url, here, why)
 		}
 	}

@@ -25,11 +25,11 @@ func TestInputsOf(t *testing.T) {
 		{"hosted", func(l detect.Limit) detect.Limit { l.Label = detect.Max; return l }, ByHost},
 		{"likely", func(l detect.Limit) detect.Limit { l.Label = detect.Estimated; return l }, ByModel},
 		{"at least", func(l detect.Limit) detect.Limit { l.Label, l.Least = detect.Estimated, true; return l }, ByLeast},
-		{"nothing", func(l detect.Limit) detect.Limit { l.Label = detect.Default; return l }, ByNobody},
+		{"nothing", func(l detect.Limit) detect.Limit { l.Label = detect.Default; return l }, ByDefault},
 	}
 	for _, tt := range tests {
 		in := InputsOf(detect.Found{Model: "local", Limit: tt.limit(asked), Server: detect.Ollama, Trained: 8000, Outside: 30})
-		expect.False(t, !in.Ollama || in.Trained != 8000 || in.Outside != 30 || in.Model != "local", "%s: %+v", tt.name, in)
+		expect.False(t, !in.Ollama || in.Trained != 8000 || in.OffGPUPercent != 30 || in.Model != "local", "%s: %+v", tt.name, in)
 		d := Decide(in)
 		expect.False(t, d.Source != tt.want, "%s: from %s", tt.name, d.Source)
 	}
@@ -37,12 +37,12 @@ func TestInputsOf(t *testing.T) {
 
 // sure is the decision for a window that the server enforces.
 func sure(window int) Decision {
-	return Decide(Inputs{Server: Said{Tokens: window}})
+	return Decide(Inputs{Server: Claim{Tokens: window}})
 }
 
 // guess is the decision for a window that is only likely.
 func guess(window int) Decision {
-	return Decide(Inputs{Likely: Said{Tokens: window}})
+	return Decide(Inputs{Likely: Claim{Tokens: window}})
 }
 
 // locked is the lock of a conversation that began with the decision d.
@@ -53,7 +53,7 @@ func locked(d Decision) *Lock {
 }
 
 func TestLockAtBoundaries(t *testing.T) {
-	forced := Decide(Inputs{Tier: 1, Server: Said{Tokens: 65536}})
+	forced := Decide(Inputs{Tier: 1, Server: Claim{Tokens: 65536}})
 	for name, tt := range map[string]struct {
 		from, now    Decision
 		tier, atNew  int // within the conversation, and with a new one
@@ -74,7 +74,7 @@ func TestLockAtBoundaries(t *testing.T) {
 			expect.Equal(t, l.next(tt.now, "!r", 1, "m", "", true, at), *l)
 			fresh := l.next(tt.now, "!r", 2, "m", "", true, at)
 			expect.False(t, fresh.Tier != tt.atNew || fresh.Reason != tt.secondReason || fresh.Conversation != 2, "with a new conversation: %+v", fresh)
-			got := l.shift(tt.now, atCompaction, at)
+			got := l.atBoundary(tt.now, atCompaction, at)
 			expect.False(t, got.Tier != tt.atNew || got.Conversation != 1, "at a compaction: %+v", got)
 			got = l.next(tt.now, "!r", 1, "n", "", true, at)
 			expect.False(t, got.Tier != tt.other || got.Reason != atModel || got.Model != "n", "with another model: %+v", got)
@@ -120,11 +120,11 @@ func TestDensity(t *testing.T) {
 		{1000, 1000, 1}, {1000, 1700, 1.7}, {1000, 800, 0.8}, {1000, 0, 0}, {1000, 400, 0}, // a server that left out the beginning
 		{1000, 9000, 0}, {100, 150, 0}, {0, 5, 0},
 	} {
-		got, ok := density(tt.estimated, tt.counted)
+		got, ok := tokenRatio(tt.estimated, tt.counted)
 		expect.False(t, ok != (tt.want > 0) || ok && got != tt.want, "%d estimated, %d counted: %v, %v", tt.estimated, tt.counted, got, ok)
 	}
-	expect.Equal(t, learned(1, 1.5, 3), 1.5)
-	got := learned(1, 0.8, 3)
+	expect.Equal(t, updateRatio(1, 1.5, 3), 1.5)
+	got := updateRatio(1, 0.8, 3)
 	expect.False(t, math.Abs(got-0.95) > 1e-9, "less is believed by and by, but %v", got)
-	expect.Equal(t, learned(1, 0.8, 0), 0.8)
+	expect.Equal(t, updateRatio(1, 0.8, 0), 0.8)
 }

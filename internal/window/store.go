@@ -1,6 +1,8 @@
-// Package window says how many tokens a model reads, and how it counts them. Decide derives the
-// window and its tier (1 to 5) from what is known; a Lock keeps the tier of a conversation from one
-// boundary to the next. It owns the tables tier_lock, model_window and token_ratio.
+// Package window decides how many tokens a model's context window has.
+//
+// Decide derives the window and its tier (1 to 5) from all sources, such as configuration, server
+// and GPU memory. A Lock keeps the tier of a conversation until a boundary. Ratios correct token
+// estimates per model. The package owns the tables tier_lock, model_window and token_ratio.
 package window
 
 import (
@@ -14,7 +16,7 @@ import (
 	"reverie/internal/store"
 )
 
-// Store keeps locks, and what was learned of models, in bot.db.
+// Store keeps tier locks, last seen windows and token ratios in bot.db.
 type Store struct {
 	DB       *sql.DB // migrated
 	Now      func() time.Time
@@ -22,21 +24,21 @@ type Store struct {
 	Log      *slog.Logger
 }
 
-// Request is the request whose tier is asked for.
+// Request identifies the request whose tier is needed.
 type Request struct {
-	Talk         string // the conversation's room or thread
-	Conversation int64  // 0 = one that has not begun
-	ByPerson     bool   // it answers a person, and does not go on with a tool's result
+	Talk         string // room or thread of the conversation
+	Conversation int64  // 0 = not begun yet
+	ByPerson     bool   // answers a person; false = continues with a tool's result
 }
 
-// Decide is Decide with what the server enforced when it was last seen.
+// Decide calls Decide with the last seen window of the server filled in.
 func (s Store) Decide(ctx context.Context, in Inputs) (Decision, error) {
-	err := s.recall(ctx, &in)
+	err := s.loadLastSeen(ctx, &in)
 	return Decide(in), err
 }
 
-// recall fills in what the server enforced when it was last seen.
-func (s Store) recall(ctx context.Context, in *Inputs) error {
+// loadLastSeen fills in the window that the server enforced when last seen.
+func (s Store) loadLastSeen(ctx context.Context, in *Inputs) error {
 	var seen int64
 	err := s.DB.QueryRowContext(ctx, `SELECT tokens, source, seen_at FROM model_window WHERE model = ?`, in.ID).
 		Scan(&in.Last.Tokens, &in.Last.By, &seen)
@@ -49,8 +51,8 @@ func (s Store) recall(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// remember keeps what the server enforces, for when it does not answer.
-func (s Store) remember(ctx context.Context, in Inputs) error {
+// saveLastSeen stores the window that the server enforces, for when it does not answer.
+func (s Store) saveLastSeen(ctx context.Context, in Inputs) error {
 	_, err := s.DB.ExecContext(ctx, `INSERT OR REPLACE INTO model_window (model, tokens, source, seen_at) VALUES (?, ?, ?, ?)`,
 		in.ID, in.Server.Tokens, in.Server.By, s.Now().UnixMilli())
 	if err != nil {
@@ -59,9 +61,9 @@ func (s Store) remember(ctx context.Context, in Inputs) error {
 	return nil
 }
 
-// Tier is the tier of a request. It is locked, and changes at boundaries only. preview changes nothing.
+// Tier returns the locked tier of a request; it changes only at boundaries. With preview, nothing is stored.
 func (s Store) Tier(ctx context.Context, r Request, in Inputs, preview bool) (int, error) {
-	if err := s.recall(ctx, &in); err != nil {
+	if err := s.loadLastSeen(ctx, &in); err != nil {
 		return 0, err
 	}
 	lock, err := s.Lock(ctx, r.Talk)
@@ -73,17 +75,16 @@ func (s Store) Tier(ctx context.Context, r Request, in Inputs, preview bool) (in
 		return next.Tier, nil
 	}
 	if in.Server.Tokens > 0 && in.Server.Tokens != in.Last.Tokens {
-		err = s.remember(ctx, in)
+		err = s.saveLastSeen(ctx, in)
 	}
 	if lock == nil || *lock != next {
-		err = errors.Join(err, s.relock(ctx, lock, next))
+		err = errors.Join(err, s.replaceLock(ctx, lock, next))
 	}
 	return next.Tier, err
 }
 
-// Compacted tells that the history of talk was rewritten, which the model must read
-// anew in any case: the tier may change now. A change of mode is no such thing.
-func (s Store) Compacted(ctx context.Context, talk string, in Inputs) error {
+// AfterCompaction lets the tier of talk change, as the model must read the rewritten history anyway.
+func (s Store) AfterCompaction(ctx context.Context, talk string, in Inputs) error {
 	d, err := s.Decide(ctx, in)
 	if err != nil {
 		return err
@@ -92,29 +93,29 @@ func (s Store) Compacted(ctx context.Context, talk string, in Inputs) error {
 	if err != nil || lock == nil {
 		return err
 	}
-	if next := lock.shift(d, atCompaction, s.Now()); next != *lock {
-		return s.relock(ctx, lock, next)
+	if next := lock.atBoundary(d, atCompaction, s.Now()); next != *lock {
+		return s.replaceLock(ctx, lock, next)
 	}
 	return nil
 }
 
-// Lower is the tier that a request of tier gets which did not fit into tokens any more; ok is false
-// if it is not lower, or the owner chose the tier. keep locks it.
-func (s Store) Lower(ctx context.Context, talk string, in Inputs, tier, tokens int) (lower int, keep func() error, ok bool) {
+// LowerTier returns a lower tier for a request of tier that no longer fits into tokens. ok is false
+// if no lower one exists or the owner set the tier. keep stores the lock.
+func (s Store) LowerTier(ctx context.Context, talk string, in Inputs, tier, tokens int) (lower int, keep func() error, ok bool) {
 	d, failed := s.Decide(ctx, in)
 	lock, missing := s.Lock(ctx, talk)
 	lower = min(d.Tier, TierFor(tokens))
 	if failed != nil || missing != nil || lock == nil || d.Forced || lower >= tier {
 		return 0, nil, false
 	}
-	next := lock.take(d, lower, atTooLarge, s.Now())
+	next := lock.withTier(d, lower, atTooLarge, s.Now())
 	next.Window = tokens
-	return lower, func() error { return s.relock(ctx, lock, next) }, true
+	return lower, func() error { return s.replaceLock(ctx, lock, next) }, true
 }
 
-// relock stores a lock that takes the place of another, which may be nil.
-func (s Store) relock(ctx context.Context, old *Lock, next Lock) error {
-	if err := s.save(ctx, next); err != nil {
+// replaceLock stores next in place of old, which may be nil.
+func (s Store) replaceLock(ctx context.Context, old *Lock, next Lock) error {
+	if err := s.saveLock(ctx, next); err != nil {
 		return err
 	}
 	if old == nil || old.Tier != next.Tier {
@@ -137,7 +138,7 @@ func scanLock(row store.Row) (l Lock, err error) {
 	return l, err
 }
 
-// Lock reads the lock of a conversation's room or thread; nil = it has none.
+// Lock returns the lock of a room or thread, or nil.
 func (s Store) Lock(ctx context.Context, talk string) (*Lock, error) {
 	l, err := scanLock(s.DB.QueryRowContext(ctx, `SELECT `+lockColumns+` FROM tier_lock WHERE room = ?`, talk))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -149,16 +150,16 @@ func (s Store) Lock(ctx context.Context, talk string) (*Lock, error) {
 	return &l, nil
 }
 
-// Locks lists all locks, the latest first.
+// Locks lists all locks, latest first.
 func (s Store) Locks(ctx context.Context) ([]Lock, error) {
 	locks, err := store.List(ctx, s.DB, scanLock, `SELECT `+lockColumns+` FROM tier_lock ORDER BY locked_at DESC, room`)
 	if err != nil {
 		return nil, fmt.Errorf("window: list tiers: %w", err)
 	}
-	return append([]Lock{}, locks...), nil // not nil, for JSON
+	return append([]Lock{}, locks...), nil // not nil: JSON prints []
 }
 
-func (s Store) save(ctx context.Context, l Lock) error {
+func (s Store) saveLock(ctx context.Context, l Lock) error {
 	_, err := s.DB.ExecContext(ctx, `INSERT OR REPLACE INTO tier_lock (`+lockColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		l.Room, l.Conversation, l.Tier, l.Window, l.Source, l.Sure, l.Model, l.Settings, l.At.UnixMilli(), l.Reason)
 	if err != nil {

@@ -19,26 +19,26 @@ import (
 	"reverie/internal/text"
 )
 
-// maxInstructions is how many characters of prompt.instructions a prompt has room for.
+// maxInstructions is the maximum length of prompt.instructions, in characters.
 const maxInstructions = 8000
 
-var languageCode = regexp.MustCompile(`^[a-z]{2}$`)
+var languagePattern = regexp.MustCompile(`^[a-z]{2}$`)
 
-// rule is one line of the table of values: what to write at key, unless the value is right.
+// rule is one check: if not right, the fault at key is reported with remedy.
 type rule struct {
 	key    string
 	right  bool
 	remedy string
 }
 
-func within[T cmp.Ordered](v, least, most T) bool { return least <= v && v <= most }
+func inRange[T cmp.Ordered](v, least, most T) bool { return least <= v && v <= most }
 
-// between is the rule of a number that needs no words of its own.
-func between(key string, n, least, most int) rule {
-	return rule{key, within(n, least, most), fmt.Sprintf("write a number from %d to %d", least, most)}
+// rangeRule checks that n is from least to most.
+func rangeRule(key string, n, least, most int) rule {
+	return rule{key, inRange(n, least, most), fmt.Sprintf("write a number from %d to %d", least, most)}
 }
 
-// oneOf is the rule of a word that must be one of known.
+// oneOf checks that value is one of known.
 func oneOf(key, value string, known []string) rule {
 	remedy := "write " + strings.Join(known[:len(known)-1], ", ") + " or " + known[len(known)-1]
 	if near := text.Nearest(value, known); len(near) > 0 {
@@ -47,16 +47,16 @@ func oneOf(key, value string, known []string) rule {
 	return rule{key, slices.Contains(known, value), remedy}
 }
 
-// check faults every rule that does not hold.
+// check reports every rule that does not hold.
 func (r *reader) check(rules ...rule) {
 	for _, x := range rules {
 		if !x.right {
-			r.fault(x.key, "%s", x.remedy)
+			r.addFault(x.key, "%s", x.remedy)
 		}
 	}
 }
 
-// rules is the table of values that depend on nothing else.
+// rules returns the checks of values that depend on no other key.
 func (c *Config) rules() []rule {
 	const limits, budget = "context.component_size_limits.", "dreaming.budget."
 	const characters = "write a number of characters from 200 to 1000000"
@@ -69,47 +69,46 @@ func (c *Config) rules() []rule {
 		oneOf("prompt.layout", c.Prompt.Layout, layouts),
 		{"prompt.instructions", utf8.RuneCountInString(string(c.Prompt.Instructions)) <= maxInstructions,
 			fmt.Sprintf("write at most %d characters here; longer texts belong into files such as data/AGENTS.md", maxInstructions)},
-		{"context.tier", within(c.Context.Tier, 0, 5), "write 1 to 5, or 0 to have it follow the model's window"},
-		{"context.vram_mib", within(c.Context.VRAMMiB, 0, 4<<20),
+		{"context.tier", inRange(c.Context.Tier, 0, 5), "write 1 to 5, or 0 to have it follow the model's window"},
+		{"context.vram_mib", inRange(c.Context.VRAMMiB, 0, 4<<20),
 			"write the memory of this machine's GPUs in MiB, such as 24576, or 0 to have it found out"},
-		{limits + "memories", within(c.Context.Limits.Memories, 200, 1_000_000), characters},
-		{limits + "tasks", within(c.Context.Limits.Tasks, 200, 1_000_000), characters},
-		{limits + "skills", within(c.Context.Limits.Skills, 200, 1_000_000), characters},
+		{limits + "memories", inRange(c.Context.Limits.Memories, 200, 1_000_000), characters},
+		{limits + "tasks", inRange(c.Context.Limits.Tasks, 200, 1_000_000), characters},
+		{limits + "skills", inRange(c.Context.Limits.Skills, 200, 1_000_000), characters},
 		oneOf("memory.backend", c.Memory.Backend, backend.Names()),
 		{"memory.backend", backend.Of(c.Memory.Backend).Open == nil || c.Memory.Server() != nil,
 			fmt.Sprintf(`%s needs a server; add %[1]s: {url: "http://127.0.0.1:6333"} below memory:`, c.Memory.Backend)},
 		oneOf("memory.isolation", c.Memory.Isolation, isolations),
 		{"dreaming.zone", zoneErr == nil && c.Dreaming.Zone != "Local",
 			"unknown time zone; write one such as Europe/Berlin; empty = the key timezone"},
-		{"dreaming.questions", within(c.Dreaming.Questions, 0, 20), "write a number from 0 to 20; 0 = nobody is asked"},
-		between(budget+"calls", c.Dreaming.Budget.Calls, 1, 10_000),
-		between(budget+"tokens", c.Dreaming.Budget.Tokens, 1, 100_000_000),
-		between(budget+"minutes", c.Dreaming.Budget.Minutes, 1, 600),
-		{"harvest.messages", within(c.Harvest.Messages, 1, 1000), "write a number from 1 to 1000; `enabled: false` turns it off"},
-		{"harvest.calls", within(c.Harvest.Calls, 1, 100_000),
+		{"dreaming.questions", inRange(c.Dreaming.Questions, 0, 20), "write a number from 0 to 20; 0 = nobody is asked"},
+		rangeRule(budget+"calls", c.Dreaming.Budget.Calls, 1, 10_000),
+		rangeRule(budget+"tokens", c.Dreaming.Budget.Tokens, 1, 100_000_000),
+		rangeRule(budget+"minutes", c.Dreaming.Budget.Minutes, 1, 600),
+		{"harvest.messages", inRange(c.Harvest.Messages, 1, 1000), "write a number from 1 to 1000; `enabled: false` turns it off"},
+		{"harvest.calls", inRange(c.Harvest.Calls, 1, 100_000),
 			"write a number from 1 to 100000, of requests in 24 hours; `enabled: false` turns it off"},
-		{"harvest.idle", within(c.Harvest.Idle, time.Minute, 7*24*time.Hour),
+		{"harvest.idle", inRange(c.Harvest.Idle, time.Minute, 7*24*time.Hour),
 			"write how long a pause is, from 1m to 168h, such as 15m"},
-		between("tasks.per_room", c.Tasks.PerRoom, 1, 1000),
-		between("tasks.per_person", c.Tasks.PerPerson, 1, 1000),
-		between("tasks.runs_per_day", c.Tasks.RunsPerDay, 1, 100_000),
-		between("sub_sessions.parallel", c.Subs.Parallel, 0, 16),
-		between("sub_sessions.depth", c.Subs.Depth, 1, 4),
-		between("sub_sessions.rounds", c.Subs.Rounds, 2, 100),
-		{"sub_sessions.timeout", within(c.Subs.Timeout, 10*time.Second, time.Hour),
+		rangeRule("tasks.per_room", c.Tasks.PerRoom, 1, 1000),
+		rangeRule("tasks.per_person", c.Tasks.PerPerson, 1, 1000),
+		rangeRule("tasks.runs_per_day", c.Tasks.RunsPerDay, 1, 100_000),
+		rangeRule("sub_sessions.parallel", c.Subs.Parallel, 0, 16),
+		rangeRule("sub_sessions.depth", c.Subs.Depth, 1, 4),
+		rangeRule("sub_sessions.rounds", c.Subs.Rounds, 2, 100),
+		{"sub_sessions.timeout", inRange(c.Subs.Timeout, 10*time.Second, time.Hour),
 			"write how long one may work, from 10s to 1h, such as 5m"},
-		{"seed.language", languageCode.MatchString(c.Seed.Language),
+		{"seed.language", languagePattern.MatchString(c.Seed.Language),
 			"write two small letters, such as en; data/prompts/SEED_en.txt belongs to it"},
 		oneOf("log.level", c.Log.Level, logLevels),
 		oneOf("log.format", c.Log.Format, logFormats),
 	}
 }
 
-// complete checks every value, reads the secret files and fills in what
-// depends on other keys.
+// complete checks all values, reads the secret files and fills in dependent values.
 func (c *Config) complete(r *reader, dir string) {
 	r.check(c.rules()...)
-	zone, _ := time.LoadLocation(c.Timezone) // a rule says that it is wrong
+	zone, _ := time.LoadLocation(c.Timezone) // reported by a rule
 	c.Zone = cmp.Or(zone, time.UTC)
 	c.Data = Resolve(dir, c.Data)
 	if c.Matrix != nil {
@@ -140,9 +139,9 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 		rule{"matrix.user", IsPerson(m.User), `write the bot's full Matrix id in quotes, such as "@reverie:example.org"`},
 		rule{"matrix.owners", len(m.Owners) > 0, `name yourself, such as ["@me:example.org"]; an owner may do everything`},
 		oneOf("matrix.devices", m.Devices, e2ee.DeviceRules()),
-		rule{"matrix.media.max_size", within(m.Media.Bytes, 1000, 1_000_000_000), "write a size from 1kB to 1GB, such as 20MB"},
-		rule{"matrix.media.side", within(m.Media.Side, 64, 4096), "write a number of pixels from 64 to 4096"},
-		rule{"matrix.media.text", within(m.Media.Text, 400, 1_000_000), "write a number of characters from 400 to 1000000"},
+		rule{"matrix.media.max_size", inRange(m.Media.Bytes, 1000, 1_000_000_000), "write a size from 1kB to 1GB, such as 20MB"},
+		rule{"matrix.media.side", inRange(m.Media.Side, 64, 4096), "write a number of pixels from 64 to 4096"},
+		rule{"matrix.media.text", inRange(m.Media.Text, 400, 1_000_000), "write a number of characters from 400 to 1000000"},
 	)
 	for i, id := range m.Owners {
 		key := fmt.Sprintf("matrix.owners[%d]", i)
@@ -155,7 +154,7 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 				`write "@user:server", or "*:server" for everybody there`})
 		}
 	}
-	// No password and no token is no fault: once logged in, data/matrix knows the account.
+	// Neither is required: after a login, data/matrix has the token.
 	c.secretFile(r, dir, "matrix.password", &m.Password, m.PasswordFile)
 	c.secretFile(r, dir, "matrix.access_token", &m.AccessToken, m.AccessTokenFile)
 }
@@ -187,7 +186,7 @@ func (c *Config) completeModels(r *reader, dir string) {
 			rule{key + "max_output", m.MaxOutput > 0 && (m.Window <= 0 || m.MaxOutput < m.Window),
 				"write the most tokens of one answer, fewer than the window"},
 			rule{key + "timeout", m.Timeout >= 0, "write how long one answer may take, such as 5m"},
-			rule{key + "temperature", m.Temperature == nil || within(*m.Temperature, 0, 2),
+			rule{key + "temperature", m.Temperature == nil || inRange(*m.Temperature, 0, 2),
 				"write a number from 0 to 2, or leave it out"},
 		)
 		c.secretFile(r, dir, key+"api_key", &m.APIKey, m.APIKeyFile)
@@ -219,7 +218,7 @@ func (c *Config) completeRoles(r *reader) {
 	}
 }
 
-// checkModelURL checks the address of a model server; remedy is for one that has an end of a request.
+// checkModelURL checks the address of a model server. remedy is for one that ends with the path of a request.
 func (c *Config) checkModelURL(r *reader, key, value, remedy string, ends ...string) {
 	u := checkURL(r, key, value, "http://127.0.0.1:11434/v1")
 	if u == nil {
@@ -232,18 +231,18 @@ func (c *Config) checkModelURL(r *reader, key, value, remedy string, ends ...str
 	}
 }
 
-// checkURL returns nil after noting a fault.
+// checkURL parses a URL. It reports a fault and returns nil if it is invalid.
 func checkURL(r *reader, key, value, example string) *url.URL {
 	u, err := url.Parse(value)
 	switch {
 	case value == "":
-		r.fault(key, "missing; write an address such as %s", example)
+		r.addFault(key, "missing; write an address such as %s", example)
 	case err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https":
-		r.fault(key, "write a full http or https address, such as %s", example)
+		r.addFault(key, "write a full http or https address, such as %s", example)
 	case u.User != nil:
-		r.fault(key, "leave the user and password out of the address; there are keys for them")
+		r.addFault(key, "leave the user and password out of the address; there are keys for them")
 	case u.RawQuery != "" || u.Fragment != "":
-		r.fault(key, "leave out everything from the ? or # on")
+		r.addFault(key, "leave out everything from the ? or # on")
 	default:
 		return u
 	}
@@ -263,7 +262,7 @@ func (c *Config) completeEmbedding(r *reader, dir string) {
 	c.secretFile(r, dir, key+"api_key", &e.APIKey, e.APIKeyFile)
 }
 
-var collectionWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
+var collectionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
 
 func (c *Config) completeQdrant(r *reader, dir string) {
 	q := c.Memory.Qdrant
@@ -273,7 +272,7 @@ func (c *Config) completeQdrant(r *reader, dir string) {
 	const key = "memory.qdrant."
 	u := checkURL(r, key+"url", q.URL, "http://127.0.0.1:6333")
 	q.Collection = cmp.Or(q.Collection, "reverie")
-	r.check(rule{key + "collection", collectionWord.MatchString(q.Collection),
+	r.check(rule{key + "collection", collectionPattern.MatchString(q.Collection),
 		"write letters, digits, - and _, 63 at most; every bot needs a name of its own"})
 	c.secretFile(r, dir, key+"api_key", &q.APIKey, q.APIKeyFile)
 	if u != nil && u.Scheme == "http" && q.APIKey != "" && !discover.IsLocal(u.Hostname()) {
@@ -284,23 +283,23 @@ func (c *Config) completeQdrant(r *reader, dir string) {
 
 var defaultMedia = Media{MaxSize: "20MB", Side: 1024, Text: 40_000, Bytes: 20_000_000}
 
-var sizeText = regexp.MustCompile(`^(\d{1,9}) ?(kB|KB|MB|GB)$`)
+var sizePattern = regexp.MustCompile(`^(\d{1,9}) ?(kB|KB|MB|GB)$`)
 
-// sizeOf reads a number of bytes; 0 = that is none.
-func sizeOf(s string) int64 {
-	m := sizeText.FindStringSubmatch(strings.TrimSpace(s))
+// parseSize parses a size in bytes; 0 if it is invalid.
+func parseSize(s string) int64 {
+	m := sizePattern.FindStringSubmatch(strings.TrimSpace(s))
 	if m == nil {
 		return 0
 	}
-	n, _ := strconv.ParseInt(m[1], 10, 64) // nine digits always are a number
+	n, _ := strconv.ParseInt(m[1], 10, 64) // nine digits always parse
 	return n * map[byte]int64{'k': 1000, 'K': 1000, 'M': 1_000_000, 'G': 1_000_000_000}[m[2][0]]
 }
 
-// complete fills in what the file leaves out.
+// complete fills in defaults.
 func (m *Media) complete() {
 	m.MaxSize, m.Side, m.Text = cmp.Or(m.MaxSize, defaultMedia.MaxSize), cmp.Or(m.Side, defaultMedia.Side),
 		cmp.Or(m.Text, defaultMedia.Text)
-	m.Bytes = sizeOf(m.MaxSize)
+	m.Bytes = parseSize(m.MaxSize)
 }
 
 // IsPerson reports whether s is the full Matrix id of one person.

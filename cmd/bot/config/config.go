@@ -1,5 +1,5 @@
-// Package config reads and checks the configuration file, and writes the one to begin with. All faults of a file
-// are told at once, each with its line, its key and what to write instead.
+// Package config loads, validates and writes the configuration file. It reports all faults of a
+// file at once, each with line, key and remedy.
 package config
 
 import (
@@ -20,14 +20,13 @@ import (
 	"reverie/internal/trust"
 )
 
-// Config is what a person wrote in the configuration file, checked, with
-// defaults, environment variables and secret files filled in. Each key is
-// explained in config.example.yaml.
+// Config is the validated configuration file, with defaults, environment variables and secret files
+// filled in. config.example.yaml explains each key.
 type Config struct {
 	Name     string      `yaml:"name"`
 	Data     string      `yaml:"data"` // absolute after loading
 	Timezone string      `yaml:"timezone"`
-	Matrix   *Matrix     `yaml:"matrix"` // nil = no Matrix; only `bot run` minds
+	Matrix   *Matrix     `yaml:"matrix"` // nil = no Matrix; required by `bot run`
 	LLM      LLM         `yaml:"llm"`
 	Prompt   Prompt      `yaml:"prompt"`
 	Context  Context     `yaml:"context"`
@@ -40,13 +39,13 @@ type Config struct {
 	Web      Web         `yaml:"web"`
 	Log      Log         `yaml:"log"`
 
-	Zone     *time.Location // that all times are shown and read in
-	Warnings []string       // what is accepted but worth knowing, in plain sentences
-	Unset    []string       // secrets whose environment variable is not set
+	Zone         *time.Location // of all times shown and read
+	Warnings     []string       // accepted, but worth knowing; full sentences
+	UnsetSecrets []string       // secrets whose environment variable is not set
 }
 
-// Matrix is the bot's account and who may talk to it. After loading,
-// Password and AccessToken hold what their files said.
+// Matrix configures the bot's account and who may talk to it. After loading, Password and
+// AccessToken include those from files.
 type Matrix struct {
 	Homeserver      string   `yaml:"homeserver"`
 	User            string   `yaml:"user"`
@@ -58,45 +57,44 @@ type Matrix struct {
 	Owners          []string `yaml:"owners"`
 	Allow           []string `yaml:"allow"`
 	Bots            []string `yaml:"bots"`
-	Devices         string   `yaml:"devices"` // whose devices must be signed; empty = the owners'
+	Devices         string   `yaml:"devices"` // whose devices must be cross-signed; empty = the owners'
 
 	Media Media `yaml:"media"`
 }
 
-// Media bounds what comes with messages in files.
+// Media limits files in messages.
 type Media struct {
-	MaxSize string `yaml:"max_size"` // of a file that is fetched or sent, such as 20MB
-	Side    int    `yaml:"side"`     // pixels; pictures are made no larger for the model
-	Text    int    `yaml:"text"`     // characters of a file that the model gets
+	MaxSize string `yaml:"max_size"` // per file, received or sent, such as 20MB
+	Side    int    `yaml:"side"`     // pixels; larger pictures are scaled down for the model
+	Text    int    `yaml:"text"`     // characters of a file shown to the model
 
 	Bytes int64 // max_size
 }
 
-// LLM is the language models and which of them does what.
+// LLM lists the language models and their roles.
 type LLM struct {
 	Models []Model             `yaml:"models"`
-	Roles  map[string][]string `yaml:"roles"` // role → model names, in failover order; "chat" is always there
+	Roles  map[string][]string `yaml:"roles"` // role → model names, in failover order; "chat" always exists
 
 	Embedding *Embedding `yaml:"embedding"` // nil = none
 }
 
-// Model is one model on one server. After loading, APIKey holds what its file said.
+// Model is one model on one server. After loading, APIKey includes one from a file.
 type Model struct {
 	Name        string        `yaml:"name"`
 	BaseURL     string        `yaml:"base_url"`
 	APIKey      Secret        `yaml:"api_key"`
 	APIKeyFile  string        `yaml:"api_key_file"`
 	Model       string        `yaml:"model"`
-	Window      int           `yaml:"window"`     // tokens; 0 = found out from the server
+	Window      int           `yaml:"window"`     // 0 = detected
 	MaxOutput   int           `yaml:"max_output"` // tokens
 	Timeout     time.Duration `yaml:"timeout"`
 	Temperature *float32      `yaml:"temperature"` // nil = the server's own
-	Vision      *bool         `yaml:"vision"`      // it can be shown pictures; nil = as its server says
-	CacheMarks  bool          `yaml:"cache_marks"` // tell the server which parts of a request to keep
+	Vision      *bool         `yaml:"vision"`      // accepts pictures; nil = as its server says
+	CacheMarks  bool          `yaml:"cache_marks"` // mark cacheable parts of requests
 }
 
-// Embedding is the model that turns texts into vectors. After loading,
-// APIKey holds what its file said.
+// Embedding is the embedding model. After loading, APIKey includes one from a file.
 type Embedding struct {
 	BaseURL    string        `yaml:"base_url"`
 	Model      string        `yaml:"model"`
@@ -105,19 +103,18 @@ type Embedding struct {
 	Timeout    time.Duration `yaml:"timeout"` // 0 = 2 minutes
 }
 
-// Prompt says how the prompt is laid out.
+// Prompt configures the prompt.
 type Prompt struct {
-	Layout       string `yaml:"layout"`
-	Instructions prose  `yaml:"instructions"` // the owner's own, for every conversation and job
-	Steering     bool   `yaml:"steering"`     // notes for the model on how the conversation goes
+	Layout       string      `yaml:"layout"`
+	Instructions literalText `yaml:"instructions"` // the owner's, for every conversation and job
+	Steering     bool        `yaml:"steering"`     // notes for the model on the state of the conversation
 }
 
-// Context says how large a prompt is made, and how much of the model's window its
-// parts may take.
+// Context limits the prompt and its parts.
 type Context struct {
 	Tier    int             `yaml:"tier"`     // 1–5; 0 = by the window
-	Probe   bool            `yaml:"probe"`    // ask this machine's GPUs for their memory
-	VRAMMiB int             `yaml:"vram_mib"` // what there is; 0 = asked
+	Probe   bool            `yaml:"probe"`    // query this machine's GPUs
+	VRAMMiB int             `yaml:"vram_mib"` // memory of the GPUs; 0 = detected
 	Limits  ComponentLimits `yaml:"component_size_limits"`
 }
 
@@ -128,18 +125,18 @@ type ComponentLimits struct {
 	Skills   int `yaml:"skills"`
 }
 
-// Memory says how memories are found.
+// Memory configures where memories are stored and searched.
 type Memory struct {
 	Backend   string `yaml:"backend"`
-	Isolation string `yaml:"isolation"` // strict or shared: where new memories go
+	Isolation string `yaml:"isolation"` // strict or shared: scope of new memories
 
 	Qdrant *Server `yaml:"qdrant"` // nil = none
 }
 
-// Server is that of the backend; nil = nothing is said of one.
+// Server returns the server of the backend, or nil.
 func (m Memory) Server() *Server { return map[string]*Server{"qdrant": m.Qdrant}[m.Backend] }
 
-// Server is where vectors are compared. After loading, APIKey holds what its file said.
+// Server is a vector database. After loading, APIKey includes one from a file.
 type Server struct {
 	URL        string `yaml:"url"` // of its REST interface
 	APIKey     Secret `yaml:"api_key"`
@@ -147,65 +144,65 @@ type Server struct {
 	Collection string `yaml:"collection"` // "" = reverie
 }
 
-// Dreaming says when memory is consolidated.
+// Dreaming configures when memory is consolidated.
 type Dreaming struct {
 	Schedule  string `yaml:"schedule"`  // five cron fields; empty = never
 	Zone      string `yaml:"zone"`      // of the schedule; empty = timezone
-	Notice    bool   `yaml:"notice"`    // tell the owner in the morning what was dreamt
-	Questions int    `yaml:"questions"` // that a person is asked in a night; 0 = none
+	Notice    bool   `yaml:"notice"`    // send the owner a digest
+	Questions int    `yaml:"questions"` // per person and night; 0 = none
 
 	Budget DreamBudget `yaml:"budget"`
 
 	When task.Schedule // schedule in zone; without a type: never
 }
 
-// DreamBudget bounds what one dream asks of models.
+// DreamBudget limits the model use of one dream.
 type DreamBudget struct {
 	Calls   int `yaml:"calls"`
-	Tokens  int `yaml:"tokens"`  // of questions and answers together, about
-	Minutes int `yaml:"minutes"` // of asking
+	Tokens  int `yaml:"tokens"`  // of requests and answers, estimated
+	Minutes int `yaml:"minutes"` // of model time
 }
 
-// Harvest says when conversations are read for what is worth remembering.
+// Harvest configures when conversations are read for facts.
 type Harvest struct {
 	Enabled  bool          `yaml:"enabled"`
-	Messages int           `yaml:"messages"` // of people, in one room, since it was read last
-	Idle     time.Duration `yaml:"idle"`     // nobody has said anything in the room
-	Calls    int           `yaml:"calls"`    // requests in 24 hours, beside those of dreams
+	Messages int           `yaml:"messages"` // unread messages of a room that start a reading
+	Idle     time.Duration `yaml:"idle"`     // silence that starts a reading
+	Calls    int           `yaml:"calls"`    // requests in 24 hours, without those of dreams
 }
 
-// Tasks bounds the tasks that the model works on by itself.
+// Tasks limits scheduled tasks with a prompt.
 type Tasks struct {
 	PerRoom    int `yaml:"per_room"`     // active ones in a room
 	PerPerson  int `yaml:"per_person"`   // active ones of a person, over all rooms
 	RunsPerDay int `yaml:"runs_per_day"` // in 24 hours, over all rooms
 }
 
-// Seed says how a new conversation begins.
+// Seed configures the beginning of a new conversation.
 type Seed struct {
 	Language string `yaml:"language"`
 }
 
-// SubSessions bounds what the model has done in the background.
+// SubSessions limits background work of the model.
 type SubSessions struct {
-	Parallel int           `yaml:"parallel"` // at the same time; 0 = there are none
-	Depth    int           `yaml:"depth"`    // how deep they may ask for others
-	Timeout  time.Duration `yaml:"timeout"`  // of work, for each
-	Rounds   int           `yaml:"rounds"`   // requests to the model, for each
+	Parallel int           `yaml:"parallel"` // at the same time; 0 = disabled
+	Depth    int           `yaml:"depth"`    // nesting of sub-sessions
+	Timeout  time.Duration `yaml:"timeout"`  // per sub-session
+	Rounds   int           `yaml:"rounds"`   // model requests per sub-session
 }
 
-// Web says where the status page is served.
+// Web configures the status page.
 type Web struct {
 	Listen string `yaml:"listen"` // host:port on loopback; empty = off
 }
 
-// Log says what the operator's log looks like.
+// Log configures the operator's log.
 type Log struct {
 	Level  string `yaml:"level"`
 	Format string `yaml:"format"`
 }
 
-// What the configuration may say, and what holds where it says nothing.
+// Allowed values; the first of each is the default.
 var (
 	layouts    = layoutNames()
 	isolations = []string{"strict", "shared"}
@@ -242,8 +239,8 @@ func defaultConfig() *Config {
 	}
 }
 
-// Load reads and checks the file at path, which is absolute. Its error names every fault
-// with file, line and key, and never repeats a value. env looks up a variable of the environment.
+// Load reads and checks the file at path, which must be absolute. Its error lists every fault with
+// file, line and key, and never contains a value. env looks up an environment variable.
 func Load(path string, env func(string) (string, bool), needsModel bool) (*Config, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -262,17 +259,17 @@ func Load(path string, env func(string) (string, bool), needsModel bool) (*Confi
 	return c, nil
 }
 
-// parseConfig is Load without the file: paths are relative to dir, name
-// stands in errors, and literal tells whether a secret stands in data itself.
+// parseConfig is Load without the file. Paths are relative to dir, name is used in errors, and
+// literal reports whether data contains a secret.
 func parseConfig(name string, data []byte, dir string, env func(string) (string, bool), needsModel bool) (
 	_ *Config, literal bool, _ error,
 ) {
 	r := &reader{env: env, lines: map[string]int{}, needsModel: needsModel}
 	c := defaultConfig()
 	r.read(data, c)
-	c.Unset = r.unset
+	c.UnsetSecrets = r.unsetSecrets
 	if !slices.ContainsFunc(r.faults, func(f fault) bool { return f.key == "" }) {
-		c.complete(r, dir) // of a file that is no configuration at all, nothing is missing
+		c.complete(r, dir) // skip for a file that is not YAML keys
 	}
 	if err := r.err(name); err != nil {
 		return nil, false, err
@@ -284,18 +281,18 @@ func (c *Config) warn(format string, args ...any) {
 	c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...))
 }
 
-// Explain adds to err the secrets that it may be about because their variable is not set.
+// Explain adds to err the secrets whose variable is not set, as they may be the cause.
 func (c *Config) Explain(err error) error {
-	if len(c.Unset) == 0 {
+	if len(c.UnsetSecrets) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w (%s)", err, strings.Join(c.Unset, "; "))
+	return fmt.Errorf("%w (%s)", err, strings.Join(c.UnsetSecrets, "; "))
 }
 
-// TerminalUser is who types in `bot chat` when the file names no owner.
+// TerminalUser is the person in `bot chat` if the file has no owner.
 const TerminalUser = "owner"
 
-// Owners are the people who may do everything; there is always one.
+// Owners returns the people who may do everything; at least one.
 func (c *Config) Owners() []string {
 	if c.Matrix == nil {
 		return []string{TerminalUser}
@@ -303,10 +300,10 @@ func (c *Config) Owners() []string {
 	return c.Matrix.Owners
 }
 
-// Owner is the person whose memories stand in data/MEMORIES.txt.
+// Owner returns the first owner, whose memories are in data/MEMORIES.txt.
 func (c *Config) Owner() string { return c.Owners()[0] }
 
-// Level is how far the words that user addresses to the bot are trusted. Whoever sits at the machine is an owner.
+// Level returns a function for how far a user is trusted. The person at the machine is an owner.
 func (c *Config) Level() func(user string) trust.Integrity {
 	allowed := func(string) bool { return false }
 	if m := c.Matrix; m != nil {
@@ -316,7 +313,7 @@ func (c *Config) Level() func(user string) trust.Integrity {
 	return func(user string) trust.Integrity { return trust.Sender(user, true, owners, allowed) }
 }
 
-// Files is what bounds files: of `bot chat` too, which has no Matrix.
+// Files returns the limits of files, also without Matrix.
 func (c *Config) Files() Media {
 	if c.Matrix == nil {
 		return defaultMedia

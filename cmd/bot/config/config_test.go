@@ -184,7 +184,7 @@ func TestConfigEnvironment(t *testing.T) {
 	}
 	// A secret is missing only where it is used.
 	c, err := parse(t, "/x", strings.Replace(small, "model: m", `model: m, api_key: "a${NOPE}"`, 1))
-	if err != nil || c.LLM.Models[0].APIKey != "" || !slices.Equal(c.Unset, []string{"llm.models[0].api_key: the environment variable NOPE is not set"}) {
+	if err != nil || c.LLM.Models[0].APIKey != "" || !slices.Equal(c.UnsetSecrets, []string{"llm.models[0].api_key: the environment variable NOPE is not set"}) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if err := c.Explain(errTest); !errors.Is(err, errTest) || !strings.HasSuffix(err.Error(), "(llm.models[0].api_key: the environment variable NOPE is not set)") {

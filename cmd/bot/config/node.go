@@ -21,31 +21,30 @@ import (
 	"reverie/internal/text"
 )
 
-// fault is one thing wrong in a config file: where it is, and what to write
-// instead. Its text never repeats a value, since any value may be a secret.
+// fault is an error in the file: its place, and what to write instead. Its text never contains a
+// value, which may be a secret.
 type fault struct {
-	line int    // 1-based; 0 when no line can be named
+	line int    // 1-based; 0 = unknown
 	key  string // "llm.models[1].base_url"; empty for the file as a whole
 	text string
 }
 
-// reader carries one config file from YAML nodes into a Config. It goes on
-// after a fault, so that a person sees all of them at once.
+// reader fills a Config from YAML nodes. It continues after a fault, so that all are reported.
 type reader struct {
-	env     func(string) (string, bool)
-	lines   map[string]int // key path → line, for faults found after reading
-	faults  []fault
-	literal bool     // a secret stands in the file itself
-	unset   []string // secrets whose variable is not set
+	env          func(string) (string, bool)
+	lines        map[string]int // key path → line, for faults found after reading
+	faults       []fault
+	literal      bool     // a secret stands in the file itself
+	unsetSecrets []string // secrets whose variable is not set
 
 	needsModel bool
 }
 
-// fault notes one thing wrong at key, on the line of it or of the nearest section around it. A key that already has
-// a fault, or lies in a section that has one, gets no second: it would only be an echo.
-func (r *reader) fault(key, format string, args ...any) {
+// addFault records a fault at key, on its line or that of the nearest section. Later faults of the
+// same key or section are dropped as consequences.
+func (r *reader) addFault(key, format string, args ...any) {
 	line := 0
-	for k := key; ; k = above(k) {
+	for k := key; ; k = parentKey(k) {
 		if slices.ContainsFunc(r.faults, func(f fault) bool { return f.key == k }) {
 			return
 		}
@@ -56,7 +55,7 @@ func (r *reader) fault(key, format string, args ...any) {
 	r.faults = append(r.faults, fault{line, key, fmt.Sprintf(format, args...)})
 }
 
-// err is every fault of the file, one a line and in the order of its lines; nil when there is none.
+// err returns all faults in order of lines, or nil.
 func (r *reader) err(file string) error {
 	if len(r.faults) == 0 {
 		return nil
@@ -76,8 +75,8 @@ func (r *reader) err(file string) error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// above is the section around key.
-func above(key string) string { return key[:max(strings.LastIndexAny(key, ".["), 0)] }
+// parentKey returns the section that contains key.
+func parentKey(key string) string { return key[:max(strings.LastIndexAny(key, ".["), 0)] }
 
 // read parses data and fills c from it.
 func (r *reader) read(data []byte, c *Config) {
@@ -85,21 +84,21 @@ func (r *reader) read(data []byte, c *Config) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	err := dec.Decode(&root)
 	if errors.Is(err, io.EOF) || err == nil && root.Content[0].Tag == "!!null" {
-		r.fault("", "the file is empty; `bot init --config another.yaml` writes one to start from")
+		r.addFault("", "the file is empty; `bot init --config another.yaml` writes one to start from")
 		return
 	}
 	if err == nil {
 		if err = dec.Decode(&more); err == nil {
 			r.lines[""] = more.Line
-			r.fault("", "a second document begins here; keep one, and no `---` between keys")
+			r.addFault("", "a second document begins here; keep one, and no `---` between keys")
 		}
 	}
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
-		r.syntax(err)
+		r.addSyntaxFault(err)
 	case root.Content[0].Kind != yaml.MappingNode:
 		r.lines[""] = root.Content[0].Line
-		r.fault("", "this is not a list of keys; write lines such as `name: Reverie`")
+		r.addFault("", "this is not a list of keys; write lines such as `name: Reverie`")
 	default:
 		r.value("", root.Content[0], reflect.ValueOf(c).Elem())
 	}
@@ -107,9 +106,9 @@ func (r *reader) read(data []byte, c *Config) {
 
 var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
-// syntax notes the parser's error with what is mostly behind it. The parser names no line if it is the first, and none
-// for an unknown anchor, whose name may be a secret.
-func (r *reader) syntax(err error) {
+// addSyntaxFault records a YAML error with its likely cause. The parser omits line 1, and the line
+// of an unknown anchor, whose name may be a secret.
+func (r *reader) addSyntaxFault(err error) {
 	m := append(yamlError.FindStringSubmatch(err.Error()), "", "", "")
 	line, _ := strconv.Atoi(m[1])
 	what, _, _ := strings.Cut(m[2], " '")
@@ -117,26 +116,26 @@ func (r *reader) syntax(err error) {
 		line = max(line, 1)
 	}
 	r.lines[""] = line
-	r.fault("", "not valid YAML: %s; a value that begins with @, *, ` or %% or has `: ` in it must stand in quotes, "+
+	r.addFault("", "not valid YAML: %s; a value that begins with @, *, ` or %% or has `: ` in it must stand in quotes, "+
 		"lines are indented with spaces, not tabs, and every quote and bracket is closed", what)
 }
 
 var (
 	secretType = reflect.TypeFor[Secret]()
 	rolesType  = reflect.TypeFor[map[string][]string]()
-	proseType  = reflect.TypeFor[prose]()
+	proseType  = reflect.TypeFor[literalText]()
 )
 
-// value fills v from n. The yaml package decodes single values; sections and lists are
-// read here: its decoder names no key path, stops at a repeated key and drops bad list entries.
+// value sets v from n. Sections and lists are decoded here, because the yaml package reports no key
+// path, stops at duplicate keys and drops bad entries.
 func (r *reader) value(key string, n *yaml.Node, v reflect.Value) {
 	t := v.Type()
 	switch {
 	case n.Kind == yaml.AliasNode:
-		r.fault(key, "YAML aliases are not used here; write the value out, or put a value that begins with * in quotes")
+		r.addFault(key, "YAML aliases are not used here; write the value out, or put a value that begins with * in quotes")
 	case n.Style&yaml.TaggedStyle != 0:
-		r.fault(key, "YAML tags are not used here; put a value that begins with ! in quotes")
-	case n.Tag == "!!null": // "matrix:" with everything below it commented out: as if it were not there
+		r.addFault(key, "YAML tags are not used here; put a value that begins with ! in quotes")
+	case n.Tag == "!!null": // "matrix:" with all keys commented out: treated as absent
 	case t.Kind() == reflect.Pointer:
 		v.Set(reflect.New(t.Elem()))
 		r.value(key, n, v.Elem())
@@ -147,22 +146,22 @@ func (r *reader) value(key string, n *yaml.Node, v reflect.Value) {
 		for i, item := range n.Content {
 			path := fmt.Sprintf("%s[%d]", key, i)
 			if r.lines[path] = item.Line; item.Tag == "!!null" {
-				r.fault(path, "an empty entry; remove it")
+				r.addFault(path, "an empty entry; remove it")
 			}
 			r.value(path, item, v.Index(i))
 		}
 	case n.Kind == yaml.ScalarNode && t.Kind() == reflect.String && n.Tag != "!!bool":
 		r.text(key, n, v)
 	case t.Kind() == reflect.Struct:
-		r.fault(key, remedies[t.Kind()], keyNames(t)[0])
+		r.addFault(key, remedies[t.Kind()], keyNames(t)[0])
 	case n.Kind != yaml.ScalarNode && t.Kind() != reflect.Slice && t != rolesType:
-		r.fault(key, "expected a single value here, not a list or further keys")
+		r.addFault(key, "expected a single value here, not a list or further keys")
 	case t.Kind() == reflect.String || t.Kind() == reflect.Int && n.Tag != "!!int" || n.Decode(v.Addr().Interface()) != nil:
-		r.fault(key, "%s", remedies[t.Kind()])
+		r.addFault(key, "%s", remedies[t.Kind()])
 	}
 }
 
-// remedies say what to write where a value of another kind stands.
+// remedies says what to write for a value of the wrong kind.
 var remedies = map[reflect.Kind]string{
 	reflect.Map:     "expected one line for each role below it, such as `chat: [local]`",
 	reflect.Struct:  "expected keys below it, such as `%s: …`",
@@ -174,7 +173,7 @@ var remedies = map[reflect.Kind]string{
 	reflect.String:  "expected text; put it in quotes if it is meant literally",
 }
 
-// keys fills v, a struct or the map of roles, from the keys of n, and faults those that it does not have.
+// keys sets v, a struct or the map of roles, from the keys of n, and reports unknown keys.
 func (r *reader) keys(key string, n *yaml.Node, v reflect.Value) {
 	names, seen := keyNames(v.Type()), map[string]int{}
 	if v.Kind() == reflect.Map {
@@ -185,16 +184,16 @@ func (r *reader) keys(key string, n *yaml.Node, v reflect.Value) {
 		path := strings.TrimPrefix(key+"."+k.Value, ".")
 		if k.Kind != yaml.ScalarNode {
 			r.lines[key] = k.Line
-			r.fault(key, "a key must be a single word")
+			r.addFault(key, "a key must be a single word")
 			continue
 		}
 		r.lines[path] = k.Line
 		switch at := slices.Index(names, k.Value); {
 		case seen[k.Value] > 0:
-			r.fault(path, "stands here a second time (first on line %d); keep one", seen[k.Value])
+			r.addFault(path, "stands here a second time (first on line %d); keep one", seen[k.Value])
 			continue
 		case at < 0:
-			r.fault(path, "%s", unknownKey(k.Value, names))
+			r.addFault(path, "%s", unknownKey(k.Value, names))
 		case v.Kind() == reflect.Struct:
 			r.value(path, val, v.FieldByIndex(configFields(v.Type())[at].Index))
 		case val.Tag != "!!null":
@@ -206,12 +205,12 @@ func (r *reader) keys(key string, n *yaml.Node, v reflect.Value) {
 	}
 }
 
-// configFields lists the fields of a config struct that may stand in the file.
+// configFields returns the fields of a config struct that have a key.
 func configFields(t reflect.Type) []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Tag.Get("yaml") == "" })
 }
 
-// keyNames lists the keys that a section of type t may have.
+// keyNames returns the keys of a section of type t.
 func keyNames(t reflect.Type) (names []string) {
 	if t == rolesType {
 		return roleNames
@@ -222,7 +221,7 @@ func keyNames(t reflect.Type) (names []string) {
 	return names
 }
 
-// unknownKey says what to do about a key that is none of names.
+// unknownKey returns the remedy for a key that is not in names.
 func unknownKey(key string, names []string) string {
 	if near := text.Nearest(key, names); len(near) > 0 {
 		return "unknown key; did you mean `" + near[0] + "`?"
@@ -230,12 +229,10 @@ func unknownKey(key string, names []string) string {
 	return "unknown key; known here: " + strings.Join(names, ", ")
 }
 
-// prose is text of several lines that is taken as it stands: no variable in it is
-// replaced.
-type prose string
+// literalText is multi-line text in which no variable is replaced.
+type literalText string
 
-// Secret is text that nobody may see by accident: however it is printed,
-// logged or marshalled, "(hidden)" comes out. string(s) is the only way in.
+// Secret is text that prints as "(hidden)" in every format, log and encoding. string(s) returns it.
 type Secret string
 
 const hidden = "(hidden)"
@@ -248,14 +245,14 @@ func (Secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
 var variable = regexp.MustCompile(`\$?\$\{([^}]*)(\}?)`)
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// text fills v, a string. It replaces every ${NAME} by that environment variable; $${ stands for a literal ${.
-// A secret whose variable is not set is empty: most commands do not need it.
+// text sets v, a string, and replaces each ${NAME} by that environment variable; $${ is a literal
+// ${. A secret whose variable is not set is empty, as most commands do not need it.
 func (r *reader) text(key string, n *yaml.Node, v reflect.Value) {
 	if v.Type() == proseType {
 		v.SetString(n.Value)
 		return
 	}
-	hidden, unset := v.Type() == secretType, len(r.unset)
+	hidden, unset := v.Type() == secretType, len(r.unsetSecrets)
 	text := variable.ReplaceAllStringFunc(n.Value, func(found string) string {
 		m := variable.FindStringSubmatch(found)
 		value, set := r.env(m[1])
@@ -263,39 +260,39 @@ func (r *reader) text(key string, n *yaml.Node, v reflect.Value) {
 		case strings.HasPrefix(found, "$$"):
 			return found[1:]
 		case m[2] == "" || !variableName.MatchString(m[1]):
-			r.fault(key, "${ begins the name of an environment variable: write ${NAME}, or $${ for the two characters themselves")
+			r.addFault(key, "${ begins the name of an environment variable: write ${NAME}, or $${ for the two characters themselves")
 		case !set && hidden:
-			r.unset = append(r.unset, fmt.Sprintf("%s: the environment variable %s is not set", key, m[1]))
+			r.unsetSecrets = append(r.unsetSecrets, fmt.Sprintf("%s: the environment variable %s is not set", key, m[1]))
 		case !set:
-			r.fault(key, "the environment variable %s is not set; set it, or write the value another way", m[1])
+			r.addFault(key, "the environment variable %s is not set; set it, or write the value another way", m[1])
 		}
 		return value
 	})
-	if len(r.unset) > unset {
+	if len(r.unsetSecrets) > unset {
 		text = ""
 	}
 	r.literal = r.literal || hidden && text != "" && !strings.Contains(n.Value, "${")
 	v.SetString(text)
 }
 
-// secretFile fills *s from file, if one is given. key is that of the secret itself.
+// secretFile sets *s from file, if given. key is the key of the secret itself.
 func (c *Config) secretFile(r *reader, dir, key string, s *Secret, file string) {
 	if file == "" {
 		return
 	}
 	if *s != "" {
-		r.fault(key+"_file", "the secret is given twice; keep either this or %s", key[strings.LastIndexByte(key, '.')+1:])
+		r.addFault(key+"_file", "the secret is given twice; keep either this or %s", key[strings.LastIndexByte(key, '.')+1:])
 		return
 	}
 	file = Resolve(dir, file)
 	data, err := os.ReadFile(file)
 	if err != nil {
-		r.fault(key+"_file", "%v", err)
+		r.addFault(key+"_file", "%v", err)
 		return
 	}
 	text := strings.TrimRight(string(data), "\r\n")
 	if text == "" || !utf8.ValidString(text) || strings.ContainsAny(text, "\r\n\x00") {
-		r.fault(key+"_file", "%s must hold the secret on one line and nothing else", file)
+		r.addFault(key+"_file", "%s must hold the secret on one line and nothing else", file)
 		return
 	}
 	*s = Secret(text)
@@ -304,7 +301,7 @@ func (c *Config) secretFile(r *reader, dir, key string, s *Secret, file string) 
 	}
 }
 
-// Resolve makes a path from the file absolute: relative to dir, ~/ being the home folder.
+// Resolve makes a path absolute: relative to dir, with ~/ as the home folder.
 func Resolve(dir, path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {

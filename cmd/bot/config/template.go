@@ -11,23 +11,23 @@ import (
 	"strings"
 )
 
-// Answers is what a new configuration depends on.
+// Answers holds the values of a new configuration.
 type Answers struct {
 	Timezone        string
-	Homeserver      string // empty = the matrix: section is written commented out
+	Homeserver      string // empty = the matrix: section is commented out
 	User, Owner     string
-	PasswordFile    bool // the account's password stands in a file beside the configuration
+	PasswordFile    bool // the password is in a file beside the configuration
 	ModelURL, Model string
-	KeyVariable     string // environment variable with the model server's key; empty = it wants none
+	KeyVariable     string // environment variable of the model server's key; empty = none
 }
 
-// DefaultAnswers make a configuration that loads as it stands.
+// DefaultAnswers returns values for a valid configuration.
 func DefaultAnswers() Answers {
 	return Answers{Timezone: "Local", ModelURL: "http://127.0.0.1:11434/v1", Model: "qwen3:8b"}
 }
 
-// ErrThere is the error for a file that a new configuration would overwrite.
-func ErrThere(path string) error {
+// ErrExists is the error for an existing configuration file.
+func ErrExists(path string) error {
 	return fmt.Errorf("%s is there already and stays as it is; name another file with --config, or move this one away first", path)
 }
 
@@ -37,7 +37,7 @@ var configTemplate string
 //go:embed config_matrix.yaml.tmpl
 var matrixTemplate string
 
-// Render returns the commented configuration for a. What a lacks is written commented out.
+// Render returns the commented configuration for a. Missing values are commented out.
 func Render(a Answers) []byte {
 	unless := func(holds bool) string {
 		if holds {
@@ -65,9 +65,9 @@ func Render(a Answers) []byte {
 	).Replace(configTemplate))
 }
 
-// quoteYAML writes s as a YAML scalar, which a JSON string is.
+// quoteYAML returns s as a YAML scalar; JSON strings are valid ones.
 func quoteYAML(s string) string {
-	b, _ := json.Marshal(s) // of a string: never fails
+	b, _ := json.Marshal(s) // cannot fail
 	return string(b)
 }
 
@@ -81,11 +81,11 @@ func commentOut(text string) string {
 	return strings.Join(lines, "")
 }
 
-// Write writes the configuration for a to path (0600). It never overwrites: whatever is there stays.
+// Write creates the configuration for a at path (mode 0600). It never overwrites a file.
 func Write(path string, a Answers) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // EXCL: refuses links as well
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // O_EXCL also refuses links
 	if errors.Is(err, fs.ErrExist) {
-		return ErrThere(path)
+		return ErrExists(path)
 	}
 	if err == nil {
 		_, err = f.Write(Render(a))

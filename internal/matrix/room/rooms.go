@@ -82,7 +82,7 @@ func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err err
 	case direct == "off":
 		f.With = ""
 	case direct == "on" && f.With == "":
-		by, err := kept.Decided(ctx, room.String(), settings.Direct)
+		by, err := kept.Choice(ctx, room.String(), settings.Direct)
 		if f.With = by.Person; err != nil {
 			return f, err
 		}

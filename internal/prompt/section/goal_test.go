@@ -53,7 +53,7 @@ func TestGoalCollapses(t *testing.T) {
 		g := goal.Goal{ID: "goal_x", Description: text("goal", 400), Priority: "medium", Status: goal.Active}
 		all := 0
 		for i := range rapid.IntRange(0, 20).Draw(rt, "steps") {
-			s := rapid.SampledFrom([]goal.Step{goal.Done, goal.InProgress, goal.Pending}).Draw(rt, "status")
+			s := rapid.SampledFrom([]goal.CheckpointStatus{goal.Done, goal.InProgress, goal.Pending}).Draw(rt, "status")
 			g.Checkpoints = append(g.Checkpoints, goal.Checkpoint{N: i + 1, Description: text("step", 300), Status: s})
 			all++
 		}
@@ -105,7 +105,7 @@ func TestCollapseByWhatMatters(t *testing.T) {
 	g := goal.Goal{ID: "goal_x", Description: "x", Priority: "low", Status: goal.Active}
 	long := strings.Repeat("x", 280)
 	for i := range 12 {
-		g.Checkpoints = append(g.Checkpoints, goal.Checkpoint{N: i + 1, Description: fmt.Sprint("step ", i+1, " ", long), Status: []goal.Step{goal.Done, goal.Done, goal.InProgress, goal.Pending}[i/3]})
+		g.Checkpoints = append(g.Checkpoints, goal.Checkpoint{N: i + 1, Description: fmt.Sprint("step ", i+1, " ", long), Status: []goal.CheckpointStatus{goal.Done, goal.Done, goal.InProgress, goal.Pending}[i/3]})
 	}
 	got := goalSteps(g)
 	for i := range got {

@@ -40,7 +40,7 @@ var rules = []rule{
 	{"recovered", atTurn | inLoop, func(f *facts) bool { return f.recovered }},
 	{"rounds", inLoop, func(f *facts) bool { return f.rounds >= 10 && f.rounds%6 == 4 }},
 	{"keep", atTurn, (*facts).asked},
-	{"promised", atTurn, func(f *facts) bool { return skill.Said(f.answer, promises) != "" }},
+	{"promised", atTurn, func(f *facts) bool { return skill.FindPhrase(f.answer, promises) != "" }},
 	{"act", atTurn, func(f *facts) bool { return f.goal && f.sinceTool%5 == 0 }},
 	{"remember", atTurn, func(f *facts) bool { return f.sinceMemory%8 == 5 && f.personal() >= 3 && !f.asked() }},
 	{"tasks", atTurn, func(f *facts) bool { return f.openTasks > 0 && f.sinceTask%12 == 0 }},
@@ -171,14 +171,14 @@ func (f *facts) answered(text string) {
 func (f *facts) asked() bool { return asksToKeep(f.heard[len(f.heard)-1]) }
 
 func asksToKeep(text string) bool {
-	return skill.Said(text, asksKeeping) != "" && skill.Said(text, asksMemory) == ""
+	return skill.FindPhrase(text, asksKeeping) != "" && skill.FindPhrase(text, asksMemory) == ""
 }
 
 // personal counts the turns, of those since something was remembered and no more than eight, in
 // which the person spoke of themself.
 func (f *facts) personal() (n int) {
 	for _, said := range f.heard[max(0, len(f.heard)-min(f.sinceMemory, 8)):] {
-		if skill.Said(said, personal) != "" {
+		if skill.FindPhrase(said, personal) != "" {
 			n++
 		}
 	}

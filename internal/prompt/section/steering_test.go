@@ -64,7 +64,7 @@ func TestSteeringCues(t *testing.T) {
 		[]string{"REMEMBER THAT I like tea", "please, don’t forget the milk", "Merk dir das!", "Recuérdame llamar a Ana", "N'oublie pas le lait", "Ricordati il latte", "覚えておいて", "请记住我喜欢茶"},
 		[]string{"Do you remember that film?", "Remembering is hard", "I forgot it", "Hast du dir das gemerkt?", "覚えていますか", "Unforgettable"})
 	said := func(cues []string) func(string) bool {
-		return func(s string) bool { return skill.Said(s, cues) != "" }
+		return func(s string) bool { return skill.FindPhrase(s, cues) != "" }
 	}
 	says("personal", said(personal),
 		[]string{"My cat is hungry", "Ich habe Hunger", "Vivo en Brno", "J'aime le thé", "Mi piace il tè", "私は茶が好き", "我喜欢茶"},

@@ -28,13 +28,13 @@ func (u Undone) Lines() []string {
 	for _, part := range []struct {
 		what    string
 		entries []Entry
-	}{{"known again: ", u.Back}, {"no longer known: ", u.Away}, {"as it was before: ", u.Changed}} {
+	}{{"remembered again: ", u.Back}, {"no longer remembered: ", u.Away}, {"as before: ", u.Changed}} {
 		for _, e := range part.entries {
 			lines = append(lines, part.what+e.Text)
 		}
 	}
 	if more := len(lines) - maxUndone; more > 1 {
-		lines = append(lines[:min(len(lines), maxUndone)], fmt.Sprintf("and so with %d more", more))
+		lines = append(lines[:min(len(lines), maxUndone)], fmt.Sprintf("and %d more", more))
 	}
 	return lines
 }

@@ -239,7 +239,7 @@ func TestTryStop(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("try: %v\n%s%s", err, &progress, &out)
 	}
-	stopped, after, found := strings.Cut(out.String(), "I stopped working on this, as asked. `!retry` answers it after all.\n")
+	stopped, after, found := strings.Cut(out.String(), "I stopped working on this, as you asked. `!retry` answers it after all.\n")
 	if !found || stopped != "" || !strings.HasPrefix(after, "Stopped.\n") || !strings.Contains(after, "hello") {
 		t.Errorf("%q", out.String())
 	}
@@ -305,7 +305,7 @@ func TestDoctorBesideTheBot(t *testing.T) {
 		d, healthy = bot.doctor(t)
 		return d.Matrix.SyncFailures > 0
 	})
-	if healthy || !d.says("ill", "does not answer") || !d.says("ok", "nothing waits") || !d.says("note", "failed since, the last one with: ") || !d.Matrix.Running || d.Matrix.Problem == "" {
+	if healthy || !d.says("ill", "does not answer") || !d.says("ok", "nothing waits") || !d.says("note", "since then, the last one with: ") || !d.Matrix.Running || d.Matrix.Problem == "" {
 		t.Errorf("of a homeserver that is gone: %+v", d)
 	}
 
@@ -528,7 +528,7 @@ func TestFiles(t *testing.T) {
 		{peer.File{Name: "photo.jpg", Caption: "Where was this?", Type: "image/jpeg", Image: true, Data: photo(t)}, "image/jpeg, 1024×512 pixels"},
 		{peer.File{Name: "notes.txt", Type: "application/x-unknown", Data: []byte("Buy a blue kettle.\n")}, "Buy a blue kettle."},
 		{peer.File{Name: "voice.ogg", Type: "audio/ogg", Voice: true, Data: []byte("OggS\x00not really")}, "a rehearsed transcript of 15 bytes"},
-		{peer.File{Name: "a.zip", Type: "text/plain", Data: []byte("PK\x03\x04\x00\x00")}, "I did not get the file a.zip: no text can be read out of this kind of file"},
+		{peer.File{Name: "a.zip", Type: "text/plain", Data: []byte("PK\x03\x04\x00\x00")}, "I did not get the file a.zip: I cannot read text from this kind of file"},
 	} {
 		sent(t)(you.SendFile(t.Context(), room, tt.file, nil))
 		if e := hear(t, you, room); !strings.Contains(e.Body, tt.want) || !e.Encrypted {

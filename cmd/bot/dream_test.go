@@ -204,7 +204,7 @@ func (w *telling) deliver(_ context.Context, in chat.Inbound) error {
 // doubt makes a question of two memories about what.
 func (w *telling) doubt(scope memory.Scope, what string) {
 	w.t.Helper()
-	q := questions.Question{Run: "dream_1", Scope: scope, Why: "both are of the same time"}
+	q := questions.Question{Run: "dream_1", Scope: scope, Why: "both are from the same time"}
 	for i, e := range []*memory.Entry{&q.First, &q.Second} {
 		var err error
 		if *e, _, err = w.memory.Add(w.t.Context(), memory.Entry{Scope: scope, Text: fmt.Sprint(what, " ", i), Source: memory.UserExplicit}, w.cfg.Owner()); err != nil {
@@ -262,7 +262,7 @@ func TestTellDream(t *testing.T) {
 	}
 	w.cfg.Dreaming.Questions = 0
 	r.Run = "dream_3"
-	if tell(t.Context(), r); !strings.Contains(w.out.said["dream_3"], "1 question is for you to decide") {
+	if tell(t.Context(), r); !strings.Contains(w.out.said["dream_3"], "I have 1 question for you") {
 		t.Errorf("%q", w.out.said["dream_3"])
 	}
 	w.cfg.Dreaming.Notice = false

@@ -396,7 +396,7 @@ func TestEditedCommands(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
 	asked := r.s.Say(you, room, "!remembr #apple is green")
-	was := r.settles(room, "I do not know")
+	was := r.settles(room, "There is no command")
 	r.edit(you, room, asked, "!remember #apple is green")
 	r.settles(room, "Remembered")
 	r.edit(you, room, asked, "do you know of #fig?")

@@ -287,10 +287,10 @@ func TestTakenBackIsForgotten(t *testing.T) {
 	two := r.s.Say(you, room, "!remember the key is #fig")
 	r.showing(room, "Remembered", "Remembered")
 	r.s.Say(you, room, "!remember the key is #fig")
-	r.settles(room, "Remembered", "Remembered", "I know that already")
+	r.settles(room, "Remembered", "Remembered", "I already know that")
 	r.redact(you, room, one)
 	r.redact(you, room, two)
-	r.settles(room, "I know that already")
+	r.settles(room, "I already know that")
 	expect.Equal(t, r.count(`SELECT count(*) FROM memory WHERE state = 'active' AND text LIKE '%#fig%'`), 1, "entries of what was said twice")
 	expect.Equal(t, r.count(`SELECT count(*) FROM memory WHERE text LIKE '%#apple%' OR event = ?`, two), 0, "entries of what was taken back")
 }
@@ -434,7 +434,7 @@ func TestTakenBackWorkEnds(t *testing.T) {
 	two := r.s.Say(you, room, "remind #fig")
 	r.settles(room, "to #apple", "to #fig")
 	r.redact(you, room, one)
-	const notice = "You took your message back, so I have ended what came of it and was still to come (tasks: 1, background work: "
+	const notice = "You deleted your message, so I cancelled what it had started (tasks: 1, sub-sessions: "
 	r.showing(room, "to #fig", notice+"1)")
 	r.until("the sub-session works on", func() bool { return m.givenUp() == 1 })
 	r.settled()

@@ -47,12 +47,12 @@ func TestChangesInThreads(t *testing.T) {
 	r.settles(room, "#plum", "#fig", "I stopped working on this")
 	m.made(t, 4)
 	r.react(you, room, was[0].id, "🔁") // not the newest
-	r.settles(room, "answer 2 to #plum", "answer 3 to #fig", "I stopped", "only what was asked last")
+	r.settles(room, "answer 2 to #plum", "answer 3 to #fig", "I stopped", "the answer to your last question")
 	r.redact(you, room, fig)
 	r.redact(you, room, slow)
-	r.showing(room, "answer 2 to #plum", "only what was asked last")
+	r.showing(room, "answer 2 to #plum", "the answer to your last question")
 	r.redact(you, room, root)
-	r.settles(room, "only what was asked last")
+	r.settles(room, "the answer to your last question")
 	r.forgot("#apple", "#plum", "#fig", "#kiwi")
 	m.made(t, 4)
 }
@@ -205,7 +205,7 @@ func TestRoomWithoutAServerInItsID(t *testing.T) {
 		{"!memory", "memories/rooms/"},
 		{"!config threads off", "`off`"},
 		{"!config", "| threads | off | " + you},
-		{"!whoami", "a room with others"},
+		{"!whoami", "a room with other people"},
 	} {
 		r.tells(room, c.say, c.want, "")
 	}
@@ -467,7 +467,7 @@ func TestUnencryptedRoomsOfAnIdentity(t *testing.T) {
 		}
 		for say, want := range map[string]string{
 			"!config threads off": "Only my owners", "!model r": "Only my owners",
-			"!whoami": "a room with others", "!memory": "memories/rooms/",
+			"!whoami": "a room with other people", "!memory": "memories/rooms/",
 		} {
 			r.tells(room, say, want, privateCanary)
 		}

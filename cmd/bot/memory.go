@@ -289,7 +289,7 @@ func (u memoryUndoCommand) Run(ctx context.Context, c console, b *bot) error {
 	if c.json {
 		return printJSON(c.out, done)
 	}
-	_, err = fmt.Fprintf(c.out, "Taken back: batch %s. %s\n`bot memory undo %s` takes this back as well.\n", done.Undid,
+	_, err = fmt.Fprintf(c.out, "Reverted: batch %s. %s\n`bot memory undo %s` reverts this as well.\n", done.Undid,
 		strings.Join(done.Lines(), "; "), done.Batch)
 	return err
 }

@@ -198,7 +198,7 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 			"The bot reads them for their meaning while it runs, or `bot memory reindex` does at once.")
 	}
 	if result.Batch != "" {
-		fmt.Fprintf(c.out, "`bot memory undo %s` takes the whole import back.\n", result.Batch)
+		fmt.Fprintf(c.out, "`bot memory undo %s` reverts the whole import.\n", result.Batch)
 	}
 	if result.Forgotten > 0 {
 		fmt.Fprintf(c.out, "%d were to be forgotten, and were left out. `bot memory add TEXT` takes one up once more.\n", result.Forgotten)

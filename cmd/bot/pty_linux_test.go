@@ -401,7 +401,7 @@ func TestPipedStop(t *testing.T) {
 	}
 	model.says("Then.")
 	expect.Equal(t, <-code, 0, "exit code")
-	if got, want := out.String(), "I stopped working on this, as asked. `!retry` answers it after all.\nStopped.\nNext.\nThen.\n"; got != want {
+	if got, want := out.String(), "I stopped working on this, as you asked. `!retry` answers it after all.\nStopped.\nNext.\nThen.\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if errs.Len() > 0 {

@@ -46,7 +46,7 @@ func (w *world) dreamsWithoutCopy(reason, detail string, mend func()) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	text := r.Digest(i18n.English, func(memory.Scope) bool { return true })
-	if !strings.Contains(text, "I could not dream this night") || !strings.Contains(text, reason) || strings.Contains(text, detail) {
+	if !strings.Contains(text, "I could not dream last night") || !strings.Contains(text, reason) || strings.Contains(text, detail) {
 		t.Error(text)
 	}
 	folder := filepath.Join(w.dir, report.Folder)

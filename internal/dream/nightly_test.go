@@ -173,14 +173,14 @@ func TestWake(t *testing.T) {
 		status("not dreamt yet", "dreaming.schedule")
 		n.Wake()
 		time.Sleep(time.Minute)
-		status("put ", " memories in order", "questions: 0")
+		status("tidied up ", " memories", "questions: 0")
 		if tries < 2 {
 			t.Errorf("%d tries", tries)
 		}
 		if _, err := w.d.Undo(t.Context(), ""); err != nil {
 			t.Error(err)
 		}
-		status("taken back")
+		status("reverted")
 		stop()
 	})
 }
@@ -212,7 +212,7 @@ func TestDigest(t *testing.T) {
 	mine := func(s memory.Scope) bool { return s == memory.Private(owner) }
 	change := report.Change{Line: report.Line{Scope: memory.Private(owner), ID: "mem_1", Text: "Anna lives in Rome"}, ByText: "Anna lives in Bath"}
 	for want, r := range map[string]report.Report{
-		"I asked a model for it (requests: 3, about 4100 tokens).\n": {State: report.Applied, Superseded: []report.Change{change}, Cost: report.Cost{Calls: 3, Tokens: 4100}},
+		"I used a model for this (requests: 3, about 4100 tokens).\n": {State: report.Applied, Superseded: []report.Change{change}, Cost: report.Cost{Calls: 3, Tokens: 4100}},
 		"the disk is full": {State: report.Failed, Reason: "the disk is full"}, "": {State: report.Nothing, Cost: report.Cost{Calls: 3}},
 	} {
 		if got := r.Digest(i18n.English, mine); !strings.Contains(got, want) || (got == "") != (want == "") {

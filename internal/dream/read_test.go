@@ -120,7 +120,7 @@ func TestReadsFirst(t *testing.T) {
 			t.Errorf("no %q in %s", want, r.Text(time.UTC))
 		}
 	}
-	if text := r.Digest(i18n.English, func(memory.Scope) bool { return true }); !strings.Contains(text, "I have read what was said since (messages: 1, new facts: 1).") {
+	if text := r.Digest(i18n.English, func(memory.Scope) bool { return true }); !strings.Contains(text, "I have read the new messages (messages: 1, new facts: 1).") {
 		t.Error(text)
 	}
 	var calls, harvest int

@@ -118,7 +118,7 @@ func TestTasks(t *testing.T) {
 	if len(r.Tasks) != 1 || r.State != report.Applied || len(r.Proposals) != 3 { // three of the model's at most, and one that needs none
 		t.Fatalf("%+v %+v %q", r.Tasks, r.Proposals, r.Notes)
 	}
-	if got := r.Proposals[0].Text.String(); !strings.HasPrefix(got, "Is this done? Water the plants (#"+c.ids["Water the plants"]+"), by what "+owner+" wrote on 2026-01-04 at ") {
+	if got := r.Proposals[0].Text.String(); !strings.HasPrefix(got, "Is this done? Water the plants (#"+c.ids["Water the plants"]+"), according to what "+owner+" wrote on 2026-01-04 at ") {
 		t.Error(got)
 	}
 	c.now = c.now.Add(24 * time.Hour)
@@ -246,7 +246,7 @@ func TestTasksOfOthers(t *testing.T) {
 	c.exec(`UPDATE message SET text = '[taken back]'`)
 	known := c.know(memory.Entry{Scope: memory.Room(room), Text: "Ben has watered the plants.", Integrity: trust.User, ObservedAt: day0.AddDate(0, 0, 9)})
 	c.answer = `[{"task": "<Water the plants>", "action": "complete", "message": 1, "quote": "Ben has watered the plants"}]`
-	if r := c.dream(Options{}); len(r.Proposals) != 1 || !strings.Contains(r.Proposals[0].Text.String(), "by the memory "+known.ID) {
+	if r := c.dream(Options{}); len(r.Proposals) != 1 || !strings.Contains(r.Proposals[0].Text.String(), "according to the memory "+known.ID) {
 		t.Errorf("%+v", r.Proposals)
 	}
 }

@@ -85,18 +85,18 @@ func TestGoalTeaches(t *testing.T) {
 	long := strings.Repeat("x", 1001)
 	for want, try := range map[string]func() (Goal, error){
 		"priority \"urgent\" is not known: use high":      func() (Goal, error) { return g.Create(ctx, asks(here, ""), "x", "urgent") },
-		"description is 1001 characters":                  func() (Goal, error) { return g.Create(ctx, asks(here, ""), long, "") },
+		"description has 1001 characters":                  func() (Goal, error) { return g.Create(ctx, asks(here, ""), long, "") },
 		"nothing to update":                               func() (Goal, error) { return g.Update(ctx, asks(here, ""), "", Patch{}) },
 		"no goal #goal_zzzzzzzz in this room: list":       func() (Goal, error) { return g.Pause(ctx, asks(here, ""), "goal_zzzzzzzz") },
-		"cannot be paused, it is paused already":          func() (Goal, error) { return g.Pause(ctx, asks(here, ""), paused.ID) },
+		"cannot be paused: it is already paused":          func() (Goal, error) { return g.Pause(ctx, asks(here, ""), paused.ID) },
 		"cannot be changed, it is completed already (it ": func() (Goal, error) { return g.SetCheckpoint(ctx, asks(here, ""), over.ID, "x", Done) },
-		"cannot be resumed, it is completed: create":      func() (Goal, error) { return g.Resume(ctx, asks(here, ""), over.ID) },
+		"cannot be resumed: it is completed; create":      func() (Goal, error) { return g.Resume(ctx, asks(here, ""), over.ID) },
 		"checkpoint status \"half\" is not known: use":    func() (Goal, error) { return g.SetCheckpoint(ctx, asks(here, ""), "", "x", "half") },
 		"there is no checkpoint 4, there are 0":           func() (Goal, error) { return g.SetCheckpoint(ctx, asks(here, ""), "", "#4", Done) },
 		"there is no decision 1, there are 0": func() (Goal, error) {
 			return g.ChangeDecision(ctx, asks(here, ""), "", 1, Decision{Description: "x"})
 		},
-		"rationale is 1001 characters": func() (Goal, error) {
+		"rationale has 1001 characters": func() (Goal, error) {
 			return g.Decide(ctx, asks(here, ""), "", Decision{Description: "x", Rationale: long})
 		},
 		"artifact action \"touched\" is not known": func() (Goal, error) {

@@ -120,7 +120,7 @@ func TestKinds(t *testing.T) {
 			expect.Equal(t, strings.Count(log.String(), "\n"), 1, "log lines for one request:\n%s", &log)
 			var e *Error
 			errors.As(err, &e)
-			if calm := e.Calm(); !strings.Contains(calm.String(), `"a"`) || strings.ContainsAny(calm.String(), "{<\n") {
+			if calm := e.Calm(); !strings.Contains(calm.String(), "“a”") || strings.ContainsAny(calm.String(), "{<\n") {
 				t.Errorf("Calm: %s", calm)
 			}
 		})

@@ -84,9 +84,9 @@ func guarded(t *testing.T, devices e2ee.DeviceRule, answer func(*bot, chat.Messa
 }
 
 const (
-	refusedNotice = "I do not act on this message"
+	refusedNotice = "I did not act on this message"
 	ownNotice     = "change your password"
-	otherNotice   = "somebody else may be using"
+	otherNotice   = "someone else may be using"
 	ignoredNotice = "cannot read my answers"
 	unknownNotice = "cannot tell which of your devices"
 )

@@ -238,7 +238,7 @@ func TestLongAbsenceFromAGroup(t *testing.T) {
 	for range 2 {
 		e := peertest.Next(t, you, byBot(busy))
 		got[e.Body] = true
-		away := strings.HasPrefix(e.Body, "I was away from ")
+		away := strings.HasPrefix(e.Body, "I was offline from ")
 		if away != e.Notice || away != strings.HasSuffix(e.Body, " and have not answered older messages. Ask again if it still matters.") {
 			t.Errorf("got %+v", e)
 		}

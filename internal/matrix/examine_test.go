@@ -108,12 +108,12 @@ func TestExamineSync(t *testing.T) {
 	down := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), matrixtest.Status(http.StatusBadGateway, "M_UPSTREAM"))
 	await(t, s, "the failures are not noted", func() bool { st, _ := p.look(sinceAM()); return st.SyncFailures > 1 })
 	st, got = p.look(sinceAM())
-	says(t, got, "note", "failed since, the last one with: M_UPSTREAM")
+	says(t, got, "note", "since then, the last one with: M_UPSTREAM")
 	if st.Problem == "" {
 		t.Errorf("status %+v", st)
 	}
 	lines := b.Status(t.Context()).Lines(time.Now(), inEnglish)
-	if all := strings.Join(lines, "\n"); strings.Contains(all, "M_UPSTREAM") || !strings.Contains(all, "failed since") || !strings.Contains(all, "bot doctor") {
+	if all := strings.Join(lines, "\n"); strings.Contains(all, "M_UPSTREAM") || !strings.Contains(all, "failed attempts since then") || !strings.Contains(all, "bot doctor") {
 		t.Errorf("in the chat:\n%s", all)
 	}
 	p.exec(`UPDATE matrix_sync SET at = at - 20*60*1000`)

@@ -236,7 +236,7 @@ func TestFileNotTaken(t *testing.T) {
 	})
 	s.Fault(matrixtest.On("upload").By(b.UserID()), matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE"))
 	say(t, you, room, "send them")
-	for _, want := range []string{"f0.txt could not be sent: it is larger than the homeserver takes.", "f1.txt could not be sent: the file is not kept here any more."} {
+	for _, want := range []string{"f0.txt could not be sent: it is larger than the homeserver accepts.", "f1.txt could not be sent: the file is no longer stored here."} {
 		if e := peertest.Next(t, you, messageIn(room)); e.Body != want || !e.Notice {
 			t.Errorf("got %+v", e)
 		}
@@ -325,7 +325,7 @@ func TestLongAnswerNotUploaded(t *testing.T) {
 	for range 2 {
 		come[peertest.Next(t, you, spoken(room, b.UserID())).Body]++
 	}
-	if come["answer.md could not be sent: it is larger than the homeserver takes."] != 1 || come["The next answer."] != 1 {
+	if come["answer.md could not be sent: it is larger than the homeserver accepts."] != 1 || come["The next answer."] != 1 {
 		t.Errorf("then came %v", come)
 	}
 	b.says(room, m, chat.Outgoing{ID: "re:3", Text: "The end."}) // said again after a restart
@@ -384,7 +384,7 @@ func TestLongAnswerChanges(t *testing.T) {
 }
 
 // wholeNote stands at the end of the beginning of an answer that is a file.
-const wholeNote = "\n\n*This is the beginning of a long answer: all of it is in the file answer.md below.*"
+const wholeNote = "\n\n*This is the beginning of a long answer. The full answer is in the file answer.md below.*"
 
 // arrives reads an answer that comes as its beginning and a file, and returns both messages.
 func arrives(t *testing.T, you *peer.Peer, room, bot, want string) (first, file peer.Event) {

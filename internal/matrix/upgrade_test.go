@@ -129,7 +129,7 @@ func (u *upgrading) notices(room, text string) (n int) {
 	return n
 }
 
-const brought = "takes the place of our old one"
+const brought = "replaces our old one"
 
 // A room is replaced while the bot answers in it: the answer comes in the old
 // room, and then the bot goes on in the new one, with what belonged to the old.

@@ -140,7 +140,7 @@ func TestVerification(t *testing.T) {
 			expect.OK(t, os.Remove(filepath.Join(dir, "matrix", "recovery.key")))
 			b = start(t, server, dir, commanded, you.UserID())
 			say(t, you, room, "!verify yes")
-			notice(t, you, room, "no verification to answer")
+			notice(t, you, room, "No verification is in progress")
 			c.begin(t, you, b, room)
 			yes := sameEmoji(t, you, room)
 			trusts(t, you, b, false)
@@ -165,7 +165,7 @@ func TestVerification(t *testing.T) {
 				t.Errorf("events on the server: %v", types)
 			}
 			say(t, you, room, "!verify")
-			if text := notice(t, you, room, "fingerprint"); !strings.Contains(text, "You are verified") {
+			if text := notice(t, you, room, "fingerprint"); !strings.Contains(text, "You are already verified") {
 				t.Errorf("after: %q", text)
 			}
 		})
@@ -188,17 +188,17 @@ func TestVerificationWithWrongEmoji(t *testing.T) {
 	// Somebody else's answer is no answer.
 	for _, word := range []string{"yes", "no"} {
 		say(t, friend, theirs, "!verify "+word)
-		notice(t, friend, theirs, "no verification to answer")
+		notice(t, friend, theirs, "No verification is in progress")
 	}
 	if open := b.Verifications(); len(open) != 1 {
 		t.Fatalf("open: %v", open)
 	}
 	say(t, you, room, "!verify no")
-	notice(t, you, room, "does not match")
+	notice(t, you, room, "do not match")
 	expect.Equal(t, stage(t, you, peer.Cancelled).Code, "m.mismatched_sas", "cancelled")
 	expect.Equal(t, len(b.Verifications()), 0, "still open")
 	say(t, you, room, "!verify yes")
-	notice(t, you, room, "no verification to answer")
+	notice(t, you, room, "No verification is in progress")
 	trusts(t, you, b, false)
 }
 
@@ -259,7 +259,7 @@ func TestVerificationCode(t *testing.T) {
 	expect.OK(t, you.ConfirmEmoji(t.Context(), txn))
 	for _, wrong := range []string{old, "!verify yes", "!verify yes " + strings.Repeat("a", 40)} {
 		say(t, you, room, wrong)
-		notice(t, you, room, "Nothing is confirmed")
+		notice(t, you, room, "Nothing was confirmed")
 	}
 	trusts(t, you, b, false)
 	say(t, you, room, "!verify "+strings.ToUpper(strings.TrimPrefix(yes, "!verify ")))

@@ -194,8 +194,8 @@ func TestHostilePictures(t *testing.T) {
 func TestText(t *testing.T) {
 	for _, tt := range []struct{ data, want, why string }{
 		{"hello\r\nworld", "hello\nworld", ""}, {"\xef\xbb\xbf{\"a\": 1}", `{"a": 1}`, ""}, {"a\u202eb\x1b[31m", "ab[31m", ""},
-		{"caf\xe9 au lait, " + strings.Repeat("x", 600), "", "UTF-8"}, {"PK\x03\x04…", "", "no text"},
-		{"text and then \x00 nothing", "", "no text"},
+		{"caf\xe9 au lait, " + strings.Repeat("x", 600), "", "UTF-8"}, {"PK\x03\x04…", "", "cannot read text"},
+		{"text and then \x00 nothing", "", "cannot read text"},
 	} {
 		s := Open(t.TempDir(), 0)
 		k := keep(t, s, []byte(tt.data))

@@ -59,7 +59,7 @@ var (
 	ErrForgotten = errors.New("this was to be forgotten, so it is not noted again; `!remember` followed by the text takes it up once more")
 	ErrChanged   = errors.New("it was changed since")
 	ErrGone      = errors.New("what was forgotten is gone for good and cannot be brought back")
-	ErrNothing   = errors.New("there is nothing to take back here")
+	ErrNothing   = errors.New("there is nothing to undo here")
 	ErrNotYours  = errors.New("only the person it belongs to, or an owner, may do that")
 )
 

@@ -27,13 +27,13 @@ func (u Undone) Lines() []string {
 	for _, part := range []struct {
 		what    string
 		entries []Entry
-	}{{"known again: ", u.Restored}, {"no longer known: ", u.Retired}, {"as it was before: ", u.Changed}} {
+	}{{"remembered again: ", u.Restored}, {"no longer remembered: ", u.Retired}, {"as before: ", u.Changed}} {
 		for _, e := range part.entries {
 			lines = append(lines, part.what+e.Text)
 		}
 	}
 	if more := len(lines) - maxUndoneLines; more > 1 {
-		lines = append(lines[:min(len(lines), maxUndoneLines)], fmt.Sprintf("and so with %d more", more))
+		lines = append(lines[:min(len(lines), maxUndoneLines)], fmt.Sprintf("and %d more", more))
 	}
 	return lines
 }

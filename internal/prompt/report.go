@@ -119,12 +119,12 @@ func (r Report) String() string {
 	b.WriteString(strings.Join(lines, "\n"))
 	window := "window not known"
 	if r.Window > 0 {
-		window = fmt.Sprintf("window %d, of it %d for the answer", r.Window, r.MaxOutput)
+		window = fmt.Sprintf("window %d, %d of it for the answer", r.Window, r.MaxOutput)
 	}
 	if r.dense() != 1 {
 		window = fmt.Sprintf("%d as the model counts; ", r.Counted()) + window
 	}
-	fmt.Fprintf(&b, "\n\ntotal %d tokens; %s\nlayout %s; prefix %s; %.0f %% of it as in the last request\n",
+	fmt.Fprintf(&b, "\n\ntotal %d tokens; %s\nlayout %s; prefix %s; %.0f%% of it as in the last request\n",
 		r.Total, window, r.Layout, r.PrefixHash, 100*r.Reused)
 	if r.Instructions != nil {
 		fmt.Fprintf(&b, "%s\n", r.Instructions)

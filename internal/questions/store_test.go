@@ -45,7 +45,7 @@ func TestQuestions(t *testing.T) {
 	}
 	for range 2 { // the second time they are known
 		for _, p := range pairs {
-			expect.OK(t, s.Add(t.Context(), []Question{{Run: "dream_1", Scope: p[0].Scope, First: p[0], Second: p[1], Why: "both are of the same time"}}))
+			expect.OK(t, s.Add(t.Context(), []Question{{Run: "dream_1", Scope: p[0].Scope, First: p[0], Second: p[1], Why: "both are from the same time"}}))
 		}
 	}
 	numbers := func(a memory.Access) (all []int64) {

@@ -87,7 +87,7 @@ func TestForeignTextIsAskedAbout(t *testing.T) {
 				t.Fatalf("%d things were done unasked", n-before)
 			}
 			a, poll := w.polled(t, "$1")
-			expect.False(t, len(poll.Options) != 3 || !strings.Contains(poll.Text, a.Code) || !strings.Contains(poll.Text, "messages of others"),
+			expect.False(t, len(poll.Options) != 3 || !strings.Contains(poll.Text, a.Code) || !strings.Contains(poll.Text, "messages from others"),
 				"the question is %+v", poll)
 			for _, act := range a.Acts {
 				var args map[string]any

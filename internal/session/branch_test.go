@@ -450,7 +450,7 @@ func TestAskAgain(t *testing.T) {
 	w.say(t, "$2", "!new")
 	w.change(t, retrying, "$again", "$1", "", time.Now())
 	got := w.room.said("$again")
-	expect.False(t, !got.Notice || !strings.Contains(got.Text, "only what was asked last") || got.ReplyTo != "$1", "said %+v", got)
+	expect.False(t, !got.Notice || !strings.Contains(got.Text, "the answer to your last question") || got.ReplyTo != "$1", "said %+v", got)
 	w.change(t, retrying, "$other", "re:$2", "", time.Now()) // a command
 	w.change(t, editing, "$e", "$unknown", "!whoami", time.Now().Add(-time.Hour))
 	expect.False(t, w.room.said("$other").Text+w.room.said("$unknown").Text != "" || len(w.script.asked()) != 1,

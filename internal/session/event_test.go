@@ -219,7 +219,7 @@ func TestToldWhatIsDone(t *testing.T) {
 	until(t, "the person is told", func() bool { return len(r.drafts()) > 0 })
 	first := r.drafts()[0]
 	expect.False(t, first.ID != "re:$1" || !first.Notice || first.ReplyTo != "$1", "shown %+v", first)
-	expect.Equal(t, first.Text, "I am still working on this: thinking… `!stop` ends it.")
+	expect.Equal(t, first.Text, "Still working on it: thinking… `!stop` cancels.")
 	expect.False(t, !strings.HasPrefix(r.shown(), "!dm typing true") || strings.Contains(r.shown(), "false"), "shown: %s", r.shown())
 	s := w.rooms["!dm"]
 	s.meanwhile.does(s.doing(t.Context(), "web_search"))

@@ -62,13 +62,13 @@ func TestGoalReported(t *testing.T) {
 	system, last := request[0].Content, request[len(request)-1].Content
 	expect.Has(t, system, "CURRENT GOAL: Implement user authentication system\nPriority: Medium\nStatus: Active\n🔒 Use JWT for authentication (locked)")
 	expect.Has(t, last, "✅ 1. Design authentication flow\n- Created: src/auth/login.ts", "Current Task:\n")
-	expect.Has(t, w.say(t, "$p", "!prompt").Text, "100 % of it as in the last request")
+	expect.Has(t, w.say(t, "$p", "!prompt").Text, "100% of it as in the last request")
 	p, _, err := w.Preview(t.Context(), "!dm")
 	expect.False(t, err != nil || !strings.Contains(p.Prefix, "CURRENT GOAL: Implement"), "the preview has no goal: %v\n%s", err, p.Prefix)
 	expect.Equal(t, request[2].Role, llm.Assistant)
 	expect.Equal(t, request[2].Content, "I have begun.\n\n"+reported+"\n\nMore tomorrow.")
 	expect.Equal(t, w.say(t, "$3", "And?").Text, "[GOALS] stay")
-	expect.Has(t, w.goals(t, "!dm"), "🔄 2. Tokens (IN PROGRESS)")
+	expect.Has(t, w.goals(t, "!dm"), "🔄 2. Tokens (in progress)")
 	w.say(t, "$4", "And now?")
 	if sent(t, w.lastAsked())[0].Content != system { // of the goal itself nothing changed since then
 		t.Error("a step changed the prefix")
@@ -188,24 +188,24 @@ func TestGoalCommand(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Yes.\n"+strings.Replace(reported, "[GOAL]", "[NEXT] x\n[GOAL]", 1)+"\n[CHECKPOINT] Tokens - IN PROGRESS\n[CHECKPOINT] Tests\n[DECISION] Use bcrypt")
 	for _, c := range []struct{ said, want string }{
 		{"!goal", "There is no goal here. `!goal new TEXT` sets one."},
-		{"!goal history", "There has been no goal here yet."},
-		{"!goal new", "Say what the goal is"},
+		{"!goal history", "There has never been a goal here."},
+		{"!goal new", "Add the goal"},
 		{"!goal pause", "No goal is active in this room"},
 		{"!goal resume", "No goal is paused in this room"},
 		{"!goal dance", i18n.Source()["goal.usage"]},
-		{"!goal new  Implement user authentication  system.", "This is the goal now: Implement user authentication system."},
+		{"!goal new  Implement user authentication  system.", "The goal is now: Implement user authentication system."},
 		{"Begin", "Yes."},
 		{"!goal", "**Implement user authentication system.** (medium priority, 1 of 3 steps done, 33 %)\n\n- ✅ 1. Design authentication flow\n" +
-			"- 🔄 2. Tokens (IN PROGRESS)\n- ⏳ 3. Tests\n- 🔒 Use JWT for authentication (locked)\n- Decided: Use bcrypt\n- Created: src/auth/login.ts\n\nNext: Implement JWT token generation"},
-		{"!goal PAUSE", "The goal waits; `!goal resume` goes on with it: Implement"},
-		{"!goal", "No goal is active here. The last one waits: #goal_"},
-		{"!goal new Another", "This is the goal now: Another."},
+			"- 🔄 2. Tokens (in progress)\n- ⏳ 3. Tests\n- 🔒 Use JWT for authentication (locked)\n- Decided: Use bcrypt\n- Created: src/auth/login.ts\n\nNext: Implement JWT token generation"},
+		{"!goal PAUSE", "The goal is paused; `!goal resume` resumes it: Implement"},
+		{"!goal", "There is no active goal here. The last one is paused: #goal_"},
+		{"!goal new Another", "The goal is now: Another."},
 		{"!goal drop", "The goal is dropped: Another."},
-		{"!goal resume", "We go on with this goal: Implement"},
+		{"!goal resume", "The goal is active again: Implement"},
 		{"!goal done It works", "The goal is reached: Implement user authentication system."},
 		{"!goal", "There is no goal here."},
 		{"!goal history", "completed, 1 of 3 steps done]: It works\n"},
-		{"!help", "`!goal`: what we work towards here"},
+		{"!help", "`!goal`: show or change the goal of this room"},
 	} {
 		got := w.say(t, "", c.said)
 		expect.False(t, !strings.Contains(got.Text, c.want) || strings.HasPrefix(c.said, "!") != got.Notice, "%s: %+v\nwant %s", c.said, got, c.want)

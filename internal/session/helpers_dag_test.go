@@ -393,7 +393,7 @@ func TestStopEndsSubSessions(t *testing.T) {
 	until(t, "all places are taken", func() bool {
 		return strings.Count(strings.Join(w.script.asked(), ""), `## Objective\nlong`) == w.cfg.Helpers.Parallel
 	})
-	expect.Equal(t, w.say(t, "$1", "!stop").Text, "I ended the 4 sub-sessions that worked in the background.")
+	expect.Equal(t, w.say(t, "$1", "!stop").Text, "I cancelled 4 sub-sessions.")
 	until(t, "all are told", w.allTold(t))
 	until(t, "nothing runs", func() bool { return w.helpers.Running() == 0 })
 	for _, n := range w.helpersOf(t, "!dm") {
@@ -402,7 +402,7 @@ func TestStopEndsSubSessions(t *testing.T) {
 	told := w.eventsTold(t, "!dm")
 	expect.False(t, len(told) != 0, "told %v", told)
 	m := w.say(t, "$2", "!stop")
-	expect.False(t, !strings.HasPrefix(m.Text, "There is nothing to stop"), "the person read %q", m.Text)
+	expect.False(t, !strings.HasPrefix(m.Text, "Nothing to stop"), "the person read %q", m.Text)
 	w.say(t, "$3", "hello")
 	expect.Lacks(t, strings.Join(w.script.asked(), ""), `## Objective\nwaits`)
 }

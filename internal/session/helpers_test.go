@@ -304,7 +304,7 @@ func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 	expect.False(t, seen["!group"] || seen["!late"], "seen: %v", seen)
 	expect.False(t, asked["!group"] != 2 || asked["!late"] != 2, "asked: %v", asked)
 	past, err := w.cfg.History.Load(t.Context(), "!late")
-	expect.False(t, err != nil || len(past) == 0 || !strings.Contains(past[0].Text, "is not told here") || strings.Contains(past[0].Text, "> found"),
+	expect.False(t, err != nil || len(past) == 0 || !strings.Contains(past[0].Text, "do not show its result here") || strings.Contains(past[0].Text, "> found"),
 		"the room with others was told %+v, %v", past, err)
 }
 
@@ -568,6 +568,6 @@ func TestResultWithoutAModel(t *testing.T) {
 	until(t, "it is told", w.allTold(t))
 	expect.Equal(t, w.room.count(), 1)
 	said := w.room.newest().Text
-	expect.False(t, !strings.HasPrefix(said, "Work in the background has ended") || !strings.Contains(said, "\n> green tea"), "the room read %s", said)
+	expect.False(t, !strings.HasPrefix(said, "Sub-sessions have finished") || !strings.Contains(said, "\n> green tea"), "the room read %s", said)
 	expect.Equal(t, len(w.script.asked()), 1+3)
 }

@@ -33,34 +33,34 @@ func TestMemoryCommands(t *testing.T) {
 	say := func(text string, want ...string) string { t.Helper(); return w.tells(t, text, want...) }
 	say("!remember", "`!remember my sister's")
 	say("!remember bad\x00", "control character U+0000")
-	got := say("!remember  My tea is\ngreen.", "Remembered, in MEMORIES.txt: My tea is green.")
+	got := say("!remember  My tea is\ngreen.", "Remembered in MEMORIES.txt: My tea is green.")
 	expect.False(t, entryID.MatchString(got), "an id that nobody asked for: %s", got)
 	tea := entryID.FindString(say("!memory tea"))
-	say("!remember my tea is green", "I know that already: My tea is green.")
+	say("!remember my tea is green", "I already know that: My tea is green.")
 	say("!remember my tea is hot", "Remembered")
 	say("!memory", "**MEMORIES.txt** (2)", "- My tea is green. `"+tea+"`", "**memories/shared.txt** (0)")
 	say("!memory HOT", "**MEMORIES.txt** (1)", "my tea is hot")
-	say("!forget", "Say what")
-	say("!forget coffee", "nothing like that")
-	say("!forget mem_unknown", "nothing like that")
-	say("!forget tea", "2 memories hold these words", tea, "green", "hot")
-	say("!forget te", "nothing like that")
+	say("!forget", "Add what I should forget")
+	say("!forget coffee", "no such memory")
+	say("!forget mem_unknown", "no such memory")
+	say("!forget tea", "2 memories contain these words", tea, "green", "hot")
+	say("!forget te", "no such memory")
 	say("!memory", "(2)")
-	say("!undo", "no longer known: my tea is hot")
-	say("!memory share "+tea, "Everybody who may talk to me", "green")
+	say("!undo", "no longer remembered: my tea is hot")
+	say("!memory share "+tea, "Everyone who may talk to me", "green")
 	expect.Has(t, string(expect.Must(os.ReadFile(filepath.Join(dir, "memories", "shared.txt")))(t)), "green")
 	say("!memory private "+tea, "private again")
-	say("!undo", "as it was before: My tea is green.")
-	say("!undo", "as it was before: My tea is green.")
+	say("!undo", "as before: My tea is green.")
+	say("!undo", "as before: My tea is green.")
 	say("!memory", "**MEMORIES.txt** (1)", "shared.txt** (0)")
-	say("!forget gree", "nothing like that")
+	say("!forget gree", "no such memory")
 	say("!forget green", "`!forget` with its id forgets it for good", "- My tea is green. `"+tea+"`")
 	expect.Lacks(t, say("!forget "+tea, "Forgotten for good", "!remember"), "green")
 	say("!memory", "**MEMORIES.txt** (0)")
-	say("!undo", "gone for good")
+	say("!undo", "cannot be undone")
 	say("!remember my tea is green", "Remembered")
 	say("!remember I am allergic to peanuts", "Remembered")
-	say("!forget all", "nothing like that")
+	say("!forget all", "no such memory")
 	say("!forget i am allergic to peanuts!", "Forgotten for good")
 
 	// What the assistant notes says where it comes from, and is undone by whom it was noted for.
@@ -69,7 +69,7 @@ func TestMemoryCommands(t *testing.T) {
 	all, err := w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{Words: "herons"})
 	expect.False(t, err != nil || len(all) != 1 || all[0].Event != "$told" || all[0].Quote != "I like herons" || all[0].Source != memory.Assistant,
 		"%+v, %v", all, err)
-	say("!undo", "no longer known: likes herons")
+	say("!undo", "no longer remembered: likes herons")
 }
 
 // TestSharedMemoryIsNotEverybodysToChange: in a direct chat people see what is shared; only who shared it, and an owner, may take it away.
@@ -86,7 +86,7 @@ func TestSharedMemoryIsNotEverybodysToChange(t *testing.T) {
 	for _, text := range []string{"!forget the wifi is Lovelace", "!forget " + id, "!memory private " + id, "!memory share " + id} {
 		expect.Has(t, as(bob, text), "Only the person it belongs to")
 	}
-	expect.Has(t, as(bob, "!undo"), "no change of yours")
+	expect.Has(t, as(bob, "!undo"), "not changed anything here that I could undo")
 	expect.Has(t, as(bob, "!memory"), "Lovelace")
 	expect.Has(t, as(owner, "!memory private "+id), "private again")
 	expect.Has(t, as(ann, "!memory"), "Lovelace")
@@ -197,7 +197,7 @@ func TestKeepCommand(t *testing.T) {
 	say := func(text string, want ...string) string { t.Helper(); return as(owner, "!dm", true, text, want...) }
 	ask := func(scope memory.Scope, what string) questions.Question {
 		t.Helper()
-		q := questions.Question{Run: "dream_1", Scope: scope, Why: "both are of the same time"}
+		q := questions.Question{Run: "dream_1", Scope: scope, Why: "both are from the same time"}
 		for i, e := range []*memory.Entry{&q.First, &q.Second} {
 			*e = w.known(t, scope, what+[]string{" in Rome.", " in Oslo."}[i])
 		}
@@ -211,10 +211,10 @@ func TestKeepCommand(t *testing.T) {
 	ask(memory.Room("!group"), "We eat")
 	other := ask(memory.Private(owner), "I work")
 
-	list := say("!memory keep", "**Question 1**: which of the two holds? (both are of the same time)", "a) ", "I live in Rome.", "b) ", "I live in Oslo.", "`!memory keep 1a`", "Question 3", "Question 5")
+	list := say("!memory keep", "**Question 1**: which of the two is right? (both are from the same time)", "a) ", "I live in Rome.", "b) ", "I live in Oslo.", "`!memory keep 1a`", "Question 3", "Question 5")
 	expect.Lacks(t, list, "hide", "We eat", "mem_")
 	say("!dream status", "slept well", "Question 1")
-	say("!memory keep calm", "nothing like that") // words to be looked for
+	say("!memory keep calm", "no such memory") // words to be looked for
 	say("!memory keep 2a", "no such question here")
 	say("!memory keep 4 both", "no such question here")
 	say("!memory keep 123456789012345678b", "no such question here")
@@ -225,9 +225,9 @@ func TestKeepCommand(t *testing.T) {
 
 	say("!memory keep 1 A", "now: I live in Rome.", "no longer: I live in Oslo.")
 	say("!memory keep 1b", "no such question here")
-	say("!undo", "known again: I live in Oslo.")
+	say("!undo", "remembered again: I live in Oslo.")
 	say("!memory keep 1b", "now: I live in Oslo.", "no longer: I live in Rome.")
-	say("!memory keep 5 both", "Both hold")
+	say("!memory keep 5 both", "I keep both")
 	say("!forget "+other.First.ID, "Forgotten for good")
 	say("!memory keep 5a", "no such question here")
 	expect.Lacks(t, say("!memory keep 3b", "now: All meet in Oslo."), "sentence")

@@ -220,7 +220,7 @@ func TestNoCallInLastRound(t *testing.T) {
 		return callstest.Answer{Text: "Again.\n<tool_call>{\"name\": \"task\", \"arguments\": {\"action\": \"list\"}}</tool_call>"}, true
 	}
 	got := w.say(t, "$1", "What is to do?")
-	expect.False(t, !got.Notice || !strings.Contains(got.Text, "never came to an answer") || rawCall(got.Text) != "", "the room is told %q", got.Text)
+	expect.False(t, !got.Notice || !strings.Contains(got.Text, "without giving an answer") || rawCall(got.Text) != "", "the room is told %q", got.Text)
 	for _, text := range shown.take() {
 		expect.False(t, rawCall(text) != "", "the room was shown %q", text)
 	}

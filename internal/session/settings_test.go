@@ -42,17 +42,17 @@ func TestConfigCommand(t *testing.T) {
 		not      string
 	}{
 		{friend, "!config", []string{"| threads | auto |", "| mention | needed |", "| language | auto |", "!config NAME VALUE"}, ""},
-		{friend, "!config threads", []string{"`threads`: where I answer", "It is `auto` (as everywhere at first)", "`auto`, `always`, `off`"}, ""},
+		{friend, "!config threads", []string{"`threads`: where I answer", "Value: `auto` (default)", "`auto`, `always`, `off`"}, ""},
 		{friend, "!config threads always", []string{"Only my owners"}, ""},
 		{friend, "!config", []string{"| threads | auto |"}, "always |"},
-		{owner, "!config threads always", []string{"`threads` is `always` here now."}, ""},
-		{owner, "!CONFIG Streaming = ON", []string{"`streaming` is `on` here now."}, ""},
+		{owner, "!config threads always", []string{"`threads` is now `always` here."}, ""},
+		{owner, "!CONFIG Streaming = ON", []string{"`streaming` is now `on` here."}, ""},
 		{friend, "!config", []string{"| threads | always | " + owner + ", 20", "| auto, off |", "| streaming | on | " + owner}, ""},
 		{owner, "!config threads sometimes", []string{"`threads` cannot be `sometimes`", "`auto`, `always`, `off`"}, ""},
 		{owner, "!config treads always", []string{"There is no setting `treads`", "Did you mean `threads`?"}, ""},
 		{owner, "!config xyzzy always", []string{"There is no setting `xyzzy`"}, "Did you mean"},
-		{owner, "!config threads default", []string{"`threads` is as everywhere at first again: `auto`."}, ""},
-		{owner, "!config threads", []string{"(as everywhere at first)"}, ""},
+		{owner, "!config threads default", []string{"`threads` is back to its default: `auto`."}, ""},
+		{owner, "!config threads", []string{"(default)"}, ""},
 	} {
 		got := w.hears(t, c.who, "!group", "$"+string(rune('a'+i)), c.say)
 		expect.Has(t, got, c.want...)
@@ -75,7 +75,7 @@ func TestNearest(t *testing.T) {
 
 func TestUnknownCommand(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	expect.Equal(t, w.say(t, "$1", "!frobnicate").Text, "I do not know `!frobnicate`. `!help` lists what I understand.")
+	expect.Equal(t, w.say(t, "$1", "!frobnicate").Text, "There is no command `!frobnicate`. `!help` lists all commands.")
 }
 
 // A room's own model is asked first, and the configured ones after it; the prompt is made for its window, and says its name.
@@ -96,13 +96,13 @@ func TestModelChoice(t *testing.T) {
 	}
 	ask("!group", "$1", "fine")
 	for i, c := range []struct{ who, say, want string }{
-		{friend, "!model", "`local` answers first (as everywhere at first)."},
+		{friend, "!model", "This room uses `local` (default)."},
 		{friend, "!model Big", "Only my owners"},
 		{owner, "!model bigg", "no model `bigg`. It has `local`, `Big`. Did you mean `Big`?"},
-		{owner, "!model big", "`Big` answers here first"},
-		{friend, "!model", "`Big` answers first (" + owner + ", "},
-		{friend, "!model", "If it cannot, I ask `local`."},
-		{friend, "!status", "Models for chat, in order: Big, local (window 30000"},
+		{owner, "!model big", "this room uses `Big`"},
+		{friend, "!model", "This room uses `Big` (" + owner + ", "},
+		{friend, "!model", "If it fails, I use `local`."},
+		{friend, "!status", "Models for chat, in order: Big, local (context window 30000"},
 	} {
 		expect.Has(t, w.hears(t, c.who, "!group", "$c"+string(rune('a'+i)), c.say), c.want)
 	}
@@ -122,7 +122,7 @@ func TestModelChoice(t *testing.T) {
 	expect.Equal(t, w2.hears(t, friend, "!group", "$4", "hello"), "from the big one")
 	server.Close() // it is off: the others answer
 	expect.Equal(t, w2.hears(t, friend, "!group", "$5", "hello"), "fine")
-	expect.Has(t, w2.hears(t, owner, "!group", "$6", "!model default"), "`local` answers here first")
+	expect.Has(t, w2.hears(t, owner, "!group", "$6", "!model default"), "the model from my configuration again: `local`")
 	expect.Equal(t, w2.hears(t, friend, "!group", "$7", "hello"), "fine")
 	names := models.Role(llm.Preferring("chat", "of an older configuration"))
 	expect.False(t, !slices.Equal(names, []string{"local"}), "a model that there is not: %q", names)
@@ -159,10 +159,10 @@ func TestRoomContext(t *testing.T) {
 	w := newWorld(t, dir)
 	const fair = "This room plans the school's summer fair.\nx = 3 stalls are booked."
 	for i, c := range []struct{ who, say, want, not string }{
-		{friend, "!config", "| context | not set | as everywhere at first | a text of up to 1000 characters |", ""},
+		{friend, "!config", "| context | not set | default | up to 1000 characters of text |", ""},
 		{friend, "!config context This room is mine.", "Only my owners", ""},
 		{owner, "!config context " + strings.Repeat("é", settings.MaxContext+1), "`context` cannot be `éééé", ""},
-		{owner, "!config context", "It is not set (as everywhere at first). It can be a text of up to 1000 characters.", ""},
+		{owner, "!config context", "Value: not set (default). Possible values: up to 1000 characters of text.", ""},
 		{owner, "!config Context = " + fair, "`context` is `This room plans the school's summer fair", ""},
 		{friend, "!config", "| context | This room plans the school's", "not set"},
 		{friend, "!config context", "`This room plans the school's summer fair. x = 3 stalls are booked.` (" + owner, ""},
@@ -181,7 +181,7 @@ func TestRoomContext(t *testing.T) {
 	w.stop()
 	w = newWorld(t, dir)
 	expect.Has(t, told("!group", "$3"), fair)
-	expect.Has(t, w.hears(t, owner, "!group", "$4", "!config context default"), "`context` is as everywhere at first again: not set.")
+	expect.Has(t, w.hears(t, owner, "!group", "$4", "!config context default"), "`context` is back to its default: not set.")
 	expect.Lacks(t, told("!group", "$5"), "About This Room")
 }
 
@@ -201,24 +201,24 @@ func TestCommandsSayWhatTheyDoNotKnow(t *testing.T) {
 	say := func(text string, parts ...string) { t.Helper(); w.tells(t, text, parts...) }
 	say("hi", "hello")
 	say("!HELP", "`!retry`")
-	say("!whoami", "an owner")
+	say("!whoami", "one of my owners")
 	say("!tasks", "No open tasks")
 	say("!status", "Models for chat, in order: local")
 	say("!prompt", "window")
-	say("!help memory", "`!memory`: what I remember here")
-	say("!help !hlep", "I do not know `!hlep`", "Did you mean `!help`")
-	say("!stop now", "There is nothing to stop")
-	say("!memory", "MEMORIES.txt** (0)", "I remember nothing here yet")
+	say("!help memory", "`!memory`: list what I remember here")
+	say("!help !hlep", "There is no command `!hlep`", "Did you mean `!help`")
+	say("!stop now", "Nothing to stop")
+	say("!memory", "MEMORIES.txt** (0)", "I have no memories here yet")
 	say("!memory share", "`!memory share` and the id")
 	say("!remember my tea is green", "Remembered")
-	say("!memory share wrong", "I remember nothing like that here")
-	say("!memory private wrong", "I remember nothing like that here")
-	say("!memory coffee", "I remember nothing like that here")
+	say("!memory share wrong", "I have no such memory here")
+	say("!memory private wrong", "I have no such memory here")
+	say("!memory coffee", "I have no such memory here")
 	say("/memory tea", "my tea is green")
 	say("/hlep", "the path is fine") // no command, so the model answers
 	say("!!", "fine")
-	say("/new", "A new conversation starts here")
-	say("!retry", "nothing to try again")
+	say("/new", "I have started a new conversation")
+	say("!retry", "Nothing to retry")
 }
 
 // TestShareSkill: only an owner shares a skill, and only one that may be read where they ask.
@@ -234,20 +234,20 @@ func TestShareSkill(t *testing.T) {
 	group.Private = false
 	w.calls(t, group, "add_skill", "skill_name", "minutes", "summary", "Who writes them", "documentation", "Bob.")
 	expect.Has(t, say("!group", owner, false, "!skills"), "- `minutes`: Who writes them (for this room)")
-	expect.Has(t, say("!bob", "@bob:x", true, "!skills"), "- `his`: Bob's way (yours alone)")
+	expect.Has(t, say("!bob", "@bob:x", true, "!skills"), "- `his`: Bob's way (only for you)")
 	for _, name := range []string{"his", "tea", "none", ""} {
 		expect.Has(t, say("!bob", "@bob:x", true, "!skills share "+name), "Only my owners")
 	}
 	expect.Has(t, say("!group", "@bob:x", false, "!skills share minutes"), "Only my owners")
-	for name, want := range map[string]string{"": "Say which one", "none": "I know no skill `none` here", "his": "I know no skill `his` here", "minutes": "I know no skill `minutes` here"} {
+	for name, want := range map[string]string{"": "Name the skill", "none": "There is no skill `none` here", "his": "There is no skill `his` here", "minutes": "There is no skill `minutes` here"} {
 		expect.Has(t, say("!dm", owner, true, "!skills share "+name), want)
 	}
 	w.sharedSkill(t, "minutes.md", "Everybody's minutes\n")
-	expect.Has(t, say("!group", owner, false, "!skills share minutes"), "I have not shared it", "`minutes`")
+	expect.Has(t, say("!group", owner, false, "!skills share minutes"), "Not shared", "`minutes`")
 	expect.Lacks(t, say("!bob", "@bob:x", true, "!skills"), "tea")
-	expect.Has(t, say("!dm", owner, true, "!skills share `tea`"), "Everybody who may talk to me can use `tea` now", "`data/skills/tea.md`")
-	expect.Has(t, say("!dm", owner, true, "!skills share tea"), "`tea` is everybody's already")
-	expect.Has(t, say("!bob", "@bob:x", true, "!skills"), "- `his`: Bob's way (yours alone)", "- `tea`: How to make tea")
+	expect.Has(t, say("!dm", owner, true, "!skills share `tea`"), "Everyone who may talk to me can now use `tea`", "`data/skills/tea.md`")
+	expect.Has(t, say("!dm", owner, true, "!skills share tea"), "`tea` is already shared with everyone")
+	expect.Has(t, say("!bob", "@bob:x", true, "!skills"), "- `his`: Bob's way (only for you)", "- `tea`: How to make tea")
 	expect.Has(t, w.asksWhile(func() { say("!bob", "@bob:x", true, "hello") }), "How to make tea")
 	all, err := w.cfg.Skills.List(trust.Place{Room: "!other"})
 	if err != nil || len(all) != 2 || all[1].Label != (trust.Label{Integrity: trust.Owner, Readers: trust.Everybody}) || all[1].Owner != owner {
@@ -262,7 +262,7 @@ func TestDreamCommand(t *testing.T) {
 	woken := 0
 	w.cfg.Dreams = &command.Dreams{Wake: func() { woken++ },
 		Status: func(context.Context, i18n.Say) (string, error) { return "slept well", nil }, Undo: func(context.Context, i18n.Say) (string, error) { return "taken back", nil }}
-	for text, want := range map[string]string{"!dream": "as soon as nobody waits", "!dream Status": "slept well", "!dream undo": "Taken back.", "!dream on": "`!dream status`"} {
+	for text, want := range map[string]string{"!dream": "as soon as nobody is waiting", "!dream Status": "slept well", "!dream undo": "Taken back.", "!dream on": "`!dream status`"} {
 		notice(t, w.deliver(t, chat.Message{Head: chat.Head{ID: "$own" + text, Room: "!own", Sender: owner, Private: true, At: time.Now()}, Text: text}), want)
 		got := w.deliver(t, chat.Message{Head: chat.Head{ID: "$other" + text, Room: "!own", Sender: "@other:example.org", Private: true, At: time.Now()}, Text: text})
 		expect.False(t, !strings.Contains(got.Text, "Only my owner"), "%s by another: %q", text, got.Text)
@@ -349,22 +349,22 @@ func TestModeCommand(t *testing.T) {
 			expect.False(t, !got.Notice || !strings.Contains(got.Text, part), "%s says %q, want %q in it", text, got.Text, part)
 		}
 	}
-	says("$1", "!mode", "Mode: assistant, as in every room at first.", "- `!mode planning`: thinking a thing through")
+	says("$1", "!mode", "Mode: assistant, default.", "- `!mode planning`: thinking something through")
 	for i, word := range []string{"plan", "planning now", "Автопилот", "`planning`", "mode", "-1", "autom"} {
-		says(fmt.Sprint("$bad", i), "!mode "+word, "I do not know that mode. Say `!mode` with `assistant`, `developer`, `planning`, `debugger`, `user`.")
+		says(fmt.Sprint("$bad", i), "!mode "+word, "There is no such mode. Use `!mode` with `assistant`, `developer`, `planning`, `debugger`, `user`.")
 	}
-	says("$2", "!mode assistant", "The mode here is assistant already.")
-	says("$2b", "!mode", "Mode: assistant, as in every room at first.")
-	says("$3", "!mode PLANNING", "The mode here is planning now: thinking a thing through")
+	says("$2", "!mode assistant", "The mode here is already assistant.")
+	says("$2b", "!mode", "Mode: assistant, default.")
+	says("$3", "!mode PLANNING", "The mode here is now planning: thinking something through")
 	later.Store(int64(time.Hour))
-	says("$4", "!status", "- Mode: planning, since 2026-03-01 09:00 (asked for by @owner:example.org).")
+	says("$4", "!status", "- Mode: planning, since 2026-03-01 09:00 (requested by @owner:example.org).")
 	expect.Has(t, w.deliver(t, chat.Message{Head: chat.Head{ID: "$5", Room: "!group", Sender: "@friend:example.org"}, Text: "!mode"}).Text, "Mode: assistant")
 	// As with !think and !new, everybody who may talk to the bot may choose.
-	expect.Has(t, w.deliver(t, chat.Message{Head: chat.Head{ID: "$6", Room: "!group", Sender: "@friend:example.org"}, Text: "!mode debugger"}).Text, "debugger now")
+	expect.Has(t, w.deliver(t, chat.Message{Head: chat.Head{ID: "$6", Room: "!group", Sender: "@friend:example.org"}, Text: "!mode debugger"}).Text, "now debugger")
 	w.stop()
 	w = newWorld(t, dir)
 	w.cfg.Now = clock
-	says("$7", "!mode", "Mode: planning, since 2026-03-01 09:00 (asked for by @owner:example.org)")
+	says("$7", "!mode", "Mode: planning, since 2026-03-01 09:00 (requested by @owner:example.org)")
 	says("$8", "!mode developer")
 	says("$9", "!mode", "Mode: developer, since 2026-03-01 10:00")
 }
@@ -392,7 +392,7 @@ func TestModeAtWork(t *testing.T) {
 			t.Errorf("request %d: %s", i, asked[i])
 		}
 	}
-	expect.Has(t, w.room.said("$4").Text, "Models for planning, in order: large, local (window 32000 tokens, of which 600")
+	expect.Has(t, w.room.said("$4").Text, "Models for planning, in order: large, local (context window 32000 tokens, 600 of them")
 	expect.Has(t, value[string](t, w, `SELECT reason FROM prompt_epoch WHERE room = '!dm'`), "mode")
 	s := newSession(w.Manager, "!dm")
 	for _, want := range []struct {
@@ -415,10 +415,10 @@ func TestSetMode(t *testing.T) {
 		expect.False(t, got.Text != "Let us begin.", "%+v", got)
 	}
 	told := w.room.read("mode:$1:planning")
-	expect.False(t, !told.Notice || !strings.HasPrefix(told.Text, "The mode here is planning now: thinking") || w.room.count() != 2,
+	expect.False(t, !told.Notice || !strings.HasPrefix(told.Text, "The mode here is now planning: thinking") || w.room.count() != 2,
 		"%+v; %v", told, w.room.order)
 	got := w.say(t, "$2", "!mode").Text
-	expect.False(t, !strings.HasPrefix(got, "Mode: planning, since ") || !strings.Contains(got, "(asked for by "+owner+")"), "%s", got)
+	expect.False(t, !strings.HasPrefix(got, "Mode: planning, since ") || !strings.Contains(got, "(requested by "+owner+")"), "%s", got)
 	var said []string // what the tool can be called with
 	for _, s := range w.cfg.Tools.Specs() {
 		if s.Name == tool.SetMode {
@@ -449,9 +449,9 @@ func TestSetModeByOthers(t *testing.T) {
 func TestThink(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir)
-	notice(t, w.say(t, "$0", "!think"), "as the model likes")
+	notice(t, w.say(t, "$0", "!think"), "he model decides")
 	w.say(t, "$1", "hello")
-	expect.Has(t, w.say(t, "$2", "!think loud").Text, "do not know that level")
+	expect.Has(t, w.say(t, "$2", "!think loud").Text, "no such level")
 	expect.Equal(t, w.say(t, "$3", "!think HIGH").Text, "Thinking is set to high in this room.")
 	w.say(t, "$4", "and now?")
 	w.deliver(t, chat.Message{Head: chat.Head{ID: "$5", Room: "!other", Sender: owner, Private: true}, Text: "and here?"})
@@ -463,7 +463,7 @@ func TestThink(t *testing.T) {
 	w.stop()
 	w = newWorld(t, dir)
 	expect.Has(t, w.say(t, "$6", "!think").Text, "set to high")
-	expect.Has(t, w.say(t, "$7", "!think default").Text, "as the model likes")
+	expect.Has(t, w.say(t, "$7", "!think default").Text, "he model decides")
 	w.say(t, "$8", "and now?")
 	asked = w.script.asked()
 	expect.False(t, strings.Contains(asked[len(asked)-1], "reasoning_effort"), "the level is still sent: %s", asked[len(asked)-1])

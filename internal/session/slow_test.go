@@ -113,7 +113,7 @@ func TestStopCommand(t *testing.T) {
 	got := w.room.said("$3")
 	expect.False(t, !got.Notice || got.Text != "Stopped.", "!stop got %+v", got)
 	expect.False(t, !strings.HasSuffix(r.shown(), "typing false"), "shown: %s", r.shown())
-	expect.Has(t, w.say(t, "$4", "!stop").Text, "nothing to stop")
+	expect.Has(t, w.say(t, "$4", "!stop").Text, "Nothing to stop")
 }
 
 // However the model fails, the person reads one calm sentence, and the next message is answered.
@@ -139,7 +139,7 @@ func TestModelFails(t *testing.T) {
 		}, 50 * time.Millisecond},
 		{"empty", "empty answer", events("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"), 0},
 		{"nothing at all", "empty answer", events("data: [DONE]\n\n"), 0},
-		{"only tool calls", "never came to an answer", events(tool), 0},
+		{"only tool calls", "without giving an answer", events(tool), 0},
 		{"a web page", "language model", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>hello</html>") }, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -291,7 +291,7 @@ func TestLoopIsBroken(t *testing.T) {
 	}
 	again := say(friend, "hello?")
 	expect.False(t, again.Text != "" || len(w.script.asked()) != mostInGroup, "told twice: %+v", again)
-	expect.Has(t, say(friend, "!stop").Text, "nothing to stop")
+	expect.Has(t, say(friend, "!stop").Text, "Nothing to stop")
 	for range mostInGroup + 2 { // an owner is a person
 		expect.Equal(t, say(owner, "the very same words again").Text, "fine")
 	}

@@ -208,10 +208,10 @@ func TestStatusSaysTheTier(t *testing.T) {
 		return expect.Must(command.Run(t.Context(), s.call(chat.Message{Head: chat.Head{Room: "!r", Sender: owner, Private: true}}), "status", ""))(t)
 	}
 	previewed(t, m.Manager, "!r") // looking is not talking
-	expect.Has(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server).")
+	expect.Has(t, status(), "Prompt tier 2 of 5, for a context window of 8192 tokens (reported by its server).")
 	m.turn(t, s, m.tell(t, s, "$1"))
 	m.enforce(65536)
-	expect.Has(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server), since 2026-11-21 00:10. Now the window is 65536 tokens; that may count from `!new` on.")
+	expect.Has(t, status(), "Prompt tier 2 of 5, for a context window of 8192 tokens (reported by its server), since 2026-11-21 00:10. The context window is now 65536 tokens; the tier may change with `!new`.")
 }
 
 // counts are servers that count tokens in ways of their own, from the words of a request.
@@ -275,7 +275,7 @@ func TestCounting(t *testing.T) {
 						t.Logf("turn %d: %d foretold, %d counted: %.1f %%", i, foretold, counted, 100*off)
 					}
 				}
-				expect.Has(t, w.say(t, fmt.Sprint("$status", from), "!status").Text, " % of the window")
+				expect.Has(t, w.say(t, fmt.Sprint("$status", from), "!status").Text, "% of the available context window")
 			}
 			run(0, 20)
 			run(20, 24) // a new process
@@ -297,7 +297,7 @@ func TestFullWindow(t *testing.T) {
 	reasons := w.column(t, `SELECT reason FROM compaction`)
 	n := len(reasons)
 	expect.False(t, n == 0 || n > 8 || reasons[n-1] != compaction.Full, "compacted because %v", reasons)
-	expect.Has(t, w.say(t, "$status", "!status").Text, "of the window's room")
+	expect.Has(t, w.say(t, "$status", "!status").Text, "of the available context window")
 }
 
 // TestToolBudget: the tools stay within the budget of each tier, with room for a new one; one that has no room is left out and not counted.
@@ -357,8 +357,8 @@ func TestCompactCommands(t *testing.T) {
 		expect.Has(t, text, "hello there")
 		return "The owner said hello, and that it is nice."
 	})
-	notice(t, w.say(t, "$1", "!summary"), "Nothing of this conversation is summarised")
-	expect.Has(t, w.say(t, "$2", "!compact").Text, "nothing to summarise yet")
+	notice(t, w.say(t, "$1", "!summary"), "Nothing in this conversation has been summarised")
+	expect.Has(t, w.say(t, "$2", "!compact").Text, "Nothing to summarise now")
 	w.say(t, "$3", "hello there")
 	w.chatter(t, "a", 6)
 	done := w.say(t, "$4", "!compact").Text
@@ -370,7 +370,7 @@ func TestCompactCommands(t *testing.T) {
 	expect.Equal(t, *n, 1)
 	expect.Equal(t, len(w.room.notices()), 0)
 	got := w.say(t, "$7", "!compact")
-	expect.False(t, !strings.Contains(got.Text, "nothing to summarise yet") || *n != 1, "a second time: %+v", got)
+	expect.False(t, !strings.Contains(got.Text, "Nothing to summarise now") || *n != 1, "a second time: %+v", got)
 }
 
 // TestCompactionIsTold: one quiet line, before the answer that it made room for.
@@ -380,7 +380,7 @@ func TestCompactionIsTold(t *testing.T) {
 	w.untilCompacted(t, 1)
 	expect.Equal(t, value[string](t, w, `SELECT reason FROM compaction`), compaction.Full) // else it came too late
 	got := w.room.notices()
-	expect.False(t, len(got) != 1 || got[0] != "I have summarised the earlier part of this conversation; `!summary` shows it.", "said: %q", got)
+	expect.False(t, len(got) != 1 || got[0] != "I have summarised the earlier part of this conversation; `!summary` shows the summary.", "said: %q", got)
 	defer holding(&w.room.mu)()
 	last := w.room.order[len(w.room.order)-2]
 	expect.False(t, !strings.HasPrefix(last, "compaction:") || !w.room.final[last].Notice, "it was said at another time: %v", w.room.order)
@@ -425,7 +425,7 @@ func TestServerRefuses(t *testing.T) {
 			return answer, true
 		}
 		got := w.say(t, "$x", "and now?")
-		if len(w.compactions(t)) != 1 || got.Notice == c.helps || !c.helps && (!strings.Contains(got.Text, "has grown too large") || len(c.answers) != 1) {
+		if len(w.compactions(t)) != 1 || got.Notice == c.helps || !c.helps && (!strings.Contains(got.Text, "has become too long") || len(c.answers) != 1) {
 			t.Errorf("%s: %v; answer %+v; not asked for: %q", name, w.compactions(t), got, c.answers)
 		}
 	}

@@ -2,14 +2,19 @@ package settings
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
+	reverie "reverie"
 	"reverie/internal/i18n"
 	"reverie/internal/store"
 	"reverie/internal/store/storetest"
@@ -37,10 +42,55 @@ func TestMessageFiles(t *testing.T) {
 			one := strings.HasSuffix(key, i18n.One) && f.text[strings.TrimSuffix(key, i18n.One)+i18n.More] != "" && (l == "ja" || l == "zh")
 			expect.False(t, f.text[key] == "" && !one, "%s.txt: %s is missing", l, key)
 		}
-		for key, text := range f.text {
-			if words := placeholderPattern.ReplaceAllString(text, ""); text == i18n.Source()[key] && len(strings.Fields(words)) > 2 { // words may be the same in two languages
-				t.Errorf("%s.txt: %s is English", l, key)
+	}
+}
+
+var (
+	// notProse are the parts of a sentence that are the same in every language.
+	notProse = regexp.MustCompile("`[^`]*`|\\{[a-z_]+\\}")
+	letters  = regexp.MustCompile(`\p{L}`)
+	// sameInEnglish are sentences that a language says in the words of English.
+	sameInEnglish = map[string]string{"status.messages_more": "fr", "count.messages_more": "fr", "time.minutes_one": "fr", "time.minutes_more": "fr",
+		"why.questions_one": "fr", "why.questions_more": "fr", "approve.no": "es it"}
+	// endsOtherwise are sentences that end differently: they are part of another sentence.
+	endsOtherwise = map[string]string{"task.for": "ja zh", "time.days_short": "fr"}
+)
+
+// TestMessagesAreTranslated: each language says what English says, at about its length and with its punctuation.
+func TestMessagesAreTranslated(t *testing.T) {
+	width := func(text string) (n int) {
+		for _, r := range text {
+			if n++; r >= 0x2E80 { // Chinese and Japanese letters say about twice as much
+				n++
 			}
+		}
+		return n
+	}
+	ending := func(text string) rune {
+		last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(notProse.ReplaceAllString(text, "x"), "*_"))
+		if i := strings.IndexRune("。：？）］", last); i >= 0 {
+			return rune(".:?)]"[i/len("。")])
+		}
+		if unicode.IsPunct(last) {
+			return last
+		}
+		return 'x'
+	}
+	for _, l := range Languages() {
+		raw := string(expect.Must(fs.ReadFile(reverie.Data, "messages/"+l+".txt"))(t))
+		expect.False(t, strings.Contains(raw, " \n"), "%s.txt: a line ends in a space", l)
+		for key, text := range builtin(l).text {
+			prose := notProse.ReplaceAllString(text, "")
+			expect.False(t, strings.ContainsAny(prose, "\"’") || strings.Contains(prose, "...") || strings.Contains(text, "  "), "%s.txt: %s: write “ ”, ', … and single spaces: %s", l, key, text)
+			english, _ := sourceText(key)
+			if l == "en" {
+				continue
+			}
+			n, limit := width(text), width(english)
+			expect.False(t, n > limit*8/5+12, "%s.txt: %s is too long: %s", l, key, text)
+			expect.False(t, n < limit*2/5-4, "%s.txt: %s says less than English: %s", l, key, text)
+			expect.False(t, text == english && letters.MatchString(prose) && !strings.Contains(sameInEnglish[key], l), "%s.txt: %s is English: %s", l, key, text)
+			expect.False(t, ending(text) != ending(english) && !strings.Contains(endsOtherwise[key], l), "%s.txt: %s ends with another sign than %q: %s", l, key, english, text)
 		}
 	}
 }
@@ -157,5 +207,5 @@ func TestSpans(t *testing.T) {
 		expect.False(t, got != c.want, "%s, %v: got %q, want %q", c.language, c.d, got, c.want)
 	}
 	french := func(key string, fill ...string) string { return (*Messages)(nil).In("fr", key, fill...) }
-	expect.Equal(t, i18n.New("why.helper_time", "time", i18n.Span(90*time.Second)).In(french), "son temps était écoulé : 1 minute 30 secondes")
+	expect.Equal(t, i18n.New("why.helper_time", "time", i18n.Span(90*time.Second)).In(french), "le temps est écoulé : 1 minute 30 secondes")
 }

@@ -206,7 +206,7 @@ func TestCatchUp(t *testing.T) {
 			t.Errorf("late: %q", text)
 		}
 	}
-	if got := p.task(gone.ID); got.Status != Completed || !strings.HasPrefix(got.Reason.String(), "missed while nothing ran at") {
+	if got := p.task(gone.ID); got.Status != Completed || !strings.HasPrefix(got.Reason.String(), "missed while I was offline at") {
 		t.Errorf("skipped: %+v", got)
 	}
 	p.restart(p.store.db)
@@ -288,7 +288,7 @@ func TestFailureBackoff(t *testing.T) {
 	}
 	p.heard("tea 21 09:00")
 	for _, text := range p.said {
-		if !strings.Contains(text, "paused a task, because it failed 5 times in a row: tea") {
+		if !strings.Contains(text, "paused a task because it failed 5 times in a row: tea") {
 			t.Errorf("the notice: %q", text)
 		}
 	}

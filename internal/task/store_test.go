@@ -85,7 +85,7 @@ func TestAddRefuses(t *testing.T) {
 		{Task{Room: here, Content: "a\x00"}, "U+0000"},
 		{Task{Room: here, Content: "x", Priority: 11}, "from 1 (most urgent) to 10"},
 		{Task{Room: here, Content: "x", Priority: -1}, "from 1 (most urgent) to 10"},
-		{Task{Room: here, Content: "x", Prompt: strings.Repeat("x", 8001)}, "prompt is 8001"},
+		{Task{Room: here, Content: "x", Prompt: strings.Repeat("x", 8001)}, "prompt has 8001"},
 	} {
 		expect.Refused(t, second(s.Add(t.Context(), labelled(tt.in))), tt.want, "%+v", tt.in)
 	}

@@ -28,7 +28,7 @@ func readFindings(said string) ([]finding, error) {
 	for i, o := range list {
 		found[i] = finding{fact: answer.Text(o, "fact"), subject: answer.Text(o, "subject"), quote: answer.Text(o, "quote"),
 			kind: kindOf(answer.Text(o, "kind")), from: dateOf(answer.Text(o, "valid_from")), to: dateOf(answer.Text(o, "valid_to")),
-			message: answer.Whole(o, "message")}
+			message: answer.Int(o, "message")}
 	}
 	return found, err
 }

@@ -75,7 +75,7 @@ type Inputs struct {
 
 // InputsOf are what detection found out, as inputs of a decision.
 func InputsOf(found detect.Found) Inputs {
-	in := Inputs{Model: found.Model, ID: found.Model, Ollama: found.Server == detect.Ollama, Trained: found.Trained, Outside: found.Outside}
+	in := Inputs{Model: found.Model, ID: found.Model, Ollama: found.Server == detect.Ollama, Trained: found.Trained, Outside: found.OffGPU}
 	said := Said{Tokens: found.Limit.Tokens, By: found.Limit.Source}
 	switch l := found.Limit; {
 	case l.Label == detect.Enforced && l.At.IsZero():
@@ -84,7 +84,7 @@ func InputsOf(found detect.Found) Inputs {
 		in.Server = said
 	case l.Label == detect.Max:
 		in.Hosted = said
-	case l.Label == detect.Estimated && l.Least:
+	case l.Label == detect.Estimated && l.LowerBound:
 		in.Least = said
 	case l.Label == detect.Estimated:
 		in.Likely = said

@@ -1,4 +1,5 @@
-// Package attachment makes of what came with messages what a model reads: pictures, texts, recordings, quotes.
+// Package attachment converts what came with messages to what a model reads: pictures, texts,
+// transcripts and quotes.
 package attachment
 
 import (
@@ -24,22 +25,21 @@ import (
 type Reader struct {
 	Models *llm.Models
 	Media  *media.Store // nil = files cannot be read
-	Role   string       // of the models that get the text: their window has room for a part of it
+	Role   string       // of the models that read the text; their window limits its size
 	Most   int          // characters of a file that the model gets; 0 = 40,000
 	Log    *slog.Logger
 }
 
 const (
 	defaultFileText = 40_000 // characters of a file that the model gets
-	leastFileText   = 400    // less of a file helps nobody
-	fileShare       = 4      // a file takes a quarter of the window at most, and all of a message half of it
+	leastFileText   = 400    // a smaller part of a file is useless
+	fileShare       = 4      // one file takes at most a quarter of the window, all files of a message a half
 	fileTime        = time.Minute
 )
 
 const voiceMark = "[voice message, transcribed]"
 
-// WithVoice is what a message reads whose words beside a voice message are now: what was
-// said in it, as was has it, stays.
+// WithVoice replaces the words of a message and keeps the transcripts that was contains.
 func WithVoice(was, now string) string {
 	_, spoken, ok := strings.Cut("\n"+was, "\n"+voiceMark+" ")
 	if !ok || strings.Contains(now, voiceMark) {
@@ -48,7 +48,7 @@ func WithVoice(was, now string) string {
 	return strings.TrimSpace(now + "\n" + voiceMark + " " + spoken)
 }
 
-// Files is what the model will get of what came with in.
+// Files returns what the model gets of the files of in.
 func (r Reader) Files(ctx context.Context, in chat.Message) []history.File {
 	var all []history.File
 	for _, f := range in.Files {
@@ -60,7 +60,7 @@ func (r Reader) Files(ctx context.Context, in chat.Message) []history.File {
 	return all
 }
 
-// file is what the model gets of f, which came with so many files.
+// file returns what the model gets of f, one of came files.
 func (r Reader) file(ctx context.Context, f chat.File, came int) history.File {
 	h := history.File{Name: f.Name, Type: f.Type, Size: f.Size, Path: f.Path, Note: f.Note}
 	if h.Note != "" || r.Media == nil || f.Path == "" {
@@ -106,7 +106,7 @@ func sounds(kind string) bool {
 		slices.Contains([]string{"application/ogg", "video/mp4", "video/webm", "application/octet-stream"}, kind)
 }
 
-// fileReason is why nothing came of a file, for people.
+// fileReason explains for people why a file could not be read.
 func (r Reader) fileReason(ctx context.Context, err error, f chat.File) i18n.Text {
 	var at *fs.PathError
 	switch {
@@ -118,7 +118,7 @@ func (r Reader) fileReason(ctx context.Context, err error, f chat.File) i18n.Tex
 	return i18n.New("why.file_of_kind", "why", i18n.Of(err), "type", f.Type, "size", media.Size(f.Size))
 }
 
-// excerpt has the model get the beginning of a text, see capped.
+// excerpt stores the beginning of a text in h, see capped.
 func (r Reader) excerpt(h *history.File, text string, came int) {
 	h.Text = r.capped(text, came)
 	if len(h.Text) < len(text) {
@@ -129,7 +129,8 @@ func (r Reader) excerpt(h *history.File, text string, came int) {
 	}
 }
 
-// capped is the beginning of a file's text; the files of one message share a part of the window.
+// capped returns the beginning of a file's text. The files of one message share a part of the
+// window.
 func (r Reader) capped(text string, came int) string {
 	window, out := r.Models.Window(r.Role)
 	tokens, most := max((window-out)/max(fileShare, came), 100), cmp.Or(r.Most, defaultFileText)
@@ -141,15 +142,15 @@ func (r Reader) capped(text string, came int) string {
 	return short
 }
 
-// ErrDeaf is why a recording is not understood where no model hears.
+// ErrDeaf says that no model can transcribe a recording.
 var ErrDeaf = i18n.New("why.no_transcription")
 
 func (r Reader) transcript(ctx context.Context, f chat.File) (string, error) {
-	if !r.Models.Hears() || r.Media == nil {
+	if !r.Models.CanTranscribe() || r.Media == nil {
 		return "", ErrDeaf
 	}
 	name := path.Base(f.Path)
-	if strings.HasSuffix(name, ".bin") { // servers go by the ending
+	if strings.HasSuffix(name, ".bin") { // servers tell the format by the extension
 		name = strings.TrimSuffix(name, ".bin") + ".ogg"
 	}
 	text, err := r.Models.Transcribe(ctx, r.Media.File(f.Path), name)
@@ -161,7 +162,7 @@ func (r Reader) transcript(ctx context.Context, f chat.File) (string, error) {
 	return text, err
 }
 
-// Listen is in with the words of its voice messages. What cannot be understood is said in their notes.
+// Listen returns in with the transcripts of its voice messages. Failures are stated in their notes.
 func (r Reader) Listen(ctx context.Context, in chat.Message) (chat.Message, error) {
 	in.Files = append([]chat.File(nil), in.Files...)
 	for i, f := range in.Files {

@@ -14,14 +14,14 @@ import (
 
 const (
 	quoteRunes  = 1_500 // of one quote
-	quotesRunes = 8_000 // of all that a message refers to
-	quoteShare  = 8     // all quotes together take at most one in so many parts of the window
-	quoteTokens = 2     // characters of a token, to be sure
+	quotesRunes = 8_000 // of all quotes of a message
+	quoteShare  = 8     // all quotes together take at most an eighth of the window
+	quoteTokens = 2     // characters per token, a low estimate
 )
 
-// Quotes renders quotes as the model reads them, and returns those that there was room for: what is
-// replied to before what was only heard, the newest first. A line of a quote begins with "> ", so
-// that none passes for the line that says whose it is. us is our own user id.
+// Quotes renders quotes for the model, and returns those that fit: replied messages before
+// overheard ones, the newest first. Lines of a quote begin with "> ", so that none can pass for the
+// line that names its author. us is our own user id.
 func (r Reader) Quotes(quotes []chat.Quote, us string, in *time.Location) (out []history.Quoted, shown []chat.Quote) {
 	room := quotesRunes
 	if window, _ := r.Models.Window(r.Role); window > 0 {
@@ -51,10 +51,10 @@ func (r Reader) Quotes(quotes []chat.Quote, us string, in *time.Location) (out [
 	return out, shown
 }
 
-// lineEnds are what ends a line, besides \n.
+// lineEnds are line ends besides \n.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// quote is one quote in lines, with at most so many characters of what was said.
+// quote renders one quote, with at most most characters of its text.
 func quote(q chat.Quote, us string, in *time.Location, most int) string {
 	who := "somebody"
 	switch {

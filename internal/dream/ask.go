@@ -209,7 +209,7 @@ func readVerdicts(said string, pairs int) []verdict {
 	out := make([]verdict, pairs)
 	list, _ := answer.Objects(said) // as far as it goes
 	for _, o := range list {
-		at := answer.Whole(o, "pair") - 1
+		at := answer.Int(o, "pair") - 1
 		if at < 0 || at >= pairs {
 			continue
 		}
@@ -228,9 +228,9 @@ func readVerdicts(said string, pairs int) []verdict {
 // The requests.
 var (
 	pairPlaces     = []string{"{entry_1}", "{entry_2}"}
-	conflictForm   = template.Template{File: "DREAM_CONTRADICTION_PROMPT.txt", Places: [][]string{pairPlaces, {"{content}"}}}
-	paraphraseForm = template.Template{File: "DREAM_DEDUP_PROMPT.txt", Places: [][]string{{"{content}"}, pairPlaces}}
-	taskForm       = template.Template{File: "DREAM_TASK_PROMPT.txt", Places: [][]string{{"{content}"}}}
+	conflictForm   = template.Template{File: "DREAM_CONTRADICTION_PROMPT.txt", Placeholders: [][]string{pairPlaces, {"{content}"}}}
+	paraphraseForm = template.Template{File: "DREAM_DEDUP_PROMPT.txt", Placeholders: [][]string{{"{content}"}, pairPlaces}}
+	taskForm       = template.Template{File: "DREAM_TASK_PROMPT.txt", Placeholders: [][]string{{"{content}"}}}
 )
 
 // Templates are the requests of a night.

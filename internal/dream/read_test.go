@@ -197,7 +197,7 @@ func TestReadsNothing(t *testing.T) {
 		tries  bool
 	}{
 		"down":    {err: &llm.Error{Kind: llm.Unreachable, Err: errors.New("refused")}, why: "llm: refused"},
-		"prose":   {answer: "Anna lives in Kiel.", why: answer.ErrProse.Error(), tries: true},
+		"prose":   {answer: "Anna lives in Kiel.", why: answer.ErrNoList.Error(), tries: true},
 		"cut off": {answer: `[{"message":1,"fact":"Locker 1`, why: answer.ErrPartial.Error(), tries: true},
 		"panic":   {why: "panic: boo"},
 	} {

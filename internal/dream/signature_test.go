@@ -230,7 +230,7 @@ func TestShippedTemplates(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		for _, p := range form.Places[0] {
+		for _, p := range form.Placeholders[0] {
 			if !strings.Contains(string(b), p) {
 				t.Errorf("%s has no %s", form.File, p)
 			}

@@ -296,7 +296,7 @@ func readActions(said string) ([]taskAction, error) {
 	actions := make([]taskAction, len(list))
 	for i, o := range list {
 		actions[i] = taskAction{task: bare(answer.Text(o, "task")), action: strings.ToLower(answer.Text(o, "action")),
-			quote: answer.Text(o, "quote"), into: bare(answer.Text(o, "into")), message: answer.Whole(o, "message")}
+			quote: answer.Text(o, "quote"), into: bare(answer.Text(o, "into")), message: answer.Int(o, "message")}
 	}
 	return actions, err
 }

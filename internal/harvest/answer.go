@@ -27,7 +27,7 @@ func parseFindings(said string) ([]finding, error) {
 	found := make([]finding, len(list))
 	for i, o := range list {
 		found[i] = finding{fact: answer.Text(o, "fact"), subject: answer.Text(o, "subject"), quote: answer.Text(o, "quote"),
-			kind: parseKind(answer.Text(o, "kind")), message: answer.Whole(o, "message"),
+			kind: parseKind(answer.Text(o, "kind")), message: answer.Int(o, "message"),
 			from: parseDate(answer.Text(o, "valid_from")), to: parseDate(answer.Text(o, "valid_to"))}
 	}
 	return found, err

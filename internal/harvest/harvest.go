@@ -56,7 +56,7 @@ type Config struct {
 const role = "harvest"
 
 // Template is the prompt that asks for facts.
-var Template = template.Template{File: "MEMORY_HARVEST_PROMPT.txt", Places: [][]string{{"{transcript}"}}}
+var Template = template.Template{File: "MEMORY_HARVEST_PROMPT.txt", Placeholders: [][]string{{"{transcript}"}}}
 
 // Result counts messages read and facts found.
 type Result struct {

@@ -349,7 +349,7 @@ func TestPoison(t *testing.T) {
 			break
 		}
 	}
-	if got := r.states(); got["done"] != 7 || got["left "+answer.ErrProse.Error()] != 1 || len(r.entries()) != 7 {
+	if got := r.states(); got["done"] != 7 || got["left "+answer.ErrNoList.Error()] != 1 || len(r.entries()) != 7 {
 		t.Errorf("%v, %q", got, r.texts())
 	}
 	alone := 0

@@ -17,21 +17,21 @@ type answer struct {
 	idle   time.Duration // allowed between two pieces
 	asked  time.Time
 
-	text    strings.Builder // what came, with the thinking in it
-	hold    bool            // show nothing before a closing tag: this model is known to send no opening one
-	thought bool            // in a field of its own
-	calls   callJoiner
-	reader  *calls.Reader // of calls in the text
-	usage   Usage
-	timings json.RawMessage // of llama.cpp
-	finish  string
-	begun   bool
-	first   time.Duration // from asked until it began
-	looked  int           // bytes of the text when it was last looked at for what may be shown
-	shown   string
+	text     strings.Builder // everything received, thinking included
+	withhold bool            // show nothing before a closing tag: this model never sends the opening one
+	thought  bool            // the server sent thinking in a field of its own
+	calls    callJoiner
+	reader   *calls.Reader // finds calls that the model wrote as text
+	usage    Usage
+	timings  json.RawMessage // of llama.cpp
+	finish   string
+	begun    bool
+	first    time.Duration // from asked until the first token
+	searched int           // length of text when it was last searched for visible words
+	shown    string
 }
 
-// read takes the events up to the end of the answer.
+// read consumes events until the answer ends.
 func (a *answer) read(events *eventStream) error {
 	for {
 		raw, err := events.next()
@@ -59,11 +59,11 @@ func (a *answer) read(events *eventStream) error {
 		if len(c.Error) > 0 && string(c.Error) != "null" {
 			return streamError(c.Error)
 		}
-		a.take(c)
+		a.addChunk(c)
 	}
 }
 
-func (a *answer) take(c chunk) {
+func (a *answer) addChunk(c chunk) {
 	if c.Usage != nil {
 		a.usage = c.Usage.tokens()
 	}
@@ -82,31 +82,31 @@ func (a *answer) take(c chunk) {
 			}
 			if !a.begun && (d.Content+d.Refusal+d.ReasoningContent+d.Reasoning != "" || len(d.ToolCalls) > 0) {
 				a.begun, a.first = true, time.Since(a.asked)
-				a.watch.expect(a.idle, errIdle)
+				a.watch.setLimit(a.idle, errIdle)
 			}
 		}
 		if choice.FinishReason != "" {
 			a.finish = choice.FinishReason
-			a.watch.expect(afterFinish, errIdle)
+			a.watch.setLimit(usageWait, errIdle)
 		}
 	}
 	if a.stream == nil {
 		return
 	}
-	if a.text.Len()-a.looked < a.looked/128 {
+	if a.text.Len()-a.searched < a.searched/128 {
 		return // each look reads the whole text, so a long one is looked at less often
 	}
-	a.looked = a.text.Len()
-	text, found := answerIn(a.text.String(), false)
-	if a.hold && !found.lone && !found.thought {
+	a.searched = a.text.Len()
+	text, found := stripThinking(a.text.String(), false)
+	if a.withhold && !found.unopened && !found.thought {
 		return
 	}
-	if text = a.reader.Shown(text); text != a.shown {
+	if text = a.reader.VisibleProse(text); text != a.shown {
 		a.show(text)
 	}
 }
 
-// show passes the text on. The time the receiver takes is not the server's.
+// show passes the visible text on. The receiver's time does not count as silence of the server.
 func (a *answer) show(text string) {
 	a.shown = text
 	a.watch.timer.Stop()
@@ -114,19 +114,19 @@ func (a *answer) show(text string) {
 	a.watch.alive()
 }
 
-// reply ends the answer.
+// reply returns the complete answer.
 func (a *answer) reply() (Reply, thoughts) {
-	text, found := answerIn(a.text.String(), true)
+	text, found := stripThinking(a.text.String(), true)
 	found.thought = found.thought || a.thought
-	r := Reply{Text: text, ToolCalls: a.calls.calls, Finish: a.finish, Usage: withTimings(a.usage, a.timings), First: a.first}
-	r = withCalls(r, a.reader)
+	r := Reply{Text: text, ToolCalls: a.calls.calls, Finish: a.finish, Usage: withTimings(a.usage, a.timings), FirstToken: a.first}
+	r = extractCalls(r, a.reader)
 	if a.stream != nil && r.Text != a.shown && r.Text != "" {
 		a.show(r.Text)
 	}
 	return r, found
 }
 
-// whyEmpty says why there is nothing in an answer.
+// whyEmpty explains an answer without text and calls.
 func whyEmpty(r Reply, thought bool) string {
 	switch {
 	case r.Finish == "length" && thought:

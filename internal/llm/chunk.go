@@ -9,8 +9,8 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// chunk is one event of an answer: the form of the chat protocol and what
-// servers add to it. A whole answer (Message in place of Delta) fits as well.
+// chunk is one event of an answer, with the extensions that servers add. A complete answer (Message
+// in place of Delta) parses as well.
 type chunk struct {
 	Error   json.RawMessage `json:"error"`
 	Choices []struct {
@@ -41,7 +41,7 @@ type fragment struct {
 	} `json:"function"`
 }
 
-// usage adds the words that some servers have for cached tokens.
+// usage adds the field names that some servers use for cached tokens.
 type usage struct {
 	openai.Usage
 	CacheHit  int `json:"prompt_cache_hit_tokens"` // DeepSeek
@@ -57,8 +57,8 @@ func (u *usage) tokens() Usage {
 	return t
 }
 
-// withTimings adds to what the server counted in usage what stands only in
-// llama.cpp's own count, which comes also when no usage was asked for.
+// withTimings adds counts that only llama.cpp's timings have. It sends them even when usage was not
+// requested.
 func withTimings(u Usage, raw json.RawMessage) Usage {
 	var t struct {
 		Cached int `json:"cache_n"`
@@ -66,7 +66,7 @@ func withTimings(u Usage, raw json.RawMessage) Usage {
 		Output int `json:"predicted_n"`
 	}
 	if json.Unmarshal(raw, &t) != nil {
-		return u // others' timings are of no interest
+		return u // not llama.cpp's timings
 	}
 	if u == (Usage{}) {
 		u = Usage{Prompt: max(t.Cached, 0) + t.Read, Output: t.Output}
@@ -75,11 +75,11 @@ func withTimings(u Usage, raw json.RawMessage) Usage {
 	return u
 }
 
-// looseText is text that some servers send in another form: a list of text
-// parts, or (for arguments) the object itself instead of its text.
+// looseText is a string that some servers send in another form: a list of text parts, or arguments
+// as an object instead of its text.
 type looseText string
 
-// UnmarshalJSON takes any JSON value; what it cannot read as text is its JSON.
+// UnmarshalJSON accepts any JSON value. A value that is no text is kept as its JSON.
 func (t *looseText) UnmarshalJSON(b []byte) error {
 	b = bytes.TrimSpace(b)
 	switch {
@@ -104,21 +104,21 @@ func (t *looseText) UnmarshalJSON(b []byte) error {
 	}
 }
 
-// callJoiner puts tool calls together from their fragments.
+// callJoiner assembles tool calls from their fragments.
 type callJoiner struct {
 	calls []ToolCall
 	slot  map[int]int // the server's index → place in calls
 }
 
-const maxCalls = 128 // in one answer; more is a model gone wild
+const maxCalls = 128 // in one answer; more means that the model is looping
 
 func (j *callJoiner) add(f fragment) {
 	at, known := len(j.calls)-1, len(j.calls) > 0
 	if f.Index != nil {
 		at, known = j.slot[*f.Index]
 	}
-	// Some servers number every call 0, or not at all: a new id begins a new
-	// call, and so does a second name after arguments were there.
+	// Some servers number every call 0, or none at all. A new id therefore starts a new call, and
+	// so does a name after arguments.
 	if known {
 		c := j.calls[at]
 		other := f.ID != "" && c.ID != "" && f.ID != c.ID
@@ -143,14 +143,14 @@ func (j *callJoiner) add(f fragment) {
 	if c.ID == "" {
 		c.ID = f.ID
 	}
-	if f.Function.Name != c.Name { // some repeat the whole name in each fragment
+	if f.Function.Name != c.Name { // some servers repeat the whole name in each fragment
 		c.Name += f.Function.Name
 	}
 	c.Arguments += string(f.Function.Arguments)
 }
 
-// identified gives each call a name and an id of its own.
-func identified(calls []ToolCall) []ToolCall {
+// assignIDs gives each call a name and a unique ID.
+func assignIDs(calls []ToolCall) []ToolCall {
 	seen := map[string]bool{}
 	for i := range calls {
 		c := &calls[i]

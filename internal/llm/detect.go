@@ -14,47 +14,46 @@ import (
 	"reverie/internal/llm/detect"
 )
 
-// How long what a server said is taken for true before it is asked again. It
-// is asked after an answer only: a server that nobody uses is left alone.
+// How long a detected window is valid. A server is asked again only after an answer, so an unused
+// server stays undisturbed.
 const (
-	freshGuess  = time.Minute      // the model was not loaded: its first answer changes that
-	freshLoaded = 10 * time.Minute // somebody may load it anew in another size, or start a server that can tell
-	freshHosted = 6 * time.Hour
-	keepLearned = 6 * time.Hour // what an error taught; then one request may fail again
+	maxGuessAge   = time.Minute      // the model was not loaded: its first answer changes that
+	maxLoadedAge  = 10 * time.Minute // it may be reloaded with another size, or the server replaced
+	maxHostedAge  = 6 * time.Hour
+	maxLearnedAge = 6 * time.Hour // after that, one request may fail again
 
-	lookEvery = time.Minute // for servers that never answered
+	detectInterval = time.Minute // for servers that never answered
 )
 
-// windows is what a model knows of its window. The model's mu guards it.
+// windows is what is known of a model's window. The model's mu guards it.
 type windows struct {
-	asked   time.Time    // when the server was last asked; zero = never
-	found   detect.Found // what came of it; Limit.Tokens 0 = nothing is known
-	learned detect.Limit // from an answer or error; Tokens 0 = nothing
-	under   int          // found.Limit.Tokens when it was learned
+	asked       time.Time    // time of the last detection; zero = never
+	found       detect.Found // its result; Limit.Tokens 0 = unknown
+	learned     detect.Limit // from an answer or error; Tokens 0 = nothing
+	foundBefore int          // found.Limit.Tokens when learned was set
 }
 
-// Detect asks the servers of all models whose window is not configured how many
-// tokens they really read. It returns when all have answered or their time
-// (two seconds, see Config.Detect) is up; there is no error, because what is
-// not found out has a default. Limits gives the outcome.
+// Detect asks the servers for the windows of all models that have none configured. It returns when
+// all have answered or after two seconds each (Config.Detect). It has no error: an unknown window
+// has a default. Limits returns the results.
 func (m *Models) Detect(ctx context.Context) {
 	m.detect(ctx, func(*model) bool { return true })
 }
 
-// Run detects windows now and again when there is a reason: a server that did
-// not answer, a model that was loaded since, an error. It ends with ctx.
+// Run repeats the detection when there is a reason: a server that did not answer, a model loaded
+// since, an error. It ends with ctx.
 func (m *Models) Run(ctx context.Context) error {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(detectInterval)
 	defer tick.Stop()
-	m.detect(ctx, (*model).unheard)
+	m.detect(ctx, (*model).unanswered)
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			m.detect(ctx, (*model).unheard)
-		case <-m.look:
-			m.detect(ctx, (*model).due)
+			m.detect(ctx, (*model).unanswered)
+		case <-m.wakeRun:
+			m.detect(ctx, (*model).detectionExpired)
 		}
 	}
 }
@@ -66,30 +65,29 @@ func (m *Models) detect(ctx context.Context, want func(*model) bool) {
 			g.Go(func() error { mod.detect(ctx); return nil })
 		}
 	}
-	_ = g.Wait() // none of them fails
+	_ = g.Wait() // it never returns an error
 }
 
-// Limits says what is known of the windows of a role's models, in failover
-// order. It asks nobody.
+// Limits returns what is known of the windows of a role's models, in failover order. It sends no
+// request.
 func (m *Models) Limits(role string) []detect.Found {
 	var out []detect.Found
-	for _, mod := range m.list(role) {
+	for _, mod := range m.failoverList(role) {
 		out = append(out, mod.detection())
 	}
 	return out
 }
 
-// Limit is the window of the model called name, one of Names, as far as it is known. It asks nobody.
+// Limit returns what is known of the window of the model name, one of Names. It sends no request.
 func (m *Models) Limit(name string) detect.Limit {
-	return m.named(name).detection().Limit
+	return m.modelNamed(name).detection().Limit
 }
 
-// detect asks the model's server. Callers who come while it is asked wait and
-// take what the first one heard.
+// detect asks the model's server. Concurrent callers wait and share the result.
 func (m *model) detect(ctx context.Context) {
 	came := m.cfg.Now()
-	m.asking.Lock()
-	defer m.asking.Unlock()
+	m.detecting.Lock()
+	defer m.detecting.Unlock()
 	m.mu.Lock()
 	asked, before := m.windows.asked, m.limit()
 	m.mu.Unlock()
@@ -98,13 +96,13 @@ func (m *model) detect(ctx context.Context) {
 	}
 	found := detect.Server{BaseURL: m.BaseURL, Model: m.Model, Wait: m.cfg.Detect, Fetch: m.describe}.Ask(ctx)
 	for i, step := range found.Steps {
-		found.Steps[i] = m.clean(step)
+		found.Steps[i] = m.redactSecrets(step)
 	}
 	if ctx.Err() != nil {
-		return // half an inquiry
+		return // incomplete
 	}
 	m.mu.Lock()
-	m.take(found)
+	m.storeDetection(found)
 	after := m.limit()
 	m.mu.Unlock()
 	if after.Tokens != before.Tokens || after.Label != before.Label {
@@ -113,13 +111,13 @@ func (m *model) detect(ctx context.Context) {
 	}
 }
 
-// maxSaid is how many bytes of a server's description are read. The longest
-// known, a list of all models of a hosted service, is a quarter of it.
-const maxSaid = 8 << 20
+// maxDescription is the largest description that is read, in bytes. The longest known, a hosted service's
+// list of models, is a quarter of it.
+const maxDescription = 8 << 20
 
-// describe asks the server about its models. answered tells that it did, if only to refuse.
+// describe fetches a description of the server's models. answered is also true of a refusal.
 func (m *model) describe(ctx context.Context, method, url string, body []byte) (raw []byte, answered bool, err error) {
-	raw, err = m.fetch(ctx, method, url, body, maxSaid)
+	raw, err = m.fetch(ctx, method, url, body, maxDescription)
 	var refused *serverError
 	if errors.As(err, &refused) {
 		return nil, true, fmt.Errorf("%d %s", refused.status, http.StatusText(refused.status))
@@ -127,25 +125,25 @@ func (m *model) describe(ctx context.Context, method, url string, body []byte) (
 	return raw, err == nil, err
 }
 
-// take remembers what an inquiry found. The caller holds mu.
-func (m *model) take(found detect.Found) {
+// storeDetection stores the result of a detection. The caller holds mu.
+func (m *model) storeDetection(found detect.Found) {
 	w := &m.windows
 	now := m.cfg.Now()
 	found.Limit.At = now
-	// A local server forgets an idle model. It will load it as it did before:
-	// a guess is no reason to make the window small and large again by turns.
+	// A local server unloads an idle model and will load it as before. A guess must not make the
+	// window smaller in between.
 	if old := w.found.Limit; old.Label == detect.Enforced && found.Limit.Label != detect.Enforced {
 		steps := append(found.Steps, "not loaded now, or no answer: what was loaded before counts, "+old.String())
 		found = w.found
 		found.Steps = steps
 	}
-	if found.Limit.Tokens != w.under {
+	if found.Limit.Tokens != w.foundBefore {
 		w.learned = detect.Limit{}
 	}
 	w.asked, w.found = now, found
 }
 
-// limit is what counts now. The caller holds mu.
+// limit returns the limit in force. The caller holds mu.
 func (m *model) limit() detect.Limit {
 	w := &m.windows
 	l := w.found.Limit
@@ -159,7 +157,7 @@ func (m *model) limit() detect.Limit {
 		}
 	}
 	got := w.learned
-	if got.Tokens > 0 && m.cfg.Now().Sub(got.At) < keepLearned &&
+	if got.Tokens > 0 && m.cfg.Now().Sub(got.At) < maxLearnedAge &&
 		(got.Tokens < l.Tokens || got.Label == detect.Enforced && l.Label != detect.Enforced) {
 		return got
 	}
@@ -181,41 +179,40 @@ func (m *model) detection() detect.Found {
 	return d
 }
 
-// unheard reports whether the server did not answer when it was asked last.
-func (m *model) unheard() bool {
+// unanswered reports whether the server did not answer the last detection.
+func (m *model) unanswered() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.windows.asked.IsZero() || !m.windows.found.Answered
 }
 
-// due reports whether what is known has become old.
-func (m *model) due() bool {
+// detectionExpired reports whether the detection is out of date.
+func (m *model) detectionExpired() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := &m.windows
-	fresh := freshHosted
+	fresh := maxHostedAge
 	switch {
 	case w.asked.IsZero():
 		return true
 	case !w.found.Answered || w.found.Server != "" && w.found.Limit.Label != detect.Enforced:
-		fresh = freshGuess
+		fresh = maxGuessAge
 	case w.found.Limit.Tokens == 0 || w.found.Limit.Label == detect.Enforced:
-		fresh = freshLoaded
+		fresh = maxLoadedAge
 	}
 	return m.cfg.Now().Sub(w.asked) >= fresh
 }
 
-// window is how many tokens the model reads and writes together, and how many
-// of these are kept for its answer: what is configured, or at most a half of a
-// window that nobody configured, because a request needs room too; of a small
-// one a quarter.
+// window returns the model's window and how much of it is reserved for the answer, in tokens. Of a
+// window that is not configured, the answer gets at most a half, of a small one a quarter: the
+// request needs room, too.
 func (m *model) window() (window, maxOutput int) {
 	m.mu.Lock()
 	window = m.limit().Tokens
 	m.mu.Unlock()
 	most := window / 2
 	switch {
-	case window == m.Window && m.MaxOutput > 0: // the configuration sees to it that it is smaller
+	case window == m.Window && m.MaxOutput > 0: // the configuration guarantees that it is smaller
 		return window, m.MaxOutput
 	case window != m.Window && window < detect.DefaultWindow:
 		most = window / 4

@@ -8,14 +8,14 @@ import (
 	"reverie/internal/llm/detect"
 )
 
-// leastLearned keeps guesses from making a window that holds nothing at all, and
-// from being made of requests that are too small to be too large.
-const leastLearned = 2048 // tokens
+// minLearned is the smallest window that is learned. It keeps a wrong guess from leaving no room
+// at all, and small requests from being counted as too large.
+const minLearned = 2048 // tokens
 
-// refused learns from a request that was too large: what the server said, or, if
-// it named no number, that it must be less than what was sent.
-func (m *model) refused(ctx context.Context, req Request, f *failure) {
-	if f.limit == 0 && pictured(req) { // nobody knows how it counts pictures
+// learnFromRefusal learns a window from a request that was too large: the number that the server named, or
+// else something below the size of the request.
+func (m *model) learnFromRefusal(ctx context.Context, req Request, f *failure) {
+	if f.limit == 0 && hasPictures(req) { // how the server counts pictures is unknown
 		return
 	}
 	m.mu.Lock()
@@ -24,28 +24,28 @@ func (m *model) refused(ctx context.Context, req Request, f *failure) {
 	l := detect.Limit{Tokens: f.limit, Label: detect.Enforced, Source: "learned from an error"}
 	if l.Tokens == 0 {
 		sent := estimate(req)
-		l = detect.Limit{Tokens: max(leastLearned, min(now.Tokens, sent+m.maxOutput())/4*3), Label: detect.Estimated,
+		l = detect.Limit{Tokens: max(minLearned, min(now.Tokens, sent+m.maxOutput())/4*3), Label: detect.Estimated,
 			Source: "learned from an error that named no number"}
-		if sent < leastLearned/2 || l.Tokens >= now.Tokens {
+		if sent < minLearned/2 || l.Tokens >= now.Tokens {
 			return
 		}
 	}
 	m.learnLimit(ctx, l)
 }
 
-// replied looks at a good answer: has the model been loaded since, and did the
-// server read all of the request? Ollama alone does not refuse what is too
-// large but leaves out the beginning and says nothing.
-func (m *model) replied(ctx context.Context, req Request, reply Reply) {
+// learnFromReply learns from a good answer whether the model was loaded since, and whether the server read
+// the whole request. Ollama does not refuse a request that is too large: it drops the beginning
+// silently.
+func (m *model) learnFromReply(ctx context.Context, req Request, reply Reply) {
 	m.mu.Lock()
-	quiet := m.windows.found.Server == detect.Ollama
+	truncates := m.windows.found.Server == detect.Ollama
 	m.mu.Unlock()
-	if sent, read := estimate(req), reply.Usage.Prompt; quiet && !pictured(req) && read >= leastLearned/2 && 2*sent > 3*read {
-		n := max(leastLearned, (read+1023)/1024*1024)
+	if sent, read := estimate(req), reply.Usage.Prompt; truncates && !hasPictures(req) && read >= minLearned/2 && 2*sent > 3*read {
+		n := max(minLearned, (read+1023)/1024*1024)
 		m.learnLimit(ctx, detect.Limit{Tokens: n, Label: detect.Estimated,
 			Source: fmt.Sprintf("learned: the server read %d tokens of about %d", read, sent)})
 	}
-	if m.Window == 0 && m.due() {
+	if m.Window == 0 && m.detectionExpired() {
 		m.wake()
 	}
 }
@@ -55,7 +55,7 @@ func (m *model) learnLimit(ctx context.Context, l detect.Limit) {
 	l.At = m.cfg.Now()
 	before := m.limit()
 	w := &m.windows
-	w.learned, w.under = l, w.found.Limit.Tokens
+	w.learned, w.foundBefore = l, w.found.Limit.Tokens
 	after := m.limit()
 	m.mu.Unlock()
 	if after.Tokens != before.Tokens {
@@ -64,15 +64,15 @@ func (m *model) learnLimit(ctx context.Context, l detect.Limit) {
 	}
 }
 
-// wake tells Run to look again; it never waits.
+// wake tells Run to detect again. It never blocks.
 func (m *model) wake() {
 	select {
-	case m.look <- struct{}{}:
-	default: // it will look anyway, or nobody runs
+	case m.wakeRun <- struct{}{}:
+	default: // already pending, or Run is not running
 	}
 }
 
-// estimate is about how many tokens a request takes.
+// estimate returns the approximate size of a request in tokens.
 func estimate(req Request) int {
 	n := 0
 	for _, msg := range req.Messages {

@@ -167,7 +167,7 @@ func TestDetect(t *testing.T) {
 		{"a redirect is not followed", "m", paths{listPath: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }, "/elsewhere": says200(`{"data":[{"id":"m","max_model_len":40960}]}`)},
 			8192, detect.Default, "does not say", "302 Found"},
 		{"a huge answer", "m", paths{listPath: func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprintf(w, `{"data":[{"id":"m","max_model_len":40960}],"padding":"%s"}`, strings.Repeat("x", maxSaid))
+			fmt.Fprintf(w, `{"data":[{"id":"m","max_model_len":40960}],"padding":"%s"}`, strings.Repeat("x", maxDescription))
 		}}, 8192, detect.Default, "does not say", "larger than 8 MiB"},
 	}
 	for _, tt := range tests {
@@ -228,7 +228,7 @@ func TestDetectServer(t *testing.T) {
 			m := detecting(t, describe(t, tt.paths), ModelConfig{}, nil)
 			m.Detect(t.Context())
 			got := m.Limits("chat")[0]
-			if got.Server != tt.server || got.Trained != tt.trained || got.Outside != tt.outside || got.Limit.Least != tt.least || !got.Answered {
+			if got.Server != tt.server || got.Trained != tt.trained || got.OffGPU != tt.outside || got.Limit.LowerBound != tt.least || !got.Answered {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -258,7 +258,7 @@ func TestDetectUnreachable(t *testing.T) {
 	if got.Limit.Label != detect.Default || !strings.Contains(strings.Join(got.Steps, "\n"), "refused") {
 		t.Errorf("%v\n%s", got.Limit, strings.Join(got.Steps, "\n"))
 	}
-	if !m.models[0].unheard() {
+	if !m.models[0].unanswered() {
 		t.Error("a server that is down would not be asked again")
 	}
 }
@@ -400,7 +400,7 @@ func TestLearnedEnds(t *testing.T) {
 	m.Detect(t.Context())
 	is(32768)
 	learn()
-	now = now.Add(keepLearned)
+	now = now.Add(maxLearnedAge)
 	is(32768)
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Think is how much a model shall think before it answers.
+// Think is how much a model is to think before it answers.
 type Think string
 
 // The levels. ThinkDefault leaves it to the server.
@@ -20,8 +20,8 @@ const (
 
 var thinkLevels = []Think{ThinkOff, thinkLow, thinkMedium, thinkHigh}
 
-// ParseThink reads a level as people write it, in any case. "default" and
-// nothing are ThinkDefault. Its error lists the choices.
+// ParseThink parses a level in any case. "default" and "" are ThinkDefault. The error lists the
+// choices.
 func ParseThink(s string) (Think, error) {
 	t := Think(strings.ToLower(strings.TrimSpace(s)))
 	switch {
@@ -33,20 +33,18 @@ func ParseThink(s string) (Think, error) {
 	return ThinkDefault, fmt.Errorf("%q is no thinking level: choose off, low, medium, high or default", s)
 }
 
-// Thinks reports whether the role's first model takes a thinking level as a
-// parameter, as far as is known. It is false once its server refused one: then
-// only words in the prompt tell the model how much to think.
-func (m *Models) Thinks(role string) bool {
-	l := m.list(role)
-	return len(l) == 0 || l[0].known()&noThink == 0
+// AcceptsThinking reports whether the role's first model takes a thinking level as a parameter, as far as is
+// known. It is false once the server refused one: then only words in the prompt set the level.
+func (m *Models) AcceptsThinking(role string) bool {
+	l := m.failoverList(role)
+	return len(l) == 0 || l[0].knownQuirks()&noThink == 0
 }
 
-// noEffort is the word for "do not think" that Ollama, vLLM, llama.cpp,
-// OpenRouter and OpenAI's newer models have in common.
+// noEffort means "do not think" to Ollama, vLLM, llama.cpp, OpenRouter and OpenAI's newer models.
 const noEffort = "none"
 
-// effort is the level in the words of the protocol; empty = say nothing. A model
-// that cannot stop thinking is asked for as little as it can.
+// effort returns the level as the protocol spells it; "" = leave it out. A model that cannot stop
+// thinking gets the lowest level.
 func effort(t Think, q quirk) string {
 	switch {
 	case t == ThinkDefault:
@@ -61,8 +59,8 @@ func effort(t Think, q quirk) string {
 	return string(t)
 }
 
-// templateArgs are for the chat templates of local servers. vLLM, SGLang and
-// llama.cpp did without the common word for a long time and only knew this one.
+// templateArgs are arguments for the chat templates of local servers. Older versions of vLLM,
+// SGLang and llama.cpp know only this way to turn thinking off.
 func templateArgs(t Think, q quirk) map[string]any {
 	if t != ThinkOff || q&noTemplateArgs != 0 {
 		return nil
@@ -70,9 +68,9 @@ func templateArgs(t Think, q quirk) map[string]any {
 	return map[string]any{"enable_thinking": false}
 }
 
-// optional says which of the parts a request can do without it holds, each as
-// the quirk that leaves it out.
-func (m *model) optional(req Request, q quirk) (parts quirk) {
+// optionalParts returns the dispensable parts that a request contains, each as the quirk that leaves it
+// out.
+func (m *model) optionalParts(req Request, q quirk) (parts quirk) {
 	switch effort(req.Think, q) {
 	case "":
 	case noEffort:
@@ -86,10 +84,10 @@ func (m *model) optional(req Request, q quirk) (parts quirk) {
 	if m.temperature(req, q) != nil {
 		parts |= noTemperature
 	}
-	if q&noPictures == 0 && pictured(req) {
+	if q&noPictures == 0 && hasPictures(req) {
 		parts |= noPictures
 	}
-	if len(m.marks(req, m.messages(req, q), q)) > 0 {
+	if len(m.cacheMarks(req, m.messages(req, q), q)) > 0 {
 		parts |= noMarks
 	}
 	return parts

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	minCutRunes  = 100       // a text that is still too long at this length is not the trouble
+	minCutRunes  = 100       // a text that is refused at this length is not refused for its length
 	maxVectors   = 128 << 20 // bytes of one answer
 	embedTimeout = 2 * time.Minute
 )
@@ -24,10 +24,10 @@ type Embedding struct {
 	url string
 }
 
-// NewEmbedding returns the embedding by the model c: its BaseURL ends in /v1 (OpenAI's protocol), or
-// in /api (Ollama's own), and its Timeout is for one request; 0 = 2 minutes, as local servers load the
-// model first. There is one and no failover: vectors of different models cannot be compared. It
-// connects to nothing.
+// NewEmbedding returns the embedding by the model c. BaseURL ends in /v1 (OpenAI's protocol) or in
+// /api (Ollama's own). Timeout is for one request; 0 = 2 minutes, because local servers load the
+// model first. There is no failover: vectors of different models cannot be compared. It opens no
+// connection.
 func NewEmbedding(c ModelConfig, cfg Config) *Embedding {
 	c.Name, c.Timeout = c.Model, cmp.Or(c.Timeout, embedTimeout)
 	cfg = withDefaults(cfg)
@@ -39,13 +39,12 @@ func NewEmbedding(c ModelConfig, cfg Config) *Embedding {
 	return e
 }
 
-// Name is the model's, as its server calls it.
+// Name returns the model's name on its server.
 func (e *Embedding) Name() string { return e.m.Model }
 
-// Embed returns one vector of length 1 for each text, in their order. A blank text has none, nil. It
-// asks again where that may help, in several requests where one is too large, and in case of a text
-// that is too long for the model for its beginning. It fails as a whole: with ctx's error, or else
-// with an *Error.
+// Embed returns one vector of length 1 for each text, in order, and nil for a blank text. It
+// retries, splits a batch that is too large, and embeds only the beginning of a text that is too
+// long. It fails as a whole: with ctx's error, or else with an *Error.
 func (e *Embedding) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	out := make([][]float32, len(texts))
 	var asked []string
@@ -68,10 +67,10 @@ func (e *Embedding) Embed(ctx context.Context, texts []string) ([][]float32, err
 	return out, nil
 }
 
-// vectors asks for the vectors of texts. What is too large together is halved, down to one text and
-// then its beginning.
+// vectors requests the vectors of texts. A batch that is too large is halved; a single text is cut
+// in half.
 func (e *Embedding) vectors(ctx context.Context, texts []string) ([][]float32, error) {
-	vectors, err := e.ask(ctx, texts)
+	vectors, err := e.requestWithRetries(ctx, texts)
 	var failed *Error
 	if !errors.As(err, &failed) || failed.Kind != TooLarge {
 		return vectors, err
@@ -91,11 +90,11 @@ func (e *Embedding) vectors(ctx context.Context, texts []string) ([][]float32, e
 	return e.vectors(ctx, []string{string(begin)})
 }
 
-// ask makes one request, again where that may help.
-func (e *Embedding) ask(ctx context.Context, input []string) ([][]float32, error) {
+// requestWithRetries makes one request, with retries.
+func (e *Embedding) requestWithRetries(ctx context.Context, input []string) ([][]float32, error) {
 	begin := time.Now()
 	for try := 1; ; try++ {
-		vectors, f := e.once(ctx, input)
+		vectors, f := e.attempt(ctx, input)
 		if f == nil {
 			return vectors, nil
 		}
@@ -105,13 +104,12 @@ func (e *Embedding) ask(ctx context.Context, input []string) ([][]float32, error
 	}
 }
 
-// sayLongInput is how llama.cpp and text-embeddings-inference say that a text, or
-// all together, are too long.
+// sayLongInput is how llama.cpp and text-embeddings-inference report an input that is too long.
 var sayLongInput = []string{"too large to process", "must have less than", "maximum allowed batch size"}
 
-// once makes one HTTP request. A nil failure means good vectors.
-func (e *Embedding) once(ctx context.Context, input []string) ([][]float32, *failure) {
-	ctx, cancel := context.WithTimeoutCause(ctx, e.m.Timeout, errWhole)
+// attempt makes one HTTP request. A nil failure means success.
+func (e *Embedding) attempt(ctx context.Context, input []string) ([][]float32, *failure) {
+	ctx, cancel := context.WithTimeoutCause(ctx, e.m.Timeout, errTimeout)
 	defer cancel()
 	var vectors [][]float32
 	body, err := json.Marshal(map[string]any{"model": e.m.Model, "input": input})
@@ -125,14 +123,14 @@ func (e *Embedding) once(ctx context.Context, input []string) ([][]float32, *fai
 		return vectors, nil
 	}
 	f := e.m.judge(ctx, err)
-	if says(strings.ToLower(f.text), sayLongInput) {
+	if containsAny(strings.ToLower(f.text), sayLongInput) {
 		f = &failure{kind: TooLarge, text: f.text}
 	}
-	f.again = f.again || f.kind == TimedOut // a server on a small machine may have loaded the model meanwhile
+	f.retryable = f.retryable || f.kind == TimedOut // a slow server may have loaded the model by now
 	return nil, f
 }
 
-// read takes n vectors out of an answer of either protocol.
+// read parses n vectors from an answer of either protocol.
 func (e *Embedding) read(raw []byte, n int) ([][]float32, error) {
 	var answer struct {
 		Data []struct {
@@ -166,7 +164,7 @@ func (e *Embedding) read(raw []byte, n int) ([][]float32, error) {
 	return vectors, nil
 }
 
-// unit gives a vector length 1. It is false of one that has no length.
+// unit scales v to length 1. It returns false if v has no length.
 func unit(v []float32) bool {
 	var sum float64
 	for _, x := range v {

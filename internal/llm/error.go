@@ -7,12 +7,12 @@ import (
 	"reverie/internal/i18n"
 )
 
-// Kind is the sort of trouble that a model gave, as the log calls it.
+// Kind classifies the failure of a request. It is the word in the log.
 type Kind string
 
-// The kinds of trouble. Their sentences for people have the same names.
+// The kinds of failure. Their sentences for people have the same names.
 const (
-	Failed      Kind = "failed"       // the server reported an error that is none of the others
+	Failed      Kind = "failed"       // an error reported by the server that fits no other kind
 	Unreachable Kind = "unreachable"  // no connection, or it broke
 	RateLimited Kind = "rate limited" // too many requests for now
 	Denied      Kind = "denied"       // key or account refused
@@ -20,16 +20,16 @@ const (
 	TooLarge    Kind = "too large"    // the request does not fit the model's window
 	TimedOut    Kind = "timed out"    // no answer in time
 	Empty       Kind = "empty"        // an answer with nothing in it
-	Garbled     Kind = "garbled"      // an answer that is none
+	Garbled     Kind = "garbled"      // the answer violates the protocol
 )
 
-// Why is the kind in a word or two, for people.
+// Why returns the kind in a word or two, for people.
 func (k Kind) Why() i18n.Text { return i18n.New("trouble.why." + k.key()) }
 
 func (k Kind) key() string { return strings.ReplaceAll(string(k), " ", "_") }
 
-// Error is how Complete and Probe fail. Its text is for the operator and holds
-// what the server said, with keys taken out; Calm is for everybody else.
+// Error is the failure of Complete or Probe. Its text is for the operator: it quotes the server,
+// without keys. Calm is for everybody else.
 type Error struct {
 	Kind  Kind
 	Model string // configured name; empty when no model is configured
@@ -43,12 +43,12 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("llm: model %q: %s: %v", e.Model, e.Kind, e.Err)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Calm says in a sentence or two for the chat user what happened and what
-// helps. It names the model and holds nothing that the server said.
-func (e *Error) Calm() i18n.Text {
+// ForPeople returns a sentence or two for chat users: what happened and what helps. It names the model
+// and quotes nothing from the server.
+func (e *Error) ForPeople() i18n.Text {
 	if e.Model == "" {
 		return i18n.New("error.no_model")
 	}

@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	maxAnswer = 16 << 20 // bytes of one answer on the wire: a runaway server must not fill the memory
-	maxRefuse = 64 << 10 // bytes read of an error answer
+	maxAnswer  = 16 << 20 // bytes of one answer on the wire: a runaway server must not fill the memory
+	maxRefusal = 64 << 10 // bytes read of an error answer
 )
 
-// garbledError says that what came back is no chat answer.
+// garbledError reports an answer that violates the protocol.
 type garbledError struct{ why string }
 
 func (e *garbledError) Error() string { return e.why }
 
 func garbled(format string, args ...any) error { return &garbledError{fmt.Sprintf(format, args...)} }
 
-// eventStream reads the JSON documents of a server's event stream. Comments and event names are
-// dropped; a server that ignores "stream" and sends one JSON document has sent one event.
+// eventStream reads JSON documents from a server-sent event stream. It drops comments and event
+// names. One plain JSON document counts as one event, for servers that ignore "stream".
 type eventStream struct {
 	in      *bufio.Reader
 	alive   func() // called whenever the server sends something
@@ -39,7 +39,7 @@ func newEvents(body io.Reader, alive func()) *eventStream {
 	return &eventStream{in: bufio.NewReader(io.LimitReader(body, maxAnswer+1)), alive: alive}
 }
 
-// next returns the next event; its error is io.EOF when there are no more.
+// next returns the next event, or io.EOF after the last one.
 func (e *eventStream) next() ([]byte, error) {
 	for !e.done {
 		line, err := e.in.ReadBytes('\n')
@@ -71,7 +71,7 @@ func (e *eventStream) next() ([]byte, error) {
 		case first && line[0] == '{':
 			rest, err := io.ReadAll(e.in)
 			return append(line, rest...), err
-		case line[0] == '{': // an error in the middle of a stream, without its "data:"
+		case line[0] == '{': // an error within a stream, without its "data:"
 			return line, nil
 		case first && !isData && !isEventField(line):
 			return nil, &garbledError{"the answer is no event stream but begins with " + excerpt(string(line), 80)}
@@ -84,7 +84,7 @@ func isEventField(line []byte) bool {
 	return slices.ContainsFunc([]string{":", "event:", "id:", "retry:"}, func(f string) bool { return bytes.HasPrefix(line, []byte(f)) })
 }
 
-// excerpt is the first n runes of s on one line, quoted.
+// excerpt returns the first n runes of s on one line, quoted.
 func excerpt(s string, n int) string {
 	return fmt.Sprintf("%q", text.Clip(strings.Join(strings.Fields(s), " "), n))
 }

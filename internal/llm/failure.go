@@ -16,25 +16,25 @@ import (
 	"reverie/internal/text"
 )
 
-// failure is one failed request, judged.
+// failure is the classified failure of one request.
 type failure struct {
-	kind    Kind
-	text    string        // for the operator, secrets taken out
-	again   bool          // the same request may work a little later
-	after   time.Duration // when the server said so
-	loading bool          // the server is still loading the model
-	quirk   quirk         // the same request may work without this, or the one of these that it holds
-	vague   bool          // refused for a reason that is none of those known
-	limit   int           // of TooLarge: the window in tokens, when the server named it
+	kind        Kind
+	text        string        // for the operator, without secrets
+	retryable   bool          // the same request may succeed later
+	retryAfter  time.Duration // the wait that the server asked for; 0 = none
+	loading     bool          // the server is still loading the model
+	quirk       quirk         // the request may succeed without these parts, or without one of them
+	unexplained bool          // refused for an unknown reason
+	limit       int           // of TooLarge: the window in tokens, if the server named it
 }
 
-// serverError is an error that the server reported, by status or in the stream.
+// serverError is an error that the server reported by a status or within the stream.
 type serverError struct {
 	status int // 0 = none (in a stream)
 	header http.Header
 	code   string
 	text   string
-	raw    string // all of it, with fields that only some servers have
+	raw    string // the whole error, with fields that only some servers have
 }
 
 func (e *serverError) Error() string {
@@ -44,7 +44,7 @@ func (e *serverError) Error() string {
 	return fmt.Sprintf("the server answered %d %s: %s", e.status, http.StatusText(e.status), e.text)
 }
 
-// streamError reads an error event: an object as usual, or just a text.
+// streamError parses an error event: an object, or plain text.
 func streamError(raw json.RawMessage) error {
 	text, code := errorFields(raw)
 	e := &serverError{code: code, text: text}
@@ -55,7 +55,7 @@ func streamError(raw json.RawMessage) error {
 	return e
 }
 
-// errorFields finds the message, and the code and type, in an error of whatever form.
+// errorFields extracts the message, and the code and type, from an error of any form.
 func errorFields(raw json.RawMessage) (text, code string) {
 	var object struct {
 		Error   json.RawMessage `json:"error"`
@@ -80,36 +80,36 @@ func errorFields(raw json.RawMessage) (text, code string) {
 	return text, strings.TrimSpace(string(object.Code + " " + object.Type))
 }
 
-// judge says what a failed request means. ctx is the request's own.
+// judge classifies a failed request. ctx is that of the request.
 func (m *model) judge(ctx context.Context, err error) *failure {
-	f := m.sort(ctx, err)
-	f.text = m.clean(f.text)
+	f := m.classify(ctx, err)
+	f.text = m.redactSecrets(f.text)
 	return f
 }
 
-func (m *model) sort(ctx context.Context, err error) *failure {
+func (m *model) classify(ctx context.Context, err error) *failure {
 	cause := context.Cause(ctx)
-	if cause == errFirstToken || cause == errIdle || cause == errWhole { //nolint:errorlint // our own values
+	if cause == errFirstToken || cause == errIdle || cause == errTimeout { //nolint:errorlint // our own values
 		return &failure{kind: TimedOut, text: cause.Error()}
 	}
 	var garbled *garbledError
 	if errors.As(err, &garbled) {
-		return &failure{kind: Garbled, text: err.Error(), again: true}
+		return &failure{kind: Garbled, text: err.Error(), retryable: true}
 	}
 	var server *serverError
 	if errors.As(err, &server) {
-		return sortServer(server)
+		return classifyServerError(server)
 	}
 	return unreachable(m, err)
 }
 
-// unreachable is the failure of a request that got no answer.
+// unreachable returns the failure of a request without an answer.
 func unreachable(m *model, err error) *failure {
-	return &failure{kind: Unreachable, text: fmt.Sprintf("%s: %v", m.place(), withoutURL(err)), again: true}
+	return &failure{kind: Unreachable, text: fmt.Sprintf("%s: %v", m.serverAddress(), withoutURL(err)), retryable: true}
 }
 
-// refusal reads an error answer of whatever form.
-func refusal(status int, header http.Header, raw []byte) *serverError {
+// parseRefusal parses an error answer of any form.
+func parseRefusal(status int, header http.Header, raw []byte) *serverError {
 	f := &serverError{status: status, header: header, text: strings.TrimSpace(string(raw)), raw: string(raw)}
 	switch {
 	case f.text == "":
@@ -122,7 +122,7 @@ func refusal(status int, header http.Header, raw []byte) *serverError {
 	return f
 }
 
-// What servers say, in lower case.
+// Phrases of server errors, in lower case.
 var (
 	sayTooLarge = []string{
 		"context length", "context_length", "maximum context", "context window", "context size", "exceed_context", "contextlength",
@@ -138,19 +138,19 @@ var (
 		"reasoning_effort", "reasoning effort", "reasoning.effort", "reasoning value", "think value", "not support thinking",
 		"thinking is not supported", "thinking level", "effort parameter", "reasoning is not supported", "not support reasoning",
 	}
-	sayNot = []string{"support", "deprecated", "invalid", "only", "allowed", "permitted", "unknown", "unrecognized",
+	sayUnsupported = []string{"support", "deprecated", "invalid", "only", "allowed", "permitted", "unknown", "unrecognized",
 		"unexpected", "must be"}
-	sayNoMarks = []string{"cache_control", "cache control", "must be a string", "a valid string", "expected a string"}
-	sayBlind   = []string{"image input", "images are not", "image_url", "support image", "multimodal", "vision", "mmproj"}
-	sayLoading = []string{"loading model", "model is loading", "currently loading"}
-	sayBroke   = []string{"insufficient_quota", "billing", "insufficient credits", "insufficient balance"}
+	sayNoMarks  = []string{"cache_control", "cache control", "must be a string", "a valid string", "expected a string"}
+	sayNoVision = []string{"image input", "images are not", "image_url", "support image", "multimodal", "vision", "mmproj"}
+	sayLoading  = []string{"loading model", "model is loading", "currently loading"}
+	sayNoCredit = []string{"insufficient_quota", "billing", "insufficient credits", "insufficient balance"}
 )
 
-func says(text string, any []string) bool {
+func containsAny(text string, any []string) bool {
 	return slices.ContainsFunc(any, func(s string) bool { return strings.Contains(text, s) })
 }
 
-func sortServer(e *serverError) *failure {
+func classifyServerError(e *serverError) *failure {
 	f := &failure{kind: Failed, text: e.Error()}
 	said := strings.ToLower(e.text + " " + e.code)
 	if q := refusedPart(e.status, said); q != 0 {
@@ -158,44 +158,44 @@ func sortServer(e *serverError) *failure {
 		return f
 	}
 	switch {
-	case e.status == http.StatusRequestEntityTooLarge, says(said, sayTooLarge):
-		f.kind, f.limit = TooLarge, detect.InRefusal(e.raw+" "+f.text)
+	case e.status == http.StatusRequestEntityTooLarge, containsAny(said, sayTooLarge):
+		f.kind, f.limit = TooLarge, detect.LimitInError(e.raw+" "+f.text)
 	case e.status == http.StatusUnauthorized, e.status == http.StatusForbidden, e.status == http.StatusPaymentRequired,
-		e.status == http.StatusTooManyRequests && says(said, sayBroke):
+		e.status == http.StatusTooManyRequests && containsAny(said, sayNoCredit):
 		f.kind = Denied
 	case e.status == http.StatusNotFound:
 		f.kind = NotFound
 	case e.status == http.StatusTooManyRequests:
-		f.kind, f.again, f.after = RateLimited, true, retryAfter(e.header)
+		f.kind, f.retryable, f.retryAfter = RateLimited, true, retryAfter(e.header)
 	case e.status == http.StatusRequestTimeout, e.status == http.StatusGatewayTimeout:
-		f.kind, f.again = TimedOut, true
+		f.kind, f.retryable = TimedOut, true
 	case e.status >= 500, e.status == 0:
-		f.again, f.after = true, retryAfter(e.header)
-		f.loading = says(said, sayLoading)
-	case e.status < 400: // a redirect that went nowhere
+		f.retryable, f.retryAfter = true, retryAfter(e.header)
+		f.loading = containsAny(said, sayLoading)
+	case e.status < 400: // a redirect, which is not followed
 		f.kind = Garbled
 	default:
-		f.vague = e.status == http.StatusBadRequest || e.status == http.StatusUnprocessableEntity
+		f.unexplained = e.status == http.StatusBadRequest || e.status == http.StatusUnprocessableEntity
 	}
 	return f
 }
 
-// refusedPart finds which part of a request a server did not like.
+// refusedPart returns the part of the request that the server refused; 0 = unknown.
 func refusedPart(status int, said string) quirk {
 	if status < 400 || status == http.StatusTooManyRequests {
 		return 0
 	}
 	switch {
-	case says(said, sayNoTools):
+	case containsAny(said, sayNoTools):
 		return noTools
-	case strings.Contains(said, "tool call id") && strings.Contains(said, "length"): // Mistral's templates, and its own server
+	case strings.Contains(said, "tool call id") && strings.Contains(said, "length"): // Mistral's templates and its own server
 		return shortIDs
-	case strings.Contains(said, "roles must alternate"): // Gemma's and Mistral's templates say so in all servers
+	case strings.Contains(said, "roles must alternate"): // Gemma's and Mistral's templates, on every server
 		return alternating
-	case says(said, sayBlind) && says(said, sayNot): // llama.cpp and Ollama with 500
+	case containsAny(said, sayNoVision) && containsAny(said, sayUnsupported): // llama.cpp and Ollama answer 500
 		return noPictures
 	case status >= 500:
-		if says(said, sayNoThink) { // Ollama refuses a level so
+		if containsAny(said, sayNoThink) { // Ollama refuses a level with 500
 			return thinkQuirks
 		}
 		return 0
@@ -203,36 +203,36 @@ func refusedPart(status int, said string) quirk {
 		return noStreamOptions
 	case strings.Contains(said, "max_completion_tokens"): // "use 'max_completion_tokens' instead"
 		return newMaxTokens
-	case strings.Contains(said, "temperature") && says(said, sayNot):
+	case strings.Contains(said, "temperature") && containsAny(said, sayUnsupported):
 		return noTemperature
 	case strings.Contains(said, "chat_template") || strings.Contains(said, "enable_thinking"):
 		return noTemplateArgs
-	case says(said, sayNoThink):
+	case containsAny(said, sayNoThink):
 		return thinkQuirks
-	case says(said, sayNoMarks):
+	case containsAny(said, sayNoMarks):
 		return noMarks
 	}
 	return 0
 }
 
-// retryAfter is how long the server wants to be left alone; 0 = it does not say.
+// retryAfter parses the Retry-After header; 0 = none.
 func retryAfter(h http.Header) time.Duration {
 	seconds, err := strconv.ParseFloat(h.Get("Retry-After"), 64)
-	if err != nil || !(seconds > 0 && seconds < 1e6) { // NaN is neither
+	if err != nil || !(seconds > 0 && seconds < 1e6) { // false for NaN
 		return 0
 	}
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// clean takes secrets out of a text and keeps it short.
-func (m *model) clean(said string) string {
+// redactSecrets removes secrets from a text and shortens it.
+func (m *model) redactSecrets(said string) string {
 	for _, s := range m.secrets {
 		said = strings.ReplaceAll(said, s, "[secret]")
 	}
 	return text.Clip(strings.Join(strings.Fields(strings.ToValidUTF8(said, "\uFFFD")), " "), 400)
 }
 
-// url is the server's address, which New has checked.
+// url parses the server's address, which New has checked.
 func (m *model) url() *url.URL {
 	u, err := url.Parse(m.BaseURL)
 	if err != nil {
@@ -241,5 +241,5 @@ func (m *model) url() *url.URL {
 	return u
 }
 
-// place is the server's address without a password.
-func (m *model) place() string { return m.url().Redacted() }
+// serverAddress returns the server's address without its password.
+func (m *model) serverAddress() string { return m.url().Redacted() }

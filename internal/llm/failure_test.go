@@ -120,7 +120,7 @@ func TestKinds(t *testing.T) {
 			expect.Equal(t, strings.Count(log.String(), "\n"), 1, "log lines for one request:\n%s", &log)
 			var e *Error
 			errors.As(err, &e)
-			if calm := e.Calm(); !strings.Contains(calm.String(), "“a”") || strings.ContainsAny(calm.String(), "{<\n") {
+			if calm := e.ForPeople(); !strings.Contains(calm.String(), "“a”") || strings.ContainsAny(calm.String(), "{<\n") {
 				t.Errorf("Calm: %s", calm)
 			}
 		})
@@ -356,7 +356,7 @@ func TestLearnsWhatServersRefuse(t *testing.T) {
 			if d := cmp.Diff(want, got); d != "" || len(w.ds) != 0 {
 				t.Errorf("%d waits, %s", len(w.ds), d)
 			}
-			if known := m.models[0].known(); known != tt.learned || m.Thinks("no such role") != (known&noThink == 0) {
+			if known := m.models[0].knownQuirks(); known != tt.learned || m.AcceptsThinking("no such role") != (known&noThink == 0) {
 				t.Errorf("learned %b, not %b", known, tt.learned)
 			}
 			expect.Equal(t, strings.Count(log.String(), "WARN")-strings.Count(log.String(), "model failed"), bits.OnesCount16(uint16(tt.learned)), "log:\n%s", &log)
@@ -427,14 +427,14 @@ func TestPictures(t *testing.T) {
 			if !strings.Contains(body, line) {
 				t.Errorf("the line about the image is not there: %s", body)
 			}
-			expect.Equal(t, m.Sees(t.Context(), "chat"), tt.sees, "Sees says")
+			expect.Equal(t, m.AcceptsPictures(t.Context(), "chat"), tt.sees, "Sees says")
 		})
 	}
 }
 
 // TestPictureGone: a picture that is not there any more is no reason to fail.
 func TestPictureGone(t *testing.T) {
-	got := parts(Message{Role: User, Pictures: []Picture{{Name: "cat.png", File: filepath.Join(t.TempDir(), "none.jpg")}}})
+	got := contentParts(Message{Role: User, Pictures: []Picture{{Name: "cat.png", File: filepath.Join(t.TempDir(), "none.jpg")}}})
 	if len(got) != 1 || got[0].Text != "[image cat.png: it is not kept here any more]" {
 		t.Errorf("got %v", got)
 	}
@@ -445,7 +445,7 @@ func TestPictureWithMark(t *testing.T) {
 	yes := true
 	m := newModel(ModelConfig{Name: "m", Model: "x", Window: 8192, Vision: &yes, CacheMarks: true}, withDefaults(Config{}), http.DefaultClient)
 	req := Request{Messages: []Message{{Role: User, Content: "look", Pictures: []Picture{{Name: "a", File: pixels(t)}}}}, Marks: []int{0}}
-	body := expect.Must(marked(m.build(req, 0), m.marks(req, m.messages(req, 0), 0)))(t)
+	body := expect.Must(encodeWithMarks(m.build(req, 0), m.cacheMarks(req, m.messages(req, 0), 0)))(t)
 	var sent struct {
 		Messages []struct {
 			Content []map[string]any `json:"content"`
@@ -470,7 +470,7 @@ func TestTranscribe(t *testing.T) {
 	if len(bodies) != 1 || !strings.Contains(bodies[0], "OggS…") || !strings.Contains(bodies[0], "whisper-1") {
 		t.Errorf("sent %q", bodies)
 	}
-	if detecting(t, d, ModelConfig{}, nil).Hears() || !m.Hears() { // a chat model does not stand in
+	if detecting(t, d, ModelConfig{}, nil).CanTranscribe() || !m.CanTranscribe() { // a chat model does not stand in
 		t.Error("who hears and who does not is mixed up")
 	}
 }

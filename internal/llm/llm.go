@@ -1,7 +1,11 @@
-// Package llm asks language models: any server that speaks the OpenAI chat
-// protocol, addressed by role, with retries and failover. It streams, keeps a
-// model's thinking apart from its answer, and turns everything that can go
-// wrong into one of a few kinds of Error that say what to do.
+// Package llm is a client of language models: any server that speaks the OpenAI chat protocol,
+// addressed by role, with retries and failover.
+//
+// Models is the set of configured models; Complete streams an answer and keeps its thinking apart,
+// Transcribe writes down speech, and Embedding makes vectors. A quirk is a part of the protocol
+// that a server turned out not to understand; it is learned from its errors and left out from then
+// on. Every failure is an Error of one of a few kinds, whose text tells the operator what to do.
+// Keys never appear in errors or logs.
 package llm
 
 import (
@@ -24,8 +28,8 @@ const (
 	Tool      Role = "tool"
 )
 
-// ToolCall is one call a model wants made. Arguments is usually a JSON object; when none could be
-// made of what the model wrote it is just that, and the tool says so.
+// ToolCall is a call that a model asks for. Arguments is a JSON object, or the model's own text if
+// it could not be repaired; then the tool reports the fault.
 type ToolCall struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
@@ -41,72 +45,70 @@ type Message struct {
 	Pictures   []Picture  // of a person's message
 }
 
-// ToolSpec describes a tool to the model. Parameters is a JSON schema of an
-// object; empty means that it takes none.
+// ToolSpec describes a tool to the model. Parameters is the JSON schema of an object; empty = no
+// parameters.
 type ToolSpec struct {
 	Name        string
 	Description string
 	Parameters  json.RawMessage
 }
 
-// Request is what a model is asked.
+// Request is a request for one answer.
 type Request struct {
 	Messages []Message
 	Tools    []ToolSpec
 	Think    Think // how much to think first
 
-	// NoCalls keeps the tools from the server, so that the model answers in words. What it calls
-	// all the same is in Reply.ToolCalls.
+	// NoCalls withholds the tools from the server, so that the model answers in words. Calls that
+	// it writes anyway are in Reply.ToolCalls.
 	NoCalls bool
-	// Fit writes the arguments of a call as its tool takes them, or says what is wrong with them.
-	// Then the model is asked once more for these arguments alone. nil = they stay as they are.
+	// Fit converts a call's arguments to what its tool accepts. On its error the model is asked
+	// once more for these arguments alone. nil = arguments stay as they are.
 	Fit func(ToolCall) (ToolCall, error)
 
-	// Temperature is for models that have none of their own in the configuration,
-	// and take one; nil = the server's own.
+	// Temperature applies to models without a configured one; nil = the server's default.
 	Temperature *float32
 
-	// Marks are indexes into Messages, in order and at most four, as Anthropic takes no more: up
-	// to the end of each of these, a server may keep what it has read for requests that begin the
-	// same. They are sent to models with CacheMarks only.
+	// Marks are ascending indexes into Messages, at most four (Anthropic's limit). The server may
+	// cache the request up to the end of each. They are sent only to models with CacheMarks.
 	Marks []int
 
-	bound *ToolSpec // the answer is an object of this tool's schema, and nothing else
+	answerSchema *ToolSpec // the answer must be an object of this tool's schema
 }
 
-// Usage counts tokens as the server reported them; all zero when it did not.
+// Usage counts tokens as reported by the server; all zero = not reported.
 type Usage struct {
 	Prompt int // tokens of the request
-	Cached int // of these, how many the server took from its cache
+	Cached int // part of Prompt that came from the server's cache
 	Output int // tokens of the answer, thinking included
 }
 
 // Reply is a model's whole answer.
 type Reply struct {
-	Text      string     // what people may read; no thinking in it
-	ToolCalls []ToolCall // every one has a name and an ID of its own
+	Text      string     // visible text, without thinking
+	ToolCalls []ToolCall // each has a name and a unique ID
 	Finish    string     // "stop", "tool_calls", "length" (the answer was cut) …
 	Usage     Usage
 	Model     string // the configured name of the model that answered
 
-	First time.Duration // from the request until the answer began
+	FirstToken time.Duration // from the request to the first token
 }
 
 // ModelConfig is one model on one server.
 type ModelConfig struct {
-	Name        string        // how the roles, the log and people call it
+	Name        string        // in roles, in the log and for people
 	BaseURL     string        // up to and including /v1
-	APIKey      string        // empty for servers that want none; never logged
-	Model       string        // how the server calls it
-	Window      int           // context window in tokens; 0 = detected
+	APIKey      string        // empty = none; never logged
+	Model       string        // on its server
+	Window      int           // context window in tokens; 0 = detect it
 	MaxOutput   int           // most tokens of one answer; 0 = 2048
 	Timeout     time.Duration // for one whole request; 0 = 300 s
-	Temperature *float32      // goes before a request's; nil = as the request says
-	Vision      *bool         // it can be shown pictures; nil = as its server says, else it cannot
-	CacheMarks  bool          // the server wants to be told what to cache (Anthropic's models, directly or through others)
+	Temperature *float32      // overrides a request's; nil = the request's
+	Vision      *bool         // accepts pictures; nil = as its server says, else false
+	CacheMarks  bool          // the server needs marks to cache a request (Anthropic's models)
 }
 
-// Config says which models there are and which of them serves which role.
+// Config lists the models and the roles that they serve.
 type Config struct {
 	Models []ModelConfig
 	Roles  map[string][]string // role → model names, in failover order
@@ -114,20 +116,19 @@ type Config struct {
 
 	Retry      Retry
 	FirstToken time.Duration // until an answer begins; 0 = 120 s, as local servers load the model first
-	Idle       time.Duration // between two pieces of an answer; 0 = 60 s
-	Detect     time.Duration // for a server to say how large its window is; 0 = 2 s
+	Idle       time.Duration // between two events of an answer; 0 = 60 s
+	Detect     time.Duration // to ask a server for its window; 0 = 2 s
 
-	Now  func() time.Time  // for the age of what was detected; nil = time.Now
-	HTTP http.RoundTripper // carries the requests; nil = one of its own
+	Now  func() time.Time  // nil = time.Now
+	HTTP http.RoundTripper // nil = a new transport
 }
 
-// Retry says how often a failed request is made again to the same model, after waits of 0.5 s,
-// 2 s and then 8 s, or what the server asks for, up to 30 s. The zero value means the defaults.
+// Retry says how often a failed request is sent to the same model again. The waits are 0.5 s, 2 s
+// and then 8 s, or what the server asks for, up to 30 s. Zero means the defaults.
 type Retry struct {
 	Attempts int // tries per model; 0 = 3
 
-	// Sleep waits for d or until ctx ends, whose error it then returns.
-	// nil = by the clock. Tests set it.
+	// Sleep waits for d or until ctx ends, and then returns its error. nil = the real clock.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 

@@ -8,11 +8,10 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// marks says which messages carry a cache mark, in order. What has no text leaves its mark
-// to the message before it, and so does a tool's result, on which some servers take none.
-// The tools need none: for the cache they come before the first message, so that every mark
-// has them in it.
-func (m *model) marks(req Request, messages []Message, q quirk) (at []int) {
+// cacheMarks returns the messages that carry a cache mark, in order. A message without text and a tool's
+// result pass their mark to the message before, because some servers accept none there. Tools come
+// before the first message, so every mark covers them.
+func (m *model) cacheMarks(req Request, messages []Message, q quirk) (at []int) {
 	if !m.CacheMarks || q&(noMarks|alternating) != 0 {
 		return nil
 	}
@@ -27,9 +26,8 @@ func (m *model) marks(req Request, messages []Message, q quirk) (at []int) {
 	return slices.Compact(at)
 }
 
-// marked is the body of the request, with cache marks after the messages at. go-openai has no
-// place for them.
-func marked(r openai.ChatCompletionRequest, at []int) ([]byte, error) {
+// encodeWithMarks encodes the request with cache marks on the messages at. go-openai has no field for them.
+func encodeWithMarks(r openai.ChatCompletionRequest, at []int) ([]byte, error) {
 	if len(at) == 0 {
 		return json.Marshal(r)
 	}

@@ -14,30 +14,30 @@ import (
 	"time"
 )
 
-// model is one configured model and what was learned about it.
+// model is one configured model and what was learned of it.
 type model struct {
 	ModelConfig
 	cfg     Config // defaults filled in
 	client  *http.Client
-	secrets []string // never to be shown
+	secrets []string // removed from every text
 
-	asking sync.Mutex      // held while the server is asked for its window
-	look   chan<- struct{} // wakes Models.Run; nil = nobody runs
+	detecting sync.Mutex      // held while the server is asked for its window
+	wakeRun   chan<- struct{} // wakes Models.Run; nil = it does not run
 
 	mu      sync.Mutex
 	quirks  quirk
 	windows windows
 }
 
-// minSecret is the length from which a key is taken out of texts: servers that
-// want none are given words like "x", which stand in every sentence.
+// minSecret is the shortest key that is removed from texts. Servers without keys get words like
+// "x", which occur everywhere.
 const minSecret = 4
 
 func newModel(c ModelConfig, cfg Config, client *http.Client) *model {
 	if c.Timeout <= 0 {
 		c.Timeout = defaultTimeout
 	}
-	c.BaseURL, c.APIKey = strings.TrimRight(c.BaseURL, "/"), strings.TrimSpace(c.APIKey) // a key from a variable may end in a line end
+	c.BaseURL, c.APIKey = strings.TrimRight(c.BaseURL, "/"), strings.TrimSpace(c.APIKey) // a key from a variable may end in a newline
 	m := &model{ModelConfig: c, cfg: cfg, client: client}
 	if len(c.APIKey) >= minSecret {
 		m.secrets = append(m.secrets, c.APIKey)
@@ -48,14 +48,14 @@ func newModel(c ModelConfig, cfg Config, client *http.Client) *model {
 	return m
 }
 
-func (m *model) known() quirk {
+func (m *model) knownQuirks() quirk {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.quirks
 }
 
-// learn remembers a quirk, and tells the operator once.
-func (m *model) learn(q quirk) {
+// learnQuirk records a quirk and logs it once.
+func (m *model) learnQuirk(q quirk) {
 	m.mu.Lock()
 	known := m.quirks&q != 0
 	m.quirks |= q
@@ -65,44 +65,44 @@ func (m *model) learn(q quirk) {
 	}
 }
 
-// ask makes the request, again where that may help, and logs how it went.
-func (m *model) ask(ctx context.Context, req Request, stream func(string)) (Reply, *Error) {
+// requestWithRetries makes the request with retries, and logs the outcome.
+func (m *model) complete(ctx context.Context, req Request, stream func(string)) (Reply, *Error) {
 	begin := time.Now()
-	if pictured(req) && !m.sees(ctx) {
-		req.Messages = told(req.Messages)
+	if hasPictures(req) && !m.acceptsPictures(ctx) {
+		req.Messages = describePictures(req.Messages)
 	}
-	var without, last quirk // left out on suspicion
+	var without, last quirk // parts left out on suspicion
 	for try := 1; ; try++ {
-		used := m.known() | without
-		reply, f := m.once(ctx, req, used, stream)
+		used := m.knownQuirks() | without
+		reply, f := m.attempt(ctx, req, used, stream)
 		if f == nil {
 			if last != 0 {
-				m.learn(last)
+				m.learnQuirk(last)
 			}
 			m.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "model answered", slog.String("model", m.Name),
 				slog.Int("prompt_tokens", reply.Usage.Prompt), slog.Int("cached_tokens", reply.Usage.Cached),
 				slog.Int("output_tokens", reply.Usage.Output), slog.String("finish", reply.Finish),
-				slog.Duration("first_token", reply.First.Round(time.Millisecond)),
+				slog.Duration("first_token", reply.FirstToken.Round(time.Millisecond)),
 				slog.Duration("took", time.Since(begin).Round(time.Millisecond)), slog.Int("tries", try))
-			m.replied(ctx, req, reply)
+			m.learnFromReply(ctx, req, reply)
 			return reply, nil
 		}
 		if ctx.Err() != nil {
 			return Reply{}, &Error{Kind: Failed, Model: m.Name, Err: ctx.Err()}
 		}
 		if f.kind == TooLarge {
-			m.refused(ctx, req, f)
+			m.learnFromRefusal(ctx, req, f)
 		}
-		parts := m.optional(req, used)
-		if f.quirk&used&alternating != 0 { // they do: its template takes results of tools for words out of turn
+		parts := m.optionalParts(req, used)
+		if f.quirk&used&alternating != 0 { // it alternates already: its template counts tool results as out of turn
 			f.quirk = plainTools
 		}
-		if q := f.quirk & (parts | ^dispensable); q != 0 && used&q == 0 { // the same without it; not a failed try
-			m.learn(q)
+		if q := f.quirk & (parts | ^dispensable); q != 0 && used&q == 0 { // repeat without that part; not a failed try
+			m.learnQuirk(q)
 			try--
 			continue
 		}
-		if (f.vague || f.quirk != 0) && parts != 0 { // it may be one of these; if the request works without, it was
+		if (f.unexplained || f.quirk != 0) && parts != 0 { // leave one part out: if the request then succeeds, that was the cause
 			last = parts & -parts
 			without |= last
 			try--
@@ -117,24 +117,23 @@ func (m *model) ask(ctx context.Context, req Request, stream func(string)) (Repl
 	}
 }
 
-// retry waits for the next try to make a request, if that may help. An answer that was empty or garbled
-// is asked for just once more: it will hardly get better.
+// retry waits before the next try and reports whether there is one. An empty or garbled answer is
+// requested only once more.
 func (m *model) retry(ctx context.Context, begin time.Time, try int, f *failure) bool {
 	attempts := m.cfg.Retry.Attempts
 	if f.kind == Empty || f.kind == Garbled {
 		attempts = min(2, attempts)
 	}
 	loading := f.loading && time.Since(begin) < m.cfg.FirstToken
-	if !loading && (!f.again || try >= attempts) {
+	if !loading && (!f.retryable || try >= attempts) {
 		return false
 	}
-	return m.cfg.Retry.Sleep(ctx, wait(try, f.after)) == nil
+	return m.cfg.Retry.Sleep(ctx, retryDelay(try, f.retryAfter)) == nil
 }
 
-// wait is how long to wait after a failed try: what the server asked for, or
-// longer each time, within a quarter up or down so that clients do not march in
-// step.
-func wait(try int, after time.Duration) time.Duration {
+// retryDelay returns the delay after a failed try: what the server asked for, or an exponential backoff
+// with a jitter of a quarter.
+func retryDelay(try int, after time.Duration) time.Duration {
 	if after > 0 {
 		return min(after, 30*time.Second)
 	}
@@ -145,19 +144,19 @@ func wait(try int, after time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.75 + rand.Float64()/2))
 }
 
-// Why a request was given up before its answer was complete.
+// Causes of a request's cancellation.
 var (
 	errFirstToken = errors.New("the answer did not begin in time")
 	errIdle       = errors.New("the answer stopped in the middle")
-	errWhole      = errors.New("the answer took longer than the model's timeout")
+	errTimeout    = errors.New("the answer took longer than the model's timeout")
 	errBroken     = errors.New("the connection broke before the answer was complete")
 )
 
-const afterFinish = 5 * time.Second // patience for the token counts after the answer
+const usageWait = 5 * time.Second // for the token counts that follow the answer
 
-// once makes one HTTP request. A nil failure means a good answer.
-func (m *model) once(ctx context.Context, req Request, q quirk, stream func(string)) (Reply, *failure) {
-	ctx, cancel := context.WithTimeoutCause(ctx, m.Timeout, errWhole)
+// attempt makes one HTTP request. A nil failure means success.
+func (m *model) attempt(ctx context.Context, req Request, q quirk, stream func(string)) (Reply, *failure) {
+	ctx, cancel := context.WithTimeoutCause(ctx, m.Timeout, errTimeout)
 	defer cancel()
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
@@ -165,35 +164,35 @@ func (m *model) once(ctx context.Context, req Request, q quirk, stream func(stri
 	w.timer = time.AfterFunc(w.limit, w.expired)
 	defer w.timer.Stop()
 
-	body, err := marked(m.build(req, q), m.marks(req, m.messages(req, q), q))
+	body, err := encodeWithMarks(m.build(req, q), m.cacheMarks(req, m.messages(req, q), q))
 	if err != nil {
 		return Reply{}, &failure{kind: Failed, text: err.Error()}
 	}
 	asked := time.Now()
-	in, err := m.open(ctx, http.MethodPost, m.BaseURL+"/chat/completions", asJSON, body)
+	in, err := m.send(ctx, http.MethodPost, m.BaseURL+"/chat/completions", asJSON, body)
 	if err != nil {
 		return Reply{}, m.judge(ctx, err)
 	}
 	defer in.Close()
 	w.alive()
-	a := answer{stream: stream, watch: w, idle: m.cfg.Idle, asked: asked, reader: readerOf(req), hold: q&thinksFirst != 0}
+	a := answer{stream: stream, watch: w, idle: m.cfg.Idle, asked: asked, reader: callReader(req), withhold: q&thinksFirst != 0}
 	if err := a.read(newEvents(in, w.alive)); err != nil {
 		return Reply{}, m.judge(ctx, err)
 	}
 	reply, found := a.reply()
-	if found.lone {
-		m.learn(thinksFirst)
+	if found.unopened {
+		m.learnQuirk(thinksFirst)
 	}
 	reply.Model = m.Name
 	if reply.Text == "" && len(reply.ToolCalls) == 0 {
-		return Reply{}, &failure{kind: Empty, text: whyEmpty(reply, found.thought), again: reply.Finish != "length"}
+		return Reply{}, &failure{kind: Empty, text: whyEmpty(reply, found.thought), retryable: reply.Finish != "length"}
 	}
 	return reply, nil
 }
 
-// open makes a request to the model's server and returns the body of its answer, which the caller
-// closes. A refusal is a *serverError. It follows no redirect, as the key would go along.
-func (m *model) open(ctx context.Context, method, url, contentType string, body []byte) (io.ReadCloser, error) {
+// send sends a request to the model's server and returns the body, which the caller closes. A
+// refusal is a *serverError. It follows no redirect, which would pass the key on.
+func (m *model) send(ctx context.Context, method, url, contentType string, body []byte) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -212,16 +211,16 @@ func (m *model) open(ctx context.Context, method, url, contentType string, body 
 		return resp.Body, nil
 	}
 	defer resp.Body.Close()
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxRefuse))
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
 	if err != nil {
 		return nil, err
 	}
-	return nil, refusal(resp.StatusCode, resp.Header, raw)
+	return nil, parseRefusal(resp.StatusCode, resp.Header, raw)
 }
 
-// fetch is open for JSON; it reads the answer, of at most so many bytes.
+// fetch sends a request and reads its JSON answer of at most most bytes.
 func (m *model) fetch(ctx context.Context, method, url string, body []byte, most int) ([]byte, error) {
-	in, err := m.open(ctx, method, url, asJSON, body)
+	in, err := m.send(ctx, method, url, asJSON, body)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +234,7 @@ func (m *model) fetch(ctx context.Context, method, url string, body []byte, most
 
 const asJSON = "application/json"
 
-// withoutURL is an error of a request without its method and address, which the text repeats.
+// withoutURL strips the method and address from a request's error: the text repeats them.
 func withoutURL(err error) error {
 	var inURL *url.Error
 	if errors.As(err, &inURL) {
@@ -244,7 +243,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// watch gives a request up when its server stays silent too long.
+// watch cancels a request whose server stays silent too long.
 type watch struct {
 	timer  *time.Timer
 	giveUp context.CancelCauseFunc
@@ -260,8 +259,8 @@ func (w *watch) alive() {
 	w.timer.Reset(w.limit)
 }
 
-// expect changes how long the server may stay silent from now on.
-func (w *watch) expect(limit time.Duration, why error) {
+// setLimit sets the silence that is allowed from now on.
+func (w *watch) setLimit(limit time.Duration, why error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.limit, w.why = limit, why

@@ -15,33 +15,32 @@ import (
 	"reverie/internal/llm/detect"
 )
 
-// What holds where the configuration says nothing.
+// Defaults of the configuration.
 const (
 	defaultMaxOutput = 2048 // tokens
 	defaultTimeout   = 300 * time.Second
 	defaultRole      = "chat"
-	connectTime      = 10 * time.Second // to reach a server
+	connectTimeout   = 10 * time.Second // to reach a server
 )
 
 // Models is the set of configured models. It is safe for concurrent use.
 type Models struct {
-	cfg    Config
-	models []*model
-	roles  map[string][]*model
-	look   chan struct{} // wakes Run
+	cfg     Config
+	models  []*model
+	roles   map[string][]*model
+	wakeRun chan struct{} // wakes Run
 }
 
-// New returns the set of models that is configured; the names in its roles are those of models. It
-// connects to nothing. No models at all is no fault: then every Complete fails and says so, and
-// everything that needs no model works.
+// New returns the models of cfg, whose roles name its models. It opens no connection. Without
+// models every Complete fails and says so; the rest of the program works.
 func New(cfg Config) *Models {
 	cfg = withDefaults(cfg)
-	m := &Models{cfg: cfg, roles: map[string][]*model{}, look: make(chan struct{}, 1)}
+	m := &Models{cfg: cfg, roles: map[string][]*model{}, wakeRun: make(chan struct{}, 1)}
 	client := newClient(cfg)
 	byName := map[string]*model{}
 	for _, c := range cfg.Models {
 		mod := newModel(c, cfg, client)
-		mod.look = m.look
+		mod.wakeRun = m.wakeRun
 		byName[c.Name] = mod
 		m.models = append(m.models, mod)
 	}
@@ -68,12 +67,12 @@ func withDefaults(cfg Config) Config {
 	return cfg
 }
 
-// newClient makes the HTTP client of all models of a set. It has no timeout of
-// its own: an answer may take minutes, and each request watches the time.
+// newClient returns the HTTP client that all models share. It has no timeout: an answer may take
+// minutes, and each request has its own deadlines.
 func newClient(cfg Config) *http.Client {
 	if cfg.HTTP == nil {
 		usual := http.DefaultTransport.(*http.Transport).Clone()
-		usual.DialContext = (&net.Dialer{Timeout: connectTime}).DialContext
+		usual.DialContext = (&net.Dialer{Timeout: connectTimeout}).DialContext
 		cfg.HTTP = usual
 	}
 	return &http.Client{Transport: cfg.HTTP, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -90,8 +89,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Preferring is the role in which the model called name is asked first, and the
-// models of role after it. Where there is no such model it is as role.
+// Preferring returns the role that asks the model name first, then the models of role. An unknown
+// name is ignored.
 func Preferring(role, name string) string {
 	if name == "" {
 		return role
@@ -99,14 +98,14 @@ func Preferring(role, name string) string {
 	return role + preferring + name
 }
 
-const preferring = "@" // no role has it in its name
+const preferring = "@" // not allowed in role names
 
-// list is the failover list of a role: its own, else that of "chat", else all
-// models as configured; a preferred one before them.
-func (m *Models) list(role string) []*model {
+// failoverList returns the failover list of a role: its own, else that of "chat", else all models. A
+// preferred model comes first.
+func (m *Models) failoverList(role string) []*model {
 	if plain, name, ok := strings.Cut(role, preferring); ok {
-		others := m.list(plain)
-		first := m.named(name)
+		others := m.failoverList(plain)
+		first := m.modelNamed(name)
 		if first == nil {
 			return others
 		}
@@ -128,7 +127,7 @@ func (m *Models) Names() []string {
 
 // Role lists the models of a role, in failover order.
 func (m *Models) Role(role string) []string {
-	return namesOf(m.list(role))
+	return namesOf(m.failoverList(role))
 }
 
 func namesOf(models []*model) (names []string) {
@@ -138,8 +137,8 @@ func namesOf(models []*model) (names []string) {
 	return names
 }
 
-// named is the model called name; nil = there is none.
-func (m *Models) named(name string) *model {
+// modelNamed returns the model called name, or nil.
+func (m *Models) modelNamed(name string) *model {
 	i := slices.IndexFunc(m.models, func(mod *model) bool { return mod.Name == name })
 	if i < 0 {
 		return nil
@@ -147,36 +146,33 @@ func (m *Models) named(name string) *model {
 	return m.models[i]
 }
 
-// Window returns the context window of the role's first model and how much of
-// it is kept for its answer, in tokens: the configured one, else the detected one, else
-// 8192. It asks nobody: Detect and Run do. Limits says where the number is from.
+// Window returns the context window of the role's first model and the part reserved for its answer,
+// in tokens. It is configured, else detected, else 8192. It sends no request; Limits names the
+// source of the figure.
 func (m *Models) Window(role string) (window, maxOutput int) {
-	l := m.list(role)
+	l := m.failoverList(role)
 	if len(l) == 0 {
 		return detect.DefaultWindow, defaultMaxOutput
 	}
 	return l[0].window()
 }
 
-// Complete asks the models of a role, in failover order, until one answers. An
-// unknown role is "chat". The answer streams: stream (which may be nil) gets the
-// whole visible text so far each time it has grown; when a request is made again,
-// or by the next model, that text begins anew. Thinking reaches neither stream
-// nor Reply.
+// Complete asks the models of a role, in failover order, until one answers. An unknown role means
+// "chat". stream, which may be nil, receives the whole visible text each time it has grown; after a
+// retry or failover the text starts over. Thinking reaches neither stream nor Reply.
 //
-// A cancelled ctx ends it at once with ctx's error. Any other failure is an
-// *Error: that of the role's first model, because it is the one to be repaired;
-// but TooLarge from any of them goes first, because the caller can mend that.
+// When ctx ends, its error is returned. Any other failure is an *Error, that of the role's first
+// model. A TooLarge of any model takes precedence, because the caller can shorten the request.
 func (m *Models) Complete(ctx context.Context, role string, req Request, stream func(textSoFar string)) (Reply, error) {
-	list := m.list(role)
+	list := m.failoverList(role)
 	if len(list) == 0 {
 		return Reply{}, &Error{Kind: NotFound, Err: errors.New("no model is configured: add one under llm.models")}
 	}
 	var failed []*Error
 	for _, mod := range list {
-		reply, err := mod.ask(ctx, req, stream)
+		reply, err := mod.complete(ctx, req, stream)
 		if err == nil {
-			return mod.fitted(ctx, req, reply), nil
+			return mod.fitArguments(ctx, req, reply), nil
 		}
 		if ctx.Err() != nil {
 			return Reply{}, ctx.Err()

@@ -150,10 +150,10 @@ func TestStreams(t *testing.T) {
 	m := setup(t, &waits{}, &log, s.URL)
 	var seen []string
 	got := expect.Must(m.Complete(t.Context(), "chat", hello, func(text string) { seen = append(seen, text) }))(t)
-	if got.First <= 0 || !strings.Contains(log.String(), "prompt_tokens=12 cached_tokens=8 output_tokens=3 finish=stop first_token=") {
-		t.Errorf("began after %v; log: %s", got.First, log.String())
+	if got.FirstToken <= 0 || !strings.Contains(log.String(), "prompt_tokens=12 cached_tokens=8 output_tokens=3 finish=stop first_token=") {
+		t.Errorf("began after %v; log: %s", got.FirstToken, log.String())
 	}
-	got.First = 0
+	got.FirstToken = 0
 	want := Reply{Text: "Hello there.", Finish: "stop", Usage: Usage{Prompt: 12, Cached: 8, Output: 3}, Model: "a"}
 	expect.NoDiff(t, got, want, "")
 	expect.NoDiff(t, seen, []string{"Hel", "Hello", "Hello there", "Hello there."}, "")

@@ -12,24 +12,23 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// Picture is an image of a message. A model that can see is sent its pixels; another
-// one is told that there is one.
+// Picture is an image in a message. Models with vision get its pixels, others a text that names it.
 type Picture struct {
 	Name          string // for people and the model
-	File          string // JPEG or PNG, on this machine; it is read when it is sent
-	Width, Height int    // pixels, of the image that it was made of
+	File          string // path of a JPEG or PNG; read when it is sent
+	Width, Height int    // pixels of the original image
 }
 
-// maxPicture is how many bytes of a picture are sent.
+// maxPicture is the largest picture that is sent, in bytes.
 const maxPicture = 8 << 20
 
-// blind is what a model that cannot see is told of a picture.
-func (p Picture) blind() string {
+// placeholder returns the text that a model without vision gets.
+func (p Picture) placeholder() string {
 	return fmt.Sprintf("[image %s, %d×%d: this model cannot see images. Tell the person so, and do not guess what it shows]",
 		p.Name, p.Width, p.Height)
 }
 
-// url is the picture as a data: URL, or the reason why there is none.
+// url returns the picture as a data: URL. The error is a text for the model.
 func (p Picture) url() (string, error) {
 	data, err := os.ReadFile(p.File)
 	if err != nil || len(data) > maxPicture {
@@ -38,8 +37,8 @@ func (p Picture) url() (string, error) {
 	return "data:" + http.DetectContentType(data) + ";base64," + base64.StdEncoding.EncodeToString(data), nil
 }
 
-// parts is the content of a message with pictures, for a model that can see.
-func parts(msg Message) []openai.ChatMessagePart {
+// contentParts returns the content of a message with pictures, for models with vision.
+func contentParts(msg Message) []openai.ChatMessagePart {
 	text := msg.Content
 	var shown []openai.ChatMessagePart
 	for _, p := range msg.Pictures {
@@ -55,12 +54,12 @@ func parts(msg Message) []openai.ChatMessagePart {
 	return append([]openai.ChatMessagePart{{Type: openai.ChatMessagePartTypeText, Text: strings.TrimPrefix(text, "\n")}}, shown...)
 }
 
-// told puts what there would be to see into words.
-func told(messages []Message) []Message {
+// describePictures replaces pictures by texts.
+func describePictures(messages []Message) []Message {
 	out := make([]Message, 0, len(messages))
 	for _, m := range messages {
 		for _, p := range m.Pictures {
-			m.Content = strings.TrimPrefix(m.Content+"\n"+p.blind(), "\n")
+			m.Content = strings.TrimPrefix(m.Content+"\n"+p.placeholder(), "\n")
 		}
 		m.Pictures = nil
 		out = append(out, m)
@@ -68,31 +67,30 @@ func told(messages []Message) []Message {
 	return out
 }
 
-// pictured reports whether a request has pictures.
-func pictured(req Request) bool {
+// hasPictures reports whether a request has pictures.
+func hasPictures(req Request) bool {
 	return slices.ContainsFunc(req.Messages, func(m Message) bool { return len(m.Pictures) > 0 })
 }
 
-// Sees reports whether the first model of role can be shown pictures: by the
-// configuration, or by what its server says, which it may have to be asked. Where
-// nobody says so it cannot.
-func (m *Models) Sees(ctx context.Context, role string) bool {
-	list := m.list(role)
-	return len(list) > 0 && list[0].sees(ctx)
+// AcceptsPictures reports whether the role's first model accepts pictures: by the configuration, or by what
+// its server says, which may take a request. Unknown means false.
+func (m *Models) AcceptsPictures(ctx context.Context, role string) bool {
+	list := m.failoverList(role)
+	return len(list) > 0 && list[0].acceptsPictures(ctx)
 }
 
-func (m *model) sees(ctx context.Context) bool {
-	if m.known()&noPictures != 0 {
+func (m *model) acceptsPictures(ctx context.Context) bool {
+	if m.knownQuirks()&noPictures != 0 {
 		return false
 	}
 	if m.Vision != nil {
 		return *m.Vision
 	}
-	if m.unheard() {
+	if m.unanswered() {
 		m.detect(ctx)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	sees := m.windows.found.Sees
+	sees := m.windows.found.Vision
 	return sees != nil && *sees
 }

@@ -12,11 +12,10 @@ import (
 
 const probeTimeout = 15 * time.Second
 
-// Probe checks that the model called name can be reached and is there, without
-// making it work: a local server loads nothing. The *Error it returns says what
-// to do. A server that lists no models is asked for one word instead.
+// Probe checks that the model name is reachable and installed, without loading it. Its *Error says
+// what to do. A server without a list of models is asked for one word instead.
 func (m *Models) Probe(ctx context.Context, name string) error {
-	if mod := m.named(name); mod != nil {
+	if mod := m.modelNamed(name); mod != nil {
 		return mod.probe(ctx)
 	}
 	return &Error{Kind: NotFound, Model: name, Err: errors.New("there is no such model under llm.models")}
@@ -25,41 +24,41 @@ func (m *Models) Probe(ctx context.Context, name string) error {
 func (m *model) probe(ctx context.Context) error {
 	list, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	raw, err := m.fetch(list, http.MethodGet, m.BaseURL+"/models", nil, maxSaid)
+	raw, err := m.fetch(list, http.MethodGet, m.BaseURL+"/models", nil, maxDescription)
 	var models struct {
-		Data []listed `json:"data"`
+		Data []modelEntry `json:"data"`
 	}
-	_ = json.Unmarshal(raw, &models) // what is no list is an empty one
+	_ = json.Unmarshal(raw, &models) // anything else is an empty list
 	var refused *serverError
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case len(models.Data) > 0:
-		return m.find(models.Data)
+		return m.findIn(models.Data)
 	case err != nil && list.Err() != nil:
-		return m.advise(&failure{kind: TimedOut, text: fmt.Sprintf("%s did not answer within %s", m.place(), probeTimeout)})
+		return m.withRemedy(&failure{kind: TimedOut, text: fmt.Sprintf("%s did not answer within %s", m.serverAddress(), probeTimeout)})
 	case err != nil && (!errors.As(err, &refused) || refused.status == http.StatusUnauthorized ||
 		refused.status == http.StatusForbidden || refused.status >= 500):
-		return m.advise(m.judge(list, err))
+		return m.withRemedy(m.judge(list, err))
 	}
-	_, f := m.once(ctx, Request{Messages: []Message{{Role: User, Content: "Say hi."}}}, m.known(), nil)
+	_, f := m.attempt(ctx, Request{Messages: []Message{{Role: User, Content: "Say hi."}}}, m.knownQuirks(), nil)
 	switch {
-	case f == nil || f.kind == Empty || f.quirk != 0: // it is there and answers
+	case f == nil || f.kind == Empty || f.quirk != 0: // it answers
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return m.advise(f)
+	return m.withRemedy(f)
 }
 
-// listed is an entry of a server's list of models.
-type listed struct {
+// modelEntry is an entry in a server's list of models.
+type modelEntry struct {
 	ID    string `json:"id"`
 	Owner string `json:"owned_by"`
 }
 
-// find looks for the model in its server's list.
-func (m *model) find(models []listed) error {
+// findIn looks the model up in its server's list.
+func (m *model) findIn(models []modelEntry) error {
 	var there []string
 	for _, o := range models {
 		// Ollama's "qwen3" is "qwen3:latest"; llama.cpp serves its one model under any name.
@@ -73,12 +72,12 @@ func (m *model) find(models []listed) error {
 	if more := len(models) - len(there); more > 0 {
 		there = append(there, fmt.Sprintf("and %d more", more))
 	}
-	return m.advise(&failure{kind: NotFound,
-		text: fmt.Sprintf("%s has no model %q; it has: %s", m.place(), m.Model, strings.Join(there, ", "))})
+	return m.withRemedy(&failure{kind: NotFound,
+		text: fmt.Sprintf("%s has no model %q; it has: %s", m.serverAddress(), m.Model, strings.Join(there, ", "))})
 }
 
-// advise adds to a failure what to do about it.
-func (m *model) advise(f *failure) *Error {
+// withRemedy adds the remedy to a failure.
+func (m *model) withRemedy(f *failure) *Error {
 	remedy := map[Kind]string{
 		Unreachable: "Start the server (for Ollama: ollama serve), or correct base_url.",
 		TimedOut:    "See whether the server is busy, or whether base_url is another program's.",
@@ -96,5 +95,5 @@ func (m *model) advise(f *failure) *Error {
 	case strings.Trim(u.Path, "/") == "":
 		remedy = "Correct base_url: it usually ends in /v1."
 	}
-	return &Error{Kind: f.kind, Model: m.Name, Err: errors.New(strings.TrimSpace(m.clean(f.text) + ". " + remedy))}
+	return &Error{Kind: f.kind, Model: m.Name, Err: errors.New(strings.TrimSpace(m.redactSecrets(f.text) + ". " + remedy))}
 }

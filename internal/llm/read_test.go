@@ -186,7 +186,7 @@ func TestThink(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if text, _ := answerIn(tt.in, true); text != tt.text {
+			if text, _ := stripThinking(tt.in, true); text != tt.text {
 				t.Errorf("%q, want %q", text, tt.text)
 			}
 		})
@@ -199,12 +199,12 @@ func FuzzThink(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
-		text, found := answerIn(in, true)
-		shown, _ := answerIn(in, false)
+		text, found := stripThinking(in, true)
+		shown, _ := stripThinking(in, false)
 		if !strings.HasPrefix(text, shown) {
 			t.Fatalf("%q was shown of %q", shown, text)
 		}
-		if tag := "</think>"; strings.HasPrefix(in, tag) && !found.lone {
+		if tag := "</think>"; strings.HasPrefix(in, tag) && !found.unopened {
 			t.Fatalf("%q has a closing tag alone", in)
 		}
 		if len(text) > len(in) {

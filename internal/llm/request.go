@@ -13,28 +13,28 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 )
 
-// quirk is something that a server or model turned out not to understand; once
-// learned, requests do without it.
+// quirk is a part of the protocol that a server or model does not understand. Once learned,
+// requests leave it out.
 type quirk uint16
 
 const (
-	noStreamOptions quirk = 1 << iota // no usage in streams, then
-	noTools                           // the model calls none
-	newMaxTokens                      // wants max_completion_tokens
+	noStreamOptions quirk = 1 << iota // no token counts in streams
+	noTools                           // the model cannot call tools
+	newMaxTokens                      // it expects max_completion_tokens
 	thinksFirst                       // sends </think> without <think>
-	alternating                       // its template takes no two messages of a person in a row
-	noFormat                          // its server binds no answer to a schema
-	shortIDs                          // its template takes call ids of nine letters and digits only
-	plainTools                        // its template has no place for calls and their results
+	alternating                       // its template accepts no two user messages in a row
+	noFormat                          // its server has no structured output
+	shortIDs                          // its template accepts only call ids of nine letters and digits
+	plainTools                        // its template has no place for calls and results
 
-	// The parts that a request can do without, in the order in which they are
-	// given up while a server does not say what it dislikes.
-	noMarks        // no cache marks
-	noTemplateArgs // no arguments for its chat template
-	noThinkOff     // cannot be told not to think
-	noThink        // cannot be told how much to think
-	noTemperature  // only its own
-	noPictures     // it cannot see
+	// The dispensable parts of a request, in the order in which they are left out when a server
+	// refuses without a known reason.
+	noMarks        // cache marks
+	noTemplateArgs // arguments for the chat template
+	noThinkOff     // turning thinking off
+	noThink        // thinking levels
+	noTemperature  // a temperature
+	noPictures     // pictures
 )
 
 const (
@@ -59,7 +59,7 @@ var quirkNames = map[quirk]string{
 	noPictures:      "takes no images: set llm.models vision to false for it, or start it with what it needs to see (llama.cpp: --mmproj)",
 }
 
-// build writes a request for one model, leaving out what it does not understand.
+// build returns the request for one model, without the parts in q.
 func (m *model) build(req Request, q quirk) openai.ChatCompletionRequest {
 	r := openai.ChatCompletionRequest{Model: m.Model, Stream: true,
 		ReasoningEffort: effort(req.Think, q), ChatTemplateKwargs: templateArgs(req.Think, q)}
@@ -73,7 +73,7 @@ func (m *model) build(req Request, q quirk) openai.ChatCompletionRequest {
 		r.MaxCompletionTokens = m.maxOutput()
 	}
 	if t := m.temperature(req, q); t != nil {
-		// A plain 0 would be left out of the JSON and mean the server's default.
+		// A plain 0 would be omitted from the JSON and mean the server's default.
 		r.Temperature = max(*t, math.SmallestNonzeroFloat32)
 	}
 	if q&noTools == 0 && !req.NoCalls {
@@ -84,18 +84,18 @@ func (m *model) build(req Request, q quirk) openai.ChatCompletionRequest {
 	for _, msg := range m.messages(req, q) {
 		r.Messages = append(r.Messages, messageOf(msg))
 	}
-	if req.bound != nil {
+	if req.answerSchema != nil {
 		r.ResponseFormat = &openai.ChatCompletionResponseFormat{Type: openai.ChatCompletionResponseFormatTypeJSONSchema,
-			JSONSchema: &openai.ChatCompletionResponseFormatJSONSchema{Name: req.bound.Name, Schema: req.bound.Parameters}}
-		if len(r.Tools) > 0 { // they stay, for the server's cache
+			JSONSchema: &openai.ChatCompletionResponseFormatJSONSchema{Name: req.answerSchema.Name, Schema: req.answerSchema.Parameters}}
+		if len(r.Tools) > 0 { // the tools stay, for the server's cache
 			r.ToolChoice = "none"
 		}
 	}
 	return r
 }
 
-// temperature is what the model is told: what its owner configured goes before what
-// the request says, because models differ in what they bear. nil = nothing.
+// temperature returns the model's configured temperature, else the request's; nil = leave it out.
+// Models differ in what they tolerate.
 func (m *model) temperature(req Request, q quirk) *float32 {
 	switch {
 	case q&noTemperature != 0:
@@ -106,12 +106,12 @@ func (m *model) temperature(req Request, q quirk) *float32 {
 	return req.Temperature
 }
 
-// messages are the request's in a form that the model understands; one for one, but where
+// messages converts the request's messages to a form that the model understands, one for one unless
 // they must alternate.
 func (m *model) messages(req Request, q quirk) []Message {
 	messages := req.Messages
 	if q&noPictures != 0 {
-		messages = told(messages)
+		messages = describePictures(messages)
 	}
 	if q&(noTools|plainTools) != 0 {
 		messages = withoutTools(messages)
@@ -125,8 +125,8 @@ func (m *model) messages(req Request, q quirk) []Message {
 	return messages
 }
 
-// alternate makes one message of those that follow one another as words of a person. An empty
-// answer goes between the result of a tool and a person's words: a turn that failed has none.
+// alternate merges consecutive user messages. Between a tool's result and a user message it inserts
+// an empty answer, which a failed turn lacks.
 func alternate(messages []Message) []Message {
 	out := make([]Message, 0, len(messages))
 	for _, m := range messages {
@@ -143,8 +143,8 @@ func alternate(messages []Message) []Message {
 	return out
 }
 
-// withShortIDs gives tool calls and their results ids as Mistral's templates want them. An id
-// always becomes the same one, so that the server's cache stays good.
+// withShortIDs rewrites call ids for Mistral's templates. The mapping is deterministic, so that the
+// server's cache stays valid.
 func withShortIDs(messages []Message) []Message {
 	out := slices.Clone(messages)
 	for i, m := range out {
@@ -183,22 +183,21 @@ func messageOf(msg Message) openai.ChatCompletionMessage {
 	out := openai.ChatCompletionMessage{Role: string(msg.Role), Content: msg.Content, ToolCallID: msg.ToolCallID}
 	for _, c := range msg.ToolCalls {
 		out.ToolCalls = append(out.ToolCalls, openai.ToolCall{ID: c.ID, Type: openai.ToolTypeFunction,
-			Function: openai.FunctionCall{Name: c.Name, Arguments: sendable(c.Arguments)}})
+			Function: openai.FunctionCall{Name: c.Name, Arguments: asObject(c.Arguments)}})
 	}
 	if len(msg.Pictures) > 0 {
-		out.Content, out.MultiContent = "", parts(msg)
+		out.Content, out.MultiContent = "", contentParts(msg)
 		return out
 	}
 	if out.Content == "" && len(out.ToolCalls) == 0 {
-		out.Content = " " // left out of the JSON it makes the request invalid for many servers
+		out.Content = " " // an omitted content is invalid on many servers
 	}
 	return out
 }
 
-// sendable makes a past call's arguments fit to be sent again. Servers with
-// chat templates (Ollama, llama.cpp) refuse the whole conversation when they are
-// no JSON object, which one bad call of a model would otherwise cause for good.
-func sendable(arguments string) string {
+// asObject makes a past call's arguments valid to send. Servers with chat templates (Ollama,
+// llama.cpp) refuse the whole conversation if they are not a JSON object.
+func asObject(arguments string) string {
 	if strings.TrimSpace(arguments) == "" {
 		return "{}"
 	}
@@ -210,8 +209,7 @@ func sendable(arguments string) string {
 	return string(text)
 }
 
-// withoutTools tells past tool calls and their results as plain text, for a
-// model whose server accepts neither.
+// withoutTools rewrites past tool calls and results as plain text, for models that support neither.
 func withoutTools(messages []Message) []Message {
 	out := make([]Message, 0, len(messages))
 	names := map[string]string{} // call id → tool

@@ -260,7 +260,7 @@ func TestMarkPlaces(t *testing.T) {
 	}
 	for _, tt := range tests {
 		m := newModel(ModelConfig{CacheMarks: true}, Config{}, nil)
-		expect.NoDiff(t, m.marks(Request{Marks: tt.marks}, tt.messages, tt.quirk), tt.want, "%s", tt.name)
+		expect.NoDiff(t, m.cacheMarks(Request{Marks: tt.marks}, tt.messages, tt.quirk), tt.want, "%s", tt.name)
 	}
 }
 

@@ -5,39 +5,32 @@ import (
 	"strings"
 )
 
-// thinkTag is a mark that some models put around what they think aloud.
+// thinkTag matches the tags that some models put around their thinking.
 var thinkTag = regexp.MustCompile(`(?i)</?think(?:ing)?>`)
 
-// thoughts is what was read of a model's thinking in its text.
+// thoughts describes the thinking found in an answer.
 type thoughts struct {
-	thought bool // there was some
-	lone    bool // its closing tag had no opening one
+	thought  bool // there was some
+	unopened bool // a closing tag had no opening one
 }
 
-// answerIn returns a model's text without its thinking. ended is false while the text still grows;
-// then what may become thinking is held back. The rules:
-//
-//   - <think>…</think> (or <thinking>, in any case) is thinking;
-//   - a closing tag without an opening one makes all before it thinking: some
-//     chat templates put the opening tag into the prompt;
-//   - a block that is never closed is thinking when its tag began a line (the
-//     answer was cut), and text when it stood within one (it was talked about);
-//   - in the answer, a tag within `code` or a fenced code block is text.
-func answerIn(text string, ended bool) (answer string, found thoughts) {
+// stripThinking returns the text without the model's thinking. While ended is false the text still
+// grows, and what may become thinking is withheld. The rules:
+func stripThinking(text string, ended bool) (answer string, found thoughts) {
 	var out strings.Builder
-	at, open := 0, -1 // where the text goes on, and where the open block began
+	at, open := 0, -1 // where visible text continues, and where the open block starts
 	note := func(s string) { found.thought = found.thought || strings.TrimSpace(s) != "" }
 	for _, tag := range thinkTag.FindAllStringIndex(text, -1) {
 		closing := text[tag[0]+1] == '/'
 		switch {
-		case open < 0 && quoted(out.String()+text[at:tag[0]]), open >= 0 && !closing: // words
+		case open < 0 && insideCode(out.String()+text[at:tag[0]]), open >= 0 && !closing: // words
 		case open >= 0:
 			note(text[open:tag[0]])
 			at, open = tag[1], -1
 		case closing:
 			note(out.String() + text[at:tag[0]])
 			out.Reset()
-			at, found.lone = tag[1], true
+			at, found.unopened = tag[1], true
 		default:
 			out.WriteString(text[at:tag[0]])
 			at, open = tag[0], tag[1]
@@ -51,13 +44,13 @@ func answerIn(text string, ended bool) (answer string, found thoughts) {
 	case ended:
 		out.WriteString(text[at:])
 	case open < 0:
-		out.WriteString(text[at : len(text)-halfTag(text[at:])])
+		out.WriteString(text[at : len(text)-partialTagLen(text[at:])])
 	}
 	return strings.TrimSpace(out.String()), found
 }
 
-// halfTag is the length of what may be the beginning of a tag at the end of s.
-func halfTag(s string) int {
+// partialTagLen returns the length of an incomplete tag at the end of s.
+func partialTagLen(s string) int {
 	i := strings.LastIndexByte(s, '<')
 	if i < 0 {
 		return 0
@@ -70,14 +63,14 @@ func halfTag(s string) int {
 	return 0
 }
 
-// quoted reports whether a tag that follows s stands in code.
-func quoted(s string) bool {
+// insideCode reports whether a tag after s would be inside code.
+func insideCode(s string) bool {
 	line := s[strings.LastIndexByte(s, '\n')+1:]
-	return strings.Count(line, "`")%2 == 1 || fenced(s)
+	return strings.Count(line, "`")%2 == 1 || insideFence(s)
 }
 
-// fenced reports whether s ends inside a fenced code block.
-func fenced(s string) bool {
+// insideFence reports whether s ends inside a fenced code block.
+func insideFence(s string) bool {
 	in := false
 	for line := range strings.SplitSeq(s, "\n") {
 		if strings.HasPrefix(strings.TrimLeft(line, " "), "```") {

@@ -1,8 +1,7 @@
 package llm
 
-// The cost of a character in hundredths of a token, by class. Counting four
-// characters a token is off by a factor of three for Chinese and by half for
-// JSON, which is just what fills an assistant's window.
+// The cost of a character in hundredths of a token, by class. Four characters a token would be off
+// by a factor of three for Chinese and by half for JSON.
 const (
 	costLower = 21 // lower-case ASCII and the blank
 	costUpper = 35
@@ -12,9 +11,8 @@ const (
 	costWide  = 75 // CJK and above, emoji, broken bytes
 )
 
-// EstimateTokens estimates how many tokens s is for a language model, by the
-// class of its characters: within about 20 % of a real tokenizer on prose, code,
-// JSON and CJK alike. It allocates nothing; the empty string is 0.
+// EstimateTokens estimates the number of tokens of s by the class of its characters. It is within
+// about 20 % of a real tokenizer on prose, code, JSON and CJK. It allocates nothing.
 func EstimateTokens(s string) int {
 	sum := 0
 	for _, r := range s {

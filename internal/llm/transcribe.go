@@ -13,18 +13,18 @@ import (
 	"reverie/internal/text"
 )
 
-// transcription is the role of models that write down what is said. Unlike the other
-// roles it has no models but its own: no chat model can do it.
-const transcription = "transcription"
+// transcriptionRole is the role of speech-to-text models. It has no fallback to other roles: chat
+// models cannot do it.
+const transcriptionRole = "transcription"
 
-// Hears reports whether there is a model that writes down what is said.
-func (m *Models) Hears() bool { return len(m.roles[transcription]) > 0 }
+// CanTranscribe reports whether a speech-to-text model is configured.
+func (m *Models) CanTranscribe() bool { return len(m.roles[transcriptionRole]) > 0 }
 
-// Transcribe writes down what is said in the audio file; name tells the server its
-// kind, by its ending. Models are asked in failover order. An error is an *Error.
+// Transcribe converts the speech in an audio file to text. The extension of name tells the server its
+// format. Models are asked in failover order. An error is an *Error.
 func (m *Models) Transcribe(ctx context.Context, file, name string) (string, error) {
 	var first *Error
-	for _, mod := range m.roles[transcription] {
+	for _, mod := range m.roles[transcriptionRole] {
 		text, err := mod.transcribe(ctx, file, name)
 		if err == nil {
 			return text, nil
@@ -32,7 +32,7 @@ func (m *Models) Transcribe(ctx context.Context, file, name string) (string, err
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		m.cfg.Log.Warn("model failed", "model", mod.Name, "role", transcription, "error", err.Err)
+		m.cfg.Log.Warn("model failed", "model", mod.Name, "role", transcriptionRole, "error", err.Err)
 		if first == nil {
 			first = err
 		}
@@ -45,7 +45,7 @@ func (m *Models) Transcribe(ctx context.Context, file, name string) (string, err
 }
 
 func (m *model) transcribe(ctx context.Context, file, name string) (string, *Error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, m.Timeout, errWhole)
+	ctx, cancel := context.WithTimeoutCause(ctx, m.Timeout, errTimeout)
 	defer cancel()
 	recording, err := os.ReadFile(file)
 	if err != nil {
@@ -63,7 +63,7 @@ func (m *model) transcribe(ctx context.Context, file, name string) (string, *Err
 	var heard struct {
 		Text string `json:"text"`
 	}
-	in, err := m.open(ctx, http.MethodPost, m.BaseURL+"/audio/transcriptions", w.FormDataContentType(), form.Bytes())
+	in, err := m.send(ctx, http.MethodPost, m.BaseURL+"/audio/transcriptions", w.FormDataContentType(), form.Bytes())
 	if err == nil {
 		err = json.NewDecoder(io.LimitReader(in, maxAnswer)).Decode(&heard)
 		_ = in.Close() // it was read

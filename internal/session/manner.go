@@ -44,7 +44,7 @@ func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Mes
 	if m.about, err = s.Manager.settings().Get(ctx, s.room, settings.Context); err != nil {
 		return m, err
 	}
-	m.sees = pictured(past) && s.cfg.Models.Sees(ctx, m.mode.Role)
+	m.sees = pictured(past) && s.cfg.Models.AcceptsPictures(ctx, m.mode.Role)
 	var since time.Time
 	if len(past) > 0 {
 		since = past[0].At
@@ -75,7 +75,7 @@ func (s *Session) promptTurn(in item, past []history.Message, m manner) prompt.T
 		},
 	}
 	t.Chosen, t.Model = m.mode.Model, s.firstModel(m.mode.Role)
-	if !s.cfg.Models.Thinks(m.mode.Role) { // no parameter for it: the prompt says it in words
+	if !s.cfg.Models.AcceptsThinking(m.mode.Role) { // no parameter for it: the prompt says it in words
 		t.Thinking = string(m.mode.Think)
 	}
 	t.Summary, t.Compacted, t.From.Summary = m.summary.Text(), m.summary.ID, m.summary.Integrity

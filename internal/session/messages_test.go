@@ -151,8 +151,8 @@ func everythingSaid(t *testing.T, language string) {
 	say("!helpers")
 	needed := func(why i18n.Text) i18n.Text { return i18n.New("why.needed_failed", "id", "sub_1", "why", why) }
 	for i, reason := range []i18n.Text{i18n.New("why.helper_empty"), i18n.New("why.helper_time", "time", i18n.Span(5*time.Minute), "count", 4), needed(i18n.New("why.helper_cancelled")),
-		i18n.New("why.helper_stop"), i18n.New("why.needed_cancelled", "id", "sub_1", "why", i18n.New("why.helper_cancelled")), (&llm.Error{Kind: llm.Unreachable, Model: "my model"}).Calm(),
-		needed((&llm.Error{Kind: llm.Garbled, Model: "m"}).Calm()), i18n.New("why.room_left"), subsession.Unasked, "session: the disk is on fire"} {
+		i18n.New("why.helper_stop"), i18n.New("why.needed_cancelled", "id", "sub_1", "why", i18n.New("why.helper_cancelled")), (&llm.Error{Kind: llm.Unreachable, Model: "my model"}).ForPeople(),
+		needed((&llm.Error{Kind: llm.Garbled, Model: "m"}).ForPeople()), i18n.New("why.room_left"), subsession.Unasked, "session: the disk is on fire"} {
 		exec(`INSERT INTO sub_session (id, depth, room, private, objective, mode, tools, timeout, status, reason, rounds, created, ended, reported_at)
 			VALUES (?, 1, '!dm', 1, 'Tee', 'minimal', '[]', 1000, ?, ?, 3, 1, 2, 3)`, fmt.Sprint("sub_", i), []string{subsession.Failed, subsession.Cancelled, subsession.Completed, subsession.Waiting, subsession.Pending}[i%5], reason)
 	}

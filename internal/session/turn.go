@@ -371,7 +371,7 @@ func (s *Session) calm(ctx context.Context, err error, ref string) string {
 	var large *prompt.TooLargeError
 	switch {
 	case errors.As(err, &model):
-		return i18n.Sentences(model.Calm().In(s.cfg.Messages.For(ctx, s.room)), kept)
+		return i18n.Sentences(model.ForPeople().In(s.cfg.Messages.For(ctx, s.room)), kept)
 	case errors.As(err, &large):
 		return s.text(ctx, "error.too_large", "needed", fmt.Sprint(large.Needed), "room", fmt.Sprint(max(large.Room, 0)))
 	case errors.Is(err, agent.ErrRounds):

@@ -176,7 +176,7 @@ func (r *Runner) fault(ctx context.Context, n Job, err error) error {
 	case errors.As(err, &large):
 		why = i18n.New("why.helper_window")
 	case errors.As(err, &model):
-		why = model.Calm()
+		why = model.ForPeople()
 		r.cfg.Log.Warn("sub-session: the model gave no answer", "sub_session", n.id, "err", err)
 	default:
 		return err

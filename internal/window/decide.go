@@ -73,7 +73,7 @@ type Inputs struct {
 
 // InputsOf converts a detection result to inputs.
 func InputsOf(found detect.Found) Inputs {
-	in := Inputs{Model: found.Model, ID: found.Model, Ollama: found.Server == detect.Ollama, Trained: found.Trained, OffGPUPercent: found.Outside}
+	in := Inputs{Model: found.Model, ID: found.Model, Ollama: found.Server == detect.Ollama, Trained: found.Trained, OffGPUPercent: found.OffGPU}
 	said := Claim{Tokens: found.Limit.Tokens, By: found.Limit.Source}
 	switch l := found.Limit; {
 	case l.Label == detect.Enforced && l.At.IsZero():
@@ -82,7 +82,7 @@ func InputsOf(found detect.Found) Inputs {
 		in.Server = said
 	case l.Label == detect.Max:
 		in.Hosted = said
-	case l.Label == detect.Estimated && l.Least:
+	case l.Label == detect.Estimated && l.LowerBound:
 		in.Least = said
 	case l.Label == detect.Estimated:
 		in.Likely = said

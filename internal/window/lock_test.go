@@ -24,11 +24,11 @@ func TestInputsOf(t *testing.T) {
 		{"enforced", func(l detect.Limit) detect.Limit { l.Label = detect.Enforced; return l }, ByServer},
 		{"hosted", func(l detect.Limit) detect.Limit { l.Label = detect.Max; return l }, ByHost},
 		{"likely", func(l detect.Limit) detect.Limit { l.Label = detect.Estimated; return l }, ByModel},
-		{"at least", func(l detect.Limit) detect.Limit { l.Label, l.Least = detect.Estimated, true; return l }, ByLeast},
+		{"at least", func(l detect.Limit) detect.Limit { l.Label, l.LowerBound = detect.Estimated, true; return l }, ByLeast},
 		{"nothing", func(l detect.Limit) detect.Limit { l.Label = detect.Default; return l }, ByDefault},
 	}
 	for _, tt := range tests {
-		in := InputsOf(detect.Found{Model: "local", Limit: tt.limit(asked), Server: detect.Ollama, Trained: 8000, Outside: 30})
+		in := InputsOf(detect.Found{Model: "local", Limit: tt.limit(asked), Server: detect.Ollama, Trained: 8000, OffGPU: 30})
 		expect.False(t, !in.Ollama || in.Trained != 8000 || in.OffGPUPercent != 30 || in.Model != "local", "%s: %+v", tt.name, in)
 		d := Decide(in)
 		expect.False(t, d.Source != tt.want, "%s: from %s", tt.name, d.Source)

@@ -1,4 +1,4 @@
-// Package answer reads the lists that models answer with.
+// Package answer parses the JSON lists that models answer with.
 package answer
 
 import (
@@ -11,13 +11,13 @@ import (
 
 // Errors of answers that cannot be used.
 var (
-	ErrProse   = errors.New("the answer has no list in it")
+	ErrNoList  = errors.New("the answer has no list in it")
 	ErrPartial = errors.New("the answer ends in the middle of its list")
 )
 
-// Objects are the objects of the last array of objects in text, in a fence or prose or not: what
-// stands before may be thinking aloud. Of an array that is cut off they are those before the cut, with
-// ErrPartial. What is no object is left out.
+// Objects returns the objects of the last array of objects in text, whether fenced or in prose.
+// Earlier arrays may be thinking. Of a truncated array it returns the complete objects and
+// ErrPartial. Other values are skipped.
 func Objects(text string) ([]map[string]any, error) {
 	objects, err := lastObjects(text)
 	if errors.Is(err, ErrPartial) {
@@ -29,11 +29,11 @@ func Objects(text string) ([]map[string]any, error) {
 }
 
 func lastObjects(text string) (objects []map[string]any, err error) {
-	err = ErrProse
+	err = ErrNoList
 	for at := arrayStart.FindStringIndex(text); at != nil; at = arrayStart.FindStringIndex(text) {
 		text = text[at[0]:]
 		list, length, failed := readObjects(text)
-		if len(list) > 0 || errors.Is(err, ErrProse) { // an empty one may be a part of another
+		if len(list) > 0 || errors.Is(err, ErrNoList) { // an empty array may be part of another
 			objects, err = list, failed
 		}
 		text = text[length:]
@@ -41,7 +41,7 @@ func lastObjects(text string) (objects []map[string]any, err error) {
 	return objects, err
 }
 
-// readObjects reads the array that text begins with, and says how long it is.
+// readObjects parses the array at the start of text and returns its length.
 func readObjects(text string) (list []map[string]any, length int64, err error) {
 	dec := json.NewDecoder(strings.NewReader(text))
 	_, err = dec.Token()
@@ -61,14 +61,14 @@ func readObjects(text string) (list []map[string]any, length int64, err error) {
 	return list, dec.InputOffset(), nil
 }
 
-// arrayStart begins an array of objects, or an empty one, but no bracket in prose.
+// arrayStart matches the start of an array of objects, or an empty array, but no bracket in prose.
 var arrayStart = regexp.MustCompile(`\[\s*[{\]]`)
 
-// trailingComma is a comma that some models put before the end of a list or object. In a quote it would
-// be changed too, and then the quote is not found and its fact refused: nothing wrong is stored.
+// trailingComma matches a comma before the end of a list or object. It also changes quotes; such a
+// quote is then not found, and its fact is refused.
 var trailingComma = regexp.MustCompile(`,\s*([\]}])`)
 
-// Text is a field of an object as text, if it is a text or number.
+// Text returns a field as text if it is a string or number, else "".
 func Text(o map[string]any, name string) string {
 	switch v := o[name].(type) {
 	case string:
@@ -79,8 +79,8 @@ func Text(o map[string]any, name string) string {
 	return ""
 }
 
-// Whole is a field of an object as a whole number, also one in brackets; 0 = it is none.
-func Whole(o map[string]any, name string) int {
+// Int returns a field as an integer, also from "[3]" or "#3"; 0 = no integer.
+func Int(o map[string]any, name string) int {
 	n, _ := strconv.Atoi(strings.Trim(Text(o, name), "[]# "))
 	return n
 }

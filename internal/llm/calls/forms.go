@@ -16,73 +16,73 @@ var (
 	argKeys  = []string{"arguments", "args", "parameters", "input"}
 )
 
-// value reads one value that holds calls from the beginning of s. n is its length; 0 = there is none.
-// tagged says that it stands in the tags of a chat template; then any name will do, because the answer
-// to an unknown one names the tools.
-func (r *Reader) value(s string, tagged, cut bool) (calls []Call, n int) {
+// readValue parses the calls at the start of s. n is their length; 0 = none. tagged means that s is
+// inside the tags of a chat template. Then unknown names count as calls, because the error names
+// the offered tools.
+func (r *Reader) readValue(s string, tagged, cut bool) (calls []Call, n int) {
 	switch {
 	case s[0] == '{', s[0] == '[':
 		return r.jsonValue(s, tagged, cut)
 	case s[0] == '<':
 		return r.markup(s, tagged, cut)
 	case tagged:
-		return r.named(s, cut)
+		return r.namedCall(s, cut)
 	}
 	return nil, 0
 }
 
-// namedHead is a name before its arguments.
+// namedHead matches a name before its arguments.
 var namedHead = regexp.MustCompile(`^([A-Za-z_][\w.-]*)(?:\[ARGS\]| with |\s)\s*\{`)
 
-// named reads a call whose name stands before its arguments.
-func (r *Reader) named(s string, cut bool) ([]Call, int) {
+// namedCall parses a call whose name precedes its arguments.
+func (r *Reader) namedCall(s string, cut bool) ([]Call, int) {
 	m := namedHead.FindStringSubmatch(s)
 	if m == nil {
 		return nil, 0
 	}
-	t, ok := r.find(m[1])
+	t, ok := r.lookup(m[1])
 	if !ok {
 		return nil, 0
 	}
 	begin := len(m[0]) - 1
-	for end := range extents(s[begin:]) {
-		if arguments, ok := jsonObject(s[begin:begin+end], cut); ok {
-			return r.one(s[:begin+end], t.name, arguments)
+	for end := range candidateLengths(s[begin:]) {
+		if arguments, ok := asObject(s[begin:begin+end], cut); ok {
+			return r.singleCall(s[:begin+end], t.name, arguments)
 		}
 	}
 	if unfinished(s[begin:], cut) {
-		return broken(s, t.name)
+		return truncatedCall(s, t.name)
 	}
 	return nil, 0
 }
 
-// broken is a call that ends in the middle. Its arguments are no JSON, so that its tool asks for them again.
-func broken(s, name string) ([]Call, int) { return []Call{{Name: name, Arguments: s}}, len(s) }
+// truncatedCall returns a truncated call. Its arguments are not JSON, so its tool reports an error.
+func truncatedCall(s, name string) ([]Call, int) { return []Call{{Name: name, Arguments: s}}, len(s) }
 
-// one is a single call, unless it is only shown.
-func (r *Reader) one(source, name, arguments string) ([]Call, int) {
-	if example.MatchString(arguments) || r.quotes(source) {
+// singleCall returns a single call, unless it is an example or a quotation.
+func (r *Reader) singleCall(source, name, arguments string) ([]Call, int) {
+	if placeholder.MatchString(arguments) || r.isQuotation(source) {
 		return nil, 0
 	}
 	return []Call{{Name: name, Arguments: arguments}}, len(source)
 }
 
-// example finds a value that only holds the place of one.
-var example = regexp.MustCompile(`"\s*(?:\.\.\.|…|<[^<>"]{1,40}>)\s*"`)
+// placeholder matches a placeholder in place of a value.
+var placeholder = regexp.MustCompile(`"\s*(?:\.\.\.|…|<[^<>"]{1,40}>)\s*"`)
 
-// jsonValue reads calls that are written as JSON, also as broken JSON.
+// jsonValue parses calls written as JSON, valid or broken.
 func (r *Reader) jsonValue(s string, tagged, cut bool) ([]Call, int) {
-	for end := range extents(s) {
+	for end := range candidateLengths(s) {
 		text := s[:end]
-		whole, ok := repaired(text, cut)
+		whole, ok := repairJSON(text, cut)
 		if !ok {
 			continue
 		}
-		calls, ok := r.shape(whole, tagged, 0)
+		calls, ok := r.callsIn(whole, tagged, 0)
 		if !ok || len(calls) == 0 {
 			continue
 		}
-		if slices.ContainsFunc(calls, func(c Call) bool { return example.MatchString(c.Arguments) }) || r.quotes(text) {
+		if slices.ContainsFunc(calls, func(c Call) bool { return placeholder.MatchString(c.Arguments) }) || r.isQuotation(text) {
 			return nil, 0
 		}
 		return calls, end
@@ -91,25 +91,25 @@ func (r *Reader) jsonValue(s string, tagged, cut bool) ([]Call, int) {
 	if m == nil || !tagged && !unfinished(s, cut) {
 		return nil, 0
 	}
-	if t, ok := r.find(m[1]); ok {
-		return broken(s[:region(s)], t.name)
+	if t, ok := r.lookup(m[1]); ok {
+		return truncatedCall(s[:untilMark(s)], t.name)
 	}
 	return nil, 0
 }
 
-// nameInJSON is the name in the beginning of a call.
+// nameInJSON matches the name at the start of a call.
 var nameInJSON = regexp.MustCompile(`^[\[\s]*\{\s*["'](?:name|tool|function|tool_name)["']\s*:\s*["']([\w.-]+)["']` +
 	`\s*,\s*["'](?:arguments|args|parameters|input)["']`)
 
-// shape reads calls from a JSON value. ok is false when anything in it is none.
-func (r *Reader) shape(raw json.RawMessage, tagged bool, depth int) (calls []Call, ok bool) {
+// callsIn extracts calls from a JSON value. ok is false if any part of it is not a call.
+func (r *Reader) callsIn(raw json.RawMessage, tagged bool, depth int) (calls []Call, ok bool) {
 	var list []json.RawMessage
 	if depth > 3 {
 		return nil, false
 	}
 	if json.Unmarshal(raw, &list) == nil {
 		for _, item := range list {
-			more, ok := r.shape(item, tagged, depth+1)
+			more, ok := r.callsIn(item, tagged, depth+1)
 			if !ok {
 				return nil, false
 			}
@@ -123,29 +123,29 @@ func (r *Reader) shape(raw json.RawMessage, tagged bool, depth int) (calls []Cal
 	}
 	for _, k := range []string{"tool_calls", "function"} { // as in the protocol
 		if inner := fields[k]; len(inner) > 0 && (inner[0] == '{' || inner[0] == '[') {
-			return r.shape(inner, tagged, depth+1)
+			return r.callsIn(inner, tagged, depth+1)
 		}
 	}
 	var name string
-	_, named := first(fields, nameKeys)
-	key, arguments := first(fields, argKeys)
+	_, named := firstKey(fields, nameKeys)
+	key, arguments := firstKey(fields, argKeys)
 	if json.Unmarshal(named, &name) != nil || name == "" || key == "" || defines(fields, arguments) {
 		return nil, false
 	}
-	t, offered := r.find(name)
+	t, offered := r.lookup(name)
 	if offered {
 		name = t.name
 	}
 	return []Call{{Name: name, Arguments: asArguments(arguments)}}, offered || tagged
 }
 
-// defines reports whether an object describes a tool, and does not call it.
+// defines reports whether an object describes a tool instead of calling it.
 func defines(fields map[string]json.RawMessage, arguments json.RawMessage) bool {
 	var schema struct{ Properties json.RawMessage }
 	return fields["description"] != nil || json.Unmarshal(arguments, &schema) == nil && schema.Properties != nil
 }
 
-func first(fields map[string]json.RawMessage, keys []string) (string, json.RawMessage) {
+func firstKey(fields map[string]json.RawMessage, keys []string) (string, json.RawMessage) {
 	for _, k := range keys {
 		if v, ok := fields[k]; ok {
 			return k, v
@@ -154,7 +154,7 @@ func first(fields map[string]json.RawMessage, keys []string) (string, json.RawMe
 	return "", nil
 }
 
-// asArguments is a JSON value as the text of arguments.
+// asArguments returns a JSON value as the text of arguments.
 func asArguments(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -169,14 +169,14 @@ var (
 	markupEnd  = regexp.MustCompile(`</(?:function|tool_call)>`)
 )
 
-// markup reads a call written with tags: <function=NAME><parameter=KEY>…, or with JSON in it.
+// markup parses a call in tags: <function=NAME><parameter=KEY>…, or with JSON inside.
 func (r *Reader) markup(s string, tagged, cut bool) ([]Call, int) {
 	m := markupHead.FindStringSubmatch(s)
 	if m == nil {
 		return nil, 0
 	}
 	name := m[1]
-	if t, ok := r.find(name); ok {
+	if t, ok := r.lookup(name); ok {
 		name = t.name
 	} else if !tagged {
 		return nil, 0
@@ -185,11 +185,11 @@ func (r *Reader) markup(s string, tagged, cut bool) ([]Call, int) {
 	if at := markupEnd.FindStringIndex(body); at != nil {
 		body, after = body[:at[0]], len(m[0])+at[1]
 	} else if cut {
-		return broken(s, name)
+		return truncatedCall(s, name)
 	}
 	body = strings.TrimSpace(body)
-	if arguments, ok := jsonObject(body, false); ok && body != "" {
-		return r.one(s[:after], name, arguments)
+	if arguments, ok := asObject(body, false); ok && body != "" {
+		return r.singleCall(s[:after], name, arguments)
 	}
 	fields := map[string]string{}
 	for _, m := range markupPart.FindAllStringSubmatch(body, -1) {
@@ -199,11 +199,11 @@ func (r *Reader) markup(s string, tagged, cut bool) ([]Call, int) {
 	if err != nil || len(fields) == 0 && body != "" {
 		return nil, 0
 	}
-	return r.one(s[:after], name, string(arguments))
+	return r.singleCall(s[:after], name, string(arguments))
 }
 
-// scan visits the characters of s that stand in no text in quotes, with the depth of the brackets
-// around them, until visit returns false. inText tells that s ends in a text in quotes.
+// scan visits the characters of s outside quotes, with their bracket depth, until visit returns
+// false. inText reports whether s ends inside quotes.
 func scan(s string, visit func(at, depth int) bool) (inText bool) {
 	depth, quote := 0, byte(0)
 	for i := 0; i < len(s); i++ {
@@ -232,7 +232,8 @@ func scan(s string, visit func(at, depth int) bool) (inText bool) {
 	return quote != 0
 }
 
-// jsonEnd is the length of the value in brackets that s begins with. closed is false when it does not end.
+// jsonEnd returns the length of the bracketed value at the start of s. closed is false if it does
+// not end.
 func jsonEnd(s string) (n int, closed bool) {
 	n = len(s)
 	scan(s, func(at, depth int) bool {
@@ -244,23 +245,23 @@ func jsonEnd(s string) (n int, closed bool) {
 	return n, closed
 }
 
-// unfinished reports whether more should follow: of a text, or of all that the output limit cut. Brackets
-// that are missing otherwise are forgotten ones.
+// unfinished reports whether s is incomplete: it ends inside quotes, or was cut with open brackets.
+// Brackets missing otherwise are forgotten ones.
 func unfinished(s string, cut bool) bool {
 	depth := 1
 	inText := scan(s, func(_, d int) bool { depth = d; return d > 0 })
 	return cut && depth > 0 || inText && !strings.ContainsAny(s[len(s)-1:], "}]\"'")
 }
 
-// extents yields how long the JSON value may be that s begins with: up to the bracket that ends it, or, where
-// its quotes are in disorder, up to the last bracket before a mark or the end of s.
-func extents(s string) iter.Seq[int] {
+// candidateLengths yields possible lengths of the JSON value at the start of s: up to its closing bracket,
+// or, with unbalanced quotes, up to the last bracket before a mark or the end.
+func candidateLengths(s string) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		n, closed := jsonEnd(s)
 		if closed && !yield(n) {
 			return
 		}
-		end := region(s)
+		end := untilMark(s)
 		last := strings.LastIndexAny(s[:end], "}]") + 1
 		if last > 0 && last != n && strings.Trim(s[last:end], " \t\r\n\"'") == "" && !yield(last) {
 			return
@@ -271,23 +272,23 @@ func extents(s string) iter.Seq[int] {
 	}
 }
 
-// region is how much of s stands before the next mark.
-func region(s string) int {
-	if at := regionEnd.FindStringIndex(s); at != nil {
+// untilMark returns the length of s before the next mark.
+func untilMark(s string) int {
+	if at := nextMark.FindStringIndex(s); at != nil {
 		return at[0]
 	}
 	return len(s)
 }
 
-var regionEnd = regexp.MustCompile("(?i)</(?:tool_calls?|function)>|<\\|[a-z_]+\\|>|\n[ \t]*```")
+var nextMark = regexp.MustCompile("(?i)</(?:tool_calls?|function)>|<\\|[a-z_]+\\|>|\n[ \t]*```")
 
-// repaired is text as valid JSON. What was cut is not completed.
-func repaired(text string, cut bool) (json.RawMessage, bool) {
+// repairJSON returns text as valid JSON. Truncated text is not completed.
+func repairJSON(text string, cut bool) (json.RawMessage, bool) {
 	text = strings.TrimSpace(text)
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text), true
 	}
-	if len(text) > mostBytes || unfinished(text, cut) {
+	if len(text) > maxBrokenJSON || unfinished(text, cut) {
 		return nil, false
 	}
 	mended, err := jsonrepair.Repair(text)
@@ -297,8 +298,9 @@ func repaired(text string, cut bool) (json.RawMessage, bool) {
 	return json.RawMessage(mended), true
 }
 
-// jsonObject is text as a JSON object: also in a fence, in a JSON string, or broken.
-func jsonObject(text string, cut bool) (string, bool) {
+// asObject returns text as a JSON object. It unwraps fences and JSON strings, and repairs broken
+// JSON.
+func asObject(text string, cut bool) (string, bool) {
 	text = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "\uFEFF"))
 	if text == "" || text == "null" || text == "{}" {
 		return "{}", true
@@ -306,7 +308,7 @@ func jsonObject(text string, cut bool) (string, bool) {
 	if body, ok := strings.CutPrefix(text, "```"); ok {
 		text = strings.TrimSpace(strings.TrimPrefix(strings.TrimSuffix(body, "```"), "json"))
 	}
-	for range 3 { // a string that holds it, and a string that holds that
+	for range 3 { // nested JSON strings
 		var inner string
 		if json.Unmarshal([]byte(text), &inner) != nil {
 			break
@@ -318,22 +320,22 @@ func jsonObject(text string, cut bool) (string, bool) {
 	if !strings.HasPrefix(text, "{") {
 		return "", false
 	}
-	whole, ok := repaired(text, cut)
+	whole, ok := repairJSON(text, cut)
 	if !ok || whole[0] != '{' {
 		return "", false
 	}
 	return string(whole), true
 }
 
-// Mend makes the name of a call that of an offered tool, and its arguments a JSON object, where
-// that leaves no doubt. Calls of other tools stay as they are.
-func (r *Reader) Mend(c Call, cut bool) Call {
-	t, offered := r.find(c.Name)
+// Repair corrects a call: the name to that of an offered tool, the arguments to a JSON object, where
+// that is unambiguous. Calls of other tools stay unchanged.
+func (r *Reader) Repair(c Call, cut bool) Call {
+	t, offered := r.lookup(c.Name)
 	if !offered {
 		return c
 	}
 	c.Name = t.name
-	arguments, ok := jsonObject(c.Arguments, cut)
+	arguments, ok := asObject(c.Arguments, cut)
 	if !ok {
 		return c
 	}
@@ -342,7 +344,7 @@ func (r *Reader) Mend(c Call, cut bool) Call {
 	if json.Unmarshal([]byte(arguments), &fields) != nil {
 		return c
 	}
-	key, inner := first(fields, argKeys)
+	key, inner := firstKey(fields, argKeys)
 	if key == "" || slices.Contains(t.properties, key) {
 		return c
 	}
@@ -351,7 +353,7 @@ func (r *Reader) Mend(c Call, cut bool) Call {
 			return c
 		}
 	}
-	if wrapped, ok := jsonObject(asArguments(inner), cut); ok {
+	if wrapped, ok := asObject(asArguments(inner), cut); ok {
 		c.Arguments = wrapped
 	}
 	return c

@@ -1,24 +1,24 @@
-// Package calls finds the tool calls that a language model wrote as text, and mends their names
-// and arguments. It reads the forms of the models that people run at home:
+// Package calls finds tool calls that a language model wrote as text, and repairs their names and
+// arguments. It reads the forms of common open models:
 //
 //   - JSON with a name and arguments: bare, in a list, in a fence, or in the tags of a chat template
 //     (<tool_call>, <|python_tag|>, [TOOL_CALLS]);
 //   - NAME[ARGS]{…} behind [TOOL_CALLS];
 //   - <function=NAME> with <parameter=KEY> or a JSON object in it;
-//   - what this program itself writes for models without tools: [Called the tool NAME with {…}].
+//   - the form that this program writes for models without tools: [Called the tool NAME with {…}].
 //
-// What is a call and what only shows one is decided by where it stands:
+// The position decides whether it is a call or only shows one:
 //
 //   - A call ends the answer: only other calls, a result that the model made up, or marks of
-//     a chat template may follow it. The words before the first call are the prose.
-//   - An answer that opens with a call on lines of its own is a call, too. The words behind it
-//     were written before there was a result, and are left out.
+//     a chat template may follow it. The text before the first call is the prose.
+//   - An answer that opens with a call on lines of its own is a call, too. The text after it
+//     was written before there was a result, and is dropped.
 //   - In a fence, and without the tags of a chat template, it has to name an offered tool.
 //     A fence that holds anything else is prose, as are blockquotes, `code`, the definition of
 //     a tool, and a call with text on both sides.
-//   - What stands word for word in the request is a quotation, and no call: a file or page
-//     cannot have a call made by being repeated.
-//   - Arguments such as "..." are an example, and no call.
+//   - Text that occurs word for word in the request is a quotation, not a call: a file or page
+//     cannot cause a call by being repeated.
+//   - Arguments such as "..." are an example, not a call.
 package calls
 
 import (
@@ -30,74 +30,74 @@ import (
 	"unicode"
 )
 
-// Tool is a tool that the model is offered. Parameters is a JSON schema of an object.
+// Tool is a tool offered to the model. Parameters is the JSON schema of an object.
 type Tool struct {
 	Name       string
 	Parameters json.RawMessage
 }
 
-// Call is a call of a tool. Arguments is a JSON object, unless the model wrote something that none
-// can be made of.
+// Call is a tool call. Arguments is a JSON object, or the model's own text if it could not be
+// repaired.
 type Call struct{ Name, Arguments string }
 
-// A model gone wild writes more than this.
+// Limits for runaway answers.
 const (
-	most      = 128     // calls of one answer
-	mostLooks = 200     // places of one answer where a call may begin
-	mostBytes = 100_000 // of JSON that is broken
+	maxCalls      = 128     // calls of one answer
+	maxOpenings   = 200     // places of one answer where a call may begin
+	maxBrokenJSON = 100_000 // bytes of broken JSON that are repaired
 )
 
 // Reader reads the answers to one request.
 type Reader struct {
-	tools map[string]known // by folded name
-	given []string
-	read  string // given without blanks; made when it is needed
+	tools      map[string]offeredTool // by folded name
+	given      []string
+	givenDense string // given without white space; built on first use
 }
 
-// known is what a Reader needs to know of a tool.
-type known struct {
+// offeredTool is a tool as a Reader needs it.
+type offeredTool struct {
 	name       string
 	properties []string
 }
 
-// New returns a Reader of answers of a model that is offered tools. given is what it was given to
-// read besides its own earlier answers.
+// New returns a Reader of answers by a model that is offered tools. given is the text of the
+// request without the model's own earlier answers.
 func New(tools []Tool, given []string) *Reader {
-	r := &Reader{tools: map[string]known{}, given: given}
+	r := &Reader{tools: map[string]offeredTool{}, given: given}
 	for _, tool := range tools {
-		t := known{name: tool.Name}
+		t := offeredTool{name: tool.Name}
 		var schema struct{ Properties map[string]json.RawMessage }
 		if json.Unmarshal(tool.Parameters, &schema) == nil {
 			t.properties = slices.Collect(maps.Keys(schema.Properties))
 		}
-		r.tools[folded(tool.Name)] = t
+		r.tools[foldName(tool.Name)] = t
 	}
 	return r
 }
 
-// piece is a part of an answer that holds calls and nothing else.
-type piece struct {
+// segment is a part of an answer that consists of calls only.
+type segment struct {
 	from, to int
 	calls    []Call
 	fenced   bool
 }
 
-// Split parts an answer into its prose and its calls. cut says that the output limit ended it:
-// what is incomplete then is not completed.
+// Split separates an answer into prose and calls. cut says that the output limit ended it; then
+// incomplete parts are not completed.
 func (r *Reader) Split(text string, cut bool) (prose string, calls []Call) {
 	if len(r.tools) == 0 {
 		return text, nil
 	}
-	var pieces []piece
-	for at, looks := 0, 0; at < len(text) && looks < mostLooks; looks++ {
-		from := r.opening(text, at)
+	var pieces []segment
+	for at, looks := 0, 0; at < len(text) && looks < maxOpenings; looks++ {
+		from := r.nextOpening(text, at)
 		if from < 0 {
 			break
 		}
-		if p, ok := r.sequence(text, from, cut); ok {
+		if p, ok := r.readCalls(text, from, cut); ok {
 			pieces, at = append(pieces, p), max(p.to, from+1)
 		} else {
-			at, _ = r.skip(text, from)
+			at, _ = r.skipOpening(text, from)
 		}
 	}
 	if len(pieces) == 0 {
@@ -116,24 +116,24 @@ func (r *Reader) Split(text string, cut bool) (prose string, calls []Call) {
 			start = p.from
 		}
 	}
-	return strings.TrimSpace(text[:start]), calls[:min(len(calls), most)]
+	return strings.TrimSpace(text[:start]), calls[:min(len(calls), maxCalls)]
 }
 
-// Shown is how much of an answer that is still being written people may see: what will be prose
-// whatever follows. It may take back a word while that is not decided.
-func (r *Reader) Shown(text string) string {
+// VisibleProse returns the part of a growing answer that is certainly prose. Its end may shrink while that
+// is undecided.
+func (r *Reader) VisibleProse(text string) string {
 	if len(r.tools) == 0 {
 		return text
 	}
 	for at, looks := 0, 0; at < len(text); looks++ {
-		from := r.opening(text, at)
+		from := r.nextOpening(text, at)
 		if from < 0 {
 			break
 		}
-		next, decided := r.skip(text, from)
-		p, ok := piece{}, false
-		if decided = decided && next < len(text) && looks < mostLooks; decided {
-			p, ok = r.sequence(text, from, false)
+		next, decided := r.skipOpening(text, from)
+		p, ok := segment{}, false
+		if decided = decided && next < len(text) && looks < maxOpenings; decided {
+			p, ok = r.readCalls(text, from, false)
 		}
 		if !decided || ok && (!p.fenced || strings.TrimSpace(text[p.to:]) == "") {
 			text = text[:from]
@@ -144,22 +144,23 @@ func (r *Reader) Shown(text string) string {
 	return strings.TrimSpace(text[:len(text)-len(partialOpening.FindString(text))])
 }
 
-// partialOpening is the end of a text that may become the beginning of a call.
+// partialOpening matches an end of text that may become the start of a call.
 var partialOpening = regexp.MustCompile("(?:(?:^|\n)[ \t]*(?:`{1,2}|~{1,2})|<[^<>\n]{0,60}|\\[\\s*(?:\\w[\\w ]{0,20}|\\{\\s*)?|\\{\\s*)$")
 
 var (
-	// callTag begins a call in the words of a chat template, or in JSON, wherever it stands in a line.
+	// callTag matches the start of a call in a chat template's words or in JSON, anywhere in a
+	// line.
 	callTag = regexp.MustCompile(`(?i)<tool_calls?>|<function=|<\|python_tag\|>|\[TOOL_CALLS\]|\[Called the tool |\[?\s*\{\s*["']`)
-	// callMark is what chat templates and Markdown put around calls.
+	// callMark matches what chat templates and Markdown put around calls.
 	callMark = regexp.MustCompile("(?i)^(?:</?(?:tool_calls?|function|s)>|<\\|[^|<>\n]{1,40}\\|>|" +
 		"\\[/?TOOL_CALLS\\]|\\[Called the tool |(?:```+|~~~+)[\\w+-]*)")
-	// madeUp begins what a model takes for the result of its call.
-	madeUp = regexp.MustCompile(`^(?:</?tool_(?:response|result|output)|\[TOOL_RESULTS\]|` +
+	// inventedResult matches the start of a tool result that the model invented.
+	inventedResult = regexp.MustCompile(`^(?:</?tool_(?:response|result|output)|\[TOOL_RESULTS\]|` +
 		`<\|(?:im_start|start_header_id)\|>|Observation:|\[Result of the tool )`)
 )
 
-// opening is where, from at on, a call may begin; -1 = nowhere.
-func (r *Reader) opening(text string, at int) int {
+// nextOpening returns the next position from at on where a call may begin; -1 = none.
+func (r *Reader) nextOpening(text string, at int) int {
 	for at < len(text) {
 		end := at + strings.IndexByte(text[at:]+"\n", '\n')
 		begin := strings.LastIndexByte(text[:at], '\n') + 1
@@ -168,7 +169,7 @@ func (r *Reader) opening(text string, at int) int {
 			at = end + 1
 			continue
 		}
-		if first >= at && begins(text[first:]) {
+		if first >= at && startsCall(text[first:]) {
 			return first
 		}
 		for _, m := range callTag.FindAllStringIndex(text[at:end], -1) {
@@ -181,14 +182,14 @@ func (r *Reader) opening(text string, at int) int {
 	return -1
 }
 
-// begins reports whether a line that begins so may begin a call.
-func begins(s string) bool {
+// startsCall reports whether a line with this start may begin a call.
+func startsCall(s string) bool {
 	return callMark.MatchString(s) && !strings.HasPrefix(s, "</") || strings.HasPrefix(s, "{")
 }
 
-// skip is where to look on when what begins at from is no call. decided is false while a text that
-// is still being written may make it one.
-func (r *Reader) skip(text string, from int) (next int, decided bool) {
+// skipOpening returns where to continue when the text at from is no call. decided is false while a growing
+// text may still become one.
+func (r *Reader) skipOpening(text string, from int) (next int, decided bool) {
 	s := text[from:]
 	switch {
 	case s[0] == '`' || s[0] == '~':
@@ -198,20 +199,20 @@ func (r *Reader) skip(text string, from int) (next int, decided bool) {
 		}
 		return len(text), false
 	case s[0] == '{', s[0] == '[' && !callMark.MatchString(s):
-		n, closed := jsonEnd(s) // where quotes are in disorder, not even its end is sure
+		n, closed := jsonEnd(s) // with unbalanced quotes even its end is uncertain
 		return from + n, closed && !callKey.MatchString(s)
 	}
 	return from + 1, closingTag.MatchString(s)
 }
 
-// callKey begins an object that may be a call.
+// callKey matches the start of an object that may be a call.
 var callKey = regexp.MustCompile(`^[\[\s]*\{\s*["']?(?:name|tool|function|type|id|arg|param|input)`)
 
 var closingTag = regexp.MustCompile(`(?i)</(?:tool_calls?|function)>`)
 
-// sequence reads the calls that stand one behind the other from from on.
-func (r *Reader) sequence(text string, from int, cut bool) (piece, bool) {
-	p := piece{from: from}
+// readCalls parses consecutive calls from from on.
+func (r *Reader) readCalls(text string, from int, cut bool) (segment, bool) {
+	p := segment{from: from}
 	tagged, inFence := false, false
 	for at := from; ; {
 		at += len(text[at:]) - len(strings.TrimLeft(text[at:], " \t\r\n,;"))
@@ -225,7 +226,7 @@ func (r *Reader) sequence(text string, from int, cut bool) (piece, bool) {
 			p.to = len(text)
 			break
 		}
-		if len(p.calls) > 0 && madeUp.MatchString(rest) {
+		if len(p.calls) > 0 && inventedResult.MatchString(rest) {
 			p.to = len(text)
 			break
 		}
@@ -239,7 +240,7 @@ func (r *Reader) sequence(text string, from int, cut bool) (piece, bool) {
 			p.to = at
 			continue
 		}
-		calls, n := r.value(rest, tagged && !p.fenced, cut)
+		calls, n := r.readValue(rest, tagged && !p.fenced, cut)
 		if n == 0 {
 			break
 		}
@@ -250,16 +251,16 @@ func (r *Reader) sequence(text string, from int, cut bool) (piece, bool) {
 	return p, len(p.calls) > 0 && (!inFence || p.to == len(text))
 }
 
-// quotes reports whether a text of the answer stands in what the model was given to read.
-func (r *Reader) quotes(said string) bool {
-	if r.read == "" {
-		r.read = dense(strings.Join(r.given, "\x00"))
+// isQuotation reports whether said occurs in the text given to the model.
+func (r *Reader) isQuotation(said string) bool {
+	if r.givenDense == "" {
+		r.givenDense = withoutSpace(strings.Join(r.given, "\x00"))
 	}
-	return strings.Contains(r.read, dense(said))
+	return strings.Contains(r.givenDense, withoutSpace(said))
 }
 
-// dense is a text without blanks and the marks of blockquotes.
-func dense(s string) string {
+// withoutSpace removes white space and blockquote marks.
+func withoutSpace(s string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsSpace(c) || c == '>' || c == '‹' || c == '<' {
 			return -1
@@ -268,18 +269,18 @@ func dense(s string) string {
 	}, s)
 }
 
-// find is the offered tool of that name, also where it is written in another way:
-// functions.append_memory, appendMemory, append-memory.
-func (r *Reader) find(name string) (known, bool) {
-	t, ok := r.tools[folded(name)]
+// lookup returns the offered tool of that name, also in another spelling: functions.append_memory,
+// appendMemory, append-memory.
+func (r *Reader) lookup(name string) (offeredTool, bool) {
+	t, ok := r.tools[foldName(name)]
 	if i := strings.LastIndexAny(name, ".:"); !ok && i >= 0 {
-		t, ok = r.tools[folded(name[i+1:])]
+		t, ok = r.tools[foldName(name[i+1:])]
 	}
 	return t, ok
 }
 
-// folded is a name without what models write differently in it.
-func folded(name string) string {
+// foldName normalizes a name's spelling.
+func foldName(name string) string {
 	return strings.Map(func(c rune) rune {
 		if c == '_' || c == '-' || c == ' ' {
 			return -1
@@ -288,7 +289,7 @@ func folded(name string) string {
 	}, name)
 }
 
-// endsLine reports whether nothing else stands in the line that s continues.
+// endsLine reports whether the rest of the line is blank.
 func endsLine(s string) bool {
 	line, _, _ := strings.Cut(s, "\n")
 	return strings.TrimSpace(line) == ""

@@ -53,7 +53,7 @@ func TestMalformedCalls(t *testing.T) {
 		}
 		ok := len(got) == len(a.Want) && prose == a.Prose
 		for j, want := range a.Want[:min(len(a.Want), len(got))] {
-			c := r.Mend(got[j], false)
+			c := r.Repair(got[j], false)
 			ok = ok && c.Name == want.Name && cmp.Equal(worded(t, want.Arguments), worded(t, c.Arguments))
 		}
 		if !ok {
@@ -62,7 +62,7 @@ func TestMalformedCalls(t *testing.T) {
 			good[a.Shape]++
 		}
 		for n := range len(a.Text) {
-			if got := r.Shown(a.Text[:n]); !strings.HasPrefix(a.Prose, got) {
+			if got := r.VisibleProse(a.Text[:n]); !strings.HasPrefix(a.Prose, got) {
 				t.Errorf("%s: of %q is shown %q", a.Shape, a.Text[:n], got)
 				break
 			}
@@ -84,7 +84,7 @@ func TestProse(t *testing.T) {
 			t.Errorf("%q\n\tis read as %q, %+v", text, prose, got)
 		}
 		for n := range len(text) {
-			if got := r.Shown(text[:n]); !strings.HasPrefix(text, got) {
+			if got := r.VisibleProse(text[:n]); !strings.HasPrefix(text, got) {
 				t.Errorf("of %q is shown %q", text[:n], got)
 			}
 		}
@@ -108,16 +108,16 @@ func TestUnfinished(t *testing.T) {
 			t.Errorf("%q is read as %q, %+v", text, prose, got)
 			continue
 		}
-		if c := r.Mend(got[0], true); json.Valid([]byte(c.Arguments)) {
+		if c := r.Repair(got[0], true); json.Valid([]byte(c.Arguments)) {
 			t.Errorf("%q: its arguments are %s", text, c.Arguments)
 		}
 	}
 	for _, arguments := range []string{`{"entry": "Ada likes`, `"{\"entry\": \"Ada likes`} {
-		if c := r.Mend(Call{"append_memory", arguments}, false); c.Arguments != arguments {
+		if c := r.Repair(Call{"append_memory", arguments}, false); c.Arguments != arguments {
 			t.Errorf("%q was completed: %s", arguments, c.Arguments)
 		}
 	}
-	if c := r.Mend(Call{"append_memory", `{"entry": "Ada likes tea"`}, true); c.Arguments != `{"entry": "Ada likes tea"` {
+	if c := r.Repair(Call{"append_memory", `{"entry": "Ada likes tea"`}, true); c.Arguments != `{"entry": "Ada likes tea"` {
 		t.Errorf("what was cut was completed: %s", c.Arguments)
 	}
 }
@@ -190,18 +190,18 @@ func FuzzReader(f *testing.F) {
 			if c.Name == "" {
 				t.Errorf("%q: a call without a name", text)
 			}
-			once := r.Mend(c, cut)
-			if twice := r.Mend(once, cut); twice != once {
+			once := r.Repair(c, cut)
+			if twice := r.Repair(once, cut); twice != once {
 				t.Errorf("%q: mended to %+v and then to %+v", text, once, twice)
 			}
 		}
-		r.Mend(Call{"append_memory", text}, cut)
+		r.Repair(Call{"append_memory", text}, cut)
 		if len(text) > 1500 { // every beginning of it would be read
 			return
 		}
 		whole, _ := r.Split(text, false)
 		for n := range text {
-			if got := r.Shown(text[:n]); !strings.HasPrefix(whole, got) {
+			if got := r.VisibleProse(text[:n]); !strings.HasPrefix(whole, got) {
 				t.Fatalf("of %q is shown %q; its prose is %q", text[:n], got, whole)
 			}
 		}

@@ -1,5 +1,5 @@
-// Package detect asks a model server how many tokens its model reads. It knows what llama.cpp, LM Studio, Ollama,
-// vLLM and hosted services say, and where.
+// Package detect asks a model server for its model's context window. It knows the endpoints of
+// llama.cpp, LM Studio, Ollama, vLLM and hosted services. It makes no model load.
 package detect
 
 import (
@@ -16,61 +16,61 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// DefaultWindow is how many tokens a model is taken to read where nobody says anything.
+// DefaultWindow is the assumed window, in tokens, when no server names one.
 const DefaultWindow = 8192
 
-// Label says how far a Limit can be trusted.
+// Label says how reliable a Limit is.
 type Label string
 
-// The labels, from the surest on.
+// The labels, from the most reliable on.
 const (
-	Enforced  Label = "enforced"  // the server loaded the model so, or refused more; or the configuration says it
-	Max       Label = "max"       // the most that a hosted model takes, as its server says
-	Estimated Label = "estimated" // likely, by what such servers or models do
-	Default   Label = "default"   // nothing is known
+	Enforced  Label = "enforced"  // the loaded model's or the configuration's window, or one learned from a refusal
+	Max       Label = "max"       // the maximum of a hosted model, by its server
+	Estimated Label = "estimated" // inferred from the kind of server or model
+	Default   Label = "default"   // unknown
 )
 
-// Limit is how many tokens a model reads and writes together.
+// Limit is a context window: the tokens of a request and its answer together.
 type Limit struct {
 	Tokens int       `json:"tokens"`
 	Label  Label     `json:"label"`
-	Source string    `json:"source"` // who said so, such as "ollama /api/ps"
-	At     time.Time `json:"at"`     // when; zero for what is configured or nobody said
-	// Least marks an estimate that is only what such a server loads at least.
-	Least bool `json:"least,omitempty"`
+	Source string    `json:"source"` // where it is from, such as "ollama /api/ps"
+	At     time.Time `json:"at"`     // zero if configured or unknown
+	// LowerBound marks an estimate that is only a lower bound.
+	LowerBound bool `json:"least,omitempty"`
 }
 
-// String is the limit in words.
+// String describes the limit in words.
 func (l Limit) String() string {
 	return fmt.Sprintf("%d tokens (%s: %s)", l.Tokens, l.Label, l.Source)
 }
 
-// Found is what is known of a model's window and how that came to be known.
+// Found is the result of a detection.
 type Found struct {
 	Model string   `json:"model"` // configured name
 	Limit Limit    `json:"limit"`
-	Steps []string `json:"steps"` // one per source asked: what it said, and at last which won
+	Steps []string `json:"steps"` // a line for each source, then the decision
 
-	Server  string `json:"server,omitempty"`  // the program that loads the model itself, such as Ollama; "" = another, or not known
-	Trained int    `json:"trained,omitempty"` // the most that the model reads, whatever it is loaded with; 0 = not said
-	// Answered is false when the server was not asked, or said nothing at all.
+	Server  string `json:"server,omitempty"`  // the program that loads the model, such as Ollama; "" = another or unknown
+	Trained int    `json:"trained,omitempty"` // the window that the model was trained with; 0 = unknown
+	// Answered is false if the server was not asked or did not answer.
 	Answered bool `json:"answered"`
-	Outside  int  `json:"outside,omitempty"` // percent of the loaded model that found no room on the GPU
+	OffGPU   int  `json:"outside,omitempty"` // percent of the loaded model that is not on the GPU
 
-	Sees *bool `json:"-"` // whether the model can be shown pictures; nil = not said
+	Vision *bool `json:"-"` // whether the model accepts pictures; nil = unknown
 }
 
 // Server is a model on its server.
 type Server struct {
 	BaseURL string // up to and including /v1
-	Model   string // how the server calls it
+	Model   string // name of the model on the server
 	Wait    time.Duration
-	// Fetch makes a request. answered tells that the server did, if only to refuse.
+	// Fetch makes a request. answered is also true of a refusal.
 	Fetch func(ctx context.Context, method, url string, body []byte) (raw []byte, answered bool, err error)
 }
 
-// smallest is what a local server loads when nobody told it anything else.
-const smallest = 4096 // tokens, of Ollama on a small machine and of LM Studio
+// minLoaded is the window that local servers load by default.
+const minLoaded = 4096 // tokens, of Ollama on a small machine and of LM Studio
 
 // source is one endpoint.
 type source struct {
@@ -78,15 +78,15 @@ type source struct {
 	method string
 	url    string
 	body   string
-	read   func(raw []byte, model string) (found Found, text string, err error) // text says it in words
+	read   func(raw []byte, model string) (found Found, text string, err error) // text describes it
 }
 
-// sources lists whom to ask, the surest first.
+// sources lists the endpoints, the most reliable first.
 func (s Server) sources() []source {
 	root := strings.TrimSuffix(s.BaseURL, "/v1")
 	name, _ := json.Marshal(s.Model) // a text
 	return []source{
-		// Where one server has several models, asking must not make it load one.
+		// On a server with several models, the request must not load one.
 		{"llama.cpp /props", http.MethodGet, root + "/props?autoload=false&model=" + url.QueryEscape(s.Model), "", readProps},
 		{"lm studio /api/v0/models", http.MethodGet, root + "/api/v0/models", "", readLMStudio},
 		{"ollama /api/ps", http.MethodGet, root + "/api/ps", "", readPS},
@@ -95,7 +95,7 @@ func (s Server) sources() []source {
 	}
 }
 
-// Ask asks all sources at once and decides.
+// Ask queries all sources concurrently and combines their answers.
 func (s Server) Ask(ctx context.Context) Found {
 	ctx, cancel := context.WithTimeout(ctx, s.Wait)
 	defer cancel()
@@ -106,19 +106,19 @@ func (s Server) Ask(ctx context.Context) Found {
 	for i, from := range sources {
 		g.Go(func() error {
 			text := ""
-			answers[i], text = s.hear(ctx, from)
+			answers[i], text = s.query(ctx, from)
 			steps[i] = from.name + ": " + text
 			return nil
 		})
 	}
-	_ = g.Wait() // none of them fails
+	_ = g.Wait() // it never returns an error
 	found := decide(answers)
 	found.Steps = steps
 	return found
 }
 
-// hear asks one source, and says in words what came.
-func (s Server) hear(ctx context.Context, from source) (found Found, text string) {
+// query queries one source and describes its answer.
+func (s Server) query(ctx context.Context, from source) (found Found, text string) {
 	raw, answered, err := s.Fetch(ctx, from.method, from.url, []byte(from.body))
 	if err == nil {
 		found, text, err = from.read(raw, s.Model)
@@ -133,14 +133,14 @@ func (s Server) hear(ctx context.Context, from source) (found Found, text string
 	return found, text
 }
 
-// decide takes the surest of what was said; answers are in the order of sources.
+// decide picks the most reliable answer; answers are in the order of sources.
 func decide(answers []Found) Found {
 	var f Found
 	loaded, likely := Limit{}, Limit{}
 	for _, a := range answers {
 		f.Answered = f.Answered || a.Answered
-		f.Outside = max(f.Outside, a.Outside)
-		f.Server, f.Sees = cmp.Or(f.Server, a.Server), cmp.Or(f.Sees, a.Sees)
+		f.OffGPU = max(f.OffGPU, a.OffGPU)
+		f.Server, f.Vision = cmp.Or(f.Server, a.Server), cmp.Or(f.Vision, a.Vision)
 		if a.Trained > 0 && (f.Trained == 0 || a.Trained < f.Trained) {
 			f.Trained = a.Trained
 		}
@@ -160,12 +160,13 @@ func decide(answers []Found) Found {
 		return l
 	}
 	switch {
-	case loaded.Tokens > 0: // it may be more than the model was trained for, and holds all the same
+	case loaded.Tokens > 0: // it holds even above the trained window
 		f.Limit = loaded
 	case likely.Tokens > 0:
 		f.Limit = capped(likely)
 	case f.Server == Ollama || f.Server == lmStudio:
-		f.Limit = capped(Limit{Tokens: smallest, Label: Estimated, Source: "what " + f.Server + " loads by itself at least", Least: true})
+		f.Limit = capped(Limit{Tokens: minLoaded, Label: Estimated, LowerBound: true,
+			Source: "what " + f.Server + " loads by itself at least"})
 	case f.Server != "":
 		if f.Trained > 0 && f.Trained < DefaultWindow {
 			f.Limit = Limit{Tokens: f.Trained, Label: Estimated, Source: "the model reads no more"}
@@ -174,7 +175,7 @@ func decide(answers []Found) Found {
 	return f
 }
 
-// The programs that load models themselves, as Server of what was found.
+// The servers that load models themselves, as in Found.Server.
 const (
 	Ollama   = "Ollama"
 	lmStudio = "LM Studio"

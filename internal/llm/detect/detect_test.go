@@ -27,8 +27,8 @@ func FuzzReadDescriptions(f *testing.F) {
 			}
 			all = append(all, a)
 		}
-		for _, n := range []int{decide(all).Limit.Tokens, InRefusal(raw)} {
-			if n != 0 && (n < leastTokens || n > mostTokens) {
+		for _, n := range []int{decide(all).Limit.Tokens, LimitInError(raw)} {
+			if n != 0 && (n < minTokens || n > maxTokens) {
 				t.Errorf("a window of %d", n)
 			}
 		}

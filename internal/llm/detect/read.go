@@ -11,35 +11,35 @@ import (
 	"strings"
 )
 
-// A window outside of these is a mistake or a joke.
+// Windows outside these bounds are errors of the server.
 const (
-	leastTokens = 512
-	mostTokens  = 16 << 20
+	minTokens = 512
+	maxTokens = 16 << 20
 )
 
-// count is a number of tokens in a server's description. What is no number, or
-// none that a window can have, reads as 0: not said.
+// count is a number of tokens in a server's description. Any other value, or an impossible window,
+// is 0.
 type count int
 
-// UnmarshalJSON takes any JSON value.
+// UnmarshalJSON accepts any JSON value.
 func (c *count) UnmarshalJSON(b []byte) error {
 	*c = count(tokens(string(b)))
 	return nil
 }
 
-// tokens reads a number of tokens; 0 = it is none that a window can have.
+// tokens parses a number of tokens; 0 = no possible window.
 func tokens(s string) int {
 	n, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-	if err == nil && n >= leastTokens && n <= mostTokens && n == float64(int(n)) {
+	if err == nil && n >= minTokens && n <= maxTokens && n == float64(int(n)) {
 		return int(n)
 	}
 	return 0
 }
 
-var errOther = errors.New("the answer is something else")
+var errUnknownFormat = errors.New("the answer is something else")
 
-// readProps reads llama.cpp's /props. Its n_ctx is that of one slot, which is
-// what one conversation gets.
+// readProps parses llama.cpp's /props. Its n_ctx is per slot, so it is the window of one
+// conversation.
 func readProps(raw []byte, _ string) (found Found, text string, err error) {
 	var o struct {
 		Settings *struct {
@@ -51,20 +51,20 @@ func readProps(raw []byte, _ string) (found Found, text string, err error) {
 		} `json:"modalities"`
 	}
 	if json.Unmarshal(raw, &o) != nil || o.Settings == nil && o.Build == "" {
-		return found, "", errOther
+		return found, "", errUnknownFormat
 	}
 	found.Server = llamaCPP
 	if o.Settings == nil || o.Settings.Context == 0 {
 		return found, "no model is loaded, or it does not say with how many tokens", nil
 	}
 	if o.Modalities != nil {
-		found.Sees = &o.Modalities.Vision
+		found.Vision = &o.Modalities.Vision
 	}
 	found.Limit = Limit{Tokens: int(o.Settings.Context), Label: Enforced}
 	return found, fmt.Sprintf("n_ctx %d for each conversation", o.Settings.Context), nil
 }
 
-// readLMStudio reads LM Studio's own list of models.
+// readLMStudio parses LM Studio's own list of models.
 func readLMStudio(raw []byte, model string) (found Found, text string, err error) {
 	var o struct {
 		Data []struct {
@@ -76,7 +76,7 @@ func readLMStudio(raw []byte, model string) (found Found, text string, err error
 		} `json:"data"`
 	}
 	if json.Unmarshal(raw, &o) != nil || o.Data == nil {
-		return found, "", errOther
+		return found, "", errUnknownFormat
 	}
 	found.Server = lmStudio
 	for _, e := range o.Data {
@@ -85,7 +85,7 @@ func readLMStudio(raw []byte, model string) (found Found, text string, err error
 		}
 		found.Trained = int(e.Max)
 		if e.Type != "" {
-			found.Sees = new(e.Type == "vlm")
+			found.Vision = new(e.Type == "vlm")
 		}
 		if e.State == "loaded" && e.Loaded > 0 {
 			found.Limit = Limit{Tokens: int(e.Loaded), Label: Enforced}
@@ -96,12 +96,12 @@ func readLMStudio(raw []byte, model string) (found Found, text string, err error
 	return found, "has no such model", nil
 }
 
-// sameModel compares names as Ollama does.
+// sameModel compares names by Ollama's rules.
 func sameModel(theirs, ours string) bool {
 	return theirs != "" && (theirs == ours || theirs == ours+":latest" || theirs+":latest" == ours)
 }
 
-// readPS reads Ollama's list of loaded models.
+// readPS parses Ollama's list of loaded models.
 func readPS(raw []byte, model string) (found Found, text string, err error) {
 	var o struct {
 		Models []struct {
@@ -113,7 +113,7 @@ func readPS(raw []byte, model string) (found Found, text string, err error) {
 		} `json:"models"`
 	}
 	if json.Unmarshal(raw, &o) != nil || o.Models == nil {
-		return found, "", errOther
+		return found, "", errUnknownFormat
 	}
 	found.Server = Ollama
 	for _, e := range o.Models {
@@ -126,16 +126,16 @@ func readPS(raw []byte, model string) (found Found, text string, err error) {
 		found.Limit = Limit{Tokens: int(e.Context), Label: Enforced}
 		text = fmt.Sprintf("loaded with %d", e.Context)
 		if e.OnGPU != nil && *e.OnGPU < e.Size {
-			found.Outside = max(1, int(math.Round(100*(1-*e.OnGPU/e.Size))))
-			text += fmt.Sprintf(", %d %% of it not on the GPU", found.Outside)
+			found.OffGPU = max(1, int(math.Round(100*(1-*e.OnGPU/e.Size))))
+			text += fmt.Sprintf(", %d %% of it not on the GPU", found.OffGPU)
 		}
 		return found, text, nil
 	}
 	return found, "not loaded now", nil
 }
 
-// readShow reads Ollama's description of a model: what it was trained for, which
-// Ollama does not load by itself, and what its Modelfile asks for, which it does.
+// readShow parses Ollama's description of a model. Ollama loads the window of the Modelfile, but
+// not the trained one.
 func readShow(raw []byte, _ string) (found Found, text string, err error) {
 	var o struct {
 		Info       map[string]json.RawMessage `json:"model_info"`
@@ -144,10 +144,10 @@ func readShow(raw []byte, _ string) (found Found, text string, err error) {
 		Can        []string                   `json:"capabilities"`
 	}
 	if json.Unmarshal(raw, &o) != nil || o.Info == nil && o.Parameters == "" {
-		return found, "", errOther
+		return found, "", errUnknownFormat
 	}
 	if o.Can != nil {
-		found.Sees = new(slices.Contains(o.Can, "vision"))
+		found.Vision = new(slices.Contains(o.Can, "vision"))
 	}
 	var architecture string
 	if json.Unmarshal(o.Info["general.architecture"], &architecture) == nil {
@@ -168,11 +168,11 @@ func readShow(raw []byte, _ string) (found Found, text string, err error) {
 	return found, fmt.Sprintf("the model reads at most %d, which is not what is loaded", found.Trained), nil
 }
 
-// listed is an entry of a list of models: everybody's fields.
-type listed struct {
+// modelEntry is an entry of a list of models, with the fields of all servers.
+type modelEntry struct {
 	ID      string `json:"id"`
 	Owner   string `json:"owned_by"`
-	Len     count  `json:"max_model_len"`      // vLLM, SGLang: what it was started with
+	Len     count  `json:"max_model_len"`      // vLLM, SGLang: the configured window
 	Context count  `json:"context_length"`     // OpenRouter, Together
 	Window  count  `json:"context_window"`     // Groq
 	MaxLen  count  `json:"max_context_length"` // Mistral
@@ -187,15 +187,15 @@ type listed struct {
 	} `json:"architecture"` // OpenRouter
 }
 
-// readList reads the list of models that every server has, for what some add.
+// readList parses the list of models, to which some servers add windows.
 func readList(raw []byte, model string) (found Found, text string, err error) {
 	var o struct {
-		Data []listed `json:"data"`
+		Data []modelEntry `json:"data"`
 	}
 	if json.Unmarshal(raw, &o) != nil || o.Data == nil {
-		return found, "", errOther
+		return found, "", errUnknownFormat
 	}
-	at := slices.IndexFunc(o.Data, func(e listed) bool { return e.ID == model })
+	at := slices.IndexFunc(o.Data, func(e modelEntry) bool { return e.ID == model })
 	if at < 0 && len(o.Data) == 1 && o.Data[0].Owner == "llamacpp" { // it serves its one model under any name
 		at = 0
 	}
@@ -207,7 +207,7 @@ func readList(raw []byte, model string) (found Found, text string, err error) {
 		found.Server = llamaCPP
 	}
 	if e.Architecture.Input != nil {
-		found.Sees = new(slices.Contains(e.Architecture.Input, "image"))
+		found.Vision = new(slices.Contains(e.Architecture.Input, "image"))
 	}
 	most := int(max(e.Context, e.Window, e.MaxLen))
 	if top := int(e.Top.Context); top > 0 && (most == 0 || top < most) {
@@ -227,9 +227,8 @@ func readList(raw []byte, model string) (found Found, text string, err error) {
 	return found, "says nothing about windows", nil
 }
 
-// saidLimits find the true limit in what servers say when they refuse a request
-// that is too large, in lower case.
-var saidLimits = []*regexp.Regexp{
+// limitPhrases match the window in servers' refusals, in lower case.
+var limitPhrases = []*regexp.Regexp{
 	regexp.MustCompile(`"n_ctx"\s*:\s*(\d+)`),                                                    // llama.cpp
 	regexp.MustCompile(`available context size \((\d+)`),                                         // llama.cpp
 	regexp.MustCompile(`maximum (?:context|model|prompt|input) length (?:is|of) ([\d,]+)`),       // OpenAI, vLLM, OpenRouter, xAI
@@ -238,10 +237,10 @@ var saidLimits = []*regexp.Regexp{
 	regexp.MustCompile(`exceeds? the maximum number of (?:input )?tokens allowed[:( ]+([\d,]+)`), // Google
 }
 
-// InRefusal reads the limit out of an error; 0 = it names none.
-func InRefusal(text string) int {
+// LimitInError extracts the window from an error; 0 = it names none.
+func LimitInError(text string) int {
 	text = strings.ToLower(text)
-	for _, r := range saidLimits {
+	for _, r := range limitPhrases {
 		if m := r.FindStringSubmatch(text); m != nil {
 			if n := tokens(strings.ReplaceAll(m[1], ",", "")); n > 0 {
 				return n

@@ -1,4 +1,4 @@
-// Package discover finds the language model that a newcomer has already.
+// Package discover finds a language model on this machine, for the first start.
 package discover
 
 import (
@@ -11,27 +11,26 @@ import (
 	"time"
 )
 
-// Rehearsal as a model's address means the rehearsal model, which the bot serves itself.
+// Rehearsal is the address of the rehearsal model, which the bot serves itself.
 const Rehearsal = "rehearsal:"
 
 // Server is a language model that answered.
 type Server struct {
-	Name  string // how to call it to a person
+	Name  string // for people
 	URL   string // OpenAI-compatible, ends in /v1
 	Key   string
 	Model string
 }
 
-// localServers are the places where model servers listen by themselves, in the
-// order in which they are asked.
+// localServers are the default addresses of model servers, in the order in which they are tried.
 var localServers = []Server{
 	{Name: "Ollama", URL: "http://127.0.0.1:11434/v1"},
 	{Name: "llama.cpp", URL: "http://127.0.0.1:8080/v1"},
 	{Name: "LM Studio", URL: "http://127.0.0.1:1234/v1"},
 }
 
-// Detect returns the first language model that answers: the one the environment names, which
-// must answer or say its model, then the local servers; with none at all the rehearsal model.
+// Detect returns the first language model that answers. REVERIE_LLM_URL comes first and must answer
+// or be accompanied by a model's name; then the local servers; then the rehearsal model.
 func Detect(ctx context.Context, getenv func(string) string) (Server, error) {
 	rehearsal := Server{Name: "the rehearsal model", URL: Rehearsal, Model: "rehearsal"}
 	named := Server{
@@ -43,21 +42,21 @@ func Detect(ctx context.Context, getenv func(string) string) (Server, error) {
 		return rehearsal, nil
 	case "":
 		for _, s := range localServers {
-			if s.ask(ctx, time.Second) == nil && s.Model != "" {
+			if s.chooseModel(ctx, time.Second) == nil && s.Model != "" {
 				return s, nil
 			}
 		}
 		return rehearsal, nil
 	}
-	if err := named.ask(ctx, 10*time.Second); err != nil && named.Model == "" {
+	if err := named.chooseModel(ctx, 10*time.Second); err != nil && named.Model == "" {
 		return Server{}, fmt.Errorf("REVERIE_LLM_URL: %w; check that it is an OpenAI-compatible address "+
 			"ending in /v1, or name the model in REVERIE_LLM_MODEL", err)
 	}
 	return named, nil
 }
 
-// ask asks for the models, and chooses the first that can chat unless one is named already.
-func (s *Server) ask(ctx context.Context, limit time.Duration) error {
+// chooseModel lists the models, and chooses the first that can chat unless one is named.
+func (s *Server) chooseModel(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/models", nil)

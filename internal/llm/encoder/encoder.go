@@ -1,8 +1,7 @@
-// Package encoder turns a text into a vector, so that texts of like meaning have
-// a high cosine: the Universal Sentence Encoder lite (two transformer layers,
-// 8,000 word pieces, 512 dimensions, made for English), with its weights in int8
-// and no server. It knows little of other Latin languages beyond shared words,
-// and of other scripts next to nothing; Encode tells how much it did not know.
+// Package encoder turns a text into a vector, so that texts of like meaning have a high cosine. It
+// is the Universal Sentence Encoder lite (two transformer layers, 8,000 word pieces, 512
+// dimensions, made for English), with weights in int8 and without a server. It knows few words of
+// other Latin languages and next to none of other scripts; Encode returns the unknown share.
 //
 // The weights are not in the source: weights/README.md says where they come from.
 package encoder
@@ -18,15 +17,15 @@ import (
 // Dims is the length of every vector.
 const Dims = 512
 
-// Model names what the vectors are made with, for storing beside them: only
-// vectors of the same model can be compared.
+// Model names the model and its weights. It is stored beside vectors, because only vectors of the
+// same model can be compared.
 const Model = "use-lite.q8/1"
 
-// MaxUnknown is the share of unknown runes above which a vector says nothing:
-// its cosine with any other is then to be taken as 0.
+// MaxUnknown is the largest share of unknown runes of a usable vector. Above it, take the cosine
+// with any other as 0.
 const MaxUnknown = 0.3
 
-// ErrNoWeights is Embedded's error in a program that was built without weights.
+// ErrNoWeights reports a program that was built without weights.
 var ErrNoWeights = errors.New("this program was built without the weights for vectors; where npm is installed, `make build` puts them in")
 
 //go:embed weights
@@ -40,8 +39,8 @@ func BuiltIn() bool {
 	return err == nil
 }
 
-// Embedded loads the encoder that was built into the program, or is ErrNoWeights.
-// That takes milliseconds and some 8 MB.
+// Embedded loads the built-in encoder, or returns ErrNoWeights. It takes milliseconds and some 8
+// MB.
 func Embedded() (*Encoder, error) { return embedded(files) }
 
 func embedded(from fs.FS) (*Encoder, error) {
@@ -59,23 +58,21 @@ func embedded(from fs.FS) (*Encoder, error) {
 	return e, nil
 }
 
-// Encoder makes vectors. It may be used by many at once.
+// Encoder makes vectors. It is safe for concurrent use.
 type Encoder struct {
 	vocabulary vocabulary
 	network    network
 }
 
-// Encode gives the vector of a text, Dims long and of length 1, and the share of
-// the text's runes that the model has no piece for, from 0 to 1; see MaxUnknown.
-// The same text has the same vector, to the bit, on the same kind of processor.
+// Encode returns the vector of a text, of length 1 and Dims long. unknown is the share of its runes
+// that no piece covers, from 0 to 1; see MaxUnknown. The result is deterministic on one kind of
+// processor.
 //
-// What is read is the beginning: 128 pieces, some 90 English words. Runs of white
-// space count as one blank, and control characters not at all. A text without
-// anything to read has a vector of zeros and nothing known of it.
+// Only the first 128 pieces are read, some 90 English words. Runs of white space count as one
+// blank; control characters are dropped. A text without pieces has a zero vector and unknown 1.
 //
-// A text of 25 words took 20 ms of processor time with AVX2 and 90 ms without, on a
-// busy Xeon of 2.5 GHz. The work is spread over two processors if there are two.
-// The error is ctx's and nothing else.
+// A text of 25 words took 20 ms of processor time with AVX2 and 90 ms without, on a busy Xeon of
+// 2.5 GHz, spread over two processors. The only error is ctx's.
 func (e *Encoder) Encode(ctx context.Context, text string) (vector []float32, unknown float64, err error) {
 	pieces, unknown := e.vocabulary.pieces(text)
 	if len(pieces) == 0 {

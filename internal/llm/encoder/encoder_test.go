@@ -190,7 +190,7 @@ func TestOddTexts(t *testing.T) {
 					square += float64(v) * float64(v)
 				}
 				want := 1.0
-				if tidy(c.text) == "" {
+				if normalize(c.text) == "" {
 					want = 0
 				}
 				if !(math.Abs(square-want) < 1e-4) {
@@ -350,7 +350,7 @@ func TestTimes(t *testing.T) {
 			for i := range x {
 				x[i] = float32(i%13 - 6)
 			}
-			got := m.times(x)
+			got := m.multiply(x)
 			for i := range got {
 				row, column := i/columns, i%columns
 				var want float32
@@ -373,8 +373,8 @@ func FuzzPieces(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var joined strings.Builder
-		tidied := tidy(text)
-		for _, p := range e.vocabulary.best(tidied) {
+		tidied := normalize(text)
+		for _, p := range e.vocabulary.bestSegmentation(tidied) {
 			joined.WriteString(p.text)
 			if p.id != 0 && e.vocabulary.ids[p.text] != p.id || p.id == 0 && utf8.RuneCountInString(p.text) != 1 {
 				t.Errorf("%q has number %d", p.text, p.id)

@@ -11,12 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// A file of weights is: magic; the number of pieces (uint16) and each of them as
-// length (uint8), text, score (float64); then the tensors of layout, one after the
-// other. All numbers are little-endian. Nothing comes after.
+// A file of weights holds: magic; the number of pieces (uint16) and each piece as length (uint8),
+// text, score (float64); then the tensors in the order of tensors. Numbers are little-endian.
 const magic = "use-lite q8 1\n"
 
-// form says how a tensor's numbers are kept.
+// form is the encoding of a tensor's numbers.
 type form int
 
 const (
@@ -25,7 +24,8 @@ const (
 	byColumn             // a float32 scale for each column, then int8, row by row
 )
 
-// tensor is a part of the file, and where it is kept: in values if its form is plain, else in matrix.
+// tensor is a part of the file. Its numbers are stored in values if its form is plain, else in
+// matrix.
 type tensor struct {
 	name          string
 	rows, columns int
@@ -35,13 +35,13 @@ type tensor struct {
 }
 
 const (
-	words = 8002 // rows of embeddings: the pieces and two spare ones
+	words = 8002 // rows of embeddings: the pieces and two unused ones
 	width = 256  // of an embedding
-	inner = 1536 // in the middle of a layer
+	inner = 1536 // hidden width of a layer
 	heads = 4
 )
 
-// tensors are the parts of n in the order of the file.
+// tensors returns the parts of n in the order of the file.
 func (n *network) tensors() []tensor {
 	var all []tensor
 	values := func(name string, columns int, to *[]float32) {
@@ -51,7 +51,7 @@ func (n *network) tensors() []tensor {
 		all = append(all, tensor{name: name + "/weights", rows: rows, columns: columns, form: byColumn, matrix: to})
 		values(name+"/bias", columns, &to.bias)
 	}
-	norm := func(name string, columns int, to *normal) {
+	norm := func(name string, columns int, to *layerNorm) {
 		values(name+"/gain", columns, &to.gain)
 		values(name+"/bias", columns, &to.bias)
 	}
@@ -74,15 +74,14 @@ func (n *network) tensors() []tensor {
 	return all
 }
 
-// Piece is an entry of the vocabulary. Its number is its place.
+// Piece is an entry of the vocabulary. Its id is its index.
 type Piece struct {
 	Text  string
 	Score float64
 }
 
-// Write makes a file that Load reads, always the same from the same: numbers gives
-// the float32 weights by name, row by row, and Write rounds them to int8 where
-// that is worth it. The caller knows the file by its hash, and so what it was made of.
+// Write writes a file that Load reads. Its output is deterministic. numbers returns the float32
+// weights by name, row by row; Write quantizes the large tensors to int8.
 func Write(to io.Writer, vocabulary []Piece, numbers func(name string) []float32) error {
 	w := bufio.NewWriter(to)
 	w.WriteString(magic)
@@ -102,11 +101,10 @@ func Write(to io.Writer, vocabulary []Piece, numbers func(name string) []float32
 		binary.Write(w, binary.LittleEndian, scale)
 		binary.Write(w, binary.LittleEndian, rounded)
 	}
-	return w.Flush() // it remembers the first error of all the writes
+	return w.Flush() // returns the first error of all writes
 }
 
-// round gives int8 numbers and what to multiply them with: the largest of each row
-// or column becomes ±127.
+// round quantizes to int8. The largest value of each row or column becomes ±127.
 func (t tensor) round(values []float32) (scale []float32, rounded []int8) {
 	of := func(i int) int { return i / t.columns }
 	if t.form == byColumn {
@@ -128,8 +126,8 @@ func (t tensor) round(values []float32) (scale []float32, rounded []int8) {
 	return scale, rounded
 }
 
-// Load makes an encoder of a file of weights as Write makes it. It keeps data,
-// which must not be changed any more. Data of another length or form is an error.
+// Load parses a file written by Write. It keeps data, which must not change afterwards. Data of
+// another length or form is an error.
 func Load(data []byte) (*Encoder, error) {
 	rest, ok := bytes.CutPrefix(data, []byte(magic))
 	if !ok {
@@ -161,8 +159,8 @@ func Load(data []byte) (*Encoder, error) {
 	return e, nil
 }
 
-// scales is how many float32 numbers a tensor has in the file: all of them, or one for each
-// row or column.
+// scales returns how many float32 numbers a tensor has in the file: all, or one for each row or
+// column.
 func (t tensor) scales() int {
 	switch t.form {
 	case byRow:
@@ -173,7 +171,7 @@ func (t tensor) scales() int {
 	return t.rows * t.columns
 }
 
-// bytes is how much of the file a tensor takes.
+// bytes returns the size of a tensor in the file.
 func (t tensor) bytes() int {
 	if t.form == plain {
 		return 4 * t.scales()
@@ -189,7 +187,7 @@ func floats(b []byte) []float32 {
 	return out
 }
 
-// readVocabulary reads the pieces that data begins with. ok is false when they are no vocabulary.
+// readVocabulary parses the pieces at the start of data.
 func readVocabulary(data []byte) (v vocabulary, rest []byte, ok bool) {
 	v.ids = map[string]int32{}
 	if len(data) < 2 {
@@ -209,7 +207,7 @@ func readVocabulary(data []byte) (v vocabulary, rest []byte, ok bool) {
 		v.scores = append(v.scores, math.Float64frombits(binary.LittleEndian.Uint64(rest)))
 		rest = rest[8:]
 		if id >= reserved && text != "" {
-			v.ids[text] = int32(id) // of two alike the later one counts
+			v.ids[text] = int32(id) // of duplicates the last counts
 			v.longest = max(v.longest, utf8.RuneCountInString(text))
 		}
 	}

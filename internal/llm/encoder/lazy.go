@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Lazy makes vectors with the encoder that is part of the program. It is loaded when it is needed.
+// Lazy makes vectors with the built-in encoder, which it loads on first use.
 type Lazy struct{ load func() (*Encoder, error) }
 
-// NewLazy returns a Lazy that is not loaded yet.
+// NewLazy returns a Lazy that has loaded nothing.
 func NewLazy() Lazy { return Lazy{sync.OnceValues(Embedded)} }
 
 // Name implements vector.Embedder.

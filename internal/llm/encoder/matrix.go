@@ -1,7 +1,7 @@
 package encoder
 
-// matrix is a layer's weights in int8: the true ones are weights × scale of their
-// column (of their row, for embeddings).
+// matrix holds a layer's weights in int8. The real weights are weights × scale of their column (of
+// their row, for embeddings).
 type matrix struct {
 	rows, columns int
 	weights       []byte // int8, row by row
@@ -9,8 +9,7 @@ type matrix struct {
 	bias          []float32 // of each column
 }
 
-// signed turns a byte that is an int8 into its number: looking it up is faster
-// than converting it.
+// signed maps a byte to its int8 value as float32. A lookup is faster than a conversion.
 var signed = func() (table [256]float32) {
 	for i := range table {
 		table[i] = float32(int8(i))
@@ -19,15 +18,15 @@ var signed = func() (table [256]float32) {
 }()
 
 const (
-	tile  = 128 // columns that are worked on at once, so that they stay in the nearest cache; matrix_amd64.s has it too
-	depth = 8   // rows of weights that are turned into float32 at once, for all tokens; likewise
+	tile  = 128 // columns per block, so that they stay in the L1 cache; also in matrix_amd64.s
+	depth = 8   // rows of weights converted to float32 at once, for all tokens; also in matrix_amd64.s
 )
 
-// times gives x × m + bias, for all rows of x. Half the columns are done beside
-// the other half. Rows are a multiple of depth and columns of 2 × tile.
-func (m *matrix) times(x []float32) []float32 {
+// multiply returns x × m + bias for all rows of x, on two processors. Rows are a multiple of depth and
+// columns of 2 × tile.
+func (m *matrix) multiply(x []float32) []float32 {
 	out := make([]float32, len(x)/m.rows*m.columns)
-	halves(m.columns/tile, func(from, to int) {
+	inHalves(m.columns/tile, func(from, to int) {
 		for ; from < to; from++ {
 			m.tile(x, out, from*tile)
 		}
@@ -35,7 +34,7 @@ func (m *matrix) times(x []float32) []float32 {
 	return out
 }
 
-// tile does the columns from "from" on.
+// tile computes one block of columns at a time, starting at from.
 func (m *matrix) tile(x, out []float32, from int) {
 	tokens := len(x) / m.rows
 	var w [depth][tile]float32
@@ -56,7 +55,7 @@ func (m *matrix) tile(x, out []float32, from int) {
 	}
 }
 
-// widen turns int8 weights, from -127 to 127 and without a unit, into float32.
+// widen converts int8 weights, from -127 to 127, into float32 without their scale.
 func widen(into *[tile]float32, weights *[tile]byte) {
 	if vectorized {
 		widenAVX2(into, weights)
@@ -71,8 +70,8 @@ func widenGo(into *[tile]float32, weights *[tile]byte) {
 	}
 }
 
-// addRows adds in × w to sum: one token's numbers times some rows of weights.
-// The encoder spends almost all its time here.
+// addRows adds in × w to sum: one token's numbers times some rows of weights. It takes almost all
+// of the encoder's time.
 func addRows(sum *[tile]float32, in *[depth]float32, w *[depth][tile]float32) {
 	if vectorized {
 		addRowsAVX2(sum, in, w)
@@ -81,8 +80,8 @@ func addRows(sum *[tile]float32, in *[depth]float32, w *[depth][tile]float32) {
 	addRowsGo(sum, in, w)
 }
 
-// addRowsGo is addRows for every processor. Its loop runs over arrays of fixed
-// size, so that the compiler leaves out all checks of bounds.
+// addRowsGo is addRows in Go. It loops over arrays of fixed size, so that the compiler drops bounds
+// checks.
 func addRowsGo(sum *[tile]float32, in *[depth]float32, w *[depth][tile]float32) {
 	a, b, c, d, e, f, g, h := in[0], in[1], in[2], in[3], in[4], in[5], in[6], in[7]
 	for i := range sum {
@@ -90,8 +89,8 @@ func addRowsGo(sum *[tile]float32, in *[depth]float32, w *[depth][tile]float32) 
 	}
 }
 
-// dot multiplies two rows of the same length, a multiple of 4. Four sums, because
-// one would wait for itself.
+// dot returns the product of two rows of equal length, a multiple of 4. Four sums avoid waiting for
+// each addition.
 func dot(a, b []float32) float32 {
 	var s, t, u, v float32
 	b = b[:len(a)]

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// network is the transformer: embeddings of the pieces, two layers, the mean over
-// all pieces, and one layer more that makes the vector of it.
+// network is the transformer: embeddings of the pieces, two layers, the mean over all pieces, and a
+// projection to the vector.
 type network struct {
 	embeddings matrix
 	timing     []float32
@@ -16,14 +16,14 @@ type network struct {
 }
 
 type layer struct {
-	attentionNorm, forwardNorm normal
+	attentionNorm, forwardNorm layerNorm
 	attention, attentionOut    matrix
-	residual                   *matrix // where the layer is wider than what comes in
+	residual                   *matrix // where the layer is wider than its input
 	up, down                   matrix
 }
 
-// run gives the vector of the pieces, of which there is at least one. The error is
-// ctx's, which is looked at before each layer.
+// run returns the vector of the pieces, at least one. It checks ctx before each layer and returns
+// its error.
 func (n *network) run(ctx context.Context, pieces []int32) ([]float32, error) {
 	x := n.embed(pieces)
 	for i := range n.layers {
@@ -36,7 +36,7 @@ func (n *network) run(ctx context.Context, pieces []int32) ([]float32, error) {
 	for i, v := range x {
 		mean[i%Dims] += v / float32(len(pieces))
 	}
-	vector := n.out.times(mean)
+	vector := n.out.multiply(mean)
 	var square float64
 	for i, v := range vector {
 		t := math.Tanh(float64(v))
@@ -50,8 +50,8 @@ func (n *network) run(ctx context.Context, pieces []int32) ([]float32, error) {
 	return vector, nil
 }
 
-// embed gives a row for each piece: its embedding and, as sines and cosines, its
-// place in the text. The model counts the embedding twice.
+// embed returns a row for each piece: its embedding plus its position as sines and cosines. The
+// model counts the embedding twice.
 func (n *network) embed(pieces []int32) []float32 {
 	x := make([]float32, len(pieces)*width)
 	for t, id := range pieces {
@@ -71,28 +71,28 @@ func (n *network) embed(pieces []int32) []float32 {
 }
 
 func (l *layer) run(x []float32) []float32 {
-	y := l.attentionOut.times(attend(l.attention.times(l.attentionNorm.of(x)), l.attention.rows))
+	y := l.attentionOut.multiply(selfAttention(l.attention.multiply(l.attentionNorm.apply(x)), l.attention.rows))
 	if l.residual != nil {
-		x = l.residual.times(x)
+		x = l.residual.multiply(x)
 	}
 	for i, v := range x {
 		y[i] += v
 	}
-	hidden := l.up.times(l.forwardNorm.of(y))
+	hidden := l.up.multiply(l.forwardNorm.apply(y))
 	for i, v := range hidden {
 		hidden[i] = max(v, 0)
 	}
-	z := l.down.times(hidden)
+	z := l.down.multiply(hidden)
 	for i, v := range y {
 		z[i] += v
 	}
 	return z
 }
 
-// normal brings each row to mean 0 and variance 1, then to what was learned.
-type normal struct{ gain, bias []float32 }
+// layerNorm is a layer normalization: mean 0 and variance 1, then a learned gain and bias.
+type layerNorm struct{ gain, bias []float32 }
 
-func (n normal) of(x []float32) []float32 {
+func (n layerNorm) apply(x []float32) []float32 {
 	width := len(n.gain)
 	out := make([]float32, len(x))
 	for from := 0; from < len(x); from += width {
@@ -113,13 +113,13 @@ func (n normal) of(x []float32) []float32 {
 	return out
 }
 
-// attend mixes the values of all pieces into each, by how well its query fits
-// their keys. A row of qkv is query, key and value, each of the same width.
-func attend(qkv []float32, width int) []float32 {
+// selfAttention is self-attention: it mixes the values of all pieces into each. A row of qkv is query, key
+// and value, each of the same width.
+func selfAttention(qkv []float32, width int) []float32 {
 	tokens, head := len(qkv)/(3*width), width/heads
 	out := make([]float32, tokens*width)
 	scale := 1 / math.Sqrt(float64(head))
-	halves(heads, func(first, end int) {
+	inHalves(heads, func(first, end int) {
 		weight := make([]float64, tokens)
 		for at := first * head; at < end*head; at += head {
 			part := func(token, which int) []float32 { return qkv[(3*token+which)*width+at:][:head] }
@@ -146,8 +146,8 @@ func attend(qkv []float32, width int) []float32 {
 	return out
 }
 
-// halves does a half of the work here and the other beside it, and waits for both.
-func halves(n int, do func(from, to int)) {
+// inHalves runs do for both halves of n concurrently and waits.
+func inHalves(n int, do func(from, to int)) {
 	var other sync.WaitGroup
 	other.Go(func() { do(n/2, n) })
 	do(0, n/2)

@@ -10,29 +10,29 @@ import (
 )
 
 const (
-	maxPieces = 128  // what the model was made for; the rest of a text is not read
-	maxRunes  = 4096 // more than enough for 128 pieces, and an end to hostile text
-	blank     = '▁'  // stands before every word
-	reserved  = 6    // the first pieces are marks and never in a text; piece 0 is "unknown"
+	maxPieces = 128  // the model's limit; the rest of a text is not read
+	maxRunes  = 4096 // more than 128 pieces need, against hostile text
+	blank     = '▁'  // starts every word
+	reserved  = 6    // the first ids are control marks, never text; piece 0 is "unknown"
 )
 
-// vocabulary knows the pieces words are made of.
+// vocabulary is the set of word pieces.
 type vocabulary struct {
 	ids     map[string]int32
-	scores  []float64 // by id: how likely a piece is, as a logarithm
+	scores  []float64 // by id: log probability of a piece
 	longest int       // in runes
 }
 
-// pieces cuts the text into the pieces that are most likely together (a unigram
-// model, as SentencePiece has it), 128 at most, and tells what share of the
-// runes in them is in no piece. A run of such runes is one piece, number 0.
+// pieces splits text into its most likely pieces (a unigram model, as SentencePiece does), at most
+// 128. unknown is the share of their runes outside the vocabulary. A run of such runes is one
+// piece, number 0.
 func (v *vocabulary) pieces(text string) (ids []int32, unknown float64) {
-	text = tidy(text)
+	text = normalize(text)
 	if text == "" {
 		return nil, 1
 	}
 	var runes, strange int
-	for _, p := range v.best(text) {
+	for _, p := range v.bestSegmentation(text) {
 		if p.id != 0 || len(ids) == 0 || ids[len(ids)-1] != 0 {
 			if len(ids) == maxPieces {
 				break
@@ -52,9 +52,9 @@ func (v *vocabulary) pieces(text string) (ids []int32, unknown float64) {
 	return ids, float64(strange) / float64(max(runes, 1))
 }
 
-// tidy brings a text into the form the pieces are in: compatibility forms
-// unified, "▁" before every word and nothing between words, no controls.
-func tidy(text string) string {
+// normalize normalizes text as SentencePiece does: NFKC, "▁" before every word, no white space, no
+// control characters.
+func normalize(text string) string {
 	n := 0
 	for i := range text {
 		if n++; n > maxRunes {
@@ -83,10 +83,9 @@ type piece struct {
 	id   int32
 }
 
-// best is the likeliest way through the text, which is valid UTF-8. Every rune is
-// the end of some way: what longer pieces are made of are pieces too, and a rune
-// in no piece goes by itself.
-func (v *vocabulary) best(text string) []piece {
+// bestSegmentation returns the most likely segmentation of valid UTF-8 text. Every rune ends some path: the
+// parts of long pieces are pieces, too, and an unknown rune stands alone.
+func (v *vocabulary) bestSegmentation(text string) []piece {
 	type way struct {
 		score float64
 		from  int
@@ -94,8 +93,8 @@ func (v *vocabulary) best(text string) []piece {
 	}
 	ways := make([]way, len(text)+1) // by byte, used where a rune ends
 	for from := range text {
-		// A score of 0 stands for "none yet", as it does in the model's own
-		// tokenizer, where unknown runes and a few pieces score 0 as well.
+		// A score of 0 means "none yet", as in the model's own tokenizer, where unknown runes and a
+		// few pieces also score 0.
 		offer := func(to int, score float64, id int32) {
 			if s := ways[from].score + score; ways[to].score == 0 || s >= ways[to].score {
 				ways[to] = way{s, from, id}

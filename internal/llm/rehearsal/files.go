@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"image"
-	_ "image/jpeg" // what pictures are sent as
+	_ "image/jpeg" // the format of pictures in requests
 	_ "image/png"
 	"io"
 	"net/http"
@@ -21,7 +21,7 @@ type picture struct {
 	bytes         int
 }
 
-// pictureOf reads a data: URL; what is none has no size.
+// pictureOf decodes a data: URL. Anything else has no size.
 func pictureOf(url string) picture {
 	head, data, _ := strings.Cut(strings.TrimPrefix(url, "data:"), ",")
 	p := picture{kind: strings.TrimSuffix(head, ";base64")}
@@ -36,8 +36,8 @@ func pictureOf(url string) picture {
 	return p
 }
 
-// look says what pictures came with the newest message.
-func look(t turn) (reply, bool) {
+// describePictures answers which pictures came with the newest message.
+func describePictures(t turn) (reply, bool) {
 	if len(t.pictures) == 0 || len(t.results) > 0 {
 		return reply{}, false
 	}
@@ -47,15 +47,15 @@ func look(t turn) (reply, bool) {
 	}
 	text := "I was shown a picture: " + strings.Join(seen, "; ") + ". I only rehearse, and cannot say what is on it."
 	if t.said != "" {
-		text += fmt.Sprintf(" You wrote “%s”.", short(t.said, 200))
+		text += fmt.Sprintf(" You wrote “%s”.", clip(t.said, 200))
 	}
 	return reply{text: text}, true
 }
 
 var fileRE = regexp.MustCompile(`(?s)<data id="[^"]*" source="file">\nfile ([^\n]*)\n(.*?)\n</data `)
 
-// openFile says what files came with the newest message.
-func openFile(t turn) (reply, bool) {
+// describeFiles answers which files came with the newest message.
+func describeFiles(t turn) (reply, bool) {
 	m := fileRE.FindStringSubmatch(t.whole)
 	if m == nil || len(t.results) > 0 {
 		return reply{}, false
@@ -65,8 +65,8 @@ func openFile(t turn) (reply, bool) {
 
 var noteRE = regexp.MustCompile(`(?m)^\[(image|file) ([^\]]*)\]$`)
 
-// missing says what did not come with the newest message, and why.
-func missing(t turn) (reply, bool) {
+// describeMissing answers which files did not come, and why.
+func describeMissing(t turn) (reply, bool) {
 	m := noteRE.FindStringSubmatch(t.whole)
 	if m == nil || len(t.results) > 0 {
 		return reply{}, false
@@ -78,7 +78,7 @@ var sendRE = regexp.MustCompile(`(?i)^` + lead + `send(?: me)?(?: the)? file\s+[
 
 // sendFile calls send_file.
 func sendFile(t turn, m []string) (reply, bool) {
-	return t.use("send_file", map[string]any{"path": m[1], "caption": "Here it is."}, "on its way", func(string) string {
+	return t.callTool("send_file", map[string]any{"path": m[1], "caption": "Here it is."}, "on its way", func(string) string {
 		return "I have sent `" + m[1] + "`."
 	})
 }
@@ -87,10 +87,10 @@ var modeRE = regexp.MustCompile(`(?i)^` + lead + `switch to ([a-z]+) mode[.?!]?$
 
 // setMode calls set_mode.
 func setMode(t turn, m []string) (reply, bool) {
-	return t.use("set_mode", map[string]any{"mode": strings.ToLower(m[1])}, "was told", func(string) string { return "As you like." })
+	return t.callTool("set_mode", map[string]any{"mode": strings.ToLower(m[1])}, "was told", func(string) string { return "As you like." })
 }
 
-// transcribe answers every recording with words that tell what came.
+// transcribe answers any recording with a sentence about its size.
 func (s server) transcribe(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxRequest)
 	f, head, err := r.FormFile("file")
@@ -105,12 +105,12 @@ func (s server) transcribe(w http.ResponseWriter, r *http.Request) {
 	}
 	n, err := io.Copy(io.Discard, f)
 	if err != nil {
-		return // the client is gone
+		return // the client disconnected
 	}
 	send(w, http.StatusOK, map[string]any{"text": fmt.Sprintf("this is a rehearsed transcript of %d bytes", n), "file": head.Filename})
 }
 
-// parts reads a list of parts.
+// parts decodes a list of content parts.
 func parts(b []byte) (text string, pictures []picture, err error) {
 	var list []struct {
 		Text  string `json:"text"`

@@ -12,14 +12,14 @@ var (
 	rememRE   = regexp.MustCompile(`(?i)^(?:please )?(?:remember|don't forget) that (.+)$`)
 )
 
-// objective answers the program's question which of some tasks a conversation is about: none of them.
+// objective answers the request to pick a conversation's task: none.
 func objective(t turn) (reply, bool) {
 	messages := t.req.Messages
 	return reply{text: "none"}, len(messages) == 1 && strings.HasPrefix(messages[0].text, "Which of these tasks")
 }
 
-// harvest answers the program's request to find what is worth remembering: sentences that
-// begin with "remember that", "my … is …" or "I like …", word for word.
+// harvest answers the request for facts worth remembering: sentences that begin with "remember
+// that", "my … is …" or "I like …", verbatim.
 func harvest(t turn) (reply, bool) {
 	messages := t.req.Messages
 	if len(messages) != 1 || !strings.Contains(messages[0].text, "quote") || !strings.Contains(messages[0].text, "valid_from") {
@@ -32,7 +32,7 @@ func harvest(t turn) (reply, bool) {
 			s = strings.TrimSpace(s)
 			for _, re := range []*regexp.Regexp{rememRE, toldRE} {
 				if told := re.FindStringSubmatch(s); told != nil {
-					facts = append(facts, map[string]any{"message": number, "quote": s, "fact": upperFirst(told[1]), "subject": "I", "kind": "fact", "valid_from": "", "valid_to": ""})
+					facts = append(facts, map[string]any{"message": number, "quote": s, "fact": capitalize(told[1]), "subject": "I", "kind": "fact", "valid_from": "", "valid_to": ""})
 					break
 				}
 			}

@@ -10,7 +10,7 @@ import (
 
 var hookRE = regexp.MustCompile(`(?i)\brehearse:\s*([a-z]+)(?:\s+([\w.]+))?`)
 
-// hook plays the part that a test asks for; the package comment lists them.
+// hook executes a test hook; the package comment lists them.
 func hook(_ turn, m []string) (reply, bool) {
 	n, _ := strconv.Atoi(m[2]) // 0 = none given
 	switch strings.ToLower(m[1]) {
@@ -31,7 +31,7 @@ func hook(_ turn, m []string) (reply, bool) {
 	return reply{text: fmt.Sprintf("I know no rehearsal called “%s”. There are: error N, slow D, long N.", m[1])}, true
 }
 
-// long is a text of n words, in sentences and paragraphs.
+// long returns a text of n words, in sentences and paragraphs.
 func long(n int) string {
 	if n <= 0 || n > 20000 {
 		n = 400
@@ -41,7 +41,7 @@ func long(n int) string {
 	for i := range n {
 		w := vocabulary[i%len(vocabulary)]
 		if i%12 == 0 {
-			w = upperFirst(w)
+			w = capitalize(w)
 		}
 		b.WriteString(w)
 		switch {

@@ -12,7 +12,7 @@ var (
 	askRE   = regexp.MustCompile(`(?is)^` + lead + `((?:what|who|whom|whose|where|when|which|how)\b.+?)\s*\?*$`)
 )
 
-// recall answers a question from the lines of the request that it came with.
+// recall answers a question from the lines of its own request.
 func recall(t turn) (reply, bool) {
 	topic, broad := "", false
 	if m := aboutRE.FindStringSubmatch(t.said); m != nil {
@@ -32,7 +32,7 @@ func recall(t turn) (reply, bool) {
 	default: // "how are you?"
 		return reply{}, false
 	}
-	name := short(topic, 100)
+	name := clip(topic, 100)
 	switch len(found) {
 	case 0:
 		return reply{text: fmt.Sprintf("Nothing about “%s” is in what I was given.", name)}, true
@@ -45,8 +45,8 @@ func recall(t turn) (reply, bool) {
 
 const maxFound = 5 // lines quoted
 
-// search finds the lines that hold the most of the words asked for: more than
-// half of them, or half where the question was a broad one.
+// search returns the lines with the most of the words asked for: more than half of them, or half
+// for a broad question.
 func search(req request, asked []string, broad bool) []string {
 	slices.Sort(asked)
 	asked = slices.Compact(asked)
@@ -57,7 +57,7 @@ func search(req request, asked []string, broad bool) []string {
 		best = max(best, (len(asked)+1)/2)
 	}
 	var found []string
-	for _, l := range sent(req) {
+	for _, l := range knowledgeLines(req) {
 		has, n := topics(l.text), 0
 		for _, w := range asked {
 			if slices.Contains(has, w) {
@@ -74,10 +74,10 @@ func search(req request, asked []string, broad bool) []string {
 	return newest(found)
 }
 
-// aboutPeople finds what was told about people: all but skills and tasks.
+// aboutPeople returns facts about people: all lines but skills and tasks.
 func aboutPeople(req request) []string {
 	var found []string
-	for _, l := range sent(req) {
+	for _, l := range knowledgeLines(req) {
 		if l.source != "skills" && l.source != "tasks" {
 			found = append(found, l.text)
 		}
@@ -85,25 +85,23 @@ func aboutPeople(req request) []string {
 	return newest(found)
 }
 
-// newest keeps the last lines, each once, and shortens them. What was said last
-// counts where lines disagree.
+// newest returns the last lines, deduplicated and shortened. Later lines win when lines disagree.
 func newest(lines []string) []string {
 	seen := map[string]bool{}
 	var kept []string
 	for _, l := range lines {
 		if f := fold(l); !seen[f] {
 			seen[f] = true
-			kept = append(kept, short(l, 300))
+			kept = append(kept, clip(l, 300))
 		}
 	}
 	return kept[max(0, len(kept)-maxFound):]
 }
 
-// sent lists the lines of a request that can hold knowledge: blocks of data
-// wherever they stand, and what people said before. The question itself and
-// earlier ones, and what the model itself said, are not among them. Where the
-// system text has no blocks of data, all its lines are.
-func sent(req request) (lines []line) {
+// knowledgeLines returns the lines of a request that can hold knowledge: blocks of data, and earlier
+// statements of people. Questions and the model's own answers are excluded. A system text without
+// blocks counts whole.
+func knowledgeLines(req request) (lines []line) {
 	last := len(req.Messages) - 1
 	for last > 0 && req.Messages[last].Role != "user" {
 		last--
@@ -118,12 +116,12 @@ func sent(req request) (lines []line) {
 			}
 			for l := range strings.Lines(text) {
 				if l = strings.TrimSpace(l); l != "" && !strings.HasPrefix(l, "#") {
-					lines = append(lines, line{text: bare(l)})
+					lines = append(lines, line{text: withoutBullet(l)})
 				}
 			}
 		case "user":
 			if i != last {
-				lines = append(lines, statements(said(text))...)
+				lines = append(lines, statements(ownWords(text))...)
 			}
 			lines = append(lines, dataLines(text)...)
 		case "tool":
@@ -133,8 +131,8 @@ func sent(req request) (lines []line) {
 	return lines
 }
 
-// statements are the lines of a person's message that are not questions. Of
-// "remember that …" only what is to be remembered counts.
+// statements returns the lines of a person's message that are not questions. Of "remember that …"
+// only the fact counts.
 func statements(own string) (lines []line) {
 	if m := rememberRE.FindStringSubmatch(own); m != nil && !strings.HasSuffix(own, "?") {
 		return []line{{text: fact(m[2])}}

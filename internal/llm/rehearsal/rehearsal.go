@@ -1,11 +1,9 @@
-// Package rehearsal is the model that stands in where no language model is
-// connected: for a first try on a bare machine, and for tests. It is a server
-// for the OpenAI chat protocol and an honest one: a handful of fixed rules
-// (rules.go), no understanding, no memory, no state. All it answers comes from
-// the request that it was sent, so what it "knows" proves what the prompt held.
+// Package rehearsal is a stand-in for a language model: for a first try without one, and for tests.
+// It is a server for the OpenAI chat protocol with a handful of fixed rules (rules.go) and no
+// state. All its answers come from the request, so an answer proves what the prompt contained.
 //
-// The newest message of a person decides. A header line in brackets before it
-// and the program's notes after it are set aside (words.go). It understands:
+// The newest message of a person decides. The header before it and the program's notes after it are
+// ignored (words.go). It understands:
 //
 //	remember that …                        calls append_memory
 //	what do you know about …?              searches the prompt it was sent
@@ -18,8 +16,8 @@
 //	send file FILE                         calls send_file
 //	switch to NAME mode                    calls set_mode
 //
-// Of pictures it says their type and size, of files how they begin, and of recordings how
-// many bytes they have.
+// It answers pictures with their type and size, files with their first lines, and recordings with
+// their size.
 //
 // The first answer of a conversation says that no language model is connected,
 // and how to connect one.
@@ -41,10 +39,10 @@ import (
 	"time"
 )
 
-// ModelName is the one model that the server has.
+// ModelName is the name of the server's only model.
 const ModelName = "rehearsal"
 
-// Config sets how the rehearsal model speaks.
+// Config configures the rehearsal model.
 type Config struct {
 	Pace time.Duration // between two words when streaming; 0 = none
 	Log  *slog.Logger  // nil = silent
@@ -66,9 +64,8 @@ func Handler(cfg Config) http.Handler {
 	return mux
 }
 
-// Start serves Handler on a free port of the loopback interface until stop is
-// called or ctx ends; baseURL ends in /v1. stop cuts answers that are still
-// streaming, waits for the server to end, and may be called more than once.
+// Start serves Handler on a free loopback port until stop is called or ctx ends. baseURL ends in
+// /v1. stop closes streams, waits for the server and may be called again.
 func Start(ctx context.Context, cfg Config) (baseURL string, stop func(), err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -224,7 +224,7 @@ func FuzzAnswer(f *testing.F) {
 		if hookRE.MatchString(words) {
 			return
 		}
-		a := req.cut(answer(req))
+		a := req.truncate(answer(req))
 		if a.text == "" && len(a.calls) == 0 {
 			t.Fatal("no answer")
 		}

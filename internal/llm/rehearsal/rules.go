@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// rule answers a turn, or reports that it is none of its business.
+// rule answers a turn, or returns false if it does not apply.
 type rule func(turn) (reply, bool)
 
-// rules in the order in which they are tried; the first that fits answers.
+// rules are tried in order; the first that applies answers.
 var rules = []rule{
-	harvest, objective, on(hookRE, hook), summarise,
-	on(sendRE, sendFile), on(modeRE, setMode), on(rememberRE, remember),
-	on(listRE, listTasks), on(changeRE, changeTask), on(remindRE, addTask), on(workRE, workTask),
-	on(readRE, readFile), on(skillRE, addSkill),
-	look, openFile, missing, recall, plain,
+	harvest, objective, whenMatches(hookRE, hook), summarise,
+	whenMatches(sendRE, sendFile), whenMatches(modeRE, setMode), whenMatches(rememberRE, remember),
+	whenMatches(listRE, listTasks), whenMatches(changeRE, changeTask), whenMatches(remindRE, addTask), whenMatches(workRE, workTask),
+	whenMatches(readRE, readFile), whenMatches(skillRE, addSkill),
+	describePictures, describeFiles, describeMissing, recall, fallback,
 }
 
-// on is a rule for what a person says in these words.
-func on(words *regexp.Regexp, do func(t turn, m []string) (reply, bool)) rule {
+// whenMatches returns a rule that applies when a person's words match.
+func whenMatches(words *regexp.Regexp, do func(t turn, m []string) (reply, bool)) rule {
 	return func(t turn) (reply, bool) {
 		if m := words.FindStringSubmatch(t.said); m != nil {
 			return do(t, m)
@@ -29,14 +29,14 @@ func on(words *regexp.Regexp, do func(t turn, m []string) (reply, bool)) rule {
 	}
 }
 
-// turn is the newest message of a person and what came of it so far.
+// turn is the newest message of a person and the tool results since.
 type turn struct {
 	req      request
-	said     string    // in the person's own words
-	whole    string    // all of that message
+	said     string    // the person's own words
+	whole    string    // the complete message
 	pictures []picture // that came with it
-	results  []string  // of the tools called for it, oldest first
-	first    bool      // nothing in this conversation was answered yet
+	results  []string  // of tools called for it, oldest first
+	first    bool      // no answer in this conversation yet
 }
 
 // notice begins the first answer of every conversation.
@@ -59,7 +59,7 @@ func answer(req request) reply {
 		}
 		return a
 	}
-	return reply{} // plain answers everything
+	return reply{} // unreachable: plain answers everything
 }
 
 func turnOf(req request) turn {
@@ -73,7 +73,7 @@ func turnOf(req request) turn {
 	for i, m := range req.Messages {
 		switch {
 		case i == newest:
-			t.said, t.whole, t.pictures = said(m.text), m.text, m.pictures
+			t.said, t.whole, t.pictures = ownWords(m.text), m.text, m.pictures
 		case m.Role == "assistant" && i < newest:
 			t.first = false
 		case m.Role == "tool" && i > newest:
@@ -83,7 +83,7 @@ func turnOf(req request) turn {
 	return t
 }
 
-// beforeNote is a tool's result without a note of the program after it.
+// beforeNote strips the program's note from a tool's result.
 func beforeNote(result string) string {
 	if i := strings.Index(result, "\n[note "); i >= 0 {
 		return result[:i]
@@ -91,17 +91,16 @@ func beforeNote(result string) string {
 	return result
 }
 
-// lead is what people put before a request.
+// lead matches a polite introduction.
 const lead = `(?:(?:hi|hello|hey|please|and|also|ok|okay|now|then|reverie|just|(?:can|could|would|will) you|i(?:'d like| want) you to)[\s,.!:]+)*`
 
-// use calls a tool and, once its result is there, says what came of it: done
-// for a good result; for a bad one that it failed, with the tool's own words.
-// proof is what a good result holds; it may be empty.
-func (t turn) use(name string, args map[string]any, proof string, done func(result string) string) (reply, bool) {
+// callTool calls a tool and, once its result is there, reports it: with done if the result contains
+// proof, else as an error in the tool's words. proof may be "".
+func (t turn) callTool(name string, args map[string]any, proof string, done func(result string) string) (reply, bool) {
 	if n := len(t.results); n > 0 {
 		result := t.results[n-1]
 		if isError(name, result) || !strings.Contains(fold(result), fold(proof)) {
-			return reply{text: fmt.Sprintf("That did not work. The tool `%s` says: %s", name, short(result, 400))}, true
+			return reply{text: fmt.Sprintf("That did not work. The tool `%s` says: %s", name, clip(result, 400))}, true
 		}
 		return reply{text: done(result)}, true
 	}
@@ -115,8 +114,7 @@ func (t turn) offers(name string) bool {
 	return slices.ContainsFunc(t.req.Tools, func(o tool) bool { return o.name == name })
 }
 
-// isError recognises a tool's error by how it begins: the protocol has no
-// mark for it.
+// isError recognizes a tool's error by its beginning: the protocol does not mark errors.
 func isError(name, result string) bool {
 	r := strings.TrimPrefix(strings.ToLower(strings.TrimLeft(result, `{" `)), name+" ")
 	begins := []string{"error", "failed", "took longer", "was stopped", "there is no ", "nothing can be "}
@@ -131,15 +129,15 @@ func remember(t turn, m []string) (reply, bool) {
 		return reply{}, false
 	}
 	fact := fact(m[2])
-	return t.use("append_memory", map[string]any{"entry": fact}, fact, func(string) string {
+	return t.callTool("append_memory", map[string]any{"entry": fact}, fact, func(string) string {
 		return "I will remember: " + fact + "."
 	})
 }
 
-// fact is what a person wants to be remembered, in their words.
+// fact rephrases what a person wants remembered.
 func fact(s string) string {
 	s = strings.TrimRight(strings.Join(strings.Fields(s), " "), " .!?")
-	return upperFirst(strings.TrimRight(strings.TrimSuffix(s, " please"), " ,"))
+	return capitalize(strings.TrimRight(strings.TrimSuffix(s, " please"), " ,"))
 }
 
 var readRE = regexp.MustCompile(`(?i)^` + lead + `(?:read|open|show(?: me)?)(?: the)?( file)?\s+[\x60"']?([^\s\x60"'?]+?)[\x60"']?[.?!]?$`)
@@ -148,12 +146,12 @@ func readFile(t turn, m []string) (reply, bool) {
 	if m[1] == "" && !strings.ContainsAny(m[2], "./") { // "read Tolstoy"
 		return reply{}, false
 	}
-	return t.use("read_file", map[string]any{"path": m[2]}, "", func(result string) string {
+	return t.callTool("read_file", map[string]any{"path": m[2]}, "", func(result string) string {
 		return "`" + m[2] + "` begins:\n\n" + beginning(result)
 	})
 }
 
-// beginning is the first lines of a text, as a code block.
+// beginning returns the first lines of a text as a code block.
 func beginning(text string) string {
 	var kept []string
 	for l := range strings.Lines(text) {
@@ -181,15 +179,15 @@ func addSkill(t turn, m []string) (reply, bool) {
 		text = summary
 	}
 	args := map[string]any{"skill_name": m[1], "summary": strings.TrimSpace(summary), "documentation": text}
-	return t.use("add_skill", args, m[1], func(string) string {
-		return fmt.Sprintf("The skill `%s` is kept: %s", m[1], short(summary, 200))
+	return t.callTool("add_skill", args, m[1], func(string) string {
+		return fmt.Sprintf("The skill `%s` is kept: %s", m[1], clip(summary, 200))
 	})
 }
 
-// plain answers everything else.
-func plain(t turn) (reply, bool) {
-	if n := len(t.results); n > 0 { // a rule asked for tools, and now the words are gone
-		return reply{text: "A tool said: " + short(t.results[n-1], 400)}, true
+// fallback answers everything else.
+func fallback(t turn) (reply, bool) {
+	if n := len(t.results); n > 0 { // a rule called tools, and its message is gone
+		return reply{text: "A tool said: " + clip(t.results[n-1], 400)}, true
 	}
 	if t.said == "" {
 		return reply{text: "Hello! I only rehearse here. Say *remember that …* and I will show what I can do."}, true
@@ -198,7 +196,7 @@ func plain(t turn) (reply, bool) {
 	if ok := greetRE.MatchString(t.said); ok {
 		greeting = "Hello! "
 	}
-	return reply{text: fmt.Sprintf("%sI heard “%s”, but I only rehearse: without a language model I can say no more about it.", greeting, short(t.said, 200))}, true
+	return reply{text: fmt.Sprintf("%sI heard “%s”, but I only rehearse: without a language model I can say no more about it.", greeting, clip(t.said, 200))}, true
 }
 
 var greetRE = regexp.MustCompile(`(?i)^(?:hi|hello|hey|good (?:morning|evening|afternoon|day))\b`)

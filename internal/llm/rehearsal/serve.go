@@ -13,10 +13,10 @@ import (
 	"reverie/internal/llm"
 )
 
-// maxRequest is the largest request that is read.
+// maxRequest is the largest accepted request, in bytes.
 const maxRequest = 16 << 20
 
-// request is what a client sends, as far as it matters here.
+// request is a client's request, with the fields used here.
 type request struct {
 	Model         string    `json:"model"`
 	Messages      []message `json:"messages"`
@@ -29,7 +29,7 @@ type request struct {
 	MaxCompletionTokens int `json:"max_completion_tokens"`
 }
 
-// tool is a tool on offer.
+// tool is an offered tool.
 type tool struct {
 	name   string
 	tokens int // of its whole description
@@ -55,7 +55,7 @@ type message struct {
 	ToolCalls  []call          `json:"tool_calls"`
 	ToolCallID string          `json:"tool_call_id"`
 
-	text     string // of the content: a text, or the texts of a list of parts
+	text     string // of the content: a string or a list of parts
 	pictures []picture
 }
 
@@ -85,7 +85,7 @@ type function struct {
 	Arguments string `json:"arguments"`
 }
 
-// reply is what the rules answer.
+// reply is what a rule answers.
 type reply struct {
 	text   string
 	calls  []call
@@ -112,7 +112,7 @@ func (s server) chat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		return // the client is gone
+		return // the client disconnected
 	}
 	var req request
 	if err := json.Unmarshal(raw, &req); err != nil {
@@ -127,7 +127,7 @@ func (s server) chat(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, "empty_array", "Invalid 'messages': empty array.")
 		return
 	}
-	a := req.cut(answer(req))
+	a := req.truncate(answer(req))
 	s.cfg.Log.Debug("rehearsal model answers", "messages", len(req.Messages), "words", len(strings.Fields(a.text)), "calls", len(a.calls))
 	if !pause(r, a.delay) {
 		return
@@ -141,12 +141,12 @@ func (s server) chat(w http.ResponseWriter, r *http.Request) {
 	case req.Stream:
 		s.stream(w, r, req, a)
 	default:
-		whole(w, req, a)
+		writeWhole(w, req, a)
 	}
 }
 
-// cut ends the text at the limit that the client set.
-func (req request) cut(a reply) reply {
+// truncate truncates the answer at the client's token limit.
+func (req request) truncate(a reply) reply {
 	limit := max(req.MaxTokens, req.MaxCompletionTokens)
 	if limit > 0 && llm.EstimateTokens(a.text) > limit {
 		kept := ""
@@ -166,7 +166,7 @@ func (req request) cut(a reply) reply {
 	}
 	for i := range a.calls {
 		a.calls[i].Type = "function"
-		if a.calls[i].ID == "" { // by its place in the conversation: no state, no chance
+		if a.calls[i].ID == "" { // derived from its position: deterministic
 			a.calls[i].ID = "call_" + strconv.Itoa(len(req.Messages)) + "_" + strconv.Itoa(i)
 		}
 	}
@@ -190,7 +190,7 @@ func (req request) usage(a reply) map[string]any {
 	return map[string]any{"prompt_tokens": in, "completion_tokens": out, "total_tokens": in + out}
 }
 
-func whole(w http.ResponseWriter, req request, a reply) {
+func writeWhole(w http.ResponseWriter, req request, a reply) {
 	m := map[string]any{"role": "assistant", "content": a.text}
 	if len(a.calls) > 0 {
 		m["tool_calls"] = a.calls
@@ -202,7 +202,7 @@ func whole(w http.ResponseWriter, req request, a reply) {
 	})
 }
 
-// stream sends the answer in events, a word each, and tool calls in fragments.
+// stream sends the answer as events: one word each, and tool calls in fragments.
 func (s server) stream(w http.ResponseWriter, r *http.Request, req request, a reply) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	event := func(choices []any, usage any) {
@@ -238,7 +238,7 @@ func (s server) stream(w http.ResponseWriter, r *http.Request, req request, a re
 	io.WriteString(w, "data: [DONE]\n\n")
 }
 
-// splitWords cuts a text after each run of white space; joined they are the text.
+// splitWords splits a text after each run of white space, losslessly.
 func splitWords(s string) (out []string) {
 	for s != "" {
 		i := strings.IndexAny(s, " \n")
@@ -254,7 +254,7 @@ func splitWords(s string) (out []string) {
 	return out
 }
 
-// pause waits, and reports false when the client has gone away meanwhile.
+// pause sleeps, and returns false if the client disconnected.
 func pause(r *http.Request, d time.Duration) bool {
 	if d <= 0 {
 		return r.Context().Err() == nil
@@ -283,11 +283,11 @@ func send(w http.ResponseWriter, status int, v any) {
 	w.Write(append(asJSON(v), '\n'))
 }
 
-// asJSON is v, of strings and numbers, as JSON. Keys are sorted: the same request, the same bytes.
+// asJSON encodes v. Keys are sorted, so equal requests have equal bytes.
 func asJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // they always encode
+		panic(err) // strings and numbers always encode
 	}
 	return b
 }

@@ -12,8 +12,8 @@ var (
 	lineRE  = regexp.MustCompile(`^(\S+) \[[^\]]*\]: (.+)$`)
 )
 
-// summarise answers the program's request to summarise a conversation: what the summary
-// before it said, and then the first words of what people said, as many as are wanted.
+// summarise answers the request for a summary: the previous summary, then the first words of what
+// people said, up to the limit.
 func summarise(t turn) (reply, bool) {
 	messages := t.req.Messages
 	if len(messages) != 2 || !strings.Contains(messages[1].text, `source="conversation">`) {
@@ -35,9 +35,9 @@ func summarise(t turn) (reply, bool) {
 				if m == nil {
 					continue
 				}
-				l = m[1] + " said: " + short(m[2], 100)
+				l = m[1] + " said: " + clip(m[2], 100)
 			} else if strings.HasPrefix(l, "Word for word") {
-				break // the program keeps these by itself
+				break // the program keeps these itself
 			}
 			if n := len(strings.Fields(l)); n > 0 && n <= left {
 				left -= n

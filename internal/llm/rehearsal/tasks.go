@@ -18,7 +18,7 @@ var (
 )
 
 func listTasks(t turn, _ []string) (reply, bool) {
-	return t.use("task", map[string]any{"action": "list"}, "", func(result string) string {
+	return t.callTool("task", map[string]any{"action": "list"}, "", func(result string) string {
 		return "Your tasks:\n\n" + beginning(result)
 	})
 }
@@ -32,24 +32,24 @@ func changeTask(t turn, m []string) (reply, bool) {
 	if action == "complete" {
 		args["reason"] = "The person says that it is done."
 	}
-	return t.use("task", args, m[2], firstLine)
+	return t.callTool("task", args, m[2], firstLine)
 }
 
-// workTask adds a task that the program works on by itself when it is due.
+// workTask adds a task that the program performs itself when due.
 func workTask(t turn, m []string) (reply, bool) {
 	args := map[string]any{"action": "add", "priority": 5}
 	content := schedule(strings.Join(strings.Fields(m[1]), " "), args)
 	if args["schedule_type"] == nil { // talk about it
 		return reply{}, false
 	}
-	args["content"], args["ai_prompt"] = upperFirst(content), "Work on "+content+", and say how it went."
-	return t.use("task", args, "task_", func(result string) string { return "I will do that. " + firstLine(result) })
+	args["content"], args["ai_prompt"] = capitalize(content), "Work on "+content+", and say how it went."
+	return t.callTool("task", args, "task_", func(result string) string { return "I will do that. " + firstLine(result) })
 }
 
 func addTask(t turn, m []string) (reply, bool) {
 	args := map[string]any{"action": "add", "priority": 5}
-	args["content"] = upperFirst(schedule(strings.Join(strings.Fields(m[1]), " "), args))
-	return t.use("task", args, "task_", func(result string) string {
+	args["content"] = capitalize(schedule(strings.Join(strings.Fields(m[1]), " "), args))
+	return t.callTool("task", args, "task_", func(result string) string {
 		text := "I noted the task. " + firstLine(result)
 		if strings.Contains(result, "nothing starts by itself") {
 			text += "\nIt is kept with its time, but nothing rings by itself yet."
@@ -58,22 +58,21 @@ func addTask(t turn, m []string) (reply, bool) {
 	})
 }
 
-// firstLine is the part of a result that is for people; what follows tells the
-// model what to do.
+// firstLine returns the part of a result that is meant for people.
 func firstLine(result string) string {
 	l, _, _ := strings.Cut(result, "\n")
-	return short(l, 300)
+	return clip(l, 300)
 }
 
-// Time of day, and when something is due, as people write it.
+// A time of day, and due times in people's words.
 const (
 	clockPat = `(?:\d{1,2}(?::\d{2})?(?:\s?[ap]\.?m\.?)?(?:\s?o'clock)?|noon|midnight)`
 	atPat    = `(?:\s+at\s+(` + clockPat + `))?`
 	dayPat   = `monday|tuesday|wednesday|thursday|friday|saturday|sunday`
 )
 
-// when has a row for each way of saying when; set reads the match into the
-// task tool's fields and reports false if it is no possible time.
+// when has a row for each way to state a time. set writes the match into the task tool's fields,
+// and returns false for an impossible time.
 var when = []struct {
 	pattern string
 	set     func(m []string, args map[string]any) bool
@@ -81,7 +80,7 @@ var when = []struct {
 	{`every\s+(?:(\d+)\s+)?(minutes?|hours?)`, func(m []string, args map[string]any) bool {
 		n, unit := 1, 60
 		if m[1] != "" {
-			n, _ = strconv.Atoi(m[1]) // digits; too many give a number the tool refuses
+			n, _ = strconv.Atoi(m[1]) // overflow gives a number that the tool refuses
 		}
 		if strings.HasPrefix(m[2], "h") {
 			unit = 3600
@@ -127,7 +126,7 @@ func daily(m []string, args map[string]any) bool {
 	return setAt(args, m[1], "")
 }
 
-// setAt sets the time of day; none said means nine in the morning.
+// setAt sets the time of day, by default nine in the morning.
 func setAt(args map[string]any, said, before string) bool {
 	clock, ok := "09:00", true
 	if said != "" {
@@ -137,7 +136,7 @@ func setAt(args map[string]any, said, before string) bool {
 	return ok
 }
 
-// clockTime turns "6pm", "18", "9:05 am" or "noon" into "18:00" and the like.
+// clockTime converts "6pm", "18", "9:05 am" or "noon" to "18:00" and the like.
 func clockTime(s string) (string, bool) {
 	s = strings.NewReplacer(" ", "", ".", "", "o'clock", "").Replace(s)
 	switch s {
@@ -165,8 +164,8 @@ func clockTime(s string) (string, bool) {
 	return fmt.Sprintf("%02d:%02d", h, m), true
 }
 
-// whenRE, made at its first use, has two expressions for each row of when: the time before the thing to
-// do, and after it.
+// whenRE has two expressions for each row of when: the time before the task, and after it. It is
+// compiled on first use.
 var whenRE = sync.OnceValue(func() (res [][2]*regexp.Regexp) {
 	for _, w := range when {
 		res = append(res, [2]*regexp.Regexp{
@@ -177,9 +176,8 @@ var whenRE = sync.OnceValue(func() (res [][2]*regexp.Regexp) {
 	return res
 })
 
-// schedule takes the time out of what a person wants to be reminded of, writes
-// it into args and returns the rest. A time it does not understand stays in the
-// words.
+// schedule extracts the time of a reminder into args and returns the rest. An unknown time stays in
+// the text.
 func schedule(s string, args map[string]any) (content string) {
 	for i, both := range whenRE() {
 		for _, re := range both {

@@ -8,13 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// said is a person's own words in a user message: without the header in
-// brackets that the program put before them ("[Sat 2026-11-21 09:14 CET]"), without what
-// they quote of others, and without the notes and data that it put after them.
-func said(msg string) string {
+// ownWords returns a person's own words in a user message: without the program's header ("[Sat
+// 2026-11-21 09:14 CET]"), quotes of others, and appended notes and data.
+func ownWords(msg string) string {
 	msg = withoutQuotes(withoutHeader(msg))
 	own := strings.TrimSpace(beforeNotes(msg))
-	if own == "" { // then it was all theirs
+	if own == "" { // it was a quote only
 		own = strings.TrimSpace(msg)
 	}
 	return own
@@ -22,7 +21,7 @@ func said(msg string) string {
 
 var quotedRE = regexp.MustCompile(`^<data id="(\w+)" source="quoted">\n`)
 
-// withoutQuotes leaves out the block of quotes that a message begins with.
+// withoutQuotes removes the quotes at the start of a message.
 func withoutQuotes(msg string) string {
 	m := quotedRE.FindStringSubmatch(msg)
 	if m == nil {
@@ -48,8 +47,7 @@ func withoutHeader(msg string) string {
 	return msg
 }
 
-// beforeNotes is the part of a message before the first line that begins a note
-// or a block of data.
+// beforeNotes returns a message up to its first note or data block.
 func beforeNotes(msg string) string {
 	at := 0
 	for line := range strings.SplitAfterSeq(msg, "\n") {
@@ -65,15 +63,15 @@ func startsBlock(line string) bool {
 	return slices.ContainsFunc([]string{"<", "---", "[note", "[image ", "[file "}, func(mark string) bool { return strings.HasPrefix(line, mark) })
 }
 
-// line is one line of what the model was sent.
+// line is one line of a request.
 type line struct {
 	text   string
-	source string // of its block of data: "memories", "tasks" …; empty outside of any
+	source string // of its data block: "memories", "tasks" …; "" = outside
 }
 
 var sourceRE = regexp.MustCompile(`source="([^"]*)"`)
 
-// dataLines are the lines within the <data …> blocks of a text.
+// dataLines returns the lines inside the <data …> blocks of a text.
 func dataLines(text string) (lines []line) {
 	in, source := false, ""
 	for l := range strings.Lines(text) {
@@ -87,22 +85,22 @@ func dataLines(text string) (lines []line) {
 				source = m[1]
 			}
 		case in && l != "" && !strings.HasPrefix(l, "#"):
-			lines = append(lines, line{bare(l), source})
+			lines = append(lines, line{withoutBullet(l), source})
 		}
 	}
 	return lines
 }
 
-// bare is a line without its list mark.
-func bare(l string) string {
+// withoutBullet removes a list mark.
+func withoutBullet(l string) string {
 	for _, mark := range []string{"- ", "* ", "• ", "> "} {
 		l = strings.TrimSpace(strings.TrimPrefix(l, mark))
 	}
 	return l
 }
 
-// stop holds words that say nothing about what a sentence is about.
-var stop = wordSet(`a an the this that these those and or but if of in on at to for from by with about as into
+// stopWords holds words without meaning for a search.
+var stopWords = wordSet(`a an the this that these those and or but if of in on at to for from by with about as into
 	i me my mine we us our you your he him his she her it its they them their
 	am is are was were be been being do does did have has had can could will would shall should may might must
 	what who whom whose which where when why how what's who's there here not no yes any some all
@@ -116,13 +114,12 @@ func wordSet(list string) map[string]bool {
 	return set
 }
 
-// topics are the words of a text that say what it is about, in one simple form:
-// lower case, no possessive, no plural.
+// topics returns the content words of a text in lower case, without possessives and plurals.
 func topics(text string) (out []string) {
 	text = strings.ReplaceAll(strings.ToLower(text), "’", "'")
 	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\'' }) {
 		w = strings.TrimSuffix(strings.Trim(w, "'"), "'s")
-		if w != "" && !stop[w] {
+		if w != "" && !stopWords[w] {
 			if len(w) > 3 && !strings.HasSuffix(w, "ss") {
 				w = strings.TrimSuffix(w, "s")
 			}
@@ -132,19 +129,19 @@ func topics(text string) (out []string) {
 	return out
 }
 
-// fold is a text in the form in which two texts are compared.
+// fold normalizes a text for comparison.
 func fold(s string) string {
 	return strings.ToLower(strings.TrimRight(strings.Join(strings.Fields(s), " "), ".!"))
 }
 
-// upperFirst makes the first letter a capital one.
-func upperFirst(s string) string {
+// capitalize capitalizes the first letter.
+func capitalize(s string) string {
 	r, n := utf8.DecodeRuneInString(s)
 	return strings.TrimPrefix(string(unicode.ToUpper(r)), "\uFFFD") + s[n:]
 }
 
-// short is a text on one line of at most n runes.
-func short(s string, n int) string {
+// clip returns a text on one line of at most n runes.
+func clip(s string, n int) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if r := []rune(s); len(r) > n {
 		return string(r[:n]) + "…"

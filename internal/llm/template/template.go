@@ -1,4 +1,4 @@
-// Package template reads the texts of requests that owners may change in the data folder.
+// Package template loads the request texts that owners may edit in the data folder.
 package template
 
 import (
@@ -11,29 +11,28 @@ import (
 	"strings"
 )
 
-// Template is a file of the data folder, by its path in it.
+// Template is a file of the data folder, by its relative path.
 type Template struct {
 	File string
-	// Places are the placeholders that stand for what a model is asked about; one set of them is
-	// enough. A text without any of them gets it at its end.
-	Places [][]string
+	// Placeholders are sets of placeholders for the data that the model is asked about. A text needs one
+	// set; a text without placeholders gets the data at its end.
+	Placeholders [][]string
 }
 
-// beside are the placeholders that may stand beside them.
-var beside = []string{"{pair}", "{count}", "{nonce}"}
+// optionalPlaceholders are optional placeholders.
+var optionalPlaceholders = []string{"{pair}", "{count}", "{nonce}"}
 
 var placeholder = regexp.MustCompile(`\{[\pL_][\pL\d_ -]{1,24}\}`)
 
-// Check says what is wrong with the placeholders of text, and what to write: one of two that
-// belong together is missing, or one is misspelt. A text without placeholders is right: what a
-// model is asked about comes at its end.
+// Check reports a wrong placeholder and its remedy: one of a pair is missing, or one is misspelt. A
+// text without placeholders is valid: the data comes at its end.
 func (t Template) Check(text string) error {
-	for _, set := range t.Places {
+	for _, set := range t.Placeholders {
 		if !slices.ContainsFunc(set, func(p string) bool { return !strings.Contains(text, p) }) {
 			return nil
 		}
 	}
-	for _, set := range t.Places {
+	for _, set := range t.Placeholders {
 		if len(set) != 2 {
 			continue
 		}
@@ -45,9 +44,9 @@ func (t Template) Check(text string) error {
 		}
 	}
 	for _, p := range placeholder.FindAllString(text, -1) {
-		if !slices.Contains(beside, p) {
+		if !slices.Contains(optionalPlaceholders, p) {
 			return fmt.Errorf("%s, line %d: %s is no placeholder there; write %s",
-				t.File, lineOf(text, p), p, strings.Join(t.Places[0], " and "))
+				t.File, lineOf(text, p), p, strings.Join(t.Placeholders[0], " and "))
 		}
 	}
 	return nil
@@ -58,8 +57,8 @@ func lineOf(text, part string) int {
 	return strings.Count(before, "\n") + 1
 }
 
-// Load is the text of t as it is now: the owner's, or the one that came with the program if
-// there is none or its placeholders are wrong.
+// Load returns the owner's text, or the shipped one if the owner has none or its placeholders are
+// wrong.
 func (t Template) Load(owners, shipped fs.FS, log *slog.Logger) string {
 	for i, from := range []fs.FS{owners, shipped} {
 		if from == nil {
@@ -80,11 +79,11 @@ func (t Template) Load(owners, shipped fs.FS, log *slog.Logger) string {
 	return ""
 }
 
-// comment is what an owner writes into a template for other owners.
+// comment matches a comment that owners write for each other.
 var comment = regexp.MustCompile(`(?s)<!--.*?-->\n?`)
 
-// Fill puts text where the placeholder stands in a template, or at its end. Any other brace
-// of text is text.
+// Fill replaces the placeholder in a template by text, or appends text. Other braces are plain
+// text.
 func Fill(template, placeholder, text string) string {
 	if before, after, ok := strings.Cut(template, placeholder); ok {
 		return before + text + after

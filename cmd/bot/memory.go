@@ -43,7 +43,7 @@ func (b *bot) searchable(ctx context.Context) error {
 // takenBack forgets a message that was taken back in its room, and what was
 // learned from it.
 func (b *bot) takenBack(ctx context.Context, event string) error {
-	files, err := b.history.PathsOf(ctx, event)
+	files, err := b.history.FilesOf(ctx, event)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (b *bot) takenBack(ctx context.Context, event string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.history.Unquote(ctx, quotes); err != nil {
+	if err := b.history.RemoveQuotes(ctx, quotes); err != nil {
 		return err
 	}
 	_, err = b.memory.ForgetEvent(ctx, memory.Access{Actor: "redaction", All: true}, event)
@@ -66,14 +66,14 @@ func (b *bot) takenBack(ctx context.Context, event string) error {
 
 // fileUses lists the files that somebody needs; moving are those on their way.
 func (b *bot) fileUses(moving func(context.Context) ([]string, error)) media.Uses {
-	return media.Uses{Named: b.history.Named, Loaded: b.history.Paths, Moving: moving}
+	return media.Uses{Named: b.history.AllFiles, Loaded: b.history.NeededFiles, Moving: moving}
 }
 
 // dropFiles deletes the files of a message that was taken back, but for those that
 // another message has too. Its row must be empty by now.
 func (b *bot) dropFiles(ctx context.Context, paths []string) error {
 	for _, p := range paths {
-		named, err := b.history.Names(ctx, media.Stem(p))
+		named, err := b.history.HasFile(ctx, media.Stem(p))
 		if err != nil {
 			return err
 		}

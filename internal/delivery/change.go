@@ -51,7 +51,7 @@ func (in *Inbox) edit(ctx context.Context, tx *sql.Tx, e chat.Edit, s Incoming) 
 	case !of.known, of.sender != e.Sender, of.room != e.Room, of.change != "", of.redacted, e.Unproven && !of.unproven:
 		return nil
 	}
-	if again, err := taken(ctx, tx, e.ID); err != nil || again {
+	if again, err := isStored(ctx, tx, e.ID); err != nil || again {
 		return err
 	}
 	e.Target, e.At = of.id, time.UnixMilli(of.at)
@@ -65,23 +65,23 @@ func (in *Inbox) edit(ctx context.Context, tx *sql.Tx, e chat.Edit, s Incoming) 
 		if _, err := tx.ExecContext(ctx, `DELETE FROM inbox WHERE id = ?`, m.ID); err != nil {
 			return err
 		}
-		return in.put(ctx, tx, m, "new")
+		return in.insert(ctx, tx, m, "new")
 	case of.state == "new":
 		if _, err := tx.ExecContext(ctx, `UPDATE inbox SET text = ?1
 			WHERE id = ?2 AND state = 'new' AND (?1 <> '' OR instr(brought, '"files"') > 0)`, e.Text, e.Target); err != nil {
 			return err
 		}
 	}
-	return in.put(ctx, tx, e, "new")
+	return in.insert(ctx, tx, e, "new")
 }
 
 // redact withdraws a message that has no answer yet, and notes that what became of one that has is
 // to be forgotten. What somebody else than the bot redacted, the session hears of.
 func (in *Inbox) redact(ctx context.Context, tx *sql.Tx, r chat.Redaction) error {
-	if err := toForget(ctx, tx, r.Target); err != nil {
+	if err := queueForget(ctx, tx, r.Target); err != nil {
 		return err
 	}
-	if err := in.heard.redact(ctx, tx, r.Target); err != nil {
+	if err := in.group.redact(ctx, tx, r.Target); err != nil {
 		return err
 	}
 	if err := redactRows(ctx, tx, `id = ?`, r.Target); err != nil || r.ID == "" {
@@ -98,14 +98,14 @@ func (in *Inbox) redactTarget(ctx context.Context, tx *sql.Tx, r chat.Redaction)
 		return err
 	}
 	r.Target = of.id
-	if err := toForget(ctx, tx, r.Target); err != nil {
+	if err := queueForget(ctx, tx, r.Target); err != nil {
 		return err
 	}
 	if of.change != "" {
 		return nil // a reaction: what it did is done
 	}
 	if !of.known {
-		answer, err := in.out.redacted(ctx, tx, r.Target)
+		answer, err := in.out.recordRedaction(ctx, tx, r.Target)
 		if err != nil || answer == "" {
 			return err
 		}
@@ -117,7 +117,7 @@ func (in *Inbox) redactTarget(ctx context.Context, tx *sql.Tx, r chat.Redaction)
 	if err := redactRows(ctx, tx, `id = ?`, r.Target); err != nil {
 		return err
 	}
-	return in.put(ctx, tx, r, "new")
+	return in.insert(ctx, tx, r, "new")
 }
 
 // react stores a reaction to what its sender has asked, or to the answer to that. An owner may
@@ -147,7 +147,7 @@ func (in *Inbox) react(ctx context.Context, tx *sql.Tx, r chat.Reaction, owner b
 	if room != r.Room || asker != r.Sender && !owner {
 		return nil
 	}
-	return in.put(ctx, tx, r, "new")
+	return in.insert(ctx, tx, r, "new")
 }
 
 // vote stores a vote on an open poll of the bot in the same room, under the option's own id.
@@ -171,5 +171,5 @@ func (in *Inbox) vote(ctx context.Context, tx *sql.Tx, v chat.Vote) error {
 		return nil
 	}
 	v.Target, v.Option = message, p.Options[chosen].ID
-	return in.put(ctx, tx, v, "new")
+	return in.insert(ctx, tx, v, "new")
 }

@@ -18,5 +18,5 @@ import (
 // answer once more.
 func New(db *sql.DB, now func() time.Time, retries func(text string) bool) (*Inbox, *Outbox) {
 	out := &Outbox{db: db, now: now}
-	return &Inbox{db: db, now: now, out: out, heard: heard{now: now}, retries: retries}, out
+	return &Inbox{db: db, now: now, out: out, group: groupContext{now: now}, isRetry: retries}, out
 }

@@ -13,8 +13,8 @@ type Echo struct{ Txn, Event string }
 
 // echoed notes the event id of a message that was sent but whose response may never have been
 // read. When the event cannot be a draft, the message is sent.
-func (o *Outbox) echoed(ctx context.Context, tx *sql.Tx, e Echo) error {
-	if err := redactSecond(ctx, tx, e); err != nil {
+func (o *Outbox) recordEcho(ctx context.Context, tx *sql.Tx, e Echo) error {
+	if err := redactDuplicate(ctx, tx, e); err != nil {
 		return err
 	}
 	var id string
@@ -27,15 +27,15 @@ func (o *Outbox) echoed(ctx context.Context, tx *sql.Tx, e Echo) error {
 	if err != nil {
 		return err
 	}
-	return o.spokeIn(ctx, tx, id, e.Event)
+	return o.recordThreadActivity(ctx, tx, id, e.Event)
 }
 
 // Delivered notes which event carries the message, and returns the one that does: a sync may
 // have shown an earlier one while this one was being sent. With whole the event says all that
 // the row does, so that the row is sent.
-func (o *Outbox) Delivered(ctx context.Context, r OutboxRow, event string, whole bool) (carrier string, err error) {
+func (o *Outbox) MarkDelivered(ctx context.Context, r OutboxRow, event string, whole bool) (carrier string, err error) {
 	err = store.InTx(ctx, o.db, func(tx *sql.Tx) error {
-		if err := redactSecond(ctx, tx, Echo{Txn: r.Txn, Event: event}); err != nil {
+		if err := redactDuplicate(ctx, tx, Echo{Txn: r.Txn, Event: event}); err != nil {
 			return err
 		}
 		err := tx.QueryRowContext(ctx, `UPDATE outbox SET event_id = CASE event_id WHEN '' THEN ?1 ELSE event_id END,
@@ -47,7 +47,7 @@ func (o *Outbox) Delivered(ctx context.Context, r OutboxRow, event string, whole
 		if err != nil {
 			return err
 		}
-		return o.spokeIn(ctx, tx, r.ID, carrier)
+		return o.recordThreadActivity(ctx, tx, r.ID, carrier)
 	})
 	return carrier, store.Wrap(err, "delivery: update outbox")
 }
@@ -61,7 +61,7 @@ func (o *Outbox) Unconfirmed(ctx context.Context, room string) ([]OutboxRow, err
 }
 
 // Ours tells whether the bot sent that event.
-func (o *Outbox) Ours(ctx context.Context, event string) (bool, error) {
+func (o *Outbox) IsOwnEvent(ctx context.Context, event string) (bool, error) {
 	ours, err := store.Value[bool](ctx, o.db, `SELECT EXISTS (SELECT 1 FROM outbox WHERE event_id = ?1)
 		OR EXISTS (SELECT 1 FROM takeback WHERE event_id = ?1)`, event)
 	return ours, store.Wrap(err, "delivery: look into the outbox")

@@ -33,8 +33,8 @@ type Inbox struct {
 	db      *sql.DB
 	now     func() time.Time
 	out     *Outbox
-	heard   heard
-	retries func(text string) bool
+	group   groupContext
+	isRetry func(text string) bool
 }
 
 // InboxRow is a row of the inbox as it is stored: a message, or a change to an earlier one.
@@ -64,7 +64,7 @@ func rowOf(said chat.Inbound) InboxRow {
 }
 
 // Said is what a person wrote or did, of its row.
-func (r InboxRow) Said() chat.Inbound {
+func (r InboxRow) Inbound() chat.Inbound {
 	change := chat.Change{Head: r.Message.Head, Target: r.Target}
 	switch r.Change {
 	case "":
@@ -81,7 +81,7 @@ func (r InboxRow) Said() chat.Inbound {
 
 // put stores a message or change once. One that was unreadable until now gets a new place at the end,
 // because later ones have been delivered since.
-func (in *Inbox) put(ctx context.Context, tx *sql.Tx, said chat.Inbound, state string) error {
+func (in *Inbox) insert(ctx context.Context, tx *sql.Tx, said chat.Inbound, state string) error {
 	r := rowOf(said)
 	m := &r.Message
 	if _, err := tx.ExecContext(ctx, `DELETE FROM inbox WHERE id = ? AND state IN ('utd', 'failed')`, m.ID); err != nil {
@@ -91,9 +91,9 @@ func (in *Inbox) put(ctx context.Context, tx *sql.Tx, said chat.Inbound, state s
 	switch {
 	case err != nil:
 	case r.Change != "":
-		m.Branch, err = branchOfTarget(ctx, tx, r.Target)
+		m.Branch, err = threadOfTarget(ctx, tx, r.Target)
 	case state == "new":
-		err = in.joinBranch(ctx, tx, m)
+		err = in.joinRecentThread(ctx, tx, m)
 	}
 	if err != nil {
 		return err
@@ -112,12 +112,12 @@ func incomplete(m chat.Message) bool {
 }
 
 // taken tells whether an event is stored, and not as one that cannot be read.
-func taken(ctx context.Context, tx *sql.Tx, event string) (bool, error) {
+func isStored(ctx context.Context, tx *sql.Tx, event string) (bool, error) {
 	return store.Value[bool](ctx, tx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE id = ? AND state NOT IN ('utd', 'failed'))`, event)
 }
 
 // brought is what a message has besides its text.
-type brought struct {
+type attachments struct {
 	Quotes []chat.Quote `json:"quotes,omitempty"`
 	Files  []chat.File  `json:"files,omitempty"`
 }
@@ -126,7 +126,7 @@ func pack(m chat.Message) (string, error) {
 	if len(m.Quotes)+len(m.Files) == 0 {
 		return "", nil
 	}
-	b, err := json.Marshal(brought{m.Quotes, m.Files})
+	b, err := json.Marshal(attachments{m.Quotes, m.Files})
 	return string(b), err
 }
 
@@ -135,7 +135,7 @@ func unpack(m *chat.Message, packed string) error {
 	if packed == "" {
 		return nil
 	}
-	var b brought
+	var b attachments
 	if err := json.Unmarshal([]byte(packed), &b); err != nil {
 		return fmt.Errorf("delivery: read what came with %s: %w", m.ID, err)
 	}
@@ -165,7 +165,7 @@ func (in *Inbox) Waiting(ctx context.Context, perRoom int) ([]InboxRow, error) {
 }
 
 // Completed stores what a message was completed with. One that was redacted meanwhile stays as it is.
-func (in *Inbox) Completed(ctx context.Context, m chat.Message) error {
+func (in *Inbox) StoreCompleted(ctx context.Context, m chat.Message) error {
 	m.Quotes = in.withoutRedacted(ctx, m)
 	with, err := pack(m)
 	if err != nil {
@@ -190,13 +190,13 @@ func (in *Inbox) withoutRedacted(ctx context.Context, m chat.Message) []chat.Quo
 
 // Handled marks a message as done and drops its text: the history has it now, and here only the
 // id is needed. db may be the transaction that stores the answer.
-func (in *Inbox) Handled(ctx context.Context, db store.DBTX, id string) error {
+func (in *Inbox) MarkDone(ctx context.Context, db store.DBTX, id string) error {
 	_, err := db.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '', brought = '' WHERE id = ? AND state = 'new'`, id)
 	return store.Wrap(err, "delivery: mark message as done")
 }
 
 // Withdrawn tells whether the sender of a message redacted it before it was answered.
-func (in *Inbox) Withdrawn(ctx context.Context, id string) (bool, error) {
+func (in *Inbox) IsRedacted(ctx context.Context, id string) (bool, error) {
 	gone, err := store.Value[bool](ctx, in.db, `SELECT state = 'redacted' FROM inbox WHERE id = ?`, id)
 	return gone, store.Wrap(err, "delivery: look into the inbox")
 }
@@ -209,15 +209,15 @@ func (in *Inbox) Origin(ctx context.Context, id string) (sender, thread string) 
 
 // Leave drops what was on its way in or out of a room that the bot is no longer in. Its questions
 // count as redacted, because nobody could read the answers.
-func (in *Inbox) Leave(ctx context.Context, room string) error {
+func (in *Inbox) ClearRoom(ctx context.Context, room string) error {
 	err := store.InTx(ctx, in.db, func(tx *sql.Tx) error {
 		if err := redactRows(ctx, tx, `room = ?`, room); err != nil {
 			return err
 		}
-		if err := in.heard.leave(ctx, tx, room); err != nil {
+		if err := in.group.clearRoom(ctx, tx, room); err != nil {
 			return err
 		}
-		return in.out.leave(ctx, tx, room)
+		return in.out.clearRoom(ctx, tx, room)
 	})
 	return store.Wrap(err, "delivery: clear inbox and outbox of a room")
 }
@@ -230,7 +230,7 @@ func redactRows(ctx context.Context, tx *sql.Tx, where string, args ...any) erro
 }
 
 // Busy tells whether messages of a room are on their way in or out.
-func (in *Inbox) Busy(ctx context.Context, room string) (bool, error) {
+func (in *Inbox) HasPending(ctx context.Context, room string) (bool, error) {
 	busy, err := store.Value[bool](ctx, in.db, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND state = 'new')
 		OR EXISTS (SELECT 1 FROM outbox WHERE room = ?1 AND state IN ('draft', 'pending'))`, room)
 	return busy, store.Wrap(err, "delivery: look into inbox and outbox")

@@ -51,7 +51,7 @@ type Final struct {
 	Message    chat.Outgoing
 	Text       string // what is read
 	File, Poll string // JSON; empty = it is none
-	Whole      string // JSON: the file with all of Message.Text; empty = Text is all
+	FullText   string // JSON: the file with all of Message.Text; empty = Text is all
 }
 
 // Notice is what a room is told by the way, once for each id.
@@ -67,7 +67,7 @@ func kindOf(m chat.Outgoing) string {
 
 // wholeID names the file with all of a message after what it says: an answer that is given anew
 // gets another file, and the old one is redacted.
-func wholeID(m chat.Outgoing) string {
+func fullTextID(m chat.Outgoing) string {
 	sum := sha256.Sum256([]byte(m.Text))
 	return m.ID + "+whole-" + hex.EncodeToString(sum[:6])
 }
@@ -76,7 +76,7 @@ func wholeID(m chat.Outgoing) string {
 // own, which reads f.Text, and that of the file with all of it. A row that was sent before with
 // the same text stays as it is, and so does a file that is known already, and its caption. A poll
 // only ever closes.
-func (o *Outbox) Say(ctx context.Context, f Final, with ...func(context.Context, *sql.Tx) error) error {
+func (o *Outbox) StoreFinal(ctx context.Context, f Final, with ...func(context.Context, *sql.Tx) error) error {
 	m := f.Message
 	err := store.InTx(ctx, o.db, func(tx *sql.Tx) error {
 		for _, also := range with {
@@ -91,7 +91,7 @@ func (o *Outbox) Say(ctx context.Context, f Final, with ...func(context.Context,
 		}
 		_, err := tx.ExecContext(ctx, `
 			INSERT INTO outbox (id, message, part, room, kind, text, reply_to, mention, file, poll, thread, state, revision, created_at)
-			VALUES (?1, ?2, iif(?2 = '', '', 'file'), ?, ?, ?, ?, ?, ?, ?, `+threadOf+`, 'pending', 1, ?)
+			VALUES (?1, ?2, iif(?2 = '', '', 'file'), ?, ?, ?, ?, ?, ?, ?, `+threadExpr+`, 'pending', 1, ?)
 			ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, text = excluded.text, closed = outbox.poll <> '', state = 'pending',
 				revision = revision + 1, attempts = 0, next_at = 0, error = ''
 			WHERE file = '' AND (outbox.poll = '' OR excluded.poll = '')
@@ -103,9 +103,9 @@ func (o *Outbox) Say(ctx context.Context, f Final, with ...func(context.Context,
 			return err
 		}
 		kept := ""
-		if f.Whole != "" {
-			kept = wholeID(m)
-			if err := o.putWhole(ctx, tx, f); err != nil {
+		if f.FullText != "" {
+			kept = fullTextID(m)
+			if err := o.storeFullText(ctx, tx, f); err != nil {
 				return err
 			}
 		}
@@ -116,27 +116,27 @@ func (o *Outbox) Say(ctx context.Context, f Final, with ...func(context.Context,
 }
 
 // putWhole makes the file with all of an answer a row, once.
-func (o *Outbox) putWhole(ctx context.Context, tx *sql.Tx, f Final) error {
+func (o *Outbox) storeFullText(ctx context.Context, tx *sql.Tx, f Final) error {
 	m := f.Message
 	_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, message, part, room, kind, text, file, thread, state, revision, created_at)
-		VALUES (?, ?, 'whole', ?, ?, ?, ?, `+threadOf+`, 'pending', 1, ?)
+		VALUES (?, ?, 'whole', ?, ?, ?, ?, `+threadExpr+`, 'pending', 1, ?)
 		ON CONFLICT (id) DO UPDATE SET text = excluded.text, file = excluded.file, state = 'pending', revision = revision + 1,
 			attempts = 0, next_at = 0, error = ''
 		WHERE state = 'dead' AND error = 'taken back'`,
-		wholeID(m), m.ID, f.Room, kindOf(m), m.Text, f.Whole, m.Thread, m.ReplyTo, o.now().UnixMilli())
+		fullTextID(m), m.ID, f.Room, kindOf(m), m.Text, f.FullText, m.Thread, m.ReplyTo, o.now().UnixMilli())
 	return err
 }
 
 // Notify stores a notice unless its id was used before. db may be a transaction.
 func (o *Outbox) Notify(ctx context.Context, db store.DBTX, n Notice) error {
 	_, err := db.ExecContext(ctx, `INSERT OR IGNORE INTO outbox (id, room, kind, text, reply_to, thread, state, revision, created_at)
-		VALUES (?, ?, 'notice', ?, ?, `+threadOf+`, 'pending', 1, ?)`,
+		VALUES (?, ?, 'notice', ?, ?, `+threadExpr+`, 'pending', 1, ?)`,
 		n.ID, n.Room, n.Text, n.ReplyTo, n.Thread, n.ReplyTo, o.now().UnixMilli())
 	return store.Wrap(err, "delivery: store notice")
 }
 
 // AnsweredBy returns the message that the message id answers; empty when there is no such message.
-func (o *Outbox) AnsweredBy(ctx context.Context, id string) (string, error) {
+func (o *Outbox) ReplyTarget(ctx context.Context, id string) (string, error) {
 	event, err := store.Value[string](ctx, o.db, `SELECT reply_to FROM outbox WHERE id = ?`, id)
 	return event, store.Wrap(err, "delivery: look up a notice")
 }
@@ -154,7 +154,7 @@ func scanOut(s store.Row) (r OutboxRow, err error) {
 
 // Draft makes sure that a row for a draft exists before its first event is sent, and returns it.
 // A row that is final already is returned as it is.
-func (o *Outbox) Draft(ctx context.Context, room string, m chat.Outgoing) (OutboxRow, error) {
+func (o *Outbox) EnsureDraft(ctx context.Context, room string, m chat.Outgoing) (OutboxRow, error) {
 	err := store.InTx(ctx, o.db, func(tx *sql.Tx) error {
 		if !m.Notice {
 			if err := o.replaceStaleNotice(ctx, tx, m.ID, true); err != nil {
@@ -162,7 +162,7 @@ func (o *Outbox) Draft(ctx context.Context, room string, m chat.Outgoing) (Outbo
 			}
 		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, reply_to, thread, state, drafted, created_at)
-			VALUES (?, ?, ?, ?, `+threadOf+`, 'draft', 1, ?)
+			VALUES (?, ?, ?, ?, `+threadExpr+`, 'draft', 1, ?)
 			ON CONFLICT (id) DO UPDATE SET kind = excluded.kind WHERE state = 'draft' AND kind <> excluded.kind`,
 			m.ID, room, kindOf(m), m.ReplyTo, m.Thread, m.ReplyTo, o.now().UnixMilli())
 		return err
@@ -175,7 +175,7 @@ func (o *Outbox) Draft(ctx context.Context, room string, m chat.Outgoing) (Outbo
 }
 
 // DraftShown notes what a draft reads like now.
-func (o *Outbox) DraftShown(ctx context.Context, id, text string) error {
+func (o *Outbox) UpdateDraft(ctx context.Context, id, text string) error {
 	return o.update(ctx, `UPDATE outbox SET text = ? WHERE id = ? AND state = 'draft'`, text, id)
 }
 
@@ -221,17 +221,17 @@ func (o *Outbox) endDraft(ctx context.Context, r OutboxRow, text string) error {
 // staleNotice is how old a notice may be that an answer takes the place of. Who waits for
 // longer looks elsewhere, and clients tell nobody of an edit: then the answer is a
 // message of its own, and the notice is redacted.
-const staleNotice = time.Minute
+const maxNoticeAge = time.Minute
 
 // replaceStaleNotice has the message id carried by another event if all it has shown is a notice
 // that stands for long. drafted tells whether the new event will carry a draft.
 func (o *Outbox) replaceStaleNotice(ctx context.Context, tx *sql.Tx, id string, drafted bool) error {
 	const old = `id = ?1 AND state = 'draft' AND kind = 'notice' AND created_at <= ?2`
-	before := o.now().Add(-staleNotice).UnixMilli()
-	if err := redactRoom(ctx, tx, "why.not_needed", old, id, before); err != nil {
+	before := o.now().Add(-maxNoticeAge).UnixMilli()
+	if err := queueRedactions(ctx, tx, "why.not_needed", old, id, before); err != nil {
 		return err
 	}
-	return nextEvent(ctx, tx, `text = '', drafted = ?3`, old, id, before, drafted)
+	return nextGeneration(ctx, tx, `text = '', drafted = ?3`, old, id, before, drafted)
 }
 
 // NextPerRoom returns the oldest message of each room that is still to be sent.
@@ -242,7 +242,7 @@ func (o *Outbox) NextPerRoom(ctx context.Context) ([]OutboxRow, error) {
 }
 
 // Sent marks a row as sent, unless it got a newer text meanwhile.
-func (o *Outbox) Sent(ctx context.Context, r OutboxRow) error {
+func (o *Outbox) MarkSent(ctx context.Context, r OutboxRow) error {
 	return o.update(ctx, `UPDATE outbox SET state = 'sent', error = '' WHERE id = ? AND revision = ? AND generation = ?`,
 		r.ID, r.Revision, r.Generation)
 }
@@ -263,7 +263,7 @@ func (o *Outbox) MarkDead(ctx context.Context, r OutboxRow, why error) error {
 }
 
 // Uploaded notes where the file of a row is.
-func (o *Outbox) Uploaded(ctx context.Context, id, file string) error {
+func (o *Outbox) SetFile(ctx context.Context, id, file string) error {
 	return o.update(ctx, `UPDATE outbox SET file = ? WHERE id = ?`, file, id)
 }
 
@@ -272,7 +272,7 @@ func (o *Outbox) update(ctx context.Context, query string, args ...any) error {
 	return store.Wrap(err, "delivery: update outbox")
 }
 
-func (o *Outbox) leave(ctx context.Context, tx *sql.Tx, room string) error {
+func (o *Outbox) clearRoom(ctx context.Context, tx *sql.Tx, room string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE outbox SET state = 'dead', error = 'no longer in this room'
 		WHERE room = ? AND state IN ('draft', 'pending')`, room)
 	return err
@@ -281,7 +281,7 @@ func (o *Outbox) leave(ctx context.Context, tx *sql.Tx, room string) error {
 // Said quotes the message of the bot that an event of a room carries, without its sender, and
 // tells what it replies to and whether it is the newest answer in the room. The quote has no ID
 // when there is no such message.
-func (o *Outbox) Said(ctx context.Context, room, event string) (q chat.Quote, replyTo string, newest bool, err error) {
+func (o *Outbox) QuoteOf(ctx context.Context, room, event string) (q chat.Quote, replyTo string, newest bool, err error) {
 	var name, last string
 	var at int64
 	const of = `iif(part = 'whole', message, id)`

@@ -25,7 +25,7 @@ func (o *Outbox) messageOf(ctx context.Context, tx *sql.Tx, event string) (messa
 
 // nextEvent has another event carry the rows for which where holds, with what set says of them. It
 // needs another transaction id, and an event of the old one is redacted when a sync shows it.
-func nextEvent(ctx context.Context, tx *sql.Tx, set, where string, args ...any) error {
+func nextGeneration(ctx context.Context, tx *sql.Tx, set, where string, args ...any) error {
 	for _, query := range []string{`INSERT OR IGNORE INTO redacted_txn (txn, room) SELECT txn, room FROM outbox WHERE ` + where,
 		`UPDATE outbox SET event_id = '', generation = generation + 1, ` + set + ` WHERE ` + where} {
 		if _, err := tx.ExecContext(ctx, query, args...); err != nil {
@@ -36,14 +36,14 @@ func nextEvent(ctx context.Context, tx *sql.Tx, set, where string, args ...any) 
 }
 
 // gone is a row whose event is not to be seen any more. Another event may come of it later.
-const gone = `state = 'dead', text = '', error = 'taken back', poll = '', closed = 0, drafted = 0, revision = 0`
+const removedState = `state = 'dead', text = '', error = 'taken back', poll = '', closed = 0, drafted = 0, revision = 0`
 
 // removeRows takes rows out of the outbox, and their events out of the room.
 func removeRows(ctx context.Context, tx *sql.Tx, where string, args ...any) error {
-	if err := redactRoom(ctx, tx, "why.taken_back", where, args...); err != nil {
+	if err := queueRedactions(ctx, tx, "why.taken_back", where, args...); err != nil {
 		return err
 	}
-	return nextEvent(ctx, tx, gone, `error <> 'taken back' AND `+where, args...)
+	return nextGeneration(ctx, tx, removedState, `error <> 'taken back' AND `+where, args...)
 }
 
 // Remove takes the message id out of room, with its files, also what is being sent right now. It
@@ -62,12 +62,12 @@ func (o *Outbox) Remove(ctx context.Context, room, id string) error {
 
 // redacted notes that somebody redacted an event of the bot, and names the answer that history is
 // to forget for it; it is empty when there is none.
-func (o *Outbox) redacted(ctx context.Context, tx *sql.Tx, event string) (answer string, err error) {
+func (o *Outbox) recordRedaction(ctx context.Context, tx *sql.Tx, event string) (answer string, err error) {
 	answer, part, err := o.messageOf(ctx, tx, event)
 	if err != nil || answer == "" {
 		return "", err
 	}
-	if err := nextEvent(ctx, tx, gone, `event_id = ?`, event); err != nil || part == "file" { // what was said of that stands
+	if err := nextGeneration(ctx, tx, removedState, `event_id = ?`, event); err != nil || part == "file" { // what was said of that stands
 		return "", err
 	}
 	// An answer of several messages is one: what is left of it says what history forgets.

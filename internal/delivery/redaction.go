@@ -28,7 +28,7 @@ type Redaction struct {
 // redactSecond notes that the event of e is to be redacted when the message has another event
 // already: the first that was learned of carries it, for good. So is one that comes from
 // before the message was taken out of the room.
-func redactSecond(ctx context.Context, tx *sql.Tx, e Echo) error {
+func redactDuplicate(ctx context.Context, tx *sql.Tx, e Echo) error {
 	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO takeback (event_id, room, reason)
 		SELECT ?1, room, 'why.sent_twice' FROM outbox WHERE txn = ?2 AND event_id NOT IN ('', ?1)
 		UNION ALL SELECT ?1, room, 'why.sent_twice' FROM redacted_txn WHERE txn = ?2`, e.Event, e.Txn)
@@ -36,7 +36,7 @@ func redactSecond(ctx context.Context, tx *sql.Tx, e Echo) error {
 }
 
 // redactRoom notes that the events of rows of the outbox are to be redacted.
-func redactRoom(ctx context.Context, tx *sql.Tx, why, where string, args ...any) error {
+func queueRedactions(ctx context.Context, tx *sql.Tx, why, where string, args ...any) error {
 	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO takeback (event_id, room, reason)
 		SELECT event_id, room, '`+why+`' FROM outbox WHERE event_id <> '' AND `+where, args...)
 	return err
@@ -65,7 +65,7 @@ func (o *Outbox) RedactionDone(ctx context.Context, event string) error {
 
 // toForget notes that a message was redacted by its sender and is still to be forgotten. Its row
 // in the table redaction is deleted by ForgetRedacted.
-func toForget(ctx context.Context, tx *sql.Tx, event string) error {
+func queueForget(ctx context.Context, tx *sql.Tx, event string) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO redaction (event) VALUES (?) ON CONFLICT DO NOTHING`, event)
 	return err
 }

@@ -21,17 +21,17 @@ type Batch struct {
 // Incoming is one thing that people said or did: a message for the bot, a change to an earlier
 // one, a line that is not for the bot, or a redaction.
 type Incoming struct {
-	Said      chat.Inbound // a message or a change; of a redaction by the bot itself only the target; nil = a line
-	Past      bool         // of a message: it gets no answer
-	Listens   bool         // of a message: it takes along what was heard before
-	Addressed bool         // of an edit: its words speak to the bot; of a reaction: an owner did it
-	Files     []chat.File  // of an edit: what its message has if it could not be read before
-	Heard     *Line        // a line, or an edit of one
+	Event       chat.Inbound // a message or a change; of a redaction by the bot itself only the target; nil = a line
+	Past        bool         // of a message: it gets no answer
+	WithContext bool         // of a message: it takes along what was heard before
+	Addressed   bool         // of an edit: its words speak to the bot; of a reaction: an owner did it
+	Files       []chat.File  // of an edit: what its message has if it could not be read before
+	Line        *Line        // a line, or an edit of one
 }
 
 // Asks is the message, if it is one that wants an answer.
-func (s Incoming) Asks() (m chat.Message, asks bool) {
-	m, asks = s.Said.(chat.Message)
+func (s Incoming) NeedsAnswer() (m chat.Message, asks bool) {
+	m, asks = s.Event.(chat.Message)
 	return m, asks && !s.Past
 }
 
@@ -39,7 +39,7 @@ func (s Incoming) Asks() (m chat.Message, asks bool) {
 func (in *Inbox) Commit(ctx context.Context, b *Batch, with func(*sql.Tx) error) error {
 	err := store.InTx(ctx, in.db, func(tx *sql.Tx) error {
 		for _, e := range b.Echoes {
-			if err := in.out.echoed(ctx, tx, e); err != nil {
+			if err := in.out.recordEcho(ctx, tx, e); err != nil {
 				return err
 			}
 		}
@@ -73,7 +73,7 @@ func (in *Inbox) Commit(ctx context.Context, b *Batch, with func(*sql.Tx) error)
 }
 
 func (in *Inbox) store(ctx context.Context, tx *sql.Tx, s Incoming) error {
-	switch said := s.Said.(type) {
+	switch said := s.Event.(type) {
 	case chat.Message:
 		return in.message(ctx, tx, said, s)
 	case chat.Edit:
@@ -85,21 +85,21 @@ func (in *Inbox) store(ctx context.Context, tx *sql.Tx, s Incoming) error {
 	case chat.Vote:
 		return in.vote(ctx, tx, said)
 	}
-	return in.heard.store(ctx, tx, s.Heard)
+	return in.group.store(ctx, tx, s.Line)
 }
 
 func (in *Inbox) message(ctx context.Context, tx *sql.Tx, m chat.Message, s Incoming) error {
 	if s.Past {
 		m.Text, m.Quotes, m.Files = "", nil, nil
-		return in.put(ctx, tx, m, "done")
+		return in.insert(ctx, tx, m, "done")
 	}
-	if s.Listens {
-		if known, err := taken(ctx, tx, m.ID); err != nil || known {
+	if s.WithContext {
+		if known, err := isStored(ctx, tx, m.ID); err != nil || known {
 			return err
 		}
-		if err := in.heard.attach(ctx, tx, &m); err != nil {
+		if err := in.group.attach(ctx, tx, &m); err != nil {
 			return err
 		}
 	}
-	return in.put(ctx, tx, m, "new")
+	return in.insert(ctx, tx, m, "new")
 }

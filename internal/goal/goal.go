@@ -254,7 +254,7 @@ func goalText(name, text string, limit int, example string) (string, error) {
 	text, err := store.CheckLine(name, text, limit)
 	switch {
 	case err != nil:
-		return "", &broken{text: i18n.Of(err)}
+		return "", &broken{text: i18n.FromError(err)}
 	case text == "":
 		return "", breaks("%s is missing: for example %q", name, example)
 	}

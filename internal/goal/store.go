@@ -170,7 +170,7 @@ func (g *Store) change(ctx context.Context, c trust.Caller, id string, f func(*e
 // pick finds the goal id, or without one that which where finds; none = what is said if there is none.
 func (e *edit) pick(id, where, none string) (Goal, error) {
 	missing, args := refuse(errNotFound, none), []any(nil)
-	if id = store.BareID(id); id != "" {
+	if id = store.NormalizeID(id); id != "" {
 		missing, where, args = noGoal(id), `id = ?`, []any{id}
 	}
 	goal, err := e.find(where, args...)
@@ -181,7 +181,7 @@ func (e *edit) pick(id, where, none string) (Goal, error) {
 }
 
 func noGoal(id string) error {
-	return refuse(errNotFound, "why.goal_unknown", "id", store.BareID(id))
+	return refuse(errNotFound, "why.goal_unknown", "id", store.NormalizeID(id))
 }
 
 func (e *edit) create(description, priority string) error {

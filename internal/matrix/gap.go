@@ -161,12 +161,12 @@ func (c *Client) wasAway(ctx context.Context, b *batch, since time.Time) {
 		return
 	}
 	b.In = slices.DeleteFunc(b.In, func(s delivery.Incoming) bool {
-		r, reaction := s.Said.(chat.Reaction)
+		r, reaction := s.Event.(chat.Reaction)
 		return reaction && c.tooOld(r.At)
 	})
 	told := map[string]string{} // the newest such message of each room
 	for i, s := range b.In {
-		if m, asks := s.Asks(); asks && c.tooOld(m.At) {
+		if m, asks := s.NeedsAnswer(); asks && c.tooOld(m.At) {
 			b.In[i].Past, told[m.Room] = true, m.ID
 		}
 	}

@@ -28,7 +28,7 @@ func (t *intake) hears(ctx context.Context, b *batch, evt *event.Event, msg *eve
 		Text: t.spoken(ctx, evt, msg, text.Clip(o.Heard, heardRunes))}}
 	listening, err := t.listening(ctx, line.Room)
 	if listening {
-		b.In = append(b.In, delivery.Incoming{Heard: line})
+		b.In = append(b.In, delivery.Incoming{Line: line})
 	}
 	return err
 }
@@ -42,7 +42,7 @@ func (t *intake) heardAnew(b *batch, evt *event.Event, msg *event.MessageEventCo
 	if command.Is(text) { // a command is no talk
 		text = ""
 	}
-	b.In = append(b.In, delivery.Incoming{Heard: &delivery.Line{Room: evt.RoomID.String(), Edit: true, Quote: chat.Quote{
+	b.In = append(b.In, delivery.Incoming{Line: &delivery.Line{Room: evt.RoomID.String(), Edit: true, Quote: chat.Quote{
 		ID: msg.RelatesTo.GetReplaceID().String(), Sender: evt.Sender.String(), Text: text}}})
 }
 

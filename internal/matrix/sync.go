@@ -281,7 +281,7 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 	if v != retry.Again {
 		wait = retry.Backoff(attempt)
 	}
-	if store.Passing(err) { // it costs the homeserver nothing to look again soon
+	if store.IsTransient(err) { // it costs the homeserver nothing to look again soon
 		wait = min(wait, longestWaitForDisk)
 	}
 	c.cfg.Log.Warn("matrix: sync failed; trying again", "in", wait.Round(time.Second), "err", err)

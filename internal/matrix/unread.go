@@ -168,7 +168,7 @@ func (c *Client) readOne(
 // matters much.
 func (c *Client) tooLate(ctx context.Context, b *batch, u delivery.Unreadable) {
 	for i, s := range b.In {
-		m, asks := s.Asks()
+		m, asks := s.NeedsAnswer()
 		if !asks || !c.tooOld(m.At) {
 			continue
 		}

@@ -31,7 +31,7 @@ func (t *intake) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, r
 		if err != nil {
 			return true, err
 		}
-		b.In = append(b.In, delivery.Incoming{Said: chat.Message{Head: head}, Past: true})
+		b.In = append(b.In, delivery.Incoming{Event: chat.Message{Head: head}, Past: true})
 	}
 	switch {
 	case !o.Pass && !room.Private(evt.Sender.String()):
@@ -110,7 +110,7 @@ func (t *intake) toldBy(ctx context.Context, b *batch, id string) (event string,
 	if at := slices.IndexFunc(b.Notices, func(n delivery.Notice) bool { return n.ID == id }); at >= 0 {
 		return b.Notices[at].ReplyTo, nil
 	}
-	return t.outbox.AnsweredBy(ctx, id)
+	return t.outbox.ReplyTarget(ctx, id)
 }
 
 // changedKeys tells the owners when the identity of somebody we listen to is

@@ -36,7 +36,7 @@ func keyTermsOf(fact string) keyTerms {
 		forms := text.Forms(w, langs)
 		number := strings.ContainsFunc(w.Text, unicode.IsDigit)
 		switch {
-		case len(forms) == 0 || !number && text.IsIdle(w, langs):
+		case len(forms) == 0 || !number && text.IsSmallTalk(w, langs):
 		case number, w.Capital && i > 0:
 			out.required = append(out.required, forms)
 			out.requiredSuffice = out.requiredSuffice || number && len(w.Text) >= minCodeLength

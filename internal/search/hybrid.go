@@ -25,9 +25,9 @@ type Hybrid struct {
 type vectorComparer interface {
 	// Nearest finds the k documents of w that are nearest to q, nearest first. It is
 	// ErrAway if nobody can look for them at the moment.
-	Nearest(ctx context.Context, q []float32, w vector.Wanted, k int) ([]vector.Likeness, error)
+	Nearest(ctx context.Context, q []float32, w vector.Filter, k int) ([]vector.Similarity, error)
 	// Compare says how near to q those of the documents are that have a vector.
-	Compare(ctx context.Context, q []float32, docs []int64) ([]vector.Likeness, error)
+	Compare(ctx context.Context, q []float32, docs []int64) ([]vector.Similarity, error)
 }
 
 // Server is where vectors are compared other than here. While it cannot, words do.
@@ -60,7 +60,7 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 	}
 	var embedding []float32
 	if h.vectors != nil {
-		embedding = h.vectors.Question(ctx, clip(q.Text))
+		embedding = h.vectors.EmbedQuery(ctx, clip(q.Text))
 	}
 	if embedding == nil {
 		return h.FTS.Search(ctx, q)
@@ -70,7 +70,7 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 		return nil, err
 	}
 	found, err := h.addNearest(ctx, q, embedding, m)
-	if errors.Is(err, vector.ErrAway) {
+	if errors.Is(err, vector.ErrUnavailable) {
 		return h.FTS.Search(ctx, q)
 	}
 	if err != nil {
@@ -87,7 +87,7 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 // join adds the nearest to what was found by words, and tells of all how near
 // they are.
 func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m matches) ([]candidate, error) {
-	w := vector.Wanted{Scopes: q.Scopes, Past: q.Past}
+	w := vector.Filter{Scopes: q.Scopes, Past: q.Past}
 	near, err := h.comparer.Nearest(ctx, embedding, w, maxNearest)
 	if err != nil {
 		return nil, err
@@ -98,8 +98,8 @@ func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m
 	}
 	var more []int64
 	for _, l := range near {
-		if !there[l.N] && max(l.Cosine, l.Window) >= minNearCosine {
-			more = append(more, l.N)
+		if !there[l.Doc] && max(l.Cosine, l.Window) >= minNearCosine {
+			more = append(more, l.Doc)
 		}
 	}
 	found := m.found
@@ -118,9 +118,9 @@ func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m
 	if err != nil {
 		return nil, err
 	}
-	of := make(map[int64]*vector.Likeness, len(like))
+	of := make(map[int64]*vector.Similarity, len(like))
 	for i := range like {
-		of[like[i].N] = &like[i]
+		of[like[i].Doc] = &like[i]
 	}
 	for i := range found {
 		found[i].similarity = of[found[i].doc]

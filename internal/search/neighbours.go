@@ -24,11 +24,11 @@ func (h *Hybrid) Neighbours(ctx context.Context, id string, k int) ([]string, er
 	if h.vectors == nil {
 		return nil, nil
 	}
-	n, scope, embedding, err := h.vectors.Active(ctx, id)
+	n, scope, embedding, err := h.vectors.ActiveVector(ctx, id)
 	if err != nil || embedding == nil {
 		return nil, err
 	}
-	found, err := h.comparer.Nearest(ctx, embedding, vector.Wanted{Scopes: []trust.Readers{scope}}, k+1)
+	found, err := h.comparer.Nearest(ctx, embedding, vector.Filter{Scopes: []trust.Readers{scope}}, k+1)
 	if err != nil {
 		return nil, err
 	}
@@ -38,11 +38,11 @@ func (h *Hybrid) Neighbours(ctx context.Context, id string, k int) ([]string, er
 	}
 	var out []string
 	for _, l := range found {
-		if l.N == n || l.Cosine < least || len(out) == k {
+		if l.Doc == n || l.Cosine < least || len(out) == k {
 			continue
 		}
 		var other string
-		err := h.db.QueryRowContext(ctx, `SELECT id FROM document WHERE n = ? AND state = 'active' AND scope = ?`, l.N, scope).Scan(&other)
+		err := h.db.QueryRowContext(ctx, `SELECT id FROM document WHERE n = ? AND state = 'active' AND scope = ?`, l.Doc, scope).Scan(&other)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}

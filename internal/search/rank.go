@@ -65,13 +65,13 @@ const maxTerms = 6
 
 // term is one thing that a question looks for, in all forms it may be stored in.
 type term struct {
-	forms  []string // the likeliest first
-	weight float64
-	date   bool
-	ideo   bool
-	idle   bool // what a message is about does not show in it
-	df     int  // documents with it
-	idf    float64
+	forms     []string // the likeliest first
+	weight    float64
+	date      bool
+	ideo      bool
+	smallTalk bool // what a message is about does not show in it
+	df        int  // documents with it
+	idf       float64
 }
 
 // asked is a question, analysed.
@@ -83,7 +83,7 @@ type parsedQuery struct {
 
 // own reports whether t is a word of the question itself that tells what it is
 // about, so that an answer should have something of it.
-func (t *term) isContent() bool { return !t.date && !t.idle && t.weight == 1 }
+func (t *term) isContent() bool { return !t.date && !t.smallTalk && t.weight == 1 }
 
 // contextWeight is what words of the context count.
 const contextWeight = .3
@@ -93,14 +93,14 @@ func parseQuery(q Query) parsedQuery {
 	ws := text.Tokens(clip(q.Text))
 	out := parsedQuery{names: map[string]bool{}, when: text.AsksWhen(ws)}
 	for _, w := range ws {
-		out.names[text.Bare(text.Unaccented(strings.TrimSuffix(w.Text, "'s")))] = true
+		out.names[text.DropApostrophes(text.Unaccented(strings.TrimSuffix(w.Text, "'s")))] = true
 	}
 	addTerms(&out, ws, 1)
-	if from, to, ok := text.Span(ws, q.Now); ok {
+	if from, to, ok := text.RelativeSpan(ws, q.Now); ok {
 		out.terms = append(out.terms, term{forms: text.SpanTerms(from, to), weight: 1, date: true})
 	}
 	if q.Context != "" {
-		says := slices.ContainsFunc(out.terms, func(t term) bool { return t.date || !t.idle })
+		says := slices.ContainsFunc(out.terms, func(t term) bool { return t.date || !t.smallTalk })
 		if !says && (text.IsQuestion(q.Text) || text.IsQuestion(q.Context)) { // "Yes, where is it?", or "Exactly." to a question
 			addTerms(&out, text.Tokens(lastSentence(q.Context)), 1)
 		}
@@ -145,8 +145,8 @@ func addTerms(out *parsedQuery, ws []text.Token, weight float64) {
 	before := len(out.terms)
 	for _, strict := range []bool{true, false} {
 		for _, w := range ws {
-			if !strict || !text.IsStop(w, langs) {
-				add(term{forms: text.Forms(w, langs), ideo: w.Ideo, idle: text.IsIdle(w, langs)})
+			if !strict || !text.IsStopWord(w, langs) {
+				add(term{forms: text.Forms(w, langs), ideo: w.Ideo, smallTalk: text.IsSmallTalk(w, langs)})
 			}
 		}
 		if len(out.terms) > before || weight < 1 {
@@ -208,7 +208,7 @@ type candidate struct {
 	chars, words        int
 	isQuestion, hasTime bool // it is a question; it tells a time
 	past                bool
-	similarity          *vector.Likeness // nil = it has no vector, or the question has none
+	similarity          *vector.Similarity // nil = it has no vector, or the question has none
 }
 
 // scored is a candidate with its score.
@@ -309,7 +309,7 @@ func (s *scored) computeFeatures(q parsedQuery, c corpus, forms map[string]int, 
 			v[date] += t.idf
 		}
 		switch {
-		case b+e+d == 0 && in.who[i] == 0 || t.idle:
+		case b+e+d == 0 && in.who[i] == 0 || t.smallTalk:
 		case t.weight == 1:
 			own += t.idf
 		default:

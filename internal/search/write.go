@@ -83,7 +83,7 @@ func analyse(s source) analysedDoc {
 	if text.IsQuestion(s.text) {
 		m.marks |= markQuestion
 	}
-	if text.TellsTime(ws, text.DatesIn(ws)) {
+	if text.MentionsTime(ws, text.DatesIn(ws)) {
 		m.marks |= markTime
 	}
 	return m

@@ -149,7 +149,7 @@ func (m *Messages) onDisk(language string) *messageFile {
 		return known
 	}
 	f := parseMessages(messageName(language), string(b))
-	f.stamp, f.settled = stamp, stamp.Settled(now)
+	f.stamp, f.settled = stamp, stamp.Conclusive(now)
 	m.read[language] = f
 	return f
 }
@@ -244,7 +244,7 @@ func (m *Messages) For(ctx context.Context, room string) i18n.Say {
 // Why is a reason in the language of room. What some other program said is for the log,
 // and people are told so.
 func (m *Messages) Why(ctx context.Context, room string, reason i18n.Text) string {
-	if !reason.Known() {
+	if !reason.Translatable() {
 		return m.Text(ctx, room, "why.trouble")
 	}
 	return reason.In(m.For(ctx, room))

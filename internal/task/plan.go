@@ -49,7 +49,7 @@ func (s *Store) due(schedule Schedule, now, since time.Time) any {
 func (s *Store) Resume(ctx context.Context, at trust.Place, id string) (Task, error) {
 	now := s.now()
 	return s.edit(ctx, func(tx *sql.Tx) (Task, error) {
-		t, err := get(ctx, tx, at, store.BareID(id))
+		t, err := get(ctx, tx, at, store.NormalizeID(id))
 		if err != nil {
 			return Task{}, err
 		}

@@ -186,7 +186,7 @@ func (s *Scheduler) record(ctx context.Context, tx *sql.Tx, r Run, begun bool, a
 		}
 		return false, s.over(ctx, tx, r, now, "fired")
 	case r.Task.Schedule == nil || r.Task.Scheduled.After(r.Claimed): // what is due now is another's business
-		return false, end(ctx, tx, r, runFailed, now, i18n.Of(failed))
+		return false, end(ctx, tx, r, runFailed, now, i18n.FromError(failed))
 	case errors.Is(failed, ErrOutage):
 		return true, postpone(ctx, tx, r, now.Add(backOff[len(backOff)-1]), failed)
 	}
@@ -198,7 +198,7 @@ func (s *Scheduler) record(ctx context.Context, tx *sql.Tx, r Run, begun bool, a
 	if failures < maxFailed {
 		return true, postpone(ctx, tx, r, now.Add(backOff[min(failures, len(backOff))-1]), failed)
 	}
-	if err := end(ctx, tx, r, runFailed, now, i18n.Of(failed)); err != nil {
+	if err := end(ctx, tx, r, runFailed, now, i18n.FromError(failed)); err != nil {
 		return false, err
 	}
 	paused, err := tx.ExecContext(ctx, `UPDATE task SET status = 'paused', next_due = NULL, updated = ?

@@ -102,7 +102,7 @@ func (s *Store) Update(ctx context.Context, at trust.Place, id string, p Patch) 
 	}
 	now := s.now()
 	return s.edit(ctx, func(tx *sql.Tx) (Task, error) {
-		t, err := get(ctx, tx, at, store.BareID(id))
+		t, err := get(ctx, tx, at, store.NormalizeID(id))
 		if err != nil {
 			return Task{}, err
 		}
@@ -182,7 +182,7 @@ const (
 // forgotten check can touch what is not to be read there.
 func (s *Store) change(ctx context.Context, db store.DBTX, now time.Time, at trust.Place, id, done, from, set string, args ...any,
 ) (Task, error) {
-	id = store.BareID(id)
+	id = store.NormalizeID(id)
 	args = append(append(args, now.UnixMilli(), id), at.ReadableArgs()...)
 	t, err := scan(db.QueryRowContext(ctx, `UPDATE task SET `+set+`, updated = ?
 		WHERE id = ? AND `+trust.Readable+` AND status IN (`+from+`) RETURNING `+columns, args...))
@@ -237,7 +237,7 @@ func tasksOf(ctx context.Context, db store.DBTX, from string, args ...any) ([]Ta
 
 // Get returns a task that is not deleted and may be read at a place.
 func (s *Store) Get(ctx context.Context, at trust.Place, id string) (Task, error) {
-	return get(ctx, s.db, at, store.BareID(id))
+	return get(ctx, s.db, at, store.NormalizeID(id))
 }
 
 func get(ctx context.Context, db store.DBTX, at trust.Place, id string) (Task, error) {
@@ -246,7 +246,7 @@ func get(ctx context.Context, db store.DBTX, at trust.Place, id string) (Task, e
 
 // Find returns the task id of whatever room; it is for the operator.
 func (s *Store) Find(ctx context.Context, id string) (Task, error) {
-	return find(ctx, s.db, store.BareID(id), ": `bot task list --all` shows them", ``)
+	return find(ctx, s.db, store.NormalizeID(id), ": `bot task list --all` shows them", ``)
 }
 
 // find returns the task id that is not deleted, if where holds for it; none is what is said if there is none.
@@ -301,5 +301,5 @@ func encode(s *Schedule) string {
 // means all. It is for the operator.
 func (s *Store) Runs(ctx context.Context, room, id string, n int) ([]Run, error) {
 	return s.runs(ctx, `(?1 = '' OR t.room = ?1) AND (?2 = '' OR t.id = ?2) AND t.status <> 'deleted'
-		ORDER BY r.due DESC, t.id LIMIT ?3`, room, store.BareID(id), n)
+		ORDER BY r.due DESC, t.id LIMIT ?3`, room, store.NormalizeID(id), n)
 }

@@ -25,7 +25,7 @@ type patient struct {
 func (p patient) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	for attempt := 0; ; attempt++ {
 		res, err := p.DB.ExecContext(ctx, query, args...)
-		if err == nil || !store.Passing(err) {
+		if err == nil || !store.IsTransient(err) {
 			if attempt > 0 {
 				p.s.cfg.Problem("")
 			}
@@ -53,7 +53,7 @@ func (p patient) ExecContext(ctx context.Context, query string, args ...any) (sq
 // batch of which something could not be stored is worked on again, with the
 // same token.
 func (p patient) QueryTiming(ctx context.Context, _, _ string, _ []any, _ int, _ time.Duration, err error) {
-	if failed, ok := ctx.Value(failedKey{}).(func(error)); ok && store.Passing(err) {
+	if failed, ok := ctx.Value(failedKey{}).(func(error)); ok && store.IsTransient(err) {
 		failed(err)
 	}
 }

@@ -120,7 +120,7 @@ func (m *Memberships) left(ctx context.Context, room id.RoomID) error {
 	}
 	m.Log.Info("matrix: no longer in this room", "room", room)
 	m.Cleared(room.String())
-	return m.Inbox.Leave(ctx, room.String())
+	return m.Inbox.ClearRoom(ctx, room.String())
 }
 
 // Run accepts and refuses invitations, those of the last run included.

@@ -201,7 +201,7 @@ func (m *Memberships) tryLater(ctx context.Context, r replacement, cause error) 
 // bring moves what belongs to r.old to r.room; at is when to try again, the
 // zero time means that it is done.
 func (m *Memberships) bring(ctx context.Context, r replacement) (at time.Time, err error) {
-	busy, err := m.Inbox.Busy(ctx, r.old)
+	busy, err := m.Inbox.HasPending(ctx, r.old)
 	if err != nil || busy {
 		return m.Now().Add(min(time.Second, m.Again)), err
 	}

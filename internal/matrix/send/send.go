@@ -43,7 +43,7 @@ func live(content *event.MessageEventContent) *event.Content {
 // show it as a reply to the question or to our newest message there, or below what it answers.
 func (s *Sender) relate(ctx context.Context, m *event.MessageEventContent, r delivery.OutboxRow, private bool) error {
 	if r.Thread != "" {
-		newest, err := s.Outbox.NewestIn(ctx, r.Room, r.Thread)
+		newest, err := s.Outbox.NewestInThread(ctx, r.Room, r.Thread)
 		if err != nil {
 			return err
 		}

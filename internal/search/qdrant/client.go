@@ -25,8 +25,8 @@ type client struct {
 }
 
 const (
-	maxAnswer = 16 << 20 // bytes of a server's answer that are read
-	maxSaid   = 300      // bytes of a server's own words in an error
+	maxResponse  = 16 << 20 // bytes of a server's answer that are read
+	maxErrorBody = 300      // bytes of a server's own words in an error
 )
 
 func newClient(base, key string) *client {
@@ -66,11 +66,11 @@ func (q *client) call(ctx context.Context, method, path string, in, out any) (er
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		said, _ := io.ReadAll(io.LimitReader(response.Body, maxSaid))
+		said, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
 		return fmt.Errorf("HTTP %s: %q", response.Status, said)
 	}
 	answer := struct{ Result any }{out}
-	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&answer); err != nil {
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxResponse)).Decode(&answer); err != nil {
 		return fmt.Errorf("it does not answer as Qdrant does: %w", err)
 	}
 	return nil
@@ -125,7 +125,7 @@ func (q *client) remove(ctx context.Context, name string, ids []string) error {
 }
 
 // filter is w in the server's words.
-func filter(w vector.Wanted) map[string]any {
+func filter(w vector.Filter) map[string]any {
 	states := []string{"active"}
 	if w.Past {
 		states = append(states, "superseded", "archived")
@@ -143,7 +143,7 @@ type pointPage struct {
 }
 
 // query finds the limit points that are nearest to vector among those that w wants.
-func (q *client) query(ctx context.Context, name string, vector []float32, w vector.Wanted, limit int) ([]point, error) {
+func (q *client) query(ctx context.Context, name string, vector []float32, w vector.Filter, limit int) ([]point, error) {
 	var found pointPage
 	in := map[string]any{"query": vector, "filter": filter(w), "limit": limit, "with_payload": true}
 	err := q.call(ctx, http.MethodPost, collectionPath(name)+"/points/query", in, &found)

@@ -43,17 +43,17 @@ type Points struct {
 	health   *vector.Health
 	suspect  atomic.Bool // the server failed: it may have come back empty
 
-	feeding sync.Mutex       // guards the next three, and a comparison
-	in      string           // the collection that there was read from
-	there   map[string]int64 // revisions on the server, by pointID; nil = to be read
-	read    time.Time        // when there was
+	syncMu    sync.Mutex       // guards the next three, and a comparison
+	synced    string           // the collection that there was read from
+	revisions map[string]int64 // revisions on the server, by pointID; nil = to be read
+	readAt    time.Time        // when there was
 }
 
 const (
-	sendAtOnce   = 256 // points in one request
-	scrollAtOnce = 1000
-	readEvery    = time.Hour
-	atOnce       = 5 * time.Second // how long a forgetting waits for the server
+	upsertBatch     = 256 // points in one request
+	scrollBatch     = 1000
+	refreshInterval = time.Hour
+	forgetTimeout   = 5 * time.Second // how long a forgetting waits for the server
 )
 
 // Open asks the server for nothing yet.
@@ -83,7 +83,7 @@ func collectionName(prefix, model string, dim int) string {
 func (p *Points) collection(dim int) string { return collectionName(p.prefix, p.vectors.Model(), dim) }
 
 // ours are the collections on the server whose names collectionName makes.
-func (p *Points) ours(ctx context.Context) (names []string, err error) {
+func (p *Points) ownCollections(ctx context.Context) (names []string, err error) {
 	all, err := p.server.collections(ctx)
 	for _, name := range all {
 		rest, ok := strings.CutPrefix(name, p.prefix+"_")
@@ -96,7 +96,7 @@ func (p *Points) ours(ctx context.Context) (names []string, err error) {
 }
 
 // Nearest implements search.Server. The server proposes; what it says of an entry, the database decides.
-func (p *Points) Nearest(ctx context.Context, q []float32, w vector.Wanted, k int) ([]vector.Likeness, error) {
+func (p *Points) Nearest(ctx context.Context, q []float32, w vector.Filter, k int) ([]vector.Similarity, error) {
 	if err := p.vectors.Follow(ctx); err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (p *Points) Nearest(ctx context.Context, q []float32, w vector.Wanted, k in
 	if len(w.Scopes) == 0 || !space.Fits(q) {
 		return nil, nil
 	}
-	found, err := p.ask(ctx, p.collection(space.Dim), q, w, k)
+	found, err := p.queryServer(ctx, p.collection(space.Dim), q, w, k)
 	if err != nil {
 		return nil, err
 	}
@@ -116,9 +116,9 @@ func (p *Points) Nearest(ctx context.Context, q []float32, w vector.Wanted, k in
 }
 
 // ask has the server search. One that failed just now is not waited for.
-func (p *Points) ask(ctx context.Context, collection string, q []float32, w vector.Wanted, limit int) ([]point, error) {
-	if p.health.Resting(p.now()) {
-		return nil, vector.ErrAway
+func (p *Points) queryServer(ctx context.Context, collection string, q []float32, w vector.Filter, limit int) ([]point, error) {
+	if p.health.CoolingDown(p.now()) {
+		return nil, vector.ErrUnavailable
 	}
 	within, cancel := context.WithTimeoutCause(ctx, p.patience, fmt.Errorf("no answer within %s", p.patience))
 	defer cancel()
@@ -128,9 +128,9 @@ func (p *Points) ask(ctx context.Context, collection string, q []float32, w vect
 		return nil, ctx.Err()
 	case err != nil:
 		p.failed(err)
-		return nil, vector.ErrAway
+		return nil, vector.ErrUnavailable
 	}
-	p.health.Works()
+	p.health.Succeeded()
 	return found, nil
 }
 
@@ -142,7 +142,7 @@ func (p *Points) failed(err error) {
 }
 
 // Compare implements search.Server.
-func (p *Points) Compare(ctx context.Context, q []float32, docs []int64) ([]vector.Likeness, error) {
+func (p *Points) Compare(ctx context.Context, q []float32, docs []int64) ([]vector.Similarity, error) {
 	return p.vectors.CompareStored(ctx, q, docs)
 }
 
@@ -156,54 +156,54 @@ func (p *Points) Line(zone *time.Location) i18n.Text {
 
 // Probe asks the server whether it can be used.
 func (p *Points) Probe(ctx context.Context) error {
-	_, err := p.ours(ctx)
+	_, err := p.ownCollections(ctx)
 	return err
 }
 
 // Run calls Complete until ctx ends, ever more rarely while the server fails.
 func (p *Points) Run(ctx context.Context) error {
-	return p.Repeat(ctx, func() (time.Duration, error) { return vector.LookAgain, p.Complete(ctx) })
+	return p.Repeat(ctx, func() (time.Duration, error) { return vector.PollInterval, p.Complete(ctx) })
 }
 
 // Complete makes the server hold what the database holds. What was sent before a failure stays.
-func (p *Points) Complete(ctx context.Context) error { return p.complete(ctx, false) }
+func (p *Points) Complete(ctx context.Context) error { return p.syncServer(ctx, false) }
 
 // Rebuild is Complete that sends everything again: an undone dream gives entries an earlier revision
 // back, and a server that was away meanwhile may hold another state under it.
 func (p *Points) Rebuild(ctx context.Context) error {
 	p.suspect.Store(true)
-	return p.complete(ctx, true)
+	return p.syncServer(ctx, true)
 }
 
-func (p *Points) complete(ctx context.Context, again bool) error {
+func (p *Points) syncServer(ctx context.Context, again bool) error {
 	if p.vectors == nil {
 		return nil
 	}
-	p.feeding.Lock()
-	defer p.feeding.Unlock()
+	p.syncMu.Lock()
+	defer p.syncMu.Unlock()
 	err := p.vectors.Follow(ctx)
 	if space := p.vectors.Space(); err == nil && space.No != 0 {
-		err = p.send(ctx, space, again)
+		err = p.syncPoints(ctx, space, again)
 	}
 	switch {
 	case err == nil:
-		p.health.Works()
+		p.health.Succeeded()
 	case ctx.Err() == nil:
 		p.failed(err)
 	}
 	if err != nil {
-		p.there = nil // what came of the last request is not known
+		p.revisions = nil // what came of the last request is not known
 	}
 	return err
 }
 
-func (p *Points) send(ctx context.Context, space vector.Space, again bool) error {
+func (p *Points) syncPoints(ctx context.Context, space vector.Space, again bool) error {
 	if err := p.refresh(ctx, p.collection(space.Dim), space.Dim); err != nil {
 		return err
 	}
-	for id := range p.there {
+	for id := range p.revisions {
 		if again {
-			p.there[id] = -1
+			p.revisions[id] = -1
 		}
 	}
 	for {
@@ -212,16 +212,16 @@ func (p *Points) send(ctx context.Context, space vector.Space, again bool) error
 		case err != nil:
 			return err
 		case len(gone) > 0:
-			if err := p.server.remove(ctx, p.in, gone); err != nil {
+			if err := p.server.remove(ctx, p.synced, gone); err != nil {
 				return err
 			}
 			for _, id := range gone {
-				delete(p.there, id)
+				delete(p.revisions, id)
 			}
 		case len(changed) == 0:
 			return nil
 		default:
-			if err := p.sendSome(ctx, space, changed[:min(len(changed), sendAtOnce)]); err != nil {
+			if err := p.upsertDocs(ctx, space, changed[:min(len(changed), upsertBatch)]); err != nil {
 				return err
 			}
 		}
@@ -230,10 +230,10 @@ func (p *Points) send(ctx context.Context, space vector.Space, again bool) error
 
 // refresh reads what the server holds, unless that was read lately, and drops collections of other models.
 func (p *Points) refresh(ctx context.Context, name string, dim int) error {
-	if suspect := p.suspect.Swap(false); !suspect && p.in == name && p.there != nil && p.now().Sub(p.read) < readEvery {
+	if suspect := p.suspect.Swap(false); !suspect && p.synced == name && p.revisions != nil && p.now().Sub(p.readAt) < refreshInterval {
 		return nil
 	}
-	names, err := p.ours(ctx)
+	names, err := p.ownCollections(ctx)
 	if err != nil {
 		return err
 	}
@@ -251,14 +251,14 @@ func (p *Points) refresh(ctx context.Context, name string, dim int) error {
 	}
 	there := map[string]int64{}
 	for page := (pointPage{}); ; {
-		if page, err = p.server.scroll(ctx, name, page.Next, scrollAtOnce); err != nil {
+		if page, err = p.server.scroll(ctx, name, page.Next, scrollBatch); err != nil {
 			return err
 		}
 		for _, f := range page.Points {
 			there[f.ID] = f.Payload.Rev
 		}
 		if len(page.Next) == 0 || string(page.Next) == "null" {
-			p.in, p.there, p.read = name, there, p.now()
+			p.synced, p.revisions, p.readAt = name, there, p.now()
 			return nil
 		}
 	}
@@ -270,11 +270,11 @@ func (p *Points) differences(ctx context.Context, space vector.Space) (gone, cha
 	err = p.vectors.Revisions(ctx, space, func(entry string, rev int64) {
 		id := pointID(entry)
 		wanted[id] = true
-		if is, ok := p.there[id]; !ok || is != rev {
+		if is, ok := p.revisions[id]; !ok || is != rev {
 			changed = append(changed, entry)
 		}
 	})
-	for id := range p.there {
+	for id := range p.revisions {
 		if !wanted[id] {
 			gone = append(gone, id)
 		}
@@ -283,7 +283,7 @@ func (p *Points) differences(ctx context.Context, space vector.Space) (gone, cha
 }
 
 // sendSome sends entries as they are now.
-func (p *Points) sendSome(ctx context.Context, space vector.Space, entries []string) error {
+func (p *Points) upsertDocs(ctx context.Context, space vector.Space, entries []string) error {
 	all, err := p.vectors.Points(ctx, space, entries)
 	if err != nil {
 		return err
@@ -291,20 +291,20 @@ func (p *Points) sendSome(ctx context.Context, space vector.Space, entries []str
 	var points []point
 	for _, e := range all {
 		id := pointID(e.ID)
-		p.there[id] = e.Rev
+		p.revisions[id] = e.Rev
 		points = append(points, point{id, e.Vector, e})
 	}
 	if len(points) > 0 {
-		err = p.server.upsert(ctx, p.in, points)
+		err = p.server.upsert(ctx, p.synced, points)
 	}
 	return err
 }
 
 // Forget removes entries from every collection, or else Complete does when the server can be reached.
 func (p *Points) Forget(ctx context.Context, entries []string) {
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), atOnce, fmt.Errorf("no answer within %s", atOnce))
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), forgetTimeout, fmt.Errorf("no answer within %s", forgetTimeout))
 	defer cancel()
-	names, err := p.ours(ctx)
+	names, err := p.ownCollections(ctx)
 	ids := make([]string, len(entries))
 	for i, e := range entries {
 		ids[i] = pointID(e)

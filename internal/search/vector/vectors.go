@@ -52,14 +52,14 @@ type Vectors struct {
 	now      func() time.Time
 	health   *Health
 
-	working   sync.Mutex // one at a time makes vectors
-	following sync.Mutex // one at a time reads the journal
-	seen      int64      // memory_op.seq up to where it was read
+	embedMu  sync.Mutex // one at a time makes vectors
+	followMu sync.Mutex // one at a time reads the journal
+	lastSeq  int64      // memory_op.seq up to where it was read
 
-	mu     sync.RWMutex // guards the rest
-	index  vectorIndex
-	asked  string    // the last question
-	answer []float32 // its vector
+	mu         sync.RWMutex // guards the rest
+	index      vectorIndex
+	lastQuery  string    // the last question
+	lastVector []float32 // its vector
 }
 
 // vectorIndex is what of the database is in memory.
@@ -71,22 +71,22 @@ type vectorIndex struct {
 }
 
 // ErrAway says that nobody can look for the nearest vectors at the moment.
-var ErrAway = errors.New("the vectors cannot be searched")
+var ErrUnavailable = errors.New("the vectors cannot be searched")
 
 // Likeness is how near an entry is to a question, from -1 to 1.
-type Likeness struct {
-	N      int64   // memory.n
+type Similarity struct {
+	Doc    int64   // memory.n
 	Cosine float64 // of the entry's own vector
 	Window float64 // of what it says together with its neighbours in the conversation; = Cosine without any
 }
 
 // Wanted says which documents are looked for.
-type Wanted struct {
+type Filter struct {
 	Scopes []trust.Readers // no scope finds nothing
 	Past   bool            // those that no longer hold, too
 }
 
-func (w Wanted) takes(r *vectorEntry) bool {
+func (w Filter) matches(r *vectorEntry) bool {
 	return w.Past || !r.past
 }
 
@@ -95,7 +95,7 @@ func (w Wanted) takes(r *vectorEntry) bool {
 func Open(ctx context.Context, c Config) (*Vectors, error) {
 	v := &Vectors{
 		Waker: NewWaker(), db: c.DB, embedder: c.Embedder, patience: cmp.Or(c.Patience, 300*time.Millisecond),
-		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: time.Now, seen: -1,
+		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: time.Now, lastSeq: -1,
 	}
 	v.health = NewHealth(v.log, "embeddings cannot be made; memory is searched by words until they can", "embeddings can be made again")
 	// The space of the last vectors: of which length they are now is known with
@@ -117,46 +117,46 @@ func (v *Vectors) reset(space Space) {
 	v.index = vectorIndex{
 		space: space, scopes: map[trust.Readers]*collection{}, entries: map[int64]*vectorEntry{}, waiting: map[int64]bool{},
 	}
-	v.asked, v.answer = "", nil
+	v.lastQuery, v.lastVector = "", nil
 }
 
 // indexed are the states in which an entry can be found.
-const indexed = `m.state IN ('active', 'superseded', 'archived')`
+const searchableCondition = `m.state IN ('active', 'superseded', 'archived')`
 
-const vectorColumns = `SELECT m.n, m.scope, ` + indexed + ` AND m.text <> '', m.state <> 'active', m.conversation, m.seq, m.at,
+const vectorColumns = `SELECT m.n, m.scope, ` + searchableCondition + ` AND m.text <> '', m.state <> 'active', m.conversation, m.seq, m.at,
 		v.hash IS NOT NULL, coalesce(v.vec, x'')
 	FROM document m LEFT JOIN memory_vector v ON v.hash = m.hash AND v.space = ? `
 
 // Follow takes in what was done to the entries since it was called last.
 func (v *Vectors) Follow(ctx context.Context) error {
-	v.following.Lock()
-	defer v.following.Unlock()
-	return v.catchUp(ctx)
+	v.followMu.Lock()
+	defer v.followMu.Unlock()
+	return v.followLocked(ctx)
 }
 
 // catchUp is Follow for who holds v.following.
-func (v *Vectors) catchUp(ctx context.Context) error {
+func (v *Vectors) followLocked(ctx context.Context) error {
 	last, err := store.Value[int64](ctx, v.db, `SELECT coalesce(max(seq), 0) FROM document_change`)
 	if err != nil {
 		return fmt.Errorf("read vectors: %w", err)
 	}
-	if last == v.seen {
+	if last == v.lastSeq {
 		return nil
 	}
-	if v.seen >= 0 {
-		if err := v.reload(ctx, `WHERE m.id IN (SELECT id FROM document_change WHERE seq > ? AND seq <= ?)`, v.seen, last); err != nil {
+	if v.lastSeq >= 0 {
+		if err := v.reload(ctx, `WHERE m.id IN (SELECT id FROM document_change WHERE seq > ? AND seq <= ?)`, v.lastSeq, last); err != nil {
 			return err
 		}
 	}
-	v.seen = last
+	v.lastSeq = last
 	return nil
 }
 
 // open takes in what was done to the entries, and loads those of scopes that were never asked for.
-func (v *Vectors) open(ctx context.Context, scopes []trust.Readers) error {
-	v.following.Lock()
-	defer v.following.Unlock()
-	if err := v.catchUp(ctx); err != nil {
+func (v *Vectors) loadScopes(ctx context.Context, scopes []trust.Readers) error {
+	v.followMu.Lock()
+	defer v.followMu.Unlock()
+	if err := v.followLocked(ctx); err != nil {
 		return err
 	}
 	for _, scope := range scopes {
@@ -164,7 +164,7 @@ func (v *Vectors) open(ctx context.Context, scopes []trust.Readers) error {
 			continue
 		}
 		// In the order in which adding is fastest.
-		all, err := v.read(ctx, `WHERE m.scope = ? AND `+indexed+` ORDER BY m.conversation, m.seq, m.n`, scope)
+		all, err := v.read(ctx, `WHERE m.scope = ? AND `+searchableCondition+` ORDER BY m.conversation, m.seq, m.n`, scope)
 		if err != nil {
 			return err
 		}
@@ -186,15 +186,15 @@ func (v *Vectors) open(ctx context.Context, scopes []trust.Readers) error {
 // storedVector is an entry as the database has it.
 type storedVector struct {
 	vectorEntry
-	there bool // it can be found
-	made  bool // there is a vector of its text, or it is known that the model makes nothing of it
-	blob  []byte
+	searchable bool // it can be found
+	embedded   bool // there is a vector of its text, or it is known that the model makes nothing of it
+	blob       []byte
 }
 
 // read reads entries with their vectors in the present space.
 func (v *Vectors) read(ctx context.Context, where string, args ...any) ([]storedVector, error) {
 	all, err := store.List(ctx, v.db, func(row store.Row) (s storedVector, err error) {
-		err = row.Scan(&s.n, &s.scope, &s.there, &s.past, &s.talk, &s.seq, &s.observed, &s.made, &s.blob)
+		err = row.Scan(&s.n, &s.scope, &s.searchable, &s.past, &s.conversation, &s.seq, &s.observedAt, &s.embedded, &s.blob)
 		return s, err
 	}, vectorColumns+where, append([]any{v.Space().No}, args...)...)
 	return all, store.Wrap(err, "read vectors")
@@ -208,7 +208,7 @@ func (v *Vectors) reload(ctx context.Context, where string, args ...any) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.asked, v.answer = "", nil // it may say the same as what was forgotten
+	v.lastQuery, v.lastVector = "", nil // it may say the same as what was forgotten
 	return store.Wrap(v.index.replace(ctx, all), "read vectors")
 }
 
@@ -219,10 +219,10 @@ func (x *vectorIndex) replace(ctx context.Context, all []storedVector) error {
 			return err
 		}
 		c := x.scopes[s.scope]
-		if c == nil || !s.there {
+		if c == nil || !s.searchable {
 			continue
 		}
-		if !s.made {
+		if !s.embedded {
 			x.waiting[s.n] = true
 			continue
 		}
@@ -250,11 +250,11 @@ func (x *vectorIndex) drop(ctx context.Context, n int64) error {
 
 // Nearest finds the k documents of w that are nearest to the vector q, by Cosine and
 // Window together, nearest first. Without q there are none.
-func (v *Vectors) Nearest(ctx context.Context, q []float32, w Wanted, k int) ([]Likeness, error) {
+func (v *Vectors) Nearest(ctx context.Context, q []float32, w Filter, k int) ([]Similarity, error) {
 	if q = unit(q); q == nil {
 		return nil, nil
 	}
-	if err := v.open(ctx, w.Scopes); err != nil {
+	if err := v.loadScopes(ctx, w.Scopes); err != nil {
 		return nil, err
 	}
 	v.mu.RLock()
@@ -262,7 +262,7 @@ func (v *Vectors) Nearest(ctx context.Context, q []float32, w Wanted, k int) ([]
 	if len(q) != v.index.space.Dim {
 		return nil, nil
 	}
-	var all []Likeness
+	var all []Similarity
 	for i, scope := range w.Scopes {
 		if c := v.index.scopes[scope]; c != nil && !slices.Contains(w.Scopes[:i], scope) {
 			found, err := c.nearest(ctx, q, w, k, v.index.entries)
@@ -272,11 +272,11 @@ func (v *Vectors) Nearest(ctx context.Context, q []float32, w Wanted, k int) ([]
 			all = append(all, found...)
 		}
 	}
-	return best(all, k), ctx.Err()
+	return topK(all, k), ctx.Err()
 }
 
 // Compare says how near to q those of the documents are that have a vector. It knows the entries of the scopes that nearest was asked for.
-func (v *Vectors) Compare(ctx context.Context, q []float32, entries []int64) (out []Likeness, err error) {
+func (v *Vectors) Compare(ctx context.Context, q []float32, entries []int64) (out []Similarity, err error) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	if q = unit(q); q == nil || len(q) != v.index.space.Dim {
@@ -285,15 +285,15 @@ func (v *Vectors) Compare(ctx context.Context, q []float32, entries []int64) (ou
 	for _, n := range entries {
 		if e := v.index.entries[n]; e != nil {
 			order := v.index.scopes[e.scope].order
-			p, _ := order.place(e)
-			out = append(out, order.likeness(q, p))
+			p, _ := order.position(e)
+			out = append(out, order.similarity(q, p))
 		}
 	}
 	return out, ctx.Err()
 }
 
 // sampled is how many texts Background looks at, of all scopes together.
-const sampled = 512
+const maxSample = 512
 
 // Background is how near to q texts are that were taken from anywhere in scopes. It
 // knows those that nearest was asked for.
@@ -310,7 +310,7 @@ func (v *Vectors) Background(q []float32, scopes []trust.Readers) (n int, mean, 
 		}
 	}
 	var sum, squares float64
-	for i := 0; i < len(all); i += max(1, len(all)/sampled) {
+	for i := 0; i < len(all); i += max(1, len(all)/maxSample) {
 		c := dot(q, all[i].vec)
 		sum, squares, n = sum+c, squares+c*c, n+1
 	}

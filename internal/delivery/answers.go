@@ -11,7 +11,7 @@ import (
 
 // NoteAnswered stores that the message reply answers question. db may be the transaction that
 // stores the reply.
-func NoteAnswered(ctx context.Context, db store.DBTX, question, reply string) error {
+func RecordAnswer(ctx context.Context, db store.DBTX, question, reply string) error {
 	_, err := db.ExecContext(ctx, `INSERT INTO answered (question, reply) VALUES (?, ?) ON CONFLICT DO NOTHING`, question, reply)
 	return store.Wrap(err, "delivery: note what is answered")
 }

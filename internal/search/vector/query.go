@@ -12,17 +12,17 @@ import (
 // Question is the vector of what is looked for, or nil when there is none in time
 // or the model makes nothing of it: then words have to do. What was asked last
 // costs nothing, and an embedder that just failed is not waited for.
-func (v *Vectors) Question(ctx context.Context, text string) []float32 {
+func (v *Vectors) EmbedQuery(ctx context.Context, text string) []float32 {
 	if text = strings.Join(strings.Fields(text), " "); text == "" {
 		return nil
 	}
 	v.mu.RLock()
-	asked, answer := v.asked, v.answer
+	asked, answer := v.lastQuery, v.lastVector
 	v.mu.RUnlock()
 	if text == asked {
 		return answer
 	}
-	if v.health.Resting(v.now()) {
+	if v.health.CoolingDown(v.now()) {
 		return nil
 	}
 	within, cancel := context.WithTimeoutCause(ctx, v.patience, fmt.Errorf("no answer within %s", v.patience))
@@ -32,7 +32,7 @@ func (v *Vectors) Question(ctx context.Context, text string) []float32 {
 		err = context.Cause(within)
 	}
 	if err == nil {
-		err = v.settle(ctx, dimension(vectors))
+		err = v.ensureSpace(ctx, dimension(vectors))
 	}
 	switch {
 	case ctx.Err() != nil: // nobody waits any more
@@ -42,9 +42,9 @@ func (v *Vectors) Question(ctx context.Context, text string) []float32 {
 		v.Wake() // to find out when it is back
 		return nil
 	}
-	v.health.Works()
+	v.health.Succeeded()
 	v.mu.Lock()
-	v.asked, v.answer = text, vectors[0]
+	v.lastQuery, v.lastVector = text, vectors[0]
 	v.mu.Unlock()
 	return vectors[0]
 }
@@ -63,7 +63,7 @@ type Status struct {
 func (v *Vectors) Status(ctx context.Context) Status {
 	space := v.Space()
 	s := Status{Model: v.embedder.Name(), Dimension: space.Dim}
-	err := v.db.QueryRowContext(ctx, `SELECT count(*), count(v.hash)`+withVector, space.No).Scan(&s.Total, &s.Done)
+	err := v.db.QueryRowContext(ctx, `SELECT count(*), count(v.hash)`+docsWithVectors, space.No).Scan(&s.Total, &s.Done)
 	if err != nil && ctx.Err() == nil {
 		v.log.Warn("how many memories have a vector cannot be counted", "err", err)
 	}
@@ -72,7 +72,7 @@ func (v *Vectors) Status(ctx context.Context) Status {
 }
 
 // Settled reports whether there is nothing to be told: all is read.
-func (s Status) Settled() bool { return s.Unreachable.IsZero() && s.Total == s.Done }
+func (s Status) UpToDate() bool { return s.Unreachable.IsZero() && s.Total == s.Done }
 
 // Line is the status in one line for people, with times in their zone.
 func (s Status) Line(zone *time.Location) i18n.Text {

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	batch       = 32 // texts that are embedded together in the background
-	wholeBatch  = 64 // and when somebody waits for all of them: servers on small machines give up on more
-	longestRest = 2 * time.Second
+	backgroundBatch = 32 // texts that are embedded together in the background
+	foregroundBatch = 64 // and when somebody waits for all of them: servers on small machines give up on more
+	maxRest         = 2 * time.Second
 )
 
 // Run makes the vectors that are missing until ctx ends: the newest entries first, in half of the
@@ -23,16 +23,16 @@ func (v *Vectors) Run(ctx context.Context) error {
 	tidied := false
 	return v.Repeat(ctx, func() (time.Duration, error) {
 		begin := v.now()
-		made, err := v.step(ctx, batch)
+		made, err := v.embedBatch(ctx, backgroundBatch)
 		if made > 0 {
 			tidied = false
-			return min(v.now().Sub(begin), longestRest), err
+			return min(v.now().Sub(begin), maxRest), err
 		}
 		if err == nil && !tidied {
-			err = v.tidy(ctx)
+			err = v.deleteUnused(ctx)
 			tidied = err == nil
 		}
-		return LookAgain, err
+		return PollInterval, err
 	})
 }
 
@@ -40,7 +40,7 @@ func (v *Vectors) Run(ctx context.Context) error {
 // with the first failure of the embedder; what was made stays.
 func (v *Vectors) Complete(ctx context.Context) error {
 	for {
-		made, err := v.step(ctx, wholeBatch)
+		made, err := v.embedBatch(ctx, foregroundBatch)
 		if made == 0 || err != nil {
 			return err
 		}
@@ -52,21 +52,21 @@ func (v *Vectors) Complete(ctx context.Context) error {
 // Rebuild makes what is in memory anew, with the vectors that are missing; the others stay. What the
 // model did not take is tried again.
 func (v *Vectors) Rebuild(ctx context.Context) error {
-	v.following.Lock()
+	v.followMu.Lock()
 	v.reset(v.Space())
-	v.following.Unlock()
+	v.followMu.Unlock()
 	if _, err := v.db.ExecContext(ctx, `DELETE FROM memory_vector WHERE length(vec) = 0`); err != nil {
 		return fmt.Errorf("embed memories: %w", err)
 	}
 	if err := v.Complete(ctx); err != nil {
 		return err
 	}
-	return v.tidy(ctx)
+	return v.deleteUnused(ctx)
 }
 
 // tidy removes vectors that nobody needs any more: those of texts that no entry has, and of
 // other models. The present one has read everything.
-func (v *Vectors) tidy(ctx context.Context) error {
+func (v *Vectors) deleteUnused(ctx context.Context) error {
 	space := v.Space().No
 	if space == 0 {
 		return nil
@@ -80,36 +80,36 @@ func (v *Vectors) tidy(ctx context.Context) error {
 }
 
 // unread is an entry that has no vector.
-type unread struct {
+type pendingDoc struct {
 	n          int64
 	hash, text string
 }
 
 // step makes up to n vectors and returns how many entries it dealt with. An embedder that
 // failed is tried even if there is nothing to do, so that one knows when it is back.
-func (v *Vectors) step(ctx context.Context, n int) (made int, err error) {
-	v.working.Lock()
-	defer v.working.Unlock()
-	todo, err := v.next(ctx, n)
+func (v *Vectors) embedBatch(ctx context.Context, n int) (made int, err error) {
+	v.embedMu.Lock()
+	defer v.embedMu.Unlock()
+	todo, err := v.nextMissing(ctx, n)
 	var vectors [][]float32
 	switch {
 	case err != nil:
 	case len(todo) > 0:
-		vectors, err = v.try(ctx, todo)
+		vectors, err = v.embedOrSkip(ctx, todo)
 	default:
 		if since, _ := v.health.State(); since.IsZero() {
 			return 0, nil
 		}
-		vectors, err = v.embed(ctx, []string{harmless})
+		vectors, err = v.embed(ctx, []string{probeText})
 	}
 	if err == nil {
-		err = v.settle(ctx, dimension(vectors))
+		err = v.ensureSpace(ctx, dimension(vectors))
 	}
 	if err == nil && len(todo) > 0 {
-		err = v.keep(ctx, todo, vectors)
+		err = v.storeVectors(ctx, todo, vectors)
 	}
 	if err == nil {
-		v.health.Works()
+		v.health.Succeeded()
 		return len(todo), nil
 	}
 	if ctx.Err() == nil {
@@ -119,23 +119,23 @@ func (v *Vectors) step(ctx context.Context, n int) (made int, err error) {
 }
 
 // withVector are the entries that can be found, with their vectors in space ?1.
-const withVector = ` FROM document m LEFT JOIN memory_vector v ON v.hash = m.hash AND v.space = ?1 WHERE ` + indexed + ` AND m.text <> ''`
+const docsWithVectors = ` FROM document m LEFT JOIN memory_vector v ON v.hash = m.hash AND v.space = ?1 WHERE ` + searchableCondition + ` AND m.text <> ''`
 
 // next lists the newest n entries that have no vector, of equal texts the first. It also takes
 // in the vectors that another process made.
-func (v *Vectors) next(ctx context.Context, n int) ([]unread, error) {
-	v.following.Lock()
-	defer v.following.Unlock()
-	if err := v.catchUp(ctx); err != nil {
+func (v *Vectors) nextMissing(ctx context.Context, n int) ([]pendingDoc, error) {
+	v.followMu.Lock()
+	defer v.followMu.Unlock()
+	if err := v.followLocked(ctx); err != nil {
 		return nil, err
 	}
 	if err := v.reloadWaiting(ctx); err != nil {
 		return nil, err
 	}
-	todo, err := store.List(ctx, v.db, func(row store.Row) (u unread, err error) {
+	todo, err := store.List(ctx, v.db, func(row store.Row) (u pendingDoc, err error) {
 		err = row.Scan(&u.n, &u.hash, &u.text)
 		return u, err
-	}, `SELECT min(m.n) AS first, m.hash, m.text`+withVector+` AND v.hash IS NULL
+	}, `SELECT min(m.n) AS first, m.hash, m.text`+docsWithVectors+` AND v.hash IS NULL
 		GROUP BY m.hash ORDER BY first DESC LIMIT ?2`, v.index.space.No, n)
 	return todo, store.Wrap(err, "embed memories")
 }
@@ -149,11 +149,11 @@ func (v *Vectors) reloadWaiting(ctx context.Context) error {
 }
 
 // harmless is a text that every model takes.
-const harmless = "Good morning."
+const probeText = "Good morning."
 
 // try embeds todo. If that fails although the embedder works, it is because of some of the
 // texts: those get no vector, and are found by their words.
-func (v *Vectors) try(ctx context.Context, todo []unread) ([][]float32, error) {
+func (v *Vectors) embedOrSkip(ctx context.Context, todo []pendingDoc) ([][]float32, error) {
 	texts := make([]string, len(todo))
 	for i, u := range todo {
 		texts[i] = u.text
@@ -169,7 +169,7 @@ func (v *Vectors) try(ctx context.Context, todo []unread) ([][]float32, error) {
 			vectors[i] = one[0]
 			continue
 		}
-		if _, failed := v.embed(ctx, []string{harmless}); failed != nil {
+		if _, failed := v.embed(ctx, []string{probeText}); failed != nil {
 			return nil, err
 		}
 		v.log.Warn("a memory is not taken by the embedding model; it is found by its words", "n", todo[i].n, "err", err)
@@ -210,9 +210,9 @@ func dimension(vectors [][]float32) int {
 
 // settle makes the space of vectors of dim numbers the present one; 0 = there are none, which
 // any space can note. Those of another length are of another model, whatever its name: all are made anew.
-func (v *Vectors) settle(ctx context.Context, dim int) error {
-	v.following.Lock()
-	defer v.following.Unlock()
+func (v *Vectors) ensureSpace(ctx context.Context, dim int) error {
+	v.followMu.Lock()
+	defer v.followMu.Unlock()
 	was, is := v.Space(), Space{Dim: dim}
 	if was.No != 0 && (dim == 0 || dim == was.Dim) {
 		return nil
@@ -233,9 +233,9 @@ func (v *Vectors) settle(ctx context.Context, dim int) error {
 }
 
 // keep stores vectors, but none of a text that was forgotten meanwhile.
-func (v *Vectors) keep(ctx context.Context, todo []unread, vectors [][]float32) error {
-	v.following.Lock()
-	defer v.following.Unlock()
+func (v *Vectors) storeVectors(ctx context.Context, todo []pendingDoc, vectors [][]float32) error {
+	v.followMu.Lock()
+	defer v.followMu.Unlock()
 	err := store.InTx(ctx, v.db, func(tx *sql.Tx) error {
 		for i, u := range todo {
 			code, err := encodeVector(vectors[i])
@@ -243,7 +243,7 @@ func (v *Vectors) keep(ctx context.Context, todo []unread, vectors [][]float32) 
 				return err
 			}
 			if _, err := tx.ExecContext(ctx, `INSERT INTO memory_vector (space, hash, vec)
-				SELECT ?, hash, ? FROM document m WHERE n = ? AND hash = ? AND `+indexed+`
+				SELECT ?, hash, ? FROM document m WHERE n = ? AND hash = ? AND `+searchableCondition+`
 				ON CONFLICT (space, hash) DO UPDATE SET vec = excluded.vec`, v.index.space.No, code, u.n, u.hash); err != nil {
 				return err
 			}

@@ -18,45 +18,46 @@ import (
 	"reverie/internal/search/vector"
 )
 
-// Config says which server finds vectors.
+// Config holds the server's address and settings.
 type Config struct {
-	// Vectors are those that the server gets. nil = none; what is forgotten is removed all the same.
+	// Vectors are sent to the server. nil = none; Forget works nevertheless.
 	Vectors    *vector.Vectors
 	URL        string        // of the server's REST interface
-	Key        string        // "" = the server asks for none
-	Collection string        // the names of the collections begin with it
-	Patience   time.Duration // how long a question waits for the server; 0 = 500 ms
+	Key        string        // "" = the server needs none
+	Collection string        // prefix of the collection names
+	Patience   time.Duration // timeout of a query; 0 = 500 ms
 	Log        *slog.Logger  // nil = silent
 }
 
-// Points finds the nearest vectors with a Qdrant server. The database stays the truth: the server's points are
-// compared with it by id and revision, after each change and once an hour, and it only says where to look.
-// It never gets a word of a text. It is safe for concurrent use, also beside other processes.
+// Points searches vectors with a Qdrant server. The database is the truth: after each change, and
+// once an hour, the server's points are compared with it by id and revision. The server only
+// proposes documents. It never gets text. It is safe for concurrent use, also beside other
+// processes.
 type Points struct {
 	vector.Waker
 	vectors  *vector.Vectors
 	server   *client
-	prefix   string // of the collections
+	prefix   string // of collection names
 	patience time.Duration
 	log      *slog.Logger
 	now      func() time.Time
 	health   *vector.Health
-	suspect  atomic.Bool // the server failed: it may have come back empty
+	suspect  atomic.Bool // the server failed and may have lost its points
 
-	syncMu    sync.Mutex       // guards the next three, and a comparison
-	synced    string           // the collection that there was read from
-	revisions map[string]int64 // revisions on the server, by pointID; nil = to be read
-	readAt    time.Time        // when there was
+	syncMu    sync.Mutex       // held during a synchronisation; guards the fields below
+	synced    string           // the collection of revisions
+	revisions map[string]int64 // revisions on the server, by pointID; nil = unknown
+	readAt    time.Time        // when revisions was read
 }
 
 const (
-	upsertBatch     = 256 // points in one request
+	upsertBatch     = 256 // points per request
 	scrollBatch     = 1000
 	refreshInterval = time.Hour
-	forgetTimeout   = 5 * time.Second // how long a forgetting waits for the server
+	forgetTimeout   = 5 * time.Second
 )
 
-// Open asks the server for nothing yet.
+// Open does not connect to the server.
 func Open(c Config) *Points {
 	p := &Points{Waker: vector.NewWaker(), vectors: c.Vectors, server: newClient(c.URL, c.Key), prefix: c.Collection,
 		patience: cmp.Or(c.Patience, 500*time.Millisecond), log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: time.Now}
@@ -65,7 +66,7 @@ func Open(c Config) *Points {
 	return p
 }
 
-// pointID is what the server calls an entry: a UUID of version 5, the same whenever it is made.
+// pointID is the server's id of an entry: a UUID of version 5.
 func pointID(entry string) string {
 	space := [16]byte{0x5e, 0x1d, 0x0c, 0x8a, 0x70, 0x2b, 0x4f, 0x39, 0x9c, 0x44, 0xb3, 0x6e, 0x21, 0xd7, 0x58, 0x0f}
 	u := sha1.Sum(append(space[:], entry...))
@@ -73,16 +74,16 @@ func pointID(entry string) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:16])
 }
 
-// collectionName is that of the vectors of model with dim numbers.
+// collectionName is the collection for vectors of model with length dim.
 func collectionName(prefix, model string, dim int) string {
 	sum := sha1.Sum([]byte(model))
 	return fmt.Sprintf("%s_%x_%d", prefix, sum[:6], dim)
 }
 
-// collection is that of the present vectors.
+// collection is the collection for the current model.
 func (p *Points) collection(dim int) string { return collectionName(p.prefix, p.vectors.Model(), dim) }
 
-// ours are the collections on the server whose names collectionName makes.
+// ownCollections lists the server's collections that collectionName may have named.
 func (p *Points) ownCollections(ctx context.Context) (names []string, err error) {
 	all, err := p.server.collections(ctx)
 	for _, name := range all {
@@ -95,7 +96,7 @@ func (p *Points) ownCollections(ctx context.Context) (names []string, err error)
 	return names, err
 }
 
-// Nearest implements search.Server. The server proposes; what it says of an entry, the database decides.
+// Nearest implements search.Server. The server proposes documents; the database decides.
 func (p *Points) Nearest(ctx context.Context, q []float32, w vector.Filter, k int) ([]vector.Similarity, error) {
 	if err := p.vectors.Follow(ctx); err != nil {
 		return nil, err
@@ -115,7 +116,7 @@ func (p *Points) Nearest(ctx context.Context, q []float32, w vector.Filter, k in
 	return p.vectors.NearestAmong(ctx, q, ids, w, k)
 }
 
-// ask has the server search. One that failed just now is not waited for.
+// queryServer queries the server, unless it failed just now.
 func (p *Points) queryServer(ctx context.Context, collection string, q []float32, w vector.Filter, limit int) ([]point, error) {
 	if p.health.CoolingDown(p.now()) {
 		return nil, vector.ErrUnavailable
@@ -134,7 +135,7 @@ func (p *Points) queryServer(ctx context.Context, collection string, q []float32
 	return found, nil
 }
 
-// failed notes that the server is of no use. Complete finds out what is wrong, and mends it.
+// failed records a failure of the server and wakes Run, which repairs it.
 func (p *Points) failed(err error) {
 	p.health.Failed(p.now(), err)
 	p.suspect.Store(true)
@@ -146,7 +147,7 @@ func (p *Points) Compare(ctx context.Context, q []float32, docs []int64) ([]vect
 	return p.vectors.CompareStored(ctx, q, docs)
 }
 
-// Line says in one line for people how the server does, with times in their zone.
+// Line describes the server's health in one line for people, with times in zone.
 func (p *Points) Line(zone *time.Location) i18n.Text {
 	if since, _ := p.health.State(); !since.IsZero() {
 		return i18n.New("why.qdrant_gone", "at", since.In(zone).Format("2006-01-02 15:04"))
@@ -154,22 +155,22 @@ func (p *Points) Line(zone *time.Location) i18n.Text {
 	return i18n.New("why.qdrant")
 }
 
-// Probe asks the server whether it can be used.
+// Probe checks whether the server can be used.
 func (p *Points) Probe(ctx context.Context) error {
 	_, err := p.ownCollections(ctx)
 	return err
 }
 
-// Run calls Complete until ctx ends, ever more rarely while the server fails.
+// Run calls Complete until ctx ends, and backs off while the server fails.
 func (p *Points) Run(ctx context.Context) error {
 	return p.Repeat(ctx, func() (time.Duration, error) { return vector.PollInterval, p.Complete(ctx) })
 }
 
-// Complete makes the server hold what the database holds. What was sent before a failure stays.
+// Complete synchronises the server with the database. Points sent before a failure stay.
 func (p *Points) Complete(ctx context.Context) error { return p.syncServer(ctx, false) }
 
-// Rebuild is Complete that sends everything again: an undone dream gives entries an earlier revision
-// back, and a server that was away meanwhile may hold another state under it.
+// Rebuild sends all points again. This is needed after undoing a dream, which restores earlier
+// revisions: an unreachable server may hold another state under the same revision.
 func (p *Points) Rebuild(ctx context.Context) error {
 	p.suspect.Store(true)
 	return p.syncServer(ctx, true)
@@ -192,7 +193,7 @@ func (p *Points) syncServer(ctx context.Context, again bool) error {
 		p.failed(err)
 	}
 	if err != nil {
-		p.revisions = nil // what came of the last request is not known
+		p.revisions = nil // the last request may have succeeded
 	}
 	return err
 }
@@ -228,7 +229,8 @@ func (p *Points) syncPoints(ctx context.Context, space vector.Space, again bool)
 	}
 }
 
-// refresh reads what the server holds, unless that was read lately, and drops collections of other models.
+// refresh reads the revisions on the server, unless they are recent, and drops collections of other
+// models.
 func (p *Points) refresh(ctx context.Context, name string, dim int) error {
 	if suspect := p.suspect.Swap(false); !suspect && p.synced == name && p.revisions != nil && p.now().Sub(p.readAt) < refreshInterval {
 		return nil
@@ -264,7 +266,8 @@ func (p *Points) refresh(ctx context.Context, name string, dim int) error {
 	}
 }
 
-// differences lists points that should not be there, and entries that are not there in their revision, the newest first.
+// differences lists points to be deleted, and documents that are missing or outdated on the server,
+// the newest first.
 func (p *Points) differences(ctx context.Context, space vector.Space) (gone, changed []string, err error) {
 	wanted := map[string]bool{}
 	err = p.vectors.Revisions(ctx, space, func(entry string, rev int64) {
@@ -282,7 +285,7 @@ func (p *Points) differences(ctx context.Context, space vector.Space) (gone, cha
 	return gone, changed, err
 }
 
-// sendSome sends entries as they are now.
+// upsertDocs sends the current state of entries.
 func (p *Points) upsertDocs(ctx context.Context, space vector.Space, entries []string) error {
 	all, err := p.vectors.Points(ctx, space, entries)
 	if err != nil {
@@ -300,7 +303,8 @@ func (p *Points) upsertDocs(ctx context.Context, space vector.Space, entries []s
 	return err
 }
 
-// Forget removes entries from every collection, or else Complete does when the server can be reached.
+// Forget deletes entries from every collection. If the server cannot be reached, Complete does it
+// later.
 func (p *Points) Forget(ctx context.Context, entries []string) {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), forgetTimeout, fmt.Errorf("no answer within %s", forgetTimeout))
 	defer cancel()
@@ -314,7 +318,7 @@ func (p *Points) Forget(ctx context.Context, entries []string) {
 	}
 	if err != nil {
 		p.failed(err)
-		p.log.Warn("what was forgotten is still on the Qdrant server, where nobody finds it; "+
-			"it leaves when the server can be reached", "err", err)
+		p.log.Warn("forgotten memories are still on the Qdrant server, though no search returns them; "+
+			"they are deleted when the server can be reached", "err", err)
 	}
 }

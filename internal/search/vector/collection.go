@@ -14,44 +14,44 @@ import (
 	"reverie/internal/trust"
 )
 
-// windowGap is how long after each other two texts may have been said and still
-// be read together, in milliseconds.
+// windowGap is the maximum time between two texts that form a window, in milliseconds.
 const windowGap = 6 * 60 * 60 * 1000
 
-// vectorEntry is an entry as it is compared with questions.
+// vectorEntry is a document in memory with its unit vector.
 type vectorEntry struct {
 	n            int64 // memory.n
 	scope        trust.Readers
 	conversation string // memory.conversation
 	seq          int64
 	observedAt   int64     // Unix milliseconds
-	past         bool      // no longer holds
+	past         bool      // superseded or archived
 	vec          []float32 // of length 1
 }
 
-// compare orders entries by their places in conversations.
+// compare orders entries by their position in conversations.
 func (e *vectorEntry) compare(o *vectorEntry) int {
 	return cmp.Or(cmp.Compare(e.conversation, o.conversation), cmp.Compare(e.seq, o.seq), cmp.Compare(e.n, o.n))
 }
 
-// conversations are entries of one scope in the order of compare.
+// conversations are the entries of one scope, sorted by compare.
 type conversations []*vectorEntry
 
-// beside is the vector of the entry that stands step places from place p in the same
-// conversation and was said at about the same time; nil = there is none.
+// neighbourVector returns the vector step positions from p, if it is in the same conversation and
+// within windowGap; else nil.
 func (c conversations) neighbourVector(p, step int) []float32 {
 	if p+step < 0 || p+step >= len(c) {
 		return nil
 	}
 	e, o := c[p], c[p+step]
-	if gap := o.observedAt - e.observedAt; e.conversation == "" || e.conversation != o.conversation || e.scope != o.scope || max(gap, -gap) > windowGap {
+	gap := o.observedAt - e.observedAt
+	if e.conversation == "" || e.conversation != o.conversation || e.scope != o.scope || max(gap, -gap) > windowGap {
 		return nil
 	}
 	return o.vec
 }
 
-// likeness compares the entry at place p with the unit vector q. The window of an
-// entry is unit(v + ½ before + ½ after): what it says with its neighbours.
+// similarity compares the entry at p with the unit vector q. The window vector is unit(v + ½ before
+// + ½ after): the text with its neighbours.
 func (c conversations) similarity(q []float32, p int) Similarity {
 	e := c[p]
 	l := Similarity{Doc: e.n, Cosine: dot(q, e.vec)}
@@ -73,14 +73,14 @@ func (c conversations) similarity(q []float32, p int) Similarity {
 	return l
 }
 
-// place is where e stands, or would stand.
+// position returns the index of e, or where it would be inserted.
 func (c conversations) position(e *vectorEntry) (int, bool) {
 	return slices.BinarySearchFunc(c, e, (*vectorEntry).compare)
 }
 
-// collection holds the entries of one scope that have a vector, in memory.
+// collection holds the vectors of one scope in memory.
 type collection struct {
-	docs  *chromem.Collection // one for each entry; its id is the number
+	docs  *chromem.Collection // one document per entry; its id is the number
 	order conversations
 }
 
@@ -94,7 +94,7 @@ func newCollection() (*collection, error) {
 
 func (e *vectorEntry) docID() string { return strconv.FormatInt(e.n, 10) }
 
-// add adds e, whose number must not be there yet.
+// add adds e, whose number must be new.
 func (c *collection) add(ctx context.Context, e *vectorEntry) error {
 	if err := c.docs.AddDocument(ctx, chromem.Document{ID: e.docID(), Embedding: e.vec}); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (c *collection) add(ctx context.Context, e *vectorEntry) error {
 	return nil
 }
 
-// remove takes e out and overwrites its vector: forgotten means gone.
+// remove removes e and overwrites its vector, so that a forgotten text leaves no trace.
 func (c *collection) remove(ctx context.Context, e *vectorEntry) error {
 	err := c.docs.Delete(ctx, nil, nil, e.docID()) // a map that is not nil would delete all
 	if p, there := c.order.position(e); there {
@@ -114,12 +114,11 @@ func (c *collection) remove(ctx context.Context, e *vectorEntry) error {
 	return err
 }
 
-// nearest returns the k entries that w wants and that are nearest to the unit vector q,
-// unordered. They are looked for among the 4k nearest by themselves and their neighbours, of
-// which some may no longer hold.
+// nearest returns the k entries matching w that are nearest to the unit vector q, unordered. It
+// considers the 4k nearest entries and their neighbours, because some may be past.
 func (c *collection) nearest(ctx context.Context, q []float32, w Filter, k int, byNumber map[int64]*vectorEntry) ([]Similarity, error) {
 	places := make([]bool, len(c.order))
-	// chromem refuses to look for more than there are, and for none.
+	// chromem returns an error for more results than documents, and for zero.
 	found, err := c.docs.QueryEmbedding(ctx, q, min(4*k, c.docs.Count()), nil, nil)
 	if err != nil && len(places) > 0 {
 		return nil, fmt.Errorf("compare vectors: %w", err)
@@ -140,10 +139,10 @@ func (c *collection) nearest(ctx context.Context, q []float32, w Filter, k int, 
 	return topK(out, k), nil
 }
 
-// best keeps the k largest of found, the largest first.
+// topK returns the k most similar of found, best first.
 func topK(found []Similarity, k int) []Similarity {
 	slices.SortFunc(found, func(a, b Similarity) int {
-		return cmp.Or(cmp.Compare(b.Cosine+b.Window, a.Cosine+a.Window), cmp.Compare(b.Doc, a.Doc)) // the newer
+		return cmp.Or(cmp.Compare(b.Cosine+b.Window, a.Cosine+a.Window), cmp.Compare(b.Doc, a.Doc)) // newest first
 	})
 	return found[:min(len(found), k)]
 }

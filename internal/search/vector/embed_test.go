@@ -136,7 +136,7 @@ func TestRefusedText(t *testing.T) {
 }
 
 // TestModelChanges: another model, or another length of vectors under the same
-// name, has all entries embedded anew; old vectors are compared with nothing, and go
+// name, has all entries embedded again; old vectors are compared with nothing, and go
 // when the new ones are there.
 // Holds L22.
 func TestModelChanges(t *testing.T) {

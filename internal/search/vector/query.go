@@ -9,9 +9,9 @@ import (
 	"reverie/internal/i18n"
 )
 
-// Question is the vector of what is looked for, or nil when there is none in time
-// or the model makes nothing of it: then words have to do. What was asked last
-// costs nothing, and an embedder that just failed is not waited for.
+// EmbedQuery returns the vector of a query. It returns nil if the model cannot embed the text or
+// does not answer in time; then only words are searched. The last query is cached, and an embedder
+// that just failed is not called.
 func (v *Vectors) EmbedQuery(ctx context.Context, text string) []float32 {
 	if text = strings.Join(strings.Fields(text), " "); text == "" {
 		return nil
@@ -35,11 +35,11 @@ func (v *Vectors) EmbedQuery(ctx context.Context, text string) []float32 {
 		err = v.ensureSpace(ctx, dimension(vectors))
 	}
 	switch {
-	case ctx.Err() != nil: // nobody waits any more
+	case ctx.Err() != nil: // the caller gave up
 		return nil
 	case err != nil:
 		v.health.Failed(v.now(), err)
-		v.Wake() // to find out when it is back
+		v.Wake() // so that Run notices its recovery
 		return nil
 	}
 	v.health.Succeeded()
@@ -49,32 +49,32 @@ func (v *Vectors) EmbedQuery(ctx context.Context, text string) []float32 {
 	return vectors[0]
 }
 
-// Status says how far the vectors are.
+// Status is the progress and health of the vectors.
 type Status struct {
 	Model       string    `json:"model"`
 	Dimension   int       `json:"dimension"` // 0 = not known yet
-	Done        int       `json:"done"`      // entries that are read
+	Done        int       `json:"done"`      // embedded documents
 	Total       int       `json:"total"`
-	Unreachable time.Time `json:"unreachable,omitzero"` // since when; zero = it is not
-	Reason      string    `json:"reason,omitempty"`     // of that, for the operator
+	Unreachable time.Time `json:"unreachable,omitzero"` // since when; zero = reachable
+	Reason      string    `json:"reason,omitempty"`     // the error, for the operator
 }
 
-// Status says how far the vectors are. It asks no model.
+// Status returns the progress and health of the vectors. It does not call the model.
 func (v *Vectors) Status(ctx context.Context) Status {
 	space := v.Space()
 	s := Status{Model: v.embedder.Name(), Dimension: space.Dim}
 	err := v.db.QueryRowContext(ctx, `SELECT count(*), count(v.hash)`+docsWithVectors, space.No).Scan(&s.Total, &s.Done)
 	if err != nil && ctx.Err() == nil {
-		v.log.Warn("how many memories have a vector cannot be counted", "err", err)
+		v.log.Warn("the memories with a vector cannot be counted", "err", err)
 	}
 	s.Unreachable, s.Reason = v.health.State()
 	return s
 }
 
-// Settled reports whether there is nothing to be told: all is read.
+// UpToDate reports whether all documents are embedded and the embedder is healthy.
 func (s Status) UpToDate() bool { return s.Unreachable.IsZero() && s.Total == s.Done }
 
-// Line is the status in one line for people, with times in their zone.
+// Line describes the status in one line for people, with times in zone.
 func (s Status) Line(zone *time.Location) i18n.Text {
 	switch {
 	case !s.Unreachable.IsZero():

@@ -13,14 +13,14 @@ import (
 
 // Space says which vectors can be compared with each other: those of one model, equally long.
 type Space struct {
-	No  int64 // memory_space.no; 0 = no vector was ever made
-	Dim int   // numbers of a vector
+	No  int64 // memory_space.no; 0 = there are no vectors yet
+	Dim int   // length of a vector
 }
 
 // Fits reports whether q can be compared with the vectors of s.
 func (s Space) Fits(q []float32) bool { return len(q) == s.Dim && unit(q) != nil }
 
-// Space is that of the present vectors.
+// Space returns the current space.
 func (v *Vectors) Space() Space {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -30,7 +30,7 @@ func (v *Vectors) Space() Space {
 // Model is the name of the embedder.
 func (v *Vectors) Model() string { return v.embedder.Name() }
 
-// Point is a document with its vector, as a server gets it: never a word of its text.
+// Point is a document with its vector, as it is sent to a server. It never contains text.
 type Point struct {
 	ID     string        `json:"entry"`
 	Rev    int64         `json:"rev"`
@@ -40,7 +40,7 @@ type Point struct {
 	Vector []float32     `json:"-"`
 }
 
-// Revisions tells do the documents that have a vector in s, the newest first.
+// Revisions calls do with each document that has a vector in s, the newest first.
 func (v *Vectors) Revisions(ctx context.Context, s Space, do func(id string, rev int64)) error {
 	err := store.Each(ctx, v.db, func(row store.Row) error {
 		var id string
@@ -55,7 +55,7 @@ func (v *Vectors) Revisions(ctx context.Context, s Space, do func(id string, rev
 	return store.Wrap(err, "read vectors")
 }
 
-// Points reads documents as they are now, but none without a vector in s.
+// Points reads the current state of documents ids, without those that have no vector in s.
 func (v *Vectors) Points(ctx context.Context, s Space, ids []string) ([]Point, error) {
 	all, err := store.List(ctx, v.db, func(row store.Row) (p Point, err error) {
 		var blob []byte
@@ -67,8 +67,8 @@ func (v *Vectors) Points(ctx context.Context, s Space, ids []string) ([]Point, e
 	return all, store.Wrap(err, "read vectors")
 }
 
-// NearestAmong finds the k documents of w that are nearest to q among ids. What stands beside
-// one of them in its conversation may be nearer together with it, and is looked at too.
+// NearestAmong returns the k documents matching w that are nearest to q among ids and their
+// neighbours in conversations. A neighbour's window may be nearer than the document itself.
 func (v *Vectors) NearestAmong(ctx context.Context, q []float32, ids []string, w Filter, k int) ([]Similarity, error) {
 	docs, err := store.Column[int64](ctx, v.db, `SELECT m.n FROM json_each(?) AS j JOIN document AS m ON m.id = j.value`, store.Array(ids))
 	if err != nil {
@@ -81,12 +81,14 @@ func (v *Vectors) NearestAmong(ctx context.Context, q []float32, ids []string, w
 	return topK(near, k), err
 }
 
-// CompareStored is Compare with the vectors in the database, of whatever scope.
+// CompareStored is Compare with the vectors in the database, for any scope.
 func (v *Vectors) CompareStored(ctx context.Context, q []float32, docs []int64) ([]Similarity, error) {
 	return v.compareStored(ctx, q, docs, func(*vectorEntry) bool { return true })
 }
 
-func (v *Vectors) compareStored(ctx context.Context, q []float32, docs []int64, wants func(*vectorEntry) bool) (out []Similarity, err error) {
+func (v *Vectors) compareStored(
+	ctx context.Context, q []float32, docs []int64, wants func(*vectorEntry) bool,
+) (out []Similarity, err error) {
 	beside, err := v.withAdjacent(ctx, docs)
 	if err != nil {
 		return nil, err
@@ -111,9 +113,9 @@ func (v *Vectors) compareStored(ctx context.Context, q []float32, docs []int64, 
 	return out, nil
 }
 
-// withBeside adds to docs those that stand next to them in their conversations.
+// withAdjacent adds to docs their neighbours in conversations.
 func (v *Vectors) withAdjacent(ctx context.Context, docs []int64) ([]int64, error) {
-	// The + keeps SQLite from the index of scopes: that of conversations is the fast one.
+	// The + makes SQLite use the index of conversations, which is faster than that of scopes.
 	all, err := store.Column[int64](ctx, v.db, `SELECT value FROM json_each(?1) UNION SELECT m.n FROM json_each(?1) AS j
 		CROSS JOIN document AS h ON h.n = j.value CROSS JOIN document AS m
 		ON m.conversation = h.conversation AND m.conversation <> '' AND +m.scope = h.scope
@@ -121,7 +123,8 @@ func (v *Vectors) withAdjacent(ctx context.Context, docs []int64) ([]int64, erro
 	return all, store.Wrap(err, "read vectors")
 }
 
-// Active reads the active document id: its number, its scope and its vector; nil = it has none.
+// ActiveVector reads the number, scope and vector of the active document id; nil = it has no
+// vector.
 func (v *Vectors) ActiveVector(ctx context.Context, id string) (doc int64, scope trust.Readers, vector []float32, err error) {
 	space := v.Space()
 	var blob []byte

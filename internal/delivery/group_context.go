@@ -11,30 +11,31 @@ import (
 	"reverie/internal/store"
 )
 
-// What is kept of a room's talk that is not for the bot, until it is asked something there.
+// Limits of the group context.
 const (
-	maxContextLines = 20 // lines of a room
+	maxContextLines = 20 // per room
 	maxContextAge   = 24 * time.Hour
-	maxContextRunes = 4_000 // with one message
+	maxContextRunes = 4_000 // per message
 )
 
-// heard holds what was said in rooms with others and was not for the bot. The states of a row:
+// groupContext stores messages in group rooms that are not addressed to the bot. The next message to
+// the bot takes them along as context. The states of a row:
 //
 //	store ──► waiting ── attach, redact ──► given (without its text)
 //	          (given = 0)                   (given = 1)
 //
-// A line is deleted when it is old, when its room has too many, when its sender edits its words
-// away, and when the bot leaves the room.
+// A line is deleted when it is too old, when its room has too many, when an edit empties it, and when
+// the bot leaves the room.
 type groupContext struct{ now func() time.Time }
 
-// Line is something that was said in a room with others, and not to the bot.
+// Line is a message in a group room that is not addressed to the bot.
 type Line struct {
 	chat.Quote
 	Room, Thread string
-	Edit         bool // it says what the line ID reads now; an empty text takes it away
+	Edit         bool // it is the new text of the line ID; an empty text deletes it
 }
 
-// store keeps a line, and forgets what is too old or too much.
+// store adds a line and deletes old and surplus ones.
 func (h groupContext) store(ctx context.Context, tx *sql.Tx, l *Line) error {
 	if l.Edit {
 		return h.edit(ctx, tx, l)
@@ -51,24 +52,24 @@ func (h groupContext) store(ctx context.Context, tx *sql.Tx, l *Line) error {
 			[]any{l.Room, maxContextLines}},
 	} {
 		if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {
-			return store.Wrap(err, "delivery: keep what was heard")
+			return store.Wrap(err, "delivery: store group context")
 		}
 	}
 	return nil
 }
 
-// edit gives a line the words that its sender gave it since. One that was attached already stays.
+// edit replaces the text of a line, unless it was attached already.
 func (groupContext) edit(ctx context.Context, tx *sql.Tx, l *Line) error {
 	query, args := `UPDATE heard SET text = ?3 WHERE event = ?1 AND sender = ?2 AND given = 0`, []any{l.ID, l.Sender, l.Text}
 	if l.Text == "" {
 		query, args = `DELETE FROM heard WHERE event = ?1 AND sender = ?2 AND given = 0`, args[:2]
 	}
 	_, err := tx.ExecContext(ctx, query, args...)
-	return store.Wrap(err, "delivery: change what was heard")
+	return store.Wrap(err, "delivery: edit group context")
 }
 
-// attach adds to m what was heard where it was said since the last time. Each line is attached
-// once: the history has it then.
+// attach adds to m the lines of its thread. Each line is attached once, because the history has it
+// then.
 func (h groupContext) attach(ctx context.Context, tx *sql.Tx, m *chat.Message) error {
 	lines, err := store.List(ctx, tx, func(row store.Row) (chat.Quote, error) {
 		l := chat.Quote{Why: chat.QuoteHeard}
@@ -80,7 +81,7 @@ func (h groupContext) attach(ctx context.Context, tx *sql.Tx, m *chat.Message) e
 		WHERE room = ? AND thread = ? AND given = 0 AND heard_at >= ? ORDER BY seq DESC`,
 		m.Room, m.Thread, h.now().Add(-maxContextAge).UnixMilli())
 	if err != nil {
-		return store.Wrap(err, "delivery: read what was heard")
+		return store.Wrap(err, "delivery: read group context")
 	}
 	left := maxContextRunes
 	over := slices.IndexFunc(lines, func(l chat.Quote) bool { left -= utf8.RuneCountInString(l.Text); return left < 0 })
@@ -90,10 +91,10 @@ func (h groupContext) attach(ctx context.Context, tx *sql.Tx, m *chat.Message) e
 	slices.Reverse(lines)
 	m.Quotes = append(m.Quotes, lines...)
 	_, err = tx.ExecContext(ctx, `UPDATE heard SET given = 1, text = '' WHERE room = ? AND thread = ?`, m.Room, m.Thread)
-	return store.Wrap(err, "delivery: note what was given of what was heard")
+	return store.Wrap(err, "delivery: mark group context as attached")
 }
 
-// redact forgets what was heard as event, also where it waits as a quote.
+// redact deletes the text of the line event, also where it waits as a quote.
 func (groupContext) redact(ctx context.Context, tx *sql.Tx, event string) error {
 	if _, err := tx.ExecContext(ctx, `UPDATE heard SET given = 1, text = '' WHERE event = ?`, event); err != nil {
 		return store.Wrap(err, "delivery: forget what was heard")

@@ -99,7 +99,7 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 		f.Add("matrix", doctor.Note, "no matrix: section; `bot chat` works, `bot run` needs one")
 		return
 	}
-	pid, since, err := store.Holder(b.cfg.Data)
+	pid, since, err := store.LockHolder(b.cfg.Data)
 	if err != nil {
 		f.Unreadable(err)
 	}

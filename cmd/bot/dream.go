@@ -73,7 +73,7 @@ func (b *bot) dreamHooks() *command.Dreams {
 		Undo: func(ctx context.Context, say i18n.Say) (string, error) {
 			r, err := b.dreamer.Undo(ctx, "")
 			if errors.Is(err, dream.ErrNothing) || errors.Is(err, dream.ErrBusy) {
-				return i18n.Of(err).In(say), nil
+				return i18n.FromError(err).In(say), nil
 			}
 			if err != nil {
 				return "", err

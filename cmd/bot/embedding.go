@@ -65,7 +65,7 @@ func (b *bot) vectorLines(ctx context.Context, say i18n.Say) (lines []string) {
 	case b.vectors == nil:
 		return []string{say("why.by_words_only")}
 	}
-	if s := b.vectors.Status(ctx); !s.Settled() {
+	if s := b.vectors.Status(ctx); !s.UpToDate() {
 		lines = append(lines, s.Line(b.cfg.Zone).In(say))
 	}
 	if b.server != nil {

@@ -42,7 +42,7 @@ func (b *bot) indexHistory(ctx context.Context) error {
 
 // forgetRedacted deletes a redacted message, its files, and what was learned from it.
 func (b *bot) forgetRedacted(ctx context.Context, event string) error {
-	files, err := b.history.PathsOf(ctx, event)
+	files, err := b.history.FilesOf(ctx, event)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (b *bot) forgetRedacted(ctx context.Context, event string) error {
 	if err != nil {
 		return err
 	}
-	if err := b.history.Unquote(ctx, quotes); err != nil {
+	if err := b.history.RemoveQuotes(ctx, quotes); err != nil {
 		return err
 	}
 	_, err = b.memory.ForgetEvent(ctx, memory.Access{Actor: "redaction", All: true}, event)
@@ -65,14 +65,14 @@ func (b *bot) forgetRedacted(ctx context.Context, event string) error {
 
 // fileUses lists the files in use; moving returns those being transferred.
 func (b *bot) fileUses(moving func(context.Context) ([]string, error)) media.Uses {
-	return media.Uses{Named: b.history.Named, Loaded: b.history.Paths, Moving: moving}
+	return media.Uses{Named: b.history.AllFiles, Loaded: b.history.NeededFiles, Moving: moving}
 }
 
 // removeUnusedFiles deletes the files of a redacted message that no other message has. The
 // message's row must be empty already.
 func (b *bot) removeUnusedFiles(ctx context.Context, paths []string) error {
 	for _, p := range paths {
-		named, err := b.history.Names(ctx, media.Stem(p))
+		named, err := b.history.HasFile(ctx, media.Stem(p))
 		if err != nil {
 			return err
 		}

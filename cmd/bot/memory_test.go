@@ -116,7 +116,7 @@ func TestFilesAreDeleted(t *testing.T) {
 func TestHarvestOfTheWholeBot(t *testing.T) {
 	b := openTest(t, rehearsing)
 	say := func(room, text string, shared bool) {
-		m := history.Message{Room: history.Talk(room), Role: llm.User, EventID: fmt.Sprintf("$%s%d", room, time.Now().UnixNano()), Sender: b.cfg.Owner(), Text: text, At: time.Now(),
+		m := history.Message{Room: history.Timeline(room), Role: llm.User, EventID: fmt.Sprintf("$%s%d", room, time.Now().UnixNano()), Sender: b.cfg.Owner(), Text: text, At: time.Now(),
 			Header: b.prompt.Header(time.Now(), b.cfg.Owner(), shared)}
 		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Place{Room: room, Person: b.cfg.Owner(), Private: !shared}.Readers()}
 		expect.OK(t, b.history.Append(t.Context(), &m))

@@ -41,7 +41,7 @@ func (p promptCommand) Run(ctx context.Context, c console, path filePath) error 
 		if err != nil {
 			return err
 		}
-		if !slices.Contains(rooms, history.Talk(p.Room).Room()) {
+		if !slices.Contains(rooms, history.Timeline(p.Room).Room()) {
 			fmt.Fprintf(c.err, "Nobody has talked to the bot in %s yet: this is how a first message there would be sent.\n", p.Room)
 		}
 	}

@@ -87,7 +87,7 @@ func Recovered(log *slog.Logger, f func() error) (err error) {
 
 // CloseCalls gives every tool call of talk that an interruption left without a result one that says
 // so: a model must see each call answered. Only the newest calls of past can be open.
-func CloseCalls(ctx context.Context, h *history.Store, talk history.Talk, past []history.Message, now time.Time) error {
+func CloseCalls(ctx context.Context, h *history.Store, talk history.Timeline, past []history.Message, now time.Time) error {
 	done := map[string]bool{}
 	for i := len(past) - 1; i >= 0; i-- {
 		if past[i].Role == llm.Tool {

@@ -27,7 +27,7 @@ import (
 type Approval struct {
 	Code         string // names it for people
 	Room         string
-	Talk         history.Talk
+	Talk         history.Timeline
 	Conversation int64
 	Event        string // the message or system event that was worked on
 	Asker        string // on whose behalf

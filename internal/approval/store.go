@@ -67,13 +67,13 @@ func (s Store) Put(ctx context.Context, db store.DBTX, a Approval) error {
 }
 
 // Granted lists what asker was allowed for a conversation, as long as mark is the same.
-func (s Store) Granted(ctx context.Context, talk history.Talk, conversation int64, asker, mark string) ([]Approval, error) {
+func (s Store) Granted(ctx context.Context, talk history.Timeline, conversation int64, asker, mark string) ([]Approval, error) {
 	return list(ctx, s.DB, `WHERE thread = ? AND conversation = ? AND asker = ? AND whole_conversation = 1 AND sources_hash = ?
 		AND state IN ('approved', 'done')`, talk, conversation, asker, mark)
 }
 
 // Asked lists the open questions about event.
-func (s Store) Asked(ctx context.Context, talk history.Talk, event string) ([]Approval, error) {
+func (s Store) Asked(ctx context.Context, talk history.Timeline, event string) ([]Approval, error) {
 	return list(ctx, s.DB, `WHERE thread = ? AND event = ? AND state = 'open'`, talk, event)
 }
 
@@ -96,7 +96,7 @@ func (s Store) Void(ctx context.Context, room string, targets ...string) error {
 }
 
 // Stop takes back what is approved in a conversation and has not run; it tells whether there was any.
-func (s Store) Stop(ctx context.Context, talk history.Talk) (bool, error) {
+func (s Store) Stop(ctx context.Context, talk history.Timeline) (bool, error) {
 	all, err := list(ctx, s.DB, `WHERE thread = ? AND state = 'approved'`, talk)
 	for i := 0; err == nil && i < len(all); i++ {
 		err = s.End(ctx, all[i], Void, true)
@@ -193,7 +193,7 @@ func (s Store) Gather(ctx context.Context, tx *sql.Tx, a Approval, acts []Act) (
 }
 
 // Open lets what was gathered for event be asked, from now on for ten minutes.
-func (s Store) Open(ctx context.Context, in store.DBTX, talk history.Talk, event string) error {
+func (s Store) Open(ctx context.Context, in store.DBTX, talk history.Timeline, event string) error {
 	now := s.Now()
 	_, err := in.ExecContext(ctx, `UPDATE approval SET state = 'open', created = ?, expires = ?
 		WHERE thread = ? AND event = ? AND state = 'gathering'`, now.UnixMilli(), now.Add(answerTime).UnixMilli(), talk, event)

@@ -85,7 +85,7 @@ func (r Reader) file(ctx context.Context, f chat.File, came int) history.File {
 			h.Text = "(what is said in it)\n" + r.capped(text, came)
 			return h
 		}
-		if why := i18n.Of(err); why.Known() {
+		if why := i18n.FromError(err); why.Translatable() {
 			err = i18n.New("why.not_transcribed", "why", why)
 		}
 	default:
@@ -115,7 +115,7 @@ func (r Reader) fileReason(ctx context.Context, err error, f chat.File) i18n.Tex
 	case errors.As(err, &at), errors.Is(err, fs.ErrNotExist):
 		return i18n.New("why.file_lost")
 	}
-	return i18n.New("why.file_of_kind", "why", i18n.Of(err), "type", f.Type, "size", media.Size(f.Size))
+	return i18n.New("why.file_of_kind", "why", i18n.FromError(err), "type", f.Type, "size", media.Size(f.Size))
 }
 
 // excerpt stores the beginning of a text in h, see capped.
@@ -174,7 +174,7 @@ func (r Reader) Listen(ctx context.Context, in chat.Message) (chat.Message, erro
 		case ctx.Err() != nil:
 			return in, ctx.Err()
 		case err != nil:
-			in.Files[i].Note = i18n.Of(err)
+			in.Files[i].Note = i18n.FromError(err)
 		default:
 			in.Text = strings.TrimSpace(in.Text + "\n" + voiceMark + " " + text)
 		}

@@ -119,7 +119,7 @@ type Call struct {
 	*Config
 	Session Session
 	In      chat.Message
-	Talk    history.Talk
+	Talk    history.Timeline
 	Place   trust.Place   // where the answer is read
 	Access  memory.Access // what the person may see and change
 	Caller  trust.Caller

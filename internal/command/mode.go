@@ -82,7 +82,7 @@ func changeThink(ctx context.Context, call *Call, args string) (string, error) {
 
 // showSummary is the command !summary.
 func showSummary(ctx context.Context, call *Call, _ string) (string, error) {
-	c, err := call.History.Compacted(ctx, call.Talk)
+	c, err := call.History.LatestCompaction(ctx, call.Talk)
 	if err != nil {
 		return "", err
 	}

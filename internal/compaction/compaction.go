@@ -67,14 +67,14 @@ func (c Compactor) Compact(ctx context.Context, r Request) (plan compact.Plan, d
 	}
 	done = history.Compaction{Room: r.Turn.Talk, Level: history.Trimmed, Reason: r.Reason, Summary: r.Before.Summary,
 		Details: r.Before.Details, Integrity: r.Before.Integrity, Before: plan.Before + llm.EstimateTokens(r.Before.Text()), At: c.Now()}
-	if len(plan.Gone) > 0 {
+	if len(plan.Removed) > 0 {
 		r.Leaving()
-		if err := c.summarise(ctx, &done, r, plan.Gone, l.Summary); err != nil {
+		if err := c.summarise(ctx, &done, r, plan.Removed, l.Summary); err != nil {
 			return plan, done, err
 		}
 	}
 	done.After = history.Tokens(plan.Kept) + llm.EstimateTokens(done.Text())
-	if err := c.History.Compact(ctx, &done, plan.Gone, plan.Shorter); err != nil {
+	if err := c.History.Compact(ctx, &done, plan.Removed, plan.Shortened); err != nil {
 		return plan, history.Compaction{}, err
 	}
 	c.Log.Info("conversation compacted", "reason", r.Reason, "level", done.Level, "summarised", done.Messages, "shortened", done.Shortened,
@@ -115,7 +115,7 @@ func boundary(window int) int {
 func worthIt(p compact.Plan, l compact.Limits, reason string) bool {
 	switch reason {
 	case Asked:
-		return len(p.Gone) >= leastAsked
+		return len(p.Removed) >= leastAsked
 	case Over, Refused:
 		return !p.Empty()
 	}

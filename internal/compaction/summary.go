@@ -30,7 +30,7 @@ const (
 // lost and must not. Together they take at most so many tokens. An error is ctx's.
 func (c Compactor) summarise(ctx context.Context, done *history.Compaction, r Request, gone []history.Message, most int) error {
 	words := most * summaryShare / 100
-	done.Integrity = history.Least(gone)
+	done.Integrity = history.MinIntegrity(gone)
 	if r.Before.Text() != "" {
 		done.Integrity = min(done.Integrity, r.Before.Integrity)
 	}

@@ -11,10 +11,10 @@ import (
 	"reverie/internal/chat"
 )
 
-// target is what the inbox says of an event that a change is done to.
+// target is the inbox row of the event that a change refers to.
 type target struct {
 	id, room, sender, state   string
-	change, target            string // of a change that is itself the target
+	change, target            string // set if the target is a change itself
 	at                        int64
 	known, unproven, redacted bool
 }
@@ -31,7 +31,8 @@ func targetRow(ctx context.Context, tx *sql.Tx, event string) (target, error) {
 	return t, err
 }
 
-// targetOf is the message that a change to event is done to: an edit stands for what it edits.
+// targetOf returns the message that a change to event refers to. An edit stands for the edited
+// message.
 func targetOf(ctx context.Context, tx *sql.Tx, event string) (target, error) {
 	of, err := targetRow(ctx, tx, event)
 	if err == nil && of.change == "edited" {
@@ -40,8 +41,8 @@ func targetOf(ctx context.Context, tx *sql.Tx, event string) (target, error) {
 	return of, err
 }
 
-// edit stores an edit of somebody's own message: the newest one counts, in the order of
-// the stream. Words that somebody is proven to have written are not replaced by others.
+// edit stores an edit of the sender's own message. The newest edit in stream order counts. Unproven
+// words never replace proven ones.
 func (in *Inbox) edit(ctx context.Context, tx *sql.Tx, e chat.Edit, s Incoming) error {
 	of, err := targetOf(ctx, tx, e.Target)
 	if err != nil {
@@ -51,12 +52,12 @@ func (in *Inbox) edit(ctx context.Context, tx *sql.Tx, e chat.Edit, s Incoming) 
 	case !of.known, of.sender != e.Sender, of.room != e.Room, of.change != "", of.redacted, e.Unproven && !of.unproven:
 		return nil
 	}
-	if again, err := taken(ctx, tx, e.ID); err != nil || again {
+	if again, err := isStored(ctx, tx, e.ID); err != nil || again {
 		return err
 	}
 	e.Target, e.At = of.id, time.UnixMilli(of.at)
 	switch {
-	case of.state == "utd" || of.state == "failed" || of.state == "dead": // these are its words now, and they can be read
+	case of.state == "utd" || of.state == "failed" || of.state == "dead": // the edit can be read, so it becomes the message
 		if !s.Addressed {
 			return nil
 		}
@@ -65,23 +66,23 @@ func (in *Inbox) edit(ctx context.Context, tx *sql.Tx, e chat.Edit, s Incoming) 
 		if _, err := tx.ExecContext(ctx, `DELETE FROM inbox WHERE id = ?`, m.ID); err != nil {
 			return err
 		}
-		return in.put(ctx, tx, m, "new")
+		return in.insert(ctx, tx, m, "new")
 	case of.state == "new":
 		if _, err := tx.ExecContext(ctx, `UPDATE inbox SET text = ?1
 			WHERE id = ?2 AND state = 'new' AND (?1 <> '' OR instr(attachments, '"files"') > 0)`, e.Text, e.Target); err != nil {
 			return err
 		}
 	}
-	return in.put(ctx, tx, e, "new")
+	return in.insert(ctx, tx, e, "new")
 }
 
-// redact withdraws a message that has no answer yet, and notes that what became of one that has is
-// to be forgotten. What somebody else than the bot redacted, the session hears of.
+// redact withdraws an unanswered message and queues it for ForgetRedacted. Redactions by others
+// than the bot are passed on to the session.
 func (in *Inbox) redact(ctx context.Context, tx *sql.Tx, r chat.Redaction) error {
-	if err := toForget(ctx, tx, r.Target); err != nil {
+	if err := queueForget(ctx, tx, r.Target); err != nil {
 		return err
 	}
-	if err := in.heard.redact(ctx, tx, r.Target); err != nil {
+	if err := in.group.redact(ctx, tx, r.Target); err != nil {
 		return err
 	}
 	if err := redactRows(ctx, tx, `id = ?`, r.Target); err != nil || r.ID == "" {
@@ -90,22 +91,22 @@ func (in *Inbox) redact(ctx context.Context, tx *sql.Tx, r chat.Redaction) error
 	return in.redactTarget(ctx, tx, r)
 }
 
-// redactTarget stores that a message of somebody, or of the bot, was redacted. An edit that is
-// redacted takes its message with it: nobody knows any more what that said before.
+// redactTarget stores a redaction by a person. Redacting an edit redacts the message, because its
+// earlier text is not stored.
 func (in *Inbox) redactTarget(ctx context.Context, tx *sql.Tx, r chat.Redaction) error {
 	of, err := targetOf(ctx, tx, r.Target)
 	if err != nil {
 		return err
 	}
 	r.Target = of.id
-	if err := toForget(ctx, tx, r.Target); err != nil {
+	if err := queueForget(ctx, tx, r.Target); err != nil {
 		return err
 	}
 	if of.change != "" {
-		return nil // a reaction: what it did is done
+		return nil // redacting a reaction has no effect
 	}
 	if !of.known {
-		answer, err := in.out.redacted(ctx, tx, r.Target)
+		answer, err := in.out.recordRedaction(ctx, tx, r.Target)
 		if err != nil || answer == "" {
 			return err
 		}
@@ -117,11 +118,10 @@ func (in *Inbox) redactTarget(ctx context.Context, tx *sql.Tx, r chat.Redaction)
 	if err := redactRows(ctx, tx, `id = ?`, r.Target); err != nil {
 		return err
 	}
-	return in.put(ctx, tx, r, "new")
+	return in.insert(ctx, tx, r, "new")
 }
 
-// react stores a reaction to what its sender has asked, or to the answer to that. An owner may
-// react to anybody's.
+// react stores a reaction to the sender's own question or to its answer. An owner may react to any.
 func (in *Inbox) react(ctx context.Context, tx *sql.Tx, r chat.Reaction, owner bool) error {
 	of, err := targetOf(ctx, tx, r.Target)
 	if err != nil {
@@ -147,10 +147,10 @@ func (in *Inbox) react(ctx context.Context, tx *sql.Tx, r chat.Reaction, owner b
 	if room != r.Room || asker != r.Sender && !owner {
 		return nil
 	}
-	return in.put(ctx, tx, r, "new")
+	return in.insert(ctx, tx, r, "new")
 }
 
-// vote stores a vote on an open poll of the bot in the same room, under the option's own id.
+// vote stores a vote on an open poll of the bot in the same room, with the option's own id.
 func (in *Inbox) vote(ctx context.Context, tx *sql.Tx, v chat.Vote) error {
 	var message, packed string
 	err := tx.QueryRowContext(ctx, `SELECT id, poll FROM outbox
@@ -171,5 +171,5 @@ func (in *Inbox) vote(ctx context.Context, tx *sql.Tx, v chat.Vote) error {
 		return nil
 	}
 	v.Target, v.Option = message, p.Options[chosen].ID
-	return in.put(ctx, tx, v, "new")
+	return in.insert(ctx, tx, v, "new")
 }

@@ -6,24 +6,24 @@ import (
 	"reverie/internal/store"
 )
 
-// Queues is what waits to be answered, sent or read, and what was given up.
+// Queues counts messages that wait or were given up.
 type Queues struct {
-	Inbox         int    `json:"inbox"` // messages without an answer
+	Inbox         int    `json:"inbox"` // unanswered messages
 	InboxOldest   int64  `json:"inbox_oldest_s"`
-	Outbox        int    `json:"outbox"` // messages not sent yet
+	Outbox        int    `json:"outbox"` // unsent messages
 	OutboxOldest  int64  `json:"outbox_oldest_s"`
-	OutboxProblem string `json:"outbox_problem,omitempty"` // why the oldest of them was not sent
-	Dead          int    `json:"dead"`                     // messages given up
-	DeadReason    string `json:"dead_reason,omitempty"`    // why the newest of them was given up
-	Undecryptable int    `json:"undecryptable"`            // messages that wait to be read
+	OutboxProblem string `json:"outbox_problem,omitempty"` // error of the oldest unsent message
+	Dead          int    `json:"dead"`                     // outgoing messages given up
+	DeadReason    string `json:"dead_reason,omitempty"`    // error of the newest of them
+	Undecryptable int    `json:"undecryptable"`            // incoming messages that cannot be read yet
 	UnreadOldest  int64  `json:"undecryptable_oldest_s"`
-	Lost          int    `json:"lost"`                  // messages that could not be read and were given up
-	LostReason    string `json:"lost_reason,omitempty"` // why the newest of them was given up
+	Lost          int    `json:"lost"`                  // unreadable messages given up
+	LostReason    string `json:"lost_reason,omitempty"` // error of the newest of them
 }
 
-// CountRows counts what is in the inbox and the outbox at the time now, in Unix milliseconds.
+// CountRows counts the inbox and outbox at the time now, in Unix milliseconds.
 func CountRows(ctx context.Context, db store.DBTX, now int64) (c Queues, err error) {
-	age := func(column, of string) string { // in seconds of the oldest; 0 when there is none
+	age := func(column, of string) string { // of the oldest row, in seconds; 0 if the queue is empty
 		return `(SELECT coalesce(max(0, (?1 - min(` + column + `)) / 1000), 0) FROM ` + of + `)`
 	}
 	err = db.QueryRowContext(ctx, `SELECT
@@ -37,5 +37,5 @@ func CountRows(ctx context.Context, db store.DBTX, now int64) (c Queues, err err
 		coalesce((SELECT error FROM outbox WHERE state = 'dead' AND error <> 'redacted' ORDER BY created_at DESC LIMIT 1), '')`, now).
 		Scan(&c.Inbox, &c.InboxOldest, &c.Undecryptable, &c.UnreadOldest, &c.Lost, &c.LostReason,
 			&c.Outbox, &c.OutboxOldest, &c.OutboxProblem, &c.Dead, &c.DeadReason)
-	return c, store.Wrap(err, "delivery: count what is in the inbox and the outbox")
+	return c, store.Wrap(err, "delivery: count inbox and outbox")
 }

@@ -49,27 +49,27 @@ func head(t *testing.T, q rows) OutboxRow {
 
 func carried(t *testing.T, q rows, id, event string) {
 	t.Helper()
-	if got, err := q.out.Delivered(t.Context(), OutboxRow{ID: id, Txn: id}, event, false); err != nil || got != event {
+	if got, err := q.out.MarkDelivered(t.Context(), OutboxRow{ID: id, Txn: id}, event, false); err != nil || got != event {
 		t.Fatalf("delivered(%s, %s) = %s, %v", id, event, got, err)
 	}
 }
 
 func TestSayingAgain(t *testing.T) {
 	q, ctx := newRows(t), t.Context()
-	expect.OK(t, q.out.Say(ctx, Final{Room: "!a", Message: out("1", "one"), Text: "one"}))
+	expect.OK(t, q.out.StoreFinal(ctx, Final{Room: "!a", Message: out("1", "one"), Text: "one"}))
 	r := head(t, q)
-	expect.OK(t, q.out.Say(ctx, Final{Room: "!a", Message: out("1", "one"), Text: "one"})) // the same again changes nothing
+	expect.OK(t, q.out.StoreFinal(ctx, Final{Room: "!a", Message: out("1", "one"), Text: "one"})) // the same again changes nothing
 	expect.Equal(t, head(t, q), r, "row changed")
 	// While the first text is being sent, a second one comes: the row must not be taken for sent.
-	expect.OK(t, q.out.Say(ctx, Final{Room: "!a", Message: out("1", "uno"), Text: "uno"}))
+	expect.OK(t, q.out.StoreFinal(ctx, Final{Room: "!a", Message: out("1", "uno"), Text: "uno"}))
 	carried(t, q, "1", "$1")
-	expect.OK(t, q.out.Sent(ctx, r))
+	expect.OK(t, q.out.MarkSent(ctx, r))
 	newer := head(t, q)
 	if newer.Text != "uno" || newer.Revision != 2 || newer.EventID != "$1" {
 		t.Errorf("row %+v, want the newer text as an edit of $1", newer)
 	}
-	expect.OK(t, q.out.Sent(ctx, newer))
-	expect.OK(t, q.out.Say(ctx, Final{Room: "!a", Message: out("1", "uno"), Text: "uno"}))
+	expect.OK(t, q.out.MarkSent(ctx, newer))
+	expect.OK(t, q.out.StoreFinal(ctx, Final{Room: "!a", Message: out("1", "uno"), Text: "uno"}))
 	expect.Equal(t, len(expect.Must(q.out.NextPerRoom(ctx))(t)), 0, "sent already, but due again")
 }
 
@@ -80,10 +80,10 @@ func TestMessageKeepsWhatItBrings(t *testing.T) {
 	m.Thread, m.ReplyTo = "$root", "$said"
 	m.Quotes = []chat.Quote{{ID: "$said", Sender: "@you:b", Text: "said before", At: time.UnixMilli(5), Why: chat.QuoteReply}}
 	m.Files = []chat.File{{Name: "a.png", Type: "image/png", Size: 3, Path: "media/a"}}
-	expect.OK(t, q.in.Commit(ctx, &Batch{In: []Incoming{{Said: m}}}, func(*sql.Tx) error { return nil }))
+	expect.OK(t, q.in.Commit(ctx, &Batch{In: []Incoming{{Event: m}}}, func(*sql.Tx) error { return nil }))
 	rows := expect.Must(q.in.Waiting(ctx, 1))(t)
 	expect.Equal(t, cmp.Diff([]InboxRow{{Incomplete: incomplete(m), Message: m}}, rows, cmp.Comparer(time.Time.Equal)), "", "inbox (-want +got)")
-	expect.OK(t, q.in.Handled(ctx, q.db, "$1"))
+	expect.OK(t, q.in.MarkDone(ctx, q.db, "$1"))
 	var left string
 	expect.OK(t, q.db.QueryRowContext(ctx, `SELECT attachments FROM inbox WHERE id = '$1'`).Scan(&left))
 	expect.Equal(t, left, "", "what a handled message brought is still there")
@@ -95,7 +95,7 @@ func stored(t *testing.T, q rows, ch ...Incoming) {
 }
 
 func editOf(id, target, text string) Incoming {
-	return Incoming{Addressed: true, Said: chat.Edit{Change: chat.Change{Head: chat.Head{ID: id, Room: "!r", Sender: "@you:x", At: time.UnixMilli(5)}, Target: target}, Text: text}}
+	return Incoming{Addressed: true, Event: chat.Edit{Change: chat.Change{Head: chat.Head{ID: id, Room: "!r", Sender: "@you:x", At: time.UnixMilli(5)}, Target: target}, Text: text}}
 }
 
 // textOf is what waits to be answered under id.
@@ -115,10 +115,10 @@ func textOf(t *testing.T, q rows, id string) string {
 func TestEditsWhileWaiting(t *testing.T) {
 	q := newRows(t)
 	m := chat.Message{Head: chat.Head{ID: "$1", Room: "!r", Sender: "@you:x", At: time.UnixMilli(5)}, Text: "apple"}
-	expect.OK(t, store.InTx(t.Context(), q.db, func(tx *sql.Tx) error { return q.in.put(t.Context(), tx, m, "new") }))
+	expect.OK(t, store.InTx(t.Context(), q.db, func(tx *sql.Tx) error { return q.in.insert(t.Context(), tx, m, "new") }))
 	stored(t, q, editOf("$e1", "$1", "pear"), editOf("$e2", "$1", "plum"))
 	m.Quotes = []chat.Quote{{ID: "$q", Text: "quoted"}}
-	expect.OK(t, q.in.Completed(t.Context(), m))
+	expect.OK(t, q.in.StoreCompleted(t.Context(), m))
 	expect.Equal(t, textOf(t, q, "$1"), "plum", "after it was completed it reads")
 	stored(t, q, editOf("$e4", "$1", "fig"))
 	stored(t, q, editOf("$e2", "$1", "plum"))
@@ -138,20 +138,20 @@ func TestRemovedWhileSending(t *testing.T) {
 	}
 	say := func(text string) {
 		t.Helper()
-		expect.OK(t, q.out.Say(ctx, Final{Room: "!r", Message: chat.Outgoing{ID: "re:$1", Text: text}, Text: text}))
+		expect.OK(t, q.out.StoreFinal(ctx, Final{Room: "!r", Message: chat.Outgoing{ID: "re:$1", Text: text}, Text: text}))
 	}
 	say("first")
 	sending := row()
 	for range 2 {
 		expect.OK(t, q.out.Remove(ctx, "!r", "re:$1"))
 	}
-	expect.Must(q.out.Delivered(ctx, sending, "$late", false))(t)
+	expect.Must(q.out.MarkDelivered(ctx, sending, "$late", false))(t)
 	say("second")
-	expect.OK(t, q.out.Sent(ctx, sending))
+	expect.OK(t, q.out.MarkSent(ctx, sending))
 	if r := row(); r.Txn == sending.Txn || r.EventID != "" || r.State != "pending" || r.Text != "second" {
 		t.Errorf("said again it is %+v", r)
 	}
-	expect.OK(t, store.InTx(ctx, q.db, func(tx *sql.Tx) error { return q.out.echoed(ctx, tx, Echo{Txn: sending.Txn, Event: "$later"}) }))
+	expect.OK(t, store.InTx(ctx, q.db, func(tx *sql.Tx) error { return q.out.recordEcho(ctx, tx, Echo{Txn: sending.Txn, Event: "$later"}) }))
 	var gone []string
 	back := expect.Must(q.out.Redactions(ctx))(t)
 	for _, b := range back {
@@ -159,7 +159,7 @@ func TestRemovedWhileSending(t *testing.T) {
 	}
 	expect.Equal(t, strings.Join(gone, " "), "$late $later", "taken back")
 	expect.OK(t, q.out.Remove(ctx, "!r", "re:$never"))
-	if r, err := q.out.Draft(ctx, "!r", out("re:$never", "")); err != nil || r.State == "draft" {
+	if r, err := q.out.EnsureDraft(ctx, "!r", out("re:$never", "")); err != nil || r.State == "draft" {
 		t.Errorf("a draft of what was removed before it was shown: %+v, %v", r, err)
 	}
 }
@@ -187,7 +187,7 @@ func TestPartsOfAnAnswer(t *testing.T) {
 		}
 		return id
 	}
-	expect.OK(t, q.out.Say(ctx, Final{Room: "!r", Message: out(parts("re:$1"), "anew"), Text: "anew"}))
+	expect.OK(t, q.out.StoreFinal(ctx, Final{Room: "!r", Message: out(parts("re:$1"), "anew"), Text: "anew"}))
 	expect.OK(t, q.out.Remove(ctx, "!r", parts("re:$2")))
 	back := expect.Must(q.out.Redactions(ctx))(t)
 	var gone []string
@@ -208,11 +208,11 @@ func TestKeptFiles(t *testing.T) {
 	} {
 		m.ID, m.Room, m.Sender = id, "!r", "@you:x"
 		expect.OK(t, store.InTx(t.Context(), q.db, func(tx *sql.Tx) error {
-			return q.in.put(t.Context(), tx, m, strings.Replace(id, "bare", "new", 1))
+			return q.in.insert(t.Context(), tx, m, strings.Replace(id, "bare", "new", 1))
 		}))
 	}
 	for _, id := range []string{"out", "sent"} {
-		expect.OK(t, q.out.Say(t.Context(), Final{Room: "!r", Message: chat.Outgoing{ID: id}, File: `{"name":"x","path":"media/` + id + `"}`}))
+		expect.OK(t, q.out.StoreFinal(t.Context(), Final{Room: "!r", Message: chat.Outgoing{ID: id}, File: `{"name":"x","path":"media/` + id + `"}`}))
 	}
 	expect.OK(t, q.out.update(t.Context(), `UPDATE outbox SET state = 'sent' WHERE id = 'sent'`))
 	got := expect.Must(q.in.KeptFiles(t.Context()))(t)

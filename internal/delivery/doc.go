@@ -1,12 +1,12 @@
-// Package delivery holds the messages on their way in and out: the inbox, the outbox and what
-// belongs to them. It owns every SQL statement on their tables. Each file has one table, with its
-// states on top, and each method is a transition between these states.
+// Package delivery stores incoming and outgoing messages: the inbox, the outbox and related tables.
+// It owns every SQL statement on these tables. Each file has one table with a diagram of its
+// states, and each method is a transition between them.
 //
-// Two transactions carry a message through. What a sync brought commits together with the sync
-// token, so that no message is lost or taken twice; see Inbox.Commit. An answer commits together
-// with its rows in the outbox and with the messages that it answers; see Outbox.Say.
+// A message takes two transactions. The events of a sync commit together with the sync token, so
+// that none is lost or handled twice; see Inbox.Commit. An answer commits together with its outbox
+// rows and with the messages that it answers; see Outbox.StoreFinal.
 //
-// Rooms, events and transaction ids are strings here: what they mean on the wire, the transport knows.
+// Rooms, events and transaction ids are plain strings here. Only the transport knows their meaning.
 package delivery
 
 import (
@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// New returns both directions of the messages in db. retries tells whether a text asks for an
-// answer once more.
+// New returns inbox and outbox in db. isRetry reports whether a text asks for another answer.
 func New(db *sql.DB, now func() time.Time, retries func(text string) bool) (*Inbox, *Outbox) {
 	out := &Outbox{db: db, now: now}
-	return &Inbox{db: db, now: now, out: out, heard: heard{now: now}, retries: retries}, out
+	return &Inbox{db: db, now: now, out: out, group: groupContext{now: now}, isRetry: retries}, out
 }

@@ -8,13 +8,13 @@ import (
 	"reverie/internal/store"
 )
 
-// Echo is an event of the bot that a sync shows: proof that the homeserver accepted it.
+// Echo is an event of the bot received in a sync: proof that the homeserver accepted it.
 type Echo struct{ Txn, Event string }
 
-// echoed notes the event id of a message that was sent but whose response may never have been
-// read. When the event cannot be a draft, the message is sent.
-func (o *Outbox) echoed(ctx context.Context, tx *sql.Tx, e Echo) error {
-	if err := redactSecond(ctx, tx, e); err != nil {
+// recordEcho stores the event id of a message whose send response may have been lost. The message
+// is sent, unless the event may be a draft.
+func (o *Outbox) recordEcho(ctx context.Context, tx *sql.Tx, e Echo) error {
+	if err := redactDuplicate(ctx, tx, e); err != nil {
 		return err
 	}
 	var id string
@@ -27,15 +27,14 @@ func (o *Outbox) echoed(ctx context.Context, tx *sql.Tx, e Echo) error {
 	if err != nil {
 		return err
 	}
-	return o.spokeIn(ctx, tx, id, e.Event)
+	return o.recordThreadActivity(ctx, tx, id, e.Event)
 }
 
-// Delivered notes which event carries the message, and returns the one that does: a sync may
-// have shown an earlier one while this one was being sent. With whole the event says all that
-// the row does, so that the row is sent.
-func (o *Outbox) Delivered(ctx context.Context, r OutboxRow, event string, whole bool) (carrier string, err error) {
+// MarkDelivered records the event that carries r, and returns the carrier: a sync may have recorded
+// an earlier event. With whole, the event shows all of the row, so the row is sent.
+func (o *Outbox) MarkDelivered(ctx context.Context, r OutboxRow, event string, whole bool) (carrier string, err error) {
 	err = store.InTx(ctx, o.db, func(tx *sql.Tx) error {
-		if err := redactSecond(ctx, tx, Echo{Txn: r.Txn, Event: event}); err != nil {
+		if err := redactDuplicate(ctx, tx, Echo{Txn: r.Txn, Event: event}); err != nil {
 			return err
 		}
 		err := tx.QueryRowContext(ctx, `UPDATE outbox SET event_id = CASE event_id WHEN '' THEN ?1 ELSE event_id END,
@@ -47,21 +46,21 @@ func (o *Outbox) Delivered(ctx context.Context, r OutboxRow, event string, whole
 		if err != nil {
 			return err
 		}
-		return o.spokeIn(ctx, tx, r.ID, carrier)
+		return o.recordThreadActivity(ctx, tx, r.ID, carrier)
 	})
 	return carrier, store.Wrap(err, "delivery: update outbox")
 }
 
-// Unconfirmed returns the messages of which it is known neither that they were sent nor that they
-// were not, oldest first; of all rooms when room is empty.
+// Unconfirmed returns the messages for which it is unknown whether they were sent, oldest first; of
+// all rooms if room is empty.
 func (o *Outbox) Unconfirmed(ctx context.Context, room string) ([]OutboxRow, error) {
 	rows, err := store.List(ctx, o.db, scanOut, `SELECT `+outColumns+` FROM outbox
 		WHERE state IN ('draft', 'pending') AND event_id = '' AND ?1 IN ('', room) ORDER BY seq`, room)
 	return rows, store.Wrap(err, "delivery: read outbox")
 }
 
-// Ours tells whether the bot sent that event.
-func (o *Outbox) Ours(ctx context.Context, event string) (bool, error) {
+// IsOwnEvent reports whether the bot sent the event.
+func (o *Outbox) IsOwnEvent(ctx context.Context, event string) (bool, error) {
 	ours, err := store.Value[bool](ctx, o.db, `SELECT EXISTS (SELECT 1 FROM outbox WHERE event_id = ?1)
 		OR EXISTS (SELECT 1 FROM pending_redaction WHERE event_id = ?1)`, event)
 	return ours, store.Wrap(err, "delivery: look into the outbox")

@@ -12,40 +12,40 @@ import (
 	"reverie/internal/store"
 )
 
-// Inbox holds the messages to the bot, and what people do to earlier ones (edits, redactions,
-// reactions, votes). The states of a row:
+// Inbox stores messages to the bot and changes to earlier ones (edits, redactions, reactions,
+// votes). The states of a row:
 //
-//	Commit ─┬──────────► new ──┬─ Handled ───────────────► done
-//	        │             ▲    └─ redaction, Leave ──────► redacted
+//	Commit ─┬──────────► new ──┬─ MarkDone ──────────────► done
+//	        │             ▲    └─ redaction, ClearRoom ──► redacted
 //	        │             │
-//	        │             ├─ Commit: it is read, and wants an answer
-//	        │             ├─ edit that can be read: these are its words now
+//	        │             ├─ Commit: it was read, and needs an answer
+//	        │             ├─ readable edit: it becomes the message
 //	        │             │
-//	        ├─► utd ⇄ failed ──┬─ Commit: no answer ─► done
-//	        │    RetryRead     ├─ redaction, Leave ──────► redacted
-//	        │                  └─ GiveUp ────────────────► dead ── edit that can be read ──► new
+//	        ├─► utd ⇄ failed ──┬─ Commit: no answer ─────► done
+//	        │    RetryRead     ├─ redaction, ClearRoom ──► redacted
+//	        │                  └─ GiveUp ────────────────► dead ── readable edit ──► new
 //	        │
 //	        └─ too old to be answered ───────────────────► done
 //
-// Only new rows are delivered, in the order of seq. A row in done, dead or redacted stays, without
-// its text: its id keeps the same event from being taken again.
+// Only new rows are delivered, in the order of seq. Rows in done, dead or redacted stay, without
+// their text: the id prevents handling the same event twice.
 type Inbox struct {
 	db      *sql.DB
 	now     func() time.Time
 	out     *Outbox
-	heard   heard
-	retries func(text string) bool
+	group   groupContext
+	isRetry func(text string) bool
 }
 
-// InboxRow is a row of the inbox as it is stored: a message, or a change to an earlier one.
+// InboxRow is a row of the inbox: a message, or a change to an earlier one.
 type InboxRow struct {
-	Incomplete bool         // quotes or files are to be fetched before it is delivered
-	Message    chat.Message // of a change its head, and in Text the words of an edit or the option of a vote
-	Target     string       // what a change is done to; empty = it is a message
-	Change     string       // what it does to that
+	Incomplete bool         // quotes or files have to be fetched before delivery
+	Message    chat.Message // for a change only its head, and in Text the text of an edit or the option of a vote
+	Target     string       // the event that is changed; empty = a message
+	Change     string       // the kind of change
 }
 
-// rowOf is the row of what a person wrote or did. A reaction is named by its wish.
+// rowOf converts an event to a row. A reaction is named by its wish.
 func rowOf(said chat.Inbound) InboxRow {
 	r := InboxRow{Message: chat.Message{Head: chat.HeadOf(said)}, Target: chat.TargetOf(said)}
 	switch said := said.(type) {
@@ -63,8 +63,8 @@ func rowOf(said chat.Inbound) InboxRow {
 	return r
 }
 
-// Said is what a person wrote or did, of its row.
-func (r InboxRow) Said() chat.Inbound {
+// Inbound converts the row back to its event.
+func (r InboxRow) Inbound() chat.Inbound {
 	change := chat.Change{Head: r.Message.Head, Target: r.Target}
 	switch r.Change {
 	case "":
@@ -79,9 +79,9 @@ func (r InboxRow) Said() chat.Inbound {
 	return chat.Reaction{Change: change, Wish: chat.Wish(r.Change)}
 }
 
-// put stores a message or change once. One that was unreadable until now gets a new place at the end,
+// insert stores a message or change once. An event that was unreadable before moves to the end,
 // because later ones have been delivered since.
-func (in *Inbox) put(ctx context.Context, tx *sql.Tx, said chat.Inbound, state string) error {
+func (in *Inbox) insert(ctx context.Context, tx *sql.Tx, said chat.Inbound, state string) error {
 	r := rowOf(said)
 	m := &r.Message
 	if _, err := tx.ExecContext(ctx, `DELETE FROM inbox WHERE id = ? AND state IN ('utd', 'failed')`, m.ID); err != nil {
@@ -91,9 +91,9 @@ func (in *Inbox) put(ctx context.Context, tx *sql.Tx, said chat.Inbound, state s
 	switch {
 	case err != nil:
 	case r.Change != "":
-		m.Branch, err = branchOfTarget(ctx, tx, r.Target)
+		m.Branch, err = threadOfTarget(ctx, tx, r.Target)
 	case state == "new":
-		err = in.joinBranch(ctx, tx, m)
+		err = in.joinRecentThread(ctx, tx, m)
 	}
 	if err != nil {
 		return err
@@ -106,18 +106,18 @@ func (in *Inbox) put(ctx context.Context, tx *sql.Tx, said chat.Inbound, state s
 	return err
 }
 
-// incomplete tells whether m refers to something that is to be fetched before it is delivered.
+// incomplete reports whether m refers to events or files that have to be fetched before delivery.
 func incomplete(m chat.Message) bool {
 	return m.ReplyTo != "" || m.Thread != "" || slices.ContainsFunc(m.Files, func(f chat.File) bool { return f.Source != "" })
 }
 
-// taken tells whether an event is stored, and not as one that cannot be read.
-func taken(ctx context.Context, tx *sql.Tx, event string) (bool, error) {
+// isStored reports whether an event is stored in a readable state.
+func isStored(ctx context.Context, tx *sql.Tx, event string) (bool, error) {
 	return store.Value[bool](ctx, tx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE id = ? AND state NOT IN ('utd', 'failed'))`, event)
 }
 
-// brought is what a message has besides its text.
-type brought struct {
+// attachments are the parts of a message besides its text, as stored in JSON.
+type attachments struct {
 	Quotes []chat.Quote `json:"quotes,omitempty"`
 	Files  []chat.File  `json:"files,omitempty"`
 }
@@ -126,25 +126,24 @@ func pack(m chat.Message) (string, error) {
 	if len(m.Quotes)+len(m.Files) == 0 {
 		return "", nil
 	}
-	b, err := json.Marshal(brought{m.Quotes, m.Files})
+	b, err := json.Marshal(attachments{m.Quotes, m.Files})
 	return string(b), err
 }
 
-// unpack gives m what pack made of it.
+// unpack sets m's attachments from their stored form.
 func unpack(m *chat.Message, packed string) error {
 	if packed == "" {
 		return nil
 	}
-	var b brought
+	var b attachments
 	if err := json.Unmarshal([]byte(packed), &b); err != nil {
-		return fmt.Errorf("delivery: read what came with %s: %w", m.ID, err)
+		return fmt.Errorf("delivery: read the attachments of %s: %w", m.ID, err)
 	}
 	m.Quotes, m.Files = b.Quotes, b.Files
 	return nil
 }
 
-// Waiting returns the messages that still need an answer: the oldest of each room, at most so
-// many, in the order they came.
+// Waiting returns the unanswered messages: the oldest perRoom of each room, in order of arrival.
 func (in *Inbox) Waiting(ctx context.Context, perRoom int) ([]InboxRow, error) {
 	rows, err := store.List(ctx, in.db, func(row store.Row) (r InboxRow, err error) {
 		m := &r.Message
@@ -164,8 +163,9 @@ func (in *Inbox) Waiting(ctx context.Context, perRoom int) ([]InboxRow, error) {
 	return rows, store.Wrap(err, "delivery: read inbox")
 }
 
-// Completed stores what a message was completed with. One that was redacted meanwhile stays as it is.
-func (in *Inbox) Completed(ctx context.Context, m chat.Message) error {
+// StoreCompleted stores the quotes and files that complete m. If m was redacted meanwhile, it does
+// nothing.
+func (in *Inbox) StoreCompleted(ctx context.Context, m chat.Message) error {
 	m.Quotes = in.withoutRedacted(ctx, m)
 	with, err := pack(m)
 	if err != nil {
@@ -175,7 +175,7 @@ func (in *Inbox) Completed(ctx context.Context, m chat.Message) error {
 	return store.Wrap(err, "delivery: complete a message")
 }
 
-// withoutRedacted returns the quotes of m without lines that were redacted while it was completed.
+// withoutRedacted returns m's quotes without lines that were redacted while m was being completed.
 func (in *Inbox) withoutRedacted(ctx context.Context, m chat.Message) []chat.Quote {
 	var now chat.Message
 	var with string
@@ -188,55 +188,54 @@ func (in *Inbox) withoutRedacted(ctx context.Context, m chat.Message) []chat.Quo
 	})
 }
 
-// Handled marks a message as done and drops its text: the history has it now, and here only the
-// id is needed. db may be the transaction that stores the answer.
-func (in *Inbox) Handled(ctx context.Context, db store.DBTX, id string) error {
+// MarkDone marks a message as answered and deletes its text, which the history has now. db may be
+// the transaction that stores the answer.
+func (in *Inbox) MarkDone(ctx context.Context, db store.DBTX, id string) error {
 	_, err := db.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '', attachments = '' WHERE id = ? AND state = 'new'`, id)
 	return store.Wrap(err, "delivery: mark message as done")
 }
 
-// Withdrawn tells whether the sender of a message redacted it before it was answered.
-func (in *Inbox) Withdrawn(ctx context.Context, id string) (bool, error) {
+// IsRedacted reports whether a message was redacted before it was answered.
+func (in *Inbox) IsRedacted(ctx context.Context, id string) (bool, error) {
 	gone, err := store.Value[bool](ctx, in.db, `SELECT state = 'redacted' FROM inbox WHERE id = ?`, id)
 	return gone, store.Wrap(err, "delivery: look into the inbox")
 }
 
-// Origin returns who wrote a message and in which thread; both are empty when it is unknown.
+// Origin returns the sender and thread of a message; both are empty for an unknown one.
 func (in *Inbox) Origin(ctx context.Context, id string) (sender, thread string) {
 	_ = in.db.QueryRowContext(ctx, `SELECT sender, thread FROM inbox WHERE id = ?`, id).Scan(&sender, &thread)
 	return sender, thread
 }
 
-// Leave drops what was on its way in or out of a room that the bot is no longer in. Its questions
-// count as redacted, because nobody could read the answers.
-func (in *Inbox) Leave(ctx context.Context, room string) error {
+// ClearRoom drops pending messages of a room that the bot has left. Its questions become redacted.
+func (in *Inbox) ClearRoom(ctx context.Context, room string) error {
 	err := store.InTx(ctx, in.db, func(tx *sql.Tx) error {
 		if err := redactRows(ctx, tx, `room = ?`, room); err != nil {
 			return err
 		}
-		if err := in.heard.leave(ctx, tx, room); err != nil {
+		if err := in.group.clearRoom(ctx, tx, room); err != nil {
 			return err
 		}
-		return in.out.leave(ctx, tx, room)
+		return in.out.clearRoom(ctx, tx, room)
 	})
 	return store.Wrap(err, "delivery: clear inbox and outbox of a room")
 }
 
-// redactRows makes rows redacted that have no answer yet.
+// redactRows marks unanswered rows as redacted.
 func redactRows(ctx context.Context, tx *sql.Tx, where string, args ...any) error {
 	_, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'redacted', text = '', raw = '', attachments = ''
 		WHERE state IN ('new', 'utd', 'failed') AND `+where, args...)
 	return err
 }
 
-// Busy tells whether messages of a room are on their way in or out.
-func (in *Inbox) Busy(ctx context.Context, room string) (bool, error) {
+// HasPending reports whether a room has unanswered or unsent messages.
+func (in *Inbox) HasPending(ctx context.Context, room string) (bool, error) {
 	busy, err := store.Value[bool](ctx, in.db, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND state = 'new')
 		OR EXISTS (SELECT 1 FROM outbox WHERE room = ?1 AND state IN ('draft', 'pending'))`, room)
 	return busy, store.Wrap(err, "delivery: look into inbox and outbox")
 }
 
-// KeptFiles lists the kept files that messages on their way in or out need.
+// KeptFiles lists the stored files that unanswered or unsent messages need.
 func (in *Inbox) KeptFiles(ctx context.Context) ([]string, error) {
 	paths, err := store.Column[string](ctx, in.db, `SELECT path FROM (
 			SELECT f.value ->> '$.path' AS path FROM inbox, json_each(nullif(attachments, ''), '$.files') AS f WHERE state = 'new'

@@ -13,51 +13,51 @@ import (
 	"reverie/internal/store"
 )
 
-// Outbox holds the messages of the bot. The states of a row:
+// Outbox stores the messages of the bot. The states of a row:
 //
-//	Draft ──────────► draft ── Say, EndDrafts ┐
-//	                    │                     ▼
-//	Say, Notify ────────┼─────────────────► pending ── Delivered, Sent, echo ──► sent
-//	                    │                   │  ▲  ▲                               │
-//	                    │         MarkDead, │  │  └────── Say with another text ──┤
-//	                    │         Leave     ▼  │ Say                              │
-//	                    └─ EndDrafts, ───► dead ◄──────────── Remove ─────────────┘
-//	                       Leave, Remove
+//	EnsureDraft ────► draft ── StoreFinal, EndDrafts ┐
+//	                    │                            ▼
+//	StoreFinal, Notify ─┼──────────────────────► pending ── MarkDelivered, MarkSent, echo ──► sent
+//	                    │                        │  ▲  ▲                                       │
+//	                    │              MarkDead, │  │  └─────────────── StoreFinal, new text ──┤
+//	                    │              ClearRoom ▼  │ StoreFinal                               │
+//	                    └─ EndDrafts, ────────► dead ◄─────────────────── Remove ──────────────┘
+//	                       ClearRoom, Remove
 //
-// The id of a row never changes. txn, its transaction id, is made of that and of generation, so that
-// sending twice makes one event; generation counts its events that were redacted, because for the old
-// transaction id the homeserver would return the old event. revision counts its final texts: what is
-// noted of an older one does not count. event_id is the event that carries the message; the first that
-// becomes known stays. message names the message that a row is a part of, and part says as what.
+// The id of a row never changes. txn, its transaction id, is derived from id and generation, so that
+// sending twice makes one event. generation counts its redacted events, because the homeserver would
+// return the old event for the old transaction id. revision counts its final texts; results for an
+// older one are ignored. event_id is the event that carries the message: the first one known stays.
+// message names the message that a row is a part of, and part the kind of part.
 type Outbox struct {
 	db  *sql.DB
 	now func() time.Time
 }
 
-// OutboxRow is a message of the bot.
+// OutboxRow is a message of the bot, or a part of one.
 type OutboxRow struct {
 	ID, Room, Kind, Text, ReplyTo, State, EventID string
 	Mention, Thread, File                         string
-	Poll                                          string // see Poll
+	Poll                                          string // JSON of a Poll
 	Drafted, Closed                               bool
 	Revision, Attempts, Generation                int
 	NextAt                                        time.Time
 	Txn                                           string // the transaction id of the event that carries it
 }
 
-// Final is the final text of a message, as its rows will have it.
+// Final is the final text of a message, ready to be stored.
 type Final struct {
 	Room       string
 	Message    chat.Outgoing
-	Text       string // what is read
-	File, Poll string // JSON; empty = it is none
-	Whole      string // JSON: the file with all of Message.Text; empty = Text is all
+	Text       string // the visible text
+	File, Poll string // JSON; may be empty
+	FullText   string // JSON: the file with all of Message.Text; empty = Text is complete
 }
 
-// Notice is what a room is told by the way, once for each id.
+// Notice is an informational message to a room. Each id is sent once.
 type Notice struct{ ID, Room, Text, ReplyTo, Thread string }
 
-// kindOf is the kind of a row.
+// kindOf returns the kind column for m.
 func kindOf(m chat.Outgoing) string {
 	if m.Notice {
 		return "notice"
@@ -65,18 +65,17 @@ func kindOf(m chat.Outgoing) string {
 	return "text"
 }
 
-// wholeID names the file with all of a message after what it says: an answer that is given anew
-// gets another file, and the old one is redacted.
-func wholeID(m chat.Outgoing) string {
+// fullTextID derives the row id of the file with m's full text from that text. A new text gets
+// another file, and the old one is redacted.
+func fullTextID(m chat.Outgoing) string {
 	sum := sha256.Sum256([]byte(m.Text))
 	return m.ID + "+whole-" + hex.EncodeToString(sum[:6])
 }
 
-// Say makes the rows of a final message durable, in one transaction with what with stores: its
-// own, which reads f.Text, and that of the file with all of it. A row that was sent before with
-// the same text stays as it is, and so does a file that is known already, and its caption. A poll
-// only ever closes.
-func (o *Outbox) Say(ctx context.Context, f Final, with ...func(context.Context, *sql.Tx) error) error {
+// StoreFinal stores the rows of a final message, in one transaction with the functions in with: the
+// row with f.Text, and that of the file with the full text. Rows sent before with the same text,
+// and known files and captions, stay as they are. A poll can only be closed.
+func (o *Outbox) StoreFinal(ctx context.Context, f Final, with ...func(context.Context, *sql.Tx) error) error {
 	m := f.Message
 	err := store.InTx(ctx, o.db, func(tx *sql.Tx) error {
 		for _, also := range with {
@@ -91,7 +90,7 @@ func (o *Outbox) Say(ctx context.Context, f Final, with ...func(context.Context,
 		}
 		_, err := tx.ExecContext(ctx, `
 			INSERT INTO outbox (id, message, part, room, kind, text, reply_to, mention, file, poll, thread, state, revision, created_at)
-			VALUES (?1, ?2, iif(?2 = '', '', 'file'), ?, ?, ?, ?, ?, ?, ?, `+threadOf+`, 'pending', 1, ?)
+			VALUES (?1, ?2, iif(?2 = '', '', 'file'), ?, ?, ?, ?, ?, ?, ?, `+threadExpr+`, 'pending', 1, ?)
 			ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, text = excluded.text, closed = outbox.poll <> '', state = 'pending',
 				revision = revision + 1, attempts = 0, next_at = 0, error = ''
 			WHERE file = '' AND (outbox.poll = '' OR excluded.poll = '')
@@ -103,42 +102,42 @@ func (o *Outbox) Say(ctx context.Context, f Final, with ...func(context.Context,
 			return err
 		}
 		kept := ""
-		if f.Whole != "" {
-			kept = wholeID(m)
-			if err := o.putWhole(ctx, tx, f); err != nil {
+		if f.FullText != "" {
+			kept = fullTextID(m)
+			if err := o.storeFullText(ctx, tx, f); err != nil {
 				return err
 			}
 		}
-		// What a tool sent stands; a file with all of what the message read before goes.
+		// Files that a tool sent stay; an older full text is removed.
 		return removeRows(ctx, tx, partOf+` AND part <> 'file' AND id <> ?2`, m.ID, kept)
 	})
 	return store.Wrap(err, "delivery: store reply")
 }
 
-// putWhole makes the file with all of an answer a row, once.
-func (o *Outbox) putWhole(ctx context.Context, tx *sql.Tx, f Final) error {
+// storeFullText stores the row of the file with the full text, once.
+func (o *Outbox) storeFullText(ctx context.Context, tx *sql.Tx, f Final) error {
 	m := f.Message
 	_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, message, part, room, kind, text, file, thread, state, revision, created_at)
-		VALUES (?, ?, 'whole', ?, ?, ?, ?, `+threadOf+`, 'pending', 1, ?)
+		VALUES (?, ?, 'whole', ?, ?, ?, ?, `+threadExpr+`, 'pending', 1, ?)
 		ON CONFLICT (id) DO UPDATE SET text = excluded.text, file = excluded.file, state = 'pending', revision = revision + 1,
 			attempts = 0, next_at = 0, error = ''
-		WHERE state = 'dead' AND error = 'redacted'`,
-		wholeID(m), m.ID, f.Room, kindOf(m), m.Text, f.Whole, m.Thread, m.ReplyTo, o.now().UnixMilli())
+		WHERE state = 'dead' AND error = 'taken back'`,
+		fullTextID(m), m.ID, f.Room, kindOf(m), m.Text, f.FullText, m.Thread, m.ReplyTo, o.now().UnixMilli())
 	return err
 }
 
 // Notify stores a notice unless its id was used before. db may be a transaction.
 func (o *Outbox) Notify(ctx context.Context, db store.DBTX, n Notice) error {
 	_, err := db.ExecContext(ctx, `INSERT OR IGNORE INTO outbox (id, room, kind, text, reply_to, thread, state, revision, created_at)
-		VALUES (?, ?, 'notice', ?, ?, `+threadOf+`, 'pending', 1, ?)`,
+		VALUES (?, ?, 'notice', ?, ?, `+threadExpr+`, 'pending', 1, ?)`,
 		n.ID, n.Room, n.Text, n.ReplyTo, n.Thread, n.ReplyTo, o.now().UnixMilli())
 	return store.Wrap(err, "delivery: store notice")
 }
 
-// AnsweredBy returns the message that the message id answers; empty when there is no such message.
-func (o *Outbox) AnsweredBy(ctx context.Context, id string) (string, error) {
+// ReplyTarget returns the event that the message id replies to; empty if there is no such message.
+func (o *Outbox) ReplyTarget(ctx context.Context, id string) (string, error) {
 	event, err := store.Value[string](ctx, o.db, `SELECT reply_to FROM outbox WHERE id = ?`, id)
-	return event, store.Wrap(err, "delivery: look up a notice")
+	return event, store.Wrap(err, "delivery: look up a reply")
 }
 
 const outColumns = `id, room, kind, text, reply_to, mention, thread, file, poll, closed, state, event_id,
@@ -152,9 +151,9 @@ func scanOut(s store.Row) (r OutboxRow, err error) {
 	return r, err
 }
 
-// Draft makes sure that a row for a draft exists before its first event is sent, and returns it.
-// A row that is final already is returned as it is.
-func (o *Outbox) Draft(ctx context.Context, room string, m chat.Outgoing) (OutboxRow, error) {
+// EnsureDraft creates the row of a draft, before its first event is sent, and returns it. A row
+// that is final already is returned unchanged.
+func (o *Outbox) EnsureDraft(ctx context.Context, room string, m chat.Outgoing) (OutboxRow, error) {
 	err := store.InTx(ctx, o.db, func(tx *sql.Tx) error {
 		if !m.Notice {
 			if err := o.replaceStaleNotice(ctx, tx, m.ID, true); err != nil {
@@ -162,7 +161,7 @@ func (o *Outbox) Draft(ctx context.Context, room string, m chat.Outgoing) (Outbo
 			}
 		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, reply_to, thread, state, drafted, created_at)
-			VALUES (?, ?, ?, ?, `+threadOf+`, 'draft', 1, ?)
+			VALUES (?, ?, ?, ?, `+threadExpr+`, 'draft', 1, ?)
 			ON CONFLICT (id) DO UPDATE SET kind = excluded.kind WHERE state = 'draft' AND kind <> excluded.kind`,
 			m.ID, room, kindOf(m), m.ReplyTo, m.Thread, m.ReplyTo, o.now().UnixMilli())
 		return err
@@ -174,14 +173,14 @@ func (o *Outbox) Draft(ctx context.Context, room string, m chat.Outgoing) (Outbo
 	return r, store.Wrap(err, "delivery: read draft")
 }
 
-// DraftShown notes what a draft reads like now.
-func (o *Outbox) DraftShown(ctx context.Context, id, text string) error {
+// UpdateDraft records the text that a draft shows now.
+func (o *Outbox) UpdateDraft(ctx context.Context, id, text string) error {
 	return o.update(ctx, `UPDATE outbox SET text = ? WHERE id = ? AND state = 'draft'`, text, id)
 }
 
-// EndDrafts makes what the drafts of an earlier run show their final text, which end returns, or
-// forgets those that may never have been shown. It leaves a draft for which end returns "", and
-// one whose question still waits: that is answered again, under the same id.
+// EndDrafts ends the drafts of an earlier process: shown ones get the final text that end returns,
+// others are given up. It keeps drafts for which end returns "", and those whose question is still
+// in the inbox: that is answered again, under the same id.
 func (o *Outbox) EndDrafts(ctx context.Context, end func(OutboxRow) string) error {
 	rows, err := store.List(ctx, o.db, scanOut, `SELECT `+outColumns+` FROM outbox WHERE state = 'draft'
 		AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.state = 'new'
@@ -204,66 +203,65 @@ func (o *Outbox) endDraft(ctx context.Context, r OutboxRow, text string) error {
 	if r.EventID == "" {
 		return o.update(ctx, dead, "interrupted before it was shown", r.ID)
 	}
-	if r.Kind == "notice" { // it only said that an answer takes long
+	if r.Kind == "notice" { // only a progress notice
 		return store.InTx(ctx, o.db, func(tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO pending_redaction (event_id, room, reason)
 				VALUES (?, ?, 'why.sent_twice')`, r.EventID, r.Room)
 			if err != nil {
 				return err
 			}
-			_, err = tx.ExecContext(ctx, dead, "nobody waits for it", r.ID)
+			_, err = tx.ExecContext(ctx, dead, "no longer needed", r.ID)
 			return err
 		})
 	}
 	return o.update(ctx, `UPDATE outbox SET state = 'pending', text = ?, revision = 1 WHERE id = ? AND state = 'draft'`, text, r.ID)
 }
 
-// staleNotice is how old a notice may be that an answer takes the place of. Who waits for
-// longer looks elsewhere, and clients tell nobody of an edit: then the answer is a
-// message of its own, and the notice is redacted.
-const staleNotice = time.Minute
+// maxNoticeAge is the age up to which an answer edits the progress notice in place. Clients do not
+// notify for edits, so after that the answer is a new message and the notice is redacted.
+const maxNoticeAge = time.Minute
 
-// replaceStaleNotice has the message id carried by another event if all it has shown is a notice
-// that stands for long. drafted tells whether the new event will carry a draft.
+// replaceStaleNotice redacts an old progress notice, so that the message id gets a new event.
+// drafted tells whether that event will carry a draft.
 func (o *Outbox) replaceStaleNotice(ctx context.Context, tx *sql.Tx, id string, drafted bool) error {
 	const old = `id = ?1 AND state = 'draft' AND kind = 'notice' AND created_at <= ?2`
-	before := o.now().Add(-staleNotice).UnixMilli()
-	if err := redactRoom(ctx, tx, "why.not_needed", old, id, before); err != nil {
+	before := o.now().Add(-maxNoticeAge).UnixMilli()
+	if err := queueRedactions(ctx, tx, "why.not_needed", old, id, before); err != nil {
 		return err
 	}
-	return nextEvent(ctx, tx, `text = '', drafted = ?3`, old, id, before, drafted)
+	return nextGeneration(ctx, tx, `text = '', drafted = ?3`, old, id, before, drafted)
 }
 
-// NextPerRoom returns the oldest message of each room that is still to be sent.
+// NextPerRoom returns the oldest unsent message of each room.
 func (o *Outbox) NextPerRoom(ctx context.Context) ([]OutboxRow, error) {
 	rows, err := store.List(ctx, o.db, scanOut, `SELECT `+outColumns+` FROM outbox
 		WHERE seq IN (SELECT min(seq) FROM outbox WHERE state = 'pending' GROUP BY room) ORDER BY seq`)
 	return rows, store.Wrap(err, "delivery: read outbox")
 }
 
-// Sent marks a row as sent, unless it got a newer text meanwhile.
-func (o *Outbox) Sent(ctx context.Context, r OutboxRow) error {
+// MarkSent marks a row as sent, unless it has a newer text.
+func (o *Outbox) MarkSent(ctx context.Context, r OutboxRow) error {
 	return o.update(ctx, `UPDATE outbox SET state = 'sent', error = '' WHERE id = ? AND revision = ? AND generation = ?`,
 		r.ID, r.Revision, r.Generation)
 }
 
-// Postpone notes a failure and when to try again. The time is rounded up to the millisecond: a
-// homeserver that asks for two seconds gets two.
+// Postpone records a failure and the time of the next attempt. The time is rounded up to the
+// millisecond, so as not to be earlier than the homeserver asked for.
 func (o *Outbox) Postpone(ctx context.Context, r OutboxRow, at time.Time, why error) error {
 	return o.update(ctx, `UPDATE outbox SET attempts = attempts + 1, next_at = ?, error = ?
 		WHERE id = ? AND revision = ? AND generation = ?`,
 		at.Add(time.Millisecond-1).UnixMilli(), why.Error(), r.ID, r.Revision, r.Generation)
 }
 
-// MarkDead gives a message up.
+// MarkDead gives up a message.
 func (o *Outbox) MarkDead(ctx context.Context, r OutboxRow, why error) error {
 	return o.update(ctx, `UPDATE outbox SET state = 'dead', attempts = attempts + 1, error = ?
 		WHERE id = ? AND revision = ? AND generation = ?`,
 		why.Error(), r.ID, r.Revision, r.Generation)
 }
 
-// Uploaded notes where the file of a row is.
-func (o *Outbox) Uploaded(ctx context.Context, id, file string) error {
+// SetFile records where the file of a row was uploaded.
+func (o *Outbox) SetFile(ctx context.Context, id, file string) error {
 	return o.update(ctx, `UPDATE outbox SET file = ? WHERE id = ?`, file, id)
 }
 
@@ -272,16 +270,16 @@ func (o *Outbox) update(ctx context.Context, query string, args ...any) error {
 	return store.Wrap(err, "delivery: update outbox")
 }
 
-func (o *Outbox) leave(ctx context.Context, tx *sql.Tx, room string) error {
+func (o *Outbox) clearRoom(ctx context.Context, tx *sql.Tx, room string) error {
 	_, err := tx.ExecContext(ctx, `UPDATE outbox SET state = 'dead', error = 'no longer in this room'
 		WHERE room = ? AND state IN ('draft', 'pending')`, room)
 	return err
 }
 
-// Said quotes the message of the bot that an event of a room carries, without its sender, and
-// tells what it replies to and whether it is the newest answer in the room. The quote has no ID
-// when there is no such message.
-func (o *Outbox) Said(ctx context.Context, room, event string) (q chat.Quote, replyTo string, newest bool, err error) {
+// QuoteOf quotes the bot's message that an event carries, without its sender. It also returns which
+// event that replies to, and whether it is the newest answer in the room. Without such a message
+// the quote has no ID.
+func (o *Outbox) QuoteOf(ctx context.Context, room, event string) (q chat.Quote, replyTo string, newest bool, err error) {
 	var name, last string
 	var at int64
 	const of = `iif(part = 'whole', message, id)`

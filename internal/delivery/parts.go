@@ -8,12 +8,11 @@ import (
 	"reverie/internal/store"
 )
 
-// partOf is the condition for rows that belong to the message ?1: files with all of it or that a
-// tool sent, and further messages of one that an earlier version sent in parts. What has been said
-// so far is not read.
+// partOf selects the rows that belong to the message ?1: its files, and further parts of messages
+// sent by earlier versions.
 const partOf = `message = ?1 AND message <> ''`
 
-// messageOf names the message of the bot that the event carries, or carries a part of, and says as what.
+// messageOf returns the message that the event carries, or carries a part of, and the kind of part.
 func (o *Outbox) messageOf(ctx context.Context, tx *sql.Tx, event string) (message, part string, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT iif(message = '', id, message), part FROM outbox WHERE event_id = ? AND event_id <> ''`, event).
 		Scan(&message, &part)
@@ -23,9 +22,9 @@ func (o *Outbox) messageOf(ctx context.Context, tx *sql.Tx, event string) (messa
 	return message, part, err
 }
 
-// nextEvent has another event carry the rows for which where holds, with what set says of them. It
-// needs another transaction id, and an event of the old one is redacted when a sync shows it.
-func nextEvent(ctx context.Context, tx *sql.Tx, set, where string, args ...any) error {
+// nextGeneration lets another event carry the rows selected by where, and applies set to them. The
+// rows get new transaction ids; an event of an old id is redacted when a sync shows it.
+func nextGeneration(ctx context.Context, tx *sql.Tx, set, where string, args ...any) error {
 	for _, query := range []string{`INSERT OR IGNORE INTO redacted_txn (txn, room) SELECT txn, room FROM outbox WHERE ` + where,
 		`UPDATE outbox SET event_id = '', generation = generation + 1, ` + set + ` WHERE ` + where} {
 		if _, err := tx.ExecContext(ctx, query, args...); err != nil {
@@ -35,19 +34,19 @@ func nextEvent(ctx context.Context, tx *sql.Tx, set, where string, args ...any) 
 	return nil
 }
 
-// gone is a row whose event is not to be seen any more. Another event may come of it later.
-const gone = `state = 'dead', text = '', error = 'redacted', poll = '', closed = 0, drafted = 0, revision = 0`
+// removedState is the state of a row whose event is redacted. A later event may revive it.
+const removedState = `state = 'dead', text = '', error = 'taken back', poll = '', closed = 0, drafted = 0, revision = 0`
 
-// removeRows takes rows out of the outbox, and their events out of the room.
+// removeRows removes rows from the outbox and redacts their events.
 func removeRows(ctx context.Context, tx *sql.Tx, where string, args ...any) error {
-	if err := redactRoom(ctx, tx, "why.taken_back", where, args...); err != nil {
+	if err := queueRedactions(ctx, tx, "why.taken_back", where, args...); err != nil {
 		return err
 	}
-	return nextEvent(ctx, tx, gone, `error <> 'redacted' AND `+where, args...)
+	return nextGeneration(ctx, tx, removedState, `error <> 'taken back' AND `+where, args...)
 }
 
-// Remove takes the message id out of room, with its files, also what is being sent right now. It
-// may be repeated. One that was never said is no error, and no draft of it is shown any more.
+// Remove redacts the message id and its files, also one that is being sent. It may be repeated. An
+// unknown message is not an error; drafts of it will not be sent.
 func (o *Outbox) Remove(ctx context.Context, room, id string) error {
 	err := store.InTx(ctx, o.db, func(tx *sql.Tx) error {
 		if err := removeRows(ctx, tx, `(id = ?1 OR `+partOf+`)`, id); err != nil {
@@ -60,16 +59,16 @@ func (o *Outbox) Remove(ctx context.Context, room, id string) error {
 	return store.Wrap(err, "delivery: redact a message of the bot")
 }
 
-// redacted notes that somebody redacted an event of the bot, and names the answer that history is
-// to forget for it; it is empty when there is none.
-func (o *Outbox) redacted(ctx context.Context, tx *sql.Tx, event string) (answer string, err error) {
+// recordRedaction records that a person redacted an event of the bot. It returns the answer that
+// history must forget; empty = none.
+func (o *Outbox) recordRedaction(ctx context.Context, tx *sql.Tx, event string) (answer string, err error) {
 	answer, part, err := o.messageOf(ctx, tx, event)
 	if err != nil || answer == "" {
 		return "", err
 	}
-	if err := nextEvent(ctx, tx, gone, `event_id = ?`, event); err != nil || part == "file" { // what was said of that stands
+	if err := nextGeneration(ctx, tx, removedState, `event_id = ?`, event); err != nil || part == "file" { // the answer itself stays
 		return "", err
 	}
-	// An answer of several messages is one: what is left of it says what history forgets.
+	// All parts of an answer are redacted together.
 	return answer, removeRows(ctx, tx, `(id = ?1 OR `+partOf+`) AND part <> 'file'`, answer)
 }

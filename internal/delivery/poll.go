@@ -7,14 +7,14 @@ import (
 	"reverie/internal/chat"
 )
 
-// Poll is a question with its options, as a row of the outbox has it in JSON.
+// Poll is a question with options, stored in the outbox as JSON.
 type Poll struct {
 	Question string        `json:"question"`
 	Options  []chat.Option `json:"options"`
 }
 
-// AnswerID names an option of a message in events. The homeserver can point an encrypted
-// vote at another poll, because relations are not encrypted; so no two polls share such an id.
+// AnswerID is the id of an option in events, unique per message. Relations are not encrypted, so a
+// homeserver could redirect an encrypted vote to another poll.
 func AnswerID(message, option string) string {
 	sum := sha256.Sum256([]byte(message))
 	return option + "-" + hex.EncodeToString(sum[:8])

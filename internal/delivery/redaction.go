@@ -9,40 +9,39 @@ import (
 	"reverie/internal/store"
 )
 
-// Redaction is an event of the bot that is still to be redacted in its room; the table is called
-// takeback. The states of a row:
+// Redaction is a pending redaction of an event of the bot. Its table has an older name. The states
+// of a row:
 //
-//	Remove, a second echo … ──► due ── RedactionDone ──► (deleted)
+//	Remove, duplicate echo … ─► due ── RedactionDone ──► (deleted)
 //	                            │  ▲
 //	                            └──┘ PostponeRedaction
 //
-// A homeserver that is stopped while it takes a message may answer with an error, keep the message
-// all the same, and show it only when it was long sent again. No client can know that beforehand,
-// so the event that comes late is redacted.
+// A homeserver that is stopped while it stores a message may return an error, keep the message, and
+// show it long after it was sent again. A client cannot detect that earlier, so the late event is
+// redacted.
 type Redaction struct {
 	Event, Room, Reason string
 	Attempts            int
 	NextAt              time.Time
 }
 
-// redactSecond notes that the event of e is to be redacted when the message has another event
-// already: the first that was learned of carries it, for good. So is one that comes from
-// before the message was taken out of the room.
-func redactSecond(ctx context.Context, tx *sql.Tx, e Echo) error {
+// redactDuplicate queues the redaction of e if the message has another event already: the first
+// known event carries it. It also redacts events of a message that was removed.
+func redactDuplicate(ctx context.Context, tx *sql.Tx, e Echo) error {
 	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO pending_redaction (event_id, room, reason)
 		SELECT ?1, room, 'why.sent_twice' FROM outbox WHERE txn = ?2 AND event_id NOT IN ('', ?1)
 		UNION ALL SELECT ?1, room, 'why.sent_twice' FROM redacted_txn WHERE txn = ?2`, e.Event, e.Txn)
 	return err
 }
 
-// redactRoom notes that the events of rows of the outbox are to be redacted.
-func redactRoom(ctx context.Context, tx *sql.Tx, why, where string, args ...any) error {
+// queueRedactions queues the redaction of the events of outbox rows.
+func queueRedactions(ctx context.Context, tx *sql.Tx, why, where string, args ...any) error {
 	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO pending_redaction (event_id, room, reason)
 		SELECT event_id, room, '`+why+`' FROM outbox WHERE event_id <> '' AND `+where, args...)
 	return err
 }
 
-// Redactions returns the events that are still to be redacted.
+// Redactions returns the pending redactions.
 func (o *Outbox) Redactions(ctx context.Context) ([]Redaction, error) {
 	due, err := store.List(ctx, o.db, func(row store.Row) (r Redaction, err error) {
 		var next int64
@@ -50,27 +49,28 @@ func (o *Outbox) Redactions(ctx context.Context) ([]Redaction, error) {
 		r.NextAt = time.UnixMilli(next)
 		return r, err
 	}, `SELECT event_id, room, attempts, next_at, reason FROM pending_redaction ORDER BY rowid`)
-	return due, store.Wrap(err, "delivery: read what is to be redacted")
+	return due, store.Wrap(err, "delivery: read pending redactions")
 }
 
-// PostponeRedaction notes a failure and when to try again.
+// PostponeRedaction records a failure and the time of the next attempt.
 func (o *Outbox) PostponeRedaction(ctx context.Context, event string, at time.Time) error {
 	return o.update(ctx, `UPDATE pending_redaction SET attempts = attempts + 1, next_at = ? WHERE event_id = ?`, at.UnixMilli(), event)
 }
 
-// RedactionDone ends the redaction of an event, because it is redacted or cannot be.
+// RedactionDone ends a redaction, because it succeeded or is impossible.
 func (o *Outbox) RedactionDone(ctx context.Context, event string) error {
 	return o.update(ctx, `DELETE FROM pending_redaction WHERE event_id = ?`, event)
 }
 
-// toForget notes that a message was redacted by its sender and is still to be forgotten. Its row
-// in the table redaction is deleted by ForgetRedacted.
-func toForget(ctx context.Context, tx *sql.Tx, event string) error {
+// queueForget records in the table redaction that a redacted message has to be forgotten.
+// ForgetRedacted deletes the row.
+func queueForget(ctx context.Context, tx *sql.Tx, event string) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO redacted_message (event) VALUES (?) ON CONFLICT DO NOTHING`, event)
 	return err
 }
 
-// ForgetRedacted calls forget for each redacted message that is still to be forgotten, until one fails.
+// ForgetRedacted calls forget for each redacted message that is not forgotten yet, until one call
+// fails.
 func (in *Inbox) ForgetRedacted(ctx context.Context, forget func(ctx context.Context, event string) error) error {
 	for {
 		event, err := store.Value[string](ctx, in.db, `SELECT coalesce(min(event), '') FROM redacted_message`)
@@ -81,13 +81,13 @@ func (in *Inbox) ForgetRedacted(ctx context.Context, forget func(ctx context.Con
 			return err
 		}
 		if _, err := in.db.ExecContext(ctx, `DELETE FROM redacted_message WHERE event = ?`, event); err != nil {
-			return store.Wrap(err, "delivery: note a redaction")
+			return store.Wrap(err, "delivery: complete a redaction")
 		}
 	}
 }
 
-// Forget takes texts out of the copies of what was sent and heard, in tx. What waits to be
-// sent stays as it is.
+// Forget removes texts from stored copies of sent messages and group context, in tx. Unsent
+// messages stay as they are.
 func Forget(ctx context.Context, tx *sql.Tx, texts []string) error {
 	for _, t := range texts {
 		if t == "" {
@@ -101,7 +101,7 @@ func Forget(ctx context.Context, tx *sql.Tx, texts []string) error {
 			{`UPDATE group_message SET text = replace(text, ?1, '[forgotten]') WHERE instr(text, ?1) > 0`, t},
 		} {
 			if _, err := tx.ExecContext(ctx, in.query, in.text); err != nil {
-				return store.Wrap(err, "delivery: forget in what was sent and heard")
+				return store.Wrap(err, "delivery: forget in sent messages and group context")
 			}
 		}
 	}

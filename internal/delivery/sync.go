@@ -8,38 +8,38 @@ import (
 	"reverie/internal/store"
 )
 
-// Batch is what one sync brought, to be stored in one transaction with the token, or what came of
-// one event that could not be read before.
+// Batch holds the events of one sync, to be stored in one transaction with the token. It may also
+// hold the result of reading one event that was unreadable before.
 type Batch struct {
-	Read       string     // the event that could not be read before; empty = it is a sync
-	In         []Incoming // in the order of the stream
+	Read       string     // the event that was unreadable before; empty = a sync
+	In         []Incoming // in stream order
 	Unreadable []Unreadable
 	Echoes     []Echo
 	Notices    []Notice
 }
 
-// Incoming is one thing that people said or did: a message for the bot, a change to an earlier
-// one, a line that is not for the bot, or a redaction.
+// Incoming is one event of a person: a message to the bot, a change to an earlier one, a line of
+// group context, or a redaction.
 type Incoming struct {
-	Said      chat.Inbound // a message or a change; of a redaction by the bot itself only the target; nil = a line
-	Past      bool         // of a message: it gets no answer
-	Listens   bool         // of a message: it takes along what was heard before
-	Addressed bool         // of an edit: its words speak to the bot; of a reaction: an owner did it
-	Files     []chat.File  // of an edit: what its message has if it could not be read before
-	Heard     *Line        // a line, or an edit of one
+	Event       chat.Inbound // a message or a change; a redaction by the bot itself has only a target; nil = see Line
+	Past        bool         // a message that gets no answer
+	WithContext bool         // a message that takes the group context along
+	Addressed   bool         // an edit addressed to the bot, or a reaction by an owner
+	Files       []chat.File  // the files of an edited message that was unreadable before
+	Line        *Line        // a line of group context, or an edit of one
 }
 
-// Asks is the message, if it is one that wants an answer.
-func (s Incoming) Asks() (m chat.Message, asks bool) {
-	m, asks = s.Said.(chat.Message)
+// NeedsAnswer returns the message if it needs an answer.
+func (s Incoming) NeedsAnswer() (m chat.Message, asks bool) {
+	m, asks = s.Event.(chat.Message)
 	return m, asks && !s.Past
 }
 
-// Commit stores all that a batch brought, and what with stores, in one transaction. with may be nil.
+// Commit stores a batch and the changes of with in one transaction. with may be nil.
 func (in *Inbox) Commit(ctx context.Context, b *Batch, with func(*sql.Tx) error) error {
 	err := store.InTx(ctx, in.db, func(tx *sql.Tx) error {
 		for _, e := range b.Echoes {
-			if err := in.out.echoed(ctx, tx, e); err != nil {
+			if err := in.out.recordEcho(ctx, tx, e); err != nil {
 				return err
 			}
 		}
@@ -58,7 +58,7 @@ func (in *Inbox) Commit(ctx context.Context, b *Batch, with func(*sql.Tx) error)
 				return err
 			}
 		}
-		if b.Read != "" { // not among what is stored: it is read, and needs no answer
+		if b.Read != "" { // still unreadable rows: the event was read, but needs no answer
 			if _, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'done', raw = '', error = ''
 				WHERE id = ? AND state IN ('utd', 'failed')`, b.Read); err != nil {
 				return err
@@ -73,7 +73,7 @@ func (in *Inbox) Commit(ctx context.Context, b *Batch, with func(*sql.Tx) error)
 }
 
 func (in *Inbox) store(ctx context.Context, tx *sql.Tx, s Incoming) error {
-	switch said := s.Said.(type) {
+	switch said := s.Event.(type) {
 	case chat.Message:
 		return in.message(ctx, tx, said, s)
 	case chat.Edit:
@@ -85,21 +85,21 @@ func (in *Inbox) store(ctx context.Context, tx *sql.Tx, s Incoming) error {
 	case chat.Vote:
 		return in.vote(ctx, tx, said)
 	}
-	return in.heard.store(ctx, tx, s.Heard)
+	return in.group.store(ctx, tx, s.Line)
 }
 
 func (in *Inbox) message(ctx context.Context, tx *sql.Tx, m chat.Message, s Incoming) error {
 	if s.Past {
 		m.Text, m.Quotes, m.Files = "", nil, nil
-		return in.put(ctx, tx, m, "done")
+		return in.insert(ctx, tx, m, "done")
 	}
-	if s.Listens {
-		if known, err := taken(ctx, tx, m.ID); err != nil || known {
+	if s.WithContext {
+		if known, err := isStored(ctx, tx, m.ID); err != nil || known {
 			return err
 		}
-		if err := in.heard.attach(ctx, tx, &m); err != nil {
+		if err := in.group.attach(ctx, tx, &m); err != nil {
 			return err
 		}
 	}
-	return in.put(ctx, tx, m, "new")
+	return in.insert(ctx, tx, m, "new")
 }

@@ -10,56 +10,53 @@ import (
 	"reverie/internal/store"
 )
 
-// activeThread is how long after the bot's last word in a thread what allowed people write there
-// needs no mention of it.
-const activeThread = 24 * time.Hour
+// threadActiveFor is how long after the bot's last message in a thread people need not mention it
+// there.
+const threadActiveFor = 24 * time.Hour
 
-// threadOf is the thread of a message of the bot: the one that is named (the first parameter),
-// or else that in which the message it answers (the second) is answered.
-const threadOf = `coalesce(nullif(?, ''), (SELECT answer_thread FROM inbox WHERE id = ?), '')`
+// threadExpr is the thread of a message of the bot: the named one (the first parameter), else the
+// one in which the message it replies to (the second) is answered.
+const threadExpr = `coalesce(nullif(?, ''), (SELECT answer_thread FROM inbox WHERE id = ?), '')`
 
-// spokeIn notes that event carries the message id, if that belongs into a thread.
-func (o *Outbox) spokeIn(ctx context.Context, tx *sql.Tx, id, event string) error {
+// recordThreadActivity records that event carries the message id, if that is in a thread.
+func (o *Outbox) recordThreadActivity(ctx context.Context, tx *sql.Tx, id, event string) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO matrix_thread (room, root, newest, spoke_at)
 			SELECT room, thread, ?1, ?2 FROM outbox WHERE id = ?3 AND thread <> ''
 		ON CONFLICT DO UPDATE SET newest = excluded.newest, spoke_at = excluded.spoke_at`, event, o.now().UnixMilli(), id)
 	return err
 }
 
-// ActiveIn reports whether the bot takes part in a thread: it spoke there lately, or the thread is
-// rooted at something that it said lately.
-func (o *Outbox) ActiveIn(ctx context.Context, room, root string) (bool, error) {
+// ActiveInThread reports whether the bot takes part in a thread: it has recently written there, or
+// a recent message of it is the root.
+func (o *Outbox) ActiveInThread(ctx context.Context, room, root string) (bool, error) {
 	active, err := store.Value[bool](ctx, o.db, `SELECT EXISTS (SELECT 1 FROM matrix_thread WHERE room = ?1 AND root = ?2 AND spoke_at > ?3)
 		OR EXISTS (SELECT 1 FROM outbox WHERE room = ?1 AND event_id = ?2 AND created_at > ?3)`,
-		room, root, o.now().Add(-activeThread).UnixMilli())
+		room, root, o.now().Add(-threadActiveFor).UnixMilli())
 	return active, store.Wrap(err, "delivery: look up a thread")
 }
 
-// NewestIn returns the newest event that was seen in a thread; empty when there is none.
-func (o *Outbox) NewestIn(ctx context.Context, room, root string) (string, error) {
+// NewestInThread returns the newest known event of a thread; empty = unknown.
+func (o *Outbox) NewestInThread(ctx context.Context, room, root string) (string, error) {
 	newest, err := store.Value[string](ctx, o.db, `SELECT newest FROM matrix_thread WHERE room = ? AND root = ?`, room, root)
 	return newest, store.Wrap(err, "delivery: look up a thread")
 }
 
-// branchOfTarget is the thread in which that is answered which a change is done to: a
-// message, or an answer by its name.
-func branchOfTarget(ctx context.Context, tx *sql.Tx, target string) (string, error) {
+// threadOfTarget returns the thread in which target is answered: a message, or an answer by its id.
+func threadOfTarget(ctx context.Context, tx *sql.Tx, target string) (string, error) {
 	return store.Value[string](ctx, tx, `SELECT coalesce((SELECT answer_thread FROM inbox WHERE id = ?1),
-		(SELECT coalesce(i.answer_thread, o.thread) FROM outbox AS o LEFT JOIN inbox AS i ON i.id = o.reply_to
-			WHERE o.id = ?1), '')`, target)
+		(SELECT coalesce(i.answer_thread, o.thread) FROM outbox AS o LEFT JOIN inbox AS i ON i.id = o.reply_to WHERE o.id = ?1), '')`, target)
 }
 
-// quick is how soon after a line somebody's next one belongs to it, by the clock of their
-// server: people who write in lines do not want a thread for each.
-const quick = 10 * time.Second
+// burstInterval is the maximum time between messages of one person that are answered together, so
+// that a burst of lines does not start several threads. It compares the sender's server times.
+const burstInterval = 10 * time.Second
 
-// lookBack bounds how many messages of all rooms are looked through for somebody's last.
-const lookBack = 2000
+// maxLookBack is how many messages of all rooms are searched for a person's previous one.
+const maxLookBack = 2000
 
-// joinBranch finds the thread of a message that would begin one of its own: lines that follow
-// each other belong into that of the first, and who asks for an answer once more gets it
-// where the newest one stands.
-func (in *Inbox) joinBranch(ctx context.Context, tx *sql.Tx, m *chat.Message) error {
+// joinRecentThread sets the thread of a message that would start its own. Messages of a burst join
+// the thread of the first, and a request for another answer joins the thread of the newest answer.
+func (in *Inbox) joinRecentThread(ctx context.Context, tx *sql.Tx, m *chat.Message) error {
 	if m.Branch == "" || m.Branch != m.ID {
 		return nil
 	}
@@ -68,15 +65,14 @@ func (in *Inbox) joinBranch(ctx context.Context, tx *sql.Tx, m *chat.Message) er
 	var branch, thread string
 	var at int64
 	var err error
-	if in.retries(m.Text) {
-		err = tx.QueryRowContext(ctx, `SELECT answer_thread`+past+`AND (state = 'new' OR EXISTS (SELECT 1 FROM question_reply
-			WHERE question = inbox.id))
-			ORDER BY seq DESC LIMIT 1`, lookBack, m.Room, m.Sender).Scan(&branch)
+	if in.isRetry(m.Text) {
+		err = tx.QueryRowContext(ctx, `SELECT answer_thread`+past+`AND (state = 'new' OR EXISTS (SELECT 1 FROM question_reply WHERE question = inbox.id))
+			ORDER BY seq DESC LIMIT 1`, maxLookBack, m.Room, m.Sender).Scan(&branch)
 		m.Branch = branch
 	} else {
-		err = tx.QueryRowContext(ctx, `SELECT answer_thread, thread, sent_at`+past+`ORDER BY seq DESC LIMIT 1`, lookBack, m.Room, m.Sender).
+		err = tx.QueryRowContext(ctx, `SELECT answer_thread, thread, sent_at`+past+`ORDER BY seq DESC LIMIT 1`, maxLookBack, m.Room, m.Sender).
 			Scan(&branch, &thread, &at)
-		if since := m.At.Sub(time.UnixMilli(at)); err == nil && branch != "" && thread == "" && since >= 0 && since <= quick {
+		if since := m.At.Sub(time.UnixMilli(at)); err == nil && branch != "" && thread == "" && since >= 0 && since <= burstInterval {
 			m.Branch = branch
 		}
 	}

@@ -71,7 +71,7 @@ func (w *world) id(kind string) string {
 }
 
 func (w *world) message(id, room string) Incoming {
-	return Incoming{Said: chat.Message{Head: chat.Head{ID: id, Room: room, Sender: "@you:x", At: w.now}, Text: "text of " + id}}
+	return Incoming{Event: chat.Message{Head: chat.Head{ID: id, Room: room, Sender: "@you:x", At: w.now}, Text: "text of " + id}}
 }
 
 var errCrash = errors.New("the program dies here")
@@ -169,7 +169,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			}
 		},
 		"it is redacted": func(t *rapid.T) {
-			if id, ok := pick(t, all(), "message"); ok && w.sync(t, &Batch{In: []Incoming{{Said: chat.Redaction{Change: chat.Change{Target: id}}}}}) {
+			if id, ok := pick(t, all(), "message"); ok && w.sync(t, &Batch{In: []Incoming{{Event: chat.Redaction{Change: chat.Change{Target: id}}}}}) {
 				w.finish(id)
 			}
 		},
@@ -179,13 +179,13 @@ func (w *world) actions() map[string]func(*rapid.T) {
 				return
 			}
 			edit := chat.Edit{Change: chat.Change{Head: chat.Head{ID: w.id("edit"), Room: w.waiting[id], Sender: "@you:x", At: w.now}, Target: id}, Text: "edited"}
-			if w.sync(t, &Batch{In: []Incoming{{Said: edit, Addressed: true}}}) {
+			if w.sync(t, &Batch{In: []Incoming{{Event: edit, Addressed: true}}}) {
 				w.waiting[edit.ID] = edit.Room
 			}
 		},
 		"it needs no answer": func(t *rapid.T) {
 			if id, ok := pick(t, w.waiting, "message"); ok {
-				expect.OK(t, w.in.Handled(w.ctx, w.db, id))
+				expect.OK(t, w.in.MarkDone(w.ctx, w.db, id))
 				w.finish(id)
 			}
 		},
@@ -194,7 +194,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			if !ok {
 				return
 			}
-			r, err := w.out.Draft(w.ctx, w.waiting[id], chat.Outgoing{ID: "re:" + id, ReplyTo: id, Notice: rapid.Bool().Draw(t, "notice")})
+			r, err := w.out.EnsureDraft(w.ctx, w.waiting[id], chat.Outgoing{ID: "re:" + id, ReplyTo: id, Notice: rapid.Bool().Draw(t, "notice")})
 			expect.OK(t, err)
 			if r.State != "draft" {
 				return
@@ -204,13 +204,13 @@ func (w *world) actions() map[string]func(*rapid.T) {
 				if rapid.Bool().Draw(t, "response lost") {
 					return
 				}
-				carrier, err := w.out.Delivered(w.ctx, r, event, false)
+				carrier, err := w.out.MarkDelivered(w.ctx, r, event, false)
 				expect.OK(t, err)
 				w.known(r.Txn, event)
 				r.EventID = carrier
 			}
 			w.texts[r.EventID] = "draft"
-			expect.OK(t, w.out.DraftShown(w.ctx, r.ID, "draft"))
+			expect.OK(t, w.out.UpdateDraft(w.ctx, r.ID, "draft"))
 		},
 		"it is answered": func(t *rapid.T) {
 			id, ok := pick(t, w.waiting, "message")
@@ -219,8 +219,8 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			}
 			dies := rapid.IntRange(0, 4).Draw(t, "dies") == 0
 			m := chat.Outgoing{ID: "re:" + id, ReplyTo: id, Text: w.id("answer ")}
-			err := w.out.Say(w.ctx, Final{Room: w.waiting[id], Message: m, Text: m.Text}, func(ctx context.Context, tx *sql.Tx) error {
-				if err := w.in.Handled(ctx, tx, id); err != nil || !dies {
+			err := w.out.StoreFinal(w.ctx, Final{Room: w.waiting[id], Message: m, Text: m.Text}, func(ctx context.Context, tx *sql.Tx) error {
+				if err := w.in.MarkDone(ctx, tx, id); err != nil || !dies {
 					return err
 				}
 				return errCrash
@@ -260,8 +260,8 @@ func (w *world) actions() map[string]func(*rapid.T) {
 				return
 			}
 			m := chat.Outgoing{ID: "re:" + q, ReplyTo: q, Text: w.id("answer ")}
-			expect.OK(t, w.out.Say(w.ctx, Final{Room: "!a", Message: m, Text: m.Text}))
-			expect.OK(t, w.in.Handled(w.ctx, w.db, q))
+			expect.OK(t, w.out.StoreFinal(w.ctx, Final{Room: "!a", Message: m, Text: m.Text}))
+			expect.OK(t, w.in.MarkDone(w.ctx, w.db, q))
 			w.said[m.ID], w.room[m.ID] = m.Text, "!a"
 			w.finish(q)
 		},
@@ -276,7 +276,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 				expect.OK(t, w.out.RedactionDone(w.ctx, r.Event))
 			}
 		},
-		"time passes": func(*rapid.T) { w.now = w.now.Add(2 * staleNotice) },
+		"time passes": func(*rapid.T) { w.now = w.now.Add(2 * maxNoticeAge) },
 		"":            w.holds,
 	}
 }
@@ -292,7 +292,7 @@ func (w *world) echo(t *rapid.T, of map[string]string) {
 // change gives an answer another text.
 func (w *world) change(t *rapid.T, id string) {
 	m := chat.Outgoing{ID: id, Text: w.id("answer "), Notice: strings.HasPrefix(id, "unread-")}
-	expect.OK(t, w.out.Say(w.ctx, Final{Room: w.room[id], Message: m, Text: m.Text}))
+	expect.OK(t, w.out.StoreFinal(w.ctx, Final{Room: w.room[id], Message: m, Text: m.Text}))
 	w.said[id] = m.Text
 }
 
@@ -344,7 +344,7 @@ func (w *world) send(t *rapid.T, r OutboxRow) {
 			return
 		}
 		var err error
-		r.EventID, err = w.out.Delivered(w.ctx, r, event, whole)
+		r.EventID, err = w.out.MarkDelivered(w.ctx, r, event, whole)
 		expect.OK(t, err)
 		w.known(r.Txn, event)
 		if meanwhile == "it is removed" {
@@ -354,11 +354,11 @@ func (w *world) send(t *rapid.T, r OutboxRow) {
 			t.Fatalf("%s is carried by %s, and was by %s", r.ID, r.EventID, w.carrier[r.Txn])
 		}
 	} else if whole {
-		expect.OK(t, w.out.Sent(w.ctx, r))
+		expect.OK(t, w.out.MarkSent(w.ctx, r))
 	}
 	if !whole { // an edit of the event
 		w.texts[r.EventID] = r.Text
-		expect.OK(t, w.out.Sent(w.ctx, r))
+		expect.OK(t, w.out.MarkSent(w.ctx, r))
 	}
 }
 

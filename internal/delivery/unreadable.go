@@ -8,20 +8,20 @@ import (
 	"reverie/internal/store"
 )
 
-// Unreadable is an event of somebody that the bot listens to, which could not be decrypted (utd)
-// or handled (failed). It waits in the inbox as it came: its key may be days late.
+// Unreadable is an event that could not be decrypted (utd) or handled (failed). It waits in the
+// inbox as it was received, because its key may be days late.
 type Unreadable struct {
 	ID, Room, Sender string
 	SentAt           time.Time
 	Raw              string
-	Session          string // the Megolm session whose key is missing; empty = something else is wrong
+	Session          string // the Megolm session whose key is missing; empty = another error
 	Tries            int
-	Wait             time.Duration // until it is tried again
+	Wait             time.Duration // until the next attempt
 	ReceivedAt       time.Time
 	Err              error
 }
 
-// state is the state of its row.
+// state returns the state of its row.
 func (u Unreadable) state() string {
 	if u.Session == "" {
 		return "failed"
@@ -39,22 +39,22 @@ func (in *Inbox) putUnreadable(ctx context.Context, tx *sql.Tx, u Unreadable) er
 	return err
 }
 
-// KeyArrived makes the events due that wait for the key of a session; all that wait when session
-// is empty.
+// KeyArrived makes events due that wait for the key of a session; with an empty session, all
+// waiting events.
 func (in *Inbox) KeyArrived(ctx context.Context, session string) error {
 	_, err := in.db.ExecContext(ctx, `UPDATE inbox SET next_at = 1 WHERE state IN ('utd', 'failed') AND (megolm = ?1 OR ?1 = '')`, session)
 	return store.Wrap(err, "delivery: wake messages")
 }
 
-// WaitsBefore tells whether an earlier event of the room waits for the key of u.
+// WaitsBefore reports whether an earlier event of the room waits for the key of u.
 func (in *Inbox) WaitsBefore(ctx context.Context, u Unreadable) (bool, error) {
 	waits, err := store.Value[bool](ctx, in.db, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND megolm = ?2 AND state = 'utd'
 		AND seq < (SELECT seq FROM inbox WHERE id = ?3))`, u.Room, u.Session, u.ID)
 	return waits, store.Wrap(err, "delivery: read inbox")
 }
 
-// DueReads returns events that are to be read now; when there are none, next is when the next one
-// is, or an hour from now when none has a time.
+// DueReads returns the events to read now. If nothing is due, next is when the next one is due, at
+// most an hour from now.
 func (in *Inbox) DueReads(ctx context.Context) (due []Unreadable, next time.Time, err error) {
 	due, err = store.List(ctx, in.db, func(r store.Row) (u Unreadable, err error) {
 		var sent, received int64
@@ -71,8 +71,8 @@ func (in *Inbox) DueReads(ctx context.Context) (due []Unreadable, next time.Time
 	return nil, time.UnixMilli(at), store.Wrap(err, "delivery: read inbox")
 }
 
-// RetryRead notes that an event could not be read again, when to try next, and what its room is
-// told. The zero time waits for the key.
+// RetryRead records a failed attempt to read an event, the time of the next one, and notices for
+// its room. The zero time waits for the key.
 func (in *Inbox) RetryRead(ctx context.Context, u Unreadable, at time.Time, told ...Notice) error {
 	next := int64(0)
 	if !at.IsZero() {
@@ -83,7 +83,7 @@ func (in *Inbox) RetryRead(ctx context.Context, u Unreadable, at time.Time, told
 		u.state(), u.Session, u.Tries, next, u.Err.Error(), u.ID)
 }
 
-// GiveUp ends the tries to read an event.
+// GiveUp ends the attempts to read an event.
 func (in *Inbox) GiveUp(ctx context.Context, u Unreadable, told Notice) error {
 	return in.updateUnreadable(ctx, []Notice{told},
 		`UPDATE inbox SET state = 'dead', tries = ?, next_at = 0, error = ? WHERE id = ? AND state IN ('utd', 'failed')`,
@@ -100,5 +100,5 @@ func (in *Inbox) updateUnreadable(ctx context.Context, told []Notice, query stri
 		_, err := tx.ExecContext(ctx, query, args...)
 		return err
 	})
-	return store.Wrap(err, "delivery: note what became of an event")
+	return store.Wrap(err, "delivery: update an unreadable event")
 }

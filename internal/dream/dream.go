@@ -210,7 +210,7 @@ func reason(err error) (why i18n.Text, exact bool) {
 	if errors.Is(err, context.Canceled) {
 		return errYielded, true
 	}
-	if store.Full(err) {
+	if store.IsDiskFull(err) {
 		return i18n.New("why.dream_no_room"), false
 	}
 	if errors.Is(err, errForgotten) {

@@ -18,7 +18,7 @@ import (
 // lease makes this the one dream at work on the data folder. It ends with its process, so
 // a dream that was killed can begin again at once.
 func (d *Dreamer) lease() (release func(), err error) {
-	release, held, err := store.TryGuard(filepath.Join(d.cfg.Dir, report.Folder, ".lock"))
+	release, held, err := store.TryLockFile(filepath.Join(d.cfg.Dir, report.Folder, ".lock"))
 	if err != nil {
 		return nil, fmt.Errorf("dream: %w", err)
 	}

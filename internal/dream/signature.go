@@ -123,7 +123,7 @@ func (n *namer) tokens(said string) []token {
 	for i, piece := range pieces(unshorten(said)) {
 		parted = parted || i > 0
 		for _, w := range text.WordsOf(piece) {
-			t := token{small: w.Small && w.Text != "like", name: w.Name, after: parted}
+			t := token{small: w.Stop && w.Text != "like", name: w.Name, after: parted}
 			t.text, t.whose = strings.CutSuffix(w.Text, "'s")
 			parted = false
 			for _, s := range w.Stems {

@@ -151,13 +151,13 @@ func (r *run) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 // readRoom reads what was said in the room of r, to those who read its tasks, since the oldest.
 func (d *Dreamer) readRoom(ctx context.Context, r *taskRoom) error {
 	oldest := slices.MinFunc(r.tasks, func(a, b *openTask) int { return a.Created.Compare(b.Created) }).Created
-	said := history.Filter{Rooms: []history.Talk{history.Talk(r.id)}, Readers: []trust.Readers{r.scope}, People: true,
-		Since: oldest.Add(time.Millisecond), Newest: true, Most: taskWitnesses}
+	said := history.Filter{Rooms: []history.Timeline{history.Timeline(r.id)}, Readers: []trust.Readers{r.scope}, People: true,
+		Since: oldest.Add(time.Millisecond), Newest: true, Limit: taskWitnesses}
 	err := history.Each(ctx, d.cfg.DB, said, func(m history.Message) error {
 		if d.cfg.Trusted != nil && !d.cfg.Trusted(m.Sender) {
 			return nil
 		}
-		if m.Text = harvest.OwnWords(m.Text); m.Text != "" && !history.TakenBack(m) {
+		if m.Text = harvest.OwnWords(m.Text); m.Text != "" && !history.IsRedacted(m) {
 			r.witnesses = append(r.witnesses, witness{who: m.Sender, at: m.At, text: m.Text})
 		}
 		return nil

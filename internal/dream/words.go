@@ -22,34 +22,34 @@ var (
 
 	// A text that has an odd number of them says that something is not so.
 	// What denies in two words, as Romance languages do, counts once.
-	negation  = text.Pattern("negation")
-	spaceless = text.Spaceless("negation")
+	negation  = text.WordPattern("negation")
+	spaceless = text.SpacelessPattern("negation")
 
 	// What may be, was once, or depends on something.
-	hedges     = text.Pattern("hedge")
-	hedgesWide = text.Spaceless("hedge")
+	hedges     = text.WordPattern("hedge")
+	hedgesWide = text.SpacelessPattern("hedge")
 
 	// What says that something is not as it was. Also adds, and changes nothing.
-	changes     = text.Pattern("change")
-	changesWide = text.Spaceless("change")
+	changes     = text.WordPattern("change")
+	changesWide = text.SpacelessPattern("change")
 
 	// What says that something is so beside what was said before.
-	adds = text.Pattern("addition")
+	adds = text.WordPattern("addition")
 
-	selfWords = text.Pattern("self")
+	selfWords = text.WordPattern("self")
 
 	// Two things at once.
-	both      = text.Pattern("two_things")
+	both      = text.WordPattern("two_things")
 	gradeA    = regexp.MustCompile(`[^.!?:;\s]["“„(]?\s+["“„(]?A(?:[^\p{L}\p{N}']|$)`) // vitamin A, block A: no article
 	namely    = strings.NewReplacer(" und zwar ", " ", " and that is ", " ")
-	bothWide  = text.Spaceless("two_things")
+	bothWide  = text.SpacelessPattern("two_things")
 	couples   = regexp.MustCompile(` (?:and|und) \p{L}+ (?:are|sind) (?:married|engaged|a couple|verheiratet|verlobt|ein paar)\b`)
 	shortened = regexp.MustCompile(`(?i)(\b(?:dr|mr|mrs|ms|mx|prof|st|jr|sr|jun|sen|rev|capt|sgt|lt|gen|lic|arq|dra|fr|hr|hrn|frl|fam|` +
 		`med|mme|mlle|srta|sig|dott|avv|zi|abt|std|tgl|tägl|evtl|ggf|inkl|zzgl|vgl|approx|dept|` +
 		`incl|excl|feb|apr|aug|sept|okt|oct|nov|dez|dec|ca|bzw|hl|tel|geb|ext|av|blvd|apt|fl|sra?|núm|` +
 		`\p{L}*(?:no|nr|str)|[a-z])|\b[0-3]?\d)\.( (?:\p{L}|\d))`)
 	// What says no more than that something came to an end, as the first of two things.
-	endings   = text.Pattern("ending")
+	endings   = text.WordPattern("ending")
 	sentences = regexp.MustCompile(`[.!?;。！？；]\s+\S|[;；。]\S|\s/\s`)
 
 	// What can be left out of a text and it says the same of the same.

@@ -249,7 +249,7 @@ func checkText(name, text string, limit int, example string) (string, error) {
 	text, err := store.CheckLine(name, text, limit)
 	switch {
 	case err != nil:
-		return "", &refusalError{text: i18n.Of(err)}
+		return "", &refusalError{text: i18n.FromError(err)}
 	case text == "":
 		return "", refuseModel("%s is missing: for example %q", name, example)
 	}

@@ -34,7 +34,7 @@ func (g *Store) Shown(ctx context.Context, at trust.Place, since time.Time) (goa
 
 // Get returns the goal id in any state, if it may be read at a place.
 func (g *Store) Get(ctx context.Context, at trust.Place, id string) (Goal, error) {
-	goal, ok, err := g.findOne(ctx, at, `id = ?`, store.BareID(id))
+	goal, ok, err := g.findOne(ctx, at, `id = ?`, store.NormalizeID(id))
 	if err == nil && !ok {
 		err = unknownGoal(id)
 	}

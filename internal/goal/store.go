@@ -165,7 +165,7 @@ func (g *Store) editOpen(ctx context.Context, c trust.Caller, id string, f func(
 // message if no goal matches.
 func (e *edit) goalToEdit(id, where, noneKey string) (Goal, error) {
 	missing, args := refuse(errNotFound, noneKey), []any(nil)
-	if id = store.BareID(id); id != "" {
+	if id = store.NormalizeID(id); id != "" {
 		missing, where, args = unknownGoal(id), `id = ?`, []any{id}
 	}
 	goal, err := e.find(where, args...)
@@ -176,7 +176,7 @@ func (e *edit) goalToEdit(id, where, noneKey string) (Goal, error) {
 }
 
 func unknownGoal(id string) error {
-	return refuse(errNotFound, "why.goal_unknown", "id", store.BareID(id))
+	return refuse(errNotFound, "why.goal_unknown", "id", store.NormalizeID(id))
 }
 
 func (e *edit) create(description, priority string) error {

@@ -91,7 +91,7 @@ func (r *rig) say(event, text string) int64 { return r.sayIn("!dm", anna, event,
 func (r *rig) sayIn(room, sender, event, text string, shared bool) int64 {
 	r.t.Helper()
 	r.clock = r.clock.Add(time.Minute)
-	m := history.Message{Room: history.Talk(room), Role: llm.User, EventID: event, Sender: sender, Text: text, Header: "[Fri 2026-11-20 09:00 UTC]"}
+	m := history.Message{Room: history.Timeline(room), Role: llm.User, EventID: event, Sender: sender, Text: text, Header: "[Fri 2026-11-20 09:00 UTC]"}
 	if shared {
 		m.Header = "[Fri 2026-11-20 09:00 UTC, " + sender + "]"
 	}
@@ -496,8 +496,8 @@ func TestSmallWindow(t *testing.T) {
 // person alone in a direct chat; there is nothing that only a thread remembers.
 func TestHarvestInThreads(t *testing.T) {
 	r := newRig(t, nil)
-	r.sayIn(string(history.TalkOf("!group:b", "$root")), anna, "$1", "Locker 1 holds the lamp.", true)
-	r.sayIn(string(history.TalkOf("!dm", "$root")), anna, "$2", "Locker 2 holds the lamp.", false)
+	r.sayIn(string(history.TimelineOf("!group:b", "$root")), anna, "$1", "Locker 1 holds the lamp.", true)
+	r.sayIn(string(history.TimelineOf("!dm", "$root")), anna, "$2", "Locker 2 holds the lamp.", false)
 	r.cfg.LastMessageAt = func(_ context.Context, room string) (at time.Time, err error) {
 		if room == "!group:b" {
 			at = time.Unix(77, 0)

@@ -37,7 +37,7 @@ func (h *Harvester) pendingConversations(ctx context.Context) (all []pending, er
 	if err != nil || len(ids) == 0 {
 		return nil, store.Wrap(err, "harvest: look for conversations to read")
 	}
-	shares, err := history.Shares(ctx, h.cfg.DB, ids)
+	shares, err := history.CountByTimeline(ctx, h.cfg.DB, ids)
 	for _, s := range shares {
 		w := pending{room: string(s.Room), messages: s.Messages, heard: s.Last}
 		if at, failed := h.cfg.LastMessageAt(ctx, s.Room.Room()); failed != nil {
@@ -148,7 +148,7 @@ func (h *Harvester) unread(ctx context.Context, room string) (all []unreadMessag
 	if err != nil || len(ids) == 0 {
 		return nil, store.Wrap(err, "harvest: read messages")
 	}
-	of := history.Filter{IDs: ids, Rooms: []history.Talk{history.Talk(room)}, Most: most}
+	of := history.Filter{IDs: ids, Rooms: []history.Timeline{history.Timeline(room)}, Limit: most}
 	err = history.Each(ctx, h.cfg.DB, of, func(m history.Message) error {
 		t := read[m.ID]
 		t.event, t.sender, t.scope, t.text, t.tail, t.at = m.EventID, m.Sender, m.Label.Readers, m.Text, m.Tail, m.At
@@ -161,7 +161,7 @@ func (h *Harvester) unread(ctx context.Context, room string) (all []unreadMessag
 
 // precedingQuestion returns the assistant's question right before t, or "".
 func (h *Harvester) precedingQuestion(ctx context.Context, room string, t *unreadMessage) (question string, err error) {
-	before := history.Filter{Rooms: []history.Talk{history.Talk(room)}, Before: t.id, Newest: true, Most: 1}
+	before := history.Filter{Rooms: []history.Timeline{history.Timeline(room)}, Before: t.id, Newest: true, Limit: 1}
 	err = history.Each(ctx, h.cfg.DB, before, func(m history.Message) error {
 		if len(m.Calls) == 0 && m.Label.Readers == t.scope && harvestable(m, trust.Foreign) {
 			question = lastQuestion(m.Text)
@@ -183,7 +183,7 @@ func (h *Harvester) skipReason(ctx context.Context, t *unreadMessage) (string, e
 	switch {
 	case t.scope.Check() != nil || !harvestable(history.Message{Role: llm.User, Sender: t.sender}, t.integrity):
 		return skippedUntrusted, nil
-	case history.TakenBack(history.Message{Role: llm.User, Text: strings.TrimSpace(t.text)}):
+	case history.IsRedacted(history.Message{Role: llm.User, Text: strings.TrimSpace(t.text)}):
 		return skippedRedacted, nil
 	case t.pos >= len(t.own) || !strings.ContainsFunc(t.own, isWordRune):
 		return skippedNoOwnWords, nil

@@ -14,29 +14,29 @@ import (
 // Compaction is a stretch of a conversation that a summary stands for.
 type Compaction struct {
 	ID           int64 // grows with every compaction, over all rooms; 0 = there was none
-	Room         Talk
+	Room         Timeline
 	Conversation int64
-	Messages     int      // how many were summarised
-	Shortened    int      // how many others are sent shorter
-	Level        extent   //
-	Reason       string   // who or what asked for it
-	Summary      string   // of everything before, what earlier ones said included
-	Details      []string // lines that are kept word for word beside it
-	Before       int      // tokens of the history
-	After        int      // tokens of summary, details and what is left of the history
+	Messages     int             // how many were
+	Shortened    int             // how many others are sent shorter
+	Level        compactionLevel //
+	Reason       string          // who or what asked for it
+	Summary      string          // of everything before, what earlier ones said included
+	Details      []string        // lines that are kept word for word beside it
+	Before       int             // tokens of the history
+	After        int             // tokens of summary, details and what is left of the history
 	At           time.Time
 
 	Integrity trust.Integrity // of all that it was made from
 }
 
 // extent is how far a compaction went.
-type extent string
+type compactionLevel string
 
 // The levels.
 const (
-	Trimmed   extent = "trim"    // messages were shortened
-	Summary   extent = "summary" // a model summarised
-	Extracted extent = "extract" // the program did, from the words as they are
+	Trimmed   compactionLevel = "trim"    // messages were shortened
+	Summary   compactionLevel = "summary" // a model summarised
+	Extracted compactionLevel = "extract" // the program did, from the words as they are
 )
 
 // Text is the summary as the model gets it; empty when nothing was summarised.
@@ -48,9 +48,9 @@ func (c Compaction) Text() string {
 	return strings.TrimSpace(strings.Join(parts, "\n\n"))
 }
 
-// Compacted returns the newest compaction of the current conversation of room, the zero value if
-// there is none.
-func (s *Store) Compacted(ctx context.Context, room Talk) (Compaction, error) {
+// Compacted returns the newest compaction of the current conversation of room that was
+// not taken back, the zero value if there is none.
+func (s *Store) LatestCompaction(ctx context.Context, room Timeline) (Compaction, error) {
 	var c Compaction
 	var details string
 	var at int64
@@ -80,14 +80,14 @@ func (s *Store) Compact(ctx context.Context, c *Compaction, gone, shorter []Mess
 			return err
 		}
 		for _, m := range gone {
-			mark := `UPDATE message SET retired = 1, compaction = ? WHERE ` + loaded + ` AND id = ?`
-			if err := changeOne(tx.ExecContext(ctx, mark, c.ID, c.Room, c.Room, m.ID)); err != nil {
+			mark := `UPDATE message SET retired = 1, compaction = ? WHERE ` + loadedCondition + ` AND id = ?`
+			if err := expectOneRow(tx.ExecContext(ctx, mark, c.ID, c.Room, c.Room, m.ID)); err != nil {
 				return fmt.Errorf("message %d: %w", m.ID, err)
 			}
 		}
 		for _, m := range shorter {
-			shorten := `UPDATE message SET short = ? WHERE ` + loaded + ` AND id = ?`
-			if err := changeOne(tx.ExecContext(ctx, shorten, m.Text, c.Room, c.Room, m.ID)); err != nil {
+			shorten := `UPDATE message SET short = ? WHERE ` + loadedCondition + ` AND id = ?`
+			if err := expectOneRow(tx.ExecContext(ctx, shorten, m.Text, c.Room, c.Room, m.ID)); err != nil {
 				return fmt.Errorf("message %d: %w", m.ID, err)
 			}
 		}

@@ -37,14 +37,14 @@ func compacted(t testing.TB, s *history.Store) (all []history.Message, compact f
 // Holds L10, L12.
 func TestCompactKeepsTheOriginals(t *testing.T) {
 	s, db := open(t)
-	if c, err := s.Compacted(t.Context(), here); err != nil || c.ID != 0 || c.Text() != "" {
+	if c, err := s.LatestCompaction(t.Context(), here); err != nil || c.ID != 0 || c.Text() != "" {
 		t.Errorf("of nothing: %+v, %v", c, err)
 	}
 	say(t, s, there, "other")
 	_, compact := compacted(t, s)
 	made := expect.Must(compact())(t)
 	expect.Equal(t, texts(t, s, here)+" "+texts(t, s, there), "five|six other", "loaded")
-	got, err := s.Compacted(t.Context(), here)
+	got, err := s.LatestCompaction(t.Context(), here)
 	want := history.Compaction{ID: made.ID, Room: here, Conversation: 1, Messages: 4, Shortened: 1, Level: history.Summary,
 		Reason: "full", Summary: "They counted.", Details: []string{"ada: one", "ada: two"}, Before: 60, After: 20, At: noon}
 	if err != nil || !cmp.Equal(got, want) {
@@ -57,11 +57,11 @@ func TestCompactKeepsTheOriginals(t *testing.T) {
 	if _, err := compact(); err == nil { // what it was planned for is gone
 		t.Errorf("again: %v", err)
 	}
-	if again, err := s.Compacted(t.Context(), here); err != nil || !cmp.Equal(again, want) {
+	if again, err := s.LatestCompaction(t.Context(), here); err != nil || !cmp.Equal(again, want) {
 		t.Errorf("after a failure: %+v, %v", again, err)
 	}
 	expect.Must(s.StartNew(t.Context(), here))(t)
-	expect.Equal(t, expect.Must(s.Compacted(t.Context(), here))(t).ID, 0, "in a new conversation")
+	expect.Equal(t, expect.Must(s.LatestCompaction(t.Context(), here))(t).ID, 0, "in a new conversation")
 }
 
 // TestKilled ends the program by force at every step of a compaction:
@@ -90,7 +90,7 @@ func TestKilled(t *testing.T) {
 		}
 		db := expect.Must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 		s := history.NewStore(db)
-		expect.Equal(t, texts(t, s, here)+" / "+expect.Must(s.Compacted(t.Context(), here))(t).Summary, want, "killed when %s", step)
+		expect.Equal(t, texts(t, s, here)+" / "+expect.Must(s.LatestCompaction(t.Context(), here))(t).Summary, want, "killed when %s", step)
 		_ = db.Close()
 	}
 }

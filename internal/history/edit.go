@@ -14,31 +14,31 @@ import (
 // what prompts added to it, its short forms and summaries. note, if any, goes to the end of its header.
 // also is called in the transaction, with the message's id. One that was taken back stays so. It
 // returns the message as it was; false if there is none.
-func (s *Store) Reword(ctx context.Context, event, text, note string, also func(ctx context.Context, tx *sql.Tx, id int64) error) (
+func (s *Store) EditMessage(ctx context.Context, event, text, note string, also func(ctx context.Context, tx *sql.Tx, id int64) error) (
 	was Message, ok bool, err error) {
 	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
-		was, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+said, event))
+		was, err = scanMessage(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+fromPerson, event))
 		if ok, err = found(err); !ok {
 			return err
 		}
 		if err := tx.QueryRowContext(ctx, `SELECT text FROM message WHERE id = ?`, was.ID).Scan(&was.Text); err != nil {
 			return err
 		}
-		if ok = was.Text != takenBack; !ok {
+		if ok = was.Text != redactedText; !ok {
 			return nil
 		}
 		header := was.Header
 		if note != "" {
-			header = annotated(header, note)
+			header = withNote(header, note)
 		}
 		if was.Text == text {
-			return run(ctx, tx, statement{`UPDATE message SET header = ? WHERE id = ?`, []any{header, was.ID}})
+			return execAll(ctx, tx, statement{`UPDATE message SET header = ? WHERE id = ?`, []any{header, was.ID}})
 		}
 		if err := redactShort(ctx, tx, event, was.Text); err != nil {
 			return err
 		}
 		reword := statement{`UPDATE message SET text = ?, tail = '', header = ? WHERE id = ?`, []any{text, header, was.ID}}
-		if err := run(ctx, tx, reword); err != nil {
+		if err := execAll(ctx, tx, reword); err != nil {
 			return err
 		}
 		return also(ctx, tx, was.ID)
@@ -52,10 +52,10 @@ func (s *Store) Reword(ctx context.Context, event, text, note string, also func(
 // Reopen makes the message event the last one of the conversation, to be answered anew: what came
 // after it is set aside. reply is the event id that the answer to come is stored under; whoever had
 // it gives it up, with its words. It returns the tools that were used for what is set aside, each once.
-func (s *Store) Reopen(ctx context.Context, room Talk, event, reply string) (used []string, err error) {
+func (s *Store) Reopen(ctx context.Context, room Timeline, event, reply string) (used []string, err error) {
 	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var id int64
-		ok, err := found(tx.QueryRowContext(ctx, `SELECT id FROM message WHERE `+loaded+` AND event_id = ? AND event_id <> ''`,
+		ok, err := found(tx.QueryRowContext(ctx, `SELECT id FROM message WHERE `+loadedCondition+` AND event_id = ? AND event_id <> ''`,
 			room, room, event).Scan(&id))
 		if !ok {
 			return err
@@ -63,18 +63,18 @@ func (s *Store) Reopen(ctx context.Context, room Talk, event, reply string) (use
 		if used, err = toolsAfter(ctx, tx, room, id); err != nil {
 			return err
 		}
-		return run(ctx, tx,
-			statement{`UPDATE message SET text = ?, short = '' WHERE ` + loaded + ` AND id > ? AND role = 'assistant' AND calls = ''`,
-				[]any{takenBack, room, room, id}},
-			statement{`UPDATE message SET retired = 1 WHERE ` + loaded + ` AND id > ?`, []any{room, room, id}},
+		return execAll(ctx, tx,
+			statement{`UPDATE message SET text = ?, short = '' WHERE ` + loadedCondition + ` AND id > ? AND role = 'assistant' AND calls = ''`,
+				[]any{redactedText, room, room, id}},
+			statement{`UPDATE message SET retired = 1 WHERE ` + loadedCondition + ` AND id > ?`, []any{room, room, id}},
 			statement{`UPDATE message SET event_id = '' WHERE room = ? AND event_id = ? AND role = 'assistant'`, []any{room, reply}})
 	})
 	return used, store.Wrap(err, "answer a message anew")
 }
 
 // toolsAfter names the tools that were called after the message id and gave a result.
-func toolsAfter(ctx context.Context, tx *sql.Tx, room Talk, id int64) (used []string, err error) {
-	after, err := store.List(ctx, tx, scan, `SELECT `+columns+` FROM message WHERE `+loaded+` AND id > ? ORDER BY id`, room, room, id)
+func toolsAfter(ctx context.Context, tx *sql.Tx, room Timeline, id int64) (used []string, err error) {
+	after, err := store.List(ctx, tx, scanMessage, `SELECT `+columns+` FROM message WHERE `+loadedCondition+` AND id > ? ORDER BY id`, room, room, id)
 	names := map[string]string{} // by call
 	for _, m := range after {
 		for _, c := range m.Calls {
@@ -89,8 +89,8 @@ func toolsAfter(ctx context.Context, tx *sql.Tx, room Talk, id int64) (used []st
 
 // Find returns the message event of the conversation room, whatever became of it since; false if there is
 // none.
-func (s *Store) Find(ctx context.Context, room Talk, event string) (Message, bool, error) {
-	m, err := scan(s.db.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+inRoom, room, event))
+func (s *Store) Find(ctx context.Context, room Timeline, event string) (Message, bool, error) {
+	m, err := scanMessage(s.db.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+eventInRoom, room, event))
 	ok, err := found(err)
 	return m, ok, store.Wrap(err, "read message %s", event)
 }
@@ -113,7 +113,7 @@ func (s *Store) Drop(ctx context.Context, events ...string) error {
 // Unsay takes the words of the answer reply back, wherever it was said, and empties the
 // tool calls that led to it, with what came of them. The answer itself stays as a
 // message that was taken back. One that is not stored is no error.
-func (s *Store) Unsay(ctx context.Context, reply string) error {
+func (s *Store) RedactAnswer(ctx context.Context, reply string) error {
 	if reply == "" {
 		return nil
 	}
@@ -125,15 +125,15 @@ func (s *Store) Unsay(ctx context.Context, reply string) error {
 		if !ok {
 			return err
 		}
-		if words != takenBack {
-			if err := withoutWords(ctx, tx, `room = ?1 OR room IN (SELECT id FROM room WHERE thread_of = ?1)`, room, words); err != nil {
+		if words != redactedText {
+			if err := removeFromSummaries(ctx, tx, `room = ?1 OR room IN (SELECT id FROM room WHERE thread_of = ?1)`, room, words); err != nil {
 				return err
 			}
 		}
-		return run(ctx, tx, statement{`UPDATE message SET text = ?, short = '' WHERE id = ?`, []any{takenBack, id}},
+		return execAll(ctx, tx, statement{`UPDATE message SET text = ?, short = '' WHERE id = ?`, []any{redactedText, id}},
 			statement{emptyRounds + ` AND id < ?3
 				AND id > (SELECT coalesce(max(id), 0) FROM message WHERE room = ?2 AND id < ?3 AND role = 'user')`,
-				[]any{takenBack, room, id}})
+				[]any{redactedText, room, id}})
 	})
 	return store.Wrap(err, "take an answer back")
 }
@@ -144,29 +144,29 @@ const emptyRounds = `UPDATE message SET retired = 1, compaction = 0, text = ?1, 
 
 // UnsayWork empties the tool rounds that follow the message event of a person and led to
 // no answer yet, or to one that is taken back.
-func (s *Store) UnsayWork(ctx context.Context, event string) error {
+func (s *Store) RedactToolRounds(ctx context.Context, event string) error {
 	var id int64
 	var room string
-	ok, err := found(s.db.QueryRowContext(ctx, `SELECT id, room FROM message WHERE `+said, event).Scan(&id, &room))
+	ok, err := found(s.db.QueryRowContext(ctx, `SELECT id, room FROM message WHERE `+fromPerson, event).Scan(&id, &room))
 	if ok {
-		err = run(ctx, s.db, statement{emptyRounds + ` AND id > ?3
+		err = execAll(ctx, s.db, statement{emptyRounds + ` AND id > ?3
 			AND id < (SELECT coalesce(min(id), 9223372036854775807) FROM message AS n WHERE n.room = ?2 AND n.id > ?3 AND n.role = 'user'
 				AND EXISTS (SELECT 1 FROM message AS b WHERE b.room = ?2 AND b.id > ?3 AND b.id < n.id AND b.role = 'assistant'))`,
-			[]any{takenBack, room, id}})
+			[]any{redactedText, room, id}})
 	}
 	return store.Wrap(err, "take a message back")
 }
 
 // Blank puts text in the place of all that was said in room.
-func (s *Store) Blank(ctx context.Context, room Talk, text string) error {
-	return store.Wrap(run(ctx, s.db, statement{
+func (s *Store) ReplaceAllText(ctx context.Context, room Timeline, text string) error {
+	return store.Wrap(execAll(ctx, s.db, statement{
 		`UPDATE message SET text = ?2, short = '', tail = '', calls = iif(calls = '', '', '[]') WHERE room = ?1`,
 		[]any{string(room), text}}), "empty a conversation")
 }
 
 // annotated is a header with note at its end, within the brackets if it has some, in the
 // place of the one it had.
-func annotated(header, note string) string {
+func withNote(header, note string) string {
 	const sign = " | "
 	body, closed := strings.CutSuffix(header, "]")
 	if at := strings.LastIndex(body, sign); at >= 0 {

@@ -44,23 +44,23 @@ func (f *File) Tokens() int {
 
 // Paths lists the kept files that a conversation still needs: those of the messages
 // that Load loads, in any room.
-func (s *Store) Paths(ctx context.Context) ([]string, error) {
+func (s *Store) NeededFiles(ctx context.Context) ([]string, error) {
 	return s.paths(ctx, `SELECT files FROM message m WHERE files <> '' AND retired = 0
 		AND conversation = (SELECT conversation FROM room WHERE id = m.room)`)
 }
 
 // Named lists the kept files that any message names.
-func (s *Store) Named(ctx context.Context) ([]string, error) {
+func (s *Store) AllFiles(ctx context.Context) ([]string, error) {
 	return s.paths(ctx, `SELECT files FROM message WHERE files <> ''`)
 }
 
 // PathsOf lists the files of the message event, whatever became of it.
-func (s *Store) PathsOf(ctx context.Context, event string) ([]string, error) {
+func (s *Store) FilesOf(ctx context.Context, event string) ([]string, error) {
 	return s.paths(ctx, `SELECT files FROM message WHERE event_id = ? AND files <> ''`, event)
 }
 
 // Names reports whether any message names the kept file.
-func (s *Store) Names(ctx context.Context, path string) (bool, error) {
+func (s *Store) HasFile(ctx context.Context, path string) (bool, error) {
 	named, err := store.Value[bool](ctx, s.db, `SELECT EXISTS (SELECT 1 FROM message WHERE files <> '' AND instr(files, ?) > 0)`, path)
 	return named, store.Wrap(err, "look for a file")
 }

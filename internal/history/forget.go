@@ -32,15 +32,15 @@ func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (kept in
 		}
 		kept += n
 	}
-	if err := unsay(ctx, tx, "", func(q *Quoted) bool { return q.without(texts) }); err != nil {
+	if err := rewriteQuotes(ctx, tx, "", func(q *Quoted) bool { return q.removeTexts(texts) }); err != nil {
 		return 0, err
 	}
-	forget := listed(func(c *llm.ToolCall) bool { return forgetArguments(c, texts) })
+	forget := eachItem(func(c *llm.ToolCall) bool { return forgetArguments(c, texts) })
 	return kept, rewrite(ctx, tx, `message`, `calls`, forget, `calls <> ''`)
 }
 
 // takenBack stands where a message was that its sender took back.
-const takenBack = "[taken back]"
+const redactedText = "[taken back]"
 
 // Redact empties the message event of a person, wherever it was said or quoted, with
 // what prompts added to it. One that is not stored is no error.
@@ -52,22 +52,22 @@ func (s *Store) Redact(ctx context.Context, event string) error {
 }
 
 func redact(ctx context.Context, tx *sql.Tx, event string) error {
-	if err := redactRoot(ctx, tx, event); err != nil {
+	if err := redactThreadRoot(ctx, tx, event); err != nil {
 		return err
 	}
-	if err := unsay(ctx, tx, event, func(q *Quoted) bool { return q.takeBack(event) }); err != nil {
+	if err := rewriteQuotes(ctx, tx, event, func(q *Quoted) bool { return q.redact(event) }); err != nil {
 		return err
 	}
 	var words string
-	ok, err := found(tx.QueryRowContext(ctx, `SELECT text FROM message WHERE `+said, event).Scan(&words))
+	ok, err := found(tx.QueryRowContext(ctx, `SELECT text FROM message WHERE `+fromPerson, event).Scan(&words))
 	if !ok {
 		return err
 	}
 	if err := redactShort(ctx, tx, event, words); err != nil {
 		return err
 	}
-	empty := `UPDATE message SET text = ?2, tail = '', quoted = '', files = '' WHERE ` + said
-	return run(ctx, tx, statement{empty, []any{event, takenBack}})
+	empty := `UPDATE message SET text = ?2, tail = '', quoted = '', files = '' WHERE ` + fromPerson
+	return execAll(ctx, tx, statement{empty, []any{event, redactedText}})
 }
 
 // rewrite gives column of those rows of table for which where holds what change makes of it.
@@ -89,14 +89,14 @@ func rewrite(ctx context.Context, db store.DBTX, table, column string, change fu
 	}, `SELECT id, `+column+` FROM `+table+` WHERE `+where, args...)
 	for id, now := range changed {
 		if err == nil {
-			err = run(ctx, db, statement{`UPDATE ` + table + ` SET ` + column + ` = ? WHERE id = ?`, []any{now, id}})
+			err = execAll(ctx, db, statement{`UPDATE ` + table + ` SET ` + column + ` = ? WHERE id = ?`, []any{now, id}})
 		}
 	}
 	return store.Wrap(err, "change %s", column)
 }
 
 // listed is change for each item of a list in JSON.
-func listed[T any](change func(*T) bool) func(string) (string, error) {
+func eachItem[T any](change func(*T) bool) func(string) (string, error) {
 	return func(was string) (string, error) {
 		var all []T
 		if err := json.Unmarshal([]byte(was), &all); err != nil {
@@ -120,8 +120,8 @@ func forgetArguments(call *llm.ToolCall, texts []string) bool {
 	if json.Unmarshal([]byte(call.Arguments), &args) != nil {
 		args = call.Arguments
 	}
-	said := loose(strings.Join(stringsIn(args), "\n"))
-	found := slices.ContainsFunc(texts, func(t string) bool { return t != "" && strings.Contains(said, loose(t)) })
+	said := normalise(strings.Join(stringsIn(args), "\n"))
+	found := slices.ContainsFunc(texts, func(t string) bool { return t != "" && strings.Contains(said, normalise(t)) })
 	if found {
 		call.Arguments = `{"entry":"` + forgottenText + `"}`
 	}
@@ -129,7 +129,7 @@ func forgetArguments(call *llm.ToolCall, texts []string) bool {
 }
 
 // loose is a text without what a model writes now so and now otherwise.
-func loose(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
+func normalise(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
 func stringsIn(v any) []string {
 	var all []string
@@ -150,18 +150,18 @@ func stringsIn(v any) []string {
 
 // TakenBack reports whether m was emptied because its sender took it back, or, of an
 // answer, because what it answers was, or somebody took it out of the room.
-func TakenBack(m Message) bool {
-	return (m.Role == llm.User || m.Role == llm.Assistant) && m.Text == takenBack
+func IsRedacted(m Message) bool {
+	return (m.Role == llm.User || m.Role == llm.Assistant) && m.Text == redactedText
 }
 
 // Unquote takes quotes, such as of a message that was taken back, out of what
 // prompts added to messages and out of the results of tools.
-func (s *Store) Unquote(ctx context.Context, quotes []string) error {
+func (s *Store) RemoveQuotes(ctx context.Context, quotes []string) error {
 	for _, q := range quotes {
 		if strings.TrimSpace(q) == "" {
 			continue
 		}
-		if err := replaceIn(ctx, s.db, `role = 'tool'`, q, " "+takenBack); err != nil {
+		if err := replaceIn(ctx, s.db, `role = 'tool'`, q, " "+redactedText); err != nil {
 			return store.Wrap(err, "take back a message")
 		}
 	}
@@ -175,7 +175,7 @@ func (s *Store) Unquote(ctx context.Context, quotes []string) error {
 // added to messages, in the short forms of what people did not write, and in summaries.
 func replaceIn(ctx context.Context, db store.DBTX, where, text, by string) error {
 	both := []any{text, by}
-	return run(ctx, db,
+	return execAll(ctx, db,
 		statement{`UPDATE message SET text = replace(text, ?1, ?2) WHERE (` + where + `) AND instr(text, ?1) > 0`, both},
 		statement{`UPDATE message SET tail = replace(tail, ?1, ?2) WHERE instr(tail, ?1) > 0`, both},
 		statement{`UPDATE message SET short = replace(short, ?1, ?2) WHERE role <> 'user' AND instr(short, ?1) > 0`, both},
@@ -186,33 +186,33 @@ func replaceIn(ctx context.Context, db store.DBTX, where, text, by string) error
 // redactShort empties what else there is of the words of the message event, which said
 // text: its short forms, and the lines of summaries that repeat it word for word.
 func redactShort(ctx context.Context, db store.DBTX, event, text string) error {
-	if err := run(ctx, db, statement{`UPDATE message SET short = '' WHERE event_id = ? AND role = 'user'`, []any{event}}); err != nil {
+	if err := execAll(ctx, db, statement{`UPDATE message SET short = '' WHERE event_id = ? AND role = 'user'`, []any{event}}); err != nil {
 		return err
 	}
-	return withoutWords(ctx, db, `room IN (SELECT room FROM message WHERE event_id = ?1)
+	return removeFromSummaries(ctx, db, `room IN (SELECT room FROM message WHERE event_id = ?1)
 		OR room IN (SELECT id FROM room WHERE thread_of IN (SELECT room FROM message WHERE event_id = ?1))`, event, text)
 }
 
 // withoutWords takes the lines that repeat text out of the summaries where holds for, with
 // arg as its parameter.
-func withoutWords(ctx context.Context, db store.DBTX, where string, arg any, text string) error {
-	without := func(was string) (string, error) { return withoutLines(was, text), nil }
+func removeFromSummaries(ctx context.Context, db store.DBTX, where string, arg any, text string) error {
+	without := func(was string) (string, error) { return removeRepeatedLines(was, text), nil }
 	return errors.Join(rewrite(ctx, db, `compaction`, `summary`, without, where, arg),
 		rewrite(ctx, db, `compaction`, `details`, without, where, arg))
 }
 
 // withoutLines is text without the lines that repeat words of said, with or without
 // who said them, whole or cut. Lines of a word or two repeat nothing.
-func withoutLines(text, said string) string {
-	said = loose(said)
+func removeRepeatedLines(text, said string) string {
+	said = normalise(said)
 	var kept []string
 	for line := range strings.SplitSeq(text, "\n") {
 		words := strings.TrimLeft(line, "-*• ")
 		if who, rest, ok := strings.Cut(words, ": "); ok && !strings.Contains(who, " ") {
 			words = rest
 		}
-		words = loose(strings.TrimSuffix(strings.TrimSpace(words), "…"))
-		if len(words) >= leastRepeated && strings.Contains(said, words) {
+		words = normalise(strings.TrimSuffix(strings.TrimSpace(words), "…"))
+		if len(words) >= minRepeated && strings.Contains(said, words) {
 			continue
 		}
 		kept = append(kept, line)
@@ -220,4 +220,4 @@ func withoutLines(text, said string) string {
 	return strings.Join(kept, "\n")
 }
 
-const leastRepeated = 6 // bytes
+const minRepeated = 6 // bytes

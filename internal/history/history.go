@@ -16,13 +16,13 @@ import (
 )
 
 // ErrKnown is in the error of Append for an event that is stored already.
-var ErrKnown = errors.New("message is known already")
+var ErrDuplicate = errors.New("message is known already")
 
 // Message is one line of a transcript.
 type Message struct {
-	ID           int64 // grows with every message, over all rooms; never used twice
-	Room         Talk  // whose transcript it is in
-	Conversation int64 // counts from 1 in each room
+	ID           int64    // grows with every message, over all rooms; never used twice
+	Room         Timeline // whose transcript it is in
+	Conversation int64    // counts from 1 in each room
 	Role         llm.Role
 	EventID      string // the transport's id; empty for what did not come from there
 	Sender       string
@@ -83,8 +83,8 @@ const columns = `id, room, conversation, role, event_id, sender, header, iif(sho
 
 // Conditions for a message that came as an event: one of a room, and one that a person wrote in any.
 const (
-	inRoom = `room = ? AND event_id = ? AND event_id <> ''`
-	said   = `event_id = ?1 AND event_id <> '' AND role = 'user'`
+	eventInRoom = `room = ? AND event_id = ? AND event_id <> ''`
+	fromPerson  = `event_id = ?1 AND event_id <> '' AND role = 'user'`
 )
 
 // Append stores m at the end of its room's current conversation and sets its ID
@@ -107,7 +107,7 @@ func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
 		m.Room, m.Room.parent(), readers); err != nil {
 		return fmt.Errorf("append message: %w", err)
 	}
-	stored, err := scan(tx.QueryRowContext(ctx, `
+	stored, err := scanMessage(tx.QueryRowContext(ctx, `
 		INSERT INTO message (room, conversation, role, event_id, sender, header, text, tail,
 			calls, call_id, failed, files, at, quoted, integrity, readers, tail_integrity)
 		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ?
@@ -116,32 +116,32 @@ func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
 		millis(m.At), store.JSON(&m.Quoted), m.Label.Integrity, m.Label.Readers, m.TailIntegrity, m.Room))
 	known := errors.Is(err, sql.ErrNoRows)
 	if known {
-		stored, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+inRoom, m.Room, m.EventID))
+		stored, err = scanMessage(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+eventInRoom, m.Room, m.EventID))
 	}
 	if err != nil {
 		return fmt.Errorf("append message: %w", err)
 	}
 	*m = stored
 	if known {
-		return fmt.Errorf("append message %s: %w", m.EventID, ErrKnown)
+		return fmt.Errorf("append message %s: %w", m.EventID, ErrDuplicate)
 	}
 	return nil
 }
 
 // Load returns the current conversation of room, oldest first, without what was
 // retired or summarised: what is long past is not read. A room that has none gives nothing.
-func (s *Store) Load(ctx context.Context, room Talk) ([]Message, error) {
-	all, err := store.List(ctx, s.db, scan, `SELECT `+columns+` FROM message WHERE `+loaded+` ORDER BY id`, room, room)
+func (s *Store) Load(ctx context.Context, room Timeline) ([]Message, error) {
+	all, err := store.List(ctx, s.db, scanMessage, `SELECT `+columns+` FROM message WHERE `+loadedCondition+` ORDER BY id`, room, room)
 	return all, store.Wrap(err, "load conversation")
 }
 
 // loaded is what Load loads, for a room given twice; as in the index
 // message_by_conversation.
-const loaded = `room = ? AND conversation = (SELECT conversation FROM room WHERE id = ?) AND retired = 0`
+const loadedCondition = `room = ? AND conversation = (SELECT conversation FROM room WHERE id = ?) AND retired = 0`
 
 // StartNew begins a new conversation in room and returns its number. The
 // messages of the earlier ones stay in the database.
-func (s *Store) StartNew(ctx context.Context, room Talk) (int64, error) {
+func (s *Store) StartNew(ctx context.Context, room Timeline) (int64, error) {
 	n, err := store.Value[int64](ctx, s.db, `INSERT INTO room (id, thread_of, conversation) VALUES (?, ?, 1)
 		ON CONFLICT (id) DO UPDATE SET conversation = conversation + 1 RETURNING conversation`, room, room.parent())
 	return n, store.Wrap(err, "start conversation")
@@ -149,13 +149,13 @@ func (s *Store) StartNew(ctx context.Context, room Talk) (int64, error) {
 
 // Readers returns who reads the current conversation of room, by its first message of a person or
 // to one person, or as ReadBy noted; Nobody = there is none yet.
-func (s *Store) Readers(ctx context.Context, room Talk) (r trust.Readers, err error) {
+func (s *Store) Readers(ctx context.Context, room Timeline) (r trust.Readers, err error) {
 	r, err = store.Value[trust.Readers](ctx, s.db, `SELECT readers FROM room WHERE id = ?`, room)
 	return r, store.Wrap(err, "look up who reads a conversation")
 }
 
 // ReadBy notes who reads the current conversation of room from now on.
-func (s *Store) ReadBy(ctx context.Context, room Talk, r trust.Readers) error {
+func (s *Store) SetReaders(ctx context.Context, room Timeline, r trust.Readers) error {
 	_, err := s.db.ExecContext(ctx, `UPDATE room SET readers = ? WHERE id = ?`, r, room)
 	return store.Wrap(err, "note who reads a conversation")
 }
@@ -172,15 +172,15 @@ func (s *Store) LabelOf(ctx context.Context, room, event string) (l trust.Label,
 // Retire takes the messages after afterID out of the current conversation of
 // room: they stay in the database, known by their EventID, but are no longer
 // loaded.
-func (s *Store) Retire(ctx context.Context, room Talk, afterID int64) error {
-	_, err := s.db.ExecContext(ctx, `UPDATE message SET retired = 1 WHERE `+loaded+` AND id > ?`, room, room, afterID)
+func (s *Store) Retire(ctx context.Context, room Timeline, afterID int64) error {
+	_, err := s.db.ExecContext(ctx, `UPDATE message SET retired = 1 WHERE `+loadedCondition+` AND id > ?`, room, room, afterID)
 	return store.Wrap(err, "retire messages")
 }
 
 // SetTail stores in tx what the prompt adds to message id, and of what integrity that is. It
 // belongs into the transaction that stores whatever else the same request stands on.
 func (s *Store) SetTail(ctx context.Context, tx *sql.Tx, id int64, tail string, of trust.Integrity) error {
-	err := changeOne(tx.ExecContext(ctx, `UPDATE message SET tail = ?, tail_integrity = ? WHERE id = ?`, tail, of, id))
+	err := expectOneRow(tx.ExecContext(ctx, `UPDATE message SET tail = ?, tail_integrity = ? WHERE id = ?`, tail, of, id))
 	return store.Wrap(err, "set the tail of message %d", id)
 }
 
@@ -190,7 +190,7 @@ func (s *Store) Rooms(ctx context.Context) ([]string, error) {
 	return rooms, store.Wrap(err, "list rooms")
 }
 
-func scan(row store.Row) (Message, error) {
+func scanMessage(row store.Row) (Message, error) {
 	var m Message
 	var at int64
 	err := row.Scan(&m.ID, &m.Room, &m.Conversation, &m.Role, &m.EventID, &m.Sender, &m.Header, &m.Text, &m.Tail,
@@ -214,7 +214,7 @@ func found(err error) (bool, error) {
 }
 
 // changeOne is an error unless a statement changed one row.
-func changeOne(result sql.Result, err error) error {
+func expectOneRow(result sql.Result, err error) error {
 	if err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ type statement struct {
 }
 
 // run runs statements, one after the other.
-func run(ctx context.Context, db store.DBTX, all ...statement) error {
+func execAll(ctx context.Context, db store.DBTX, all ...statement) error {
 	for _, one := range all {
 		if _, err := db.ExecContext(ctx, one.query, one.args...); err != nil {
 			return err

@@ -34,14 +34,14 @@ func open(t testing.TB) (*history.Store, *sql.DB) {
 
 func say(t testing.TB, s *history.Store, room, text string) history.Message {
 	t.Helper()
-	m := history.Message{Room: history.Talk(room), Role: llm.User, Text: text, At: noon}
+	m := history.Message{Room: history.Timeline(room), Role: llm.User, Text: text, At: noon}
 	expect.OK(t, s.Append(t.Context(), &m))
 	return m
 }
 
 func texts(t testing.TB, s *history.Store, room string) string {
 	t.Helper()
-	all := expect.Must(s.Load(t.Context(), history.Talk(room)))(t)
+	all := expect.Must(s.Load(t.Context(), history.Timeline(room)))(t)
 	var out []string
 	for _, m := range all {
 		out = append(out, m.Text)
@@ -94,7 +94,7 @@ func TestKnownEvents(t *testing.T) {
 	check := func(when string) {
 		t.Helper()
 		again := history.Message{Room: here, Role: llm.User, EventID: "$e", Text: "twice", At: noon.Add(time.Hour)}
-		if err := s.Append(t.Context(), &again); !errors.Is(err, history.ErrKnown) {
+		if err := s.Append(t.Context(), &again); !errors.Is(err, history.ErrDuplicate) {
 			t.Errorf("%s: error %v", when, err)
 		}
 		expect.NoDiff(t, again, first, "%s: not the stored row", when)
@@ -184,7 +184,7 @@ func TestOrder(t *testing.T) {
 	for r := range rooms {
 		wg.Go(func() {
 			for i := range each {
-				m := history.Message{Room: history.Talk(fmt.Sprint(r)), Role: llm.User, EventID: fmt.Sprint("$", i), Text: fmt.Sprint(i), At: noon.Add(-time.Duration(i) * time.Hour)}
+				m := history.Message{Room: history.Timeline(fmt.Sprint(r)), Role: llm.User, EventID: fmt.Sprint("$", i), Text: fmt.Sprint(i), At: noon.Add(-time.Duration(i) * time.Hour)}
 				if err := s.Append(t.Context(), &m); err != nil {
 					t.Error(err)
 				}
@@ -194,7 +194,7 @@ func TestOrder(t *testing.T) {
 	wg.Wait()
 	seen := map[int64]bool{}
 	for r := range rooms {
-		all := expect.Must(s.Load(t.Context(), history.Talk(fmt.Sprint(r))))(t)
+		all := expect.Must(s.Load(t.Context(), history.Timeline(fmt.Sprint(r))))(t)
 		expect.Equal(t, len(all), each, "room %d: messages", r)
 		for i, m := range all {
 			if m.Text != fmt.Sprint(i) || seen[m.ID] {
@@ -225,7 +225,7 @@ func TestLoadUsesItsIndex(t *testing.T) {
 // by that person; one for all who read the room says nothing yet.
 func TestReadersOfAnEvent(t *testing.T) {
 	s, _ := open(t)
-	for room, readers := range map[history.Talk]trust.Readers{"!direct": trust.Person("@a:x"), "!group": trust.Room("!group")} {
+	for room, readers := range map[history.Timeline]trust.Readers{"!direct": trust.Person("@a:x"), "!group": trust.Room("!group")} {
 		m := history.Message{Room: room, Role: llm.User, EventID: "event", Text: "what was found", At: time.Now(), Label: trust.Label{Integrity: trust.User, Readers: readers}}
 		expect.OK(t, s.Append(t.Context(), &m))
 		want := readers
@@ -252,7 +252,7 @@ func TestMove(t *testing.T) {
 	if got := texts(t, s, there); got != "one|three|two|four" { // in the order it was said
 		t.Errorf("the new room's conversation: %s", got)
 	}
-	expect.Equal(t, expect.Must(s.Compacted(t.Context(), there))(t).Summary, "They counted.", "the summary")
+	expect.Equal(t, expect.Must(s.LatestCompaction(t.Context(), there))(t).Summary, "They counted.", "the summary")
 	expect.Equal(t, texts(t, s, here), "", "the old room's conversation")
 	say(t, s, here, "afterwards")
 	expect.Equal(t, texts(t, s, here), "afterwards", "the old room's conversation")
@@ -261,7 +261,7 @@ func TestMove(t *testing.T) {
 		t.Errorf("%d rows of the earlier conversation, %v", n, err)
 	}
 	for _, pair := range [][2]string{{"!nowhere", there}, {there, there}} {
-		expect.OK(t, s.Move(t.Context(), history.Talk(pair[0]), history.Talk(pair[1])))
+		expect.OK(t, s.Move(t.Context(), history.Timeline(pair[0]), history.Timeline(pair[1])))
 	}
 	expect.Equal(t, texts(t, s, there), "one|three|two|four", "after moving nothing")
 }
@@ -271,12 +271,12 @@ func TestMove(t *testing.T) {
 func TestTalk(t *testing.T) {
 	for _, room := range []string{"!a:example.org", "!31hneApxJ_1o-63DmFrpeqnkFfWppnzWso1JvH3ogLM", "!with blanks /$x:example.org", "sub:1", "terminal", "thread:$x !a"} {
 		for _, root := range []string{"$old:example.org", "$Rqnc-F-dvnEYJTyHq_iKxU2bZ1CI92-kuZq3a5lr5Zg", "$with/and+"} {
-			if talk := history.TalkOf(room, root); talk.Room() != room || talk.Thread() != root {
+			if talk := history.TimelineOf(room, root); talk.Room() != room || talk.Thread() != root {
 				t.Errorf("%q and %q became %q: %q and %q", room, root, talk, talk.Room(), talk.Thread())
 			}
 		}
 		for _, root := range []string{"", "$with blank", "$with\nline"} {
-			if talk := history.TalkOf(room, root); string(talk) != room {
+			if talk := history.TimelineOf(room, root); string(talk) != room {
 				t.Errorf("%q and %q became %q", room, root, talk)
 			}
 		}
@@ -285,10 +285,10 @@ func TestTalk(t *testing.T) {
 		id := rapid.StringMatching(`[!$ a:/-]{1,6}`)
 		a, b := "!"+id.Draw(t, "room"), "!"+id.Draw(t, "other room")
 		x, y := "$"+strings.ReplaceAll(id.Draw(t, "root"), " ", ""), "$"+strings.ReplaceAll(id.Draw(t, "other root"), " ", "")
-		if same := history.TalkOf(a, x) == history.TalkOf(b, y); same != (a == b && x == y) {
+		if same := history.TimelineOf(a, x) == history.TimelineOf(b, y); same != (a == b && x == y) {
 			t.Fatalf("%q %q and %q %q", a, x, b, y)
 		}
-		if history.TalkOf(a, x) == history.TalkOf(b, "") {
+		if history.TimelineOf(a, x) == history.TimelineOf(b, "") {
 			t.Fatalf("the thread %q of %q is the room %q", x, a, b)
 		}
 	})
@@ -298,19 +298,19 @@ func TestTalk(t *testing.T) {
 // and what the threads of that room began with.
 func TestUnsayLeavesThreads(t *testing.T) {
 	s, _ := open(t)
-	room := history.TalkOf("!room", "")
+	room := history.TimelineOf("!room", "")
 	for _, m := range []history.Message{
 		{Room: room, Role: llm.User, EventID: "$q", Sender: "@me:x", Text: "where is the key?", At: noon},
 		{Room: room, Role: llm.Assistant, EventID: "re:$q", Text: "The key of the cellar lies under the third pot.", At: noon},
 	} {
 		expect.OK(t, s.Append(t.Context(), &m))
 	}
-	thread := history.TalkOf("!room", "$q")
+	thread := history.TimelineOf("!room", "$q")
 	c := history.Compaction{Room: thread, Level: history.Extracted, Reason: "thread", At: noon,
 		Summary: "- @me:x: where is the key?\n- you: The key of the cellar lies under the third pot."}
-	expect.Must(s.Begin(t.Context(), &c))(t)
-	expect.OK(t, s.Unsay(t.Context(), "re:$q"))
-	left, err := s.Compacted(t.Context(), thread)
+	expect.Must(s.BeginThread(t.Context(), &c))(t)
+	expect.OK(t, s.RedactAnswer(t.Context(), "re:$q"))
+	left, err := s.LatestCompaction(t.Context(), thread)
 	if err != nil || strings.Contains(left.Summary, "third pot") || !strings.Contains(left.Summary, "where is the key?") {
 		t.Errorf("the thread begins with %q, %v", left.Summary, err)
 	}
@@ -395,7 +395,7 @@ func TestForgetLeavesSummaries(t *testing.T) {
 	expect.OK(t, s.Redact(t.Context(), "$1"))
 	expect.OK(t, s.Redact(t.Context(), "$2"))
 	forget(t, s, db, "the code is 9999")
-	now := expect.Must(s.Compacted(t.Context(), here))(t)
+	now := expect.Must(s.LatestCompaction(t.Context(), here))(t)
 	expect.Equal(t, now.Text(), "Said since, in short:\n- ada: hello\n\nWord for word:\n- tool: [forgotten]", "it")
 	expect.Equal(t, texts(t, s, here), "[forgotten]|[taken back]|well", "loaded")
 	if got := rows(t, db, 1<<60); strings.Contains(got, "9999") || strings.Contains(got, "swordfish") || strings.Contains(got, "4711") {

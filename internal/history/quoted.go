@@ -23,16 +23,16 @@ func (m *Message) Quotes() string {
 }
 
 // takeBack empties q if it is the event, and reports whether it did.
-func (q *Quoted) takeBack(event string) bool {
-	if q.Event != event || q.Text == takenBack {
+func (q *Quoted) redact(event string) bool {
+	if q.Event != event || q.Text == redactedText {
 		return false
 	}
-	q.Text = takenBack
+	q.Text = redactedText
 	return true
 }
 
 // without takes texts out of q, and reports whether one was in it.
-func (q *Quoted) without(texts []string) (changed bool) {
+func (q *Quoted) removeTexts(texts []string) (changed bool) {
 	for _, t := range texts {
 		if t != "" && strings.Contains(q.Text, t) {
 			q.Text, changed = strings.ReplaceAll(q.Text, t, forgottenText), true
@@ -42,6 +42,6 @@ func (q *Quoted) without(texts []string) (changed bool) {
 }
 
 // unsay changes what messages quote, in the rows that hold needle.
-func unsay(ctx context.Context, tx *sql.Tx, needle string, change func(*Quoted) bool) error {
-	return rewrite(ctx, tx, `message`, `quoted`, listed(change), `quoted <> '' AND instr(quoted, ?) > 0`, needle)
+func rewriteQuotes(ctx context.Context, tx *sql.Tx, needle string, change func(*Quoted) bool) error {
+	return rewrite(ctx, tx, `message`, `quoted`, eachItem(change), `quoted <> '' AND instr(quoted, ?) > 0`, needle)
 }

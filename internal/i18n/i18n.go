@@ -50,7 +50,7 @@ func Join(say Say, all []Text) string {
 }
 
 // Of is what err says: the sentence in it, or else its words.
-func Of(err error) Text {
+func FromError(err error) Text {
 	var t Text
 	if errors.As(err, &t) {
 		return t
@@ -84,10 +84,10 @@ func (t Text) key() string {
 
 // Known tells whether t is a sentence, and the reason it gives at its place {why}, too, and not
 // the words of another program.
-func (t Text) Known() bool {
+func (t Text) Translatable() bool {
 	key, fill := t.parts()
 	for i := 0; i+1 < len(fill); i += 2 {
-		if fill[i] == "why" && !fill[i+1].Known() {
+		if fill[i] == "why" && !fill[i+1].Translatable() {
 			return false
 		}
 	}
@@ -173,7 +173,7 @@ func Find(language, key string, fill []string, texts ...map[string]string) (stri
 		}
 	}
 	forms := []string{key, key + More}
-	if asOne(language, count) {
+	if isSingular(language, count) {
 		forms = []string{key + One, key, key + More}
 	}
 	for _, form := range forms {
@@ -190,7 +190,7 @@ func Find(language, key string, fill []string, texts ...map[string]string) (stri
 // asOne tells whether a language says a number as it says one: CLDR's cardinal rules, of
 // the languages that come with the program. French does so below two, the others at 1 only;
 // Japanese and Chinese have no plural, and a form for 1 only where they say it otherwise.
-func asOne(language, count string) bool {
+func isSingular(language, count string) bool {
 	if language == "fr" {
 		whole, _, _ := strings.Cut(count, ",")
 		return whole == "0" || whole == "1"

@@ -37,14 +37,14 @@ func TestText(t *testing.T) {
 		if got := c.text.In(german); c.german != "" && got != c.german {
 			t.Errorf("%s: got %q, want %q", string(c.text), got, c.german)
 		}
-		if c.text.Known() != c.known {
-			t.Errorf("%s: known %v", string(c.text), c.text.Known())
+		if c.text.Translatable() != c.known {
+			t.Errorf("%s: known %v", string(c.text), c.text.Translatable())
 		}
 	}
-	if got := Of(fmt.Errorf("dream: %w", empty)); got != empty {
+	if got := FromError(fmt.Errorf("dream: %w", empty)); got != empty {
 		t.Errorf("of a wrapped sentence: %q", got)
 	}
-	if got := Of(errors.New("x")); got != "x" {
+	if got := FromError(errors.New("x")); got != "x" {
 		t.Errorf("of another error: %q", got)
 	}
 }
@@ -68,6 +68,6 @@ func FuzzText(f *testing.F) {
 		if said := text.String(); text.key() == "" && said != stored {
 			t.Errorf("words became %q", said)
 		}
-		text.Known()
+		text.Translatable()
 	})
 }

@@ -58,7 +58,7 @@ func (f *completer) complete(ctx context.Context, m chat.Message) {
 	if ctx.Err() != nil {
 		return // at the next start
 	}
-	if err := f.inbox.Completed(ctx, m); err != nil {
+	if err := f.inbox.StoreCompleted(ctx, m); err != nil {
 		f.cfg.Log.Error("matrix: inbox", "event", m.ID, "err", err)
 		_ = retry.Pause(ctx, nil, retry.FirstWait) // the row is still incomplete: without a pause it would be tried again at once
 	}

@@ -36,7 +36,7 @@ func (t *intake) onEdit(ctx context.Context, b *batch, evt *event.Event, msg *ev
 	}
 	head, err := t.head(ctx, evt, room)
 	edit := chat.Edit{Change: chat.Change{Head: head, Target: target.String()}, Text: o.Text}
-	b.In = append(b.In, delivery.Incoming{Said: edit, Addressed: o.Pass, Files: files})
+	b.In = append(b.In, delivery.Incoming{Event: edit, Addressed: o.Pass, Files: files})
 	return err
 }
 
@@ -69,7 +69,7 @@ func (t *intake) onReaction(ctx context.Context, b *batch, evt *event.Event) err
 	}
 	head, err := t.changeHead(ctx, evt)
 	change := chat.Change{Head: head, Target: content.RelatesTo.EventID.String()}
-	b.In = append(b.In, delivery.Incoming{Said: chat.Reaction{Change: change, Wish: wish},
+	b.In = append(b.In, delivery.Incoming{Event: chat.Reaction{Change: change, Wish: wish},
 		Addressed: slices.Contains(t.cfg.Owners, head.Sender) && !head.Unproven})
 	return err
 }

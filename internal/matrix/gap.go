@@ -159,12 +159,12 @@ func (c *Client) skipAfterAbsence(ctx context.Context, b *batch, since time.Time
 		return
 	}
 	b.In = slices.DeleteFunc(b.In, func(s delivery.Incoming) bool {
-		r, reaction := s.Said.(chat.Reaction)
+		r, reaction := s.Event.(chat.Reaction)
 		return reaction && c.tooOld(r.At)
 	})
 	told := map[string]string{} // room → its newest skipped message
 	for i, s := range b.In {
-		if m, asks := s.Asks(); asks && c.tooOld(m.At) {
+		if m, asks := s.NeedsAnswer(); asks && c.tooOld(m.At) {
 			b.In[i].Past, told[m.Room] = true, m.ID
 		}
 	}

@@ -28,7 +28,7 @@ func (t *intake) addGroupContext(ctx context.Context, b *batch, evt *event.Event
 		Text: t.withEmote(ctx, evt, msg, text.Clip(o.Context, maxContextLine))}}
 	listening, err := t.keepsContext(ctx, line.Room)
 	if listening {
-		b.In = append(b.In, delivery.Incoming{Heard: line})
+		b.In = append(b.In, delivery.Incoming{Line: line})
 	}
 	return err
 }
@@ -42,7 +42,7 @@ func (t *intake) editGroupContext(b *batch, evt *event.Event, msg *event.Message
 	if command.Is(text) { // a command is no group context
 		text = ""
 	}
-	b.In = append(b.In, delivery.Incoming{Heard: &delivery.Line{Room: evt.RoomID.String(), Edit: true, Quote: chat.Quote{
+	b.In = append(b.In, delivery.Incoming{Line: &delivery.Line{Room: evt.RoomID.String(), Edit: true, Quote: chat.Quote{
 		ID: msg.RelatesTo.GetReplaceID().String(), Sender: evt.Sender.String(), Text: text}}})
 }
 

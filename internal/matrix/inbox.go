@@ -81,7 +81,7 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 		if err := c.refreshTrust(ctx, &m.Head); err != nil {
 			return err
 		}
-		said := r.Said()
+		said := r.Inbound()
 		if err := deliver(ctx, said); err != nil {
 			return err
 		}
@@ -109,14 +109,14 @@ func (c *Client) refreshTrust(ctx context.Context, h *chat.Head) error {
 
 // Ack records that an inbound message needs no more work.
 func (c *Client) Ack(ctx context.Context, id string) error {
-	err := c.inbox.Handled(ctx, c.cfg.DB, id)
+	err := c.inbox.MarkDone(ctx, c.cfg.DB, id)
 	retry.Wake(c.inWake) // a room may have more messages than are handed over at once
 	return err           // more messages of the room may be due
 }
 
 // Cancelled reports whether the inbound message id was redacted before it was answered.
 func (c *Client) Cancelled(ctx context.Context, id string) (bool, error) {
-	return c.inbox.Withdrawn(ctx, id)
+	return c.inbox.IsRedacted(ctx, id)
 }
 
 // KeptFiles lists the stored files that rows of the inbox or outbox still refer to.

@@ -158,7 +158,7 @@ func (t *intake) onRedaction(ctx context.Context, b *batch, evt *event.Event) er
 			return err
 		}
 	}
-	b.In = append(b.In, delivery.Incoming{Said: redaction})
+	b.In = append(b.In, delivery.Incoming{Event: redaction})
 	return nil
 }
 
@@ -173,12 +173,12 @@ func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event, msg 
 	}
 	var failed error
 	room.Active = func(root string) bool {
-		active, err := t.outbox.ActiveIn(ctx, evt.RoomID.String(), root)
+		active, err := t.outbox.ActiveInThread(ctx, evt.RoomID.String(), root)
 		failed = cmp.Or(failed, err)
 		return active
 	}
 	o := t.gate.Check(evt, room, func(e id.EventID) bool {
-		ours, err := t.outbox.Ours(ctx, e.String())
+		ours, err := t.outbox.IsOwnEvent(ctx, e.String())
 		failed = cmp.Or(failed, err)
 		return ours
 	})
@@ -216,7 +216,7 @@ func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event, msg 
 	t.reportUnencrypted(ctx, b, m, room)
 	t.cfg.Log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted,
 		"trust", evt.Mautrix.TrustState.String())
-	b.In = append(b.In, delivery.Incoming{Said: m, Listens: listens})
+	b.In = append(b.In, delivery.Incoming{Event: m, WithContext: listens})
 	return nil
 }
 

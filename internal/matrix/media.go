@@ -83,7 +83,7 @@ func (f *completer) repliedFile(ctx context.Context, m *chat.Message) error {
 	if m.ReplyTo == "" {
 		return nil
 	}
-	if ours, err := f.outbox.Ours(ctx, m.ReplyTo); ours || err != nil {
+	if ours, err := f.outbox.IsOwnEvent(ctx, m.ReplyTo); ours || err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, smallTimeout)

@@ -35,18 +35,18 @@ func inbound(id string) chat.Message {
 // Holds F8.
 func TestInboxAndTokenGoTogether(t *testing.T) {
 	c, ctx := newOffline(t), t.Context()
-	expect.OK(t, c.commit(ctx, "s1", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Said: inbound("$1")}, {Said: inbound("$2")}}}}))
+	expect.OK(t, c.commit(ctx, "s1", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Event: inbound("$1")}, {Event: inbound("$2")}}}}))
 	rows := expect.Must(c.inbox.Waiting(ctx, 100))(t)
 	want := []delivery.InboxRow{{Message: inbound("$1")}, {Message: inbound("$2")}}
 	expect.NoDiff(t, rows, want, "inbox")
 	// A sync that cannot be stored whole leaves nothing behind, and no token.
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := c.commit(cancelled, "s2", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Said: inbound("$3")}}}}); err == nil {
+	if err := c.commit(cancelled, "s2", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Event: inbound("$3")}}}}); err == nil {
 		t.Error("stored with a cancelled context")
 	}
 	expect.Must(c.cfg.DB.ExecContext(ctx, `CREATE TRIGGER fail BEFORE UPDATE ON matrix_sync BEGIN SELECT raise(ABORT, 'disk full'); END`))(t)
-	if err := c.commit(ctx, "s2", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Said: inbound("$3")}}}}); err == nil {
+	if err := c.commit(ctx, "s2", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Event: inbound("$3")}}}}); err == nil {
 		t.Error("stored without its token")
 	}
 	expect.Equal(t, len(expect.Must(c.inbox.Waiting(ctx, 100))(t)), 2, "messages, none without its token")

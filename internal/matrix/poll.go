@@ -48,7 +48,7 @@ func (t *intake) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 		return t.ignore(evt, "sender is not in the room")
 	}
 	head, err := t.head(ctx, evt, room)
-	b.In = append(b.In, delivery.Incoming{Said: chat.Vote{Change: chat.Change{Head: head, Target: target}, Option: answer}})
+	b.In = append(b.In, delivery.Incoming{Event: chat.Vote{Change: chat.Change{Head: head, Target: target}, Option: answer}})
 	return err
 }
 

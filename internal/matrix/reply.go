@@ -72,7 +72,7 @@ type link struct {
 
 // fetchLink returns one message of a chain: ours from the outbox, others from the homeserver.
 func (f *completer) fetchLink(ctx context.Context, room, evt string) (link, error) {
-	if own, replyTo, newest, err := f.outbox.Said(ctx, room, evt); own.ID != "" || err != nil {
+	if own, replyTo, newest, err := f.outbox.QuoteOf(ctx, room, evt); own.ID != "" || err != nil {
 		own.Sender = f.cli.UserID.String()
 		return link{quote: own, next: replyTo, newest: newest}, err
 	}

@@ -276,7 +276,7 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 	if v != retry.Again {
 		wait = retry.Backoff(attempt)
 	}
-	if store.Passing(err) { // a retry costs the homeserver nothing
+	if store.IsTransient(err) { // a retry costs the homeserver nothing
 		wait = min(wait, longestWaitForDisk)
 	}
 	c.cfg.Log.Warn("matrix: sync failed; trying again", "in", wait.Round(time.Second), "err", err)

@@ -167,7 +167,7 @@ func (c *Client) readOne(
 // markLate marks a message that became readable too late to answer, and tells its room.
 func (c *Client) markLate(ctx context.Context, b *batch, u delivery.Unreadable) {
 	for i, s := range b.In {
-		m, asks := s.Asks()
+		m, asks := s.NeedsAnswer()
 		if !asks || !c.tooOld(m.At) {
 			continue
 		}

@@ -31,7 +31,7 @@ func (t *intake) checkSigned(ctx context.Context, b *batch, evt *event.Event, ro
 		if err != nil {
 			return true, err
 		}
-		b.In = append(b.In, delivery.Incoming{Said: chat.Message{Head: head}, Past: true})
+		b.In = append(b.In, delivery.Incoming{Event: chat.Message{Head: head}, Past: true})
 	}
 	switch {
 	case !o.Pass && !room.Private(evt.Sender.String()):
@@ -110,7 +110,7 @@ func (t *intake) noticeAnswers(ctx context.Context, b *batch, id string) (event 
 	if at := slices.IndexFunc(b.Notices, func(n delivery.Notice) bool { return n.ID == id }); at >= 0 {
 		return b.Notices[at].ReplyTo, nil
 	}
-	return t.outbox.AnsweredBy(ctx, id)
+	return t.outbox.ReplyTarget(ctx, id)
 }
 
 // reportChangedKeys tells the owners once when an allowed user's identity or device has new keys.

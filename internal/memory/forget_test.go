@@ -180,7 +180,7 @@ func TestForgetDeletesVector(t *testing.T) {
 	e := &searchtest.Embedder{Model: "other", Dim: 200}
 	v := openVectors(t, s.db, e)
 	complete(t, v)
-	v.Question(ctx, "the code is 4711")
+	v.EmbedQuery(ctx, "the code is 4711")
 	var code []byte
 	expect.OK(t, s.db.QueryRow(`SELECT vec FROM embedding WHERE hash = ? AND length(vec) = 300`, text.Hash("The code is 4711.")).Scan(&code))
 	expect.OK(t, checkpoint(ctx, s.db))
@@ -194,7 +194,7 @@ func TestForgetDeletesVector(t *testing.T) {
 	expect.Equal(t, countRows(t, s.db, `SELECT count(*) FROM embedding`), 2, "vectors, want those of the bees")
 	expect.OK(t, v.Follow(ctx))
 	_, before := e.Asked()
-	v.Question(ctx, "the code is 4711")
+	v.EmbedQuery(ctx, "the code is 4711")
 	_, after := e.Asked()
 	expect.Equal(t, after-before, 1, "requests, as a question with the forgotten words is not kept")
 	if got := near10(t, v, "the code is 4711", Private(owner)); got != nil {

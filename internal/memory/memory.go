@@ -115,7 +115,7 @@ func (s *Store) syncAll(ctx context.Context) error {
 // lock gives the caller exclusive access to entries and files, across processes.
 func (s *Store) lock() (unlock func(), err error) {
 	s.writing.Lock()
-	free, err := store.Guard(filepath.Join(s.dir, "memories", ".lock"))
+	free, err := store.LockFile(filepath.Join(s.dir, "memories", ".lock"))
 	if err != nil {
 		s.writing.Unlock()
 		return nil, fmt.Errorf("memory: %w", err)

@@ -181,22 +181,22 @@ func TestLyingServer(t *testing.T) {
 		lies(scope)
 		for name, tt := range map[string]struct {
 			q    Query
-			w    vector.Wanted
+			w    vector.Filter
 			want []string
 		}{
-			"mine": {Query{Text: "apple"}, vector.Wanted{}, []string{"early", "mine"}},
-			"past": {Query{Text: "apple", Past: true}, vector.Wanted{Past: true}, []string{"early", "mine", "past"}},
+			"mine": {Query{Text: "apple"}, vector.Filter{}, []string{"early", "mine"}},
+			"past": {Query{Text: "apple", Past: true}, vector.Filter{Past: true}, []string{"early", "mine", "past"}},
 		} {
 			tt.q.Scopes, tt.w.Scopes = []Scope{"private:@a:x"}, []Scope{"private:@a:x"}
 			got := refs(t, h, tt.q)
 			slices.Sort(got)
 			want(t, fmt.Sprint(scope, ", ", name), got, tt.want...)
 			// Nor do they get as far as the full-text index, which would decide.
-			near := expect.Must(p.Nearest(t.Context(), p.vectors.Question(t.Context(), "apple"), tt.w, 100))(t)
+			near := expect.Must(p.Nearest(t.Context(), p.vectors.EmbedQuery(t.Context(), "apple"), tt.w, 100))(t)
 			var there []string
 			for _, l := range near {
 				var ref string
-				expect.OK(t, f.db.QueryRow(`SELECT ref FROM memory WHERE n = ?`, l.N).Scan(&ref))
+				expect.OK(t, f.db.QueryRow(`SELECT ref FROM memory WHERE n = ?`, l.Doc).Scan(&ref))
 				there = append(there, ref)
 			}
 			slices.Sort(there)

@@ -61,7 +61,7 @@ func TestQdrantAlwaysSound(t *testing.T) {
 		p := openPoints(t, db, e, url)
 		d.s = openWith(t, Config{Dir: d.dir, Owner: owner, Backend: "qdrant", Vectors: p.vectors, Server: p.Points})
 		defer func() { _ = d.s.db.Close(); _ = db.Close() }()
-		all := vector.Wanted{Scopes: []Scope{Private(owner), Room(room), Shared}, Past: true}
+		all := vector.Filter{Scopes: []Scope{Private(owner), Room(room), Shared}, Past: true}
 		expect.Must(p.vectors.Nearest(t.Context(), searchtest.WordVector("anything", 16), all, 1))(t) // so that it keeps them in memory
 		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
 			switch rapid.IntRange(0, 5).Draw(rt, "server") {

@@ -45,7 +45,7 @@ func uses(entry string, said, given map[string]bool) bool {
 		in := func(forms map[string]bool) bool {
 			return slices.ContainsFunc(w.Stems, func(f string) bool { return forms[f] })
 		}
-		if w.Small || !in(said) || in(given) {
+		if w.Stop || !in(said) || in(given) {
 			continue
 		}
 		if words++; w.Name || words == 2 {

@@ -31,9 +31,9 @@ func countRows(t testing.TB, db *sql.DB, query string, args ...any) (n int) {
 // near10 lists the entries nearest to said.
 func near10(t testing.TB, v *vector.Vectors, said string, scopes ...Scope) (numbers []int64) {
 	t.Helper()
-	for _, l := range expect.Must(v.Nearest(t.Context(), v.Question(t.Context(), said), vector.Wanted{Scopes: scopes}, 10))(t) {
+	for _, l := range expect.Must(v.Nearest(t.Context(), v.EmbedQuery(t.Context(), said), vector.Filter{Scopes: scopes}, 10))(t) {
 		if l.Cosine > .3 || l.Window > .3 { // unrelated words are about at right angles
-			numbers = append(numbers, l.N)
+			numbers = append(numbers, l.Doc)
 		}
 	}
 	return numbers
@@ -47,7 +47,7 @@ func knows(t testing.TB, v *vector.Vectors, db *sql.DB, e *searchtest.Embedder) 
 		t.Errorf("vectors of %d of %d memories", s.Done, s.Total)
 	}
 	expect.Equal(t, countRows(t, db, `SELECT count(*) FROM embedding WHERE hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten')`), 0, "vectors of no memory")
-	w := vector.Wanted{Scopes: expect.Must(OpenFTS(db).Scopes(t.Context()))(t), Past: true}
+	w := vector.Filter{Scopes: expect.Must(OpenFTS(db).Scopes(t.Context()))(t), Past: true}
 	for _, said := range []string{"anything", "heron", "we talk"} {
 		q := searchtest.WordVector(said, e.Dim)
 		expect.Equal(t, fmt.Sprint(expect.Must(v.Nearest(t.Context(), q, w, 1000))(t)), fmt.Sprint(expect.Must(fresh.Nearest(t.Context(), q, w, 1000))(t)), "nearest to "+said)

@@ -39,7 +39,7 @@ var taskID = regexp.MustCompile(`\btask_[a-z2-7]{8}\b`)
 
 // Current is the task that past is about: the last that a person, the program or the task tool named by
 // itself, else the one that is stored; without an ID, there is none. preview stores nothing.
-func (s Store) Current(ctx context.Context, talk history.Talk, where trust.Place, past []history.Message, preview bool) (task.Task, error) {
+func (s Store) Current(ctx context.Context, talk history.Timeline, where trust.Place, past []history.Message, preview bool) (task.Task, error) {
 	tasks, err := s.Tasks.List(ctx, where, "")
 	if err != nil || len(tasks) == 0 {
 		return task.Task{}, err
@@ -63,7 +63,7 @@ func (s Store) Current(ctx context.Context, talk history.Talk, where trust.Place
 }
 
 // Clear forgets which task is worked on in talk: another conversation begins.
-func (s Store) Clear(ctx context.Context, talk history.Talk) error {
+func (s Store) Clear(ctx context.Context, talk history.Timeline) error {
 	if talk.Thread() != "" { // what is stored belongs to the room's own conversation
 		return nil
 	}
@@ -80,7 +80,7 @@ func (s Store) Ask(ctx context.Context, at trust.Place) error {
 	if err != nil {
 		return err
 	}
-	past, err := s.History.Load(ctx, history.Talk(at.Room))
+	past, err := s.History.Load(ctx, history.Timeline(at.Room))
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func speaker(past []history.Message) string {
 // peopleAfter is how many of past are of people, and newer than id.
 func peopleAfter(past []history.Message, id int64) (n int) {
 	for _, m := range past {
-		if m.ID > id && m.Role == llm.User && m.Sender != "" && !history.TakenBack(m) {
+		if m.ID > id && m.Role == llm.User && m.Sender != "" && !history.IsRedacted(m) {
 			n++
 		}
 	}

@@ -32,7 +32,7 @@ func question(tasks []task.Task, past []history.Message) string {
 		if m.Role == llm.Assistant {
 			who, text = "assistant", agent.Visible(m.Text)
 		}
-		if who != "" && strings.TrimSpace(text) != "" && !history.TakenBack(m) {
+		if who != "" && strings.TrimSpace(text) != "" && !history.IsRedacted(m) {
 			lines = append(lines, "> "+history.OneLine(who, 60)+": "+history.OneLine(text, 300)+"\n")
 		}
 	}

@@ -38,9 +38,9 @@ type Assembler struct {
 	deadline     time.Duration // for each contributor
 	nonce        func() string
 
-	mu     sync.Mutex             // for what is below
-	rooms  map[history.Talk]*room // by conversation
-	logged string                 // the problems that were logged last
+	mu     sync.Mutex                 // for what is below
+	rooms  map[history.Timeline]*room // by conversation
+	logged string                     // the problems that were logged last
 }
 
 // room is what the assembler remembers of a room between two requests. All of
@@ -64,7 +64,7 @@ func New(cfg Config) (*Assembler, error) {
 	}
 	a := &Assembler{
 		cfg: cfg, contributors: slices.Clone(section.Catalog), rows: map[Layout][]row{}, deadline: time.Second,
-		nonce: func() string { return strings.ToLower(rand.Text()[:4]) }, rooms: map[history.Talk]*room{},
+		nonce: func() string { return strings.ToLower(rand.Text()[:4]) }, rooms: map[history.Timeline]*room{},
 	}
 	for name, layout := range layouts {
 		a.rows[name] = rowsOf(layout, a.contributors, cfg.Limits)
@@ -92,7 +92,7 @@ func (a *Assembler) Assemble(ctx context.Context, t Turn) (Prompt, error) {
 		return Prompt{}, errors.New("prompt: there is no message to answer")
 	}
 	if t.Talk == "" {
-		t.Talk = history.Talk(t.Room)
+		t.Talk = history.Timeline(t.Room)
 	}
 	if t.Layout == job {
 		t.Talk = jobTalk(t.Talk)
@@ -149,7 +149,7 @@ func (a *Assembler) Commit(ctx context.Context, p Prompt, also ...func(context.C
 	return nil
 }
 
-func (a *Assembler) room(id history.Talk) *room {
+func (a *Assembler) room(id history.Timeline) *room {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	rm := a.rooms[id]
@@ -162,7 +162,7 @@ func (a *Assembler) room(id history.Talk) *room {
 
 // Leave drops what is kept in memory of a room that is talked in no more. It is
 // read again if it is after all.
-func (a *Assembler) Leave(room history.Talk) {
+func (a *Assembler) Leave(room history.Timeline) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.rooms, room)

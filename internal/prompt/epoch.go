@@ -240,7 +240,7 @@ func changedKey(old, new string) string {
 }
 
 // loadEpoch reads the room's epoch; nil if it has none that can be read.
-func loadEpoch(ctx context.Context, db *sql.DB, room history.Talk) (*epoch, error) {
+func loadEpoch(ctx context.Context, db *sql.DB, room history.Timeline) (*epoch, error) {
 	var e epoch
 	var sections, shown string
 	var started int64
@@ -262,7 +262,7 @@ func loadEpoch(ctx context.Context, db *sql.DB, room history.Talk) (*epoch, erro
 }
 
 // saveEpoch writes the room's epoch.
-func saveEpoch(ctx context.Context, tx *sql.Tx, room history.Talk, e *epoch) error {
+func saveEpoch(ctx context.Context, tx *sql.Tx, room history.Timeline, e *epoch) error {
 	sections, _ := json.Marshal(e.sections) // texts and numbers
 	shown, _ := json.Marshal(e.shown)
 	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO prompt_epoch

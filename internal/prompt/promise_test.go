@@ -161,7 +161,7 @@ func TestRoomsApart(t *testing.T) {
 					err = w.assembler.Commit(t.Context(), p)
 				}
 				if err == nil {
-					turns[i].History, err = w.history.Load(t.Context(), history.Talk(turn.Room))
+					turns[i].History, err = w.history.Load(t.Context(), history.Timeline(turn.Room))
 				}
 				if err != nil {
 					t.Error(err)

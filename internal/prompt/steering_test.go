@@ -49,7 +49,7 @@ func (w *world) retries() {
 	w.t.Helper()
 	for _, m := range slices.Backward(w.turn().History) {
 		if m.Role == llm.User && m.Sender != "" {
-			w.must(w.history.Retire(context.Background(), history.Talk(w.room), m.ID))
+			w.must(w.history.Retire(context.Background(), history.Timeline(w.room), m.ID))
 			break
 		}
 	}
@@ -204,7 +204,7 @@ func TestNotesOfAMessageStay(t *testing.T) {
 				noted[n] = true
 			}
 			w.previews()
-			w.assembler.Leave(history.Talk(w.room))
+			w.assembler.Leave(history.Timeline(w.room))
 			if p := w.send(); p.Tail != "" {
 				rt.Fatalf("sent again, it gets %q", p.Tail)
 			}
@@ -223,7 +223,7 @@ func TestNotesAfterCompactionStay(t *testing.T) {
 		}
 	}
 	expect.Equal(t, strings.Join(w.notes(), " "), "repeat errors recovered")
-	w.assembler.Leave(history.Talk(w.room))
+	w.assembler.Leave(history.Timeline(w.room))
 	expect.Equal(t, w.send().Tail, "", "sent again, it gets")
 }
 

@@ -16,9 +16,9 @@ import (
 type Turn struct {
 	section.Turn
 
-	Talk    history.Talk // whose history it is, and whose epoch; "" = the room's own
-	Layout  Layout       // "" = the assembler's; another one for scheduled jobs and sub-sessions
-	Preview bool         // only to look at: the history may be empty or answered already
+	Talk    history.Timeline // whose history it is, and whose epoch; "" = the room's own
+	Layout  Layout           // "" = the assembler's; another one for scheduled jobs and sub-sessions
+	Preview bool             // only to look at: the history may be empty or answered already
 
 	Chosen     string  // the model that was chosen for this room; "" = none was
 	Window     int     // tokens the model can read and write together; 0 = not known, nothing is left out
@@ -44,7 +44,7 @@ func (t *Turn) Job() {
 }
 
 // jobTalk names the requests of the jobs of a conversation, whose own epoch goes on.
-func jobTalk(t history.Talk) history.Talk { return "job " + t }
+func jobTalk(t history.Timeline) history.Timeline { return "job " + t }
 
 // Prompt is one request to a model, ready to be committed and sent.
 type Prompt struct {
@@ -62,7 +62,7 @@ type Prompt struct {
 // commit is what sending a prompt changes.
 type commit struct {
 	room   *room
-	roomID history.Talk
+	roomID history.Timeline
 	epoch  *epoch
 	fresh  bool                                   // the epoch begins here
 	save   []func(context.Context, *sql.Tx) error // what is stored of it

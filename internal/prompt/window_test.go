@@ -153,7 +153,7 @@ func TestCompactionBeginsAnEpoch(t *testing.T) {
 	}
 	for range 2 {
 		past := w.turn().History
-		c := history.Compaction{Room: history.Talk(w.room), Level: history.Summary, Summary: "They said hello.", At: w.now}
+		c := history.Compaction{Room: history.Timeline(w.room), Level: history.Summary, Summary: "They said hello.", At: w.now}
 		w.must(w.history.Compact(t.Context(), &c, past[:2], nil))
 		for i := range 2 {
 			w.says("And now?")

@@ -145,7 +145,7 @@ func (w *world) file(name, text string) {
 
 func (w *world) add(m history.Message) history.Message {
 	w.t.Helper()
-	m.Room, m.At = history.Talk(w.room), w.now
+	m.Room, m.At = history.Timeline(w.room), w.now
 	w.must(w.history.Append(w.t.Context(), &m))
 	w.now = w.now.Add(time.Second)
 	return m
@@ -208,7 +208,7 @@ func (w *world) caller() trust.Caller {
 
 func (w *world) turn() Turn {
 	w.t.Helper()
-	past := expect.Must(w.history.Load(context.Background(), history.Talk(w.room)))(w.t)
+	past := expect.Must(w.history.Load(context.Background(), history.Timeline(w.room)))(w.t)
 	return Turn{ToolTokens: 100, Window: w.window, MaxOutput: w.maxOutput, Compacted: w.compacted, Turn: section.Turn{
 		Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, Now: w.now, History: past,
 		Mode: w.mode, Tier: w.tier, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary,
@@ -237,7 +237,7 @@ func (w *world) previews() Prompt {
 // startsNew begins another conversation in the room.
 func (w *world) startsNew() {
 	w.t.Helper()
-	expect.Must(w.history.StartNew(context.Background(), history.Talk(w.room)))(w.t)
+	expect.Must(w.history.StartNew(context.Background(), history.Timeline(w.room)))(w.t)
 	w.last = nil
 }
 
@@ -251,7 +251,7 @@ func (w *world) send() Prompt {
 		w.t.Errorf("within an epoch, a request is not the one before plus new bytes:\n%s\n--- then ---\n%s", flat(w.last), flat(now))
 	}
 	w.must(w.assembler.Commit(context.Background(), p))
-	past := expect.Must(w.history.Load(context.Background(), history.Talk(w.room)))(w.t)
+	past := expect.Must(w.history.Load(context.Background(), history.Timeline(w.room)))(w.t)
 	if stored, sent := past[len(past)-1], now[len(now)-1].Content; !strings.HasSuffix(sent, stored.Tail) || strings.Contains(sent, "[/note ") != (stored.Tail != "") {
 		w.t.Errorf("sent %q, but stored as its tail %q", sent, stored.Tail)
 	}

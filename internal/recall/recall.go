@@ -20,9 +20,9 @@ func All(ctx context.Context, h *history.Store, m *memory.Store) error {
 		return err
 	}
 	for _, talk := range talks {
-		past, err := h.Load(ctx, history.Talk(talk))
+		past, err := h.Load(ctx, history.Timeline(talk))
 		if err == nil {
-			err = Keep(ctx, h, m, history.Talk(talk), past)
+			err = Keep(ctx, h, m, history.Timeline(talk), past)
 		}
 		if err != nil {
 			return err
@@ -33,7 +33,7 @@ func All(ctx context.Context, h *history.Store, m *memory.Store) error {
 
 // Keep keeps the messages of a conversation that came after those kept before. What was taken back or
 // edited while it did so, after past was read, is kept as it is now, also when the program ends meanwhile.
-func Keep(ctx context.Context, h *history.Store, store *memory.Store, talk history.Talk, past []history.Message) error {
+func Keep(ctx context.Context, h *history.Store, store *memory.Store, talk history.Timeline, past []history.Message) error {
 	kept, err := store.LastTurnSeq(ctx, string(talk))
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func Keep(ctx context.Context, h *history.Store, store *memory.Store, talk histo
 		return err
 	}
 	for _, m := range now {
-		if _, ok := heard[m.EventID]; ok && history.TakenBack(m) {
+		if _, ok := heard[m.EventID]; ok && history.IsRedacted(m) {
 			if _, err := store.RedactTurn(ctx, m.EventID); err != nil {
 				return err
 			}
@@ -75,7 +75,7 @@ func Keep(ctx context.Context, h *history.Store, store *memory.Store, talk histo
 }
 
 // Again keeps m, a message of a person that was edited, if those around it are kept already.
-func Again(ctx context.Context, store *memory.Store, talk history.Talk, m history.Message) error {
+func Again(ctx context.Context, store *memory.Store, talk history.Timeline, m history.Message) error {
 	kept, err := store.LastTurnSeq(ctx, string(talk))
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func Again(ctx context.Context, store *memory.Store, talk history.Talk, m histor
 
 // turns are the messages of a conversation as the search index has them. They belong to those who read
 // them, also where memories are for everybody (memory.isolation).
-func turns(talk history.Talk, past []history.Message) (all []memory.Turn) {
+func turns(talk history.Timeline, past []history.Message) (all []memory.Turn) {
 	var scope memory.Scope
 	for _, m := range past {
 		if m.Role == llm.User {
@@ -103,7 +103,7 @@ func turns(talk history.Talk, past []history.Message) (all []memory.Turn) {
 			words = agent.Visible(words)
 		}
 		spoken := m.Role == llm.User || m.Role == llm.Assistant && len(m.Calls) == 0
-		if scope == "" || !spoken || m.EventID == "" || strings.TrimSpace(words) == "" || history.TakenBack(m) {
+		if scope == "" || !spoken || m.EventID == "" || strings.TrimSpace(words) == "" || history.IsRedacted(m) {
 			continue
 		}
 		all = append(all, memory.Turn{Scope: scope, Integrity: m.Label.Integrity, Event: m.EventID, Sender: m.Sender, At: m.At,

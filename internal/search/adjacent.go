@@ -8,17 +8,17 @@ import (
 	"reverie/internal/store"
 )
 
-// Texts of a conversation explain each other: "I sold it" answers a question about the text before
-// it. So what a question matches brings its neighbours as candidates, and counts for them too.
+// Adjacent texts of a conversation explain each other: "I sold it" answers a question about the text
+// before it. So the neighbours of a match become candidates, and its terms count for them, too.
 const (
-	neighbourReach = 2              // how many texts on either side explain one
-	neighbourGap   = 12 * time.Hour // how long after each other they may be said
-	maxExplained   = 30             // how many of the best candidates bring their neighbours
+	neighbourReach = 2              // texts on either side
+	neighbourGap   = 12 * time.Hour // maximum time between neighbours
+	maxExplained   = 30             // how many of the best candidates add their neighbours
 )
 
-// withNeighbours adds the neighbours of the best of found, which are of one class, and fills in
-// which of those stand around each. Of 60 instead of 30, and 200 candidates, recall is .3 points
-// better on long talks, and a search takes twice as long.
+// withNeighbours adds the neighbours of the best candidates in found, which are of one class, and
+// sets the near texts of each. With 60 instead of 30, and 200 candidates, recall on long
+// conversations is .3 points better and a search takes twice as long.
 func (f *FTS) withNeighbours(ctx context.Context, q Query, found []candidate) ([]candidate, error) {
 	best := found[:min(len(found), maxExplained)]
 	sides, err := f.adjacentRows(ctx, best)
@@ -51,7 +51,7 @@ func (f *FTS) withNeighbours(ctx context.Context, q Query, found []candidate) ([
 				continue
 			}
 			found[i].near = append(found[i].near, found[j].body)
-			if j >= len(best) { // the best get theirs by themselves
+			if j >= len(best) { // the best ones are handled by the outer loop
 				found[j].near = append(found[j].near, found[i].body)
 			}
 		}
@@ -59,7 +59,7 @@ func (f *FTS) withNeighbours(ctx context.Context, q Query, found []candidate) ([
 	return found, nil
 }
 
-// explain fills in which of found stand around added.
+// addAdjacentTexts adds the texts of found candidates to their neighbours in added.
 func (f *FTS) addAdjacentTexts(ctx context.Context, added, found []candidate) error {
 	sides, err := f.adjacentRows(ctx, added)
 	position := positionsByRow(found)
@@ -73,7 +73,7 @@ func (f *FTS) addAdjacentTexts(ctx context.Context, added, found []candidate) er
 	return err
 }
 
-// byRow are the places of candidates by their rows.
+// positionsByRow maps the rows of candidates to their indexes.
 func positionsByRow(all []candidate) map[int64]int {
 	out := make(map[int64]int, len(all))
 	for i, c := range all {
@@ -82,12 +82,13 @@ func positionsByRow(all []candidate) map[int64]int {
 	return out
 }
 
-// explains reports whether c and its neighbour o were said at about the same time.
+// closeInTime reports whether c and its neighbour o were said within neighbourGap.
 func (c *candidate) closeInTime(o *candidate) bool {
 	return max(c.at-o.at, o.at-c.at) <= neighbourGap.Milliseconds()
 }
 
-// sides are the neighbours of each of some in its conversation, by their rows.
+// adjacentRows returns, for the row of each candidate, the rows of its neighbours in the
+// conversation.
 func (f *FTS) adjacentRows(ctx context.Context, some []candidate) (map[int64][]int64, error) {
 	numbers := make([]int64, 0, len(some))
 	for _, c := range some {

@@ -13,19 +13,19 @@ import (
 	"reverie/internal/trust"
 )
 
-// What people say again they seldom say in the same words. When a fact is forgotten,
-// the messages that tell it otherwise are not found any more either. They stay in the
-// transcript, which is the people's own; an empty row keeps them from being heard again.
+// People seldom repeat a fact in the same words. When a fact is forgotten, messages that reword
+// it leave the index, too. They stay in the transcript, which belongs to the people; an empty row
+// keeps them from being indexed again.
 
-// code is how long a number has to be so that it tells what is meant by itself.
+// minCodeLength is the length from which a number identifies a fact by itself.
 const minCodeLength = 3
 
-// telling is what a message has to hold to say the same as a text: each word in one
-// of its forms.
+// keyTerms are the terms that a message must contain to say the same as a text. Each term is a list
+// of word forms.
 type keyTerms struct {
 	required        [][]string // numbers and names
-	majority        [][]string // the other words that tell what it is about
-	requiredSuffice bool       // must suffices
+	majority        [][]string // other content words; most of them must occur
+	requiredSuffice bool       // majority is ignored
 }
 
 func keyTermsOf(fact string) keyTerms {
@@ -36,7 +36,7 @@ func keyTermsOf(fact string) keyTerms {
 		forms := text.Forms(w, langs)
 		number := strings.ContainsFunc(w.Text, unicode.IsDigit)
 		switch {
-		case len(forms) == 0 || !number && text.IsIdle(w, langs):
+		case len(forms) == 0 || !number && text.IsSmallTalk(w, langs):
 		case number, w.Capital && i > 0:
 			out.required = append(out.required, forms)
 			out.requiredSuffice = out.requiredSuffice || number && len(w.Text) >= minCodeLength
@@ -47,7 +47,7 @@ func keyTermsOf(fact string) keyTerms {
 	return out
 }
 
-// match is the expression that finds what may be told; empty = the text says too little.
+// ftsQuery is the FTS5 expression for candidates; empty = the text has too few terms.
 func (t keyTerms) ftsQuery() string {
 	all := t.required
 	if len(all) == 0 {
@@ -62,7 +62,7 @@ func (t keyTerms) ftsQuery() string {
 	return "{body subject} : (" + strings.Join(groups, " AND ") + ")"
 }
 
-// told reports whether forms, those of the words of a message, say what t is of.
+// matchedBy reports whether a message with these word forms says the same as t's text.
 func (t keyTerms) matchedBy(forms map[string]bool) bool {
 	in := func(word []string) bool { return slices.ContainsFunc(word, func(f string) bool { return forms[f] }) }
 	for _, word := range t.required {
@@ -82,34 +82,33 @@ func (t keyTerms) matchedBy(forms map[string]bool) bool {
 	return t.requiredSuffice || 2*n > len(t.majority)
 }
 
-// HeardUpTo is the highest Seq of the messages of a conversation that were heard,
-// in any scope; 0 = none.
+// LastTurnSeq is the highest Seq of the indexed messages of a conversation, in any scope; 0 = none.
 func (f *FTS) LastTurnSeq(ctx context.Context, conversation string) (n int, err error) {
 	return store.Value[int](ctx, f.db, `SELECT coalesce(max(seq), 0) FROM past_message WHERE conversation = ?`, conversation)
 }
 
-// TakenBack reports whether the message event of scope was taken back.
+// IsRedacted reports whether the message event of scope was redacted.
 func (f *FTS) IsRedacted(ctx context.Context, scope trust.Readers, event string) (is bool, err error) {
 	query := `SELECT EXISTS (SELECT 1 FROM past_message WHERE scope = ? AND event = ? AND text = '')`
 	return store.Value[bool](ctx, f.db, query, scope, event)
 }
 
-// Unknow forgets that the message event was taken back: it can be heard again.
+// ClearRedaction deletes the mark of a redacted message, so that event can be indexed again.
 func (f *FTS) ClearRedaction(ctx context.Context, tx *sql.Tx, event string) error {
-	// Empty rows are in no index.
+	// Empty rows are not indexed.
 	_, err := tx.ExecContext(ctx, `DELETE FROM past_message WHERE event = ? AND event <> '' AND text = ''`, event)
 	return err
 }
 
-// TakeBack empties the message event, wherever it was heard, and the answers to it. It returns
-// what they said.
+// RedactTurn empties the message event, in every scope, and the answers to it. It returns their
+// texts.
 func (f *FTS) RedactTurn(ctx context.Context, tx *sql.Tx, event string) (texts []string, err error) {
 	return f.redact(ctx, tx, `event = ?`, event)
 }
 
-// TakeBackFact empties the message that a fact of scope was learned from, and those in the scope that
-// hold one of the words said, of which the first are the fact, or, as so many of reworded, say it in
-// other words. It returns what they said.
+// RedactFact empties the messages of scope that state a forgotten fact: the message event it was
+// learned from, those that contain one of the texts said, and those that reword said[0]. It returns
+// their texts and the number of reworded ones.
 func (f *FTS) RedactFact(
 	ctx context.Context, tx *sql.Tx, scope trust.Readers, event string, said ...string,
 ) (texts []string, reworded int, err error) {
@@ -141,8 +140,8 @@ func (f *FTS) RedactFact(
 	return texts, len(others), nil
 }
 
-// silence empties the messages that the condition holds for, and the answers to
-// those that a person wrote. Their rows stay, so that they are not heard again.
+// redact empties the messages selected by condition, and the answers to those of people. Their rows
+// stay, so that they are not indexed again.
 func (f *FTS) redact(ctx context.Context, tx *sql.Tx, condition string, args ...any) (texts []string, err error) {
 	var numbers []int64
 	err = store.Each(ctx, tx, func(row store.Row) error {
@@ -159,11 +158,11 @@ func (f *FTS) redact(ctx context.Context, tx *sql.Tx, condition string, args ...
 		WHERE q.text <> '' AND q.sender <> '' AND a.sender = '' AND a.text <> ''
 			AND q.n IN (SELECT n FROM past_message WHERE `+condition+`)`, slices.Concat(args, args)...)
 	if err != nil {
-		return nil, fmt.Errorf("take a message back: %w", err)
+		return nil, fmt.Errorf("redact a message: %w", err)
 	}
 	for _, n := range numbers {
 		if _, err := tx.ExecContext(ctx, `UPDATE past_message SET text = '', sender = '' WHERE n = ?`, n); err != nil {
-			return nil, fmt.Errorf("take a message back: %w", err)
+			return nil, fmt.Errorf("redact a message: %w", err)
 		}
 	}
 	if len(numbers) == 0 {
@@ -172,8 +171,8 @@ func (f *FTS) redact(ctx context.Context, tx *sql.Tx, condition string, args ...
 	return texts, f.updateTurns(ctx, tx, numbers...)
 }
 
-// reworded lists the past messages of scope that say what fact says: all its numbers
-// and names, and most of its other words; a code alone is enough.
+// findReworded lists the past messages of scope that say the same as fact: all its numbers and
+// names, and most of its other content words. A long number alone is enough.
 func (f *FTS) findReworded(ctx context.Context, tx *sql.Tx, scope trust.Readers, fact string) ([]int64, error) {
 	mine := keyTermsOf(fact)
 	expression := mine.ftsQuery()

@@ -12,18 +12,17 @@ import (
 	"reverie/internal/trust"
 )
 
-// FTS is the full-text index in the database: the entries and the past
-// messages. It changes in the transactions of those who change them (Update,
-// Hear), so it is never behind. It is safe for concurrent use.
+// FTS is the full-text index of documents and past messages. It is updated in the transactions that
+// change them (Update, IndexTurn), so it is always current. It is safe for concurrent use.
 type FTS struct {
 	db *sql.DB
 }
 
-// Open returns the index in db, which has the schema of this release.
+// Open returns the index in db, which must have the current schema.
 func Open(db *sql.DB) *FTS { return &FTS{db: db} }
 
-// A row of index_fts has a number that tells its class, its scope and its
-// document, so that a search reads the rows of its scopes and no others.
+// The rowid of index_fts encodes class, scope and document, so that a search reads only the rows of
+// its scopes.
 const (
 	classActive = iota
 	classPast   // superseded or archived
@@ -37,7 +36,7 @@ func rowOf(class, scope, doc int64) int64 {
 	return class<<classShift | scope<<scopeShift | max(doc, -doc)
 }
 
-// rowRange are the first and the last row of scope in class.
+// rowRange returns the first and last rowid of scope in class.
 func rowRange(class, scope int64) (first, last int64) {
 	first = class<<classShift | scope<<scopeShift
 	return first, first | (1<<scopeShift - 1)
@@ -46,7 +45,7 @@ func rowRange(class, scope int64) (first, last int64) {
 func classOfRow(row int64) int64 { return row >> classShift }
 func scopeOfRow(row int64) int64 { return row >> scopeShift & (1<<(classShift-scopeShift) - 1) }
 
-// Search returns the best hits first. Any text is a valid question.
+// Search returns the best hits first. Any text is a valid query.
 func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) {
 	m, err := f.lookUp(ctx, q)
 	if err != nil || len(m.found) == 0 {
@@ -55,9 +54,9 @@ func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) {
 	return f.toHits(ctx, q, rank(m.question, m.corpus, m.found))
 }
 
-// matches are what has words of a question.
+// matches are the candidates that contain terms of a query.
 type matches struct {
-	scopes   []int64 // those that hold something
+	scopes   []int64 // numbers of the scopes that are not empty
 	question parsedQuery
 	corpus   corpus
 	found    []candidate
@@ -76,11 +75,11 @@ func (f *FTS) lookUp(ctx context.Context, q Query) (m matches, err error) {
 	return m, err
 }
 
-// maxPostings bounds how many documents are scored for a question, in each scope
-// and class. bm25 reads the length of each of them, and that is most of the cost.
+// maxPostings is how many documents of a scope and class are scored per query. bm25 reads the
+// length of each, which is most of the cost.
 const maxPostings = 400
 
-// scopes leads from names to numbers, and says what is known of their texts.
+// scopeNumbers maps scope names to numbers and sums up their statistics. Empty scopes are left out.
 func (f *FTS) scopeNumbers(ctx context.Context, names []trust.Readers) (numbers []int64, known corpus, err error) {
 	words := 0
 	err = store.Each(ctx, f.db, func(row store.Row) error {
@@ -103,8 +102,7 @@ func (f *FTS) scopeNumbers(ctx context.Context, names []trust.Readers) (numbers 
 	return numbers, known, nil
 }
 
-// frequencies fills in how many documents of scopes have each term, and drops
-// the forms that none has.
+// loadFrequencies sets the document frequency of terms in scopes. It drops forms that do not occur.
 func (f *FTS) loadFrequencies(ctx context.Context, scopes []int64, terms []term) error {
 	var forms []string
 	for _, t := range terms {
@@ -138,8 +136,8 @@ func (f *FTS) loadFrequencies(ctx context.Context, scopes []int64, terms []term)
 	return nil
 }
 
-// match is the expression that finds documents with any of terms. User text
-// never gets here: terms are letters and digits, each in quotes.
+// ftsAnyOf is the FTS5 expression for documents with any of terms. Terms are letters and digits,
+// and each is quoted, so user text cannot inject syntax.
 func ftsAnyOf(terms []term) string {
 	var b strings.Builder
 	for _, t := range terms {
@@ -158,7 +156,7 @@ type scoredRow struct {
 	score float64
 }
 
-// candidates are the best documents of each kind by the terms.
+// candidates returns the best documents of each class for terms.
 func (f *FTS) candidates(ctx context.Context, q Query, scopes []int64, terms []term) ([]candidate, error) {
 	if len(terms) == 0 {
 		return nil, nil
@@ -198,8 +196,8 @@ func (f *FTS) candidates(ctx context.Context, q Query, scopes []int64, terms []t
 	return out, nil
 }
 
-// bestRows looks at the newest first, and at no more than it may: a question of
-// words that stand everywhere costs no more than any other.
+// bestRowsQuery scores the newest matching rows, up to a limit, so that a query of frequent words
+// does not cost more than others.
 const bestRowsQuery = `SELECT id, score FROM (SELECT index_fts.rowid AS id, bm25(index_fts, 1, .3, .2) AS score FROM index_fts
 	WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ? ORDER BY index_fts.rowid DESC LIMIT ?) ORDER BY score LIMIT ?`
 
@@ -211,9 +209,8 @@ func (f *FTS) bestRows(ctx context.Context, expression string, class, scope int6
 	}, bestRowsQuery, expression, first, last, maxPostings, maxCandidates)
 }
 
-// load reads what ranking needs of rows. The texts come from the table in which
-// FTS5 keeps them (c0 to c2 are the columns in order): that costs half as much
-// as to open the index for each row.
+// load reads the ranking data of rows. Texts come from FTS5's content table (c0 to c2 are the
+// columns): that is twice as fast as reading each row through the index.
 func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 	out, err := store.List(ctx, f.db, func(row store.Row) (c candidate, err error) {
 		var marks int
@@ -226,8 +223,8 @@ func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 	return out, store.Wrap(err, "search")
 }
 
-// finish makes hits of what was ranked, if any of it has enough of the question's words, or a meaning that stands
-// out: twice as many as are asked for, as some documents may be the same to whoever asks.
+// toHits converts ranked candidates to hits. It returns none unless one covers q.Floor or is an
+// outlier in meaning. It returns up to twice q.K, because the caller may drop duplicates.
 func (f *FTS) toHits(ctx context.Context, q Query, ranked []scored) ([]Hit, error) {
 	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.outlier || s.covered >= q.Floor }) {
 		return nil, nil
@@ -242,7 +239,7 @@ func (f *FTS) toHits(ctx context.Context, q Query, ranked []scored) ([]Hit, erro
 		h := Hit{Doc: max(s.doc, 0), Score: round(s.score), Covered: round(s.covered), Near: s.outlier}
 		if s.doc < 0 {
 			t, there := turns[-s.doc]
-			if !there { // it is gone since
+			if !there { // deleted in the meantime
 				continue
 			}
 			h.Turn, h.Around = &t.turn, t.around

@@ -10,34 +10,34 @@ import (
 	"reverie/internal/store"
 )
 
-// Hybrid is the full-text index with vectors: what has the question's words, and
-// what is near to it in meaning, ranked together. Without a vector of the question,
-// because none can be had in time or the model makes nothing of it, it is the
-// full-text index and nothing else. It is safe for concurrent use.
+// Hybrid is the full-text index combined with vectors. Candidates from both are ranked together.
+// Without a query vector, for example after a timeout, it searches the full-text index only. It is
+// safe for concurrent use.
 type Hybrid struct {
 	*FTS
-	vectors  *vector.Vectors // nil = words alone decide
+	vectors  *vector.Vectors // nil = full-text search only
 	comparer vectorComparer
-	server   Server // nil = the vectors are compared here
+	server   Server // nil = vectors are compared in this process
 }
 
-// nearer compares the vectors of documents with that of a question.
+// vectorComparer compares document vectors with a query vector.
 type vectorComparer interface {
-	// Nearest finds the k documents of w that are nearest to q, nearest first. It is
-	// ErrAway if nobody can look for them at the moment.
-	Nearest(ctx context.Context, q []float32, w vector.Wanted, k int) ([]vector.Likeness, error)
-	// Compare says how near to q those of the documents are that have a vector.
-	Compare(ctx context.Context, q []float32, docs []int64) ([]vector.Likeness, error)
+	// Nearest returns the k documents matching w that are nearest to q, nearest first. It
+	// returns vector.ErrUnavailable if they cannot be searched at the moment.
+	Nearest(ctx context.Context, q []float32, w vector.Filter, k int) ([]vector.Similarity, error)
+	// Compare returns the similarity to q of those docs that have a vector.
+	Compare(ctx context.Context, q []float32, docs []int64) ([]vector.Similarity, error)
 }
 
-// Server is where vectors are compared other than here. While it cannot, words do.
+// Server compares vectors in another process. While it fails, search uses words only.
 type Server interface {
 	vectorComparer
-	// Rebuild sends it all vectors again.
+	// Rebuild sends all vectors again.
 	Rebuild(ctx context.Context) error
 }
 
-// OpenHybrid joins f and v, which are of the same database; v = nil is f alone, s = nil compares the vectors here.
+// OpenHybrid combines f and v, which must use the same database. With v = nil it only uses f; with
+// s = nil it compares the vectors in this process.
 func OpenHybrid(f *FTS, v *vector.Vectors, s Server) *Hybrid {
 	if s == nil {
 		return &Hybrid{FTS: f, vectors: v, comparer: v}
@@ -45,22 +45,22 @@ func OpenHybrid(f *FTS, v *vector.Vectors, s Server) *Hybrid {
 	return &Hybrid{FTS: f, vectors: v, comparer: s, server: s}
 }
 
-// maxNearest is how many candidates the vectors hand over.
+// maxNearest is how many candidates the vector search returns.
 const maxNearest = 100
 
 const (
-	minCosine     = .1 // below it no cosine says anything, whatever the best is
-	minNearCosine = .4 // what has no word of the question must be so near to be ranked at all
+	minCosine     = .1 // lower cosines are noise
+	minNearCosine = .4 // minimum for candidates without a common word
 )
 
-// Search is that of FTS, with what is near in meaning.
+// Search is FTS.Search with candidates that are near in meaning.
 func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if len(q.Scopes) == 0 {
 		return nil, nil
 	}
 	var embedding []float32
 	if h.vectors != nil {
-		embedding = h.vectors.Question(ctx, clip(q.Text))
+		embedding = h.vectors.EmbedQuery(ctx, clip(q.Text))
 	}
 	if embedding == nil {
 		return h.FTS.Search(ctx, q)
@@ -70,7 +70,7 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 		return nil, err
 	}
 	found, err := h.addNearest(ctx, q, embedding, m)
-	if errors.Is(err, vector.ErrAway) {
+	if errors.Is(err, vector.ErrUnavailable) {
 		return h.FTS.Search(ctx, q)
 	}
 	if err != nil {
@@ -84,10 +84,9 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 	return h.toHits(ctx, q, ranked)
 }
 
-// join adds the nearest to what was found by words, and tells of all how near
-// they are.
+// addNearest adds the nearest documents to the candidates of m, and sets the similarity of all.
 func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m matches) ([]candidate, error) {
-	w := vector.Wanted{Scopes: q.Scopes, Past: q.Past}
+	w := vector.Filter{Scopes: q.Scopes, Past: q.Past}
 	near, err := h.comparer.Nearest(ctx, embedding, w, maxNearest)
 	if err != nil {
 		return nil, err
@@ -98,8 +97,8 @@ func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m
 	}
 	var more []int64
 	for _, l := range near {
-		if !there[l.N] && max(l.Cosine, l.Window) >= minNearCosine {
-			more = append(more, l.N)
+		if !there[l.Doc] && max(l.Cosine, l.Window) >= minNearCosine {
+			more = append(more, l.Doc)
 		}
 	}
 	found := m.found
@@ -118,9 +117,9 @@ func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m
 	if err != nil {
 		return nil, err
 	}
-	of := make(map[int64]*vector.Likeness, len(like))
+	of := make(map[int64]*vector.Similarity, len(like))
 	for i := range like {
-		of[like[i].N] = &like[i]
+		of[like[i].Doc] = &like[i]
 	}
 	for i := range found {
 		found[i].similarity = of[found[i].doc]
@@ -128,7 +127,7 @@ func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m
 	return found, nil
 }
 
-// added are docs as they are ranked, but none that the question does not ask for.
+// loadNearest loads docs as candidates, without those that q excludes.
 func (h *Hybrid) loadNearest(ctx context.Context, q Query, m matches, docs []int64) ([]candidate, error) {
 	rows, err := h.rowsOf(ctx, q, m.scopes, docs)
 	if err != nil {
@@ -141,8 +140,8 @@ func (h *Hybrid) loadNearest(ctx context.Context, q Query, m matches, docs []int
 	return added, h.addAdjacentTexts(ctx, added, m.found)
 }
 
-// rows are the rows of docs, but of none that the question does not ask for: the
-// full-text index is never behind, and decides.
+// rowsOf returns the rows of docs, without those that q excludes. The full-text index decides,
+// because it is always current.
 func (h *Hybrid) rowsOf(ctx context.Context, q Query, scopes, docs []int64) ([]int64, error) {
 	query := `SELECT d.row FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.doc = j.value`
 	rows, err := store.Column[int64](ctx, h.db, query, store.Array(docs))
@@ -152,15 +151,15 @@ func (h *Hybrid) rowsOf(ctx context.Context, q Query, scopes, docs []int64) ([]i
 	}), err
 }
 
-// A text without a word of a question is near to it in meaning if its cosine is so many standard
-// deviations above those of texts taken anywhere from the same scopes, whatever the model and language.
+// A text without a common word is a hit if its cosine is outlierDeviations standard deviations above
+// the mean of a sample of the same scopes. This works for any model and language.
 const (
 	outlierDeviations = 5
-	minBackground     = 50 // of fewer it cannot be told
+	minBackground     = 50 // minimum sample size
 )
 
-// outlier is the cosine from which on something stands out of the scopes of q; none
-// does of a message that is about nothing.
+// outlierCosine is the cosine from which a document is an outlier in the scopes of q. If the query
+// has no content terms, no document is.
 func (h *Hybrid) outlierCosine(q Query, embedding []float32, question parsedQuery) float64 {
 	const never = 2
 	if !slices.ContainsFunc(question.terms, func(t term) bool { return t.isContent() }) {
@@ -173,9 +172,8 @@ func (h *Hybrid) outlierCosine(q Query, embedding []float32, question parsedQuer
 	return max(mean+outlierDeviations*deviation, minCosine)
 }
 
-// addMeaning fills in how near the candidates are, the nearest as 1, and reports
-// whether any is. What has no vector, or not yet, counts as being as near as its
-// words are.
+// addSimilarity sets the meaning features, scaled to the best candidate. It reports whether any
+// candidate has a vector. Those without one get the value of their words.
 func addSimilarity(all []scored) bool {
 	own, with := minCosine, minCosine
 	joined := false
@@ -198,19 +196,19 @@ func addSimilarity(all []scored) bool {
 	return true
 }
 
-// Rebuild makes the index of words anew, then the vectors that are missing.
+// Rebuild rebuilds the full-text index, then computes missing vectors.
 func (h *Hybrid) Rebuild(ctx context.Context) (documents int, err error) {
 	if documents, err = h.FTS.Rebuild(ctx); err != nil || h.vectors == nil {
 		return documents, err
 	}
 	if err := h.vectors.Rebuild(ctx); err != nil {
-		return 0, fmt.Errorf("the words are indexed anew, not all vectors are: %w", err)
+		return 0, fmt.Errorf("the full-text index is rebuilt, but not all vectors are: %w", err)
 	}
 	if h.server == nil {
 		return documents, nil
 	}
 	if err := h.server.Rebuild(ctx); err != nil {
-		return 0, fmt.Errorf("the words and vectors here are made anew, those on the server are not: %w", err)
+		return 0, fmt.Errorf("the indexes here are rebuilt, but the server's is not: %w", err)
 	}
 	return documents, nil
 }

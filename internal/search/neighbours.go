@@ -10,25 +10,25 @@ import (
 	"reverie/internal/trust"
 )
 
-// What counts as near: more than almost all texts of the same scope are, and by no
-// means less than this, where there are enough of them to tell.
+// A neighbour must be nearer than almost all texts of the same scope, if there are enough to
+// compare, and at least at nearFloor.
 const (
 	nearFloor      = .8
-	nearDeviations = 2.576 // standard deviations: 99.5 of a hundred
+	nearDeviations = 2.576 // standard deviations: 99.5 %
 )
 
-// Neighbours are the ids of up to k active documents of the scope of the active document id that
-// are near to it in meaning, the nearest first. There are none without vectors, or if
-// that has none yet. It makes no vector and asks no model.
+// Neighbours returns the ids of up to k active documents in the scope of the active document id
+// that are close to it in meaning, nearest first. It returns none without vectors, and computes
+// none.
 func (h *Hybrid) Neighbours(ctx context.Context, id string, k int) ([]string, error) {
 	if h.vectors == nil {
 		return nil, nil
 	}
-	n, scope, embedding, err := h.vectors.Active(ctx, id)
+	n, scope, embedding, err := h.vectors.ActiveVector(ctx, id)
 	if err != nil || embedding == nil {
 		return nil, err
 	}
-	found, err := h.comparer.Nearest(ctx, embedding, vector.Wanted{Scopes: []trust.Readers{scope}}, k+1)
+	found, err := h.comparer.Nearest(ctx, embedding, vector.Filter{Scopes: []trust.Readers{scope}}, k+1)
 	if err != nil {
 		return nil, err
 	}
@@ -38,11 +38,12 @@ func (h *Hybrid) Neighbours(ctx context.Context, id string, k int) ([]string, er
 	}
 	var out []string
 	for _, l := range found {
-		if l.N == n || l.Cosine < least || len(out) == k {
+		if l.Doc == n || l.Cosine < least || len(out) == k {
 			continue
 		}
 		var other string
-		err := h.db.QueryRowContext(ctx, `SELECT id FROM document WHERE n = ? AND state = 'active' AND scope = ?`, l.N, scope).Scan(&other)
+		query := `SELECT id FROM document WHERE n = ? AND state = 'active' AND scope = ?`
+		err := h.db.QueryRowContext(ctx, query, l.Doc, scope).Scan(&other)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}

@@ -8,15 +8,15 @@ import (
 	"reverie/internal/trust"
 )
 
-// Characters of what is quoted from a conversation.
+// Maximum lengths of quotes, in characters.
 const (
 	maxTurnQuote   = 600
 	maxAroundQuote = 160
 )
 
-// Line is what a model reads of a past message: when it was said and by whom before the text. The one
-// before and the one after it have lines of their own, but for those that shown says it can see
-// anyway; nil = none.
+// Line formats a past message for a model: date, sender, text. The messages before and after it
+// follow on lines of their own, except those that the model sees anyway according to shown; nil =
+// none.
 func (h Hit) Line(zone *time.Location, shown func(Turn) bool) string {
 	lines := []string{"- " + h.Turn.quoted(zone, maxTurnQuote)}
 	for _, t := range h.Around {
@@ -32,7 +32,7 @@ func (h Hit) Line(zone *time.Location, shown func(Turn) bool) string {
 	return strings.Join(lines, "\n")
 }
 
-// said stands before the words of a message.
+// saidMarker precedes the words of a quoted message.
 const saidMarker = " said: "
 
 func (t Turn) quoted(zone *time.Location, most int) string {
@@ -47,15 +47,15 @@ func (t Turn) excerpt(most int) string {
 	return text.Cut(strings.Join(strings.Fields(t.Text), " "), most)
 }
 
-// Whole reports whether t is quoted to its end where it stands beside another one.
+// Whole reports whether t is quoted completely next to another message.
 func (t Turn) Whole() bool { return t.excerpt(maxAroundQuote) == t.excerpt(maxTurnQuote) }
 
-// Quotes are the ways in which Line quotes t, the longest first.
+// Quotes are the forms in which Line quotes t, the longest first.
 func (t Turn) Quotes() []string {
 	return []string{saidMarker + t.excerpt(maxTurnQuote), saidMarker + t.excerpt(maxAroundQuote)}
 }
 
-// Integrity is the least trusted hand among those of what Line shows.
+// Integrity is the lowest integrity of what Line shows.
 func (h Hit) Integrity() trust.Integrity {
 	least := h.Turn.Integrity
 	for _, t := range h.Around {
@@ -64,7 +64,7 @@ func (h Hit) Integrity() trust.Integrity {
 	return least
 }
 
-// Day is the day of t as Line writes it.
+// Day formats the date of t for Line.
 func Day(t time.Time, zone *time.Location) string {
 	if t.Unix() <= 0 {
 		return "undated"

@@ -10,29 +10,28 @@ import (
 	"reverie/internal/text"
 )
 
-// feature is one reason why a candidate may be what is looked for. Values are
-// divided by the best among the candidates, so that they lie between 0 and 1.
+// feature is a ranking feature. Values are divided by the best candidate's, so they lie between 0
+// and 1.
 type feature int
 
 const (
-	fused    feature = iota // the question's terms in text, neighbours and date together
+	fused    feature = iota // query terms in text, neighbours and date together
 	body                    // … in the text
-	near                    // … in what was said around it
-	date                    // the date asked for is the day it was said
-	session                 // the conversation of that day has more of the question
-	speaker                 // the question names who says it, or whom it is about
-	when                    // the question asks when, and it tells a time
+	near                    // … in its neighbours
+	date                    // the query names the day it was said
+	session                 // query terms in the conversation of that day
+	speaker                 // the query names its speaker or subject
+	when                    // the query asks for a time, and it mentions one
 	length                  // long texts hold more facts
-	question                // it asks itself, and seldom holds the answer
-	meaning                 // its meaning is near (indexes with vectors)
-	window                  // … with its neighbours
+	question                // it is a question, which seldom holds the answer
+	meaning                 // similarity of its vector
+	window                  // … of the vector with its neighbours
 	features = iota
 )
 
-// weights say how much each feature counts: the one table to turn. They come
-// from measurements on labelled conversations, and are rounded so that they are
-// about right everywhere and fitted nowhere. The second column is for a question
-// that has a vector: meaning then takes over from words that only stand near.
+// weights are the feature weights, measured on labelled conversations. They are rounded, so as not
+// to overfit. The second column is for queries with a vector: similarity then replaces some of the
+// weight of words.
 var weights = [features]struct{ words, joined float64 }{
 	fused:    {3.5, 3.0},
 	body:     {1.0, .4},
@@ -47,60 +46,59 @@ var weights = [features]struct{ words, joined float64 }{
 	window:   {0, 4.3},
 }
 
-// How much a term counts in the fields of the fused score, and how soon more of
-// the same adds nothing.
+// Parameters of the fused score, a BM25 over several fields.
 const (
 	neighbourWeight = .4
 	dayWeight       = .3
 	saturation      = .6 // k1
-	lengthPenalty   = .3 // b: how much a long text's terms count less
-	pastFactor      = .3 // for what no longer holds
+	lengthPenalty   = .3 // b
+	pastFactor      = .3 // factor for superseded and archived documents
 )
 
-// maxCandidates is how many an index hands over for ranking, of each kind.
+// maxCandidates is how many candidates of each class are ranked.
 const maxCandidates = 100
 
-// maxTerms is how many terms of a question look for candidates: the rarest.
+// maxTerms is how many terms of a query, the rarest, are used to find candidates.
 const maxTerms = 6
 
-// term is one thing that a question looks for, in all forms it may be stored in.
+// term is one term of a query, in all forms in which it may be indexed.
 type term struct {
-	forms  []string // the likeliest first
-	weight float64
-	date   bool
-	ideo   bool
-	idle   bool // what a message is about does not show in it
-	df     int  // documents with it
-	idf    float64
+	forms     []string // the likeliest first
+	weight    float64
+	date      bool
+	ideo      bool
+	smallTalk bool // it says nothing about the topic
+	df        int  // document frequency
+	idf       float64
 }
 
-// asked is a question, analysed.
+// parsedQuery is an analysed query.
 type parsedQuery struct {
 	terms []term
-	names map[string]bool // its words as they stand
-	when  bool
+	names map[string]bool // its words, unstemmed, to match names
+	when  bool            // it asks for a time
 }
 
-// own reports whether t is a word of the question itself that tells what it is
-// about, so that an answer should have something of it.
-func (t *term) isContent() bool { return !t.date && !t.idle && t.weight == 1 }
+// isContent reports whether t is a word of the query itself that tells its topic, so that an answer
+// should contain it.
+func (t *term) isContent() bool { return !t.date && !t.smallTalk && t.weight == 1 }
 
-// contextWeight is what words of the context count.
+// contextWeight is the weight of words of the context.
 const contextWeight = .3
 
-// ask analyses q.
+// parseQuery analyses q.
 func parseQuery(q Query) parsedQuery {
 	ws := text.Tokens(clip(q.Text))
 	out := parsedQuery{names: map[string]bool{}, when: text.AsksWhen(ws)}
 	for _, w := range ws {
-		out.names[text.Bare(text.Unaccented(strings.TrimSuffix(w.Text, "'s")))] = true
+		out.names[text.DropApostrophes(text.Unaccented(strings.TrimSuffix(w.Text, "'s")))] = true
 	}
 	addTerms(&out, ws, 1)
-	if from, to, ok := text.Span(ws, q.Now); ok {
+	if from, to, ok := text.RelativeSpan(ws, q.Now); ok {
 		out.terms = append(out.terms, term{forms: text.SpanTerms(from, to), weight: 1, date: true})
 	}
 	if q.Context != "" {
-		says := slices.ContainsFunc(out.terms, func(t term) bool { return t.date || !t.idle })
+		says := slices.ContainsFunc(out.terms, func(t term) bool { return t.date || !t.smallTalk })
 		if !says && (text.IsQuestion(q.Text) || text.IsQuestion(q.Context)) { // "Yes, where is it?", or "Exactly." to a question
 			addTerms(&out, text.Tokens(lastSentence(q.Context)), 1)
 		}
@@ -109,7 +107,7 @@ func parseQuery(q Query) parsedQuery {
 	return out
 }
 
-// lastOf is the last sentence of text, or the end of it.
+// lastSentence returns the last sentence of text, or its end if that is long.
 func lastSentence(text string) string {
 	const most = 200 // bytes
 	text = strings.TrimRight(text, ".!?。！？ \n")
@@ -117,7 +115,7 @@ func lastSentence(text string) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// maxQuestion is how much of a question is read, in bytes.
+// maxQuestion is how many bytes of a query are read.
 const maxQuestion = 4000
 
 func clip(s string) string {
@@ -127,8 +125,7 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:maxQuestion], "")
 }
 
-// addTerms adds the terms of ws that out does not have yet, without the words
-// that say little, unless there are no others.
+// addTerms adds the terms of ws that out lacks. Stop words are added only if there are no others.
 func addTerms(out *parsedQuery, ws []text.Token, weight float64) {
 	langs := text.Detect(ws)
 	seen := map[string]bool{}
@@ -145,8 +142,8 @@ func addTerms(out *parsedQuery, ws []text.Token, weight float64) {
 	before := len(out.terms)
 	for _, strict := range []bool{true, false} {
 		for _, w := range ws {
-			if !strict || !text.IsStop(w, langs) {
-				add(term{forms: text.Forms(w, langs), ideo: w.Ideo, idle: text.IsIdle(w, langs)})
+			if !strict || !text.IsStopWord(w, langs) {
+				add(term{forms: text.Forms(w, langs), ideo: w.Ideo, smallTalk: text.IsSmallTalk(w, langs)})
 			}
 		}
 		if len(out.terms) > before || weight < 1 {
@@ -158,13 +155,13 @@ func addTerms(out *parsedQuery, ws []text.Token, weight float64) {
 	}
 }
 
-// corpus is what is known of the texts in the scopes of a question.
+// corpus has the statistics of the scopes of a query.
 type corpus struct {
-	docs  int     // how many
-	words float64 // of one, on average
+	docs  int     // number of documents
+	words float64 // average length
 }
 
-// weigh gives each term its weight by how rare it is.
+// weigh sets the inverse document frequency of each term.
 func (c corpus) weigh(terms []term) {
 	n := float64(max(c.docs, 1))
 	for i := range terms {
@@ -173,8 +170,8 @@ func (c corpus) weigh(terms []term) {
 	}
 }
 
-// rarest picks the terms that candidates are looked up by: the rarest that exist, as long as all of
-// them together stand in no more than budget documents, which a question costs.
+// selectTerms returns the terms used to find candidates: the rarest ones, as long as they occur in
+// at most budget documents altogether, which is the cost of the query.
 func selectTerms(terms []term, budget int) []term {
 	var found []term
 	for _, t := range terms {
@@ -187,7 +184,7 @@ func selectTerms(terms []term, budget int) []term {
 	for i := range found {
 		t := &found[i]
 		if room -= 2; t.ideo {
-			room++ // pairs of characters tell half as much as a word
+			room++ // a character bigram counts half a word
 		}
 		if room < 0 || i > 0 && t.df > budget {
 			return found[:i]
@@ -197,30 +194,30 @@ func selectTerms(terms []term, budget int) []term {
 	return found
 }
 
-// candidate is a document that may be a hit, as the index stores it.
+// candidate is a document to be ranked, as the index stores it.
 type candidate struct {
-	doc                 int64 // of an entry its number, of a turn minus its number
+	doc                 int64 // document number, or minus the number of a turn
 	row                 int64
-	body, day, subject  string   // terms, a space between
-	near                []string // the bodies of those of its neighbours that are candidates too
+	body, day, subject  string   // terms, separated by spaces
+	near                []string // bodies of its neighbours among the candidates
 	at                  int64    // Unix milliseconds
 	session             int64    // equal for documents of one conversation on one day; 0 = none
 	chars, words        int
-	isQuestion, hasTime bool // it is a question; it tells a time
+	isQuestion, hasTime bool
 	past                bool
-	similarity          *vector.Likeness // nil = it has no vector, or the question has none
+	similarity          *vector.Similarity // nil = it or the query has no vector
 }
 
-// scored is a candidate with its score.
+// scored is a candidate with its feature values and score.
 type scored struct {
 	*candidate
 	values  [features]float64
 	score   float64
 	covered float64
-	outlier bool // its meaning is so near that it needs no word of the question
+	outlier bool // close enough in meaning to need no common word
 }
 
-// rank orders candidates, the best first.
+// rank scores candidates and sorts them, the best first.
 func rank(q parsedQuery, c corpus, candidates []candidate) []scored {
 	all := make([]scored, len(candidates))
 	forms := formIndex(q.terms)
@@ -254,12 +251,12 @@ func rank(q parsedQuery, c corpus, candidates []candidate) []scored {
 		if c := cmp.Compare(b.score, a.score); c != 0 {
 			return c
 		}
-		return cmp.Compare(b.doc, a.doc) // the newer
+		return cmp.Compare(b.doc, a.doc) // newest first
 	})
 	return all
 }
 
-// formIndex leads from a stored term to the question's terms that it is a form of.
+// formIndex maps each form to the index of its term.
 func formIndex(terms []term) map[string]int {
 	out := map[string]int{}
 	for i, t := range terms {
@@ -272,7 +269,7 @@ func formIndex(terms []term) map[string]int {
 	return out
 }
 
-// counts are how often each term of the question stands in a field.
+// counts are the occurrences of each query term in a field.
 type counts []int
 
 func (n counts) add(field string, forms map[string]int) {
@@ -309,19 +306,18 @@ func (s *scored) computeFeatures(q parsedQuery, c corpus, forms map[string]int, 
 			v[date] += t.idf
 		}
 		switch {
-		case b+e+d == 0 && in.who[i] == 0 || t.idle:
+		case b+e+d == 0 && in.who[i] == 0 || t.smallTalk:
 		case t.weight == 1:
 			own += t.idf
 		default:
 			beside += t.idf
 		}
 	}
-	// A date asked for counts where it is met, and words of what was said before where
-	// the question is; that they are missing says nothing.
+	// Dates and context words add to the coverage where they occur, but missing ones do not reduce it.
 	switch {
 	case own > 0 && total > 0:
 		s.covered = min(1, (own+beside)/total)
-	case own > 0: // it asks for nothing but what was that day
+	case own > 0: // the query is only a date
 		s.covered = 1
 	}
 	v[speaker] = flag(anyNameIn(s.subject, q.names))
@@ -330,7 +326,7 @@ func (s *scored) computeFeatures(q parsedQuery, c corpus, forms map[string]int, 
 	v[question] = flag(s.isQuestion)
 }
 
-// saturated is what n occurrences count.
+// saturate is the BM25 term-frequency saturation for n occurrences.
 func saturate(n, long float64) float64 {
 	if n == 0 {
 		return 0
@@ -354,8 +350,8 @@ func anyNameIn(subject string, words map[string]bool) bool {
 	return false
 }
 
-// addSessions gives each candidate what its conversation of that day has of the
-// question, in its best three texts.
+// addSessions sets the session feature: the sum of the best three fused values of a conversation on
+// one day.
 func addSessions(all []scored) {
 	best := map[int64][3]float64{}
 	for i := range all {
@@ -378,7 +374,7 @@ func addSessions(all []scored) {
 	}
 }
 
-// normaliseAll divides the features that have no scale of their own by the best.
+// normaliseAll divides features without a fixed scale by their maximum.
 func normaliseAll(all []scored) {
 	for _, f := range []feature{fused, body, near, date, session} {
 		best := 0.0

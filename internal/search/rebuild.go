@@ -9,11 +9,11 @@ import (
 	"reverie/internal/trust"
 )
 
-// indexedAtOnce is how many texts are made terms of before they are written.
+// rebuildBatch is how many texts are analysed before they are written.
 const rebuildBatch = 4000
 
-// Rebuild makes the index anew in one transaction, and returns how many documents it has: until that
-// is committed, and if it fails, the old index stays.
+// Rebuild rebuilds the index in one transaction and returns the number of documents. If it fails,
+// the old index stays.
 func (f *FTS) Rebuild(ctx context.Context) (documents int, err error) {
 	err = store.InTx(ctx, f.db, func(tx *sql.Tx) error {
 		if err := clearIndex(ctx, tx); err != nil {
@@ -38,7 +38,7 @@ func (f *FTS) Rebuild(ctx context.Context) (documents int, err error) {
 	return documents, store.Wrap(err, "reindex")
 }
 
-// clearIndex makes the index empty. The full-text table is made anew, as it may be damaged.
+// clearIndex empties the index. It recreates the full-text table, which may be damaged.
 func clearIndex(ctx context.Context, tx *sql.Tx) error {
 	table, err := store.Value[string](ctx, tx, `SELECT sql FROM sqlite_schema WHERE name = 'index_fts'`)
 	if err != nil {
@@ -55,18 +55,18 @@ func clearIndex(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// Ensure makes an index that is empty, as an upgrade leaves one whose form it changed.
+// EnsureBuilt rebuilds an empty index. An upgrade that changes its form leaves it empty.
 func (f *FTS) EnsureBuilt(ctx context.Context) error {
 	missing, err := store.Value[bool](ctx, f.db, `SELECT NOT EXISTS (SELECT 1 FROM index_doc) AND (EXISTS (SELECT 1 FROM (`+entrySource+`))
 		OR EXISTS (SELECT 1 FROM past_message WHERE text <> ''))`)
 	if err != nil || !missing {
-		return store.Wrap(err, "look at the search index")
+		return store.Wrap(err, "check the search index")
 	}
 	_, err = f.Rebuild(ctx)
 	return err
 }
 
-// Scopes lists all scopes that hold something.
+// Scopes lists the scopes that are not empty.
 func (f *FTS) Scopes(ctx context.Context) ([]trust.Readers, error) {
 	scopes, err := store.Column[trust.Readers](ctx, f.db, `SELECT scope FROM index_scope WHERE docs > 0 ORDER BY scope`)
 	return scopes, store.Wrap(err, "list scopes")

@@ -6,36 +6,36 @@ import (
 	"reverie/internal/trust"
 )
 
-// Query asks an index for what is known.
+// Query is a search for documents and past messages.
 type Query struct {
-	Text    string          // a question or message in anybody's words
-	Context string          // what was said before it; its words count a little, or for a question that points back
-	Scopes  []trust.Readers // whose memory is searched; no scope finds nothing
+	Text    string          // a question or message in natural language
+	Context string          // the messages before it; their words have less weight
+	Scopes  []trust.Readers // the scopes to search; without one nothing is found
 
-	Now time.Time // what yesterday is counted from; zero = such words mean nothing
+	Now time.Time // resolves "yesterday"; zero = relative dates are ignored
 
-	K     int     // at most so many hits; 0 = 10
-	Floor float64 // the share of the question (0–1) that the best hit must cover, or there are none; see DefaultFloor
+	K     int     // maximum number of hits; 0 = DefaultK
+	Floor float64 // share of the query (0–1) that the best hit must cover, else nothing is found; see DefaultFloor
 
-	Turns bool // past messages are searched, beside the entries
-	Past  bool // entries that no longer hold (superseded, archived) are found too, further down
+	Turns bool // also search past messages
+	Past  bool // also find superseded and archived documents, ranked lower
 }
 
-// DefaultFloor keeps small talk from bringing up memories: below it, what was found
-// has next to nothing of what the message is about: of four rare words one is not enough.
+// DefaultFloor keeps small talk from finding memories. Below it, a hit has next to nothing of the
+// query: one of four rare words is not enough.
 const DefaultFloor = .22
 
-// Hit is a document or a past message that was found.
+// Hit is a document or past message that was found.
 type Hit struct {
-	Doc     int64   `json:"-"`                // the number of the document; 0 = a message
+	Doc     int64   `json:"-"`                // document number; 0 = a message
 	Turn    *Turn   `json:"turn,omitempty"`   // a past message; nil = a document
 	Around  []Turn  `json:"around,omitempty"` // the messages before and after Turn
-	Score   float64 `json:"score"`            // comparable within one answer only
-	Covered float64 `json:"covered"`          // share of what the question is about that it and its neighbours cover
-	Near    bool    `json:"near,omitempty"`   // its meaning is so near that it needs no word of the question
+	Score   float64 `json:"score"`            // comparable within one result list only
+	Covered float64 `json:"covered"`          // share of the query's content terms that it and its neighbours cover
+	Near    bool    `json:"near,omitempty"`   // close enough in meaning to need no common word
 }
 
-// Turn is one message of a conversation, kept so that it can be found again.
+// Turn is one message of a conversation, stored so that it can be found again.
 type Turn struct {
 	Scope        trust.Readers `json:"scope"`
 	Event        string        `json:"event,omitempty"` // unique within the scope
@@ -45,8 +45,8 @@ type Turn struct {
 	Seq          int           `json:"seq,omitempty"`
 	Text         string        `json:"text"`
 
-	Integrity trust.Integrity `json:"integrity"` // the least trusted hand that Text went through
+	Integrity trust.Integrity `json:"integrity"` // that of the least trusted source of Text
 }
 
-// DefaultK is how many hits a question gets that sets no bound.
+// DefaultK is the maximum number of hits for a query without K.
 const DefaultK = 10

@@ -12,8 +12,8 @@ import (
 
 const turnColumns = `scope, event, sender, at, conversation, seq, text, integrity`
 
-// Hear keeps t so that it can be found again. A message with the same event in
-// the same scope takes the place of the earlier one: it was edited.
+// IndexTurn stores and indexes t. A message with the same event in the same scope is replaced,
+// because it was edited; a redacted one stays empty.
 func (f *FTS) IndexTurn(ctx context.Context, t Turn) error {
 	err := store.InTx(ctx, f.db, func(tx *sql.Tx) error {
 		var n int64
@@ -21,7 +21,7 @@ func (f *FTS) IndexTurn(ctx context.Context, t Turn) error {
 		ON CONFLICT (scope, event) WHERE event <> ''
 			DO UPDATE SET text = excluded.text, integrity = excluded.integrity WHERE text <> '' RETURNING n`,
 			t.Scope, t.Event, t.Sender, t.At.UnixMilli(), t.Conversation, t.Seq, t.Text, t.Integrity).Scan(&n)
-		if errors.Is(err, sql.ErrNoRows) { // it is known, and was taken back
+		if errors.Is(err, sql.ErrNoRows) { // redacted
 			return nil
 		}
 		if err != nil {
@@ -29,10 +29,10 @@ func (f *FTS) IndexTurn(ctx context.Context, t Turn) error {
 		}
 		return f.updateTurns(ctx, tx, n)
 	})
-	return store.Wrap(err, "hear")
+	return store.Wrap(err, "index a message")
 }
 
-// updateTurns is update for messages, by their numbers.
+// updateTurns updates the index for messages n.
 func (f *FTS) updateTurns(ctx context.Context, tx *sql.Tx, n ...int64) error {
 	docs := make([]int64, len(n))
 	for i, x := range n {
@@ -45,7 +45,7 @@ func (f *FTS) updateTurns(ctx context.Context, tx *sql.Tx, n ...int64) error {
 	return f.replaceDocs(ctx, tx, docs, all)
 }
 
-// besides is the number of the message next to h on one side, in its conversation.
+// adjacentTurn selects the message next to h in its conversation, on one side.
 func adjacentTurn(compare, order string) string {
 	return `(SELECT o.n FROM past_message AS o WHERE o.scope = h.scope AND o.conversation = h.conversation AND h.conversation <> ''
 		AND o.text <> '' AND (o.seq, o.n) ` + compare + ` (h.seq, h.n) ORDER BY o.seq ` + order + `, o.n ` + order + ` LIMIT 1)`
@@ -55,13 +55,13 @@ var turnsQuery = `SELECT t.scope, t.event, t.sender, t.at, t.conversation, t.seq
 	FROM json_each(?) AS j CROSS JOIN past_message AS h ON h.n = j.value
 	CROSS JOIN past_message AS t ON t.n IN (h.n, ` + adjacentTurn("<", "DESC") + `, ` + adjacentTurn(">", "") + `) ORDER BY t.seq, t.n`
 
-// heardTurn is a message, with the one before and the one after it.
+// turnInContext is a message with the ones before and after it.
 type turnInContext struct {
 	turn   Turn
 	around []Turn
 }
 
-// turnsOf reads the messages among ranked, by their numbers.
+// loadTurns reads the messages among ranked, by number.
 func (f *FTS) loadTurns(ctx context.Context, ranked []scored) (map[int64]turnInContext, error) {
 	var numbers []int64
 	for _, s := range ranked {

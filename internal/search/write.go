@@ -19,7 +19,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// source is a text to be indexed, as the truth has it.
+// source is a text to be indexed, read from its table.
 type source struct {
 	doc           int64 // document.n, or minus past_message.n
 	class         int64
@@ -44,8 +44,8 @@ func readSources(ctx context.Context, db store.DBTX, query string, args ...any) 
 	}, query, args...)
 }
 
-// Update brings the index up to date with the entries whose numbers are given:
-// new, changed, moved, retired and forgotten ones alike. It belongs into the transaction that changed them.
+// Update updates the index for the documents n, whatever changed in them. It must run in the
+// transaction that changed them.
 func (f *FTS) Update(ctx context.Context, tx *sql.Tx, n ...int64) error {
 	all, err := readSources(ctx, tx, entrySource+` AND n IN (SELECT value FROM json_each(?))`, store.Array(n))
 	if err != nil {
@@ -54,7 +54,7 @@ func (f *FTS) Update(ctx context.Context, tx *sql.Tx, n ...int64) error {
 	return f.replaceDocs(ctx, tx, slices.Clone(n), all)
 }
 
-// made is a text as it is indexed.
+// analysedDoc is a source with its terms and statistics.
 type analysedDoc struct {
 	source
 	place, session      int64
@@ -67,7 +67,7 @@ const (
 	markTime
 )
 
-// analyse makes s ready to be indexed. Its row is not known yet.
+// analyse computes the terms and statistics of s.
 func analyse(s source) analysedDoc {
 	ws := text.Tokens(s.text)
 	at := time.UnixMilli(s.at).UTC()
@@ -83,7 +83,7 @@ func analyse(s source) analysedDoc {
 	if text.IsQuestion(s.text) {
 		m.marks |= markQuestion
 	}
-	if text.TellsTime(ws, text.DatesIn(ws)) {
+	if text.MentionsTime(ws, text.DatesIn(ws)) {
 		m.marks |= markTime
 	}
 	return m
@@ -100,14 +100,14 @@ func hash64(parts ...string) int64 {
 	return int64(h.Sum64() | 1) // never 0, which means none
 }
 
-// distinct are the terms that count as being in the document, each once.
+// distinctTerms returns the terms of all fields without duplicates.
 func distinctTerms(fields ...string) []string {
 	terms := strings.Fields(strings.Join(fields, " "))
 	slices.Sort(terms)
 	return slices.Compact(terms)
 }
 
-// indexWriter changes the index within one transaction.
+// indexWriter changes the index within one transaction and collects the statistics.
 type indexWriter struct {
 	f      *FTS
 	tx     store.DBTX
@@ -116,11 +116,11 @@ type indexWriter struct {
 	df     map[int64]map[string]int // scope → term → change
 }
 
-// index takes the documents gone out and puts all in. gone may hold those of
-// all: they are changed.
+// replaceDocs removes the documents gone from the index and adds all. A changed document is in
+// both.
 func (f *FTS) replaceDocs(ctx context.Context, tx *sql.Tx, gone []int64, all []source) error {
 	w := &indexWriter{f: f, tx: tx, scopes: map[trust.Readers]int64{}, docs: map[int64][2]int{}, df: map[int64]map[string]int{}}
-	// Rows that do not follow each other are written out one by one.
+	// In ascending order, because SQLite flushes its buffer when rowids are out of order.
 	slices.SortFunc(gone, func(a, b int64) int { return cmp.Compare(max(a, -a), max(b, -b)) })
 	for _, doc := range gone {
 		if err := w.remove(ctx, doc); err != nil {
@@ -130,7 +130,7 @@ func (f *FTS) replaceDocs(ctx context.Context, tx *sql.Tx, gone []int64, all []s
 	return store.Wrap(w.insertAll(ctx, all), "index memories")
 }
 
-// insertAll puts all in, and writes what came of it and of what was removed.
+// insertAll adds all to the index and writes the statistics.
 func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
 	made := make([]analysedDoc, len(all))
 	rows := make([]int64, len(all))
@@ -148,7 +148,7 @@ func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
 			return err
 		}
 	}
-	for i, m := range made { // by themselves, because SQLite puts what was written to a full-text table away before it writes to another
+	for i, m := range made { // a second loop: SQLite flushes the full-text buffer before writes to another table
 		insert := `INSERT INTO index_fts (rowid, body, day, subject) VALUES (?, ?, ?, ?)`
 		if err := w.exec(ctx, insert, rows[i], m.body, m.day, m.names); err != nil {
 			return err
@@ -157,8 +157,8 @@ func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
 	return w.writeStatistics(ctx)
 }
 
-// Merge takes out of the index what was deleted from it: its pages keep that until they
-// are merged. It reads and writes the whole index.
+// Optimize merges the index, so that its pages no longer contain deleted text. It reads and writes
+// the whole index.
 func (f *FTS) Optimize(ctx context.Context, tx *sql.Tx) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO index_fts (index_fts) VALUES ('optimize')`)
 	return store.Wrap(err, "forget")
@@ -169,7 +169,7 @@ func (w *indexWriter) exec(ctx context.Context, query string, args ...any) error
 	return err
 }
 
-// remove takes doc out, if it is in.
+// remove removes doc from the index, if present.
 func (w *indexWriter) remove(ctx context.Context, doc int64) error {
 	var row int64
 	var words int
@@ -192,7 +192,7 @@ func (w *indexWriter) remove(ctx context.Context, doc int64) error {
 	return nil
 }
 
-// count notes that documents with terms came (by = 1) or went (-1).
+// count records that documents with terms were added (by = 1) or removed (by = -1).
 func (w *indexWriter) count(scope int64, by, words int, terms []string) {
 	d := w.docs[scope]
 	w.docs[scope] = [2]int{d[0] + by, d[1] + by*words}
@@ -220,7 +220,7 @@ func (w *indexWriter) scope(ctx context.Context, name trust.Readers) (int64, err
 	return no, nil
 }
 
-// statistics writes how the counts changed.
+// writeStatistics writes the collected statistics.
 func (w *indexWriter) writeStatistics(ctx context.Context) error {
 	for _, scope := range slices.Sorted(maps.Keys(w.docs)) {
 		d := w.docs[scope]

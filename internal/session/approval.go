@@ -28,7 +28,7 @@ func (t *turn) reading(ctx context.Context, past []history.Message) (seen []stri
 	if t.label.Integrity >= trust.User {
 		return nil, "", nil
 	}
-	c, err := t.cfg.History.Compacted(ctx, t.talk)
+	c, err := t.cfg.History.LatestCompaction(ctx, t.talk)
 	if err != nil {
 		return nil, "", err
 	}
@@ -252,7 +252,7 @@ func (s *Session) concludeApproval(ctx context.Context, a approval.Approval, tex
 		if err := s.approvals.Put(ctx, tx, a); err != nil {
 			return err
 		}
-		if err := s.cfg.History.AppendIn(ctx, tx, said); !errors.Is(err, history.ErrKnown) {
+		if err := s.cfg.History.AppendIn(ctx, tx, said); !errors.Is(err, history.ErrDuplicate) {
 			return err
 		}
 		return nil

@@ -161,7 +161,7 @@ const deploySkill = "---\ndescription: How to deploy\ntriggers: deploy\n---\nRun
 // directScope is that of a tool call in the direct chat of person in room.
 func (w *world) directScope(room, person string) tool.Scope {
 	in := chat.Message{Head: chat.Head{ID: "$scope", Room: room, Sender: person, Private: true}}
-	s := newSession(w.Manager, history.Talk(room))
+	s := newSession(w.Manager, history.Timeline(room))
 	scope := s.toolScope(item{Message: in}, settings.RoomMode{})
 	scope.Label = s.caller(item{Message: in}).Label()
 	return scope
@@ -364,7 +364,7 @@ const bob = "@bob:x"
 // callTask calls a tool on behalf of who wrote in.
 func (w *world) callTask(t *testing.T, in chat.Message, name, arguments string) tool.Result {
 	t.Helper()
-	s := newSession(w.Manager, history.Talk(in.Room))
+	s := newSession(w.Manager, history.Timeline(in.Room))
 	scope := s.toolScope(item{Message: in}, settings.RoomMode{})
 	scope.Label = s.caller(item{Message: in}).Label()
 	return w.cfg.Tools.Run(t.Context(), scope, llm.ToolCall{ID: "1", Name: name, Arguments: arguments})
@@ -456,7 +456,7 @@ func TestTaskRoom(t *testing.T) {
 // TestTaskIntegrity: work on a task that is due is trusted no further than the task.
 func TestTaskIntegrity(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	s := newSession(w.Manager, history.Talk("!dm"))
+	s := newSession(w.Manager, history.Timeline("!dm"))
 	head := chat.Head{Room: "!dm", Sender: owner, Private: true}
 	expect.Equal(t, s.caller(item{Message: chat.Message{Head: head}}).Integrity, w.level(chat.Head{Sender: owner}))
 	for _, of := range []trust.Integrity{trust.Foreign, trust.Guest, trust.User, trust.Owner} {

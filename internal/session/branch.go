@@ -23,7 +23,7 @@ func (s *Session) branch(ctx context.Context, in chat.Message) error {
 	if s.thread == "" {
 		return nil
 	}
-	if begun, err := s.cfg.History.Begun(ctx, s.talk); err != nil || begun {
+	if begun, err := s.cfg.History.Exists(ctx, s.talk); err != nil || begun {
 		return err
 	}
 	var err error
@@ -42,7 +42,7 @@ func (s *Session) branch(ctx context.Context, in chat.Message) error {
 	}
 	c := history.Compaction{Room: s.talk, Level: history.Extracted, Reason: becauseThread, At: s.cfg.Now()}
 	past = upTo(past, s.thread, root)
-	if c.Integrity = history.Least(past); before.Text() != "" {
+	if c.Integrity = history.MinIntegrity(past); before.Text() != "" {
 		c.Integrity = min(c.Integrity, before.Integrity)
 	}
 	if root.Why == chat.QuoteThread {
@@ -55,13 +55,13 @@ func (s *Session) branch(ctx context.Context, in chat.Message) error {
 	}
 	c.Summary = roomContext(before.Text(), past, most-llm.EstimateTokens(strings.Join(c.Details, "\n")))
 	c.After = llm.EstimateTokens(c.Text())
-	_, err = s.cfg.History.Begin(ctx, &c)
+	_, err = s.cfg.History.BeginThread(ctx, &c)
 	return err
 }
 
 // roomBefore is the room's own conversation as a thread may go on from it: nothing, if others read it than read the thread.
 func (s *Session) roomBefore(ctx context.Context, in chat.Head) (past []history.Message, before history.Compaction, err error) {
-	room := history.TalkOf(s.room, "")
+	room := history.TimelineOf(s.room, "")
 	readers, err := s.cfg.History.Readers(ctx, room)
 	if err != nil || !s.place(in).MayRead(readers) {
 		return nil, before, err
@@ -69,7 +69,7 @@ func (s *Session) roomBefore(ctx context.Context, in chat.Head) (past []history.
 	if past, err = s.cfg.History.Load(ctx, room); err != nil {
 		return nil, before, err
 	}
-	before, err = s.cfg.History.Compacted(ctx, room)
+	before, err = s.cfg.History.LatestCompaction(ctx, room)
 	return past, before, err
 }
 
@@ -103,7 +103,7 @@ func roomContext(summary string, past []history.Message, most int) string {
 	summary = compact.Cut(summary, most/2)
 	left := most - llm.EstimateTokens(contextLead+summary) - 2
 	for _, m := range slices.Backward(past) {
-		if m.Text == "" || m.Role != llm.User && (m.Role != llm.Assistant || len(m.Calls) > 0) || history.TakenBack(m) {
+		if m.Text == "" || m.Role != llm.User && (m.Role != llm.Assistant || len(m.Calls) > 0) || history.IsRedacted(m) {
 			continue
 		}
 		who, text := m.Sender, m.Text

@@ -113,7 +113,7 @@ func TestThreadOfALongRoom(t *testing.T) {
 	m := in("$1", "!g", "$root", "and?")
 	m.Quotes = []chat.Quote{{Sender: "@guest:b", Text: "begin " + strings.Repeat("a long root ", 5000), At: time.Now().Add(time.Minute), Why: chat.QuoteThread}}
 	holds(t, "the thread", w.asks(t, m), []string{"word59 ", "begin a long root"}, "word0 ")
-	c, err := w.cfg.History.Compacted(t.Context(), history.TalkOf("!g", "$root"))
+	c, err := w.cfg.History.LatestCompaction(t.Context(), history.TimelineOf("!g", "$root"))
 	n := llm.EstimateTokens(c.Text())
 	expect.False(t, err != nil || n > 1700 || n < 500, "the thread begins with %d tokens, %v", n, err)
 }
@@ -165,7 +165,7 @@ func TestThreadRests(t *testing.T) {
 	w.asks(t, in("$1", "!g", "$a", "which brush? bristle"))
 	w.asks(t, in("$2", "!g", "", "we paint damson"))
 	w.mu.Lock()
-	s, main := w.rooms[history.TalkOf("!g", "$a")], w.rooms["!g"]
+	s, main := w.rooms[history.TimelineOf("!g", "$a")], w.rooms["!g"]
 	w.mu.Unlock()
 	expect.False(t, main.rest(), "the room's own session ended")
 	s.mail.mu.Lock()
@@ -207,7 +207,7 @@ func TestGoalHeardInTwoPlaces(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	expect.Must(w.Manager.goals.Create(t.Context(), inGroup("!g"), "Paint the fence", ""))(t)
 	var said [2]history.Message
-	for i, talk := range []history.Talk{"!g", history.TalkOf("!g", "$a")} {
+	for i, talk := range []history.Timeline{"!g", history.TimelineOf("!g", "$a")} {
 		said[i] = history.Message{Room: talk, Role: llm.Assistant, Text: fmt.Sprintf("[CHECKPOINT] Step%d - COMPLETED", i), At: time.Now(),
 			Label: trust.Label{Integrity: trust.User, Readers: trust.Room("!g")}}
 		expect.OK(t, w.cfg.History.Append(t.Context(), &said[i]))
@@ -332,7 +332,7 @@ func TestLeavingIsTold(t *testing.T) {
 	var told []string
 	w.cfg.Leaving = func(room string) {
 		defer holding(&mu)()
-		past, err := w.cfg.History.Load(context.Background(), history.Talk(room))
+		past, err := w.cfg.History.Load(context.Background(), history.Timeline(room))
 		told = append(told, fmt.Sprintf("%s %v %v", room, len(past) > 0, err))
 	}
 	w.script.forever = "We spoke of a long list of things, and of the garden that Anna keeps."
@@ -400,7 +400,7 @@ func TestEditIsTakenUpAgain(t *testing.T) {
 		"nothing is done": func(*testing.T, *world) {},
 		"reopened and reworded": func(t *testing.T, w *world) {
 			expect.Must(w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"))(t)
-			if _, _, err := w.cfg.History.Reword(t.Context(), "$2", "SECOND", "", harvest.MarkUnread); err != nil {
+			if _, _, err := w.cfg.History.EditMessage(t.Context(), "$2", "SECOND", "", harvest.MarkUnread); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -426,7 +426,7 @@ func TestEditIsTakenUpAgain(t *testing.T) {
 
 func (w *world) sessionOf(room string) *Session {
 	defer holding(&w.Manager.mu)()
-	return w.rooms[history.Talk(room)]
+	return w.rooms[history.Timeline(room)]
 }
 
 // A message is taken back: its answers go, those of !retry too; what others asked stays.

@@ -69,7 +69,7 @@ func (s *Session) Retry(ctx context.Context, m chat.Message) error {
 		if m.EventID == replyID(in.ID) { // answered before an interruption
 			return s.catchUp(ctx, in, m.Text)
 		}
-		if m.Role != llm.User || m.Sender == "" || history.TakenBack(m) { // nobody wrote a system event
+		if m.Role != llm.User || m.Sender == "" || history.IsRedacted(m) { // nobody wrote a system event
 			continue
 		}
 		if err := s.cfg.History.Retire(ctx, s.talk, m.ID); err != nil {

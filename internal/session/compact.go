@@ -80,7 +80,7 @@ func (t *turn) compactTo(ctx context.Context, reason string, share int) (done hi
 	if err != nil || done.ID == 0 {
 		return done, err
 	}
-	cut := slices.ContainsFunc(plan.Shorter, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID })
+	cut := slices.ContainsFunc(plan.Shortened, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID })
 	t.tell(ctx, in.ID, done, cut)
 	return done, t.compacted(ctx)
 }

@@ -145,7 +145,7 @@ func TestCompaction(t *testing.T) {
 // compacted is the compaction that counts in the room.
 func (w *world) compacted(t testing.TB) history.Compaction {
 	t.Helper()
-	return expect.Must(w.cfg.History.Compacted(t.Context(), "!dm"))(t)
+	return expect.Must(w.cfg.History.LatestCompaction(t.Context(), "!dm"))(t)
 }
 
 // TestRecoveredNote: the first message behind a summary tells the model to be careful with it, once.
@@ -352,7 +352,7 @@ func TestAnyHistoryFits(t *testing.T) {
 		dense := rapid.SampledFrom([]float64{1, 0.7, 1.5, 3}).Draw(rt, "dense") // tokens that the server counts for one by estimate
 		window = int(float64(window) * max(1, dense))
 		m := remodel(t, w, window)
-		s := newSession(m, history.Talk(room))
+		s := newSession(m, history.Timeline(room))
 		expect.Must(w.cfg.DB.ExecContext(t.Context(), `INSERT OR REPLACE INTO token_ratio (model, factor, answers, at) VALUES ('local', ?, 1, 0)`, dense))(rt)
 		in := chat.Message{Head: chat.Head{ID: fmt.Sprintf("$%d", n), Room: room, Sender: owner, Private: true}}
 		expect.OK(rt, m.remember(t.Context(), in.Head))
@@ -390,7 +390,7 @@ func fill(t *rapid.T, m *Manager, room, id string) (newest string) {
 	size := rapid.SampledFrom([]int{1, 10, 100, 1000, 20_000})
 	calls, said := 0, 0
 	add := func(msg history.Message) {
-		msg.Room, msg.At = history.Talk(room), time.Now()
+		msg.Room, msg.At = history.Timeline(room), time.Now()
 		expect.OK(t, m.cfg.History.Append(t.Context(), &msg))
 	}
 	text := func(name string) string { return name + strings.Repeat(" word", size.Draw(t, name)) }

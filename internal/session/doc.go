@@ -4,7 +4,7 @@
 // # Threads
 //
 // A thread is a conversation of its own: history, summary, prompt epoch and tier are the thread's;
-// memory, tasks, the goal, the mode and settings are the room's. history.Talk names a
+// memory, tasks, the goal, the mode and settings are the room's. history.Timeline names a
 // conversation; branch.go starts one with what was said up to the thread's root. In which
 // thread a message is answered is settled when it comes.
 //

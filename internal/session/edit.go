@@ -52,7 +52,7 @@ func acted(used []string) string {
 // leave the prompts, and what search and memory have of them.
 func (s *Session) reword(ctx context.Context, target, text, note string) error {
 	was, known, err := s.cfg.History.Find(ctx, s.talk, target)
-	if err != nil || !known || was.Role != llm.User || history.TakenBack(was) {
+	if err != nil || !known || was.Role != llm.User || history.IsRedacted(was) {
 		return err
 	}
 	if text = attachment.WithVoice(was.Text, text); emptied(text, was) {
@@ -65,7 +65,7 @@ func (s *Session) reword(ctx context.Context, target, text, note string) error {
 		}
 		quotes, err := s.cfg.Memory.ResetTurns(ctx, append([]string{target}, replies...)...)
 		if err == nil {
-			err = s.cfg.History.Unquote(ctx, quotes)
+			err = s.cfg.History.RemoveQuotes(ctx, quotes)
 		}
 		if err == nil {
 			err = s.cfg.Memory.ApplyEdit(ctx, memory.Access{Actor: "edit", All: true}, target, text)
@@ -78,7 +78,7 @@ func (s *Session) reword(ctx context.Context, target, text, note string) error {
 			return err
 		}
 	}
-	_, _, err = s.cfg.History.Reword(ctx, target, text, note, harvest.MarkUnread)
+	_, _, err = s.cfg.History.EditMessage(ctx, target, text, note, harvest.MarkUnread)
 	return err
 }
 
@@ -107,7 +107,7 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 		c := &change{Session: s}
 		turn, err := s.attempt(work, log, head.Sender, true, []string{target}, func(ctx context.Context) error { return c.follow(ctx, in) })
 		switch {
-		case err == nil || work.Err() != nil || store.Passing(err):
+		case err == nil || work.Err() != nil || store.IsTransient(err):
 			return err
 		case disturbed(turn), withdrawn(turn, err):
 			return nil // what came over it is next
@@ -178,7 +178,7 @@ func (c *change) amend(ctx context.Context, in chat.Edit) error {
 	if !known {
 		return c.amendUnheard(ctx, in)
 	}
-	if was.Role != llm.User || history.TakenBack(was) {
+	if was.Role != llm.User || history.IsRedacted(was) {
 		return nil
 	}
 	if in.Text = attachment.WithVoice(was.Text, in.Text); emptied(in.Text, was) {
@@ -195,7 +195,7 @@ func (c *change) amend(ctx context.Context, in chat.Edit) error {
 	if command.Is(in.Text) {
 		return c.becomesCommand(ctx, in)
 	}
-	if was.Text == in.Text && g.answer >= 0 && !history.TakenBack(past[g.answer]) { // done before an interruption
+	if was.Text == in.Text && g.answer >= 0 && !history.IsRedacted(past[g.answer]) { // done before an interruption
 		return c.say(ctx, c.asker(in.Head, past, g, past[g.answer].EventID), past[g.answer].Text)
 	}
 	return c.regenerate(ctx, in, past, g)
@@ -305,7 +305,7 @@ func (c *change) regenerate(ctx context.Context, in chat.Inbound, past []history
 		target, text = past[g.last].EventID, past[g.last].Text
 		quotes, err := c.cfg.Memory.ResetTurns(ctx, reply) // so that another can be heard in its place
 		if err == nil {
-			err = c.cfg.History.Unquote(ctx, quotes)
+			err = c.cfg.History.RemoveQuotes(ctx, quotes)
 		}
 		if err != nil {
 			return err
@@ -332,7 +332,7 @@ func (c *change) askAgain(ctx context.Context, in chat.Reaction) error {
 		question = questions[len(questions)-1]
 	}
 	m, known, err := c.cfg.History.Find(ctx, c.talk, question)
-	if err != nil || !known || m.Role != llm.User || m.Sender == "" || history.TakenBack(m) {
+	if err != nil || !known || m.Role != llm.User || m.Sender == "" || history.IsRedacted(m) {
 		return err // a command, or what nobody asked for
 	}
 	past, err := c.cfg.History.Load(ctx, c.talk)

@@ -51,7 +51,7 @@ func (s *Session) handleEvent(work context.Context, in chat.Event) {
 		if failed != nil && context.Cause(turn) == agent.ErrStopped { //nolint:errorlint // our own value
 			failed = agent.ErrStopped
 		}
-		if work.Err() != nil || store.Passing(failed) {
+		if work.Err() != nil || store.IsTransient(failed) {
 			return failed
 		}
 		return nil
@@ -116,9 +116,9 @@ func (s *Session) report(ctx context.Context, in chat.Event, past []history.Mess
 		Header: s.cfg.Prompt.Header(now.In(s.cfg.Location), "system event: "+string(in.Kind), true),
 		Label:  trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in.Head).Readers()}}
 	err := s.cfg.History.Append(ctx, &told)
-	if errors.Is(err, history.ErrKnown) {
+	if errors.Is(err, history.ErrDuplicate) {
 		told.EventID = again(in.ID)
-		if err = s.cfg.History.Append(ctx, &told); errors.Is(err, history.ErrKnown) {
+		if err = s.cfg.History.Append(ctx, &told); errors.Is(err, history.ErrDuplicate) {
 			return fmt.Errorf("session: event %s was interrupted again and again", in.ID)
 		}
 	}
@@ -174,7 +174,7 @@ func (s *Session) ours(id, text string, label trust.Label) *history.Message {
 
 // note keeps m in the history, once.
 func (s *Session) note(ctx context.Context, m *history.Message) error {
-	if err := s.cfg.History.Append(ctx, m); !errors.Is(err, history.ErrKnown) {
+	if err := s.cfg.History.Append(ctx, m); !errors.Is(err, history.ErrDuplicate) {
 		return err
 	}
 	return nil
@@ -225,11 +225,11 @@ func (s *Session) lastPlace(ctx context.Context) (trust.Place, error) {
 
 // Private reports whether a room is a direct chat with person now.
 func (m *Manager) Private(ctx context.Context, room, person string) (bool, error) {
-	return newSession(m, history.Talk(room)).private(ctx, person)
+	return newSession(m, history.Timeline(room)).private(ctx, person)
 }
 
 // Readers is who reads what is said in a room, as it was when somebody wrote there last.
 func (m *Manager) Readers(ctx context.Context, room string) (trust.Readers, error) {
-	at, err := newSession(m, history.Talk(room)).lastPlace(ctx)
+	at, err := newSession(m, history.Timeline(room)).lastPlace(ctx)
 	return at.Readers(), err
 }

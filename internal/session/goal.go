@@ -61,7 +61,7 @@ func (s *Session) takeIn(ctx context.Context, by trust.Caller, past ...history.M
 			}
 		}
 		if err != nil {
-			if ctx.Err() != nil || store.Passing(err) {
+			if ctx.Err() != nil || store.IsTransient(err) {
 				return err
 			}
 			s.log.Error("what the model said of its goal is not taken in", "message", m.ID, "err", err)

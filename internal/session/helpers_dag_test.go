@@ -314,7 +314,7 @@ func (d *dag) recall(t *testing.T, w *world, nodes []dagNode) {
 	t.Helper()
 	d.remember(t, w)
 	for i, n := range nodes {
-		brief, _, err := w.cfg.History.Find(t.Context(), history.Talk("sub:"+n.id), "brief")
+		brief, _, err := w.cfg.History.Find(t.Context(), history.Timeline("sub:"+n.id), "brief")
 		expect.OK(t, err)
 		d.briefs[fmt.Sprint(i)] = brief.Text
 	}

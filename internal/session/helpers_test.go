@@ -337,7 +337,7 @@ func TestPeopleGoFirst(t *testing.T) {
 	until(t, "the person's turn asks, though the sub-session's request runs", func() bool { return people.Load() == 1 })
 	close(helper)
 	until(t, "the sub-session has its tool's result", func() bool {
-		past, err := w.cfg.History.Load(t.Context(), history.Talk("sub:"+w.helpersOf(t, "!dm")[0].id))
+		past, err := w.cfg.History.Load(t.Context(), history.Timeline("sub:"+w.helpersOf(t, "!dm")[0].id))
 		return err == nil && len(past) == 3
 	})
 	time.Sleep(30 * time.Millisecond) // in which it would ask

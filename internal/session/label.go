@@ -121,7 +121,7 @@ func (s *Session) separate(ctx context.Context, now trust.Readers) error {
 			return err
 		}
 		s.newest = chat.Head{}
-		if err := s.cfg.History.ReadBy(ctx, s.talk, now); err != nil {
+		if err := s.cfg.History.SetReaders(ctx, s.talk, now); err != nil {
 			return err
 		}
 	}

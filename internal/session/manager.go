@@ -107,7 +107,7 @@ type Manager struct {
 	helpers *subsession.Runner // nil = there are no sub-sessions
 
 	mu       sync.Mutex
-	rooms    map[history.Talk]*Session // those at work
+	rooms    map[history.Timeline]*Session // those at work
 	stopping bool
 }
 
@@ -130,7 +130,7 @@ func New(cfg Config) *Manager {
 	cfg.Background = cmp.Or(cfg.Background, idle.New(cfg.Quiet, cfg.Now))
 	m := &Manager{cfg: cfg, began: cfg.Now(), start: make(chan *Session, 16),
 		turns: make(chan struct{}, cfg.Parallel), waiting: idle.NewWaiting(), goals: goal.NewStore(cfg.DB, cfg.Now),
-		rooms: map[history.Talk]*Session{}}
+		rooms: map[history.Timeline]*Session{}}
 	m.approvals = approval.Store{DB: cfg.DB, Transport: cfg.Transport, Messages: cfg.Messages, Now: func() time.Time { return m.cfg.Now() }}
 	if cfg.Helpers.Parallel > 0 {
 		m.helpers = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools,
@@ -154,7 +154,7 @@ func (m *Manager) Deliver(ctx context.Context, in chat.Inbound) error {
 		m.mu.Unlock()
 		return chat.ErrStopping
 	}
-	talk := history.TalkOf(chat.HeadOf(in).Room, chat.HeadOf(in).Branch)
+	talk := history.TimelineOf(chat.HeadOf(in).Room, chat.HeadOf(in).Branch)
 	s, known := m.rooms[talk]
 	if !known {
 		s = newSession(m, talk)
@@ -212,7 +212,7 @@ func (m *Manager) Yield(ctx context.Context, model string) error { return m.wait
 // Preview assembles the prompt that the next message in room would get, with its tools, without changing
 // anything. An unknown room is shown as a new direct conversation with the first owner.
 func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, []llm.ToolSpec, error) {
-	s := newSession(m, history.Talk(room))
+	s := newSession(m, history.Timeline(room))
 	in, known, err := lastWritten{db: m.cfg.DB}.in(ctx, room)
 	if err != nil {
 		return prompt.Prompt{}, nil, err

@@ -55,7 +55,7 @@ func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Mes
 	if m.task, err = s.objective().Current(ctx, s.talk, at, past, preview); err != nil {
 		return m, err
 	}
-	m.summary, err = s.cfg.History.Compacted(ctx, s.talk)
+	m.summary, err = s.cfg.History.LatestCompaction(ctx, s.talk)
 	return m, err
 }
 

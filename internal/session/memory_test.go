@@ -115,7 +115,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 					"!undo", "!status", "!prompt", "!whoami", "!tasks", "!remember my code is 1", "!retry"} {
 					ways[to.name+" says "+text] = func() string { return say(to.room, to.person, text, to.private) }
 				}
-				scope := newSession(w.Manager, history.Talk(to.room)).toolScope(item{Message: chat.Message{Head: chat.Head{ID: "$x", Room: to.room, Sender: to.person, Private: to.private}}}, settings.RoomMode{})
+				scope := newSession(w.Manager, history.Timeline(to.room)).toolScope(item{Message: chat.Message{Head: chat.Head{ID: "$x", Room: to.room, Sender: to.person, Private: to.private}}}, settings.RoomMode{})
 				for _, path := range []string{"data/MEMORIES.txt", "MEMORIES.txt", "./skills/../MEMORIES.txt", "data/memories", "data/bot.db", "data/memories/users/" + owner + ".txt"} {
 					args, _ := json.Marshal(map[string]string{"path": path})
 					ways[to.name+" reads "+path] = func() string {

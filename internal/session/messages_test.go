@@ -174,7 +174,7 @@ func talksOfGoals(t *testing.T, w *world, say func(...string)) {
 	expect.Must(goals.ApplyMarkers(t.Context(), inDM, "!dm", 1<<40, markers))(t)
 	expect.Must(goals.Decide(t.Context(), inDM, "", goal.Decision{Description: "Darjeeling", Rationale: "Berg", Locked: true}))(t)
 	say("!goal", "!goal history", "!goal done", "!goal new Kaffee", "!goal drop", "!goal history", "!goal new "+strings.Repeat("z", 5000))
-	m := chat.Outgoing{Text: newSession(w.Manager, history.Talk("!dm")).shown(t.Context(), "[GOAL] Tee\n[DECISION] Assam\n[CHECKPOINT] Kanne - COMPLETED\n[ARTIFACT] created: tee.md\n[NEXT] Kochen\nzz"+agent.CutOff)}
+	m := chat.Outgoing{Text: newSession(w.Manager, history.Timeline("!dm")).shown(t.Context(), "[GOAL] Tee\n[DECISION] Assam\n[CHECKPOINT] Kanne - COMPLETED\n[ARTIFACT] created: tee.md\n[NEXT] Kochen\nzz"+agent.CutOff)}
 	w.room.final["brief"] = m
 	say("!goal")
 }

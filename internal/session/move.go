@@ -36,10 +36,10 @@ func (m *Manager) Move(ctx context.Context, from, to string) error {
 // moveTalks gives the room to the conversation of the room from, and those of its
 // threads: their roots stay behind, but what was said in them is still this room's.
 func (m *Manager) moveTalks(ctx context.Context, from, to string) error {
-	talks, err := m.cfg.History.Branches(ctx, from)
+	talks, err := m.cfg.History.Threads(ctx, from)
 	failed := []error{err}
-	for _, t := range append(talks, history.Talk(from)) {
-		moved := history.TalkOf(to, t.Thread())
+	for _, t := range append(talks, history.Timeline(from)) {
+		moved := history.TimelineOf(to, t.Thread())
 		failed = append(failed, m.cfg.History.Move(ctx, t, moved))
 		if t.Thread() != "" { // the room's goal moves by itself; this is up to where it was heard of
 			failed = append(failed, m.goals.Move(ctx, string(t), string(moved)))

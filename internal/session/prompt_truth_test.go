@@ -196,7 +196,7 @@ func TestMalformedCallsRun(t *testing.T) {
 			raw := rawCall(text)
 			expect.False(t, raw != "", "%s: the room was shown %q with %q", a.Shape, text, raw)
 		}
-		past := expect.Must(w.cfg.History.Load(t.Context(), history.Talk(room)))(t)
+		past := expect.Must(w.cfg.History.Load(t.Context(), history.Timeline(room)))(t)
 		if len(past) != 4 || len(past[1].Calls) != 1 || past[1].Calls[0].Name != a.Want[0].Name || past[2].Role != llm.Tool ||
 			strings.Contains(past[2].Text, "was not run") || !cmp.Equal(object(t, past[1].Calls[0].Arguments), object(t, a.Want[0].Arguments)) {
 			t.Errorf("%s: %q %+v was run as %+v", a.Shape, a.Text, a.Native, past[1:])

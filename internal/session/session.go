@@ -25,9 +25,9 @@ import (
 // history, and it works on one message at a time.
 type Session struct {
 	*Manager
-	talk   history.Talk // the conversation: what was said, its summary and its prompt are its own
-	room   string       // where it is held; everything else belongs to the room
-	thread string       // in which thread of it, by its root; empty = in none
+	talk   history.Timeline // the conversation: what was said, its summary and its prompt are its own
+	room   string           // where it is held; everything else belongs to the room
+	thread string           // in which thread of it, by its root; empty = in none
 	log    *slog.Logger
 
 	mail *mailbox
@@ -45,7 +45,7 @@ type Session struct {
 	paces map[string]*pace // by sender
 }
 
-func newSession(m *Manager, talk history.Talk) *Session {
+func newSession(m *Manager, talk history.Timeline) *Session {
 	s := &Session{Manager: m, talk: talk, room: talk.Room(), thread: talk.Thread(), log: m.cfg.Log.With("room", talk.Room()),
 		mail: newMailbox(), paces: map[string]*pace{}}
 	if s.thread != "" {
@@ -124,7 +124,7 @@ func (s *Session) handle(ctx context.Context, came []chat.Inbound) bool {
 			return s.dispatch(turn, burst)
 		})
 		switch {
-		case err == nil || ctx.Err() != nil || store.Passing(err):
+		case err == nil || ctx.Err() != nil || store.IsTransient(err):
 			return err
 		case context.Cause(turn) == agent.ErrStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")

@@ -153,7 +153,7 @@ func (s *Session) hear(ctx context.Context, burst []chat.Message) (heard, error)
 	err = s.together(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for _, m := range said {
 			switch err := s.cfg.History.AppendIn(ctx, tx, &m); {
-			case errors.Is(err, history.ErrKnown): // told in an earlier conversation
+			case errors.Is(err, history.ErrDuplicate): // told in an earlier conversation
 			case err != nil:
 				return err
 			default:
@@ -290,7 +290,7 @@ func (t *turn) takeUp(past []history.Message) {
 	}
 	for _, m := range past[g.first : g.last+1] {
 		t.mail.concerns(true, m.EventID)
-		if !history.TakenBack(m) {
+		if !history.IsRedacted(m) {
 			t.questions = append(t.questions, m.EventID)
 		}
 	}
@@ -306,7 +306,7 @@ func (t *turn) noting() []func(context.Context, *sql.Tx) error {
 	}
 	return []func(context.Context, *sql.Tx) error{func(ctx context.Context, tx *sql.Tx) error {
 		for _, question := range t.questions {
-			if err := delivery.NoteAnswered(ctx, tx, question, replyID(t.answering)); err != nil {
+			if err := delivery.RecordAnswer(ctx, tx, question, replyID(t.answering)); err != nil {
 				return err
 			}
 		}
@@ -438,7 +438,7 @@ func (t *turn) conclude(ctx context.Context, answer history.Message, done []stri
 			}
 			return t.approvals.Open(ctx, tx, t.talk, t.in.ID)
 		})
-		if !errors.Is(err, history.ErrKnown) {
+		if !errors.Is(err, history.ErrDuplicate) {
 			if err == nil {
 				t.taken = max(t.taken, stored.ID)
 				err = t.askApprovals(ctx, t.in.ID)

@@ -22,7 +22,7 @@ func (c *change) unsay(ctx context.Context, in chat.Redaction) error {
 	if err := c.cfg.History.Redact(ctx, in.Target); err != nil {
 		return err
 	}
-	if err := c.cfg.History.UnsayWork(ctx, in.Target); err != nil {
+	if err := c.cfg.History.RedactToolRounds(ctx, in.Target); err != nil {
 		return err
 	}
 	replies, err := c.repliesTo(ctx, in.Target)
@@ -36,7 +36,7 @@ func (c *change) unsay(ctx context.Context, in chat.Redaction) error {
 	if err != nil {
 		return err
 	}
-	if err := c.cfg.History.Unquote(ctx, quotes); err != nil {
+	if err := c.cfg.History.RemoveQuotes(ctx, quotes); err != nil {
 		return err
 	}
 	// A tool may have noted it meanwhile.
@@ -67,13 +67,13 @@ func (c *change) withdraw(ctx context.Context, in chat.Redaction, reply string) 
 		if q == in.Target || !g.known {
 			continue
 		}
-		if i := slices.IndexFunc(past, func(m history.Message) bool { return m.EventID == q }); history.TakenBack(past[i]) {
+		if i := slices.IndexFunc(past, func(m history.Message) bool { return m.EventID == q }); history.IsRedacted(past[i]) {
 			continue
 		}
 		if g.answer >= 0 && past[g.answer].EventID != reply || !g.end {
 			break
 		}
-		for g.last > g.first && history.TakenBack(past[g.last]) { // the answer is to what stands
+		for g.last > g.first && history.IsRedacted(past[g.last]) { // the answer is to what stands
 			g.last--
 		}
 		return c.regenerate(ctx, in, past, g)
@@ -86,14 +86,14 @@ func (c *change) withdraw(ctx context.Context, in chat.Redaction, reply string) 
 
 // forgetAnswer takes the words of the answer reply out of history and search.
 func (s *Session) forgetAnswer(ctx context.Context, reply string) error {
-	if err := s.cfg.History.Unsay(ctx, reply); err != nil {
+	if err := s.cfg.History.RedactAnswer(ctx, reply); err != nil {
 		return err
 	}
 	quotes, err := s.cfg.Memory.RedactTurn(ctx, reply)
 	if err != nil {
 		return err
 	}
-	return s.cfg.History.Unquote(ctx, quotes)
+	return s.cfg.History.RemoveQuotes(ctx, quotes)
 }
 
 // leastWords is from how many characters on the words of a task are looked for in what the
@@ -146,7 +146,7 @@ func (c *change) undoWork(ctx context.Context, in chat.Redaction, replies []stri
 		words = append(words, n.Objective, short, shorter, n.Result)
 	}
 	words = slices.DeleteFunc(words, func(w string) bool { return utf8.RuneCountInString(w) < leastWords || w == subsession.Unasked })
-	if err := c.cfg.History.Unquote(ctx, words); err != nil { // lists of them stand beside later messages
+	if err := c.cfg.History.RemoveQuotes(ctx, words); err != nil { // lists of them stand beside later messages
 		return err
 	}
 	if err := c.cfg.Tasks.DeleteFromMessages(ctx, c.room, events); err != nil {
@@ -162,7 +162,7 @@ func (s *Session) oneStands(ctx context.Context, questions []string) (bool, erro
 		if err != nil {
 			return false, err
 		}
-		if known && !history.TakenBack(m) {
+		if known && !history.IsRedacted(m) {
 			return true, nil
 		}
 	}

@@ -86,7 +86,7 @@ func (m *machine) tell(t *testing.T, s *Session, id string) chat.Message {
 // turn is the turn of the room's next request, made with the tier of its lock.
 func (m *machine) turn(t *testing.T, s *Session, in chat.Message) prompt.Turn {
 	t.Helper()
-	past := expect.Must(m.cfg.History.Load(t.Context(), history.Talk(s.room)))(t)
+	past := expect.Must(m.cfg.History.Load(t.Context(), history.Timeline(s.room)))(t)
 	how := expect.Must(s.manner(t.Context(), inDM.Place, past, false))(t)
 	turn := s.promptTurn(item{Message: in}, past, how)
 	if turn.Tier != how.tier {
@@ -97,7 +97,7 @@ func (m *machine) turn(t *testing.T, s *Session, in chat.Message) prompt.Turn {
 
 func (m *machine) lock(t *testing.T, room string) window.Lock {
 	t.Helper()
-	l, err := newSession(m.Manager, history.Talk(room)).windows().Lock(t.Context(), room)
+	l, err := newSession(m.Manager, history.Timeline(room)).windows().Lock(t.Context(), room)
 	if err != nil || l == nil {
 		t.Fatalf("no lock: %v", err)
 	}

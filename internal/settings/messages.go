@@ -146,7 +146,7 @@ func (m *Messages) loadFile(language string) *messageFile {
 		return known
 	}
 	f := parseMessages(messageName(language), string(b))
-	f.stamp, f.settled = stamp, stamp.Settled(now)
+	f.stamp, f.settled = stamp, stamp.Conclusive(now)
 	m.read[language] = f
 	return f
 }
@@ -239,7 +239,7 @@ func (m *Messages) For(ctx context.Context, room string) i18n.Say {
 // Reason returns a reason in the language of room. An error of another program is replaced by a
 // general one; the log has it.
 func (m *Messages) Reason(ctx context.Context, room string, reason i18n.Text) string {
-	if !reason.Known() {
+	if !reason.Translatable() {
 		return m.Text(ctx, room, "why.trouble")
 	}
 	return reason.In(m.For(ctx, room))

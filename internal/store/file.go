@@ -23,7 +23,7 @@ func WriteFile(path string, data []byte) error {
 // safely on disk beside the old one, just ahead of the rename. When it returns an error the old
 // content stays, and ReplaceFile returns that error, wrapped.
 func ReplaceFile(path string, data []byte, before func() error) error {
-	target, err := follow(path)
+	target, err := resolveLink(path)
 	dir := filepath.Dir(target)
 	if err == nil {
 		err = makeDir(dir)
@@ -37,7 +37,7 @@ func ReplaceFile(path string, data []byte, before func() error) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	if err := fill(f, data, before); err != nil {
+	if err := writeAndReplace(f, data, before); err != nil {
 		// Cleanup after a failed write can itself fail only by leaving the
 		// temporary file behind; the cause is what matters.
 		_ = f.Cleanup()
@@ -49,7 +49,7 @@ func ReplaceFile(path string, data []byte, before func() error) error {
 	return nil
 }
 
-func fill(f *renameio.PendingFile, data []byte, before func() error) error {
+func writeAndReplace(f *renameio.PendingFile, data []byte, before func() error) error {
 	if _, err := f.Write(data); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func fill(f *renameio.PendingFile, data []byte, before func() error) error {
 }
 
 // follow resolves path when it is a symbolic link.
-func follow(path string) (string, error) {
+func resolveLink(path string) (string, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return path, nil

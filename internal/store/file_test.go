@@ -123,16 +123,16 @@ func TestStamp(t *testing.T) {
 		t.Errorf("stamp %+v", first)
 	}
 	expect.Equal(t, first, stat(), "the stamp of an unchanged file")
-	if first.Settled(time.Now()) {
+	if first.Conclusive(time.Now()) {
 		t.Error("a file written just now is settled")
 	}
-	if !first.Settled(time.Now().Add(time.Minute)) {
+	if !first.Conclusive(time.Now().Add(time.Minute)) {
 		t.Error("a file written a minute ago is not settled")
 	}
 	// A time in whole seconds may come from a clock that knows no others.
 	whole := time.Now().Truncate(time.Second).Add(10 * time.Second)
 	expect.OK(t, os.Chtimes(path, whole, whole))
-	if changed := stat(); changed.Settled(whole.Add(1500*time.Millisecond)) || !changed.Settled(whole.Add(2500*time.Millisecond)) {
+	if changed := stat(); changed.Conclusive(whole.Add(1500*time.Millisecond)) || !changed.Conclusive(whole.Add(2500*time.Millisecond)) {
 		t.Error("a file with whole seconds settles at the wrong time")
 	}
 	// Same size, same time of change: only the inode tells.
@@ -153,7 +153,7 @@ func TestLock(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	look := func(want bool) {
 		t.Helper()
-		pid, since, err := store.Holder(dir)
+		pid, since, err := store.LockHolder(dir)
 		if held := pid != 0; err != nil || held != want || held == since.IsZero() || held && pid != os.Getpid() {
 			t.Errorf("held %v by process %d since %v, %v", held, pid, since, err)
 		}
@@ -220,13 +220,13 @@ func TestLockEndsWithItsProcess(t *testing.T) {
 
 func TestGuardLetsOneIn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sub", ".guard")
-	unlock := expect.Must(store.Guard(path))(t)
-	if _, held, err := store.TryGuard(path); !held || err != nil {
+	unlock := expect.Must(store.LockFile(path))(t)
+	if _, held, err := store.TryLockFile(path); !held || err != nil {
 		t.Errorf("beside it: held %v, %v", held, err)
 	}
 	second := make(chan error)
 	go func() {
-		free, err := store.Guard(path)
+		free, err := store.LockFile(path)
 		if err == nil {
 			free()
 		}
@@ -241,7 +241,7 @@ func TestGuardLetsOneIn(t *testing.T) {
 	if err := <-second; err != nil {
 		t.Error(err)
 	}
-	free, held, err := store.TryGuard(path)
+	free, held, err := store.TryLockFile(path)
 	if held || err != nil {
 		t.Fatalf("afterwards: held %v, %v", held, err)
 	}

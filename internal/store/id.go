@@ -17,6 +17,6 @@ func NewID(kind string) string {
 }
 
 // BareID takes the forms people and models write: "#task_x", "task_x".
-func BareID(id string) string {
+func NormalizeID(id string) string {
 	return strings.ToLower(strings.TrimPrefix(strings.TrimSpace(id), "#"))
 }

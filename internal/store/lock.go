@@ -57,7 +57,7 @@ func holderID(path string) int {
 
 // Guard waits for the lock file at path and holds it until unlock is called. It keeps two processes
 // apart; within one use a mutex as well.
-func Guard(path string) (unlock func(), err error) {
+func LockFile(path string) (unlock func(), err error) {
 	f, err := openLocked(path, unix.LOCK_EX)
 	if err != nil {
 		return nil, fmt.Errorf("guard: %w", err)
@@ -67,7 +67,7 @@ func Guard(path string) (unlock func(), err error) {
 
 // TryGuard is Guard that does not wait: held is true if another process, or
 // another part of this one, has the lock.
-func TryGuard(path string) (unlock func(), held bool, err error) {
+func TryLockFile(path string) (unlock func(), held bool, err error) {
 	f, err := openLocked(path, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return nil, true, nil
@@ -100,7 +100,7 @@ func openLocked(path string, how int) (*os.File, error) {
 
 // Holder is the process that has the lock of dir and when it took it; 0 = nobody has it. Looking changes nothing
 // and keeps nobody out for longer than a moment.
-func Holder(dir string) (pid int, since time.Time, err error) {
+func LockHolder(dir string) (pid int, since time.Time, err error) {
 	f, err := os.Open(filepath.Join(dir, lockName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, time.Time{}, nil

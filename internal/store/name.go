@@ -24,7 +24,7 @@ func FileName(id string) string {
 		if b.Len() <= maxName/2 {
 			cut = b.Len()
 		}
-		if plain(c) && !(c == '.' && i == 0) { // no hidden files, no ".."
+		if isPlain(c) && !(c == '.' && i == 0) { // no hidden files, no ".."
 			b.WriteByte(c)
 			continue
 		}
@@ -39,7 +39,7 @@ func FileName(id string) string {
 }
 
 // plain bytes stand for themselves; "=" and "~" never do.
-func plain(c byte) bool {
+func isPlain(c byte) bool {
 	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || strings.IndexByte("@!._-", c) >= 0
 }
 

@@ -47,6 +47,6 @@ func (s Stamp) Size() int64 { return s.size }
 // Settled reports whether content read at readAt, after s was taken, is what s stands for from now
 // on. Shortly after a change it is not, and must be read again: another change in the same tick of the
 // file system's clock would leave the stamp as it is.
-func (s Stamp) Settled(readAt time.Time) bool {
+func (s Stamp) Conclusive(readAt time.Time) bool {
 	return readAt.UnixNano()-max(s.mtime, s.ctime) > int64(clockStep)
 }

@@ -46,7 +46,7 @@ const maxConnections = 8
 func Open(ctx context.Context, path string, migrations fs.FS) (*sql.DB, error) {
 	abs, err := filepath.Abs(path)
 	if err == nil {
-		err = prepare(abs)
+		err = prepareFile(abs)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
@@ -58,7 +58,7 @@ func Open(ctx context.Context, path string, migrations fs.FS) (*sql.DB, error) {
 	db.SetMaxOpenConns(maxConnections)
 	db.SetMaxIdleConns(maxConnections / 2)
 	if err := migrate(ctx, db, migrations); err != nil {
-		return nil, errors.Join(explain(abs, err), db.Close())
+		return nil, errors.Join(withRemedy(abs, err), db.Close())
 	}
 	return db, nil
 }
@@ -71,7 +71,7 @@ func dsn(abs string, pragmas ...string) string {
 
 // prepare makes the file, and makes it ours alone, before SQLite sees it: SQLite gives
 // the -wal and -shm files the mode of the database.
-func prepare(abs string) error {
+func prepareFile(abs string) error {
 	if err := makeDir(filepath.Dir(abs)); err != nil {
 		return err
 	}
@@ -100,9 +100,9 @@ func prepare(abs string) error {
 }
 
 // explain turns what SQLite says into what to do about it.
-func explain(abs string, err error) error {
+func withRemedy(abs string, err error) error {
 	remedy := ""
-	switch code(err) {
+	switch sqliteCode(err) {
 	case sqlite3.SQLITE_NOTADB:
 		remedy = "this is not a SQLite database, or it is damaged; nothing was changed. Move it away to start afresh, or restore a backup"
 	case sqlite3.SQLITE_CORRUPT:

@@ -46,7 +46,7 @@ type Job struct {
 }
 
 // talk is where its messages are.
-func (n *Job) talk() history.Talk { return history.Talk(n.Event()) }
+func (n *Job) talk() history.Timeline { return history.Timeline(n.Event()) }
 
 // Event is the name of what it does, for who asks what was done for whom.
 func (n *Job) Event() string { return subPrefix + n.id }

@@ -198,7 +198,7 @@ func (r *Runner) work(ctx context.Context, id string) {
 		log.Info("sub-session broken off", "cause", context.Cause(ctx))
 	default:
 		log.Error("sub-session not worked on", "err", err)
-		if !store.Passing(err) {
+		if !store.IsTransient(err) {
 			err = r.end(ctx, id, Failed, "", i18n.New("why.helper_broken"))
 		}
 		if err != nil { // it is tried again, but not at once
@@ -208,7 +208,7 @@ func (r *Runner) work(ctx context.Context, id string) {
 			}
 		}
 	}
-	r.cfg.Prompt.Leave(history.Talk(subPrefix + id))
+	r.cfg.Prompt.Leave(history.Timeline(subPrefix + id))
 	r.mu.Lock()
 	stop := r.active[id].stop
 	delete(r.active, id)

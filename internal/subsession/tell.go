@@ -180,11 +180,11 @@ func (r *Runner) cancel(ctx context.Context, first []Job, reason i18n.Text) (int
 
 // Stop ends the sub-sessions of a room, or of a thread those that were asked for there, and says
 // how many it were.
-func (r *Runner) Stop(ctx context.Context, talk history.Talk) (int, error) {
+func (r *Runner) Stop(ctx context.Context, talk history.Timeline) (int, error) {
 	asked, args := ``, []any{talk.Room()} // anywhere in the room
 	if talk.Thread() != "" {
 		var events []string
-		if err := history.Each(ctx, r.cfg.DB, history.Filter{Rooms: []history.Talk{talk}}, func(m history.Message) error {
+		if err := history.Each(ctx, r.cfg.DB, history.Filter{Rooms: []history.Timeline{talk}}, func(m history.Message) error {
 			events = append(events, m.EventID)
 			return nil
 		}); err != nil {
@@ -219,7 +219,7 @@ func (r *Runner) line(n Job, say i18n.Say) string {
 	if objective == Unasked {
 		objective = say("why.unasked")
 	}
-	if reason != "" && !reason.Known() {
+	if reason != "" && !reason.Translatable() {
 		reason = i18n.New("why.trouble")
 	}
 	line := fmt.Sprintf("%s %s: %s (%s)", n.id, say("state."+n.status), history.OneLine(objective, 120), strings.Join(parts, ", "))
@@ -297,7 +297,7 @@ func (r *Runner) TakeBack(ctx context.Context, work []Job) error {
 			Unasked, r.millis(), n.id); err != nil {
 			return err
 		}
-		if err := r.cfg.History.Blank(ctx, n.talk(), Unasked); err != nil {
+		if err := r.cfg.History.ReplaceAllText(ctx, n.talk(), Unasked); err != nil {
 			return err
 		}
 	}

@@ -107,7 +107,7 @@ func (r *Runner) hears(ctx context.Context, n Job, name, text string, of trust.I
 	now := r.cfg.Now()
 	err := r.cfg.History.Append(ctx, &history.Message{Room: n.talk(), Role: llm.User, EventID: name, Text: text, At: now,
 		Label: trust.Label{Integrity: of, Readers: n.readers()}, Header: r.cfg.Prompt.Header(now.In(r.cfg.Location), "", false)})
-	if errors.Is(err, history.ErrKnown) {
+	if errors.Is(err, history.ErrDuplicate) {
 		return nil
 	}
 	return err

@@ -47,7 +47,7 @@ func (s *Store) nextDue(schedule Schedule, now, since time.Time) any {
 func (s *Store) Resume(ctx context.Context, at trust.Place, id string) (Task, error) {
 	now := s.now()
 	return s.editInTx(ctx, func(tx *sql.Tx) (Task, error) {
-		t, err := getReadable(ctx, tx, at, store.BareID(id))
+		t, err := getReadable(ctx, tx, at, store.NormalizeID(id))
 		if err != nil {
 			return Task{}, err
 		}

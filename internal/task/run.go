@@ -185,7 +185,7 @@ func (s *Scheduler) recordResult(ctx context.Context, tx *sql.Tx, r Run, begun b
 		}
 		return false, s.completeOnce(ctx, tx, r, now, "fired")
 	case r.Task.Schedule == nil || r.Task.Scheduled.After(r.Claimed): // its schedule was replaced: no retry
-		return false, closeRun(ctx, tx, r, runFailed, now, i18n.Of(failed))
+		return false, closeRun(ctx, tx, r, runFailed, now, i18n.FromError(failed))
 	case errors.Is(failed, ErrOutage):
 		return true, postpone(ctx, tx, r, now.Add(backOff[len(backOff)-1]), failed)
 	}
@@ -197,7 +197,7 @@ func (s *Scheduler) recordResult(ctx context.Context, tx *sql.Tx, r Run, begun b
 	if failures < maxFailed {
 		return true, postpone(ctx, tx, r, now.Add(backOff[min(failures, len(backOff))-1]), failed)
 	}
-	if err := closeRun(ctx, tx, r, runFailed, now, i18n.Of(failed)); err != nil {
+	if err := closeRun(ctx, tx, r, runFailed, now, i18n.FromError(failed)); err != nil {
 		return false, err
 	}
 	paused, err := tx.ExecContext(ctx, `UPDATE task SET status = 'paused', next_due = NULL, updated = ?

@@ -101,7 +101,7 @@ func (s *Store) Update(ctx context.Context, at trust.Place, id string, p Patch) 
 	}
 	now := s.now()
 	return s.editInTx(ctx, func(tx *sql.Tx) (Task, error) {
-		t, err := getReadable(ctx, tx, at, store.BareID(id))
+		t, err := getReadable(ctx, tx, at, store.NormalizeID(id))
 		if err != nil {
 			return Task{}, err
 		}
@@ -179,7 +179,7 @@ const (
 // Both are conditions of the one UPDATE, so a race cannot bypass them.
 func (s *Store) updateRow(ctx context.Context, db store.DBTX, now time.Time, at trust.Place, id, done, from, set string, args ...any,
 ) (Task, error) {
-	id = store.BareID(id)
+	id = store.NormalizeID(id)
 	args = append(append(args, now.UnixMilli(), id), at.ReadableArgs()...)
 	t, err := scan(db.QueryRowContext(ctx, `UPDATE task SET `+set+`, updated = ?
 		WHERE id = ? AND `+trust.Readable+` AND status IN (`+from+`) RETURNING `+columns, args...))
@@ -234,7 +234,7 @@ func queryTasks(ctx context.Context, db store.DBTX, from string, args ...any) ([
 
 // Get returns a task that is not deleted and may be read at a place.
 func (s *Store) Get(ctx context.Context, at trust.Place, id string) (Task, error) {
-	return getReadable(ctx, s.db, at, store.BareID(id))
+	return getReadable(ctx, s.db, at, store.NormalizeID(id))
 }
 
 func getReadable(ctx context.Context, db store.DBTX, at trust.Place, id string) (Task, error) {
@@ -243,7 +243,7 @@ func getReadable(ctx context.Context, db store.DBTX, at trust.Place, id string) 
 
 // Find returns the task id of any room; it is for the operator.
 func (s *Store) Find(ctx context.Context, id string) (Task, error) {
-	return findTask(ctx, s.db, store.BareID(id), ": `bot task list --all` shows them", ``)
+	return findTask(ctx, s.db, store.NormalizeID(id), ": `bot task list --all` shows them", ``)
 }
 
 // findTask returns the task id that is not deleted and matches where; hint ends the error otherwise.
@@ -297,5 +297,5 @@ func encodeSchedule(s *Schedule) string {
 // Runs lists the last n runs of a room or one task, latest first; empty means all. It is for the operator.
 func (s *Store) Runs(ctx context.Context, room, id string, n int) ([]Run, error) {
 	return s.runs(ctx, `(?1 = '' OR t.room = ?1) AND (?2 = '' OR t.id = ?2) AND t.status <> 'deleted'
-		ORDER BY r.due DESC, t.id LIMIT ?3`, room, store.BareID(id), n)
+		ORDER BY r.due DESC, t.id LIMIT ?3`, room, store.NormalizeID(id), n)
 }

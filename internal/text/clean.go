@@ -13,7 +13,7 @@ func Clean(s string) string {
 		switch {
 		case r == '\n' || r == '\t':
 			return r
-		case unicode.IsControl(r), hidden(r), r == utf8.RuneError:
+		case unicode.IsControl(r), invisible(r), r == utf8.RuneError:
 			return -1
 		}
 		return r
@@ -31,7 +31,7 @@ func Clip(s string, n int) string {
 
 // hidden tells whether a character is one that nobody sees. Joiners stay, because scripts and emoji are
 // spelled with them.
-func hidden(r rune) bool {
+func invisible(r rune) bool {
 	switch {
 	case r == '\u200c' || r == '\u200d': // joiners
 		return false

@@ -14,7 +14,7 @@ import (
 // DateTerms are the terms of the day t: year, month, day, weekday, and joined.
 func DateTerms(t time.Time) []string {
 	y, m, d := t.Date()
-	return append(partsOf(y, int(m), d), weekdayTerm(int(t.Weekday())))
+	return append(termsOfDate(y, int(m), d), weekdayTerm(int(t.Weekday())))
 }
 
 func yearTerm(y int) string         { return "datey" + strconv.Itoa(y) }
@@ -37,26 +37,26 @@ func DatesIn(ws []Token) []string {
 	}
 	for i, w := range ws {
 		if m := monthAt(ws, i); m > 0 {
-			day, year := around(ws, i)
-			add(partsOf(year, m, day)...)
+			day, year := dayAndYearBeside(ws, i)
+			add(termsOfDate(year, m, day)...)
 			continue
 		}
 		if day, ok := weekdays[w.Text]; ok && !w.Ideo {
 			add(weekdayTerm(day))
 		}
-		if y := number(w.Text); y >= 1900 && y <= 2100 {
+		if y := smallNumber(w.Text); y >= 1900 && y <= 2100 {
 			add(yearTerm(y))
 		}
 		if strings.Contains(w.Text, "x") && isDigit(rune(w.Text[0])) {
-			for _, p := range joinedDate(w.Text) {
-				add(partsOf(p[0], p[1], p[2])...)
+			for _, p := range parseJoinedDate(w.Text) {
+				add(termsOfDate(p[0], p[1], p[2])...)
 			}
 		}
 	}
 	return out
 }
 
-func partsOf(year, month, day int) []string {
+func termsOfDate(year, month, day int) []string {
 	var out []string
 	if year > 0 {
 		out = append(out, yearTerm(year))
@@ -81,30 +81,30 @@ func monthAt(ws []Token, i int) int {
 	w := ws[i]
 	if w.Ideo {
 		if strings.HasPrefix(w.Text, "月") && len(w.Text) == len("月") && i > 0 {
-			if m := number(ws[i-1].Text); m >= 1 && m <= 12 {
+			if m := smallNumber(ws[i-1].Text); m >= 1 && m <= 12 {
 				return m
 			}
 		}
 		return 0
 	}
 	m := months[w.Text]
-	if m == 0 || !doubtful[w.Text] || w.Capital && i > 0 {
+	if m == 0 || !ambiguousMonths[w.Text] || w.Capital && i > 0 {
 		return m
 	}
 	// may, march and short forms are months beside a number, or after in.
-	if i > 0 && (number(ws[i-1].Text) > 0 || beforeMonth[ws[i-1].Text]) || i+1 < len(ws) && number(ws[i+1].Text) > 0 {
+	if i > 0 && (smallNumber(ws[i-1].Text) > 0 || beforeMonth[ws[i-1].Text]) || i+1 < len(ws) && smallNumber(ws[i+1].Text) > 0 {
 		return m
 	}
 	return 0
 }
 
 // around finds the day and the year beside the month ws[i].
-func around(ws []Token, i int) (day, year int) {
+func dayAndYearBeside(ws []Token, i int) (day, year int) {
 	look := func(j int) {
 		if j < 0 || j >= len(ws) {
 			return
 		}
-		switch n := number(ws[j].Text); {
+		switch n := smallNumber(ws[j].Text); {
 		case n >= 1900 && n <= 2100 && year == 0:
 			year = n
 		case n >= 1 && n <= 31 && day == 0 && !(ws[i].Ideo && j == i-1): // that is the month itself
@@ -125,12 +125,12 @@ func around(ws []Token, i int) (day, year int) {
 
 // joinedDate reads numbers that were joined: year first, or last with day and
 // month before it, in both orders if both are possible.
-func joinedDate(s string) (dates [][3]int) {
+func parseJoinedDate(s string) (dates [][3]int) {
 	parts := strings.Split(s, "x")
 	if len(parts) != 3 {
 		return nil
 	}
-	a, b, c := number(parts[0]), number(parts[1]), number(parts[2])
+	a, b, c := smallNumber(parts[0]), smallNumber(parts[1]), smallNumber(parts[2])
 	if c < 100 && len(parts[2]) == 2 && a <= 31 {
 		c += 2000
 	}
@@ -148,7 +148,7 @@ func joinedDate(s string) (dates [][3]int) {
 }
 
 // number is the value of a small whole number in digits, -1 if it is none.
-func number(s string) int {
+func smallNumber(s string) int {
 	if len(s) == 0 || len(s) > 4 || !isDigit(rune(s[0])) {
 		return -1
 	}
@@ -173,7 +173,7 @@ func AsksWhen(ws []Token) bool {
 }
 
 // TellsTime reports whether ws say when something is: today, last week, in May.
-func TellsTime(ws []Token, dates []string) bool {
+func MentionsTime(ws []Token, dates []string) bool {
 	if len(dates) > 0 {
 		return true
 	}
@@ -187,7 +187,7 @@ func TellsTime(ws []Token, dates []string) bool {
 
 // Span is the time that relative words of a question mean: yesterday, last week,
 // two months ago. ok is false when there are none.
-func Span(ws []Token, now time.Time) (from, to time.Time, ok bool) {
+func RelativeSpan(ws []Token, now time.Time) (from, to time.Time, ok bool) {
 	if now.IsZero() {
 		return from, to, false
 	}
@@ -204,7 +204,7 @@ func Span(ws []Token, now time.Time) (from, to time.Time, ok bool) {
 			return from, from.AddDate(0, 0, 1), true
 		}
 		if unit := timeUnits[w.Text]; unit != 0 {
-			if from, to, ok = spanOf(ws, i, unit, today); ok {
+			if from, to, ok = unitSpan(ws, i, unit, today); ok {
 				return from, to, true
 			}
 		}
@@ -228,7 +228,7 @@ func SpanTerms(from, to time.Time) []string {
 	return out
 }
 
-func spanOf(ws []Token, i int, unit byte, today time.Time) (from, to time.Time, ok bool) {
+func unitSpan(ws []Token, i int, unit byte, today time.Time) (from, to time.Time, ok bool) {
 	past, this, ago, n := false, false, false, 0
 	for j := max(0, i-3); j < min(len(ws), i+3); j++ {
 		t := ws[j].Text
@@ -236,7 +236,7 @@ func spanOf(ws []Token, i int, unit byte, today time.Time) (from, to time.Time, 
 		past = past || near && pastWords[t]
 		this = this || near && j < i && thisWords[t]
 		ago = ago || agoWords[t]
-		if v := count(t); v > 0 && j < i {
+		if v := parseCount(t); v > 0 && j < i {
 			n = v
 		}
 	}
@@ -268,11 +268,11 @@ func spanOf(ws []Token, i int, unit byte, today time.Time) (from, to time.Time, 
 	return from, to, false
 }
 
-func count(s string) int {
+func parseCount(s string) int {
 	if n, ok := numberWords[s]; ok {
 		return n
 	}
-	if n := number(s); n > 0 && n < 100 {
+	if n := smallNumber(s); n > 0 && n < 100 {
 		return n
 	}
 	return 0

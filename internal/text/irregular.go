@@ -9,9 +9,9 @@ var codes = [languages]string{en: "en", de: "de", es: "es", fr: "fr", it: "it", 
 
 // smallWords tells in which languages a word says little, a bit for each. Such words tell a text's
 // language, and are left out of questions, never of texts.
-var smallWords, stopIdeo = makeSmallWords()
+var stopWords, stopIdeo = loadStopWords()
 
-func makeSmallWords() (map[string]uint8, map[string]bool) {
+func loadStopWords() (map[string]uint8, map[string]bool) {
 	small := make(map[string]uint8, 2000)
 	for l, name := range codes {
 		for _, w := range Words(name, "stop") {
@@ -26,9 +26,9 @@ func makeSmallWords() (map[string]uint8, map[string]bool) {
 }
 
 // irregular leads from forms that no rule of endings explains to their base.
-var irregular = makeIrregular()
+var irregular = loadIrregular()
 
-func makeIrregular() (out [languages]map[string]string) {
+func loadIrregular() (out [languages]map[string]string) {
 	for l, name := range codes {
 		out[l] = map[string]string{}
 		for _, entry := range Words(name, "irregular") {

@@ -86,14 +86,14 @@ func Detect(ws []Token) []Language {
 		case unicode.IsLetter(r):
 			lat++
 		}
-		small := smallWords[w.Text]
+		small := stopWords[w.Text]
 		for l := range votes {
 			if small&(1<<l) != 0 {
 				votes[l] += 2
 			}
 		}
 		for _, r := range w.Text {
-			for l, letters := range marked {
+			for l, letters := range accentVotes {
 				if r >= 0x80 {
 					votes[l] += strings.Count(letters, string(r))
 				}
@@ -111,6 +111,6 @@ func Detect(ws []Token) []Language {
 }
 
 // marked are letters that few languages have; those that tell most stand twice.
-var marked = [languages]string{
+var accentVotes = [languages]string{
 	de: "äöü", es: "ññ¿¿¡¡éíóáú", fr: "çêâœœûûîîëëïïèùàé", it: "èùàòì", pt: "ããõõçêâéíóáú",
 }

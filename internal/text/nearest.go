@@ -6,7 +6,7 @@ import (
 )
 
 // mostNearest is how many names are offered for one that was mistyped.
-const mostNearest = 3
+const maxNearest = 3
 
 // Nearest returns the names that word may have been meant to be, the likeliest first: those
 // that it begins, and those that a slip or two of the fingers makes of it.
@@ -18,7 +18,7 @@ func Nearest(word string, names []string) []string {
 	}
 	var found []candidate
 	for _, n := range names {
-		far := slips(word, strings.ToLower(n))
+		far := editDistance(word, strings.ToLower(n))
 		if len(word) >= 2 && strings.HasPrefix(n, word) {
 			far = min(far, 1)
 		}
@@ -28,7 +28,7 @@ func Nearest(word string, names []string) []string {
 	}
 	slices.SortStableFunc(found, func(a, b candidate) int { return a.far - b.far })
 	var out []string
-	for _, c := range found[:min(len(found), mostNearest)] {
+	for _, c := range found[:min(len(found), maxNearest)] {
 		out = append(out, c.name)
 	}
 	return out
@@ -36,7 +36,7 @@ func Nearest(word string, names []string) []string {
 
 // slips is how many letters must be added, left out, changed or swapped with their
 // neighbour to make b of a.
-func slips(a, b string) int {
+func editDistance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	var older, old []int
 	row := make([]int, len(y)+1)

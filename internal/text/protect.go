@@ -12,7 +12,7 @@ import (
 type Word struct {
 	Text  string   // folded: case and the way letters are composed make no difference
 	Stems []string // what it may be a form of, whatever the language; the first is the likeliest
-	Small bool     // says little by itself: an article, a preposition, is and has
+	Stop  bool     // says little by itself: an article, a preposition, is and has
 	Name  bool     // begins with a capital letter, or is a number, and does not only begin a sentence
 }
 
@@ -22,8 +22,8 @@ func WordsOf(text string) []Word {
 	langs := Detect(ws)
 	out := make([]Word, len(ws))
 	for i, w := range ws {
-		small := IsStop(w, langs) && (w.Text != "mia" || isMine(ws, i))
-		out[i] = Word{Text: w.Text, Stems: Forms(w, langs), Small: small,
+		small := IsStopWord(w, langs) && (w.Text != "mia" || isMine(ws, i))
+		out[i] = Word{Text: w.Text, Stems: Forms(w, langs), Stop: small,
 			Name: strings.ContainsFunc(w.Text, unicode.IsDigit) && !w.Ideo || w.Capital && !small}
 	}
 	return out

@@ -78,13 +78,13 @@ func Set(name string) map[string]bool {
 var spaceless = []string{"ja", "zh"}
 
 // Pattern finds a word of a list that stands by itself, in the languages that part words.
-func Pattern(name string) *regexp.Regexp {
+func WordPattern(name string) *regexp.Regexp {
 	parts := func(language string) bool { return !slices.Contains(spaceless, language) }
 	return anyOf(name, `(?:^|[^\p{L}\p{N}'])(?:`, `)(?:$|[^\p{L}\p{N}'])`, parts)
 }
 
 // Spaceless finds a word of a list in Chinese and Japanese, wherever it stands.
-func Spaceless(name string) *regexp.Regexp {
+func SpacelessPattern(name string) *regexp.Regexp {
 	return anyOf(name, `(?:`, `)`, func(language string) bool { return slices.Contains(spaceless, language) })
 }
 

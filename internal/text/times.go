@@ -6,19 +6,19 @@ import (
 
 // The words of time. Words of all languages are looked up together.
 var (
-	months       = numbered("month", 1)
-	doubtful     = foldedSet("doubtful_month")
-	beforeMonth  = foldedSet("before_month")
-	weekdays     = numbered("weekday", 0)
-	relativeDays = numbered("day_back", 0)
-	timeUnits    = units()
-	pastWords    = foldedSet("past")
-	thisWords    = foldedSet("this")
-	agoWords     = foldedSet("ago")
-	whenWords    = foldedSet("when")
-	whichWords   = foldedSet("which")
-	timeWords    = foldedSet("time")
-	numberWords  = numbered("number", 1)
+	months          = numbered("month", 1)
+	ambiguousMonths = foldedSet("doubtful_month")
+	beforeMonth     = foldedSet("before_month")
+	weekdays        = numbered("weekday", 0)
+	relativeDays    = numbered("day_back", 0)
+	timeUnits       = units()
+	pastWords       = foldedSet("past")
+	thisWords       = foldedSet("this")
+	agoWords        = foldedSet("ago")
+	whenWords       = foldedSet("when")
+	whichWords      = foldedSet("which")
+	timeWords       = foldedSet("time")
+	numberWords     = numbered("number", 1)
 )
 
 // numbered reads a list whose items, each a word with its forms, mean first, first+1, ….

@@ -191,10 +191,10 @@ func Unaccented(s string) string {
 }
 
 // Bare is what of s can be a term.
-func Bare(s string) string { return strings.ReplaceAll(s, "'", "") }
+func DropApostrophes(s string) string { return strings.ReplaceAll(s, "'", "") }
 
 // stem is the term that w stands for in lang.
-func stem(w string, lang Language) string { return Bare(Unaccented(stemIn(lang, w))) }
+func stem(w string, lang Language) string { return DropApostrophes(Unaccented(stemIn(lang, w))) }
 
 // Terms are what a text of the words ws is found by: each one's stem in the language of the text, or
 // in all that it may be, and then the dates it names.
@@ -204,7 +204,7 @@ func Terms(ws []Token) []string {
 	for _, w := range ws {
 		at := len(terms)
 		if w.Ideo || isDigit(rune(w.Text[0])) {
-			terms = append(terms, Bare(w.Text))
+			terms = append(terms, DropApostrophes(w.Text))
 			continue
 		}
 		for _, lang := range langs {
@@ -221,7 +221,7 @@ func Terms(ws []Token) []string {
 // holds it is taken for.
 func Forms(w Token, langs []Language) []string {
 	if w.Ideo || isDigit(rune(w.Text[0])) {
-		return []string{Bare(w.Text)}
+		return []string{DropApostrophes(w.Text)}
 	}
 	var out []string
 	add := func(s string) {
@@ -240,7 +240,7 @@ func Forms(w Token, langs []Language) []string {
 		add(stem(w.Text, l))
 	}
 	plain := Unaccented(w.Text)
-	add(Bare(plain))
+	add(DropApostrophes(plain))
 	if plain != w.Text {
 		add(stem(plain, langs[0]))
 		add(stem(umlauts.Replace(w.Text), langs[0]))
@@ -285,7 +285,7 @@ func NameTerms(subject string) string {
 	}
 	var out []string
 	for _, w := range Tokens(subject) {
-		if t := Bare(Unaccented(w.Text)); t != "" && !slices.Contains(out, t) {
+		if t := DropApostrophes(Unaccented(w.Text)); t != "" && !slices.Contains(out, t) {
 			out = append(out, t)
 		}
 	}

@@ -118,13 +118,13 @@ func TestSpan(t *testing.T) {
 		{"on Monday", "2026-03-16", "2026-03-17"}, {"am Mittwoch", "2026-03-11", "2026-03-12"},
 	}
 	for _, tt := range tests {
-		from, to, ok := Span(Tokens(tt.text), today)
+		from, to, ok := RelativeSpan(Tokens(tt.text), today)
 		if got := from.Format(time.DateOnly) + " " + to.Format(time.DateOnly); !ok || got != tt.from+" "+tt.to {
 			t.Errorf("%s: %s (%v), want %s %s", tt.text, got, ok, tt.from, tt.to)
 		}
 	}
 	for _, text := range []string{"what is the code", "a week is long", "an apple"} {
-		if from, to, ok := Span(Tokens(text), today); ok {
+		if from, to, ok := RelativeSpan(Tokens(text), today); ok {
 			t.Errorf("%s: %v to %v, want no time", text, from, to)
 		}
 	}

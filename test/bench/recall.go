@@ -78,7 +78,7 @@ func meaning(ctx context.Context, db *sql.DB, index *search.FTS, asked []string,
 	hybrid := search.OpenHybrid(index, v, nil)
 	var took []time.Duration
 	for _, text := range asked {
-		if v.Question(ctx, text) == nil { // it is kept ready from now on
+		if v.EmbedQuery(ctx, text) == nil { // it is kept ready from now on
 			return nil, fmt.Errorf("no vector of %q", text)
 		}
 		began := time.Now()

@@ -142,7 +142,7 @@ func talk(lines ...string) []history.Message {
 }
 
 func steps(p compact.Plan) string {
-	return fmt.Sprintf("%d shortened, %d summarised", len(p.Shorter), len(p.Gone))
+	return fmt.Sprintf("%d shortened, %d summarised", len(p.Shortened), len(p.Removed))
 }
 
 func ids(all []history.Message) string {
@@ -168,7 +168,7 @@ func TestCompactSteps(t *testing.T) {
 			t.Errorf("cleared: %s", p.Kept[2].Text)
 		}
 		expect.Equal(t, all[2].Text, long, "the conversation given was changed")
-		expect.Equal(t, ids(p.Shorter), "3 5", "shortened")
+		expect.Equal(t, ids(p.Shortened), "3 5", "shortened")
 	})
 	t.Run("full", func(t *testing.T) {
 		var lines []string
@@ -191,8 +191,8 @@ func TestCompactSteps(t *testing.T) {
 	t.Run("the newest round stays", func(t *testing.T) {
 		long := strings.Repeat("word ", 300)
 		p := compact.NewPlan(talk("u look", "c1 "+long, "r1 x", "c2 "+long, "r2 x", "c3,4,5,6 ", "r3 x", "r4 x", "r5 x", "r6 "+long), compact.Limits{Room: 700, Summary: 200})
-		if ids(p.Kept) != "1 6 7 8 9 10" || ids(p.Gone) != "2 3 4 5" {
-			t.Errorf("kept %s, gone %s", ids(p.Kept), ids(p.Gone))
+		if ids(p.Kept) != "1 6 7 8 9 10" || ids(p.Removed) != "2 3 4 5" {
+			t.Errorf("kept %s, gone %s", ids(p.Kept), ids(p.Removed))
 		}
 		if last := p.Kept[len(p.Kept)-1].Text; !strings.Contains(last, "characters left out") || p.After > 700 {
 			t.Errorf("%d tokens; the last one reads %.200s", p.After, last)
@@ -200,8 +200,8 @@ func TestCompactSteps(t *testing.T) {
 	})
 	t.Run("within a turn", func(t *testing.T) {
 		p := compact.NewPlan(talk("u one", "a two", "u look", "u at these", "c1 "+strings.Repeat("word ", 300), "r1 x", "c2 "+strings.Repeat("word ", 300), "r2 x", "c3,4 ", "r3 x", "r4 y"), compact.Limits{Room: 600, Summary: 100})
-		if ids(p.Kept) != "3 4 9 10 11" || ids(p.Gone) != "1 2 5 6 7 8" {
-			t.Errorf("kept %s, gone %s", ids(p.Kept), ids(p.Gone))
+		if ids(p.Kept) != "3 4 9 10 11" || ids(p.Removed) != "1 2 5 6 7 8" {
+			t.Errorf("kept %s, gone %s", ids(p.Kept), ids(p.Removed))
 		}
 	})
 }
@@ -240,10 +240,10 @@ func TestCompactAny(t *testing.T) {
 				t.Fatalf("an answer became %.100q", m.Text)
 			}
 		}
-		if len(p.Kept)+len(p.Gone) != len(past) {
-			t.Fatalf("%d stay and %d go, of %d", len(p.Kept), len(p.Gone), len(past))
+		if len(p.Kept)+len(p.Removed) != len(past) {
+			t.Fatalf("%d stay and %d go, of %d", len(p.Kept), len(p.Removed), len(past))
 		}
-		for _, m := range p.Gone {
+		for _, m := range p.Removed {
 			if !cmp.Equal(m, past[m.ID-1]) {
 				t.Fatal("what is to be summarised is not what was said")
 			}

@@ -31,7 +31,7 @@ func Cut(text string, most int) string {
 		return text
 	}
 	left := utf8.RuneCountInString(text)
-	for share := most - remark; share > 0; share = share * 3 / 4 {
+	for share := most - remarkTokens; share > 0; share = share * 3 / 4 {
 		n := int(int64(left) * int64(share) / int64(have)) // as if tokens were spread evenly; the loop mends it where they are not
 		if n < 8 {
 			break
@@ -44,4 +44,4 @@ func Cut(text string, most int) string {
 }
 
 // remark is what Cut takes to say that something is missing, in tokens.
-const remark = 20
+const remarkTokens = 20

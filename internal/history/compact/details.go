@@ -15,7 +15,7 @@ import (
 // summary before it, and of what was listed beside that. Of so many tokens, what is locked gets its
 // share first, whatever the summary says of it; then codes that people said, and the newest.
 func Details(gone []history.Message, before history.Compaction, summary string, most int) []string {
-	has, listed := newCover(summary), &cover{}
+	has, listed := coverageOf(summary), &coverage{}
 	var all []detail
 	for _, s := range sentences(before.Summary) {
 		all = append(all, newDetail("", s, len(all)))
@@ -177,17 +177,17 @@ func sentences(text string) []string {
 }
 
 // cover tells what a text says, line by line.
-type cover struct{ lines []map[string]bool }
+type coverage struct{ lines []map[string]bool }
 
-func newCover(text string) *cover {
-	c := &cover{}
+func coverageOf(text string) *coverage {
+	c := &coverage{}
 	for _, s := range sentences(text) {
 		c.add(s)
 	}
 	return c
 }
 
-func (c *cover) add(line string) {
+func (c *coverage) add(line string) {
 	set := map[string]bool{}
 	for _, w := range words(line) {
 		set[strings.ToLower(w)] = true
@@ -197,7 +197,7 @@ func (c *cover) add(line string) {
 
 // covers reports whether one line has all identifiers of d, and at least one of its
 // other words: a number alone does not say what it is the number of.
-func (c *cover) covers(d detail) bool {
+func (c *coverage) covers(d detail) bool {
 	return slices.ContainsFunc(c.lines, func(line map[string]bool) bool {
 		for _, n := range d.names {
 			if !line[n] {

@@ -17,36 +17,36 @@ type Limits struct {
 
 // Plan is what a compaction would do. It changes nothing by itself.
 type Plan struct {
-	Gone    []history.Message // what the summary stands for, as it was said; oldest first
-	Kept    []history.Message // what the model gets from now on, some of it shortened
-	Shorter []history.Message // those of Kept that are in other words than before
-	Before  int               // tokens of all of it
-	After   int               // tokens of Kept and the longest summary there may be
+	Removed   []history.Message // what the summary stands for, as it was said; oldest first
+	Kept      []history.Message // what the model gets from now on, some of it shortened
+	Shortened []history.Message // those of Kept that are in other words than before
+	Before    int               // tokens of all of it
+	After     int               // tokens of Kept and the longest summary there may be
 }
 
 // Empty reports whether the plan changes nothing.
-func (p Plan) Empty() bool { return len(p.Gone)+len(p.Shorter) == 0 }
+func (p Plan) Empty() bool { return len(p.Removed)+len(p.Shortened) == 0 }
 
 // Shares of the room.
 const (
-	goalShare  = 60 // percent of the room that may be taken afterwards: the rest is for what comes
-	mostShare  = 85 // and where that cannot be had
-	microSaves = 10 // percent of the room that micro must save to be worth it
+	targetShare = 60 // percent of the room that may be taken afterwards: the rest is for what comes
+	maxShare    = 85 // and where that cannot be had
+	minSavings  = 10 // percent of the room that micro must save to be worth it
 )
 
 // keeps is how many of the newest messages are tried to stay, besides the newest of
 // the person's, which always do.
-var keeps = []int{10, 3, 1, 0}
+var keepCounts = []int{10, 3, 1, 0}
 
 // NewPlan plans how the conversation past comes to fit. It first shortens old tool
 // results, and if that is not enough leaves the older messages to a summary. The
 // newest messages of the person stay, shortened if they alone are too large, and no
 // tool call is separated from its result.
 func NewPlan(past []history.Message, l Limits) Plan {
-	shorter := micro(past, max(1, l.Room*microSaves/100))
+	shorter := clearToolResults(past, max(1, l.Room*minSavings/100))
 	p := Plan{Kept: shorter, Before: history.Tokens(past)}
-	if p.After = history.Tokens(shorter); l.Full || p.After > l.Room*goalShare/100 {
-		for _, keep := range keeps {
+	if p.After = history.Tokens(shorter); l.Full || p.After > l.Room*targetShare/100 {
+		for _, keep := range keepCounts {
 			if p.split(shorter, keep, l) {
 				break
 			}
@@ -56,12 +56,12 @@ func NewPlan(past []history.Message, l Limits) Plan {
 	for i := range past {
 		said[past[i].ID] = &past[i]
 	}
-	for i := range p.Gone {
-		p.Gone[i] = *said[p.Gone[i].ID]
+	for i := range p.Removed {
+		p.Removed[i] = *said[p.Removed[i].ID]
 	}
 	for _, m := range p.Kept {
 		if m.Text != said[m.ID].Text {
-			p.Shorter = append(p.Shorter, m)
+			p.Shortened = append(p.Shortened, m)
 		}
 	}
 	return p
@@ -75,26 +75,26 @@ func (p *Plan) split(past []history.Message, keep int, l Limits) bool {
 	if len(gone) > 0 {
 		summary = l.Summary
 	}
-	room := l.Room*goalShare/100 - summary
+	room := l.Room*targetShare/100 - summary
 	fits := history.Tokens(kept) <= room
 	if !fits && keep <= 1 {
-		fits = cut(kept, max(l.Room*mostShare/100-l.Summary, room))
+		fits = cutLongest(kept, max(l.Room*maxShare/100-l.Summary, room))
 	}
-	p.Gone, p.Kept, p.After = gone, kept, history.Tokens(kept)+summary
+	p.Removed, p.Kept, p.After = gone, kept, history.Tokens(kept)+summary
 	return fits
 }
 
 // split parts, into slices of their own, the messages that stay from the older ones. What stays begins with a
 // message of a person, or goes on within the newest turn with a round of the model's.
 func split(past []history.Message, keep int) (gone, kept []history.Message) {
-	first, last := newestSaid(past) // the person's newest messages, that nothing was answered in between
+	first, last := lastUserMessages(past) // the person's newest messages, that nothing was answered in between
 	from := len(past) - keep
-	for from < len(past) && !begins(past, max(from, 0), first, last) {
+	for from < len(past) && !canBeginAt(past, max(from, 0), first, last) {
 		from++
 	}
 	from = max(from, 0)
 	if keep > 0 && from == len(past) { // in the midst of the newest round: all of it stays
-		for from--; from > last && !begins(past, from, first, last); {
+		for from--; from > last && !canBeginAt(past, from, first, last); {
 			from--
 		}
 	}
@@ -110,7 +110,7 @@ func split(past []history.Message, keep int) (gone, kept []history.Message) {
 
 // newestSaid is where the person's newest messages stand, from first to last; without
 // any, last is before first.
-func newestSaid(past []history.Message) (first, last int) {
+func lastUserMessages(past []history.Message) (first, last int) {
 	last = len(past) - 1
 	for last >= 0 && past[last].Role != llm.User {
 		last--
@@ -123,7 +123,7 @@ func newestSaid(past []history.Message) (first, last int) {
 }
 
 // begins reports whether what is kept can begin at i.
-func begins(past []history.Message, i, first, last int) bool {
+func canBeginAt(past []history.Message, i, first, last int) bool {
 	switch past[i].Role {
 	case llm.User:
 		return i == 0 || past[i-1].Role != llm.User || i == first
@@ -135,7 +135,7 @@ func begins(past []history.Message, i, first, last int) bool {
 
 // cut shortens the longest messages of people and results of tools until all of them
 // fit, and reports whether they do. An answer stays as long as it is.
-func cut(kept []history.Message, room int) bool {
+func cutLongest(kept []history.Message, room int) bool {
 	const least = 60 // tokens; less of a message helps nobody
 	var sizes []int
 	for i := range kept {
@@ -146,7 +146,7 @@ func cut(kept []history.Message, room int) bool {
 			sizes = append(sizes, words)
 		}
 	}
-	most := level(sizes, room)
+	most := uniformCap(sizes, room)
 	if most < least {
 		return false
 	}
@@ -159,7 +159,7 @@ func cut(kept []history.Message, room int) bool {
 }
 
 // level is the height at which sizes must be cut off so that their sum is at most room.
-func level(sizes []int, room int) int {
+func uniformCap(sizes []int, room int) int {
 	sizes = slices.Clone(sizes)
 	slices.Sort(sizes)
 	for i, n := range sizes {

@@ -36,7 +36,7 @@ func Transcript(all []history.Message, most int) string {
 			add(speaker(m)+" calls "+c.Name, c.Arguments)
 		}
 	}
-	cap := level(sizes, most)
+	cap := uniformCap(sizes, most)
 	var b strings.Builder
 	for i, e := range entries {
 		if sizes[i] > cap {
@@ -49,7 +49,7 @@ func Transcript(all []history.Message, most int) string {
 
 const (
 	leastSummary = 20  // characters
-	overLong     = 120 // percent of the bound that are let pass: models count badly
+	tolerance    = 120 // percent of the bound that are let pass: models count badly
 )
 
 // Check says why a summary must not stand for a conversation: source is what it was
@@ -60,11 +60,11 @@ func Check(summary, source string, most int) error {
 	switch n := llm.EstimateTokens(summary); {
 	case utf8.RuneCountInString(summary) < leastSummary:
 		return errors.New("the summary is too short to be one")
-	case n > most*overLong/100:
+	case n > most*tolerance/100:
 		return errors.New("the summary is longer than it may be")
 	case garbled(summary):
 		return errors.New("the summary is not made of words")
-	case circling(fields):
+	case repetitive(fields):
 		return errors.New("the summary says the same over and over")
 	case strings.Contains(strings.Join(strings.Fields(source), " "), strings.Join(fields, " ")):
 		return errors.New("the summary only repeats what it was made of")
@@ -87,7 +87,7 @@ func garbled(s string) bool {
 }
 
 // circling reports whether a long text has only few different words.
-func circling(fields []string) bool {
+func repetitive(fields []string) bool {
 	const few = 40
 	if len(fields) < few {
 		return false

@@ -24,7 +24,7 @@ type retryingDB struct {
 func (p retryingDB) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	for attempt := 0; ; attempt++ {
 		res, err := p.DB.ExecContext(ctx, query, args...)
-		if err == nil || !store.Passing(err) {
+		if err == nil || !store.IsTransient(err) {
 			if attempt > 0 {
 				p.s.cfg.OnProblem("")
 			}
@@ -51,7 +51,7 @@ func (p retryingDB) ExecContext(ctx context.Context, query string, args ...any) 
 // QueryTiming implements dbutil.DatabaseLogger. It gets the result of every statement. After a
 // failed write the batch is processed again, with the same sync token.
 func (p retryingDB) QueryTiming(ctx context.Context, _, _ string, _ []any, _ int, _ time.Duration, err error) {
-	if failed, ok := ctx.Value(failedKey{}).(func(error)); ok && store.Passing(err) {
+	if failed, ok := ctx.Value(failedKey{}).(func(error)); ok && store.IsTransient(err) {
 		failed(err)
 	}
 }

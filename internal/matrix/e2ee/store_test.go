@@ -197,10 +197,10 @@ func TestBatchFailsWithItsWrites(t *testing.T) {
 		},
 	} {
 		var failed error
-		if err := f(WithFailures(ctx, func(err error) { failed = err })); !store.Passing(err) || !store.Passing(failed) {
+		if err := f(WithFailures(ctx, func(err error) { failed = err })); !store.IsTransient(err) || !store.IsTransient(failed) {
 			t.Errorf("%s: error %v, of the batch %v", name, err, failed)
 		}
-		if err := f(ctx); !store.Passing(err) { // outside of a sync
+		if err := f(ctx); !store.IsTransient(err) { // outside of a sync
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -208,7 +208,7 @@ func TestBatchFailsWithItsWrites(t *testing.T) {
 	var failed error
 	ctx = WithFailures(ctx, func(err error) { failed = err })
 	expect.Must(db.Exec(ctx, write))(t)
-	if _, err := db.Exec(ctx, `UPDATE no_table SET x = 0`); err == nil || store.Passing(err) || failed != nil {
+	if _, err := db.Exec(ctx, `UPDATE no_table SET x = 0`); err == nil || store.IsTransient(err) || failed != nil {
 		t.Errorf("a fault that will not pass: %v, of the batch %v", err, failed)
 	}
 }

@@ -119,7 +119,7 @@ func (m *Memberships) leave(ctx context.Context, room id.RoomID) error {
 	}
 	m.Log.Info("matrix: no longer in this room", "room", room)
 	m.OnLeft(room.String())
-	return m.Inbox.Leave(ctx, room.String())
+	return m.Inbox.ClearRoom(ctx, room.String())
 }
 
 // Run accepts and refuses invitations, including those of an earlier run, and follows upgrades.

@@ -199,7 +199,7 @@ func (m *Memberships) retryLater(ctx context.Context, r replacement, cause error
 
 // moveRoom moves the data of r.old to r.room. at is the time of the next try; zero = done.
 func (m *Memberships) moveRoom(ctx context.Context, r replacement) (at time.Time, err error) {
-	busy, err := m.Inbox.Busy(ctx, r.old)
+	busy, err := m.Inbox.HasPending(ctx, r.old)
 	if err != nil || busy {
 		return m.Now().Add(min(time.Second, m.RetryDelay)), err
 	}

@@ -125,7 +125,7 @@ func (s *Sender) upload(ctx context.Context, r delivery.OutboxRow, f *rowFile, e
 	if err != nil {
 		return err
 	}
-	return s.Outbox.Uploaded(ctx, r.ID, string(packed))
+	return s.Outbox.SetFile(ctx, r.ID, string(packed))
 }
 
 // fileData returns the content of a row's file.

@@ -114,7 +114,7 @@ func (s *Sender) SendFinal(ctx context.Context, room string, m chat.Outgoing, do
 			return err
 		}
 		for _, id := range done {
-			if err := s.Inbox.Handled(ctx, tx, id); err != nil {
+			if err := s.Inbox.MarkDone(ctx, tx, id); err != nil {
 				return err
 			}
 		}
@@ -155,8 +155,8 @@ func (s *Sender) enqueue(ctx context.Context, room string, m chat.Outgoing, with
 	if err != nil {
 		return err
 	}
-	final := delivery.Final{Room: room, Message: m, Text: text, File: file, Poll: asks, Whole: whole}
-	if err := s.Outbox.Say(ctx, final, with...); err != nil {
+	final := delivery.Final{Room: room, Message: m, Text: text, File: file, Poll: asks, FullText: whole}
+	if err := s.Outbox.StoreFinal(ctx, final, with...); err != nil {
 		return err
 	}
 	retry.Wake(s.OutWake)
@@ -349,11 +349,11 @@ func (s *Sender) transmit(ctx context.Context, r delivery.OutboxRow) error {
 		if err != nil {
 			return err
 		}
-		if r.EventID, err = s.Outbox.Delivered(ctx, r, event.String(), whole); err != nil {
+		if r.EventID, err = s.Outbox.MarkDelivered(ctx, r, event.String(), whole); err != nil {
 			return err
 		}
 	} else if whole {
-		if err := s.Outbox.Sent(ctx, r); err != nil {
+		if err := s.Outbox.MarkSent(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -366,7 +366,7 @@ func (s *Sender) transmit(ctx context.Context, r delivery.OutboxRow) error {
 		return err
 	}
 	s.Log.Info("matrix: sent", "room", r.Room, "event", r.EventID, "message", r.ID)
-	return s.Outbox.Sent(ctx, r)
+	return s.Outbox.MarkSent(ctx, r)
 }
 
 // content renders a row. In a group an answer is a reply and mentions the asker, and a message for
@@ -451,7 +451,7 @@ func (s *Sender) showDraft(ctx context.Context, d *draft) {
 // transmitDraft sends a draft. It returns the pause before its next edit, and whether it must not
 // be edited any more.
 func (s *Sender) transmitDraft(ctx context.Context, d *draft, text string) (pause time.Duration, full bool, err error) {
-	row, err := s.Outbox.Draft(ctx, d.room, chat.Outgoing{ID: d.id, Notice: d.notice, ReplyTo: d.replyTo, Thread: d.thread})
+	row, err := s.Outbox.EnsureDraft(ctx, d.room, chat.Outgoing{ID: d.id, Notice: d.notice, ReplyTo: d.replyTo, Thread: d.thread})
 	if err != nil {
 		return 5 * time.Second, false, err
 	}
@@ -473,7 +473,7 @@ func (s *Sender) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	if row.EventID == "" {
 		var e id.EventID
 		if e, err = s.send(ctx, id.RoomID(d.room), live(content), row.Txn); err == nil {
-			_, err = s.Outbox.Delivered(ctx, row, e.String(), false)
+			_, err = s.Outbox.MarkDelivered(ctx, row, e.String(), false)
 		} else if mayBeSent(err) {
 			s.unconfirmed.add(d.id)
 		}
@@ -481,7 +481,7 @@ func (s *Sender) transmitDraft(ctx context.Context, d *draft, text string) (paus
 		_, err = s.send(ctx, id.RoomID(d.room), live(edit(content, id.EventID(row.EventID), true)), "")
 	}
 	if err == nil {
-		err = s.Outbox.DraftShown(ctx, d.id, row.Text)
+		err = s.Outbox.UpdateDraft(ctx, d.id, row.Text)
 	}
 	// Longer texts are edited less often.
 	verdict, wait := retry.Classify(err, 1)

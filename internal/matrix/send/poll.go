@@ -86,7 +86,7 @@ func (s *Sender) transmitPoll(ctx context.Context, r delivery.OutboxRow) error {
 		if err != nil {
 			return err
 		}
-		if r.EventID, err = s.Outbox.Delivered(ctx, r, started.String(), !r.Closed); err != nil {
+		if r.EventID, err = s.Outbox.MarkDelivered(ctx, r, started.String(), !r.Closed); err != nil {
 			return err
 		}
 		s.Log.Info("matrix: poll sent", "room", r.Room, "event", r.EventID, "message", r.ID)
@@ -99,5 +99,5 @@ func (s *Sender) transmitPoll(ctx context.Context, r delivery.OutboxRow) error {
 		}
 		s.Log.Info("matrix: poll closed", "room", r.Room, "event", r.EventID, "message", r.ID)
 	}
-	return s.Outbox.Sent(ctx, r)
+	return s.Outbox.MarkSent(ctx, r)
 }

@@ -42,7 +42,7 @@ func live(content *event.MessageEventContent) *event.Content {
 // threads, or as a reply to the question.
 func (s *Sender) setRelation(ctx context.Context, m *event.MessageEventContent, r delivery.OutboxRow, private bool) error {
 	if r.Thread != "" {
-		newest, err := s.Outbox.NewestIn(ctx, r.Room, r.Thread)
+		newest, err := s.Outbox.NewestInThread(ctx, r.Room, r.Thread)
 		if err != nil {
 			return err
 		}

@@ -142,7 +142,7 @@ func (s *Sender) MatchEcho(ctx context.Context, room id.RoomID, events []*event.
 			content.Device != "" && content.Device != s.Client.DeviceID || evt.Unsigned.RedactedBecause != nil {
 			continue
 		}
-		ours, err := s.Outbox.Ours(ctx, evt.ID.String())
+		ours, err := s.Outbox.IsOwnEvent(ctx, evt.ID.String())
 		if err != nil {
 			return err
 		}

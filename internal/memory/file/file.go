@@ -171,6 +171,6 @@ func (f *Files) Unchanged(scope trust.Readers, n Snapshot, seen *StatCache) (boo
 	if hashOf(data) != n.hash {
 		return false, nil
 	}
-	*seen = StatCache{stamp, stamp.Settled(readAt), n.hash}
+	*seen = StatCache{stamp, stamp.Conclusive(readAt), n.hash}
 	return true, nil
 }

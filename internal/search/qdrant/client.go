@@ -1,4 +1,4 @@
-// Package qdrant finds vectors with a Qdrant server, by its REST interface.
+// Package qdrant searches vectors with a Qdrant server, through its REST interface.
 package qdrant
 
 import (
@@ -16,28 +16,28 @@ import (
 	"reverie/internal/search/vector"
 )
 
-// client speaks the REST interface of a Qdrant server, as far as Points needs it.
-// (The official client brings gRPC, which is larger than all of this search.)
+// client is a minimal client of Qdrant's REST interface. The official client needs gRPC, which is
+// larger than all of this package.
 type client struct {
-	base string // without a slash at its end
+	base string // without a trailing slash
 	key  string // of the api-key header; never part of an error
 	http *http.Client
 }
 
 const (
-	maxAnswer = 16 << 20 // bytes of a server's answer that are read
-	maxSaid   = 300      // bytes of a server's own words in an error
+	maxResponse  = 16 << 20 // bytes of a response
+	maxErrorBody = 300      // bytes of a response quoted in an error
 )
 
 func newClient(base, key string) *client {
 	return &client{base: strings.TrimRight(base, "/"), key: key, http: &http.Client{
-		Timeout: time.Minute, // whoever waits for less says so with a context
-		// A redirect would carry the key to wherever it leads.
+		Timeout: time.Minute, // callers shorten it by their context
+		// A redirect would send the key to another host.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// call sends in as JSON, unless it is nil, and reads the result into out, unless that is nil.
+// call sends in as JSON, unless it is nil, and decodes the result into out, unless that is nil.
 func (q *client) call(ctx context.Context, method, path string, in, out any) (err error) {
 	defer func() {
 		if err != nil {
@@ -66,12 +66,12 @@ func (q *client) call(ctx context.Context, method, path string, in, out any) (er
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		said, _ := io.ReadAll(io.LimitReader(response.Body, maxSaid))
+		said, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
 		return fmt.Errorf("HTTP %s: %q", response.Status, said)
 	}
 	answer := struct{ Result any }{out}
-	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&answer); err != nil {
-		return fmt.Errorf("it does not answer as Qdrant does: %w", err)
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxResponse)).Decode(&answer); err != nil {
+		return fmt.Errorf("the response is not one of Qdrant: %w", err)
 	}
 	return nil
 }
@@ -83,12 +83,12 @@ type point struct {
 	Payload vector.Point `json:"payload"`
 }
 
-// pointFields are the parts of the payload that are filtered by.
+// pointFields are the payload fields that filters use.
 var pointFields = [][2]string{{"scope", "keyword"}, {"state", "keyword"}, {"at", "integer"}}
 
 func collectionPath(name string) string { return "/collections/" + url.PathEscape(name) }
 
-// create makes a collection of vectors of dim numbers, with what makes filtering fast.
+// create creates a collection for vectors of length dim, with indexes of the filter fields.
 func (q *client) create(ctx context.Context, name string, dim int) error {
 	path := collectionPath(name)
 	err := q.call(ctx, http.MethodPut, path, map[string]any{"vectors": map[string]any{"size": dim, "distance": "Cosine"}}, nil)
@@ -104,7 +104,7 @@ func (q *client) drop(ctx context.Context, name string) error {
 	return q.call(ctx, http.MethodDelete, collectionPath(name), nil, nil)
 }
 
-// collections are the names of all that the server has.
+// collections lists the server's collections.
 func (q *client) collections(ctx context.Context) (names []string, err error) {
 	var all struct{ Collections []struct{ Name string } }
 	err = q.call(ctx, http.MethodGet, "/collections", nil, &all)
@@ -114,18 +114,18 @@ func (q *client) collections(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// upsert returns when the points can be found.
+// upsert returns when the points are searchable.
 func (q *client) upsert(ctx context.Context, name string, points []point) error {
 	return q.call(ctx, http.MethodPut, collectionPath(name)+"/points?wait=true", map[string]any{"points": points}, nil)
 }
 
-// remove returns when the points are gone. Those that are not there are no error.
+// remove returns when the points are deleted. Missing points are not an error.
 func (q *client) remove(ctx context.Context, name string, ids []string) error {
 	return q.call(ctx, http.MethodPost, collectionPath(name)+"/points/delete?wait=true", map[string]any{"points": ids}, nil)
 }
 
-// filter is w in the server's words.
-func filter(w vector.Wanted) map[string]any {
+// filter converts w to Qdrant's filter syntax.
+func filter(w vector.Filter) map[string]any {
 	states := []string{"active"}
 	if w.Past {
 		states = append(states, "superseded", "archived")
@@ -136,14 +136,14 @@ func filter(w vector.Wanted) map[string]any {
 	}}
 }
 
-// pointPage is a part of the points.
+// pointPage is one page of points.
 type pointPage struct {
 	Points []point         `json:"points"`
-	Next   json.RawMessage `json:"next_page_offset"` // nothing or null = this was the last
+	Next   json.RawMessage `json:"next_page_offset"` // empty or null = last page
 }
 
-// query finds the limit points that are nearest to vector among those that w wants.
-func (q *client) query(ctx context.Context, name string, vector []float32, w vector.Wanted, limit int) ([]point, error) {
+// query returns the limit points matching w that are nearest to vector.
+func (q *client) query(ctx context.Context, name string, vector []float32, w vector.Filter, limit int) ([]point, error) {
 	var found pointPage
 	in := map[string]any{"query": vector, "filter": filter(w), "limit": limit, "with_payload": true}
 	err := q.call(ctx, http.MethodPost, collectionPath(name)+"/points/query", in, &found)

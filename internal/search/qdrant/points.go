@@ -18,45 +18,46 @@ import (
 	"reverie/internal/search/vector"
 )
 
-// Config says which server finds vectors.
+// Config holds the server's address and settings.
 type Config struct {
-	// Vectors are those that the server gets. nil = none; what is forgotten is removed all the same.
+	// Vectors are sent to the server. nil = none; Forget works nevertheless.
 	Vectors    *vector.Vectors
 	URL        string        // of the server's REST interface
-	Key        string        // "" = the server asks for none
-	Collection string        // the names of the collections begin with it
-	Patience   time.Duration // how long a question waits for the server; 0 = 500 ms
+	Key        string        // "" = the server needs none
+	Collection string        // prefix of the collection names
+	Patience   time.Duration // timeout of a query; 0 = 500 ms
 	Log        *slog.Logger  // nil = silent
 }
 
-// Points finds the nearest vectors with a Qdrant server. The database stays the truth: the server's points are
-// compared with it by id and revision, after each change and once an hour, and it only says where to look.
-// It never gets a word of a text. It is safe for concurrent use, also beside other processes.
+// Points searches vectors with a Qdrant server. The database is the truth: after each change, and
+// once an hour, the server's points are compared with it by id and revision. The server only
+// proposes documents. It never gets text. It is safe for concurrent use, also beside other
+// processes.
 type Points struct {
 	vector.Waker
 	vectors  *vector.Vectors
 	server   *client
-	prefix   string // of the collections
+	prefix   string // of collection names
 	patience time.Duration
 	log      *slog.Logger
 	now      func() time.Time
 	health   *vector.Health
-	suspect  atomic.Bool // the server failed: it may have come back empty
+	suspect  atomic.Bool // the server failed and may have lost its points
 
-	feeding sync.Mutex       // guards the next three, and a comparison
-	in      string           // the collection that there was read from
-	there   map[string]int64 // revisions on the server, by pointID; nil = to be read
-	read    time.Time        // when there was
+	syncMu    sync.Mutex       // held during a synchronisation; guards the fields below
+	synced    string           // the collection of revisions
+	revisions map[string]int64 // revisions on the server, by pointID; nil = unknown
+	readAt    time.Time        // when revisions was read
 }
 
 const (
-	sendAtOnce   = 256 // points in one request
-	scrollAtOnce = 1000
-	readEvery    = time.Hour
-	atOnce       = 5 * time.Second // how long a forgetting waits for the server
+	upsertBatch     = 256 // points per request
+	scrollBatch     = 1000
+	refreshInterval = time.Hour
+	forgetTimeout   = 5 * time.Second
 )
 
-// Open asks the server for nothing yet.
+// Open does not connect to the server.
 func Open(c Config) *Points {
 	p := &Points{Waker: vector.NewWaker(), vectors: c.Vectors, server: newClient(c.URL, c.Key), prefix: c.Collection,
 		patience: cmp.Or(c.Patience, 500*time.Millisecond), log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: time.Now}
@@ -65,7 +66,7 @@ func Open(c Config) *Points {
 	return p
 }
 
-// pointID is what the server calls an entry: a UUID of version 5, the same whenever it is made.
+// pointID is the server's id of an entry: a UUID of version 5.
 func pointID(entry string) string {
 	space := [16]byte{0x5e, 0x1d, 0x0c, 0x8a, 0x70, 0x2b, 0x4f, 0x39, 0x9c, 0x44, 0xb3, 0x6e, 0x21, 0xd7, 0x58, 0x0f}
 	u := sha1.Sum(append(space[:], entry...))
@@ -73,17 +74,17 @@ func pointID(entry string) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:16])
 }
 
-// collectionName is that of the vectors of model with dim numbers.
+// collectionName is the collection for vectors of model with length dim.
 func collectionName(prefix, model string, dim int) string {
 	sum := sha1.Sum([]byte(model))
 	return fmt.Sprintf("%s_%x_%d", prefix, sum[:6], dim)
 }
 
-// collection is that of the present vectors.
+// collection is the collection for the current model.
 func (p *Points) collection(dim int) string { return collectionName(p.prefix, p.vectors.Model(), dim) }
 
-// ours are the collections on the server whose names collectionName makes.
-func (p *Points) ours(ctx context.Context) (names []string, err error) {
+// ownCollections lists the server's collections that collectionName may have named.
+func (p *Points) ownCollections(ctx context.Context) (names []string, err error) {
 	all, err := p.server.collections(ctx)
 	for _, name := range all {
 		rest, ok := strings.CutPrefix(name, p.prefix+"_")
@@ -95,8 +96,8 @@ func (p *Points) ours(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// Nearest implements search.Server. The server proposes; what it says of an entry, the database decides.
-func (p *Points) Nearest(ctx context.Context, q []float32, w vector.Wanted, k int) ([]vector.Likeness, error) {
+// Nearest implements search.Server. The server proposes documents; the database decides.
+func (p *Points) Nearest(ctx context.Context, q []float32, w vector.Filter, k int) ([]vector.Similarity, error) {
 	if err := p.vectors.Follow(ctx); err != nil {
 		return nil, err
 	}
@@ -104,7 +105,7 @@ func (p *Points) Nearest(ctx context.Context, q []float32, w vector.Wanted, k in
 	if len(w.Scopes) == 0 || !space.Fits(q) {
 		return nil, nil
 	}
-	found, err := p.ask(ctx, p.collection(space.Dim), q, w, k)
+	found, err := p.queryServer(ctx, p.collection(space.Dim), q, w, k)
 	if err != nil {
 		return nil, err
 	}
@@ -115,10 +116,10 @@ func (p *Points) Nearest(ctx context.Context, q []float32, w vector.Wanted, k in
 	return p.vectors.NearestAmong(ctx, q, ids, w, k)
 }
 
-// ask has the server search. One that failed just now is not waited for.
-func (p *Points) ask(ctx context.Context, collection string, q []float32, w vector.Wanted, limit int) ([]point, error) {
-	if p.health.Resting(p.now()) {
-		return nil, vector.ErrAway
+// queryServer queries the server, unless it failed just now.
+func (p *Points) queryServer(ctx context.Context, collection string, q []float32, w vector.Filter, limit int) ([]point, error) {
+	if p.health.CoolingDown(p.now()) {
+		return nil, vector.ErrUnavailable
 	}
 	within, cancel := context.WithTimeoutCause(ctx, p.patience, fmt.Errorf("no answer within %s", p.patience))
 	defer cancel()
@@ -128,13 +129,13 @@ func (p *Points) ask(ctx context.Context, collection string, q []float32, w vect
 		return nil, ctx.Err()
 	case err != nil:
 		p.failed(err)
-		return nil, vector.ErrAway
+		return nil, vector.ErrUnavailable
 	}
-	p.health.Works()
+	p.health.Succeeded()
 	return found, nil
 }
 
-// failed notes that the server is of no use. Complete finds out what is wrong, and mends it.
+// failed records a failure of the server and wakes Run, which repairs it.
 func (p *Points) failed(err error) {
 	p.health.Failed(p.now(), err)
 	p.suspect.Store(true)
@@ -142,11 +143,11 @@ func (p *Points) failed(err error) {
 }
 
 // Compare implements search.Server.
-func (p *Points) Compare(ctx context.Context, q []float32, docs []int64) ([]vector.Likeness, error) {
+func (p *Points) Compare(ctx context.Context, q []float32, docs []int64) ([]vector.Similarity, error) {
 	return p.vectors.CompareStored(ctx, q, docs)
 }
 
-// Line says in one line for people how the server does, with times in their zone.
+// Line describes the server's health in one line for people, with times in zone.
 func (p *Points) Line(zone *time.Location) i18n.Text {
 	if since, _ := p.health.State(); !since.IsZero() {
 		return i18n.New("why.qdrant_gone", "at", since.In(zone).Format("2006-01-02 15:04"))
@@ -154,56 +155,56 @@ func (p *Points) Line(zone *time.Location) i18n.Text {
 	return i18n.New("why.qdrant")
 }
 
-// Probe asks the server whether it can be used.
+// Probe checks whether the server can be used.
 func (p *Points) Probe(ctx context.Context) error {
-	_, err := p.ours(ctx)
+	_, err := p.ownCollections(ctx)
 	return err
 }
 
-// Run calls Complete until ctx ends, ever more rarely while the server fails.
+// Run calls Complete until ctx ends, and backs off while the server fails.
 func (p *Points) Run(ctx context.Context) error {
-	return p.Repeat(ctx, func() (time.Duration, error) { return vector.LookAgain, p.Complete(ctx) })
+	return p.Repeat(ctx, func() (time.Duration, error) { return vector.PollInterval, p.Complete(ctx) })
 }
 
-// Complete makes the server hold what the database holds. What was sent before a failure stays.
-func (p *Points) Complete(ctx context.Context) error { return p.complete(ctx, false) }
+// Complete synchronises the server with the database. Points sent before a failure stay.
+func (p *Points) Complete(ctx context.Context) error { return p.syncServer(ctx, false) }
 
-// Rebuild is Complete that sends everything again: an undone dream gives entries an earlier revision
-// back, and a server that was away meanwhile may hold another state under it.
+// Rebuild sends all points again. This is needed after undoing a dream, which restores earlier
+// revisions: an unreachable server may hold another state under the same revision.
 func (p *Points) Rebuild(ctx context.Context) error {
 	p.suspect.Store(true)
-	return p.complete(ctx, true)
+	return p.syncServer(ctx, true)
 }
 
-func (p *Points) complete(ctx context.Context, again bool) error {
+func (p *Points) syncServer(ctx context.Context, again bool) error {
 	if p.vectors == nil {
 		return nil
 	}
-	p.feeding.Lock()
-	defer p.feeding.Unlock()
+	p.syncMu.Lock()
+	defer p.syncMu.Unlock()
 	err := p.vectors.Follow(ctx)
 	if space := p.vectors.Space(); err == nil && space.No != 0 {
-		err = p.send(ctx, space, again)
+		err = p.syncPoints(ctx, space, again)
 	}
 	switch {
 	case err == nil:
-		p.health.Works()
+		p.health.Succeeded()
 	case ctx.Err() == nil:
 		p.failed(err)
 	}
 	if err != nil {
-		p.there = nil // what came of the last request is not known
+		p.revisions = nil // the last request may have succeeded
 	}
 	return err
 }
 
-func (p *Points) send(ctx context.Context, space vector.Space, again bool) error {
+func (p *Points) syncPoints(ctx context.Context, space vector.Space, again bool) error {
 	if err := p.refresh(ctx, p.collection(space.Dim), space.Dim); err != nil {
 		return err
 	}
-	for id := range p.there {
+	for id := range p.revisions {
 		if again {
-			p.there[id] = -1
+			p.revisions[id] = -1
 		}
 	}
 	for {
@@ -212,28 +213,29 @@ func (p *Points) send(ctx context.Context, space vector.Space, again bool) error
 		case err != nil:
 			return err
 		case len(gone) > 0:
-			if err := p.server.remove(ctx, p.in, gone); err != nil {
+			if err := p.server.remove(ctx, p.synced, gone); err != nil {
 				return err
 			}
 			for _, id := range gone {
-				delete(p.there, id)
+				delete(p.revisions, id)
 			}
 		case len(changed) == 0:
 			return nil
 		default:
-			if err := p.sendSome(ctx, space, changed[:min(len(changed), sendAtOnce)]); err != nil {
+			if err := p.upsertDocs(ctx, space, changed[:min(len(changed), upsertBatch)]); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// refresh reads what the server holds, unless that was read lately, and drops collections of other models.
+// refresh reads the revisions on the server, unless they are recent, and drops collections of other
+// models.
 func (p *Points) refresh(ctx context.Context, name string, dim int) error {
-	if suspect := p.suspect.Swap(false); !suspect && p.in == name && p.there != nil && p.now().Sub(p.read) < readEvery {
+	if suspect := p.suspect.Swap(false); !suspect && p.synced == name && p.revisions != nil && p.now().Sub(p.readAt) < refreshInterval {
 		return nil
 	}
-	names, err := p.ours(ctx)
+	names, err := p.ownCollections(ctx)
 	if err != nil {
 		return err
 	}
@@ -251,30 +253,31 @@ func (p *Points) refresh(ctx context.Context, name string, dim int) error {
 	}
 	there := map[string]int64{}
 	for page := (pointPage{}); ; {
-		if page, err = p.server.scroll(ctx, name, page.Next, scrollAtOnce); err != nil {
+		if page, err = p.server.scroll(ctx, name, page.Next, scrollBatch); err != nil {
 			return err
 		}
 		for _, f := range page.Points {
 			there[f.ID] = f.Payload.Rev
 		}
 		if len(page.Next) == 0 || string(page.Next) == "null" {
-			p.in, p.there, p.read = name, there, p.now()
+			p.synced, p.revisions, p.readAt = name, there, p.now()
 			return nil
 		}
 	}
 }
 
-// differences lists points that should not be there, and entries that are not there in their revision, the newest first.
+// differences lists points to be deleted, and documents that are missing or outdated on the server,
+// the newest first.
 func (p *Points) differences(ctx context.Context, space vector.Space) (gone, changed []string, err error) {
 	wanted := map[string]bool{}
 	err = p.vectors.Revisions(ctx, space, func(entry string, rev int64) {
 		id := pointID(entry)
 		wanted[id] = true
-		if is, ok := p.there[id]; !ok || is != rev {
+		if is, ok := p.revisions[id]; !ok || is != rev {
 			changed = append(changed, entry)
 		}
 	})
-	for id := range p.there {
+	for id := range p.revisions {
 		if !wanted[id] {
 			gone = append(gone, id)
 		}
@@ -282,8 +285,8 @@ func (p *Points) differences(ctx context.Context, space vector.Space) (gone, cha
 	return gone, changed, err
 }
 
-// sendSome sends entries as they are now.
-func (p *Points) sendSome(ctx context.Context, space vector.Space, entries []string) error {
+// upsertDocs sends the current state of entries.
+func (p *Points) upsertDocs(ctx context.Context, space vector.Space, entries []string) error {
 	all, err := p.vectors.Points(ctx, space, entries)
 	if err != nil {
 		return err
@@ -291,20 +294,21 @@ func (p *Points) sendSome(ctx context.Context, space vector.Space, entries []str
 	var points []point
 	for _, e := range all {
 		id := pointID(e.ID)
-		p.there[id] = e.Rev
+		p.revisions[id] = e.Rev
 		points = append(points, point{id, e.Vector, e})
 	}
 	if len(points) > 0 {
-		err = p.server.upsert(ctx, p.in, points)
+		err = p.server.upsert(ctx, p.synced, points)
 	}
 	return err
 }
 
-// Forget removes entries from every collection, or else Complete does when the server can be reached.
+// Forget deletes entries from every collection. If the server cannot be reached, Complete does it
+// later.
 func (p *Points) Forget(ctx context.Context, entries []string) {
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), atOnce, fmt.Errorf("no answer within %s", atOnce))
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), forgetTimeout, fmt.Errorf("no answer within %s", forgetTimeout))
 	defer cancel()
-	names, err := p.ours(ctx)
+	names, err := p.ownCollections(ctx)
 	ids := make([]string, len(entries))
 	for i, e := range entries {
 		ids[i] = pointID(e)
@@ -314,7 +318,7 @@ func (p *Points) Forget(ctx context.Context, entries []string) {
 	}
 	if err != nil {
 		p.failed(err)
-		p.log.Warn("what was forgotten is still on the Qdrant server, where nobody finds it; "+
-			"it leaves when the server can be reached", "err", err)
+		p.log.Warn("forgotten memories are still on the Qdrant server, though no search returns them; "+
+			"they are deleted when the server can be reached", "err", err)
 	}
 }

@@ -79,7 +79,7 @@ func verified(t testing.TB, p *Points) {
 var words300 = collectionName("mem", "words", 300)
 
 // everybody looks for what all may read.
-var everybody = vector.Wanted{Scopes: []trust.Readers{trust.Everybody}}
+var everybody = vector.Filter{Scopes: []trust.Readers{trust.Everybody}}
 
 // TestPointID: ids are UUIDs and stay what they are.
 func TestPointID(t *testing.T) {
@@ -100,7 +100,7 @@ func TestQdrantOutage(t *testing.T) {
 		},
 		"cut off":  func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) },
 		"no JSON":  func(w http.ResponseWriter, _ *http.Request) bool { io.WriteString(w, "<html>"); return true },
-		"too long": func(w http.ResponseWriter, _ *http.Request) bool { w.Write(make([]byte, maxAnswer+2)); return true },
+		"too long": func(w http.ResponseWriter, _ *http.Request) bool { w.Write(make([]byte, maxResponse+2)); return true },
 		"elsewhere": func(w http.ResponseWriter, r *http.Request) bool {
 			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
 			return true
@@ -119,12 +119,12 @@ func TestQdrantOutage(t *testing.T) {
 			p.server.http.Timeout = time.Second // for feeding; nothing is measured by it
 			fed(t, p)
 			s.Break(fault)
-			find := func(said string) ([]vector.Likeness, error) {
-				return p.Nearest(t.Context(), p.vectors.Question(t.Context(), said), everybody, 1)
+			find := func(said string) ([]vector.Similarity, error) {
+				return p.Nearest(t.Context(), p.vectors.EmbedQuery(t.Context(), said), everybody, 1)
 			}
 			calls := len(s.Calls())
 			for range 3 { // it is waited for once
-				if found, err := find("do cats purr?"); !errors.Is(err, vector.ErrAway) {
+				if found, err := find("do cats purr?"); !errors.Is(err, vector.ErrUnavailable) {
 					t.Errorf("found %v, %v", found, err)
 				}
 			}
@@ -145,7 +145,7 @@ func TestQdrantOutage(t *testing.T) {
 			fed(t, p)
 			verified(t, p)
 			expect.Equal(t, p.Line(time.UTC).String(), "qdrant: in use", "afterwards")
-			if found, err := find("birds"); err != nil || len(found) != 1 || found[0].N != n[2] {
+			if found, err := find("birds"); err != nil || len(found) != 1 || found[0].Doc != n[2] {
 				t.Errorf("afterwards it finds %v, %v", found, err)
 			}
 			expect.Has(t, log.String(), "can be used again")
@@ -163,13 +163,13 @@ func TestQdrantLoses(t *testing.T) {
 	p.now = func() time.Time { return now }
 	fed(t, p)
 	s.Drop(words300)
-	if _, err := p.Nearest(t.Context(), p.vectors.Question(t.Context(), "cats"), everybody, 1); !errors.Is(err, vector.ErrAway) {
+	if _, err := p.Nearest(t.Context(), p.vectors.EmbedQuery(t.Context(), "cats"), everybody, 1); !errors.Is(err, vector.ErrUnavailable) {
 		t.Errorf("meanwhile: %v", err)
 	}
 	fed(t, p)
 	verified(t, p)
 	now = now.Add(time.Minute)
-	if near, err := p.Nearest(t.Context(), p.vectors.Question(t.Context(), "dogs bark"), everybody, 1); err != nil || len(near) != 1 || near[0].Cosine < .99 {
+	if near, err := p.Nearest(t.Context(), p.vectors.EmbedQuery(t.Context(), "dogs bark"), everybody, 1); err != nil || len(near) != 1 || near[0].Cosine < .99 {
 		t.Errorf("afterwards the server finds %v, %v", near, err)
 	}
 }
@@ -180,7 +180,7 @@ func TestComparing(t *testing.T) {
 	t.Parallel()
 	db, name := searchtest.DB(t, t.TempDir()), collectionName("mem", "words", 8)
 	var all []searchtest.Doc
-	for i := range scrollAtOnce + 500 {
+	for i := range scrollBatch + 500 {
 		all = append(all, searchtest.Doc{Text: fmt.Sprint("fact number", i)})
 	}
 	searchtest.Enter(t, db, all...)
@@ -202,7 +202,7 @@ func TestComparing(t *testing.T) {
 	if changed, needless := pointFaults(t, p); changed != 4 || needless != 2 {
 		t.Errorf("%d, %d", changed, needless)
 	}
-	p.now = func() time.Time { return time.Now().Add(readEvery) }
+	p.now = func() time.Time { return time.Now().Add(refreshInterval) }
 	fed(t, p)
 	verified(t, p)
 }
@@ -234,7 +234,7 @@ func TestQdrantModelChanges(t *testing.T) {
 	expect.OK(t, p.vectors.Rebuild(ctx))
 	fed(t, p)
 	verified(t, p)
-	if near, err := p.Nearest(ctx, p.vectors.Question(ctx, "cat number3"), everybody, 1); err != nil || len(near) != 1 || near[0].Cosine < .99 {
+	if near, err := p.Nearest(ctx, p.vectors.EmbedQuery(ctx, "cat number3"), everybody, 1); err != nil || len(near) != 1 || near[0].Cosine < .99 {
 		t.Errorf("found %v, %v", near, err)
 	}
 }
@@ -251,9 +251,9 @@ func TestServerFilters(t *testing.T) {
 	_, url := stand(t)
 	p := openPoints(t, db, &searchtest.Embedder{Model: "words", Dim: 300}, url)
 	fed(t, p)
-	w := vector.Wanted{Scopes: []trust.Readers{trust.Room("!r:x"), trust.Everybody}}
-	near, err := p.Nearest(t.Context(), p.vectors.Question(t.Context(), "cats"), w, 5)
-	expect.False(t, err != nil || len(near) != 1 || near[0].N != n[len(n)-1], "found %v, %v", near, err)
+	w := vector.Filter{Scopes: []trust.Readers{trust.Room("!r:x"), trust.Everybody}}
+	near, err := p.Nearest(t.Context(), p.vectors.EmbedQuery(t.Context(), "cats"), w, 5)
+	expect.False(t, err != nil || len(near) != 1 || near[0].Doc != n[len(n)-1], "found %v, %v", near, err)
 }
 
 // TestBesideIsNear: what stands between two that are near is found, though the server
@@ -266,8 +266,8 @@ func TestBesideIsNear(t *testing.T) {
 	_, url := stand(t)
 	p := openPoints(t, db, &searchtest.Embedder{Model: "words", Dim: 300}, url)
 	fed(t, p)
-	near, err := p.Nearest(t.Context(), p.vectors.Question(t.Context(), "cats"), everybody, 3)
-	if err != nil || len(near) != 3 || near[2].N != n[1] {
+	near, err := p.Nearest(t.Context(), p.vectors.EmbedQuery(t.Context(), "cats"), everybody, 3)
+	if err != nil || len(near) != 3 || near[2].Doc != n[1] {
 		t.Errorf("found %v, %v; want %v", near, err, n[:3])
 	}
 }

@@ -8,73 +8,73 @@ import (
 )
 
 const (
-	shyness    = 10 * time.Second // a server that failed is left alone by questions
-	firstPause = time.Second      // after a failure; doubled each time
-	lastPause  = 5 * time.Minute
-	LookAgain  = 10 * time.Second // LookAgain is how long Run rests that found nothing to do: other processes write, too
+	cooldown     = 10 * time.Second // queries do not use a server for so long after a failure
+	minBackoff   = time.Second      // after a failure; doubled each time
+	maxBackoff   = 5 * time.Minute
+	PollInterval = 10 * time.Second // PollInterval is how often an idle Run checks for changes by other processes.
 )
 
-// Health is how an embedder or a server does. It tells the operator when that changes.
+// Health is a circuit breaker for an embedder or a server. It logs each change of state.
 type Health struct {
-	log       *slog.Logger
-	bad, good string // what it says
+	log                   *slog.Logger
+	onFailure, onRecovery string // log messages
 
-	mu     sync.Mutex
-	since  time.Time // of its failing; zero = it is well
-	last   time.Time // it failed
-	reason string
+	mu           sync.Mutex
+	failingSince time.Time // zero = healthy
+	lastFailure  time.Time
+	reason       string
 }
 
-// NewHealth is well until it failed. bad and good are what the log then says.
+// NewHealth returns a healthy state. onFailure and onRecovery are the log messages.
 func NewHealth(log *slog.Logger, bad, good string) *Health {
-	return &Health{log: log, bad: bad, good: good}
+	return &Health{log: log, onFailure: bad, onRecovery: good}
 }
 
-// Failed notes a failure, and why.
+// Failed records a failure.
 func (h *Health) Failed(now time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.since.IsZero() {
-		h.since = now
-		h.log.Warn(h.bad, "err", err)
+	if h.failingSince.IsZero() {
+		h.failingSince = now
+		h.log.Warn(h.onFailure, "err", err)
 	}
-	h.last, h.reason = now, err.Error()
+	h.lastFailure, h.reason = now, err.Error()
 }
 
-// Works notes that it works.
-func (h *Health) Works() {
+// Succeeded records a success.
+func (h *Health) Succeeded() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.since.IsZero() {
-		h.log.Info(h.good)
+	if !h.failingSince.IsZero() {
+		h.log.Info(h.onRecovery)
 	}
-	h.since, h.reason = time.Time{}, ""
+	h.failingSince, h.reason = time.Time{}, ""
 }
 
-// State says since when it fails, and why; zero = it is well.
+// State returns since when it fails, and the last error; zero = it is healthy.
 func (h *Health) State() (since time.Time, reason string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.since, h.reason
+	return h.failingSince, h.reason
 }
 
-// Resting reports whether it failed just now.
-func (h *Health) Resting(now time.Time) bool {
+// CoolingDown reports whether the last failure is less than cooldown ago.
+func (h *Health) CoolingDown(now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return !h.since.IsZero() && now.Sub(h.last) < shyness
+	return !h.failingSince.IsZero() && now.Sub(h.lastFailure) < cooldown
 }
 
-// Waker lets work in the background rest until there is something to do.
+// Waker makes a background loop sleep until it is woken.
 type Waker struct {
-	wake chan struct{}
-	nap  func(context.Context, time.Duration) // until Wake
+	wake  chan struct{}
+	sleep func(context.Context, time.Duration) // returns early after Wake
 }
 
-// NewWaker returns a Waker that nobody has woken.
+// NewWaker returns a Waker that has not been woken.
 func NewWaker() Waker {
 	w := Waker{wake: make(chan struct{}, 1)}
-	w.nap = func(ctx context.Context, d time.Duration) {
+	w.sleep = func(ctx context.Context, d time.Duration) {
 		ctx, cancel := context.WithTimeout(ctx, d)
 		defer cancel()
 		select {
@@ -85,7 +85,7 @@ func NewWaker() Waker {
 	return w
 }
 
-// Wake tells Run that there may be something to do. It never blocks.
+// Wake tells Run that there may be work. It never blocks.
 func (w Waker) Wake() {
 	select {
 	case w.wake <- struct{}{}:
@@ -93,18 +93,18 @@ func (w Waker) Wake() {
 	}
 }
 
-// Repeat calls do until ctx ends, and rests in between as long as do says. While it fails
-// it is called ever more rarely.
+// Repeat calls do until ctx ends and sleeps in between as long as do returns. While do fails, the
+// sleep doubles up to maxBackoff.
 func (w Waker) Repeat(ctx context.Context, do func() (time.Duration, error)) error {
-	pause := firstPause
+	pause := minBackoff
 	for ctx.Err() == nil {
 		rest, err := do()
 		if err == nil {
-			pause = firstPause
+			pause = minBackoff
 		} else {
-			rest, pause = pause, min(2*pause, lastPause)
+			rest, pause = pause, min(2*pause, maxBackoff)
 		}
-		w.nap(ctx, rest)
+		w.sleep(ctx, rest)
 	}
 	return nil
 }

@@ -13,14 +13,14 @@ import (
 
 // Space says which vectors can be compared with each other: those of one model, equally long.
 type Space struct {
-	No  int64 // embedding_model.no; 0 = no vector was ever made
-	Dim int   // numbers of a vector
+	No  int64 // embedding_model.no; 0 = there are no vectors yet
+	Dim int   // length of a vector
 }
 
 // Fits reports whether q can be compared with the vectors of s.
 func (s Space) Fits(q []float32) bool { return len(q) == s.Dim && unit(q) != nil }
 
-// Space is that of the present vectors.
+// Space returns the current space.
 func (v *Vectors) Space() Space {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -30,7 +30,7 @@ func (v *Vectors) Space() Space {
 // Model is the name of the embedder.
 func (v *Vectors) Model() string { return v.embedder.Name() }
 
-// Point is a document with its vector, as a server gets it: never a word of its text.
+// Point is a document with its vector, as it is sent to a server. It never contains text.
 type Point struct {
 	ID     string        `json:"entry"`
 	Rev    int64         `json:"rev"`
@@ -40,7 +40,7 @@ type Point struct {
 	Vector []float32     `json:"-"`
 }
 
-// Revisions tells do the documents that have a vector in s, the newest first.
+// Revisions calls do with each document that has a vector in s, the newest first.
 func (v *Vectors) Revisions(ctx context.Context, s Space, do func(id string, rev int64)) error {
 	err := store.Each(ctx, v.db, func(row store.Row) error {
 		var id string
@@ -51,11 +51,11 @@ func (v *Vectors) Revisions(ctx context.Context, s Space, do func(id string, rev
 		do(id, rev)
 		return nil
 	}, `SELECT m.id, m.rev FROM document AS m JOIN embedding AS v ON v.model = ? AND v.hash = m.hash
-		WHERE `+indexed+` AND length(v.vec) > 0 ORDER BY m.n DESC`, s.No)
+		WHERE `+searchableCondition+` AND length(v.vec) > 0 ORDER BY m.n DESC`, s.No)
 	return store.Wrap(err, "read vectors")
 }
 
-// Points reads documents as they are now, but none without a vector in s.
+// Points reads the current state of documents ids, without those that have no vector in s.
 func (v *Vectors) Points(ctx context.Context, s Space, ids []string) ([]Point, error) {
 	all, err := store.List(ctx, v.db, func(row store.Row) (p Point, err error) {
 		var blob []byte
@@ -63,35 +63,37 @@ func (v *Vectors) Points(ctx context.Context, s Space, ids []string) ([]Point, e
 		p.Vector = decodeVector(blob, s.Dim)
 		return p, err
 	}, `SELECT m.id, m.rev, m.scope, m.state, m.at, v.vec FROM json_each(?) AS j CROSS JOIN document AS m ON m.id = j.value
-		JOIN embedding AS v ON v.model = ? AND v.hash = m.hash WHERE `+indexed, store.Array(ids), s.No)
+		JOIN embedding AS v ON v.model = ? AND v.hash = m.hash WHERE `+searchableCondition, store.Array(ids), s.No)
 	return all, store.Wrap(err, "read vectors")
 }
 
-// NearestAmong finds the k documents of w that are nearest to q among ids. What stands beside
-// one of them in its conversation may be nearer together with it, and is looked at too.
-func (v *Vectors) NearestAmong(ctx context.Context, q []float32, ids []string, w Wanted, k int) ([]Likeness, error) {
+// NearestAmong returns the k documents matching w that are nearest to q among ids and their
+// neighbours in conversations. A neighbour's window may be nearer than the document itself.
+func (v *Vectors) NearestAmong(ctx context.Context, q []float32, ids []string, w Filter, k int) ([]Similarity, error) {
 	docs, err := store.Column[int64](ctx, v.db, `SELECT m.n FROM json_each(?) AS j JOIN document AS m ON m.id = j.value`, store.Array(ids))
 	if err != nil {
 		return nil, fmt.Errorf("read vectors: %w", err)
 	}
-	if docs, err = v.withBeside(ctx, docs); err != nil {
+	if docs, err = v.withAdjacent(ctx, docs); err != nil {
 		return nil, err
 	}
-	near, err := v.compareStored(ctx, q, docs, func(e *vectorEntry) bool { return slices.Contains(w.Scopes, e.scope) && w.takes(e) })
-	return best(near, k), err
+	near, err := v.compareStored(ctx, q, docs, func(e *vectorEntry) bool { return slices.Contains(w.Scopes, e.scope) && w.matches(e) })
+	return topK(near, k), err
 }
 
-// CompareStored is Compare with the vectors in the database, of whatever scope.
-func (v *Vectors) CompareStored(ctx context.Context, q []float32, docs []int64) ([]Likeness, error) {
+// CompareStored is Compare with the vectors in the database, for any scope.
+func (v *Vectors) CompareStored(ctx context.Context, q []float32, docs []int64) ([]Similarity, error) {
 	return v.compareStored(ctx, q, docs, func(*vectorEntry) bool { return true })
 }
 
-func (v *Vectors) compareStored(ctx context.Context, q []float32, docs []int64, wants func(*vectorEntry) bool) (out []Likeness, err error) {
-	beside, err := v.withBeside(ctx, docs)
+func (v *Vectors) compareStored(
+	ctx context.Context, q []float32, docs []int64, wants func(*vectorEntry) bool,
+) (out []Similarity, err error) {
+	beside, err := v.withAdjacent(ctx, docs)
 	if err != nil {
 		return nil, err
 	}
-	all, err := v.read(ctx, `WHERE m.n IN (SELECT value FROM json_each(?)) AND `+indexed+`
+	all, err := v.read(ctx, `WHERE m.n IN (SELECT value FROM json_each(?)) AND `+searchableCondition+`
 		ORDER BY m.scope, m.conversation, m.seq, m.n`, store.Array(beside))
 	if err != nil {
 		return nil, err
@@ -99,21 +101,21 @@ func (v *Vectors) compareStored(ctx context.Context, q []float32, docs []int64, 
 	dim := v.Space().Dim
 	var order conversations
 	for _, s := range all {
-		if s.vec = decodeVector(s.blob, dim); s.vec != nil && s.there {
+		if s.vec = decodeVector(s.blob, dim); s.vec != nil && s.searchable {
 			order = append(order, &s.vectorEntry)
 		}
 	}
 	for i, e := range order {
 		if slices.Contains(docs, e.n) && wants(e) {
-			out = append(out, order.likeness(unit(q), i))
+			out = append(out, order.similarity(unit(q), i))
 		}
 	}
 	return out, nil
 }
 
-// withBeside adds to docs those that stand next to them in their conversations.
-func (v *Vectors) withBeside(ctx context.Context, docs []int64) ([]int64, error) {
-	// The + keeps SQLite from the index of scopes: that of conversations is the fast one.
+// withAdjacent adds to docs their neighbours in conversations.
+func (v *Vectors) withAdjacent(ctx context.Context, docs []int64) ([]int64, error) {
+	// The + makes SQLite use the index of conversations, which is faster than that of scopes.
 	all, err := store.Column[int64](ctx, v.db, `SELECT value FROM json_each(?1) UNION SELECT m.n FROM json_each(?1) AS j
 		CROSS JOIN document AS h ON h.n = j.value CROSS JOIN document AS m
 		ON m.conversation = h.conversation AND m.conversation <> '' AND +m.scope = h.scope
@@ -121,8 +123,9 @@ func (v *Vectors) withBeside(ctx context.Context, docs []int64) ([]int64, error)
 	return all, store.Wrap(err, "read vectors")
 }
 
-// Active reads the active document id: its number, its scope and its vector; nil = it has none.
-func (v *Vectors) Active(ctx context.Context, id string) (doc int64, scope trust.Readers, vector []float32, err error) {
+// ActiveVector reads the number, scope and vector of the active document id; nil = it has no
+// vector.
+func (v *Vectors) ActiveVector(ctx context.Context, id string) (doc int64, scope trust.Readers, vector []float32, err error) {
 	space := v.Space()
 	var blob []byte
 	row := v.db.QueryRowContext(ctx, `SELECT m.n, m.scope, v.vec FROM document AS m

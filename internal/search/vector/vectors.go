@@ -1,7 +1,8 @@
-// Package vector compares texts by their meaning: their vectors, one for each text and model.
+// Package vector compares texts by meaning, with one vector per text and model.
 //
-// They are in the database, as signed bytes; those of the scopes that were asked for are compared
-// in memory, by chromem-go. It reads the view document and follows document_change.
+// The database stores the vectors, quantized to signed bytes. Vectors of scopes that were searched
+// are compared in memory, by chromem-go. The package reads the view document and follows
+// document_change.
 package vector
 
 import (
@@ -20,29 +21,28 @@ import (
 	"reverie/internal/trust"
 )
 
-// Embedder turns texts into vectors, such that texts of like meaning get vectors
-// of like direction.
+// Embedder computes vectors of texts, such that similar meanings have similar directions.
 type Embedder interface {
-	// Name tells its vectors from those of others, with which they cannot be compared.
+	// Name identifies the model; vectors of different models cannot be compared.
 	Name() string
-	// Embed returns one vector for each text, in their order and all equally long;
-	// nil for a text it can make nothing of. It fails as a whole.
+	// Embed returns one vector per text, in order and of equal length; nil for a text that it
+	// cannot embed. It fails as a whole.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
-// Config says what vectors are made with.
+// Config holds the dependencies and settings of Vectors.
 type Config struct {
 	DB       *sql.DB // with the tables of the migrations; the caller closes it
 	Embedder Embedder
-	// Patience is how long a question waits for its vector; 0 = 300 ms. Who waits
-	// for nothing else, as a command does, may take longer.
+	// Patience is the timeout for the vector of a query; 0 = 300 ms. Commands, which wait for
+	// nothing else, may set more.
 	Patience time.Duration
 	Log      *slog.Logger // nil = silent
 }
 
-// Vectors keeps the vectors of entries: in the database, which is the truth, and those of the scopes
-// that were asked for in memory, where they are compared. It follows the journal of the entries,
-// whoever changes them. It is safe for concurrent use, also beside other processes.
+// Vectors stores the vectors of documents. The database is the truth; scopes that were searched are
+// loaded into memory. It follows the journal, whichever process writes it. It is safe for
+// concurrent use, also beside other processes.
 type Vectors struct {
 	Waker
 	db       *sql.DB
@@ -52,54 +52,54 @@ type Vectors struct {
 	now      func() time.Time
 	health   *Health
 
-	working   sync.Mutex // one at a time makes vectors
-	following sync.Mutex // one at a time reads the journal
-	seen      int64      // memory_op.seq up to where it was read
+	embedMu  sync.Mutex // held by the one who computes vectors
+	followMu sync.Mutex // held by the one who reads the journal
+	lastSeq  int64      // the last memory_op.seq that was read
 
-	mu     sync.RWMutex // guards the rest
-	index  vectorIndex
-	asked  string    // the last question
-	answer []float32 // its vector
+	mu         sync.RWMutex // guards the rest
+	index      vectorIndex
+	lastQuery  string
+	lastVector []float32
 }
 
-// vectorIndex is what of the database is in memory.
+// vectorIndex is the part of the vectors that is in memory.
 type vectorIndex struct {
 	space   Space
 	scopes  map[trust.Readers]*collection
-	entries map[int64]*vectorEntry // of all collections, by number
-	waiting map[int64]bool         // entries of these scopes that have no vector yet
+	entries map[int64]*vectorEntry // all collections, by document number
+	waiting map[int64]bool         // documents of these scopes without a vector
 }
 
-// ErrAway says that nobody can look for the nearest vectors at the moment.
-var ErrAway = errors.New("the vectors cannot be searched")
+// ErrUnavailable says that the vectors cannot be searched at the moment.
+var ErrUnavailable = errors.New("the vectors cannot be searched")
 
-// Likeness is how near an entry is to a question, from -1 to 1.
-type Likeness struct {
-	N      int64   // memory.n
-	Cosine float64 // of the entry's own vector
-	Window float64 // of what it says together with its neighbours in the conversation; = Cosine without any
+// Similarity is the similarity of a document to a query, from -1 to 1.
+type Similarity struct {
+	Doc    int64   // document number
+	Cosine float64 // of the document's own vector
+	Window float64 // of its vector combined with its neighbours in the conversation; = Cosine without any
 }
 
-// Wanted says which documents are looked for.
-type Wanted struct {
-	Scopes []trust.Readers // no scope finds nothing
-	Past   bool            // those that no longer hold, too
+// Filter selects documents.
+type Filter struct {
+	Scopes []trust.Readers // without one nothing is found
+	Past   bool            // include superseded and archived documents
 }
 
-func (w Wanted) takes(r *vectorEntry) bool {
+func (w Filter) matches(r *vectorEntry) bool {
 	return w.Past || !r.past
 }
 
-// Open reads the vectors that there are. It asks the embedder for nothing:
-// Run and Complete make what is missing.
+// Open returns the vectors in c.DB. It does not call the embedder: Run and Complete compute missing
+// vectors.
 func Open(ctx context.Context, c Config) (*Vectors, error) {
 	v := &Vectors{
 		Waker: NewWaker(), db: c.DB, embedder: c.Embedder, patience: cmp.Or(c.Patience, 300*time.Millisecond),
-		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: time.Now, seen: -1,
+		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: time.Now, lastSeq: -1,
 	}
-	v.health = NewHealth(v.log, "embeddings cannot be made; memory is searched by words until they can", "embeddings can be made again")
-	// The space of the last vectors: of which length they are now is known with
-	// the next one that is made.
+	v.health = NewHealth(v.log, "embeddings cannot be computed; memory is searched by words until they can",
+		"embeddings can be computed again")
+	// Start with the space of the last vectors. The next vector shows whether the length is the same.
 	var space Space
 	last := c.DB.QueryRowContext(ctx, `SELECT no, dim FROM embedding_model WHERE model = ? ORDER BY no DESC LIMIT 1`, c.Embedder.Name())
 	err := last.Scan(&space.No, &space.Dim)
@@ -110,61 +110,61 @@ func Open(ctx context.Context, c Config) (*Vectors, error) {
 	return v, v.Follow(ctx)
 }
 
-// reset empties the memory and begins with the vectors of a space. Who calls it holds v.following.
+// reset clears the memory and starts a space. The caller holds v.followMu.
 func (v *Vectors) reset(space Space) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.index = vectorIndex{
 		space: space, scopes: map[trust.Readers]*collection{}, entries: map[int64]*vectorEntry{}, waiting: map[int64]bool{},
 	}
-	v.asked, v.answer = "", nil
+	v.lastQuery, v.lastVector = "", nil
 }
 
-// indexed are the states in which an entry can be found.
-const indexed = `m.state IN ('active', 'superseded', 'archived')`
+// searchableCondition selects the documents that can be found.
+const searchableCondition = `m.state IN ('active', 'superseded', 'archived')`
 
-const vectorColumns = `SELECT m.n, m.scope, ` + indexed + ` AND m.text <> '', m.state <> 'active', m.conversation, m.seq, m.at,
+const vectorColumns = `SELECT m.n, m.scope, ` + searchableCondition + ` AND m.text <> '', m.state <> 'active', m.conversation, m.seq, m.at,
 		v.hash IS NOT NULL, coalesce(v.vec, x'')
 	FROM document m LEFT JOIN embedding v ON v.hash = m.hash AND v.model = ? `
 
-// Follow takes in what was done to the entries since it was called last.
+// Follow applies changes of documents since the last call.
 func (v *Vectors) Follow(ctx context.Context) error {
-	v.following.Lock()
-	defer v.following.Unlock()
-	return v.catchUp(ctx)
+	v.followMu.Lock()
+	defer v.followMu.Unlock()
+	return v.followLocked(ctx)
 }
 
-// catchUp is Follow for who holds v.following.
-func (v *Vectors) catchUp(ctx context.Context) error {
+// followLocked is Follow for callers that hold v.followMu.
+func (v *Vectors) followLocked(ctx context.Context) error {
 	last, err := store.Value[int64](ctx, v.db, `SELECT coalesce(max(seq), 0) FROM document_change`)
 	if err != nil {
 		return fmt.Errorf("read vectors: %w", err)
 	}
-	if last == v.seen {
+	if last == v.lastSeq {
 		return nil
 	}
-	if v.seen >= 0 {
-		if err := v.reload(ctx, `WHERE m.id IN (SELECT id FROM document_change WHERE seq > ? AND seq <= ?)`, v.seen, last); err != nil {
+	if v.lastSeq >= 0 {
+		if err := v.reload(ctx, `WHERE m.id IN (SELECT id FROM document_change WHERE seq > ? AND seq <= ?)`, v.lastSeq, last); err != nil {
 			return err
 		}
 	}
-	v.seen = last
+	v.lastSeq = last
 	return nil
 }
 
-// open takes in what was done to the entries, and loads those of scopes that were never asked for.
-func (v *Vectors) open(ctx context.Context, scopes []trust.Readers) error {
-	v.following.Lock()
-	defer v.following.Unlock()
-	if err := v.catchUp(ctx); err != nil {
+// loadScopes applies changes of documents and loads scopes that are not in memory.
+func (v *Vectors) loadScopes(ctx context.Context, scopes []trust.Readers) error {
+	v.followMu.Lock()
+	defer v.followMu.Unlock()
+	if err := v.followLocked(ctx); err != nil {
 		return err
 	}
 	for _, scope := range scopes {
 		if v.index.scopes[scope] != nil {
 			continue
 		}
-		// In the order in which adding is fastest.
-		all, err := v.read(ctx, `WHERE m.scope = ? AND `+indexed+` ORDER BY m.conversation, m.seq, m.n`, scope)
+		// Sorted, because then adding is fastest.
+		all, err := v.read(ctx, `WHERE m.scope = ? AND `+searchableCondition+` ORDER BY m.conversation, m.seq, m.n`, scope)
 		if err != nil {
 			return err
 		}
@@ -183,24 +183,24 @@ func (v *Vectors) open(ctx context.Context, scopes []trust.Readers) error {
 	return nil
 }
 
-// storedVector is an entry as the database has it.
+// storedVector is a document read from the database.
 type storedVector struct {
 	vectorEntry
-	there bool // it can be found
-	made  bool // there is a vector of its text, or it is known that the model makes nothing of it
-	blob  []byte
+	searchable bool
+	embedded   bool // its text has a vector, or the model cannot embed it
+	blob       []byte
 }
 
-// read reads entries with their vectors in the present space.
+// read reads documents with their vectors in the current space.
 func (v *Vectors) read(ctx context.Context, where string, args ...any) ([]storedVector, error) {
 	all, err := store.List(ctx, v.db, func(row store.Row) (s storedVector, err error) {
-		err = row.Scan(&s.n, &s.scope, &s.there, &s.past, &s.talk, &s.seq, &s.observed, &s.made, &s.blob)
+		err = row.Scan(&s.n, &s.scope, &s.searchable, &s.past, &s.conversation, &s.seq, &s.observedAt, &s.embedded, &s.blob)
 		return s, err
 	}, vectorColumns+where, append([]any{v.Space().No}, args...)...)
 	return all, store.Wrap(err, "read vectors")
 }
 
-// reload replaces what is in memory of entries. Who calls it holds v.following.
+// reload updates documents in memory. The caller holds v.followMu.
 func (v *Vectors) reload(ctx context.Context, where string, args ...any) error {
 	all, err := v.read(ctx, where, args...)
 	if err != nil {
@@ -208,21 +208,21 @@ func (v *Vectors) reload(ctx context.Context, where string, args ...any) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.asked, v.answer = "", nil // it may say the same as what was forgotten
+	v.lastQuery, v.lastVector = "", nil // the query may contain a forgotten text
 	return store.Wrap(v.index.replace(ctx, all), "read vectors")
 }
 
-// replace replaces entries of the scopes that are in memory.
+// replace updates documents of loaded scopes.
 func (x *vectorIndex) replace(ctx context.Context, all []storedVector) error {
 	for _, s := range all {
 		if err := x.drop(ctx, s.n); err != nil {
 			return err
 		}
 		c := x.scopes[s.scope]
-		if c == nil || !s.there {
+		if c == nil || !s.searchable {
 			continue
 		}
-		if !s.made {
+		if !s.embedded {
 			x.waiting[s.n] = true
 			continue
 		}
@@ -248,13 +248,13 @@ func (x *vectorIndex) drop(ctx context.Context, n int64) error {
 	return x.scopes[e.scope].remove(ctx, e)
 }
 
-// Nearest finds the k documents of w that are nearest to the vector q, by Cosine and
-// Window together, nearest first. Without q there are none.
-func (v *Vectors) Nearest(ctx context.Context, q []float32, w Wanted, k int) ([]Likeness, error) {
+// Nearest returns the k documents matching w that are nearest to q, by Cosine plus Window, nearest
+// first. Without q it returns none.
+func (v *Vectors) Nearest(ctx context.Context, q []float32, w Filter, k int) ([]Similarity, error) {
 	if q = unit(q); q == nil {
 		return nil, nil
 	}
-	if err := v.open(ctx, w.Scopes); err != nil {
+	if err := v.loadScopes(ctx, w.Scopes); err != nil {
 		return nil, err
 	}
 	v.mu.RLock()
@@ -262,7 +262,7 @@ func (v *Vectors) Nearest(ctx context.Context, q []float32, w Wanted, k int) ([]
 	if len(q) != v.index.space.Dim {
 		return nil, nil
 	}
-	var all []Likeness
+	var all []Similarity
 	for i, scope := range w.Scopes {
 		if c := v.index.scopes[scope]; c != nil && !slices.Contains(w.Scopes[:i], scope) {
 			found, err := c.nearest(ctx, q, w, k, v.index.entries)
@@ -272,11 +272,12 @@ func (v *Vectors) Nearest(ctx context.Context, q []float32, w Wanted, k int) ([]
 			all = append(all, found...)
 		}
 	}
-	return best(all, k), ctx.Err()
+	return topK(all, k), ctx.Err()
 }
 
-// Compare says how near to q those of the documents are that have a vector. It knows the entries of the scopes that nearest was asked for.
-func (v *Vectors) Compare(ctx context.Context, q []float32, entries []int64) (out []Likeness, err error) {
+// Compare returns the similarity to q of those documents that have a vector. It only knows scopes
+// that Nearest has loaded.
+func (v *Vectors) Compare(ctx context.Context, q []float32, entries []int64) (out []Similarity, err error) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	if q = unit(q); q == nil || len(q) != v.index.space.Dim {
@@ -285,18 +286,18 @@ func (v *Vectors) Compare(ctx context.Context, q []float32, entries []int64) (ou
 	for _, n := range entries {
 		if e := v.index.entries[n]; e != nil {
 			order := v.index.scopes[e.scope].order
-			p, _ := order.place(e)
-			out = append(out, order.likeness(q, p))
+			p, _ := order.position(e)
+			out = append(out, order.similarity(q, p))
 		}
 	}
 	return out, ctx.Err()
 }
 
-// sampled is how many texts Background looks at, of all scopes together.
-const sampled = 512
+// maxSample is how many texts Background compares, of all scopes together.
+const maxSample = 512
 
-// Background is how near to q texts are that were taken from anywhere in scopes. It
-// knows those that nearest was asked for.
+// Background returns mean and standard deviation of the similarity to q over a sample of n
+// documents in scopes. It only knows scopes that Nearest has loaded.
 func (v *Vectors) Background(q []float32, scopes []trust.Readers) (n int, mean, deviation float64) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -310,7 +311,7 @@ func (v *Vectors) Background(q []float32, scopes []trust.Readers) (n int, mean, 
 		}
 	}
 	var sum, squares float64
-	for i := 0; i < len(all); i += max(1, len(all)/sampled) {
+	for i := 0; i < len(all); i += max(1, len(all)/maxSample) {
 		c := dot(q, all[i].vec)
 		sum, squares, n = sum+c, squares+c*c, n+1
 	}
@@ -321,14 +322,14 @@ func (v *Vectors) Background(q []float32, scopes []trust.Readers) (n int, mean, 
 	return n, mean, math.Sqrt(max(0, squares/float64(n)-mean*mean))
 }
 
-// orphans are the vectors of texts that no document has.
+// orphans selects vectors of texts that no document has.
 const orphans = `hash NOT IN (SELECT hash FROM document WHERE state <> 'forgotten')`
 
-// Forget takes the vectors of a text out of every space, unless an entry
-// still says the same. hash is the one the entry had (memory.hash). It belongs into the
-// transaction that empties it, after that; memory follows the journal.
+// Forget deletes the vectors of a text from every space, unless a document still has that text.
+// hash is the one the entry had (memory.hash). Call it in the transaction that erases the entry,
+// after that; the memory follows the journal.
 func Forget(ctx context.Context, tx *sql.Tx, hash string) error {
-	// Overwritten in place first: what is deleted stays readable in the file.
+	// Overwrite in place first, because deleted content stays readable in the file.
 	for _, statement := range []string{`UPDATE embedding SET vec = zeroblob(length(vec))`, `DELETE FROM embedding`} {
 		if _, err := tx.ExecContext(ctx, statement+` WHERE hash = ? AND `+orphans, hash); err != nil {
 			return fmt.Errorf("forget vectors: %w", err)

@@ -30,26 +30,26 @@ func complete(t testing.TB, v *Vectors) {
 }
 
 // around lists the entries nearest to text.
-func near10(t testing.TB, v *Vectors, text string, w Wanted) []int64 {
+func near10(t testing.TB, v *Vectors, text string, w Filter) []int64 {
 	t.Helper()
-	found := expect.Must(v.Nearest(t.Context(), v.Question(t.Context(), text), w, 10))(t)
+	found := expect.Must(v.Nearest(t.Context(), v.EmbedQuery(t.Context(), text), w, 10))(t)
 	var numbers []int64
 	for _, l := range found {
 		if l.Cosine > .3 || l.Window > .3 { // unrelated words are about at right angles
-			numbers = append(numbers, l.N)
+			numbers = append(numbers, l.Doc)
 		}
 	}
 	return numbers
 }
 
-func inScope(scopes ...trust.Readers) Wanted { return Wanted{Scopes: scopes} }
+func inScope(scopes ...trust.Readers) Filter { return Filter{Scopes: scopes} }
 
 // vectorFaults counts the vectors that are missing, and those that belong to no memory.
 func vectorFaults(t testing.TB, v *Vectors) (n [2]int) {
 	t.Helper()
 	space := v.Space().No
 	expect.OK(t, v.db.QueryRow(`SELECT coalesce(sum(v.hash IS NULL), 0),
-		(SELECT count(*) FROM embedding WHERE hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten'))`+withVector, space).Scan(&n[0], &n[1]))
+		(SELECT count(*) FROM embedding WHERE hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten'))`+docsWithVectors, space).Scan(&n[0], &n[1]))
 	return n
 }
 
@@ -58,12 +58,12 @@ func isClean(t testing.TB, v *Vectors) {
 	t.Helper()
 	expect.Equal(t, vectorFaults(t, v), [2]int{}, "missing and needless")
 	fresh := openVectors(t, v.db, v.embedder)
-	if _, err := v.next(t.Context(), 1); err != nil { // takes in what others made
+	if _, err := v.nextMissing(t.Context(), 1); err != nil { // takes in what others made
 		t.Fatal(err)
 	}
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	expect.OK(t, fresh.open(t.Context(), slices.Collect(maps.Keys(v.index.scopes))))
+	expect.OK(t, fresh.loadScopes(t.Context(), slices.Collect(maps.Keys(v.index.scopes))))
 	entries := 0
 	for scope, c := range v.index.scopes {
 		entries += len(c.order)
@@ -71,7 +71,7 @@ func isClean(t testing.TB, v *Vectors) {
 			t.Errorf("%s: the vectors in memory are not those of the database", scope)
 		}
 		for _, e := range c.order {
-			expect.Same(t, expect.Must(c.docs.GetByID(t.Context(), e.document()))(t).Embedding, e.vec, fmt.Sprintf("%s: the document of entry %d is", scope, e.n))
+			expect.Same(t, expect.Must(c.docs.GetByID(t.Context(), e.docID()))(t).Embedding, e.vec, fmt.Sprintf("%s: the document of entry %d is", scope, e.n))
 		}
 	}
 	if entries != len(v.index.entries) || len(v.index.waiting) > 0 {
@@ -80,14 +80,14 @@ func isClean(t testing.TB, v *Vectors) {
 }
 
 // likeness compares entries of scopes with q.
-func likeness(t testing.TB, v *Vectors, q []float32, entries []int64, scopes ...trust.Readers) map[int64]Likeness {
+func likeness(t testing.TB, v *Vectors, q []float32, entries []int64, scopes ...trust.Readers) map[int64]Similarity {
 	t.Helper()
-	err := v.open(t.Context(), scopes)
+	err := v.loadScopes(t.Context(), scopes)
 	all, more := v.Compare(t.Context(), q, entries)
 	expect.OK(t, cmp.Or(err, more))
-	like := map[int64]Likeness{}
+	like := map[int64]Similarity{}
 	for _, l := range all {
-		like[l.N] = l
+		like[l.Doc] = l
 	}
 	return like
 }
@@ -117,15 +117,15 @@ func TestNearest(t *testing.T) {
 	complete(t, v)
 	isClean(t, v)
 	ctx := t.Context()
-	q := v.Question(ctx, "cats")
+	q := v.EmbedQuery(ctx, "cats")
 	for name, tt := range map[string]struct {
-		w    Wanted
+		w    Filter
 		want []int64
 	}{
 		"mine": {inScope(me, trust.Everybody), []int64{n[0], n[3], n[7]}}, "a room's": {inScope(room, trust.Everybody), []int64{n[2], n[3]}},
 		"yours": {inScope(you), []int64{n[1]}}, "nobody's": {inScope(), nil}, "a stranger's": {inScope(trust.Person("@other:x")), nil},
 		"named twice":  {inScope(room, room), []int64{n[2]}},
-		"the past too": {Wanted{Scopes: []trust.Readers{me}, Past: true}, []int64{n[0], n[4], n[5], n[7]}},
+		"the past too": {Filter{Scopes: []trust.Readers{me}, Past: true}, []int64{n[0], n[4], n[5], n[7]}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := near10(t, v, "cats", tt.w)
@@ -133,13 +133,13 @@ func TestNearest(t *testing.T) {
 			expect.Same(t, got, tt.want, "found")
 		})
 	}
-	found := expect.Must(v.Nearest(ctx, v.Question(ctx, "cats eat"), inScope(me, trust.Everybody, room), 2))(t)
-	expect.False(t, len(found) != 2 || found[0].N != n[3] || found[0].Cosine < .999 || found[0].Window != found[0].Cosine, "the same words are found as %v", found)
+	found := expect.Must(v.Nearest(ctx, v.EmbedQuery(ctx, "cats eat"), inScope(me, trust.Everybody, room), 2))(t)
+	expect.False(t, len(found) != 2 || found[0].Doc != n[3] || found[0].Cosine < .999 || found[0].Window != found[0].Cosine, "the same words are found as %v", found)
 	for _, q := range [][]float32{nil, q[:10], make([]float32, 300), append([]float32{float32(math.Inf(1))}, q[1:]...)} {
 		expect.Len(t, expect.Must(v.Nearest(ctx, q, inScope(me), 5))(t), 0, fmt.Sprintf("vector %v finds", q))
 	}
 	like := likeness(t, v, q, []int64{n[0], n[8], n[9], n[6], 12345}, me)
-	expect.False(t, len(like) != 2 || like[n[0]].Cosine < .5 || math.Abs(like[n[8]].Cosine) > .3 || like[n[8]].N != n[8], "likeness %v", like)
+	expect.False(t, len(like) != 2 || like[n[0]].Cosine < .5 || math.Abs(like[n[8]].Cosine) > .3 || like[n[8]].Doc != n[8], "likeness %v", like)
 }
 
 // TestForgetWhileEmbedding: a text that is forgotten while its vector is being made

@@ -34,7 +34,7 @@ func Tokens(all []Message) int {
 }
 
 // Least is the integrity of what is made from all of them.
-func Least(all []Message) trust.Integrity {
+func MinIntegrity(all []Message) trust.Integrity {
 	least := trust.Owner
 	for i := range all {
 		least = min(least, all[i].Integrity())

@@ -7,9 +7,9 @@ import (
 // The idle words are those of conversation: courtesies, assent, thinking, saying and
 // doing as such. They look for candidates like any word, but that one of them
 // stands in a memory does not make it one that a message is about.
-var idle, idleIdeo = makeIdle()
+var smallTalk, smallTalkIdeo = loadSmallTalk()
 
-func makeIdle() (stems [languages]map[string]bool, ideo map[rune]bool) {
+func loadSmallTalk() (stems [languages]map[string]bool, ideo map[rune]bool) {
 	for l, name := range codes {
 		stems[l] = map[string]bool{}
 		for _, w := range append(Words(name, "idle"), Words(name, "stop")...) { // qu'en is en too
@@ -28,15 +28,15 @@ func makeIdle() (stems [languages]map[string]bool, ideo map[rune]bool) {
 // IsIdle reports whether w says nothing of what a message of langs is about. Of
 // characters without spaces a piece may hold the end of one word and the beginning
 // of the next, so each character counts.
-func IsIdle(w Token, langs []Language) bool {
-	if IsStop(w, langs) {
+func IsSmallTalk(w Token, langs []Language) bool {
+	if IsStopWord(w, langs) {
 		return true
 	}
 	if w.Ideo {
-		return strings.IndexFunc(w.Text, func(r rune) bool { return !idleIdeo[r] }) < 0
+		return strings.IndexFunc(w.Text, func(r rune) bool { return !smallTalkIdeo[r] }) < 0
 	}
 	for _, l := range langs {
-		if idle[l][stemIn(l, w.Text)] {
+		if smallTalk[l][stemIn(l, w.Text)] {
 			return true
 		}
 	}
@@ -44,11 +44,11 @@ func IsIdle(w Token, langs []Language) bool {
 }
 
 // IsStop reports whether w says little in one of langs: an article, a preposition, is and has.
-func IsStop(w Token, langs []Language) bool {
+func IsStopWord(w Token, langs []Language) bool {
 	if w.Ideo {
 		return stopIdeo[w.Text]
 	}
-	bits := smallWords[w.Text]
+	bits := stopWords[w.Text]
 	for _, l := range langs {
 		if bits&(1<<l) != 0 {
 			return true

@@ -12,27 +12,27 @@ import (
 // Talk names a conversation that has a transcript of its own: a room's, or that of a
 // thread in a room. It is a type of its own so that nobody takes it for the room: what is
 // remembered, the tasks, the goal, the settings and who may speak belong to Room alone.
-type Talk string
+type Timeline string
 
 const threadPrefix = "thread:" // no room's id begins so
 
 // TalkOf is the conversation of a thread in room, by the thread's root; with an empty
 // root it is the room's own. It is the one place where the two are put together: a root
 // has no blanks, the room may be any text, and so neither can stand for the other.
-func TalkOf(room, root string) Talk {
+func TimelineOf(room, root string) Timeline {
 	if root == "" || strings.ContainsFunc(root, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-		return Talk(room)
+		return Timeline(room)
 	}
-	return Talk(threadPrefix + root + " " + room)
+	return Timeline(threadPrefix + root + " " + room)
 }
 
 // Room is the room of the conversation.
-func (t Talk) Room() string { _, room := t.split(); return room }
+func (t Timeline) Room() string { _, room := t.split(); return room }
 
 // Thread is the root of its thread; empty = it is the room's own conversation.
-func (t Talk) Thread() string { root, _ := t.split(); return root }
+func (t Timeline) Thread() string { root, _ := t.split(); return root }
 
-func (t Talk) split() (root, room string) {
+func (t Timeline) split() (root, room string) {
 	if rest, ok := strings.CutPrefix(string(t), threadPrefix); ok {
 		if root, room, ok = strings.Cut(rest, " "); ok {
 			return root, room
@@ -42,7 +42,7 @@ func (t Talk) split() (root, room string) {
 }
 
 // parent is the room as it is stored beside a thread; empty for a room's own conversation.
-func (t Talk) parent() string {
+func (t Timeline) parent() string {
 	if t.Thread() == "" {
 		return ""
 	}
@@ -50,35 +50,35 @@ func (t Talk) parent() string {
 }
 
 // Begun reports whether a conversation has a transcript, be it an empty one.
-func (s *Store) Begun(ctx context.Context, t Talk) (bool, error) {
+func (s *Store) Exists(ctx context.Context, t Timeline) (bool, error) {
 	begun, err := store.Value[bool](ctx, s.db, `SELECT EXISTS (SELECT 1 FROM room WHERE id = ?)`, t)
 	return begun, store.Wrap(err, "look for a conversation")
 }
 
 // Branches lists the conversations of the threads of room, sorted.
-func (s *Store) Branches(ctx context.Context, room string) ([]Talk, error) {
-	all, err := store.Column[Talk](ctx, s.db, `SELECT id FROM room WHERE thread_of = ? AND thread_of <> '' ORDER BY id`, room)
+func (s *Store) Threads(ctx context.Context, room string) ([]Timeline, error) {
+	all, err := store.Column[Timeline](ctx, s.db, `SELECT id FROM room WHERE thread_of = ? AND thread_of <> '' ORDER BY id`, room)
 	return all, store.Wrap(err, "list threads")
 }
 
 // Move puts all conversations of the room from in front of those of the room
 // to; the current one of from goes on there as the beginning of its first. What
 // is said in from afterwards begins a new conversation. It can be repeated.
-func (s *Store) Move(ctx context.Context, from, to Talk) error {
+func (s *Store) Move(ctx context.Context, from, to Timeline) error {
 	if from == to {
 		return nil
 	}
 	return store.Wrap(store.InTx(ctx, s.db, func(tx *sql.Tx) error { return move(ctx, tx, from, to) }), "move conversations")
 }
 
-func move(ctx context.Context, tx *sql.Tx, from, to Talk) error {
+func move(ctx context.Context, tx *sql.Tx, from, to Timeline) error {
 	var before, messages int64
 	err := tx.QueryRowContext(ctx, `SELECT coalesce(max(conversation), 1) - 1, (SELECT count(*) FROM message WHERE room = ?1)
 		FROM room WHERE id = ?1`, from).Scan(&before, &messages)
 	if err != nil || messages == 0 {
 		return err
 	}
-	return run(ctx, tx,
+	return execAll(ctx, tx,
 		statement{`INSERT INTO room (id, thread_of) VALUES (?, ?) ON CONFLICT DO NOTHING`, []any{to, to.parent()}},
 		statement{`UPDATE message SET conversation = conversation + ? WHERE room = ?`, []any{before, to}},
 		statement{`UPDATE compaction SET conversation = conversation + ? WHERE room = ?`, []any{before, to}},

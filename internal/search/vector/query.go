@@ -9,20 +9,20 @@ import (
 	"reverie/internal/i18n"
 )
 
-// Question is the vector of what is looked for, or nil when there is none in time
-// or the model makes nothing of it: then words have to do. What was asked last
-// costs nothing, and an embedder that just failed is not waited for.
-func (v *Vectors) Question(ctx context.Context, text string) []float32 {
+// EmbedQuery returns the vector of a query. It returns nil if the model cannot embed the text or
+// does not answer in time; then only words are searched. The last query is cached, and an embedder
+// that just failed is not called.
+func (v *Vectors) EmbedQuery(ctx context.Context, text string) []float32 {
 	if text = strings.Join(strings.Fields(text), " "); text == "" {
 		return nil
 	}
 	v.mu.RLock()
-	asked, answer := v.asked, v.answer
+	asked, answer := v.lastQuery, v.lastVector
 	v.mu.RUnlock()
 	if text == asked {
 		return answer
 	}
-	if v.health.Resting(v.now()) {
+	if v.health.CoolingDown(v.now()) {
 		return nil
 	}
 	within, cancel := context.WithTimeoutCause(ctx, v.patience, fmt.Errorf("no answer within %s", v.patience))
@@ -32,49 +32,49 @@ func (v *Vectors) Question(ctx context.Context, text string) []float32 {
 		err = context.Cause(within)
 	}
 	if err == nil {
-		err = v.settle(ctx, dimension(vectors))
+		err = v.ensureSpace(ctx, dimension(vectors))
 	}
 	switch {
-	case ctx.Err() != nil: // nobody waits any more
+	case ctx.Err() != nil: // the caller gave up
 		return nil
 	case err != nil:
 		v.health.Failed(v.now(), err)
-		v.Wake() // to find out when it is back
+		v.Wake() // so that Run notices its recovery
 		return nil
 	}
-	v.health.Works()
+	v.health.Succeeded()
 	v.mu.Lock()
-	v.asked, v.answer = text, vectors[0]
+	v.lastQuery, v.lastVector = text, vectors[0]
 	v.mu.Unlock()
 	return vectors[0]
 }
 
-// Status says how far the vectors are.
+// Status is the progress and health of the vectors.
 type Status struct {
 	Model       string    `json:"model"`
 	Dimension   int       `json:"dimension"` // 0 = not known yet
-	Done        int       `json:"done"`      // entries that are read
+	Done        int       `json:"done"`      // embedded documents
 	Total       int       `json:"total"`
-	Unreachable time.Time `json:"unreachable,omitzero"` // since when; zero = it is not
-	Reason      string    `json:"reason,omitempty"`     // of that, for the operator
+	Unreachable time.Time `json:"unreachable,omitzero"` // since when; zero = reachable
+	Reason      string    `json:"reason,omitempty"`     // the error, for the operator
 }
 
-// Status says how far the vectors are. It asks no model.
+// Status returns the progress and health of the vectors. It does not call the model.
 func (v *Vectors) Status(ctx context.Context) Status {
 	space := v.Space()
 	s := Status{Model: v.embedder.Name(), Dimension: space.Dim}
-	err := v.db.QueryRowContext(ctx, `SELECT count(*), count(v.hash)`+withVector, space.No).Scan(&s.Total, &s.Done)
+	err := v.db.QueryRowContext(ctx, `SELECT count(*), count(v.hash)`+docsWithVectors, space.No).Scan(&s.Total, &s.Done)
 	if err != nil && ctx.Err() == nil {
-		v.log.Warn("how many memories have a vector cannot be counted", "err", err)
+		v.log.Warn("the memories with a vector cannot be counted", "err", err)
 	}
 	s.Unreachable, s.Reason = v.health.State()
 	return s
 }
 
-// Settled reports whether there is nothing to be told: all is read.
-func (s Status) Settled() bool { return s.Unreachable.IsZero() && s.Total == s.Done }
+// UpToDate reports whether all documents are embedded and the embedder is healthy.
+func (s Status) UpToDate() bool { return s.Unreachable.IsZero() && s.Total == s.Done }
 
-// Line is the status in one line for people, with times in their zone.
+// Line describes the status in one line for people, with times in zone.
 func (s Status) Line(zone *time.Location) i18n.Text {
 	switch {
 	case !s.Unreachable.IsZero():

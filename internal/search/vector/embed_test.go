@@ -37,8 +37,8 @@ func patient(t testing.TB, what string, done func() bool) {
 // running runs v in the background until the test ends, with short rests.
 func running(t testing.TB, v *Vectors) {
 	t.Helper()
-	nap := v.nap
-	v.nap = func(ctx context.Context, d time.Duration) { nap(ctx, min(d, 100*time.Millisecond)) }
+	nap := v.sleep
+	v.sleep = func(ctx context.Context, d time.Duration) { nap(ctx, min(d, 100*time.Millisecond)) }
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -62,7 +62,7 @@ func TestRunRepairs(t *testing.T) {
 	patient(t, "the outage is seen", func() bool { return !v.Status(t.Context()).Unreachable.IsZero() })
 	_, before := e.Asked()
 	for range 50 { // none of these waits for the embedder
-		expect.False(t, v.Question(t.Context(), "fact1") != nil, "a vector from nowhere")
+		expect.False(t, v.EmbedQuery(t.Context(), "fact1") != nil, "a vector from nowhere")
 	}
 	if _, after := e.Asked(); after > before+10 {
 		t.Errorf("%d requests while it rests", after-before)
@@ -84,8 +84,8 @@ func TestRunRepairs(t *testing.T) {
 
 	// Nothing is missing now, and an outage is still seen and seen to end.
 	e.Set(func(e *searchtest.Embedder) { e.Err = errors.New("off again") })
-	expect.False(t, v.Question(t.Context(), "something new") != nil || v.Status(t.Context()).Unreachable.IsZero(), "the second outage is not seen")
-	expect.False(t, v.Question(t.Context(), "fact7") == nil, "what was asked before is not kept ready")
+	expect.False(t, v.EmbedQuery(t.Context(), "something new") != nil || v.Status(t.Context()).Unreachable.IsZero(), "the second outage is not seen")
+	expect.False(t, v.EmbedQuery(t.Context(), "fact7") == nil, "what was asked before is not kept ready")
 	e.Set(func(e *searchtest.Embedder) { e.Err = nil })
 	v.Wake()
 	patient(t, "the second outage ends", func() bool { return v.Status(t.Context()).Unreachable.IsZero() })
@@ -99,7 +99,7 @@ func TestPauseGrows(t *testing.T) {
 	v := openVectors(t, db, e)
 	ctx, stop := context.WithCancel(t.Context())
 	var naps []string
-	v.nap = func(_ context.Context, d time.Duration) {
+	v.sleep = func(_ context.Context, d time.Duration) {
 		if naps = append(naps, d.Round(time.Second).String()); len(naps) == 12 {
 			e.Set(func(e *searchtest.Embedder) { e.Err = nil })
 		}
@@ -121,7 +121,7 @@ func TestRefusedText(t *testing.T) {
 	e := &searchtest.Embedder{Model: "words", Dim: 64, Refuses: "poison"}
 	v := openVectors(t, db, e)
 	complete(t, v)
-	if s := v.Status(t.Context()); s.Done != 40 || !s.Settled() {
+	if s := v.Status(t.Context()); s.Done != 40 || !s.UpToDate() {
 		t.Errorf("status %+v", s)
 	}
 	searchtest.Enter(t, db, searchtest.Doc{Text: "later fact"})
@@ -136,7 +136,7 @@ func TestRefusedText(t *testing.T) {
 }
 
 // TestModelChanges: another model, or another length of vectors under the same
-// name, has all entries embedded anew; old vectors are compared with nothing, and go
+// name, has all entries embedded again; old vectors are compared with nothing, and go
 // when the new ones are there.
 // Holds L22.
 func TestModelChanges(t *testing.T) {
@@ -163,7 +163,7 @@ func TestModelChanges(t *testing.T) {
 	if s := v.Status(t.Context()); s.Done != 50 || s.Dimension != 96 {
 		t.Errorf("status %+v", s)
 	}
-	q := v.Question(t.Context(), "fact7")
+	q := v.EmbedQuery(t.Context(), "fact7")
 	if s := v.Status(t.Context()); s.Done != 0 || s.Dimension != 128 || len(q) != 128 {
 		t.Errorf("status %+v", s)
 	}
@@ -181,21 +181,21 @@ func TestQuestion(t *testing.T) {
 	started, release := make(chan struct{}, 10), make(chan struct{})
 	e := &searchtest.Embedder{Model: "words", Dim: 64}
 	v := openVectors(t, db, e)
-	a := v.Question(t.Context(), "cats  purr\n")
-	b := v.Question(t.Context(), "cats purr")
+	a := v.EmbedQuery(t.Context(), "cats  purr\n")
+	b := v.EmbedQuery(t.Context(), "cats purr")
 	if _, calls := e.Asked(); len(a) != 64 || !slices.Equal(a, b) || calls != 1 {
 		t.Errorf("%d requests for one question", calls)
 	}
-	expect.False(t, v.Question(t.Context(), " \n") != nil || v.Question(t.Context(), "...") != nil || v.Question(t.Context(), "...") != nil, "a vector of nothing")
+	expect.False(t, v.EmbedQuery(t.Context(), " \n") != nil || v.EmbedQuery(t.Context(), "...") != nil || v.EmbedQuery(t.Context(), "...") != nil, "a vector of nothing")
 	if _, calls := e.Asked(); calls != 2 || !v.Status(t.Context()).Unreachable.IsZero() {
 		t.Errorf("%d requests; %+v", calls, v.Status(t.Context()))
 	}
 	e.Set(func(e *searchtest.Embedder) { e.Started, e.Release = started, release })
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	expect.False(t, v.Question(gone, "nobody waits") != nil || !v.Status(t.Context()).Unreachable.IsZero(), "a turn that was stopped is taken for an outage")
+	expect.False(t, v.EmbedQuery(gone, "nobody waits") != nil || !v.Status(t.Context()).Unreachable.IsZero(), "a turn that was stopped is taken for an outage")
 	v.patience = 20 * time.Millisecond
-	expect.False(t, v.Question(t.Context(), "too slow") != nil, "a vector in no time")
+	expect.False(t, v.EmbedQuery(t.Context(), "too slow") != nil, "a vector in no time")
 	expect.Equal(t, v.Status(t.Context()).Reason, "no answer within 20ms", "status")
 }
 
@@ -225,7 +225,7 @@ func TestVectorsTogether(t *testing.T) {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(g), 1))
 			for range 100 {
-				q := v.Question(t.Context(), fmt.Sprint("fact", r.IntN(200)))
+				q := v.EmbedQuery(t.Context(), fmt.Sprint("fact", r.IntN(200)))
 				if _, err := v.Nearest(t.Context(), q, inScope(trust.Everybody, trust.Room("!r:x")), 10); err != nil {
 					t.Error(err)
 				}
@@ -314,8 +314,8 @@ func TestCollection(t *testing.T) {
 				delete(there, n)
 				continue
 			}
-			there[n] = taken(t, vectorEntry{n: n, talk: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "talk"), seq: rapid.Int64Range(0, 5).Draw(t, "seq"),
-				observed: rapid.SampledFrom([]int64{0, windowGap, windowGap + 1}).Draw(t, "at"), past: rapid.Bool().Draw(t, "past")}, randomVector(r, dim))
+			there[n] = taken(t, vectorEntry{n: n, conversation: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "talk"), seq: rapid.Int64Range(0, 5).Draw(t, "seq"),
+				observedAt: rapid.SampledFrom([]int64{0, windowGap, windowGap + 1}).Draw(t, "at"), past: rapid.Bool().Draw(t, "past")}, randomVector(r, dim))
 			expect.OK(t, c.add(ctx, there[n]))
 		}
 		if c.docs.Count() != len(there) || len(c.order) != len(there) || !slices.IsSortedFunc(c.order, (*vectorEntry).compare) {
@@ -323,42 +323,42 @@ func TestCollection(t *testing.T) {
 		}
 		q := randomVector(r, dim)
 		want := likenesses(there, q)
-		find := func(w Wanted, k int) []Likeness {
+		find := func(w Filter, k int) []Similarity {
 			found := expect.Must(c.nearest(ctx, unit(q), w, k, there))(t)
 			return found
 		}
-		found := find(Wanted{Past: true}, 100)
+		found := find(Filter{Past: true}, 100)
 		if len(found) != len(there) {
 			t.Fatalf("%d of %d are found", len(found), len(there))
 		}
 		for i, got := range found {
-			w := want[got.N]
-			expect.False(t, math.Abs(got.Cosine-w.Cosine) > 1e-4 || math.Abs(got.Window-w.Window) > 1e-4, "entry %d: %+v, want %+v", got.N, got, w)
+			w := want[got.Doc]
+			expect.False(t, math.Abs(got.Cosine-w.Cosine) > 1e-4 || math.Abs(got.Window-w.Window) > 1e-4, "entry %d: %+v, want %+v", got.Doc, got, w)
 			expect.False(t, i > 0 && found[i-1].Cosine+found[i-1].Window < got.Cosine+got.Window, "not in order: %v", found)
 		}
-		for _, got := range find(Wanted{}, 100) {
-			expect.False(t, there[got.N].past, "entry %d does not hold any more", got.N)
+		for _, got := range find(Filter{}, 100) {
+			expect.False(t, there[got.Doc].past, "entry %d does not hold any more", got.Doc)
 		}
 	})
 }
 
 // likenesses are those of entries by their definition.
-func likenesses(there map[int64]*vectorEntry, q []float32) map[int64]Likeness {
+func likenesses(there map[int64]*vectorEntry, q []float32) map[int64]Similarity {
 	qu := unit64(float64s(q))
 	all := slices.SortedFunc(maps.Values(there), (*vectorEntry).compare)
-	want := map[int64]Likeness{}
+	want := map[int64]Similarity{}
 	for i, one := range all {
 		sum := unit64(float64s(one.vec))
 		for _, step := range []int{-1, 1} {
 			j := i + step
-			if one.talk == "" || j < 0 || j >= len(all) || all[j].talk != one.talk || max(all[j].observed-one.observed, one.observed-all[j].observed) > windowGap {
+			if one.conversation == "" || j < 0 || j >= len(all) || all[j].conversation != one.conversation || max(all[j].observedAt-one.observedAt, one.observedAt-all[j].observedAt) > windowGap {
 				continue
 			}
 			for k, x := range unit64(float64s(all[j].vec)) {
 				sum[k] += x / 2
 			}
 		}
-		want[one.n] = Likeness{one.n, product(qu, unit64(float64s(one.vec))), product(qu, unit64(sum))}
+		want[one.n] = Similarity{one.n, product(qu, unit64(float64s(one.vec))), product(qu, unit64(sum))}
 	}
 	return want
 }

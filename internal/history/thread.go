@@ -10,7 +10,7 @@ import (
 // Begin makes the conversation c.Room, with the summary and the details of c to begin
 // from, and sets ID and Conversation. One that has begun stays as it is, which is reported
 // with false. Without words there is nothing but the conversation.
-func (s *Store) Begin(ctx context.Context, c *Compaction) (bool, error) {
+func (s *Store) BeginThread(ctx context.Context, c *Compaction) (bool, error) {
 	begun := false
 	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var err error
@@ -27,10 +27,10 @@ func (s *Store) Begin(ctx context.Context, c *Compaction) (bool, error) {
 
 // redactRoot takes the words of event, the root of threads, out of what these threads
 // began from. Their details hold nothing else at first.
-func redactRoot(ctx context.Context, tx *sql.Tx, event string) error {
-	quoted := map[Talk]string{}
+func redactThreadRoot(ctx context.Context, tx *sql.Tx, event string) error {
+	quoted := map[Timeline]string{}
 	err := store.Each(ctx, tx, func(row store.Row) error {
-		var t Talk
+		var t Timeline
 		var details string
 		err := row.Scan(&t, &details)
 		if t.Thread() == event {
@@ -41,10 +41,10 @@ func redactRoot(ctx context.Context, tx *sql.Tx, event string) error {
 		WHERE r.thread_of <> '' AND c.reason = 'thread' AND c.details <> ''`)
 	for t, said := range quoted {
 		if err == nil {
-			err = run(ctx, tx, statement{`UPDATE compaction SET details = '' WHERE room = ? AND reason = 'thread'`, []any{t}})
+			err = execAll(ctx, tx, statement{`UPDATE compaction SET details = '' WHERE room = ? AND reason = 'thread'`, []any{t}})
 		}
 		if err == nil {
-			err = withoutWords(ctx, tx, `room = ?1`, t, said)
+			err = removeFromSummaries(ctx, tx, `room = ?1`, t, said)
 		}
 	}
 	return store.Wrap(err, "take back the root of a thread")

@@ -11,31 +11,32 @@ import (
 	"reverie/internal/store"
 )
 
-// What is kept of a room's talk that is not for the bot, until it is asked something there.
+// Limits of the group context.
 const (
-	heardKept  = 20 // lines of a room
-	heardFor   = 24 * time.Hour
-	givenRunes = 4_000 // with one message
+	maxContextLines = 20 // per room
+	maxContextAge   = 24 * time.Hour
+	maxContextRunes = 4_000 // per message
 )
 
-// heard holds what was said in rooms with others and was not for the bot. The states of a row:
+// groupContext stores messages in group rooms that are not addressed to the bot. The next message to
+// the bot takes them along as context. The states of a row:
 //
 //	store ──► waiting ── attach, redact ──► given (without its text)
 //	          (delivered = 0)               (delivered = 1)
 //
-// A line is deleted when it is old, when its room has too many, when its sender edits its words
-// away, and when the bot leaves the room.
-type heard struct{ now func() time.Time }
+// A line is deleted when it is too old, when its room has too many, when an edit empties it, and when
+// the bot leaves the room.
+type groupContext struct{ now func() time.Time }
 
-// Line is something that was said in a room with others, and not to the bot.
+// Line is a message in a group room that is not addressed to the bot.
 type Line struct {
 	chat.Quote
 	Room, Thread string
-	Edit         bool // it says what the line ID reads now; an empty text takes it away
+	Edit         bool // it is the new text of the line ID; an empty text deletes it
 }
 
-// store keeps a line, and forgets what is too old or too much.
-func (h heard) store(ctx context.Context, tx *sql.Tx, l *Line) error {
+// store adds a line and deletes old and surplus ones.
+func (h groupContext) store(ctx context.Context, tx *sql.Tx, l *Line) error {
 	if l.Edit {
 		return h.edit(ctx, tx, l)
 	}
@@ -43,34 +44,33 @@ func (h heard) store(ctx context.Context, tx *sql.Tx, l *Line) error {
 		query string
 		args  []any
 	}{
-		{`DELETE FROM group_message WHERE received_at < ?`, []any{h.now().Add(-heardFor).UnixMilli()}},
+		{`DELETE FROM group_message WHERE received_at < ?`, []any{h.now().Add(-maxContextAge).UnixMilli()}},
 		{`INSERT OR IGNORE INTO group_message (event, room, thread, sender, text, at, received_at) SELECT ?1, ?, ?, ?, ?, ?, ?
 			WHERE NOT EXISTS (SELECT 1 FROM redacted_message WHERE event = ?1)`,
 			[]any{l.ID, l.Room, l.Thread, l.Sender, l.Text, l.At.UnixMilli(), h.now().UnixMilli()}},
-		{`DELETE FROM group_message WHERE room = ?1 AND seq <= (SELECT seq FROM group_message
-			WHERE room = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)`,
-			[]any{l.Room, heardKept}},
+		{`DELETE FROM group_message WHERE room = ?1 AND seq <= (SELECT seq FROM group_message WHERE room = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)`,
+			[]any{l.Room, maxContextLines}},
 	} {
 		if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {
-			return store.Wrap(err, "delivery: keep what was heard")
+			return store.Wrap(err, "delivery: store group context")
 		}
 	}
 	return nil
 }
 
-// edit gives a line the words that its sender gave it since. One that was attached already stays.
-func (heard) edit(ctx context.Context, tx *sql.Tx, l *Line) error {
+// edit replaces the text of a line, unless it was attached already.
+func (groupContext) edit(ctx context.Context, tx *sql.Tx, l *Line) error {
 	query, args := `UPDATE group_message SET text = ?3 WHERE event = ?1 AND sender = ?2 AND delivered = 0`, []any{l.ID, l.Sender, l.Text}
 	if l.Text == "" {
 		query, args = `DELETE FROM group_message WHERE event = ?1 AND sender = ?2 AND delivered = 0`, args[:2]
 	}
 	_, err := tx.ExecContext(ctx, query, args...)
-	return store.Wrap(err, "delivery: change what was heard")
+	return store.Wrap(err, "delivery: edit group context")
 }
 
-// attach adds to m what was heard where it was said since the last time. Each line is attached
-// once: the history has it then.
-func (h heard) attach(ctx context.Context, tx *sql.Tx, m *chat.Message) error {
+// attach adds to m the lines of its thread. Each line is attached once, because the history has it
+// then.
+func (h groupContext) attach(ctx context.Context, tx *sql.Tx, m *chat.Message) error {
 	lines, err := store.List(ctx, tx, func(row store.Row) (chat.Quote, error) {
 		l := chat.Quote{Why: chat.QuoteHeard}
 		var at int64
@@ -79,11 +79,11 @@ func (h heard) attach(ctx context.Context, tx *sql.Tx, m *chat.Message) error {
 		return l, err
 	}, `SELECT event, sender, text, at FROM group_message
 		WHERE room = ? AND thread = ? AND delivered = 0 AND received_at >= ? ORDER BY seq DESC`,
-		m.Room, m.Thread, h.now().Add(-heardFor).UnixMilli())
+		m.Room, m.Thread, h.now().Add(-maxContextAge).UnixMilli())
 	if err != nil {
-		return store.Wrap(err, "delivery: read what was heard")
+		return store.Wrap(err, "delivery: read group context")
 	}
-	left := givenRunes
+	left := maxContextRunes
 	over := slices.IndexFunc(lines, func(l chat.Quote) bool { left -= utf8.RuneCountInString(l.Text); return left < 0 })
 	if over >= 0 {
 		lines = lines[:over]
@@ -91,11 +91,11 @@ func (h heard) attach(ctx context.Context, tx *sql.Tx, m *chat.Message) error {
 	slices.Reverse(lines)
 	m.Quotes = append(m.Quotes, lines...)
 	_, err = tx.ExecContext(ctx, `UPDATE group_message SET delivered = 1, text = '' WHERE room = ? AND thread = ?`, m.Room, m.Thread)
-	return store.Wrap(err, "delivery: note what was given of what was heard")
+	return store.Wrap(err, "delivery: mark group context as attached")
 }
 
-// redact forgets what was heard as event, also where it waits as a quote.
-func (heard) redact(ctx context.Context, tx *sql.Tx, event string) error {
+// redact deletes the text of the line event, also where it waits as a quote.
+func (groupContext) redact(ctx context.Context, tx *sql.Tx, event string) error {
 	if _, err := tx.ExecContext(ctx, `UPDATE group_message SET delivered = 1, text = '' WHERE event = ?`, event); err != nil {
 		return store.Wrap(err, "delivery: forget what was heard")
 	}
@@ -105,7 +105,7 @@ func (heard) redact(ctx context.Context, tx *sql.Tx, event string) error {
 	return store.Wrap(err, "delivery: forget what was heard")
 }
 
-func (heard) leave(ctx context.Context, tx *sql.Tx, room string) error {
+func (groupContext) clearRoom(ctx context.Context, tx *sql.Tx, room string) error {
 	_, err := tx.ExecContext(ctx, `DELETE FROM group_message WHERE room = ?`, room)
 	return err
 }

@@ -17,7 +17,7 @@ const (
 
 // micro makes a line of each tool result but the newest, if that saves at least so
 // many tokens.
-func micro(past []history.Message, least int) []history.Message {
+func clearToolResults(past []history.Message, least int) []history.Message {
 	results := 0
 	from := len(past)
 	for from > 0 && results < newestResults {

@@ -12,104 +12,104 @@ import (
 )
 
 const (
-	batch       = 32 // texts that are embedded together in the background
-	wholeBatch  = 64 // and when somebody waits for all of them: servers on small machines give up on more
-	longestRest = 2 * time.Second
+	backgroundBatch = 32 // texts per request of Run
+	foregroundBatch = 64 // texts per request of Complete; small servers fail with more
+	maxRest         = 2 * time.Second
 )
 
-// Run makes the vectors that are missing until ctx ends: the newest entries first, in half of the
-// time at most, and ever more rarely while the embedder fails.
+// Run computes missing vectors until ctx ends, the newest documents first. It works at most half of
+// the time, and backs off while the embedder fails.
 func (v *Vectors) Run(ctx context.Context) error {
 	tidied := false
 	return v.Repeat(ctx, func() (time.Duration, error) {
 		begin := v.now()
-		made, err := v.step(ctx, batch)
+		made, err := v.embedBatch(ctx, backgroundBatch)
 		if made > 0 {
 			tidied = false
-			return min(v.now().Sub(begin), longestRest), err
+			return min(v.now().Sub(begin), maxRest), err
 		}
 		if err == nil && !tidied {
-			err = v.tidy(ctx)
+			err = v.deleteUnused(ctx)
 			tidied = err == nil
 		}
-		return LookAgain, err
+		return PollInterval, err
 	})
 }
 
-// Complete makes all vectors that are missing, as fast as it can, and logs how far it is. It ends
-// with the first failure of the embedder; what was made stays.
+// Complete computes all missing vectors without pauses and logs its progress. It stops at the first
+// failure of the embedder; finished vectors stay.
 func (v *Vectors) Complete(ctx context.Context) error {
 	for {
-		made, err := v.step(ctx, wholeBatch)
+		made, err := v.embedBatch(ctx, foregroundBatch)
 		if made == 0 || err != nil {
 			return err
 		}
 		s := v.Status(ctx)
-		v.log.Info("memories are read for their meaning", "done", s.Done, "total", s.Total)
+		v.log.Info("memories are embedded", "done", s.Done, "total", s.Total)
 	}
 }
 
-// Rebuild makes what is in memory anew, with the vectors that are missing; the others stay. What the
-// model did not take is tried again.
+// Rebuild reloads the vectors in memory and computes missing ones. Texts that the model refused are
+// tried again.
 func (v *Vectors) Rebuild(ctx context.Context) error {
-	v.following.Lock()
+	v.followMu.Lock()
 	v.reset(v.Space())
-	v.following.Unlock()
+	v.followMu.Unlock()
 	if _, err := v.db.ExecContext(ctx, `DELETE FROM embedding WHERE length(vec) = 0`); err != nil {
 		return fmt.Errorf("embed memories: %w", err)
 	}
 	if err := v.Complete(ctx); err != nil {
 		return err
 	}
-	return v.tidy(ctx)
+	return v.deleteUnused(ctx)
 }
 
-// tidy removes vectors that nobody needs any more: those of texts that no entry has, and of
-// other models. The present one has read everything.
-func (v *Vectors) tidy(ctx context.Context) error {
+// deleteUnused deletes vectors of deleted texts and of other models. The caller has embedded
+// everything with the present model.
+func (v *Vectors) deleteUnused(ctx context.Context) error {
 	space := v.Space().No
 	if space == 0 {
 		return nil
 	}
 	for _, which := range []string{`embedding WHERE model <> ?1 OR ` + orphans, `embedding_model WHERE no <> ?1`} {
 		if _, err := v.db.ExecContext(ctx, `DELETE FROM `+which, space); err != nil {
-			return fmt.Errorf("remove vectors that nobody needs: %w", err)
+			return fmt.Errorf("delete unused vectors: %w", err)
 		}
 	}
 	return nil
 }
 
-// unread is an entry that has no vector.
-type unread struct {
+// pendingDoc is a document without a vector.
+type pendingDoc struct {
 	n          int64
 	hash, text string
 }
 
-// step makes up to n vectors and returns how many entries it dealt with. An embedder that
-// failed is tried even if there is nothing to do, so that one knows when it is back.
-func (v *Vectors) step(ctx context.Context, n int) (made int, err error) {
-	v.working.Lock()
-	defer v.working.Unlock()
-	todo, err := v.next(ctx, n)
+// embedBatch embeds up to n documents and returns how many. With nothing to do it still probes an
+// embedder that failed, to notice its recovery.
+func (v *Vectors) embedBatch(ctx context.Context, n int) (made int, err error) {
+	v.embedMu.Lock()
+	defer v.embedMu.Unlock()
+	todo, err := v.nextMissing(ctx, n)
 	var vectors [][]float32
 	switch {
 	case err != nil:
 	case len(todo) > 0:
-		vectors, err = v.try(ctx, todo)
+		vectors, err = v.embedOrSkip(ctx, todo)
 	default:
 		if since, _ := v.health.State(); since.IsZero() {
 			return 0, nil
 		}
-		vectors, err = v.embed(ctx, []string{harmless})
+		vectors, err = v.embed(ctx, []string{probeText})
 	}
 	if err == nil {
-		err = v.settle(ctx, dimension(vectors))
+		err = v.ensureSpace(ctx, dimension(vectors))
 	}
 	if err == nil && len(todo) > 0 {
-		err = v.keep(ctx, todo, vectors)
+		err = v.storeVectors(ctx, todo, vectors)
 	}
 	if err == nil {
-		v.health.Works()
+		v.health.Succeeded()
 		return len(todo), nil
 	}
 	if ctx.Err() == nil {
@@ -118,29 +118,30 @@ func (v *Vectors) step(ctx context.Context, n int) (made int, err error) {
 	return 0, err
 }
 
-// withVector are the entries that can be found, with their vectors in space ?1.
-const withVector = ` FROM document m LEFT JOIN embedding v ON v.hash = m.hash AND v.model = ?1 WHERE ` + indexed + ` AND m.text <> ''`
+// docsWithVectors selects the searchable documents with their vectors in space ?1.
+const docsWithVectors = ` FROM document m LEFT JOIN embedding v ON v.hash = m.hash AND v.model = ?1
+	WHERE ` + searchableCondition + ` AND m.text <> ''`
 
-// next lists the newest n entries that have no vector, of equal texts the first. It also takes
-// in the vectors that another process made.
-func (v *Vectors) next(ctx context.Context, n int) ([]unread, error) {
-	v.following.Lock()
-	defer v.following.Unlock()
-	if err := v.catchUp(ctx); err != nil {
+// nextMissing lists the newest n documents without a vector, one per text. It also loads vectors
+// that another process computed.
+func (v *Vectors) nextMissing(ctx context.Context, n int) ([]pendingDoc, error) {
+	v.followMu.Lock()
+	defer v.followMu.Unlock()
+	if err := v.followLocked(ctx); err != nil {
 		return nil, err
 	}
 	if err := v.reloadWaiting(ctx); err != nil {
 		return nil, err
 	}
-	todo, err := store.List(ctx, v.db, func(row store.Row) (u unread, err error) {
+	todo, err := store.List(ctx, v.db, func(row store.Row) (u pendingDoc, err error) {
 		err = row.Scan(&u.n, &u.hash, &u.text)
 		return u, err
-	}, `SELECT min(m.n) AS first, m.hash, m.text`+withVector+` AND v.hash IS NULL
+	}, `SELECT min(m.n) AS first, m.hash, m.text`+docsWithVectors+` AND v.hash IS NULL
 		GROUP BY m.hash ORDER BY first DESC LIMIT ?2`, v.index.space.No, n)
 	return todo, store.Wrap(err, "embed memories")
 }
 
-// reloadWaiting takes in the vectors that were made of entries in memory.
+// reloadWaiting loads the vectors of documents in memory that had none yet.
 func (v *Vectors) reloadWaiting(ctx context.Context) error {
 	if len(v.index.waiting) == 0 {
 		return nil
@@ -148,12 +149,12 @@ func (v *Vectors) reloadWaiting(ctx context.Context) error {
 	return v.reload(ctx, `WHERE m.n IN (SELECT value FROM json_each(?))`, store.Array(slices.Collect(maps.Keys(v.index.waiting))))
 }
 
-// harmless is a text that every model takes.
-const harmless = "Good morning."
+// probeText is a text that every model can embed.
+const probeText = "Good morning."
 
-// try embeds todo. If that fails although the embedder works, it is because of some of the
-// texts: those get no vector, and are found by their words.
-func (v *Vectors) try(ctx context.Context, todo []unread) ([][]float32, error) {
+// embedOrSkip embeds todo. If that fails although the embedder works, single texts cause it: they
+// get no vector and are found by their words.
+func (v *Vectors) embedOrSkip(ctx context.Context, todo []pendingDoc) ([][]float32, error) {
 	texts := make([]string, len(todo))
 	for i, u := range todo {
 		texts[i] = u.text
@@ -169,15 +170,15 @@ func (v *Vectors) try(ctx context.Context, todo []unread) ([][]float32, error) {
 			vectors[i] = one[0]
 			continue
 		}
-		if _, failed := v.embed(ctx, []string{harmless}); failed != nil {
+		if _, failed := v.embed(ctx, []string{probeText}); failed != nil {
 			return nil, err
 		}
-		v.log.Warn("a memory is not taken by the embedding model; it is found by its words", "n", todo[i].n, "err", err)
+		v.log.Warn("the embedding model refuses a memory; it is found by its words only", "n", todo[i].n, "err", err)
 	}
 	return vectors, nil
 }
 
-// embed asks the embedder and checks what it gives.
+// embed calls the embedder and validates the result.
 func (v *Vectors) embed(ctx context.Context, texts []string) ([][]float32, error) {
 	vectors, err := v.embedder.Embed(ctx, texts)
 	if err != nil {
@@ -192,13 +193,13 @@ func (v *Vectors) embed(ctx context.Context, texts []string) ([][]float32, error
 			return nil, fmt.Errorf("a vector has %d numbers and another %d", len(vector), dim)
 		}
 		if _, err := encodeVector(vector); err != nil {
-			return nil, fmt.Errorf("a vector is of no use: %w", err)
+			return nil, fmt.Errorf("a vector is invalid: %w", err)
 		}
 	}
 	return vectors, nil
 }
 
-// dimension is how long vectors are; 0 = there are none.
+// dimension is the length of vectors; 0 = all are empty.
 func dimension(vectors [][]float32) int {
 	for _, v := range vectors {
 		if len(v) > 0 {
@@ -208,11 +209,11 @@ func dimension(vectors [][]float32) int {
 	return 0
 }
 
-// settle makes the space of vectors of dim numbers the present one; 0 = there are none, which
-// any space can note. Those of another length are of another model, whatever its name: all are made anew.
-func (v *Vectors) settle(ctx context.Context, dim int) error {
-	v.following.Lock()
-	defer v.following.Unlock()
+// ensureSpace makes the space of dim the current one; 0 = no vector, which fits any space. Another
+// length means another model, whatever its name, so all texts are embedded again.
+func (v *Vectors) ensureSpace(ctx context.Context, dim int) error {
+	v.followMu.Lock()
+	defer v.followMu.Unlock()
 	was, is := v.Space(), Space{Dim: dim}
 	if was.No != 0 && (dim == 0 || dim == was.Dim) {
 		return nil
@@ -226,16 +227,16 @@ func (v *Vectors) settle(ctx context.Context, dim int) error {
 		return fmt.Errorf("store vectors: %w", err)
 	}
 	if was.Dim != 0 {
-		v.log.Warn("the embedding model gives vectors of another length; all memories are embedded anew", "was", was.Dim, "is", dim)
+		v.log.Warn("the embedding model returns vectors of another length; all memories are embedded again", "was", was.Dim, "is", dim)
 	}
 	v.reset(is)
 	return nil
 }
 
-// keep stores vectors, but none of a text that was forgotten meanwhile.
-func (v *Vectors) keep(ctx context.Context, todo []unread, vectors [][]float32) error {
-	v.following.Lock()
-	defer v.following.Unlock()
+// storeVectors stores vectors, except those of texts forgotten in the meantime.
+func (v *Vectors) storeVectors(ctx context.Context, todo []pendingDoc, vectors [][]float32) error {
+	v.followMu.Lock()
+	defer v.followMu.Unlock()
 	err := store.InTx(ctx, v.db, func(tx *sql.Tx) error {
 		for i, u := range todo {
 			code, err := encodeVector(vectors[i])
@@ -243,7 +244,7 @@ func (v *Vectors) keep(ctx context.Context, todo []unread, vectors [][]float32) 
 				return err
 			}
 			if _, err := tx.ExecContext(ctx, `INSERT INTO embedding (model, hash, vec)
-				SELECT ?, hash, ? FROM document m WHERE n = ? AND hash = ? AND `+indexed+`
+				SELECT ?, hash, ? FROM document m WHERE n = ? AND hash = ? AND `+searchableCondition+`
 				ON CONFLICT (model, hash) DO UPDATE SET vec = excluded.vec`, v.index.space.No, code, u.n, u.hash); err != nil {
 				return err
 			}

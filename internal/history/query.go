@@ -12,15 +12,15 @@ import (
 // Filter picks messages, whatever became of their conversations since. A zero field picks all,
 // an empty list none.
 type Filter struct {
-	IDs     []int64 // only these, and in this order
-	Rooms   []Talk  // only in these
+	IDs     []int64    // only these, and in this order
+	Rooms   []Timeline // only in these
 	Readers []trust.Readers
 	Before  int64     // with a smaller id than that
 	Since   time.Time // said at that time or later
 	Until   time.Time // said at that time or before
 	People  bool      // said by a person
 	Newest  bool      // the newest come first
-	Most    int       // so many of them
+	Limit   int       // so many of them
 }
 
 // Each calls do with each message that f picks. Text is what was said, also of one that the model
@@ -50,30 +50,30 @@ func Each(ctx context.Context, db store.DBTX, f Filter, do func(Message) error) 
 	if f.Newest {
 		order += ` DESC`
 	}
-	if f.Most == 0 {
-		f.Most = -1 // SQLite's word for all
+	if f.Limit == 0 {
+		f.Limit = -1 // SQLite's word for all
 	}
 	err := store.Each(ctx, db, func(row store.Row) error {
-		m, err := scan(row)
+		m, err := scanMessage(row)
 		if err != nil {
 			return err
 		}
 		return do(m)
 	}, `SELECT `+strings.Replace(columns, `iif(short <> '', short, text)`, `text`, 1)+` FROM `+from+
-		` WHERE `+strings.Join(where, ` AND `)+` ORDER BY `+order+` LIMIT ?`, append(args, f.Most)...)
+		` WHERE `+strings.Join(where, ` AND `)+` ORDER BY `+order+` LIMIT ?`, append(args, f.Limit)...)
 	return store.Wrap(err, "read messages")
 }
 
 // Share is what a conversation has of a list of messages.
-type Share struct {
-	Room     Talk
+type TimelineCount struct {
+	Room     Timeline
 	Messages int
 	Last     time.Time // when the last of them was said
 }
 
 // Shares counts the messages ids by conversation, the one with the oldest message first.
-func Shares(ctx context.Context, db store.DBTX, ids []int64) ([]Share, error) {
-	all, err := store.List(ctx, db, func(row store.Row) (s Share, err error) {
+func CountByTimeline(ctx context.Context, db store.DBTX, ids []int64) ([]TimelineCount, error) {
+	all, err := store.List(ctx, db, func(row store.Row) (s TimelineCount, err error) {
 		var at int64
 		err = row.Scan(&s.Room, &s.Messages, &at)
 		s.Last = time.UnixMilli(at).UTC()

@@ -10,7 +10,7 @@ import (
 )
 
 // code is the primary code of a SQLite error: its low byte; 0 = the error is another one.
-func code(err error) int {
+func sqliteCode(err error) int {
 	var se *sqlite.Error
 	if errors.As(err, &se) {
 		return se.Code() & 0xff
@@ -21,11 +21,11 @@ func code(err error) int {
 // Passing tells whether a database error has a cause that may pass by itself
 // or with somebody's help: a full disk, a disk that cannot be written, or
 // another program that holds the database. The same statement may work later.
-func Passing(err error) bool {
-	return slices.Contains([]int{sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}, code(err))
+func IsTransient(err error) bool {
+	return slices.Contains([]int{sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}, sqliteCode(err))
 }
 
 // Full tells whether an error is that a disk is full, or the share of it that may be used.
-func Full(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || code(err) == sqlite3.SQLITE_FULL
+func IsDiskFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || sqliteCode(err) == sqlite3.SQLITE_FULL
 }

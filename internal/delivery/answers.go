@@ -6,14 +6,14 @@ import (
 	"reverie/internal/store"
 )
 
-// The table answered says which messages an answer answers: a row is written with the answer, and
-// stays. An answer to several messages has several rows, and so has a message that was answered again.
+// The table answered relates answers to questions. A row is written with the answer and never
+// deleted. An answer to several messages has several rows, as has a message with several answers.
 
-// NoteAnswered stores that the message reply answers question. db may be the transaction that
+// RecordAnswer records that the message reply answers question. db may be the transaction that
 // stores the reply.
-func NoteAnswered(ctx context.Context, db store.DBTX, question, reply string) error {
+func RecordAnswer(ctx context.Context, db store.DBTX, question, reply string) error {
 	_, err := db.ExecContext(ctx, `INSERT INTO question_reply (question, reply) VALUES (?, ?) ON CONFLICT DO NOTHING`, question, reply)
-	return store.Wrap(err, "delivery: note what is answered")
+	return store.Wrap(err, "delivery: record an answer")
 }
 
 // RepliesTo lists the replies to the message question, the newest last.

@@ -5,14 +5,13 @@ import (
 	"math"
 )
 
-// A vector is kept as a signed byte per number, the largest of them ±127. Its
-// length is of no account. That costs a quarter of the room, and moves a cosine by
-// about 0.0003.
+// Vectors are stored quantized: a signed byte per dimension, the largest ±127, without the length.
+// That takes a quarter of the space and changes a cosine by about 0.0003.
 
 var errNoVector = errors.New("it is all zeros or holds something that is not a number")
 
-// encodeVector writes v as it is kept. Nil, for a text that the model makes
-// nothing of, is empty.
+// encodeVector quantizes v. Nil, which stands for a text that the model cannot embed, becomes
+// empty.
 func encodeVector(v []float32) ([]byte, error) {
 	var most float64
 	for _, x := range v {
@@ -31,8 +30,7 @@ func encodeVector(v []float32) ([]byte, error) {
 	return out, nil
 }
 
-// decodeVector reads what encodeVector wrote for vectors of dim numbers, with length 1; nil
-// for an empty one.
+// decodeVector returns the unit vector of a blob of dim numbers; nil for an empty one.
 func decodeVector(blob []byte, dim int) []float32 {
 	if len(blob) != dim {
 		return nil
@@ -44,7 +42,7 @@ func decodeVector(blob []byte, dim int) []float32 {
 	return unit(v)
 }
 
-// dot is the sum of products, in four parts that a processor adds at the same time.
+// dot is the dot product, in four sums that a processor can compute in parallel.
 func dot(a, b []float32) float64 {
 	b = b[:len(a)]
 	var s0, s1, s2, s3 float32
@@ -62,7 +60,7 @@ func dot(a, b []float32) float64 {
 	return float64(s0 + s1 + s2 + s3)
 }
 
-// unit is v with length 1; nil for a vector that points nowhere.
+// unit returns v scaled to length 1; nil for a zero or infinite vector.
 func unit(v []float32) []float32 {
 	square := 0.0
 	for _, x := range v {

@@ -37,7 +37,7 @@ func (b *bot) forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int,
 
 // searchable makes searchable what was said in all conversations.
 func (b *bot) searchable(ctx context.Context) error {
-	return recall.All(ctx, b.history, b.memory)
+	return recall.IndexAll(ctx, b.history, b.memory)
 }
 
 // takenBack forgets a message that was taken back in its room, and what was

@@ -279,5 +279,5 @@ func (t *intake) keep(b *batch, evt *event.Event, missing id.SessionID, cause er
 // branchOf is the thread that m is answered in, as the room has it set.
 func (t *intake) branchOf(ctx context.Context, m chat.Message) (string, error) {
 	setting, err := settings.Store{DB: t.cfg.DB}.Get(ctx, m.Room, settings.Threads)
-	return command.Branch(setting, m), err
+	return command.AnswerThread(setting, m), err
 }

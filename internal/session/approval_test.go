@@ -24,7 +24,7 @@ func (w *world) approvalsThat(is func(a approval.Approval) bool) ([]approval.App
 	var all []approval.Approval
 	for i := 0; err == nil && i < len(codes); i++ {
 		var a approval.Approval
-		if a, err = w.approvals.One(context.Background(), w.cfg.DB, codes[i]); is(a) {
+		if a, err = w.approvals.Find(context.Background(), w.cfg.DB, codes[i]); is(a) {
 			all = append(all, a)
 		}
 	}
@@ -46,14 +46,14 @@ func (w *world) polled(t *testing.T, event string) (approval.Approval, chat.Outg
 	t.Helper()
 	a := w.approvalOf(t, event)
 	defer holding(&w.room.mu)()
-	return a, w.room.final[a.Question()]
+	return a, w.room.final[a.QuestionID()]
 }
 
 // ends waits until the approval code has ended.
 func (w *world) ends(t *testing.T, code string) approval.Approval {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
-		a := expect.Must(w.approvals.One(t.Context(), w.cfg.DB, code))(t)
+		a := expect.Must(w.approvals.Find(t.Context(), w.cfg.DB, code))(t)
 		if a.State != "" && a.State != approval.Approved && a.State != approval.Open {
 			return a
 		}
@@ -102,12 +102,12 @@ func TestForeignTextIsAskedAbout(t *testing.T) {
 			if n := w.left(t); n != before {
 				t.Fatalf("%d things were done unasked in the next turn", n-before)
 			}
-			w.deliver(t, chat.Vote{Change: chat.Change{Head: chat.Head{ID: "$v", Room: "!group", Sender: owner, At: time.Now()}, Target: a.Question()}, Option: approval.Once})
+			w.deliver(t, chat.Vote{Change: chat.Change{Head: chat.Head{ID: "$v", Room: "!group", Sender: owner, At: time.Now()}, Target: a.QuestionID()}, Option: approval.Once})
 			end := w.ends(t, a.Code)
 			expect.False(t, end.State != approval.Done || end.Acts[0].Failed, "it ended as %+v", end)
 			n := w.left(t)
 			expect.False(t, n != before+1, "%d things were done after the vote", n-before)
-			w.deliver(t, chat.Vote{Change: chat.Change{Head: chat.Head{ID: "$v2", Room: "!group", Sender: owner, At: time.Now()}, Target: a.Question()}, Option: approval.Once})
+			w.deliver(t, chat.Vote{Change: chat.Change{Head: chat.Head{ID: "$v2", Room: "!group", Sender: owner, At: time.Now()}, Target: a.QuestionID()}, Option: approval.Once})
 			n = w.left(t)
 			expect.False(t, n != before+1, "%d things were done after a second vote", n-before)
 		})
@@ -141,7 +141,7 @@ func TestVoteIsAnsweredInItsThread(t *testing.T) {
 	w.inGroup()
 	w.deliver(t, chat.Message{Head: chat.Head{ID: "$1", Room: "!group", Sender: owner, At: time.Now(), Branch: "$root"}, Text: "note it", Thread: "$root", Quotes: []chat.Quote{foreignQuote}})
 	a, _ := w.polled(t, "$1")
-	w.deliver(t, chat.Vote{Change: chat.Change{Head: chat.Head{ID: "$v", Room: "!group", Sender: friend, At: time.Now()}, Target: a.Question()}, Option: approval.Once})
+	w.deliver(t, chat.Vote{Change: chat.Change{Head: chat.Head{ID: "$v", Room: "!group", Sender: friend, At: time.Now()}, Target: a.QuestionID()}, Option: approval.Once})
 	said := w.room.read("vote:$v")
 	expect.False(t, said.Text == "" || said.Thread != "$root", "%+v", said)
 }
@@ -212,11 +212,11 @@ func TestOldQuestionsEnd(t *testing.T) {
 		w.restart(t)
 	}
 	again()
-	until(t, "it has expired", func() bool { return w.approvalOf(t, "$1").State == approval.Expired })
-	until(t, "its poll is closed", func() bool { _, poll := w.polled(t, "$1"); return len(poll.Options) == 0 })
+	waitUntil(t, "it has expired", func() bool { return w.approvalOf(t, "$1").State == approval.Expired })
+	waitUntil(t, "its poll is closed", func() bool { _, poll := w.polled(t, "$1"); return len(poll.Options) == 0 })
 	again()
-	until(t, "it is deleted", func() bool {
-		now, err := w.approvals.One(t.Context(), w.cfg.DB, a.Code)
+	waitUntil(t, "it is deleted", func() bool {
+		now, err := w.approvals.Find(t.Context(), w.cfg.DB, a.Code)
 		return err == nil && now.State == ""
 	})
 }
@@ -235,9 +235,9 @@ func TestApprovalsForget(t *testing.T) {
 			w, a := asksOwner(t)
 			skills := w.left(t)
 			forget(t, w)
-			w.deliver(t, chat.Vote{Change: chat.Change{Head: chat.Head{ID: "$v", Room: "!group", Sender: owner, At: time.Now()}, Target: a.Question()}, Option: approval.Once})
+			w.deliver(t, chat.Vote{Change: chat.Change{Head: chat.Head{ID: "$v", Room: "!group", Sender: owner, At: time.Now()}, Target: a.QuestionID()}, Option: approval.Once})
 			now := w.approvalOf(t, "$1")
-			expect.False(t, now.State != approval.Void || now.Quote != "" || len(now.Acts)+len(now.Seen) != 0 || w.left(t) != skills,
+			expect.False(t, now.State != approval.Void || now.Quote != "" || len(now.Acts)+len(now.Sources) != 0 || w.left(t) != skills,
 				"what is left is %+v, and %d were done", now, w.left(t)-skills)
 		})
 	}
@@ -336,7 +336,7 @@ func approveUntilKilled(t *testing.T, in string) {
 	w := newWorld(t, dir)
 	w.stop()
 	w.inGroup()
-	w.cfg.Helpers.Parallel = 1
+	w.cfg.SubSessions.Parallel = 1
 	note := func(what, id string) {
 		if _, err := w.cfg.DB.ExecContext(context.Background(), `INSERT INTO seen (what, id) VALUES (?, ?) ON CONFLICT DO NOTHING`, what, id); err != nil {
 			t.Error(err)
@@ -373,7 +373,7 @@ func approveUntilKilled(t *testing.T, in string) {
 	}
 	head := chat.Head{ID: "$1", Room: "!group", Sender: owner, At: time.Now()}
 	deliver(chat.Message{Head: head, Text: "do what they say", Quotes: []chat.Quote{{ID: "$h", Sender: bystander, Text: "please do", Why: chat.QuoteHeard}}})
-	until(t, "it is asked", func() bool { return noted("asked") != "" })
+	waitUntil(t, "it is asked", func() bool { return noted("asked") != "" })
 	if noted("voted") == "" {
 		for _, n := range w.rows(t) {
 			if n > 0 {
@@ -384,7 +384,7 @@ func approveUntilKilled(t *testing.T, in string) {
 	note("voted", "$v")
 	head.ID = "$v"
 	deliver(chat.Vote{Change: chat.Change{Head: head, Target: noted("asked")}, Option: approval.Once})
-	until(t, "it is done, which is told before, and handled", func() bool {
+	waitUntil(t, "it is done, which is told before, and handled", func() bool {
 		return noted("handled $v") != "" && noted("handled $1") != "" && w.allEnded(t)
 	})
 	fmt.Println("done")

@@ -63,7 +63,7 @@ func TestDirectChatIsNotShownLater(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, t.TempDir())
-			w.cfg.Settle = time.Microsecond
+			w.cfg.EditDebounce = time.Microsecond
 			w.say(t, "$1", "my word is "+secret)
 			w.say(t, "$2", "!remember my word is "+secret)
 			w.who.directWith = alwaysOpen
@@ -325,8 +325,8 @@ func TestUnprovenIsApart(t *testing.T) {
 // TestUnprovenOwnerVotes: an owner answers other people's questions only when proven; what is done for their own is a user's.
 func TestUnprovenOwnerVotes(t *testing.T) {
 	remember := `append_memory {"entry":"The fence is green"}`
-	ask := func(t *testing.T, sender string) *besieged {
-		b := &besieged{world: newWorld(t, t.TempDir(), remember, "Well."), t: t}
+	ask := func(t *testing.T, sender string) *approvalWorld {
+		b := &approvalWorld{world: newWorld(t, t.TempDir(), remember, "Well."), t: t}
 		b.inGroup()
 		in := b.in(sender, "do what they say")
 		in.ID, in.Unproven, in.Quotes = "$1", sender == owner, []chat.Quote{foreignQuote}
@@ -334,13 +334,13 @@ func TestUnprovenOwnerVotes(t *testing.T) {
 		b.a = b.approvalOf(t, "$1")
 		return b
 	}
-	answers := func(b *besieged, text string) {
+	answers := func(b *approvalWorld, text string) {
 		in := b.in(owner, text)
 		in.Unproven = true
 		b.deliver(b.t, in)
 		in = b.in(owner, "")
 		in.Unproven = true
-		b.deliver(b.t, changeOf(voting, in.Head, b.a.Question(), approval.Once))
+		b.deliver(b.t, changeOf(voting, in.Head, b.a.QuestionID(), approval.Once))
 	}
 	t.Run("somebody else's", func(t *testing.T) {
 		b := ask(t, friend)
@@ -458,13 +458,13 @@ func TestTaskIntegrity(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	s := newSession(w.Manager, history.Talk("!dm"))
 	head := chat.Head{Room: "!dm", Sender: owner, Private: true}
-	expect.Equal(t, s.caller(item{Message: chat.Message{Head: head}}).Integrity, w.level(chat.Head{Sender: owner}))
+	expect.Equal(t, s.caller(item{Message: chat.Message{Head: head}}).Integrity, w.senderIntegrity(chat.Head{Sender: owner}))
 	for _, of := range []trust.Integrity{trust.Foreign, trust.Guest, trust.User, trust.Owner} {
 		label := trust.Label{Integrity: of, Readers: inDM.Readers()}
-		in := asEvent(chat.Event{Head: head, Kind: chat.ScheduledTask, Label: label})
+		in := eventItem(chat.Event{Head: head, Kind: chat.ScheduledTask, Label: label})
 		got := s.caller(in).Label()
 		expect.False(t, got != label, "a task of %s is worked on as %+v", of, got)
-		by := s.reporter(in).Integrity
+		by := s.markerCaller(in).Integrity
 		expect.False(t, by != min(of, trust.User), "the goal of a task of %s is changed as %s", of, by)
 	}
 }

@@ -168,7 +168,7 @@ func (w *world) wouldSend(t *testing.T, question string) string {
 	t.Helper()
 	past := w.past(t)
 	s := newSession(w.Manager, "!dm")
-	how := expect.Must(s.manner(t.Context(), inDM.Place, past, true))(t)
+	how := expect.Must(s.turnSettings(t.Context(), inDM.Place, past, true))(t)
 	last := past[len(past)-1]
 	past = append(past, history.Message{ID: last.ID + 1, Room: last.Room, Conversation: last.Conversation, Role: llm.User, Sender: owner,
 		EventID: "$asked", Text: question, At: w.cfg.Now(), Header: w.cfg.Prompt.Header(w.cfg.Now(), owner, false)})
@@ -351,14 +351,14 @@ func TestAnyHistoryFits(t *testing.T) {
 		window := rapid.IntRange(3600, 40_000).Draw(rt, "window")               // tools and an answer take some 1,600 of it
 		dense := rapid.SampledFrom([]float64{1, 0.7, 1.5, 3}).Draw(rt, "dense") // tokens that the server counts for one by estimate
 		window = int(float64(window) * max(1, dense))
-		m := remodel(t, w, window)
+		m := withWindow(t, w, window)
 		s := newSession(m, history.Talk(room))
 		expect.Must(w.cfg.DB.ExecContext(t.Context(), `INSERT OR REPLACE INTO model_count (model, factor, answers, at) VALUES ('local', ?, 1, 0)`, dense))(rt)
 		in := chat.Message{Head: chat.Head{ID: fmt.Sprintf("$%d", n), Room: room, Sender: owner, Private: true}}
 		expect.OK(rt, m.remember(t.Context(), in.Head))
 		newest := fill(rt, m, room, in.ID)
-		expect.Must(command.Run(t.Context(), s.call(in), "goal", "new build the greenhouse"))(rt)
-		p, _, err := (&turn{Session: s, in: item{Message: in}}).fits(t.Context())
+		expect.Must(command.Run(t.Context(), s.newCall(in), "goal", "new build the greenhouse"))(rt)
+		p, _, err := (&turn{Session: s, in: item{Message: in}}).fittingPrompt(t.Context())
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -377,8 +377,8 @@ func TestAnyHistoryFits(t *testing.T) {
 	})
 }
 
-// remodel is the world's manager over a model of another window.
-func remodel(t *testing.T, w *world, window int) *Manager {
+// withWindow is the world's manager over a model of another window.
+func withWindow(t *testing.T, w *world, window int) *Manager {
 	t.Helper()
 	cfg := w.cfg
 	cfg.Models = modelsOf(t, chatWithLocal, served(t, "local", window, w.script.ServeHTTP))

@@ -77,7 +77,7 @@ func (w *world) event(t *testing.T, s *source, in chat.Event) {
 		if got != in.ID {
 			t.Fatalf("done with %s, want %s", got, in.ID)
 		}
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatalf("%s is not done", in.ID)
 	}
 }
@@ -88,7 +88,7 @@ func TestSystemEvent(t *testing.T) {
 	s := newSource(w)
 	w.say(t, "$1", "hi")
 	s.refuse = 1
-	w.cfg.Again = 1
+	w.cfg.RetryDelay = 1
 	w.event(t, s, chat.Event{Head: chat.Head{ID: "job:1"}, Text: "!stop Remind me of the plants."})
 	asked := w.script.asked()
 	expect.Has(t, asked[len(asked)-1], "system event: scheduled task]", "!stop Remind me of the plants.")
@@ -144,7 +144,7 @@ func TestSystemEventAfterARestart(t *testing.T) {
 // TestSystemEventAgain: another attempt at what no model answered is told once; answered, the same text is told anew, and is there twice.
 func TestSystemEventAgain(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "500", "500", "It rains.", "It still rains.", "It does.")
-	w.cfg.Again = 1
+	w.cfg.RetryDelay = 1
 	s := newSource(w)
 	w.say(t, "$1", "hi")
 	for i, want := range []int{1, 1, 1, 1} {
@@ -201,52 +201,52 @@ func TestSilenceThatWasRefused(t *testing.T) {
 	expect.Equal(t, s.done[1], "job:2: Tell nobody of this.")
 }
 
-// slowly is a world whose model holds back each of its answers until it is let go.
-func slowly(t *testing.T, answers ...string) (w *world, r *typist, release func()) {
+// newSlowWorld is a world whose model holds back each of its answers until it is let go.
+func newSlowWorld(t *testing.T, answers ...string) (w *world, r *typist, release func()) {
 	t.Helper()
 	hold := make(chan struct{})
 	s := &script{answers: answers, forever: "fine", hold: func(string) <-chan struct{} { return hold }}
 	w, r = modelled(t, s.ServeHTTP, 0)
-	w.cfg.Patience = 20 * time.Millisecond
+	w.cfg.ProgressAfter = 20 * time.Millisecond
 	return w, r, func() { hold <- struct{}{} }
 }
 
 // Who waits alone with us is told what is done, and again when that changes: under the answer's id, as a notice, until there are words.
 // Holds F46, M68.
-func TestToldWhatIsDone(t *testing.T) {
-	w, r, release := slowly(t, "the answer")
+func TestProgressNotice(t *testing.T) {
+	w, r, release := newSlowWorld(t, "the answer")
 	expect.OK(t, w.Deliver(t.Context(), chat.Message{Head: chat.Head{ID: "$1", Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Text: "slow"}))
-	until(t, "the person is told", func() bool { return len(r.drafts()) > 0 })
+	waitUntil(t, "the person is told", func() bool { return len(r.drafts()) > 0 })
 	first := r.drafts()[0]
 	expect.False(t, first.ID != "re:$1" || !first.Notice || first.ReplyTo != "$1", "shown %+v", first)
 	expect.Equal(t, first.Text, "I am still working on this: thinking… `!stop` ends it.")
 	expect.False(t, !strings.HasPrefix(r.shown(), "!dm typing true") || strings.Contains(r.shown(), "false"), "shown: %s", r.shown())
-	s := w.rooms["!dm"]
-	s.meanwhile.does(s.doing(t.Context(), "web_search"))
-	until(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 1 })
+	s := w.sessions["!dm"]
+	s.progress.setActivity(s.activity(t.Context(), "web_search"))
+	waitUntil(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 1 })
 	expect.Has(t, r.drafts()[1].Text, "searching the web…")
-	s.meanwhile.does(s.doing(t.Context(), "mcp_thing"))
-	until(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 2 })
+	s.progress.setActivity(s.activity(t.Context(), "mcp_thing"))
+	waitUntil(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 2 })
 	expect.Has(t, r.drafts()[2].Text, "using the tool `mcp_thing`…")
-	time.Sleep(5 * w.cfg.Patience) // nothing else happens: nothing more is said
+	time.Sleep(5 * w.cfg.ProgressAfter) // nothing else happens: nothing more is said
 	expect.Equal(t, len(r.drafts()), 3)
 	release()
 	id := <-w.room.handled
 	expect.False(t, id != "$1" || w.room.said("$1").Text != "the answer" || w.room.said("$1").Notice, "%s: %+v", id, w.room.said("$1"))
 	n := len(r.drafts())
-	time.Sleep(5 * w.cfg.Patience)
+	time.Sleep(5 * w.cfg.ProgressAfter)
 	got := r.drafts()
 	expect.False(t, len(got) != n || got[n-1].Notice || !strings.HasSuffix(r.shown(), "typing false"), "shown %s", r.shown())
 }
 
 // Where others read along it is said once.
-func TestToldOnceInAGroup(t *testing.T) {
-	w, r, release := slowly(t, "the answer")
+func TestProgressNoticeInAGroup(t *testing.T) {
+	w, r, release := newSlowWorld(t, "the answer")
 	expect.OK(t, w.Deliver(t.Context(), chat.Message{Head: chat.Head{ID: "$1", Room: "!group", Sender: owner, At: time.Now()}, Text: "slow"}))
-	until(t, "somebody is told", func() bool { return len(r.drafts()) > 0 })
-	s := w.rooms["!group"]
-	s.meanwhile.does("reading a file")
-	time.Sleep(5 * w.cfg.Patience)
+	waitUntil(t, "somebody is told", func() bool { return len(r.drafts()) > 0 })
+	s := w.sessions["!group"]
+	s.progress.setActivity("reading a file")
+	time.Sleep(5 * w.cfg.ProgressAfter)
 	got := r.drafts()
 	expect.False(t, len(got) != 1 || !got[0].Notice, "shown %+v", got)
 	release()

@@ -97,7 +97,7 @@ func TestMarkersOfOthers(t *testing.T) {
 func TestGoalTakenInOnce(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir, "never asked")
-	own := programs(trust.Person(owner))
+	own := programLabel(trust.Person(owner))
 	w.append(t, history.Message{Role: llm.User, EventID: "$1", Sender: owner, Text: "Begin", Label: own},
 		history.Message{Role: llm.Assistant, EventID: "re:$1", Text: "So be it.\n[GOAL] Ship\n[CHECKPOINT] Plan", Label: own})
 	again := func(what string) {
@@ -122,7 +122,7 @@ func TestGoalTakenInOnce(t *testing.T) {
 // What the model says of its goal beside a tool call counts as well, before its next request and although the program died in between.
 func TestGoalReportedWithACall(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Done.")
-	own := programs(trust.Person(owner))
+	own := programLabel(trust.Person(owner))
 	w.append(t, history.Message{Role: llm.User, EventID: "$1", Sender: owner, Text: "Begin", Label: own},
 		history.Message{Role: llm.Assistant, Text: "[GOAL] Ship\n[CHECKPOINT] Plan - DONE\nLet me see.", Label: own,
 			Calls: []llm.ToolCall{{ID: "c1", Name: "append_memory", Arguments: `{"entry":"tea"}`}}})
@@ -176,7 +176,7 @@ func TestMarkersInDrafts(t *testing.T) {
 		}
 		fmt.Fprint(rw, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 	}, 0)
-	w.cfg.Patience = patience
+	w.cfg.ProgressAfter = testTimeout
 	expect.Equal(t, w.say(t, "$1", "Begin").Text, "I have begun.\n\nMore [soon].")
 	shown := r.shown()
 	expect.Lacks(t, shown, "[g", "[G", "[c", "[N", "**", "GOAL", "Ship", "checkpoint", "Plan", "Build", "1", "- ")
@@ -244,7 +244,7 @@ func asksObjective(body string) bool { return strings.Contains(body, "Which of t
 // withObjective has a model asked which task is worked on, which gives the answer that is set; asked counts the questions.
 func (w *world) withObjective(t *testing.T) (answer *string, asked func() []string) {
 	t.Helper()
-	w.cfg.Objective, w.cfg.Quiet = "harvest", objectivePause
+	w.cfg.ObjectiveRole, w.cfg.IdleAfter = "harvest", objectivePause
 	answer = new(string)
 	w.script.reply = func(body string) (string, bool) { return *answer, asksObjective(body) }
 	return answer, func() (out []string) {
@@ -293,7 +293,7 @@ func TestObjective(t *testing.T) {
 		w.addTask(t, task.Task{Content: "theirs", User: "@ann:x"}), w.addTask(t, task.Task{Content: "elsewhere", Room: "!other", User: owner}),
 		w.addTask(t, task.Task{Content: "stretch", Schedule: &task.Schedule{Type: "daily", At: "09:00"}}),
 	}
-	w.talk(t, 2*objective.Every) // there is nothing to choose from
+	w.talk(t, 2*objective.AskEvery) // there is nothing to choose from
 	time.Sleep(oneTooMany)
 	expect.Equal(t, len(asked()), 0)
 	paint, shed := w.addTask(t, task.Task{Content: "paint"}), w.addTask(t, task.Task{Content: "build the shed", User: owner})
@@ -315,9 +315,9 @@ func TestObjective(t *testing.T) {
 			w.restart(t)
 		}
 		*answer = c.answer
-		w.talk(t, objective.Every-said)
-		until(t, "it is asked", func() bool { return len(asked()) == i+1 })
-		until(t, "the answer is kept", func() bool { return w.pinOf(t) == c.pinned })
+		w.talk(t, objective.AskEvery-said)
+		waitUntil(t, "it is asked", func() bool { return len(asked()) == i+1 })
+		waitUntil(t, "the answer is kept", func() bool { return w.pinOf(t) == c.pinned })
 		if said = 0; c.pinned != before {
 			said = 1
 			says(map[string]string{shed: "build the shed", paint: "paint"}[c.pinned])
@@ -350,8 +350,8 @@ func TestObjectiveGivesWay(t *testing.T) {
 		}
 		return nil
 	}
-	w.talk(t, objective.Every)
-	until(t, "it is asked", func() bool { return len(asked()) == 1 })
+	w.talk(t, objective.AskEvery)
+	waitUntil(t, "it is asked", func() bool { return len(asked()) == 1 })
 	expect.Equal(t, w.say(t, "$1", "are you there?").Text, "fine")
 	expect.Equal(t, w.pinOf(t), "")
 }

@@ -254,7 +254,7 @@ func (h *leakHistory) votesIn(r *leakRoom, who string) {
 			in.Branch = m.in.Branch
 			return changeOf(voting, in.Head, m.outgoing, in.Text)
 		})
-		until(h.t, "what was approved is done", func() (done bool) {
+		waitUntil(h.t, "what was approved is done", func() (done bool) {
 			return h.w.cfg.DB.QueryRow(`SELECT NOT EXISTS (SELECT 1 FROM approval WHERE state = 'approved')`).Scan(&done) == nil && done
 		})
 		h.count("votes", 1)
@@ -382,7 +382,7 @@ func (h *leakHistory) fallsDue() {
 		_, answer, _ := strings.Cut(got, " ")
 		const ran = `INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, ?, 'done', 1, 1, ?)`
 		h.w.exec(h.t, ran, id, h.number, answer)
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		h.t.Fatalf("%s is not done after\n%s", run, strings.Join(h.log, "\n"))
 	}
 	h.settles()
@@ -427,7 +427,7 @@ func (h *leakHistory) openNightly() {
 		Quiet:    func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() },
 		Messages: 20, Calls: 500, Idle: 15 * time.Minute, Location: time.UTC, Log: slog.New(slog.DiscardHandler),
 		Now: time.Now,
-		DB:  c.DB, Store: c.Memory, Level: func(sender string) trust.Integrity { return h.w.level(chat.Head{Sender: sender}) },
+		DB:  c.DB, Store: c.Memory, Level: func(sender string) trust.Integrity { return h.w.senderIntegrity(chat.Head{Sender: sender}) },
 		Ask:    func(_ context.Context, _, prompt string) (string, error) { return h.harvests(prompt), nil },
 		Window: func(string) (int, int) { return 8_192, 512 }, Prompts: os.DirFS(h.w.dir),
 	})
@@ -570,5 +570,5 @@ func (h *leakHistory) tidies(prompt string) string {
 
 // countCompactions notes how many compactions nobody asked for.
 func (h *leakHistory) countCompactions() {
-	h.count("compacted when full", value[int](h.t, h.w, `SELECT count(*) FROM compaction WHERE reason IN (?, ?)`, compaction.Full, compaction.Over))
+	h.count("compacted when full", value[int](h.t, h.w, `SELECT count(*) FROM compaction WHERE reason IN (?, ?)`, compaction.Full, compaction.TooLarge))
 }

@@ -157,7 +157,7 @@ func newLeakHistory(t *testing.T, seed uint64) *leakHistory {
 		}
 		return "", nil
 	}
-	c.Helpers.Parallel, c.Again, c.Settle, c.Quiet = 2, time.Millisecond, time.Microsecond, time.Millisecond
+	c.SubSessions.Parallel, c.RetryDelay, c.EditDebounce, c.IdleAfter = 2, time.Millisecond, time.Microsecond, time.Millisecond
 	c.Events = map[chat.EventKind]Source{chat.ScheduledTask: leakJobs{h}}
 	c.Media = media.Open(h.w.dir, 0)
 	c.Tools = tool.New(tool.Config{Memory: c.Memory, Tasks: c.Tasks, Goals: h.w.Manager.goals, Skills: c.Skills, Dir: h.w.dir, Location: time.UTC, Media: c.Media})
@@ -457,7 +457,7 @@ func (h *leakHistory) delivers(r *leakRoom, in chat.Inbound) {
 	h.place = r.readers()
 	h.mu.Unlock()
 	expect.OK(h.t, h.w.Deliver(h.t.Context(), in))
-	wait := time.After(patience)
+	wait := time.After(testTimeout)
 	for {
 		select {
 		case got := <-h.w.room.handled:
@@ -478,7 +478,7 @@ func (h *leakHistory) settles() {
 	h.calls = nil
 	h.mu.Unlock()
 	if !held {
-		until(h.t, "sub-sessions are told of after\n"+strings.Join(h.log, "\n"), h.w.allTold(h.t))
+		waitUntil(h.t, "sub-sessions are told of after\n"+strings.Join(h.log, "\n"), h.w.allTold(h.t))
 	}
 }
 

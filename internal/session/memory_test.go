@@ -166,7 +166,7 @@ func TestRememberedIntegrity(t *testing.T) {
 	} {
 		w.deliver(t, in)
 	}
-	w.heard(t, 4)
+	w.indexedTexts(t, 4)
 	entries := w.column(t, `SELECT scope || ' ' || integrity FROM memory ORDER BY scope`)
 	said := w.column(t, `SELECT DISTINCT sender || ' ' || integrity FROM memory_turn WHERE sender <> '' ORDER BY sender`)
 	for i, of := range []string{fmt.Sprintf("%s %d", friend, trust.User), fmt.Sprintf("%s %d", owner, trust.Owner)} {
@@ -179,7 +179,7 @@ func TestRememberedIntegrity(t *testing.T) {
 
 // remember keeps who talks in the room, for prompts built while nobody does.
 func (m *Manager) remember(ctx context.Context, in chat.Head) error {
-	return m.rememberIn(ctx, m.cfg.DB, in)
+	return m.recordRoom(ctx, m.cfg.DB, in)
 }
 
 // TestKeepCommand: a person answers what only they can decide, by its number, and nobody else does.
@@ -235,16 +235,16 @@ func TestKeepCommand(t *testing.T) {
 	say("!memory", "I live in Oslo.")
 }
 
-// TestQuestionIsToldQuietly: what is asked is a notice, is asked once, and the model knows of it when the person answers.
-func TestQuestionIsToldQuietly(t *testing.T) {
+// TestMemoryQuestionIsANotice: what is asked is a notice, is asked once, and the model knows of it when the person answers.
+func TestMemoryQuestionIsANotice(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Noted.")
 	s := &source{told: make(chan string, 100)}
 	w.cfg.Events = map[chat.EventKind]Source{chat.MemoryQuestion: s}
 	for range 2 { // delivered again after a restart
-		expect.OK(t, w.Deliver(t.Context(), chat.Event{Head: chat.Head{ID: "question:1", Room: "!dm", Sender: owner}, Text: "Rome or Oslo?", Kind: chat.MemoryQuestion, Verbatim: true, Label: programs(trust.Person(owner))}))
+		expect.OK(t, w.Deliver(t.Context(), chat.Event{Head: chat.Head{ID: "question:1", Room: "!dm", Sender: owner}, Text: "Rome or Oslo?", Kind: chat.MemoryQuestion, Verbatim: true, Label: programLabel(trust.Person(owner))}))
 		select {
 		case <-s.told:
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			t.Fatal("not done")
 		}
 	}
@@ -258,8 +258,8 @@ func TestQuestionIsToldQuietly(t *testing.T) {
 	expect.False(t, !slices.Equal(s.done, want), "%q", s.done)
 }
 
-// heard waits until n messages can be found again, and returns them in order.
-func (w *world) heard(t *testing.T, n int) (all []string) {
+// indexedTexts waits until n messages can be found again, and returns them in order.
+func (w *world) indexedTexts(t *testing.T, n int) (all []string) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		all = w.column(t, `SELECT scope || ' ' || sender || ': ' || text FROM memory_turn ORDER BY seq`)
@@ -269,11 +269,11 @@ func (w *world) heard(t *testing.T, n int) (all []string) {
 	}
 }
 
-// TestConversationsAreFoundAgain: what was said stands in the request of a later conversation that asks for it, of the same person or room.
-func TestConversationsAreFoundAgain(t *testing.T) {
+// TestEarlierConversationsAreRecalled: what was said stands in the request of a later conversation that asks for it, of the same person or room.
+func TestEarlierConversationsAreRecalled(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), "fts5", 16_000, "Noted: zanzibar.")
 	w.say(t, "$1", "The code word of my locker is zanzibar.")
-	w.heard(t, 2)
+	w.indexedTexts(t, 2)
 	w.say(t, "$1", "The code word of my locker is zanzibar.") // delivered again
 	w.say(t, "$2", "!new")
 	w.say(t, "$3", "What was the code word of my locker?")
@@ -282,7 +282,7 @@ func TestConversationsAreFoundAgain(t *testing.T) {
 		!strings.Contains(last, "after: "+time.Now().UTC().Format(time.DateOnly)+", you said: Noted: zanzibar.") {
 		t.Errorf("not recalled: %s", last)
 	}
-	got := w.heard(t, 4)
+	got := w.indexedTexts(t, 4)
 	want := []string{"private:" + owner + " " + owner + ": The code word of my locker is zanzibar.", "private:" + owner + " : Noted: zanzibar.",
 		"private:" + owner + " " + owner + ": What was the code word of my locker?", "private:" + owner + " : fine"}
 	expect.Equal(t, strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -294,13 +294,13 @@ func TestConversationsAreFoundAgain(t *testing.T) {
 		w.deliver(t, in)
 		expect.Lacks(t, w.lastAsked(), "zanzibar")
 	}
-	if got := w.heard(t, 8); !strings.HasPrefix(got[len(got)-1], "room:") && !strings.HasPrefix(got[len(got)-1], "private:@friend") {
+	if got := w.indexedTexts(t, 8); !strings.HasPrefix(got[len(got)-1], "room:") && !strings.HasPrefix(got[len(got)-1], "private:@friend") {
 		t.Errorf("heard:\n%s", strings.Join(got, "\n"))
 	}
 }
 
-// TestHeardAfterInterruption: what could not be kept before the program died is kept later, for who heard it; not what was taken back.
-func TestHeardAfterInterruption(t *testing.T) {
+// TestIndexedAfterInterruption: what could not be kept before the program died is kept later, for who heard it; not what was taken back.
+func TestIndexedAfterInterruption(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), "fts5", 16_000)
 	for i, m := range []history.Message{
 		{Role: llm.User, EventID: "$1", Sender: owner, Text: "between us two", Header: "[Sat 2026-11-21 08:14 CET]"},
@@ -316,7 +316,7 @@ func TestHeardAfterInterruption(t *testing.T) {
 		expect.OK(t, w.cfg.History.Append(t.Context(), &m))
 	}
 	w.deliver(t, chat.Message{Head: chat.Head{ID: "$3", Room: "!dm", Sender: owner, At: time.Now()}, Text: "before everybody"}) // it has become a group
-	got := strings.Join(w.heard(t, 4), "\n")
+	got := strings.Join(w.indexedTexts(t, 4), "\n")
 	want := "private:" + owner + " " + owner + ": between us two\nprivate:" + owner + " : nobody else\nroom:!dm " + owner + ": before everybody\nroom:!dm : fine"
 	expect.Equal(t, got, want)
 }
@@ -342,6 +342,6 @@ func TestUseIsCounted(t *testing.T) {
 	w.say(t, "$3", "And the tram pass?")
 	hits("1 1 0") // not 2 1 0: the second answer used nothing
 	w.say(t, "$4", "What do 900 crowns buy?")
-	w.heard(t, 8)
+	w.indexedTexts(t, 8)
 	hits("1 1 0") // the question brought the number itself
 }

@@ -71,9 +71,9 @@ func escaped(language, text string) (found []string) {
 	return found
 }
 
-// TestNothingEscapes: whatever is said in a room without a model is said in its language.
+// TestNoEnglishInOtherLanguages: whatever is said in a room without a model is said in its language.
 // Holds M69.
-func TestNothingEscapes(t *testing.T) {
+func TestNoEnglishInOtherLanguages(t *testing.T) {
 	if got := escaped("ja", "作業 No open tasks in this room. です"); len(got) < 2 {
 		t.Fatalf("found %q", got)
 	}
@@ -147,12 +147,12 @@ func everythingSaid(t *testing.T, language string) {
 	}}
 	w.deliver(t, chat.Message{Head: chat.Head{ID: "$dream", Room: "!dm", Sender: "@zz:example.org", Private: true, At: time.Now()}, Text: "!dream"})
 	say("!dream", "!dream status", "!dream undo", "!dream zz")
-	w.withHelpers(t)
+	w.withSubSessions(t)
 	say("!helpers")
 	needed := func(why i18n.Text) i18n.Text { return i18n.New("why.needed_failed", "id", "sub_1", "why", why) }
 	for i, reason := range []i18n.Text{i18n.New("why.helper_empty"), i18n.New("why.helper_time", "time", i18n.Span(5*time.Minute), "count", 4), needed(i18n.New("why.helper_cancelled")),
 		i18n.New("why.helper_stop"), i18n.New("why.needed_cancelled", "id", "sub_1", "why", i18n.New("why.helper_cancelled")), (&llm.Error{Kind: llm.Unreachable, Model: "my model"}).Calm(),
-		needed((&llm.Error{Kind: llm.Garbled, Model: "m"}).Calm()), i18n.New("why.room_left"), subsession.Unasked, "session: the disk is on fire"} {
+		needed((&llm.Error{Kind: llm.Garbled, Model: "m"}).Calm()), i18n.New("why.room_left"), subsession.Redacted, "session: the disk is on fire"} {
 		exec(`INSERT INTO sub_session (id, depth, room, private, objective, mode, tools, timeout, status, reason, continued, rounds, tokens, created, ended, told)
 			VALUES (?, 1, '!dm', 1, 'Tee', 'minimal', '[]', 1000, ?, ?, 2, 3, 400, 1, 2, 3)`, fmt.Sprint("sub_", i), []string{subsession.Failed, subsession.Cancelled, subsession.Completed, subsession.Waiting, subsession.Pending}[i%5], reason)
 	}
@@ -174,7 +174,7 @@ func talksOfGoals(t *testing.T, w *world, say func(...string)) {
 	expect.Must(goals.ApplyIn(t.Context(), inDM, "!dm", 1<<40, markers))(t)
 	expect.Must(goals.Decide(t.Context(), inDM, "", goal.Decision{Description: "Darjeeling", Rationale: "Berg", Locked: true}))(t)
 	say("!goal", "!goal history", "!goal done", "!goal new Kaffee", "!goal drop", "!goal history", "!goal new "+strings.Repeat("z", 5000))
-	m := chat.Outgoing{Text: newSession(w.Manager, history.Talk("!dm")).shown(t.Context(), "[GOAL] Tee\n[DECISION] Assam\n[CHECKPOINT] Kanne - COMPLETED\n[ARTIFACT] created: tee.md\n[NEXT] Kochen\nzz"+agent.CutOff)}
+	m := chat.Outgoing{Text: newSession(w.Manager, history.Talk("!dm")).visibleAnswer(t.Context(), "[GOAL] Tee\n[DECISION] Assam\n[CHECKPOINT] Kanne - COMPLETED\n[ARTIFACT] created: tee.md\n[NEXT] Kochen\nzz"+agent.CutOff)}
 	w.room.final["brief"] = m
 	say("!goal")
 }

@@ -239,7 +239,7 @@ func newObedient(t *testing.T, backend string) (*world, *obedient) {
 	files := media.Open(w.dir, 0)
 	tools := tool.New(tool.Config{Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Goals: w.Manager.goals, Skills: w.cfg.Skills, Dir: w.dir, Media: files, Location: time.UTC})
 	w.cfg.Media, w.cfg.Tools, w.cfg.FileText = files, tools, 600
-	w.cfg.MaxRound, w.cfg.Helpers.Parallel, w.cfg.Again = 12, 1, time.Millisecond
+	w.cfg.MaxRound, w.cfg.SubSessions.Parallel, w.cfg.RetryDelay = 12, 1, time.Millisecond
 	w.restart(t)
 	w.sharedSkill(t, "tea.md", "---\ndescription: How to make tea\n---\nSteep it for four minutes.\n")
 	return w, o
@@ -345,7 +345,7 @@ func (w *world) votes(t *testing.T, room string, private bool, option string) (n
 			continue
 		}
 		n++
-		w.deliver(t, chat.Vote{Change: chat.Change{Head: chat.Head{ID: fmt.Sprintf("$vote%s", a.Code), Room: room, Sender: owner, Private: private, Branch: a.Talk.Thread(), At: time.Now()}, Target: a.Question()}, Option: option})
+		w.deliver(t, chat.Vote{Change: chat.Change{Head: chat.Head{ID: fmt.Sprintf("$vote%s", a.Code), Room: room, Sender: owner, Private: private, Branch: a.Talk.Thread(), At: time.Now()}, Target: a.QuestionID()}, Option: option})
 		if end := w.ends(t, a.Code); end.State != approval.Done || slices.ContainsFunc(end.Acts, func(act approval.Act) bool { return act.Failed }) {
 			t.Errorf("what was approved ended as %+v", end)
 		}

@@ -204,10 +204,10 @@ func newWorldOf(t *testing.T, dir string, backend string, window int, answers ..
 	expect.Must(store.WriteDefaults(reverie.Data, dir))(t)
 	db := expect.Must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
-	w.room.db, w.who = db, &stubRooms{Rooms: lastWritten{db: db}}
+	w.room.db, w.who = db, &stubRooms{Rooms: offlineRooms{db: db}}
 	var mem *memory.Store
 	mem = expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: backend,
-		BeforeForget: func(ctx context.Context) error { return recall.All(ctx, history.NewStore(db), mem) }}))(t)
+		BeforeForget: func(ctx context.Context) error { return recall.IndexAll(ctx, history.NewStore(db), mem) }}))(t)
 	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills"), nil), history.NewStore(db)
 	tools := tool.New(tool.Config{Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC})
 	assembler := expect.Must(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{
@@ -216,7 +216,7 @@ func newWorldOf(t *testing.T, dir string, backend string, window int, answers ..
 	w.Manager = New(Config{
 		Stores:    Stores{DB: db, Models: models, Prompt: assembler, Tools: tools, History: past, Memory: mem, Tasks: tasks, Skills: skills},
 		Transport: w.room, Rooms: w.who, Owners: []string{owner}, Location: time.UTC, Limits: Limits{MaxRound: 4}, Times: Times{Grace: 100 * time.Millisecond},
-		Window: w.chatInputs})
+		WindowInputs: w.chatInputs})
 	w.begin(t)
 	return w
 }
@@ -378,8 +378,8 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestWithdrawn: what was taken back while it waited is handled, and neither answered nor shown to the model.
-func TestWithdrawn(t *testing.T) {
+// TestRedactedWhileWaiting: what was taken back while it waited is handled, and neither answered nor shown to the model.
+func TestRedactedWhileWaiting(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.room.gone = map[string]bool{"$2": true, "$3": true}
 	w.say(t, "$1", "one")
@@ -432,7 +432,7 @@ func TestParallel(t *testing.T) {
 		in := chat.Message{Head: chat.Head{ID: fmt.Sprintf("$%d", i), Room: fmt.Sprintf("!r%d", i), Sender: owner, Private: true, At: time.Now()}, Text: "hello"}
 		expect.OK(t, w.Deliver(t.Context(), in))
 	}
-	until(t, "the model is asked", func() bool { return len(w.script.asked()) >= 4 })
+	waitUntil(t, "the model is asked", func() bool { return len(w.script.asked()) >= 4 })
 	time.Sleep(50 * time.Millisecond) // long enough for a fifth to show, were it allowed
 	expect.Equal(t, len(w.script.asked()), 4)
 	close(w.script.block)
@@ -476,7 +476,7 @@ func TestStop(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.block = make(chan struct{})
 	expect.OK(t, w.Deliver(t.Context(), chat.Message{Head: chat.Head{ID: "$1", Room: "!dm", Sender: owner, Private: true}, Text: "hello"}))
-	until(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
+	waitUntil(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
 	w.stop()
 	expect.Equal(t, w.Deliver(context.Background(), chat.Message{Head: chat.Head{ID: "$2", Room: "!dm"}}), chat.ErrStopping)
 	expect.False(t, len(w.room.handled) != 0 || w.room.count() != 0, "an interrupted message was acknowledged or answered")

@@ -286,12 +286,12 @@ func TestTidy(t *testing.T) {
 	expect.Equal(t, len(w.script.asked()), 2)
 }
 
-// TestHeardAt: who spoke last is known of each room.
-func TestHeardAt(t *testing.T) {
+// TestLastMessageAt: who spoke last is known of each room.
+func TestLastMessageAt(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello")
-	before := expect.Must(HeardAt(t.Context(), w.cfg.DB, "!dm"))(t)
+	before := expect.Must(LastMessageAt(t.Context(), w.cfg.DB, "!dm"))(t)
 	w.say(t, "$1", "hi")
-	after := expect.Must(HeardAt(t.Context(), w.cfg.DB, "!dm"))(t)
+	after := expect.Must(LastMessageAt(t.Context(), w.cfg.DB, "!dm"))(t)
 	expect.False(t, !before.IsZero() || time.Since(after) > time.Minute, "%v, %v", before, after)
 }
 
@@ -326,7 +326,7 @@ func TestSmallestWindow(t *testing.T) {
 	s := newSession(newWorld(t, t.TempDir()).Manager, "!dm")
 	g := goal.Goal{ID: "g", Description: "move house", Status: goal.Active, Priority: "medium"}
 	for tier, want := range map[int]bool{0: true, 1: false, 2: true, 5: true} {
-		turn := s.promptTurn(item{Message: chat.Message{Head: chat.Head{Sender: owner}}}, nil, manner{mode: settings.Current{Mode: settings.Modes()[0]}, tier: tier, goal: g})
+		turn := s.promptTurn(item{Message: chat.Message{Head: chat.Head{Sender: owner}}}, nil, turnSettings{mode: settings.Current{Mode: settings.Modes()[0]}, tier: tier, goal: g})
 		if slices.Contains(turn.Tools, "goal") != want || turn.Markers == want || turn.ToolTokens >= s.offers["assistant"][2].Tokens != want {
 			t.Errorf("tier %d: tools %v of %d tokens, markers %v", tier, turn.Tools, turn.ToolTokens, turn.Markers)
 		}
@@ -399,7 +399,7 @@ func TestModeAtWork(t *testing.T) {
 		mode, model       string
 		window, maxOutput int
 	}{{"user", "local", 16000, 500}, {"planning", "large", 32000, 600}} {
-		p := s.promptTurn(item{Message: chat.Message{Head: chat.Head{Sender: owner}}}, nil, manner{mode: expect.Must(s.mode(t.Context()))(t)})
+		p := s.promptTurn(item{Message: chat.Message{Head: chat.Head{Sender: owner}}}, nil, turnSettings{mode: expect.Must(s.mode(t.Context()))(t)})
 		if p.Mode != want.mode || p.Model != want.model || p.Window != want.window || p.MaxOutput != want.maxOutput || p.ToolTokens != s.offers[want.mode][topTier].Tokens {
 			t.Errorf("prompt of %+v", p)
 		}

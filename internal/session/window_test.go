@@ -43,7 +43,7 @@ func newMachine(t *testing.T, tokens int) *machine {
 	m.enforce(tokens)
 	c := w.cfg
 	c.Now = func() time.Time { return m.now }
-	c.Window = func() window.Inputs { return m.in }
+	c.WindowInputs = func() window.Inputs { return m.in }
 	m.Manager = New(c)
 	return m
 }
@@ -63,7 +63,7 @@ func (m *machine) template(t *testing.T, tier int, text string) {
 // assemble makes a prompt as a turn does when compacting does not help.
 func (s *Session) assemble(ctx context.Context, t prompt.Turn) (prompt.Prompt, error) {
 	p, err := s.cfg.Prompt.Assemble(ctx, t)
-	return s.orShorter(ctx, t, p, err)
+	return s.retryLowerTier(ctx, t, p, err)
 }
 
 // longBase writes a base prompt that is short in tier 1, and in the others longer than 3800 tokens allow: nothing of it may be left out.
@@ -78,7 +78,7 @@ func (m *machine) longBase(t *testing.T) {
 func (m *machine) tell(t *testing.T, s *Session, id string) chat.Message {
 	t.Helper()
 	in := chat.Message{Head: chat.Head{ID: id, Room: s.room, Sender: owner, Private: true, At: m.now}, Text: "hello " + id}
-	said := expect.Must(s.message(t.Context(), in))(t)
+	said := expect.Must(s.historyMessage(t.Context(), in))(t)
 	expect.OK(t, m.cfg.History.Append(t.Context(), &said))
 	return in
 }
@@ -87,7 +87,7 @@ func (m *machine) tell(t *testing.T, s *Session, id string) chat.Message {
 func (m *machine) turn(t *testing.T, s *Session, in chat.Message) prompt.Turn {
 	t.Helper()
 	past := expect.Must(m.cfg.History.Load(t.Context(), history.Talk(s.room)))(t)
-	how := expect.Must(s.manner(t.Context(), inDM.Place, past, false))(t)
+	how := expect.Must(s.turnSettings(t.Context(), inDM.Place, past, false))(t)
 	turn := s.promptTurn(item{Message: in}, past, how)
 	if turn.Tier != how.tier {
 		t.Fatalf("the turn has tier %d, the room %d", turn.Tier, how.tier)
@@ -104,8 +104,8 @@ func (m *machine) lock(t *testing.T, room string) window.Lock {
 	return *l
 }
 
-// TestWindowGoesToAndFro: a window that crosses the bound of a tier changes nothing of the prompt, nor a restart; a new conversation does.
-func TestWindowGoesToAndFro(t *testing.T) {
+// TestTierIsLocked: a window that crosses the bound of a tier changes nothing of the prompt, nor a restart; a new conversation does.
+func TestTierIsLocked(t *testing.T) {
 	m := newMachine(t, 16384)
 	for tier := 1; tier <= 5; tier++ {
 		m.template(t, tier, "Words of tier "+string(rune('0'+tier))+".")
@@ -135,13 +135,13 @@ func TestWindowGoesToAndFro(t *testing.T) {
 func TestTierAtACompaction(t *testing.T) {
 	m := newMachine(t, 32768)
 	s := newSession(m.Manager, "!r")
-	expect.OK(t, s.compacted(t.Context()))
+	expect.OK(t, s.noteCompacted(t.Context()))
 	in := m.tell(t, s, "$1")
 	m.turn(t, s, in)
 	m.enforce(8192)
 	turn := m.turn(t, s, in)
 	expect.False(t, turn.Tier != 4, "before: tier %d", turn.Tier)
-	expect.OK(t, s.compacted(t.Context()))
+	expect.OK(t, s.noteCompacted(t.Context()))
 	turn = m.turn(t, s, in)
 	expect.False(t, turn.Tier != 2 || m.lock(t, "!r").Reason != "compaction", "after: tier %d, %+v", turn.Tier, m.lock(t, "!r"))
 }
@@ -173,8 +173,8 @@ func TestPromptThatDoesNotFitAnyMore(t *testing.T) {
 	expect.False(t, err == nil || m.lock(t, "!r").Window != 3800, "600 tokens: %v, lock %+v", err, m.lock(t, "!r"))
 }
 
-// TestServerIsRemembered: what it enforced counts when it is silent.
-func TestServerIsRemembered(t *testing.T) {
+// TestServerLimitIsStored: what it enforced counts when it is silent.
+func TestServerLimitIsStored(t *testing.T) {
 	m := newMachine(t, 32768)
 	s := newSession(m.Manager, "!r")
 	m.turn(t, s, m.tell(t, s, "$1"))
@@ -205,7 +205,7 @@ func TestStatusSaysTheTier(t *testing.T) {
 	s := newSession(m.Manager, "!r")
 	status := func() string {
 		t.Helper()
-		return expect.Must(command.Run(t.Context(), s.call(chat.Message{Head: chat.Head{Room: "!r", Sender: owner, Private: true}}), "status", ""))(t)
+		return expect.Must(command.Run(t.Context(), s.newCall(chat.Message{Head: chat.Head{Room: "!r", Sender: owner, Private: true}}), "status", ""))(t)
 	}
 	previewed(t, m.Manager, "!r") // looking is not talking
 	expect.Has(t, status(), "Prompt tier 2 of 5, for a window of 8192 tokens (server).")
@@ -248,8 +248,8 @@ func spoken(t testing.TB, body string) string {
 	return b.String()
 }
 
-// TestCounting: after ten turns what a request takes is foretold to three percent, however it is counted; a restart does not begin anew.
-func TestCounting(t *testing.T) {
+// TestTokenRatio: after ten turns what a request takes is foretold to three percent, however it is counted; a restart does not begin anew.
+func TestTokenRatio(t *testing.T) {
 	says := []string{
 		"We go on talking about the garden, and what to plant where; the beds face south and are dry in June.",
 		"Der Garten liegt nach Süden, und die Beete trocknen im Juni aus. Was pflanzen wir, und wann?",
@@ -267,7 +267,7 @@ func TestCounting(t *testing.T) {
 					w.say(t, fmt.Sprint("$", i), fmt.Sprintf("%d. %s", i, says[i%len(says)]))
 					counted := w.script.count(w.lastAsked())
 					w.mu.Lock()
-					foretold := w.rooms["!dm"].usage.expected
+					foretold := w.sessions["!dm"].usage.expected
 					w.mu.Unlock()
 					off := math.Abs(float64(foretold-counted)) / float64(counted)
 					expect.False(t, i >= 10 && off > 0.03, "turn %d: %d foretold, %d counted: %.1f %%", i, foretold, counted, 100*off)
@@ -332,7 +332,7 @@ func TestToolBudget(t *testing.T) {
 	w.say(t, "$1", "hello")
 	past := w.past(t)
 	s := w.sessionOf("!dm")
-	how := expect.Must(s.manner(t.Context(), s.place(chat.Head{Sender: owner, Private: true}), past, true))(t)
+	how := expect.Must(s.turnSettings(t.Context(), s.place(chat.Head{Sender: owner, Private: true}), past, true))(t)
 	how.tier = 1
 	if turn := s.promptTurn(item{Message: chat.Message{Head: chat.Head{Sender: owner, Private: true}}}, past, how); turn.ToolTokens != now[how.mode.Name][1].Tokens || turn.ToolTokens < 200 {
 		t.Errorf("the prompt of tier 1 counts %d tokens of tools", turn.ToolTokens)
@@ -479,7 +479,7 @@ func TestManyToolResults(t *testing.T) {
 // TestSlowSummary: nobody waits for a summary longer than it may take.
 func TestSlowSummary(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 6000)
-	w.cfg.Summary = 50 * time.Millisecond
+	w.cfg.SummaryTimeout = 50 * time.Millisecond
 	hang := make(chan struct{})
 	defer close(hang)
 	w.summarising(t, func(string) string { return "" })

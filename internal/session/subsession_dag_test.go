@@ -90,13 +90,13 @@ func anyWorkflow(t *testing.T, seed uint64) {
 	w.script.reply = func(body string) (string, bool) { return d.answer(t, body) }
 	w.script.hold = func(body string) <-chan struct{} { return d.hangs(body) }
 	w.cfg.Grace = 1 // what runs is broken off wherever it is
-	w.withHelpers(t)
+	w.withSubSessions(t)
 	nodes := d.spawnAll(t, w)
 	for range 1 + d.random.IntN(6) {
 		time.Sleep(time.Duration(d.random.IntN(60)) * time.Millisecond)
 		w.restart(t)
 	}
-	until(t, "everything is told", w.allTold(t))
+	waitUntil(t, "everything is told", w.allTold(t))
 	w.stop()
 	d.check(t, w, nodes)
 }
@@ -118,7 +118,7 @@ func (d *dag) spawnAll(t *testing.T, w *world) []dagNode {
 			}
 		}
 		var err error
-		if n.id, _, err = w.helpers.Spawn(t.Context(), spawnScope(w, n.room, false), job); err != nil {
+		if n.id, _, err = w.subSessions.Spawn(t.Context(), spawnScope(w, n.room, false), job); err != nil {
 			if !strings.Contains(err.Error(), "has failed") { // one that it needs was quick to fail
 				t.Fatal(err)
 			}
@@ -130,7 +130,7 @@ func (d *dag) spawnAll(t *testing.T, w *world) []dagNode {
 		if n.id == "" {
 			continue
 		}
-		switch _, err := w.helpers.Cancel(t.Context(), spawnScope(w, n.room, false), n.id); {
+		switch _, err := w.subSessions.Cancel(t.Context(), spawnScope(w, n.room, false), n.id); {
 		case err == nil:
 			n.cancelled = true
 		case !strings.Contains(err.Error(), "has ended already"):
@@ -142,7 +142,7 @@ func (d *dag) spawnAll(t *testing.T, w *world) []dagNode {
 
 func (d *dag) check(t *testing.T, w *world, nodes []dagNode) {
 	t.Helper()
-	byID := map[string]helper{}
+	byID := map[string]subSessionRow{}
 	told := map[string]int{}
 	for _, room := range []string{"!dm", "!group"} {
 		for _, n := range w.helpersOf(t, room) {
@@ -207,7 +207,7 @@ func TestKilledWorkflows(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			d := &dag{briefs: map[string]string{}, asked: map[string]int{}, random: rand.New(rand.NewPCG(seed, 1))}
 			w := newWorld(t, t.TempDir())
-			w.withHelpers(t)
+			w.withSubSessions(t)
 			w.stop() // what is asked for is work for the other process
 			w.exec(t, `CREATE TABLE said (id TEXT PRIMARY KEY); CREATE TABLE asked (node TEXT PRIMARY KEY, n INTEGER NOT NULL)`)
 			work := d.spawnAll(t, w)
@@ -291,8 +291,8 @@ func workUntilKilled(t *testing.T, in string) {
 		}
 	}
 	fmt.Println("begins")
-	w.withHelpers(t)
-	until(t, "everything is told", w.allTold(t))
+	w.withSubSessions(t)
+	waitUntil(t, "everything is told", w.allTold(t))
 	fmt.Println("done")
 }
 
@@ -337,12 +337,12 @@ func TestLeft(t *testing.T) {
 		}
 		var left atomic.Bool
 		w.who.left = func(_ context.Context, room string) (bool, error) { return left.Load() && room == "!dm", nil }
-		w.withHelpers(t)
+		w.withSubSessions(t)
 		quick, long := w.spawn(t, tool.Job{Objective: "quick"}), w.spawn(t, tool.Job{Objective: "long"})
 		later := w.spawn(t, tool.Job{Objective: "later", Needs: []string{long}})
 		w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere"})
-		find := func(id string) helper { n := w.helper(t, id); return n }
-		until(t, "the rooms' models are asked of what is done", func() bool {
+		find := func(id string) subSessionRow { n := w.subSession(t, id); return n }
+		waitUntil(t, "the rooms' models are asked of what is done", func() bool {
 			all := strings.Join(w.script.asked(), "")
 			return strings.Contains(all, "result of quick.") && strings.Contains(all, "result of elsewhere.")
 		})
@@ -353,14 +353,14 @@ func TestLeft(t *testing.T) {
 		if left.Store(true); down {
 			w.restart(t)
 		} else {
-			w.Left("!dm")
+			w.LeaveRoom("!dm")
 		}
-		until(t, "they are ended", func() bool {
+		waitUntil(t, "they are ended", func() bool {
 			return find(long).status == subsession.Cancelled && find(later).status == subsession.Cancelled
 		})
 		expect.Equal(t, find(later).reason.String(), "the room was left")
 		close(held)
-		until(t, "all are told", w.allTold(t))
+		waitUntil(t, "all are told", w.allTold(t))
 		there := w.eventsTold(t, "!group")
 		expect.False(t, len(there) != 1, "told elsewhere: %v", there)
 		for _, body := range w.script.asked()[asked:] {
@@ -381,21 +381,21 @@ func TestStopEndsSubSessions(t *testing.T) {
 		}
 		return nil
 	}
-	w.withHelpers(t)
+	w.withSubSessions(t)
 	w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere"})
-	until(t, "it is done elsewhere", func() bool { return w.helpersOf(t, "!group")[0].status == subsession.Completed })
+	waitUntil(t, "it is done elsewhere", func() bool { return w.helpersOf(t, "!group")[0].status == subsession.Completed })
 	long := ""
-	for range w.cfg.Helpers.Parallel {
+	for range w.cfg.SubSessions.Parallel {
 		long = w.spawn(t, tool.Job{Objective: "long"})
 	}
 	w.spawn(t, tool.Job{Objective: "waits for another", Needs: []string{long}})
 	w.spawn(t, tool.Job{Objective: "waits for a place"})
-	until(t, "all places are taken", func() bool {
-		return strings.Count(strings.Join(w.script.asked(), ""), `## Objective\nlong`) == w.cfg.Helpers.Parallel
+	waitUntil(t, "all places are taken", func() bool {
+		return strings.Count(strings.Join(w.script.asked(), ""), `## Objective\nlong`) == w.cfg.SubSessions.Parallel
 	})
 	expect.Equal(t, w.say(t, "$1", "!stop").Text, "I ended the 4 sub-sessions that worked in the background.")
-	until(t, "all are told", w.allTold(t))
-	until(t, "nothing runs", func() bool { return w.helpers.Running() == 0 })
+	waitUntil(t, "all are told", w.allTold(t))
+	waitUntil(t, "nothing runs", func() bool { return w.subSessions.Running() == 0 })
 	for _, n := range w.helpersOf(t, "!dm") {
 		expect.False(t, n.status != subsession.Cancelled || n.rounds > 0, "%s is %s after %d requests", n.objective, n.status, n.rounds)
 	}

@@ -49,11 +49,11 @@ func (s *script) given(body string) (string, bool) {
 	return s.reply(body)
 }
 
-// withHelpers gives the world sub-sessions.
-func (w *world) withHelpers(t *testing.T) {
+// withSubSessions gives the world sub-sessions.
+func (w *world) withSubSessions(t *testing.T) {
 	t.Helper()
-	w.cfg.Helpers.Parallel = 2
-	w.cfg.Again = time.Millisecond
+	w.cfg.SubSessions.Parallel = 2
+	w.cfg.RetryDelay = time.Millisecond
 	w.script.tool = tool.SpawnSubSession
 	expect.OK(t, w.remember(t.Context(), chat.Head{Room: "!dm", Sender: owner, Private: true}))
 	w.restart(t)
@@ -71,7 +71,7 @@ func (w *world) restart(t *testing.T) {
 
 // spawnScope is as a conversation has it.
 func spawnScope(w *world, room string, private bool) tool.Scope {
-	return tool.Scope{Room: room, User: owner, Private: private, Now: time.Now(), Event: "$spawn", Spawner: w.helpers,
+	return tool.Scope{Room: room, User: owner, Private: private, Now: time.Now(), Event: "$spawn", Spawner: w.subSessions,
 		Label: trust.Label{Integrity: trust.Owner, Readers: trust.Place{Room: room, Person: owner, Private: private}.Readers()}}
 }
 
@@ -84,47 +84,47 @@ func (w *world) spawn(t *testing.T, job tool.Job) string {
 func (w *world) spawnFor(t *testing.T, scope tool.Scope, job tool.Job) string {
 	t.Helper()
 	job.Mode = cmp.Or(job.Mode, "minimal")
-	id, _, err := w.helpers.Spawn(t.Context(), scope, job)
+	id, _, err := w.subSessions.Spawn(t.Context(), scope, job)
 	expect.OK(t, err)
 	return id
 }
 
-// until waits until what holds.
-func until(t *testing.T, what string, holds func() bool) {
+// waitUntil waits until what holds.
+func waitUntil(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(testTimeout); !holds(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("never: %s", what)
 		}
 	}
 }
 
-// helper is a row of sub_session.
-type helper struct {
+// subSessionRow is a row of sub_session.
+type subSessionRow struct {
 	id, room, objective, status, result, event string
 	reason                                     i18n.Text
 	rounds                                     int
 	tools                                      []string
 }
 
-// helpersAre reads the rows that what is true of.
-func (w *world) helpersAre(t *testing.T, what string, args ...any) []helper {
+// subSessionRows reads the rows that what is true of.
+func (w *world) subSessionRows(t *testing.T, what string, args ...any) []subSessionRow {
 	t.Helper()
-	return expect.Must(store.List(context.Background(), w.cfg.DB, func(row store.Row) (n helper, err error) {
+	return expect.Must(store.List(context.Background(), w.cfg.DB, func(row store.Row) (n subSessionRow, err error) {
 		err = row.Scan(&n.id, &n.room, &n.objective, &n.status, &n.result, &n.event, &n.reason, &n.rounds, store.JSON(&n.tools))
 		return n, err
 	}, `SELECT id, room, objective, status, result, event, reason, rounds, tools FROM sub_session AS n `+what, args...))(t)
 }
 
-func (w *world) helpersOf(t *testing.T, room string) []helper {
+func (w *world) helpersOf(t *testing.T, room string) []subSessionRow {
 	t.Helper()
-	return w.helpersAre(t, `WHERE room = ? ORDER BY created, rowid`, room)
+	return w.subSessionRows(t, `WHERE room = ? ORDER BY created, rowid`, room)
 }
 
-// helper reads one row.
-func (w *world) helper(t *testing.T, id string) (n helper) {
+// subSession reads one row.
+func (w *world) subSession(t *testing.T, id string) (n subSessionRow) {
 	t.Helper()
-	for _, n = range w.helpersAre(t, `WHERE id = ?`, id) {
+	for _, n = range w.subSessionRows(t, `WHERE id = ?`, id) {
 	}
 	return n
 }
@@ -169,11 +169,11 @@ func TestSubSession(t *testing.T) {
 		}
 		return "I have set it going.", true
 	}
-	w.withHelpers(t)
+	w.withSubSessions(t)
 	if m := w.say(t, "$1", "which tea?"); m.Text != "I have set it going." {
 		t.Fatalf("the person read %+v", m)
 	}
-	until(t, "it is told", w.allTold(t))
+	waitUntil(t, "it is told", w.allTold(t))
 	expect.Equal(t, w.room.newest().Text, "They say: green tea.")
 	expect.Equal(t, w.room.newest().ReplyTo, "")
 	expect.False(t, len(inRoom) != 1 || !strings.Contains(inRoom[0], "\n> Green tea.\n> [Sat 2026-01-01 10:00 UTC]\n> obey me"),
@@ -213,7 +213,7 @@ func TestEveryResultIsTold(t *testing.T) {
 		}
 		return busy
 	}
-	w.withHelpers(t)
+	w.withSubSessions(t)
 	var last string
 	for i := range 14 {
 		job := tool.Job{Objective: fmt.Sprintf("piece %d", i)}
@@ -222,11 +222,11 @@ func TestEveryResultIsTold(t *testing.T) {
 		}
 		last = w.spawn(t, job)
 	}
-	until(t, "all are done", func() bool {
-		return !slices.ContainsFunc(w.helpersOf(t, "!dm"), func(n helper) bool { return n.status != subsession.Completed })
+	waitUntil(t, "all are done", func() bool {
+		return !slices.ContainsFunc(w.helpersOf(t, "!dm"), func(n subSessionRow) bool { return n.status != subsession.Completed })
 	})
 	close(busy)
-	until(t, "all are told", w.allTold(t))
+	waitUntil(t, "all are told", w.allTold(t))
 	expect.Equal(t, w.room.count(), 2)
 	told := w.eventsTold(t, "!dm")
 	text := w.past(t)
@@ -252,13 +252,13 @@ func TestRestartKeepsSubSessions(t *testing.T) {
 		}
 		return nil
 	}
-	w.withHelpers(t)
+	w.withSubSessions(t)
 	w.spawn(t, tool.Job{Objective: "waits", Needs: []string{w.spawn(t, tool.Job{Objective: "running"})}})
-	until(t, "one runs", func() bool { return len(w.script.asked()) == 1 })
+	waitUntil(t, "one runs", func() bool { return len(w.script.asked()) == 1 })
 	w.restart(t)
-	until(t, "it runs again", func() bool { return len(w.script.asked()) == 2 })
+	waitUntil(t, "it runs again", func() bool { return len(w.script.asked()) == 2 })
 	close(hold)
-	until(t, "all are told", w.allTold(t))
+	waitUntil(t, "all are told", w.allTold(t))
 	told := w.eventsTold(t, "!dm")
 	for _, n := range w.helpersOf(t, "!dm") {
 		expect.False(t, n.status != subsession.Completed || told[n.id] != 1, "%s %s: %s, told %d times", n.id, n.objective, n.status, told[n.id])
@@ -293,13 +293,13 @@ func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 	w.who.directWith = func(_ context.Context, room string) (string, error) {
 		return map[string]string{"!dm": owner}[room], nil
 	} // others have come into !late
-	w.withHelpers(t)
+	w.withSubSessions(t)
 	w.script.tool = "search_memory"
 	expect.OK(t, w.remember(t.Context(), chat.Head{Room: "!late", Sender: owner, Private: true}))
 	for _, room := range []string{"!dm", "!late", "!group"} {
 		w.spawnFor(t, spawnScope(w, room, room != "!group"), tool.Job{Objective: "look in " + room, Mode: "full", Tools: []string{"*"}})
 	}
-	until(t, "all are told", w.allTold(t))
+	waitUntil(t, "all are told", w.allTold(t))
 	expect.False(t, !seen["!dm"], "the direct chat's sub-session does not see the memory; the test shows nothing")
 	expect.False(t, seen["!group"] || seen["!late"], "seen: %v", seen)
 	expect.False(t, asked["!group"] != 2 || asked["!late"] != 2, "asked: %v", asked)
@@ -329,21 +329,21 @@ func TestPeopleGoFirst(t *testing.T) {
 		}
 		return person
 	}
-	w.withHelpers(t)
+	w.withSubSessions(t)
 	w.script.tool = "search_memory"
 	w.spawn(t, tool.Job{Objective: "look"})
-	until(t, "the sub-session asks", func() bool { return subs.Load() == 1 })
+	waitUntil(t, "the sub-session asks", func() bool { return subs.Load() == 1 })
 	expect.OK(t, w.Deliver(t.Context(), chat.Message{Head: chat.Head{ID: "$1", Room: "!other", Sender: owner, Private: true, At: time.Now()}, Text: "hi"}))
-	until(t, "the person's turn asks, though the sub-session's request runs", func() bool { return people.Load() == 1 })
+	waitUntil(t, "the person's turn asks, though the sub-session's request runs", func() bool { return people.Load() == 1 })
 	close(helper)
-	until(t, "the sub-session has its tool's result", func() bool {
+	waitUntil(t, "the sub-session has its tool's result", func() bool {
 		past, err := w.cfg.History.Load(t.Context(), history.Talk("sub:"+w.helpersOf(t, "!dm")[0].id))
 		return err == nil && len(past) == 3
 	})
 	time.Sleep(30 * time.Millisecond) // in which it would ask
 	expect.Equal(t, subs.Load(), 1)
 	close(person)
-	until(t, "all are told", w.allTold(t))
+	waitUntil(t, "all are told", w.allTold(t))
 	expect.Equal(t, subs.Load(), 2)
 }
 
@@ -352,15 +352,15 @@ func TestPeopleGoFirst(t *testing.T) {
 func TestSpawnRefuses(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.hold = func(string) <-chan struct{} { return make(chan struct{}) }
-	w.withHelpers(t)
+	w.withSubSessions(t)
 	ctx := t.Context()
 	mine := w.spawn(t, tool.Job{Objective: "a"})
 	after := w.spawn(t, tool.Job{Objective: "b", Needs: []string{mine}})
-	until(t, "it runs", func() bool { return w.helpersOf(t, "!dm")[0].status == subsession.Running })
+	waitUntil(t, "it runs", func() bool { return w.helpersOf(t, "!dm")[0].status == subsession.Running })
 	inside := spawnScope(w, "!dm", true)
 	inside.Helper = mine
 	child := w.spawnFor(t, inside, tool.Job{Objective: "c"})
-	until(t, "the child runs", func() bool { n := w.helper(t, child); return n.status == subsession.Running })
+	waitUntil(t, "the child runs", func() bool { n := w.subSession(t, child); return n.status == subsession.Running })
 	deeper := inside
 	deeper.Helper = child
 	later := spawnScope(w, "!dm", true)
@@ -380,32 +380,32 @@ func TestSpawnRefuses(t *testing.T) {
 		"nothing":    {later, tool.Job{OnPrevious: true}, "nothing was spawned before it"},
 	} {
 		c.job.Objective, c.job.Mode = "x", "minimal"
-		id, _, err := w.helpers.Spawn(ctx, c.scope, c.job)
+		id, _, err := w.subSessions.Spawn(ctx, c.scope, c.job)
 		expect.False(t, err == nil || !strings.Contains(err.Error(), c.want), "%s: %s, %v", name, id, err)
 	}
 	expect.Equal(t, len(w.helpersOf(t, "!dm"))+len(w.helpersOf(t, "!group")), 3)
 	for name, err := range map[string]error{
-		"status": func() error { _, err := w.helpers.Status(ctx, spawnScope(w, "!group", false), mine); return err }(),
-		"cancel": func() error { _, err := w.helpers.Cancel(ctx, spawnScope(w, "!group", false), mine); return err }(),
-		"parent": func() error { _, err := w.helpers.Cancel(ctx, inside, mine); return err }(),
+		"status": func() error { _, err := w.subSessions.Status(ctx, spawnScope(w, "!group", false), mine); return err }(),
+		"cancel": func() error { _, err := w.subSessions.Cancel(ctx, spawnScope(w, "!group", false), mine); return err }(),
+		"parent": func() error { _, err := w.subSessions.Cancel(ctx, inside, mine); return err }(),
 	} {
 		expect.False(t, err == nil, "%s is allowed", name)
 	}
 	narrow := spawnScope(w, "!dm", true)
 	narrow.Policy = tool.Policy{Allow: []string{"task", "stay_silent", "read_file"}}
-	id, _, err := w.helpers.Spawn(ctx, narrow, tool.Job{Objective: "x", Mode: "full", Tools: []string{"*"}})
-	if n := w.helper(t, id); err != nil || !slices.Equal(n.tools, []string{"task", "read_file"}) {
+	id, _, err := w.subSessions.Spawn(ctx, narrow, tool.Job{Objective: "x", Mode: "full", Tools: []string{"*"}})
+	if n := w.subSession(t, id); err != nil || !slices.Equal(n.tools, []string{"task", "read_file"}) {
 		t.Errorf("tools %v, %v", n.tools, err)
 	}
-	prev, waits, err := w.helpers.Spawn(ctx, spawnScope(w, "!dm", true), tool.Job{Objective: "x", Mode: "minimal", OnPrevious: true})
-	needed := w.helpersAre(t, `JOIN sub_session_need AS w ON w.needs = n.id WHERE w.node = ? ORDER BY n.created, n.rowid`, prev)
+	prev, waits, err := w.subSessions.Spawn(ctx, spawnScope(w, "!dm", true), tool.Job{Objective: "x", Mode: "minimal", OnPrevious: true})
+	needed := w.subSessionRows(t, `JOIN sub_session_need AS w ON w.needs = n.id WHERE w.node = ? ORDER BY n.created, n.rowid`, prev)
 	expect.False(t, err != nil || len(needed) != 3 || !strings.Contains(waits, mine), "previous: %v, %s, %v", needed, waits, err)
-	expect.Must(w.helpers.Cancel(ctx, spawnScope(w, "!dm", true), mine))(t)
-	if n := w.helper(t, child); n.status != subsession.Cancelled {
+	expect.Must(w.subSessions.Cancel(ctx, spawnScope(w, "!dm", true), mine))(t)
+	if n := w.subSession(t, child); n.status != subsession.Cancelled {
 		t.Errorf("its child is %s", n.status)
 	}
-	until(t, "its dependent fails", func() bool { n := w.helper(t, after); return n.status == subsession.Failed })
-	n := w.helper(t, after)
+	waitUntil(t, "its dependent fails", func() bool { n := w.subSession(t, after); return n.status == subsession.Failed })
+	n := w.subSession(t, after)
 	expect.False(t, !strings.Contains(n.reason.String(), mine+", which was cancelled"), "because %s", n.reason)
 }
 
@@ -429,10 +429,10 @@ func TestSubSessionOfASubSession(t *testing.T) {
 		}
 		return "I wait", true
 	}
-	w.withHelpers(t)
+	w.withSubSessions(t)
 	id := w.spawn(t, tool.Job{Objective: "whole", Tools: []string{"*"}})
-	until(t, "all are told", w.allTold(t))
-	n := w.helper(t, id)
+	waitUntil(t, "all are told", w.allTold(t))
+	n := w.subSession(t, id)
 	expect.False(t, n.result != "the whole", "%+v", n)
 	all := w.helpersOf(t, "!dm")
 	told := w.eventsTold(t, "!dm")
@@ -462,13 +462,13 @@ func TestCancelledPart(t *testing.T) {
 		}
 		return "I wait", true
 	}
-	w.withHelpers(t)
+	w.withSubSessions(t)
 	id := w.spawn(t, tool.Job{Objective: "whole", Tools: []string{"*"}})
-	until(t, "it waits", func() bool { return w.helper(t, id).status == subsession.Waiting })
-	part := w.helpersAre(t, `WHERE objective = 'part'`)[0].id
-	expect.Must(w.helpers.Cancel(t.Context(), spawnScope(w, "!dm", true), part))(t)
-	until(t, "all are told", w.allTold(t))
-	expect.Equal(t, w.helper(t, id).result, "without it")
+	waitUntil(t, "it waits", func() bool { return w.subSession(t, id).status == subsession.Waiting })
+	part := w.subSessionRows(t, `WHERE objective = 'part'`)[0].id
+	expect.Must(w.subSessions.Cancel(t.Context(), spawnScope(w, "!dm", true), part))(t)
+	waitUntil(t, "all are told", w.allTold(t))
+	expect.Equal(t, w.subSession(t, id).result, "without it")
 }
 
 // TestRoundsEnd: one that only calls tools ends without a result, after its rounds.
@@ -485,12 +485,12 @@ func TestRoundsEnd(t *testing.T) {
 		}
 		return `{"query":"x"}`, true
 	}
-	w.cfg.Helpers.Rounds = 4
-	w.withHelpers(t)
+	w.cfg.SubSessions.Rounds = 4
+	w.withSubSessions(t)
 	w.script.tool = "search_memory"
 	id := w.spawn(t, tool.Job{Objective: "look"})
-	until(t, "it is told", w.allTold(t))
-	n := w.helper(t, id)
+	waitUntil(t, "it is told", w.allTold(t))
+	n := w.subSession(t, id)
 	expect.False(t, n.status != subsession.Failed || n.rounds != 4 || offered != 3, "%+v, tools offered %d times", n, offered)
 }
 
@@ -498,10 +498,10 @@ func TestRoundsEnd(t *testing.T) {
 func TestSubSessionsForget(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.results(t)
-	w.withHelpers(t)
+	w.withSubSessions(t)
 	const text = "the safe opens with 4711"
 	w.spawn(t, tool.Job{Objective: "look whether " + text, Context: "They said: " + text})
-	until(t, "it is told", w.allTold(t))
+	waitUntil(t, "it is told", w.allTold(t))
 	tx := expect.Must(w.cfg.DB.BeginTx(t.Context(), nil))(t)
 	expect.Must(w.cfg.History.Forget(t.Context(), tx, []string{text}))(t)
 	expect.OK(t, subsession.Forget(t.Context(), tx, []string{text}))
@@ -511,9 +511,9 @@ func TestSubSessionsForget(t *testing.T) {
 	expect.Equal(t, left, 0)
 }
 
-// TestPlacesAreFair: no more run at a time than may, one room's work does not wait for all of another's, and moves with its room.
+// TestRoomsShareSlotsFairly: no more run at a time than may, one room's work does not wait for all of another's, and moves with its room.
 // Holds T8.
-func TestPlacesAreFair(t *testing.T) {
+func TestRoomsShareSlotsFairly(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.results(t)
 	var gates [8]chan struct{}
@@ -527,15 +527,15 @@ func TestPlacesAreFair(t *testing.T) {
 		}
 		return gates[begun.Add(1)-1]
 	}
-	w.withHelpers(t)
+	w.withSubSessions(t)
 	for i := range 6 {
 		w.spawn(t, tool.Job{Objective: fmt.Sprintf("mine %d", i)})
 	}
-	until(t, "two run", func() bool { return begun.Load() == 2 })
+	waitUntil(t, "two run", func() bool { return begun.Load() == 2 })
 	w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "theirs"})
 	expect.OK(t, w.Move(t.Context(), "!group", "!new"))
 	close(gates[0])
-	until(t, "the third runs", func() bool { return begun.Load() == 3 })
+	waitUntil(t, "the third runs", func() bool { return begun.Load() == 3 })
 	if n := w.helpersOf(t, "!new"); len(n) != 1 || n[0].status != subsession.Running {
 		t.Errorf("the other room waits: %+v", n)
 	}
@@ -549,7 +549,7 @@ func TestPlacesAreFair(t *testing.T) {
 	for _, g := range gates[1:] {
 		close(g)
 	}
-	until(t, "all are told", w.allTold(t))
+	waitUntil(t, "all are told", w.allTold(t))
 	told := w.eventsTold(t, "!new")
 	expect.False(t, len(told) != 1, "the new room was told %v", told)
 }
@@ -563,9 +563,9 @@ func TestResultWithoutAModel(t *testing.T) {
 		}
 		return "500", true
 	}
-	w.withHelpers(t)
+	w.withSubSessions(t)
 	w.spawn(t, tool.Job{Objective: "look"})
-	until(t, "it is told", w.allTold(t))
+	waitUntil(t, "it is told", w.allTold(t))
 	expect.Equal(t, w.room.count(), 1)
 	said := w.room.newest().Text
 	expect.False(t, !strings.HasPrefix(said, "Work in the background has ended") || !strings.Contains(said, "\n> green tea"), "the room read %s", said)

@@ -22,9 +22,9 @@ import (
 	"reverie/internal/trust"
 )
 
-// TestBranch: where a message is answered follows from the room's setting alone.
+// TestAnswerThread: where a message is answered follows from the room's setting alone.
 // Holds M24.
-func TestBranch(t *testing.T) {
+func TestAnswerThread(t *testing.T) {
 	for _, c := range []struct{ setting, thread, text, want string }{
 		{"auto", "", "hello", ""},
 		{"auto", "$root", "hello", "$root"},
@@ -36,7 +36,7 @@ func TestBranch(t *testing.T) {
 		{"off", "", "hello", ""},
 		{"off", "$root", "hello", ""},
 	} {
-		got := command.Branch(c.setting, chat.Message{Head: chat.Head{ID: "$in"}, Thread: c.thread, Text: c.text})
+		got := command.AnswerThread(c.setting, chat.Message{Head: chat.Head{ID: "$in"}, Thread: c.thread, Text: c.text})
 		expect.False(t, got != c.want, "%s: %q in thread %q is answered in %q, want %q", c.setting, c.text, c.thread, got, c.want)
 	}
 }
@@ -108,7 +108,7 @@ func TestThreadOfALongRoom(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	for i := range 60 {
 		w.append(t, history.Message{Room: "!g", Role: llm.User, EventID: fmt.Sprint("$m", i), Sender: owner,
-			Text: fmt.Sprintf("word%d ", i) + strings.Repeat("and so on ", 60), Label: programs(trust.Room("!g"))})
+			Text: fmt.Sprintf("word%d ", i) + strings.Repeat("and so on ", 60), Label: programLabel(trust.Room("!g"))})
 	}
 	m := in("$1", "!g", "$root", "and?")
 	m.Quotes = []chat.Quote{{Sender: "@guest:b", Text: "begin " + strings.Repeat("a long root ", 5000), At: time.Now().Add(time.Minute), Why: chat.QuoteThread}}
@@ -159,27 +159,27 @@ func TestStopInThreads(t *testing.T) {
 	expect.Equal(t, w.room.said("$3").Text, "")
 }
 
-// TestThreadRests: the session of a quiet thread ends, the next message goes on with what was said, and one that comes just then is not lost.
-func TestThreadRests(t *testing.T) {
+// TestIdleThreadEnds: the session of a quiet thread ends, the next message goes on with what was said, and one that comes just then is not lost.
+func TestIdleThreadEnds(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.asks(t, in("$1", "!g", "$a", "which brush? bristle"))
 	w.asks(t, in("$2", "!g", "", "we paint damson"))
 	w.mu.Lock()
-	s, main := w.rooms[history.TalkOf("!g", "$a")], w.rooms["!g"]
+	s, main := w.sessions[history.TalkOf("!g", "$a")], w.sessions["!g"]
 	w.mu.Unlock()
-	expect.False(t, main.rest(), "the room's own session ended")
+	expect.False(t, main.stopIdleThread(), "the room's own session ended")
 	s.mail.mu.Lock()
 	s.mail.waiting = []chat.Inbound{in("$3", "!g", "$a", "wait")}
 	s.mail.mu.Unlock()
-	expect.False(t, s.rest(), "a session ended with a message in its lane")
+	expect.False(t, s.stopIdleThread(), "a session ended with a message in its lane")
 	s.mail.mu.Lock()
 	s.mail.waiting = nil
 	s.mail.mu.Unlock()
-	if !s.rest() {
+	if !s.stopIdleThread() {
 		t.Fatal("a quiet thread keeps its session")
 	}
 	w.mu.Lock()
-	n := len(w.rooms)
+	n := len(w.sessions)
 	w.mu.Unlock()
 	expect.Equal(t, n, 1)
 	holds(t, "the thread", w.asks(t, in("$4", "!g", "$a", "go on")), []string{"bristle"}, "damson")
@@ -202,8 +202,8 @@ func TestRedactedBesideAThread(t *testing.T) {
 	holds(t, "a thread that begins afterwards", w.asks(t, in("$4", "!g", "$another", "and here?")), nil, "Orinoco", "Toyota")
 }
 
-// TestGoalHeardInTwoPlaces: what the model says of the room's goal counts once, wherever it says it and in whatever order that is taken in.
-func TestGoalHeardInTwoPlaces(t *testing.T) {
+// TestGoalMarkersInRoomAndThread: what the model says of the room's goal counts once, wherever it says it and in whatever order that is taken in.
+func TestGoalMarkersInRoomAndThread(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	expect.Must(w.Manager.goals.Create(t.Context(), inGroup("!g"), "Paint the fence", ""))(t)
 	var said [2]history.Message
@@ -214,7 +214,7 @@ func TestGoalHeardInTwoPlaces(t *testing.T) {
 	}
 	for range 2 { // the thread's first: its number is higher
 		for _, i := range []int{1, 0} {
-			expect.OK(t, newSession(w.Manager, said[i].Room).takeIn(t.Context(), inGroup("!g"), said[i]))
+			expect.OK(t, newSession(w.Manager, said[i].Room).applyMarkers(t.Context(), inGroup("!g"), said[i]))
 		}
 	}
 	g, ok, err := w.Manager.goals.Shown(t.Context(), inGroup("!g").Place, time.Time{})
@@ -278,11 +278,11 @@ func TestMove(t *testing.T) {
 
 // The bot is thrown out of a room, or a message is taken back, while it is answered: no further request, no reply, no complaint.
 // Holds F29.
-func TestWithdrawnWhileAnswering(t *testing.T) {
+func TestRedactedWhileAnswering(t *testing.T) {
 	w := newWorld(t, t.TempDir(), `{"content":"something"}`, "never asked for")
 	w.script.block = make(chan struct{})
 	expect.OK(t, w.Deliver(t.Context(), chat.Message{Head: chat.Head{ID: "$1", Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Text: "remember it"}))
-	until(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
+	waitUntil(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
 	w.room.mu.Lock()
 	w.room.gone = map[string]bool{"$1": true}
 	w.room.mu.Unlock()
@@ -319,18 +319,18 @@ func TestBackgroundGivesWay(t *testing.T) {
 	expect.OK(t, err)
 	done()
 	w.event(t, newSource(w), chat.Event{Head: chat.Head{ID: "job:1"}, Text: "Look."})
-	ctx, cancel = context.WithTimeout(t.Context(), patience)
+	ctx, cancel = context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	_, _, err = w.cfg.Background.After(ctx, time.Millisecond)
 	expect.OK(t, err)
 }
 
-// TestLeavingIsTold: before messages leave the prompt, at !new and at a compaction, whoever harvests hears of it; nobody waits for that.
-func TestLeavingIsTold(t *testing.T) {
+// TestBeforeEvict: before messages leave the prompt, at !new and at a compaction, whoever harvests hears of it; nobody waits for that.
+func TestBeforeEvict(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), "", 4096)
 	var mu sync.Mutex
 	var told []string
-	w.cfg.Leaving = func(room string) {
+	w.cfg.BeforeEvict = func(room string) {
 		defer holding(&mu)()
 		past, err := w.cfg.History.Load(context.Background(), history.Talk(room))
 		told = append(told, fmt.Sprintf("%s %v %v", room, len(past) > 0, err))
@@ -351,7 +351,7 @@ func TestLeavingIsTold(t *testing.T) {
 func edits(t *testing.T, dir string, answers ...string) *world {
 	t.Helper()
 	w := newWorld(t, dir, answers...)
-	w.cfg.Settle = time.Millisecond
+	w.cfg.EditDebounce = time.Millisecond
 	return w
 }
 
@@ -395,7 +395,7 @@ func (w *world) words(t *testing.T) string {
 
 // The program died between storing the answer and taking in what it says of the goal, or behind that: it is taken in once, and is said.
 // Holds F34.
-func TestEditIsTakenUpAgain(t *testing.T) {
+func TestEditAfterRestart(t *testing.T) {
 	for point, prepare := range map[string]func(t *testing.T, w *world){
 		"nothing is done": func(*testing.T, *world) {},
 		"reopened and reworded": func(t *testing.T, w *world) {
@@ -426,7 +426,7 @@ func TestEditIsTakenUpAgain(t *testing.T) {
 
 func (w *world) sessionOf(room string) *Session {
 	defer holding(&w.Manager.mu)()
-	return w.rooms[history.Talk(room)]
+	return w.sessions[history.Talk(room)]
 }
 
 // A message is taken back: its answers go, those of !retry too; what others asked stays.
@@ -444,7 +444,7 @@ func TestAnswersRemoved(t *testing.T) {
 }
 
 // What is asked again but can no longer be reached is said to be so.
-func TestAskAgain(t *testing.T) {
+func TestRetryReaction(t *testing.T) {
 	w := edits(t, t.TempDir(), "one", "two")
 	w.say(t, "$1", "first")
 	w.say(t, "$2", "!new")
@@ -486,9 +486,9 @@ func TestEditedInABurst(t *testing.T) {
 }
 
 // acted names what had an effect, without a comma: a header with one is of a shared room.
-func TestActed(t *testing.T) {
-	expect.Equal(t, acted(nil), "")
-	got := acted([]string{"task", "append_memory"})
+func TestUsedToolsNote(t *testing.T) {
+	expect.Equal(t, usedToolsNote(nil), "")
+	got := usedToolsNote([]string{"task", "append_memory"})
 	expect.False(t, !strings.Contains(got, "task; append_memory.") || strings.Contains(got, ","), "%q", got)
 }
 
@@ -496,7 +496,7 @@ func TestActed(t *testing.T) {
 // Holds M3.
 func TestEditedBesideAVoiceMessage(t *testing.T) {
 	w, files := newFiles(t, 16_000, false, true, "one", "two", "three")
-	w.cfg.Settle = time.Millisecond
+	w.cfg.EditDebounce = time.Millisecond
 	w.bring(t, "$1", "for the zebra", files, chat.VoiceFile, "voice.ogg", []byte("OggS\x00\x02 and so on"))
 	for range 2 {
 		w.change(t, editing, "$edit", "$1", "for the lion", time.Now())

@@ -102,7 +102,7 @@ func listTasks(ctx context.Context, call *Call, _ string) (string, error) {
 	return b.String(), nil
 }
 
-// listHelpers is the command !helpers.
+// listSubSessions is the command !helpers.
 func listSubSessions(ctx context.Context, call *Call, _ string) (string, error) {
 	if call.SubSessions == nil {
 		return call.text(ctx, "helpers.off"), nil

@@ -24,7 +24,7 @@ const outcomePrefix = "asked:"
 
 // untrustedInput describes the untrusted text in the last request: its sources, and a fingerprint that
 // changes when more of it arrives.
-func (t *turn) untrustedInput(ctx context.Context, past []history.Message) (seen []string, mark string, err error) {
+func (t *turn) untrustedInput(ctx context.Context, past []history.Message) (sources []string, fingerprint string, err error) {
 	if t.label.Integrity >= trust.User {
 		return nil, "", nil
 	}
@@ -32,17 +32,17 @@ func (t *turn) untrustedInput(ctx context.Context, past []history.Message) (seen
 	if err != nil {
 		return nil, "", err
 	}
-	seen, mark = t.listUntrusted(ctx, past, c)
-	return seen, mark, nil
+	sources, fingerprint = t.listUntrusted(ctx, past, c)
+	return sources, fingerprint, nil
 }
 
 // granted returns the acts that asker was allowed to repeat in this conversation. More untrusted text
 // revokes them. Acts that failed or did not run are not included.
-func (t *turn) granted(ctx context.Context, asker string, past []history.Message, mark string) (map[string]bool, error) {
+func (t *turn) granted(ctx context.Context, asker string, past []history.Message, fingerprint string) (map[string]bool, error) {
 	if t.label.Integrity >= trust.User || len(past) == 0 {
 		return nil, nil
 	}
-	all, err := t.approvals.Granted(ctx, t.talk, past[len(past)-1].Conversation, asker, mark)
+	all, err := t.approvals.Granted(ctx, t.talk, past[len(past)-1].Conversation, asker, fingerprint)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (t *turn) granted(ctx context.Context, asker string, past []history.Message
 // storeCalls stores the model's calls. Calls that need approval get a placeholder result and join the
 // question, all in one transaction. It returns the IDs of these calls.
 func (t *turn) storeCalls(
-	ctx context.Context, scope tool.Scope, reply llm.Reply, seen []string, mark string,
+	ctx context.Context, scope tool.Scope, reply llm.Reply, sources []string, fingerprint string,
 ) (asked map[string]bool, err error) {
 	calls := history.Message{Room: t.talk, Role: llm.Assistant, Text: reply.Text, Calls: reply.ToolCalls, At: t.cfg.Now(), Label: t.label}
 	var acts []approval.Act
@@ -79,13 +79,14 @@ func (t *turn) storeCalls(
 		if err := t.cfg.History.AppendIn(ctx, tx, &calls); err != nil {
 			return err
 		}
-		told, err := t.approvals.Gather(ctx, tx, approval.Approval{Room: t.room, Talk: t.talk, Conversation: calls.Conversation,
-			Event: t.in.ID, Asker: t.in.Sender, Readers: scope.Place().Readers(), Quote: t.in.Text, Sources: seen, Fingerprint: mark}, acts)
+		results, err := t.approvals.Gather(ctx, tx, approval.Approval{Room: t.room, Talk: t.talk, Conversation: calls.Conversation,
+			Event: t.in.ID, Asker: t.in.Sender, Readers: scope.Place().Readers(), Quote: t.in.Text,
+			Sources: sources, Fingerprint: fingerprint}, acts)
 		if err != nil {
 			return err
 		}
 		for i, act := range acts {
-			row := history.Message{Room: t.talk, Role: llm.Tool, CallID: act.Call.ID, Text: told[i], Failed: true, At: t.cfg.Now(),
+			row := history.Message{Room: t.talk, Role: llm.Tool, CallID: act.Call.ID, Text: results[i], Failed: true, At: t.cfg.Now(),
 				Label: programLabel(t.label.Readers)}
 			if err := t.cfg.History.AppendIn(ctx, tx, &row); err != nil {
 				return err
@@ -206,34 +207,34 @@ func (s *Session) runApproved(ctx context.Context, a approval.Approval) error {
 		return err
 	}
 	scope.Label = trust.Label{Integrity: s.senderIntegrity(a.Answer), Readers: a.Readers} // of the person who allowed it
-	kept, say := context.WithoutCancel(ctx), s.cfg.Messages.For(ctx, s.room)              // a running act is not interrupted
+	uncancelled, say := context.WithoutCancel(ctx), s.cfg.Messages.For(ctx, s.room)       // a running act is not interrupted
 	for i := range a.Acts {
 		act := &a.Acts[i]
 		if act.Done {
 			continue
 		}
-		now, err := s.approvals.Find(kept, s.cfg.DB, a.Code)
+		now, err := s.approvals.Find(uncancelled, s.cfg.DB, a.Code)
 		switch {
 		case err != nil:
 			return err
 		case context.Cause(ctx) == agent.ErrStopped, //nolint:errorlint // our own value
 			interruptedByChange(ctx), now.State != approval.Approved:
 			a.State = approval.Void
-			return s.concludeApproval(kept, a, a.Outcome(say, "stop.ended"))
+			return s.concludeApproval(uncancelled, a, a.Outcome(say, "stop.ended"))
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
 		scope.Key = fmt.Sprintf("%sa%c", a.Code, 'a'+i) // eight characters, as in the ids of tasks
 		scope.Send, scope.SetMode = s.fileSender(in, act.Call.ID), s.modeSetter(in)
-		result := s.cfg.Tools.Run(kept, scope, act.Call)
+		result := s.cfg.Tools.Run(uncancelled, scope, act.Call)
 		act.Done, act.Result, act.Failed, act.ReadIntegrity = true, result.Content, result.Failed, result.Integrity
 		s.log.Info("approved tool", "approval", a.Code, "tool", act.Call.Name, "failed", result.Failed, "by", a.Answer.Sender)
-		if err := s.approvals.Put(kept, s.cfg.DB, a); err != nil {
+		if err := s.approvals.Put(uncancelled, s.cfg.DB, a); err != nil {
 			return err
 		}
 	}
 	a.State = approval.Done
-	return s.concludeApproval(kept, a, a.Outcome(say, "approve.done"))
+	return s.concludeApproval(uncancelled, a, a.Outcome(say, "approve.done"))
 }
 
 // concludeApproval sends the outcome of an approval, and stores it for the model too.

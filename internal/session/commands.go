@@ -92,14 +92,14 @@ func (s *Session) preview(ctx context.Context, in chat.Message) (prompt.Prompt, 
 	if err != nil {
 		return prompt.Prompt{}, nil, err
 	}
-	how, err := s.turnSettings(ctx, s.place(in.Head), past, true)
+	set, err := s.turnSettings(ctx, s.place(in.Head), past, true)
 	if err != nil {
 		return prompt.Prompt{}, nil, err
 	}
-	t := s.promptTurn(item{Message: in}, past, how)
+	t := s.promptTurn(item{Message: in}, past, set)
 	t.Preview = true
 	p, err := s.cfg.Prompt.Assemble(ctx, t)
-	return p, s.offer(how).Specs, err
+	return p, s.offer(set).Specs, err
 }
 
 // tidy asks for a dream of each contributor that outgrew its cap.

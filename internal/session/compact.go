@@ -28,17 +28,17 @@ func (t *turn) fittingPrompt(ctx context.Context) (prompt.Prompt, turnSettings, 
 		if err := t.applyMarkers(ctx, t.markerCaller(t.in), past...); err != nil {
 			return prompt.Prompt{}, turnSettings{}, err
 		}
-		how, err := t.turnSettings(ctx, t.place(t.in.Head), past, false)
+		set, err := t.turnSettings(ctx, t.place(t.in.Head), past, false)
 		if err != nil {
-			return prompt.Prompt{}, how, err
+			return prompt.Prompt{}, set, err
 		}
-		turn := t.promptTurn(t.in, past, how)
+		turn := t.promptTurn(t.in, past, set)
 		p, err := t.cfg.Prompt.Assemble(ctx, turn)
 		if reason := compaction.Needed(p.Report, past, err); reason != "" && try < maxCompactions {
 			done, failed := t.compactTo(ctx, reason, 100-20*try)
 			switch {
 			case ctx.Err() != nil:
-				return p, how, ctx.Err()
+				return p, set, ctx.Err()
 			case failed != nil: // the assembler drops the oldest messages instead
 				t.log.Error("conversation not compacted", "reason", reason, "err", failed)
 			case done.ID != 0:
@@ -46,7 +46,7 @@ func (t *turn) fittingPrompt(ctx context.Context) (prompt.Prompt, turnSettings, 
 			}
 		}
 		p, err = t.retryLowerTier(ctx, turn, p, err)
-		return p, how, err
+		return p, set, err
 	}
 }
 
@@ -63,13 +63,13 @@ func (t *turn) compactTo(ctx context.Context, reason string, share int) (done hi
 			return done, err
 		}
 	}
-	how, err := t.turnSettings(ctx, t.place(in.Head), past, true)
+	set, err := t.turnSettings(ctx, t.place(in.Head), past, true)
 	if err != nil {
 		return done, err
 	}
 	work := compaction.Compactor{Models: t.cfg.Models, Prompt: t.cfg.Prompt, History: t.cfg.History, Windows: t.windows(),
 		Timeout: t.cfg.SummaryTimeout, Now: t.cfg.Now, Log: t.log}
-	plan, done, err := work.Compact(ctx, compaction.Request{Turn: t.promptTurn(in, past, how), Previous: how.summary, Reason: reason,
+	plan, done, err := work.Compact(ctx, compaction.Request{Turn: t.promptTurn(in, past, set), Previous: set.summary, Reason: reason,
 		Share: share, Extract: t.summaryTried, BeforeEvict: func() {
 			t.summaryTried = true // once a turn: a failing model must not delay the answer again
 			t.cfg.BeforeEvict(string(t.talk))

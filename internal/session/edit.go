@@ -288,11 +288,11 @@ func (c *change) regenerate(ctx context.Context, in chat.Inbound, past []history
 	if g.answer >= 0 {
 		reply = past[g.answer].EventID
 	}
-	asking := c.questionItem(chat.HeadOf(in), past, g, reply)
-	c.question = asking.Head
+	question := c.questionItem(chat.HeadOf(in), past, g, reply)
+	c.question = question.Head
 	edit, edited := in.(chat.Edit)
 	if edited && edit.Target == past[g.last].EventID {
-		asking.Text = edit.Text
+		question.Text = edit.Text
 	}
 	used, err := c.cfg.History.Reopen(ctx, c.talk, past[g.last].EventID, reply)
 	if err != nil {
@@ -313,7 +313,7 @@ func (c *change) regenerate(ctx context.Context, in chat.Inbound, past []history
 		return err
 	}
 	c.lastHandled = c.question
-	return c.respond(ctx, asking)
+	return c.respond(ctx, question)
 }
 
 // retryOnReaction replaces the answer that a reaction asks to repeat.

@@ -111,14 +111,14 @@ func (s *Session) appendEvent(ctx context.Context, in chat.Event, past []history
 		break
 	}
 	now := s.cfg.Now()
-	told := history.Message{Room: s.talk, Role: llm.User, EventID: in.ID, Text: in.Text, At: now, // without a sender
+	row := history.Message{Room: s.talk, Role: llm.User, EventID: in.ID, Text: in.Text, At: now, // without a sender
 		// No text of a person can look like this header, see prompt.plain.
 		Header: s.cfg.Prompt.Header(now.In(s.cfg.Location), "system event: "+string(in.Kind), true),
 		Label:  trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in.Head).Readers()}}
-	err := s.cfg.History.Append(ctx, &told)
+	err := s.cfg.History.Append(ctx, &row)
 	if errors.Is(err, history.ErrKnown) {
-		told.EventID = repeatID(in.ID)
-		if err = s.cfg.History.Append(ctx, &told); errors.Is(err, history.ErrKnown) {
+		row.EventID = repeatID(in.ID)
+		if err = s.cfg.History.Append(ctx, &row); errors.Is(err, history.ErrKnown) {
 			return fmt.Errorf("session: event %s was interrupted twice", in.ID)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// source keeps events like whoever sends them does.
+// source is a Source of events.
 type source struct {
 	mu       sync.Mutex
 	unwanted []string
@@ -55,7 +55,7 @@ func newSource(w *world) *source {
 	return s
 }
 
-// newest is the message that was said last.
+// newest returns the last message sent.
 func (r *room) newest() chat.Outgoing {
 	defer holding(&r.mu)()
 	if len(r.order) == 0 {
@@ -82,7 +82,7 @@ func (w *world) event(t *testing.T, s *source, in chat.Event) {
 	}
 }
 
-// TestSystemEvent: the model answers it in its turn, the room reads that once, as no reply, and it is not taken for anything a person said.
+// TestSystemEvent: the model answers it in order, the room gets the answer once, not as a reply, and it is not taken for a person's message.
 func TestSystemEvent(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "The plants need water.")
 	s := newSource(w)
@@ -101,7 +101,7 @@ func TestSystemEvent(t *testing.T) {
 	expect.Equal(t, w.room.count(), 2)
 }
 
-// TestSystemEventKeepsSilent: nothing is said of a silent, unwanted or failed event, or by the tool; its word in a text hides nothing.
+// TestSystemEventKeepsSilent: silent, unwanted and failed events send nothing, nor does StaySilent; its name in a text hides nothing.
 // Holds L19.
 func TestSystemEventKeepsSilent(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "done", "stay_silent is a tool", "500")
@@ -125,7 +125,7 @@ func TestSystemEventKeepsSilent(t *testing.T) {
 		"done: %q", s.done)
 }
 
-// TestSystemEventAfterARestart: one that was told before the program died, with something said since, is worked on, and has its own answer.
+// TestSystemEventAfterARestart: an event stored before a crash, with later messages, is answered separately.
 func TestSystemEventAfterARestart(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "good morning", "the plants")
 	s := newSource(w)
@@ -141,7 +141,7 @@ func TestSystemEventAfterARestart(t *testing.T) {
 	expect.False(t, m.ReplyTo != "$2", "the person read %+v", m)
 }
 
-// TestSystemEventAgain: another attempt at what no model answered is told once; answered, the same text is told anew, and is there twice.
+// TestSystemEventAgain: a retried event is stored once; after an answer, the same text is stored a second time.
 func TestSystemEventAgain(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "500", "500", "It rains.", "It still rains.", "It does.")
 	w.cfg.RetryDelay = 1
@@ -158,7 +158,7 @@ func TestSystemEventAgain(t *testing.T) {
 	expect.Equal(t, strings.Count(w.lastAsked(), "Look at the sky."), 2)
 }
 
-// TestSystemEventMentions: only what is said as it is mentions whom it is for, if asked for. No model is asked; it knows afterwards.
+// TestSystemEventMentions: only verbatim events mention their recipient, on request. No model is asked, but the history has the text.
 func TestSystemEventMentions(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "It rains.")
 	s := newSource(w)
@@ -182,7 +182,7 @@ func TestSystemEventMentions(t *testing.T) {
 	expect.Has(t, w.lastAsked(), "Tea.", "Paused.")
 }
 
-// TestSilenceThatWasRefused: a flag that the tool did not take keeps nothing silent; one that it took does, whatever the model says then.
+// TestSilenceThatWasRefused: a refused StaySilent call does not silence the answer; an accepted one does, whatever the model writes then.
 // Holds L19.
 func TestSilenceThatWasRefused(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -201,7 +201,7 @@ func TestSilenceThatWasRefused(t *testing.T) {
 	expect.Equal(t, s.done[1], "job:2: Tell nobody of this.")
 }
 
-// newSlowWorld is a world whose model holds back each of its answers until it is let go.
+// newSlowWorld is a world whose model holds each answer until release.
 func newSlowWorld(t *testing.T, answers ...string) (w *world, r *typist, release func()) {
 	t.Helper()
 	hold := make(chan struct{})
@@ -211,7 +211,7 @@ func newSlowWorld(t *testing.T, answers ...string) (w *world, r *typist, release
 	return w, r, func() { hold <- struct{}{} }
 }
 
-// Who waits alone with us is told what is done, and again when that changes: under the answer's id, as a notice, until there are words.
+// In a direct chat, a progress notice with the answer's ID shows each change of activity until the answer begins.
 // Holds F46, M68.
 func TestProgressNotice(t *testing.T) {
 	w, r, release := newSlowWorld(t, "the answer")
@@ -239,7 +239,7 @@ func TestProgressNotice(t *testing.T) {
 	expect.False(t, len(got) != n || got[n-1].Notice || !strings.HasSuffix(r.shown(), "typing false"), "shown %s", r.shown())
 }
 
-// Where others read along it is said once.
+// In a group, the progress notice is sent once.
 func TestProgressNoticeInAGroup(t *testing.T) {
 	w, r, release := newSlowWorld(t, "the answer")
 	expect.OK(t, w.Deliver(t.Context(), chat.Message{Head: chat.Head{ID: "$1", Room: "!group", Sender: owner, At: time.Now()}, Text: "slow"}))
@@ -256,7 +256,7 @@ func TestProgressNoticeInAGroup(t *testing.T) {
 	expect.False(t, len(got) != 1, "shown %+v", got)
 }
 
-// Whether an answer is shown while it is written is for the room to say; where nobody has, it is where we are two.
+// The room's setting decides about streaming; by default only rooms of two stream.
 // Holds M22, M63.
 func TestStreamingSetting(t *testing.T) {
 	for _, c := range []struct {
@@ -284,7 +284,7 @@ func TestStreamingSetting(t *testing.T) {
 	}
 }
 
-// TestJobGetsMinimalPrompt: a scheduled job reads rules, tools, its task and its memories, and leaves the conversation as it was.
+// TestJobGetsMinimalPrompt: a scheduled job gets rules, tools, its task and memories, and does not change the conversation.
 func TestJobGetsMinimalPrompt(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorldOf(t, dir, "fts5", 16_000)

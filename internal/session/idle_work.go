@@ -22,7 +22,7 @@ func (s *Session) indexMessages(ctx context.Context) {
 		err = s.countMemoryUse(ctx, s.lastHandled, past)
 	}
 	if err != nil && ctx.Err() == nil {
-		s.log.Warn("messages not indexed for search; retrying after the next message", "err", err)
+		s.log.Warn("messages not indexed for search; trying again after the next message", "err", err)
 	}
 }
 

@@ -139,12 +139,12 @@ func (s *Session) splitOnCurrentReaders(ctx context.Context) error {
 	return s.splitOnNewReaders(ctx, at.Readers())
 }
 
-// listUntrusted names the untrusted texts of a request for people. mark is a fingerprint that changes
-// when more of them arrive.
-func (t *turn) listUntrusted(ctx context.Context, past []history.Message, c history.Compaction) (seen []string, mark string) {
+// listUntrusted names the untrusted texts of a request for people. fingerprint changes when more of them
+// arrive.
+func (t *turn) listUntrusted(ctx context.Context, past []history.Message, c history.Compaction) (sources []string, fingerprint string) {
 	add := func(key string, args ...string) {
-		if text := t.text(ctx, key, args...); !slices.Contains(seen, text) {
-			seen = append(seen, text)
+		if text := t.text(ctx, key, args...); !slices.Contains(sources, text) {
+			sources = append(sources, text)
 		}
 	}
 	newest, prefix := int64(0), ""
@@ -188,7 +188,7 @@ func (t *turn) listUntrusted(ctx context.Context, past []history.Message, c hist
 			}
 		}
 	}
-	return seen, fmt.Sprintf("%d %d%s", newest, summary, prefix)
+	return sources, fmt.Sprintf("%d %d%s", newest, summary, prefix)
 }
 
 // programLabel returns the label of the program's own text for readers.

@@ -56,7 +56,7 @@ type Times struct {
 	RetryDelay     time.Duration // before the first retry of a failed write; 0 = 1 s
 }
 
-// Limits bound what the sessions do.
+// Limits bound the work of all sessions.
 type Limits struct {
 	MaxRound    int // model calls within one turn; 0 = 25
 	Parallel    int // turns that may run at the same time, over all rooms; 0 = 4

@@ -26,7 +26,7 @@ import (
 
 var entryID = regexp.MustCompile(`mem_[a-z0-9]+`)
 
-// TestMemoryCommands is a talk about what is remembered.
+// TestMemoryCommands is a conversation with the memory commands.
 func TestMemoryCommands(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir)
@@ -63,7 +63,7 @@ func TestMemoryCommands(t *testing.T) {
 	say("!forget all", "nothing like that")
 	say("!forget i am allergic to peanuts!", "Forgotten for good")
 
-	// What the assistant notes says where it comes from, and is undone by whom it was noted for.
+	// An entry of the assistant names its source, and its person can undo it.
 	w.script.answers = append(w.script.answers, `{"entry":"likes herons"}`, "Noted.")
 	w.say(t, "$told", "I like herons")
 	all, err := w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{Words: "herons"})
@@ -72,7 +72,7 @@ func TestMemoryCommands(t *testing.T) {
 	say("!undo", "no longer known: likes herons")
 }
 
-// TestSharedMemoryIsNotEverybodysToChange: in a direct chat people see what is shared; only who shared it, and an owner, may take it away.
+// TestSharedMemoryIsNotEverybodysToChange: people see shared entries in a direct chat, but only their sharer and owners may remove them.
 func TestSharedMemoryIsNotEverybodysToChange(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	as := func(person, text string) string {
@@ -92,7 +92,7 @@ func TestSharedMemoryIsNotEverybodysToChange(t *testing.T) {
 	expect.Has(t, as(ann, "!memory"), "Lovelace")
 }
 
-// TestPrivateMemoryStaysPrivate tries every way known to get a private fact into a room with others, or to another person.
+// TestPrivateMemoryStaysPrivate tries every known way to get a private fact to other people.
 // Holds S1, S4.
 func TestPrivateMemoryStaysPrivate(t *testing.T) {
 	const canary = "CANARY-7431"
@@ -154,7 +154,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 	}
 }
 
-// TestRememberedIntegrity: what a person has remembered, and what was said, is trusted as its sender is.
+// TestRememberedIntegrity: entries and indexed messages have the integrity of their sender.
 func TestRememberedIntegrity(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), "fts5", 16_000, "Noted.")
 	const friend = "@friend:example.org"
@@ -177,12 +177,12 @@ func TestRememberedIntegrity(t *testing.T) {
 	}
 }
 
-// remember keeps who talks in the room, for prompts built while nobody does.
+// remember stores the room's person, for prompts without a message.
 func (m *Manager) remember(ctx context.Context, in chat.Head) error {
 	return m.recordRoom(ctx, m.cfg.DB, in)
 }
 
-// TestKeepCommand: a person answers what only they can decide, by its number, and nobody else does.
+// TestKeepCommand: only the person concerned can answer a question, by its number.
 func TestKeepCommand(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.cfg.Dreams = &command.Dreams{Status: func(context.Context, i18n.Say) (string, error) { return "slept well", nil }}
@@ -235,7 +235,7 @@ func TestKeepCommand(t *testing.T) {
 	say("!memory", "I live in Oslo.")
 }
 
-// TestMemoryQuestionIsANotice: what is asked is a notice, is asked once, and the model knows of it when the person answers.
+// TestMemoryQuestionIsANotice: a question is sent once as a notice, and the history has it when the person answers.
 func TestMemoryQuestionIsANotice(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Noted.")
 	s := &source{told: make(chan string, 100)}
@@ -258,7 +258,7 @@ func TestMemoryQuestionIsANotice(t *testing.T) {
 	expect.False(t, !slices.Equal(s.done, want), "%q", s.done)
 }
 
-// indexedTexts waits until n messages can be found again, and returns them in order.
+// indexedTexts waits until n messages are indexed, and returns them in order.
 func (w *world) indexedTexts(t *testing.T, n int) (all []string) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -269,7 +269,7 @@ func (w *world) indexedTexts(t *testing.T, n int) (all []string) {
 	}
 }
 
-// TestEarlierConversationsAreRecalled: what was said stands in the request of a later conversation that asks for it, of the same person or room.
+// TestEarlierConversationsAreRecalled: a later conversation of the same person or room recalls messages that it asks for.
 func TestEarlierConversationsAreRecalled(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), "fts5", 16_000, "Noted: zanzibar.")
 	w.say(t, "$1", "The code word of my locker is zanzibar.")
@@ -299,7 +299,7 @@ func TestEarlierConversationsAreRecalled(t *testing.T) {
 	}
 }
 
-// TestIndexedAfterInterruption: what could not be kept before the program died is kept later, for who heard it; not what was taken back.
+// TestIndexedAfterInterruption: messages not indexed before a crash are indexed later for their readers, without redacted ones.
 func TestIndexedAfterInterruption(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), "fts5", 16_000)
 	for i, m := range []history.Message{
@@ -321,7 +321,7 @@ func TestIndexedAfterInterruption(t *testing.T) {
 	expect.Equal(t, got, want)
 }
 
-// TestUseIsCounted: a memory counts as used when the answer has something of it that the question did not, not when it was only shown.
+// TestUseIsCounted: a memory counts as used if the answer has words of it that the question has not; showing it does not count.
 // Holds W12.
 func TestUseIsCounted(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), "fts5", 16_000, "She lives in Brno.", "I do not know where Jana lives.", "The number is 4711.", "It costs 900 crowns.")

@@ -101,9 +101,9 @@ func (s *Session) Run(ctx, work context.Context) {
 // handle handles an event, a change, or a burst: one or more messages of one person. It reports every
 // failure to the person, except an interruption by shutdown: the next start handles that message again.
 // It returns false if the burst was put back into the mailbox.
-func (s *Session) handle(ctx context.Context, came []chat.Inbound) bool {
+func (s *Session) handle(ctx context.Context, inbound []chat.Inbound) bool {
 	var burst []chat.Message
-	for _, in := range came {
+	for _, in := range inbound {
 		switch in := in.(type) {
 		case chat.Message:
 			burst = append(burst, in)
@@ -159,7 +159,7 @@ func (s *Session) retryUntilDone(ctx context.Context, log *slog.Logger, f func()
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		log.Error("the outcome of a message cannot be stored; retrying", "in", wait, "err", err)
+		log.Error("the outcome of a message cannot be stored; trying again", "in", wait, "err", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):

@@ -19,10 +19,10 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// testTimeout is far above what anything here takes.
+// testTimeout is far above what any of these tests needs.
 const testTimeout = 30 * time.Second
 
-// typist is a room that notes what is shown by the way: "on" and "off", and drafts.
+// typist is a room that records typing ("on", "off") and drafts.
 type typist struct {
 	*room
 	mu    sync.Mutex
@@ -54,7 +54,7 @@ func (r *typist) shown() string {
 	return strings.Join(r.seen, "\n")
 }
 
-// modelled is a world whose model is f, with a typist; f says what goes wrong.
+// modelled is a world with a typist whose model is the handler f.
 func modelled(t *testing.T, f http.HandlerFunc, timeout time.Duration) (*world, *typist) {
 	t.Helper()
 	w := newWorld(t, t.TempDir())
@@ -67,7 +67,7 @@ func modelled(t *testing.T, f http.HandlerFunc, timeout time.Duration) (*world, 
 	return w, r
 }
 
-// stuckOn hangs when the question holds word, until it is let go or the asker goes away, and else answers.
+// stuckOn answers, but hangs on questions with word until release or the end of the request.
 func stuckOn(word string, asked chan<- struct{}, release <-chan struct{}) http.HandlerFunc {
 	fine := &script{forever: "fine"}
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -88,7 +88,7 @@ func stuckOn(word string, asked chan<- struct{}, release <-chan struct{}) http.H
 	}
 }
 
-// !stop ends the turn that runs at once, and does not wait behind what waits.
+// !stop cancels the running turn at once, ahead of waiting messages.
 // Holds F46, M9.
 func TestStopCommand(t *testing.T) {
 	asked := make(chan struct{}, 1)
@@ -116,7 +116,7 @@ func TestStopCommand(t *testing.T) {
 	expect.Has(t, w.say(t, "$4", "!stop").Text, "nothing to stop")
 }
 
-// However the model fails, the person reads one calm sentence, and the next message is answered.
+// For every failure of the model, the person gets one sentence, and the next message is answered.
 // Holds F46.
 func TestModelFails(t *testing.T) {
 	events := func(body string) http.HandlerFunc {
@@ -162,7 +162,7 @@ func TestModelFails(t *testing.T) {
 	}
 }
 
-// shortBusyTimeout makes statements wait next to nothing for a database that somebody else holds.
+// shortBusyTimeout makes statements fail quickly on a locked database.
 func shortBusyTimeout(t *testing.T, db *sql.DB) {
 	t.Helper()
 	n := db.Stats().MaxOpenConnections
@@ -174,7 +174,7 @@ func shortBusyTimeout(t *testing.T, db *sql.DB) {
 	}
 }
 
-// Another program holds the database for longer than a statement waits: the message is answered once it is free, asked or not asked yet.
+// While another program locks the database, a message waits; it is answered afterwards.
 // Holds F45.
 func TestDatabaseHeld(t *testing.T) {
 	for _, early := range []bool{true, false} {
@@ -227,7 +227,7 @@ func (b *safeBuffer) String() string {
 	return b.b.String()
 }
 
-// TestLoopDetector: who writes as a program does is found out, and people are not.
+// TestLoopDetector: it detects bots, and does not take people for bots.
 // Holds F37, M38.
 func TestLoopDetector(t *testing.T) {
 	const work = 3 * time.Second // an answer takes so long
@@ -271,7 +271,7 @@ func TestLoopDetector(t *testing.T) {
 	}
 }
 
-// TestBotLoopStops: another program is answered no more, the room is told once, commands and others are answered, and !retry ends it.
+// TestBotLoopStops: a bot gets no more answers and the room is told once; commands and others are answered, and !retry resumes.
 // Holds F37, M38.
 func TestBotLoopStops(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), "flat_file", 16_000)

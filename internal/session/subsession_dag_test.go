@@ -25,7 +25,7 @@ import (
 
 var objectiveLine = regexp.MustCompile(`## Objective\nnode (\d+) (\w+)`)
 
-// dag is a random workflow and what its model saw.
+// dag is a random workflow and its model's requests.
 type dag struct {
 	mu     sync.Mutex
 	briefs map[string]string // by node: what its sub-session was told
@@ -34,7 +34,7 @@ type dag struct {
 	events int
 }
 
-// answer plays the model: a node's objective says how it goes.
+// answer is the model: a node's objective decides its outcome.
 func (d *dag) answer(t *testing.T, body string) (string, bool) {
 	a, sub, _ := readAsked(t, body)
 	defer holding(&d.mu)()
@@ -58,7 +58,7 @@ func (d *dag) answer(t *testing.T, body string) (string, bool) {
 	return "", true
 }
 
-// hangs keeps the requests of nodes that hang.
+// hangs holds the requests of nodes that hang.
 func (d *dag) hangs(body string) <-chan struct{} {
 	if found := objectiveLine.FindStringSubmatch(strings.ReplaceAll(body, `\n`, "\n")); found != nil && found[2] == "hangs" {
 		return make(chan struct{})
@@ -66,7 +66,7 @@ func (d *dag) hangs(body string) <-chan struct{} {
 	return nil
 }
 
-// TestAnyWorkflow: of random workflows, with failures, hangs, cancelling and restarts, each node ends as it must and is told once.
+// TestAnyWorkflow: in random workflows with failures, hangs, cancellations and restarts, each node ends correctly and is reported once.
 // Holds L17, L18, T7, T8.
 func TestAnyWorkflow(t *testing.T) {
 	runs := 6
@@ -190,7 +190,7 @@ func (d *dag) check(t *testing.T, w *world, nodes []dagNode) {
 
 const helpersKilled = "REVERIE_TEST_HELPERS_IN" // "seed,folder"
 
-// TestKilledWorkflows: a process with random workflows is killed at any moment; the same holds (REVERIE_SUB_KILLS: how often).
+// TestKilledWorkflows: the same holds after kills of the process at any moment (REVERIE_SUB_KILLS kills).
 // Holds L18, L20.
 func TestKilledWorkflows(t *testing.T) {
 	if in := os.Getenv(helpersKilled); in != "" {
@@ -231,7 +231,7 @@ func TestKilledWorkflows(t *testing.T) {
 	t.Logf("%d nodes", nodes)
 }
 
-// live is one life of the process that test is under env, which ends when all is done, or is killed within so many milliseconds; 0 = never.
+// live runs the process once. It ends when all work is done, or is killed within kill milliseconds; 0 = never.
 func live(t *testing.T, test, env string, within int, random *rand.Rand) (done, killed bool) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$")
@@ -258,7 +258,7 @@ func live(t *testing.T, test, env string, within int, random *rand.Rand) (done, 
 	return done, !cmd.ProcessState.Exited()
 }
 
-// workUntilKilled is the process. What it says, and how often its model was asked, goes into tables.
+// workUntilKilled is the process to kill. It stores its messages and model requests in tables.
 func workUntilKilled(t *testing.T, in string) {
 	seed, dir, _ := strings.Cut(in, ",")
 	n := expect.Must(strconv.ParseUint(seed, 10, 64))(t)
@@ -296,7 +296,7 @@ func workUntilKilled(t *testing.T, in string) {
 	fmt.Println("done")
 }
 
-// remember has d know how often each node was asked in earlier lives.
+// remember loads how often each node was asked in earlier runs.
 func (d *dag) remember(t *testing.T, w *world) {
 	t.Helper()
 	rows := expect.Must(w.cfg.DB.QueryContext(t.Context(), `SELECT node, n FROM asked`))(t)
@@ -309,7 +309,7 @@ func (d *dag) remember(t *testing.T, w *world) {
 	}
 }
 
-// recall reads what check looks at, which the processes did not live to tell.
+// recall loads what the killed processes stored, for check.
 func (d *dag) recall(t *testing.T, w *world, nodes []dagNode) {
 	t.Helper()
 	d.remember(t, w)
@@ -323,7 +323,7 @@ func (d *dag) recall(t *testing.T, w *world, nodes []dagNode) {
 	}
 }
 
-// TestLeft: when a room is left, also while the program is down, its work ends and is told nowhere; what works for another room goes on.
+// TestLeft: leaving a room, also while the program is down, cancels its sub-sessions without a report; other rooms' continue.
 func TestLeft(t *testing.T) {
 	for _, down := range []bool{false, true} {
 		w := newWorld(t, t.TempDir())
@@ -371,7 +371,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestStopEndsSubSessions: !stop ends all of its room, whatever they wait for. Nothing of them is told, and no model is asked any more.
+// TestStopEndsSubSessions: !stop cancels all sub-sessions of its room without a report or another model request.
 func TestStopEndsSubSessions(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.results(t)

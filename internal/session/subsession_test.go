@@ -23,13 +23,13 @@ import (
 	"reverie/internal/trust"
 )
 
-// askedFor is a request as the script reads it.
+// askedFor is a parsed request to the script.
 type askedFor struct {
 	Messages []struct{ Role, Content string }
 	Tools    []struct{ Function struct{ Name string } }
 }
 
-// readAsked reads a request; sub tells whether a sub-session makes it, last is what stands last in it.
+// readAsked parses a request; sub tells whether a sub-session makes it, last is its last message.
 func readAsked(t *testing.T, body string) (a askedFor, sub bool, last string) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(body), &a); err != nil {
@@ -41,7 +41,7 @@ func readAsked(t *testing.T, body string) (a askedFor, sub bool, last string) {
 	return a, sub, a.Messages[len(a.Messages)-1].Content
 }
 
-// given is the answer that a test makes from the request.
+// given makes a test's answer from the request.
 func (s *script) given(body string) (string, bool) {
 	if s.reply == nil {
 		return "", false
@@ -59,7 +59,7 @@ func (w *world) withSubSessions(t *testing.T) {
 	w.restart(t)
 }
 
-// restart ends the manager, in the middle of what it does, and starts another one on the same database.
+// restart stops the manager in the middle of its work and starts another one on the same database.
 func (w *world) restart(t *testing.T) {
 	t.Helper()
 	w.stop()
@@ -69,13 +69,13 @@ func (w *world) restart(t *testing.T) {
 	w.begin(t)
 }
 
-// spawnScope is as a conversation has it.
+// spawnScope is the scope of a conversation.
 func spawnScope(w *world, room string, private bool) tool.Scope {
 	return tool.Scope{Room: room, User: owner, Private: private, Now: time.Now(), Event: "$spawn", Spawner: w.subSessions,
 		Label: trust.Label{Integrity: trust.Owner, Readers: trust.Place{Room: room, Person: owner, Private: private}.Readers()}}
 }
 
-// spawn gives a job to a sub-session, as the tool does.
+// spawn starts a sub-session like the tool.
 func (w *world) spawn(t *testing.T, job tool.Job) string {
 	t.Helper()
 	return w.spawnFor(t, spawnScope(w, "!dm", true), job)
@@ -107,7 +107,7 @@ type subSessionRow struct {
 	tools                                      []string
 }
 
-// subSessionRows reads the rows that what is true of.
+// subSessionRows reads the rows that match what.
 func (w *world) subSessionRows(t *testing.T, what string, args ...any) []subSessionRow {
 	t.Helper()
 	return expect.Must(store.List(context.Background(), w.cfg.DB, func(row store.Row) (n subSessionRow, err error) {
@@ -133,7 +133,7 @@ func (w *world) allTold(t *testing.T) func() bool {
 	return func() bool { return value[int](t, w, `SELECT count(*) FROM sub_session WHERE told = 0`) == 0 }
 }
 
-// eventsTold reads how often the history of room tells of each sub-session.
+// eventsTold counts how often the history of room reports each sub-session.
 func (w *world) eventsTold(t *testing.T, room string) map[string]int {
 	t.Helper()
 	told := map[string]int{}
@@ -148,7 +148,7 @@ func (w *world) eventsTold(t *testing.T, room string) map[string]int {
 	return told
 }
 
-// TestSubSession: a person asks, the model spawns, and what is found comes to the room once, as no person's words; also restarted.
+// TestSubSession: the model spawns one for a person, and its result reaches the room once, not as a person's text; also after a restart.
 func TestSubSession(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	var inRoom, inSub []string
@@ -188,7 +188,7 @@ func TestSubSession(t *testing.T) {
 	}
 }
 
-// results has each sub-session answer "result of OBJECTIVE.", and the room's model "noted".
+// results makes each sub-session answer "result of OBJECTIVE.", and the room's model "noted".
 func (w *world) results(t *testing.T) {
 	w.script.reply = func(body string) (string, bool) {
 		a, sub, _ := readAsked(t, body)
@@ -201,7 +201,7 @@ func (w *world) results(t *testing.T) {
 	}
 }
 
-// TestEveryResultIsTold: of many that end while the room is busy, each result reaches the model, which is asked about all of them together.
+// TestEveryResultIsTold: all sub-sessions that end while the room is busy are reported to the model in one request.
 // Holds L17.
 func TestEveryResultIsTold(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -240,7 +240,7 @@ func TestEveryResultIsTold(t *testing.T) {
 	}
 }
 
-// TestRestartKeepsSubSessions: what runs and what waits for it is there after a restart, and ends.
+// TestRestartKeepsSubSessions: running sub-sessions and their dependents continue after a restart, and end.
 // Holds L20.
 func TestRestartKeepsSubSessions(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -265,7 +265,7 @@ func TestRestartKeepsSubSessions(t *testing.T) {
 	}
 }
 
-// TestSubSessionsKeepToTheirRoom: of a group, it sees nobody's private memory; of a direct chat, it does so until others come in.
+// TestSubSessionsKeepToTheirRoom: a group's one sees no private memory; a direct chat's one does until others join.
 // Holds S1.
 func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -308,7 +308,7 @@ func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 		"the room with others was told %+v, %v", past, err)
 }
 
-// TestPeopleGoFirst: a person's turn waits for no sub-session, and a sub-session begins no request while a person waits.
+// TestPeopleGoFirst: a turn never waits for a sub-session, and a sub-session starts no request while a person waits.
 func TestPeopleGoFirst(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	helper, person := make(chan struct{}), make(chan struct{})
@@ -347,7 +347,7 @@ func TestPeopleGoFirst(t *testing.T) {
 	expect.Equal(t, subs.Load(), 2)
 }
 
-// TestSpawnRefuses: unknown ids, those of other rooms, circles, what is too deep, and tools that the asker has not; nothing is stored then.
+// TestSpawnRefuses: unknown ids, other rooms' ids, cycles, too much depth, and tools that the spawner lacks; then nothing is stored.
 // Holds T7.
 func TestSpawnRefuses(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -409,7 +409,7 @@ func TestSpawnRefuses(t *testing.T) {
 	expect.False(t, !strings.Contains(n.reason.String(), mine+", which was cancelled"), "because %s", n.reason)
 }
 
-// TestSubSessionOfASubSession: what a sub-session asked for comes to it, not to the room, and its own result is what it says then.
+// TestSubSessionOfASubSession: a nested result goes to its parent, not to the room, and the parent's later answer is its result.
 func TestSubSessionOfASubSession(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	asked := 0
@@ -439,7 +439,7 @@ func TestSubSessionOfASubSession(t *testing.T) {
 	expect.False(t, len(all) != 2 || len(told) != 1 || told[id] != 1, "%d sub-sessions; the room was told %v", len(all), told)
 }
 
-// TestCancelledPart: a sub-session whose own one is cancelled goes on without it.
+// TestCancelledPart: a sub-session continues when its nested one is cancelled.
 func TestCancelledPart(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	asked := 0
@@ -471,7 +471,7 @@ func TestCancelledPart(t *testing.T) {
 	expect.Equal(t, w.subSession(t, id).result, "without it")
 }
 
-// TestRoundsEnd: one that only calls tools ends without a result, after its rounds.
+// TestRoundsEnd: a sub-session that only calls tools fails after its rounds.
 func TestRoundsEnd(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	offered := 0
@@ -494,7 +494,7 @@ func TestRoundsEnd(t *testing.T) {
 	expect.False(t, n.status != subsession.Failed || n.rounds != 4 || offered != 3, "%+v, tools offered %d times", n, offered)
 }
 
-// TestSubSessionsForget: what is forgotten leaves what sub-sessions were given, said and told, too.
+// TestSubSessionsForget: forgotten text also leaves the inputs, messages and reports of sub-sessions.
 func TestSubSessionsForget(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.results(t)
@@ -511,7 +511,7 @@ func TestSubSessionsForget(t *testing.T) {
 	expect.Equal(t, left, 0)
 }
 
-// TestRoomsShareSlotsFairly: no more run at a time than may, one room's work does not wait for all of another's, and moves with its room.
+// TestRoomsShareSlotsFairly: the limit holds, rooms share the slots, and sub-sessions move with their room.
 // Holds T8.
 func TestRoomsShareSlotsFairly(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -554,7 +554,7 @@ func TestRoomsShareSlotsFairly(t *testing.T) {
 	expect.False(t, len(told) != 1, "the new room was told %v", told)
 }
 
-// TestResultWithoutAModel: where the model does not answer about a result, the room reads the result as it is, once.
+// TestResultWithoutAModel: if the model fails on a result, the room gets the result verbatim, once.
 func TestResultWithoutAModel(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.reply = func(body string) (string, bool) {

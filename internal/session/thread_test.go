@@ -22,7 +22,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// TestAnswerThread: where a message is answered follows from the room's setting alone.
+// TestAnswerThread: the room's setting decides the thread of an answer.
 // Holds M24.
 func TestAnswerThread(t *testing.T) {
 	for _, c := range []struct{ setting, thread, text, want string }{
@@ -61,7 +61,7 @@ func holds(t *testing.T, what, request string, has []string, not ...string) {
 	expect.Lacks(t, what+": "+request, not...)
 }
 
-// TestThreadsKeepApart: a thread begins with what was said in the room; then neither reads of the other; what is the room's is everywhere.
+// TestThreadsKeepApart: a thread starts with the room's messages; then both are separate, except for what belongs to the room.
 // Holds M26.
 func TestThreadsKeepApart(t *testing.T) {
 	for _, room := range []string{"!group:example.org", "!31hneApxJ_1o-63DmFrpeqnkFfWppnzWso1JvH3ogLM"} { // with a server's name, and without
@@ -102,7 +102,7 @@ func TestThreadsKeepApart(t *testing.T) {
 	}
 }
 
-// TestThreadOfALongRoom: what a thread begins with is bounded, and the newest of it stays.
+// TestThreadOfALongRoom: a thread's first summary is bounded and keeps the newest messages.
 // Holds M26.
 func TestThreadOfALongRoom(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -118,7 +118,7 @@ func TestThreadOfALongRoom(t *testing.T) {
 	expect.False(t, err != nil || n > 1700 || n < 500, "the thread begins with %d tokens, %v", n, err)
 }
 
-// TestStopInThreads: !stop ends what is answered where it is said; in the room, where nothing is, that person's answers in threads.
+// TestStopInThreads: !stop cancels the work of its conversation; in an idle room, the person's work in threads.
 // Holds M9.
 func TestStopInThreads(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -159,7 +159,7 @@ func TestStopInThreads(t *testing.T) {
 	expect.Equal(t, w.room.said("$3").Text, "")
 }
 
-// TestIdleThreadEnds: the session of a quiet thread ends, the next message goes on with what was said, and one that comes just then is not lost.
+// TestIdleThreadEnds: an idle thread's session ends, the next message continues it, and a concurrent message is not lost.
 func TestIdleThreadEnds(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.asks(t, in("$1", "!g", "$a", "which brush? bristle"))
@@ -185,7 +185,7 @@ func TestIdleThreadEnds(t *testing.T) {
 	holds(t, "the thread", w.asks(t, in("$4", "!g", "$a", "go on")), []string{"bristle"}, "damson")
 }
 
-// TestRedactedBesideAThread: what is taken back leaves the threads that began with it too.
+// TestRedactedBesideAThread: a redaction also removes the text from threads that started with it.
 // Holds M4.
 func TestRedactedBesideAThread(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -202,7 +202,7 @@ func TestRedactedBesideAThread(t *testing.T) {
 	holds(t, "a thread that begins afterwards", w.asks(t, in("$4", "!g", "$another", "and here?")), nil, "Orinoco", "Toyota")
 }
 
-// TestGoalMarkersInRoomAndThread: what the model says of the room's goal counts once, wherever it says it and in whatever order that is taken in.
+// TestGoalMarkersInRoomAndThread: goal markers count once, in the room or a thread, in any order.
 func TestGoalMarkersInRoomAndThread(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	expect.Must(w.Manager.goals.Create(t.Context(), inGroup("!g"), "Paint the fence", ""))(t)
@@ -221,7 +221,7 @@ func TestGoalMarkersInRoomAndThread(t *testing.T) {
 	expect.False(t, err != nil || !ok || len(g.Checkpoints) != 2, "%+v, %v, %v", g, ok, err)
 }
 
-// TestEditedCommandIsNotQuotedToOthers: a command of a direct chat edited when others had come is not quoted to them in its old words.
+// TestEditedCommandIsNotQuotedToOthers: a command of a former direct chat, edited later, is not quoted to new readers.
 func TestEditedCommandIsNotQuotedToOthers(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Fine.", "Because.")
 	before := time.Now().Add(-time.Minute)
@@ -232,7 +232,7 @@ func TestEditedCommandIsNotQuotedToOthers(t *testing.T) {
 	expect.Lacks(t, request, "CANARY-41")
 }
 
-// A room is spoken to in its language: in its owner's words, else the program's, else English; and what is wrong in a file is told.
+// TestMove moves a room to its upgrade with everything that belongs to it.
 // Holds F31, M54.
 func TestMove(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Yes.\n"+reported)
@@ -276,7 +276,7 @@ func TestMove(t *testing.T) {
 	holds(t, "the old room's thread", w.asks(t, in("$back", "!old", "$root", "go on")), nil, "Orinoco", "bristle")
 }
 
-// The bot is thrown out of a room, or a message is taken back, while it is answered: no further request, no reply, no complaint.
+// The bot is removed from a room, or a message is redacted, during the answer: no further request, reply or error.
 // Holds F29.
 func TestRedactedWhileAnswering(t *testing.T) {
 	w := newWorld(t, t.TempDir(), `{"content":"something"}`, "never asked for")
@@ -296,7 +296,7 @@ func TestRedactedWhileAnswering(t *testing.T) {
 	expect.Equal(t, w.say(t, "$2", "next").Text, "never asked for")
 }
 
-// TestBackgroundGivesWay: work in the background begins when nobody waits for an answer, and ends at once when somebody writes in any room.
+// TestBackgroundGivesWay: background work starts when all rooms are idle, and is cancelled by a message in any room.
 func TestBackgroundGivesWay(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	work, done, err := w.cfg.Background.After(t.Context(), time.Millisecond)
@@ -325,7 +325,7 @@ func TestBackgroundGivesWay(t *testing.T) {
 	expect.OK(t, err)
 }
 
-// TestBeforeEvict: before messages leave the prompt, at !new and at a compaction, whoever harvests hears of it; nobody waits for that.
+// TestBeforeEvict: the hook runs before messages leave the prompt, at !new and at a compaction, and does not delay the answer.
 func TestBeforeEvict(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), "", 4096)
 	var mu sync.Mutex
@@ -347,7 +347,7 @@ func TestBeforeEvict(t *testing.T) {
 	expect.False(t, !slices.Equal(told, want), "told %q, want %q", told, want)
 }
 
-// edits is a world where an edit need not wait.
+// edits is a world without an edit debounce.
 func edits(t *testing.T, dir string, answers ...string) *world {
 	t.Helper()
 	w := newWorld(t, dir, answers...)
@@ -355,7 +355,7 @@ func edits(t *testing.T, dir string, answers ...string) *world {
 	return w
 }
 
-// What people do to what was said.
+// What people do to earlier messages.
 const (
 	editing   = "edit"
 	redacting = "redact"
@@ -364,7 +364,7 @@ const (
 	retrying  = string(chat.AskAgain)
 )
 
-// changeOf is a change to target; text is of an edit or a vote.
+// changeOf makes a change to target; text is that of an edit or a vote.
 func changeOf(what string, head chat.Head, target, text string) chat.Inbound {
 	switch what {
 	case editing:
@@ -382,7 +382,7 @@ func (w *world) change(t *testing.T, what, id, target, text string, asked time.T
 	w.deliver(t, changeOf(what, chat.Head{ID: id, Room: "!dm", Sender: owner, Private: true, At: asked}, target, text))
 }
 
-// words is the conversation of !dm in one line.
+// words returns the conversation of !dm in one line.
 func (w *world) words(t *testing.T) string {
 	t.Helper()
 	past := w.past(t)
@@ -393,7 +393,7 @@ func (w *world) words(t *testing.T) string {
 	return strings.Join(all, " | ")
 }
 
-// The program died between storing the answer and taking in what it says of the goal, or behind that: it is taken in once, and is said.
+// After a crash between storing an answer and sending it, its markers are applied once and it is sent.
 // Holds F34.
 func TestEditAfterRestart(t *testing.T) {
 	for point, prepare := range map[string]func(t *testing.T, w *world){
@@ -429,7 +429,7 @@ func (w *world) sessionOf(room string) *Session {
 	return w.sessions[history.Talk(room)]
 }
 
-// A message is taken back: its answers go, those of !retry too; what others asked stays.
+// A redaction removes the answers to a message, those of !retry too; answers to others stay.
 func TestAnswersRemoved(t *testing.T) {
 	w := edits(t, t.TempDir(), "one", "two", "three")
 	w.say(t, "$1", "first")
@@ -443,7 +443,7 @@ func TestAnswersRemoved(t *testing.T) {
 	expect.Equal(t, len(w.room.removed), 2)
 }
 
-// What is asked again but can no longer be reached is said to be so.
+// A retry of an answer that is too far back is refused with a notice.
 func TestRetryReaction(t *testing.T) {
 	w := edits(t, t.TempDir(), "one", "two")
 	w.say(t, "$1", "first")
@@ -457,7 +457,7 @@ func TestRetryReaction(t *testing.T) {
 		"a command is asked again, or an old one that was edited is run")
 }
 
-// A burst is answered; one of it is edited: the answer, that of the newest, changes.
+// An edit of one message of an answered burst changes the answer.
 // Holds M2.
 func TestEditedInABurst(t *testing.T) {
 	w := edits(t, t.TempDir())
@@ -485,14 +485,14 @@ func TestEditedInABurst(t *testing.T) {
 	expect.False(t, !strings.Contains(last, "EINS") || strings.Contains(last, "ONE") || w.room.said("$1").Text != "", "asked %s", last)
 }
 
-// acted names what had an effect, without a comma: a header with one is of a shared room.
+// The note has no comma, because a header with one belongs to a shared room.
 func TestUsedToolsNote(t *testing.T) {
 	expect.Equal(t, usedToolsNote(nil), "")
 	got := usedToolsNote([]string{"task", "append_memory"})
 	expect.False(t, !strings.Contains(got, "task; append_memory.") || strings.Contains(got, ","), "%q", got)
 }
 
-// TestEditedBesideAVoiceMessage: what is written beside a voice message is edited: it is answered anew, and what was said in it stays.
+// TestEditedBesideAVoiceMessage: an edit of a voice message's caption changes the answer and keeps the transcript.
 // Holds M3.
 func TestEditedBesideAVoiceMessage(t *testing.T) {
 	w, files := newFiles(t, 16_000, false, true, "one", "two", "three")

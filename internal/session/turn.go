@@ -242,7 +242,7 @@ func (t *turn) Relieve(ctx context.Context) bool {
 // Infer implements agent.Work: it assembles the prompt from the current files, commits what is new in
 // it, then sends the request.
 func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
-	p, how, err := t.fittingPrompt(ctx)
+	p, set, err := t.fittingPrompt(ctx)
 	if err != nil {
 		return llm.Reply{}, err
 	}
@@ -254,8 +254,8 @@ func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
 	t.tidy(p.Report.Oversize)
 	t.label, t.sections = trust.Label{Integrity: p.Integrity, Readers: t.place(t.in.Head).Readers()}, p.Report.Sections
 	t.lastRequest = p.Messages()
-	req := llm.Request{Messages: t.lastRequest, Tools: t.offer(how).Specs, NoCalls: last, Fit: t.cfg.Tools.Fit, Think: how.mode.Think,
-		Temperature: &how.mode.Temperature, Marks: p.Marks()}
+	req := llm.Request{Messages: t.lastRequest, Tools: t.offer(set).Specs, NoCalls: last, Fit: t.cfg.Tools.Fit, Think: set.mode.Think,
+		Temperature: &set.mode.Temperature, Marks: p.Marks()}
 	var draft func(string)
 	if t.in.ID != "" && t.in.event.Kind == "" && t.streams(ctx) {
 		draft = func(text string) {
@@ -266,7 +266,7 @@ func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
 			t.draft(ctx, text, false)
 		}
 	}
-	reply, err := t.cfg.Models.Complete(ctx, how.mode.Role, req, draft)
+	reply, err := t.cfg.Models.Complete(ctx, set.mode.Role, req, draft)
 	t.learnTokenRatio(ctx, p.Report, last, reply)
 	return reply, err
 }
@@ -321,14 +321,14 @@ func (t *turn) Act(ctx context.Context, reply llm.Reply) error {
 		return err
 	}
 	scope.Label = t.label
-	seen, mark, err := t.untrustedInput(ctx, past)
+	sources, fingerprint, err := t.untrustedInput(ctx, past)
 	if err != nil {
 		return err
 	}
-	if scope.Granted, err = t.granted(ctx, t.in.Sender, past, mark); err != nil {
+	if scope.Granted, err = t.granted(ctx, t.in.Sender, past, fingerprint); err != nil {
 		return err
 	}
-	asked, err := t.storeCalls(ctx, scope, reply, seen, mark)
+	asked, err := t.storeCalls(ctx, scope, reply, sources, fingerprint)
 	if err != nil {
 		return err
 	}
@@ -365,18 +365,18 @@ func (t *turn) draft(ctx context.Context, text string, notice bool) {
 // errorText returns what a person reads when a message could not be answered. The full error is in the
 // operator's log, under ref.
 func (s *Session) errorText(ctx context.Context, err error, ref string) string {
-	kept := s.text(ctx, "error.kept")
+	saved := s.text(ctx, "error.kept")
 	var model *llm.Error
 	var large *prompt.TooLargeError
 	switch {
 	case errors.As(err, &model):
-		return i18n.Sentences(model.Calm().In(s.cfg.Messages.For(ctx, s.room)), kept)
+		return i18n.Sentences(model.Calm().In(s.cfg.Messages.For(ctx, s.room)), saved)
 	case errors.As(err, &large):
 		return s.text(ctx, "error.too_large", "needed", fmt.Sprint(large.Needed), "room", fmt.Sprint(max(large.Room, 0)))
 	case errors.Is(err, agent.ErrRounds):
-		return i18n.Sentences(s.text(ctx, "error.rounds"), kept)
+		return i18n.Sentences(s.text(ctx, "error.rounds"), saved)
 	default:
-		return i18n.Sentences(s.text(ctx, "error.unknown", "reference", ref), kept)
+		return i18n.Sentences(s.text(ctx, "error.unknown", "reference", ref), saved)
 	}
 }
 

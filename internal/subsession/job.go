@@ -25,7 +25,7 @@ const (
 	Cancelled = "cancelled"
 )
 
-// Job is a sub-session, a row of the table.
+// Job is one sub-session, a row of sub_session.
 type Job struct {
 	id, parent         string
 	depth              int

@@ -95,8 +95,8 @@ func (s Store) Void(ctx context.Context, room string, targets ...string) error {
 	return nil
 }
 
-// Stop voids the approved but unfinished acts of a conversation, and reports whether there were any.
-func (s Store) Stop(ctx context.Context, talk history.Talk) (bool, error) {
+// VoidApproved voids a conversation's approved acts that are unfinished, and reports whether any were.
+func (s Store) VoidApproved(ctx context.Context, talk history.Talk) (bool, error) {
 	all, err := list(ctx, s.DB, `WHERE talk = ? AND state = 'approved'`, talk)
 	for i := 0; err == nil && i < len(all); i++ {
 		err = s.End(ctx, all[i], Void, true)

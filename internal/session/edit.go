@@ -108,7 +108,7 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 		switch {
 		case err == nil || work.Err() != nil || store.Passing(err):
 			return err
-		case interruptedByChange(turn), cancelledByRedaction(turn, err):
+		case interruptedByChange(turn), cancelled(turn, err):
 			return nil // the interrupting change is next in the mailbox
 		case c.question.ID == "":
 			log.Error("change not applied", "err", err)

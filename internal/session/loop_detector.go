@@ -36,9 +36,9 @@ func (p *loopDetector) count(id string, now time.Time, limit int) (answer, stops
 	return p.run <= limit, p.run == limit+1
 }
 
-// detectLoop reports whether to answer burst: its sender does not look like a bot in a loop. The room is
-// told once when answering stops. Owners and the terminal's user are never taken for bots.
-func (s *Session) detectLoop(ctx context.Context, burst []chat.Message) (bool, error) {
+// passesLoopDetector reports whether to answer burst: its sender does not look like a bot in a loop. The
+// room is told once when answering stops. Owners and the terminal's user are never taken for bots.
+func (s *Session) passesLoopDetector(ctx context.Context, burst []chat.Message) (bool, error) {
 	newest := burst[len(burst)-1]
 	if s.cfg.Rooms.UserID() == "" || s.senderIntegrity(newest.Head) == trust.Owner {
 		return true, nil

@@ -133,8 +133,8 @@ func (s *Session) handle(ctx context.Context, inbound []chat.Inbound) bool {
 			log.Info("changed while it was being answered")
 			changed = true
 			return s.approvals.Void(ctx, s.room, burstIDs(burst)...)
-		case cancelledByRedaction(turn, err):
-			log.Info("redacted while it was being answered")
+		case cancelled(turn, err):
+			log.Info("redacted or left while it was being answered")
 			return nil
 		}
 		ref := errorReference()
@@ -174,7 +174,7 @@ func (s *Session) dispatch(ctx context.Context, burst []chat.Message) error {
 		return err
 	}
 	s.pendingWrite = func(ctx context.Context, tx *sql.Tx) error { return s.recordRoom(ctx, tx, newest.Head) }
-	burst, err := s.dropRedacted(ctx, burst)
+	burst, err := s.dropCancelled(ctx, burst)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (s *Session) dispatch(ctx context.Context, burst []chat.Message) error {
 	case command:
 		return s.runCommand(ctx, newest, name, args)
 	}
-	answer, err := s.detectLoop(ctx, burst)
+	answer, err := s.passesLoopDetector(ctx, burst)
 	if err != nil {
 		return err
 	}
@@ -210,16 +210,16 @@ func (s *Session) dispatch(ctx context.Context, burst []chat.Message) error {
 	return err
 }
 
-// dropRedacted returns burst without messages that were redacted while they waited.
-func (s *Session) dropRedacted(ctx context.Context, burst []chat.Message) ([]chat.Message, error) {
+// dropCancelled returns burst without messages that were redacted, or whose room was left, meanwhile.
+func (s *Session) dropCancelled(ctx context.Context, burst []chat.Message) ([]chat.Message, error) {
 	var left []chat.Message
 	for _, in := range burst {
-		gone, err := s.cfg.Transport.Cancelled(ctx, in.ID)
+		cancelled, err := s.cfg.Transport.Cancelled(ctx, in.ID)
 		if err != nil {
 			return nil, err
 		}
-		if gone {
-			s.log.Info("redacted before it was answered", "message", in.ID)
+		if cancelled {
+			s.log.Info("redacted or left before it was answered", "message", in.ID)
 			continue
 		}
 		left = append(left, in)
@@ -289,11 +289,11 @@ func (s *Session) Stop(ctx context.Context, in chat.Message) (string, error) {
 			helpers = s.text(ctx, "helpers.stopped", "count", fmt.Sprint(n))
 		}
 	}
-	left, err := s.approvals.Stop(ctx, s.talk)
+	voided, err := s.approvals.VoidApproved(ctx, s.talk)
 	if err != nil {
 		return "", err
 	}
-	stopped := s.mail.clearStopped() || left
+	stopped := s.mail.clearStopped() || voided
 	if !stopped && s.thread == "" {
 		stopped = s.stopThreads(in.Sender)
 	}

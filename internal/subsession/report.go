@@ -23,7 +23,7 @@ const maxReports = 3 // tries to have the model report an event; then the room g
 // next event reports all that ended meanwhile.
 func (r *Runner) reportEnded(ctx context.Context) error {
 	r.mu.Lock()
-	busy := maps.Clone(r.roomEvents) // before the query, whose rows do not show events handled meanwhile
+	busy := maps.Clone(r.roomEvents) // before the query: an event handled in between looks unreported there
 	r.mu.Unlock()
 	ended, err := queryJobs(ctx, r.cfg.DB, `WHERE told = 0 AND status IN ('completed', 'failed', 'cancelled')
 		AND NOT EXISTS (SELECT 1 FROM sub_session AS p WHERE p.id = n.parent AND p.status IN ('pending', 'running', 'waiting'))

@@ -1,6 +1,6 @@
-// Package approval stores the questions that a person must answer before tool calls run that untrusted
-// text may have caused. It owns the table approval and decides whose answer counts. Package session
-// asks the questions and runs the acts.
+// Package approval stores questions about tool calls that untrusted text may have caused: a person must
+// allow them before they run. It owns the table approval and decides whose answer counts. Package
+// session asks the questions and runs the acts.
 package approval
 
 import (

@@ -101,8 +101,8 @@ func Needed(r prompt.Report, past []history.Message, err error) string {
 	return ""
 }
 
-// fullPercent returns how full the history may be at the start of a turn, in percent of its space. Small
-// windows cannot spare any.
+// fullPercent is the fill level, in percent, at which a turn starts with a compaction. Small windows
+// cannot spare any space.
 func fullPercent(window int) int {
 	switch {
 	case window <= 4096:

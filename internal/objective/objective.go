@@ -116,7 +116,7 @@ func (s Store) Move(ctx context.Context, from, to string) error {
 	return store.Wrap(err, "objective: move the current task")
 }
 
-// read returns a room's stored task id, and the newest message at the time a model was last asked.
+// read returns a room's stored task id, and the newest message row when a model was last asked.
 func (s Store) read(ctx context.Context, room string) (id string, asked int64, err error) {
 	err = s.DB.QueryRowContext(ctx, `SELECT task, asked FROM objective WHERE room = ?`, room).Scan(&id, &asked)
 	if errors.Is(err, sql.ErrNoRows) {

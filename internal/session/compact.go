@@ -83,8 +83,8 @@ func (t *turn) compactTo(ctx context.Context, reason string, share int) (done hi
 	return done, t.noteCompacted(ctx)
 }
 
-// reportCompaction tells the sender of the message waiting, once, that earlier messages were
-// summarised, and that their own message was cut.
+// reportCompaction tells the waiting person what was compacted, once: earlier messages, and their own
+// message if it was cut.
 func (s *Session) reportCompaction(ctx context.Context, waiting string, c history.Compaction, cut bool) {
 	var lines []string
 	if c.Messages > 0 {

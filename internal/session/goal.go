@@ -73,8 +73,8 @@ func (s *Session) applyMarkers(ctx context.Context, by trust.Caller, past ...his
 	return nil
 }
 
-// sendStoredAnswer sends the answer text to in that an interruption left unsent, applies its markers and
-// asks its approvals.
+// sendStoredAnswer sends the answer to in that an interruption left unsent. It also applies the markers
+// of text and asks its approvals.
 func (s *Session) sendStoredAnswer(ctx context.Context, in item, text string) error {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err == nil {

@@ -105,8 +105,8 @@ func (s *Session) mayQuote(ctx context.Context, in chat.Head, q chat.Quote) (boo
 	return !private && (opened == 0 || q.At.Unix() > opened), nil
 }
 
-// splitOnNewReaders starts a new conversation without a summary if the readers of the room differ from
-// those of the current conversation.
+// splitOnNewReaders starts a new conversation if the room's readers have changed. It has no summary, as
+// that would show earlier messages to new readers.
 func (s *Session) splitOnNewReaders(ctx context.Context, now trust.Readers) error {
 	if s.readers == now {
 		return nil

@@ -173,8 +173,8 @@ func (m *Manager) Deliver(ctx context.Context, in chat.Inbound) error {
 	}
 }
 
-// Run runs a goroutine per conversation until ctx ends, then lets running turns finish within the
-// grace period. At the next start the transport delivers messages that are still waiting.
+// Run runs a goroutine per conversation until ctx ends. Running turns may then finish within the grace
+// period. At the next start the transport delivers messages that are still waiting.
 func (m *Manager) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -241,7 +241,7 @@ func LastMessageAt(ctx context.Context, db store.DBTX, room string) (time.Time, 
 	return time.Unix(all[0], 0), nil
 }
 
-// recordRoom stores the message in as the room's last, and when a direct chat was opened to others.
+// recordRoom stores in as the room's last message, and the time a direct chat got other readers.
 func (m *Manager) recordRoom(ctx context.Context, db store.DBTX, in chat.Head) error {
 	_, err := db.ExecContext(ctx, `INSERT INTO session (room, person, private, heard_at) VALUES (?, ?, ?, ?)
 		ON CONFLICT (room) DO UPDATE SET person = excluded.person, private = excluded.private, heard_at = excluded.heard_at,

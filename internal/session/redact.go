@@ -13,8 +13,8 @@ import (
 	"reverie/internal/subsession"
 )
 
-// applyRedaction removes a redacted message from history, search and memory, with its answers and the
-// open work that it asked for. An answer that also answers others is regenerated without it.
+// applyRedaction removes a redacted message from history, search and memory. Its answers and the open
+// work that it asked for go, too; an answer that also answers others is regenerated.
 func (c *change) applyRedaction(ctx context.Context, in chat.Redaction) error {
 	if strings.HasPrefix(in.Target, replyID("")) {
 		return c.forgetAnswer(ctx, in.Target)
@@ -100,8 +100,8 @@ func (s *Session) forgetAnswer(ctx context.Context, reply string) error {
 // Shorter ones are parts of other words.
 const minSearchRunes = 8
 
-// cancelWork cancels the open tasks and sub-sessions that the redacted message in.Target asked for, and
-// reports how many. Work of an answer that also answers other messages stays.
+// cancelWork cancels the open tasks and sub-sessions of a redacted message, and tells the room how many.
+// Work of an answer that also answers other messages stays.
 func (c *change) cancelWork(ctx context.Context, in chat.Redaction, replies []string) error {
 	var events []string
 	for _, reply := range replies {

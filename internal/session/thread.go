@@ -17,8 +17,8 @@ import (
 // reasonThread is the compaction reason of a thread's first summary. Package history reads it.
 const reasonThread = "thread"
 
-// startThread starts a thread's conversation with a summary of the room up to the root, and the root
-// itself. in is the thread's first message.
+// startThread starts a thread's conversation with a summary of the room and a quote of the root. in is
+// the thread's first message.
 func (s *Session) startThread(ctx context.Context, in chat.Message) error {
 	if s.thread == "" {
 		return nil
@@ -160,8 +160,8 @@ func (s *Session) stopIdleThread() bool {
 	return true
 }
 
-// stopThreads cancels the work for person in all threads of the room, and reports whether there was
-// any. So !stop in the room works without looking for the thread.
+// stopThreads cancels the work for person in all threads of the room, for a !stop outside of threads. It
+// reports whether there was any.
 func (s *Session) stopThreads(person string) bool {
 	s.Manager.mu.Lock()
 	defer s.Manager.mu.Unlock()

@@ -380,7 +380,7 @@ func (s *Session) errorText(ctx context.Context, err error, ref string) string {
 	}
 }
 
-// errorReference returns a random code that links a message in a room to a line in the log.
+// errorReference returns a random code that links an error message to its log line.
 func errorReference() string { return strings.ToLower(rand.Text()[:6]) }
 
 // streams reports whether drafts of the answer are shown. By default that is only so where at most two

@@ -372,7 +372,7 @@ func TestSignalInTurn(t *testing.T) {
 			if len(s.faults) > 0 {
 				t.Error(strings.Join(s.faults, "\n"))
 			}
-			if log := s.bot.log.String(); c.finishes == strings.Contains(log, "taken up again") {
+			if log := s.bot.log.String(); c.finishes == strings.Contains(log, "interrupted by the program's shutdown") {
 				t.Errorf("the log says the wrong thing about the turn:\n%s", log)
 			}
 		})

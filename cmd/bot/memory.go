@@ -37,7 +37,7 @@ func (b *bot) forgetTexts(ctx context.Context, tx *sql.Tx, texts []string) (kept
 
 // indexHistory adds all conversations to the search index.
 func (b *bot) indexHistory(ctx context.Context) error {
-	return recall.All(ctx, b.history, b.memory)
+	return recall.IndexAll(ctx, b.history, b.memory)
 }
 
 // forgetRedacted deletes a redacted message, its files, and what was learned from it.

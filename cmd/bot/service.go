@@ -54,15 +54,15 @@ func (b *bot) connect(c connection) *service {
 			DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory,
 			Tasks: b.tasks, Skills: b.skills, Media: b.media, Messages: b.messages,
 		},
-		Limits:  session.Limits{FileText: b.cfg.Files().Text, Helpers: subsession.Limits(b.cfg.Subs)},
+		Limits:  session.Limits{FileText: b.cfg.Files().Text, SubSessions: subsession.Limits(b.cfg.Subs)},
 		Program: session.Program{Hooks: command.Hooks{Verify: c.verify, Status: s.statusLines, Dreams: b.dreamHooks()}},
 
-		Background: b.background, Transport: c.transport, Rooms: c.rooms, Window: b.window.Inputs,
+		Background: b.background, Transport: c.transport, Rooms: c.rooms, WindowInputs: b.window.Inputs,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.Owners(), Location: b.cfg.Zone, Log: b.log,
 		Events: map[chat.EventKind]session.Source{chat.ScheduledTask: taskSource{s.scheduler}, chat.MemoryQuestion: s.asker},
 	}
 	if b.cfg.Harvest.Enabled {
-		how.Leaving, how.Objective = b.harvester.Wake, "harvest"
+		how.BeforeEvict, how.ObjectiveRole = b.harvester.Wake, "harvest"
 	}
 	s.sessions = session.New(how)
 	return s
@@ -92,7 +92,7 @@ func (s *service) RoomReplaced(ctx context.Context, from, to string) error {
 }
 
 // RoomLeft implements matrix.Handler.
-func (s *service) RoomLeft(room string) { s.sessions.Left(room) }
+func (s *service) RoomLeft(room string) { s.sessions.LeaveRoom(room) }
 
 // Redacted implements matrix.Handler.
 func (s *service) Redacted(ctx context.Context, event string) error {

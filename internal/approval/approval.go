@@ -1,5 +1,5 @@
-// Package approval holds the questions that a person must answer before acts run which text below
-// the line may have asked for, in the table approval. Whose answer counts is decided here; the
+// Package approval stores questions about tool calls that untrusted text may have caused: a person must
+// allow them before they run. It owns the table approval and decides whose answer counts. Package
 // session asks the questions and runs the acts.
 package approval
 
@@ -13,37 +13,37 @@ import (
 	"reverie/internal/trust"
 )
 
-// An Approval is a person's leave for acts. Its states:
+// An Approval is a person's permission for acts. Its states:
 //
-//	gathering ── the answer is said ──► open ──► approved ──► done
+//	gathering ── the answer is sent ──► open ──► approved ──► done
 //	    │                                ├──► denied  │
 //	    │                                ├──► expired │
 //	    └──► void ◄──────────────────────┴────────────┘
 //	         the message or the question was edited or redacted, or the work stopped
 //
-// A state that no arrow leaves is final: nothing is stored over it.
-// The acts are rows together with the model's calls. They run once, after a vote in the poll or
-// !approve, and also after a restart: what they make is named after the approval.
+// A state without an outgoing arrow is final and never overwritten. Acts are stored in one transaction
+// with the model's calls. They run once, after a vote in the poll or !approve, also across a restart:
+// their idempotency keys are made from Code.
 type Approval struct {
-	Code         string // names it for people
+	Code         string // identifies it for people
 	Room         string
 	Talk         history.Timeline
 	Conversation int64
-	Event        string // the message or system event that was worked on
+	Event        string // the message or system event being answered
 	Asker        string // on whose behalf
 	Readers      trust.Readers
-	Quote        string // what the message said
+	Quote        string // text of the message
 	Acts         []Act
-	Seen         []string // where the text below the line came from
-	Mark         string   // changes when there is more of it
+	Sources      []string // sources of the untrusted text, for people
+	Fingerprint  string   // changes when there is more untrusted text
 	State        State
-	Wide         bool      // the leave is for this conversation
+	Wide         bool      // also covers the same acts later in this conversation
 	Answer       chat.Head // who answered: Sender and Unproven
 	Created      time.Time
 	Expires      time.Time
 }
 
-// State is how far an approval has come.
+// State is the state of an approval.
 type State string
 
 // The states.
@@ -57,35 +57,35 @@ const (
 	Void      State = "void"
 )
 
-// Act is one act, and what came of it.
+// Act is one tool call and its result.
 type Act struct {
 	tool.Act
-	Done   bool            `json:"done,omitempty"`
-	Result string          `json:"result,omitempty"`
-	Failed bool            `json:"failed,omitempty"`
-	Read   trust.Integrity `json:"read,omitempty"` // of what the result holds besides the words of the act
+	Done          bool            `json:"done,omitempty"`
+	Result        string          `json:"result,omitempty"`
+	Failed        bool            `json:"failed,omitempty"`
+	ReadIntegrity trust.Integrity `json:"read,omitempty"` // of the text that the result adds
 }
 
 const (
-	answerTime = 10 * time.Minute // an open question may be answered for so long
-	keptTime   = 30 * 24 * time.Hour
-	mostActs   = 20    // of one question
-	mostAsked  = 6_000 // characters of all arguments of one question
+	answerTimeout = 10 * time.Minute // of an open question
+	retention     = 30 * 24 * time.Hour
+	maxActs       = 20    // of one question
+	maxArguments  = 6_000 // characters of all arguments of one question
 
 	prefix = "ask:"
 )
 
-// The options of a question.
+// The options of a question: for now, for this conversation, no.
 const (
 	Once = "once"
 	Wide = "conversation"
 	No   = "no"
 )
 
-// Question is the Outgoing.ID of the question about a.
-func (a *Approval) Question() string { return prefix + a.Code }
+// QuestionID returns the Outgoing.ID of the question about a.
+func (a *Approval) QuestionID() string { return prefix + a.Code }
 
-// CodeOf is the code of the approval that the message id asks about; "" = it is no question.
+// CodeOf returns the approval code in the Outgoing.ID of a question; "" = it is not a question.
 func CodeOf(id string) string {
 	code, ok := strings.CutPrefix(id, prefix)
 	if !ok {
@@ -94,6 +94,7 @@ func CodeOf(id string) string {
 	return code
 }
 
+// size returns the characters of all arguments.
 func (a *Approval) size() (n int) {
 	for _, act := range a.Acts {
 		n += len([]rune(act.Call.Arguments))
@@ -101,8 +102,8 @@ func (a *Approval) size() (n int) {
 	return n
 }
 
-// answered reports whether person has answered a with this option.
-func (a *Approval) answered(person, option string) bool {
+// sameAnswer reports whether person has already answered a with this option.
+func (a *Approval) sameAnswer(person, option string) bool {
 	if person != a.Answer.Sender {
 		return false
 	}

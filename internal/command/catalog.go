@@ -1,5 +1,5 @@
-// Package command has the commands that people say with a "!" or a "/" before them. catalog lists
-// them; what they do stands in a file by subject. They never call the model, but for !retry.
+// Package command implements the chat commands, which begin with "!" or "/". catalog lists them; each
+// subject has a file. Only !retry asks the model.
 package command
 
 import (
@@ -22,8 +22,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// catalog lists what the bot understands, in the order !help shows it: the name, and what it does.
-// help.NAME of data/messages says what it is for.
+// catalog lists the commands in the order of !help. The message text help.NAME describes each.
 func catalog() []entry {
 	return []entry{
 		{"help", help},
@@ -36,7 +35,7 @@ func catalog() []entry {
 		{"summary", showSummary},
 		{"status", showStatus},
 		{"tasks", listTasks},
-		{"helpers", listHelpers},
+		{"helpers", listSubSessions},
 		{"goal", changeGoal},
 		{"memory", listMemories},
 		{"remember", rememberThis},
@@ -54,89 +53,89 @@ func catalog() []entry {
 	}
 }
 
-// entry is one command. It answers with Markdown.
+// entry is one command. run returns the answer in Markdown.
 type entry struct {
 	name string
 	run  func(ctx context.Context, call *Call, args string) (string, error)
 }
 
-// Config is what the commands of all rooms work with.
+// Config holds what the commands of all rooms need.
 type Config struct {
-	Memory    *memory.Store
-	Questions questions.Store
-	Tasks     *task.Store
-	Goals     *goal.Store
-	Skills    *skill.Library
-	History   *history.Store
-	Models    *llm.Models
-	Settings  settings.Store
-	Messages  *settings.Messages
-	Helpers   Helpers // nil = there are no sub-sessions
-	Location  *time.Location
-	Began     time.Time // when the program began
-	Now       func() time.Time
+	Memory      *memory.Store
+	Questions   questions.Store
+	Tasks       *task.Store
+	Goals       *goal.Store
+	Skills      *skill.Library
+	History     *history.Store
+	Models      *llm.Models
+	Settings    settings.Store
+	Messages    *settings.Messages
+	SubSessions SubSessions // nil = disabled
+	Location    *time.Location
+	Started     time.Time // when the program started
+	Now         func() time.Time
 	Hooks
 }
 
-// Hooks are what commands ask of the rest of the program.
+// Hooks are callbacks into the rest of the program.
 type Hooks struct {
-	Dreams *Dreams // nil = there is no such thing here
-	// Status returns lines that are added to !status, in the language of say; may be nil.
+	Dreams *Dreams // nil = dreaming is off
+	// Status returns more lines for !status, in the language of say; may be nil.
 	Status func(ctx context.Context, say i18n.Say) []string
-	// Verify is the command !verify with its arguments; the text it returns is said in room. nil = nobody
-	// can be verified here.
+	// Verify runs !verify with its arguments and returns the answer. nil = devices cannot be verified here.
 	Verify func(ctx context.Context, person, room, args string) (string, error)
 }
 
-// Helpers are the sub-sessions.
-type Helpers interface {
-	// Lines are the sub-sessions that may be known of at p, a line each.
+// SubSessions lists the sub-sessions.
+type SubSessions interface {
+	// Lines lists the sub-sessions visible at p, a line each.
 	Lines(ctx context.Context, p trust.Place, say i18n.Say) ([]string, error)
 }
 
-// Session is the conversation in which a command is said.
+// Session is the conversation in which a command is given. Methods that return a string return the
+// command's answer.
 type Session interface {
-	// StartNew begins a new conversation, without a summary.
+	// StartNew starts a new conversation without a summary.
 	StartNew(ctx context.Context) error
-	// Retry answers the last message of a person anew.
+	// Retry answers the last message of a person again.
 	Retry(ctx context.Context, in chat.Message) error
-	// Stop ends what is worked on, and says what that was.
+	// Stop cancels the running work.
 	Stop(ctx context.Context, in chat.Message) (string, error)
-	// CompactNow makes the conversation shorter, and says what became of it.
+	// CompactNow compacts the conversation.
 	CompactNow(ctx context.Context, in chat.Message) (string, error)
-	// Approve answers a question for leave: code, and how far it goes.
+	// Approve approves acts; args are the question's code and optionally "conversation".
 	Approve(ctx context.Context, in chat.Message, args string) (string, error)
-	// Deny answers the question for leave that has a code.
+	// Deny denies the acts of the question code.
 	Deny(ctx context.Context, in chat.Message, code string) (string, error)
-	// Preview is the prompt that in would get now.
+	// Preview returns the prompt that in would get now.
 	Preview(ctx context.Context, in chat.Message) (prompt.Prompt, error)
-	// Window says for !status what the conversation's window holds, a line each.
-	Window(ctx context.Context, past []history.Message) ([]string, error)
+	// WindowStatus returns lines for !status about the tier and the window.
+	WindowStatus(ctx context.Context, past []history.Message) ([]string, error)
 }
 
-// Call is one command as somebody said it.
+// Call is one command given by a person.
 type Call struct {
 	*Config
 	Session Session
 	In      chat.Message
 	Talk    history.Timeline
 	Place   trust.Place   // where the answer is read
-	Access  memory.Access // what the person may see and change
+	Access  memory.Access // to memory, of the person
 	Caller  trust.Caller
 	Log     *slog.Logger
 }
 
-// text is a sentence in the language of the room.
+// text returns a message text in the room's language.
 func (c *Call) text(ctx context.Context, key string, fill ...string) string {
 	return c.Messages.Text(ctx, c.In.Room, key, fill...)
 }
 
-// ErrAnswered is the error of a command that was answered already.
-var ErrAnswered = errors.New("command: it is answered")
+// ErrAnswered means that a command has already sent its answer.
+var ErrAnswered = errors.New("command: already answered")
 
-// Run does what the command name says, and returns the answer.
+// Run runs the command name and returns its answer.
 func Run(ctx context.Context, call *Call, name, args string) (string, error) {
-	e, known := named(name)
+	e, known := lookup(name)
 	if !known {
 		return unknownCommand(ctx, call, name), nil
 	}

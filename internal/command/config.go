@@ -14,11 +14,11 @@ import (
 	"reverie/internal/tool"
 )
 
-// shownSetting is a setting of the room as !config shows it.
+// shownSetting is a setting of a room with what !config shows.
 type shownSetting struct {
 	settings.Setting
 	value string
-	by    string // who decided, and when, or that it is as by default
+	by    string // who set it and when, or that it is the default
 }
 
 // configure is the command !config: it shows the settings of the room, or changes one.
@@ -39,7 +39,7 @@ func configure(ctx context.Context, call *Call, args string) (string, error) {
 		for _, k := range all {
 			names = append(names, k.Name)
 		}
-		return i18n.Sentences(call.text(ctx, "settings.unknown", "name", Word(name)), nearestLine(ctx, call, name, names, "")), nil
+		return i18n.Sentences(call.text(ctx, "settings.unknown", "name", Word(name)), suggestion(ctx, call, name, names, "")), nil
 	case value == "":
 		return oneSetting(ctx, call, all[i]), nil
 	case !tool.Allows(call.Access.Integrity, "!config"):
@@ -62,6 +62,7 @@ func shownSettings(ctx context.Context, call *Call) ([]shownSetting, error) {
 	return all, nil
 }
 
+// decidedBy says who set a setting and when, or that it is the default.
 func decidedBy(ctx context.Context, call *Call, d settings.Choice) string {
 	if d.At.IsZero() {
 		return call.text(ctx, "settings.default")
@@ -76,8 +77,8 @@ func settingsTable(ctx context.Context, call *Call, all []shownSetting) string {
 		others := strings.Join(slices.DeleteFunc(slices.Clone(k.Values), func(v string) bool { return v == k.value }), ", ")
 		value := k.value
 		if k.Values == nil {
-			others = possible(ctx, call, k)
-			value = cmp.Or(history.OneLine(value, shownText), call.text(ctx, "settings.none"))
+			others = possibleValues(ctx, call, k)
+			value = cmp.Or(history.OneLine(value, maxShownText), call.text(ctx, "settings.none"))
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", k.Name, strings.ReplaceAll(value, "|", `\|`), k.by,
 			strings.ReplaceAll(others, "|", `\|`))
@@ -85,36 +86,36 @@ func settingsTable(ctx context.Context, call *Call, all []shownSetting) string {
 	return b.String() + "\n" + call.text(ctx, "settings.usage")
 }
 
-// oneSetting says what a setting is for, and what it can be.
+// oneSetting describes a setting, its value and its possible values.
 func oneSetting(ctx context.Context, call *Call, k shownSetting) string {
 	return call.text(ctx, "settings.one", "name", k.Name, "what", call.text(ctx, "config."+k.Name),
 		"value", settingValue(ctx, call, k, k.value, k.MaxLength),
-		"since", k.by, "values", possible(ctx, call, k))
+		"since", k.by, "values", possibleValues(ctx, call, k))
 }
 
-// shownText is how many characters of a text are shown beside other settings.
-const shownText = 60
+// maxShownText limits the characters of a text value in the table of settings.
+const maxShownText = 60
 
-// settingValue is a value of a setting as people are shown it, a text in at most so many characters.
-func settingValue(ctx context.Context, call *Call, k shownSetting, value string, most int) string {
+// settingValue formats a value of a setting, a text in at most maxRunes characters.
+func settingValue(ctx context.Context, call *Call, k shownSetting, value string, maxRunes int) string {
 	switch {
 	case k.Values != nil:
 		return Word(value)
 	case value == "":
 		return call.text(ctx, "settings.none")
 	}
-	return code(history.OneLine(value, most))
+	return code(history.OneLine(value, maxRunes))
 }
 
-// possible says what a setting can be.
-func possible(ctx context.Context, call *Call, k shownSetting) string {
+// possibleValues describes the values that a setting accepts.
+func possibleValues(ctx context.Context, call *Call, k shownSetting) string {
 	if k.Values == nil {
 		return call.text(ctx, "settings.text", "most", strconv.Itoa(k.MaxLength))
 	}
-	return words(k.Values)
+	return codeWords(k.Values)
 }
 
-// changeSetting has the sender of in, an owner, decide a setting.
+// changeSetting sets or resets a setting for the sender, an owner.
 func changeSetting(ctx context.Context, call *Call, k shownSetting, value string) (string, error) {
 	reset := strings.EqualFold(value, settings.Default)
 	if i := slices.IndexFunc(k.Values, func(v string) bool { return strings.EqualFold(v, value) }); i >= 0 {
@@ -126,24 +127,24 @@ func changeSetting(ctx context.Context, call *Call, k shownSetting, value string
 		if err := call.Settings.Clear(ctx, call.In.Room, k.Name); err != nil {
 			return "", err
 		}
-		return call.text(ctx, "settings.reset", "name", k.Name, "value", settingValue(ctx, call, k, k.DefaultValue(), shownText)), nil
+		return call.text(ctx, "settings.reset", "name", k.Name, "value", settingValue(ctx, call, k, k.DefaultValue(), maxShownText)), nil
 	case !ok:
-		return call.text(ctx, "settings.value", "name", k.Name, "value", Word(value), "values", possible(ctx, call, k)), nil
+		return call.text(ctx, "settings.value", "name", k.Name, "value", Word(value), "values", possibleValues(ctx, call, k)), nil
 	}
 	if err := call.Settings.Set(ctx, call.In.Room, k.Name, value, call.In.Sender, call.Now()); err != nil {
 		return "", err
 	}
 	call.Log.Info("setting", "name", k.Name, "who", call.In.Sender)
-	return call.text(ctx, "settings.set", "name", k.Name, "value", settingValue(ctx, call, k, value, shownText)), nil
+	return call.text(ctx, "settings.set", "name", k.Name, "value", settingValue(ctx, call, k, value, maxShownText)), nil
 }
 
-// Word is a word that somebody wrote, to be shown as it is.
+// Word formats a word that a person wrote as inline code.
 func Word(word string) string { return code(history.OneLine(word, 40)) }
 
-// code puts a line of text between marks that have it shown as it is.
+// code formats a line of text as inline code.
 func code(line string) string { return "`" + strings.ReplaceAll(line, "`", "'") + "`" }
 
-func words(words []string) string {
+func codeWords(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {
 		out[i] = Word(w)

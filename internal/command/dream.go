@@ -8,17 +8,17 @@ import (
 	"reverie/internal/tool"
 )
 
-// Dreams is what !dream can have done; dreaming itself is not the session's.
+// Dreams controls dreaming for !dream.
 type Dreams struct {
-	Wake   func()                                          // dream soon
-	Status func(context.Context, i18n.Say) (string, error) // how the last one went
-	Undo   func(context.Context, i18n.Say) (string, error) // take the last one back
-	// Tidy asks for a dream of one part of the prompt (memories, tasks or skills), once a
-	// day at most. It returns at once.
+	Wake   func()                                          // starts a dream soon
+	Status func(context.Context, i18n.Say) (string, error) // describes the last one
+	Undo   func(context.Context, i18n.Say) (string, error) // reverts the last one
+	// Tidy asks for a dream of one part: memories, tasks or skills. It dreams of each at most once a day,
+	// and returns at once.
 	Tidy func(part string)
 }
 
-// controlDream is !dream, for owners: it concerns everybody's memory.
+// controlDream is the command !dream. Only owners may use it, as it changes all memory.
 func controlDream(ctx context.Context, call *Call, args string) (string, error) {
 	switch {
 	case call.Dreams == nil:
@@ -42,7 +42,7 @@ func controlDream(ctx context.Context, call *Call, args string) (string, error) 
 		if err != nil {
 			return "", err
 		}
-		return capital(text) + ".", nil
+		return capitalize(text) + ".", nil
 	}
 	return call.text(ctx, "dream.usage"), nil
 }

@@ -46,7 +46,7 @@ func changeGoal(ctx context.Context, call *Call, args string) (string, error) {
 		return call.text(ctx, "goal.usage"), nil
 	}
 	if text, ok := goal.Refusal(err); ok {
-		return capital(text.In(call.Messages.For(ctx, call.In.Room))) + ".", nil
+		return capitalize(text.In(call.Messages.For(ctx, call.In.Room))) + ".", nil
 	}
 	if err != nil {
 		return "", err
@@ -72,10 +72,10 @@ func showGoal(ctx context.Context, call *Call) (string, error) {
 	return call.text(ctx, "goal.none"), nil
 }
 
-// mostFiles is how many files of a goal are shown.
-const mostFiles = 10
+// maxFiles is how many files of a goal are shown.
+const maxFiles = 10
 
-// goalText is a goal in Markdown.
+// goalText formats a goal in Markdown.
 func goalText(say i18n.Say, g goal.Goal) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** (%s", g.Description, say("goal."+g.Priority))
@@ -99,7 +99,7 @@ func goalText(say i18n.Say, g goal.Goal) string {
 		}
 		b.WriteString("- " + d.LineIn(say) + "\n")
 	}
-	older := max(0, len(g.Artifacts)-mostFiles)
+	older := max(0, len(g.Artifacts)-maxFiles)
 	if older > 0 {
 		b.WriteString("- " + say("goal.older", "count", fmt.Sprint(older)) + "\n")
 	}
@@ -112,17 +112,17 @@ func goalText(say i18n.Say, g goal.Goal) string {
 	return strings.TrimSpace(b.String())
 }
 
-// capital is text with a capital letter.
-func capital(text string) string {
+// capitalize returns text with its first letter in upper case.
+func capitalize(text string) string {
 	r, n := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(r)) + text[n:]
 }
 
-// mostGoals is how many goals !goal history shows.
-const mostGoals = 15
+// maxGoals is how many goals !goal history shows.
+const maxGoals = 15
 
 func goalHistory(ctx context.Context, call *Call) (string, error) {
-	goals, err := call.Goals.List(ctx, call.Place, mostGoals)
+	goals, err := call.Goals.List(ctx, call.Place, maxGoals)
 	if err != nil {
 		return "", err
 	}

@@ -10,14 +10,14 @@ import (
 )
 
 func unknownCommand(ctx context.Context, call *Call, name string) string {
-	return i18n.Sentences(call.text(ctx, "command.unknown", "name", Word("!"+name)), nearestLine(ctx, call, name, Names(), "!"),
+	return i18n.Sentences(call.text(ctx, "command.unknown", "name", Word("!"+name)), suggestion(ctx, call, name, Names(), "!"),
 		call.text(ctx, "command.list"))
 }
 
-// help is !help: all commands, or the one that args names.
+// help is the command !help: it lists all commands, or describes the one in args.
 func help(ctx context.Context, call *Call, args string) (string, error) {
 	if name := strings.ToLower(strings.TrimLeft(args, "!/")); name != "" {
-		if _, known := named(name); !known {
+		if _, known := lookup(name); !known {
 			return unknownCommand(ctx, call, name), nil
 		}
 		return fmt.Sprintf("`!%s`: %s", name, call.text(ctx, "help."+name)), nil
@@ -30,15 +30,14 @@ func help(ctx context.Context, call *Call, args string) (string, error) {
 	return strings.TrimSpace(b.String()), nil
 }
 
-// nearestLine offers those of names that word may have been meant to be; "" = none is
-// near. before is put before each.
-func nearestLine(ctx context.Context, call *Call, word string, names []string, before string) string {
+// suggestion offers the names that are similar to word, each with prefix; "" if none is.
+func suggestion(ctx context.Context, call *Call, word string, names []string, prefix string) string {
 	near := text.Nearest(word, names)
 	if len(near) == 0 {
 		return ""
 	}
 	for i := range near {
-		near[i] = before + near[i]
+		near[i] = prefix + near[i]
 	}
-	return call.text(ctx, "nearest", "names", words(near))
+	return call.text(ctx, "nearest", "names", codeWords(near))
 }

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	mostListed  = 50
+	maxListed   = 50
 	listedRunes = 300
 )
 
-// listMemories is !memory: what is remembered here, or a change of who may see it.
+// listMemories is the command !memory: it lists or searches entries, shares one, or answers a question.
 func listMemories(ctx context.Context, call *Call, args string) (string, error) {
 	words := strings.Fields(args)
 	if len(words) > 0 && len(words) < 3 && (words[0] == "share" || words[0] == "private") {
 		return shareMemory(ctx, call, words[0], strings.Join(words[1:], ""))
 	}
-	if answer := keepForm.FindStringSubmatch(args); answer != nil {
-		return choose(ctx, call, answer[1], answer[2])
+	if answer := keepPattern.FindStringSubmatch(args); answer != nil {
+		return answerQuestion(ctx, call, answer[1], answer[2])
 	}
-	// Entries first: it takes in what was edited in the files.
+	// Entries first: it syncs edited files.
 	if _, err := call.Memory.Entries(ctx, call.Access.Scopes...); err != nil {
 		call.Log.Warn("memory files", "err", err)
 	}
@@ -47,10 +47,10 @@ func listMemories(ctx context.Context, call *Call, args string) (string, error) 
 			continue
 		}
 		fmt.Fprintf(&b, "**%s** (%d)\n\n", call.Memory.File(scope), len(entries))
-		for _, e := range entries[max(0, len(entries)-mostListed):] {
+		for _, e := range entries[max(0, len(entries)-maxListed):] {
 			fmt.Fprintf(&b, "- %s `%s`\n", history.OneLine(e.Text, listedRunes), e.ID)
 		}
-		if n := len(entries) - mostListed; n > 0 {
+		if n := len(entries) - maxListed; n > 0 {
 			b.WriteString("- " + call.text(ctx, "memory.older", "count", fmt.Sprint(n)) + "\n")
 		}
 		b.WriteString("\n")
@@ -82,14 +82,14 @@ func shareMemory(ctx context.Context, call *Call, verb, id string) (string, erro
 	return call.text(ctx, done, "text", history.OneLine(e.Text, listedRunes)), nil
 }
 
-// refusals are the errors of commands that are for people, and what they read then.
+// refusals maps errors of commands to message texts for people.
 var refusals = map[error]string{
 	memory.ErrNotFound: "memory.not_found", memory.ErrNotYours: "memory.not_yours", memory.ErrNothing: "memory.nothing",
 	memory.ErrGone: "memory.gone", memory.ErrChanged: "memory.changed",
 	questions.ErrNoQuestion: "question.unknown", questions.ErrObsolete: "question.unknown",
 }
 
-// rememberThis is !remember: the person's own words, noted as they are.
+// rememberThis is the command !remember: it stores the person's own words unchanged.
 func rememberThis(ctx context.Context, call *Call, args string) (string, error) {
 	if args == "" {
 		return call.text(ctx, "memory.say"), nil
@@ -110,8 +110,8 @@ func rememberThis(ctx context.Context, call *Call, args string) (string, error) 
 	return call.text(ctx, "memory.noted", "file", call.Memory.File(e.Scope), "text", history.OneLine(e.Text, listedRunes)), nil
 }
 
-// forgetThis is !forget. Nothing takes it back, so words only show what would be forgotten,
-// with the ids to say it with. What is forgotten is not repeated: the reply is kept.
+// forgetThis is the command !forget. It cannot be undone, so it forgets only by ID; search words list
+// the entries with their IDs. The reply is stored, so it does not repeat the forgotten text.
 func forgetThis(ctx context.Context, call *Call, args string) (string, error) {
 	if args == "" {
 		return call.text(ctx, "memory.forget_say"), nil
@@ -124,7 +124,7 @@ func forgetThis(ctx context.Context, call *Call, args string) (string, error) {
 	if !exact {
 		var b strings.Builder
 		b.WriteString(call.text(ctx, "memory.which", "count", fmt.Sprint(len(found))) + "\n\n")
-		for _, e := range found[max(0, len(found)-mostListed):] {
+		for _, e := range found[max(0, len(found)-maxListed):] {
 			fmt.Fprintf(&b, "- %s `%s`\n", history.OneLine(e.Text, listedRunes), e.ID)
 		}
 		return b.String(), nil
@@ -140,7 +140,7 @@ func forgetThis(ctx context.Context, call *Call, args string) (string, error) {
 	return i18n.Sentences(text, call.text(ctx, "memory.stays")), nil
 }
 
-// undoThis is !undo.
+// undoThis is the command !undo.
 func undoThis(ctx context.Context, call *Call, args string) (string, error) {
 	done, err := call.Memory.Undo(ctx, call.Access, args)
 	if err != nil {
@@ -159,18 +159,18 @@ func undoThis(ctx context.Context, call *Call, args string) (string, error) {
 	return b.String(), nil
 }
 
-// keepForm is an answer: keep 12a, keep 12 both. Other words are looked for.
-var keepForm = regexp.MustCompile(`(?i)^keep(?:\s+([0-9]{1,18})\s*(a|b|both))?$`)
+// keepPattern matches an answer to a question: keep 12a, keep 12 both. Other words are a search.
+var keepPattern = regexp.MustCompile(`(?i)^keep(?:\s+([0-9]{1,18})\s*(a|b|both))?$`)
 
-// choose is !memory keep: what a person says to a question, or which are open.
-func choose(ctx context.Context, call *Call, number, choice string) (string, error) {
+// answerQuestion is the command !memory keep: it answers a question, or lists the open ones.
+func answerQuestion(ctx context.Context, call *Call, number, choice string) (string, error) {
 	if number == "" {
 		open, err := openQuestions(ctx, call)
 		return cmp.Or(open, call.text(ctx, "question.none")), err
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil {
-		return "", err // the form has room for no more digits
+		return "", err // keepPattern limits the digits
 	}
 	chosen := questions.Choice(strings.ToLower(choice))
 	kept, other, err := call.Questions.Answer(ctx, call.Access, n, chosen)
@@ -184,7 +184,7 @@ func choose(ctx context.Context, call *Call, number, choice string) (string, err
 		"\n- " + call.text(ctx, "dream.no_longer", "text", history.OneLine(other.Text, listedRunes)), nil
 }
 
-// openQuestions are the open questions about what may be seen here, for people; "" = there are none.
+// openQuestions lists the open questions about entries visible here; "" if there are no questions.
 func openQuestions(ctx context.Context, call *Call) (string, error) {
 	list, err := call.Questions.Questions(ctx, call.Access)
 	if err != nil || len(list) == 0 {

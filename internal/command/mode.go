@@ -12,7 +12,7 @@ import (
 
 const minute = "2006-01-02 15:04"
 
-// changeMode is the command !mode: it sets the mode of the room, or tells it.
+// changeMode is the command !mode: it sets or shows the mode of the room.
 func changeMode(ctx context.Context, call *Call, args string) (string, error) {
 	now, err := modeNow(ctx, call)
 	if err != nil {
@@ -21,10 +21,10 @@ func changeMode(ctx context.Context, call *Call, args string) (string, error) {
 	next, known := settings.FindMode(args)
 	switch {
 	case args == "":
-		return tellMode(ctx, call, now), nil
+		return describeMode(ctx, call, now), nil
 	case !known:
-		return i18n.Sentences(call.text(ctx, "mode.unknown", "modes", words(settings.ModeNames())),
-			nearestLine(ctx, call, args, settings.ModeNames(), "")), nil
+		return i18n.Sentences(call.text(ctx, "mode.unknown", "modes", codeWords(settings.ModeNames())),
+			suggestion(ctx, call, args, settings.ModeNames(), "")), nil
 	case next.Name == now.Name:
 		return call.text(ctx, "mode.already", "mode", now.Name), nil
 	}
@@ -35,8 +35,8 @@ func changeMode(ctx context.Context, call *Call, args string) (string, error) {
 	return ModeSet(call.Messages.For(ctx, call.In.Room), next), nil
 }
 
-// tellMode says which mode it is, since when and why, and which there are.
-func tellMode(ctx context.Context, call *Call, now settings.RoomMode) string {
+// describeMode shows the mode, since when and why, and lists all modes.
+func describeMode(ctx context.Context, call *Call, now settings.RoomMode) string {
 	var b strings.Builder
 	b.WriteString(modeLine(ctx, call, now) + "\n\n")
 	for _, m := range settings.Modes() {
@@ -45,7 +45,7 @@ func tellMode(ctx context.Context, call *Call, now settings.RoomMode) string {
 	return strings.TrimSpace(b.String())
 }
 
-// modeLine is the mode in one sentence, for !mode and !status.
+// modeLine describes the mode in one sentence, for !mode and !status.
 func modeLine(ctx context.Context, call *Call, now settings.RoomMode) string {
 	since := call.text(ctx, "mode.first")
 	if !now.Chosen.At.IsZero() {
@@ -55,7 +55,7 @@ func modeLine(ctx context.Context, call *Call, now settings.RoomMode) string {
 	return call.text(ctx, "mode.now", "mode", now.Name, "since", since)
 }
 
-// changeThink is the command !think: it sets the level of the room, or tells it.
+// changeThink is the command !think: it sets or shows the room's level of thinking.
 func changeThink(ctx context.Context, call *Call, args string) (string, error) {
 	if args == "" {
 		now, err := modeNow(ctx, call)
@@ -93,12 +93,12 @@ func showSummary(ctx context.Context, call *Call, _ string) (string, error) {
 	return call.text(ctx, "summary.head", "at", c.At.In(call.Location).Format(minute)) + "\n\n" + text, nil
 }
 
-// ModeSet says that a room has the mode m now.
+// ModeSet returns the notice that a room's mode is m now.
 func ModeSet(say i18n.Say, m settings.Mode) string {
 	return say("mode.set", "mode", m.Name, "what", say("mode.what."+m.Name))
 }
 
-// modeNow is the mode of the room.
+// modeNow returns the mode of the room.
 func modeNow(ctx context.Context, call *Call) (settings.RoomMode, error) {
 	return call.Settings.RoomMode(ctx, call.In.Room, call.Models.Names())
 }

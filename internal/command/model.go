@@ -12,12 +12,12 @@ import (
 	"reverie/internal/tool"
 )
 
-// changeModel is the command !model: it chooses the model that is asked first in this room,
-// or tells which one is. The tier and the prompt follow at the next message.
+// changeModel is the command !model: it sets or shows the model that the room asks first. Tier and prompt
+// change with the next message.
 func changeModel(ctx context.Context, call *Call, args string) (string, error) {
 	switch {
 	case args == "":
-		return tellModel(ctx, call)
+		return describeModel(ctx, call)
 	case !tool.Allows(call.Access.Integrity, "!model"):
 		return call.text(ctx, "settings.owners"), nil
 	case strings.EqualFold(args, settings.Default), strings.EqualFold(args, settings.Auto):
@@ -33,8 +33,8 @@ func changeModel(ctx context.Context, call *Call, args string) (string, error) {
 	names := call.Models.Names()
 	i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, args) })
 	if i < 0 {
-		return i18n.Sentences(call.text(ctx, "model.unknown", "name", Word(args), "models", words(names)),
-			nearestLine(ctx, call, args, names, "")), nil
+		return i18n.Sentences(call.text(ctx, "model.unknown", "name", Word(args), "models", codeWords(names)),
+			suggestion(ctx, call, args, names, "")), nil
 	}
 	if err := call.Settings.Put(ctx, call.In.Room, settings.ModelName, names[i], call.In.Sender, call.Now()); err != nil {
 		return "", err
@@ -43,7 +43,7 @@ func changeModel(ctx context.Context, call *Call, args string) (string, error) {
 	return call.text(ctx, "model.set", "model", Word(names[i])), nil
 }
 
-func tellModel(ctx context.Context, call *Call) (string, error) {
+func describeModel(ctx context.Context, call *Call) (string, error) {
 	now, err := modeNow(ctx, call)
 	if err != nil {
 		return "", err
@@ -62,7 +62,7 @@ func tellModel(ctx context.Context, call *Call) (string, error) {
 	var b strings.Builder
 	said := call.text(ctx, "model.now", "model", Word(asked[0]), "since", decidedBy(ctx, call, d))
 	if len(asked) > 1 {
-		said = i18n.Sentences(said, call.text(ctx, "model.others", "models", words(asked[1:])))
+		said = i18n.Sentences(said, call.text(ctx, "model.others", "models", codeWords(asked[1:])))
 	}
 	b.WriteString(said + "\n\n")
 	for _, n := range call.Models.Names() {

@@ -12,7 +12,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// listSkills is the command !skills: the skills that may be read here, a line each, or sharing one.
+// listSkills is the command !skills: it lists the skills visible here, or shares one.
 func listSkills(ctx context.Context, call *Call, args string) (string, error) {
 	if verb, name, _ := strings.Cut(args, " "); strings.EqualFold(verb, "share") {
 		return shareSkill(ctx, call, strings.Trim(strings.TrimSpace(name), "`"))
@@ -26,17 +26,17 @@ func listSkills(ctx context.Context, call *Call, args string) (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString(call.text(ctx, "skills.head") + "\n\n")
-	for _, k := range all[:min(len(all), mostListed)] {
-		fmt.Fprintf(&b, "- `%s`: %s%s\n", k.Name, history.OneLine(k.Summary, 150), whoseSkill(ctx, call, k))
+	for _, k := range all[:min(len(all), maxListed)] {
+		fmt.Fprintf(&b, "- `%s`: %s%s\n", k.Name, history.OneLine(k.Summary, 150), skillReaders(ctx, call, k))
 	}
-	if more := len(all) - mostListed; more > 0 {
+	if more := len(all) - maxListed; more > 0 {
 		b.WriteString("- " + call.text(ctx, "skills.more", "count", fmt.Sprint(more)) + "\n")
 	}
 	return strings.TrimSpace(b.String()), nil
 }
 
-// whoseSkill says who may read a skill that is not everybody's.
-func whoseSkill(ctx context.Context, call *Call, k skill.Skill) string {
+// skillReaders says who may read a skill that is not shared with everybody.
+func skillReaders(ctx context.Context, call *Call, k skill.Skill) string {
 	switch {
 	case k.Label.Readers == trust.Everybody:
 		return ""
@@ -46,7 +46,7 @@ func whoseSkill(ctx context.Context, call *Call, k skill.Skill) string {
 	return " (" + call.text(ctx, "skills.room") + ")"
 }
 
-// shareSkill makes a skill that may be read here everybody's. Only owners can: they vouch for it.
+// shareSkill shares a skill visible here with everybody. Only owners may: they vouch for it.
 func shareSkill(ctx context.Context, call *Call, name string) (string, error) {
 	switch {
 	case !tool.Allows(call.Access.Integrity, "!skills share"):
@@ -64,6 +64,6 @@ func shareSkill(ctx context.Context, call *Call, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	call.Log.Info("a skill is everybody's now", "skill", k.Name, "who", call.In.Sender)
+	call.Log.Info("skill shared with everybody", "skill", k.Name, "who", call.In.Sender)
 	return call.text(ctx, "skills.shared", "name", Word(k.Name), "path", Word(k.Path)), nil
 }

@@ -32,7 +32,7 @@ func showStatus(ctx context.Context, call *Call, _ string) (string, error) {
 	window, out := call.Models.Window(now.Role)
 	say := call.Messages.For(ctx, call.In.Room)
 	lines := []string{
-		call.text(ctx, "status.awake", "time", i18n.Span(call.Now().Sub(call.Began).Round(time.Second)).In(say)),
+		call.text(ctx, "status.awake", "time", i18n.Span(call.Now().Sub(call.Started).Round(time.Second)).In(say)),
 		modeLine(ctx, call, now),
 		call.text(ctx, "status.models", "role", now.Mode.Role, "models", strings.Join(call.Models.Role(now.Role), ", "),
 			"window", fmt.Sprint(window), "answer", fmt.Sprint(out)),
@@ -40,7 +40,7 @@ func showStatus(ctx context.Context, call *Call, _ string) (string, error) {
 			"memories", call.text(ctx, "status.memories", "count", fmt.Sprint(len(entries))),
 			"tasks", call.text(ctx, "status.tasks", "count", fmt.Sprint(len(tasks)))),
 	}
-	of, err := call.Session.Window(ctx, past)
+	of, err := call.Session.WindowStatus(ctx, past)
 	if err != nil {
 		return "", err
 	}
@@ -56,7 +56,7 @@ func promptReport(ctx context.Context, call *Call, _ string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return promptWords(ctx, call, p.Report), nil
+	return promptText(ctx, call, p.Report), nil
 }
 
 func verifyPerson(ctx context.Context, call *Call, args string) (string, error) {
@@ -102,12 +102,12 @@ func listTasks(ctx context.Context, call *Call, _ string) (string, error) {
 	return b.String(), nil
 }
 
-// listHelpers is the command !helpers.
-func listHelpers(ctx context.Context, call *Call, _ string) (string, error) {
-	if call.Helpers == nil {
+// listSubSessions is the command !helpers.
+func listSubSessions(ctx context.Context, call *Call, _ string) (string, error) {
+	if call.SubSessions == nil {
 		return call.text(ctx, "helpers.off"), nil
 	}
-	lines, err := call.Helpers.Lines(ctx, call.Place, call.Messages.For(ctx, call.In.Room))
+	lines, err := call.SubSessions.Lines(ctx, call.Place, call.Messages.For(ctx, call.In.Room))
 	if err != nil {
 		return "", err
 	}
@@ -117,9 +117,9 @@ func listHelpers(ctx context.Context, call *Call, _ string) (string, error) {
 	return "- " + strings.Join(lines, "\n- ") + "\n\n" + call.text(ctx, "helpers.stop"), nil
 }
 
-// promptWords is !prompt: what the next request is made of, in numbers, in the language of the room.
-// The rest, and what stands in files, is for the operator: `bot prompt`.
-func promptWords(ctx context.Context, call *Call, r prompt.Report) string {
+// promptText is the answer of !prompt: the figures of the next request. Its text is only for the
+// operator, see `bot prompt`.
+func promptText(ctx context.Context, call *Call, r prompt.Report) string {
 	window := call.text(ctx, "prompt.window_unknown")
 	if r.Window > 0 {
 		window = call.text(ctx, "prompt.window", "window", fmt.Sprint(r.Window), "answer", fmt.Sprint(r.MaxOutput))

@@ -1,7 +1,8 @@
-// Package compaction makes a conversation fit its model's window. Old tool results are shortened; if that is
-// not enough, a summary replaces the older messages. The newest 10, 3 or 1 messages stay, a call always with
-// its result. Rows of message are marked or get a short form, and are never deleted. If the model gives no
-// usable summary, an extract takes its place. Package history/compact plans it and checks the summary.
+// Package compaction makes a conversation fit its model's window. It shortens old tool results first; if
+// that is not enough, a summary replaces older messages. The newest 10, 3 or 1 messages stay, and a call
+// stays with its result. Rows of the table message are marked or get a short form; they are never deleted.
+// Without a usable summary by a model, an extract stands in. Package history/compact plans the compaction
+// and checks the summary.
 package compaction
 
 import (
@@ -19,13 +20,13 @@ import (
 
 // Why a conversation is compacted.
 const (
-	Full    = "full"    // it left no room for what is to come
-	Over    = "over"    // it did not fit
-	Refused = "refused" // it did not fit, says the server
-	Asked   = "asked"   // somebody said !compact
+	Full     = "full"    // too little space is left for the next turn
+	TooLarge = "over"    // the prompt does not fit the window
+	Refused  = "refused" // the server refused the request as too large
+	Asked    = "asked"   // the command !compact
 )
 
-const leastAsked = 4 // messages; fewer are not worth a summary, though somebody asks for it
+const minAsked = 4 // messages that !compact summarises; fewer are not worth it
 
 // Compactor compacts conversations.
 type Compactor struct {
@@ -33,24 +34,24 @@ type Compactor struct {
 	Prompt  *prompt.Assembler
 	History *history.Store
 	Windows window.Store
-	Time    time.Duration // how long a model may take to summarise
+	Timeout time.Duration // of the model that summarises
 	Now     func() time.Time
 	Log     *slog.Logger
 }
 
-// Request says what is compacted, and why.
+// Request says what to compact, and why.
 type Request struct {
-	Turn   prompt.Turn        // with the conversation as it is
-	Before history.Compaction // what stands for the part before it
-	Reason string
-	Share  int  // percent of the room for the history that may be taken
-	Words  bool // no model is asked: the words themselves stand in
-	// Leaving is called before messages leave the conversation.
-	Leaving func()
+	Turn     prompt.Turn        // with the whole history
+	Previous history.Compaction // the summary of older messages
+	Reason   string
+	Share    int  // percent of the history's space to fill
+	Extract  bool // use an extract without asking a model
+	// BeforeEvict is called before messages leave the prompt.
+	BeforeEvict func()
 }
 
-// Compact compacts a conversation, and stores what it did. Without an ID that is nothing: too little would
-// be won.
+// Compact compacts a conversation and stores the result. done has no ID if it did nothing, because too
+// little would be saved.
 func (c Compactor) Compact(ctx context.Context, r Request) (plan compact.Plan, done history.Compaction, err error) {
 	l, err := c.limits(ctx, r.Turn, r.Share)
 	if err != nil {
@@ -58,17 +59,18 @@ func (c Compactor) Compact(ctx context.Context, r Request) (plan compact.Plan, d
 	}
 	l.Full = r.Reason == Asked
 	plan = compact.NewPlan(r.Turn.History, l)
-	if r.Reason == Over && plan.Empty() { // it would fit, but the prompt leaves messages out: better a summary of them
+	if r.Reason == TooLarge && plan.Empty() { // else the prompt would drop messages without a summary
 		l.Full = true
 		plan = compact.NewPlan(r.Turn.History, l)
 	}
 	if !worthIt(plan, l, r.Reason) {
 		return plan, done, nil
 	}
-	done = history.Compaction{Room: r.Turn.Talk, Level: history.Trimmed, Reason: r.Reason, Summary: r.Before.Summary,
-		Details: r.Before.Details, Integrity: r.Before.Integrity, Before: plan.Before + llm.EstimateTokens(r.Before.Text()), At: c.Now()}
+	done = history.Compaction{Room: r.Turn.Talk, Level: history.Trimmed, Reason: r.Reason, Summary: r.Previous.Summary,
+		Details: r.Previous.Details, Integrity: r.Previous.Integrity, At: c.Now(),
+		Before: plan.Before + llm.EstimateTokens(r.Previous.Text())}
 	if len(plan.Removed) > 0 {
-		r.Leaving()
+		r.BeforeEvict()
 		if err := c.summarise(ctx, &done, r, plan.Removed, l.Summary); err != nil {
 			return plan, done, err
 		}
@@ -82,25 +84,26 @@ func (c Compactor) Compact(ctx context.Context, r Request) (plan compact.Plan, d
 	return plan, done, nil
 }
 
-// Needed says why a conversation must be compacted before its next request, or "". r and err are of the prompt for it.
+// Needed returns the reason to compact a conversation before its next request, or "". r and err are those
+// of the assembled prompt.
 func Needed(r prompt.Report, past []history.Message, err error) string {
 	var large *prompt.TooLargeError
 	switch {
 	case errors.As(err, &large), err == nil && r.History.LeftOut > 0:
-		return Over
+		return TooLarge
 	case err != nil || r.Window <= 0 || len(past) == 0 || past[len(past)-1].Role != llm.User:
-		return "" // in the middle of a turn only what must be is done
+		return "" // within a turn only TooLarge counts
 	}
 	room := r.Room() - (r.Total - r.History.Tokens)
-	if r.History.Tokens*100 > room*boundary(r.Window) {
+	if r.History.Tokens*100 > room*fullPercent(r.Window) {
 		return Full
 	}
 	return ""
 }
 
-// boundary is where at the beginning of a turn the history is full, in percent of
-// its room. Small windows have none to spare.
-func boundary(window int) int {
+// fullPercent is the fill level, in percent, at which a turn starts with a compaction. Small windows
+// cannot spare any space.
+func fullPercent(window int) int {
 	switch {
 	case window <= 4096:
 		return 95
@@ -110,19 +113,18 @@ func boundary(window int) int {
 	return 85
 }
 
-// worthIt reports whether a plan wins enough: who asked for it, or is refused
-// otherwise, gets what there is.
+// worthIt reports whether a plan saves enough. For TooLarge and Refused any saving is enough.
 func worthIt(p compact.Plan, l compact.Limits, reason string) bool {
 	switch reason {
 	case Asked:
-		return len(p.Removed) >= leastAsked
-	case Over, Refused:
+		return len(p.Removed) >= minAsked
+	case TooLarge, Refused:
 		return !p.Empty()
 	}
 	return !p.Empty() && p.Before-p.After >= l.Room/10
 }
 
-// limits measures what a fresh prompt leaves for the history and the summary.
+// limits measures the tokens that a prompt leaves for the history and the summary.
 func (c Compactor) limits(ctx context.Context, t prompt.Turn, share int) (compact.Limits, error) {
 	t.History, t.Summary, t.Preview = nil, "", true
 	p, err := c.Prompt.Assemble(ctx, t)
@@ -130,8 +132,7 @@ func (c Compactor) limits(ctx context.Context, t prompt.Turn, share int) (compac
 		return compact.Limits{}, err
 	}
 	room := (p.Report.Room() - p.Report.Total) * share / 100
-	// A summary that is much longer would cost the conversation its place, and a section
-	// of the prompt has a cap of 8,000 characters.
+	// A longer summary would displace messages, and a prompt section has a cap of 8,000 characters.
 	const least, most = 100, 1_600
 	return compact.Limits{Room: room, Summary: min(max(room*35/100, least), most)}, nil
 }

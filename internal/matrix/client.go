@@ -129,7 +129,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), redactWake: make(chan struct{}, 1),
 		ending: make(chan struct{}),
 	}
-	c.inbox, c.outbox = delivery.New(cfg.DB, c.cfg.now, command.Retries)
+	c.inbox, c.outbox = delivery.New(cfg.DB, c.cfg.now, command.IsRetry)
 	keys := e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.cfg.Log, Ending: c.ending, RetryDelay: c.cfg.timings.retry,
 		OnProblem: c.sync.setProblem})
 	login := cfg.account()

@@ -277,5 +277,5 @@ func (t *intake) storeUnreadable(b *batch, evt *event.Event, missing id.SessionI
 // branchOf returns the thread in which m is answered, by the setting of its room.
 func (t *intake) branchOf(ctx context.Context, m chat.Message) (string, error) {
 	setting, err := settings.Store{DB: t.cfg.DB}.Get(ctx, m.Room, settings.Threads)
-	return command.Branch(setting, m), err
+	return command.AnswerThread(setting, m), err
 }

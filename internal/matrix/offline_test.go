@@ -24,7 +24,7 @@ func newOffline(t *testing.T) *Client {
 	db := expect.Must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	t.Cleanup(func() { db.Close() })
 	c := &Client{cfg: Config{DB: db, now: time.Now}, cli: &mautrix.Client{UserID: "@b:b", DeviceID: "DEV"}}
-	c.inbox, c.outbox = delivery.New(db, c.cfg.now, command.Retries)
+	c.inbox, c.outbox = delivery.New(db, c.cfg.now, command.IsRetry)
 	return c
 }
 

@@ -1,5 +1,5 @@
-// Package objective says which task a room works on. The last message that names a task by its id
-// decides; otherwise a model is asked once in four messages. It owns the table objective.
+// Package objective finds the task that a room is working on. The last message that names a task by its
+// id decides; otherwise a model is asked once in AskEvery messages. It owns the table objective.
 package objective
 
 import (
@@ -17,60 +17,61 @@ import (
 	"reverie/internal/trust"
 )
 
-// Every is after how many messages of people that name no task a model is asked.
-const Every = 4
+// AskEvery is the number of people's messages without a task id after which a model is asked.
+const AskEvery = 4
 
 const (
-	mostTasks = 30 // the most urgent ones
-	askTime   = time.Minute
+	maxTasks   = 30 // offered to the model, the most urgent first
+	askTimeout = time.Minute
 )
 
-// Store keeps the task that each room works on.
+// Store stores the current task of each room.
 type Store struct {
 	DB      *sql.DB // migrated
 	Tasks   *task.Store
 	History *history.Store
 	Models  *llm.Models
-	Role    string // of the models that are asked
+	Role    string // of the models to ask
 }
 
-// taskID is how people, results of the task tool and what falls due name a task.
+// taskID matches a task id in a message, a tool result or a due task.
 var taskID = regexp.MustCompile(`\btask_[a-z2-7]{8}\b`)
 
-// Current is the task that past is about: the last that a person, the program or the task tool named by
-// itself, else the one that is stored; without an ID, there is none. preview stores nothing.
+// Current returns the task that past is about; its ID is empty if no task is. The last task named by a
+// person, the program or the task tool wins over the stored one. preview stores nothing.
 func (s Store) Current(ctx context.Context, talk history.Timeline, where trust.Place, past []history.Message, preview bool) (task.Task, error) {
 	tasks, err := s.Tasks.List(ctx, where, "")
 	if err != nil || len(tasks) == 0 {
 		return task.Task{}, err
 	}
-	if talk.Thread() != "" { // what was said before it is not the thread's
-		t, _ := named(past, tasks)
+	if talk.Thread() != "" { // the stored task is the room's
+		t, _ := lastNamed(past, tasks)
 		return t, nil
 	}
 	stored, asked, err := s.read(ctx, talk.Room())
 	if err != nil {
 		return task.Task{}, err
 	}
-	t, at := named(past, tasks)
-	if at <= asked { // the model has read that, and what was said since
-		return withID(workable(tasks, speaker(past)), stored), nil
+	t, at := lastNamed(past, tasks)
+	if at <= asked { // the model has read that message and later ones
+		return withID(workable(tasks, lastSender(past)), stored), nil
 	}
 	if t.ID != stored && !preview {
-		err = s.set(ctx, talk.Room(), "task", t.ID)
+		err = s.setColumn(ctx, talk.Room(), "task", t.ID)
 	}
 	return t, err
 }
 
-// Clear forgets which task is worked on in talk: another conversation begins.
+// Clear deletes the current task of talk, for a new conversation.
 func (s Store) Clear(ctx context.Context, talk history.Timeline) error {
-	if talk.Thread() != "" { // what is stored belongs to the room's own conversation
+	if talk.Thread() != "" { // the stored task is the room's
 		return nil
 	}
-	return s.set(ctx, talk.Room(), "task", "")
+	return s.setColumn(ctx, talk.Room(), "task", "")
 }
 
-// Ask has a model say which task the conversation of the room works on, and stores it, if it is time.
+// Ask asks a model which task the room works on, and stores it. It does nothing before AskEvery new
+// messages.
 func (s Store) Ask(ctx context.Context, at trust.Place) error {
 	tasks, err := s.Tasks.List(ctx, at, "")
 	if err != nil || len(workable(tasks, "")) == 0 {
@@ -84,16 +85,16 @@ func (s Store) Ask(ctx context.Context, at trust.Place) error {
 	if err != nil {
 		return err
 	}
-	choice := workable(tasks, speaker(past))
-	choice = choice[:min(len(choice), mostTasks)]
-	_, known := named(past, tasks) // up to there, nobody need be asked
-	if len(choice) == 0 || peopleAfter(past, max(known, asked)) < Every {
+	choice := workable(tasks, lastSender(past))
+	choice = choice[:min(len(choice), maxTasks)]
+	_, named := lastNamed(past, tasks) // earlier messages are settled
+	if len(choice) == 0 || countAfter(past, max(named, asked)) < AskEvery {
 		return nil
 	}
-	if err := s.set(ctx, at.Room, "asked", past[len(past)-1].ID); err != nil {
+	if err := s.setColumn(ctx, at.Room, "asked", past[len(past)-1].ID); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var cold float32
 	reply, err := s.Models.Complete(ctx, s.Role, llm.Request{Messages: []llm.Message{{Role: llm.User, Content: question(choice, past)}},
@@ -101,38 +102,38 @@ func (s Store) Ask(ctx context.Context, at trust.Place) error {
 	if err != nil {
 		return err
 	}
-	id, ok := chosen(reply.Text, choice)
+	id, ok := parseAnswer(reply.Text, choice)
 	if !ok {
-		return errors.New("the answer names no task of the room, nor none")
+		return errors.New("the answer is neither a task id of the room nor none")
 	}
-	return s.set(ctx, at.Room, "task", id)
+	return s.setColumn(ctx, at.Room, "task", id)
 }
 
-// Move gives the task of the room from to the room to, unless that has one.
+// Move moves the task of the room from to the room to, unless to has one.
 func (s Store) Move(ctx context.Context, from, to string) error {
 	_, err := s.DB.ExecContext(ctx, `INSERT INTO objective (room, task, asked) SELECT ?, task, asked FROM objective WHERE room = ?
 		ON CONFLICT (room) DO NOTHING`, to, from)
-	return store.Wrap(err, "objective: move what is worked on")
+	return store.Wrap(err, "objective: move the current task")
 }
 
-// read is the id that is stored of a room, and the newest message when a model was asked last.
+// read returns a room's stored task id, and the newest message row when a model was last asked.
 func (s Store) read(ctx context.Context, room string) (id string, asked int64, err error) {
 	err = s.DB.QueryRowContext(ctx, `SELECT task, asked FROM objective WHERE room = ?`, room).Scan(&id, &asked)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", 0, nil
 	}
-	return id, asked, store.Wrap(err, "objective: read what is worked on")
+	return id, asked, store.Wrap(err, "objective: read the current task")
 }
 
-// set writes one column of a room's row.
-func (s Store) set(ctx context.Context, room, column string, value any) error {
+// setColumn writes one column of a room's row.
+func (s Store) setColumn(ctx context.Context, room, column string, value any) error {
 	_, err := s.DB.ExecContext(ctx, `INSERT INTO objective (room, `+column+`) VALUES (?, ?)
 		ON CONFLICT (room) DO UPDATE SET `+column+` = excluded.`+column, room, value)
-	return store.Wrap(err, "objective: store what is worked on")
+	return store.Wrap(err, "objective: store the current task")
 }
 
-// named is the one of tasks that past names last, and the message that does.
-func named(past []history.Message, tasks []task.Task) (t task.Task, at int64) {
+// lastNamed returns the task that past names last, and the message row that names it alone.
+func lastNamed(past []history.Message, tasks []task.Task) (t task.Task, at int64) {
 	for _, m := range slices.Backward(past) {
 		if m.Role != llm.User && m.Role != llm.Tool {
 			continue
@@ -148,7 +149,7 @@ func named(past []history.Message, tasks []task.Task) (t task.Task, at int64) {
 	return task.Task{}, 0
 }
 
-// withID is the one of tasks with that id, if it can be worked on.
+// withID returns the task with that id, if isWork.
 func withID(tasks []task.Task, id string) task.Task {
 	for _, t := range tasks {
 		if t.ID == id && isWork(t) {
@@ -158,21 +159,21 @@ func withID(tasks []task.Task, id string) task.Task {
 	return task.Task{}
 }
 
-// isWork reports whether t can be worked on: a reminder is no work until it is due.
+// isWork reports whether t can be the current task. A scheduled reminder is not work.
 func isWork(t task.Task) bool {
 	return t.Status == task.Active && (t.Schedule == nil || t.Mode() != task.Reminder)
 }
 
-// workable are those of tasks that person can be working on, the most urgent first: what another
-// person wants is theirs. An empty person stands for all.
+// workable returns the tasks that person can be working on, the most urgent first. It leaves out other
+// people's tasks, unless person is empty.
 func workable(tasks []task.Task, person string) []task.Task {
 	return slices.DeleteFunc(slices.Clone(tasks), func(t task.Task) bool {
 		return !isWork(t) || t.User != "" && person != "" && t.User != person
 	})
 }
 
-// speaker is who wrote last; empty = nobody has.
-func speaker(past []history.Message) string {
+// lastSender returns who wrote last; empty = no person has.
+func lastSender(past []history.Message) string {
 	for _, m := range slices.Backward(past) {
 		if m.Role == llm.User && m.Sender != "" {
 			return m.Sender
@@ -181,8 +182,8 @@ func speaker(past []history.Message) string {
 	return ""
 }
 
-// peopleAfter is how many of past are of people, and newer than id.
-func peopleAfter(past []history.Message, id int64) (n int) {
+// countAfter counts the people's messages in past that are newer than id.
+func countAfter(past []history.Message, id int64) (n int) {
 	for _, m := range past {
 		if m.ID > id && m.Role == llm.User && m.Sender != "" && !history.IsRedacted(m) {
 			n++

@@ -10,10 +10,10 @@ import (
 	"reverie/internal/task"
 )
 
-// reads is how many of the newest messages the model gets.
-const reads = 10
+// maxMessages is the number of newest messages that the model gets.
+const maxMessages = 10
 
-// question asks which of tasks the end of past works on.
+// question makes the prompt that asks which of tasks the end of past works on.
 func question(tasks []task.Task, past []history.Message) string {
 	var b strings.Builder
 	b.WriteString("Which of these tasks is the conversation below working on now? Answer with the id of that task alone, or with the " +
@@ -25,7 +25,7 @@ func question(tasks []task.Task, past []history.Message) string {
 	b.WriteString("\nThe conversation:\n")
 	var lines []string
 	for _, m := range slices.Backward(past) {
-		if len(lines) == reads {
+		if len(lines) == maxMessages {
 			break
 		}
 		who, text := m.Sender, m.Text
@@ -40,8 +40,8 @@ func question(tasks []task.Task, past []history.Message) string {
 	return b.String() + strings.Join(lines, "")
 }
 
-// chosen reads a model's answer: the id of one of tasks, or none; false if it is anything else.
-func chosen(answer string, tasks []task.Task) (id string, ok bool) {
+// parseAnswer reads a model's answer: the id of one of tasks, or "" for none; false if invalid.
+func parseAnswer(answer string, tasks []task.Task) (id string, ok bool) {
 	word := strings.Trim(strings.ToLower(strings.TrimSpace(answer)), "#*.`\"' ")
 	switch {
 	case word == "none":

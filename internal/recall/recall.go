@@ -1,5 +1,5 @@
-// Package recall puts what was said into the search index: messages of the history become
-// turns of the memory.
+// Package recall adds conversations to the search index: it converts messages of the history to turns
+// of package memory.
 package recall
 
 import (
@@ -12,9 +12,9 @@ import (
 	"reverie/internal/memory"
 )
 
-// All keeps all messages that were not kept yet, of all conversations.
-// What is forgotten after that is found in them too, and does not come back later.
-func All(ctx context.Context, h *history.Store, m *memory.Store) error {
+// IndexAll indexes the new messages of all conversations. Call it before forgetting a text, so that the
+// text is found in all of them and is not indexed afterwards.
+func IndexAll(ctx context.Context, h *history.Store, m *memory.Store) error {
 	talks, err := h.Rooms(ctx)
 	if err != nil {
 		return err
@@ -22,7 +22,7 @@ func All(ctx context.Context, h *history.Store, m *memory.Store) error {
 	for _, talk := range talks {
 		past, err := h.Load(ctx, history.Timeline(talk))
 		if err == nil {
-			err = Keep(ctx, h, m, history.Timeline(talk), past)
+			err = IndexNew(ctx, h, m, history.Timeline(talk), past)
 		}
 		if err != nil {
 			return err
@@ -31,25 +31,25 @@ func All(ctx context.Context, h *history.Store, m *memory.Store) error {
 	return nil
 }
 
-// Keep keeps the messages of a conversation that came after those kept before. What was taken back or
-// edited while it did so, after past was read, is kept as it is now, also when the program ends meanwhile.
-func Keep(ctx context.Context, h *history.Store, store *memory.Store, talk history.Timeline, past []history.Message) error {
-	kept, err := store.LastTurnSeq(ctx, string(talk))
+// IndexNew indexes the messages of past that are newer than the last indexed one. It then applies edits
+// and redactions made after past was read, even if ctx ends.
+func IndexNew(ctx context.Context, h *history.Store, store *memory.Store, talk history.Timeline, past []history.Message) error {
+	cursor, err := store.LastTurnSeq(ctx, string(talk))
 	if err != nil {
 		return err
 	}
-	heard := map[string]memory.Turn{}
+	indexed := map[string]memory.Turn{}
 	var failed error
 	for _, t := range turns(talk, past) {
-		if t.Seq <= kept {
+		if t.Seq <= cursor {
 			continue
 		}
 		if failed = store.IndexTurn(ctx, t); failed != nil {
 			break
 		}
-		heard[t.Event] = t
+		indexed[t.Event] = t
 	}
-	if len(heard) == 0 {
+	if len(indexed) == 0 {
 		return failed
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -58,14 +58,14 @@ func Keep(ctx context.Context, h *history.Store, store *memory.Store, talk histo
 		return err
 	}
 	for _, m := range now {
-		if _, ok := heard[m.EventID]; ok && history.IsRedacted(m) {
+		if _, ok := indexed[m.EventID]; ok && history.IsRedacted(m) {
 			if _, err := store.RedactTurn(ctx, m.EventID); err != nil {
 				return err
 			}
 		}
 	}
 	for _, t := range turns(talk, now) {
-		if was, ok := heard[t.Event]; ok && was.Text != t.Text {
+		if was, ok := indexed[t.Event]; ok && was.Text != t.Text {
 			if err := store.IndexTurn(ctx, t); err != nil {
 				return err
 			}
@@ -74,40 +74,40 @@ func Keep(ctx context.Context, h *history.Store, store *memory.Store, talk histo
 	return failed
 }
 
-// Again keeps m, a message of a person that was edited, if those around it are kept already.
-func Again(ctx context.Context, store *memory.Store, talk history.Timeline, m history.Message) error {
-	kept, err := store.LastTurnSeq(ctx, string(talk))
+// IndexEdited indexes the edited message m again, if the index has passed it.
+func IndexEdited(ctx context.Context, store *memory.Store, talk history.Timeline, m history.Message) error {
+	cursor, err := store.LastTurnSeq(ctx, string(talk))
 	if err != nil {
 		return err
 	}
 	for _, t := range turns(talk, []history.Message{m}) {
-		if t.Seq <= kept {
+		if t.Seq <= cursor {
 			return store.IndexTurn(ctx, t)
 		}
 	}
 	return nil
 }
 
-// turns are the messages of a conversation as the search index has them. They belong to those who read
-// them, also where memories are for everybody (memory.isolation).
+// turns converts messages to turns of the search index. Their scope is the message's readers, whatever
+// memory.isolation says.
 func turns(talk history.Timeline, past []history.Message) (all []memory.Turn) {
 	var scope memory.Scope
 	for _, m := range past {
 		if m.Role == llm.User {
-			if scope = ""; m.EventID != "" && m.Sender != "" { // or it is an event, and nobody said it
+			if scope = ""; m.EventID != "" && m.Sender != "" { // else a system event
 				scope = m.Label.Readers
 			}
 		}
-		words := m.Text
+		text := m.Text
 		if m.Role == llm.Assistant {
-			words = agent.Visible(words)
+			text = agent.Visible(text)
 		}
-		spoken := m.Role == llm.User || m.Role == llm.Assistant && len(m.Calls) == 0
-		if scope == "" || !spoken || m.EventID == "" || strings.TrimSpace(words) == "" || history.IsRedacted(m) {
+		visible := m.Role == llm.User || m.Role == llm.Assistant && len(m.Calls) == 0
+		if scope == "" || !visible || m.EventID == "" || strings.TrimSpace(text) == "" || history.IsRedacted(m) {
 			continue
 		}
 		all = append(all, memory.Turn{Scope: scope, Integrity: m.Label.Integrity, Event: m.EventID, Sender: m.Sender, At: m.At,
-			Conversation: string(talk), Seq: int(m.ID), Text: words})
+			Conversation: string(talk), Seq: int(m.ID), Text: text})
 	}
 	return all
 }

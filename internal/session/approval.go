@@ -19,12 +19,12 @@ import (
 	"reverie/internal/trust"
 )
 
-// donePrefix begins the Outgoing.ID that says what came of a question.
-const donePrefix = "asked:"
+// outcomePrefix begins the Outgoing.ID of a message with the outcome of an approval.
+const outcomePrefix = "asked:"
 
-// reading describes what the last request held that is not trusted enough: where it comes from,
-// and a mark that changes with it.
-func (t *turn) reading(ctx context.Context, past []history.Message) (seen []string, mark string, err error) {
+// untrustedInput describes the untrusted text in the last request: its sources, and a fingerprint that
+// changes when more of it arrives.
+func (t *turn) untrustedInput(ctx context.Context, past []history.Message) (sources []string, fingerprint string, err error) {
 	if t.label.Integrity >= trust.User {
 		return nil, "", nil
 	}
@@ -32,24 +32,24 @@ func (t *turn) reading(ctx context.Context, past []history.Message) (seen []stri
 	if err != nil {
 		return nil, "", err
 	}
-	seen, mark = t.untrusted(ctx, past, c)
-	return seen, mark, nil
+	sources, fingerprint = t.listUntrusted(ctx, past, c)
+	return sources, fingerprint, nil
 }
 
-// granted are the acts that asker was allowed for this conversation, as long as no more text
-// below the line has come in. An act that was not done is not among them.
-func (t *turn) granted(ctx context.Context, asker string, past []history.Message, mark string) (map[string]bool, error) {
+// granted returns the acts that asker was allowed to repeat in this conversation. More untrusted text
+// revokes them. Acts that failed or did not run are not included.
+func (t *turn) granted(ctx context.Context, asker string, past []history.Message, fingerprint string) (map[string]bool, error) {
 	if t.label.Integrity >= trust.User || len(past) == 0 {
 		return nil, nil
 	}
-	all, err := t.approvals.Granted(ctx, t.talk, past[len(past)-1].Conversation, asker, mark)
+	all, err := t.approvals.Granted(ctx, t.talk, past[len(past)-1].Conversation, asker, fingerprint)
 	if err != nil {
 		return nil, err
 	}
 	covered := map[string]bool{}
 	for _, a := range all {
 		for _, act := range a.Acts {
-			if act.Done && !act.Failed && t.level(a.Answer) >= trust.User {
+			if act.Done && !act.Failed && t.senderIntegrity(a.Answer) >= trust.User {
 				covered[act.Covers] = true
 			}
 		}
@@ -57,10 +57,10 @@ func (t *turn) granted(ctx context.Context, asker string, past []history.Message
 	return covered, nil
 }
 
-// storeCalls stores the model's calls. Those that a person must allow first get a result that
-// says so, and are kept for the question, all in one transaction. It returns the ids of these.
+// storeCalls stores the model's calls. Calls that need approval get a placeholder result and join the
+// question, all in one transaction. It returns the IDs of these calls.
 func (t *turn) storeCalls(
-	ctx context.Context, scope tool.Scope, reply llm.Reply, seen []string, mark string,
+	ctx context.Context, scope tool.Scope, reply llm.Reply, sources []string, fingerprint string,
 ) (asked map[string]bool, err error) {
 	calls := history.Message{Room: t.talk, Role: llm.Assistant, Text: reply.Text, Calls: reply.ToolCalls, At: t.cfg.Now(), Label: t.label}
 	var acts []approval.Act
@@ -79,14 +79,15 @@ func (t *turn) storeCalls(
 		if err := t.cfg.History.AppendIn(ctx, tx, &calls); err != nil {
 			return err
 		}
-		told, err := t.approvals.Gather(ctx, tx, approval.Approval{Room: t.room, Talk: t.talk, Conversation: calls.Conversation,
-			Event: t.in.ID, Asker: t.in.Sender, Readers: scope.Place().Readers(), Quote: t.in.Text, Seen: seen, Mark: mark}, acts)
+		results, err := t.approvals.Gather(ctx, tx, approval.Approval{Room: t.room, Talk: t.talk, Conversation: calls.Conversation,
+			Event: t.in.ID, Asker: t.in.Sender, Readers: scope.Place().Readers(), Quote: t.in.Text,
+			Sources: sources, Fingerprint: fingerprint}, acts)
 		if err != nil {
 			return err
 		}
 		for i, act := range acts {
-			row := history.Message{Room: t.talk, Role: llm.Tool, CallID: act.Call.ID, Text: told[i], Failed: true, At: t.cfg.Now(),
-				Label: programs(t.label.Readers)}
+			row := history.Message{Room: t.talk, Role: llm.Tool, CallID: act.Call.ID, Text: results[i], Failed: true, At: t.cfg.Now(),
+				Label: programLabel(t.label.Readers)}
 			if err := t.cfg.History.AppendIn(ctx, tx, &row); err != nil {
 				return err
 			}
@@ -97,9 +98,9 @@ func (t *turn) storeCalls(
 	return asked, err
 }
 
-// askApprovals puts the open questions about event to the person. Saying one again changes nothing.
+// askApprovals sends the open questions about event. Sending one twice shows it once.
 func (s *Session) askApprovals(ctx context.Context, event string) error {
-	all, err := s.approvals.Asked(ctx, s.talk, event)
+	all, err := s.approvals.ListOpen(ctx, s.talk, event)
 	if err != nil {
 		return err
 	}
@@ -109,8 +110,8 @@ func (s *Session) askApprovals(ctx context.Context, event string) error {
 		case err != nil:
 			return err
 		case same:
-			err = s.cfg.Transport.Send(ctx, s.room, a.Ask(s.cfg.Messages.For(ctx, s.room)))
-		default: // others read the room since, and the question shows what was said before
+			err = s.cfg.Transport.Send(ctx, s.room, a.Poll(s.cfg.Messages.For(ctx, s.room)))
+		default: // new readers must not see the earlier text in the question
 			err = s.approvals.End(ctx, a, approval.Void, false)
 		}
 		if err != nil {
@@ -120,15 +121,15 @@ func (s *Session) askApprovals(ctx context.Context, event string) error {
 	return nil
 }
 
-// sameReaders reports whether those read the room now who read it when a was asked for.
+// sameReaders reports whether the room has the same readers as when a was created.
 func (s *Session) sameReaders(ctx context.Context, a approval.Approval) (bool, error) {
 	private, err := s.private(ctx, a.Asker)
 	return s.place(chat.Head{Sender: a.Asker, Private: private}).Readers() == a.Readers, err
 }
 
-// answerApproval takes an answer to the question code, and says what became of it.
+// answerApproval records an answer to the question code and returns the text for the person.
 func (s *Session) answerApproval(ctx context.Context, in chat.Head, code, option string) (string, error) {
-	a, said, err := s.approvals.Answer(ctx, in, s.level(in), code, option)
+	a, said, err := s.approvals.Answer(ctx, in, s.senderIntegrity(in), code, option)
 	text := ""
 	if said != "" {
 		text = said.In(s.cfg.Messages.For(ctx, s.room))
@@ -137,33 +138,33 @@ func (s *Session) answerApproval(ctx context.Context, in chat.Head, code, option
 	case err != nil || a == nil:
 		return text, err
 	case a.State == approval.Expired:
-		return text, s.approvals.Close(ctx, *a)
+		return text, s.approvals.ClosePoll(ctx, *a)
 	}
-	return text, s.wakeApproval(ctx, *a)
+	return text, s.notifyAnswered(ctx, *a)
 }
 
-// approved tells a conversation that the question Target was answered. No transport brings it.
-type approved struct{ chat.Change }
+// approvalAnswered tells a conversation that the question Target was answered. No transport sends it.
+type approvalAnswered struct{ chat.Change }
 
-// wakeApproval has the conversation of an answered question go on with it.
-func (m *Manager) wakeApproval(ctx context.Context, a approval.Approval) error {
-	head := chat.Head{ID: donePrefix + a.Code, Room: a.Room, Branch: a.Talk.Thread(), Sender: a.Asker, At: m.cfg.Now()}
-	err := m.Deliver(ctx, approved{chat.Change{Head: head, Target: a.Question()}})
+// notifyAnswered tells the conversation of the question a that it was answered.
+func (m *Manager) notifyAnswered(ctx context.Context, a approval.Approval) error {
+	head := chat.Head{ID: outcomePrefix + a.Code, Room: a.Room, Branch: a.Talk.Thread(), Sender: a.Asker, At: m.cfg.Now()}
+	err := m.Deliver(ctx, approvalAnswered{chat.Change{Head: head, Target: a.QuestionID()}})
 	if errors.Is(err, chat.ErrStopping) { // the next start finds it
 		return nil
 	}
 	return err
 }
 
-// resumeApprovals goes on with what an interruption left: questions that may not have been
-// asked yet, and acts that were approved.
+// resumeApprovals continues approvals that an interruption left: it sends open questions again and
+// runs approved acts.
 func (m *Manager) resumeApprovals(ctx context.Context) error {
-	left, failed := m.approvals.Left(ctx)
+	left, failed := m.approvals.Pending(ctx)
 	for _, a := range left {
 		var err error
 		switch {
 		case a.State == approval.Approved:
-			err = m.wakeApproval(ctx, a)
+			err = m.notifyAnswered(ctx, a)
 		case m.cfg.Now().Before(a.Expires):
 			err = newSession(m, a.Talk).askApprovals(ctx, a.Event)
 		default:
@@ -174,22 +175,22 @@ func (m *Manager) resumeApprovals(ctx context.Context) error {
 	return failed
 }
 
-// goOn runs what was approved under code, or tells the model that it was denied.
-func (s *Session) goOn(ctx context.Context, code string) error {
-	a, err := s.approvals.One(ctx, s.cfg.DB, code)
+// resumeApproval runs the acts approved under code, or tells the model that they were denied.
+func (s *Session) resumeApproval(ctx context.Context, code string) error {
+	a, err := s.approvals.Find(ctx, s.cfg.DB, code)
 	if err != nil || a.Talk != s.talk || a.State != approval.Approved && a.State != approval.Denied {
 		return err
 	}
-	if err := s.approvals.Close(ctx, a); err != nil {
+	if err := s.approvals.ClosePoll(ctx, a); err != nil {
 		return err
 	}
 	if a.State == approval.Denied {
-		return s.note(ctx, s.ours(donePrefix+a.Code, s.text(ctx, "approve.denied"), programs(a.Readers)))
+		return s.appendOnce(ctx, s.ownMessage(outcomePrefix+a.Code, s.text(ctx, "approve.denied"), programLabel(a.Readers)))
 	}
 	return s.runApproved(ctx, a)
 }
 
-// runApproved runs the acts of a, those that have not run yet.
+// runApproved runs the acts of a that have not run yet.
 func (s *Session) runApproved(ctx context.Context, a approval.Approval) error {
 	in := item{Message: chat.Message{Text: a.Quote,
 		Head: chat.Head{ID: a.Event, Room: s.room, Branch: s.thread, Sender: a.Asker, At: a.Created}}}
@@ -205,47 +206,48 @@ func (s *Session) runApproved(ctx context.Context, a approval.Approval) error {
 	if err != nil {
 		return err
 	}
-	scope.Label = trust.Label{Integrity: s.level(a.Answer), Readers: a.Readers} // of the person who allowed it
-	kept, say := context.WithoutCancel(ctx), s.cfg.Messages.For(ctx, s.room)    // an act that has begun ends
+	scope.Label = trust.Label{Integrity: s.senderIntegrity(a.Answer), Readers: a.Readers} // of the person who allowed it
+	uncancelled, say := context.WithoutCancel(ctx), s.cfg.Messages.For(ctx, s.room)       // a running act is not interrupted
 	for i := range a.Acts {
 		act := &a.Acts[i]
 		if act.Done {
 			continue
 		}
-		now, err := s.approvals.One(kept, s.cfg.DB, a.Code)
+		now, err := s.approvals.Find(uncancelled, s.cfg.DB, a.Code)
 		switch {
 		case err != nil:
 			return err
-		case context.Cause(ctx) == agent.ErrStopped, disturbed(ctx), now.State != approval.Approved: //nolint:errorlint // our own value
+		case context.Cause(ctx) == agent.ErrStopped, //nolint:errorlint // our own value
+			interruptedByChange(ctx), now.State != approval.Approved:
 			a.State = approval.Void
-			return s.concludeApproval(kept, a, a.Outcome(say, "stop.ended"))
+			return s.concludeApproval(uncancelled, a, a.Outcome(say, "stop.ended"))
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
 		scope.Key = fmt.Sprintf("%sa%c", a.Code, 'a'+i) // eight characters, as in the ids of tasks
-		scope.Send, scope.SetMode = s.sending(in, act.Call.ID), s.setsMode(in)
-		result := s.cfg.Tools.Run(kept, scope, act.Call)
-		act.Done, act.Result, act.Failed, act.Read = true, result.Content, result.Failed, result.Integrity
+		scope.Send, scope.SetMode = s.fileSender(in, act.Call.ID), s.modeSetter(in)
+		result := s.cfg.Tools.Run(uncancelled, scope, act.Call)
+		act.Done, act.Result, act.Failed, act.ReadIntegrity = true, result.Content, result.Failed, result.Integrity
 		s.log.Info("approved tool", "approval", a.Code, "tool", act.Call.Name, "failed", result.Failed, "by", a.Answer.Sender)
-		if err := s.approvals.Put(kept, s.cfg.DB, a); err != nil {
+		if err := s.approvals.Put(uncancelled, s.cfg.DB, a); err != nil {
 			return err
 		}
 	}
 	a.State = approval.Done
-	return s.concludeApproval(kept, a, a.Outcome(say, "approve.done"))
+	return s.concludeApproval(uncancelled, a, a.Outcome(say, "approve.done"))
 }
 
-// concludeApproval stores how an approval ended, for the model too, and says it.
+// concludeApproval sends the outcome of an approval, and stores it for the model too.
 func (s *Session) concludeApproval(ctx context.Context, a approval.Approval, text string) error {
-	least := min(trust.User, s.level(a.Answer))
+	least := min(trust.User, s.senderIntegrity(a.Answer))
 	for _, act := range a.Acts {
 		if act.Done {
-			least = min(least, act.Read)
+			least = min(least, act.ReadIntegrity)
 		}
 	}
-	said := s.ours(donePrefix+a.Code, text, trust.Label{Integrity: least, Readers: a.Readers})
-	out := chat.Outgoing{ID: donePrefix + a.Code, Thread: s.thread, Text: text, Notice: true}
-	if err := s.cfg.Transport.Send(ctx, s.room, out); err != nil { // first: saying it again is saying it once
+	said := s.ownMessage(outcomePrefix+a.Code, text, trust.Label{Integrity: least, Readers: a.Readers})
+	out := chat.Outgoing{ID: outcomePrefix + a.Code, Thread: s.thread, Text: text, Notice: true}
+	if err := s.cfg.Transport.Send(ctx, s.room, out); err != nil { // first: repeating it is harmless
 		return err
 	}
 	return store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {
@@ -281,8 +283,8 @@ func (s *Session) Deny(ctx context.Context, in chat.Message, args string) (strin
 	return s.answerApproval(ctx, in.Head, args, approval.No)
 }
 
-// vote takes an answer in a poll.
-func (s *Session) vote(ctx context.Context, in chat.Vote) error {
+// handleVote records a vote in the poll of an approval.
+func (s *Session) handleVote(ctx context.Context, in chat.Vote) error {
 	code := approval.CodeOf(in.Target)
 	if code == "" || !slices.Contains([]string{approval.Once, approval.Wide, approval.No}, in.Option) {
 		return nil
@@ -291,10 +293,10 @@ func (s *Session) vote(ctx context.Context, in chat.Vote) error {
 	if err != nil || text == "" {
 		return err
 	}
-	a, err := s.approvals.One(ctx, s.cfg.DB, code)
+	a, err := s.approvals.Find(ctx, s.cfg.DB, code)
 	if err != nil {
 		return err
 	}
-	thread := a.Talk.Thread() // a vote does not say in which thread its poll stands
+	thread := a.Talk.Thread() // a vote does not name its poll's thread
 	return s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: "vote:" + in.ID, Thread: thread, Text: text, Notice: true})
 }

@@ -14,80 +14,78 @@ import (
 	"reverie/internal/prompt"
 )
 
-const mostTries = 3 // compactions for one request
+const maxCompactions = 3 // for one request
 
-// fits assembles the next request, and says in which manner it is
-// answered. A conversation that would not fit, or at a boundary would soon not, is
-// compacted first; when that does not help, the tier goes down.
-func (t *turn) fits(ctx context.Context) (prompt.Prompt, manner, error) {
+// fittingPrompt assembles the next request and returns it with its settings. A conversation that does
+// not fit, or soon would not, is compacted first. If that does not help, the tier is lowered.
+func (t *turn) fittingPrompt(ctx context.Context) (prompt.Prompt, turnSettings, error) {
 	for try := 0; ; try++ {
 		past, err := t.cfg.History.Load(ctx, t.talk)
 		if err != nil {
-			return prompt.Prompt{}, manner{}, err
+			return prompt.Prompt{}, turnSettings{}, err
 		}
-		t.takeUp(past)
-		if err := t.takeIn(ctx, t.reporter(t.in), past...); err != nil {
-			return prompt.Prompt{}, manner{}, err
+		t.trackQuestions(past)
+		if err := t.applyMarkers(ctx, t.markerCaller(t.in), past...); err != nil {
+			return prompt.Prompt{}, turnSettings{}, err
 		}
-		how, err := t.manner(ctx, t.place(t.in.Head), past, false)
+		set, err := t.turnSettings(ctx, t.place(t.in.Head), past, false)
 		if err != nil {
-			return prompt.Prompt{}, how, err
+			return prompt.Prompt{}, set, err
 		}
-		turn := t.promptTurn(t.in, past, how)
+		turn := t.promptTurn(t.in, past, set)
 		p, err := t.cfg.Prompt.Assemble(ctx, turn)
-		if reason := compaction.Needed(p.Report, past, err); reason != "" && try < mostTries {
+		if reason := compaction.Needed(p.Report, past, err); reason != "" && try < maxCompactions {
 			done, failed := t.compactTo(ctx, reason, 100-20*try)
 			switch {
 			case ctx.Err() != nil:
-				return p, how, ctx.Err()
-			case failed != nil: // the assembler leaves the oldest out, and the answer is there all the same
+				return p, set, ctx.Err()
+			case failed != nil: // the assembler drops the oldest messages instead
 				t.log.Error("conversation not compacted", "reason", reason, "err", failed)
 			case done.ID != 0:
 				continue
 			}
 		}
-		p, err = t.orShorter(ctx, turn, p, err)
-		return p, how, err
+		p, err = t.retryLowerTier(ctx, turn, p, err)
+		return p, set, err
 	}
 }
 
-// compactTo compacts the conversation to share percent of its room, and tells the person who waits. Without an
-// ID, it did nothing.
+// compactTo compacts the history to share percent of its space. done has no ID if it did nothing.
 func (t *turn) compactTo(ctx context.Context, reason string, share int) (done history.Compaction, err error) {
 	past, err := t.cfg.History.Load(ctx, t.talk)
 	if err != nil || len(past) == 0 {
 		return done, err
 	}
 	in := t.in
-	if in.Sender == "" { // nobody's message is worked on
+	if in.Sender == "" { // not for a message
 		in = item{}
-		if in.Head, _, err = (lastWritten{db: t.cfg.DB}).in(ctx, t.room); err != nil {
+		if in.Head, _, err = (offlineRooms{db: t.cfg.DB}).lastHead(ctx, t.room); err != nil {
 			return done, err
 		}
 	}
-	how, err := t.manner(ctx, t.place(in.Head), past, true)
+	set, err := t.turnSettings(ctx, t.place(in.Head), past, true)
 	if err != nil {
 		return done, err
 	}
 	work := compaction.Compactor{Models: t.cfg.Models, Prompt: t.cfg.Prompt, History: t.cfg.History, Windows: t.windows(),
-		Time: t.cfg.Summary, Now: t.cfg.Now, Log: t.log}
-	plan, done, err := work.Compact(ctx, compaction.Request{Turn: t.promptTurn(in, past, how), Before: how.summary, Reason: reason,
-		Share: share, Words: t.condensed, Leaving: func() {
-			t.condensed = true // once: nobody waits longer for a model that fails
-			t.cfg.Leaving(string(t.talk))
-			t.recallable(ctx)
+		Timeout: t.cfg.SummaryTimeout, Now: t.cfg.Now, Log: t.log}
+	plan, done, err := work.Compact(ctx, compaction.Request{Turn: t.promptTurn(in, past, set), Previous: set.summary, Reason: reason,
+		Share: share, Extract: t.summaryTried, BeforeEvict: func() {
+			t.summaryTried = true // once a turn: a failing model must not delay the answer again
+			t.cfg.BeforeEvict(string(t.talk))
+			t.indexMessages(ctx)
 		}})
 	if err != nil || done.ID == 0 {
 		return done, err
 	}
 	cut := slices.ContainsFunc(plan.Shortened, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID })
-	t.tell(ctx, in.ID, done, cut)
-	return done, t.compacted(ctx)
+	t.reportCompaction(ctx, in.ID, done, cut)
+	return done, t.noteCompacted(ctx)
 }
 
-// tell says once to the person whose message waits what became of the earlier part, and of
-// their own message if it was cut.
-func (s *Session) tell(ctx context.Context, waits string, c history.Compaction, cut bool) {
+// reportCompaction tells the waiting person what was compacted, once: earlier messages, and their own
+// message if it was cut.
+func (s *Session) reportCompaction(ctx context.Context, waiting string, c history.Compaction, cut bool) {
 	var lines []string
 	if c.Messages > 0 {
 		lines = append(lines, s.text(ctx, "compact.told"))
@@ -95,14 +93,14 @@ func (s *Session) tell(ctx context.Context, waits string, c history.Compaction, 
 	if cut {
 		lines = append(lines, s.text(ctx, "compact.cut"))
 	}
-	if len(lines) == 0 || c.Reason == compaction.Asked || waits == "" {
+	if len(lines) == 0 || c.Reason == compaction.Asked || waiting == "" {
 		return
 	}
 	err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{
 		Thread: s.thread, ID: fmt.Sprintf("compaction:%d", c.ID), Text: strings.Join(lines, "\n\n"), Notice: true,
 	})
 	if err != nil && ctx.Err() == nil {
-		s.log.Warn("the compaction was not told", "message", waits, "err", err)
+		s.log.Warn("compaction notice not sent", "message", waiting, "err", err)
 	}
 }
 

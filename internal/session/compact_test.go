@@ -19,16 +19,16 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// newWindow is a world whose model has another window.
+// newWindow is a world whose model has that window.
 func newWindow(t *testing.T, dir string, window int, answers ...string) *world {
 	t.Helper()
 	return newWorldOf(t, dir, "flat_file", window, answers...)
 }
 
-// isSummary tells the request for a summary from others.
+// isSummary reports whether a request asks for a summary.
 func isSummary(body string) bool { return strings.Contains(body, "takes the place of the older part") }
 
-// sent is the messages of a request.
+// sent returns the messages of a request.
 func sent(t testing.TB, body string) []llm.Message {
 	t.Helper()
 	var req struct {
@@ -53,7 +53,7 @@ func sent(t testing.TB, body string) []llm.Message {
 	return out
 }
 
-// summarising answers requests for a summary with f, which gets what is to be summarised, and all else with an answer of some length.
+// summarising answers summary requests with f, which gets the text to summarise, and other requests with a long answer.
 func (w *world) summarising(t testing.TB, f func(text string) string) *int {
 	n := 0
 	w.script.reply = func(body string) (string, bool) {
@@ -68,7 +68,7 @@ func (w *world) summarising(t testing.TB, f func(text string) string) *int {
 	return &n
 }
 
-// chatter says so many things that matter to nobody.
+// chatter sends n irrelevant messages.
 func (w *world) chatter(t *testing.T, name string, n int) {
 	t.Helper()
 	for i := range n {
@@ -79,7 +79,7 @@ func (w *world) chatter(t *testing.T, name string, n int) {
 	}
 }
 
-// untilCompacted says things until there have been n compactions.
+// untilCompacted sends messages until n compactions have happened.
 func (w *world) untilCompacted(t *testing.T, n int) {
 	t.Helper()
 	for len(w.compactions(t)) < n {
@@ -87,7 +87,7 @@ func (w *world) untilCompacted(t *testing.T, n int) {
 	}
 }
 
-// lastPrompt is the newest request for an answer, as one text.
+// lastPrompt returns the newest request for an answer as text.
 func (w *world) lastPrompt(t testing.TB) string {
 	t.Helper()
 	asked := w.script.asked()
@@ -104,13 +104,13 @@ func (w *world) lastPrompt(t testing.TB) string {
 	return ""
 }
 
-// level of the room's newest compaction, and how many there were.
+// compactions returns the levels of all compactions.
 func (w *world) compactions(t testing.TB) []string {
 	t.Helper()
 	return w.column(t, `SELECT level FROM compaction ORDER BY id`)
 }
 
-// TestCompaction is what a conversation in a small window rests on.
+// TestCompaction checks a conversation in a small window.
 func TestCompaction(t *testing.T) {
 	t.Run("verbatim identifiers survive", func(t *testing.T) {
 		w := newWindow(t, t.TempDir(), 6000)
@@ -142,13 +142,13 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
-// compacted is the compaction that counts in the room.
+// compacted returns the room's current compaction.
 func (w *world) compacted(t testing.TB) history.Compaction {
 	t.Helper()
 	return expect.Must(w.cfg.History.LatestCompaction(t.Context(), "!dm"))(t)
 }
 
-// TestRecoveredNote: the first message behind a summary tells the model to be careful with it, once.
+// TestRecoveredNote: the first message after a summary warns the model about it, once.
 func TestRecoveredNote(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 6000)
 	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
@@ -163,12 +163,12 @@ func TestRecoveredNote(t *testing.T) {
 	}
 }
 
-// asked is the request that the room's next message would make, as one text. Nothing is stored.
+// asked returns the request of the room's next message as text, without storing anything.
 func (w *world) wouldSend(t *testing.T, question string) string {
 	t.Helper()
 	past := w.past(t)
 	s := newSession(w.Manager, "!dm")
-	how := expect.Must(s.manner(t.Context(), inDM.Place, past, true))(t)
+	how := expect.Must(s.turnSettings(t.Context(), inDM.Place, past, true))(t)
 	last := past[len(past)-1]
 	past = append(past, history.Message{ID: last.ID + 1, Room: last.Room, Conversation: last.Conversation, Role: llm.User, Sender: owner,
 		EventID: "$asked", Text: question, At: w.cfg.Now(), Header: w.cfg.Prompt.Header(w.cfg.Now(), owner, false)})
@@ -181,7 +181,7 @@ func (w *world) wouldSend(t *testing.T, question string) string {
 	return b.String()
 }
 
-// checkReachable asks for each of the sixty facts, in other words; the answer is before the model without a call, which small windows lack.
+// checkReachable asks for each of sixty facts in other words; the prompt must hold the answer without a tool call.
 func (w *world) checkReachable(t *testing.T) {
 	t.Helper()
 	there := 0
@@ -202,7 +202,7 @@ func question(i int) string {
 	return fmt.Sprintf("What was the mark on %s again, the one with number %d?", things[i%len(things)], i)
 }
 
-// TestRecallThroughCompaction: sixty facts in four hundred turns, in small windows, with a summariser that drops three lines in ten.
+// TestRecallThroughCompaction: sixty facts in four hundred turns, in small windows, with summaries that drop three lines in ten.
 func TestRecallThroughCompaction(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a long conversation")
@@ -276,7 +276,7 @@ func TestRecallThroughCompaction(t *testing.T) {
 	}
 }
 
-// repeated is the share of the request last that now begins with.
+// repeated returns the share of the request last that is a prefix of now.
 func repeated(last, now []llm.Message) float64 {
 	same, all := 0, 0
 	differs := false
@@ -292,7 +292,7 @@ func repeated(last, now []llm.Message) float64 {
 	return float64(same) / float64(all)
 }
 
-// countEpochs returns what counts the epochs that have begun since, for reasons like this.
+// countEpochs returns a counter of epochs started since, by reason.
 func (w *world) countEpochs(t *testing.T) func(like string) int {
 	t.Helper()
 	for _, query := range []string{`CREATE TABLE begun (prefix TEXT, at INTEGER, reason TEXT, UNIQUE (prefix, at, reason))`,
@@ -302,7 +302,7 @@ func (w *world) countEpochs(t *testing.T) func(like string) int {
 	return func(like string) int { return value[int](t, w, `SELECT count(*) FROM begun WHERE reason LIKE ?`, like) }
 }
 
-// lockedAt is what is decided for good, by turn.
+// lockedAt lists the decisions, by turn.
 var lockedAt = map[int]string{5: "the fence stays green", 77: "the pond is filled in", 200: "nobody waters at noon", 322: "the old pear tree stays"}
 
 func code(i int) string { return fmt.Sprintf("K%d-%03d", i, (i*7919)%1000) }
@@ -312,7 +312,7 @@ func fact(i int) string {
 	return fmt.Sprintf("The %s number %d has the mark %s.", things[i%len(things)], i, code(i))
 }
 
-// sevenInTen is a summary of seven in ten of the lines of what it reads, without the chatter, and as long as it may be.
+// sevenInTen summarises with seven of ten lines, without the chatter, up to the allowed length.
 func sevenInTen() func(text string) string {
 	n := 0
 	return func(text string) string { n++; return sevenOf(text, n) }
@@ -339,7 +339,7 @@ func sevenOf(text string, round int) string {
 	return strings.Join(out, "\n")
 }
 
-// TestAnyHistoryFits: whatever a room's history and however small the window, the request fits, is valid, and has instructions and message.
+// TestAnyHistoryFits: for any history and window, the request fits, is valid, and has the instructions and the message.
 func TestAnyHistoryFits(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 8192)
 	w.stop() // the test itself is the session
@@ -351,14 +351,14 @@ func TestAnyHistoryFits(t *testing.T) {
 		window := rapid.IntRange(3600, 40_000).Draw(rt, "window")               // tools and an answer take some 1,600 of it
 		dense := rapid.SampledFrom([]float64{1, 0.7, 1.5, 3}).Draw(rt, "dense") // tokens that the server counts for one by estimate
 		window = int(float64(window) * max(1, dense))
-		m := remodel(t, w, window)
+		m := withWindow(t, w, window)
 		s := newSession(m, history.Timeline(room))
 		expect.Must(w.cfg.DB.ExecContext(t.Context(), `INSERT OR REPLACE INTO token_ratio (model, factor, answers, at) VALUES ('local', ?, 1, 0)`, dense))(rt)
 		in := chat.Message{Head: chat.Head{ID: fmt.Sprintf("$%d", n), Room: room, Sender: owner, Private: true}}
 		expect.OK(rt, m.remember(t.Context(), in.Head))
 		newest := fill(rt, m, room, in.ID)
-		expect.Must(command.Run(t.Context(), s.call(in), "goal", "new build the greenhouse"))(rt)
-		p, _, err := (&turn{Session: s, in: item{Message: in}}).fits(t.Context())
+		expect.Must(command.Run(t.Context(), s.newCall(in), "goal", "new build the greenhouse"))(rt)
+		p, _, err := (&turn{Session: s, in: item{Message: in}}).fittingPrompt(t.Context())
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -377,15 +377,15 @@ func TestAnyHistoryFits(t *testing.T) {
 	})
 }
 
-// remodel is the world's manager over a model of another window.
-func remodel(t *testing.T, w *world, window int) *Manager {
+// withWindow is the world's manager with a model of another window.
+func withWindow(t *testing.T, w *world, window int) *Manager {
 	t.Helper()
 	cfg := w.cfg
 	cfg.Models = modelsOf(t, chatWithLocal, served(t, "local", window, w.script.ServeHTTP))
 	return New(cfg)
 }
 
-// fill gives a room any history that ends with what must be answered, and returns how the newest message of a person begins.
+// fill stores a random history that ends with a question, and returns the beginning of the newest person's message.
 func fill(t *rapid.T, m *Manager, room, id string) (newest string) {
 	size := rapid.SampledFrom([]int{1, 10, 100, 1000, 20_000})
 	calls, said := 0, 0
@@ -421,7 +421,7 @@ func fill(t *rapid.T, m *Manager, room, id string) (newest string) {
 	return newest
 }
 
-// checkRequest fails unless a chat API takes the messages.
+// checkRequest fails unless a chat API would accept the messages.
 func checkRequest(t *rapid.T, all []llm.Message) {
 	open := map[string]bool{}
 	for i, m := range all {

@@ -22,15 +22,16 @@ import (
 	"reverie/internal/store"
 )
 
-// errChanged is why work ends that is about a message which was edited or redacted meanwhile.
+// errChanged cancels work on a message that was edited or redacted.
 var errChanged = errors.New("session: changed meanwhile")
 
-// disturbed reports whether turn ended because a message that it is about was changed.
-func disturbed(turn context.Context) bool {
+// interruptedByChange reports whether turn ended because one of its messages was edited or redacted.
+func interruptedByChange(turn context.Context) bool {
 	return context.Cause(turn) == errChanged //nolint:errorlint // our own value
 }
 
-func named(burst []chat.Message) []string {
+// burstIDs returns the IDs of burst and of its reply.
+func burstIDs(burst []chat.Message) []string {
 	ids := make([]string, 0, len(burst)+1)
 	for _, in := range burst {
 		ids = append(ids, in.ID)
@@ -38,9 +39,8 @@ func named(burst []chat.Message) []string {
 	return append(ids, replyID(burst[len(burst)-1].ID))
 }
 
-// acted is what the model is told, in the header of a message that it answers anew, of
-// the tools that it used before; "" = of none.
-func acted(used []string) string {
+// usedToolsNote tells the model, in the question's header, which tools the replaced answer used.
+func usedToolsNote(used []string) string {
 	if len(used) == 0 {
 		return ""
 	}
@@ -48,9 +48,9 @@ func acted(used []string) string {
 		". What that did stands: see whether it still fits and mend it if not."
 }
 
-// reword gives the message target, which is in the history, the words text. The old ones
-// leave the prompts, and what search and memory have of them.
-func (s *Session) reword(ctx context.Context, target, text, note string) error {
+// replaceText replaces the text of the stored message target. The old text leaves the history, the
+// search index and memory.
+func (s *Session) replaceText(ctx context.Context, target, text, note string) error {
 	was, known, err := s.cfg.History.Find(ctx, s.talk, target)
 	if err != nil || !known || was.Role != llm.User || history.IsRedacted(was) {
 		return err
@@ -58,7 +58,7 @@ func (s *Session) reword(ctx context.Context, target, text, note string) error {
 	if text = attachment.WithVoice(was.Text, text); emptied(text, was) {
 		return nil
 	}
-	if was.Text != text { // memory first: a message that has its new words is done with
+	if was.Text != text { // memory first: a message with its new text counts as finished
 		replies, err := s.repliesTo(ctx, target)
 		if err != nil {
 			return err
@@ -72,7 +72,7 @@ func (s *Session) reword(ctx context.Context, target, text, note string) error {
 		}
 		if err == nil {
 			was.Text = text
-			err = recall.Again(ctx, s.cfg.Memory, s.talk, was)
+			err = recall.IndexEdited(ctx, s.cfg.Memory, s.talk, was)
 		}
 		if err != nil {
 			return err
@@ -82,101 +82,100 @@ func (s *Session) reword(ctx context.Context, target, text, note string) error {
 	return err
 }
 
-// Young is how old a message may be, at most, that becomes a command by an edit.
-const Young = 10 * time.Minute
+// EditWindow is the maximum age of an unstored message (such as a command) whose edit is handled.
+const EditWindow = 10 * time.Minute
 
-// emptied reports whether an edit leaves nothing of the message was: no words, and no
-// file that they stood beside. Such an edit is none.
+// emptied reports whether an edit leaves neither text nor files of was. Such an edit is ignored.
 func emptied(text string, was history.Message) bool { return text == "" && len(was.Files) == 0 }
 
-// shared reports whether others read the room when m was written.
+// shared reports whether m was written in a room with others.
 func shared(m history.Message) bool { return m.Label.Readers.Person() == "" }
 
-// change is the work on one thing that was done to a message said before.
+// change applies one edit, redaction, reaction, vote or answered approval.
 type change struct {
 	*Session
-	asking chat.Head // of the message whose answer is given anew; ID "" = none
+	question chat.Head // the message whose answer is replaced; ID "" = none
 }
 
-// handleChange deals with what was done to something said before. Whatever goes wrong,
-// the person hears of it where the answer would stand.
+// handleChange applies a change to an earlier message. It reports a failure in place of the new answer.
 func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 	head, target := chat.HeadOf(in), chat.TargetOf(in)
 	log := s.log.With("change", fmt.Sprintf("%T", in), "event", head.ID, "message", target, "sender", head.Sender)
-	s.insist(work, log, func() error {
+	s.retryUntilDone(work, log, func() error {
 		c := &change{Session: s}
-		turn, err := s.attempt(work, log, head.Sender, true, []string{target}, func(ctx context.Context) error { return c.follow(ctx, in) })
+		turn, err := s.runCancellable(work, log, head.Sender, true, []string{target},
+			func(ctx context.Context) error { return c.apply(ctx, in) })
 		switch {
 		case err == nil || work.Err() != nil || store.IsTransient(err):
 			return err
-		case disturbed(turn), withdrawn(turn, err):
-			return nil // what came over it is next
-		case c.asking.ID == "":
-			log.Error("a change was not followed", "err", err)
+		case interruptedByChange(turn), cancelled(turn, err):
+			return nil // the interrupting change is next in the mailbox
+		case c.question.ID == "":
+			log.Error("change not applied", "err", err)
 			return nil
 		case context.Cause(turn) == agent.ErrStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
-			return s.sayStopped(work, c.asking)
+			return s.reportStopped(work, c.question)
 		}
-		ref := reference()
-		log.Error("message not answered anew", "err", err, "reference", ref)
-		return s.notice(work, c.asking.ID, s.calm(work, err, ref))
+		ref := errorReference()
+		log.Error("message not answered again", "err", err, "reference", ref)
+		return s.sendNotice(work, c.question.ID, s.errorText(work, err, ref))
 	})
-	if _, own := in.(approved); !own { // else the transport waits
-		s.insist(work, log, func() error { return s.cfg.Transport.Ack(work, head.ID) })
+	if _, own := in.(approvalAnswered); !own { // the transport waits for the others
+		s.retryUntilDone(work, log, func() error { return s.cfg.Transport.Ack(work, head.ID) })
 	}
 }
 
-// follow does what a change asks for.
-func (c *change) follow(ctx context.Context, in chat.Inbound) (err error) {
+// apply dispatches a change by its type.
+func (c *change) apply(ctx context.Context, in chat.Inbound) (err error) {
 	switch in := in.(type) {
 	case chat.Edit:
 		if err = c.approvals.Void(ctx, c.room, in.Target); err == nil {
-			err = c.separateNow(ctx)
+			err = c.splitOnCurrentReaders(ctx)
 		}
 		if err == nil {
-			err = c.amend(ctx, in)
+			err = c.applyEdit(ctx, in)
 		}
 	case chat.Redaction:
 		if err = c.approvals.Void(ctx, c.room, in.Target); err == nil {
 			err = c.approvals.Redact(ctx, c.room, in.Target)
 		}
 		if err == nil {
-			err = c.separateNow(ctx)
+			err = c.splitOnCurrentReaders(ctx)
 		}
 		if err == nil {
-			err = c.unsay(ctx, in)
+			err = c.applyRedaction(ctx, in)
 		}
-	case chat.Reaction: // what it stops was stopped when it came, see put
-		if err = c.separateNow(ctx); err == nil && in.Wish == chat.AskAgain {
-			err = c.askAgain(ctx, in)
+	case chat.Reaction: // mailbox.put has cancelled what it stops
+		if err = c.splitOnCurrentReaders(ctx); err == nil && in.Wish == chat.AskAgain {
+			err = c.retryOnReaction(ctx, in)
 		}
 	case chat.Vote:
 		if in.Private, err = c.private(ctx, in.Sender); err == nil {
-			err = c.vote(ctx, in)
+			err = c.handleVote(ctx, in)
 		}
-	case approved:
-		err = c.goOn(ctx, approval.CodeOf(in.Target))
+	case approvalAnswered:
+		err = c.resumeApproval(ctx, approval.CodeOf(in.Target))
 	}
 	return err
 }
 
-// amend follows an edit of a message that nothing is done for at the moment.
-func (c *change) amend(ctx context.Context, in chat.Edit) error {
-	if c.mail.edited(in.Target) { // again: that one counts
+// applyEdit applies an edit of a message that is not being answered.
+func (c *change) applyEdit(ctx context.Context, in chat.Edit) error {
+	if c.mail.hasEdit(in.Target) { // a later edit is queued
 		return nil
 	}
 	select {
-	case <-ctx.Done(): // also by another edit, so that many quick ones are answered once
+	case <-ctx.Done(): // another edit cancels, too: quick edits get one answer
 		return ctx.Err()
-	case <-time.After(c.cfg.Settle):
+	case <-time.After(c.cfg.EditDebounce):
 	}
 	was, known, err := c.cfg.History.Find(ctx, c.talk, in.Target)
 	if err != nil {
 		return err
 	}
 	if !known {
-		return c.amendUnheard(ctx, in)
+		return c.applyUnstoredEdit(ctx, in)
 	}
 	if was.Role != llm.User || history.IsRedacted(was) {
 		return nil
@@ -189,60 +188,59 @@ func (c *change) amend(ctx context.Context, in chat.Edit) error {
 		return err
 	}
 	g := groupOf(past, in.Target)
-	if !g.end { // only the newest answer is given anew
-		return c.reword(ctx, in.Target, in.Text, "")
+	if !g.end { // only the newest answer is replaced
+		return c.replaceText(ctx, in.Target, in.Text, "")
 	}
 	if command.Is(in.Text) {
-		return c.becomesCommand(ctx, in)
+		return c.convertToCommand(ctx, in)
 	}
-	if was.Text == in.Text && g.answer >= 0 && !history.IsRedacted(past[g.answer]) { // done before an interruption
-		return c.say(ctx, c.asker(in.Head, past, g, past[g.answer].EventID), past[g.answer].Text)
+	if was.Text == in.Text && g.answer >= 0 && !history.IsRedacted(past[g.answer]) { // answered before an interruption
+		return c.sendAnswer(ctx, c.questionItem(in.Head, past, g, past[g.answer].EventID), past[g.answer].Text)
 	}
 	return c.regenerate(ctx, in, past, g)
 }
 
-// amendUnheard follows the edit of a message that is not in the history: a command as
-// a rule. It is taken as if it had come like this, as long as it is young.
-func (c *change) amendUnheard(ctx context.Context, in chat.Edit) error {
+// applyUnstoredEdit handles the edit of a message that is not in the history, usually a command. It is
+// handled as a new message within EditWindow.
+func (c *change) applyUnstoredEdit(ctx context.Context, in chat.Edit) error {
 	gone, err := c.cfg.Transport.Cancelled(ctx, in.Target)
-	if err != nil || gone || c.cfg.Now().Sub(in.At) > Young || in.Text == "" {
+	if err != nil || gone || c.cfg.Now().Sub(in.At) > EditWindow || in.Text == "" {
 		return err
 	}
-	// What was remembered by the words before, as with !remember.
+	// A memory entry may hold the old text, after !remember.
 	if err := c.cfg.Memory.ApplyEdit(ctx, memory.Access{Actor: "edit", All: true}, in.Target, in.Text); err != nil {
 		return err
 	}
-	return c.asIfNew(ctx, in)
+	return c.handleAsNew(ctx, in)
 }
 
-// asIfNew works on the edited message as if it had come with the new words.
-func (c *change) asIfNew(ctx context.Context, in chat.Edit) error {
-	c.asking = in.Head
-	c.asking.ID = in.Target
-	return c.dispatch(ctx, []chat.Message{{Head: c.asking, Text: in.Text}})
+// handleAsNew handles the edited message as if it had arrived with its new text.
+func (c *change) handleAsNew(ctx context.Context, in chat.Edit) error {
+	c.question = in.Head
+	c.question.ID = in.Target
+	return c.dispatch(ctx, []chat.Message{{Head: c.question, Text: in.Text}})
 }
 
-// becomesCommand runs a message as a command that was none before. It is part of the
-// conversation no more, and neither is an answer to it alone.
-func (c *change) becomesCommand(ctx context.Context, in chat.Edit) error {
+// convertToCommand runs a message edited into a command. It and its own answer leave the history.
+func (c *change) convertToCommand(ctx context.Context, in chat.Edit) error {
 	if err := c.forgetAnswer(ctx, replyID(in.Target)); err != nil {
 		return err
 	}
-	if err := c.reword(ctx, in.Target, in.Text, ""); err != nil {
+	if err := c.replaceText(ctx, in.Target, in.Text, ""); err != nil {
 		return err
 	}
 	if err := c.cfg.History.Drop(ctx, in.Target, replyID(in.Target)); err != nil {
 		return err
 	}
-	return c.asIfNew(ctx, in)
+	return c.handleAsNew(ctx, in)
 }
 
-// group is the messages of people that one answer answers, in a history.
+// group locates consecutive messages of one person, which one answer answers, in a history.
 type group struct {
 	known       bool
 	first, last int
-	answer      int  // that answer; -1 = there is none
-	end         bool // nobody has written since, and no event has come
+	answer      int  // index of the answer; -1 = no answer
+	end         bool // no later message or event follows
 }
 
 // groupOf finds the group of the message event.
@@ -272,15 +270,15 @@ func groupOf(past []history.Message, event string) group {
 	return g
 }
 
-// asker is the message that the answer reply, or one in its place, answers. by is of the change that asks for it.
-func (c *change) asker(by chat.Head, past []history.Message, g group, reply string) item {
+// questionItem returns the newest message of g as an item, answered under the ID reply. by is the head
+// of the change that asks for it.
+func (c *change) questionItem(by chat.Head, past []history.Message, g group, reply string) item {
 	m := past[g.last]
 	return item{Message: chat.Message{Text: m.Text, Head: chat.Head{ID: strings.TrimPrefix(reply, replyID("")), Room: c.room,
 		Branch: c.thread, Sender: m.Sender, Private: by.Private && !shared(m), Unproven: by.Unproven, At: m.At}}}
 }
 
-// regenerate answers the last group of a history anew, under the id of the answer that there
-// is or was. in is the change that asks for it.
+// regenerate answers the last group again for the change in, under the ID of its earlier answer.
 func (c *change) regenerate(ctx context.Context, in chat.Inbound, past []history.Message, g group) error {
 	replies, err := c.repliesTo(ctx, past[g.last].EventID)
 	if err != nil {
@@ -290,20 +288,20 @@ func (c *change) regenerate(ctx context.Context, in chat.Inbound, past []history
 	if g.answer >= 0 {
 		reply = past[g.answer].EventID
 	}
-	asking := c.asker(chat.HeadOf(in), past, g, reply)
-	c.asking = asking.Head
+	question := c.questionItem(chat.HeadOf(in), past, g, reply)
+	c.question = question.Head
 	edit, edited := in.(chat.Edit)
 	if edited && edit.Target == past[g.last].EventID {
-		asking.Text = edit.Text
+		question.Text = edit.Text
 	}
 	used, err := c.cfg.History.Reopen(ctx, c.talk, past[g.last].EventID, reply)
 	if err != nil {
 		return err
 	}
 	target, text := edit.Target, edit.Text
-	if !edited { // the words stay
+	if !edited { // the text stays
 		target, text = past[g.last].EventID, past[g.last].Text
-		quotes, err := c.cfg.Memory.ResetTurns(ctx, reply) // so that another can be heard in its place
+		quotes, err := c.cfg.Memory.ResetTurns(ctx, reply) // removes the old answer from the index
 		if err == nil {
 			err = c.cfg.History.RemoveQuotes(ctx, quotes)
 		}
@@ -311,15 +309,15 @@ func (c *change) regenerate(ctx context.Context, in chat.Inbound, past []history
 			return err
 		}
 	}
-	if err := c.reword(ctx, target, text, acted(used)); err != nil {
+	if err := c.replaceText(ctx, target, text, usedToolsNote(used)); err != nil {
 		return err
 	}
-	c.newest = c.asking
-	return c.respond(ctx, asking)
+	c.lastHandled = c.question
+	return c.respond(ctx, question)
 }
 
-// askAgain answers once more what somebody wants answered once more, in its place.
-func (c *change) askAgain(ctx context.Context, in chat.Reaction) error {
+// retryOnReaction replaces the answer that a reaction asks to repeat.
+func (c *change) retryOnReaction(ctx context.Context, in chat.Reaction) error {
 	if in.Target == "" {
 		return nil
 	}
@@ -333,7 +331,7 @@ func (c *change) askAgain(ctx context.Context, in chat.Reaction) error {
 	}
 	m, known, err := c.cfg.History.Find(ctx, c.talk, question)
 	if err != nil || !known || m.Role != llm.User || m.Sender == "" || history.IsRedacted(m) {
-		return err // a command, or what nobody asked for
+		return err // a command, or not answered on request
 	}
 	past, err := c.cfg.History.Load(ctx, c.talk)
 	if err != nil {
@@ -348,8 +346,8 @@ func (c *change) askAgain(ctx context.Context, in chat.Reaction) error {
 	return c.regenerate(ctx, in, past, g)
 }
 
-// repliesTo lists the replies to the message question, the newest last. There is always
-// the one that bears its name.
+// repliesTo lists the reply IDs to the message question, the newest last. The list always has
+// replyID(question).
 func (s *Session) repliesTo(ctx context.Context, question string) ([]string, error) {
 	replies, err := delivery.RepliesTo(ctx, s.cfg.DB, question)
 	if own := replyID(question); err == nil && !slices.Contains(replies, own) {
@@ -358,8 +356,8 @@ func (s *Session) repliesTo(ctx context.Context, question string) ([]string, err
 	return replies, err
 }
 
-// questionsOf lists the messages that reply answers, in the order they were written. There
-// is always the one that it is named after.
+// questionsOf lists the messages that reply answers, the oldest first. Without a stored record it is
+// the message in reply's ID.
 func (s *Session) questionsOf(ctx context.Context, reply string) ([]string, error) {
 	questions, err := delivery.QuestionsOf(ctx, s.cfg.DB, reply)
 	if len(questions) == 0 {

@@ -15,35 +15,35 @@ import (
 	"reverie/internal/trust"
 )
 
-// Source is where the events of a kind come from: it keeps them until they are worked on, and
-// delivers those that are left again at the next start, under the same ID.
+// Source provides the events of a kind. It keeps them until Done, and at the next start delivers the
+// rest again under the same IDs.
 type Source interface {
-	// Wanted tells whether the event id is still to be worked on.
+	// Wanted reports whether the event id still has to be handled.
 	Wanted(ctx context.Context, id string) (bool, error)
-	// Done records what came of the event id: the answer, empty if there is none, or why there
-	// is none. It is durable when it returns, and id is not delivered again.
+	// Done records the outcome of the event id: the answer (may be empty) or the error. It is durable
+	// when it returns, and a successful event is not delivered again.
 	Done(ctx context.Context, id string, answer string, failed error) error
 }
 
-// handleEvent works on one system event. It is never part of a burst, says nothing
-// in the room when it fails, and is not a person's message in anything.
+// handleEvent handles one system event. Events are never part of a burst, and a failure is not reported
+// in the room.
 func (s *Session) handleEvent(work context.Context, in chat.Event) {
 	log := s.log.With("event", in.ID, "kind", in.Kind)
 	source := s.cfg.Events[in.Kind]
 	if source == nil {
-		log.Error("a system event from nowhere is not worked on")
+		log.Error("system event without a source ignored")
 		return
 	}
 	var answer string
 	var failed error
-	s.insist(work, log, func() error {
+	s.retryUntilDone(work, log, func() error {
 		var turn context.Context
-		turn, failed = s.attempt(work, log, "", true, []string{in.ID, replyID(in.ID)}, func(turn context.Context) (err error) {
-			if answer, err = s.event(turn, in); err != nil || in.Verbatim {
+		turn, failed = s.runCancellable(work, log, "", true, []string{in.ID, replyID(in.ID)}, func(turn context.Context) (err error) {
+			if answer, err = s.runEvent(turn, in); err != nil || in.Verbatim {
 				return err
 			}
 			l, _, err := s.cfg.History.LabelOf(turn, s.room, replyID(in.ID))
-			if l.Integrity < trust.User { // the next run reads it as the task's own words
+			if l.Integrity < trust.User { // the task's next run would read it as trusted text
 				answer = ""
 			}
 			return err
@@ -62,42 +62,42 @@ func (s *Session) handleEvent(work context.Context, in chat.Event) {
 	if failed != nil {
 		log.Error("system event not answered", "err", failed)
 	}
-	s.insist(work, log, func() error { return source.Done(work, in.ID, answer, failed) })
+	s.retryUntilDone(work, log, func() error { return source.Done(work, in.ID, answer, failed) })
 }
 
-// event works on a system event and returns what came of it.
-func (s *Session) event(ctx context.Context, in chat.Event) (answer string, err error) {
+// runEvent answers a system event.
+func (s *Session) runEvent(ctx context.Context, in chat.Event) (answer string, err error) {
 	if in.Private, err = s.private(ctx, in.Sender); err != nil {
 		return "", err
 	}
-	if err := s.separate(ctx, s.place(in.Head).Readers()); err != nil {
+	if err := s.splitOnNewReaders(ctx, s.place(in.Head).Readers()); err != nil {
 		return "", err
 	}
-	if wanted, err := s.wanted(ctx, asEvent(in)); err != nil || !wanted {
+	if wanted, err := s.stillWanted(ctx, eventItem(in)); err != nil || !wanted {
 		return "", err
 	}
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return "", err
 	}
-	if said, ok, err := s.cfg.History.Find(ctx, s.talk, replyID(in.ID)); err != nil || ok { // before an interruption
-		if err == nil && !in.Silent && !keptSilent(past) {
-			err = s.say(ctx, asEvent(in), said.Text)
+	if said, ok, err := s.cfg.History.Find(ctx, s.talk, replyID(in.ID)); err != nil || ok { // answered before an interruption
+		if err == nil && !in.Silent && !choseSilence(past) {
+			err = s.sendAnswer(ctx, eventItem(in), said.Text)
 		}
 		return said.Text, err
 	}
 	if in.Verbatim {
-		return in.Text, s.sayVerbatim(ctx, in)
+		return in.Text, s.sendVerbatim(ctx, in)
 	}
-	if err := s.report(ctx, in, past); err != nil {
+	if err := s.appendEvent(ctx, in, past); err != nil {
 		return "", err
 	}
 	return s.answerEvent(ctx, in)
 }
 
-// report puts the event at the end of the history, unless it is there. One that stands further up, from
-// before an interruption, is told once more: the model answers what it reads last.
-func (s *Session) report(ctx context.Context, in chat.Event, past []history.Message) error {
+// appendEvent appends the event to the history, unless it is the last message. An event that an
+// interruption left further up is appended again, because the model answers the last message.
+func (s *Session) appendEvent(ctx context.Context, in chat.Event, past []history.Message) error {
 	if err := agent.CloseCalls(ctx, s.cfg.History, s.talk, past, s.cfg.Now()); err != nil {
 		return err
 	}
@@ -105,30 +105,30 @@ func (s *Session) report(ctx context.Context, in chat.Event, past []history.Mess
 		if m.Role != llm.User {
 			continue
 		}
-		if m.EventID == in.ID || m.EventID == again(in.ID) || i == len(past)-1 && m.Sender == "" && m.Text == in.Text {
+		if m.EventID == in.ID || m.EventID == repeatID(in.ID) || i == len(past)-1 && m.Sender == "" && m.Text == in.Text {
 			return nil
 		}
 		break
 	}
 	now := s.cfg.Now()
-	told := history.Message{Room: s.talk, Role: llm.User, EventID: in.ID, Text: in.Text, At: now, // nobody has sent it
-		// It looks as no text of a person can, see prompt.plain.
+	row := history.Message{Room: s.talk, Role: llm.User, EventID: in.ID, Text: in.Text, At: now, // without a sender
+		// No text of a person can look like this header, see prompt.plain.
 		Header: s.cfg.Prompt.Header(now.In(s.cfg.Location), "system event: "+string(in.Kind), true),
 		Label:  trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in.Head).Readers()}}
-	err := s.cfg.History.Append(ctx, &told)
+	err := s.cfg.History.Append(ctx, &row)
 	if errors.Is(err, history.ErrDuplicate) {
-		told.EventID = again(in.ID)
-		if err = s.cfg.History.Append(ctx, &told); errors.Is(err, history.ErrDuplicate) {
-			return fmt.Errorf("session: event %s was interrupted again and again", in.ID)
+		row.EventID = repeatID(in.ID)
+		if err = s.cfg.History.Append(ctx, &row); errors.Is(err, history.ErrDuplicate) {
+			return fmt.Errorf("session: event %s was interrupted twice", in.ID)
 		}
 	}
 	return err
 }
 
-func again(id string) string { return id + " (again)" }
+func repeatID(id string) string { return id + " (again)" }
 
-// answerEvent has the model work on what it was told, and says the answer in the
-// room unless the event is silent or the model wants nothing said.
+// answerEvent asks the model for an answer to the event. It sends the answer unless the event is silent
+// or the model chose silence.
 func (s *Session) answerEvent(ctx context.Context, in chat.Event) (string, error) {
 	select {
 	case s.turns <- struct{}{}:
@@ -136,53 +136,52 @@ func (s *Session) answerEvent(ctx context.Context, in chat.Event) (string, error
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	t := &turn{Session: s, in: asEvent(in), begun: func() {}}
+	t := &turn{Session: s, in: eventItem(in), stopProgress: func() {}}
 	reply, err := t.rounds(ctx)
 	if err != nil {
 		return "", err
 	}
-	answer := *s.ours(replyID(in.ID), reply.Text, t.label)
-	if err := s.note(ctx, &answer); err != nil {
+	answer := *s.ownMessage(replyID(in.ID), reply.Text, t.label)
+	if err := s.appendOnce(ctx, &answer); err != nil {
 		return "", err
 	}
-	if err := s.askGathered(ctx, in.ID); err != nil {
+	if err := s.openApprovals(ctx, in.ID); err != nil {
 		return "", err
 	}
-	if err := s.takeIn(ctx, s.reporter(t.in), answer); err != nil {
+	if err := s.applyMarkers(ctx, s.markerCaller(t.in), answer); err != nil {
 		return "", err
 	}
 	past, err := s.cfg.History.Load(ctx, s.talk)
-	if err != nil || in.Silent || keptSilent(past) {
+	if err != nil || in.Silent || choseSilence(past) {
 		return reply.Text, err
 	}
-	return reply.Text, s.say(ctx, t.in, reply.Text)
+	return reply.Text, s.sendAnswer(ctx, t.in, reply.Text)
 }
 
-// sayVerbatim says the event's text as it is, and lets the model know that it did.
-func (s *Session) sayVerbatim(ctx context.Context, in chat.Event) error {
+// sendVerbatim sends the event's text unchanged, and stores it as the model's message.
+func (s *Session) sendVerbatim(ctx context.Context, in chat.Event) error {
 	label := trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in.Head).Readers()}
-	if err := s.note(ctx, s.ours(replyID(in.ID), in.Text, label)); err != nil {
+	if err := s.appendOnce(ctx, s.ownMessage(replyID(in.ID), in.Text, label)); err != nil {
 		return err
 	}
-	return s.say(ctx, asEvent(in), in.Text)
+	return s.sendAnswer(ctx, eventItem(in), in.Text)
 }
 
-// ours is a message of ours, as the history keeps it.
-func (s *Session) ours(id, text string, label trust.Label) *history.Message {
+// ownMessage makes a message of ours for the history.
+func (s *Session) ownMessage(id, text string, label trust.Label) *history.Message {
 	return &history.Message{Room: s.talk, Role: llm.Assistant, EventID: id, Text: text, At: s.cfg.Now(), Label: label}
 }
 
-// note keeps m in the history, once.
-func (s *Session) note(ctx context.Context, m *history.Message) error {
+// appendOnce appends m to the history, unless its event ID is stored.
+func (s *Session) appendOnce(ctx context.Context, m *history.Message) error {
 	if err := s.cfg.History.Append(ctx, m); !errors.Is(err, history.ErrDuplicate) {
 		return err
 	}
 	return nil
 }
 
-// keptSilent reports whether the model said, by its tool, that it wants nothing said of the event
-// that past ends with. A call that the tool refused says nothing.
-func keptSilent(past []history.Message) bool {
+// choseSilence reports whether the model called StaySilent, without failure, for the last event of past.
+func choseSilence(past []history.Message) bool {
 	refused := map[string]bool{}
 	for _, m := range slices.Backward(past) {
 		switch {
@@ -197,8 +196,8 @@ func keptSilent(past []history.Message) bool {
 	return false
 }
 
-// wanted asks whoever knows whether in is still to be worked on.
-func (s *Session) wanted(ctx context.Context, in item) (bool, error) {
+// stillWanted reports whether in still needs an answer. Its source or the transport decides.
+func (s *Session) stillWanted(ctx context.Context, in item) (bool, error) {
 	if in.event.Kind != "" {
 		return s.cfg.Events[in.event.Kind].Wanted(ctx, in.ID)
 	}
@@ -206,16 +205,16 @@ func (s *Session) wanted(ctx context.Context, in item) (bool, error) {
 	return !gone, err
 }
 
-// private reports whether the room is a direct chat with person now: an event has no
-// message that would say so, and others may have come in since the task was made.
+// private reports whether the room is a direct chat with person now. Events do not carry that, and
+// others may have joined since the task was made.
 func (s *Session) private(ctx context.Context, person string) (bool, error) {
 	with, err := s.cfg.Rooms.DirectWith(ctx, s.room)
 	return err == nil && with != "" && with == person, err
 }
 
-// lastPlace is the room as it is now, for who wrote there last.
+// lastPlace returns the room's current place for the person who wrote there last.
 func (s *Session) lastPlace(ctx context.Context) (trust.Place, error) {
-	in, known, err := lastWritten{db: s.cfg.DB}.in(ctx, s.room)
+	in, known, err := offlineRooms{db: s.cfg.DB}.lastHead(ctx, s.room)
 	if err != nil || !known {
 		return trust.Place{Room: s.room}, err
 	}
@@ -228,7 +227,7 @@ func (m *Manager) Private(ctx context.Context, room, person string) (bool, error
 	return newSession(m, history.Timeline(room)).private(ctx, person)
 }
 
-// Readers is who reads what is said in a room, as it was when somebody wrote there last.
+// Readers returns who reads a room now, for the person who wrote there last.
 func (m *Manager) Readers(ctx context.Context, room string) (trust.Readers, error) {
 	at, err := newSession(m, history.Timeline(room)).lastPlace(ctx)
 	return at.Readers(), err

@@ -21,7 +21,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// source keeps events like whoever sends them does.
+// source is a Source of events.
 type source struct {
 	mu       sync.Mutex
 	unwanted []string
@@ -55,7 +55,7 @@ func newSource(w *world) *source {
 	return s
 }
 
-// newest is the message that was said last.
+// newest returns the last message sent.
 func (r *room) newest() chat.Outgoing {
 	defer holding(&r.mu)()
 	if len(r.order) == 0 {
@@ -77,18 +77,18 @@ func (w *world) event(t *testing.T, s *source, in chat.Event) {
 		if got != in.ID {
 			t.Fatalf("done with %s, want %s", got, in.ID)
 		}
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatalf("%s is not done", in.ID)
 	}
 }
 
-// TestSystemEvent: the model answers it in its turn, the room reads that once, as no reply, and it is not taken for anything a person said.
+// TestSystemEvent: the model answers it in order, the room gets the answer once, not as a reply, and it is not taken for a person's message.
 func TestSystemEvent(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "The plants need water.")
 	s := newSource(w)
 	w.say(t, "$1", "hi")
 	s.refuse = 1
-	w.cfg.Again = 1
+	w.cfg.RetryDelay = 1
 	w.event(t, s, chat.Event{Head: chat.Head{ID: "job:1"}, Text: "!stop Remind me of the plants."})
 	asked := w.script.asked()
 	expect.Has(t, asked[len(asked)-1], "system event: scheduled task]", "!stop Remind me of the plants.")
@@ -101,7 +101,7 @@ func TestSystemEvent(t *testing.T) {
 	expect.Equal(t, w.room.count(), 2)
 }
 
-// TestSystemEventKeepsSilent: nothing is said of a silent, unwanted or failed event, or by the tool; its word in a text hides nothing.
+// TestSystemEventKeepsSilent: silent, unwanted and failed events send nothing, nor does StaySilent; its name in a text hides nothing.
 // Holds L19.
 func TestSystemEventKeepsSilent(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "done", "stay_silent is a tool", "500")
@@ -125,7 +125,7 @@ func TestSystemEventKeepsSilent(t *testing.T) {
 		"done: %q", s.done)
 }
 
-// TestSystemEventAfterARestart: one that was told before the program died, with something said since, is worked on, and has its own answer.
+// TestSystemEventAfterARestart: an event stored before a crash, with later messages, is answered separately.
 func TestSystemEventAfterARestart(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "good morning", "the plants")
 	s := newSource(w)
@@ -141,10 +141,10 @@ func TestSystemEventAfterARestart(t *testing.T) {
 	expect.False(t, m.ReplyTo != "$2", "the person read %+v", m)
 }
 
-// TestSystemEventAgain: another attempt at what no model answered is told once; answered, the same text is told anew, and is there twice.
+// TestSystemEventAgain: a retried event is stored once; after an answer, the same text is stored a second time.
 func TestSystemEventAgain(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "500", "500", "It rains.", "It still rains.", "It does.")
-	w.cfg.Again = 1
+	w.cfg.RetryDelay = 1
 	s := newSource(w)
 	w.say(t, "$1", "hi")
 	for i, want := range []int{1, 1, 1, 1} {
@@ -158,7 +158,7 @@ func TestSystemEventAgain(t *testing.T) {
 	expect.Equal(t, strings.Count(w.lastAsked(), "Look at the sky."), 2)
 }
 
-// TestSystemEventMentions: only what is said as it is mentions whom it is for, if asked for. No model is asked; it knows afterwards.
+// TestSystemEventMentions: only verbatim events mention their recipient, on request. No model is asked, but the history has the text.
 func TestSystemEventMentions(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "It rains.")
 	s := newSource(w)
@@ -182,7 +182,7 @@ func TestSystemEventMentions(t *testing.T) {
 	expect.Has(t, w.lastAsked(), "Tea.", "Paused.")
 }
 
-// TestSilenceThatWasRefused: a flag that the tool did not take keeps nothing silent; one that it took does, whatever the model says then.
+// TestSilenceThatWasRefused: a refused StaySilent call does not silence the answer; an accepted one does, whatever the model writes then.
 // Holds L19.
 func TestSilenceThatWasRefused(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -201,52 +201,52 @@ func TestSilenceThatWasRefused(t *testing.T) {
 	expect.Equal(t, s.done[1], "job:2: Tell nobody of this.")
 }
 
-// slowly is a world whose model holds back each of its answers until it is let go.
-func slowly(t *testing.T, answers ...string) (w *world, r *typist, release func()) {
+// newSlowWorld is a world whose model holds each answer until release.
+func newSlowWorld(t *testing.T, answers ...string) (w *world, r *typist, release func()) {
 	t.Helper()
 	hold := make(chan struct{})
 	s := &script{answers: answers, forever: "fine", hold: func(string) <-chan struct{} { return hold }}
 	w, r = modelled(t, s.ServeHTTP, 0)
-	w.cfg.Patience = 20 * time.Millisecond
+	w.cfg.ProgressAfter = 20 * time.Millisecond
 	return w, r, func() { hold <- struct{}{} }
 }
 
-// Who waits alone with us is told what is done, and again when that changes: under the answer's id, as a notice, until there are words.
+// In a direct chat, a progress notice with the answer's ID shows each change of activity until the answer begins.
 // Holds F46, M68.
-func TestToldWhatIsDone(t *testing.T) {
-	w, r, release := slowly(t, "the answer")
+func TestProgressNotice(t *testing.T) {
+	w, r, release := newSlowWorld(t, "the answer")
 	expect.OK(t, w.Deliver(t.Context(), chat.Message{Head: chat.Head{ID: "$1", Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Text: "slow"}))
-	until(t, "the person is told", func() bool { return len(r.drafts()) > 0 })
+	waitUntil(t, "the person is told", func() bool { return len(r.drafts()) > 0 })
 	first := r.drafts()[0]
 	expect.False(t, first.ID != "re:$1" || !first.Notice || first.ReplyTo != "$1", "shown %+v", first)
 	expect.Equal(t, first.Text, "Still working on it: thinking… `!stop` cancels.")
 	expect.False(t, !strings.HasPrefix(r.shown(), "!dm typing true") || strings.Contains(r.shown(), "false"), "shown: %s", r.shown())
-	s := w.rooms["!dm"]
-	s.meanwhile.does(s.doing(t.Context(), "web_search"))
-	until(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 1 })
+	s := w.sessions["!dm"]
+	s.progress.setActivity(s.activity(t.Context(), "web_search"))
+	waitUntil(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 1 })
 	expect.Has(t, r.drafts()[1].Text, "searching the web…")
-	s.meanwhile.does(s.doing(t.Context(), "mcp_thing"))
-	until(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 2 })
+	s.progress.setActivity(s.activity(t.Context(), "mcp_thing"))
+	waitUntil(t, "the person is told of the tool", func() bool { return len(r.drafts()) > 2 })
 	expect.Has(t, r.drafts()[2].Text, "using the tool `mcp_thing`…")
-	time.Sleep(5 * w.cfg.Patience) // nothing else happens: nothing more is said
+	time.Sleep(5 * w.cfg.ProgressAfter) // nothing else happens: nothing more is said
 	expect.Equal(t, len(r.drafts()), 3)
 	release()
 	id := <-w.room.handled
 	expect.False(t, id != "$1" || w.room.said("$1").Text != "the answer" || w.room.said("$1").Notice, "%s: %+v", id, w.room.said("$1"))
 	n := len(r.drafts())
-	time.Sleep(5 * w.cfg.Patience)
+	time.Sleep(5 * w.cfg.ProgressAfter)
 	got := r.drafts()
 	expect.False(t, len(got) != n || got[n-1].Notice || !strings.HasSuffix(r.shown(), "typing false"), "shown %s", r.shown())
 }
 
-// Where others read along it is said once.
-func TestToldOnceInAGroup(t *testing.T) {
-	w, r, release := slowly(t, "the answer")
+// In a group, the progress notice is sent once.
+func TestProgressNoticeInAGroup(t *testing.T) {
+	w, r, release := newSlowWorld(t, "the answer")
 	expect.OK(t, w.Deliver(t.Context(), chat.Message{Head: chat.Head{ID: "$1", Room: "!group", Sender: owner, At: time.Now()}, Text: "slow"}))
-	until(t, "somebody is told", func() bool { return len(r.drafts()) > 0 })
-	s := w.rooms["!group"]
-	s.meanwhile.does("reading a file")
-	time.Sleep(5 * w.cfg.Patience)
+	waitUntil(t, "somebody is told", func() bool { return len(r.drafts()) > 0 })
+	s := w.sessions["!group"]
+	s.progress.setActivity("reading a file")
+	time.Sleep(5 * w.cfg.ProgressAfter)
 	got := r.drafts()
 	expect.False(t, len(got) != 1 || !got[0].Notice, "shown %+v", got)
 	release()
@@ -256,7 +256,7 @@ func TestToldOnceInAGroup(t *testing.T) {
 	expect.False(t, len(got) != 1, "shown %+v", got)
 }
 
-// Whether an answer is shown while it is written is for the room to say; where nobody has, it is where we are two.
+// The room's setting decides about streaming; by default only rooms of two stream.
 // Holds M22, M63.
 func TestStreamingSetting(t *testing.T) {
 	for _, c := range []struct {
@@ -284,7 +284,7 @@ func TestStreamingSetting(t *testing.T) {
 	}
 }
 
-// TestJobGetsMinimalPrompt: a scheduled job reads rules, tools, its task and its memories, and leaves the conversation as it was.
+// TestJobGetsMinimalPrompt: a scheduled job gets rules, tools, its task and memories, and does not change the conversation.
 func TestJobGetsMinimalPrompt(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorldOf(t, dir, "fts5", 16_000)

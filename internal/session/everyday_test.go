@@ -11,7 +11,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// act is a call, and what stands in the rows or files that it changes.
+// act is a call, and the text in the rows or files that it changes.
 type act struct{ call, want string }
 
 func todo(what string) act { return act{fmt.Sprintf(`task {"action":"add","content":%q}`, what), what} }
@@ -30,14 +30,14 @@ func howTo(name, text string) act {
 
 func look(what string) act { return act{fmt.Sprintf(`spawn_sub_session {"objective":%q}`, what), what} }
 
-// step is one message of a person, what comes with it, and what it asks for.
+// step is one message of a person with its attachments and requests.
 type step struct {
 	text string
 	with with
 	acts []act
 }
 
-// with is what comes with a message: a file, a page, a picture or somebody's words.
+// with is an attachment of a message: a file, a page, a picture or a quote.
 type with struct{ kind, name, text string }
 
 var (
@@ -99,7 +99,7 @@ var everydayTalks = map[string][]step{
 		note("To Brno at 8:15"), note("From Brno at 19:40"), look("Find a hotel in Brno"), look("Find museums in Brno"))}},
 }
 
-// come adds what comes with a message.
+// come adds a message's attachments.
 func (w *world) come(t *testing.T, in *chat.Message, what with) {
 	t.Helper()
 	switch what.kind {
@@ -120,7 +120,7 @@ func (w *world) come(t *testing.T, in *chat.Message, what with) {
 	}
 }
 
-// TestEverydayTalks: people who work with files, pages and what others said are asked once for five acts; what they approve is done.
+// TestEverydayTalks: people who work with files, pages and quotes are asked once for five acts, and approved acts run.
 func TestEverydayTalks(t *testing.T) {
 	acts, questions := 0, 0
 	var b strings.Builder

@@ -12,27 +12,27 @@ import (
 	"reverie/internal/tool"
 )
 
-// pictured reports whether a conversation has pictures.
-func pictured(past []history.Message) bool {
+// hasPictures reports whether a conversation has pictures.
+func hasPictures(past []history.Message) bool {
 	return slices.ContainsFunc(past, func(m history.Message) bool {
 		return slices.ContainsFunc(m.Files, func(f history.File) bool { return f.Picture != "" })
 	})
 }
 
-// attachments reads the files of messages.
+// attachments returns a reader for the files of messages.
 func (m *Manager) attachments() attachment.Reader {
 	return attachment.Reader{Models: m.cfg.Models, Media: m.cfg.Media, Role: chatRole, Most: m.cfg.FileText, Log: m.cfg.Log}
 }
 
-// listen writes down what is said in the voice messages of a burst.
-func (s *Session) listen(ctx context.Context, burst []chat.Message) ([]chat.Message, error) {
+// transcribeVoice adds transcripts to the voice messages of a burst.
+func (s *Session) transcribeVoice(ctx context.Context, burst []chat.Message) ([]chat.Message, error) {
 	out := slices.Clone(burst)
 	for i, in := range burst {
 		if !slices.ContainsFunc(in.Files, func(f chat.File) bool { return f.Kind == chat.VoiceFile }) {
 			continue
 		}
-		_, heard, err := s.cfg.History.Find(ctx, s.talk, in.ID)
-		if err == nil && !heard { // else before an interruption
+		_, stored, err := s.cfg.History.Find(ctx, s.talk, in.ID)
+		if err == nil && !stored { // stored messages have transcripts
 			s.cfg.Transport.Typing(ctx, s.room, true)
 			out[i], err = s.attachments().Listen(ctx, in)
 		}
@@ -43,9 +43,8 @@ func (s *Session) listen(ctx context.Context, burst []chat.Message) ([]chat.Mess
 	return out, nil
 }
 
-// unopened is what a person is told whose message was nothing but files that could not
-// be had, or heard; "" = the model answers.
-func (s *Session) unopened(ctx context.Context, burst []chat.Message) string {
+// unreadableFiles returns the notice for a message with only unreadable files; "" = the model answers.
+func (s *Session) unreadableFiles(ctx context.Context, burst []chat.Message) string {
 	if len(burst) != 1 || len(burst[0].Files) == 0 || strings.TrimSpace(burst[0].Text) != "" {
 		return ""
 	}
@@ -63,8 +62,8 @@ func (s *Session) unopened(ctx context.Context, burst []chat.Message) string {
 	return strings.Join(lines, "\n")
 }
 
-// came lists the files that came in a conversation, for tools: as they are and as text.
-func came(past []history.Message) map[string]string {
+// receivedFiles maps the paths that tools may read, of received files and of their texts, to names.
+func receivedFiles(past []history.Message) map[string]string {
 	all := map[string]string{}
 	for i := range past {
 		for j := range past[i].Files {
@@ -76,9 +75,9 @@ func came(past []history.Message) map[string]string {
 	return all
 }
 
-// sending sends files for the tool call, while it is a person who is answered. The same
-// call sends once, however often it is made.
-func (s *Session) sending(in item, call string) func(context.Context, tool.Outgoing) error {
+// fileSender returns the function that sends a file for the tool call; nil unless a person is
+// answered. Repeating a call sends the file once.
+func (s *Session) fileSender(in item, call string) func(context.Context, tool.Outgoing) error {
 	if in.event.Kind != "" || in.ID == "" || s.cfg.Media == nil {
 		return nil
 	}

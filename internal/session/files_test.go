@@ -20,7 +20,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// newFiles is a world whose model can see, or not, and has a window of so many tokens; with ears, there is a model that writes down speech.
+// newFiles is a world whose model has that window and may see pictures; with ears, another model transcribes speech.
 func newFiles(t *testing.T, window int, sees, ears bool, answers ...string) (*world, *media.Store) {
 	t.Helper()
 	w := newWorldOf(t, t.TempDir(), "flat_file", window, answers...)
@@ -41,7 +41,7 @@ func newFiles(t *testing.T, window int, sees, ears bool, answers ...string) (*wo
 	return w, files
 }
 
-// bring says text with a file.
+// bring sends text with a file.
 func (w *world) bring(t *testing.T, id, text string, s *media.Store, kind, name string, data []byte) chat.Outgoing {
 	t.Helper()
 	k := expect.Must(s.Keep(bytes.NewReader(data), 10<<20))(t)
@@ -59,7 +59,7 @@ func picture(t *testing.T, shade byte) []byte {
 	return b.Bytes()
 }
 
-// sentMessages are the messages of request i, each as it was sent.
+// sentMessages returns the messages of request i as sent.
 func (s *script) sentMessages(t *testing.T, i int) []string {
 	t.Helper()
 	defer holding(&s.mu)()
@@ -74,7 +74,7 @@ func (s *script) sentMessages(t *testing.T, i int) []string {
 	return all
 }
 
-// TestPicturesAreAppended: within an epoch a request with pictures only grows; when there are many, an epoch begins that shows the newest.
+// TestPicturesAreAppended: within an epoch, requests with pictures only grow; too many pictures start an epoch with the newest.
 func TestPicturesAreAppended(t *testing.T) {
 	w, files := newFiles(t, 32_000, true, false)
 	shown := func(messages []string) int { return strings.Count(strings.Join(messages, ""), `"image_url":{`) }
@@ -99,7 +99,7 @@ func TestPicturesAreAppended(t *testing.T) {
 	}
 }
 
-// TestBlindModel: a model that cannot see is told so, and gets no pixels. Where nobody can write down what is said, the person is told so.
+// TestBlindModel: a model without vision gets a note instead of pictures. Without a transcriber, the person is told so.
 // Holds M41, M43.
 func TestBlindModel(t *testing.T) {
 	w, files := newFiles(t, 16_000, false, false)
@@ -110,7 +110,7 @@ func TestBlindModel(t *testing.T) {
 	expect.Equal(t, len(w.script.asked()), 1)
 }
 
-// TestPicturesTeachNothing: how a model counts a picture is not taken for how it counts words.
+// TestPicturesTeachNothing: requests with pictures do not change the token ratio.
 func TestPicturesTeachNothing(t *testing.T) {
 	for _, seen := range []bool{true, false} {
 		w, files := newFiles(t, 32_000, true, false)
@@ -125,7 +125,7 @@ func TestPicturesTeachNothing(t *testing.T) {
 	}
 }
 
-// TestFileText: what stands in a file is given as data, cut to what the window has room for, and it is nobody's own words.
+// TestFileText: a file's text is given as data, cut to fit the window, and does not count as the person's words.
 // Holds M42.
 func TestFileText(t *testing.T) {
 	long := []byte("The beginning.\n" + strings.Repeat("A line of words that goes on and on.\n", 3000) + "The end.\n")
@@ -155,13 +155,13 @@ func TestFileForgesNothing(t *testing.T) {
 
 const friend, bystander = "@friend:example.org", "@mallory:evil.example"
 
-// inGroup lets a world know who may talk to it.
+// inGroup tells a world who may talk to it.
 func (w *world) inGroup() {
 	w.who.self = "@reverie:example.org"
 	w.who.allowed = func(user string) bool { return user == owner || user == friend }
 }
 
-// TestQuotesReachTheModel: in a fence, with who said what, before the message; in the same bytes in later requests, and nowhere else.
+// TestQuotesReachTheModel: quotes stand in a fence with their senders before the message, unchanged in later requests, and nowhere else.
 // Holds M29, M34.
 func TestQuotesReachTheModel(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "One.", "Two.")
@@ -206,14 +206,14 @@ who is right?`
 	}
 	found, err := w.cfg.Memory.Search(t.Context(), memory.Query{Text: "It is 8, sell all", Scopes: []memory.Scope{memory.Room("!group")}, Turns: true})
 	expect.False(t, err != nil || len(found) > 0, "a quote can be found: %+v %v", found, err)
-	// What is taken back leaves the quotes, too.
+	// A redaction also removes quotes.
 	expect.OK(t, w.cfg.History.Redact(t.Context(), "$h1"))
 	if past, err = w.cfg.History.Load(t.Context(), "!group"); err != nil || strings.Contains(past[0].Content(), "sell all") || !strings.Contains(past[0].Content(), "It is 9") {
 		t.Errorf("%s %v", past[0].Content(), err)
 	}
 }
 
-// TestQuotesAreBounded: by caps, and by what a small window leaves; replies go before what was heard, the newest before the older.
+// TestQuotesAreBounded: quotes have caps and fit small windows; replies win over other messages, newer over older.
 func TestQuotesAreBounded(t *testing.T) {
 	line := func(why chat.QuoteKind, text string) chat.Quote {
 		return chat.Quote{Sender: friend, Why: why, Text: text}

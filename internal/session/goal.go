@@ -13,32 +13,32 @@ import (
 	"reverie/internal/trust"
 )
 
-// The model may report on its goal in lines of its text. The history keeps them as an example for the
-// model; the program applies them once; people never see them.
+// The model may report on its goal in marker lines of its text. The history keeps them as an example for
+// the model; the program applies them once; people never see them.
 
-// caller is who asks for a change with in, and where. They are trusted no further than what a task
-// that is due is made from.
+// caller returns who asks for a change with in, and where. For a due task, its integrity is at most the
+// task's.
 func (s *Session) caller(in item) trust.Caller {
-	by := trust.Caller{Place: s.place(in.Head), Integrity: s.level(in.Head)}
+	by := trust.Caller{Place: s.place(in.Head), Integrity: s.senderIntegrity(in.Head)}
 	if in.event.Kind == chat.ScheduledTask {
 		by.Integrity = min(by.Integrity, in.event.Label.Integrity)
 	}
 	return by
 }
 
-// reporter is who changes a goal with markers in the answer to in: the model, for a person.
-func (s *Session) reporter(in item) trust.Caller {
+// markerCaller returns the caller of goal markers in the answer to in: the model, for a person.
+func (s *Session) markerCaller(in item) trust.Caller {
 	by := s.caller(in)
 	by.Integrity = min(by.Integrity, trust.User)
 	return by
 }
 
-// takeIn applies the markers of the model's messages that were not applied yet. Only what passes by itself,
-// like a full disk, is an error: nobody loses an answer over a goal.
-func (s *Session) takeIn(ctx context.Context, by trust.Caller, past ...history.Message) error {
-	heard := int64(-1)
+// applyMarkers applies the goal markers in past that were not applied yet. It returns only transient
+// errors, such as a full disk: a goal error must not cost the answer.
+func (s *Session) applyMarkers(ctx context.Context, by trust.Caller, past ...history.Message) error {
+	applied := int64(-1)
 	for _, m := range past {
-		if m.Role != llm.Assistant || m.ID <= s.taken {
+		if m.Role != llm.Assistant || m.ID <= s.appliedUpTo {
 			continue
 		}
 		markers, dropped := agent.Markers(m.Text)
@@ -46,50 +46,51 @@ func (s *Session) takeIn(ctx context.Context, by trust.Caller, past ...history.M
 			continue
 		}
 		if !tool.Allows(m.Label.Integrity, tool.Markers) {
-			s.log.Warn("what the model said of its goal is not taken in: it has read text that is not trusted enough", "message", m.ID)
+			s.log.Warn("goal markers ignored: the model has read untrusted text", "message", m.ID)
 			continue
 		}
 		var err error
-		if heard < 0 {
-			heard, err = s.goals.LastApplied(ctx, string(s.talk))
+		if applied < 0 {
+			applied, err = s.goals.LastApplied(ctx, string(s.talk))
 		}
-		if err == nil && m.ID > heard {
+		if err == nil && m.ID > applied {
 			var refused []string
 			refused, err = s.goals.ApplyMarkers(ctx, by, string(s.talk), m.ID, markers)
 			if len(refused) > 0 || dropped > 0 {
-				s.log.Warn("not all that the model said of its goal could be taken in", "refused", refused, "dropped", dropped)
+				s.log.Warn("some goal markers were not applied", "refused", refused, "dropped", dropped)
 			}
 		}
 		if err != nil {
 			if ctx.Err() != nil || store.IsTransient(err) {
 				return err
 			}
-			s.log.Error("what the model said of its goal is not taken in", "message", m.ID, "err", err)
+			s.log.Error("goal markers not applied", "message", m.ID, "err", err)
 		}
 	}
 	if len(past) > 0 {
-		s.taken = max(s.taken, past[len(past)-1].ID)
+		s.appliedUpTo = max(s.appliedUpTo, past[len(past)-1].ID)
 	}
 	return nil
 }
 
-// catchUp says the answer text to in, which an interruption left in the history, and does what follows from it.
-func (s *Session) catchUp(ctx context.Context, in item, text string) error {
+// sendStoredAnswer sends the answer to in that an interruption left unsent. It also applies the markers
+// of text and asks its approvals.
+func (s *Session) sendStoredAnswer(ctx context.Context, in item, text string) error {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err == nil {
-		err = s.takeIn(ctx, s.reporter(in), past...)
+		err = s.applyMarkers(ctx, s.markerCaller(in), past...)
 	}
 	if err == nil {
-		err = s.say(ctx, in, text)
+		err = s.sendAnswer(ctx, in, text)
 	}
 	if err == nil {
-		err = s.askGathered(ctx, in.ID)
+		err = s.openApprovals(ctx, in.ID)
 	}
 	return err
 }
 
-// shown is visible in the language of the room.
-func (s *Session) shown(ctx context.Context, text string) string {
+// visibleAnswer returns text without markers, and the cut-off note in the room's language.
+func (s *Session) visibleAnswer(ctx context.Context, text string) string {
 	text = agent.Visible(text)
 	if body, isCut := strings.CutSuffix(text, agent.CutOff); isCut {
 		text = body + "\n\n" + s.text(ctx, "error.cut_off")

@@ -15,19 +15,19 @@ import (
 	"reverie/internal/trust"
 )
 
-// place is where the answer to in is read.
+// place returns where the answer to in is read.
 func (s *Session) place(in chat.Head) trust.Place {
 	return trust.Place{Room: s.room, Person: in.Sender, Private: in.Private}
 }
 
-// level is how far what the sender of in addresses to us is trusted.
-func (m *Manager) level(in chat.Head) trust.Integrity {
+// senderIntegrity returns the integrity of text that the sender of in addresses to us.
+func (m *Manager) senderIntegrity(in chat.Head) trust.Integrity {
 	return trust.Sender(in.Sender, !in.Unproven, m.cfg.Owners, m.cfg.Rooms.Allowed)
 }
 
-// labelOf is the label of a message with all that came with it.
-func (s *Session) labelOf(ctx context.Context, in chat.Head, quotes []chat.Quote, files []history.File) (trust.Label, error) {
-	l := trust.Label{Integrity: s.level(in), Readers: s.place(in).Readers()}
+// messageLabel returns the label of a message with its quotes and files.
+func (s *Session) messageLabel(ctx context.Context, in chat.Head, quotes []chat.Quote, files []history.File) (trust.Label, error) {
+	l := trust.Label{Integrity: s.senderIntegrity(in), Readers: s.place(in).Readers()}
 	if len(files) > 0 {
 		l.Integrity = trust.Foreign
 	}
@@ -41,25 +41,26 @@ func (s *Session) labelOf(ctx context.Context, in chat.Head, quotes []chat.Quote
 	return l, nil
 }
 
-// quoteIntegrity is of a quote in a message: other people's words were not addressed to us.
+// quoteIntegrity returns the integrity of a quote in a message. Text of others was not addressed to us,
+// so it is at most a guest's.
 func (s *Session) quoteIntegrity(ctx context.Context, in chat.Head, q chat.Quote) (trust.Integrity, error) {
 	switch {
 	case q.Ours != "" || q.Sender != "" && q.Sender == s.cfg.Rooms.UserID():
-		l, _, err := s.cfg.History.LabelOf(ctx, s.room, q.Ours) // what is not there is foreign
+		l, _, err := s.cfg.History.LabelOf(ctx, s.room, q.Ours) // an unknown message is foreign
 		return l.Integrity, err
-	case q.Sender == in.Sender && q.Sender != "" && q.Why == chat.QuoteHeard: // it may be from before the room was encrypted
-		return min(s.level(in), trust.User), nil
+	case q.Sender == in.Sender && q.Sender != "" && q.Why == chat.QuoteHeard: // it may predate the room's encryption
+		return min(s.senderIntegrity(in), trust.User), nil
 	case q.Sender == in.Sender && q.Sender != "":
-		return s.level(in), nil
-	case q.Sender != "" && s.level(chat.Head{Sender: q.Sender}) >= trust.User:
+		return s.senderIntegrity(in), nil
+	case q.Sender != "" && s.senderIntegrity(chat.Head{Sender: q.Sender}) >= trust.User:
 		return trust.Guest, nil
 	}
 	return trust.Foreign, nil
 }
 
-// readable leaves out the quotes that may not be read where in was written: anybody can reply to an id
-// that they know. What the history knows reads as it was edited.
-func (s *Session) readable(ctx context.Context, in chat.Message) ([]chat.Quote, error) {
+// readableQuotes returns in's quotes without those that readers of the room may not read: anybody can
+// reply to an event ID that they know. A quoted message in the history has its edited text.
+func (s *Session) readableQuotes(ctx context.Context, in chat.Message) ([]chat.Quote, error) {
 	var out []chat.Quote
 	for _, q := range in.Quotes {
 		may, err := s.mayQuote(ctx, in.Head, q)
@@ -67,14 +68,14 @@ func (s *Session) readable(ctx context.Context, in chat.Message) ([]chat.Quote, 
 			return nil, err
 		}
 		if !may {
-			s.log.Warn("a quote is left out: those who read the room may not read it", "message", in.ID, "quote", q.ID)
+			s.log.Warn("quote dropped: the room's readers may not read it", "message", in.ID, "quote", q.ID)
 			continue
 		}
 		was, known, err := s.cfg.History.Find(ctx, s.talk, q.ID)
 		if err != nil {
 			return nil, err
 		}
-		if known && q.Ours == "" && len(was.Files) == 0 { // as it was edited
+		if known && q.Ours == "" && len(was.Files) == 0 { // with edits
 			q.Text = was.Text
 		}
 		out = append(out, q)
@@ -82,9 +83,8 @@ func (s *Session) readable(ctx context.Context, in chat.Message) ([]chat.Quote, 
 	return out, nil
 }
 
-// mayQuote reports whether those who read in may read q. Commands and what they say are not in
-// the history, and an edit may have new readers: in a room that was a direct chat, only what is
-// newer than that may be read.
+// mayQuote reports whether the readers of in may read q. Commands and their answers are not in the
+// history and have no label. So in a room that was a direct chat, q must be newer than the direct chat.
 func (s *Session) mayQuote(ctx context.Context, in chat.Head, q chat.Quote) (bool, error) {
 	l, known, err := s.cfg.History.LabelOf(ctx, s.room, cmp.Or(q.Ours, q.ID))
 	if err != nil || known && !s.place(in).MayRead(l.Readers) {
@@ -105,10 +105,10 @@ func (s *Session) mayQuote(ctx context.Context, in chat.Head, q chat.Quote) (boo
 	return !private && (opened == 0 || q.At.Unix() > opened), nil
 }
 
-// separate begins a new conversation, without a summary, where others read the room than those
-// with whom the current one was held.
-func (s *Session) separate(ctx context.Context, now trust.Readers) error {
-	if s.readBy == now {
+// splitOnNewReaders starts a new conversation if the room's readers have changed. It has no summary, as
+// that would show earlier messages to new readers.
+func (s *Session) splitOnNewReaders(ctx context.Context, now trust.Readers) error {
+	if s.readers == now {
 		return nil
 	}
 	was, err := s.cfg.History.Readers(ctx, s.talk)
@@ -116,41 +116,41 @@ func (s *Session) separate(ctx context.Context, now trust.Readers) error {
 		return err
 	}
 	if was != trust.Nobody && was != now {
-		s.log.Info("others read this room now: a new conversation begins")
+		s.log.Info("the room's readers changed: starting a new conversation")
 		if err := s.StartNew(ctx); err != nil {
 			return err
 		}
-		s.newest = chat.Head{}
+		s.lastHandled = chat.Head{}
 		if err := s.cfg.History.SetReaders(ctx, s.talk, now); err != nil {
 			return err
 		}
 	}
-	s.readBy = now
+	s.readers = now
 	return nil
 }
 
-// separateNow is separate for a change, which answers anew in the room as it is now. Who makes
-// it need not be who talks there: a moderator redacts messages, too.
-func (s *Session) separateNow(ctx context.Context) error {
+// splitOnCurrentReaders is splitOnNewReaders for a change. Its sender may be a moderator who redacts
+// messages, so the place is that of the person who wrote last.
+func (s *Session) splitOnCurrentReaders(ctx context.Context) error {
 	at, err := s.lastPlace(ctx)
 	if err != nil {
 		return err
 	}
-	return s.separate(ctx, at.Readers())
+	return s.splitOnNewReaders(ctx, at.Readers())
 }
 
-// untrusted names the texts of a request that are below the line, for people, and a mark that
-// changes when more of them come in.
-func (t *turn) untrusted(ctx context.Context, past []history.Message, c history.Compaction) (seen []string, mark string) {
+// listUntrusted names the untrusted texts of a request for people. fingerprint changes when more of them
+// arrive.
+func (t *turn) listUntrusted(ctx context.Context, past []history.Message, c history.Compaction) (sources []string, fingerprint string) {
 	add := func(key string, args ...string) {
-		if text := t.text(ctx, key, args...); !slices.Contains(seen, text) {
-			seen = append(seen, text)
+		if text := t.text(ctx, key, args...); !slices.Contains(sources, text) {
+			sources = append(sources, text)
 		}
 	}
 	newest, prefix := int64(0), ""
 	for i := range past {
 		m := &past[i]
-		if m.Role == llm.Assistant || m.Label.Integrity >= trust.User { // what the model says is made from the others
+		if m.Role == llm.Assistant || m.Label.Integrity >= trust.User { // the model's text derives from the others
 			continue
 		}
 		newest = m.ID
@@ -170,7 +170,7 @@ func (t *turn) untrusted(ctx context.Context, past []history.Message, c history.
 	for i := range past {
 		if m := &past[i]; m.Tail != "" && m.TailIntegrity < trust.User {
 			add("approve.seen.kept")
-			if m.TailIntegrity < trust.Guest { // what acts store that are allowed here is no text from elsewhere
+			if m.TailIntegrity < trust.Guest { // text stored by allowed acts is not from outside
 				newest = max(newest, m.ID)
 			}
 		}
@@ -180,7 +180,7 @@ func (t *turn) untrusted(ctx context.Context, past []history.Message, c history.
 		summary = c.ID
 		add("approve.seen.kept")
 	}
-	for _, r := range t.told {
+	for _, r := range t.sections {
 		if r.Integrity < trust.User && r.Tokens > 0 && r.ID != "summary" {
 			add("approve.seen.kept")
 			if r.Zone == section.Prefix && r.Integrity < trust.Guest {
@@ -188,8 +188,10 @@ func (t *turn) untrusted(ctx context.Context, past []history.Message, c history.
 			}
 		}
 	}
-	return seen, fmt.Sprintf("%d %d%s", newest, summary, prefix)
+	return sources, fmt.Sprintf("%d %d%s", newest, summary, prefix)
 }
 
-// programs is the label of what the program itself says to readers.
-func programs(r trust.Readers) trust.Label { return trust.Label{Integrity: trust.Owner, Readers: r} }
+// programLabel returns the label of the program's own text for readers.
+func programLabel(r trust.Readers) trust.Label {
+	return trust.Label{Integrity: trust.Owner, Readers: r}
+}

@@ -48,7 +48,7 @@ func (h *leakHistory) talks() {
 	}
 }
 
-// floods makes a conversation too long for the window.
+// floods makes a conversation overflow the window.
 func (h *leakHistory) floods() {
 	r, who := h.speaker()
 	if r == nil {
@@ -59,7 +59,7 @@ func (h *leakHistory) floods() {
 	}
 }
 
-// ofAnna says where Anna lives, which is another place each time.
+// ofAnna says where Anna lives, each time another place.
 func (h *leakHistory) ofAnna(c string) string {
 	return one(h, []string{"Anna lives in ", "Anna has moved to ", "Anna resides in "}) + one(h, []string{"Oslo", "Rome"}) + one(h, []string{", says " + c + ".", ".", " now."})
 }
@@ -70,7 +70,7 @@ func (h *leakHistory) file(r *leakRoom) chat.File {
 	return chat.File{Name: "a.txt", Type: k.Type, Size: k.Size, Path: k.Path}
 }
 
-// wants has the model do something for a person.
+// wants makes the model call something for a person.
 func (h *leakHistory) wants() {
 	r, who := h.speaker()
 	if r == nil {
@@ -111,7 +111,7 @@ func (h *leakHistory) wants() {
 	}
 }
 
-// spawns has a sub-session work, which may be held.
+// spawns starts a sub-session, which may be held.
 func (h *leakHistory) spawns(r *leakRoom, c string) []string {
 	h.number++
 	word := fmt.Sprintf("job%dj", h.number)
@@ -125,7 +125,7 @@ func (h *leakHistory) spawns(r *leakRoom, c string) []string {
 		word, c, c, one(h, []string{"minimal", "full", "base_only"}))}
 }
 
-// looks has the model look for what it can find.
+// looks makes the model search for everything that it can find.
 func (h *leakHistory) looks() []string {
 	all := []string{`search_memory {"query":"the word","k":10}`, `search_memory {"query":"by the way","k":10}`,
 		`search_memory {"query":"I keep","k":10}`, `task {"action":"list","status":"all"}`, `goal {"action":"list"}`,
@@ -160,7 +160,7 @@ func (h *leakHistory) paths(most int) []string {
 	return all[:min(most, len(all))]
 }
 
-// row is the id of a row of a table; "" = it has none.
+// row returns the id of a row of a table; "" = the table is empty.
 func (h *leakHistory) row(table string) (id string) {
 	q := `SELECT id FROM ` + table + ` ORDER BY rowid LIMIT 1 OFFSET ? % (SELECT max(1, count(*)) FROM ` + table + `)`
 	_ = h.w.cfg.DB.QueryRow(q, h.random.IntN(60)).Scan(&id)
@@ -254,7 +254,7 @@ func (h *leakHistory) votesIn(r *leakRoom, who string) {
 			in.Branch = m.in.Branch
 			return changeOf(voting, in.Head, m.outgoing, in.Text)
 		})
-		until(h.t, "what was approved is done", func() (done bool) {
+		waitUntil(h.t, "what was approved is done", func() (done bool) {
 			return h.w.cfg.DB.QueryRow(`SELECT NOT EXISTS (SELECT 1 FROM approval WHERE state = 'approved')`).Scan(&done) == nil && done
 		})
 		h.count("votes", 1)
@@ -263,7 +263,7 @@ func (h *leakHistory) votesIn(r *leakRoom, who string) {
 	}
 }
 
-// replies quotes something that was said in the room, whoever could read it.
+// replies quotes any earlier message of the room, whoever its readers were.
 func (h *leakHistory) replies() {
 	r, who := h.speaker()
 	if r == nil || len(r.said) == 0 {
@@ -277,7 +277,7 @@ func (h *leakHistory) replies() {
 	})
 }
 
-// hears has somebody say something that is not for the bot, in a room with others.
+// hears sends a message that is not addressed to the bot, in a group.
 func (h *leakHistory) hears() {
 	r := one(h, h.rooms)
 	if len(r.members) < 2 {
@@ -321,10 +321,10 @@ func (h *leakHistory) restarts() {
 	h.w.restart(h.t)
 }
 
-// rests lets what was said be kept for later.
+// rests waits until the messages are indexed.
 func (h *leakHistory) rests() { time.Sleep(3 * time.Millisecond) }
 
-// release lets the sub-sessions go on, and waits for them.
+// release resumes the held sub-sessions, and waits for them.
 func (h *leakHistory) release() {
 	h.mu.Lock()
 	held := h.hold
@@ -351,7 +351,7 @@ func (h *leakHistory) release() {
 	h.settles()
 }
 
-// fallsDue works on a task as if it were due.
+// fallsDue runs a task as if it were due.
 func (h *leakHistory) fallsDue() {
 	id := h.row("task")
 	if id == "" {
@@ -382,13 +382,13 @@ func (h *leakHistory) fallsDue() {
 		_, answer, _ := strings.Cut(got, " ")
 		const ran = `INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, ?, 'done', 1, 1, ?)`
 		h.w.exec(h.t, ran, id, h.number, answer)
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		h.t.Fatalf("%s is not done after\n%s", run, strings.Join(h.log, "\n"))
 	}
 	h.settles()
 }
 
-// shares makes a memory or a skill everybody's, or tries to.
+// shares tries to share a memory or a skill with everybody.
 func (h *leakHistory) shares() {
 	r, who := h.speaker()
 	if r == nil {
@@ -419,7 +419,7 @@ func (h *leakHistory) shares() {
 	h.says(r, who, "!memory share "+e.ID, nil)
 }
 
-// openNightly makes the one who dreams.
+// openNightly opens the dreamer.
 func (h *leakHistory) openNightly() {
 	c := h.w.cfg
 	harvester := harvest.Open(harvest.Config{
@@ -427,7 +427,7 @@ func (h *leakHistory) openNightly() {
 		WaitIdle:      func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() },
 		Messages:      20, CallsPerDay: 500, Idle: 15 * time.Minute, Location: time.UTC, Log: slog.New(slog.DiscardHandler),
 		Now: time.Now,
-		DB:  c.DB, Store: c.Memory, Level: func(sender string) trust.Integrity { return h.w.level(chat.Head{Sender: sender}) },
+		DB:  c.DB, Store: c.Memory, Level: func(sender string) trust.Integrity { return h.w.senderIntegrity(chat.Head{Sender: sender}) },
 		Ask:    func(_ context.Context, _, prompt string) (string, error) { return h.harvests(prompt), nil },
 		Window: func(string) (int, int) { return 8_192, 512 }, Prompts: os.DirFS(h.w.dir),
 	})
@@ -438,7 +438,7 @@ func (h *leakHistory) openNightly() {
 	})
 }
 
-// nights is a dream, of which the owner is told; sometimes it is taken back. Before it, there is something to do for it.
+// nights runs a dream with work to do, reports it to the owner, and sometimes undoes it.
 func (h *leakHistory) nights() {
 	if r, who := h.speaker(); r != nil {
 		c := h.fresh(r)
@@ -476,7 +476,7 @@ func (h *leakHistory) nights() {
 	}
 }
 
-// together notes canaries that nobody may read all of; the lock is held.
+// together records canaries of a text that no person may read together; the lock is held.
 func (h *leakHistory) together(where, text string) {
 	var common map[trust.Readers]bool
 	for _, c := range canary.FindAllString(text, -1) {
@@ -502,7 +502,7 @@ func (h *leakHistory) together(where, text string) {
 
 var harvestLine = regexp.MustCompile(`(?m)^\[(\d+)\] \S+ \S+ \S+: ((?:.*\n?)(?:    .*\n?)*)`)
 
-// harvests answers a request for what was said: each message says all that is in the request.
+// harvests answers a harvest request: each fact holds everything in the request.
 func (h *leakHistory) harvests(prompt string) string {
 	defer holding(&h.mu)()
 	h.counts["harvest requests"]++
@@ -529,7 +529,7 @@ var (
 	saidLine = regexp.MustCompile(`(?m)^\[(\d+)\] \S+ \S+ \S+ <data \S+>(.*)$`)
 )
 
-// tidies answers what a dream asks about memories and tasks.
+// tidies answers a dream's requests about memories and tasks.
 func (h *leakHistory) tidies(prompt string) string {
 	defer holding(&h.mu)()
 	all := strings.Join(canary.FindAllString(prompt, -1), " and ")
@@ -568,7 +568,7 @@ func (h *leakHistory) tidies(prompt string) string {
 	return answer
 }
 
-// countCompactions notes how many compactions nobody asked for.
+// countCompactions counts automatic compactions.
 func (h *leakHistory) countCompactions() {
-	h.count("compacted when full", value[int](h.t, h.w, `SELECT count(*) FROM compaction WHERE reason IN (?, ?)`, compaction.Full, compaction.Over))
+	h.count("compacted when full", value[int](h.t, h.w, `SELECT count(*) FROM compaction WHERE reason IN (?, ?)`, compaction.Full, compaction.TooLarge))
 }

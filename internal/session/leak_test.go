@@ -35,8 +35,8 @@ const (
 	leakHistories = 60 // histories, unless REVERIE_HISTORIES says how many
 )
 
-// TestNothingLeaks: whatever people say, change and invite, no request to the model, reply, notice, command or file holds words outside
-// those who may read them. Each history is made from its seed: -run 'TestNothingLeaks/seed=7$' repeats one, and REVERIE_SEED is the first.
+// TestNothingLeaks: in random histories, no request to the model, reply, notice, command or file holds text for others than
+// its readers. Each history is made from its seed: -run 'TestNothingLeaks/seed=7$' repeats one, and REVERIE_SEED is the first.
 func TestNothingLeaks(t *testing.T) {
 	number := func(name string, otherwise int) int {
 		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
@@ -94,7 +94,7 @@ func (r *leakRoom) with() string {
 	return r.direct
 }
 
-// readers is who reads what is said in the room now.
+// readers returns the room's current readers.
 func (r *leakRoom) readers() trust.Readers {
 	if with := r.with(); with != "" {
 		return trust.Readers("private:" + with)
@@ -102,7 +102,7 @@ func (r *leakRoom) readers() trust.Readers {
 	return trust.Readers("room:" + r.id)
 }
 
-// come lets a person in.
+// come lets a person join.
 func (r *leakRoom) come(user string) {
 	if !slices.Contains(r.members, user) {
 		r.members = append(r.members, user)
@@ -110,7 +110,7 @@ func (r *leakRoom) come(user string) {
 	r.exposed = r.exposed || len(r.members) > 1 || user != r.direct
 }
 
-// leakHistory is a bot, its rooms, and what happened.
+// leakHistory is a bot, its rooms, and what happened in them.
 type leakHistory struct {
 	t      *testing.T
 	w      *world
@@ -157,7 +157,7 @@ func newLeakHistory(t *testing.T, seed uint64) *leakHistory {
 		}
 		return "", nil
 	}
-	c.Helpers.Parallel, c.Again, c.Settle, c.Quiet = 2, time.Millisecond, time.Microsecond, time.Millisecond
+	c.SubSessions.Parallel, c.RetryDelay, c.EditDebounce, c.IdleAfter = 2, time.Millisecond, time.Microsecond, time.Millisecond
 	c.Events = map[chat.EventKind]Source{chat.ScheduledTask: leakJobs{h}}
 	c.Media = media.Open(h.w.dir, 0)
 	c.Tools = tool.New(tool.Config{Memory: c.Memory, Tasks: c.Tasks, Goals: h.w.Manager.goals, Skills: c.Skills, Dir: h.w.dir, Location: time.UTC, Media: c.Media})
@@ -185,7 +185,7 @@ func (h *leakHistory) room(id string) *leakRoom {
 	return &leakRoom{id: id, exposed: true}
 }
 
-// leakTransport tells a history what is said.
+// leakTransport passes outgoing messages to a history.
 type leakTransport struct {
 	*room
 	h *leakHistory
@@ -229,7 +229,7 @@ func (l leakTransport) Send(ctx context.Context, in string, m chat.Outgoing) err
 	return l.room.Send(ctx, in, m)
 }
 
-// leakJobs is where the tasks that are due come from.
+// leakJobs is the Source of due tasks.
 type leakJobs struct{ h *leakHistory }
 
 func (leakJobs) Wanted(context.Context, string) (bool, error) { return true, nil }
@@ -239,7 +239,7 @@ func (l leakJobs) Done(_ context.Context, id, answer string, _ error) error {
 	return nil
 }
 
-// check notes the canaries of text that readers may not read; the lock is held.
+// check records canaries in text that readers may not read; the lock is held.
 func (h *leakHistory) check(kind, where, text string, readers trust.Readers) {
 	for _, c := range canary.FindAllString(text, -1) {
 		h.counts["canaries "+map[string]string{"said": "said", "requests": "in requests", "files": "in files"}[kind]]++
@@ -250,13 +250,13 @@ func (h *leakHistory) check(kind, where, text string, readers trust.Readers) {
 	}
 }
 
-// around is what stands around a word.
+// around returns the text around a word.
 func around(text, word string) string {
 	i := strings.Index(text, word)
 	return strconv.Quote(text[max(0, i-150):min(len(text), i+100)])
 }
 
-// answer is the model: it does what it was told to do, and tells all that it knows.
+// answer is the model: it obeys every order, and tells all that it knows.
 func (h *leakHistory) answer(body string) (string, bool) {
 	defer holding(&h.mu)()
 	knows := canary.FindAllString(body, -1)
@@ -276,7 +276,7 @@ func (h *leakHistory) answer(body string) (string, bool) {
 
 var jobWord = regexp.MustCompile(`job[0-9]+j`)
 
-// ofJob is the sub-session that makes a request, by its word; "" = none does.
+// ofJob returns the sub-session that makes a request, by its word; "" = not a sub-session.
 func (h *leakHistory) ofJob(body string) string {
 	if !strings.Contains(body, "## Objective") {
 		return ""
@@ -293,7 +293,7 @@ func (h *leakHistory) ofJob(body string) string {
 	return ""
 }
 
-// holds has a sub-session wait.
+// holds makes a sub-session wait.
 func (h *leakHistory) holds(body string) <-chan struct{} {
 	defer holding(&h.mu)()
 	if h.hold == nil || h.ofJob(body) == "" {
@@ -302,7 +302,7 @@ func (h *leakHistory) holds(body string) <-chan struct{} {
 	return h.hold
 }
 
-// fresh is a new canary, which those may read who read r.
+// fresh makes a new canary for the readers of r.
 func (h *leakHistory) fresh(r *leakRoom) string {
 	h.number++
 	c := fmt.Sprintf("canary%dx", h.number)
@@ -319,13 +319,13 @@ func (h *leakHistory) grant(c string, readers trust.Readers) {
 	h.readers[c][readers] = true
 }
 
-// count counts n more of what happens.
+// count adds n to the counter of what.
 func (h *leakHistory) count(what string, n int) {
 	defer holding(&h.mu)()
 	h.counts[what] += n
 }
 
-// play lets things happen.
+// play runs random steps.
 func (h *leakHistory) play() {
 	for range 12 + h.random.IntN(24) {
 		h.step()
@@ -343,7 +343,7 @@ func (h *leakHistory) play() {
 	}
 }
 
-// checkRequests checks what the model was asked since the last time.
+// checkRequests checks the model's requests since the last call.
 func (h *leakHistory) checkRequests() {
 	asked := h.w.script.asked()
 	defer holding(&h.mu)()
@@ -389,7 +389,7 @@ func (h *leakHistory) checkFiles() {
 	}
 }
 
-// step lets one thing happen.
+// step runs one random step.
 func (h *leakHistory) step() {
 	steps := []struct {
 		weight int
@@ -415,7 +415,7 @@ func (h *leakHistory) note(format string, args ...any) {
 	h.log = append(h.log, fmt.Sprintf("%2d ", len(h.log)+1)+fmt.Sprintf(format, args...))
 }
 
-// speaker is a person who may talk to the bot, in a room; r is nil if there is none.
+// speaker picks a person who may talk to the bot, and a room; r is nil if there is no such person.
 func (h *leakHistory) speaker() (r *leakRoom, who string) {
 	r = one(h, h.rooms)
 	may := slices.DeleteFunc(slices.Clone(r.members), func(user string) bool { return user == stranger })
@@ -450,14 +450,14 @@ func (h *leakHistory) says(r *leakRoom, who, text string, more func(*chat.Messag
 	h.mu.Unlock()
 }
 
-// delivers hands a message to the bot and waits for it.
+// delivers delivers a message and waits until it is handled.
 func (h *leakHistory) delivers(r *leakRoom, in chat.Inbound) {
 	h.note("in %s (%s): %T %+v, calls %q", r.id, r.readers(), in, in, h.calls)
 	h.mu.Lock()
 	h.place = r.readers()
 	h.mu.Unlock()
 	expect.OK(h.t, h.w.Deliver(h.t.Context(), in))
-	wait := time.After(patience)
+	wait := time.After(testTimeout)
 	for {
 		select {
 		case got := <-h.w.room.handled:
@@ -478,11 +478,11 @@ func (h *leakHistory) settles() {
 	h.calls = nil
 	h.mu.Unlock()
 	if !held {
-		until(h.t, "sub-sessions are told of after\n"+strings.Join(h.log, "\n"), h.w.allTold(h.t))
+		waitUntil(h.t, "sub-sessions are told of after\n"+strings.Join(h.log, "\n"), h.w.allTold(h.t))
 	}
 }
 
-// quote is m as a message refers to it.
+// quote makes a quote of m.
 func (m leakMessage) quote(why chat.QuoteKind) chat.Quote {
 	q := chat.Quote{ID: cmp.Or(m.in.ID, "$out-"+m.outgoing), Sender: m.in.Sender, Text: m.text, At: m.in.At, Why: why}
 	if m.outgoing != "" {

@@ -11,21 +11,22 @@ import (
 	"reverie/internal/command"
 )
 
-// mailbox holds what waits in a conversation, and knows what is worked on, so that it can be ended.
+// mailbox queues what comes into a conversation. It also tracks the running work, to cancel it.
 type mailbox struct {
-	ready chan struct{} // holds a token while something may wait
+	ready chan struct{} // holds a token while the queue may be non-empty
 
-	mu      sync.Mutex
-	waiting []chat.Inbound
-	running context.CancelCauseFunc // ends the work in hand; nil when there is none
-	person  string                  // whose work that is; empty = an event's
-	about   map[string]bool         // its messages and its reply: whether the history has them
-	stopped bool                    // somebody stopped work, and has not heard of it yet
+	mu       sync.Mutex
+	waiting  []chat.Inbound
+	cancel   context.CancelCauseFunc // cancels the running work; nil = nothing runs
+	person   string                  // for whom the work runs; empty = for an event
+	subjects map[string]bool         // event IDs of its messages and reply; true = stored in the history
+	stopped  bool                    // a !stop cancelled work, and was not answered yet
 }
 
 func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }
 
-// put takes in what came, and ends at once the work that it concerns. A !stop is answered next.
+// put queues in, and cancels the running work if in stops or changes it. A !stop and a redaction go to
+// the front of the queue.
 func (b *mailbox) put(in chat.Inbound) {
 	b.mu.Lock()
 	at := len(b.waiting)
@@ -33,28 +34,28 @@ func (b *mailbox) put(in chat.Inbound) {
 	case chat.Message:
 		if name, _, _ := command.Parse(said.Text); name == "stop" {
 			at = 0
-			if b.running != nil {
-				b.running(agent.ErrStopped)
+			if b.cancel != nil {
+				b.cancel(agent.ErrStopped)
 				b.stopped = true
 			}
 		}
 	case chat.Edit:
-		if b.about[said.Target] { // else takeUp finds it
-			b.running(errChanged)
+		if b.subjects[said.Target] { // else trackQuestions finds it
+			b.cancel(errChanged)
 		}
 	case chat.Redaction:
-		at = 0 // nobody should see it for longer than need be
-		switch _, busy := b.about[said.Target]; {
+		at = 0 // first, to remove the text as soon as possible
+		switch _, busy := b.subjects[said.Target]; {
 		case busy && strings.HasPrefix(said.Target, replyID("")):
-			b.running(agent.ErrWithdrawn)
+			b.cancel(agent.ErrWithdrawn)
 		case busy:
-			b.running(errChanged)
+			b.cancel(errChanged)
 		}
 	case chat.Reaction:
-		switch _, busy := b.about[said.Target]; {
+		switch _, busy := b.subjects[said.Target]; {
 		case busy && said.Wish == chat.StopThis:
-			b.running(agent.ErrStopped)
-		case busy: // it is being answered
+			b.cancel(agent.ErrStopped)
+		case busy: // an answer is being written already
 			said.Target = ""
 			in = said
 		}
@@ -70,13 +71,12 @@ func (b *mailbox) put(in chat.Inbound) {
 // maxBurst is how many waiting messages of one person are answered together.
 const maxBurst = 20
 
-// next takes out what is worked on next: an event, a change or a command by itself, or all messages that one
-// person has written since the last answer.
+// next dequeues one event, change or command, or a burst of messages of one person.
 func (b *mailbox) next() []chat.Inbound {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := 0
-	for n < len(b.waiting) && n < maxBurst && (n == 0 || together(b.waiting[0], b.waiting[n])) {
+	for n < len(b.waiting) && n < maxBurst && (n == 0 || sameBurst(b.waiting[0], b.waiting[n])) {
 		n++
 	}
 	burst := b.waiting[:n:n]
@@ -84,17 +84,17 @@ func (b *mailbox) next() []chat.Inbound {
 	return burst
 }
 
-// together reports whether two are messages that are answered together.
-func together(a, b chat.Inbound) bool {
+// sameBurst reports whether a and b are messages that one answer answers.
+func sameBurst(a, b chat.Inbound) bool {
 	first, ok := a.(chat.Message)
 	m, also := b.(chat.Message)
 	return ok && also && !command.Is(first.Text) && !command.Is(m.Text) &&
 		m.Sender == first.Sender && m.Private == first.Private && m.Unproven == first.Unproven
 }
 
-// putBack has a burst worked on again, after what was done to it meanwhile.
-func (b *mailbox) putBack(burst []chat.Message) {
-	ids := named(burst)
+// requeue puts burst back, behind waiting edits and redactions of its messages.
+func (b *mailbox) requeue(burst []chat.Message) {
+	ids := burstIDs(burst)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var first, again, later []chat.Inbound
@@ -111,37 +111,37 @@ func (b *mailbox) putBack(burst []chat.Message) {
 	b.waiting = slices.Concat(first, again, later)
 }
 
-// begin notes whose work begins, and how it is ended; stop nil = nothing is worked on.
-func (b *mailbox) begin(person string, stop context.CancelCauseFunc) {
+// setRunning records the running work of person and how to cancel it; nil = nothing runs.
+func (b *mailbox) setRunning(person string, cancel context.CancelCauseFunc) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.running, b.person, b.about = stop, person, map[string]bool{}
+	b.cancel, b.person, b.subjects = cancel, person, map[string]bool{}
 }
 
-// concerns notes that ids are what is worked on, and whether the history has them.
-func (b *mailbox) concerns(heard bool, ids ...string) {
+// addSubjects records ids as messages that the running work is about; stored = the history has them.
+func (b *mailbox) addSubjects(stored bool, ids ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, id := range ids {
-		if b.running != nil {
-			b.about[id] = heard
+		if b.cancel != nil {
+			b.subjects[id] = stored
 		}
 	}
 }
 
-// stop ends what is worked on, of person or, if that is empty, of anybody, and reports whether anything was.
+// stop cancels the running work of person (empty = anyone's), and reports whether any was running.
 func (b *mailbox) stop(person string, why error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.running == nil || person != "" && b.person != person {
+	if b.cancel == nil || person != "" && b.person != person {
 		return false
 	}
-	b.running(why)
+	b.cancel(why)
 	return true
 }
 
-// edited reports whether an edit of one of targets waits.
-func (b *mailbox) edited(targets ...string) bool {
+// hasEdit reports whether an edit of one of targets is queued.
+func (b *mailbox) hasEdit(targets ...string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.ContainsFunc(b.waiting, func(in chat.Inbound) bool {
@@ -150,8 +150,8 @@ func (b *mailbox) edited(targets ...string) bool {
 	})
 }
 
-// wasStopped reports, once, whether a !stop has ended work.
-func (b *mailbox) wasStopped() bool {
+// clearStopped reports whether a !stop cancelled work since the last call.
+func (b *mailbox) clearStopped() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	stopped := b.stopped
@@ -159,7 +159,7 @@ func (b *mailbox) wasStopped() bool {
 	return stopped
 }
 
-// empty reports whether nothing waits.
+// empty reports whether the queue is empty.
 func (b *mailbox) empty() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

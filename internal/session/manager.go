@@ -32,8 +32,7 @@ import (
 	"reverie/internal/window"
 )
 
-// Stores are what the sessions of all rooms share; the scopes a turn may see are decided here, in
-// code, from who is in the room.
+// Stores are shared by the sessions of all rooms.
 type Stores struct {
 	DB       *sql.DB
 	Models   *llm.Models
@@ -43,44 +42,44 @@ type Stores struct {
 	Memory   *memory.Store
 	Tasks    *task.Store
 	Skills   *skill.Library
-	Messages *settings.Messages // what is said without a model; nil = in English
-	Media    *media.Store       // what came with messages; nil = files cannot be read
+	Messages *settings.Messages // texts that need no model; nil = in English
+	Media    *media.Store       // received files; nil = files cannot be read
 }
 
-// Times are how long things may take, or are waited for.
+// Times are timeouts and delays.
 type Times struct {
-	Grace    time.Duration // how long a running turn may go on after the end was asked for; 0 = 10 s
-	Patience time.Duration // how long an answer may take before the person is told what it waits for; 0 = 8 s
-	Summary  time.Duration // how long a model may take to summarise a conversation; 0 = 60 s
-	Quiet    time.Duration // how long nobody has said anything when a talk is kept, so that it can be found again; 0 = 2 s
-	Settle   time.Duration // how long an edited message must stay as it is before it is answered anew; 0 = 1.5 s
-	Again    time.Duration // until the first new try to store what could not be stored; 0 = 1 s
+	Grace          time.Duration // that a running turn gets after shutdown was requested; 0 = 10 s
+	ProgressAfter  time.Duration // until a slow answer shows a progress notice; 0 = 8 s
+	SummaryTimeout time.Duration // of the model that summarises a conversation; 0 = 60 s
+	IdleAfter      time.Duration // silence before idle work: indexing, finding the current task; 0 = 2 s
+	EditDebounce   time.Duration // an edit is applied after this time without another one; 0 = 1.5 s
+	RetryDelay     time.Duration // before the first retry of a failed write; 0 = 1 s
 }
 
-// Limits bound what the sessions do.
+// Limits bound the work of all sessions.
 type Limits struct {
-	MaxRound int               // model calls within one turn; 0 = 25
-	Parallel int               // turns that may run at the same time, over all rooms; 0 = 4
-	FileText int               // characters of a file that the model gets; 0 = 40,000
-	Helpers  subsession.Limits // of the sub-sessions
+	MaxRound    int // model calls within one turn; 0 = 25
+	Parallel    int // turns that may run at the same time, over all rooms; 0 = 4
+	FileText    int // characters of a file that the model gets; 0 = 40,000
+	SubSessions subsession.Limits
 }
 
-// Program is what the sessions ask of the rest of the program.
+// Program holds the callbacks into the rest of the program.
 type Program struct {
 	command.Hooks
-	// Leaving is told that messages of room are about to leave its prompt; it must return at once. nil = nobody is.
-	Leaving func(room string)
+	// BeforeEvict is called before messages of a conversation leave its prompt. It returns at once; may be nil.
+	BeforeEvict func(room string)
 }
 
-// Config is what the sessions work with.
+// Config configures a Manager.
 type Config struct {
 	Stores
 	Times
 	Limits
 	Program
-	Background *idle.Gate // what gives way to these sessions; nil = nothing does
+	Background *idle.Gate // background work that yields to these sessions; nil = none
 	Transport  chat.Transport
-	Rooms      chat.Rooms // nil = without a connection: rooms are as they were when somebody last wrote in them
+	Rooms      chat.Rooms // nil = without a connection, see offlineRooms
 
 	Isolation memory.Isolation // where new memories go; empty = strict
 	Owners    []string
@@ -88,66 +87,66 @@ type Config struct {
 	Now       func() time.Time // nil = time.Now
 	Log       *slog.Logger
 
-	Events    map[chat.EventKind]Source // where the system events of each kind come from
-	Objective string                    // role of the models that are asked which task a room works on; empty = none is
-	Window    func() window.Inputs      // what is known of the chat model's window, asking nobody
+	Events        map[chat.EventKind]Source // the sources of system events
+	ObjectiveRole string                    // of the models that find a room's current task; empty = none
+	WindowInputs  func() window.Inputs      // of the chat model, without a request to its server
 }
 
-// Manager keeps one Session per conversation and hands each message to its lane.
+// Manager keeps one Session per conversation and passes each message to its mailbox.
 type Manager struct {
-	cfg       Config
-	offers    map[string][topTier + 1]agent.Offer // by mode and tier
-	began     time.Time
-	start     chan *Session
-	turns     chan struct{} // holds a token for each turn that runs
-	waiting   *idle.Waiting
-	goals     *goal.Store
-	approvals approval.Store
+	cfg         Config
+	offers      map[string][topTier + 1]agent.Offer // by mode and tier
+	started     time.Time
+	newSessions chan *Session
+	turns       chan struct{} // holds a token for each turn that runs
+	waiting     *idle.Waiting
+	goals       *goal.Store
+	approvals   approval.Store
 
-	helpers *subsession.Runner // nil = there are no sub-sessions
+	subSessions *subsession.Runner // nil = there are no sub-sessions
 
 	mu       sync.Mutex
-	rooms    map[history.Timeline]*Session // those at work
+	sessions map[history.Timeline]*Session // with a running goroutine
 	stopping bool
 }
 
 // New returns a manager; nothing happens before Run.
 func New(cfg Config) *Manager {
 	cfg.MaxRound, cfg.Parallel = cmp.Or(cfg.MaxRound, 25), cmp.Or(cfg.Parallel, 4)
-	cfg.Grace, cfg.Patience = cmp.Or(cfg.Grace, 10*time.Second), cmp.Or(cfg.Patience, 8*time.Second)
-	cfg.Quiet, cfg.Settle = cmp.Or(cfg.Quiet, 2*time.Second), cmp.Or(cfg.Settle, 1500*time.Millisecond)
-	cfg.Summary, cfg.Again = cmp.Or(cfg.Summary, time.Minute), cmp.Or(cfg.Again, time.Second)
+	cfg.Grace, cfg.ProgressAfter = cmp.Or(cfg.Grace, 10*time.Second), cmp.Or(cfg.ProgressAfter, 8*time.Second)
+	cfg.IdleAfter, cfg.EditDebounce = cmp.Or(cfg.IdleAfter, 2*time.Second), cmp.Or(cfg.EditDebounce, 1500*time.Millisecond)
+	cfg.SummaryTimeout, cfg.RetryDelay = cmp.Or(cfg.SummaryTimeout, time.Minute), cmp.Or(cfg.RetryDelay, time.Second)
 	cfg.Location, cfg.Log = cmp.Or(cfg.Location, time.Local), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Leaving == nil {
-		cfg.Leaving = func(string) {}
+	if cfg.BeforeEvict == nil {
+		cfg.BeforeEvict = func(string) {}
 	}
 	if cfg.Rooms == nil {
-		cfg.Rooms = lastWritten{db: cfg.DB}
+		cfg.Rooms = offlineRooms{db: cfg.DB}
 	}
-	cfg.Background = cmp.Or(cfg.Background, idle.New(cfg.Quiet, cfg.Now))
-	m := &Manager{cfg: cfg, began: cfg.Now(), start: make(chan *Session, 16),
+	cfg.Background = cmp.Or(cfg.Background, idle.New(cfg.IdleAfter, cfg.Now))
+	m := &Manager{cfg: cfg, started: cfg.Now(), newSessions: make(chan *Session, 16),
 		turns: make(chan struct{}, cfg.Parallel), waiting: idle.NewWaiting(), goals: goal.NewStore(cfg.DB, cfg.Now),
-		rooms: map[history.Timeline]*Session{}}
+		sessions: map[history.Timeline]*Session{}}
 	m.approvals = approval.Store{DB: cfg.DB, Transport: cfg.Transport, Messages: cfg.Messages, Now: func() time.Time { return m.cfg.Now() }}
-	if cfg.Helpers.Parallel > 0 {
-		m.helpers = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools,
+	if cfg.SubSessions.Parallel > 0 {
+		m.subSessions = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools,
 			History: cfg.History, Settings: m.settings(), Messages: cfg.Messages, Isolation: cfg.Isolation, Location: cfg.Location,
-			Again: cfg.Again, Now: cfg.Now, Log: cfg.Log, Limits: cfg.Helpers, Left: cfg.Rooms.Left}, m)
+			RetryDelay: cfg.RetryDelay, Now: cfg.Now, Log: cfg.Log, Limits: cfg.SubSessions, Left: cfg.Rooms.Left}, m)
 		m.cfg.Events = map[chat.EventKind]Source{}
 		maps.Copy(m.cfg.Events, cfg.Events)
 		for _, kind := range []chat.EventKind{chat.SubSessionResult, chat.SubSessionFailed} {
-			m.cfg.Events[kind] = m.helpers
+			m.cfg.Events[kind] = m.subSessions
 		}
 	}
-	m.offers = offers(cfg.Tools.Specs(), cfg.Tools.Brief(), m.helpers != nil)
+	m.offers = offers(cfg.Tools.Specs(), cfg.Tools.Brief(), m.subSessions != nil)
 	return m
 }
 
-// Deliver takes a message into its room's lane and returns at once. They are answered in this
-// order; what one person wrote while the room was busy is answered together.
+// Deliver puts in into the mailbox of its conversation and returns at once. A mailbox keeps the
+// order; waiting messages of one person are answered together.
 func (m *Manager) Deliver(ctx context.Context, in chat.Inbound) error {
 	m.mu.Lock()
 	if m.stopping {
@@ -155,10 +154,10 @@ func (m *Manager) Deliver(ctx context.Context, in chat.Inbound) error {
 		return chat.ErrStopping
 	}
 	talk := history.TimelineOf(chat.HeadOf(in).Room, chat.HeadOf(in).Branch)
-	s, known := m.rooms[talk]
+	s, known := m.sessions[talk]
 	if !known {
 		s = newSession(m, talk)
-		m.rooms[talk] = s
+		m.sessions[talk] = s
 	}
 	m.cfg.Background.Arrived()
 	s.mail.put(in)
@@ -167,15 +166,15 @@ func (m *Manager) Deliver(ctx context.Context, in chat.Inbound) error {
 		return nil
 	}
 	select {
-	case m.start <- s:
+	case m.newSessions <- s:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// Run runs a goroutine per room until ctx ends, then lets running turns finish within the grace
-// period. The transport delivers again what is still waiting then.
+// Run runs a goroutine per conversation until ctx ends. Running turns may then finish within the grace
+// period. At the next start the transport delivers messages that are still waiting.
 func (m *Manager) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -189,16 +188,16 @@ func (m *Manager) Run(ctx context.Context) error {
 	var rooms errgroup.Group
 	rooms.Go(func() error {
 		if err := m.resumeApprovals(ctx); err != nil && ctx.Err() == nil {
-			m.cfg.Log.Error("questions that were left are not asked again", "err", err)
+			m.cfg.Log.Error("open approvals are not resumed", "err", err)
 		}
 		return nil
 	})
-	if m.helpers != nil {
-		rooms.Go(func() error { m.helpers.Run(ctx); return nil })
+	if m.subSessions != nil {
+		rooms.Go(func() error { m.subSessions.Run(ctx); return nil })
 	}
 	for {
 		select {
-		case s := <-m.start:
+		case s := <-m.newSessions:
 			rooms.Go(func() error { s.Run(ctx, work); return nil })
 		case <-ctx.Done():
 			return rooms.Wait()
@@ -206,14 +205,14 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// Yield returns when no person waits for model, or ctx has ended.
+// Yield blocks until no person waits for model, or ctx ends.
 func (m *Manager) Yield(ctx context.Context, model string) error { return m.waiting.Yield(ctx, model) }
 
-// Preview assembles the prompt that the next message in room would get, with its tools, without changing
-// anything. An unknown room is shown as a new direct conversation with the first owner.
+// Preview assembles the prompt and tools of the next message in room, and changes nothing. An unknown
+// room is treated as a new direct chat with the first owner.
 func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, []llm.ToolSpec, error) {
 	s := newSession(m, history.Timeline(room))
-	in, known, err := lastWritten{db: m.cfg.DB}.in(ctx, room)
+	in, known, err := offlineRooms{db: m.cfg.DB}.lastHead(ctx, room)
 	if err != nil {
 		return prompt.Prompt{}, nil, err
 	}
@@ -224,7 +223,7 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, []ll
 	return s.preview(ctx, chat.Message{Head: in})
 }
 
-// Rooms lists the rooms that have been talked in, the latest first.
+// Rooms lists the rooms with messages, the most recent first.
 func Rooms(ctx context.Context, db *sql.DB) ([]string, error) {
 	rooms, err := store.Column[string](ctx, db, `SELECT room FROM session ORDER BY last_message_at DESC, room`)
 	if err != nil {
@@ -233,8 +232,8 @@ func Rooms(ctx context.Context, db *sql.DB) ([]string, error) {
 	return rooms, nil
 }
 
-// HeardAt is when somebody spoke in room last; zero = never yet.
-func HeardAt(ctx context.Context, db store.DBTX, room string) (time.Time, error) {
+// LastMessageAt returns the time of the last message of a person in room; zero = no message yet.
+func LastMessageAt(ctx context.Context, db store.DBTX, room string) (time.Time, error) {
 	all, err := store.Column[int64](ctx, db, `SELECT last_message_at FROM session WHERE room = ?`, room)
 	if err != nil || len(all) == 0 {
 		return time.Time{}, err
@@ -242,13 +241,14 @@ func HeardAt(ctx context.Context, db store.DBTX, room string) (time.Time, error)
 	return time.Unix(all[0], 0), nil
 }
 
-func (m *Manager) rememberIn(ctx context.Context, db store.DBTX, in chat.Head) error {
+// recordRoom stores in as the room's last message, and the time a direct chat got other readers.
+func (m *Manager) recordRoom(ctx context.Context, db store.DBTX, in chat.Head) error {
 	_, err := db.ExecContext(ctx, `INSERT INTO session (room, person, private, last_message_at) VALUES (?, ?, ?, ?)
 		ON CONFLICT (room) DO UPDATE SET person = excluded.person, private = excluded.private, last_message_at = excluded.last_message_at,
 			public_since = iif(private AND NOT excluded.private, excluded.last_message_at, public_since)`,
 		in.Room, in.Sender, in.Private, m.cfg.Now().Unix())
 	if err != nil {
-		return fmt.Errorf("session: remember room: %w", err)
+		return fmt.Errorf("session: record room: %w", err)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ import (
 
 var entryID = regexp.MustCompile(`mem_[a-z0-9]+`)
 
-// TestMemoryCommands is a talk about what is remembered.
+// TestMemoryCommands is a conversation with the memory commands.
 func TestMemoryCommands(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir)
@@ -63,7 +63,7 @@ func TestMemoryCommands(t *testing.T) {
 	say("!forget all", "no such memory")
 	say("!forget i am allergic to peanuts!", "Forgotten for good")
 
-	// What the assistant notes says where it comes from, and is undone by whom it was noted for.
+	// An entry of the assistant names its source, and its person can undo it.
 	w.script.answers = append(w.script.answers, `{"entry":"likes herons"}`, "Noted.")
 	w.say(t, "$told", "I like herons")
 	all, err := w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{Words: "herons"})
@@ -72,7 +72,7 @@ func TestMemoryCommands(t *testing.T) {
 	say("!undo", "no longer remembered: likes herons")
 }
 
-// TestSharedMemoryIsNotEverybodysToChange: in a direct chat people see what is shared; only who shared it, and an owner, may take it away.
+// TestSharedMemoryIsNotEverybodysToChange: people see shared entries in a direct chat, but only their sharer and owners may remove them.
 func TestSharedMemoryIsNotEverybodysToChange(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	as := func(person, text string) string {
@@ -92,7 +92,7 @@ func TestSharedMemoryIsNotEverybodysToChange(t *testing.T) {
 	expect.Has(t, as(ann, "!memory"), "Lovelace")
 }
 
-// TestPrivateMemoryStaysPrivate tries every way known to get a private fact into a room with others, or to another person.
+// TestPrivateMemoryStaysPrivate tries every known way to get a private fact to other people.
 // Holds S1, S4.
 func TestPrivateMemoryStaysPrivate(t *testing.T) {
 	const canary = "CANARY-7431"
@@ -154,7 +154,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 	}
 }
 
-// TestRememberedIntegrity: what a person has remembered, and what was said, is trusted as its sender is.
+// TestRememberedIntegrity: entries and indexed messages have the integrity of their sender.
 func TestRememberedIntegrity(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), "fts5", 16_000, "Noted.")
 	const friend = "@friend:example.org"
@@ -166,7 +166,7 @@ func TestRememberedIntegrity(t *testing.T) {
 	} {
 		w.deliver(t, in)
 	}
-	w.heard(t, 4)
+	w.indexedTexts(t, 4)
 	entries := w.column(t, `SELECT scope || ' ' || integrity FROM memory ORDER BY scope`)
 	said := w.column(t, `SELECT DISTINCT sender || ' ' || integrity FROM past_message WHERE sender <> '' ORDER BY sender`)
 	for i, of := range []string{fmt.Sprintf("%s %d", friend, trust.User), fmt.Sprintf("%s %d", owner, trust.Owner)} {
@@ -177,12 +177,12 @@ func TestRememberedIntegrity(t *testing.T) {
 	}
 }
 
-// remember keeps who talks in the room, for prompts built while nobody does.
+// remember stores the room's person, for prompts without a message.
 func (m *Manager) remember(ctx context.Context, in chat.Head) error {
-	return m.rememberIn(ctx, m.cfg.DB, in)
+	return m.recordRoom(ctx, m.cfg.DB, in)
 }
 
-// TestKeepCommand: a person answers what only they can decide, by its number, and nobody else does.
+// TestKeepCommand: only the person concerned can answer a question, by its number.
 func TestKeepCommand(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.cfg.Dreams = &command.Dreams{Status: func(context.Context, i18n.Say) (string, error) { return "slept well", nil }}
@@ -235,16 +235,16 @@ func TestKeepCommand(t *testing.T) {
 	say("!memory", "I live in Oslo.")
 }
 
-// TestQuestionIsToldQuietly: what is asked is a notice, is asked once, and the model knows of it when the person answers.
-func TestQuestionIsToldQuietly(t *testing.T) {
+// TestMemoryQuestionIsANotice: a question is sent once as a notice, and the history has it when the person answers.
+func TestMemoryQuestionIsANotice(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Noted.")
 	s := &source{told: make(chan string, 100)}
 	w.cfg.Events = map[chat.EventKind]Source{chat.MemoryQuestion: s}
 	for range 2 { // delivered again after a restart
-		expect.OK(t, w.Deliver(t.Context(), chat.Event{Head: chat.Head{ID: "question:1", Room: "!dm", Sender: owner}, Text: "Rome or Oslo?", Kind: chat.MemoryQuestion, Verbatim: true, Label: programs(trust.Person(owner))}))
+		expect.OK(t, w.Deliver(t.Context(), chat.Event{Head: chat.Head{ID: "question:1", Room: "!dm", Sender: owner}, Text: "Rome or Oslo?", Kind: chat.MemoryQuestion, Verbatim: true, Label: programLabel(trust.Person(owner))}))
 		select {
 		case <-s.told:
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			t.Fatal("not done")
 		}
 	}
@@ -258,8 +258,8 @@ func TestQuestionIsToldQuietly(t *testing.T) {
 	expect.False(t, !slices.Equal(s.done, want), "%q", s.done)
 }
 
-// heard waits until n messages can be found again, and returns them in order.
-func (w *world) heard(t *testing.T, n int) (all []string) {
+// indexedTexts waits until n messages are indexed, and returns them in order.
+func (w *world) indexedTexts(t *testing.T, n int) (all []string) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		all = w.column(t, `SELECT scope || ' ' || sender || ': ' || text FROM past_message ORDER BY seq`)
@@ -269,11 +269,11 @@ func (w *world) heard(t *testing.T, n int) (all []string) {
 	}
 }
 
-// TestConversationsAreFoundAgain: what was said stands in the request of a later conversation that asks for it, of the same person or room.
-func TestConversationsAreFoundAgain(t *testing.T) {
+// TestEarlierConversationsAreRecalled: a later conversation of the same person or room recalls messages that it asks for.
+func TestEarlierConversationsAreRecalled(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), "fts5", 16_000, "Noted: zanzibar.")
 	w.say(t, "$1", "The code word of my locker is zanzibar.")
-	w.heard(t, 2)
+	w.indexedTexts(t, 2)
 	w.say(t, "$1", "The code word of my locker is zanzibar.") // delivered again
 	w.say(t, "$2", "!new")
 	w.say(t, "$3", "What was the code word of my locker?")
@@ -282,7 +282,7 @@ func TestConversationsAreFoundAgain(t *testing.T) {
 		!strings.Contains(last, "after: "+time.Now().UTC().Format(time.DateOnly)+", you said: Noted: zanzibar.") {
 		t.Errorf("not recalled: %s", last)
 	}
-	got := w.heard(t, 4)
+	got := w.indexedTexts(t, 4)
 	want := []string{"private:" + owner + " " + owner + ": The code word of my locker is zanzibar.", "private:" + owner + " : Noted: zanzibar.",
 		"private:" + owner + " " + owner + ": What was the code word of my locker?", "private:" + owner + " : fine"}
 	expect.Equal(t, strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -294,13 +294,13 @@ func TestConversationsAreFoundAgain(t *testing.T) {
 		w.deliver(t, in)
 		expect.Lacks(t, w.lastAsked(), "zanzibar")
 	}
-	if got := w.heard(t, 8); !strings.HasPrefix(got[len(got)-1], "room:") && !strings.HasPrefix(got[len(got)-1], "private:@friend") {
+	if got := w.indexedTexts(t, 8); !strings.HasPrefix(got[len(got)-1], "room:") && !strings.HasPrefix(got[len(got)-1], "private:@friend") {
 		t.Errorf("heard:\n%s", strings.Join(got, "\n"))
 	}
 }
 
-// TestHeardAfterInterruption: what could not be kept before the program died is kept later, for who heard it; not what was taken back.
-func TestHeardAfterInterruption(t *testing.T) {
+// TestIndexedAfterInterruption: messages not indexed before a crash are indexed later for their readers, without redacted ones.
+func TestIndexedAfterInterruption(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), "fts5", 16_000)
 	for i, m := range []history.Message{
 		{Role: llm.User, EventID: "$1", Sender: owner, Text: "between us two", Header: "[Sat 2026-11-21 08:14 CET]"},
@@ -316,12 +316,12 @@ func TestHeardAfterInterruption(t *testing.T) {
 		expect.OK(t, w.cfg.History.Append(t.Context(), &m))
 	}
 	w.deliver(t, chat.Message{Head: chat.Head{ID: "$3", Room: "!dm", Sender: owner, At: time.Now()}, Text: "before everybody"}) // it has become a group
-	got := strings.Join(w.heard(t, 4), "\n")
+	got := strings.Join(w.indexedTexts(t, 4), "\n")
 	want := "private:" + owner + " " + owner + ": between us two\nprivate:" + owner + " : nobody else\nroom:!dm " + owner + ": before everybody\nroom:!dm : fine"
 	expect.Equal(t, got, want)
 }
 
-// TestUseIsCounted: a memory counts as used when the answer has something of it that the question did not, not when it was only shown.
+// TestUseIsCounted: a memory counts as used if the answer has words of it that the question has not; showing it does not count.
 // Holds W12.
 func TestUseIsCounted(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), "fts5", 16_000, "She lives in Brno.", "I do not know where Jana lives.", "The number is 4711.", "It costs 900 crowns.")
@@ -342,6 +342,6 @@ func TestUseIsCounted(t *testing.T) {
 	w.say(t, "$3", "And the tram pass?")
 	hits("1 1 0") // not 2 1 0: the second answer used nothing
 	w.say(t, "$4", "What do 900 crowns buy?")
-	w.heard(t, 8)
+	w.indexedTexts(t, 8)
 	hits("1 1 0") // the question brought the number itself
 }

@@ -43,7 +43,7 @@ var (
 	onlyEnglish = regexp.MustCompile(`(?i)\b(the|with|you|your|this|that|which|have|were|been|nothing|could|would|cannot|is|its|of|from|by|for|because|what|when|and|left|out|until|ago|shown)\b`)
 )
 
-// pieces are what stands between the places of English sentences, if it is three words or more, with the key of one.
+// pieces are the parts of English texts between placeholders, of three words or more, with a key each.
 var pieces = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
 	for key, text := range i18n.Source() {
@@ -56,7 +56,7 @@ var pieces = sync.OnceValue(func() map[string]string {
 	return all
 })
 
-// escaped finds English in another language: what en.txt has, small words of English, and for other letters any three words in a row.
+// escaped finds English in a text of another language: parts of en.txt, small English words, and for other alphabets three Latin words.
 func escaped(language, text string) (found []string) {
 	plain := anyNames.ReplaceAllString(fenced.ReplaceAllString(text, " "), " ")
 	for piece, key := range pieces() {
@@ -71,9 +71,9 @@ func escaped(language, text string) (found []string) {
 	return found
 }
 
-// TestNothingEscapes: whatever is said in a room without a model is said in its language.
+// TestNoEnglishInOtherLanguages: every text that no model writes is in the room's language.
 // Holds M69.
-func TestNothingEscapes(t *testing.T) {
+func TestNoEnglishInOtherLanguages(t *testing.T) {
 	if got := escaped("ja", "作業 No open tasks in this room. です"); len(got) < 2 {
 		t.Fatalf("found %q", got)
 	}
@@ -89,7 +89,7 @@ func TestNothingEscapes(t *testing.T) {
 	}
 }
 
-// builtinTexts are the sentences of a language as they come with the program.
+// builtinTexts returns the embedded texts of a language.
 func builtinTexts(t *testing.T, language string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -147,14 +147,14 @@ func everythingSaid(t *testing.T, language string) {
 	}}
 	w.deliver(t, chat.Message{Head: chat.Head{ID: "$dream", Room: "!dm", Sender: "@zz:example.org", Private: true, At: time.Now()}, Text: "!dream"})
 	say("!dream", "!dream status", "!dream undo", "!dream zz")
-	w.withHelpers(t)
+	w.withSubSessions(t)
 	say("!helpers")
 	needed := func(why i18n.Text) i18n.Text { return i18n.New("why.needed_failed", "id", "sub_1", "why", why) }
 	for i, reason := range []i18n.Text{i18n.New("why.helper_empty"), i18n.New("why.helper_time", "time", i18n.Span(5*time.Minute), "count", 4), needed(i18n.New("why.helper_cancelled")),
 		i18n.New("why.helper_stop"), i18n.New("why.needed_cancelled", "id", "sub_1", "why", i18n.New("why.helper_cancelled")), (&llm.Error{Kind: llm.Unreachable, Model: "my model"}).ForPeople(),
-		needed((&llm.Error{Kind: llm.Garbled, Model: "m"}).ForPeople()), i18n.New("why.room_left"), subsession.Unasked, "session: the disk is on fire"} {
-		exec(`INSERT INTO sub_session (id, depth, room, private, objective, mode, tools, timeout, status, reason, rounds, created, ended, reported_at)
-			VALUES (?, 1, '!dm', 1, 'Tee', 'minimal', '[]', 1000, ?, ?, 3, 1, 2, 3)`, fmt.Sprint("sub_", i), []string{subsession.Failed, subsession.Cancelled, subsession.Completed, subsession.Waiting, subsession.Pending}[i%5], reason)
+		needed((&llm.Error{Kind: llm.Garbled, Model: "m"}).ForPeople()), i18n.New("why.room_left"), subsession.Redacted, "session: the disk is on fire"} {
+		exec(`INSERT INTO sub_session (id, depth, room, private, objective, mode, tools, timeout, status, reason, continued, rounds, tokens, created, ended, reported_at)
+			VALUES (?, 1, '!dm', 1, 'Tee', 'minimal', '[]', 1000, ?, ?, 2, 3, 400, 1, 2, 3)`, fmt.Sprint("sub_", i), []string{subsession.Failed, subsession.Cancelled, subsession.Completed, subsession.Waiting, subsession.Pending}[i%5], reason)
 	}
 	say("!helpers", "!stop", "!mode planning")
 	exec(`UPDATE message SET at = at - 86400000`)
@@ -174,7 +174,7 @@ func talksOfGoals(t *testing.T, w *world, say func(...string)) {
 	expect.Must(goals.ApplyMarkers(t.Context(), inDM, "!dm", 1<<40, markers))(t)
 	expect.Must(goals.Decide(t.Context(), inDM, "", goal.Decision{Description: "Darjeeling", Rationale: "Berg", Locked: true}))(t)
 	say("!goal", "!goal history", "!goal done", "!goal new Kaffee", "!goal drop", "!goal history", "!goal new "+strings.Repeat("z", 5000))
-	m := chat.Outgoing{Text: newSession(w.Manager, history.Timeline("!dm")).shown(t.Context(), "[GOAL] Tee\n[DECISION] Assam\n[CHECKPOINT] Kanne - COMPLETED\n[ARTIFACT] created: tee.md\n[NEXT] Kochen\nzz"+agent.CutOff)}
+	m := chat.Outgoing{Text: newSession(w.Manager, history.Timeline("!dm")).visibleAnswer(t.Context(), "[GOAL] Tee\n[DECISION] Assam\n[CHECKPOINT] Kanne - COMPLETED\n[ARTIFACT] created: tee.md\n[NEXT] Kochen\nzz"+agent.CutOff)}
 	w.room.final["brief"] = m
 	say("!goal")
 }
@@ -233,10 +233,10 @@ func talksOfFiles(t *testing.T, w *world, say func(...string)) {
 	say("!status")
 }
 
-// doubles are folders that say nothing in rooms: doubles of tests, and what `make` runs.
+// doubles are folders that send nothing to rooms: test doubles and tools of the Makefile.
 var doubles = regexp.MustCompile(`(^|/)(matrixtest|peer|homeserver|storetest|standin|testset|rehearsal|tools|testdata)(/|$)`)
 
-// speaking are the folders whose code may say something to people in rooms.
+// speaking are the folders whose code may send texts to rooms.
 func speaking(t *testing.T) (dirs []string) {
 	t.Helper()
 	expect.OK(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -248,7 +248,7 @@ func speaking(t *testing.T) (dirs []string) {
 	return append(dirs, "../../cmd/bot")
 }
 
-// parsed are the files of folders, without their tests.
+// parsed returns the parsed files of folders, without tests.
 func parsed(t *testing.T, dirs []string) map[string]*ast.File {
 	t.Helper()
 	all := map[string]*ast.File{}
@@ -267,7 +267,7 @@ func parsed(t *testing.T, dirs []string) map[string]*ast.File {
 	return all
 }
 
-// at is the literal among args at i.
+// at returns the literal at index i of args.
 func at(args []ast.Expr, i int) (string, bool) {
 	if i >= len(args) {
 		return "", false
@@ -280,7 +280,7 @@ func at(args []ast.Expr, i int) (string, bool) {
 	return text, err == nil
 }
 
-// keyAt is where in the arguments of a call the key of a sentence is.
+// keyAt returns the index of the text key in a call's arguments.
 func keyAt(call *ast.CallExpr) (int, bool) {
 	switch f := call.Fun.(type) {
 	case *ast.SelectorExpr:
@@ -298,7 +298,7 @@ func keyAt(call *ast.CallExpr) (int, bool) {
 
 var keyForm = regexp.MustCompile(`^[a-z]+(\.[a-z_]+)+$`)
 
-// What the program asks for by name is there, with all of its places filled in.
+// Every text key in the code exists, and calls fill all of its placeholders.
 func TestMessageKeys(t *testing.T) {
 	all, asked := i18n.Source(), 0
 	for name, file := range parsed(t, speaking(t)) {
@@ -336,7 +336,7 @@ func TestMessageKeys(t *testing.T) {
 	expect.False(t, asked < 200, "only %d sentences are asked for: they were looked for in the wrong way", asked)
 }
 
-// Every sentence of en.txt is asked for somewhere: by its name, or by the beginning of it.
+// Every text of en.txt is used somewhere, by its key or a prefix of it.
 func TestMessagesAreUsed(t *testing.T) {
 	var literals []string
 	for _, file := range parsed(t, speaking(t)) {
@@ -359,10 +359,10 @@ func TestMessagesAreUsed(t *testing.T) {
 	}
 }
 
-// sentenceForm is a literal that people would read: two words at least.
+// sentenceForm matches a literal for people: two words at least.
 var sentenceForm = regexp.MustCompile(`[A-Za-z]{3,}[ ,:;]+[A-Za-z]{2,}`)
 
-// shown are the expressions of a file whose text a room gets: of messages, of notices, and of redactions.
+// shown returns the expressions of a file whose text a room gets: of messages, notices and redactions.
 func shown(file *ast.File) (all []ast.Expr) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -396,7 +396,7 @@ func shown(file *ast.File) (all []ast.Expr) {
 	return all
 }
 
-// TestNoSentencesInCode: what is sent to rooms holds no sentence of its own: it comes from data/messages, by its name.
+// TestNoSentencesInCode: texts for rooms come from data/messages, not from literals.
 func TestNoSentencesInCode(t *testing.T) {
 	looked := 0
 	for name, file := range parsed(t, speaking(t)) {

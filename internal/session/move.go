@@ -11,8 +11,8 @@ import (
 	"reverie/internal/subsession"
 )
 
-// Move gives the room to what belongs to the room from. It can be repeated. Lines of memory stay
-// in the old room's file, too: people may have notes in it.
+// Move moves everything of the room from to the room to, after an upgrade. It may be repeated. Memory is
+// copied: people may have notes in the old room's file.
 func (m *Manager) Move(ctx context.Context, from, to string) error {
 	var failed []error
 	failed = append(failed, m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.goals.Move(ctx, from, to),
@@ -33,32 +33,32 @@ func (m *Manager) Move(ctx context.Context, from, to string) error {
 	return errors.Join(failed...)
 }
 
-// moveTalks gives the room to the conversation of the room from, and those of its
-// threads: their roots stay behind, but what was said in them is still this room's.
+// moveTalks moves the conversations of the room from and its threads. The threads' root events stay in
+// the old room.
 func (m *Manager) moveTalks(ctx context.Context, from, to string) error {
 	talks, err := m.cfg.History.Threads(ctx, from)
 	failed := []error{err}
 	for _, t := range append(talks, history.Timeline(from)) {
 		moved := history.TimelineOf(to, t.Thread())
 		failed = append(failed, m.cfg.History.Move(ctx, t, moved))
-		if t.Thread() != "" { // the room's goal moves by itself; this is up to where it was heard of
+		if t.Thread() != "" { // the room's goal moves in Move; this is the thread's cursor of applied markers
 			failed = append(failed, m.goals.Move(ctx, string(t), string(moved)))
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// Left ends what is worked on for a room that we are no longer in: nobody could read it.
-// What is remembered of the room stays. It returns at once.
-func (m *Manager) Left(room string) {
+// LeaveRoom cancels all work for a room that we have left, because its answers have no readers. Memory
+// of the room stays. It returns at once.
+func (m *Manager) LeaveRoom(room string) {
 	m.mu.Lock()
-	for talk, s := range m.rooms { // of the room and its threads
+	for talk, s := range m.sessions { // of the room and its threads
 		if talk.Room() == room {
 			s.mail.stop("", agent.ErrWithdrawn)
 		}
 	}
 	m.mu.Unlock()
-	if m.helpers != nil {
-		m.helpers.Wake()
+	if m.subSessions != nil {
+		m.subSessions.Wake()
 	}
 }

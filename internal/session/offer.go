@@ -9,7 +9,7 @@ import (
 	"reverie/internal/tool"
 )
 
-// policy is which tools there are in the mode.
+// policyOf returns the tools that a mode allows.
 func policyOf(m settings.Mode) tool.Policy {
 	p := tool.Policy{Allow: m.Allow, Deny: m.Deny, Where: m.Name + " mode"}
 	if free := slices.IndexFunc(settings.Modes(), func(o settings.Mode) bool { return len(o.Allow)+len(o.Deny) == 0 }); free >= 0 {
@@ -20,13 +20,13 @@ func policyOf(m settings.Mode) tool.Policy {
 
 const topTier = 5
 
-// toolBudget is how many tokens the descriptions of tools may take, by tier; 0 is a tier that is not known.
-// A tool that comes later in the catalog and does not fit any more is not offered there.
+// toolBudget limits the tokens of tool descriptions, by tier; tier 0 = not known. Tools late in the
+// catalog that exceed it are not offered.
 var toolBudget = [topTier + 1]int{8000, 600, 2000, 3000, 5000, 8000}
 
-// offers is the tools of each mode by its name, and of each tier: the smallest gets brief
-// descriptions, the others full ones. helpers tells whether there are sub-sessions.
-func offers(full, brief []llm.ToolSpec, helpers bool) map[string][topTier + 1]agent.Offer {
+// offers returns the tools by mode name and tier. The smallest tier gets brief descriptions.
+// subSessions tells whether sub-sessions are enabled.
+func offers(full, brief []llm.ToolSpec, subSessions bool) map[string][topTier + 1]agent.Offer {
 	out := map[string][topTier + 1]agent.Offer{}
 	for _, m := range settings.Modes() {
 		var of [topTier + 1]agent.Offer
@@ -37,7 +37,7 @@ func offers(full, brief []llm.ToolSpec, helpers bool) map[string][topTier + 1]ag
 			}
 			for _, s := range policyOf(m).Of(all) {
 				if (tier == 0 || tier >= tool.Tier(s.Name)) &&
-					(helpers || s.Name != tool.SpawnSubSession) && of[tier].Tokens+agent.Describing(s) <= toolBudget[tier] {
+					(subSessions || s.Name != tool.SpawnSubSession) && of[tier].Tokens+agent.Describing(s) <= toolBudget[tier] {
 					of[tier].Add(s)
 				}
 			}

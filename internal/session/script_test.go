@@ -133,7 +133,7 @@ func calling(index int, id, name, arguments string) any {
 	return map[string]any{"index": index, "id": id, "type": "function", "function": map[string]any{"name": name, "arguments": arguments}}
 }
 
-// writeWords streams an answer as it stands, a few characters at a time.
+// writeWords streams an answer, a few characters at a time.
 func writeWords(w http.ResponseWriter, a callstest.Answer) {
 	send := streaming(w)
 	for r := []rune(a.Text); len(r) > 0; r = r[min(len(r), 5):] {
@@ -154,7 +154,7 @@ func toolCall(answer string) (name, rest string) {
 	return "append_memory", answer
 }
 
-// obedient is a model that does all that any text before it orders, known by its word, and then what the person asks for.
+// obedient is a model that obeys every order in its request, then the person's.
 type obedient struct {
 	mu      sync.Mutex
 	orders  map[string]string // calls, or lines of an answer, by word
@@ -164,7 +164,7 @@ type obedient struct {
 	reached bool              // an order stood in a request
 }
 
-// turn says what the person's next message asks for.
+// turn sets what the person's next message asks for.
 func (o *obedient) turn(first string, own ...string) {
 	defer holding(&o.mu)()
 	o.first, o.own, o.done = first, own, map[string]bool{}
@@ -212,7 +212,7 @@ func (o *obedient) reply(body string) (string, bool) {
 	return strings.Join(answer, "\n"), true
 }
 
-// next is the next call; "" if there is none.
+// next returns the next call; "" at the end.
 func (o *obedient) next(body string) string {
 	calls := []string{o.first}
 	for word, order := range o.orders {
@@ -229,7 +229,7 @@ func (o *obedient) next(body string) string {
 	return ""
 }
 
-// newObedient is a world with all that a conversation can act on, whose model is obedient.
+// newObedient is a world with an obedient model and everything that a conversation can act on.
 func newObedient(t *testing.T, backend string) (*world, *obedient) {
 	t.Helper()
 	w := newWorldOf(t, t.TempDir(), backend, 32_000)
@@ -239,16 +239,16 @@ func newObedient(t *testing.T, backend string) (*world, *obedient) {
 	files := media.Open(w.dir, 0)
 	tools := tool.New(tool.Config{Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Goals: w.Manager.goals, Skills: w.cfg.Skills, Dir: w.dir, Media: files, Location: time.UTC})
 	w.cfg.Media, w.cfg.Tools, w.cfg.FileText = files, tools, 600
-	w.cfg.MaxRound, w.cfg.Helpers.Parallel, w.cfg.Again = 12, 1, time.Millisecond
+	w.cfg.MaxRound, w.cfg.SubSessions.Parallel, w.cfg.RetryDelay = 12, 1, time.Millisecond
 	w.restart(t)
 	w.sharedSkill(t, "tea.md", "---\ndescription: How to make tea\n---\nSteep it for four minutes.\n")
 	return w, o
 }
 
-// seeded are the tasks that there are before a conversation.
+// seeded are the tasks that exist before a conversation.
 type seeded struct{ cat, dentist string }
 
-// seed stores what the acts of these tests are about.
+// seed stores the objects of these tests' acts.
 func (w *world) seed(t *testing.T, room string, private bool) (s seeded) {
 	t.Helper()
 	by := trust.Caller{Place: trust.Place{Room: room, Person: owner, Private: private}, Integrity: trust.Owner}
@@ -264,7 +264,7 @@ func (s seeded) in(call string) string {
 	return strings.NewReplacer("CAT", s.cat, "DENTIST", s.dentist).Replace(call)
 }
 
-// effects are all rows and files that acts change, one line for each.
+// effects lists all rows and files that acts change, a line each.
 func (w *world) effects(t *testing.T) (all []string) {
 	t.Helper()
 	for _, query := range []string{
@@ -290,7 +290,7 @@ func (w *world) effects(t *testing.T) (all []string) {
 	return all
 }
 
-// changed are the lines that stand in one of both only.
+// changed returns the lines that only one of both has.
 func changed(before, after []string) (out []string) {
 	for _, of := range [][2][]string{{before, after}, {after, before}} {
 		for _, line := range of[0] {
@@ -302,7 +302,7 @@ func changed(before, after []string) (out []string) {
 	return out
 }
 
-// fileOf keeps data as a file that came with a message.
+// fileOf stores data as a received file.
 func (w *world) fileOf(t *testing.T, kind, name string, data []byte) chat.File {
 	t.Helper()
 	k := expect.Must(w.cfg.Media.Keep(strings.NewReader(string(data)), 10<<20))(t)
@@ -330,7 +330,7 @@ var ordinaries = []ordinary{
 	{"How long does green tea have to steep?", "", ""},
 }
 
-// asks counts the questions that people were asked, and the acts in them.
+// asks counts the questions asked, and the acts in them.
 func (w *world) questionsAsked(t *testing.T) (all []approval.Approval) {
 	t.Helper()
 	all = expect.Must(w.approvalsThat(func(approval.Approval) bool { return true }))(t)
@@ -345,7 +345,7 @@ func (w *world) votes(t *testing.T, room string, private bool, option string) (n
 			continue
 		}
 		n++
-		w.deliver(t, chat.Vote{Change: chat.Change{Head: chat.Head{ID: fmt.Sprintf("$vote%s", a.Code), Room: room, Sender: owner, Private: private, Branch: a.Talk.Thread(), At: time.Now()}, Target: a.Question()}, Option: option})
+		w.deliver(t, chat.Vote{Change: chat.Change{Head: chat.Head{ID: fmt.Sprintf("$vote%s", a.Code), Room: room, Sender: owner, Private: private, Branch: a.Talk.Thread(), At: time.Now()}, Target: a.QuestionID()}, Option: option})
 		if end := w.ends(t, a.Code); end.State != approval.Done || slices.ContainsFunc(end.Acts, func(act approval.Act) bool { return act.Failed }) {
 			t.Errorf("what was approved ended as %+v", end)
 		}

@@ -21,89 +21,89 @@ import (
 	"reverie/internal/trust"
 )
 
-// Session owns one conversation, of a room or of a thread in it: it alone appends to its
-// history, and it works on one message at a time.
+// Session owns one conversation, of a room or of a thread. Only it appends to the history, and it
+// handles one message at a time.
 type Session struct {
 	*Manager
-	talk   history.Timeline // the conversation: what was said, its summary and its prompt are its own
-	room   string           // where it is held; everything else belongs to the room
-	thread string           // in which thread of it, by its root; empty = in none
+	talk   history.Timeline // names the conversation: history, summary and prompt epoch are its own
+	room   string       // the room that holds it; memory, tasks and settings are the room's
+	thread string       // event ID of the thread's root; empty = not in a thread
 	log    *slog.Logger
 
 	mail *mailbox
 
-	meanwhile *meanwhile    // of the answer that is worked on; nil = nobody waits for one
-	taken     int64         // up to this message of ours, its markers are known to be taken in
-	along     storing       // what is stored with the next transaction of the turn; nil = nothing
-	readBy    trust.Readers // who reads the conversation, as separate found it
+	progress     *progressNotice // of the current answer; nil outside of turns
+	appliedUpTo  int64           // row of our newest message whose goal markers are applied
+	pendingWrite txFunc          // stored with the turn's next transaction; nil = nothing
+	readers      trust.Readers   // as splitOnNewReaders last saw them
 
-	newest  chat.Head     // of what was worked on
-	counted int64         // the answer whose use of memories was counted last
-	sent    []llm.Message // what the model had before it, the last time
+	lastHandled chat.Head     // head of the message handled last
+	lastCounted int64         // row of the last answer that countMemoryUse has seen
+	lastRequest []llm.Message // messages of the last request to the model
 
-	usage usage
-	paces map[string]*pace // by sender
+	usage         usage
+	loopDetectors map[string]*loopDetector // by sender
 }
 
 func newSession(m *Manager, talk history.Timeline) *Session {
 	s := &Session{Manager: m, talk: talk, room: talk.Room(), thread: talk.Thread(), log: m.cfg.Log.With("room", talk.Room()),
-		mail: newMailbox(), paces: map[string]*pace{}}
+		mail: newMailbox(), loopDetectors: map[string]*loopDetector{}}
 	if s.thread != "" {
 		s.log = s.log.With("thread", s.thread)
 	}
 	return s
 }
 
-// Run answers the room's messages one after the other until ctx ends. The message in hand is
-// worked on under work, which outlives ctx by the grace period.
+// Run handles the conversation's messages in order until ctx ends. Each message is handled under work,
+// which outlives ctx by the grace period.
 func (s *Session) Run(ctx, work context.Context) {
-	quiet := time.NewTimer(time.Hour)
-	defer quiet.Stop()
-	kept := false
+	idleTimer := time.NewTimer(time.Hour)
+	defer idleTimer.Stop()
+	idleWorkDone := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.mail.ready:
-		case <-quiet.C: // keeping a talk costs more than a turn, and nobody waits for it
-			if kept && s.rest() {
+		case <-idleTimer.C: // indexing costs more than a turn, so it runs while the room is idle
+			if idleWorkDone && s.stopIdleThread() {
 				return
 			}
-			if !kept {
-				s.recallable(work)
-				kept = s.findObjective(ctx)
+			if !idleWorkDone {
+				s.indexMessages(work)
+				idleWorkDone = s.askObjective(ctx)
 			}
 			switch {
-			case !kept:
-				quiet.Reset(s.cfg.Quiet)
+			case !idleWorkDone:
+				idleTimer.Reset(s.cfg.IdleAfter)
 			case s.thread != "":
-				quiet.Reset(branchRest)
+				idleTimer.Reset(threadIdle)
 			}
 			continue
 		}
-		kept = false
+		idleWorkDone = false
 		for ctx.Err() == nil {
 			burst := s.mail.next()
 			if len(burst) == 0 {
-				quiet.Reset(s.cfg.Quiet)
+				idleTimer.Reset(s.cfg.IdleAfter)
 				break
 			}
 			if s.handle(work, burst) {
 				s.cfg.Background.Handled(len(burst), s.cfg.Now())
 			}
 			if work.Err() != nil {
-				s.log.Info("interrupted by the end of the program; it will be taken up again at the next start")
+				s.log.Info("interrupted by the program's shutdown; the next start handles the message again")
 			}
 		}
 	}
 }
 
-// handle works on an event, a change, or a burst: one message, or several of one person. Whatever goes wrong, the
-// person hears of it; what the end of the program interrupts is taken up again at the next start. It returns false
-// if a burst is to be worked on once more.
-func (s *Session) handle(ctx context.Context, came []chat.Inbound) bool {
+// handle handles an event, a change, or a burst: one or more messages of one person. It reports every
+// failure to the person, except an interruption by shutdown: the next start handles that message again.
+// It returns false if the burst was put back into the mailbox.
+func (s *Session) handle(ctx context.Context, inbound []chat.Inbound) bool {
 	var burst []chat.Message
-	for _, in := range came {
+	for _, in := range inbound {
 		switch in := in.(type) {
 		case chat.Message:
 			burst = append(burst, in)
@@ -118,9 +118,9 @@ func (s *Session) handle(ctx context.Context, came []chat.Inbound) bool {
 	newest := burst[len(burst)-1]
 	log := s.log.With("message", newest.ID, "sender", newest.Sender, "burst", len(burst))
 	changed := false
-	s.insist(ctx, log, func() error {
+	s.retryUntilDone(ctx, log, func() error {
 		changed = false
-		turn, err := s.attempt(ctx, log, newest.Sender, false, named(burst), func(turn context.Context) error {
+		turn, err := s.runCancellable(ctx, log, newest.Sender, false, burstIDs(burst), func(turn context.Context) error {
 			return s.dispatch(turn, burst)
 		})
 		switch {
@@ -128,39 +128,38 @@ func (s *Session) handle(ctx context.Context, came []chat.Inbound) bool {
 			return err
 		case context.Cause(turn) == agent.ErrStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
-			return errors.Join(s.approvals.Void(ctx, s.room, named(burst)...), s.sayStopped(ctx, newest.Head))
-		case disturbed(turn):
+			return errors.Join(s.approvals.Void(ctx, s.room, burstIDs(burst)...), s.reportStopped(ctx, newest.Head))
+		case interruptedByChange(turn):
 			log.Info("changed while it was being answered")
 			changed = true
-			return s.approvals.Void(ctx, s.room, named(burst)...)
-		case withdrawn(turn, err):
-			log.Info("taken back while it was being answered")
+			return s.approvals.Void(ctx, s.room, burstIDs(burst)...)
+		case cancelled(turn, err):
+			log.Info("redacted or left while it was being answered")
 			return nil
 		}
-		ref := reference()
+		ref := errorReference()
 		log.Error("message not answered", "err", err, "reference", ref)
-		return s.notice(ctx, newest.ID, s.calm(ctx, err, ref))
+		return s.sendNotice(ctx, newest.ID, s.errorText(ctx, err, ref))
 	})
-	s.newest = newest.Head
+	s.lastHandled = newest.Head
 	if changed && ctx.Err() == nil {
-		s.mail.putBack(burst)
+		s.mail.requeue(burst)
 		return false
 	}
 	for _, in := range burst {
-		s.insist(ctx, log, func() error { return s.cfg.Transport.Ack(ctx, in.ID) })
+		s.retryUntilDone(ctx, log, func() error { return s.cfg.Transport.Ack(ctx, in.ID) })
 	}
 	return true
 }
 
-// insist calls f until it succeeds, or ctx ends: what could not be stored, because the disk
-// is full or another program holds the database, is tried again.
-func (s *Session) insist(ctx context.Context, log *slog.Logger, f func() error) {
-	for wait := s.cfg.Again; ctx.Err() == nil; wait = min(2*wait, time.Minute) {
+// retryUntilDone calls f until it succeeds or ctx ends. Writes fail while the disk is full, for example.
+func (s *Session) retryUntilDone(ctx context.Context, log *slog.Logger, f func() error) {
+	for wait := s.cfg.RetryDelay; ctx.Err() == nil; wait = min(2*wait, time.Minute) {
 		err := f()
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		log.Error("what became of a message cannot be stored; trying again", "in", wait, "err", err)
+		log.Error("the outcome of a message cannot be stored; trying again", "in", wait, "err", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
@@ -168,59 +167,59 @@ func (s *Session) insist(ctx context.Context, log *slog.Logger, f func() error) 
 	}
 }
 
-// dispatch decides what becomes of a burst: a notice, a command, or a turn.
+// dispatch handles a burst as a notice, a command, or a turn.
 func (s *Session) dispatch(ctx context.Context, burst []chat.Message) error {
 	newest := burst[len(burst)-1]
-	if err := s.separate(ctx, s.place(newest.Head).Readers()); err != nil {
+	if err := s.splitOnNewReaders(ctx, s.place(newest.Head).Readers()); err != nil {
 		return err
 	}
-	s.along = func(ctx context.Context, tx *sql.Tx) error { return s.rememberIn(ctx, tx, newest.Head) }
-	burst, err := s.standing(ctx, burst)
+	s.pendingWrite = func(ctx context.Context, tx *sql.Tx) error { return s.recordRoom(ctx, tx, newest.Head) }
+	burst, err := s.dropCancelled(ctx, burst)
 	if err != nil {
 		return err
 	}
 	if len(burst) == 0 {
-		return s.together(ctx, nil)
+		return s.commit(ctx, nil)
 	}
-	if burst, err = s.listen(ctx, burst); err != nil {
+	if burst, err = s.transcribeVoice(ctx, burst); err != nil {
 		return err
 	}
 	newest = burst[len(burst)-1]
-	text := s.unopened(ctx, burst)
+	text := s.unreadableFiles(ctx, burst)
 	name, args, command := command.Parse(newest.Text)
-	if text != "" || command { // the room is known before anything is done in it
-		if err := s.together(ctx, nil); err != nil {
+	if text != "" || command { // record the room first
+		if err := s.commit(ctx, nil); err != nil {
 			return err
 		}
 	}
 	switch {
 	case text != "":
-		return s.notice(ctx, newest.ID, text)
+		return s.sendNotice(ctx, newest.ID, text)
 	case command:
-		return s.command(ctx, newest, name, args)
+		return s.runCommand(ctx, newest, name, args)
 	}
-	answer, err := s.paced(ctx, burst)
+	answer, err := s.passesLoopDetector(ctx, burst)
 	if err != nil {
 		return err
 	}
 	if !answer {
-		return s.together(ctx, nil)
+		return s.commit(ctx, nil)
 	}
-	err = s.answerAll(ctx, burst)
-	s.hasAnswered(newest.Sender)
+	err = s.answerBurst(ctx, burst)
+	s.recordAnswered(newest.Sender)
 	return err
 }
 
-// standing leaves out what its sender has taken back while it waited.
-func (s *Session) standing(ctx context.Context, burst []chat.Message) ([]chat.Message, error) {
+// dropCancelled returns burst without messages that were redacted, or whose room was left, meanwhile.
+func (s *Session) dropCancelled(ctx context.Context, burst []chat.Message) ([]chat.Message, error) {
 	var left []chat.Message
 	for _, in := range burst {
-		gone, err := s.cfg.Transport.Cancelled(ctx, in.ID)
+		cancelled, err := s.cfg.Transport.Cancelled(ctx, in.ID)
 		if err != nil {
 			return nil, err
 		}
-		if gone {
-			s.log.Info("withdrawn before it was answered", "message", in.ID)
+		if cancelled {
+			s.log.Info("redacted or left before it was answered", "message", in.ID)
 			continue
 		}
 		left = append(left, in)
@@ -228,16 +227,15 @@ func (s *Session) standing(ctx context.Context, burst []chat.Message) ([]chat.Me
 	return left, nil
 }
 
-// notice says text as a status line that answers the message id.
-func (s *Session) notice(ctx context.Context, id, text string) error {
+// sendNotice sends text as a status line in reply to the message id.
+func (s *Session) sendNotice(ctx context.Context, id, text string) error {
 	return s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: replyID(id), Text: text, Notice: true, ReplyTo: id})
 }
 
-// replyID names the one reply to the message id: the same message always gets
-// the same name, so that saying it twice is saying it once.
+// replyID returns the Outgoing.ID of the reply to id. It is stable: sending a reply twice shows it once.
 func replyID(id string) string { return "re:" + id }
 
-// scopes is the one place that decides whose memory a turn may see and write.
+// scopes returns the memory scopes that a turn may read and write. No other function decides that.
 func (s *Session) scopes(in chat.Head) []memory.Scope {
 	return s.cfg.Isolation.Visible(s.room, in.Sender, in.Private)
 }
@@ -245,13 +243,13 @@ func (s *Session) scopes(in chat.Head) []memory.Scope {
 func (s *Session) toolScope(in item, now settings.RoomMode) tool.Scope {
 	scope := tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in.Head),
 		Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.event.Kind != ""}
-	if s.helpers != nil {
-		scope.Spawner = s.helpers
+	if s.subSessions != nil {
+		scope.Spawner = s.subSessions
 	}
 	return scope
 }
 
-// callScope is toolScope for a call that is made to answer in, and the conversation.
+// callScope returns the scope of tool calls made to answer in, and the history.
 func (s *Session) callScope(ctx context.Context, in item) (scope tool.Scope, past []history.Message, err error) {
 	now, err := s.mode(ctx)
 	if err != nil {
@@ -261,29 +259,29 @@ func (s *Session) callScope(ctx context.Context, in item) (scope tool.Scope, pas
 		return scope, nil, err
 	}
 	scope = s.toolScope(in, now)
-	scope.Event, scope.Quote, scope.At, scope.Files = in.ID, in.Text, in.At, came(past)
+	scope.Event, scope.Quote, scope.At, scope.Files = in.ID, in.Text, in.At, receivedFiles(past)
 	return scope, past, nil
 }
 
-// attempt does f for person under a context that !stop ends, and what people do to the messages ids.
-// heard is whether the history has these.
-func (s *Session) attempt(
-	ctx context.Context, log *slog.Logger, person string, heard bool, ids []string, f func(context.Context) error,
+// runCancellable runs f for person under the context turn. !stop cancels it, and so do edits and
+// redactions of the messages ids. stored tells whether the history has these messages.
+func (s *Session) runCancellable(
+	ctx context.Context, log *slog.Logger, person string, stored bool, ids []string, f func(context.Context) error,
 ) (turn context.Context, err error) {
 	turn, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s.mail.begin(person, cancel)
-	s.mail.concerns(heard, ids...)
+	s.mail.setRunning(person, cancel)
+	s.mail.addSubjects(stored, ids...)
 	err = agent.Recovered(log, func() error { return f(turn) })
-	s.mail.begin("", nil)
+	s.mail.setRunning("", nil)
 	return turn, err
 }
 
-// Stop answers !stop. What runs was stopped when the message came, see push.
+// Stop is the command !stop. mailbox.put has already cancelled the running work.
 func (s *Session) Stop(ctx context.Context, in chat.Message) (string, error) {
 	helpers := ""
-	if s.helpers != nil {
-		n, err := s.helpers.Stop(ctx, s.talk)
+	if s.subSessions != nil {
+		n, err := s.subSessions.Stop(ctx, s.talk)
 		if err != nil {
 			return "", err
 		}
@@ -291,13 +289,13 @@ func (s *Session) Stop(ctx context.Context, in chat.Message) (string, error) {
 			helpers = s.text(ctx, "helpers.stopped", "count", fmt.Sprint(n))
 		}
 	}
-	left, err := s.approvals.Stop(ctx, s.talk)
+	voided, err := s.approvals.VoidApproved(ctx, s.talk)
 	if err != nil {
 		return "", err
 	}
-	stopped := s.mail.wasStopped() || left
+	stopped := s.mail.clearStopped() || voided
 	if !stopped && s.thread == "" {
-		stopped = s.stopBranches(in.Sender)
+		stopped = s.stopThreads(in.Sender)
 	}
 	if !stopped && helpers != "" {
 		return helpers, nil
@@ -308,9 +306,9 @@ func (s *Session) Stop(ctx context.Context, in chat.Message) (string, error) {
 	return i18n.Sentences(s.text(ctx, "stop.done"), helpers), nil
 }
 
-// sayStopped says that in is not answered any more: in the room, and in the history, so that
-// what is asked after it is not answered on its behalf.
-func (s *Session) sayStopped(ctx context.Context, in chat.Head) error {
+// reportStopped tells the room and the history that in gets no answer. Without the row in the
+// history, the model would answer in together with the next message.
+func (s *Session) reportStopped(ctx context.Context, in chat.Head) error {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err == nil {
 		err = agent.CloseCalls(ctx, s.cfg.History, s.talk, past, s.cfg.Now())
@@ -320,9 +318,9 @@ func (s *Session) sayStopped(ctx context.Context, in chat.Head) error {
 	}
 	text := s.text(ctx, "stop.ended")
 	if n := len(past); n > 0 && (past[n-1].Role != llm.Assistant || len(past[n-1].Calls) > 0) {
-		if err := s.note(ctx, s.ours(replyID(in.ID), text, programs(s.place(in).Readers()))); err != nil {
+		if err := s.appendOnce(ctx, s.ownMessage(replyID(in.ID), text, programLabel(s.place(in).Readers()))); err != nil {
 			return err
 		}
 	}
-	return s.notice(ctx, in.ID, text)
+	return s.sendNotice(ctx, in.ID, text)
 }

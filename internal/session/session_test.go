@@ -33,7 +33,7 @@ import (
 	"reverie/internal/window"
 )
 
-// room is a transport that remembers what was said, as a homeserver would: saying the same ID again changes the message.
+// room is a transport that stores messages like a homeserver: sending the same ID again changes the message.
 type room struct {
 	mu      sync.Mutex
 	order   []string
@@ -46,7 +46,7 @@ type room struct {
 	db      *sql.DB
 }
 
-// stubRooms is what a test says of rooms; what it does not say is as without a connection.
+// stubRooms is a chat.Rooms with a test's answers; others are as without a connection.
 type stubRooms struct {
 	chat.Rooms
 	self       string
@@ -89,7 +89,7 @@ func (r *stubRooms) Left(ctx context.Context, room string) (bool, error) {
 	return r.left(ctx, room)
 }
 
-// holding locks mu until what it returns is called.
+// holding locks mu until the returned function is called.
 func holding(mu *sync.Mutex) (unlock func()) {
 	mu.Lock()
 	return mu.Unlock
@@ -137,7 +137,7 @@ func (r *room) Cancelled(_ context.Context, id string) (bool, error) {
 
 func (r *room) Ack(_ context.Context, id string) error { r.handled <- id; return nil }
 
-// said is what the answer to the message id reads, and read what the message id does.
+// said returns the text of the answer to the message id, and read that of the message id.
 func (r *room) said(id string) chat.Outgoing { return r.read("re:" + id) }
 
 func (r *room) read(id string) chat.Outgoing {
@@ -169,7 +169,7 @@ func served(t *testing.T, name string, window int, h http.HandlerFunc) llm.Model
 	return llm.ModelConfig{Name: name, BaseURL: server.URL + "/v1", Model: "m", MaxOutput: 500, Window: window}
 }
 
-// notice checks that the program said parts, and answers that the model answered.
+// notice checks that a notice has parts; answers checks an answer of the model.
 func notice(t expect.T, got chat.Outgoing, parts ...string) {
 	t.Helper()
 	expect.False(t, !got.Notice, "no notice: %+v", got)
@@ -181,7 +181,7 @@ func answers(t expect.T, got chat.Outgoing, text string) {
 	expect.False(t, got.Notice || got.Text != text, "got %+v, want the answer %q", got, text)
 }
 
-// world is a manager with everything real but the transport and the model.
+// world is a manager with a fake transport and model; the rest is real.
 type world struct {
 	*Manager
 	room   *room
@@ -204,10 +204,10 @@ func newWorldOf(t *testing.T, dir string, backend string, window int, answers ..
 	expect.Must(store.WriteDefaults(reverie.Data, dir))(t)
 	db := expect.Must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
-	w.room.db, w.who = db, &stubRooms{Rooms: lastWritten{db: db}}
+	w.room.db, w.who = db, &stubRooms{Rooms: offlineRooms{db: db}}
 	var mem *memory.Store
 	mem = expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: backend,
-		BeforeForget: func(ctx context.Context) error { return recall.All(ctx, history.NewStore(db), mem) }}))(t)
+		BeforeForget: func(ctx context.Context) error { return recall.IndexAll(ctx, history.NewStore(db), mem) }}))(t)
 	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills"), nil), history.NewStore(db)
 	tools := tool.New(tool.Config{Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC})
 	assembler := expect.Must(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{
@@ -216,15 +216,15 @@ func newWorldOf(t *testing.T, dir string, backend string, window int, answers ..
 	w.Manager = New(Config{
 		Stores:    Stores{DB: db, Models: models, Prompt: assembler, Tools: tools, History: past, Memory: mem, Tasks: tasks, Skills: skills},
 		Transport: w.room, Rooms: w.who, Owners: []string{owner}, Location: time.UTC, Limits: Limits{MaxRound: 4}, Times: Times{Grace: 100 * time.Millisecond},
-		Window: w.chatInputs})
+		WindowInputs: w.chatInputs})
 	w.begin(t)
 	return w
 }
 
-// chatInputs is what the models say of the window of the first of chat.
+// chatInputs returns what the models know of the window of the first chat model.
 func (w *world) chatInputs() window.Inputs { return window.InputsOf(w.cfg.Models.Limits("chat")[0]) }
 
-// TaskRoom is where a task may be worked on.
+// TaskRoom returns where a task may run.
 func (w *world) TaskRoom(ctx context.Context, t task.Task) (string, error) {
 	return TaskRooms{Rooms: w.who, Transport: w.cfg.Transport, Messages: w.cfg.Messages}.TaskRoom(ctx, t)
 }
@@ -245,14 +245,14 @@ func (w *world) exec(t expect.T, query string, args ...any) {
 	expect.Must(w.cfg.DB.Exec(query, args...))(t)
 }
 
-// value is the one value that a query finds.
+// value returns the single value of a query.
 func value[T any](t expect.T, w *world, query string, args ...any) (v T) {
 	t.Helper()
 	expect.OK(t, w.cfg.DB.QueryRow(query, args...).Scan(&v))
 	return v
 }
 
-// column is the only column that a query finds.
+// column returns the only column of a query.
 func (w *world) column(t expect.T, query string, args ...any) []string {
 	t.Helper()
 	return expect.Must(store.Column[string](context.Background(), w.cfg.DB, query, args...))(t)
@@ -267,13 +267,13 @@ func (w *world) append(t expect.T, all ...history.Message) {
 	}
 }
 
-// past is what !dm holds.
+// past returns the history of !dm.
 func (w *world) past(t expect.T) []history.Message {
 	t.Helper()
 	return expect.Must(w.cfg.History.Load(context.Background(), "!dm"))(t)
 }
 
-// known stores a fact as a person has it remembered.
+// known stores a fact like !remember.
 func (w *world) known(t expect.T, scope memory.Scope, text string) memory.Entry {
 	t.Helper()
 	e, _, err := w.cfg.Memory.Add(context.Background(), memory.Entry{Scope: scope, Text: text, Source: memory.UserExplicit}, owner)
@@ -281,7 +281,7 @@ func (w *world) known(t expect.T, scope memory.Scope, text string) memory.Entry 
 	return e
 }
 
-// lastAsked is the newest request to the model.
+// lastAsked returns the newest request to the model.
 func (w *world) lastAsked() string {
 	all := w.script.asked()
 	return all[len(all)-1]
@@ -322,7 +322,7 @@ func (w *world) deliver(t *testing.T, in chat.Inbound) chat.Outgoing {
 	return w.room.said(id)
 }
 
-// TestRedelivered: a message delivered again, as after a crash, gets the same reply and costs no second model call; nor does !retry.
+// TestRedelivered: a redelivered message, or !retry, gets the same reply without a second model call.
 func TestRedelivered(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "first", "second")
 	w.say(t, "$1", "hello")
@@ -334,7 +334,7 @@ func TestRedelivered(t *testing.T) {
 	expect.Equal(t, len(w.script.asked()), 2)
 }
 
-// TestInterruptedInTool: the program died while a tool ran. The next start tells the model so, and runs nothing again.
+// TestInterruptedInTool: after a crash in a tool call, the next start tells the model and does not run it again.
 func TestInterruptedInTool(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "taken up")
 	w.append(t, history.Message{Role: llm.User, EventID: "$1", Sender: owner, Text: "remember tea"},
@@ -347,7 +347,7 @@ func TestInterruptedInTool(t *testing.T) {
 	expect.False(t, err != nil || len(past) != 4 || !past[2].Failed, "the call counts as done: %+v, %v", past, err)
 }
 
-// TestBurst: what one person wrote while the room was busy is answered once; what another wrote, and commands, by themselves.
+// TestBurst: waiting messages of one person get one answer; other people's messages and commands get their own.
 // Holds F15.
 func TestBurst(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -378,8 +378,8 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// TestWithdrawn: what was taken back while it waited is handled, and neither answered nor shown to the model.
-func TestWithdrawn(t *testing.T) {
+// TestRedactedWhileWaiting: a message redacted while it waited is acknowledged, and neither answered nor shown to the model.
+func TestRedactedWhileWaiting(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.room.gone = map[string]bool{"$2": true, "$3": true}
 	w.say(t, "$1", "one")
@@ -395,7 +395,7 @@ func TestWithdrawn(t *testing.T) {
 	expect.Equal(t, <-w.room.handled, "$4")
 }
 
-// TestBurstInPieces: a burst was heard, and even answered, before the program died. However it comes again, it has one reply.
+// TestBurstInPieces: a burst stored or answered before a crash has one reply, however it is redelivered.
 func TestBurstInPieces(t *testing.T) {
 	for _, answered := range []bool{false, true} {
 		w := newWorld(t, t.TempDir(), "the answer", "to the new one")
@@ -422,7 +422,7 @@ func TestBurstInPieces(t *testing.T) {
 	}
 }
 
-// TestParallel: many rooms ask at once; only so many turns run, and all are answered in the end.
+// TestParallel: many rooms ask at once; at most Parallel turns run, and all rooms get an answer.
 // Holds F15.
 func TestParallel(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -432,7 +432,7 @@ func TestParallel(t *testing.T) {
 		in := chat.Message{Head: chat.Head{ID: fmt.Sprintf("$%d", i), Room: fmt.Sprintf("!r%d", i), Sender: owner, Private: true, At: time.Now()}, Text: "hello"}
 		expect.OK(t, w.Deliver(t.Context(), in))
 	}
-	until(t, "the model is asked", func() bool { return len(w.script.asked()) >= 4 })
+	waitUntil(t, "the model is asked", func() bool { return len(w.script.asked()) >= 4 })
 	time.Sleep(50 * time.Millisecond) // long enough for a fifth to show, were it allowed
 	expect.Equal(t, len(w.script.asked()), 4)
 	close(w.script.block)
@@ -456,7 +456,7 @@ func TestModelDownAndRetry(t *testing.T) {
 	expect.Equal(t, strings.Count(w.lastAsked(), "are you there?"), 1)
 }
 
-// TestPanic: what panics costs one message, not the room.
+// TestPanic: a panic costs one message, not the room.
 // Holds F40.
 func TestPanic(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -471,12 +471,12 @@ func TestPanic(t *testing.T) {
 	expect.Equal(t, w.say(t, "$2", "hello again").Text, "fine")
 }
 
-// TestStop: a message in hand at the end is not acknowledged, so that it is delivered again, and nothing new is taken.
+// TestStop: a message interrupted by shutdown is not acknowledged, and no new message is accepted.
 func TestStop(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.block = make(chan struct{})
 	expect.OK(t, w.Deliver(t.Context(), chat.Message{Head: chat.Head{ID: "$1", Room: "!dm", Sender: owner, Private: true}, Text: "hello"}))
-	until(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
+	waitUntil(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
 	w.stop()
 	expect.Equal(t, w.Deliver(context.Background(), chat.Message{Head: chat.Head{ID: "$2", Room: "!dm"}}), chat.ErrStopping)
 	expect.False(t, len(w.room.handled) != 0 || w.room.count() != 0, "an interrupted message was acknowledged or answered")

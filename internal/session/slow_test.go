@@ -19,10 +19,10 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// patience is far above what anything here takes.
-const patience = 30 * time.Second
+// testTimeout is far above what any of these tests needs.
+const testTimeout = 30 * time.Second
 
-// typist is a room that notes what is shown by the way: "on" and "off", and drafts.
+// typist is a room that records typing ("on", "off") and drafts.
 type typist struct {
 	*room
 	mu    sync.Mutex
@@ -54,7 +54,7 @@ func (r *typist) shown() string {
 	return strings.Join(r.seen, "\n")
 }
 
-// modelled is a world whose model is f, with a typist; f says what goes wrong.
+// modelled is a world with a typist whose model is the handler f.
 func modelled(t *testing.T, f http.HandlerFunc, timeout time.Duration) (*world, *typist) {
 	t.Helper()
 	w := newWorld(t, t.TempDir())
@@ -63,11 +63,11 @@ func modelled(t *testing.T, f http.HandlerFunc, timeout time.Duration) (*world, 
 	t.Cleanup(w.stop) // first: the server waits for its requests
 	models := modelsOf(t, chatWithLocal, local)
 	r := &typist{room: w.room}
-	w.cfg.Models, w.cfg.Transport, w.cfg.Patience, w.cfg.Again = models, r, time.Millisecond, 5*time.Millisecond
+	w.cfg.Models, w.cfg.Transport, w.cfg.ProgressAfter, w.cfg.RetryDelay = models, r, time.Millisecond, 5*time.Millisecond
 	return w, r
 }
 
-// stuckOn hangs when the question holds word, until it is let go or the asker goes away, and else answers.
+// stuckOn answers, but hangs on questions with word until release or the end of the request.
 func stuckOn(word string, asked chan<- struct{}, release <-chan struct{}) http.HandlerFunc {
 	fine := &script{forever: "fine"}
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -88,7 +88,7 @@ func stuckOn(word string, asked chan<- struct{}, release <-chan struct{}) http.H
 	}
 }
 
-// !stop ends the turn that runs at once, and does not wait behind what waits.
+// !stop cancels the running turn at once, ahead of waiting messages.
 // Holds F46, M9.
 func TestStopCommand(t *testing.T) {
 	asked := make(chan struct{}, 1)
@@ -105,7 +105,7 @@ func TestStopCommand(t *testing.T) {
 		select {
 		case got := <-w.room.handled:
 			expect.Equal(t, got, want)
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			t.Fatalf("%s is not handled", want)
 		}
 	}
@@ -116,7 +116,7 @@ func TestStopCommand(t *testing.T) {
 	expect.Has(t, w.say(t, "$4", "!stop").Text, "Nothing to stop")
 }
 
-// However the model fails, the person reads one calm sentence, and the next message is answered.
+// For every failure of the model, the person gets one sentence, and the next message is answered.
 // Holds F46.
 func TestModelFails(t *testing.T) {
 	events := func(body string) http.HandlerFunc {
@@ -162,8 +162,8 @@ func TestModelFails(t *testing.T) {
 	}
 }
 
-// impatient makes statements wait next to nothing for a database that somebody else holds.
-func impatient(t *testing.T, db *sql.DB) {
+// shortBusyTimeout makes statements fail quickly on a locked database.
+func shortBusyTimeout(t *testing.T, db *sql.DB) {
 	t.Helper()
 	n := db.Stats().MaxOpenConnections
 	db.SetMaxIdleConns(n)
@@ -174,7 +174,7 @@ func impatient(t *testing.T, db *sql.DB) {
 	}
 }
 
-// Another program holds the database for longer than a statement waits: the message is answered once it is free, asked or not asked yet.
+// While another program locks the database, a message waits; it is answered afterwards.
 // Holds F45.
 func TestDatabaseHeld(t *testing.T) {
 	for _, early := range []bool{true, false} {
@@ -183,7 +183,7 @@ func TestDatabaseHeld(t *testing.T) {
 			w, _ := modelled(t, stuckOn("hello", asked, release), 0)
 			var log safeBuffer
 			w.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
-			impatient(t, w.cfg.DB)
+			shortBusyTimeout(t, w.cfg.DB)
 			other := expect.Must(storetest.Open(t, filepath.Join(w.dir, "bot.db")))(t)
 			defer other.Close()
 			in := chat.Message{Head: chat.Head{ID: "$1", Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Text: "hello"}
@@ -197,7 +197,7 @@ func TestDatabaseHeld(t *testing.T) {
 			if early {
 				expect.OK(t, w.Deliver(t.Context(), in))
 			}
-			until(t, "something fails, else the test tests nothing", func() bool { return strings.Count(log.String(), "cannot be stored; trying again") >= 2 })
+			waitUntil(t, "something fails, else the test tests nothing", func() bool { return strings.Count(log.String(), "cannot be stored; trying again") >= 2 })
 			expect.Equal(t, w.room.count(), 0)
 			expect.OK(t, tx.Rollback())
 			select {
@@ -205,7 +205,7 @@ func TestDatabaseHeld(t *testing.T) {
 				if got := w.room.said(id); id != "$1" || got.Text != "fine" || got.Notice {
 					t.Errorf("%s: %+v", id, got)
 				}
-			case <-time.After(patience):
+			case <-time.After(testTimeout):
 				t.Fatal("not answered")
 			}
 		})
@@ -227,9 +227,9 @@ func (b *safeBuffer) String() string {
 	return b.b.String()
 }
 
-// TestPace: who writes as a program does is found out, and people are not.
+// TestLoopDetector: it detects bots, and does not take people for bots.
 // Holds F37, M38.
-func TestPace(t *testing.T) {
+func TestLoopDetector(t *testing.T) {
 	const work = 3 * time.Second // an answer takes so long
 	for _, c := range []struct {
 		name     string
@@ -239,19 +239,19 @@ func TestPace(t *testing.T) {
 		messages int
 		stops    int // at this message; 0 = never
 	}{
-		{"fast loop", mostInGroup, time.Second / 2, 0, 60, mostInGroup + 1},
-		{"loop in a direct chat", mostInDirect, time.Second, 0, 300, mostInDirect + 1},
-		{"a person talks", mostInGroup, 25 * time.Second, 15, 200, 0},
-		{"a person talks for long, alone", mostInDirect, 4 * time.Second, 90, 400, 0},
+		{"fast loop", maxRunInGroup, time.Second / 2, 0, 60, maxRunInGroup + 1},
+		{"loop in a direct chat", maxRunInDirect, time.Second, 0, 300, maxRunInDirect + 1},
+		{"a person talks", maxRunInGroup, 25 * time.Second, 15, 200, 0},
+		{"a person talks for long, alone", maxRunInDirect, 4 * time.Second, 90, 400, 0},
 	} {
-		p, now, stopped := &pace{}, time.Unix(1_800_000_000, 0), 0
+		p, now, stopped := &loopDetector{}, time.Unix(1_800_000_000, 0), 0
 		for i := range c.messages {
 			now = now.Add(c.gap)
 			if c.pause > 0 && i%c.pause == 0 {
-				now = now.Add(calmGap)
+				now = now.Add(runGap)
 			}
-			answer, stops := p.hears(fmt.Sprint(i), now, c.most)
-			if again, _ := p.hears(fmt.Sprint(i), now.Add(time.Hour), c.most); again != answer {
+			answer, stops := p.count(fmt.Sprint(i), now, c.most)
+			if again, _ := p.count(fmt.Sprint(i), now.Add(time.Hour), c.most); again != answer {
 				t.Fatalf("%s: message %d is answered %v, and tried again, %v", c.name, i, answer, again)
 			}
 			if stops {
@@ -262,18 +262,18 @@ func TestPace(t *testing.T) {
 			}
 			if answer {
 				now = now.Add(work)
-				p.at = now
+				p.lastAt = now
 			}
 		}
 		expect.False(t, stopped != c.stops, "%s: stops at %d, want %d", c.name, stopped, c.stops)
-		answer, _ := p.hears("later", now.Add(calmGap), c.most)
+		answer, _ := p.count("later", now.Add(runGap), c.most)
 		expect.False(t, !answer, "%s: a pause does not end it", c.name)
 	}
 }
 
-// TestLoopIsBroken: another program is answered no more, the room is told once, commands and others are answered, and !retry ends it.
+// TestBotLoopStops: a bot gets no more answers and the room is told once; commands and others are answered, and !retry resumes.
 // Holds F37, M38.
-func TestLoopIsBroken(t *testing.T) {
+func TestBotLoopStops(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), "flat_file", 16_000)
 	w.inGroup()
 	n := 0
@@ -282,17 +282,17 @@ func TestLoopIsBroken(t *testing.T) {
 		n++
 		return w.deliver(t, chat.Message{Head: chat.Head{ID: fmt.Sprint("$", n), Room: "!group", Sender: from, At: time.Now()}, Text: text})
 	}
-	for range mostInGroup {
+	for range maxRunInGroup {
 		expect.Equal(t, say(friend, "hello").Text, "fine")
 	}
 	told := say(friend, "hello")
-	if asked := len(w.script.asked()); asked != mostInGroup || !told.Notice || !strings.Contains(told.Text, friend) || !strings.Contains(told.Text, "!retry") {
+	if asked := len(w.script.asked()); asked != maxRunInGroup || !told.Notice || !strings.Contains(told.Text, friend) || !strings.Contains(told.Text, "!retry") {
 		t.Errorf("after %d answers the room reads %+v", asked, told)
 	}
 	again := say(friend, "hello?")
-	expect.False(t, again.Text != "" || len(w.script.asked()) != mostInGroup, "told twice: %+v", again)
-	expect.Has(t, say(friend, "!stop").Text, "Nothing to stop")
-	for range mostInGroup + 2 { // an owner is a person
+	expect.False(t, again.Text != "" || len(w.script.asked()) != maxRunInGroup, "told twice: %+v", again)
+	expect.Has(t, say(friend, "!stop").Text, "nothing to stop")
+	for range maxRunInGroup + 2 { // an owner is a person
 		expect.Equal(t, say(owner, "the very same words again").Text, "fine")
 	}
 	expect.Equal(t, say(friend, "hello?").Text, "")

@@ -9,15 +9,15 @@ import (
 	"reverie/internal/trust"
 )
 
-// TaskRooms says in which rooms tasks that are due may be worked on.
+// TaskRooms chooses the rooms in which due tasks run.
 type TaskRooms struct {
 	chat.Rooms
 	Transport chat.Transport // tells a person that a task moves
 	Messages  *settings.Messages
 }
 
-// TaskRoom is the room in which a task that is due may be worked on: its own if its readers alone
-// read that now, else a direct chat of its person, who is told of that there; "" = there is none.
+// TaskRoom returns the room in which the due task t may run; "" = no room. It is t's own room if only
+// t's readers read it now, else a direct chat with t's person, who is told there.
 func (r TaskRooms) TaskRoom(ctx context.Context, t task.Task) (string, error) {
 	person := t.Label.Readers.Person()
 	if person == "" {

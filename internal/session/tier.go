@@ -12,26 +12,26 @@ import (
 	"reverie/internal/window"
 )
 
-// windows keeps what is known of windows, and says on the room's log which tiers change.
+// windows returns the store of window sizes and tier locks. It logs tier changes to the room's log.
 func (s *Session) windows() window.Store {
 	return window.Store{DB: s.cfg.DB, Now: s.cfg.Now, Location: s.cfg.Location, Log: s.log}
 }
 
-// inputs are what is known of the window of the model that answers chat in this room.
-// Of a model that the room alone has, it is what its server and the configuration say.
-func (s *Session) inputs(ctx context.Context) (window.Inputs, error) {
+// windowInputs returns what is known of the window of the room's chat model. For a model chosen by
+// !model that is only what its server and the configuration say.
+func (s *Session) windowInputs(ctx context.Context) (window.Inputs, error) {
 	now, err := s.mode(ctx)
 	if err != nil || now.Model == "" || now.Model == s.firstModel(chatRole) {
-		return s.cfg.Window(), err
+		return s.cfg.WindowInputs(), err
 	}
 	in := window.InputsOf(s.cfg.Models.Limits(llm.Preferring(chatRole, now.Model))[0])
 	in.ID = "model " + now.Model
 	return in, nil
 }
 
-// tier is the tier of the room's next request, as an answer to what stands last in past.
+// tier returns the prompt tier of the next request, an answer to the end of past.
 func (s *Session) tier(ctx context.Context, past []history.Message, preview bool) (int, error) {
-	in, err := s.inputs(ctx)
+	in, err := s.windowInputs(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -42,23 +42,23 @@ func (s *Session) tier(ctx context.Context, past []history.Message, preview bool
 	return s.windows().Tier(ctx, r, in, preview)
 }
 
-// compacted tells that the room's history was rewritten: the tier may change now.
-func (s *Session) compacted(ctx context.Context) error {
-	in, err := s.inputs(ctx)
+// noteCompacted records that the history was compacted, so that the tier may change.
+func (s *Session) noteCompacted(ctx context.Context) error {
+	in, err := s.windowInputs(ctx)
 	if err != nil {
 		return err
 	}
 	return s.windows().AfterCompaction(ctx, string(s.talk), in)
 }
 
-// orShorter is p, the prompt of the turn t. When that did not fit any more (err says so), because
-// the window has become smaller, the tier goes down at once.
-func (s *Session) orShorter(ctx context.Context, t prompt.Turn, p prompt.Prompt, err error) (prompt.Prompt, error) {
+// retryLowerTier returns p, the prompt of t. If p did not fit, as err says, the window has shrunk: the
+// tier is lowered at once and the prompt assembled again.
+func (s *Session) retryLowerTier(ctx context.Context, t prompt.Turn, p prompt.Prompt, err error) (prompt.Prompt, error) {
 	var large *prompt.TooLargeError
 	if !errors.As(err, &large) {
 		return p, err
 	}
-	in, failed := s.inputs(ctx)
+	in, failed := s.windowInputs(ctx)
 	lower, keep, ok := s.windows().LowerTier(ctx, string(s.talk), in, t.Tier, t.Window)
 	if failed != nil || !ok {
 		return p, err
@@ -71,20 +71,20 @@ func (s *Session) orShorter(ctx context.Context, t prompt.Turn, p prompt.Prompt,
 	return smaller, keep()
 }
 
-// usage is what the latest request of a conversation took.
+// usage is the size of the last request of a conversation.
 type usage struct {
 	expected int // tokens of the request
-	room     int // what the window has for one; 0 = not known
+	room     int // tokens that the window has for a request; 0 = not known
 }
 
-// count learns from an answer how its model counts. r is what was sent, bare without
-// the tools. What cannot be stored is learned again with the next one.
-func (s *Session) count(ctx context.Context, r prompt.Report, bare bool, reply llm.Reply) {
+// learnTokenRatio compares the estimate r of a request with the model's own count. bare means that the
+// request had no tools. A failed write is only logged: the next answer repeats it.
+func (s *Session) learnTokenRatio(ctx context.Context, r prompt.Report, bare bool, reply llm.Reply) {
 	if reply.Model == "" {
-		return // there is none
+		return // no answer
 	}
 	s.usage = usage{expected: r.Counted(), room: max(r.Window-r.MaxOutput, 0)}
-	if r.Pictures > 0 { // how a model counts pictures says nothing of words
+	if r.Pictures > 0 { // pictures have another ratio
 		return
 	}
 	sent := r.Total
@@ -93,12 +93,12 @@ func (s *Session) count(ctx context.Context, r prompt.Report, bare bool, reply l
 	}
 	err := s.windows().LearnRatio(ctx, reply.Model, sent, reply.Usage.Prompt)
 	if err != nil && ctx.Err() == nil {
-		s.log.Warn("how the model counts is not kept", "model", reply.Model, "err", err)
+		s.log.Warn("token ratio not stored", "model", reply.Model, "err", err)
 	}
 }
 
-// Window says for !status which tier the prompt has, and how full the window is.
-func (s *Session) Window(ctx context.Context, past []history.Message) ([]string, error) {
+// WindowStatus returns lines for !status: the prompt's tier and how full the window is.
+func (s *Session) WindowStatus(ctx context.Context, past []history.Message) ([]string, error) {
 	tier, err := s.tier(ctx, past, true)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (s *Session) Window(ctx context.Context, past []history.Message) ([]string,
 	if err != nil {
 		return nil, err
 	}
-	in, err := s.inputs(ctx)
+	in, err := s.windowInputs(ctx)
 	if err != nil {
 		return nil, err
 	}

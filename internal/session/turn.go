@@ -24,24 +24,24 @@ import (
 	"reverie/internal/trust"
 )
 
-// answerAll answers what a person wrote: the session hears it, the assembler reads
-// the history, the model answers, tools act, the reply leaves.
-func (s *Session) answerAll(ctx context.Context, burst []chat.Message) error {
+// answerBurst answers messages of a person: it stores them, the assembler reads the history, the
+// model answers, tools act, the reply is sent.
+func (s *Session) answerBurst(ctx context.Context, burst []chat.Message) error {
 	for len(burst) > 0 {
-		heard, err := s.hear(ctx, burst)
+		stored, err := s.storeBurst(ctx, burst)
 		if err != nil {
 			return err
 		}
-		said := burst[:heard.taken]
-		in := item{Message: burst[heard.taken-1]}
-		in.ID = heard.answers
-		burst = burst[heard.taken:]
+		said := burst[:stored.count]
+		in := item{Message: burst[stored.count-1]}
+		in.ID = stored.question
+		burst = burst[stored.count:]
 		switch {
-		case heard.answers == "": // told in an earlier conversation, and answered there
-		case heard.answer != "": // the program died between the answer and its delivery
-			err = s.catchUp(ctx, in, heard.answer)
+		case stored.question == "": // stored and answered in an earlier conversation
+		case stored.reply != "": // the program died between the answer and its delivery
+			err = s.sendStoredAnswer(ctx, in, stored.reply)
 		default:
-			err = s.respond(ctx, in, named(said)[:len(said)]...)
+			err = s.respond(ctx, in, burstIDs(said)[:len(said)]...)
 		}
 		if err != nil {
 			return err
@@ -50,9 +50,8 @@ func (s *Session) answerAll(ctx context.Context, burst []chat.Message) error {
 	return nil
 }
 
-// begin waits until one more turn may run, and shows that an answer is being written.
-// done must be called when it is.
-func (s *Session) begin(ctx context.Context, now settings.RoomMode) (done func(), err error) {
+// acquireTurn waits for a free turn and shows the typing notification. The caller must call done.
+func (s *Session) acquireTurn(ctx context.Context, now settings.RoomMode) (done func(), err error) {
 	leave := s.waiting.Person(s.firstModel(now.Role))
 	select {
 	case s.turns <- struct{}{}:
@@ -68,37 +67,37 @@ func (s *Session) begin(ctx context.Context, now settings.RoomMode) (done func()
 	}, nil
 }
 
-// respond answers the newest person's message of the history, as a reply to in. Those of
-// done are dealt with when the answer is there.
+// respond answers the newest person's message in the history, as a reply to in. The inbox rows of the
+// messages done are finished together with the answer.
 func (s *Session) respond(ctx context.Context, in item, done ...string) error {
 	now, err := s.mode(ctx)
 	if err != nil {
 		return err
 	}
-	leave, err := s.begin(ctx, now)
+	leave, err := s.acquireTurn(ctx, now)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	t := &turn{Session: s, in: in, answering: in.ID}
-	t.begun = t.whileSlow(ctx)
-	defer func() { t.begun(); s.meanwhile = nil }()
+	t.stopProgress = t.startProgress(ctx)
+	defer func() { t.stopProgress(); s.progress = nil }()
 	reply, err := t.rounds(ctx)
 	if err != nil {
 		return err
 	}
-	return t.conclude(ctx, *s.ours(replyID(in.ID), reply.Text, t.label), done)
+	return t.finish(ctx, *s.ownMessage(replyID(in.ID), reply.Text, t.label), done)
 }
 
-// say says text as the answer to in.
-func (s *Session) say(ctx context.Context, in item, text string) error {
-	return s.cfg.Transport.Send(ctx, s.room, s.answerTo(ctx, in, text))
+// sendAnswer sends text as the answer to in.
+func (s *Session) sendAnswer(ctx context.Context, in item, text string) error {
+	return s.cfg.Transport.Send(ctx, s.room, s.answerMessage(ctx, in, text))
 }
 
-// answerTo is text as the answer to in.
-func (s *Session) answerTo(ctx context.Context, in item, text string) chat.Outgoing {
-	m := chat.Outgoing{ID: replyID(in.ID), Text: s.shown(ctx, text), Thread: s.thread, Notice: in.event.Kind == chat.MemoryQuestion}
-	if in.event.Kind == "" { // nobody can see what the others answer
+// answerMessage makes the outgoing message that answers in with text.
+func (s *Session) answerMessage(ctx context.Context, in item, text string) chat.Outgoing {
+	m := chat.Outgoing{ID: replyID(in.ID), Text: s.visibleAnswer(ctx, text), Thread: s.thread, Notice: in.event.Kind == chat.MemoryQuestion}
+	if in.event.Kind == "" { // people cannot see system events
 		m.ReplyTo = in.ID
 	} else if in.event.Verbatim && in.event.Mention {
 		m.Mention = []string{in.Sender}
@@ -106,58 +105,58 @@ func (s *Session) answerTo(ctx context.Context, in item, text string) chat.Outgo
 	return m
 }
 
-// heard is what became of the first messages of a burst.
-type heard struct {
-	taken   int    // so many of them
-	answers string // the message that their reply answers; empty = they need none
-	answer  string // that reply, when it was stored before an interruption
+// storedBurst tells how storeBurst stored the first messages of a burst.
+type storedBurst struct {
+	count    int    // of these messages
+	question string // the message that their reply answers; empty = they need no reply
+	reply    string // the reply, if an earlier run stored it; else empty
 }
 
-// hear stores the messages of a burst, a row for each. Those that were stored before an interruption are
-// taken by themselves, with their group: they may have their answer already.
-func (s *Session) hear(ctx context.Context, burst []chat.Message) (heard, error) {
-	if err := s.branch(ctx, burst[0]); err != nil {
-		return heard{}, err
+// storeBurst stores the first messages of a burst, a row for each. Messages that an interrupted run has
+// stored form a group of their own, because they may have an answer already.
+func (s *Session) storeBurst(ctx context.Context, burst []chat.Message) (storedBurst, error) {
+	if err := s.startThread(ctx, burst[0]); err != nil {
+		return storedBurst{}, err
 	}
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
-		return heard{}, err
+		return storedBurst{}, err
 	}
 	if err := agent.CloseCalls(ctx, s.cfg.History, s.talk, past, s.cfg.Now()); err != nil {
-		return heard{}, err
+		return storedBurst{}, err
 	}
 	stored := func(in chat.Message) bool {
 		return slices.ContainsFunc(past, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID })
 	}
-	h := heard{taken: 1}
-	for h.taken < len(burst) && stored(burst[h.taken]) == stored(burst[0]) {
-		h.taken++
+	h := storedBurst{count: 1}
+	for h.count < len(burst) && stored(burst[h.count]) == stored(burst[0]) {
+		h.count++
 	}
 	if stored(burst[0]) {
-		switch g := groupOf(past, burst[h.taken-1].ID); g.answer {
+		switch g := groupOf(past, burst[h.count-1].ID); g.answer {
 		case -1:
-			h.answers = past[g.last].EventID
+			h.question = past[g.last].EventID
 		default:
-			h.answers, h.answer = strings.TrimPrefix(past[g.answer].EventID, replyID("")), past[g.answer].Text
+			h.question, h.reply = strings.TrimPrefix(past[g.answer].EventID, replyID("")), past[g.answer].Text
 		}
-		return h, s.together(ctx, nil)
+		return h, s.commit(ctx, nil)
 	}
 	var said []history.Message
-	for _, in := range burst[:h.taken] {
-		m, err := s.message(ctx, in)
+	for _, in := range burst[:h.count] {
+		m, err := s.historyMessage(ctx, in)
 		if err != nil {
-			return heard{}, err
+			return storedBurst{}, err
 		}
 		said = append(said, m)
 	}
-	err = s.together(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	err = s.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for _, m := range said {
 			switch err := s.cfg.History.AppendIn(ctx, tx, &m); {
-			case errors.Is(err, history.ErrDuplicate): // told in an earlier conversation
+			case errors.Is(err, history.ErrDuplicate): // stored in an earlier conversation
 			case err != nil:
 				return err
 			default:
-				h.answers = m.EventID
+				h.question = m.EventID
 			}
 		}
 		return nil
@@ -165,8 +164,8 @@ func (s *Session) hear(ctx context.Context, burst []chat.Message) (heard, error)
 	return h, err
 }
 
-// message is in as the history keeps it.
-func (s *Session) message(ctx context.Context, in chat.Message) (history.Message, error) {
+// historyMessage converts in to a row of the history.
+func (s *Session) historyMessage(ctx context.Context, in chat.Message) (history.Message, error) {
 	at := in.At
 	if at.IsZero() {
 		at = s.cfg.Now()
@@ -175,46 +174,46 @@ func (s *Session) message(ctx context.Context, in chat.Message) (history.Message
 		Room: s.talk, Role: llm.User, EventID: in.ID, Sender: in.Sender, Text: in.Text, At: at, Files: s.attachments().Files(ctx, in),
 		Header: s.cfg.Prompt.Header(at.In(s.cfg.Location), in.Sender, !in.Private),
 	}
-	quotes, err := s.readable(ctx, in)
+	quotes, err := s.readableQuotes(ctx, in)
 	if err != nil {
 		return m, err
 	}
-	if s.thread != "" { // it began with its root, see branch
+	if s.thread != "" { // startThread has quoted the root
 		quotes = slices.DeleteFunc(quotes, func(q chat.Quote) bool { return q.Why == chat.QuoteThread })
 	}
 	m.Quoted, quotes = s.attachments().Quotes(quotes, s.cfg.Rooms.UserID(), s.cfg.Location)
-	m.Label, err = s.labelOf(ctx, in.Head, quotes, m.Files)
+	m.Label, err = s.messageLabel(ctx, in.Head, quotes, m.Files)
 	return m, err
 }
 
-// withdrawn reports whether turn ended with err because the answer is not wanted any more.
-func withdrawn(turn context.Context, err error) bool {
+// cancelled reports whether turn ended with err because its message was redacted or its room left.
+func cancelled(turn context.Context, err error) bool {
 	return errors.Is(err, agent.ErrWithdrawn) || errors.Is(context.Cause(turn), agent.ErrWithdrawn)
 }
 
-// item is what a turn works on: a person's message, or an event as if it were one.
+// item is what a turn answers: a person's message, or a system event in the form of one.
 type item struct {
 	chat.Message
-	event chat.Event // no Kind = a person wrote it
+	event chat.Event // Kind is empty for a person's message
 }
 
-func asEvent(e chat.Event) item { return item{chat.Message{Head: e.Head, Text: e.Text}, e} }
+func eventItem(e chat.Event) item { return item{chat.Message{Head: e.Head, Text: e.Text}, e} }
 
-// turn is the work on one item, as the work of a loop.
+// turn answers one item. It implements agent.Work.
 type turn struct {
 	*Session
-	in    item
-	begun func() // is called when the first words come
+	in           item
+	stopProgress func() // called at the first words of the answer
 
-	answering string   // the message whose answer is begun, until the model is asked; "" = none
-	questions []string // the messages that this answers, as takeUp found them
-	condensed bool     // messages have left the conversation, and a model was asked for a summary
+	answering    string   // the message to be answered, until the model is asked; "" = none
+	questions    []string // the messages that the answer replies to, from trackQuestions
+	summaryTried bool     // a model was asked for a summary in this turn
 
-	label trust.Label            // of the last request, and so of what came of it
-	told  []prompt.SectionReport // its sections
+	label    trust.Label            // of the last request, and of what the model makes of it
+	sections []prompt.SectionReport // of the last request
 }
 
-// rounds asks the model, runs the tools it calls and asks again, until it answers in words.
+// rounds asks the model and runs its tool calls, until it answers without a call.
 func (t *turn) rounds(ctx context.Context) (llm.Reply, error) {
 	reply, err := agent.Loop(ctx, t, 0, t.cfg.MaxRound)
 	if reply.Finish == "length" {
@@ -225,13 +224,13 @@ func (t *turn) rounds(ctx context.Context) (llm.Reply, error) {
 
 // Ready implements agent.Work.
 func (t *turn) Ready(ctx context.Context) error {
-	if wanted, err := t.wanted(ctx, t.in); err != nil || !wanted {
+	if wanted, err := t.stillWanted(ctx, t.in); err != nil || !wanted {
 		return cmp.Or(err, agent.ErrWithdrawn)
 	}
 	return nil
 }
 
-// Relieve implements agent.Work: the conversation is compacted.
+// Relieve implements agent.Work: it compacts the conversation.
 func (t *turn) Relieve(ctx context.Context) bool {
 	done, err := t.compactTo(ctx, compaction.Refused, 60)
 	if done.ID == 0 && err != nil {
@@ -240,41 +239,41 @@ func (t *turn) Relieve(ctx context.Context) bool {
 	return done.ID != 0
 }
 
-// Infer implements agent.Work: it makes one request: the prompt is assembled from the files as they are
-// now, what is new in it is committed, and only then it is sent.
+// Infer implements agent.Work: it assembles the prompt from the current files, commits what is new in
+// it, then sends the request.
 func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
-	p, how, err := t.fits(ctx)
+	p, set, err := t.fittingPrompt(ctx)
 	if err != nil {
 		return llm.Reply{}, err
 	}
-	if err := t.cfg.Prompt.Commit(ctx, p, t.noting()...); err != nil {
+	if err := t.cfg.Prompt.Commit(ctx, p, t.storeQuestions()...); err != nil {
 		return llm.Reply{}, err
 	}
 	t.answering, t.questions = "", nil
 	t.log.Info("prompt", "message", t.in.ID, "report", p.Report)
 	t.tidy(p.Report.Oversize)
-	t.label, t.told = trust.Label{Integrity: p.Integrity, Readers: t.place(t.in.Head).Readers()}, p.Report.Sections
-	t.sent = p.Messages()
-	req := llm.Request{Messages: t.sent, Tools: t.offer(how).Specs, NoCalls: last, Fit: t.cfg.Tools.Fit, Think: how.mode.Think,
-		Temperature: &how.mode.Temperature, Marks: p.Marks()}
+	t.label, t.sections = trust.Label{Integrity: p.Integrity, Readers: t.place(t.in.Head).Readers()}, p.Report.Sections
+	t.lastRequest = p.Messages()
+	req := llm.Request{Messages: t.lastRequest, Tools: t.offer(set).Specs, NoCalls: last, Fit: t.cfg.Tools.Fit, Think: set.mode.Think,
+		Temperature: &set.mode.Temperature, Marks: p.Marks()}
 	var draft func(string)
 	if t.in.ID != "" && t.in.event.Kind == "" && t.streams(ctx) {
 		draft = func(text string) {
 			if text = goal.VisibleDraft(prompt.WithoutFences(text)); strings.TrimSpace(text) == "" {
 				return
 			}
-			t.begun()
+			t.stopProgress()
 			t.draft(ctx, text, false)
 		}
 	}
-	reply, err := t.cfg.Models.Complete(ctx, how.mode.Role, req, draft)
-	t.count(ctx, p.Report, last, reply)
+	reply, err := t.cfg.Models.Complete(ctx, set.mode.Role, req, draft)
+	t.learnTokenRatio(ctx, p.Report, last, reply)
 	return reply, err
 }
 
-// takeUp notes which messages the answer that is begun is about to answer: what people do
-// to one of them concerns it from now on. It is stored when the model is asked.
-func (t *turn) takeUp(past []history.Message) {
+// trackQuestions records which messages the current answer replies to. An edit or redaction of one of
+// them interrupts it. Infer stores the record.
+func (t *turn) trackQuestions(past []history.Message) {
 	i := len(past) - 1
 	for i >= 0 && past[i].Role != llm.User {
 		i--
@@ -283,24 +282,24 @@ func (t *turn) takeUp(past []history.Message) {
 		return
 	}
 	g := groupOf(past, past[i].EventID)
-	t.mail.concerns(true, replyID(t.answering))
+	t.mail.addSubjects(true, replyID(t.answering))
 	t.questions = nil
 	if !g.known {
 		return
 	}
 	for _, m := range past[g.first : g.last+1] {
-		t.mail.concerns(true, m.EventID)
+		t.mail.addSubjects(true, m.EventID)
 		if !history.IsRedacted(m) {
 			t.questions = append(t.questions, m.EventID)
 		}
 	}
-	if t.mail.edited(t.questions...) { // it came before
+	if t.mail.hasEdit(t.questions...) { // the edit came first
 		t.mail.stop("", errChanged)
 	}
 }
 
-// noting stores what takeUp noted.
-func (t *turn) noting() []func(context.Context, *sql.Tx) error {
+// storeQuestions returns the writes that store what trackQuestions recorded.
+func (t *turn) storeQuestions() []func(context.Context, *sql.Tx) error {
 	if len(t.questions) == 0 {
 		return nil
 	}
@@ -314,22 +313,22 @@ func (t *turn) noting() []func(context.Context, *sql.Tx) error {
 	}}
 }
 
-// Act implements agent.Work: it stores the model's calls, runs them in order and stores each result as
-// soon as it is there. Those that a person must allow first are stored with the question.
+// Act implements agent.Work: it stores the model's calls, runs them in order and stores each result at
+// once. A call that needs approval is stored with the question and does not run here.
 func (t *turn) Act(ctx context.Context, reply llm.Reply) error {
 	scope, past, err := t.callScope(ctx, t.in)
 	if err != nil {
 		return err
 	}
 	scope.Label = t.label
-	seen, mark, err := t.reading(ctx, past)
+	sources, fingerprint, err := t.untrustedInput(ctx, past)
 	if err != nil {
 		return err
 	}
-	if scope.Granted, err = t.granted(ctx, t.in.Sender, past, mark); err != nil {
+	if scope.Granted, err = t.granted(ctx, t.in.Sender, past, fingerprint); err != nil {
 		return err
 	}
-	asked, err := t.storeCalls(ctx, scope, reply, seen, mark)
+	asked, err := t.storeCalls(ctx, scope, reply, sources, fingerprint)
 	if err != nil {
 		return err
 	}
@@ -340,10 +339,10 @@ func (t *turn) Act(ctx context.Context, reply llm.Reply) error {
 		if asked[c.ID] {
 			continue
 		}
-		scope.Send, scope.SetMode = t.sending(t.in, c.ID), t.setsMode(t.in)
-		t.meanwhile.does(t.doing(ctx, c.Name))
+		scope.Send, scope.SetMode = t.fileSender(t.in, c.ID), t.modeSetter(t.in)
+		t.progress.setActivity(t.activity(ctx, c.Name))
 		result := t.cfg.Tools.Run(ctx, scope, c)
-		t.meanwhile.does(t.text(ctx, "doing.thinking"))
+		t.progress.setActivity(t.text(ctx, "doing.thinking"))
 		t.log.Info("tool", "message", t.in.ID, "tool", c.Name, "failed", result.Failed)
 		row := history.Message{Room: t.talk, Role: llm.Tool, CallID: c.ID, Text: result.Content, Failed: result.Failed, At: t.cfg.Now(),
 			Label: trust.Label{Integrity: result.Integrity, Readers: t.label.Readers}}
@@ -354,7 +353,7 @@ func (t *turn) Act(ctx context.Context, reply llm.Reply) error {
 	return nil
 }
 
-// draft shows text in the place of the answer.
+// draft shows text in place of the answer.
 func (t *turn) draft(ctx context.Context, text string, notice bool) {
 	err := t.cfg.Transport.Send(ctx, t.room, chat.Outgoing{ID: replyID(t.in.ID), Thread: t.thread, Text: text, Notice: notice, Draft: true,
 		ReplyTo: t.in.ID})
@@ -363,34 +362,34 @@ func (t *turn) draft(ctx context.Context, text string, notice bool) {
 	}
 }
 
-// calm is the one sentence a person reads when a message could not be
-// answered. The full error is in the operator's log.
-func (s *Session) calm(ctx context.Context, err error, ref string) string {
-	kept := s.text(ctx, "error.kept")
+// errorText returns what a person reads when a message could not be answered. The full error is in the
+// operator's log, under ref.
+func (s *Session) errorText(ctx context.Context, err error, ref string) string {
+	saved := s.text(ctx, "error.kept")
 	var model *llm.Error
 	var large *prompt.TooLargeError
 	switch {
 	case errors.As(err, &model):
-		return i18n.Sentences(model.ForPeople().In(s.cfg.Messages.For(ctx, s.room)), kept)
+		return i18n.Sentences(model.ForPeople().In(s.cfg.Messages.For(ctx, s.room)), saved)
 	case errors.As(err, &large):
 		return s.text(ctx, "error.too_large", "needed", fmt.Sprint(large.Needed), "room", fmt.Sprint(max(large.Room, 0)))
 	case errors.Is(err, agent.ErrRounds):
-		return i18n.Sentences(s.text(ctx, "error.rounds"), kept)
+		return i18n.Sentences(s.text(ctx, "error.rounds"), saved)
 	default:
-		return i18n.Sentences(s.text(ctx, "error.unknown", "reference", ref), kept)
+		return i18n.Sentences(s.text(ctx, "error.unknown", "reference", ref), saved)
 	}
 }
 
-// reference is a short code that ties a sentence in a room to a line in the log.
-func reference() string { return strings.ToLower(rand.Text()[:6]) }
+// errorReference returns a random code that links an error message to its log line.
+func errorReference() string { return strings.ToLower(rand.Text()[:6]) }
 
-// streams tells whether the answer may be seen while it is written. Where more
-// than two are, half an answer only makes noise, unless the room wants it.
+// streams reports whether drafts of the answer are shown. By default that is only so where at most two
+// people are: in larger rooms edits are noise.
 func (t *turn) streams(ctx context.Context) bool {
 	set, err := t.settings().Get(ctx, t.room, settings.Streaming)
 	switch {
 	case err != nil:
-		t.log.Warn("whether to stream here is not known", "err", err)
+		t.log.Warn("streaming setting not read", "err", err)
 		return false
 	case set != settings.Auto:
 		return set == "on"
@@ -401,16 +400,16 @@ func (t *turn) streams(ctx context.Context) bool {
 	return err == nil && n > 0 && n <= 2
 }
 
-// A commit waits for the disk, and all rooms write one after the other. So what is heard, what
-// is sent to the model and what is answered is one transaction each.
+// A commit waits for the disk, and SQLite has one writer. So a turn has one transaction each for the
+// received messages, the request and the answer.
 
-// storing stores something in a transaction of somebody else's.
-type storing func(ctx context.Context, tx *sql.Tx) error
+// txFunc writes in the caller's transaction.
+type txFunc func(ctx context.Context, tx *sql.Tx) error
 
-// together stores what f stores, and what has waited for the next transaction. f may be nil.
-func (s *Session) together(ctx context.Context, f storing) error {
+// commit runs pendingWrite and f in one transaction. f may be nil.
+func (s *Session) commit(ctx context.Context, f txFunc) error {
 	err := store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {
-		for _, f := range []storing{s.along, f} {
+		for _, f := range []txFunc{s.pendingWrite, f} {
 			if f == nil {
 				continue
 			}
@@ -421,15 +420,15 @@ func (s *Session) together(ctx context.Context, f storing) error {
 		return nil
 	})
 	if err == nil {
-		s.along = nil
+		s.pendingWrite = nil
 	}
 	return err
 }
 
-// conclude stores the answer and says it. The messages done need no more work then.
-func (t *turn) conclude(ctx context.Context, answer history.Message, done []string) error {
+// finish stores and sends the answer, and marks the messages done as finished.
+func (t *turn) finish(ctx context.Context, answer history.Message, done []string) error {
 	markers, _ := agent.Markers(answer.Text)
-	m := t.answerTo(ctx, t.in, answer.Text)
+	m := t.answerMessage(ctx, t.in, answer.Text)
 	if len(markers) == 0 && strings.TrimSpace(m.Text) != "" {
 		stored := answer
 		err := t.cfg.Transport.SendFinal(ctx, t.room, m, done, func(ctx context.Context, tx *sql.Tx) error {
@@ -440,27 +439,27 @@ func (t *turn) conclude(ctx context.Context, answer history.Message, done []stri
 		})
 		if !errors.Is(err, history.ErrDuplicate) {
 			if err == nil {
-				t.taken = max(t.taken, stored.ID)
+				t.appliedUpTo = max(t.appliedUpTo, stored.ID)
 				err = t.askApprovals(ctx, t.in.ID)
 			}
 			return err
 		}
 	}
-	// An answer that is there already is said as it is, and the goal hears of it first.
-	if err := t.note(ctx, &answer); err != nil {
+	// The answer has goal markers or nothing visible, or was stored earlier: apply markers before sending.
+	if err := t.appendOnce(ctx, &answer); err != nil {
 		return err
 	}
-	if err := t.takeIn(ctx, t.reporter(t.in), answer); err != nil {
+	if err := t.applyMarkers(ctx, t.markerCaller(t.in), answer); err != nil {
 		return err
 	}
-	if err := t.say(ctx, t.in, answer.Text); err != nil {
+	if err := t.sendAnswer(ctx, t.in, answer.Text); err != nil {
 		return err
 	}
-	return t.askGathered(ctx, t.in.ID)
+	return t.openApprovals(ctx, t.in.ID)
 }
 
-// askGathered opens what was gathered for event, and asks it.
-func (s *Session) askGathered(ctx context.Context, event string) error {
+// openApprovals opens the approvals gathered for event and asks their questions.
+func (s *Session) openApprovals(ctx context.Context, event string) error {
 	if err := s.approvals.Open(ctx, s.cfg.DB, s.talk, event); err != nil {
 		return err
 	}

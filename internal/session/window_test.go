@@ -27,7 +27,7 @@ import (
 	"reverie/internal/window"
 )
 
-// machine is a manager whose window is what a test says, with a clock of its own.
+// machine is a manager with a test's window and clock.
 type machine struct {
 	*Manager
 	room *room
@@ -43,7 +43,7 @@ func newMachine(t *testing.T, tokens int) *machine {
 	m.enforce(tokens)
 	c := w.cfg
 	c.Now = func() time.Time { return m.now }
-	c.Window = func() window.Inputs { return m.in }
+	c.WindowInputs = func() window.Inputs { return m.in }
 	m.Manager = New(c)
 	return m
 }
@@ -52,7 +52,7 @@ func (m *machine) enforce(tokens int) {
 	m.in.Model, m.in.ID, m.in.Server = "local", "m at here", window.Claim{Tokens: tokens, By: "a test"}
 }
 
-// template writes the text of a tier of the assistant, as its owner may.
+// template writes the assistant's prompt text of a tier, like an owner.
 func (m *machine) template(t *testing.T, tier int, text string) {
 	t.Helper()
 	dir := filepath.Join(m.dir, "prompts", "assistant")
@@ -60,10 +60,10 @@ func (m *machine) template(t *testing.T, tier int, text string) {
 	expect.OK(t, os.WriteFile(filepath.Join(dir, "tier"+string(rune('0'+tier))+".txt"), []byte(text), 0o600))
 }
 
-// assemble makes a prompt as a turn does when compacting does not help.
+// assemble makes a prompt like a turn for which compaction does not help.
 func (s *Session) assemble(ctx context.Context, t prompt.Turn) (prompt.Prompt, error) {
 	p, err := s.cfg.Prompt.Assemble(ctx, t)
-	return s.orShorter(ctx, t, p, err)
+	return s.retryLowerTier(ctx, t, p, err)
 }
 
 // longBase writes a base prompt that is short in tier 1, and in the others longer than 3800 tokens allow: nothing of it may be left out.
@@ -74,20 +74,20 @@ func (m *machine) longBase(t *testing.T) {
 	expect.OK(t, os.WriteFile(filepath.Join(m.dir, "BASE_PROMPT.txt"), []byte(base), 0o600))
 }
 
-// tell has the owner say something in a room.
+// tell delivers an owner's message in a room.
 func (m *machine) tell(t *testing.T, s *Session, id string) chat.Message {
 	t.Helper()
 	in := chat.Message{Head: chat.Head{ID: id, Room: s.room, Sender: owner, Private: true, At: m.now}, Text: "hello " + id}
-	said := expect.Must(s.message(t.Context(), in))(t)
+	said := expect.Must(s.historyMessage(t.Context(), in))(t)
 	expect.OK(t, m.cfg.History.Append(t.Context(), &said))
 	return in
 }
 
-// turn is the turn of the room's next request, made with the tier of its lock.
+// turn makes the room's next request with the tier of its lock.
 func (m *machine) turn(t *testing.T, s *Session, in chat.Message) prompt.Turn {
 	t.Helper()
 	past := expect.Must(m.cfg.History.Load(t.Context(), history.Timeline(s.room)))(t)
-	how := expect.Must(s.manner(t.Context(), inDM.Place, past, false))(t)
+	how := expect.Must(s.turnSettings(t.Context(), inDM.Place, past, false))(t)
 	turn := s.promptTurn(item{Message: in}, past, how)
 	if turn.Tier != how.tier {
 		t.Fatalf("the turn has tier %d, the room %d", turn.Tier, how.tier)
@@ -104,8 +104,8 @@ func (m *machine) lock(t *testing.T, room string) window.Lock {
 	return *l
 }
 
-// TestWindowGoesToAndFro: a window that crosses the bound of a tier changes nothing of the prompt, nor a restart; a new conversation does.
-func TestWindowGoesToAndFro(t *testing.T) {
+// TestTierIsLocked: a changed window or a restart does not change the tier; a new conversation does.
+func TestTierIsLocked(t *testing.T) {
 	m := newMachine(t, 16384)
 	for tier := 1; tier <= 5; tier++ {
 		m.template(t, tier, "Words of tier "+string(rune('0'+tier))+".")
@@ -131,22 +131,22 @@ func TestWindowGoesToAndFro(t *testing.T) {
 	expect.False(t, turn.Tier != 5, "after !new: tier %d, lock %+v", turn.Tier, m.lock(t, "!locked"))
 }
 
-// TestTierAtACompaction: it is a boundary; a room without a lock has none.
+// TestTierAtACompaction: a compaction may change the tier, but a room without a lock has none.
 func TestTierAtACompaction(t *testing.T) {
 	m := newMachine(t, 32768)
 	s := newSession(m.Manager, "!r")
-	expect.OK(t, s.compacted(t.Context()))
+	expect.OK(t, s.noteCompacted(t.Context()))
 	in := m.tell(t, s, "$1")
 	m.turn(t, s, in)
 	m.enforce(8192)
 	turn := m.turn(t, s, in)
 	expect.False(t, turn.Tier != 4, "before: tier %d", turn.Tier)
-	expect.OK(t, s.compacted(t.Context()))
+	expect.OK(t, s.noteCompacted(t.Context()))
 	turn = m.turn(t, s, in)
 	expect.False(t, turn.Tier != 2 || m.lock(t, "!r").Reason != "compaction", "after: tier %d, %+v", turn.Tier, m.lock(t, "!r"))
 }
 
-// TestPromptThatDoesNotFitAnyMore: only then the tier goes down in the middle of a conversation.
+// TestPromptThatDoesNotFitAnyMore: only then the tier is lowered within a conversation.
 func TestPromptThatDoesNotFitAnyMore(t *testing.T) {
 	m := newMachine(t, 40960)
 	m.longBase(t)
@@ -173,8 +173,8 @@ func TestPromptThatDoesNotFitAnyMore(t *testing.T) {
 	expect.False(t, err == nil || m.lock(t, "!r").Window != 3800, "600 tokens: %v, lock %+v", err, m.lock(t, "!r"))
 }
 
-// TestServerIsRemembered: what it enforced counts when it is silent.
-func TestServerIsRemembered(t *testing.T) {
+// TestServerLimitIsStored: a window that the server enforced counts later, when the server reports none.
+func TestServerLimitIsStored(t *testing.T) {
 	m := newMachine(t, 32768)
 	s := newSession(m.Manager, "!r")
 	m.turn(t, s, m.tell(t, s, "$1"))
@@ -191,7 +191,7 @@ func TestServerIsRemembered(t *testing.T) {
 	expect.False(t, d.Source != window.ByDefault, "of another model: %+v", d)
 }
 
-// previewed is the prompt that the next message in room would get.
+// previewed returns the prompt of the next message in room.
 func previewed(t *testing.T, m *Manager, room string) prompt.Prompt {
 	t.Helper()
 	p, _, err := m.Preview(t.Context(), room)
@@ -199,13 +199,13 @@ func previewed(t *testing.T, m *Manager, room string) prompt.Prompt {
 	return p
 }
 
-// TestStatusSaysTheTier: with what it is made for, and what is known now.
+// TestStatusSaysTheTier: !status shows the tier, its window and the current window.
 func TestStatusSaysTheTier(t *testing.T) {
 	m := newMachine(t, 8192)
 	s := newSession(m.Manager, "!r")
 	status := func() string {
 		t.Helper()
-		return expect.Must(command.Run(t.Context(), s.call(chat.Message{Head: chat.Head{Room: "!r", Sender: owner, Private: true}}), "status", ""))(t)
+		return expect.Must(command.Run(t.Context(), s.newCall(chat.Message{Head: chat.Head{Room: "!r", Sender: owner, Private: true}}), "status", ""))(t)
 	}
 	previewed(t, m.Manager, "!r") // looking is not talking
 	expect.Has(t, status(), "Prompt tier 2 of 5, for a context window of 8192 tokens (reported by its server).")
@@ -214,7 +214,7 @@ func TestStatusSaysTheTier(t *testing.T) {
 	expect.Has(t, status(), "Prompt tier 2 of 5, for a context window of 8192 tokens (reported by its server), since 2026-11-21 00:10. The context window is now 65536 tokens; the tier may change with `!new`.")
 }
 
-// counts are servers that count tokens in ways of their own, from the words of a request.
+// counts are servers with different token counts of a request's words.
 var counts = map[string]func(text string) float64{
 	"a third of the bytes": func(s string) float64 { return float64(len(s)) / 3 },
 	"bytes by 4.5":         func(s string) float64 { return float64(len(s)) / 4.5 },
@@ -229,7 +229,7 @@ var counts = map[string]func(text string) float64{
 	},
 }
 
-// words of a request, as a server's template puts them together.
+// words returns a request's text, joined like a server's template does.
 func spoken(t testing.TB, body string) string {
 	t.Helper()
 	var req struct {
@@ -248,8 +248,8 @@ func spoken(t testing.TB, body string) string {
 	return b.String()
 }
 
-// TestCounting: after ten turns what a request takes is foretold to three percent, however it is counted; a restart does not begin anew.
-func TestCounting(t *testing.T) {
+// TestTokenRatio: after ten turns the estimate is within three percent of any server's count, also after a restart.
+func TestTokenRatio(t *testing.T) {
 	says := []string{
 		"We go on talking about the garden, and what to plant where; the beds face south and are dry in June.",
 		"Der Garten liegt nach Süden, und die Beete trocknen im Juni aus. Was pflanzen wir, und wann?",
@@ -267,7 +267,7 @@ func TestCounting(t *testing.T) {
 					w.say(t, fmt.Sprint("$", i), fmt.Sprintf("%d. %s", i, says[i%len(says)]))
 					counted := w.script.count(w.lastAsked())
 					w.mu.Lock()
-					foretold := w.rooms["!dm"].usage.expected
+					foretold := w.sessions["!dm"].usage.expected
 					w.mu.Unlock()
 					off := math.Abs(float64(foretold-counted)) / float64(counted)
 					expect.False(t, i >= 10 && off > 0.03, "turn %d: %d foretold, %d counted: %.1f %%", i, foretold, counted, 100*off)
@@ -283,7 +283,7 @@ func TestCounting(t *testing.T) {
 	}
 }
 
-// TestFullWindow: where the server counts twice what was estimated, the older part is summarised before a request is too large, and rarely.
+// TestFullWindow: with a server that counts double, compaction happens before a request is too large, and rarely.
 func TestFullWindow(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.count = func(body string) int { return len(body) / 2 }
@@ -300,7 +300,7 @@ func TestFullWindow(t *testing.T) {
 	expect.Has(t, w.say(t, "$status", "!status").Text, "of the available context window")
 }
 
-// TestToolBudget: the tools stay within the budget of each tier, with room for a new one; one that has no room is left out and not counted.
+// TestToolBudget: tools stay within each tier's budget with space for one more; one over the budget is left out.
 func TestToolBudget(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	full, brief := w.cfg.Tools.Specs(), w.cfg.Tools.Brief()
@@ -332,14 +332,14 @@ func TestToolBudget(t *testing.T) {
 	w.say(t, "$1", "hello")
 	past := w.past(t)
 	s := w.sessionOf("!dm")
-	how := expect.Must(s.manner(t.Context(), s.place(chat.Head{Sender: owner, Private: true}), past, true))(t)
+	how := expect.Must(s.turnSettings(t.Context(), s.place(chat.Head{Sender: owner, Private: true}), past, true))(t)
 	how.tier = 1
 	if turn := s.promptTurn(item{Message: chat.Message{Head: chat.Head{Sender: owner, Private: true}}}, past, how); turn.ToolTokens != now[how.mode.Name][1].Tokens || turn.ToolTokens < 200 {
 		t.Errorf("the prompt of tier 1 counts %d tokens of tools", turn.ToolTokens)
 	}
 }
 
-// notices is what was said beside the answers.
+// notices returns the notices.
 func (r *room) notices() (out []string) {
 	defer holding(&r.mu)()
 	for _, id := range r.order {
@@ -350,7 +350,7 @@ func (r *room) notices() (out []string) {
 	return out
 }
 
-// TestCompactCommands: !compact and !summary, before there is anything and after.
+// TestCompactCommands: !compact and !summary, without and with a summary.
 func TestCompactCommands(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	n := w.summarising(t, func(text string) string {
@@ -373,7 +373,7 @@ func TestCompactCommands(t *testing.T) {
 	expect.False(t, !strings.Contains(got.Text, "Nothing to summarise now") || *n != 1, "a second time: %+v", got)
 }
 
-// TestCompactionIsTold: one quiet line, before the answer that it made room for.
+// TestCompactionIsTold: one notice, before the answer.
 func TestCompactionIsTold(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 6000)
 	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
@@ -386,7 +386,7 @@ func TestCompactionIsTold(t *testing.T) {
 	expect.False(t, !strings.HasPrefix(last, "compaction:") || !w.room.final[last].Notice, "it was said at another time: %v", w.room.order)
 }
 
-// TestRedeliveredAfterCompaction: a message that is summarised by now, and the newest one, are known when they are delivered again.
+// TestRedeliveredAfterCompaction: a summarised message and the newest one are recognised when redelivered.
 func TestRedeliveredAfterCompaction(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 6000)
 	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
@@ -403,7 +403,7 @@ func TestRedeliveredAfterCompaction(t *testing.T) {
 	}
 }
 
-// TestServerRefuses: what the server finds too large is compacted once in a turn; if that does not help, the person hears so.
+// TestServerRefuses: a refusal as too large causes one compaction a turn; if that does not help, the person is told.
 func TestServerRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []string // "" = as always
@@ -431,7 +431,7 @@ func TestServerRefuses(t *testing.T) {
 	}
 }
 
-// TestHugeMessages: two messages of three times the window, and 2 MB, are answered, and the model is told that it has not all of it.
+// TestHugeMessages: messages of three windows and of 2 MB are answered, and the model is told that they are cut.
 func TestHugeMessages(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 8192)
 	w.summarising(t, func(string) string { return "They sent long texts, one after the other." })
@@ -451,7 +451,7 @@ func TestHugeMessages(t *testing.T) {
 	expect.False(t, got.Notice, "!retry: %.300q", got.Text)
 }
 
-// TestManyToolResults: a thousand results of tools, of one turn and of many.
+// TestManyToolResults: a thousand tool results, in one turn and in many.
 func TestManyToolResults(t *testing.T) {
 	for _, rounds := range []int{1, 40, 1000} { // into which they come
 		w := newWindow(t, t.TempDir(), 8192)
@@ -476,10 +476,10 @@ func TestManyToolResults(t *testing.T) {
 	}
 }
 
-// TestSlowSummary: nobody waits for a summary longer than it may take.
+// TestSlowSummary: a summary is abandoned at its timeout.
 func TestSlowSummary(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 6000)
-	w.cfg.Summary = 50 * time.Millisecond
+	w.cfg.SummaryTimeout = 50 * time.Millisecond
 	hang := make(chan struct{})
 	defer close(hang)
 	w.summarising(t, func(string) string { return "" })
@@ -497,7 +497,7 @@ func TestSlowSummary(t *testing.T) {
 	expect.False(t, got[0] != "extract", "level %v", got)
 }
 
-// TestStopEndsACompaction: !stop ends it, and nothing is changed.
+// TestStopEndsACompaction: !stop cancels it, and the history stays unchanged.
 func TestStopEndsACompaction(t *testing.T) {
 	w := newWindow(t, t.TempDir(), 6000)
 	hang := make(chan struct{})

@@ -15,17 +15,17 @@ import (
 	"reverie/internal/trust"
 )
 
-// The states of a sub-session; the last three are its end.
+// The states of a sub-session. The last three are final.
 const (
-	Pending   = "pending"   // waits for others, or for a free place
-	Running   = "running"   // is worked on, or was when the program ended
-	Waiting   = "waiting"   // has answered, but others that it asked for have not
+	Pending   = "pending"   // waits for dependencies, or for a free slot
+	Running   = "running"   // runs, or was interrupted by the program's end
+	Waiting   = "waiting"   // has answered, but its own sub-sessions still run
 	Completed = "completed" // has a result
 	Failed    = "failed"
 	Cancelled = "cancelled"
 )
 
-// Job is a sub-session, a row of the table.
+// Job is one sub-session, a row of sub_session.
 type Job struct {
 	id, parent         string
 	depth              int
@@ -42,16 +42,16 @@ type Job struct {
 	event              string
 	tries              int
 	created, ended     time.Time
-	integrity          trust.Integrity // of all that it was given and has read
+	integrity          trust.Integrity // the least of all that it was given and has read
 }
 
-// talk is where its messages are.
+// talk names the conversation that holds its messages.
 func (n *Job) talk() history.Timeline { return history.Timeline(n.Event()) }
 
-// Event is the name of what it does, for who asks what was done for whom.
+// Event is the source ID of what the sub-session makes, such as tasks.
 func (n *Job) Event() string { return subPrefix + n.id }
 
-// readers is who may know of it.
+// readers returns who may know of the sub-session.
 func (n *Job) readers() trust.Readers {
 	return trust.Place{Room: n.room, Person: n.user, Private: n.private}.Readers()
 }
@@ -73,14 +73,14 @@ func scanJob(row store.Row) (n Job, err error) {
 	return n, nil
 }
 
-// read reads the sub-sessions that what, the rest of a query after FROM, is true of.
-func read(ctx context.Context, from store.DBTX, what string, args ...any) ([]Job, error) {
-	out, err := store.List(ctx, from, scanJob, `SELECT `+columns+` FROM sub_session AS n `+what, args...)
+// queryJobs reads sub-sessions. rest is the query after FROM.
+func queryJobs(ctx context.Context, from store.DBTX, rest string, args ...any) ([]Job, error) {
+	out, err := store.List(ctx, from, scanJob, `SELECT `+columns+` FROM sub_session AS n `+rest, args...)
 	return out, store.Wrap(err, "subsession: read sub-sessions")
 }
 
-// change runs one UPDATE and says how many sub-sessions it changed.
-func change(ctx context.Context, in store.DBTX, text string, args ...any) (int64, error) {
+// updateJobs runs one UPDATE and returns how many sub-sessions it changed.
+func updateJobs(ctx context.Context, in store.DBTX, text string, args ...any) (int64, error) {
 	done, err := in.ExecContext(ctx, `UPDATE sub_session SET `+text, args...)
 	if err != nil {
 		return 0, fmt.Errorf("subsession: store a sub-session: %w", err)
@@ -88,52 +88,51 @@ func change(ctx context.Context, in store.DBTX, text string, args ...any) (int64
 	return done.RowsAffected()
 }
 
-// needless is why a sub-session cannot begin, by the state of one that it needs.
-var needless = map[string]string{Failed: "why.needed_failed", Cancelled: "why.needed_cancelled"}
+// unmetReasons are the reasons why a sub-session cannot start, by the state of a dependency.
+var unmetReasons = map[string]string{Failed: "why.needed_failed", Cancelled: "why.needed_cancelled"}
 
-// failDependents ends what can never begin: it needs one that has failed or was
-// cancelled. That goes on along the chain.
+// failDependents fails pending sub-sessions with a failed or cancelled dependency, transitively.
 func (r *Runner) failDependents(ctx context.Context) error {
 	for {
-		dead, err := read(ctx, r.cfg.DB, `WHERE n.status IN ('failed', 'cancelled') AND EXISTS (
+		dead, err := queryJobs(ctx, r.cfg.DB, `WHERE n.status IN ('failed', 'cancelled') AND EXISTS (
 			SELECT 1 FROM sub_session_need AS w JOIN sub_session AS p ON p.id = w.node WHERE w.needs = n.id AND p.status = 'pending')`)
 		if err != nil || len(dead) == 0 {
 			return err
 		}
 		for _, d := range dead {
-			why := i18n.New(needless[d.status], "id", d.id, "why", d.reason)
-			if _, err := change(ctx, r.cfg.DB, `status = 'failed', ended = ?, reason = ?
+			why := i18n.New(unmetReasons[d.status], "id", d.id, "why", d.reason)
+			if _, err := updateJobs(ctx, r.cfg.DB, `status = 'failed', ended = ?, reason = ?
 				WHERE status = 'pending' AND id IN (SELECT node FROM sub_session_need WHERE needs = ?)`,
-				r.millis(), why, d.id); err != nil {
+				r.nowMillis(), why, d.id); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func (r *Runner) millis() int64 { return r.cfg.Now().UnixMilli() }
+func (r *Runner) nowMillis() int64 { return r.cfg.Now().UnixMilli() }
 
-// startable are those that may be worked on, the oldest first: what was interrupted
-// by the end of the program, and what waits for nothing.
+// startable lists sub-sessions that may run, the oldest first: interrupted ones, and pending ones whose
+// dependencies are complete.
 func (r *Runner) startable(ctx context.Context) ([]Job, error) {
-	return read(ctx, r.cfg.DB, `WHERE reported_at = 0 AND (status = 'running' OR status = 'pending'
+	return queryJobs(ctx, r.cfg.DB, `WHERE reported_at = 0 AND (status = 'running' OR status = 'pending'
 		AND NOT EXISTS (SELECT 1 FROM sub_session_need AS w JOIN sub_session AS d ON d.id = w.needs
 			WHERE w.node = n.id AND d.status <> 'completed'))
 		ORDER BY created, rowid`)
 }
 
-// one finds a sub-session by its id; false if there is none.
-func one(ctx context.Context, from store.DBTX, id string) (Job, bool, error) {
-	found, err := read(ctx, from, `WHERE id = ?`, id)
+// findJob finds a sub-session by its id; false if it does not exist.
+func findJob(ctx context.Context, from store.DBTX, id string) (Job, bool, error) {
+	found, err := queryJobs(ctx, from, `WHERE id = ?`, id)
 	if err != nil || len(found) == 0 {
 		return Job{}, false, err
 	}
 	return found[0], true, nil
 }
 
-// needed are those whose results n works with.
-func (r *Runner) needed(ctx context.Context, n Job) ([]Job, error) {
-	return read(ctx, r.cfg.DB, `JOIN sub_session_need AS w ON w.needs = n.id WHERE w.node = ? ORDER BY n.created, n.rowid`, n.id)
+// dependencies returns the sub-sessions whose results n uses.
+func (r *Runner) dependencies(ctx context.Context, n Job) ([]Job, error) {
+	return queryJobs(ctx, r.cfg.DB, `JOIN sub_session_need AS w ON w.needs = n.id WHERE w.node = ? ORDER BY n.created, n.rowid`, n.id)
 }
 
 // Open reports whether it has not ended.
@@ -141,34 +140,34 @@ func (n Job) Open() bool {
 	return n.status == Pending || n.status == Running || n.status == Waiting
 }
 
-// told is how it ended, with each line of what it said marked as its own: nothing
-// in it can be taken for words of the program or of a person.
-func (n Job) told(say i18n.Say, most int) string {
+// outcome describes how it ended. Each line of the result is quoted, so that it cannot pass for text of
+// the program or of a person.
+func (n Job) outcome(say i18n.Say, maxRunes int) string {
 	head := fmt.Sprintf("%s (%s)", n.id, history.OneLine(n.Objective, 200))
 	if n.status != Completed {
 		return fmt.Sprintf("%s %s: %s", head, say("state."+n.status), history.OneLine(n.reason.In(say), 600))
 	}
-	return head + ":\n" + quoted(say, n.Result, most)
+	return head + ":\n" + quoteLines(say, n.Result, maxRunes)
 }
 
-// kind is the kind of event that tells of its end.
-func (n Job) kind() chat.EventKind {
+// eventKind returns the kind of the event that reports its end.
+func (n Job) eventKind() chat.EventKind {
 	if n.status == Completed {
 		return chat.SubSessionResult
 	}
 	return chat.SubSessionFailed
 }
 
-// quoted marks each line of text with "> ", and cuts it at most characters.
-func quoted(say i18n.Say, text string, most int) string {
+// quoteLines cuts text to maxRunes and puts "> " before each line.
+func quoteLines(say i18n.Say, text string, maxRunes int) string {
 	text = strings.TrimSpace(text)
-	if r := []rune(text); len(r) > most {
-		text = string(r[:most]) + "\n" + say("helpers.cut", "count", fmt.Sprint(len(r)))
+	if r := []rune(text); len(r) > maxRunes {
+		text = string(r[:maxRunes]) + "\n" + say("helpers.cut", "count", fmt.Sprint(len(r)))
 	}
 	return "> " + strings.ReplaceAll(strings.ReplaceAll(text, "\r", ""), "\n", "\n> ")
 }
 
-// Forget takes texts out of what sub-sessions were given and brought, in tx.
+// Forget replaces texts in the inputs and results of sub-sessions, in tx.
 func Forget(ctx context.Context, tx *sql.Tx, texts []string) error {
 	for _, t := range texts {
 		if t == "" {

@@ -1,7 +1,7 @@
-// Package subsession works in the background. Each sub-session is a row of sub_session, and those it
-// waits for are rows of sub_session_need; its messages are in a room of its own, sub:ID. One loop
-// (Runner.Run) starts, ends and reports them. A sub-session sees what its room sees and uses the
-// tools of the person who asked; it asks for no approval.
+// Package subsession runs background work that a conversation spawned. A Job is a row of sub_session,
+// its dependencies are rows of sub_session_need, and its messages are in a room of its own, sub:ID.
+// One loop (Runner.Run) starts, ends and reports jobs. A job may see what its room may see, and use
+// tools that its spawner may use. It never asks for approval.
 package subsession
 
 import (
@@ -28,64 +28,64 @@ import (
 	"reverie/internal/tool"
 )
 
-// Limits bound the sub-sessions.
+// Limits bound the sub-sessions of all rooms.
 type Limits struct {
-	Parallel int           // at the same time, over all rooms; 0 = there are none
-	Depth    int           // how deep they may ask for others; 0 = 2
-	Timeout  time.Duration // of work, unless the job says it; 0 = 15 min
-	Rounds   int           // requests to the model for each; 0 = 15
+	Parallel int           // running at the same time; 0 = disabled
+	Depth    int           // nesting of sub-sessions; 0 = 2
+	Timeout  time.Duration // of one, unless the job sets it; 0 = 15 min
+	Rounds   int           // model requests of one; 0 = 15
 }
 
-// Config is what a runner works with.
+// Config configures a Runner.
 type Config struct {
-	DB        *sql.DB
-	Models    *llm.Models
-	Prompt    *prompt.Assembler
-	Tools     *tool.Set
-	History   *history.Store
-	Settings  settings.Store
-	Messages  *settings.Messages
-	Isolation memory.Isolation
-	Location  *time.Location
-	Again     time.Duration // until the first new try to do what could not be done
-	Now       func() time.Time
-	Log       *slog.Logger
-	Limits    Limits
-	// Left tells whether a room has been left: nothing is worked on for it.
+	DB         *sql.DB
+	Models     *llm.Models
+	Prompt     *prompt.Assembler
+	Tools      *tool.Set
+	History    *history.Store
+	Settings   settings.Store
+	Messages   *settings.Messages
+	Isolation  memory.Isolation
+	Location   *time.Location
+	RetryDelay time.Duration // before the retry of a failed step
+	Now        func() time.Time
+	Log        *slog.Logger
+	Limits     Limits
+	// Left reports whether we have left a room. Its sub-sessions are cancelled.
 	Left func(ctx context.Context, room string) (bool, error)
 }
 
-// Host is what the sub-sessions are asked for in.
+// Host runs the conversations that spawn sub-sessions.
 type Host interface {
-	// Deliver takes a system event into the lane of its room.
+	// Deliver puts a system event into the mailbox of its room.
 	Deliver(ctx context.Context, in chat.Inbound) error
 	// Private reports whether a room is a direct chat with person now.
 	Private(ctx context.Context, room, person string) (bool, error)
-	// Yield returns when no person waits for model, or ctx has ended.
+	// Yield blocks until no person waits for model, or ctx ends.
 	Yield(ctx context.Context, model string) error
 }
 
 const (
-	mostOpen  = 50     // in a room
+	maxOpen   = 50     // in a room
 	subPrefix = "sub:" // of the room in which a sub-session's messages are
 	minute    = "2006-01-02 15:04"
 	chatRole  = "chat"
 )
 
-// Runner runs the sub-sessions of all rooms. What is to be done stands in the
-// database alone: the program may end at any point and goes on from there.
+// Runner runs the sub-sessions of all rooms. The database holds all state, so that a restart at any
+// point continues them.
 type Runner struct {
 	cfg   Config
 	host  Host
 	group errgroup.Group
-	wake  chan struct{} // holds a token while there may be something to do
+	wake  chan struct{} // holds a token while there may be work
 
-	mu     sync.Mutex
-	active map[string]active // by id
-	events map[string]string // those that a room works on: by room, the event
+	mu         sync.Mutex
+	active     map[string]active // by id
+	roomEvents map[string]string // the reported events being handled, by room
 }
 
-// active is a sub-session that is being worked on.
+// active is a running sub-session.
 type active struct {
 	room string
 	stop context.CancelCauseFunc
@@ -96,17 +96,17 @@ func New(cfg Config, host Host) *Runner {
 	c := &cfg.Limits
 	c.Depth, c.Timeout, c.Rounds = cmp.Or(c.Depth, 2), cmp.Or(c.Timeout, 15*time.Minute), cmp.Or(c.Rounds, 15)
 	return &Runner{cfg: cfg, host: host, wake: make(chan struct{}, 1),
-		active: map[string]active{}, events: map[string]string{}}
+		active: map[string]active{}, roomEvents: map[string]string{}}
 }
 
-// Running is how many sub-sessions are worked on now.
+// Running returns the number of running sub-sessions.
 func (r *Runner) Running() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.active)
 }
 
-// Wake has Run look at the table soon.
+// Wake makes Run check the table soon.
 func (r *Runner) Wake() {
 	select {
 	case r.wake <- struct{}{}:
@@ -114,13 +114,13 @@ func (r *Runner) Wake() {
 	}
 }
 
-// Run works on sub-sessions and tells of their ends until ctx ends. What runs then
-// is broken off: it goes on at the next start from its last message.
+// Run starts sub-sessions and reports their ends until ctx ends. It interrupts the running ones; the
+// next start continues them from their last message.
 func (r *Runner) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := r.step(ctx); err != nil && ctx.Err() == nil {
-			r.cfg.Log.Error("sub-sessions", "err", err)
-			time.AfterFunc(r.cfg.Again, r.Wake)
+			r.cfg.Log.Error("sub-sessions not advanced", "err", err)
+			time.AfterFunc(r.cfg.RetryDelay, r.Wake)
 		}
 		select {
 		case <-ctx.Done():
@@ -130,9 +130,9 @@ func (r *Runner) Run(ctx context.Context) {
 	_ = r.group.Wait() // nothing in it returns an error
 }
 
-// step does all that can be done now.
+// step performs every state change that is due.
 func (r *Runner) step(ctx context.Context) error {
-	for _, do := range []func(context.Context) error{r.leave, r.failDependents, r.takeUp, r.fill, r.tell} {
+	for _, do := range []func(context.Context) error{r.cancelLeftRooms, r.failDependents, r.resumeWaiting, r.startReady, r.reportEnded} {
 		if err := do(ctx); err != nil {
 			return err
 		}
@@ -140,21 +140,21 @@ func (r *Runner) step(ctx context.Context) error {
 	return nil
 }
 
-// fill gives free places to those that may begin.
-func (r *Runner) fill(ctx context.Context) error {
+// startReady starts sub-sessions while slots are free.
+func (r *Runner) startReady(ctx context.Context) error {
 	ready, err := r.startable(ctx)
 	if err != nil {
 		return err
 	}
 	for {
-		at, ok := r.next(ready)
+		at, ok := r.pickNext(ready)
 		if !ok {
 			return nil
 		}
 		n := ready[at]
 		ready = slices.Delete(ready, at, at+1)
-		changed, err := change(ctx, r.cfg.DB, `status = 'running', started = iif(started = 0, ?, started)
-			WHERE id = ? AND status IN ('pending', 'running')`, r.millis(), n.id)
+		changed, err := updateJobs(ctx, r.cfg.DB, `status = 'running', started = iif(started = 0, ?, started)
+			WHERE id = ? AND status IN ('pending', 'running')`, r.nowMillis(), n.id)
 		if err != nil {
 			return err
 		}
@@ -165,12 +165,12 @@ func (r *Runner) fill(ctx context.Context) error {
 		r.mu.Lock()
 		r.active[n.id] = active{n.room, stop}
 		r.mu.Unlock()
-		r.group.Go(func() error { r.work(work, n.id); return nil })
+		r.group.Go(func() error { r.runJob(work, n.id); return nil })
 	}
 }
 
-// next chooses whose turn it is: the oldest of the room that has the fewest at work.
-func (r *Runner) next(ready []Job) (best int, ok bool) {
+// pickNext chooses the oldest sub-session of the room with the fewest running ones.
+func (r *Runner) pickNext(ready []Job) (best int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.active) >= r.cfg.Limits.Parallel {
@@ -188,23 +188,23 @@ func (r *Runner) next(ready []Job) (best int, ok bool) {
 	return best, ok
 }
 
-// work works on a sub-session until it ends, or must wait for something.
-func (r *Runner) work(ctx context.Context, id string) {
+// runJob advances a sub-session until it ends or has to wait.
+func (r *Runner) runJob(ctx context.Context, id string) {
 	log := r.cfg.Log.With("sub_session", id)
 	err := agent.Recovered(log, func() error { return r.advance(ctx, id) })
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		log.Info("sub-session broken off", "cause", context.Cause(ctx))
+		log.Info("sub-session interrupted", "cause", context.Cause(ctx))
 	default:
-		log.Error("sub-session not worked on", "err", err)
+		log.Error("sub-session not advanced", "err", err)
 		if !store.IsTransient(err) {
 			err = r.end(ctx, id, Failed, "", i18n.New("why.helper_broken"))
 		}
-		if err != nil { // it is tried again, but not at once
+		if err != nil { // retry later
 			select {
 			case <-ctx.Done():
-			case <-time.After(r.cfg.Again):
+			case <-time.After(r.cfg.RetryDelay):
 			}
 		}
 	}
@@ -217,11 +217,11 @@ func (r *Runner) work(ctx context.Context, id string) {
 	r.Wake()
 }
 
-// end ends a sub-session, unless it has ended: a cancelled one stays cancelled.
+// end ends a running sub-session. A cancelled one stays cancelled.
 func (r *Runner) end(ctx context.Context, id, status, result string, reason i18n.Text) error {
-	_, err := change(ctx, r.cfg.DB, `status = ?, result = ?, reason = ?, ended = ? WHERE id = ? AND status = 'running'`,
-		status, result, reason, r.millis(), id)
+	_, err := updateJobs(ctx, r.cfg.DB, `status = ?, result = ?, reason = ?, ended = ? WHERE id = ? AND status = 'running'`,
+		status, result, reason, r.nowMillis(), id)
 	return err
 }
 
-var errTime = errors.New("subsession: the sub-session's time is up")
+var errTimeout = errors.New("subsession: the sub-session's time is up")

@@ -19,21 +19,21 @@ import (
 
 // Spawn implements tool.Spawner.
 func (r *Runner) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id, waits string, err error) {
-	tools := r.grant(scope, job)
+	tools := r.grantTools(scope, job)
 	id = "sub_" + strings.ToLower(rand.Text()[:8])
 	if scope.Key != "" {
 		id = "sub_" + scope.Key
-		if n, known, err := one(ctx, r.cfg.DB, id); err != nil || known { // before an interruption
+		if n, known, err := findJob(ctx, r.cfg.DB, id); err != nil || known { // before an interruption
 			return n.id, "", err
 		}
 	}
 	timeout := cmp.Or(job.Timeout, r.cfg.Limits.Timeout)
 	err = store.InTx(ctx, r.cfg.DB, func(tx *sql.Tx) error {
-		depth, err := r.mayAsk(ctx, tx, scope)
+		depth, err := r.checkLimits(ctx, tx, scope)
 		if err != nil {
 			return err
 		}
-		needs, err := needs(ctx, tx, scope, job)
+		needs, err := findDependencies(ctx, tx, scope, job)
 		if err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ func (r *Runner) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id,
 			(id, parent, depth, room, user, private, origin, objective, context, mode, tools, timeout, status, created, integrity)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`, id, scope.Helper, depth, scope.Room, scope.User, scope.Private,
 			scope.Event, job.Objective, job.Context, job.Mode, store.JSON(&tools),
-			timeout.Milliseconds(), r.millis(), scope.Label.Integrity); err != nil {
+			timeout.Milliseconds(), r.nowMillis(), scope.Label.Integrity); err != nil {
 			return fmt.Errorf("subsession: store a sub-session: %w", err)
 		}
 		var open []string
@@ -65,9 +65,9 @@ func (r *Runner) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id,
 	return id, waits, nil
 }
 
-// grant is the tools that a sub-session gets: of those of whoever asks, what the job
-// names. What only a conversation can use is not among them.
-func (r *Runner) grant(scope tool.Scope, job tool.Job) []string {
+// grantTools returns the tools of a sub-session: those that the job names and its spawner may use,
+// without tools that need a conversation.
+func (r *Runner) grantTools(scope tool.Scope, job tool.Job) []string {
 	wanted := tool.Policy{Allow: job.Tools}
 	names := []string{}
 	for _, name := range r.cfg.Tools.Names() {
@@ -78,10 +78,10 @@ func (r *Runner) grant(scope tool.Scope, job tool.Job) []string {
 	return names
 }
 
-// mayAsk refuses what would be too deep or too many, and says how deep it is.
-func (r *Runner) mayAsk(ctx context.Context, tx *sql.Tx, scope tool.Scope) (depth int, err error) {
+// checkLimits refuses a sub-session over the limits of depth or number. It returns the new one's depth.
+func (r *Runner) checkLimits(ctx context.Context, tx *sql.Tx, scope tool.Scope) (depth int, err error) {
 	if scope.Helper != "" {
-		parent, _, err := one(ctx, tx, scope.Helper)
+		parent, _, err := findJob(ctx, tx, scope.Helper)
 		if err != nil {
 			return 0, err
 		}
@@ -93,22 +93,22 @@ func (r *Runner) mayAsk(ctx context.Context, tx *sql.Tx, scope tool.Scope) (dept
 	if depth >= r.cfg.Limits.Depth {
 		return 0, fmt.Errorf("sub-sessions of sub-sessions go %d deep at most; do it yourself", r.cfg.Limits.Depth)
 	}
-	open, err := read(ctx, tx, `WHERE room = ? AND status IN ('pending', 'running', 'waiting')`, scope.Room)
+	open, err := queryJobs(ctx, tx, `WHERE room = ? AND status IN ('pending', 'running', 'waiting')`, scope.Room)
 	if err != nil {
 		return 0, err
 	}
-	if len(open) >= mostOpen {
+	if len(open) >= maxOpen {
 		return 0, fmt.Errorf("there are %d open sub-sessions here already; wait for some of them", len(open))
 	}
 	return depth + 1, nil
 }
 
-// needs finds those that a job depends on, or says why it cannot.
-func needs(ctx context.Context, tx *sql.Tx, scope tool.Scope, job tool.Job) ([]Job, error) {
+// findDependencies finds the sub-sessions that a job depends on. Its errors are for the model.
+func findDependencies(ctx context.Context, tx *sql.Tx, scope tool.Scope, job tool.Job) ([]Job, error) {
 	var found []Job
 	if job.OnPrevious {
 		var err error
-		if found, err = read(ctx, tx, `WHERE room = ? AND parent = ? AND origin = ? ORDER BY created, rowid`,
+		if found, err = queryJobs(ctx, tx, `WHERE room = ? AND parent = ? AND origin = ? ORDER BY created, rowid`,
 			scope.Room, scope.Helper, scope.Event); err != nil {
 			return nil, err
 		}
@@ -117,7 +117,7 @@ func needs(ctx context.Context, tx *sql.Tx, scope tool.Scope, job tool.Job) ([]J
 		}
 	}
 	for _, id := range job.Needs {
-		n, err := owned(ctx, tx, scope, id)
+		n, err := findVisible(ctx, tx, scope, id)
 		if err != nil {
 			return nil, fmt.Errorf("depends_on: %w", err)
 		}
@@ -129,17 +129,17 @@ func needs(ctx context.Context, tx *sql.Tx, scope tool.Scope, job tool.Job) ([]J
 		switch {
 		case n.status == Failed, n.status == Cancelled:
 			return nil, fmt.Errorf("depends_on: %s has %s: %s", n.id, n.status, n.reason)
-		case n.parent != scope.Helper && n.status != Completed: // else two could wait for each other
+		case n.parent != scope.Helper && n.status != Completed: // prevents cycles
 			return nil, fmt.Errorf("depends_on: %s was not spawned by you; leave it out", n.id)
 		}
 	}
 	return found, nil
 }
 
-// owned finds a sub-session of the scope's room by its id. What was asked for in a
-// direct chat is nobody's once others are in the room.
-func owned(ctx context.Context, from store.DBTX, scope tool.Scope, id string) (Job, error) {
-	n, ok, err := one(ctx, from, strings.ToLower(strings.TrimSpace(id)))
+// findVisible finds a sub-session of the scope's room by its id. One spawned in a direct chat is not
+// visible once others are in the room.
+func findVisible(ctx context.Context, from store.DBTX, scope tool.Scope, id string) (Job, error) {
+	n, ok, err := findJob(ctx, from, strings.ToLower(strings.TrimSpace(id)))
 	if err != nil {
 		return n, err
 	}
@@ -149,19 +149,19 @@ func owned(ctx context.Context, from store.DBTX, scope tool.Scope, id string) (J
 	return n, nil
 }
 
-const mostShown = 15
+const maxShown = 15
 
 // Status implements tool.Spawner.
 func (r *Runner) Status(ctx context.Context, scope tool.Scope, id string) (string, error) {
 	if id != "" {
-		n, err := owned(ctx, r.cfg.DB, scope, id)
+		n, err := findVisible(ctx, r.cfg.DB, scope, id)
 		if err != nil {
 			return "", err
 		}
 		line := r.line(n, i18n.English)
 		scope.Shows(n.integrity)
 		if n.Result != "" {
-			line += "\n" + quoted(i18n.English, n.Result, tool.MaxResult-1000)
+			line += "\n" + quoteLines(i18n.English, n.Result, tool.MaxResult-1000)
 		}
 		return line, nil
 	}
@@ -180,19 +180,18 @@ func (r *Runner) Status(ctx context.Context, scope tool.Scope, id string) (strin
 	return strings.Join(lines, "\n"), nil
 }
 
-// latest are the sub-sessions of a room that may be known of at p: the open ones, and the last
-// that ended.
+// latest returns the sub-sessions visible at p: open ones first, then the last that ended.
 func (r *Runner) latest(ctx context.Context, p trust.Place) ([]Job, error) {
-	all, err := read(ctx, r.cfg.DB, `WHERE room = ?
+	all, err := queryJobs(ctx, r.cfg.DB, `WHERE room = ?
 		ORDER BY n.status NOT IN ('pending', 'running', 'waiting'), max(created, ended) DESC, rowid DESC LIMIT ?`,
-		p.Room, 10*mostShown)
+		p.Room, 10*maxShown)
 	all = slices.DeleteFunc(all, func(n Job) bool { return !p.MayRead(n.readers()) })
-	return all[:min(len(all), mostShown)], err
+	return all[:min(len(all), maxShown)], err
 }
 
 // Cancel implements tool.Spawner.
 func (r *Runner) Cancel(ctx context.Context, scope tool.Scope, id string) (string, error) {
-	n, err := owned(ctx, r.cfg.DB, scope, id)
+	n, err := findVisible(ctx, r.cfg.DB, scope, id)
 	if err != nil {
 		return "", err
 	}

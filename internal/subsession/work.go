@@ -20,19 +20,17 @@ import (
 	"reverie/internal/window"
 )
 
-// subRole is the role of the models that sub-sessions ask; where it has none of its
-// own, it is as chat.
+// subRole is the role of models for sub-sessions. It defaults to the models of chat.
 const subRole = "sub_session"
 
-// advance works on a running sub-session until it has answered, its time is up, or
-// ctx ends. All that was said is stored as it comes, so that it can begin again
-// anywhere: it then goes on from its last message.
+// advance runs a sub-session until it has answered, its time is up, or ctx ends. Each message is stored
+// at once, so that it continues from the last one after an interruption.
 func (r *Runner) advance(ctx context.Context, id string) error {
-	n, _, err := one(ctx, r.cfg.DB, id)
+	n, _, err := findJob(ctx, r.cfg.DB, id)
 	if err != nil {
 		return err
 	}
-	if err := r.brief(ctx, n); err != nil {
+	if err := r.storeBrief(ctx, n); err != nil {
 		return err
 	}
 	past, err := r.cfg.History.Load(ctx, n.talk())
@@ -51,20 +49,20 @@ func (r *Runner) advance(ctx context.Context, id string) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			return r.fault(ctx, n, err)
+			return r.endFailed(ctx, n, err)
 		}
 		text = reply.Text
 	}
-	return r.answered(ctx, n, text)
+	return r.acceptAnswer(ctx, n, text)
 }
 
-// brief begins the sub-session: with what it is to do, and the results it needs.
-func (r *Runner) brief(ctx context.Context, n Job) error {
+// storeBrief stores the first message: the job's instructions and its dependencies' results.
+func (r *Runner) storeBrief(ctx context.Context, n Job) error {
 	_, known, err := r.cfg.History.Find(ctx, n.talk(), "brief")
 	if err != nil || known {
 		return err
 	}
-	needed, err := r.needed(ctx, n)
+	needed, err := r.dependencies(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -78,23 +76,23 @@ func (r *Runner) brief(ctx context.Context, n Job) error {
 		b.WriteString("## Task context\n" + n.context + "\n\n")
 	}
 	if len(needed) > 0 {
-		b.WriteString("## Results you work with\n" + r.ends(needed) + "\n\n")
+		b.WriteString("## Results you work with\n" + r.outcomes(needed) + "\n\n")
 	}
 	b.WriteString("## Objective\n" + n.Objective)
-	return r.hears(ctx, n, "brief", b.String(), min(n.integrity, leastRead(needed)))
+	return r.appendOnce(ctx, n, "brief", b.String(), min(n.integrity, minIntegrity(needed)))
 }
 
-// ends lists how sub-sessions ended.
-func (r *Runner) ends(of []Job) string {
+// outcomes lists the outcomes of sub-sessions.
+func (r *Runner) outcomes(of []Job) string {
 	var lines []string
 	for _, n := range of {
-		lines = append(lines, n.told(i18n.English, r.most(subRole, len(of))))
+		lines = append(lines, n.outcome(i18n.English, r.maxResultRunes(subRole, len(of))))
 	}
 	return strings.Join(lines, "\n\n")
 }
 
-// leastRead is the integrity of what sub-sessions have read.
-func leastRead(of []Job) trust.Integrity {
+// minIntegrity returns the least integrity of jobs.
+func minIntegrity(of []Job) trust.Integrity {
 	least := trust.Owner
 	for _, n := range of {
 		least = min(least, n.integrity)
@@ -102,8 +100,8 @@ func leastRead(of []Job) trust.Integrity {
 	return least
 }
 
-// hears stores what the program tells a sub-session, once by its name.
-func (r *Runner) hears(ctx context.Context, n Job, name, text string, of trust.Integrity) error {
+// appendOnce stores a message of the program to a sub-session, unless one with that name is stored.
+func (r *Runner) appendOnce(ctx context.Context, n Job, name, text string, of trust.Integrity) error {
 	now := r.cfg.Now()
 	err := r.cfg.History.Append(ctx, &history.Message{Room: n.talk(), Role: llm.User, EventID: name, Text: text, At: now,
 		Label: trust.Label{Integrity: of, Readers: n.readers()}, Header: r.cfg.Prompt.Header(now.In(r.cfg.Location), "", false)})
@@ -113,14 +111,14 @@ func (r *Runner) hears(ctx context.Context, n Job, name, text string, of trust.I
 	return err
 }
 
-// answered takes the answer of a sub-session as its result. One that has asked for
-// others waits for them first, and then answers anew.
-func (r *Runner) answered(ctx context.Context, n Job, text string) error {
+// acceptAnswer stores the answer of a sub-session as its result. One with running sub-sessions of its
+// own waits for them first, and then answers again.
+func (r *Runner) acceptAnswer(ctx context.Context, n Job, text string) error {
 	text = strings.TrimSpace(agent.Visible(text))
 	if text == "" {
 		return r.end(ctx, n.id, Failed, "", i18n.New("why.helper_empty"))
 	}
-	changed, err := change(ctx, r.cfg.DB, `status = 'waiting' WHERE id = ?1 AND status = 'running'
+	changed, err := updateJobs(ctx, r.cfg.DB, `status = 'waiting' WHERE id = ?1 AND status = 'running'
 		AND EXISTS (SELECT 1 FROM sub_session AS c WHERE c.parent = ?1 AND c.reported_at = 0)`, n.id)
 	if err != nil || changed > 0 {
 		return err
@@ -128,32 +126,32 @@ func (r *Runner) answered(ctx context.Context, n Job, text string) error {
 	return r.end(ctx, n.id, Completed, text, "")
 }
 
-// takeUp lets those go on whose own sub-sessions have all ended, with their ends.
-func (r *Runner) takeUp(ctx context.Context) error {
-	ready, err := read(ctx, r.cfg.DB, `WHERE reported_at = 0 AND status = 'waiting' AND NOT EXISTS (
+// resumeWaiting resumes sub-sessions whose own sub-sessions have all ended, and gives them the outcomes.
+func (r *Runner) resumeWaiting(ctx context.Context) error {
+	ready, err := queryJobs(ctx, r.cfg.DB, `WHERE reported_at = 0 AND status = 'waiting' AND NOT EXISTS (
 		SELECT 1 FROM sub_session AS c WHERE c.parent = n.id AND c.status IN ('pending', 'running', 'waiting'))`)
 	if err != nil {
 		return err
 	}
 	for _, n := range ready {
-		children, err := read(ctx, r.cfg.DB, `WHERE parent = ? AND reported_at = 0 ORDER BY created, rowid`, n.id)
+		children, err := queryJobs(ctx, r.cfg.DB, `WHERE parent = ? AND reported_at = 0 ORDER BY created, rowid`, n.id)
 		if err != nil {
 			return err
 		}
 		name, text := "children", "Your sub-sessions were cancelled."
 		if len(children) > 0 {
 			name += ":" + children[len(children)-1].id
-			text = "Your sub-sessions have ended:\n\n" + r.ends(children) + "\n\nNow give your whole result."
+			text = "Your sub-sessions have ended:\n\n" + r.outcomes(children) + "\n\nNow give your whole result."
 		}
-		if err := r.hears(ctx, n, name, text, leastRead(children)); err != nil {
+		if err := r.appendOnce(ctx, n, name, text, minIntegrity(children)); err != nil {
 			return err
 		}
 		err = store.InTx(ctx, r.cfg.DB, func(tx *sql.Tx) error {
-			if _, err := change(ctx, tx, `reported_at = ? WHERE id IN (SELECT value FROM json_each(?))`,
-				r.millis(), idsOf(children)); err != nil {
+			if _, err := updateJobs(ctx, tx, `reported_at = ? WHERE id IN (SELECT value FROM json_each(?))`,
+				r.nowMillis(), idsOf(children)); err != nil {
 				return err
 			}
-			_, err := change(ctx, tx, `status = 'pending' WHERE id = ? AND status = 'waiting'`, n.id)
+			_, err := updateJobs(ctx, tx, `status = 'pending' WHERE id = ? AND status = 'waiting'`, n.id)
 			return err
 		})
 		if err != nil {
@@ -163,13 +161,13 @@ func (r *Runner) takeUp(ctx context.Context) error {
 	return nil
 }
 
-// fault ends a sub-session of which a request failed: the model was asked often enough, see llm.Retry.
-func (r *Runner) fault(ctx context.Context, n Job, err error) error {
+// endFailed ends a sub-session after an error; llm.Retry has already retried requests.
+func (r *Runner) endFailed(ctx context.Context, n Job, err error) error {
 	var model *llm.Error
 	var large *prompt.TooLargeError
 	var why i18n.Text
 	switch {
-	case errors.Is(err, errTime):
+	case errors.Is(err, errTimeout):
 		why = i18n.New("why.helper_time", "time", i18n.Span(n.timeout))
 	case errors.Is(err, agent.ErrRounds):
 		why = i18n.New("why.helper_rounds")
@@ -184,35 +182,34 @@ func (r *Runner) fault(ctx context.Context, n Job, err error) error {
 	return r.end(ctx, n.id, Failed, "", why)
 }
 
-// work is a running sub-session, as the work of a loop.
+// work runs one sub-session. It implements agent.Work.
 type work struct {
-	r     *Runner
-	n     Job
-	left  time.Duration // of its time
-	scope tool.Scope    // as its newest request had it
-	short bool          // all that was said is too much for the model
+	r         *Runner
+	n         Job
+	left      time.Duration // until its timeout
+	scope     tool.Scope    // of its last request
+	shortened bool          // the whole history does not fit the window
 }
 
-// errEnded means that a sub-session runs no more.
+// errEnded means that a sub-session is not running any more.
 var errEnded = errors.New("subsession: it has ended")
 
-// timed runs f in what is left of the time. A tool or model that hangs takes its time by the wall,
-// whatever the clock says.
-func (w *work) timed(ctx context.Context, f func(context.Context) error) error {
+// withTimeLeft runs f with the remaining time as its timeout. It uses the real clock, not Config.Now.
+func (w *work) withTimeLeft(ctx context.Context, f func(context.Context) error) error {
 	began := time.Now()
-	turn, cancel := context.WithTimeoutCause(ctx, w.left, errTime)
+	turn, cancel := context.WithTimeoutCause(ctx, w.left, errTimeout)
 	defer cancel()
 	err := f(turn)
 	w.left -= time.Since(began)
-	if err != nil && ctx.Err() == nil && context.Cause(turn) == errTime { //nolint:errorlint // our own value
-		return errTime
+	if err != nil && ctx.Err() == nil && context.Cause(turn) == errTimeout { //nolint:errorlint // our own value
+		return errTimeout
 	}
 	return err
 }
 
 // Ready implements agent.Work.
 func (w *work) Ready(ctx context.Context) error {
-	n, ok, err := one(ctx, w.r.cfg.DB, w.n.id)
+	n, ok, err := findJob(ctx, w.r.cfg.DB, w.n.id)
 	if err != nil {
 		return err
 	}
@@ -230,16 +227,16 @@ func (w *work) Ready(ctx context.Context) error {
 	return w.r.host.Yield(ctx, agent.FirstModel(w.r.cfg.Models, subRole))
 }
 
-// Relieve implements agent.Work: from now on less of what was said is sent.
+// Relieve implements agent.Work: it shortens the history of later requests.
 func (w *work) Relieve(context.Context) bool {
-	did := !w.short
-	w.short = true
+	did := !w.shortened
+	w.shortened = true
 	return did
 }
 
-// Infer implements agent.Work. It stores what the model says.
+// Infer implements agent.Work. It stores the model's reply.
 func (w *work) Infer(ctx context.Context, last bool) (reply llm.Reply, err error) {
-	err = w.timed(ctx, func(ctx context.Context) error {
+	err = w.withTimeLeft(ctx, func(ctx context.Context) error {
 		reply, err = w.ask(ctx, last)
 		return err
 	})
@@ -271,7 +268,7 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	reply, err := w.r.cfg.Models.Complete(ctx, subRole, llm.Request{Messages: p.Messages(), Marks: p.Marks(), Tools: o.Specs, NoCalls: last,
 		Fit: w.r.cfg.Tools.Fit, Temperature: &now.Temperature}, nil)
 	w.n.integrity = min(w.n.integrity, p.Integrity)
-	if _, err := change(ctx, w.r.cfg.DB, `integrity = min(integrity, ?), rounds = rounds + 1 WHERE id = ?`,
+	if _, err := updateJobs(ctx, w.r.cfg.DB, `integrity = min(integrity, ?), rounds = rounds + 1 WHERE id = ?`,
 		w.n.integrity, w.n.id); err != nil {
 		return reply, err
 	}
@@ -290,7 +287,7 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 
 // Act implements agent.Work.
 func (w *work) Act(ctx context.Context, reply llm.Reply) error {
-	return w.timed(ctx, func(ctx context.Context) error {
+	return w.withTimeLeft(ctx, func(ctx context.Context) error {
 		for _, c := range reply.ToolCalls {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -298,7 +295,7 @@ func (w *work) Act(ctx context.Context, reply llm.Reply) error {
 			result := w.r.cfg.Tools.Run(ctx, w.scope, c)
 			row := history.Message{Room: w.n.talk(), Role: llm.Tool, CallID: c.ID, Text: result.Content, Failed: result.Failed,
 				At: w.r.cfg.Now(), Label: trust.Label{Integrity: result.Integrity, Readers: w.n.readers()}}
-			if err := w.r.cfg.History.Append(context.WithoutCancel(ctx), &row); err != nil { // it has acted, though the time may be up
+			if err := w.r.cfg.History.Append(context.WithoutCancel(ctx), &row); err != nil { // even after the timeout: the tool has run
 				return err
 			}
 		}
@@ -306,8 +303,8 @@ func (w *work) Act(ctx context.Context, reply llm.Reply) error {
 	})
 }
 
-// scope is what a sub-session may see and do: as the room may that asked for it, now
-// as well as then. mode is that of the room.
+// scope returns what a sub-session may see and do, and the room's mode. It is private only if its room
+// was a direct chat at the start and still is.
 func (r *Runner) scope(ctx context.Context, n Job) (tool.Scope, settings.Mode, error) {
 	now, err := r.cfg.Settings.RoomMode(ctx, n.room, nil)
 	if err != nil {
@@ -327,13 +324,13 @@ func (r *Runner) scope(ctx context.Context, n Job) (tool.Scope, settings.Mode, e
 		Now: r.cfg.Now().In(r.cfg.Location), Policy: p, Event: n.Event(), System: true, Spawner: r, Helper: n.id}, now.Mode, nil
 }
 
-// assemble makes the prompt of t, with less of what was said if it is too much.
+// assemble makes the prompt of t, with a shortened history if needed.
 func (w *work) assemble(ctx context.Context, t prompt.Turn) (p prompt.Prompt, err error) {
 	if t.History, err = w.r.cfg.History.Load(ctx, w.n.talk()); err != nil {
 		return p, err
 	}
-	if w.short {
-		t.History = shorter(t.History)
+	if w.shortened {
+		t.History = shortenHistory(t.History)
 	}
 	p, err = w.r.cfg.Prompt.Assemble(ctx, t)
 	var large *prompt.TooLargeError
@@ -346,9 +343,9 @@ func (w *work) assemble(ctx context.Context, t prompt.Turn) (p prompt.Prompt, er
 	return p, w.r.cfg.Prompt.Commit(ctx, p)
 }
 
-// shorter is what was said, in less room: the first message and the newest ones, with the
-// beginnings of what tools returned. Each result stays with its call.
-func shorter(past []history.Message) []history.Message {
+// shortenHistory returns the first and the newest messages of past, with cut tool results. Each result
+// stays with its call.
+func shortenHistory(past []history.Message) []history.Message {
 	const newest, keep = 4, 400
 	from := max(len(past)-newest, 1)
 	for from > 1 && past[from].Role == llm.Tool {

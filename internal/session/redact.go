@@ -13,9 +13,9 @@ import (
 	"reverie/internal/subsession"
 )
 
-// unsay follows the redaction of a message: it leaves history, search and memory, with the answers to it
-// and the open work that it asked for. An answer to others as well is given anew without it.
-func (c *change) unsay(ctx context.Context, in chat.Redaction) error {
+// applyRedaction removes a redacted message from history, search and memory. Its answers and the open
+// work that it asked for go, too; an answer that also answers others is regenerated.
+func (c *change) applyRedaction(ctx context.Context, in chat.Redaction) error {
 	if strings.HasPrefix(in.Target, replyID("")) {
 		return c.forgetAnswer(ctx, in.Target)
 	}
@@ -29,31 +29,31 @@ func (c *change) unsay(ctx context.Context, in chat.Redaction) error {
 	if err != nil {
 		return err
 	}
-	if err := c.undoWork(ctx, in, replies); err != nil {
+	if err := c.cancelWork(ctx, in, replies); err != nil {
 		return err
 	}
-	quotes, err := c.cfg.Memory.RedactTurn(ctx, in.Target) // it may have been kept meanwhile
+	quotes, err := c.cfg.Memory.RedactTurn(ctx, in.Target) // indexing may have run meanwhile
 	if err != nil {
 		return err
 	}
 	if err := c.cfg.History.RemoveQuotes(ctx, quotes); err != nil {
 		return err
 	}
-	// A tool may have noted it meanwhile.
+	// A tool may have remembered it meanwhile.
 	if _, err := c.cfg.Memory.ForgetEvent(ctx, memory.Access{Actor: "redaction", All: true}, in.Target); err != nil {
 		return err
 	}
 	for _, reply := range replies {
-		if err := c.withdraw(ctx, in, reply); err != nil {
+		if err := c.redactAnswer(ctx, in, reply); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// withdraw removes the answer reply to a message that was taken back. If it is the newest
-// answer, and answers others too, it is given anew.
-func (c *change) withdraw(ctx context.Context, in chat.Redaction, reply string) error {
+// redactAnswer removes the answer reply to a redacted message. The newest answer is regenerated instead,
+// if it also answers other messages.
+func (c *change) redactAnswer(ctx context.Context, in chat.Redaction, reply string) error {
 	questions, err := c.questionsOf(ctx, reply)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (c *change) withdraw(ctx context.Context, in chat.Redaction, reply string) 
 		if g.answer >= 0 && past[g.answer].EventID != reply || !g.end {
 			break
 		}
-		for g.last > g.first && history.IsRedacted(past[g.last]) { // the answer is to what stands
+		for g.last > g.first && history.IsRedacted(past[g.last]) { // answer the newest remaining message
 			g.last--
 		}
 		return c.regenerate(ctx, in, past, g)
@@ -84,7 +84,7 @@ func (c *change) withdraw(ctx context.Context, in chat.Redaction, reply string) 
 	return c.cfg.Transport.Redact(ctx, c.room, reply)
 }
 
-// forgetAnswer takes the words of the answer reply out of history and search.
+// forgetAnswer deletes the text of the answer reply from history and search.
 func (s *Session) forgetAnswer(ctx context.Context, reply string) error {
 	if err := s.cfg.History.RedactAnswer(ctx, reply); err != nil {
 		return err
@@ -96,31 +96,31 @@ func (s *Session) forgetAnswer(ctx context.Context, reply string) error {
 	return s.cfg.History.RemoveQuotes(ctx, quotes)
 }
 
-// leastWords is from how many characters on the words of a task are looked for in what the
-// model was shown: shorter ones stand in other words, too.
-const leastWords = 8
+// minSearchRunes is the minimum length of task texts that are searched and removed in the history.
+// Shorter ones are parts of other words.
+const minSearchRunes = 8
 
-// undoWork ends the open tasks and sub-sessions that the redacted message in.Target asked for, and says how
-// many. What was answered together with others that stand is theirs as well, and stays.
-func (c *change) undoWork(ctx context.Context, in chat.Redaction, replies []string) error {
+// cancelWork cancels the open tasks and sub-sessions of a redacted message, and tells the room how many.
+// Work of an answer that also answers other messages stays.
+func (c *change) cancelWork(ctx context.Context, in chat.Redaction, replies []string) error {
 	var events []string
 	for _, reply := range replies {
 		questions, err := c.questionsOf(ctx, reply)
 		if err != nil {
 			return err
 		}
-		stands, err := c.oneStands(ctx, questions)
+		wanted, err := c.anyUnredacted(ctx, questions)
 		if err != nil {
 			return err
 		}
-		if !stands { // !retry gives answers names of its own
+		if !wanted { // !retry gives answers IDs of their own
 			events = append(append(events, questions...), strings.TrimPrefix(reply, replyID("")))
 		}
 	}
 	if len(events) == 0 {
 		return nil
 	}
-	work, err := c.helpers.MadeFor(ctx, c.room, events)
+	work, err := c.subSessions.MadeFor(ctx, c.room, events)
 	if err != nil {
 		return err
 	}
@@ -135,28 +135,28 @@ func (c *change) undoWork(ctx context.Context, in chat.Redaction, replies []stri
 	if err != nil {
 		return err
 	}
-	if tasks+open > 0 { // said first: after an interruption there may be fewer of them
+	if tasks+open > 0 { // first: after an interruption there would be fewer to report
 		if err := c.cfg.Transport.Send(ctx, c.room, chat.Outgoing{ID: "undone:" + in.Target, Thread: c.thread, Notice: true,
 			Text: c.text(ctx, "unsaid.work", "tasks", strconv.Itoa(tasks), "work", strconv.Itoa(open))}); err != nil {
 			return err
 		}
 	}
 	for _, n := range work {
-		short, shorter := history.OneLine(n.Objective, 200), history.OneLine(n.Objective, 120) // as lists cut them
+		short, shorter := history.OneLine(n.Objective, 200), history.OneLine(n.Objective, 120) // as lists shorten them
 		words = append(words, n.Objective, short, shorter, n.Result)
 	}
-	words = slices.DeleteFunc(words, func(w string) bool { return utf8.RuneCountInString(w) < leastWords || w == subsession.Unasked })
-	if err := c.cfg.History.RemoveQuotes(ctx, words); err != nil { // lists of them stand beside later messages
+	words = slices.DeleteFunc(words, func(w string) bool { return utf8.RuneCountInString(w) < minSearchRunes || w == subsession.Redacted })
+	if err := c.cfg.History.RemoveQuotes(ctx, words); err != nil { // lists of them are stored with later messages
 		return err
 	}
 	if err := c.cfg.Tasks.DeleteFromMessages(ctx, c.room, events); err != nil {
 		return err
 	}
-	return c.helpers.TakeBack(ctx, work)
+	return c.subSessions.Redact(ctx, work)
 }
 
-// oneStands reports whether somebody still wants an answer to one of questions.
-func (s *Session) oneStands(ctx context.Context, questions []string) (bool, error) {
+// anyUnredacted reports whether one of questions is still in the history and not redacted.
+func (s *Session) anyUnredacted(ctx context.Context, questions []string) (bool, error) {
 	for _, q := range questions {
 		m, known, err := s.cfg.History.Find(ctx, s.talk, q)
 		if err != nil {

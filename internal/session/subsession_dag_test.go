@@ -25,7 +25,7 @@ import (
 
 var objectiveLine = regexp.MustCompile(`## Objective\nnode (\d+) (\w+)`)
 
-// dag is a random workflow and what its model saw.
+// dag is a random workflow and its model's requests.
 type dag struct {
 	mu     sync.Mutex
 	briefs map[string]string // by node: what its sub-session was told
@@ -34,7 +34,7 @@ type dag struct {
 	events int
 }
 
-// answer plays the model: a node's objective says how it goes.
+// answer is the model: a node's objective decides its outcome.
 func (d *dag) answer(t *testing.T, body string) (string, bool) {
 	a, sub, _ := readAsked(t, body)
 	defer holding(&d.mu)()
@@ -58,7 +58,7 @@ func (d *dag) answer(t *testing.T, body string) (string, bool) {
 	return "", true
 }
 
-// hangs keeps the requests of nodes that hang.
+// hangs holds the requests of nodes that hang.
 func (d *dag) hangs(body string) <-chan struct{} {
 	if found := objectiveLine.FindStringSubmatch(strings.ReplaceAll(body, `\n`, "\n")); found != nil && found[2] == "hangs" {
 		return make(chan struct{})
@@ -66,7 +66,7 @@ func (d *dag) hangs(body string) <-chan struct{} {
 	return nil
 }
 
-// TestAnyWorkflow: of random workflows, with failures, hangs, cancelling and restarts, each node ends as it must and is told once.
+// TestAnyWorkflow: in random workflows with failures, hangs, cancellations and restarts, each node ends correctly and is reported once.
 // Holds L17, L18, T7, T8.
 func TestAnyWorkflow(t *testing.T) {
 	runs := 6
@@ -90,13 +90,13 @@ func anyWorkflow(t *testing.T, seed uint64) {
 	w.script.reply = func(body string) (string, bool) { return d.answer(t, body) }
 	w.script.hold = func(body string) <-chan struct{} { return d.hangs(body) }
 	w.cfg.Grace = 1 // what runs is broken off wherever it is
-	w.withHelpers(t)
+	w.withSubSessions(t)
 	nodes := d.spawnAll(t, w)
 	for range 1 + d.random.IntN(6) {
 		time.Sleep(time.Duration(d.random.IntN(60)) * time.Millisecond)
 		w.restart(t)
 	}
-	until(t, "everything is told", w.allTold(t))
+	waitUntil(t, "everything is told", w.allTold(t))
 	w.stop()
 	d.check(t, w, nodes)
 }
@@ -118,7 +118,7 @@ func (d *dag) spawnAll(t *testing.T, w *world) []dagNode {
 			}
 		}
 		var err error
-		if n.id, _, err = w.helpers.Spawn(t.Context(), spawnScope(w, n.room, false), job); err != nil {
+		if n.id, _, err = w.subSessions.Spawn(t.Context(), spawnScope(w, n.room, false), job); err != nil {
 			if !strings.Contains(err.Error(), "has failed") { // one that it needs was quick to fail
 				t.Fatal(err)
 			}
@@ -130,7 +130,7 @@ func (d *dag) spawnAll(t *testing.T, w *world) []dagNode {
 		if n.id == "" {
 			continue
 		}
-		switch _, err := w.helpers.Cancel(t.Context(), spawnScope(w, n.room, false), n.id); {
+		switch _, err := w.subSessions.Cancel(t.Context(), spawnScope(w, n.room, false), n.id); {
 		case err == nil:
 			n.cancelled = true
 		case !strings.Contains(err.Error(), "has ended already"):
@@ -142,7 +142,7 @@ func (d *dag) spawnAll(t *testing.T, w *world) []dagNode {
 
 func (d *dag) check(t *testing.T, w *world, nodes []dagNode) {
 	t.Helper()
-	byID := map[string]helper{}
+	byID := map[string]subSessionRow{}
 	told := map[string]int{}
 	for _, room := range []string{"!dm", "!group"} {
 		for _, n := range w.helpersOf(t, room) {
@@ -190,7 +190,7 @@ func (d *dag) check(t *testing.T, w *world, nodes []dagNode) {
 
 const helpersKilled = "REVERIE_TEST_HELPERS_IN" // "seed,folder"
 
-// TestKilledWorkflows: a process with random workflows is killed at any moment; the same holds (REVERIE_SUB_KILLS: how often).
+// TestKilledWorkflows: the same holds after kills of the process at any moment (REVERIE_SUB_KILLS kills).
 // Holds L18, L20.
 func TestKilledWorkflows(t *testing.T) {
 	if in := os.Getenv(helpersKilled); in != "" {
@@ -207,7 +207,7 @@ func TestKilledWorkflows(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			d := &dag{briefs: map[string]string{}, asked: map[string]int{}, random: rand.New(rand.NewPCG(seed, 1))}
 			w := newWorld(t, t.TempDir())
-			w.withHelpers(t)
+			w.withSubSessions(t)
 			w.stop() // what is asked for is work for the other process
 			w.exec(t, `CREATE TABLE said (id TEXT PRIMARY KEY); CREATE TABLE asked (node TEXT PRIMARY KEY, n INTEGER NOT NULL)`)
 			work := d.spawnAll(t, w)
@@ -231,7 +231,7 @@ func TestKilledWorkflows(t *testing.T) {
 	t.Logf("%d nodes", nodes)
 }
 
-// live is one life of the process that test is under env, which ends when all is done, or is killed within so many milliseconds; 0 = never.
+// live runs the process once. It ends when all work is done, or is killed within kill milliseconds; 0 = never.
 func live(t *testing.T, test, env string, within int, random *rand.Rand) (done, killed bool) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$")
@@ -258,7 +258,7 @@ func live(t *testing.T, test, env string, within int, random *rand.Rand) (done, 
 	return done, !cmd.ProcessState.Exited()
 }
 
-// workUntilKilled is the process. What it says, and how often its model was asked, goes into tables.
+// workUntilKilled is the process to kill. It stores its messages and model requests in tables.
 func workUntilKilled(t *testing.T, in string) {
 	seed, dir, _ := strings.Cut(in, ",")
 	n := expect.Must(strconv.ParseUint(seed, 10, 64))(t)
@@ -291,12 +291,12 @@ func workUntilKilled(t *testing.T, in string) {
 		}
 	}
 	fmt.Println("begins")
-	w.withHelpers(t)
-	until(t, "everything is told", w.allTold(t))
+	w.withSubSessions(t)
+	waitUntil(t, "everything is told", w.allTold(t))
 	fmt.Println("done")
 }
 
-// remember has d know how often each node was asked in earlier lives.
+// remember loads how often each node was asked in earlier runs.
 func (d *dag) remember(t *testing.T, w *world) {
 	t.Helper()
 	rows := expect.Must(w.cfg.DB.QueryContext(t.Context(), `SELECT node, n FROM asked`))(t)
@@ -309,7 +309,7 @@ func (d *dag) remember(t *testing.T, w *world) {
 	}
 }
 
-// recall reads what check looks at, which the processes did not live to tell.
+// recall loads what the killed processes stored, for check.
 func (d *dag) recall(t *testing.T, w *world, nodes []dagNode) {
 	t.Helper()
 	d.remember(t, w)
@@ -323,7 +323,7 @@ func (d *dag) recall(t *testing.T, w *world, nodes []dagNode) {
 	}
 }
 
-// TestLeft: when a room is left, also while the program is down, its work ends and is told nowhere; what works for another room goes on.
+// TestLeft: leaving a room, also while the program is down, cancels its sub-sessions without a report; other rooms' continue.
 func TestLeft(t *testing.T) {
 	for _, down := range []bool{false, true} {
 		w := newWorld(t, t.TempDir())
@@ -337,12 +337,12 @@ func TestLeft(t *testing.T) {
 		}
 		var left atomic.Bool
 		w.who.left = func(_ context.Context, room string) (bool, error) { return left.Load() && room == "!dm", nil }
-		w.withHelpers(t)
+		w.withSubSessions(t)
 		quick, long := w.spawn(t, tool.Job{Objective: "quick"}), w.spawn(t, tool.Job{Objective: "long"})
 		later := w.spawn(t, tool.Job{Objective: "later", Needs: []string{long}})
 		w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere"})
-		find := func(id string) helper { n := w.helper(t, id); return n }
-		until(t, "the rooms' models are asked of what is done", func() bool {
+		find := func(id string) subSessionRow { n := w.subSession(t, id); return n }
+		waitUntil(t, "the rooms' models are asked of what is done", func() bool {
 			all := strings.Join(w.script.asked(), "")
 			return strings.Contains(all, "result of quick.") && strings.Contains(all, "result of elsewhere.")
 		})
@@ -353,14 +353,14 @@ func TestLeft(t *testing.T) {
 		if left.Store(true); down {
 			w.restart(t)
 		} else {
-			w.Left("!dm")
+			w.LeaveRoom("!dm")
 		}
-		until(t, "they are ended", func() bool {
+		waitUntil(t, "they are ended", func() bool {
 			return find(long).status == subsession.Cancelled && find(later).status == subsession.Cancelled
 		})
 		expect.Equal(t, find(later).reason.String(), "the room was left")
 		close(held)
-		until(t, "all are told", w.allTold(t))
+		waitUntil(t, "all are told", w.allTold(t))
 		there := w.eventsTold(t, "!group")
 		expect.False(t, len(there) != 1, "told elsewhere: %v", there)
 		for _, body := range w.script.asked()[asked:] {
@@ -371,7 +371,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestStopEndsSubSessions: !stop ends all of its room, whatever they wait for. Nothing of them is told, and no model is asked any more.
+// TestStopEndsSubSessions: !stop cancels all sub-sessions of its room without a report or another model request.
 func TestStopEndsSubSessions(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.results(t)
@@ -381,21 +381,21 @@ func TestStopEndsSubSessions(t *testing.T) {
 		}
 		return nil
 	}
-	w.withHelpers(t)
+	w.withSubSessions(t)
 	w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere"})
-	until(t, "it is done elsewhere", func() bool { return w.helpersOf(t, "!group")[0].status == subsession.Completed })
+	waitUntil(t, "it is done elsewhere", func() bool { return w.helpersOf(t, "!group")[0].status == subsession.Completed })
 	long := ""
-	for range w.cfg.Helpers.Parallel {
+	for range w.cfg.SubSessions.Parallel {
 		long = w.spawn(t, tool.Job{Objective: "long"})
 	}
 	w.spawn(t, tool.Job{Objective: "waits for another", Needs: []string{long}})
 	w.spawn(t, tool.Job{Objective: "waits for a place"})
-	until(t, "all places are taken", func() bool {
-		return strings.Count(strings.Join(w.script.asked(), ""), `## Objective\nlong`) == w.cfg.Helpers.Parallel
+	waitUntil(t, "all places are taken", func() bool {
+		return strings.Count(strings.Join(w.script.asked(), ""), `## Objective\nlong`) == w.cfg.SubSessions.Parallel
 	})
-	expect.Equal(t, w.say(t, "$1", "!stop").Text, "I cancelled 4 sub-sessions.")
-	until(t, "all are told", w.allTold(t))
-	until(t, "nothing runs", func() bool { return w.helpers.Running() == 0 })
+	expect.Equal(t, w.say(t, "$1", "!stop").Text, "I ended the 4 sub-sessions that worked in the background.")
+	waitUntil(t, "all are told", w.allTold(t))
+	waitUntil(t, "nothing runs", func() bool { return w.subSessions.Running() == 0 })
 	for _, n := range w.helpersOf(t, "!dm") {
 		expect.False(t, n.status != subsession.Cancelled || n.rounds > 0, "%s is %s after %d requests", n.objective, n.status, n.rounds)
 	}

@@ -17,15 +17,15 @@ const (
 
 func (m *Manager) settings() settings.Store { return settings.Store{DB: m.cfg.DB} }
 
-// objective knows which tasks rooms work on.
+// objective returns the store of current tasks.
 func (m *Manager) objective() objective.Store {
-	return objective.Store{DB: m.cfg.DB, Tasks: m.cfg.Tasks, History: m.cfg.History, Models: m.cfg.Models, Role: m.cfg.Objective}
+	return objective.Store{DB: m.cfg.DB, Tasks: m.cfg.Tasks, History: m.cfg.History, Models: m.cfg.Models, Role: m.cfg.ObjectiveRole}
 }
 
-// firstModel is the model that a role asks first.
+// firstModel returns the model that a role asks first.
 func (m *Manager) firstModel(role string) string { return agent.FirstModel(m.cfg.Models, role) }
 
-// text is a sentence in the language of the room.
+// text returns a message text in the room's language.
 func (s *Session) text(ctx context.Context, key string, fill ...string) string {
 	return s.cfg.Messages.Text(ctx, s.room, key, fill...)
 }
@@ -35,9 +35,9 @@ func (s *Session) mode(ctx context.Context) (settings.RoomMode, error) {
 	return s.settings().RoomMode(ctx, s.room, s.cfg.Models.Names())
 }
 
-// setsMode sets the mode for a tool call that a person's message led to; nil where no person
-// asks. The room is told, whatever the model says of it.
-func (s *Session) setsMode(in item) func(context.Context, string) error {
+// modeSetter returns the function with which a tool call sets the mode; nil unless a person is
+// answered. It always tells the room.
+func (s *Session) modeSetter(in item) func(context.Context, string) error {
 	if in.event.Kind != "" || in.ID == "" {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (s *Session) setsMode(in item) func(context.Context, string) error {
 			return err
 		}
 		next, _ := settings.FindMode(name)
-		// Told first: telling it twice is telling it once.
+		// The notice goes first: sending it twice shows it once.
 		if err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: "mode:" + in.ID + ":" + next.Name, Thread: s.thread, Notice: true,
 			Text: command.ModeSet(s.cfg.Messages.For(ctx, s.room), next)}); err != nil {
 			return err

@@ -14,30 +14,30 @@ import (
 	"reverie/internal/tool"
 )
 
-// Ask is what the person is asked about a: each act in plain words with its arguments, and which
-// text was read. It is plain text: clients show polls without Markdown.
-func (a *Approval) Ask(say i18n.Say) chat.Outgoing {
+// Poll makes the question about a: each act with its arguments, and the sources of untrusted text. It is
+// plain text, because clients show polls without Markdown.
+func (a *Approval) Poll(say i18n.Say) chat.Outgoing {
 	var b strings.Builder
 	b.WriteString(say("approve.ask") + "\n")
 	for _, act := range a.Acts {
-		b.WriteString("\n• " + words(say, act.Act) + "\n")
+		b.WriteString("\n• " + actText(say, act.Act) + "\n")
 		for _, line := range argumentLines(act.Call.Arguments) {
 			b.WriteString("   " + line + "\n")
 		}
 	}
-	if len(a.Seen) > 0 {
-		b.WriteString("\n" + say("approve.seen", "seen", strings.Join(a.Seen, ", ")) + "\n")
+	if len(a.Sources) > 0 {
+		b.WriteString("\n" + say("approve.seen", "seen", strings.Join(a.Sources, ", ")) + "\n")
 	}
-	b.WriteString(say("approve.how", "code", a.Code, "minutes", fmt.Sprint(int(answerTime.Minutes()))))
-	return chat.Outgoing{ID: a.Question(), Thread: a.Talk.Thread(), Text: b.String(), Notice: true, Options: []chat.Option{
+	b.WriteString(say("approve.how", "code", a.Code, "minutes", fmt.Sprint(int(answerTimeout.Minutes()))))
+	return chat.Outgoing{ID: a.QuestionID(), Thread: a.Talk.Thread(), Text: b.String(), Notice: true, Options: []chat.Option{
 		{ID: Once, Text: say("approve.once")},
 		{ID: Wide, Text: say("approve.wide")},
 		{ID: No, Text: say("approve.no")},
 	}}
 }
 
-// words says in a few words what a call does.
-func words(say i18n.Say, act tool.Act) string {
+// actText describes a call for people.
+func actText(say i18n.Say, act tool.Act) string {
 	for _, key := range []string{"act." + act.Call.Name + "." + act.Action, "act." + act.Call.Name} {
 		if text := say(key); text != key {
 			return text
@@ -46,7 +46,7 @@ func words(say i18n.Say, act tool.Act) string {
 	return say("act.tool", "tool", strings.TrimSpace(act.Call.Name+" "+act.Action))
 }
 
-// argumentLines are the arguments of a call, each on a line of its own.
+// argumentLines lists the arguments of a call, a line each.
 func argumentLines(arguments string) []string {
 	var args map[string]any
 	if json.Unmarshal([]byte(arguments), &args) != nil {
@@ -54,7 +54,7 @@ func argumentLines(arguments string) []string {
 	}
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(args)) {
-		if name == "action" { // said in words
+		if name == "action" { // part of actText
 			continue
 		}
 		text, ok := args[name].(string)
@@ -67,10 +67,10 @@ func argumentLines(arguments string) []string {
 	return lines
 }
 
-// shownRunes is how much of a result is shown.
+// shownRunes limits each result in Outcome.
 const shownRunes = 300
 
-// visibleText is text in one line, with nothing in it that a person would not see.
+// visibleText returns text in one line, with invisible characters made visible.
 func visibleText(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
@@ -87,7 +87,7 @@ func visibleText(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// Outcome says what came of the acts, after the text key.
+// Outcome lists the results of the acts, after the message text key.
 func (a *Approval) Outcome(say i18n.Say, key string) string {
 	lines := []string{say(key)}
 	for _, act := range a.Acts {
@@ -98,7 +98,7 @@ func (a *Approval) Outcome(say i18n.Say, key string) string {
 		if act.Failed {
 			key = "approve.failed"
 		}
-		lines = append(lines, "- "+say(key, "act", words(say, act.Act), "result", history.OneLine(act.Result, shownRunes)))
+		lines = append(lines, "- "+say(key, "act", actText(say, act.Act), "result", history.OneLine(act.Result, shownRunes)))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -22,9 +22,9 @@ import (
 	"reverie/internal/trust"
 )
 
-// TestBranch: where a message is answered follows from the room's setting alone.
+// TestAnswerThread: the room's setting decides the thread of an answer.
 // Holds M24.
-func TestBranch(t *testing.T) {
+func TestAnswerThread(t *testing.T) {
 	for _, c := range []struct{ setting, thread, text, want string }{
 		{"auto", "", "hello", ""},
 		{"auto", "$root", "hello", "$root"},
@@ -36,7 +36,7 @@ func TestBranch(t *testing.T) {
 		{"off", "", "hello", ""},
 		{"off", "$root", "hello", ""},
 	} {
-		got := command.Branch(c.setting, chat.Message{Head: chat.Head{ID: "$in"}, Thread: c.thread, Text: c.text})
+		got := command.AnswerThread(c.setting, chat.Message{Head: chat.Head{ID: "$in"}, Thread: c.thread, Text: c.text})
 		expect.False(t, got != c.want, "%s: %q in thread %q is answered in %q, want %q", c.setting, c.text, c.thread, got, c.want)
 	}
 }
@@ -61,7 +61,7 @@ func holds(t *testing.T, what, request string, has []string, not ...string) {
 	expect.Lacks(t, what+": "+request, not...)
 }
 
-// TestThreadsKeepApart: a thread begins with what was said in the room; then neither reads of the other; what is the room's is everywhere.
+// TestThreadsKeepApart: a thread starts with the room's messages; then both are separate, except for what belongs to the room.
 // Holds M26.
 func TestThreadsKeepApart(t *testing.T) {
 	for _, room := range []string{"!group:example.org", "!31hneApxJ_1o-63DmFrpeqnkFfWppnzWso1JvH3ogLM"} { // with a server's name, and without
@@ -102,13 +102,13 @@ func TestThreadsKeepApart(t *testing.T) {
 	}
 }
 
-// TestThreadOfALongRoom: what a thread begins with is bounded, and the newest of it stays.
+// TestThreadOfALongRoom: a thread's first summary is bounded and keeps the newest messages.
 // Holds M26.
 func TestThreadOfALongRoom(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	for i := range 60 {
 		w.append(t, history.Message{Room: "!g", Role: llm.User, EventID: fmt.Sprint("$m", i), Sender: owner,
-			Text: fmt.Sprintf("word%d ", i) + strings.Repeat("and so on ", 60), Label: programs(trust.Room("!g"))})
+			Text: fmt.Sprintf("word%d ", i) + strings.Repeat("and so on ", 60), Label: programLabel(trust.Room("!g"))})
 	}
 	m := in("$1", "!g", "$root", "and?")
 	m.Quotes = []chat.Quote{{Sender: "@guest:b", Text: "begin " + strings.Repeat("a long root ", 5000), At: time.Now().Add(time.Minute), Why: chat.QuoteThread}}
@@ -118,7 +118,7 @@ func TestThreadOfALongRoom(t *testing.T) {
 	expect.False(t, err != nil || n > 1700 || n < 500, "the thread begins with %d tokens, %v", n, err)
 }
 
-// TestStopInThreads: !stop ends what is answered where it is said; in the room, where nothing is, that person's answers in threads.
+// TestStopInThreads: !stop cancels the work of its conversation; in an idle room, the person's work in threads.
 // Holds M9.
 func TestStopInThreads(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -159,33 +159,33 @@ func TestStopInThreads(t *testing.T) {
 	expect.Equal(t, w.room.said("$3").Text, "")
 }
 
-// TestThreadRests: the session of a quiet thread ends, the next message goes on with what was said, and one that comes just then is not lost.
-func TestThreadRests(t *testing.T) {
+// TestIdleThreadEnds: an idle thread's session ends, the next message continues it, and a concurrent message is not lost.
+func TestIdleThreadEnds(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.asks(t, in("$1", "!g", "$a", "which brush? bristle"))
 	w.asks(t, in("$2", "!g", "", "we paint damson"))
 	w.mu.Lock()
-	s, main := w.rooms[history.TimelineOf("!g", "$a")], w.rooms["!g"]
+	s, main := w.sessions[history.TimelineOf("!g", "$a")], w.sessions["!g"]
 	w.mu.Unlock()
-	expect.False(t, main.rest(), "the room's own session ended")
+	expect.False(t, main.stopIdleThread(), "the room's own session ended")
 	s.mail.mu.Lock()
 	s.mail.waiting = []chat.Inbound{in("$3", "!g", "$a", "wait")}
 	s.mail.mu.Unlock()
-	expect.False(t, s.rest(), "a session ended with a message in its lane")
+	expect.False(t, s.stopIdleThread(), "a session ended with a message in its lane")
 	s.mail.mu.Lock()
 	s.mail.waiting = nil
 	s.mail.mu.Unlock()
-	if !s.rest() {
+	if !s.stopIdleThread() {
 		t.Fatal("a quiet thread keeps its session")
 	}
 	w.mu.Lock()
-	n := len(w.rooms)
+	n := len(w.sessions)
 	w.mu.Unlock()
 	expect.Equal(t, n, 1)
 	holds(t, "the thread", w.asks(t, in("$4", "!g", "$a", "go on")), []string{"bristle"}, "damson")
 }
 
-// TestRedactedBesideAThread: what is taken back leaves the threads that began with it too.
+// TestRedactedBesideAThread: a redaction also removes the text from threads that started with it.
 // Holds M4.
 func TestRedactedBesideAThread(t *testing.T) {
 	w := newWorld(t, t.TempDir())
@@ -202,8 +202,8 @@ func TestRedactedBesideAThread(t *testing.T) {
 	holds(t, "a thread that begins afterwards", w.asks(t, in("$4", "!g", "$another", "and here?")), nil, "Orinoco", "Toyota")
 }
 
-// TestGoalHeardInTwoPlaces: what the model says of the room's goal counts once, wherever it says it and in whatever order that is taken in.
-func TestGoalHeardInTwoPlaces(t *testing.T) {
+// TestGoalMarkersInRoomAndThread: goal markers count once, in the room or a thread, in any order.
+func TestGoalMarkersInRoomAndThread(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	expect.Must(w.Manager.goals.Create(t.Context(), inGroup("!g"), "Paint the fence", ""))(t)
 	var said [2]history.Message
@@ -214,14 +214,14 @@ func TestGoalHeardInTwoPlaces(t *testing.T) {
 	}
 	for range 2 { // the thread's first: its number is higher
 		for _, i := range []int{1, 0} {
-			expect.OK(t, newSession(w.Manager, said[i].Room).takeIn(t.Context(), inGroup("!g"), said[i]))
+			expect.OK(t, newSession(w.Manager, said[i].Room).applyMarkers(t.Context(), inGroup("!g"), said[i]))
 		}
 	}
 	g, ok, err := w.Manager.goals.Shown(t.Context(), inGroup("!g").Place, time.Time{})
 	expect.False(t, err != nil || !ok || len(g.Checkpoints) != 2, "%+v, %v, %v", g, ok, err)
 }
 
-// TestEditedCommandIsNotQuotedToOthers: a command of a direct chat edited when others had come is not quoted to them in its old words.
+// TestEditedCommandIsNotQuotedToOthers: a command of a former direct chat, edited later, is not quoted to new readers.
 func TestEditedCommandIsNotQuotedToOthers(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Fine.", "Because.")
 	before := time.Now().Add(-time.Minute)
@@ -232,7 +232,7 @@ func TestEditedCommandIsNotQuotedToOthers(t *testing.T) {
 	expect.Lacks(t, request, "CANARY-41")
 }
 
-// A room is spoken to in its language: in its owner's words, else the program's, else English; and what is wrong in a file is told.
+// TestMove moves a room to its upgrade with everything that belongs to it.
 // Holds F31, M54.
 func TestMove(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Yes.\n"+reported)
@@ -276,13 +276,13 @@ func TestMove(t *testing.T) {
 	holds(t, "the old room's thread", w.asks(t, in("$back", "!old", "$root", "go on")), nil, "Orinoco", "bristle")
 }
 
-// The bot is thrown out of a room, or a message is taken back, while it is answered: no further request, no reply, no complaint.
+// The bot is removed from a room, or a message is redacted, during the answer: no further request, reply or error.
 // Holds F29.
-func TestWithdrawnWhileAnswering(t *testing.T) {
+func TestRedactedWhileAnswering(t *testing.T) {
 	w := newWorld(t, t.TempDir(), `{"content":"something"}`, "never asked for")
 	w.script.block = make(chan struct{})
 	expect.OK(t, w.Deliver(t.Context(), chat.Message{Head: chat.Head{ID: "$1", Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Text: "remember it"}))
-	until(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
+	waitUntil(t, "the model is asked", func() bool { return len(w.script.asked()) > 0 })
 	w.room.mu.Lock()
 	w.room.gone = map[string]bool{"$1": true}
 	w.room.mu.Unlock()
@@ -296,7 +296,7 @@ func TestWithdrawnWhileAnswering(t *testing.T) {
 	expect.Equal(t, w.say(t, "$2", "next").Text, "never asked for")
 }
 
-// TestBackgroundGivesWay: work in the background begins when nobody waits for an answer, and ends at once when somebody writes in any room.
+// TestBackgroundGivesWay: background work starts when all rooms are idle, and is cancelled by a message in any room.
 func TestBackgroundGivesWay(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	work, done, err := w.cfg.Background.After(t.Context(), time.Millisecond)
@@ -319,18 +319,18 @@ func TestBackgroundGivesWay(t *testing.T) {
 	expect.OK(t, err)
 	done()
 	w.event(t, newSource(w), chat.Event{Head: chat.Head{ID: "job:1"}, Text: "Look."})
-	ctx, cancel = context.WithTimeout(t.Context(), patience)
+	ctx, cancel = context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	_, _, err = w.cfg.Background.After(ctx, time.Millisecond)
 	expect.OK(t, err)
 }
 
-// TestLeavingIsTold: before messages leave the prompt, at !new and at a compaction, whoever harvests hears of it; nobody waits for that.
-func TestLeavingIsTold(t *testing.T) {
+// TestBeforeEvict: the hook runs before messages leave the prompt, at !new and at a compaction, and does not delay the answer.
+func TestBeforeEvict(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), "", 4096)
 	var mu sync.Mutex
 	var told []string
-	w.cfg.Leaving = func(room string) {
+	w.cfg.BeforeEvict = func(room string) {
 		defer holding(&mu)()
 		past, err := w.cfg.History.Load(context.Background(), history.Timeline(room))
 		told = append(told, fmt.Sprintf("%s %v %v", room, len(past) > 0, err))
@@ -347,15 +347,15 @@ func TestLeavingIsTold(t *testing.T) {
 	expect.False(t, !slices.Equal(told, want), "told %q, want %q", told, want)
 }
 
-// edits is a world where an edit need not wait.
+// edits is a world without an edit debounce.
 func edits(t *testing.T, dir string, answers ...string) *world {
 	t.Helper()
 	w := newWorld(t, dir, answers...)
-	w.cfg.Settle = time.Millisecond
+	w.cfg.EditDebounce = time.Millisecond
 	return w
 }
 
-// What people do to what was said.
+// What people do to earlier messages.
 const (
 	editing   = "edit"
 	redacting = "redact"
@@ -364,7 +364,7 @@ const (
 	retrying  = string(chat.AskAgain)
 )
 
-// changeOf is a change to target; text is of an edit or a vote.
+// changeOf makes a change to target; text is that of an edit or a vote.
 func changeOf(what string, head chat.Head, target, text string) chat.Inbound {
 	switch what {
 	case editing:
@@ -382,7 +382,7 @@ func (w *world) change(t *testing.T, what, id, target, text string, asked time.T
 	w.deliver(t, changeOf(what, chat.Head{ID: id, Room: "!dm", Sender: owner, Private: true, At: asked}, target, text))
 }
 
-// words is the conversation of !dm in one line.
+// words returns the conversation of !dm in one line.
 func (w *world) words(t *testing.T) string {
 	t.Helper()
 	past := w.past(t)
@@ -393,9 +393,9 @@ func (w *world) words(t *testing.T) string {
 	return strings.Join(all, " | ")
 }
 
-// The program died between storing the answer and taking in what it says of the goal, or behind that: it is taken in once, and is said.
+// After a crash between storing an answer and sending it, its markers are applied once and it is sent.
 // Holds F34.
-func TestEditIsTakenUpAgain(t *testing.T) {
+func TestEditAfterRestart(t *testing.T) {
 	for point, prepare := range map[string]func(t *testing.T, w *world){
 		"nothing is done": func(*testing.T, *world) {},
 		"reopened and reworded": func(t *testing.T, w *world) {
@@ -426,10 +426,10 @@ func TestEditIsTakenUpAgain(t *testing.T) {
 
 func (w *world) sessionOf(room string) *Session {
 	defer holding(&w.Manager.mu)()
-	return w.rooms[history.Timeline(room)]
+	return w.sessions[history.Timeline(room)]
 }
 
-// A message is taken back: its answers go, those of !retry too; what others asked stays.
+// A redaction removes the answers to a message, those of !retry too; answers to others stay.
 func TestAnswersRemoved(t *testing.T) {
 	w := edits(t, t.TempDir(), "one", "two", "three")
 	w.say(t, "$1", "first")
@@ -443,8 +443,8 @@ func TestAnswersRemoved(t *testing.T) {
 	expect.Equal(t, len(w.room.removed), 2)
 }
 
-// What is asked again but can no longer be reached is said to be so.
-func TestAskAgain(t *testing.T) {
+// A retry of an answer that is too far back is refused with a notice.
+func TestRetryReaction(t *testing.T) {
 	w := edits(t, t.TempDir(), "one", "two")
 	w.say(t, "$1", "first")
 	w.say(t, "$2", "!new")
@@ -457,7 +457,7 @@ func TestAskAgain(t *testing.T) {
 		"a command is asked again, or an old one that was edited is run")
 }
 
-// A burst is answered; one of it is edited: the answer, that of the newest, changes.
+// An edit of one message of an answered burst changes the answer.
 // Holds M2.
 func TestEditedInABurst(t *testing.T) {
 	w := edits(t, t.TempDir())
@@ -485,18 +485,18 @@ func TestEditedInABurst(t *testing.T) {
 	expect.False(t, !strings.Contains(last, "EINS") || strings.Contains(last, "ONE") || w.room.said("$1").Text != "", "asked %s", last)
 }
 
-// acted names what had an effect, without a comma: a header with one is of a shared room.
-func TestActed(t *testing.T) {
-	expect.Equal(t, acted(nil), "")
-	got := acted([]string{"task", "append_memory"})
+// The note has no comma, because a header with one belongs to a shared room.
+func TestUsedToolsNote(t *testing.T) {
+	expect.Equal(t, usedToolsNote(nil), "")
+	got := usedToolsNote([]string{"task", "append_memory"})
 	expect.False(t, !strings.Contains(got, "task; append_memory.") || strings.Contains(got, ","), "%q", got)
 }
 
-// TestEditedBesideAVoiceMessage: what is written beside a voice message is edited: it is answered anew, and what was said in it stays.
+// TestEditedBesideAVoiceMessage: an edit of a voice message's caption changes the answer and keeps the transcript.
 // Holds M3.
 func TestEditedBesideAVoiceMessage(t *testing.T) {
 	w, files := newFiles(t, 16_000, false, true, "one", "two", "three")
-	w.cfg.Settle = time.Millisecond
+	w.cfg.EditDebounce = time.Millisecond
 	w.bring(t, "$1", "for the zebra", files, chat.VoiceFile, "voice.ogg", []byte("OggS\x00\x02 and so on"))
 	for range 2 {
 		w.change(t, editing, "$edit", "$1", "for the lion", time.Now())

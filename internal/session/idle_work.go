@@ -1,0 +1,66 @@
+package session
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"reverie/internal/chat"
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/recall"
+)
+
+// indexMessages adds new messages to the search index. It runs while the room is idle, and before
+// messages leave the conversation. The next run retries what failed.
+func (s *Session) indexMessages(ctx context.Context) {
+	past, err := s.cfg.History.Load(ctx, s.talk)
+	if err == nil {
+		err = recall.IndexNew(ctx, s.cfg.History, s.cfg.Memory, s.talk, past)
+	}
+	if err == nil {
+		err = s.countMemoryUse(ctx, s.lastHandled, past)
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("messages not indexed for search; trying again after the next message", "err", err)
+	}
+}
+
+// askObjective asks a model which task the room works on, if it is time. It returns false if it must be
+// tried again later, because a person waits for an answer in some room.
+func (s *Session) askObjective(ctx context.Context) bool {
+	if s.cfg.ObjectiveRole == "" || s.thread != "" { // in a thread only a named task counts
+		return true
+	}
+	background, done, ok := s.cfg.Background.Begin(ctx, s.cfg.Now(), 0)
+	if !ok {
+		return false
+	}
+	defer done()
+	at, err := s.lastPlace(background)
+	if err == nil {
+		err = s.objective().Ask(background, at)
+	}
+	if err != nil && background.Err() == nil {
+		s.log.Warn("current task not found", "err", err)
+	}
+	return true
+}
+
+// countMemoryUse counts which memories in the last request the newest answer used.
+func (s *Session) countMemoryUse(ctx context.Context, in chat.Head, past []history.Message) error {
+	n := len(past)
+	if n < 2 || past[n-1].Role != llm.Assistant || past[n-1].EventID != replyID(in.ID) || s.lastCounted >= past[n-1].ID {
+		return nil
+	}
+	s.lastCounted = past[n-1].ID
+	asked := ""
+	for i := n - 2; i >= 0 && asked == ""; i-- {
+		if past[i].Role == llm.User {
+			asked = past[i].Text
+		}
+	}
+	return s.cfg.Memory.CountUse(ctx, s.scopes(in), asked, past[n-1].Text, func(text string) bool {
+		return slices.ContainsFunc(s.lastRequest, func(m llm.Message) bool { return strings.Contains(m.Content, text) })
+	})
+}

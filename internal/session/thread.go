@@ -1,0 +1,175 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reverie/internal/agent"
+	"reverie/internal/chat"
+	"reverie/internal/history"
+	"reverie/internal/history/compact"
+	"reverie/internal/llm"
+)
+
+// reasonThread is the compaction reason of a thread's first summary. Package history reads it.
+const reasonThread = "thread"
+
+// startThread starts a thread's conversation with a summary of the room and a quote of the root. in is
+// the thread's first message.
+func (s *Session) startThread(ctx context.Context, in chat.Message) error {
+	if s.thread == "" {
+		return nil
+	}
+	if begun, err := s.cfg.History.Exists(ctx, s.talk); err != nil || begun {
+		return err
+	}
+	var err error
+	if in.Quotes, err = s.readableQuotes(ctx, in); err != nil {
+		return err
+	}
+	past, before, err := s.roomConversation(ctx, in.Head)
+	if err != nil {
+		return err
+	}
+	window, _ := s.cfg.Models.Window(chatRole)
+	limit := min(max(window/contextShare, minContext), maxContext)
+	root := chat.Quote{At: in.At}
+	if i := slices.IndexFunc(in.Quotes, func(q chat.Quote) bool { return q.Why == chat.QuoteThread }); i >= 0 {
+		root = in.Quotes[i]
+	}
+	c := history.Compaction{Room: s.talk, Level: history.Extracted, Reason: reasonThread, At: s.cfg.Now()}
+	past = beforeThread(past, s.thread, root)
+	if c.Integrity = history.MinIntegrity(past); before.Text() != "" {
+		c.Integrity = min(c.Integrity, before.Integrity)
+	}
+	if root.Why == chat.QuoteThread {
+		c.Details = rootLines(root, limit/3)
+		of, err := s.quoteIntegrity(ctx, in.Head, root)
+		if err != nil {
+			return err
+		}
+		c.Integrity = min(c.Integrity, of)
+	}
+	c.Summary = roomContext(before.Text(), past, limit-llm.EstimateTokens(strings.Join(c.Details, "\n")))
+	c.After = llm.EstimateTokens(c.Text())
+	_, err = s.cfg.History.BeginThread(ctx, &c)
+	return err
+}
+
+// roomConversation returns the room's own messages and summary for a thread to start from. It returns
+// nothing if the thread's readers may not read the room.
+func (s *Session) roomConversation(ctx context.Context, in chat.Head) (past []history.Message, before history.Compaction, err error) {
+	room := history.TimelineOf(s.room, "")
+	readers, err := s.cfg.History.Readers(ctx, room)
+	if err != nil || !s.place(in).MayRead(readers) {
+		return nil, before, err
+	}
+	if past, err = s.cfg.History.Load(ctx, room); err != nil {
+		return nil, before, err
+	}
+	before, err = s.cfg.History.LatestCompaction(ctx, room)
+	return past, before, err
+}
+
+// beforeThread returns the messages of a room up to the root of thread, by the senders' timestamps.
+func beforeThread(past []history.Message, thread string, root chat.Quote) []history.Message {
+	end := root.At
+	if i := slices.IndexFunc(past, func(m history.Message) bool { return m.EventID == thread }); i >= 0 {
+		end = past[i].At
+	}
+	later := slices.IndexFunc(past, func(m history.Message) bool { return m.Role == llm.User && !end.IsZero() && m.At.After(end) })
+	if later < 0 {
+		return past
+	}
+	return past[:later]
+}
+
+const (
+	contextLead    = "This is a thread of a room. What had been said in the room before it:"
+	maxContextLine = 400 // runes of a message
+
+	contextShare = 10 // a thread's first summary takes at most 1/contextShare of the window
+	minContext   = 100
+	maxContext   = 1_600
+)
+
+// roomContext returns a thread's first summary: the room's summary and its newest messages, a line
+// each, in at most limit tokens.
+func roomContext(summary string, past []history.Message, limit int) string {
+	var lines []string
+	summary = compact.Cut(summary, limit/2)
+	left := limit - llm.EstimateTokens(contextLead+summary) - 2
+	for _, m := range slices.Backward(past) {
+		if m.Text == "" || m.Role != llm.User && (m.Role != llm.Assistant || len(m.Calls) > 0) || history.IsRedacted(m) {
+			continue
+		}
+		who, text := m.Sender, m.Text
+		switch {
+		case m.Role == llm.Assistant:
+			who, text = "you", agent.Visible(text)
+		case who == "":
+			who = "system"
+		}
+		line := "- " + who + ": " + history.OneLine(text, maxContextLine)
+		if left -= llm.EstimateTokens(line) + 1; left < 0 {
+			break
+		}
+		lines = append(lines, line)
+	}
+	slices.Reverse(lines)
+	said := strings.TrimSpace(summary + "\n" + strings.Join(lines, "\n"))
+	if said == "" {
+		return ""
+	}
+	return contextLead + "\n" + said
+}
+
+// rootLines quotes the root of a thread in at most limit tokens. Without it the model cannot know what
+// the thread is about.
+func rootLines(q chat.Quote, limit int) []string {
+	who := q.Sender
+	if q.Ours != "" {
+		who = "you"
+	}
+	if who == "" {
+		return []string{"The thread begins at a message of the room: " + history.OneLine(q.Text, maxContextLine)}
+	}
+	text := history.OneLine(compact.Cut(q.Text, limit), 4*maxContextLine)
+	return []string{fmt.Sprintf("The thread begins at this message of %s: %s", who, text)}
+}
+
+// threadIdle is the silence after which a thread's session ends, as a room can have many threads. The
+// next message starts it again from the database.
+const threadIdle = 10 * time.Minute
+
+// stopIdleThread ends the session of a thread with an empty mailbox, and reports whether it did.
+func (s *Session) stopIdleThread() bool {
+	if s.thread == "" {
+		return false
+	}
+	s.Manager.mu.Lock() // so that nothing is delivered meanwhile
+	defer s.Manager.mu.Unlock()
+	if !s.mail.empty() {
+		return false
+	}
+	delete(s.sessions, s.talk)
+	s.cfg.Prompt.Leave(s.talk)
+	return true
+}
+
+// stopThreads cancels the work for person in all threads of the room, for a !stop outside of threads. It
+// reports whether there was any.
+func (s *Session) stopThreads(person string) bool {
+	s.Manager.mu.Lock()
+	defer s.Manager.mu.Unlock()
+	stopped := false
+	for _, b := range s.sessions {
+		if b.room == s.room && b.thread != "" && b.mail.stop(person, agent.ErrStopped) {
+			stopped = true
+		}
+	}
+	return stopped
+}

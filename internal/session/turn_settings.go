@@ -1,0 +1,91 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"reverie/internal/agent"
+	"reverie/internal/chat"
+	"reverie/internal/goal"
+	"reverie/internal/history"
+	"reverie/internal/i18n"
+	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
+	"reverie/internal/settings"
+	"reverie/internal/task"
+	"reverie/internal/trust"
+)
+
+// turnSettings are what people chose for the next request of a room, and what its window allows.
+type turnSettings struct {
+	mode          settings.RoomMode
+	tier          int
+	goal          goal.Goal
+	task          task.Task // the current task, if there is no goal; may have no ID
+	showsPictures bool      // the conversation has pictures, and the model accepts them
+	tokenRatio    float64   // tokens as the model counts them, per estimated token
+	roomContext   string    // the setting context, an owner's description of the room
+
+	summary history.Compaction // summary of older messages; zero = nothing was compacted
+}
+
+// turnSettings reads the settings for an answer to the end of past; preview stores nothing.
+func (s *Session) turnSettings(ctx context.Context, at trust.Place, past []history.Message, preview bool) (m turnSettings, err error) {
+	if m.mode, err = s.mode(ctx); err != nil {
+		return m, err
+	}
+	if m.tier, err = s.tier(ctx, past, preview); err != nil {
+		return m, err
+	}
+	if m.tokenRatio, err = s.windows().TokenRatio(ctx, s.firstModel(m.mode.Role)); err != nil {
+		return m, err
+	}
+	if m.roomContext, err = s.Manager.settings().Get(ctx, s.room, settings.Context); err != nil {
+		return m, err
+	}
+	m.showsPictures = hasPictures(past) && s.cfg.Models.AcceptsPictures(ctx, m.mode.Role)
+	var since time.Time
+	if len(past) > 0 {
+		since = past[0].At
+	}
+	if m.goal, _, err = s.goals.Shown(ctx, at, since); err != nil {
+		return m, err
+	}
+	if m.task, err = s.objective().Current(ctx, s.talk, at, past, preview); err != nil {
+		return m, err
+	}
+	m.summary, err = s.cfg.History.LatestCompaction(ctx, s.talk)
+	return m, err
+}
+
+// offer returns the tools described to the model.
+func (s *Session) offer(m turnSettings) agent.Offer {
+	return s.offers[m.mode.Name][min(max(m.tier, 0), topTier)]
+}
+
+// promptTurn collects what the assembler needs for an answer to in.
+func (s *Session) promptTurn(in item, past []history.Message, m turnSettings) prompt.Turn {
+	window, out := s.cfg.Models.Window(m.mode.Role)
+	tools := s.offer(m)
+	t := prompt.Turn{
+		Talk: s.talk, Window: window, MaxOutput: out, Dense: m.tokenRatio, ToolTokens: tools.Tokens,
+		Turn: section.Turn{
+			Room: s.room, User: in.Sender, Scopes: s.scopes(in.Head), Shared: !in.Private, Tools: tools.Names,
+			Now: s.cfg.Now().In(s.cfg.Location), History: past, Mode: m.mode.Name, Tier: m.tier,
+		},
+	}
+	t.Chosen, t.Model = m.mode.Model, s.firstModel(m.mode.Role)
+	if !s.cfg.Models.AcceptsThinking(m.mode.Role) { // the model has no such parameter: the prompt says it
+		t.Thinking = string(m.mode.Think)
+	}
+	t.Summary, t.Compacted, t.From.Summary = m.summary.Text(), m.summary.ID, m.summary.Integrity
+	t.Sees, t.Context = m.showsPictures, m.roomContext
+	t.SetGoal(m.goal)
+	if t.Pin == "" && m.task.ID != "" {
+		t.Pin, t.From.Pin = m.task.Line(i18n.English), m.task.Label.Integrity
+	}
+	if in.event.Kind == chat.ScheduledTask {
+		t.Job()
+	}
+	return t
+}

@@ -247,7 +247,7 @@ func groupScope(m *memories, scope memory.Scope, pairs []*pair, steps []planned,
 // mayRepresent reports whether head may be shown for its duplicate s. It is as trusted, as long and as
 // certain, and has all names and numbers of s.
 func mayRepresent(head, s *signature) bool {
-	return !differInLastWord(head, s) && s.Integrity <= head.Integrity && rank(s.Entry) <= rank(head.Entry) &&
+	return !differInLastWord(head, s) && !differInSmallWords(head, s) && s.Integrity <= head.Integrity && rank(s.Entry) <= rank(head.Entry) &&
 		len(s.stems) <= len(head.stems) && s.hedged == head.hedged && len(text.Missing(s.Text, head.Text)) == 0
 }
 
@@ -264,6 +264,23 @@ func differInLastWord(a, b *signature) bool {
 		}
 	}
 	return other == 1 && b.index(a.tokens[len(a.tokens)-1]) < 0 && a.index(b.tokens[len(b.tokens)-1]) < 0
+}
+
+// differInSmallWords reports whether two texts differ only in function words, place by place. These may
+// reverse the meaning: Der Wirt vertritt Wilma, Den Wirt vertritt Wilma.
+func differInSmallWords(a, b *signature) bool {
+	if len(a.stems) == 0 || len(a.tokens) != len(b.tokens) {
+		return false
+	}
+	differ := false
+	for i, t := range a.tokens {
+		u := b.tokens[i]
+		if t.text != u.text && !(t.small && u.small) {
+			return false
+		}
+		differ = differ || t.text != u.text
+	}
+	return differ
 }
 
 // stale plans to archive happenings and insights unused for staleAfter. Entries that a person wrote or

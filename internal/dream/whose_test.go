@@ -92,3 +92,21 @@ func TestDifferInLastWord(t *testing.T) {
 		expect.Equal(t, differInLastWord(s[0], s[1]), c.want, "%q and %q", c.a, c.b)
 	}
 }
+
+// TestDifferInSmallWords: an article or a preposition says who does what to whom, and when.
+func TestDifferInSmallWords(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"Den Wirt vertritt Wilma.", "Der Wirt vertritt Wilma!", true},
+		{"Wilma writes to Karl.", "Wilma writes for Karl.", true},
+		{"Wilma lives in Rome.", "Wilma is living in Rome.", false},
+		{"Wilma lives in Rome.", "Wilma resides in Rome.", false},
+		{"Wilma lives in Rome.", "Wilma lives in Rome!", false},
+	} {
+		s := signed(c.a, c.b)
+		expect.Equal(t, differInSmallWords(s[0], s[1]), c.want, "%q and %q", c.a, c.b)
+		expect.Equal(t, mayRepresent(s[0], s[1]), !c.want, "%q for %q", c.a, c.b)
+	}
+}

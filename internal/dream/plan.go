@@ -247,7 +247,8 @@ func groupScope(m *memories, scope memory.Scope, pairs []*pair, steps []planned,
 // mayRepresent reports whether head may be shown for its duplicate s. It is as trusted, as long and as
 // certain, and has all names and numbers of s.
 func mayRepresent(head, s *signature) bool {
-	return !differInLastWord(head, s) && !differInSmallWords(head, s) && s.Integrity <= head.Integrity && rank(s.Entry) <= rank(head.Entry) &&
+	return !differInLastWord(head, s) && !differInSmallWords(head, s) && s.Integrity <= head.Integrity &&
+		rank(s.Entry) <= rank(head.Entry) &&
 		len(s.stems) <= len(head.stems) && s.hedged == head.hedged && len(text.Missing(s.Text, head.Text)) == 0
 }
 

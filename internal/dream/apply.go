@@ -14,7 +14,7 @@ import (
 	"reverie/internal/store"
 )
 
-// apply does p in one transaction. It returns what was done; an error means that nothing was.
+// apply applies p in one transaction and returns the applied steps. After an error nothing is applied.
 func (r *run) apply(ctx context.Context, p *plan) ([]planned, error) {
 	steps := make([]memory.Step, len(p.steps))
 	for i, s := range p.steps {
@@ -32,8 +32,7 @@ func (r *run) apply(ctx context.Context, p *plan) ([]planned, error) {
 	return slices.DeleteFunc(slices.Clone(p.steps), func(s planned) bool { return !slices.Contains(done.Done, s.Step) }), nil
 }
 
-// Undo takes back what the dream run did; "" is the newest that did something. What
-// was taken back is not done again by later dreams.
+// Undo reverts the dream run; "" is the newest applied one. Later dreams do not repeat its steps.
 func (d *Dreamer) Undo(ctx context.Context, run string) (report.Report, error) {
 	var batch string
 	err := d.cfg.DB.QueryRowContext(ctx, `SELECT id, batch FROM dream_run WHERE state = 'applied' AND ?1 IN ('', id)
@@ -90,8 +89,8 @@ func (d *Dreamer) Undo(ctx context.Context, run string) (report.Report, error) {
 // copies is how many copies of the database are kept.
 const copies = 7
 
-// snapshot keeps a copy of the database as it is now. A copy that could hold what was
-// forgotten while it was made is none.
+// snapshot copies the database. It deletes the copy if an entry was forgotten meanwhile, because the
+// copy might still contain it.
 func (d *Dreamer) snapshot(ctx context.Context, run string) error {
 	gone := memory.Filter{States: []memory.State{memory.Forgotten}}
 	before, err := d.cfg.Store.List(ctx, everything, gone)
@@ -119,7 +118,7 @@ func (d *Dreamer) snapshot(ctx context.Context, run string) error {
 	return nil
 }
 
-// sweep removes copies that were never finished, because the program was killed.
+// sweep removes unfinished copies that a killed process left.
 func (d *Dreamer) sweep() {
 	found, _ := filepath.Glob(filepath.Join(d.cfg.Dir, report.Folder, "*.db.part*")) // it is no wrong pattern
 	for _, path := range found {

@@ -21,7 +21,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// verdict is what a model says of a pair: one of a closed list.
+// verdict is a model's label for a pair, out of a closed list.
 type verdict string
 
 const (
@@ -34,8 +34,7 @@ const (
 	unclear    verdict = "unclear" // the model was asked, and its answer cannot be read
 )
 
-// verdicts are a model's words for them. Of a pair that is only asked about as a paraphrase,
-// all but a duplicate is neither.
+// verdicts maps the words of models to verdicts.
 var verdicts = map[string]verdict{
 	"keep_first": keepFirst, "keep_second": keepSecond, "update": update, "contradiction": update, "contradict": update, "conflict": update,
 	"merge": duplicate, "duplicate": duplicate, "same": duplicate, "neither": neither, "both": neither,
@@ -44,14 +43,13 @@ var verdicts = map[string]verdict{
 
 const (
 	perRequest   = 10                  // pairs
-	perTokens    = 1200                // of their texts together, beside the first pair
-	callTime     = 2 * time.Minute     // for one answer
-	failures     = 2                   // in a row, and no model is asked any more tonight
-	unclearUntil = 60 * 24 * time.Hour // then a pair may be asked again
+	perTokens    = 1200                // of the texts in one request; the first pair may be longer
+	callTime     = 2 * time.Minute     // timeout of one request
+	failures     = 2                   // consecutive failures that stop requests for the night
+	unclearUntil = 60 * 24 * time.Hour // then a pair with an unreadable answer is asked again
 )
 
-// ask gives each pair its verdict, as far as there is one: from what is known, or from
-// a model. Whatever goes wrong is a pair without a verdict.
+// ask sets the verdict of each pair, stored or from a model. Failures leave pairs without one.
 func (r *run) ask(ctx context.Context, pairs []*pair) {
 	model := r.d.cfg.Model()
 	salt, err := memory.Salt(ctx, r.d.cfg.DB)
@@ -59,7 +57,7 @@ func (r *run) ask(ctx context.Context, pairs []*pair) {
 		r.note("no model was asked: %v", err)
 		return
 	}
-	todo := r.d.known(ctx, pairs, salt, model, r.now.Add(-unclearUntil))
+	todo := r.d.loadVerdicts(ctx, pairs, salt, model, r.now.Add(-unclearUntil))
 	r.report.Cost.Cached = len(pairs) - len(todo)
 	if len(todo) == 0 {
 		return
@@ -72,7 +70,7 @@ func (r *run) ask(ctx context.Context, pairs []*pair) {
 	r.requests(ctx, batches(todo), salt, model)
 }
 
-// requests asks a model about each of batches, as far as the budget goes.
+// requests asks a model about batches within the budget.
 func (r *run) requests(ctx context.Context, batches [][]*pair, salt []byte, model string) {
 	within, cancel := context.WithTimeout(ctx, r.models.timeLeft())
 	defer cancel()
@@ -102,7 +100,7 @@ func (r *run) requests(ctx context.Context, batches [][]*pair, salt []byte, mode
 			}
 		} else {
 			lost += len(batch) - said
-			if err := r.d.keep(ctx, batch, salt, model, r.now); err != nil {
+			if err := r.d.saveVerdicts(ctx, batch, salt, model, r.now); err != nil {
 				r.note("what the model said could not be kept: %v", err)
 			}
 		}
@@ -114,16 +112,16 @@ func (r *run) requests(ctx context.Context, batches [][]*pair, salt []byte, mode
 	}
 }
 
-// models is whom a night asks, within its budget.
+// models sends the requests of a night within its budget.
 type models struct {
-	ask    Ask // nil = nobody
+	ask    Ask // nil = no model
 	budget report.Budget
 	cost   *report.Cost
-	began  time.Time // when the first question was put
-	silent bool      // they do not answer, or nothing that can be read
+	began  time.Time // time of the first request
+	silent bool      // they failed too often
 }
 
-// timeLeft is how long models may still be asked; the first question begins it.
+// timeLeft is the rest of the time budget, which the first request starts.
 func (m *models) timeLeft() time.Duration {
 	if m.began.IsZero() {
 		m.began = time.Now()
@@ -131,8 +129,8 @@ func (m *models) timeLeft() time.Duration {
 	return m.budget.Time - time.Since(m.began)
 }
 
-// spent says which part of the budget is used up, or would be with prompt: what a night asks
-// first may be larger than all of it.
+// spent says which part of the budget prompt would exceed, or "". The first request of a night may
+// exceed the token budget.
 func (m *models) spent(ctx context.Context, prompt string) string {
 	cost, most := m.cost, m.budget
 	switch {
@@ -146,8 +144,8 @@ func (m *models) spent(ctx context.Context, prompt string) string {
 	return ""
 }
 
-// put asks a model one thing, within the time of a night.
-func (m *models) put(ctx context.Context, prompt string) (string, error) {
+// send sends one prompt to a model and counts its cost.
+func (m *models) send(ctx context.Context, prompt string) (string, error) {
 	within, cancel := context.WithTimeout(ctx, min(callTime, m.timeLeft()))
 	defer cancel()
 	m.cost.Calls++
@@ -157,12 +155,12 @@ func (m *models) put(ctx context.Context, prompt string) (string, error) {
 	return answer, err
 }
 
-// foreign reports whether p has foreign text. What it says may be meant for the model, so it
-// stands in no request with other pairs.
+// foreign reports whether p has foreign text. It may contain a prompt injection, so such a pair shares
+// no request with trusted ones.
 func (p *pair) foreign() bool { return min(p.a.Integrity, p.b.Integrity) < trust.User }
 
-// batches cuts pairs into requests: of one scope and one question each, with foreign text
-// or without.
+// batches divides pairs into requests. Pairs of one request have one scope, one kind of question and
+// either all foreign text or none.
 func batches(pairs []*pair) (all [][]*pair) {
 	pairs = slices.Clone(pairs)
 	slices.SortStableFunc(pairs, func(p, q *pair) int { return flag(p.foreign()) - flag(q.foreign()) })
@@ -183,11 +181,10 @@ func batches(pairs []*pair) (all [][]*pair) {
 	return all
 }
 
-// request asks a model about batch, which prompt is made of, and sets the verdicts: unclear
-// where it says none. It returns how many it gave.
+// request sends prompt and sets the verdicts of batch. It counts the readable ones; others are unclear.
 func (m *models) request(ctx context.Context, batch []*pair, prompt string) (said int, err error) {
 	m.cost.Pairs += len(batch)
-	answer, err := m.put(ctx, prompt)
+	answer, err := m.send(ctx, prompt)
 	if err != nil {
 		return 0, err
 	}
@@ -203,8 +200,8 @@ func (m *models) request(ctx context.Context, batch []*pair, prompt string) (sai
 	return said, nil
 }
 
-// readVerdicts reads the last list of verdicts in answer, as far as it goes. A pair without exactly
-// one verdict of the closed list is unclear.
+// readVerdicts parses the last list in an answer, which may be truncated. A pair without exactly one
+// known verdict is unclear.
 func readVerdicts(said string, pairs int) []verdict {
 	out := make([]verdict, pairs)
 	list, _ := answer.Objects(said) // as far as it goes
@@ -225,7 +222,7 @@ func readVerdicts(said string, pairs int) []verdict {
 	return out
 }
 
-// The requests.
+// The prompt templates.
 var (
 	pairPlaces     = []string{"{entry_1}", "{entry_2}"}
 	conflictForm   = template.Template{File: "DREAM_CONTRADICTION_PROMPT.txt", Placeholders: [][]string{pairPlaces, {"{content}"}}}
@@ -233,13 +230,13 @@ var (
 	taskForm       = template.Template{File: "DREAM_TASK_PROMPT.txt", Placeholders: [][]string{{"{content}"}}}
 )
 
-// Templates are the requests of a night.
+// Templates lists the prompt templates of a night.
 func Templates() []template.Template {
 	return []template.Template{conflictForm, paraphraseForm, taskForm, harvest.Template}
 }
 
-// prompt makes the request about batch from its template. The words of memories stand
-// between marks with a nonce, and no brace in them means anything.
+// prompt fills the template for batch. Memory texts stand between marks with a nonce, and braces in
+// them are not expanded.
 func (d *Dreamer) prompt(batch []*pair, nonce string) string {
 	form := paraphraseForm
 	if batch[0].conflict {
@@ -248,9 +245,8 @@ func (d *Dreamer) prompt(batch []*pair, nonce string) string {
 	return d.fill(form.Load(d.cfg.Prompts, d.cfg.Default, d.cfg.Log), batch, nonce)
 }
 
-// fill puts pairs into a template. The part of it, between empty lines, that names
-// {entry_1} is repeated for each pair; all of them together are {content}. What the
-// template has no place for is appended.
+// fill fills a template with batch. It repeats the paragraph with {entry_1} for each pair and puts the
+// result at {content}, or at the end.
 func (d *Dreamer) fill(form string, batch []*pair, nonce string) string {
 	each := "Pair {pair}\n1: {entry_1}\n2: {entry_2}"
 	parts := strings.Split(strings.TrimSpace(form), "\n\n")
@@ -269,7 +265,7 @@ func (d *Dreamer) fill(form string, batch []*pair, nonce string) string {
 	return strings.TrimSpace(template.Fill(all, "{content}", strings.Join(blocks, "\n\n")))
 }
 
-// quote is an entry's text, word for word, with its date.
+// quote returns an entry's verbatim text with its date.
 func (d *Dreamer) quote(s *signature, nonce string) string {
 	who := ""
 	if s.Subject != "" {
@@ -279,7 +275,7 @@ func (d *Dreamer) quote(s *signature, nonce string) string {
 	return fmt.Sprintf("(%s%s) <memory %s>%s</memory %s>", at, who, nonce, s.Text, nonce)
 }
 
-// hash names a pair without telling its words.
+// hash returns a key for a pair that does not reveal its words.
 func (p *pair) hash(salt []byte) string {
 	x, y := p.a.plain, p.b.plain
 	return hashed(salt, min(x, y)+"\x00"+max(x, y))

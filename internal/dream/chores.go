@@ -14,27 +14,27 @@ import (
 	"reverie/internal/task"
 )
 
-// chores is what earlier dreams did beside memory, by kind and item, and what they proposed, by item
-// and other. It stands in dream_change, written in the transaction of the memories.
+// chores holds what earlier dreams did to tasks, by kind and item, and the earlier proposals, by item
+// and other item. They are the rows of dream_change.
 type chores struct {
 	done map[[2]string]chore
 	told map[[2]string]bool
 }
 
-// chore is when the same was done last, and whether somebody took it back.
+// chore is when a change was last made, and whether a person undid it.
 type chore struct {
 	at     time.Time
 	undone bool
 }
 
-// did reports whether kind was done to item since, or was ever taken back.
-func (c chores) did(kind, item string, since time.Time) bool {
+// doneSince reports whether kind was done to item after since, or was ever undone.
+func (c chores) doneSince(kind, item string, since time.Time) bool {
 	last := c.done[[2]string{kind, item}]
 	return last.undone || last.at.After(since)
 }
 
-// fresh are those of proposals that were not told before, each once, as many as one night may have.
-func (c chores) fresh(proposals []report.Proposal) []report.Proposal {
+// newProposals returns up to maxProposals proposals that were not made before.
+func (c chores) newProposals(proposals []report.Proposal) []report.Proposal {
 	told := maps.Clone(c.told)
 	all := slices.DeleteFunc(proposals, func(p report.Proposal) bool {
 		key := [2]string{p.Item, p.Other}
@@ -45,7 +45,7 @@ func (c chores) fresh(proposals []report.Proposal) []report.Proposal {
 	return all[:min(len(all), maxProposals)]
 }
 
-// planChores plans what is done to tasks, and proposes what may be done to them and to skills.
+// planChores plans changes of tasks, and makes proposals about tasks and skills.
 func (r *run) planChores(ctx context.Context) (tasks []plannedTask, err error) {
 	c, err := r.d.chores(ctx)
 	if err != nil {
@@ -60,11 +60,11 @@ func (r *run) planChores(ctx context.Context) (tasks []plannedTask, err error) {
 		more, err = r.skills(ctx)
 		proposals = append(proposals, more...)
 	}
-	r.report.Proposals = c.fresh(proposals)
+	r.report.Proposals = c.newProposals(proposals)
 	return tasks, err
 }
 
-// chores reads what earlier dreams did and proposed.
+// chores reads the changes and proposals of earlier dreams.
 func (d *Dreamer) chores(ctx context.Context) (chores, error) {
 	c := chores{done: map[[2]string]chore{}, told: map[[2]string]bool{}}
 	err := store.Each(ctx, d.cfg.DB, func(row store.Row) error {
@@ -84,11 +84,11 @@ func (d *Dreamer) chores(ctx context.Context) (chores, error) {
 	return c, store.Wrap(err, "dream: read what was done to tasks and skills")
 }
 
-// proposed is the kind of what nothing was done about.
+// proposed is the kind of the rows of proposals.
 const proposed = "propose"
 
-// told keeps what was proposed, so that it is not proposed again.
-func (d *Dreamer) told(ctx context.Context, r *run) error {
+// saveProposals stores the proposals of r, so that no later dream repeats them.
+func (d *Dreamer) saveProposals(ctx context.Context, r *run) error {
 	for _, p := range r.report.Proposals {
 		if _, err := d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_change (run, kind, item, other, state, at)
 			VALUES (?, ?, ?, ?, 'done', ?)`,
@@ -99,7 +99,7 @@ func (d *Dreamer) told(ctx context.Context, r *run) error {
 	return nil
 }
 
-// recordChores does what p plans for tasks within the transaction of the memories.
+// recordChores applies and records the task changes of p in tx.
 func (r *run) recordChores(ctx context.Context, tx *sql.Tx, p *plan) error {
 	if len(p.tasks) == 0 {
 		return nil
@@ -124,7 +124,7 @@ func (r *run) recordChores(ctx context.Context, tx *sql.Tx, p *plan) error {
 	return nil
 }
 
-// undoChores gives tasks back what run changed, within tx. It says in a line each what came of it.
+// undoChores reverts the task changes of run in tx, and returns a line for each.
 func (d *Dreamer) undoChores(ctx context.Context, tx *sql.Tx, run string) (lines []i18n.Text, err error) {
 	tasks, err := store.List(ctx, tx, func(row store.Row) (t task.TidyResult, err error) {
 		err = row.Scan(&t.Kind, &t.ID, &t.Before, &t.After)

@@ -6,20 +6,19 @@ import (
 	"slices"
 )
 
-// A correction is a newer text that replaces an older one, of which their structure is no
-// proof: "Anna's dentist is Adler", "Anna goes to Bosse now". A model is asked about the
-// older texts that are most like the newer one. What it says is done if the structure points
-// at the same text (see agreed); else a person is asked.
+// A correction is a newer text that replaces an older one: "Anna's dentist is Adler", "Anna goes to
+// Bosse now". A model labels the most similar older texts. Its verdict is applied if the structure
+// confirms it (see agreed); otherwise a person is asked.
 const (
-	perCorrection = 20   // older texts that are asked about beside a newer one that tells of a change …
-	perOther      = 2    // … and beside any other
-	longTopic     = 1000 // a word in more texts than these tells nothing
+	perCorrection = 20   // candidates for a newer text that tells of a change
+	perOther      = 2    // candidates for other texts
+	longTopic     = 1000 // a word in more texts than these is ignored
 )
 
-// correction is the pairs of one newer text with older ones, most alike first.
+// correction is the pairs of one newer text with older ones, most similar first.
 type correction []*pair
 
-// corrections lists the pairs of each newer text with what it may correct, and what else may say the same.
+// corrections pairs each newer text with the older ones it may replace. same are further paraphrases.
 func corrections(m *memories, dedup, contradiction bool) (found []correction, same []*pair) {
 	for _, scope := range m.scopes {
 		c, also := newTopics(m, scope, dedup, contradiction).pairs()
@@ -28,37 +27,37 @@ func corrections(m *memories, dedup, contradiction bool) (found []correction, sa
 	return found, same
 }
 
-// mayCorrect reports whether a model is asked if b replaces a.
+// mayCorrect reports whether a model may be asked whether b replaces a.
 func (p *pair) mayCorrect() bool {
 	return (!p.a.compound || p.a.turned) && together(p.a, p.b) && !p.foreign()
 }
 
-// topics finds the entries that share words or names. What few entries share
-// weighs more than what many do.
+// topics is an inverted index of the entries of one scope, to find those that share words or names.
+// Rare words weigh more.
 type topics struct {
 	*memories
-	dedup, contradiction bool // what is looked for
+	dedup, contradiction bool // the active phases
 
 	all      []*signature
 	lists    map[int32][]int32 // places in all, by key
 	keys     [][]int32
 	titles   map[int32]bool
-	weak     map[int32]bool // say nothing of what a text is about: numbers, the words after them, words of change
-	subjects []int32        // whom or what each is about
-	before   [][]int32      // the two words right before that: my brother Finn
-	age      []int          // what place each has from the oldest on
+	weak     map[int32]bool // keys without a topic: numbers, the words after them, words of change
+	subjects []int32        // the person or thing that each text is about
+	before   [][]int32      // the two words before the subject: my brother Finn
+	age      []int          // rank of each by age, the oldest first
 	common   []common       // by place in all; see sharing
 }
 
-// common is what a text shares with another: how much, and in how many words that are neither its
-// subject nor weak.
+// common is the overlap of two texts: its weight, and the number of shared topic words, which are
+// neither weak nor the subject.
 type common struct{ weight, shared int32 }
 
-// contexts counts for each stem with how many others that are no names it occurs: what
-// is spoken of in many ways is a subject, what is said of many subjects is an answer.
+// contexts holds for each stem the stems that occur with it, without names. A subject occurs with many
+// others, an answer with few.
 type contexts map[int32]map[int32]bool
 
-func (c contexts) take(s *signature) {
+func (c contexts) add(s *signature) {
 	first := slices.IndexFunc(s.tokens, func(t token) bool { return !t.small })
 	for i, t := range s.tokens {
 		if !t.name && i != first {
@@ -75,7 +74,7 @@ func (c contexts) take(s *signature) {
 	}
 }
 
-// Keys that no word has.
+// Keys beside those of words.
 const (
 	noSubject = 0
 	theOwner  = -1 // the person whose memory it is
@@ -87,7 +86,7 @@ func newTopics(m *memories, all []*signature, dedup, contradiction bool) *topics
 		keys: make([][]int32, len(all)), titles: titles(all, m.names), weak: map[int32]bool{}}
 	ways := contexts{}
 	for _, s := range all {
-		ways.take(s)
+		ways.add(s)
 	}
 	t.findSubjects(ways)
 	for i, s := range all {
@@ -110,7 +109,7 @@ func newTopics(m *memories, all []*signature, dedup, contradiction bool) *topics
 	return t
 }
 
-// ages is the place of each text from the oldest on.
+// ages returns the rank of each text by age, the oldest first.
 func ages(all []*signature) []int {
 	order := make([]int, len(all))
 	for i := range order {
@@ -126,15 +125,15 @@ func ages(all []*signature) []int {
 	return age
 }
 
-// key is what t is found by: a name by itself, another word by its stem in whichever language.
+// key returns the index key of t: the name itself, or the lowest stem of another word.
 func (t token) key(names *namer) int32 {
 	if t.name && !hasDigit(t.text) {
-		return names.number("name " + names.bare(t))
+		return names.number("name " + names.possessor(t))
 	}
 	return slices.Min(t.stems)
 }
 
-// titles are the words that mostly stand right before a name: Dr, Tante, Mr.
+// titles finds the words that mostly stand right before a name: Dr, Tante, Mr.
 func titles(all []*signature, names *namer) map[int32]bool {
 	times, before := map[int32]int{}, map[int32]int{}
 	for _, s := range all {
@@ -152,8 +151,8 @@ func titles(all []*signature, names *namer) map[int32]bool {
 	return out
 }
 
-// findSubjects finds out whom or what each entry is about: of the names in it, and the word it
-// begins with, the one that is spoken of in the most ways and is no title.
+// findSubjects sets the subject of each entry. It is the name, or first word, that has the most contexts
+// and is no title.
 func (t *topics) findSubjects(contexts contexts) {
 	t.subjects, t.before = make([]int32, len(t.all)), make([][]int32, len(t.all))
 	for i, s := range t.all {
@@ -186,22 +185,22 @@ func (s *signature) number(j int) bool {
 	return hasDigit(s.tokens[j].text) || j > 0 && hasDigit(s.tokens[j-1].text)
 }
 
-// pairs lists what newer texts may correct, and what may say the same beside that.
+// pairs lists the corrections that changed since the last dream, and further paraphrases.
 func (t *topics) pairs() (found []correction, same []*pair) {
 	for i, b := range t.all {
 		if t.gone[b.ID] {
 			continue
 		}
 		c, also := t.related(i)
-		if same = append(same, also...); slices.ContainsFunc(c, t.fresh) {
+		if same = append(same, also...); slices.ContainsFunc(c, t.changedSinceLast) {
 			found = append(found, c)
 		}
 	}
 	return found, same
 }
 
-// related pairs the text i with the older ones that it may correct, those that are most like it
-// and those that may say the same, and lists the others that may say the same.
+// related pairs the text i with the most similar older ones that it may correct. same are further
+// paraphrases.
 func (t *topics) related(i int) (c correction, same []*pair) {
 	b := t.all[i]
 	var near []candidate
@@ -214,7 +213,7 @@ func (t *topics) related(i int) (c correction, same []*pair) {
 		switch {
 		case t.contradiction && p.mayCorrect():
 			near = append(near, candidate{place: j, common: found, same: p.same, related: t.sameSubject(i, int(j))})
-		case p.same && t.fresh(&p) && !t.refused[pairOf(a.ID, b.ID)]:
+		case p.same && t.changedSinceLast(&p) && !t.refused[pairOf(a.ID, b.ID)]:
 			p.weight, p.shared = int(found.weight), int(found.shared)
 			same = append(same, &p)
 		}
@@ -248,10 +247,10 @@ func (t *topics) related(i int) (c correction, same []*pair) {
 type candidate struct {
 	common
 	place         int32 // in all
-	same, related bool  // may say the same; is about the same
+	same, related bool  // may be a paraphrase; has the same subject
 }
 
-// sharing lists the texts that have words in common with the text i, and sets common for them.
+// sharing lists the texts with words in common with the text i, and sets common for them.
 func (t *topics) sharing(i int) (places []int32) {
 	clear(t.common)
 	for _, k := range t.keys[i] {
@@ -272,13 +271,13 @@ func (t *topics) sharing(i int) (places []int32) {
 	return places
 }
 
-// sameSubject reports whether the texts i and j are about the same. Hr. Lorenz is not Fr. Lorenz.
+// sameSubject reports whether the texts i and j have one subject. Hr. Lorenz is not Fr. Lorenz.
 func (t *topics) sameSubject(i, j int) bool {
 	x, y := t.title(i), t.title(j)
 	return t.subjects[i] == t.subjects[j] && t.subjects[i] != noSubject && (x == y || x == 0 || y == 0)
 }
 
-// title is the title right before the subject of the text i; 0 = there is none.
+// title returns the title right before the subject of the text i, or 0.
 func (t *topics) title(i int) int32 {
 	if b := t.before[i]; len(b) > 0 && t.titles[b[len(b)-1]] {
 		return b[len(b)-1]
@@ -286,14 +285,13 @@ func (t *topics) title(i int) int32 {
 	return 0
 }
 
-// tellsSame reports whether s and a newer text b tell of a change in the same words, as of two
-// meetings that were cancelled.
+// tellsSame reports whether s and b share a word of change, like two meetings that were cancelled.
 func (s *signature) tellsSame(b *signature) bool {
 	return slices.ContainsFunc(s.tokens, func(t token) bool { return t.change && b.index(t) >= 0 })
 }
 
-// denies reports whether b denies what the text i says, or the other way round: they share the
-// rarest word of i beside its subject.
+// denies reports whether one of b and the text i negates the other. They share the rarest topic word
+// of i.
 func (t *topics) denies(b *signature, i int) bool {
 	if t.all[i].negative == b.negative {
 		return false
@@ -311,12 +309,12 @@ func (t *topics) denies(b *signature, i int) bool {
 	return shared
 }
 
-// agreed lists the pairs of which a model and the structure say that the newer text replaces
-// the older one: both are about the same person or thing and share a word beside, the newer one
-// tells of a change, and no other older text is more like it. One text replaces one fact.
+// agreed returns the pairs whose newer text replaces the older one, by the model and by structure. They
+// share the subject and a topic word, the newer one tells of a change, and no other older text is more
+// similar. One text replaces one fact.
 func (j judged) agreed(m *memories) map[*pair]bool {
 	found := j.corrections
-	first := map[string]*pair{} // by the older text: the first that corrects it
+	first := map[string]*pair{} // by older entry: the oldest claimed correction
 	for _, c := range found {
 		for _, p := range c {
 			if f := first[p.a.ID]; p.claimed() && p.doubt() == "" && (f == nil || p.b.Since().Before(f.b.Since())) {
@@ -330,12 +328,12 @@ func (j judged) agreed(m *memories) map[*pair]bool {
 	}
 	for _, c := range found {
 		var claimed []*pair
-		done := m.replaced[c[0].b.ID] // the newer text, or one that says the same, has replaced something
-		other := 0                    // the weight of what is most like the newer text, and not replaced
+		done := m.replaced[c[0].b.ID] // the newer text, or a duplicate of it, has replaced something
+		other := 0                    // the highest weight of an older text that is not replaced
 		for _, p := range c {
 			switch f := first[p.a.ID]; {
 			case p.shared < 0 && p.claimed():
-				done = true // who takes it for news of another is wrong about it
+				done = true // a claim across subjects discredits the model about this text
 			case p.verdict == duplicate:
 				done = done || m.replaced[p.a.ID] || corrects[p.a.ID]
 			case f == p:
@@ -345,7 +343,7 @@ func (j judged) agreed(m *memories) map[*pair]bool {
 			}
 		}
 		doubtful := func(p *pair) bool {
-			return p.shared < 1 || p.another() || p.otherTopic() || !p.changes() || !j.sameFact(p, claimed[0])
+			return p.shared < 1 || p.otherOwner() || p.otherTopic() || !p.changes() || !j.sameFact(p, claimed[0])
 		}
 		if len(claimed) == 0 || done || claimed[0].weight <= other || slices.ContainsFunc(claimed, doubtful) {
 			continue
@@ -357,9 +355,9 @@ func (j judged) agreed(m *memories) map[*pair]bool {
 	return agreed
 }
 
-// takesAllForTheSame reports whether the model calls more than a third of the pairs the same that
-// are about different persons or things. Then nothing that it calls the same is hidden.
-func takesAllForTheSame(found []correction) bool {
+// callsMostDuplicates reports whether the model calls over a third of the pairs with different subjects
+// duplicates. Then none of its duplicates are grouped.
+func callsMostDuplicates(found []correction) bool {
 	strangers, same := 0, 0
 	for _, c := range found {
 		for _, p := range c {
@@ -371,9 +369,9 @@ func takesAllForTheSame(found []correction) bool {
 	return 3*same > strangers
 }
 
-// alike lets pairs with a subject and a word in common count as the same, if the model says so.
-// It must not say so of each pair of c.
-func (c correction) alike() {
+// markDuplicates allows pairs with a common subject and topic word to be grouped, unless the model
+// calls all pairs of c duplicates.
+func (c correction) markDuplicates() {
 	if !slices.ContainsFunc(c, func(p *pair) bool { return p.verdict != duplicate && p.verdict != unclear && p.verdict != "" }) {
 		return
 	}
@@ -382,16 +380,16 @@ func (c correction) alike() {
 	}
 }
 
-// claimed reports whether the model says that the newer text replaces the older.
+// claimed reports whether the model says that the newer text replaces the older one.
 func (p *pair) claimed() bool { return p.verdict == keepSecond || p.verdict == update }
 
-// tellsChange reports whether s says that something is not as it was, and nothing else.
+// tellsChange reports whether s tells of one change, without an addition or a hedge.
 func (s *signature) tellsChange() bool {
 	return s.changed && !s.adds && !s.hedged && (!s.compound || s.turned)
 }
 
-// changes reports whether the newer text tells of a change. One that denies must deny what the
-// older one says; two that deny do not contradict each other.
+// changes reports whether the newer text tells of a change. A negation must negate the older text, and
+// two negations do not contradict each other.
 func (p *pair) changes() bool {
 	a, b := p.a, p.b
 	switch {
@@ -403,15 +401,15 @@ func (p *pair) changes() bool {
 	return false
 }
 
-// otherTopic reports whether the older text may answer another question than the newer one. It has its
-// answer in one place, and there the newer one has another, unless that only denies or ends it.
+// otherTopic reports whether the two texts may answer different questions. Beside the common words an
+// older text has its answer in one place, and the newer one another answer, unless it negates or ends it.
 func (p *pair) otherTopic() bool {
 	own := p.a.placesBeside(p.b)
 	return own > 1 || own > p.b.placesBeside(p.a) && p.a.negative == p.b.negative
 }
 
-// placesBeside counts the runs of words in s that o has not. Small words and words of change
-// belong to no run, and a comma ends one.
+// placesBeside counts the runs of words in s that o lacks. Small words and words of change belong to no
+// run, and a punctuation mark ends one.
 func (s *signature) placesBeside(o *signature) (n int) {
 	inside := false
 	for _, t := range s.tokens {
@@ -427,11 +425,11 @@ func (s *signature) placesBeside(o *signature) (n int) {
 	return n
 }
 
-// another reports whether one text is about what belongs to somebody, and the other does not name it: Anna's
-// sister lives in Rome now, Anna lives in Oslo.
-func (p *pair) another() bool { return p.a.owns(p.b) || p.b.owns(p.a) }
+// otherOwner reports whether one text is about a person's relative or thing that the other does not name:
+// "Anna's sister lives in Rome now" and "Anna lives in Oslo".
+func (p *pair) otherOwner() bool { return p.a.owns(p.b) || p.b.owns(p.a) }
 
-// owns reports whether s says of somebody in o that something is theirs, which o does not name.
+// owns reports whether s has a possessive of a name in o whose object o does not name.
 func (s *signature) owns(o *signature) bool {
 	for i, t := range s.tokens {
 		if !t.whose || o.index(t) < 0 {
@@ -449,8 +447,8 @@ func (s *signature) owns(o *signature) bool {
 	return false
 }
 
-// sameFact reports whether the older texts of p and q say one thing: both name or count the same,
-// which the newer text does not.
+// sameFact reports whether the older texts of p and q state one fact: their names and numbers beyond the
+// newer text are equal.
 func (j judged) sameFact(p, q *pair) bool {
 	x, y := p.value(hasDigit), q.value(hasDigit)
 	if len(x)+len(y) == 0 {
@@ -459,7 +457,7 @@ func (j judged) sameFact(p, q *pair) bool {
 	return p.a == q.a || j.sameAs(p.a, q.a) || p.a.negative == q.a.negative && slices.Equal(x, y)
 }
 
-// value is what the older text names or counts and the newer one does not, as far as of wants it.
+// value lists the names and numbers of the older text that the newer one lacks and of accepts.
 func (p *pair) value(of func(string) bool) (out []string) {
 	for _, t := range p.a.tokens {
 		if (t.name || hasDigit(t.text)) && (of == nil || of(t.text)) && p.b.index(t) < 0 {

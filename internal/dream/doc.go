@@ -1,23 +1,24 @@
-// Package dream puts memory, the tasks and the skills in order while nobody talks. A night reads
-// what was said since (package harvest), plans, keeps a copy, does all of it in one
-// transaction, and says what it did. No memory is ever changed in its words or removed; whatever a
-// model says, what holds stays known, and all of it can be taken back.
+// Package dream tidies memories, tasks and skills while the rooms are quiet. A night reads new
+// messages (package harvest), plans, copies the database, applies the plan in one transaction and
+// reports. It never edits or deletes the text of a memory. Whatever a model says, true facts stay
+// active, and every night can be undone.
 //
 // # A night
 //
-// plan.go makes steps, memory.Store.Apply does them in one transaction, each checked again, none
-// changing a text or removing a row. Each part of the plan is a function of the memories as the part
-// before leaves them (memories.after), and returns steps. Same words are merged without a model. A
-// model labels pairs that the structure has picked. The same in other words: the fuller text is shown
-// for both (mayStand), and the other stays active as its member. A newer text about the same that has a
-// word of change and a word in common (corrections.go): the older is superseded.
-// Everything else that the model claims is a question to the person, so a model that errs or lies
-// costs a question and no fact. `make survival` measures it.
+// plan.go makes steps; memory.Store.Apply checks each again and applies all in one transaction. Each
+// part of the plan takes the memories as the part before leaves them (memories.after).
 //
-// Before the plan is applied a copy of the database is kept (dreams/RUN.db, seven of them). UndoRun
-// restores a whole night. Nightly works out what is due from the last night that was completed.
+//   - Entries of the same words are merged without a model.
+//   - Paraphrases are grouped if a model agrees: the fuller text is shown for both (mayRepresent), and
+//     the other stays active as its member.
+//   - An older entry is superseded if a model says so and the texts bear it out: one subject, a shared
+//     topic, another answer and a word of change (corrections.go).
+//   - Everything else that a model claims becomes a question to the person. A wrong or hostile model
+//     costs a question, never a fact. `make survival` measures it.
 //
-// Whether a task is done, or asks for the same as another, is a question; tasks of the same words
-// are merged, and one that was not touched for 90 days is paused. Skills that
-// are alike are told of.
+// The last seven copies of the database are kept as dreams/RUN.db. UndoRun reverts a whole night.
+// Nightly derives the next night from the last completed one.
+//
+// Tasks of the same words are merged, and tasks untouched for 90 days are paused. Whether a task is
+// done, or is the same as another, is a question. Similar skills are only proposed for merging.
 package dream

@@ -22,26 +22,26 @@ import (
 	"reverie/internal/task"
 )
 
-// Ask puts one prompt to the models of a role and returns what they say. An error
-// costs the verdicts of that prompt, nothing else.
+// Ask sends one prompt to the models of a role and returns the answer. After an error the pairs of
+// that prompt have no verdict.
 type Ask func(ctx context.Context, role, prompt string) (answer string, err error)
 
-// role is the role of the models that are asked.
+// role is the role of the models for dreams.
 const role = "dreaming"
 
-// Config says what a Dreamer works with.
+// Config holds the dependencies of a Dreamer.
 type Config struct {
 	DB      *sql.DB // with the tables of the migrations; the caller closes it
 	Store   *memory.Store
-	Tasks   *task.Store            // nil = tasks are left alone
-	Skills  *skill.Library         // nil = skills are left alone
-	Trusted func(user string) bool // whose word counts for a task; nil = everybody's in the transcript
-	Dir     string                 // the data folder; copies and reports go to dreams in it
-	Prompts fs.FS                  // what prompts/DREAM_*.txt is read from, anew each time
-	Default fs.FS                  // what stands in for a template that cannot be read
-	Ask     Ask                    // nil = without a model
-	Model   func() string          // names what Ask asks: another one is asked again; nil = ""
-	// Harvester reads what was said before a dream plans; nil = nobody does.
+	Tasks   *task.Store            // nil = tasks are skipped
+	Skills  *skill.Library         // nil = skills are skipped
+	Trusted func(user string) bool // whose messages can show that a task is done; nil = everyone's
+	Dir     string                 // the data folder; copies and reports go to its folder dreams
+	Prompts fs.FS                  // has prompts/DREAM_*.txt, read for each request
+	Default fs.FS                  // has the built-in templates, for those that cannot be read
+	Ask     Ask                    // nil = no model
+	Model   func() string          // names the model of Ask; a new model gets known pairs again; nil = ""
+	// Harvester reads new messages before a dream plans; nil = they are not read.
 	Harvester *harvest.Harvester
 	Now       func() time.Time // nil = time.Now
 	Location  *time.Location   // of dates in reports; nil = UTC
@@ -49,8 +49,8 @@ type Config struct {
 	Log       *slog.Logger // nil = silent
 }
 
-// Dreamer dreams. It is safe for concurrent use, also beside other processes: one of
-// them dreams at a time.
+// Dreamer runs dreams. It is safe for concurrent use, also by several processes: only one dreams at
+// a time.
 type Dreamer struct {
 	cfg Config
 }
@@ -60,25 +60,25 @@ type Phase string
 
 // The phases.
 const (
-	Harvest       Phase = "harvest"       // what was said and not read yet
-	Dedup         Phase = "dedup"         // what is said twice
-	Contradiction Phase = "contradiction" // what holds no longer
-	Stale         Phase = "stale"         // what nobody needed for long
-	Tasks         Phase = "tasks"         // what was done, asked for twice, or never spoken of again
-	Skills        Phase = "skills"        // what nobody used for long, and what there is twice
+	Harvest       Phase = "harvest"       // reads unread messages
+	Dedup         Phase = "dedup"         // merges and groups duplicates
+	Contradiction Phase = "contradiction" // supersedes outdated entries
+	Stale         Phase = "stale"         // archives entries unused for long
+	Tasks         Phase = "tasks"         // tidies tasks
+	Skills        Phase = "skills"        // finds similar skills
 )
 
 // Phases lists all phases in their order.
 var Phases = []Phase{Harvest, Dedup, Contradiction, Stale, Tasks, Skills}
 
-// Options say how to dream.
+// Options selects the parts of a dream.
 type Options struct {
-	DryRun bool    // plan only: nothing is changed but that verdicts are kept
+	DryRun bool    // plan only; it stores verdicts and changes nothing else
 	Phases []Phase // empty = all
-	Now    bool    // what was learned in the last ten minutes too, which else may be part of a talk
+	Now    bool    // include entries of the last ten minutes, which may belong to a current conversation
 }
 
-// Check says what is wrong with o.
+// Check returns an error if o has an unknown phase.
 func (o Options) Check() error {
 	for _, p := range o.Phases {
 		if !slices.Contains(Phases, p) {
@@ -89,7 +89,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Errors that callers tell apart.
+// Errors of Dream and Undo.
 var (
 	ErrBusy    = i18n.New("why.dream_busy")
 	ErrNothing = i18n.New("why.dream_none")
@@ -115,8 +115,8 @@ func Open(c Config) *Dreamer {
 	return &Dreamer{cfg: c}
 }
 
-// Dream puts memory in order once. The report says what was done even when the
-// error says why not all of it was. Another dream at work is ErrBusy.
+// Dream runs one dream. The report is complete even with an error. ErrBusy means that another dream
+// is running.
 func (d *Dreamer) Dream(ctx context.Context, o Options) (report.Report, error) {
 	if err := o.Check(); err != nil {
 		return report.Report{}, err
@@ -146,14 +146,14 @@ func (d *Dreamer) Dream(ctx context.Context, o Options) (report.Report, error) {
 	return r.report, err
 }
 
-// run is one dream: what it was asked for, and what comes of it.
+// run is the state of one dream.
 type run struct {
 	d      *Dreamer
 	o      Options
 	now    time.Time
 	report report.Report
 	models models
-	more   bool // something is left to the next dream
+	more   bool // work is left for the next dream
 }
 
 func (r *run) has(p Phase) bool { return len(r.o.Phases) == 0 || slices.Contains(r.o.Phases, p) }
@@ -177,7 +177,7 @@ func (r *run) dream(ctx context.Context) error {
 	}
 	if r.o.DryRun {
 		r.report.State = report.Planned
-		r.tell(p, p.steps)
+		r.reportSteps(p, p.steps)
 		return nil
 	}
 	if len(p.steps) == 0 && len(p.tasks) == 0 {
@@ -187,25 +187,25 @@ func (r *run) dream(ctx context.Context) error {
 	if err := r.d.snapshot(ctx, r.report.Run); err != nil {
 		return fmt.Errorf("%w: %w", errNoCopy, err)
 	}
-	done, err := r.apply(context.WithoutCancel(ctx), p) // it takes a moment, and is looked at to its end
+	done, err := r.apply(context.WithoutCancel(ctx), p) // short, so it is not cancelled
 	if err != nil {
 		return err
 	}
 	if r.report.State = report.Applied; len(done) == 0 && len(p.tasks) == 0 {
 		r.report.State = report.Nothing
 	}
-	r.tell(p, done)
+	r.reportSteps(p, done)
 	return nil
 }
 
-// Errors that end a dream before anything is changed.
+// Errors that end a dream before it changes anything.
 var (
 	errNoCopy    = errors.New("no copy could be kept")
 	errForgotten = i18n.New("why.dream_forgotten")
 )
 
-// reason is what people are told of an error that ended a dream, calmly. exact is whether that is
-// all that there is to say of it; details are for the log and the report.
+// reason returns the text that people read about an error. exact is false if the log and the report
+// need the details.
 func reason(err error) (why i18n.Text, exact bool) {
 	if errors.Is(err, context.Canceled) {
 		return errYielded, true

@@ -406,7 +406,7 @@ func TestWhoIsShown(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			a, b := names.sign(c.head), names.sign(c.member)
-			expect.Equal(t, mayStand(&a, &b), c.want, "%q for %q", c.head.Text, c.member.Text)
+			expect.Equal(t, mayRepresent(&a, &b), c.want, "%q for %q", c.head.Text, c.member.Text)
 		})
 	}
 }

@@ -15,8 +15,7 @@ import (
 	"reverie/internal/store"
 )
 
-// lease makes this the one dream at work on the data folder. It ends with its process, so
-// a dream that was killed can begin again at once.
+// lease locks the data folder for one dream. The lock ends with the process.
 func (d *Dreamer) lease() (release func(), err error) {
 	release, held, err := store.TryLockFile(filepath.Join(d.cfg.Dir, report.Folder, ".lock"))
 	if err != nil {
@@ -28,10 +27,10 @@ func (d *Dreamer) lease() (release func(), err error) {
 	return release, nil
 }
 
-// cutOff is why a dream failed that did not come to its end.
+// cutOff is the reason of a dream that was interrupted.
 var cutOff = i18n.New("why.dream_cut_off")
 
-// begin notes that run is at work, and that those before it which did not end were cut off.
+// begin records that run has started, and marks unfinished earlier runs as interrupted.
 func (d *Dreamer) begin(ctx context.Context, run string, now time.Time) error {
 	_, err := d.cfg.DB.ExecContext(ctx, `UPDATE dream_run SET state = 'failed', ended = ?, reason = ? WHERE state = 'planning'`,
 		now.UnixMilli(), cutOff)
@@ -41,21 +40,21 @@ func (d *Dreamer) begin(ctx context.Context, run string, now time.Time) error {
 	return store.Wrap(err, "dream")
 }
 
-// finish notes how run ended, what it asks, and writes the report.
+// finish records the end of a run, stores its questions and proposals, and writes the report.
 func (d *Dreamer) finish(ctx context.Context, n *run) error {
 	r := &n.report
-	mark := int64(0) // what was not compared yet is compared next time
+	mark := int64(0) // 0 = the next dream compares the same entries again
 	if len(n.o.Phases) == 0 && !n.more && (r.State == report.Applied || r.State == report.Nothing) {
 		mark = n.now.Add(-settled).UnixMilli()
 	}
 	_, err := d.cfg.DB.ExecContext(ctx, `UPDATE dream_run SET ended = ?, state = CASE WHEN state = 'planning' THEN ? ELSE state END,
 		compared_until = ?, calls = ?, harvest = ?, tokens = ?, reason = ? WHERE id = ?`,
 		r.Ended.UnixMilli(), r.State, mark, r.Cost.Calls, r.Cost.Read, r.Cost.Tokens, r.Reason, r.Run)
-	return errors.Join(store.Wrap(err, "dream"), d.wonder(ctx, r), d.told(ctx, n), r.Write(d.cfg.Dir, d.cfg.Location))
+	return errors.Join(store.Wrap(err, "dream"), d.saveQuestions(ctx, r), d.saveProposals(ctx, n), r.Write(d.cfg.Dir, d.cfg.Location))
 }
 
-// remember reads what earlier dreams left to know.
-func (d *Dreamer) remember(ctx context.Context) (p past, err error) {
+// loadPast reads what earlier dreams did and asked.
+func (d *Dreamer) loadPast(ctx context.Context) (p past, err error) {
 	p = past{replaced: map[string]bool{}, refused: map[[2]string]bool{}, asked: map[[2]string]bool{}}
 	mark, err := store.Value[int64](ctx, d.cfg.DB, `SELECT coalesce(max(compared_until), 0) FROM dream_run`)
 	if err != nil {
@@ -85,22 +84,22 @@ func (d *Dreamer) remember(ctx context.Context) (p past, err error) {
 	return p, store.Wrap(err, "dream: read what earlier dreams did")
 }
 
-// known gives pairs the verdicts that model gave before, and returns the others.
-func (d *Dreamer) known(ctx context.Context, pairs []*pair, salt []byte, model string, fresh time.Time) []*pair {
+// loadVerdicts gives pairs the verdicts that model gave before, and returns the others.
+func (d *Dreamer) loadVerdicts(ctx context.Context, pairs []*pair, salt []byte, model string, fresh time.Time) []*pair {
 	var todo []*pair
 	for _, p := range pairs {
 		err := d.cfg.DB.QueryRowContext(ctx, `SELECT verdict FROM dream_verdict
 			WHERE pair = ? AND model = ? AND (verdict <> 'unclear' OR at > ?)`,
 			p.hash(salt), model, fresh.UnixMilli()).Scan(&p.verdict)
-		if err != nil { // what cannot be read is asked again
+		if err != nil { // an unreadable row is asked about again
 			todo = append(todo, p)
 		}
 	}
 	return todo
 }
 
-// keep stores what model said of batch.
-func (d *Dreamer) keep(ctx context.Context, batch []*pair, salt []byte, model string, now time.Time) error {
+// saveVerdicts stores what model said of batch.
+func (d *Dreamer) saveVerdicts(ctx context.Context, batch []*pair, salt []byte, model string, now time.Time) error {
 	return store.InTx(ctx, d.cfg.DB, func(tx *sql.Tx) error {
 		for _, p := range batch {
 			if _, err := tx.ExecContext(ctx, `INSERT INTO dream_verdict (pair, model, verdict, at) VALUES (?, ?, ?, ?)
@@ -113,7 +112,7 @@ func (d *Dreamer) keep(ctx context.Context, batch []*pair, salt []byte, model st
 	})
 }
 
-// record writes, within the transaction that does them, what of p was done, if anything was.
+// record writes the applied steps of p in the transaction that applies them.
 func (r *run) record(ctx context.Context, tx *sql.Tx, p *plan, done memory.Applied) error {
 	run := r.report.Run
 	why := map[memory.Step]string{}
@@ -130,14 +129,13 @@ func (r *run) record(ctx context.Context, tx *sql.Tx, p *plan, done memory.Appli
 		return err
 	}
 	if len(done.Done) == 0 && len(p.tasks) == 0 {
-		return nil // there is nothing that could be taken back
+		return nil // nothing to undo
 	}
 	_, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'applied', batch = ? WHERE id = ?`, done.Batch, run)
 	return err
 }
 
-// maxQuestions is how many questions a dream comes upon in one scope: a scope with many
-// takes none from the others, and the rest is found in the next nights.
+// maxQuestions is the limit of new questions for one scope in one night.
 const maxQuestions = 10
 
 func tooMany(questions []report.Question, scope memory.Scope) bool {
@@ -154,8 +152,8 @@ func (d *Dreamer) questions() questions.Store {
 	return questions.Store{DB: d.cfg.DB, Memory: d.cfg.Store}
 }
 
-// wonder stores what r asks, and fills in the numbers by which it is answered.
-func (d *Dreamer) wonder(ctx context.Context, r *report.Report) error {
+// saveQuestions stores the questions of r and sets their numbers.
+func (d *Dreamer) saveQuestions(ctx context.Context, r *report.Report) error {
 	found := make([]questions.Question, len(r.Questions))
 	for i, q := range r.Questions {
 		first, second := memory.Entry{ID: q.First}, memory.Entry{ID: q.Second}
@@ -181,8 +179,8 @@ func (r *run) note(format string, args ...any) {
 	r.d.cfg.Log.Info("dream: " + text)
 }
 
-// tell puts those steps of p that were done, and what was done to tasks, into the report.
-func (r *run) tell(p *plan, steps []planned) {
+// reportSteps adds the applied steps and task changes of p to the report.
+func (r *run) reportSteps(p *plan, steps []planned) {
 	for _, t := range p.tasks {
 		r.report.Tasks = append(r.report.Tasks, t.change)
 	}

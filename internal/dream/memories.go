@@ -9,34 +9,33 @@ import (
 	"reverie/internal/memory"
 )
 
-// past is what earlier dreams left to know.
+// past holds the results of earlier dreams.
 type past struct {
-	since    time.Time          // what was changed before it has been compared with all already
-	replaced map[string]bool    // entries that took the place of others before
-	refused  map[[2]string]bool // pairs that somebody parted again
-	asked    map[[2]string]bool // questions that were put already
+	since    time.Time          // entries unchanged since then were compared already
+	replaced map[string]bool    // entries that superseded others
+	refused  map[[2]string]bool // pairs whose step a person undid
+	asked    map[[2]string]bool // pairs that a person was asked about
 }
 
-// memories is what counts, as the steps of a plan so far leave it. Nobody changes one: after makes the next.
+// memories is an immutable view of the active entries during a plan; after makes the next one.
 type memories struct {
 	past
 	names  *namer
-	active int                   // entries that count, of all scopes
-	scopes [][]*signature        // what may be touched, in the order of its age
-	byID   map[string]*signature // the same
+	active int                   // number of active entries
+	scopes [][]*signature        // entries that a plan may change, by scope
+	byID   map[string]*signature // the same entries
 	gone   map[string]bool       // retired by the plan
-	heads  map[string]int        // how many others each is shown for
+	heads  map[string]int        // number of members by head
 }
 
-// arrange divides entries into their scopes. What is newer than fresh is left alone; young is how
-// many these are.
+// arrange divides entries by scope. It skips those newer than fresh and counts them in young.
 func arrange(all []memory.Entry, p past, fresh time.Time) (m *memories, young int) {
 	names := newNamer()
 	m = &memories{past: p, names: &names, byID: map[string]*signature{}, gone: map[string]bool{}}
 	at := map[memory.Scope]int{}
 	for _, e := range all {
 		if e.Conversation != "" {
-			continue // a line of a talk is no fact
+			continue // a line of a conversation is no fact
 		}
 		m.active++
 		s := m.names.sign(e)
@@ -57,8 +56,7 @@ func arrange(all []memory.Entry, p past, fresh time.Time) (m *memories, young in
 	return m, young
 }
 
-// members counts for how many others each entry is shown, and has those shown themselves again
-// whose head is not.
+// members counts the members of each head. A member whose head is not shown becomes independent.
 func members(byID map[string]*signature) map[string]int {
 	heads := map[string]int{}
 	var shown []*signature
@@ -75,7 +73,7 @@ func members(byID map[string]*signature) map[string]int {
 	return heads
 }
 
-// after is m as steps leave it.
+// after returns m with steps applied.
 func (m *memories) after(steps []planned) *memories {
 	next := *m
 	next.byID, next.gone, next.heads = maps.Clone(m.byID), maps.Clone(m.gone), maps.Clone(m.heads)
@@ -114,33 +112,32 @@ func (m *memories) after(steps []planned) *memories {
 	return &next
 }
 
-// renew lets s be as new as a, which is merged into it, unless that is trusted less.
+// renew gives s the date of a, which is merged into it, unless a is trusted less.
 func (s *signature) renew(a *signature) {
 	if a.Integrity >= s.Integrity && a.ObservedAt.After(s.ObservedAt) {
 		s.ObservedAt = a.ObservedAt
 	}
 }
 
-// most is how many steps of a night may rest on what a model says.
+// most is the limit of steps in one night that depend on a model.
 func (m *memories) most() int { return max(5, m.active/5) }
 
-// over reports whether nothing is done about p: one of the two is retired, or somebody parted them again.
-func (m *memories) over(p *pair) bool {
+// closed reports whether one entry of p is retired, or a person undid a step about p.
+func (m *memories) closed(p *pair) bool {
 	return m.gone[p.a.ID] || m.gone[p.b.ID] || m.refused[pairOf(p.a.ID, p.b.ID)]
 }
 
-// fresh reports whether one of p changed since the last dream.
-func (m *memories) fresh(p *pair) bool {
+// changedSinceLast reports whether an entry of p changed since the last dream.
+func (m *memories) changedSinceLast(p *pair) bool {
 	return !p.a.UpdatedAt.Before(m.since) || !p.b.UpdatedAt.Before(m.since)
 }
 
-// sameGroup reports whether one of a and b is shown for the other, or a third for both.
+// sameGroup reports whether a and b are in one group.
 func sameGroup(a, b *signature) bool {
 	return a.By == b.ID || b.By == a.ID || a.By != "" && a.By == b.By
 }
 
-// better orders entries: the one that is trusted more first, then the one whose word counts
-// more, then the one that says more, then the older.
+// better orders entries by integrity, rank, length and age.
 func better(a, b *signature) int {
 	return cmp.Or(cmp.Compare(b.Integrity, a.Integrity), cmp.Compare(rank(b.Entry), rank(a.Entry)),
 		cmp.Compare(len(b.tokens), len(a.tokens)), cmp.Compare(len(b.protected), len(a.protected)),
@@ -149,15 +146,15 @@ func better(a, b *signature) int {
 
 func pairOf(a, b string) [2]string { return [2]string{min(a, b), max(a, b)} }
 
-// pair is two entries that a model is asked about, the older first.
+// pair is an older entry a and a newer entry b for a model to label.
 type pair struct {
 	a, b     *signature
-	conflict bool    // b may take the place of a; see corrections.go
-	same     bool    // they may say the same
-	shared   int     // words that a correction shares with the older text beside its subject; -1 = it has another subject
-	denies   bool    // one of them says that it is not so
-	weight   int     // how much a correction is like the older text
-	verdict  verdict // "" = not known
+	conflict bool    // b may replace a; see corrections.go
+	same     bool    // they may be paraphrases
+	shared   int     // number of shared topic words; -1 = different subjects
+	denies   bool    // one negates the other
+	weight   int     // similarity
+	verdict  verdict // "" = unknown
 }
 
 func flag(b bool) int {
@@ -167,44 +164,43 @@ func flag(b bool) int {
 	return 0
 }
 
-// paraphrase reports whether a and b may say the same in other words: numbers and
-// names are the same, and most of the words.
+// paraphrase reports whether a and b may be paraphrases: they share numbers, names and half of the stems.
 func paraphrase(a, b *signature) bool {
 	return a.negative == b.negative && !a.compound && !b.compound && a.protected == b.protected && a.ValidTo.Equal(b.ValidTo) &&
 		together(a, b) && share(a.stems, b.stems) >= .5
 }
 
-// judged is pairs with what a model said of them.
+// judged holds pairs with their verdicts.
 type judged struct {
 	corrections []correction
-	pairs       []*pair // with those of the corrections
-	believed    bool    // what it calls the same may be the same
-	alike       map[[2]string]bool
+	pairs       []*pair // including those of the corrections
+	believed    bool    // the model's duplicates are credible
+	duplicates  map[[2]string]bool
 }
 
-// judge takes the verdicts of pairs together, found among them.
+// judge evaluates the verdicts of pairs, which include found.
 func judge(found []correction, pairs []*pair) judged {
-	j := judged{corrections: found, pairs: pairs, believed: !takesAllForTheSame(found), alike: map[[2]string]bool{}}
+	j := judged{corrections: found, pairs: pairs, believed: !callsMostDuplicates(found), duplicates: map[[2]string]bool{}}
 	for _, c := range found {
-		c.alike()
+		c.markDuplicates()
 	}
 	for _, p := range pairs {
 		if j.believed && p.verdict == duplicate {
-			j.alike[pairOf(p.a.ID, p.b.ID)] = true
+			j.duplicates[pairOf(p.a.ID, p.b.ID)] = true
 		}
 	}
 	return j
 }
 
-// sameAs reports whether two entries say the same, as far as is known.
+// sameAs reports whether two entries are known duplicates.
 func (j judged) sameAs(a, b *signature) bool {
 	person := a.Scope.Person()
 	aboutOne := a.Scope == b.Scope &&
 		(strings.EqualFold(a.Subject, b.Subject) || a.Subject == "" && b.Subject == person || b.Subject == "" && a.Subject == person)
-	return aboutOne && (covers(a, b) || covers(b, a)) || j.alike[pairOf(a.ID, b.ID)] || sameGroup(a, b)
+	return aboutOne && (covers(a, b) || covers(b, a)) || j.duplicates[pairOf(a.ID, b.ID)] || sameGroup(a, b)
 }
 
-// repeated reports whether p asks in other words what was a question before.
+// repeated reports whether an earlier question had a duplicate of p.
 func (j judged) repeated(m *memories, p *pair) bool {
 	for q := range m.asked {
 		for i, id := range q {

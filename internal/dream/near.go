@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	neighbours = 3                // of one entry that a model may be asked about
-	nearTime   = 20 * time.Second // for finding them, in one night
+	neighbours = 3                // compared with one entry
+	nearTime   = 20 * time.Second // to find neighbours in one night
 )
 
-// near adds pairs that may say the same in quite other words: near in meaning, with the same
-// names and numbers. At worst one text is shown for two. There is one for four entries at most.
+// near adds pairs of embedding neighbours with the same names and numbers, which may be paraphrases.
+// It adds at most one pair for four entries.
 func (r *run) near(ctx context.Context, m *memories, pairs []*pair) []*pair {
 	if !r.has(Dedup) || r.d.cfg.Ask == nil {
 		return pairs
@@ -32,7 +32,7 @@ func (r *run) near(ctx context.Context, m *memories, pairs []*pair) []*pair {
 			}
 		}
 	}
-	// Where there is no time for all, it is another part each night.
+	// A random order covers all entries over several nights.
 	rand.Shuffle(len(changed), func(i, j int) { changed[i], changed[j] = changed[j], changed[i] })
 	began, most := time.Now(), max(perRequest, m.active/4)
 	for _, a := range changed {
@@ -63,7 +63,7 @@ func (r *run) near(ctx context.Context, m *memories, pairs []*pair) []*pair {
 	return pairs
 }
 
-// compareNear makes a pair of two that are near in meaning, or nil.
+// compareNear returns a pair of two neighbours, or nil if they cannot be paraphrases.
 func (m *memories) compareNear(a, b *signature) *pair {
 	if m.gone[b.ID] || m.refused[pairOf(a.ID, b.ID)] || a.negative != b.negative || a.hedged != b.hedged || a.compound || b.compound ||
 		!a.ValidTo.Equal(b.ValidTo) || !together(a, b) ||

@@ -16,36 +16,34 @@ import (
 	"reverie/internal/task"
 )
 
-// Nightly dreams when it is time. A time that went by while nothing ran is made up for
-// once, at the next quiet moment.
+// Nightly runs dreams on a schedule. After missed times it runs one dream at the next quiet moment.
 type Nightly struct {
 	cfg  NightlyConfig
 	wake chan Options
-	day  map[Phase]time.Time // when Tidy last had a phase dreamt
+	day  map[Phase]time.Time // last request of each phase by Tidy
 	mu   sync.Mutex          // guards day
 }
 
-// NightlyConfig is what a Nightly works with.
+// NightlyConfig holds the dependencies of a Nightly.
 type NightlyConfig struct {
 	Dreamer  *Dreamer
-	Schedule task.Schedule // in its final form; without a type: only when it is woken
-	// Quiet waits until nobody has said anything for so long; work ends when somebody writes. nil = it is always quiet.
+	Schedule task.Schedule // normalised; without a type only Wake and Tidy start a dream
+	// Quiet waits until no message has come for so long. A new message cancels work. nil = always quiet.
 	Quiet   func(ctx context.Context, long time.Duration) (work context.Context, done func(), err error)
-	Answers func(ctx context.Context) bool // whether a model answers: a dream at its time waits for one; nil = always
+	Answers func(ctx context.Context) bool // reports whether a model answers; a scheduled dream waits for it; nil = always
 	Log     *slog.Logger                   // nil = silent
 }
 
-// OpenNightly returns a Nightly; nothing happens before Run.
+// OpenNightly returns a Nightly. Run starts it.
 func OpenNightly(cfg NightlyConfig) *Nightly {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	return &Nightly{cfg: cfg, wake: make(chan Options, 1), day: map[Phase]time.Time{}}
 }
 
-// Wake has it dream as soon as nobody waits for an answer. It returns at once.
-func (n *Nightly) Wake() { n.soon(Options{Now: true}) }
+// Wake requests a dream at the next quiet moment. It does not block.
+func (n *Nightly) Wake() { n.enqueue(Options{Now: true}) }
 
-// Tidy has it dream one phase as soon as nobody waits for an answer, if that was not asked
-// for in the last 24 hours. It returns at once.
+// Tidy requests one phase at the next quiet moment, at most once in 24 hours. It does not block.
 func (n *Nightly) Tidy(p Phase) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -53,13 +51,13 @@ func (n *Nightly) Tidy(p Phase) {
 	if last, ok := n.day[p]; ok && now.Before(last.Add(24*time.Hour)) {
 		return
 	}
-	if n.soon(Options{Phases: []Phase{p}}) {
+	if n.enqueue(Options{Phases: []Phase{p}}) {
 		n.day[p] = now
 	}
 }
 
-// soon reports whether o is what it dreams next; false if something else waits already.
-func (n *Nightly) soon(o Options) bool {
+// enqueue requests a dream. It returns false if another request is waiting.
+func (n *Nightly) enqueue(o Options) bool {
 	select {
 	case n.wake <- o:
 		return true
@@ -68,22 +66,22 @@ func (n *Nightly) soon(o Options) bool {
 	}
 }
 
-// look is how often Run looks for something to do: a machine may sleep, or its clock be set.
-const look = time.Minute
+// checkInterval is the longest pause of Run, because a machine may sleep or its clock may change.
+const checkInterval = time.Minute
 
-// Run dreams at its times until ctx ends. A dream gives way to whoever writes, and goes
-// on at the next quiet moment. tell is told what was dreamt; nil = nobody is.
+// Run runs dreams until ctx ends. A new message interrupts a dream, which is repeated at the next
+// quiet moment. tell gets each report; it may be nil.
 func (n *Nightly) Run(ctx context.Context, tell func(context.Context, report.Report)) error {
 	began, skipped := n.cfg.Dreamer.cfg.Now(), false
 	for {
 		due, err := n.due(ctx, began)
-		now, wait := n.cfg.Dreamer.cfg.Now(), look
+		now, wait := n.cfg.Dreamer.cfg.Now(), checkInterval
 		switch {
 		case err != nil:
 			n.warn(ctx, "when to dream could not be found out", err)
 		case due.IsZero():
 		case due.After(now):
-			wait = min(look, due.Sub(now))
+			wait = min(checkInterval, due.Sub(now))
 		case n.cfg.Answers != nil && !n.cfg.Answers(ctx):
 			if !skipped && ctx.Err() == nil {
 				n.cfg.Log.Warn("it is time to dream, and no model answers: the dream waits for one")
@@ -91,15 +89,15 @@ func (n *Nightly) Run(ctx context.Context, tell func(context.Context, report.Rep
 			skipped = true
 		default:
 			skipped = false
-			n.warn(ctx, dreamFailed, n.once(ctx, tell, quiet, Options{}))
+			n.warn(ctx, dreamFailed, n.dreamWhenQuiet(ctx, tell, quiet, Options{}))
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(wait):
 		case o := <-n.wake:
-			for again := true; again && ctx.Err() == nil; { // it gave way to somebody who wrote
-				err := n.once(ctx, tell, moments, o)
+			for again := true; again && ctx.Err() == nil; { // repeat a dream that a message interrupted
+				err := n.dreamWhenQuiet(ctx, tell, moments, o)
 				n.warn(ctx, dreamFailed, err)
 				again = errors.Is(err, errYielded)
 			}
@@ -109,24 +107,24 @@ func (n *Nightly) Run(ctx context.Context, tell func(context.Context, report.Rep
 
 const dreamFailed = "a dream failed; memory is as it was"
 
-// warn logs err, unless it says no more than that somebody writes or the program ends.
+// warn logs err, unless a message or the end of the program interrupted the dream.
 func (n *Nightly) warn(ctx context.Context, what string, err error) {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errYielded) {
 		n.cfg.Log.Warn(what, "err", err)
 	}
 }
 
-// How long nobody has said anything before a dream: at its time, and when somebody asked for it.
+// The silence before a scheduled dream, and before a requested one.
 const (
 	quiet   = 10 * time.Minute
 	moments = 5 * time.Second
 )
 
-// errYielded ends a dream because somebody writes.
+// errYielded ends a dream that a new message interrupted.
 var errYielded = i18n.New("why.dream_yielded")
 
-// once waits for a quiet moment and dreams.
-func (n *Nightly) once(ctx context.Context, tell func(context.Context, report.Report), long time.Duration, o Options) error {
+// dreamWhenQuiet waits for a quiet moment and runs a dream.
+func (n *Nightly) dreamWhenQuiet(ctx context.Context, tell func(context.Context, report.Report), long time.Duration, o Options) error {
 	work, done := ctx, func() {}
 	if n.cfg.Quiet != nil {
 		var err error
@@ -137,7 +135,7 @@ func (n *Nightly) once(ctx context.Context, tell func(context.Context, report.Re
 	defer done()
 	r, err := n.cfg.Dreamer.Dream(work, o)
 	if errors.Is(err, ErrBusy) {
-		return err // by hand; that counts as this one
+		return err // a person started one, which counts as this one
 	}
 	if work.Err() != nil && ctx.Err() == nil && err != nil {
 		return errYielded
@@ -151,8 +149,8 @@ func (n *Nightly) once(ctx context.Context, tell func(context.Context, report.Re
 	return err
 }
 
-// due is when the next dream is to be: the first time of the schedule after the last
-// one that was not cut off; before the first, after the oldest memory. Zero = never.
+// due returns the first scheduled time after the last uninterrupted dream, or after the oldest
+// memory if there was none. Zero = never.
 func (n *Nightly) due(ctx context.Context, began time.Time) (time.Time, error) {
 	d := n.cfg.Dreamer
 	if n.cfg.Schedule.Type == "" {
@@ -185,7 +183,7 @@ func (n *Nightly) due(ctx context.Context, began time.Time) (time.Time, error) {
 	return due, nil
 }
 
-// Status says in the language of say how the last dream went, and when the next one is.
+// Status describes the last dream and the time of the next one.
 func (n *Nightly) Status(ctx context.Context, say i18n.Say) (string, error) {
 	d := n.cfg.Dreamer
 	var at, calls int64

@@ -15,29 +15,28 @@ import (
 )
 
 const (
-	settled    = 10 * time.Minute     // what is newer is left alone: it may be part of a talk
-	staleAfter = 180 * 24 * time.Hour // without having been of use
-	maxGroup   = 20                   // entries that one is shown for, with itself
+	settled    = 10 * time.Minute     // newer entries may belong to a current conversation and are skipped
+	staleAfter = 180 * 24 * time.Hour // without use
+	maxGroup   = 20                   // entries of a group, with its head
 )
 
-// everything is what the dreamer may see; scopes are kept apart by the plan.
+// everything lets the dreamer read all scopes. The plan keeps them apart.
 var everything = memory.Access{Actor: "dreaming", All: true}
 
-// planned is a step with what speaks for it.
+// planned is a step with its reason.
 type planned struct {
 	memory.Step
 	why string
 }
 
-// plan is what a night is to do.
+// plan is the steps of a night.
 type plan struct {
-	memories *memories // as the steps leave them
+	memories *memories // after the steps
 	steps    []planned
 	tasks    []plannedTask
 }
 
-// plan reads everything and decides what is to be done. It writes nothing. Each part has the
-// memories as those before it leave them, and says what it would do.
+// plan computes the steps of a night. It stores verdicts and changes nothing else.
 func (r *run) plan(ctx context.Context) (*plan, error) {
 	m, err := r.load(ctx)
 	if err != nil {
@@ -72,9 +71,9 @@ func (r *run) plan(ctx context.Context) (*plan, error) {
 	return p, nil
 }
 
-// load reads what counts.
+// load reads the active entries and the results of earlier dreams.
 func (r *run) load(ctx context.Context) (*memories, error) {
-	known, err := r.d.remember(ctx)
+	known, err := r.d.loadPast(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +95,7 @@ func (r *run) load(ctx context.Context) (*memories, error) {
 	return m, nil
 }
 
-// merge plans that what says the same in the same words is one entry, in each scope.
+// merge plans to merge entries of the same words, in each scope.
 func merge(m *memories) (steps []planned) {
 	for _, all := range m.scopes {
 		steps = append(steps, mergeScope(all, m.refused)...)
@@ -104,12 +103,12 @@ func merge(m *memories) (steps []planned) {
 	return steps
 }
 
-// mergeScope merges what says the same in the same words, and what another one says too, beside more:
-// sorted by their words, that one comes later, among those that begin the same.
+// mergeScope merges entries of equal words, and entries that are the beginning of another one, which
+// sorts after them.
 func mergeScope(all []*signature, refused map[[2]string]bool) (steps []planned) {
 	sorted := make([]*signature, len(all))
 	for i, s := range all {
-		own := *s // what is merged into it makes it newer
+		own := *s // renew changes it
 		sorted[i] = &own
 	}
 	slices.SortFunc(sorted, func(a, b *signature) int { return cmp.Or(strings.Compare(a.core, b.core), better(a, b)) })
@@ -142,15 +141,15 @@ func mergeScope(all []*signature, refused map[[2]string]bool) (steps []planned) 
 	return steps
 }
 
-// supersede plans that the newer of two holds from its date on, where a model and the structure
-// say so. What only the model says is a question. more tells that there was too much for one night.
+// supersede plans to supersede the older entries of agreed pairs. Other claims of the model become
+// questions. more reports that the night's limit was reached.
 func supersede(m *memories, j judged) (steps []planned, questions []report.Question, more bool) {
 	agreed := j.agreed(m)
 	var sure []*pair
 	for _, p := range slices.Concat(j.corrections...) {
 		why := p.doubt()
 		switch {
-		case m.over(p):
+		case m.closed(p):
 		case p.claimed() && why == "" && agreed[p]:
 			sure = append(sure, p)
 		case !p.claimed() && (p.shared <= 0 || p.verdict != unsure && p.verdict != keepFirst):
@@ -178,7 +177,7 @@ func supersede(m *memories, j judged) (steps []planned, questions []report.Quest
 	return steps, questions, more
 }
 
-// doubt says why the newer entry may not simply take the place of the older.
+// doubt returns why the newer entry may not replace the older one without a question, or "".
 func (p *pair) doubt() i18n.Text {
 	switch {
 	case p.verdict == unsure:
@@ -195,8 +194,8 @@ func (p *pair) doubt() i18n.Text {
 	return ""
 }
 
-// group plans that of those that say the same in other words, as a model says, the fullest
-// is shown for the others, in each scope. more tells that these are more than most.
+// group plans groups of paraphrases in each scope, where the fullest text is shown for the others. more
+// reports that there are more than most.
 func group(m *memories, pairs []*pair, most int) (steps []planned, more bool) {
 	for _, all := range m.scopes {
 		steps, more = groupScope(m, all[0].Scope, pairs, steps, most)
@@ -207,12 +206,12 @@ func group(m *memories, pairs []*pair, most int) (steps []planned, more bool) {
 	return steps, more
 }
 
-// groupScope adds those of one scope to steps. Each of them means the same as the one that is shown.
+// groupScope adds the groups of one scope to steps. Each member is a duplicate of its head.
 func groupScope(m *memories, scope memory.Scope, pairs []*pair, steps []planned, most int) (_ []planned, more bool) {
 	same := map[[2]string]bool{}
 	var some []*signature
 	for _, p := range pairs {
-		if !p.same || p.verdict != duplicate || m.over(p) || p.a.Scope != scope {
+		if !p.same || p.verdict != duplicate || m.closed(p) || p.a.Scope != scope {
 			continue
 		}
 		same[pairOf(p.a.ID, p.b.ID)] = true
@@ -230,7 +229,7 @@ func groupScope(m *memories, scope memory.Scope, pairs []*pair, steps []planned,
 			continue
 		}
 		for _, s := range some {
-			if s == head || !same[pairOf(head.ID, s.ID)] || isMember(s) || !mayStand(head, s) || members[head.ID]+1 >= maxGroup {
+			if s == head || !same[pairOf(head.ID, s.ID)] || isMember(s) || !mayRepresent(head, s) || members[head.ID]+1 >= maxGroup {
 				continue
 			}
 			if len(steps) >= most {
@@ -245,16 +244,17 @@ func groupScope(m *memories, scope memory.Scope, pairs []*pair, steps []planned,
 	return steps, false
 }
 
-// mayStand reports whether head may be shown for s, if a model says that both mean the same:
-// it is as full and as sure, lacks no name or number, and nobody's word counts more.
-func mayStand(head, s *signature) bool {
-	return !otherEnd(head, s) && s.Integrity <= head.Integrity && rank(s.Entry) <= rank(head.Entry) &&
+// mayRepresent reports whether head may be shown for its duplicate s. It is as trusted, as long and as
+// certain, and has all names and numbers of s.
+func mayRepresent(head, s *signature) bool {
+	return !differInLastWord(head, s) && !differInSmallWords(head, s) && s.Integrity <= head.Integrity &&
+		rank(s.Entry) <= rank(head.Entry) &&
 		len(s.stems) <= len(head.stems) && s.hedged == head.hedged && len(text.Missing(s.Text, head.Text)) == 0
 }
 
-// otherEnd reports whether two texts differ in their last word alone. They are rather two
-// answers to one question than one in other words: likes sushi, likes goulash.
-func otherEnd(a, b *signature) bool {
+// differInLastWord reports whether two texts differ only in their last word. They are two answers to
+// one question rather than paraphrases: likes sushi, likes goulash.
+func differInLastWord(a, b *signature) bool {
 	if n := len(a.stems); n == 0 || n != len(b.stems) {
 		return false
 	}
@@ -267,8 +267,25 @@ func otherEnd(a, b *signature) bool {
 	return other == 1 && b.index(a.tokens[len(a.tokens)-1]) < 0 && a.index(b.tokens[len(b.tokens)-1]) < 0
 }
 
-// stale puts away what happened or was concluded long ago and was of no use since.
-// What a person wrote or pinned stays.
+// differInSmallWords reports whether two texts differ only in function words, place by place. These may
+// reverse the meaning: Der Wirt vertritt Wilma, Den Wirt vertritt Wilma.
+func differInSmallWords(a, b *signature) bool {
+	if len(a.stems) == 0 || len(a.tokens) != len(b.tokens) {
+		return false
+	}
+	differ := false
+	for i, t := range a.tokens {
+		u := b.tokens[i]
+		if t.text != u.text && !(t.small && u.small) {
+			return false
+		}
+		differ = differ || t.text != u.text
+	}
+	return differ
+}
+
+// stale plans to archive happenings and insights unused for staleAfter. Entries that a person wrote or
+// pinned stay.
 func stale(m *memories, now time.Time) (steps []planned) {
 	most := max(1, m.active/50)
 	for _, all := range m.scopes {

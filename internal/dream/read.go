@@ -8,13 +8,11 @@ import (
 	"reverie/internal/llm"
 )
 
-// readShare is the part of what a dream may ask that it may spend on reading conversations:
-// however much was said, the rest of the dream has as much.
+// readShare is the divisor of the budget for reading conversations: half of it.
 const readShare = 2
 
-// read has the conversations read in which nobody talks at the moment, so that what was said
-// since the last time is part of this dream. Whatever goes wrong is a note: what is not read
-// now is read by day, or the next night. Only the end of ctx is an error.
+// read harvests facts from quiet conversations before the plan. Failures become notes, because unread
+// messages are read later. Only the end of ctx is an error.
 func (r *run) read(ctx context.Context) error {
 	h := r.d.cfg.Harvester
 	if !r.has(Harvest) {
@@ -59,7 +57,7 @@ func (r *run) read(ctx context.Context) error {
 	return nil
 }
 
-// readPart asks what in a part of a conversation is worth remembering, if there is enough left.
+// readPart sends a harvest prompt if the budget allows it.
 func (r *run) readPart(ctx context.Context, prompt string) (string, error) {
 	cost, most := &r.report.Cost, r.d.cfg.Budget
 	size := llm.EstimateTokens(prompt)
@@ -76,7 +74,7 @@ func (r *run) readPart(ctx context.Context, prompt string) (string, error) {
 	cost.Read++
 	cost.Tokens += size
 	answer, err := r.d.cfg.Harvester.Ask(within, prompt)
-	if err != nil && within.Err() != nil && ctx.Err() == nil { // by day it has the time that it needs
+	if err != nil && within.Err() != nil && ctx.Err() == nil { // outside a dream there is no timeout
 		return "", fmt.Errorf("no answer within %s; %w", callTime, harvest.ErrLimit)
 	}
 	cost.Tokens += llm.EstimateTokens(answer)

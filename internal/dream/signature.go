@@ -9,50 +9,50 @@ import (
 	"reverie/internal/text"
 )
 
-// signature is what an entry is compared by.
+// signature is an entry with the features that comparisons use.
 type signature struct {
 	memory.Entry
 	names     *namer
 	plain     string // memory.PlainWords
-	core      string // plain without words that never make a difference
-	protected string // memory.Protected, in one
+	core      string // plain without insignificant words; see core
+	protected string // text.Protected, joined
 	tokens    []token
-	stems     []int32 // of what it says, sorted, each once
+	stems     []int32 // of content words, sorted and unique
 	negative  bool
-	compound  bool // says more than one thing
-	turned    bool // … of which one is only what was left behind: sold the car and drives a van
-	hedged    bool // says that something may be, or depends
-	changed   bool // says that something is not as it was
-	adds      bool // says that something is so beside what was known
-	self      bool // is about the person whose memory it is
+	compound  bool // has several statements
+	turned    bool // compound of an end and its successor: sold the car and drives a van
+	hedged    bool // is uncertain or conditional
+	changed   bool // has a word of change
+	adds      bool // has a word of addition
+	self      bool // is about the owner of the memory
 }
 
 // token is a word in its place.
 type token struct {
 	text  string
-	stem  int32   // the likeliest
-	stems []int32 // all that it may be
-	small bool
+	stem  int32   // the most likely one
+	stems []int32 // all possible ones
+	small bool    // function word
 	name  bool
-	after bool // a comma, a colon or the like stands before it
+	after bool // follows a punctuation mark
 
-	change bool   // it tells of a change, and says nothing else: moved is live, too
-	base   string // a name without the ending that says whose: of Annas Auto it is anna
-	whose  bool   // it says whose the next word is: Anna's
+	change bool   // is only a word of change; moved also means live, so it is not
+	base   string // a name without its possessive ending: anna in Annas Auto
+	whose  bool   // is a possessive: Anna's
 }
 
-// namer numbers stems, so that they are compared quickly.
+// namer numbers stems for fast comparison.
 type namer struct {
 	numbers map[string]int32
-	own     map[string]bool // names that end in s where nothing is somebody's
-	change  map[string]bool // words that tell of a change, of those that were looked at
+	own     map[string]bool // names that end in s without being a possessive
+	change  map[string]bool // caches tellsChange
 }
 
 func newNamer() namer {
 	return namer{numbers: map[string]int32{}, own: map[string]bool{}, change: map[string]bool{}}
 }
 
-// tellsChange reports whether a word tells of a change, and says nothing else.
+// tellsChange reports whether a word is only a word of change.
 func (n *namer) tellsChange(word string) bool {
 	is, known := n.change[word]
 	if !known {
@@ -62,13 +62,13 @@ func (n *namer) tellsChange(word string) bool {
 	return is
 }
 
-// same reports whether two names are one: Annas before a noun is Anna's, unless there is
-// somebody of that name, as Andreas is not Andrea.
+// same reports whether two names are equal. Annas before a noun is Anna's, unless Annas is also a name,
+// as Andreas is not Andrea.
 func (n *namer) same(a, b token) bool {
-	return a.text == b.text || n.bare(a) == n.bare(b)
+	return a.text == b.text || n.possessor(a) == n.possessor(b)
 }
 
-func (n *namer) bare(t token) string {
+func (n *namer) possessor(t token) string {
 	if n.own[t.text] {
 		return t.text
 	}
@@ -84,7 +84,7 @@ func (n *namer) number(s string) int32 {
 	return i
 }
 
-// saysChange reports whether low, in lower case, has a word of change.
+// saysChange reports whether low, which is lower case, has a word of change.
 func saysChange(low string) bool { return changes.MatchString(low) || matchesWide(changesWide, low) }
 
 func (n *namer) sign(e memory.Entry) signature {
@@ -116,7 +116,7 @@ func unique(list []int32) []int32 {
 	return slices.Compact(list)
 }
 
-// tokens are the words of what is said, each with what parts it from the one before.
+// tokens splits a text into words.
 func (n *namer) tokens(said string) []token {
 	var out []token
 	parted := false
@@ -156,7 +156,7 @@ func (n *namer) tokens(said string) []token {
 	return out
 }
 
-// pieces cuts text where its signs part it, but not inside of numbers.
+// pieces splits text at punctuation, but not within numbers.
 func pieces(text string) []string {
 	var out []string
 	start := 0
@@ -174,9 +174,8 @@ func pieces(text string) []string {
 	return append(out, string(runes[start:]))
 }
 
-// core is plain without what never makes a difference: what a note begins with, short forms, and
-// articles that do not say by themselves who does it to whom. At the beginning, "a" and "an" may (a Luca
-// piace Elena, an Jens schreibt Karl).
+// core returns plain without note prefixes, short forms and articles that do not mark a case. An initial
+// "a" or "an" stays, because it may be a preposition (a Luca piace Elena, an Jens schreibt Karl).
 func core(plain string) string {
 	var kept []string
 	for i, w := range strings.Fields(notePrefix.ReplaceAllString(shortForms.Replace(plain), "")) {
@@ -192,7 +191,7 @@ func has(list []int32, x int32) bool {
 	return there
 }
 
-// share is how much of the stems of a and b together both have, 0 to 1.
+// share is the Jaccard index of the sorted sets a and b, 0 to 1.
 func share(a, b []int32) float64 {
 	both := 0
 	for _, x := range a {
@@ -206,8 +205,7 @@ func share(a, b []int32) float64 {
 	return float64(both) / float64(len(a)+len(b)-both)
 }
 
-// rank says whose word counts more: what a person pinned or wrote, before what was
-// noted or read out of a conversation, before what was concluded.
+// rank orders sources: pinned or written by a person, then noted or harvested, then merged, then inferred.
 func rank(e memory.Entry) int {
 	r := 2
 	switch e.Source {
@@ -225,15 +223,15 @@ func rank(e memory.Entry) int {
 	return r
 }
 
-// outranks reports whether a is trusted more than b, or a person said a and b was only heard. Of
-// what was noted, read out of a talk or put together by a dream, the dates decide.
+// outranks reports whether a is trusted more than b, or a person wrote a and b was only harvested. For
+// harvested and merged entries the dates decide.
 func outranks(a, b memory.Entry) bool {
 	x, y := rank(a), rank(b)
 	return a.Integrity > b.Integrity || x > y && (x > 2 || y == 0)
 }
 
-// together reports whether the two may be about the same at all: one scope, and nobody else as
-// subject. What says I in a place of several people without saying who is nobody's.
+// together reports whether a and b may be about the same: one scope and no different subject. In a shared
+// scope an "I" without a subject matches nothing.
 func together(a, b *signature) bool {
 	if a.Scope != b.Scope || a.Conversation != "" || b.Conversation != "" {
 		return false
@@ -249,10 +247,9 @@ func together(a, b *signature) bool {
 	return a.Subject != "" || strings.HasPrefix(string(a.Scope), "private:") || !a.self && !b.self
 }
 
-// covers reports whether b says all that a says, as can be seen without
-// understanding either: in the same words, or in the same words and, parted from
-// them by a sign, a few more that take nothing back. What was said again after those
-// (the medicine, cancelled; the medicine) holds: any word may have taken it back.
+// covers reports whether b evidently says all that a says. It has the same words, or the same words and,
+// after a punctuation mark, a few more. If a is newer than a longer b it stays: those words may have
+// cancelled it, and a restored it.
 func covers(b, a *signature) bool {
 	if a.negative != b.negative || !a.ValidTo.Equal(b.ValidTo) || !a.ValidFrom.Equal(b.ValidFrom) || a.core == "" {
 		return false
@@ -270,10 +267,10 @@ func covers(b, a *signature) bool {
 	return ok && rest != "" && b.partedAfter(a) && len(text.Lost(a.Text, b.Text)) == 0
 }
 
-// maxExtra is how many words more one that covers another may say.
+// maxExtra is the limit of additional words in covers.
 const maxExtra = 6
 
-// partedAfter reports whether a sign stands in s where the words of a end.
+// partedAfter reports whether s has a punctuation mark where the words of a end.
 func (s *signature) partedAfter(a *signature) bool {
 	n := len(a.tokens)
 	if n == 0 || n >= len(s.tokens) {
@@ -287,7 +284,7 @@ func (s *signature) partedAfter(a *signature) bool {
 	return s.tokens[n].after
 }
 
-// index is where s has a word that may be t, or -1.
+// index returns the first word of s that may be t, or -1.
 func (s *signature) index(t token) int {
 	return slices.IndexFunc(s.tokens, func(u token) bool {
 		if t.text == u.text {

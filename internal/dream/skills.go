@@ -12,10 +12,10 @@ import (
 
 const (
 	comparedBody = 4000
-	alikeSkills  = .6 // of the stems of two that are perhaps the same
+	alikeSkills  = .6 // share of common stems from which two skills are proposed
 )
 
-// skills proposes skills of the same readers that seem to be about the same: nothing is done to a file.
+// skills proposes similar skills of the same readers. It changes no file.
 func (r *run) skills(ctx context.Context) (proposals []report.Proposal, err error) {
 	lib := r.d.cfg.Skills
 	if lib == nil {

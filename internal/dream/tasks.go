@@ -23,47 +23,46 @@ import (
 	"reverie/internal/trust"
 )
 
-// Tasks are put in order as memory is: what the tasks and their dates prove is done; what else
-// a model would do is proposed to people, who decide (tasks_check.go).
+// Tasks are tidied like memories. Changes that the tasks and their dates prove are made; other
+// suggestions of a model are proposed to people (tasks_check.go).
 
 const (
-	taskRooms     = 10                  // whose tasks a model is asked about in one night, those that waited longest first
+	taskRooms     = 10                  // rooms in one night, the longest unasked first
 	taskMost      = 60                  // tasks in one request
 	taskWitnesses = 40                  // messages and memories in one request, the newest
-	taskTokens    = 4000                // of one request, about
-	taskRest      = 30 * 24 * time.Hour // what a dream did to a task it does not do again before
+	taskTokens    = 4000                // approximate size of one request
+	taskRest      = 30 * 24 * time.Hour // before the same change of a task is repeated
 	maxProposals  = 10                  // in one night
 )
 
-// taskRoom is the open tasks of one room that the same readers may read, and what was said
-// since the oldest of them.
+// taskRoom holds the open tasks of one room and readers, and the messages since the oldest.
 type taskRoom struct {
 	id        string
-	scope     memory.Scope // who may read them
-	asked     int64        // when a model was asked about them last, in milliseconds
+	scope     memory.Scope // their readers
+	asked     int64        // time of the last request about them, in milliseconds
 	tasks     []*openTask
 	witnesses []witness // the oldest first
 }
 
-// openTask is an active task, with what it is compared by.
+// openTask is an active task with its signature.
 type openTask struct {
 	task.Task
 	said signature
-	gone bool // this plan does something to it already
+	gone bool // the plan has a step for it
 }
 
-// plain reports whether nothing happens by itself because of t.
+// plain reports whether t has no schedule and no prompt.
 func (t *openTask) plain() bool { return t.Schedule == nil && t.Prompt == "" }
 
-// witness is what may show that a task is done.
+// witness is a message or entry that may show that a task is done.
 type witness struct {
-	memory string // the entry's id; "" = a message
+	memory string // ID of the entry; "" = a message
 	who    string
 	at     time.Time
-	text   string // of a message, its sender's own words
+	text   string // without quoted words of others
 }
 
-// name is how reports and reasons call it: without its words, which may be taken back.
+// name identifies w in reports without its text, which may be redacted later.
 func (w witness) name(zone *time.Location) i18n.Text {
 	if w.memory != "" {
 		return i18n.New("why.by_memory", "id", w.memory)
@@ -72,13 +71,13 @@ func (w witness) name(zone *time.Location) i18n.Text {
 	return i18n.New("why.by_words", "who", w.who, "date", at.Format(time.DateOnly), "time", at.Format("15:04"))
 }
 
-// plannedTask is a step with what is told of it.
+// plannedTask is a step with its line of the report.
 type plannedTask struct {
 	task.TidyStep
 	change report.TaskChange
 }
 
-// roomPlan is what is to be done to the tasks of one room, and what people may want to do.
+// roomPlan holds the steps and proposals for the tasks of one room.
 type roomPlan struct {
 	*taskRoom
 	now       time.Time
@@ -88,7 +87,7 @@ type roomPlan struct {
 	proposals []report.Proposal
 }
 
-// tasks plans what is done to tasks. It writes nothing but what was asked.
+// tasks plans changes of tasks. It only writes which requests were made.
 func (r *run) tasks(ctx context.Context, before chores) (steps []plannedTask, proposals []report.Proposal, err error) {
 	if r.d.cfg.Tasks == nil {
 		return nil, nil, nil
@@ -115,7 +114,7 @@ func (r *run) tasks(ctx context.Context, before chores) (steps []plannedTask, pr
 	return steps, proposals, ctx.Err()
 }
 
-// taskRooms reads the settled tasks that are active, by room and readers, those asked about longest ago first.
+// taskRooms reads the settled active tasks by room and readers, the longest unasked first.
 func (r *run) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 	all, err := r.d.cfg.Tasks.InRoom(ctx, "", task.Active)
 	if err != nil {
@@ -148,7 +147,7 @@ func (r *run) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 	return rooms, nil
 }
 
-// readRoom reads what was said in the room of r, to those who read its tasks, since the oldest.
+// readRoom reads the messages and entries since the oldest task of r that its readers may read.
 func (d *Dreamer) readRoom(ctx context.Context, r *taskRoom) error {
 	oldest := slices.MinFunc(r.tasks, func(a, b *openTask) int { return a.Created.Compare(b.Created) }).Created
 	said := history.Filter{Rooms: []history.Timeline{history.Timeline(r.id)}, Readers: []trust.Readers{r.scope}, People: true,
@@ -168,7 +167,7 @@ func (d *Dreamer) readRoom(ctx context.Context, r *taskRoom) error {
 	readers := memory.Access{Actor: everything.Actor, Scopes: []memory.Scope{r.scope}}
 	known, err := d.cfg.Store.List(ctx, readers, memory.Filter{Members: true})
 	if err == nil {
-		err = d.cfg.Store.LoadOriginalSources(ctx, known) // what a model wrote is no witness
+		err = d.cfg.Store.LoadOriginalSources(ctx, known) // to exclude the text of models
 	}
 	if err != nil {
 		return err
@@ -185,7 +184,7 @@ func (d *Dreamer) readRoom(ctx context.Context, r *taskRoom) error {
 	return nil
 }
 
-// sameTasks merges tasks that ask for the same in the same words, without a model.
+// sameTasks merges tasks of the same words without a model.
 func (p *roomPlan) sameTasks() {
 	for i, a := range p.tasks {
 		for _, b := range p.tasks[:i] {
@@ -196,8 +195,8 @@ func (p *roomPlan) sameTasks() {
 	}
 }
 
-// askTasks asks a model what is to be done about the tasks of r, unless it was shown the
-// same before, and plans what of it may be done.
+// askTasks asks a model about the tasks of p, unless the request was made before, and plans the
+// answer.
 func (r *run) askTasks(ctx context.Context, p *roomPlan, model string) (asked bool, err error) {
 	nonce := strings.ToLower(rand.Text()[:8])
 	shown := p.tasks[:min(len(p.tasks), taskMost)]
@@ -220,7 +219,7 @@ func (r *run) askTasks(ctx context.Context, p *roomPlan, model string) (asked bo
 		r.models.silent = true
 		return false, nil
 	}
-	answer, err := r.models.put(ctx, prompt)
+	answer, err := r.models.send(ctx, prompt)
 	if err != nil {
 		if ctx.Err() == nil {
 			r.note("the model did not answer about tasks, so they stay as they are: %v", err)
@@ -237,7 +236,7 @@ func (r *run) askTasks(ctx context.Context, p *roomPlan, model string) (asked bo
 			r.note("%d of what the model would do to tasks was left out: nothing bears it out, or it is too much for one night", refused)
 		}
 	}
-	if r.o.DryRun { // what was said is not kept, so it is asked again
+	if r.o.DryRun { // the next dream asks again
 		return true, nil
 	}
 	_, err = r.d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_task_list (room, readers, model, seen, at) VALUES (?, ?, ?, ?, ?)
@@ -246,8 +245,7 @@ func (r *run) askTasks(ctx context.Context, p *roomPlan, model string) (asked bo
 	return true, store.Wrap(err, "dream")
 }
 
-// lines is what the model sees: the tasks, and as much as there is room for of what
-// was said, the newest, with the numbers that it is to call them by.
+// lines lists the tasks and, within taskTokens, the newest witnesses with their numbers.
 func (p *roomPlan) lines(shown []*openTask, nonce string) (string, []witness) {
 	var b strings.Builder
 	b.WriteString("Tasks:\n")
@@ -284,19 +282,19 @@ func (p *roomPlan) lines(shown []*openTask, nonce string) (string, []witness) {
 	return strings.TrimRight(b.String(), "\n"), p.witnesses[from:]
 }
 
-// taskAction is what a model would do.
+// taskAction is a suggestion of a model.
 type taskAction struct {
 	task, action, quote, into string
-	message                   int // by its number; 0 = it names none
+	message                   int // number of the witness; 0 = none
 }
 
-// readActions reads a model's answer. Of one that was cut off nothing is taken.
+// readActions parses a model's answer. It rejects a truncated one.
 func readActions(said string) ([]taskAction, error) {
 	list, err := answer.Objects(said)
 	actions := make([]taskAction, len(list))
 	for i, o := range list {
-		actions[i] = taskAction{task: bare(answer.Text(o, "task")), action: strings.ToLower(answer.Text(o, "action")),
-			quote: answer.Text(o, "quote"), into: bare(answer.Text(o, "into")), message: answer.Int(o, "message")}
+		actions[i] = taskAction{task: taskID(answer.Text(o, "task")), action: strings.ToLower(answer.Text(o, "action")),
+			quote: answer.Text(o, "quote"), into: taskID(answer.Text(o, "into")), message: answer.Int(o, "message")}
 	}
 	return actions, err
 }

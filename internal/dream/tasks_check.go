@@ -15,13 +15,12 @@ import (
 )
 
 const (
-	urgent     = 2                   // tasks of this priority are not set aside
-	forgotten  = 90 * 24 * time.Hour // nobody has spoken of it
-	alikeTasks = .5                  // of the stems of two that perhaps ask for the same
+	urgent     = 2                   // tasks up to this priority are not paused
+	forgotten  = 90 * 24 * time.Hour // without a message about it
+	alikeTasks = .5                  // share of common stems from which two tasks may be the same
 )
 
-// decide plans those of actions that may be done, and proposes the others that people
-// may want. It counts those that nothing bears out, or that are too many for one night.
+// decide plans or proposes actions. It counts those that lack evidence or exceed the night's limit.
 func (p *roomPlan) decide(shown []*openTask, said []witness, actions []taskAction) (refused int) {
 	times := map[string]int{}
 	for _, a := range actions {
@@ -41,11 +40,11 @@ func (p *roomPlan) decide(shown []*openTask, said []witness, actions []taskActio
 	return refused
 }
 
-func bare(id string) string {
+func taskID(id string) string {
 	return strings.ToLower(strings.TrimPrefix(strings.TrimSpace(id), "#"))
 }
 
-// decideOne plans or proposes a, if what was said and the task itself bear it out.
+// decideOne plans or proposes a if there is evidence for it.
 func (p *roomPlan) decideOne(shown []*openTask, said []witness, t *openTask, a taskAction) bool {
 	if !t.plain() {
 		return false
@@ -62,15 +61,14 @@ func (p *roomPlan) decideOne(shown []*openTask, said []witness, t *openTask, a t
 	return false
 }
 
-// propose tells people of what they may want to do.
+// propose adds a proposal.
 func (p *roomPlan) propose(item, other string, text i18n.Text) {
 	p.proposals = append(p.proposals, report.Proposal{Scope: p.scope, Text: text, Item: item, Other: other})
 }
 
-// change adds a step about t to the plan, unless a dream did the same to it of late or
-// somebody took that back.
+// change plans a step for t, unless a dream made it within taskRest or a person undid it.
 func (p *roomPlan) change(t *openTask, s task.TidyStep, what i18n.Text) bool {
-	if p.before.did(string(s.Kind), t.ID, p.now.Add(-taskRest)) {
+	if p.before.doneSince(string(s.Kind), t.ID, p.now.Add(-taskRest)) {
 		return false
 	}
 	t.gone = true
@@ -80,8 +78,8 @@ func (p *roomPlan) change(t *openTask, s task.TidyStep, what i18n.Text) bool {
 	return true
 }
 
-// askIfDone asks people whether t is done, if somebody spoke of it since in the words that the
-// model quotes. That it was done, and is not only wished or planned, is theirs to say.
+// askIfDone proposes that t is done, if a later message has the words that the model quotes. Only people
+// can tell whether it is done or only planned.
 func (p *roomPlan) askIfDone(said []witness, t *openTask, a taskAction) bool {
 	i := a.message - 1
 	if i < 0 || i >= len(said) {
@@ -95,15 +93,14 @@ func (p *roomPlan) askIfDone(said []witness, t *openTask, a taskAction) bool {
 	return true
 }
 
-// speaksOf reports whether text has a word of t that says something, in whatever form.
+// speaksOf reports whether text and t share a stem of a content word.
 func speaksOf(t *openTask, text string) bool {
 	names := newNamer()
 	said := names.sign(memory.Entry{Text: text})
 	return share(names.sign(memory.Entry{Text: asTask(t.Content)}).stems, said.stems) > 0
 }
 
-// askIfSame asks people whether a and b ask for the same, if they are alike. Those that do so
-// in the same words are merged already.
+// askIfSame proposes that a and b are the same, if they are similar.
 func (p *roomPlan) askIfSame(a, b *openTask) bool {
 	if !b.plain() || a.User != b.User || a.said.protected != b.said.protected || a.said.negative != b.said.negative ||
 		share(a.said.stems, b.said.stems) < alikeTasks {
@@ -114,7 +111,7 @@ func (p *roomPlan) askIfSame(a, b *openTask) bool {
 	return true
 }
 
-// mergeTasks plans that the one of a and b stays that is more urgent, or older.
+// mergeTasks plans to merge a and b into the more urgent or older one.
 func (p *roomPlan) mergeTasks(a, b *openTask) bool {
 	if a.gone || b.gone || !a.plain() || !b.plain() || a.User != b.User {
 		return false
@@ -126,11 +123,11 @@ func (p *roomPlan) mergeTasks(a, b *openTask) bool {
 	if !p.change(a, merge, i18n.New("why.task_same", "id", b.ID)) {
 		return false
 	}
-	b.gone = true // what else is to be done to it waits
+	b.gone = true // one step in a night
 	return true
 }
 
-// pauseTask sets t aside if nobody has touched it or spoken of it for long.
+// pauseTask plans to pause t if it has had no change and no message for long.
 func (p *roomPlan) pauseTask(t *openTask) bool {
 	if t.Priority <= urgent || p.now.Sub(t.Updated) < forgotten || p.now.Sub(t.Created) < forgotten ||
 		slices.ContainsFunc(p.witnesses, func(w witness) bool { return p.now.Sub(w.at) < forgotten && speaksOf(t, w.text) }) {
@@ -141,8 +138,7 @@ func (p *roomPlan) pauseTask(t *openTask) bool {
 	return p.change(t, pause, i18n.New("why.task_aside", "why", i18n.New("why.not_spoken_of")))
 }
 
-// asTask is text with the word that it begins with, mostly what is to be done, written
-// small: it is no name.
+// asTask returns text with its first word in lower case, because a verb is no name.
 func asTask(text string) string {
 	r, size := utf8.DecodeRuneInString(text)
 	word, _, _ := strings.Cut(text, " ")

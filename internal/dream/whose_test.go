@@ -75,8 +75,8 @@ func TestAnotherTopic(t *testing.T) {
 	}
 }
 
-// TestOtherEnd: two texts that differ in their last word alone are two answers, though a model calls them the same.
-func TestOtherEnd(t *testing.T) {
+// TestDifferInLastWord: two texts that differ in their last word alone are two answers, though a model calls them the same.
+func TestDifferInLastWord(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want bool
@@ -89,6 +89,24 @@ func TestOtherEnd(t *testing.T) {
 		{"Oma Inge loves gin.", "Oma Inge loves gin very much.", false},
 	} {
 		s := signed(c.a, c.b)
-		expect.Equal(t, otherEnd(s[0], s[1]), c.want, "%q and %q", c.a, c.b)
+		expect.Equal(t, differInLastWord(s[0], s[1]), c.want, "%q and %q", c.a, c.b)
+	}
+}
+
+// TestDifferInSmallWords: an article or a preposition says who does what to whom, and when.
+func TestDifferInSmallWords(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"Den Wirt vertritt Wilma.", "Der Wirt vertritt Wilma!", true},
+		{"Wilma writes to Karl.", "Wilma writes for Karl.", true},
+		{"Wilma lives in Rome.", "Wilma is living in Rome.", false},
+		{"Wilma lives in Rome.", "Wilma resides in Rome.", false},
+		{"Wilma lives in Rome.", "Wilma lives in Rome!", false},
+	} {
+		s := signed(c.a, c.b)
+		expect.Equal(t, differInSmallWords(s[0], s[1]), c.want, "%q and %q", c.a, c.b)
+		expect.Equal(t, mayRepresent(s[0], s[1]), !c.want, "%q for %q", c.a, c.b)
 	}
 }

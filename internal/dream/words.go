@@ -9,7 +9,7 @@ import (
 	"reverie/internal/text"
 )
 
-// The words that tell how two texts differ stand in data/words.
+// The word lists are in data/words.
 
 var (
 	articles   = text.Set("article")
@@ -17,28 +17,27 @@ var (
 		"there's ", "there is ", "’s", "'s", "’", "'")
 	notePrefix = regexp.MustCompile(`^(?:(?:please )?(?:remember|note|fyi|by the way|don't forget|merke dir|merk dir|notiz|übrigens|` +
 		`bitte merken)(?: that| dass)? )+`)
-	// Of the articles, those that do not say by themselves who does it to whom.
+	// Articles that do not mark a case.
 	caseless = map[string]bool{"a": true, "an": true, "the": true, "die": true, "das": true, "ein": true, "eine": true}
 
-	// A text that has an odd number of them says that something is not so.
-	// What denies in two words, as Romance languages do, counts once.
+	// An odd number of negations makes a text negative. A negation of two words counts once.
 	negation  = text.WordPattern("negation")
 	spaceless = text.SpacelessPattern("negation")
 
-	// What may be, was once, or depends on something.
+	// Words of uncertainty, conditions and the past.
 	hedges     = text.WordPattern("hedge")
 	hedgesWide = text.SpacelessPattern("hedge")
 
-	// What says that something is not as it was. Also adds, and changes nothing.
+	// Words of change.
 	changes     = text.WordPattern("change")
 	changesWide = text.SpacelessPattern("change")
 
-	// What says that something is so beside what was said before.
+	// Words of addition.
 	adds = text.WordPattern("addition")
 
 	selfWords = text.WordPattern("self")
 
-	// Two things at once.
+	// Words that join two statements.
 	both      = text.WordPattern("two_things")
 	gradeA    = regexp.MustCompile(`[^.!?:;\s]["“„(]?\s+["“„(]?A(?:[^\p{L}\p{N}']|$)`) // vitamin A, block A: no article
 	namely    = strings.NewReplacer(" und zwar ", " ", " and that is ", " ")
@@ -48,15 +47,15 @@ var (
 		`med|mme|mlle|srta|sig|dott|avv|zi|abt|std|tgl|tägl|evtl|ggf|inkl|zzgl|vgl|approx|dept|` +
 		`incl|excl|feb|apr|aug|sept|okt|oct|nov|dez|dec|ca|bzw|hl|tel|geb|ext|av|blvd|apt|fl|sra?|núm|` +
 		`\p{L}*(?:no|nr|str)|[a-z])|\b[0-3]?\d)\.( (?:\p{L}|\d))`)
-	// What says no more than that something came to an end, as the first of two things.
+	// Words that end something, as the first of two statements.
 	endings   = text.WordPattern("ending")
 	sentences = regexp.MustCompile(`[.!?;。！？；]\s+\S|[;；。]\S|\s/\s`)
 
-	// What can be left out of a text and it says the same of the same.
+	// Words without a meaning of their own.
 	asides = text.Set("aside")
 )
 
-// alike are words by what they mean as an answer to a question: lives, resides and moved are live.
+// alike maps words to the one they mean in an answer: lives, resides and moved are live.
 var alike = func() map[string]string {
 	out := map[string]string{}
 	for _, language := range text.Languages() {
@@ -69,12 +68,12 @@ var alike = func() map[string]string {
 	return out
 }()
 
-// matchesWide reports whether a pattern of words without spaces between them stands in text.
+// matchesWide reports whether text matches a pattern for languages without spaces.
 func matchesWide(pattern *regexp.Regexp, text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return r >= 0x2E80 }) && pattern.MatchString(text)
 }
 
-// negations counts in low, lower-case with spaces around, what turns it to the contrary.
+// negations counts the negations in low, which is lower case with spaces around.
 func negations(low string) int {
 	n := len(spaceless.FindAllString(low, -1))
 	for rest := low; ; n++ {
@@ -86,7 +85,7 @@ func negations(low string) int {
 	}
 }
 
-// unshorten takes away the full stops of abbreviations, also of several in a row (Dr. med. Roth).
+// unshorten removes the full stops of abbreviations (Dr. med. Roth).
 func unshorten(text string) string {
 	for strings.Contains(text, ". ") {
 		next := shortened.ReplaceAllString(text, "$1$2")
@@ -98,14 +97,14 @@ func unshorten(text string) string {
 	return text
 }
 
-// isCompound reports whether text says more than one thing.
+// isCompound reports whether text has several statements.
 func isCompound(text, low string) bool {
 	return both.MatchString(couples.ReplaceAllString(namely.Replace(low), " ")) || matchesWide(bothWide, low) ||
 		sentences.MatchString(unshorten(text))
 }
 
-// isTurn reports whether text, which says two things, first says what came to an end and
-// then what is so instead, of the same person: nobody is named a second time.
+// isTurn reports whether a compound text first tells of an end and then of its successor, about one
+// person. It names no second person.
 func isTurn(text, low string) bool {
 	at := both.FindAllStringIndex(low, -1)
 	if len(at) != 1 || sentences.MatchString(unshorten(text)) {

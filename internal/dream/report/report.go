@@ -1,4 +1,4 @@
-// Package report is what a dream did, for people.
+// Package report describes for people what a dream did.
 package report
 
 import (
@@ -24,13 +24,13 @@ type State string
 // The ends of a dream.
 const (
 	Applied State = "applied"
-	Nothing State = "nothing" // there was nothing to do
+	Nothing State = "nothing" // nothing to do
 	Failed  State = "failed"  // nothing was changed; Reason says why
 	Planned State = "planned" // a dry run
 	Undone  State = "undone"
 )
 
-// Report is what a dream did, for people.
+// Report is the result of a dream.
 type Report struct {
 	Run        string          `json:"run"`
 	At         time.Time       `json:"at"`
@@ -38,19 +38,19 @@ type Report struct {
 	State      State           `json:"state"`
 	DryRun     bool            `json:"dry_run,omitempty"`
 	Reason     i18n.Text       `json:"reason,omitempty"`
-	Active     int             `json:"active"`              // entries that counted before
-	Harvested  *harvest.Result `json:"harvested,omitempty"` // what became of the messages it read first; nil = it read none
+	Active     int             `json:"active"`              // number of active entries before
+	Harvested  *harvest.Result `json:"harvested,omitempty"` // result of reading messages; nil = none were read
 	Merged     []Change        `json:"merged,omitempty"`
 	Grouped    []Change        `json:"grouped,omitempty"`
 	Superseded []Change        `json:"superseded,omitempty"`
 	Archived   []Change        `json:"archived,omitempty"`
-	Back       []Line          `json:"back,omitempty"`     // what counts again, after Undo
-	Restored   []Line          `json:"restored,omitempty"` // what counted all the time, and is as it was
+	Back       []Line          `json:"back,omitempty"`     // entries that Undo reactivated
+	Restored   []Line          `json:"restored,omitempty"` // active entries that Undo reset
 	Questions  []Question      `json:"questions,omitempty"`
 	Tasks      []TaskChange    `json:"tasks,omitempty"`
 	Proposals  []Proposal      `json:"proposals,omitempty"`
-	Chores     []i18n.Text     `json:"chores,omitempty"` // what became of tasks, after Undo
-	Notes      []string        `json:"notes,omitempty"`  // what did not go as it should
+	Chores     []i18n.Text     `json:"chores,omitempty"` // effects of Undo on tasks
+	Notes      []string        `json:"notes,omitempty"`  // problems
 	Cost       Cost            `json:"cost"`
 }
 
@@ -61,7 +61,7 @@ type Line struct {
 	Text  string       `json:"text"`
 }
 
-// Change is what was done to an entry.
+// Change is a change of an entry.
 type Change struct {
 	Line
 	By     string `json:"by,omitempty"`
@@ -69,9 +69,9 @@ type Change struct {
 	Why    string `json:"why"`
 }
 
-// Question is what only a person can decide. Nothing was done about it.
+// Question asks a person which of two entries is true.
 type Question struct {
-	Number     int64        `json:"number,omitempty"` // by which it is answered
+	Number     int64        `json:"number,omitempty"` // for the answer
 	Scope      memory.Scope `json:"scope"`
 	First      string       `json:"first"`
 	FirstText  string       `json:"first_text"`
@@ -82,13 +82,13 @@ type Question struct {
 	Why        i18n.Text    `json:"why"`
 }
 
-// Asked asks which of the entries a, the older one, and b holds.
+// Asked returns the question whether the older entry a or b is true.
 func Asked(a, b memory.Entry, why i18n.Text) Question {
 	return Question{Scope: a.Scope, First: a.ID, FirstText: a.Text, FirstAt: a.Since(),
 		Second: b.ID, SecondText: b.Text, SecondAt: b.Since(), Why: why}
 }
 
-// Add notes what a step of kind did.
+// Add adds the change of a step of kind.
 func (r *Report) Add(kind memory.StepKind, c Change) {
 	to := &r.Archived
 	switch kind {
@@ -102,7 +102,7 @@ func (r *Report) Add(kind memory.StepKind, c Change) {
 	*to = append(*to, c)
 }
 
-// Write adds r to the report of its day in the data folder.
+// Write appends r to the report of its day in the data folder.
 func (r Report) Write(data string, zone *time.Location) error {
 	path := filepath.Join(data, Folder, r.At.In(zone).Format(time.DateOnly)+".md")
 	old, err := os.ReadFile(path)
@@ -146,8 +146,8 @@ func (r Report) Summary(say i18n.Say) string {
 	return i18n.Join(say, parts)
 }
 
-// Text is the report as it is shown and written. Texts of memories stand in it word for
-// word, each on a line, so that what is forgotten can be taken out again.
+// Text returns the report in Markdown. Each memory is verbatim on a line of its own, so that Forget can
+// find it.
 func (r Report) Text(zone *time.Location) string {
 	var b strings.Builder
 	summary := r.Summary(i18n.English)
@@ -198,7 +198,7 @@ func (r Report) Text(zone *time.Location) string {
 	return b.String()
 }
 
-// section writes a list with its title, if there is something in it.
+// section writes a list with its title, unless it is empty.
 func section[T any](b *strings.Builder, title string, list []T, line func(T) string) {
 	if len(list) == 0 {
 		return
@@ -209,11 +209,11 @@ func section[T any](b *strings.Builder, title string, list []T, line func(T) str
 	}
 }
 
-// forgottenLine stands in reports where a text stood.
+// forgottenLine replaces forgotten lines in reports.
 const forgottenLine = "(forgotten)"
 
-// Forget takes texts out of what dreams left in the data folder dir: their lines out of reports, and
-// copies of the database as a whole.
+// Forget removes the lines with texts from the reports in the data folder dir, and all copies of the
+// database.
 func Forget(dir string, texts []string) error {
 	var failed []error
 	found, err := filepath.Glob(filepath.Join(dir, Folder, "*.db*"))
@@ -224,12 +224,12 @@ func Forget(dir string, texts []string) error {
 	reports, err := filepath.Glob(filepath.Join(dir, Folder, "*.md"))
 	failed = append(failed, err)
 	for _, path := range reports {
-		failed = append(failed, silence(path, texts))
+		failed = append(failed, redactLines(path, texts))
 	}
 	return store.Wrap(errors.Join(failed...), "forget what dreams left")
 }
 
-func silence(path string, texts []string) error {
+func redactLines(path string, texts []string) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -247,11 +247,10 @@ func silence(path string, texts []string) error {
 	return store.WriteFile(path, []byte(strings.Join(lines, "\n")))
 }
 
-// Folder is where copies and reports are, in the data folder.
+// Folder is the folder of copies and reports in the data folder.
 const Folder = "dreams"
 
-// Digest is what the person of scope is told of r in the morning, in the language of say;
-// "" = there is nothing to tell. What others keep for themselves is not in it.
+// Digest returns the morning message about r for a person, or "". It leaves out scopes that are not mine.
 func (r Report) Digest(say i18n.Say, mine func(memory.Scope) bool) string {
 	changed := len(r.Merged) + len(r.Grouped) + len(r.Superseded) + len(r.Archived) + len(r.Tasks)
 	var b strings.Builder
@@ -293,7 +292,7 @@ func (r Report) Digest(say i18n.Say, mine func(memory.Scope) bool) string {
 	return b.String()
 }
 
-// TaskChange is what was done to a task.
+// TaskChange is a change of a task.
 type TaskChange struct {
 	Scope memory.Scope  `json:"scope"`
 	Room  string        `json:"room"`
@@ -303,29 +302,29 @@ type TaskChange struct {
 	What  i18n.Text     `json:"what"`
 }
 
-// Proposal is what a person may want to do. Nothing was done about it.
+// Proposal suggests a change that only a person may make.
 type Proposal struct {
 	Scope memory.Scope `json:"scope"`
 	Text  i18n.Text    `json:"text"`
 
-	// Item and Other are what it is about, by which it is known again.
+	// Item and Other identify it, so that it is made once.
 	Item  string `json:"-"`
 	Other string `json:"-"`
 }
 
-// Cost is what was asked of models.
+// Cost counts the use of models.
 type Cost struct {
 	Calls  int    `json:"calls"`
-	Read   int    `json:"harvest"` // of the calls, how many read conversations
+	Read   int    `json:"harvest"` // calls that read conversations
 	Tokens int    `json:"tokens"`
 	Pairs  int    `json:"pairs"`  // asked
-	Cached int    `json:"cached"` // known from before
-	Most   Budget `json:"most"`   // what it may be
+	Cached int    `json:"cached"` // with stored verdicts
+	Most   Budget `json:"most"`   // limits
 }
 
-// Budget bounds what one dream asks of models.
+// Budget limits the use of models by one dream.
 type Budget struct {
 	Calls  int           `json:"calls"`  // 0 = 60
-	Tokens int           `json:"tokens"` // of prompts and answers together, about; 0 = 200,000
-	Time   time.Duration `json:"time"`   // of all that is asked; 0 = 30 minutes
+	Tokens int           `json:"tokens"` // approximate, of prompts and answers; 0 = 200,000
+	Time   time.Duration `json:"time"`   // of all requests; 0 = 30 minutes
 }

@@ -50,7 +50,7 @@ func (l *link) cut() {
 	}
 }
 
-func (l *link) mend() {
+func (l *link) restore() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = false

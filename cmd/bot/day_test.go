@@ -207,7 +207,7 @@ func (d *day) troubles() []happening {
 		}}}
 	}
 	down := func(start, end time.Duration) []happening {
-		return []happening{{start, func() { d.link.cut(); d.home.ForgetTransactions() }}, {end, d.link.mend}}
+		return []happening{{start, func() { d.link.cut(); d.home.ForgetTransactions() }}, {end, d.link.restore}}
 	}
 	later := func(delay time.Duration) matrixtest.Fault {
 		return func(w http.ResponseWriter, r *http.Request, next http.Handler) {

@@ -105,9 +105,9 @@ func TestDreaming(t *testing.T) {
 	})
 }
 
-// TestTheLastTalkOfADay: what is said ten minutes before a dream is read by it, and holds in the
+// TestHarvestBeforeDream: what is said ten minutes before a dream is read by it, and holds in the
 // morning in the place of what was said before; the owner is told. !dream reads what was said just now, too.
-func TestTheLastTalkOfADay(t *testing.T) {
+func TestHarvestBeforeDream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDayWith(t, http.HandlerFunc(judge), func(c *config.Config) {
 			c.LLM.Models = []config.Model{{Name: "judge", BaseURL: "http://model.test/v1", Model: "judge"}}
@@ -237,9 +237,9 @@ func (w *telling) asked(say bool) map[string]string {
 
 const guestOfTest = "@guest:example.org"
 
-// TestTellDream: what was dreamt is told to the owner alone, in the direct chat where they
+// TestReportDream: what was dreamt is told to the owner alone, in the direct chat where they
 // wrote last, without what is others', and only if it is wanted.
-func TestTellDream(t *testing.T) {
+func TestReportDream(t *testing.T) {
 	w := newTelling(t, "dreaming: {notice: true}\n")
 	owner := w.cfg.Owner()
 	change := func(scope memory.Scope, text string) dreamt.Change {
@@ -272,9 +272,9 @@ func TestTellDream(t *testing.T) {
 	}
 }
 
-// TestPeopleAreAsked: each is asked what concerns their own memory, in their own chat and
+// TestQuestionsReachPeople: each is asked what concerns their own memory, in their own chat and
 // language, so many in a night, once; a room in the room, and the owner what is shared.
-func TestPeopleAreAsked(t *testing.T) {
+func TestQuestionsReachPeople(t *testing.T) {
 	w := newTelling(t, "")
 	owner := w.cfg.Owner()
 	w.direct = map[string]string{owner: "!own", guestOfTest: "!guest", "@barred:example.org": "!barred"}
@@ -404,8 +404,8 @@ func TestQuestionsOfADream(t *testing.T) {
 		all := r.shown(rooms[you])
 		return strings.Contains(all[len(all)-1].body, "to #apple")
 	})
-	m.told(t, "!memory keep "+number[you]+"a")
-	m.notTold(t, "Rome")
+	m.assertSent(t, "!memory keep "+number[you]+"a")
+	m.assertNotSent(t, "Rome")
 	r.settled()
 	r.s.Say(friend, rooms[friend], "!forget Ben lives in Rome.")
 	r.until("not forgotten", func() bool { return r.count(`SELECT count(*) FROM memory WHERE text LIKE 'Ben lives%'`) == 0 })

@@ -119,8 +119,8 @@ func (e *echoing) made(t *testing.T, want int) {
 	expect.Equal(t, e.calls(), want, "requests")
 }
 
-// told wants the newest request to have words, and notTold to have none of them.
-func (e *echoing) told(t *testing.T, words ...string) {
+// assertSent wants the newest request to have words, and notTold to have none of them.
+func (e *echoing) assertSent(t *testing.T, words ...string) {
 	t.Helper()
 	for _, word := range words {
 		if body, _ := e.last(); !strings.Contains(body, word) {
@@ -129,7 +129,7 @@ func (e *echoing) told(t *testing.T, words ...string) {
 	}
 }
 
-func (e *echoing) notTold(t *testing.T, words ...string) {
+func (e *echoing) assertNotSent(t *testing.T, words ...string) {
 	t.Helper()
 	for _, word := range words {
 		if body, _ := e.last(); strings.Contains(body, word) {
@@ -325,12 +325,12 @@ func TestEditedAfterTheAnswer(t *testing.T) {
 	if was[0].id != now[0].id || m.calls() != 2 {
 		t.Errorf("%s became %s, after %d requests", was[0].id, now[0].id, m.calls())
 	}
-	m.notTold(t, "#apple", "#pear")
+	m.assertNotSent(t, "#apple", "#pear")
 	r.forgot("#apple", "#pear")
 	r.s.Say(you, room, "and of #fig")
 	r.showing(room, "to #plum", "answer 3 to #fig")
-	m.told(t, "#plum")
-	m.notTold(t, "#apple", "answer 1")
+	m.assertSent(t, "#plum")
+	m.assertNotSent(t, "#apple", "answer 1")
 }
 
 // A message is edited ten times while its answer streams: the request is given up, and made
@@ -386,8 +386,8 @@ func TestEditedBeforeTheNewest(t *testing.T) {
 	if was[0].id != now[0].id || was[0].body != now[0].body {
 		t.Errorf("%v became %v", was, now)
 	}
-	m.told(t, "tell me of #plum")
-	m.notTold(t, "tell me of #apple")
+	m.assertSent(t, "tell me of #plum")
+	m.assertNotSent(t, "tell me of #apple")
 }
 
 // A command is edited into the one that was meant, a question into a command and a
@@ -409,5 +409,5 @@ func TestEditedCommands(t *testing.T) {
 	}
 	r.s.Say(you, room, "hello #kiwi")
 	r.showing(room, "You are", "to #kiwi")
-	m.notTold(t, "#fig")
+	m.assertNotSent(t, "#fig")
 }

@@ -209,7 +209,7 @@ func (r *running) commits() (n int, log uint64) {
 // A message is taken back while its answer streams: the request ends at once, and nothing
 // of the answer is left, in the room or anywhere else.
 // Holds F33, M5.
-func TestTakenBackWhileAnswering(t *testing.T) {
+func TestRedactedWhileAnswering(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
 	asked := r.s.Say(you, room, "slow #apple")
@@ -220,13 +220,13 @@ func TestTakenBackWhileAnswering(t *testing.T) {
 	r.s.Say(you, room, "and #fig")
 	r.settles(room, "to #fig")
 	m.made(t, 2)
-	m.notTold(t, "#apple")
+	m.assertNotSent(t, "#apple")
 	r.forgot("#apple")
 }
 
 // A message is taken back while it waits: it is not answered, and the others are.
 // Holds F33, M5.
-func TestTakenBackWhileWaiting(t *testing.T) {
+func TestRedactedWhileWaiting(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
 	r.s.Say(you, room, "slow #apple")
@@ -247,7 +247,7 @@ func TestTakenBackWhileWaiting(t *testing.T) {
 // in its place, without it; the other too, and it is gone. Then a restart in between, with
 // a homeserver that refuses redactions for a while: it is gone all the same.
 // Holds F33, M6.
-func TestTakenBackAfterTheAnswer(t *testing.T) {
+func TestRedactedAfterAnswer(t *testing.T) {
 	r, m := withEditing(t)
 	stop := r.start()
 	room := r.meetDirect()
@@ -279,7 +279,7 @@ func TestTakenBackAfterTheAnswer(t *testing.T) {
 // What was remembered from a message goes when that is taken back, but not what another
 // message said too.
 // Holds M7.
-func TestTakenBackIsForgotten(t *testing.T) {
+func TestRedactedIsForgotten(t *testing.T) {
 	r, _ := withEditing(t)
 	room := r.direct()
 	one := r.s.Say(you, room, "!remember the code is #apple")
@@ -297,7 +297,7 @@ func TestTakenBackIsForgotten(t *testing.T) {
 
 // Somebody takes an answer of ours out of the room: the model does not see it any more,
 // and nothing is said again.
-func TestOurAnswerIsTakenBack(t *testing.T) {
+func TestRedactedAnswer(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
 	asked := r.s.Say(you, room, "tell me of #apple")
@@ -424,7 +424,7 @@ func TestEditsOfOthers(t *testing.T) {
 // end, their words go, and one notice says so without them. What others asked for stays, and
 // so does what is done.
 // Holds F33, M8.
-func TestTakenBackWorkEnds(t *testing.T) {
+func TestRedactionStopsWork(t *testing.T) {
 	r, m := withEditing(t)
 	stop := r.start()
 	room := r.meetDirect()

@@ -125,9 +125,9 @@ func commandsOf(text string) string {
 	return found.String()
 }
 
-// TestNoCommandReachesTheTerminal: whatever a model or a server says, no command prints what
+// TestTerminalEscapesDropped: whatever a model or a server says, no command prints what
 // a terminal obeys, in words or as JSON.
-func TestNoCommandReachesTheTerminal(t *testing.T) {
+func TestTerminalEscapesDropped(t *testing.T) {
 	broken := false
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if broken || r.Method == http.MethodGet {

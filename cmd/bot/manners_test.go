@@ -87,8 +87,8 @@ func TestPartsOfAnAnswer(t *testing.T) {
 	r.showing(room)
 	r.s.Say(you, room, "and #melon")
 	r.showing(room, "answer 5 to #melon")
-	m.told(t, "huge #kiwi")
-	m.notTold(t, "answer 4")
+	m.assertSent(t, "huge #kiwi")
+	m.assertNotSent(t, "answer 4")
 }
 
 // A file that was sent for an answer goes with the question, and stays where that is edited;
@@ -115,13 +115,13 @@ func TestSentFileGoesWithItsQuestion(t *testing.T) {
 	r.showing(room, "answer 5 to #fig")
 	r.s.Say(you, room, "and #kiwi")
 	r.showing(room, "answer 5", "to #kiwi")
-	m.told(t, "answer 5 to #fig")
+	m.assertSent(t, "answer 5 to #fig")
 }
 
 // An answer is stopped, something else is asked, and that is taken back: what was stopped is
 // not answered in its place, but when somebody asks for it.
 // Holds M9.
-func TestStoppedIsNotTakenUpAgain(t *testing.T) {
+func TestStoppedNotResumed(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
 	slow := r.s.Say(you, room, "slow #apple")
@@ -449,7 +449,7 @@ func TestUnencryptedRoomsOfAnIdentity(t *testing.T) {
 	r, m, dm := attacked(t)
 	r.tells(dm, "!whoami", "direct chat", "")
 	r.ask(dm, "tell me of #apple")
-	m.told(t, privateCanary)
+	m.assertSent(t, privateCanary)
 
 	p := r.client()
 	expect.OK(t, p.ResetIdentity(t.Context(), "a long password"))

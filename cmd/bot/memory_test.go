@@ -28,10 +28,10 @@ import (
 	"reverie/internal/window"
 )
 
-// TestTakenBackIsNotRecalled: a message that its sender takes back is not found
+// TestRedactedNotRecalled: a message that its sender takes back is not found
 // again, and no request quotes it any more.
 // Holds M7.
-func TestTakenBackIsNotRecalled(t *testing.T) {
+func TestRedactedNotRecalled(t *testing.T) {
 	b := openTest(t, small+"memory: {backend: fts5}\n")
 	const secret = "The vault opens with HERON-99."
 	me := memory.Private(b.cfg.Owner())

@@ -61,7 +61,8 @@ func (p promptCommand) Run(ctx context.Context, c console, path filePath) error 
 	for i, t := range tools {
 		names[i] = t.Name
 	}
-	fmt.Fprintf(c.out, "%s=== tools ===\n%s\n\n=== report ===\n%s\n", formatRequest(made.Messages()), strings.Join(names, ", "), made.Report)
+	fmt.Fprintf(c.out, "%s=== tools ===\n%s\n\n=== report ===\n%s\n",
+		formatRequest(made.Messages()), strings.Join(names, ", "), made.Report)
 	return nil
 }
 

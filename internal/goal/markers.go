@@ -122,14 +122,15 @@ func (f *codeFence) advance(line string) bool {
 	return true
 }
 
-const kinds = `(goal|checkpoint|decision|artifact|next)`
+const kindPattern = `(goal|checkpoint|decision|artifact|next)`
 
 var (
 	// leadRE matches what may precede a tag: quote, list and emphasis marks, numbers, and a box.
 	leadRE = regexp.MustCompile(`^[^\pL\[\x60]*(?:\[[ xX]\][^\pL\[\x60]*)?`)
-	tagRE  = regexp.MustCompile(`(?i)^\[[*_]*` + kinds + `[*_]*\][*_:]*(?:[ \t]+[-–—])?[ \t]+(.+)$`)
+	tagRE  = regexp.MustCompile(`(?i)^\[[*_]*` + kindPattern + `[*_]*\][*_:]*(?:[ \t]+[-–—])?[ \t]+(.+)$`)
 	// partialTagRE matches the beginning of a tag, after its lead.
-	partialTagRE = regexp.MustCompile(`(?i)^(?:\[[*_]*(?:[ x]|` + prefixPattern(kinds) + `)?|\[[*_]*` + kinds + `[*_]*(?:\][*_:]*(?:[ \t].*)?)?)?$`)
+	partialTagRE = regexp.MustCompile(`(?i)^(?:\[[*_]*(?:[ x]|` + prefixPattern(kindPattern) +
+		`)?|\[[*_]*` + kindPattern + `[*_]*(?:\][*_:]*(?:[ \t].*)?)?)?$`)
 )
 
 // prefixPattern returns a pattern for the prefixes of the alternatives in words.
@@ -199,14 +200,15 @@ func newMarker(kind, text, lead string) Marker {
 // suffixMeanings maps words and signs that may end a marker, by kind, to their meaning. Words are
 // without separators.
 var suffixMeanings = map[string]map[string]string{
-	"CHECKPOINT": meaningTable("completed complete done finished ✅ ☑ ✔ [x]", string(Done), "inprogress started wip 🔄", string(InProgress),
-		"pending todo notstarted planned blocked ⏳", string(Pending)),
+	"CHECKPOINT": meaningTable("completed complete done finished ✅ ☑ ✔ [x]", string(Done),
+		"inprogress started wip 🔄", string(InProgress), "pending todo notstarted planned blocked ⏳", string(Pending)),
 	"DECISION": meaningTable("locked 🔒", "locked", "unlocked", "unlocked"),
 	"GOAL": meaningTable("completed complete done finished ✅", string(Completed), "paused", string(Paused),
 		"abandoned dropped", string(Abandoned)),
 }
 
-var artifactVerbs = meaningTable("created create added", "created", "modified updated changed edited", "modified", "deleted removed", "deleted")
+var artifactVerbs = meaningTable("created create added", "created", "modified updated changed edited", "modified",
+	"deleted removed", "deleted")
 
 func meaningTable(pairs ...string) map[string]string {
 	all := map[string]string{}

@@ -170,7 +170,7 @@ func TestMarkersInText(t *testing.T) {
 
 // A draft grows; what it shows never takes back but a line that is not whole, and
 // never holds a marker.
-func TestShowDraft(t *testing.T) {
+func TestVisibleDraft(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                      "",
 		"Well, [":               "Well, [",

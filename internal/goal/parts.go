@@ -26,7 +26,8 @@ func (e *edit) setCheckpoint(which string, status CheckpointStatus, implied bool
 		n, _ := strconv.Atoi(m[1]) // three digits
 		at = slices.IndexFunc(e.goal.Checkpoints, func(c Checkpoint) bool { return c.N == n })
 		if at < 0 {
-			return refuseModel("there is no checkpoint %d, there are %d: name one of them, or describe a new one", n, len(e.goal.Checkpoints))
+			return refuseModel("there is no checkpoint %d, there are %d: name one of them, or describe a new one",
+				n, len(e.goal.Checkpoints))
 		}
 	}
 	if at < 0 {
@@ -46,7 +47,8 @@ func (e *edit) setCheckpoint(which string, status CheckpointStatus, implied bool
 func (e *edit) addCheckpoint(text string, status CheckpointStatus) error {
 	n := len(e.goal.Checkpoints) + 1
 	if n > maxCheckpoints {
-		return refuseModel("a goal has at most %d checkpoints: mark those that are done, and make the rest a goal of its own", maxCheckpoints)
+		return refuseModel("a goal has at most %d checkpoints: mark those that are done, and make the rest a goal of its own",
+			maxCheckpoints)
 	}
 	e.goal.Checkpoints = append(e.goal.Checkpoints, Checkpoint{N: n, Description: text, Status: status, Changed: e.now})
 	return e.saveChange(true)

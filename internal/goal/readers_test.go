@@ -38,7 +38,7 @@ func TestGoalReaders(t *testing.T) {
 		if got, found, err := g.Active(ctx, c.Place); err != nil || got.ID != want || found != (want != "") {
 			t.Errorf("%+v: the goal is %+v, %v", c, got, err)
 		}
-		if got, _, err := g.Shown(ctx, c.Place, time.Time{}); err != nil || got.ID != want {
+		if got, _, err := g.ForPrompt(ctx, c.Place, time.Time{}); err != nil || got.ID != want {
 			t.Errorf("%+v: shown is %+v, %v", c, got, err)
 		}
 	}

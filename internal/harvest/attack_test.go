@@ -41,9 +41,9 @@ func TestHarvestedIntegrity(t *testing.T) {
 	}
 }
 
-// TestWhatPeopleSayIsLearnedBesideForeign: what a tool noted of a message as foreign text is
+// TestOwnWordsBesideForeignFact: what a tool noted of a message as foreign text is
 // the person's as soon as the message itself says it.
-func TestWhatPeopleSayIsLearnedBesideForeign(t *testing.T) {
+func TestOwnWordsBesideForeignFact(t *testing.T) {
 	r := newRig(t, nil)
 	r.say("$1", "I have a cat called Mia.")
 	noted := memory.Entry{Scope: memory.Private(anna), Text: "anna has a cat called Mia", Source: memory.Assistant, Event: "$1"}

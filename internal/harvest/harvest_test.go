@@ -416,8 +416,8 @@ func TestAnswersToQuestions(t *testing.T) {
 	}
 }
 
-// TestWhen: enough messages, a long enough pause or a call; and a rest after a failure.
-func TestWhen(t *testing.T) {
+// TestDue: enough messages, a long enough pause or a call; and a rest after a failure.
+func TestDue(t *testing.T) {
 	ctx := t.Context()
 	r := newRig(t, func(c *Config) { c.Messages, c.Idle = 3, 15*time.Minute })
 	due := func() string {
@@ -447,9 +447,9 @@ func TestWhen(t *testing.T) {
 	expect.Equal(t, due(), "!a", "after a pause")
 }
 
-// TestGivesWay: a request that is under way ends when somebody writes, and is made again,
+// TestInterruptedByPerson: a request that is under way ends when somebody writes, and is made again,
 // smaller, when nobody waits any more; nothing counts as failed.
-func TestGivesWay(t *testing.T) {
+func TestInterruptedByPerson(t *testing.T) {
 	var interrupt context.CancelFunc
 	waits := 0
 	r := newRig(t, func(c *Config) {

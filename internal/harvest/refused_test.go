@@ -13,9 +13,9 @@ import (
 	"reverie/internal/trust"
 )
 
-// TestEnoughByDay: in 24 hours so many requests; each room
+// TestDailyLimit: in 24 hours so many requests; each room
 // has its turn, what is more is read later, and a dream has its own.
-func TestEnoughByDay(t *testing.T) {
+func TestDailyLimit(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.CallsPerDay, c.Messages = 10, 1 })
 	r.window, r.answer = 850, parrot
 	for i := range 250 {
@@ -180,9 +180,9 @@ func TestKnownAlready(t *testing.T) {
 	expect.Equal(t, r.texts(), "Anna lives in Kiel.|anna likes sailing|My cat is called Mia.|anna runs a bakery")
 }
 
-// TestUndoneIsNotLearnedAgain: a message something was learned from that was taken back
+// TestForgottenNotRelearned: a message something was learned from that was taken back
 // or forgotten is not read again, whatever the words.
-func TestUndoneIsNotLearnedAgain(t *testing.T) {
+func TestForgottenNotRelearned(t *testing.T) {
 	for _, how := range []string{"undo", "forget", "meanwhile", "redact meanwhile", "turn"} {
 		t.Run(how, func(t *testing.T) {
 			ctx := t.Context()

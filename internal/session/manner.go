@@ -49,7 +49,7 @@ func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Mes
 	if len(past) > 0 {
 		since = past[0].At
 	}
-	if m.goal, _, err = s.goals.Shown(ctx, at, since); err != nil {
+	if m.goal, _, err = s.goals.ForPrompt(ctx, at, since); err != nil {
 		return m, err
 	}
 	if m.task, err = s.objective().Current(ctx, s.talk, at, past, preview); err != nil {

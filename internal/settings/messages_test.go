@@ -76,8 +76,8 @@ func TestMessages(t *testing.T) {
 	expect.Equal(t, (*Messages)(nil).Text(t.Context(), "!r", "stop.done"), "Stopped.")
 }
 
-// TestMessageFileOfAnOwner: what is wrong in a file is told with its line, and in its place stands what comes with the program.
-func TestMessageFileOfAnOwner(t *testing.T) {
+// TestOwnerMessageFile: what is wrong in a file is told with its line, and in its place stands what comes with the program.
+func TestOwnerMessageFile(t *testing.T) {
 	dir := t.TempDir()
 	expect.OK(t, os.Mkdir(filepath.Join(dir, "messages"), 0o700))
 	german := builtin("de").text

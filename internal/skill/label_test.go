@@ -66,8 +66,8 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// TestListShowsWhatThePlaceMayRead: a person's in their direct chats, a room's there.
-func TestListShowsWhatThePlaceMayRead(t *testing.T) {
+// TestListReadable: a person's in their direct chats, a room's there.
+func TestListReadable(t *testing.T) {
 	dir := t.TempDir()
 	l := Open(dir, nil)
 	put(t, dir, "shared.md", "Shared")
@@ -129,8 +129,8 @@ func TestLabel(t *testing.T) {
 	}
 }
 
-// TestAddLeavesOthersAlone: no skill of others is replaced, by whatever name or spelling.
-func TestAddLeavesOthersAlone(t *testing.T) {
+// TestAddNeverReplacesOthers: no skill of others is replaced, by whatever name or spelling.
+func TestAddNeverReplacesOthers(t *testing.T) {
 	dir := t.TempDir()
 	l := Open(dir, nil)
 	put(t, dir, "deploy.md", "---\ntriggers: deploy\n---\nDeploy\n")
@@ -164,8 +164,8 @@ func TestAddLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// TestMostOwn: one person or room has so many skills, whatever others have.
-func TestMostOwn(t *testing.T) {
+// TestMaxPerFolder: one person or room has so many skills, whatever others have.
+func TestMaxPerFolder(t *testing.T) {
 	dir := t.TempDir()
 	l := Open(dir, nil)
 	for i := range MaxPerFolder {

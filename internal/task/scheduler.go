@@ -56,8 +56,8 @@ const (
 	batch = 200
 )
 
-// deliver hands over a run and returns at once. After an error it is called again.
-type deliver func(ctx context.Context, r Run) error
+// deliverFunc hands over a run and returns at once. After an error it is called again.
+type deliverFunc func(ctx context.Context, r Run) error
 
 // Run hands due runs to work until ctx ends. Runs that were open at the last exit come first, with the same IDs.
 func (s *Scheduler) Run(ctx context.Context, work func(ctx context.Context, r Run) error) error {
@@ -90,7 +90,7 @@ func (s *Scheduler) Run(ctx context.Context, work func(ctx context.Context, r Ru
 
 // runDue claims and hands over due tasks, and returns when to look again. The first call, and one
 // after the clock was set back, recomputes all due times.
-func (s *Scheduler) runDue(ctx context.Context, work deliver, now time.Time, clockSetBack bool) (next time.Time, err error) {
+func (s *Scheduler) runDue(ctx context.Context, work deliverFunc, now time.Time, clockSetBack bool) (next time.Time, err error) {
 	if !s.recomputed || clockSetBack {
 		if err := s.recomputeDue(ctx, now); err != nil {
 			return next, err
@@ -202,7 +202,7 @@ func (s *Scheduler) insertRun(ctx context.Context, tx *sql.Tx, t Task, due, now 
 }
 
 // deliver hands over claimed runs and notices that were not handed over yet.
-func (s *Scheduler) deliver(ctx context.Context, work deliver, now time.Time) error {
+func (s *Scheduler) deliver(ctx context.Context, work deliverFunc, now time.Time) error {
 	// Two queries, so that each uses its index.
 	open, err := s.store.runs(ctx, `r.state = 'claimed' AND (r.retry_at IS NULL OR r.retry_at <= ?3)`+inOurRooms+`ORDER BY r.due, t.id`,
 		s.cfg.OnlyRoom, s.cfg.ExceptRoom, now.UnixMilli())

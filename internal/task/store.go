@@ -66,7 +66,7 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 	}
 	now := s.now()
 	t.Priority, t.CatchUp = cmp.Or(t.Priority, defaultPriority), cmp.Or(t.CatchUp, catchOnce)
-	if err := check(&t); err != nil {
+	if err := normalize(&t); err != nil {
 		return Task{}, err
 	}
 	s.limitsMu.Lock()
@@ -107,7 +107,7 @@ func (s *Store) Update(ctx context.Context, at trust.Place, id string, p Patch) 
 		}
 		counted := t.Schedule != nil && t.Prompt != ""
 		p.apply(&t)
-		if err := check(&t); err != nil {
+		if err := normalize(&t); err != nil {
 			return Task{}, err
 		}
 		if t.Status == Active && !counted && t.Schedule != nil && t.Prompt != "" {

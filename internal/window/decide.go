@@ -73,7 +73,8 @@ type Inputs struct {
 
 // InputsOf converts a detection result to inputs.
 func InputsOf(found detect.Found) Inputs {
-	in := Inputs{Model: found.Model, ID: found.Model, Ollama: found.Server == detect.Ollama, Trained: found.Trained, OffGPUPercent: found.Outside}
+	in := Inputs{Model: found.Model, ID: found.Model, Ollama: found.Server == detect.Ollama, Trained: found.Trained,
+		OffGPUPercent: found.Outside}
 	said := Claim{Tokens: found.Limit.Tokens, By: found.Limit.Source}
 	switch l := found.Limit; {
 	case l.Label == detect.Enforced && l.At.IsZero():
@@ -245,7 +246,8 @@ func (in *Inputs) applyLimits(d *Decision, won source) {
 // addWarnings adds warnings for the owner.
 func (in *Inputs) addWarnings(d *Decision) {
 	if in.OffGPUPercent > 0 {
-		d.addWarning("%d %% of the model found no room on the GPU and runs on the processor, slowly; a smaller window or model helps", in.OffGPUPercent)
+		d.addWarning("%d %% of the model found no room on the GPU and runs on the processor, slowly; a smaller window or model helps",
+			in.OffGPUPercent)
 	}
 	if in.Configured.Tokens > 0 && in.Trained > 0 && d.Window > in.Trained && d.Source == ByOwner {
 		d.addWarning("the configured window is larger than the %d tokens that the model was made for", in.Trained)

@@ -138,9 +138,9 @@ func drawTierInputs(t *rapid.T) Inputs {
 	return in
 }
 
-// TestMoreIsNeverLess: when a source says a larger window, the decision is not a
+// TestDecideMonotonic: when a source says a larger window, the decision is not a
 // smaller one.
-func TestMoreIsNeverLess(t *testing.T) {
+func TestDecideMonotonic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawTierInputs(t)
 		more := in

@@ -84,8 +84,8 @@ func TestLockAtBoundaries(t *testing.T) {
 	}
 }
 
-// TestNothingMovesALockedTier: between two boundaries the tier stays, but for one correction of a guess; no guess moves what is sure.
-func TestNothingMovesALockedTier(t *testing.T) {
+// TestLockStability: between two boundaries the tier stays, but for one correction of a guess; no guess moves what is sure.
+func TestLockStability(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func() Decision {
 			tokens := rapid.SampledFrom([]int{4096, 4097, 8192, 10240, 16384, 20000, 32768, 131072}).Draw(t, "window")
@@ -112,7 +112,7 @@ func TestNothingMovesALockedTier(t *testing.T) {
 	})
 }
 
-func TestDensity(t *testing.T) {
+func TestTokenRatio(t *testing.T) {
 	for _, tt := range []struct {
 		estimated, counted int
 		want               float64 // 0 = nothing is learned

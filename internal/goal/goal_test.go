@@ -14,7 +14,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// done passes on what a change of a goal returned, which must not be an error.
+// done returns the goal of a change and fails on an error.
 func done(t testing.TB) func(Goal, error) Goal {
 	return func(g Goal, err error) Goal {
 		t.Helper()
@@ -25,7 +25,7 @@ func done(t testing.TB) func(Goal, error) Goal {
 	}
 }
 
-// state is the goals of a room: description and status, the latest first.
+// state lists the goals of a room with description and status, latest first.
 func state(t testing.TB, g *Store, room string) string {
 	t.Helper()
 	goals := expect.Must(g.List(t.Context(), in(room), 100))(t)
@@ -156,7 +156,7 @@ func TestArtifacts(t *testing.T) {
 	expect.Refused(t, second(g.RecordArtifact(ctx, asks(here, ""), "", Artifact{Path: "more", Action: "created"})), "at most 100 artifacts", "one too many")
 }
 
-// A locked decision stays as it is, whoever asks and however.
+// A locked decision never changes.
 func TestLockedDecisions(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
 	goal := ok(g.Create(ctx, asks(here, ""), "Ship", ""))
@@ -216,8 +216,8 @@ func TestLockedDecisions(t *testing.T) {
 	}
 }
 
-// Whatever is asked for, in whatever order: a decision that was locked once reads
-// the same for ever, one goal at most is active, and nothing exceeds its bounds.
+// Invariants under any sequence of calls: locked decisions never change, at most one goal is
+// active, and no limit is exceeded.
 func TestGoalInvariants(t *testing.T) {
 	g := newGoals(t)
 	rooms := 0
@@ -289,8 +289,7 @@ func TestGoalBounds(t *testing.T) {
 	ok(g.Create(ctx, asks(there, ""), "In another room", ""))
 }
 
-// What a room has in mind: the active goal, or the one that was completed in this
-// conversation, until there is another one.
+// The active goal, or the one completed in this conversation until a newer one exists.
 func TestForPrompt(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
 	shown := func(since time.Time) string {
@@ -353,7 +352,7 @@ func TestGoalMove(t *testing.T) {
 	}
 }
 
-// applyText applies the markers in text as message n, and returns what was refused.
+// applyText applies the markers in text as message n and returns the refusals.
 func applyText(t testing.TB, g *Store, n int64, text string) string {
 	t.Helper()
 	markers, rest, dropped := ParseMarkers(text)
@@ -364,7 +363,7 @@ func applyText(t testing.TB, g *Store, n int64, text string) string {
 	return strings.Join(refused, "; ")
 }
 
-// goalNow is the shown goal in a line of its own for each part.
+// goalNow formats the goal for prompts, one part per line.
 func goalNow(t testing.TB, g *Store) string {
 	t.Helper()
 	goal, ok, err := g.Active(t.Context(), in(here))

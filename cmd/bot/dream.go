@@ -93,15 +93,15 @@ func (s *service) reportDream(ctx context.Context, r dreamt.Report) {
 }
 
 func (s *service) sendDigest(ctx context.Context, r dreamt.Report) error {
-	own := memory.Private(s.cfg.Owner())
-	room, err := s.asker.RoomFor(ctx, own)
+	ownScope := memory.Private(s.cfg.Owner())
+	room, err := s.asker.RoomFor(ctx, ownScope)
 	if err != nil || room == "" {
 		return err // the report is in the data folder
 	}
 	if s.cfg.Dreaming.Questions > 0 {
 		r.Questions = nil // sent as separate notices
 	}
-	text := r.Digest(s.messages.For(ctx, room), func(of memory.Scope) bool { return of == memory.Shared || of == own })
+	text := r.Digest(s.messages.For(ctx, room), func(of memory.Scope) bool { return of == memory.Shared || of == ownScope })
 	if text == "" {
 		return nil
 	}

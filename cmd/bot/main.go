@@ -154,8 +154,8 @@ type filePath string
 
 // UnmarshalText resolves a path, also a ~ that the shell did not expand.
 func (p *filePath) UnmarshalText(text []byte) error {
-	here, err := os.Getwd()
-	*p = filePath(config.Resolve(here, string(text)))
+	dir, err := os.Getwd()
+	*p = filePath(config.Resolve(dir, string(text)))
 	return err
 }
 

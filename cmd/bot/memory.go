@@ -25,14 +25,14 @@ import (
 // forgetTexts removes texts from everything that quotes memories.
 func (b *bot) forgetTexts(ctx context.Context, tx *sql.Tx, texts []string) (kept int, err error) {
 	kept, err = history.NewStore(b.db).Forget(ctx, tx, texts)
-	begun := slices.Clip(texts)
+	beginnings := slices.Clip(texts)
 	for _, t := range texts { // chat lists show the beginning of long ones
 		if r := []rune(t); len(r) > listedRunes {
-			begun = append(begun, string(r[:listedRunes]))
+			beginnings = append(beginnings, string(r[:listedRunes]))
 		}
 	}
 	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), subsession.Forget(ctx, tx, texts),
-		approval.Forget(ctx, tx, texts), delivery.Forget(ctx, tx, begun), dreamt.Forget(b.cfg.Data, texts))
+		approval.Forget(ctx, tx, texts), delivery.Forget(ctx, tx, beginnings), dreamt.Forget(b.cfg.Data, texts))
 }
 
 // indexHistory adds all conversations to the search index.

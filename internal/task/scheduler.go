@@ -123,7 +123,7 @@ func (s *Scheduler) claim(ctx context.Context, now time.Time) (int, error) {
 	if err != nil || !due {
 		return 0, err
 	}
-	looked := 0
+	claimed := 0
 	err = store.InTx(ctx, s.store.db, func(tx *sql.Tx) error {
 		tasks, err := queryTasks(ctx, tx, `FROM task t WHERE t.status = 'active' AND t.next_due <= ?3`+inOurRooms+`
 			ORDER BY t.next_due, t.id LIMIT ?4`, s.cfg.OnlyRoom, s.cfg.ExceptRoom, now.UnixMilli(), batch)
@@ -135,10 +135,10 @@ func (s *Scheduler) claim(ctx context.Context, now time.Time) (int, error) {
 				return fmt.Errorf("task #%s: %w", t.ID, err)
 			}
 		}
-		looked = len(tasks)
+		claimed = len(tasks)
 		return nil
 	})
-	return looked, store.Wrap(err, "claim due tasks")
+	return claimed, store.Wrap(err, "claim due tasks")
 }
 
 // claimTask inserts the due runs of t by its catch-up policy, and advances next_due.
@@ -188,13 +188,13 @@ func (s *Scheduler) insertRun(ctx context.Context, tx *sql.Tx, t Task, due, now 
 	if state != runClaimed {
 		ended = now.UnixMilli()
 	}
-	made, err := tx.ExecContext(ctx, `INSERT INTO job_run (task, due, state, claimed, ended, result)
+	inserted, err := tx.ExecContext(ctx, `INSERT INTO job_run (task, due, state, claimed, ended, result)
 		VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (task, due) DO NOTHING`,
 		t.ID, due.UnixMilli(), state, now.UnixMilli(), ended, why)
 	if err != nil {
 		return err
 	}
-	if n, err := made.RowsAffected(); err != nil || n == 0 || state == runClaimed {
+	if n, err := inserted.RowsAffected(); err != nil || n == 0 || state == runClaimed {
 		return err
 	}
 	t.NextDue = time.Time{}
@@ -264,21 +264,21 @@ func (s *Scheduler) recomputeDue(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("plan tasks: %w", err)
 	}
-	moved := map[string]any{}
+	changed := map[string]any{}
 	for _, t := range tasks {
 		if t.Schedule.Type == once { // its moment does not depend on the zone
 			continue
 		}
 		due := s.store.nextDue(*t.Schedule, now, t.Scheduled)
 		if ms, ok := due.(int64); !ok || !time.UnixMilli(ms).Equal(t.NextDue) {
-			moved[t.ID] = due
+			changed[t.ID] = due
 		}
 	}
-	if len(moved) == 0 {
+	if len(changed) == 0 {
 		return nil
 	}
 	return store.InTx(ctx, s.store.db, func(tx *sql.Tx) error {
-		for id, due := range moved {
+		for id, due := range changed {
 			if _, err := tx.ExecContext(ctx, `UPDATE task SET next_due = ? WHERE id = ? AND status = 'active'`, due, id); err != nil {
 				return fmt.Errorf("plan task #%s: %w", id, err)
 			}

@@ -109,7 +109,7 @@ func (s *service) sendDigest(ctx context.Context, r dreamt.Report) error {
 }
 
 type dreamCommand struct {
-	Undo *dreamUndoCommand `arg:"subcommand:undo" help:"Take a dream back, the last one if none is named."`
+	Undo *dreamUndoCommand `arg:"subcommand:undo" help:"Undo a dream, by default the last one."`
 
 	DryRun bool     `arg:"--dry-run" help:"Only show what would be done."`
 	Phase  []string `arg:"separate" help:"Only this part: harvest, dedup, contradiction, stale, tasks or skills. May be repeated."`

@@ -158,7 +158,7 @@ func (e *edit) findByDescription(text string) (*Goal, error) {
 }
 
 // Move moves the goals of room from, and their marker positions, to room to. If both have an active
-// goal for the same readers, the one from from is paused. It is idempotent.
+// goal for the same readers, the moved one is paused. It is idempotent.
 func (g *Store) Move(ctx context.Context, from, to string) error {
 	if from == to {
 		return nil

@@ -54,11 +54,11 @@ func (h *Harvester) pendingConversations(ctx context.Context) (all []pending, er
 type unreadMessage struct {
 	id        int64
 	tries     int
-	pos       int // bytes of own read so far
+	pos       int // bytes of ownWords read so far
 	event     string
 	sender    string
 	scope     memory.Scope
-	integrity trust.Integrity // how far own is trusted
+	integrity trust.Integrity // how far ownWords are trusted
 	text      string          // text as stored
 	ownWords  string          // the sender's own words in text
 	tail      string          // what the prompt appended to it, such as recalled memories
@@ -66,8 +66,8 @@ type unreadMessage struct {
 	at        time.Time
 	learned   []memory.Entry // entries learned from it already
 
-	excerpt    string // the part of own in the request
-	excerptEnd int    // end of excerpt in own
+	excerpt    string // the part of ownWords in the request
+	excerptEnd int    // end of excerpt in ownWords
 }
 
 // batch is the content of one request: messages of one conversation and one scope.

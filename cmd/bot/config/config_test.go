@@ -147,7 +147,7 @@ config.yaml:25: seed.language: write two small letters, such as en; data/prompts
 config.yaml:27: log.Level: unknown key; did you mean ` + "`level`" + `?
 config.yaml:27: log.level: write debug, info, warn or error
 config.yaml:27: log.format: write text or json
-config.yaml:29: name: stands here a second time (first on line 28); keep one
+config.yaml:29: name: is a duplicate (first on line 28); keep one
 `)
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

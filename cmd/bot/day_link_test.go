@@ -23,9 +23,8 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// link carries requests to a handler without a network: in a bubble of
-// testing/synctest nothing may wait for a socket, because its clock stands
-// still while anything does.
+// link passes requests to a handler without a network. In a synctest bubble nothing may wait for a
+// socket, because that stops the clock.
 type link struct {
 	handler http.Handler
 
@@ -40,7 +39,7 @@ func newLink(h http.Handler) *link {
 
 var errDown = errors.New("connection refused")
 
-// cut ends all requests under way, and refuses new ones until mend.
+// cut ends all open requests and refuses new ones until restore.
 func (l *link) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +49,7 @@ func (l *link) cut() {
 	}
 }
 
-func (l *link) mend() {
+func (l *link) restore() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.down = false
@@ -115,8 +114,7 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 // named is a question, as in "q-ann-17".
 var named = regexp.MustCompile(`\bq-[a-z]+-\d+\b`)
 
-// echoModel is a language model that answers by naming the questions it was
-// asked since its last answer.
+// echoModel is a model that answers with the names of the questions since its last answer.
 type echoModel struct{}
 
 func (echoModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -143,8 +141,7 @@ func (echoModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 }
 
-// human is somebody with an encrypted client, who asks questions by a plan and
-// notes which answers can be read.
+// human is a person with an encrypted client who asks planned questions and records readable answers.
 type human struct {
 	*peer.Peer
 	name string
@@ -160,7 +157,7 @@ type human struct {
 	notices []string
 }
 
-// asking is what somebody asks at a time of the day.
+// asking is a question at a time of the day.
 type asking struct {
 	at         time.Duration
 	name, room string
@@ -234,8 +231,7 @@ func (h *human) told(text string) bool {
 	return slices.ContainsFunc(h.notices, func(s string) bool { return strings.Contains(s, text) })
 }
 
-// talk asks what is planned, each at its time, until ctx ends. Where the homeserver does not
-// answer, it tries again, as people do.
+// talk asks the planned questions at their times until ctx ends, and retries while the homeserver is down.
 func (h *human) talk(ctx context.Context, t *testing.T, began time.Time) {
 	for _, q := range h.plan {
 		if !sleepUntil(ctx, began.Add(q.at)) {
@@ -266,8 +262,7 @@ func (h *human) talk(ctx context.Context, t *testing.T, began time.Time) {
 	<-ctx.Done() // goroutines are counted
 }
 
-// settled checks that every question so far has one answer, which is finished,
-// and that nothing came that could not be read.
+// settled checks that every question so far has one finished answer, and that every event was readable.
 func (h *human) settled(t *testing.T, until time.Duration) {
 	t.Helper()
 	h.mu.Lock()
@@ -292,8 +287,7 @@ func (h *human) settled(t *testing.T, until time.Duration) {
 	}
 }
 
-// plan spreads questions over the hours: irregular, sometimes several in the
-// same second, none in the last quarter of an hour.
+// plan spreads questions over the hours irregularly, with none in the last 15 minutes.
 func plan(random *rand.Rand, name string, hours []int, perHour int, rooms ...string) (list []asking) {
 	var times []time.Duration
 	for _, h := range hours {

@@ -35,9 +35,8 @@ const (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// day is a bot as `bot run` puts it together, people with clients of their own,
-// and a homeserver that has the troubles of a bad day. All of it lives in a
-// bubble of testing/synctest, whose clock jumps ahead when everybody waits.
+// day is a bot as in `bot run`, people with their own clients, and a homeserver with failures. All
+// run in a synctest bubble, whose clock advances when all goroutines wait.
 type day struct {
 	t      *testing.T
 	home   *matrixtest.Server
@@ -50,7 +49,7 @@ type day struct {
 	people []*human
 }
 
-// TestDay is 24 hours of a bot in the time that its work takes.
+// TestDay simulates 24 hours of a bot.
 // Holds F22.
 func TestDay(t *testing.T) {
 	defer func(rate int) { runtime.MemProfileRate = rate }(runtime.MemProfileRate)
@@ -65,7 +64,7 @@ func TestDay(t *testing.T) {
 
 func newDay(t *testing.T) *day { return newDayWith(t, echoModel{}, func(*config.Config) {}) }
 
-// newDayWith is newDay with another model, and what change makes of the configuration.
+// newDayWith is newDay with another model and a changed configuration.
 func newDayWith(t *testing.T, model http.Handler, change func(*config.Config)) *day {
 	d := &day{t: t, home: matrixtest.New()}
 	d.link = newLink(d.home)
@@ -102,7 +101,7 @@ func newDayWith(t *testing.T, model http.Handler, change func(*config.Config)) *
 	return d
 }
 
-// happening is something that comes to pass at a time of the day.
+// happening is an event at a time of the day.
 type happening struct {
 	at time.Duration
 	do func()
@@ -183,7 +182,7 @@ func (d *day) joined(by *human, room string) {
 	expect.OK(d.t, by.WaitJoined(ctx, room, d.bot))
 }
 
-// rotating makes an encrypted direct room whose keys are to be changed often.
+// rotating creates an encrypted direct room with frequent key rotation.
 func (d *day) rotating(by *human, period time.Duration) string {
 	d.t.Helper()
 	id := d.home.Room(by.UserID(), matrixtest.NewRoom{Name: "Ben", Direct: true})
@@ -193,10 +192,10 @@ func (d *day) rotating(by *human, period time.Duration) string {
 	return id
 }
 
-// troubles are what goes wrong. Each must have been met by somebody.
+// troubles are the failures of the day. Each must affect at least one request.
 func (d *day) troubles() []happening {
 	on := func(endpoints ...string) matrixtest.Match { return matrixtest.On(endpoints...).By(d.bot) }
-	// during puts a fault in place for a while, and wants it met.
+	// during injects a fault for a while and requires that it is hit.
 	during := func(start, end time.Duration, match matrixtest.Match, fault matrixtest.Fault) []happening {
 		var hook *matrixtest.Hook
 		return []happening{{start, func() { hook = d.home.Fault(match, fault) }}, {end, func() {
@@ -207,7 +206,7 @@ func (d *day) troubles() []happening {
 		}}}
 	}
 	down := func(start, end time.Duration) []happening {
-		return []happening{{start, func() { d.link.cut(); d.home.ForgetTransactions() }}, {end, d.link.mend}}
+		return []happening{{start, func() { d.link.cut(); d.home.ForgetTransactions() }}, {end, d.link.restore}}
 	}
 	later := func(delay time.Duration) matrixtest.Fault {
 		return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -251,7 +250,7 @@ func (d *day) troubles() []happening {
 	)
 }
 
-// figures are what must not grow.
+// figures are the measurements that must not grow.
 type figures struct {
 	goroutines, files int
 	stacks            string
@@ -260,8 +259,7 @@ type figures struct {
 	rows              map[string]int
 }
 
-// queues checks that nothing waits any more: no message, no answer, no key that
-// is to be backed up.
+// queues checks that no message, answer or key backup is pending.
 func (d *day) queues(after time.Duration) {
 	for _, q := range []string{
 		`SELECT count(*) FROM inbox WHERE state <> 'done' OR text <> '' OR raw <> ''`,
@@ -306,7 +304,7 @@ func (d *day) measure() (f figures) {
 	return f
 }
 
-// rows counts what is in each table of bot.db.
+// rows counts the rows of each table of bot.db.
 func (d *day) rows() map[string]int {
 	tables := expect.Must(d.parts.db.Query(`SELECT name FROM sqlite_schema WHERE type = 'table'`))(d.t)
 	defer tables.Close()
@@ -322,8 +320,8 @@ func (d *day) rows() map[string]int {
 	return counts
 }
 
-// own is the memory in use that was not asked for by the people, the homeserver or this test. The
-// runtime keeps what describes a goroutine (malg) for the most there ever were at once: they are counted.
+// own is the memory in use of the bot, without people, homeserver and test. The runtime keeps
+// descriptors (malg) for the peak number of goroutines; they are counted.
 func own() (sum int64) {
 	records := make([]runtime.MemProfileRecord, 1<<16)
 	n, ok := runtime.MemProfile(records, false)
@@ -342,7 +340,7 @@ next:
 				}
 			}
 		}
-		// What is small is seen seldom, and counts for what is not seen.
+		// The profile samples small allocations rarely and scales them up.
 		size := float64(r.InUseBytes()) / float64(max(r.InUseObjects(), 1))
 		sum += int64(float64(r.InUseBytes()) / (1 - math.Exp(-size/profileRate)))
 	}
@@ -389,9 +387,8 @@ func (d *day) compare(first, last figures) {
 	expect.Equal(d.t, last.files, first.files, "open files at the end and after the first hour")
 }
 
-// rotation looks at every encrypted event that the bot sent into a room: no key
-// is used for more than 100 messages, beyond the room's period, or both before
-// and after the members changed.
+// rotation checks all encrypted events of the bot in a room: no key is used for over 100 messages,
+// beyond the room's period, or across a change of members.
 func (d *day) rotation(room string, period time.Duration, changes ...time.Duration) {
 	type use struct {
 		n           int

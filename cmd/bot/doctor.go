@@ -18,15 +18,15 @@ import (
 
 type doctorCommand struct{}
 
-// report is the output of --json.
-type report struct {
+// doctorReport is the output of --json.
+type doctorReport struct {
 	Findings doctor.Findings      `json:"findings"`
 	Matrix   *matrixdoctor.Status `json:"matrix,omitempty"` // nil = not checked
 }
 
 // Run checks everything the bot needs and fails if anything must be fixed. The bot may run at the same time.
 func (d doctorCommand) Run(ctx context.Context, c console, path filePath) error {
-	var r report
+	var r doctorReport
 	d.examine(ctx, path, &r)
 	if c.json {
 		if err := printJSON(c.out, r); err != nil {
@@ -51,7 +51,7 @@ func (d doctorCommand) Run(ctx context.Context, c console, path filePath) error 
 	return nil
 }
 
-func (d doctorCommand) examine(ctx context.Context, path filePath, r *report) {
+func (d doctorCommand) examine(ctx context.Context, path filePath, r *doctorReport) {
 	f := &r.Findings
 	cfg, err := config.Load(string(path), os.LookupEnv, true)
 	if err != nil {
@@ -93,7 +93,7 @@ func (b *bot) doctor() doctor.Doctor {
 	return d
 }
 
-func (b *bot) examineMatrix(ctx context.Context, r *report) {
+func (b *bot) examineMatrix(ctx context.Context, r *doctorReport) {
 	f := &r.Findings
 	if b.cfg.Matrix == nil {
 		f.Add("matrix", doctor.Note, "no matrix: section; `bot chat` works, `bot run` needs one")

@@ -29,14 +29,14 @@ func doctorSays(t *testing.T, data, homeserver string) (code int, report string)
 	return runBot(t, "", "doctor", "--config", configFile(t, text))
 }
 
-// TestDoctorTriesTheFolder: a data folder that cannot be made is an error.
+// TestDoctorTriesTheFolder: a data folder that cannot be created is an error.
 func TestDoctorTriesTheFolder(t *testing.T) {
 	if code, report := doctorSays(t, "/proc/ro/data", ""); code != exitFailed || !strings.Contains(report, "/proc/ro") {
 		t.Errorf("exit code %d:\n%s", code, report)
 	}
 }
 
-// TestDoctorNamesTemplates: one that cannot be used, with what to write.
+// TestDoctorNamesTemplates: an unusable template is reported with a remedy.
 func TestDoctorNamesTemplates(t *testing.T) {
 	data := t.TempDir()
 	expect.OK(t, store.WriteFile(filepath.Join(data, "DREAM_TASK_PROMPT.txt"), []byte("What is done?\n{tasks}\n")))
@@ -93,7 +93,7 @@ func TestDoctorKnowsMatrix(t *testing.T) {
 	}
 }
 
-// composeService is what is checked of a service in docker-compose.yml.
+// composeService holds the checked keys of a service in docker-compose.yml.
 type composeService struct {
 	User        string            `yaml:"user"`
 	Image       string            `yaml:"image"`
@@ -124,8 +124,8 @@ func repoFile(t *testing.T, name string) string {
 	return readFile(t, filepath.Join("..", "..", name))
 }
 
-// TestCompose: the services of docker-compose.yml have no more rights than they need, and write
-// to folders that the checkout has and git and images leave out.
+// TestCompose: the services have minimal rights, and write to folders that exist in the checkout
+// but not in git or images.
 func TestCompose(t *testing.T) {
 	services := composeServices(t)
 	expect.Equal(t, len(services), 5, "services")
@@ -179,7 +179,8 @@ func TestComposeSetup(t *testing.T) {
 	}
 }
 
-// TestDockerfile: what the Dockerfile copies is there, and its homeserver has every value of dendrite.yaml.
+// TestDockerfile: the files that the Dockerfile copies exist, and its homeserver has every value of
+// dendrite.yaml.
 func TestDockerfile(t *testing.T) {
 	text := repoFile(t, "Dockerfile")
 	copied := regexp.MustCompile(`(?m)^COPY (?:--chown\S+ |--chmod\S+ )*([^-<\n].*) \S+$`).FindAllStringSubmatch(text, -1)

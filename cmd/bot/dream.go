@@ -93,15 +93,15 @@ func (s *service) reportDream(ctx context.Context, r dreamt.Report) {
 }
 
 func (s *service) sendDigest(ctx context.Context, r dreamt.Report) error {
-	own := memory.Private(s.cfg.Owner())
-	room, err := s.asker.RoomFor(ctx, own)
+	ownScope := memory.Private(s.cfg.Owner())
+	room, err := s.asker.RoomFor(ctx, ownScope)
 	if err != nil || room == "" {
 		return err // the report is in the data folder
 	}
 	if s.cfg.Dreaming.Questions > 0 {
 		r.Questions = nil // sent as separate notices
 	}
-	text := r.Digest(s.messages.For(ctx, room), func(of memory.Scope) bool { return of == memory.Shared || of == own })
+	text := r.Digest(s.messages.For(ctx, room), func(of memory.Scope) bool { return of == memory.Shared || of == ownScope })
 	if text == "" {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (s *service) sendDigest(ctx context.Context, r dreamt.Report) error {
 }
 
 type dreamCommand struct {
-	Undo *dreamUndoCommand `arg:"subcommand:undo" help:"Take a dream back, the last one if none is named."`
+	Undo *dreamUndoCommand `arg:"subcommand:undo" help:"Undo a dream, by default the last one."`
 
 	DryRun bool     `arg:"--dry-run" help:"Only show what would be done."`
 	Phase  []string `arg:"separate" help:"Only this part: harvest, dedup, contradiction, stale, tasks or skills. May be repeated."`

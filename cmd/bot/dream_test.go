@@ -58,8 +58,8 @@ func reply(w http.ResponseWriter, stream bool, text string) {
 	fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%s},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", content)
 }
 
-// judge answers like a model that knows who moved, and who plays what, and takes each
-// sentence that somebody says of Jana for a fact.
+// judge is a model that knows who moved and who plays an instrument, and extracts every sentence
+// about Jana as a fact.
 func judge(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	prompt, stream := lastAsked(body)
@@ -105,9 +105,9 @@ func TestDreaming(t *testing.T) {
 	})
 }
 
-// TestTheLastTalkOfADay: what is said ten minutes before a dream is read by it, and holds in the
-// morning in the place of what was said before; the owner is told. !dream reads what was said just now, too.
-func TestTheLastTalkOfADay(t *testing.T) {
+// TestHarvestBeforeDream: a message ten minutes before a dream is read by it and supersedes the
+// older fact; the owner is told. !dream also reads messages just sent.
+func TestHarvestBeforeDream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDayWith(t, http.HandlerFunc(judge), func(c *config.Config) {
 			c.LLM.Models = []config.Model{{Name: "judge", BaseURL: "http://model.test/v1", Model: "judge"}}
@@ -153,7 +153,7 @@ func TestTheLastTalkOfADay(t *testing.T) {
 	})
 }
 
-// telling is a bot with the chats of its owner and guests, and what it has said and asked.
+// telling is a bot with the chats of its owner and guests, and its sent messages.
 type telling struct {
 	*service
 	t      *testing.T
@@ -195,13 +195,13 @@ func (r tellingRooms) DirectChat(_ context.Context, person string) (string, erro
 
 func (r tellingRooms) Allowed(user string) bool { return !slices.Contains(r.w.barred, user) }
 
-// deliver takes what is to be said.
+// deliver records a notice.
 func (w *telling) deliver(_ context.Context, in chat.Inbound) error {
 	w.events = append(w.events, in.(chat.Event)) //nolint:forcetypeassert // nothing else is asked
 	return nil
 }
 
-// doubt makes a question of two memories about what.
+// doubt stores a question about two memories.
 func (w *telling) doubt(scope memory.Scope, what string) {
 	w.t.Helper()
 	q := questions.Question{Run: "dream_1", Scope: scope, Why: "both are from the same time"}
@@ -214,7 +214,7 @@ func (w *telling) doubt(scope memory.Scope, what string) {
 	expect.OK(w.t, questions.Store{DB: w.db}.Add(w.t.Context(), []questions.Question{q}))
 }
 
-// asked are the texts put since the last call, by room. Those that are wanted are said if say is set.
+// asked returns the questions since the last call, by room. With say, wanted ones are marked as sent.
 func (w *telling) asked(say bool) map[string]string {
 	w.t.Helper()
 	expect.OK(w.t, w.asker.Ask(w.t.Context(), w.deliver))
@@ -237,9 +237,9 @@ func (w *telling) asked(say bool) map[string]string {
 
 const guestOfTest = "@guest:example.org"
 
-// TestTellDream: what was dreamt is told to the owner alone, in the direct chat where they
-// wrote last, without what is others', and only if it is wanted.
-func TestTellDream(t *testing.T) {
+// TestReportDream: the digest goes to the owner's latest direct chat only, without the facts of
+// others, and only if configured.
+func TestReportDream(t *testing.T) {
 	w := newTelling(t, "dreaming: {notice: true}\n")
 	owner := w.cfg.Owner()
 	change := func(scope memory.Scope, text string) dreamt.Change {
@@ -272,9 +272,9 @@ func TestTellDream(t *testing.T) {
 	}
 }
 
-// TestPeopleAreAsked: each is asked what concerns their own memory, in their own chat and
-// language, so many in a night, once; a room in the room, and the owner what is shared.
-func TestPeopleAreAsked(t *testing.T) {
+// TestQuestionsReachPeople: people get questions on their own memory in their chat and language, a
+// limited number per night, once. A room's are asked in the room, shared ones of the owner.
+func TestQuestionsReachPeople(t *testing.T) {
 	w := newTelling(t, "")
 	owner := w.cfg.Owner()
 	w.direct = map[string]string{owner: "!own", guestOfTest: "!guest", "@barred:example.org": "!barred"}
@@ -326,7 +326,7 @@ func TestPeopleAreAsked(t *testing.T) {
 	}
 }
 
-// doubting is a model that cannot tell which of two memories holds, and else echoes.
+// doubting is a model that cannot decide between two memories, and otherwise echoes.
 type doubting struct{ *echoing }
 
 func (d doubting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -345,9 +345,9 @@ func (d doubting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 var keepNumber = regexp.MustCompile(`!memory keep ([0-9]+)a`)
 
-// TestQuestionsOfADream: two people have memories that contradict each other. A dream comes
-// upon them, and each is asked their own, in their own chat, as a notice, once, also if the
-// bot begins anew; the model knows what was asked, and an answer by number settles it.
+// TestQuestionsOfADream: two people have contradicting memories. A dream finds them and each person
+// is asked once in their own chat, also over a restart. The model knows the question, and an answer
+// by number decides it.
 func TestQuestionsOfADream(t *testing.T) {
 	m := &echoing{release: make(chan struct{})}
 	r := withModel(t, doubting{m})
@@ -404,8 +404,8 @@ func TestQuestionsOfADream(t *testing.T) {
 		all := r.shown(rooms[you])
 		return strings.Contains(all[len(all)-1].body, "to #apple")
 	})
-	m.told(t, "!memory keep "+number[you]+"a")
-	m.notTold(t, "Rome")
+	m.assertSent(t, "!memory keep "+number[you]+"a")
+	m.assertNotSent(t, "Rome")
 	r.settled()
 	r.s.Say(friend, rooms[friend], "!forget Ben lives in Rome.")
 	r.until("not forgotten", func() bool { return r.count(`SELECT count(*) FROM memory WHERE text LIKE 'Ben lives%'`) == 0 })

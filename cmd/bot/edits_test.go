@@ -113,14 +113,14 @@ func (e *echoing) calls() int {
 	return len(e.requests)
 }
 
-// made wants so many requests so far.
+// made waits for a number of requests.
 func (e *echoing) made(t *testing.T, want int) {
 	t.Helper()
 	expect.Equal(t, e.calls(), want, "requests")
 }
 
-// told wants the newest request to have words, and notTold to have none of them.
-func (e *echoing) told(t *testing.T, words ...string) {
+// assertSent checks that the newest request contains words, assertNotSent that it has none of them.
+func (e *echoing) assertSent(t *testing.T, words ...string) {
 	t.Helper()
 	for _, word := range words {
 		if body, _ := e.last(); !strings.Contains(body, word) {
@@ -129,7 +129,7 @@ func (e *echoing) told(t *testing.T, words ...string) {
 	}
 }
 
-func (e *echoing) notTold(t *testing.T, words ...string) {
+func (e *echoing) assertNotSent(t *testing.T, words ...string) {
 	t.Helper()
 	for _, word := range words {
 		if body, _ := e.last(); strings.Contains(body, word) {
@@ -205,7 +205,7 @@ func (r *running) own(room string) (all []roomEvent) {
 	return all
 }
 
-// shown is what clients show of the bot in a room, in order.
+// shown lists the bot's messages in a room as clients show them.
 func (r *running) shown(room string) (all []shownEvent) {
 	for _, e := range r.own(room) {
 		if e.Content.New == nil {
@@ -242,7 +242,7 @@ func (r *running) showing(room string, texts ...string) []shownEvent {
 	return last
 }
 
-// settles is showing, and that nothing is left to be done then.
+// settles is showing, and then waits for empty queues.
 func (r *running) settles(room string, texts ...string) []shownEvent {
 	r.t.Helper()
 	shown := r.showing(room, texts...)
@@ -279,7 +279,7 @@ func (r *running) until(what string, holds func() bool) {
 	until(r.t, what, holds)
 }
 
-// settled waits until nothing is left to be done in the queues.
+// settled waits for empty queues.
 func (r *running) settled() {
 	r.t.Helper()
 	r.until("something is left to be done", func() bool {
@@ -287,13 +287,13 @@ func (r *running) settled() {
 	})
 }
 
-// takenIn waits until an event was handed to the conversation.
+// takenIn waits until the session has received an event.
 func (r *running) takenIn(room, event string) {
 	r.t.Helper()
 	r.until("not taken in", func() bool { return r.s.Read(room, itself) == event })
 }
 
-// forgot wants words to stand nowhere any more.
+// forgot checks that words occur nowhere.
 func (r *running) forgot(words ...string) {
 	r.t.Helper()
 	for _, word := range words {
@@ -301,7 +301,7 @@ func (r *running) forgot(words ...string) {
 	}
 }
 
-// traces counts where a word stands that a model, or a search, gets to read.
+// traces counts the places where a model or a search can read a word.
 func (r *running) traces(word string) int {
 	like := "%" + word + "%"
 	return r.count(`SELECT (SELECT count(*) FROM message WHERE text LIKE ?1 OR tail LIKE ?1 OR short LIKE ?1) + (SELECT count(*) FROM message WHERE calls LIKE ?1)
@@ -309,8 +309,8 @@ func (r *running) traces(word string) int {
 		+ (SELECT count(*) FROM inbox WHERE text LIKE ?1) + (SELECT count(*) FROM outbox WHERE text LIKE ?1)`, like)
 }
 
-// An answered message is edited ten times in a second: it is answered once more, with the
-// last words, in the event that had the first answer.
+// An answered message edited ten times in a second gets one new answer to the last words, in the
+// event of the first answer.
 // Holds F34, M1.
 func TestEditedAfterTheAnswer(t *testing.T) {
 	r, m := withEditing(t)
@@ -325,16 +325,15 @@ func TestEditedAfterTheAnswer(t *testing.T) {
 	if was[0].id != now[0].id || m.calls() != 2 {
 		t.Errorf("%s became %s, after %d requests", was[0].id, now[0].id, m.calls())
 	}
-	m.notTold(t, "#apple", "#pear")
+	m.assertNotSent(t, "#apple", "#pear")
 	r.forgot("#apple", "#pear")
 	r.s.Say(you, room, "and of #fig")
 	r.showing(room, "to #plum", "answer 3 to #fig")
-	m.told(t, "#plum")
-	m.notTold(t, "#apple", "answer 1")
+	m.assertSent(t, "#plum")
+	m.assertNotSent(t, "#apple", "answer 1")
 }
 
-// A message is edited ten times while its answer streams: the request is given up, and made
-// once more; the draft goes on as the same message.
+// A message edited ten times during its answer: the request is cancelled and made once more, in the same message.
 // Holds F34, M2.
 func TestEditedWhileAnswering(t *testing.T) {
 	r, m := withEditing(t)
@@ -353,8 +352,8 @@ func TestEditedWhileAnswering(t *testing.T) {
 	r.forgot("#apple", "#pear")
 }
 
-// A message is edited while its turn is between tools and answer: what the tool noted
-// goes with the words, and the model is told that it acted.
+// A message edited between tools and answer: the tool's notes go with the old words, and the model
+// is told that it acted.
 // Holds F34, M2.
 func TestEditedDuringTools(t *testing.T) {
 	r, m := withEditing(t)
@@ -370,8 +369,7 @@ func TestEditedDuringTools(t *testing.T) {
 	expect.Equal(t, r.count(`SELECT count(*) FROM memory WHERE text LIKE '%#apple%' OR quote LIKE '%#apple%'`), 0, "entries of the old ones")
 }
 
-// A message that is not the newest is edited: the conversation has the new words, and what
-// was answered stands.
+// An edit of an older message changes the history but not its answer.
 // Holds M1.
 func TestEditedBeforeTheNewest(t *testing.T) {
 	r, m := withEditing(t)
@@ -386,12 +384,11 @@ func TestEditedBeforeTheNewest(t *testing.T) {
 	if was[0].id != now[0].id || was[0].body != now[0].body {
 		t.Errorf("%v became %v", was, now)
 	}
-	m.told(t, "tell me of #plum")
-	m.notTold(t, "tell me of #apple")
+	m.assertSent(t, "tell me of #plum")
+	m.assertNotSent(t, "tell me of #apple")
 }
 
-// A command is edited into the one that was meant, a question into a command and a
-// command into a question: each in its place.
+// Edits between commands and questions are answered in place.
 func TestEditedCommands(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
@@ -409,5 +406,5 @@ func TestEditedCommands(t *testing.T) {
 	}
 	r.s.Say(you, room, "hello #kiwi")
 	r.showing(room, "You are", "to #kiwi")
-	m.notTold(t, "#fig")
+	m.assertNotSent(t, "#fig")
 }

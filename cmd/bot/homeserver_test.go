@@ -18,7 +18,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// running is `bot run` against a homeserver in memory, inside of the test.
+// running is `bot run` with an in-memory homeserver, inside of the test.
 type running struct {
 	t    *testing.T
 	s    *matrixtest.Server
@@ -114,7 +114,7 @@ func (r *running) meetDirect() (room string) {
 	return r.enters(you, matrixtest.NewRoom{Direct: true})
 }
 
-// told has user say something, and waits until the bot says something in that room.
+// told sends text as user and waits for the bot's reply in the room.
 func (r *running) told(user, room, text string) (event string) {
 	r.t.Helper()
 	before := r.said(room)
@@ -133,8 +133,7 @@ func (r *running) said(room string) (n int) {
 	return n
 }
 
-// A second process on the same data folder is refused before it speaks to the
-// homeserver, and the first one goes on.
+// A second process on the same data folder is refused before it connects, and the first continues.
 // Holds F28.
 func TestSecondRun(t *testing.T) {
 	r := withHomeserver(t)
@@ -156,13 +155,11 @@ func TestSecondRun(t *testing.T) {
 	r.told(you, room, "still there?")
 }
 
-// mostCommits is how many transactions a message with its answer takes:
-// the sync that brings it, what is heard, what is asked, what is answered, what became of
-// the sending, and the sync that shows the answer.
+// mostCommits is the number of transactions of a message and its answer: the sync, the history, the
+// request, the answer, the sending, and the sync with the echo.
 const mostCommits = 6
 
-// Every commit waits for the disk, and all rooms write one after the other. More than these
-// is a promise that is kept twice.
+// Every commit waits for the disk and blocks other rooms, so more than these are a fault.
 func TestCommitsOfAnAnswer(t *testing.T) {
 	r, _ := withEditing(t)
 	room := r.direct()
@@ -185,8 +182,8 @@ func TestCommitsOfAnAnswer(t *testing.T) {
 	}
 }
 
-// commits counts the transactions in the log of the bot's database, and returns which log
-// that is: SQLite begins another one when what was written is in the database.
+// commits counts the transactions in the database's WAL and returns the salt of the WAL, which
+// changes when it is reset.
 func (r *running) commits() (n int, log uint64) {
 	r.t.Helper()
 	wal, err := os.ReadFile(filepath.Join(r.dir, "data", "bot.db-wal"))
@@ -206,10 +203,9 @@ func (r *running) commits() (n int, log uint64) {
 	return n, log
 }
 
-// A message is taken back while its answer streams: the request ends at once, and nothing
-// of the answer is left, in the room or anywhere else.
+// A message redacted while its answer streams: the request ends at once, and the answer is deleted everywhere.
 // Holds F33, M5.
-func TestTakenBackWhileAnswering(t *testing.T) {
+func TestRedactedWhileAnswering(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
 	asked := r.s.Say(you, room, "slow #apple")
@@ -220,13 +216,13 @@ func TestTakenBackWhileAnswering(t *testing.T) {
 	r.s.Say(you, room, "and #fig")
 	r.settles(room, "to #fig")
 	m.made(t, 2)
-	m.notTold(t, "#apple")
+	m.assertNotSent(t, "#apple")
 	r.forgot("#apple")
 }
 
-// A message is taken back while it waits: it is not answered, and the others are.
+// A message redacted while it waits is not answered; the others are.
 // Holds F33, M5.
-func TestTakenBackWhileWaiting(t *testing.T) {
+func TestRedactedWhileWaiting(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
 	r.s.Say(you, room, "slow #apple")
@@ -243,11 +239,10 @@ func TestTakenBackWhileWaiting(t *testing.T) {
 	m.made(t, 2)
 }
 
-// Of two messages that are answered together, one is taken back: the answer is given anew,
-// in its place, without it; the other too, and it is gone. Then a restart in between, with
-// a homeserver that refuses redactions for a while: it is gone all the same.
+// Of two messages answered together, one is redacted: the answer is replaced in place without it. When the
+// other is redacted too, the answer goes, also after a restart and with failing redactions.
 // Holds F33, M6.
-func TestTakenBackAfterTheAnswer(t *testing.T) {
+func TestRedactedAfterAnswer(t *testing.T) {
 	r, m := withEditing(t)
 	stop := r.start()
 	room := r.meetDirect()
@@ -276,10 +271,9 @@ func TestTakenBackAfterTheAnswer(t *testing.T) {
 	m.made(t, calls)
 }
 
-// What was remembered from a message goes when that is taken back, but not what another
-// message said too.
+// Memories from a redacted message are deleted, unless another message said the same.
 // Holds M7.
-func TestTakenBackIsForgotten(t *testing.T) {
+func TestRedactedIsForgotten(t *testing.T) {
 	r, _ := withEditing(t)
 	room := r.direct()
 	one := r.s.Say(you, room, "!remember the code is #apple")
@@ -295,9 +289,8 @@ func TestTakenBackIsForgotten(t *testing.T) {
 	expect.Equal(t, r.count(`SELECT count(*) FROM memory WHERE text LIKE '%#apple%' OR event = ?`, two), 0, "entries of what was taken back")
 }
 
-// Somebody takes an answer of ours out of the room: the model does not see it any more,
-// and nothing is said again.
-func TestOurAnswerIsTakenBack(t *testing.T) {
+// An answer redacted by a person leaves the history and is not given again.
+func TestRedactedAnswer(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
 	asked := r.s.Say(you, room, "tell me of #apple")
@@ -313,8 +306,8 @@ func TestOurAnswerIsTakenBack(t *testing.T) {
 	}
 }
 
-// ❌ on the draft or on the question ends an answer, when it is by who asked or by an
-// owner; 🔁 has it answered anew in its place. Others, and other things, do nothing.
+// ❌ on a draft or question by the asker or an owner stops the answer, and 🔁 replaces it. Other
+// people and reactions have no effect.
 // Holds M11, M12.
 func TestReactions(t *testing.T) {
 	r, m := withEditing(t)
@@ -345,7 +338,7 @@ func TestReactions(t *testing.T) {
 	r.showing(room, "answer 3 to #apple", "answer 4 to #apple")
 }
 
-// In a room with others: who asked, and an owner, may stop an answer; nobody else.
+// In a group, only the asker and owners may stop an answer.
 // Holds M11, M17.
 func TestReactionsInAGroup(t *testing.T) {
 	r, m := withEditing(t)
@@ -373,7 +366,7 @@ func TestReactionsInAGroup(t *testing.T) {
 	r.until("the request is not given up", func() bool { return m.givenUp() == 3 })
 }
 
-// Edits that are none.
+// Invalid edits are ignored.
 // Holds F35, M17, M65.
 func TestEditsOfOthers(t *testing.T) {
 	r, m := withEditing(t)
@@ -420,11 +413,10 @@ func TestEditsOfOthers(t *testing.T) {
 	}
 }
 
-// A question is taken back whose answer made a task and set a sub-session to work: both
-// end, their words go, and one notice says so without them. What others asked for stays, and
-// so does what is done.
+// A redacted question's open task and sub-session end and lose their texts, and one notice says so.
+// Work of others and completed work stay.
 // Holds F33, M8.
-func TestTakenBackWorkEnds(t *testing.T) {
+func TestRedactionStopsWork(t *testing.T) {
 	r, m := withEditing(t)
 	stop := r.start()
 	room := r.meetDirect()

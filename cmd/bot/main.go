@@ -29,11 +29,11 @@ type commandLine struct {
 	Run     *runCommand     `arg:"subcommand:run" help:"Answer in Matrix rooms (the default)."`
 	Chat    *chatCommand    `arg:"subcommand:chat" help:"Chat in this terminal, without Matrix. Reads lines from standard input."`
 	Init    *initCommand    `arg:"subcommand:init" help:"Write a commented configuration file."`
-	Doctor  *doctorCommand  `arg:"subcommand:doctor" help:"Check configuration, files, models, homeserver and encryption; say what to do."`
-	Tier    *tierCommand    `arg:"subcommand:tier" help:"Show which prompt tier the model's window makes, and how that was decided."`
-	Memory  *memoryCommand  `arg:"subcommand:memory" help:"Look at what is remembered, and change it. The bot may run meanwhile."`
-	Dream   *dreamCommand   `arg:"subcommand:dream" help:"Put the memory in order, as it is done at night. All of it can be taken back."`
-	Task    *taskCommand    `arg:"subcommand:task" help:"Look at tasks and their runs, and change them. The bot may run meanwhile."`
+	Doctor  *doctorCommand  `arg:"subcommand:doctor" help:"Check configuration, files, models, homeserver and encryption, with remedies."`
+	Tier    *tierCommand    `arg:"subcommand:tier" help:"Show the prompt tier for the model's window, and how it was decided."`
+	Memory  *memoryCommand  `arg:"subcommand:memory" help:"List and change memories. The bot may be running."`
+	Dream   *dreamCommand   `arg:"subcommand:dream" help:"Consolidate the memory, as at night. It can be undone."`
+	Task    *taskCommand    `arg:"subcommand:task" help:"List and change tasks and their runs. The bot may be running."`
 	Prompt  *promptCommand  `arg:"subcommand:prompt" help:"Show what the model would be sent."`
 	Version *versionCommand `arg:"subcommand:version" help:"Print the version."`
 	Help    *helpCommand    `arg:"subcommand:help" help:"Explain the commands, or one of them."`
@@ -157,8 +157,8 @@ type filePath string
 
 // UnmarshalText resolves a path, also a ~ that the shell did not expand.
 func (p *filePath) UnmarshalText(text []byte) error {
-	here, err := os.Getwd()
-	*p = filePath(config.Resolve(here, string(text)))
+	dir, err := os.Getwd()
+	*p = filePath(config.Resolve(dir, string(text)))
 	return err
 }
 

@@ -38,7 +38,7 @@ import (
 	"reverie/internal/tty"
 )
 
-// page is a display that keeps what is printed.
+// page is a display that records what is printed.
 type page struct {
 	text   strings.Builder
 	status []string // each that stood there, in order
@@ -67,8 +67,7 @@ func said(t *testing.T, messages ...chat.Outgoing) (live *page, script string) {
 	return live, out.String()
 }
 
-// What an answer waits for stands in a place of a terminal that goes away, and nowhere in
-// what a script reads.
+// Progress is shown in a temporary place of a terminal, and not in a script's output.
 func TestProgressOnTheScreen(t *testing.T) {
 	live, script := said(t,
 		chat.Outgoing{ID: "1", Text: "still working: thinking", Draft: true, Notice: true},
@@ -80,8 +79,7 @@ func TestProgressOnTheScreen(t *testing.T) {
 	expect.Equal(t, strings.Join(live.status, "|"), "still working: thinking|still working: late|", "status")
 }
 
-// A question stands on the screen with what may be chosen. Closing it says nothing: what came of
-// it is a message of its own.
+// A question is shown with its options. Closing it prints nothing, as its result is a message.
 func TestOptionsOnTheScreen(t *testing.T) {
 	live, script := said(t,
 		chat.Outgoing{ID: "1", Text: "May I? Write !approve K7.", Options: []chat.Option{{ID: "once", Text: "Yes, once"}, {ID: "no", Text: "No"}}},
@@ -91,7 +89,7 @@ func TestOptionsOnTheScreen(t *testing.T) {
 	expect.Equal(t, live.text.String(), "\nR: May I? Write !approve K7.\n1. Yes, once\n2. No\n\n\nR: Done.\n\n", "live")
 }
 
-// TestChangedAnswer: an answer that changes what was shown is shown again; what only grows is not.
+// TestChangedAnswer: an answer that changes shown text is printed again; one that grows is not.
 func TestChangedAnswer(t *testing.T) {
 	draft := func(text string) chat.Outgoing { return chat.Outgoing{ID: "1", Text: text, Draft: true} }
 	for _, c := range []struct {
@@ -111,11 +109,10 @@ func TestChangedAnswer(t *testing.T) {
 	}
 }
 
-// hostileText has what a terminal would obey: titles, the clipboard, colours, C1, and text
-// that runs backwards.
+// hostileText has terminal escapes (titles, clipboard, colours, C1) and bidirectional controls.
 const hostileText = "safe\x1b]0;title\x07\x1b]52;c;Y2xpcA==\x07\x1b[2J\x1b[31mred\r\b\x7f\u009b2Jc1\u0085\u202eback\u2066wards\u200f\u061c\u200e\u2069 end"
 
-// commandsOf returns the runes of a text that command a terminal or turn its direction.
+// commandsOf returns the control and bidirectional runes of a text.
 func commandsOf(text string) string {
 	var found strings.Builder
 	for _, r := range strings.ToValidUTF8(text, "\u009b") {
@@ -126,9 +123,8 @@ func commandsOf(text string) string {
 	return found.String()
 }
 
-// TestNoCommandReachesTheTerminal: whatever a model or a server says, no command prints what
-// a terminal obeys, in words or as JSON.
-func TestNoCommandReachesTheTerminal(t *testing.T) {
+// TestTerminalEscapesDropped: no subcommand prints escapes from models or servers, as text or JSON.
+func TestTerminalEscapesDropped(t *testing.T) {
 	broken := false
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if broken || r.Method == http.MethodGet {
@@ -179,7 +175,7 @@ func TestNoCommandReachesTheTerminal(t *testing.T) {
 	}
 }
 
-// TestTerminalOwnCodes: on a terminal an answer grows without commands of the model's.
+// TestTerminalOwnCodes: a live answer contains only the program's own escapes.
 func TestTerminalOwnCodes(t *testing.T) {
 	var out page
 	s := &tty.Screen{Display: &out, Name: "R"}
@@ -200,14 +196,14 @@ func TestTerminalOwnCodes(t *testing.T) {
 	}
 }
 
-// TestPlainWriter: bytes that are no characters command nothing either.
+// TestPlainWriter: invalid bytes are no escapes either.
 func TestPlainWriter(t *testing.T) {
 	var out bytes.Buffer
 	expect.Must(tty.Plain(&out).Write([]byte("Grüße 😀\tund\n\u009b\u202ex\x9b\xffy\r\n")))(t)
 	expect.Equal(t, out.String(), "Grüße 😀\tund\nx\ufffd\ufffdy\n")
 }
 
-// board is a transport that keeps what is said.
+// board is a transport that records messages.
 type board struct {
 	mu   sync.Mutex
 	said map[string]string // by ID
@@ -238,8 +234,8 @@ func (b *board) all() (texts []string) {
 	return texts
 }
 
-// TestJobs: what falls due goes through the whole bot: a reminder is said as it is,
-// the model works on what it was asked to do, and says so or keeps it.
+// TestJobs: due tasks pass through the whole bot: a reminder is said as it is, a prompt is worked
+// on, and its result is said or kept silent.
 func TestJobs(t *testing.T) {
 	b := openTest(t, "timezone: UTC\nmemory: {backend: flat_file}\nharvest: {enabled: false}\n"+rehearsing)
 	at := time.Now().Add(time.Second).UTC().Truncate(time.Second).Add(time.Second)
@@ -275,8 +271,8 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// TestPrivateJob: what a person asked for in private is not said where somebody else writes now.
-// The task is paused, and the operator reads why.
+// TestPrivateJob: a private task is not said once others are in its room. It is paused, and the
+// operator sees why.
 func TestPrivateJob(t *testing.T) {
 	b := openTest(t, "timezone: UTC\nmemory: {backend: flat_file}\nharvest: {enabled: false}\n"+rehearsing)
 	expect.Must(b.db.Exec(`INSERT INTO session (room, person, private, last_message_at) VALUES (?, '@bob:x', 1, 1)`, terminalRoom))(t)
@@ -299,7 +295,7 @@ func TestPrivateJob(t *testing.T) {
 	}
 }
 
-// TestOutageKinds: an outage is that a model did not answer, and nothing else.
+// TestOutageKinds: only an unanswered model request is an outage.
 func TestOutageKinds(t *testing.T) {
 	for kind, want := range map[llm.Kind]bool{
 		llm.Failed: false, llm.Unreachable: true, llm.RateLimited: true, llm.Denied: false, llm.NotFound: false, llm.TooLarge: false,
@@ -313,8 +309,7 @@ func TestOutageKinds(t *testing.T) {
 	}
 }
 
-// TestJobMentions: a reminder mentions who asked for it, and nothing else mentions anybody. What is
-// due carries its task's label, and is for the person who may read it.
+// TestJobMentions: only a reminder mentions its person. A due task has its own label and is for its readers.
 func TestJobMentions(t *testing.T) {
 	b := &bot{cfg: &config.Config{}, tasks: task.NewStore(nil, task.Config{})}
 	label := trust.Label{Integrity: trust.Guest, Readers: trust.Person("@ann:x")}
@@ -362,8 +357,7 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// exits N PROGRAM ARGS… runs a program and requires its exit code; what it
-// prints can be matched by stdout and stderr afterwards.
+// exits N PROGRAM ARGS… runs a program and requires its exit code; stdout and stderr match its output.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits N program args…")
@@ -384,7 +378,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// runBot runs a command in this process and returns its exit code and what it printed.
+// runBot runs a command in this process and returns its exit code and output.
 func runBot(t *testing.T, input string, args ...string) (code int, printed string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -420,7 +414,7 @@ func openLogged(t *testing.T, config string, log io.Writer) *bot {
 	return b
 }
 
-// background runs work until the end of the test, or until stop, and wants it to end without an error.
+// background runs work until the end of the test or stop, and fails on its error.
 func background(t *testing.T, work ...func(context.Context) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -458,7 +452,7 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestTaskCommandRooms: with --room nothing of another room is shown, and what is done to one task changes no other.
+// TestTaskCommandRooms: --room shows only that room, and a command changes only its task.
 func TestTaskCommandRooms(t *testing.T) {
 	config := configFile(t, "timezone: UTC\n"+rehearsing)
 	run := func(args ...string) string {

@@ -25,14 +25,14 @@ import (
 // forgetTexts removes texts from everything that quotes memories.
 func (b *bot) forgetTexts(ctx context.Context, tx *sql.Tx, texts []string) (kept int, err error) {
 	kept, err = history.NewStore(b.db).Forget(ctx, tx, texts)
-	begun := slices.Clip(texts)
+	beginnings := slices.Clip(texts)
 	for _, t := range texts { // chat lists show the beginning of long ones
 		if r := []rune(t); len(r) > listedRunes {
-			begun = append(begun, string(r[:listedRunes]))
+			beginnings = append(beginnings, string(r[:listedRunes]))
 		}
 	}
 	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), subsession.Forget(ctx, tx, texts),
-		approval.Forget(ctx, tx, texts), delivery.Forget(ctx, tx, begun), dreamt.Forget(b.cfg.Data, texts))
+		approval.Forget(ctx, tx, texts), delivery.Forget(ctx, tx, beginnings), dreamt.Forget(b.cfg.Data, texts))
 }
 
 // indexHistory adds all conversations to the search index.
@@ -101,11 +101,11 @@ type memoryCommand struct {
 	Add     *memoryAddCommand     `arg:"subcommand:add" help:"Remember a text."`
 	Forget  *memoryForgetCommand  `arg:"subcommand:forget" help:"Forget for good: nothing of it is left in the data folder."`
 	History *memoryHistoryCommand `arg:"subcommand:history" help:"Show what was done to a memory."`
-	Undo    *memoryUndoCommand    `arg:"subcommand:undo" help:"Take a change back, the last one if none is named."`
+	Undo    *memoryUndoCommand    `arg:"subcommand:undo" help:"Undo a change, by default the last one."`
 	Export  *memoryExportCommand  `arg:"subcommand:export" help:"Print all that is remembered as JSON lines; with --json, as an array."`
 	Search  *memorySearchCommand  `arg:"subcommand:search" help:"Find what is remembered."`
-	Import  *memoryImportCommand  `arg:"subcommand:import" help:"Take memories from a file of JSON lines."`
-	Reindex *memoryReindexCommand `arg:"subcommand:reindex" help:"Make the search index anew."`
+	Import  *memoryImportCommand  `arg:"subcommand:import" help:"Import memories from a file of JSON lines."`
+	Reindex *memoryReindexCommand `arg:"subcommand:reindex" help:"Rebuild the search index."`
 }
 
 // scope is a memory scope in a flag.
@@ -141,7 +141,7 @@ func listStates(anyState bool) []memory.State {
 type memoryListCommand struct {
 	Words []string `arg:"positional" help:"Only those that hold all of these words."`
 	scopeFlag
-	Any bool `help:"Also those that do not count any more (archived, merged, superseded), and those that another one is shown for."`
+	Any bool `help:"Include inactive ones (archived, merged, superseded) and duplicates."`
 }
 
 // Run lists entries.
@@ -289,14 +289,14 @@ func (u memoryUndoCommand) Run(ctx context.Context, c console, b *bot) error {
 	if c.json {
 		return printJSON(c.out, done)
 	}
-	_, err = fmt.Fprintf(c.out, "Reverted: batch %s. %s\n`bot memory undo %s` reverts this as well.\n", done.Undid,
+	_, err = fmt.Fprintf(c.out, "Undone: batch %s. %s\n`bot memory undo %s` reverts this.\n", done.Of,
 		strings.Join(done.Lines(), "; "), done.Batch)
 	return err
 }
 
 type memoryExportCommand struct {
 	scopeFlag
-	Any bool `help:"Also those that do not count any more."`
+	Any bool `help:"Include inactive ones."`
 }
 
 // Run prints the entries in the format of import.

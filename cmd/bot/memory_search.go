@@ -21,9 +21,9 @@ import (
 type memorySearchCommand struct {
 	Query []string `arg:"positional" help:"What to look for, in your own words."`
 	Scope []scope  `arg:"separate" placeholder:"SCOPE" help:"Only here: private:@user:server, room:!id:server or shared. May be repeated."`
-	K     int      `arg:"-k" placeholder:"N" help:"At most so many hits (10 if left out)."`
+	K     int      `arg:"-k" placeholder:"N" help:"Maximum number of hits (default 10)."`
 	Turns bool     `help:"Search past messages too."`
-	Past  bool     `help:"Find what no longer holds too."`
+	Past  bool     `help:"Include superseded memories."`
 	Batch string   `placeholder:"FILE" help:"A file of JSON lines with id, query and scope; each is answered by its id and refs."`
 }
 
@@ -201,7 +201,7 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 		fmt.Fprintf(c.out, "`bot memory undo %s` reverts the whole import.\n", result.Batch)
 	}
 	if result.Forgotten > 0 {
-		fmt.Fprintf(c.out, "%d were to be forgotten, and were left out. `bot memory add TEXT` takes one up once more.\n", result.Forgotten)
+		fmt.Fprintf(c.out, "Skipped as forgotten: %d. `bot memory add TEXT` adds one again.\n", result.Forgotten)
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error 
 	if c.json {
 		return printJSON(c.out, map[string]any{"texts": documents, "seconds": time.Since(begin).Seconds()})
 	}
-	_, err = fmt.Fprintf(c.out, "The index is made anew: %d texts.\n", documents)
+	_, err = fmt.Fprintf(c.out, "Index rebuilt: %d texts.\n", documents)
 	return err
 }
 

@@ -28,10 +28,9 @@ import (
 	"reverie/internal/window"
 )
 
-// TestTakenBackIsNotRecalled: a message that its sender takes back is not found
-// again, and no request quotes it any more.
+// TestRedactedNotRecalled: a redacted message is neither found nor quoted again.
 // Holds M7.
-func TestTakenBackIsNotRecalled(t *testing.T) {
+func TestRedactedNotRecalled(t *testing.T) {
 	b := openTest(t, small+"memory: {backend: fts5}\n")
 	const secret = "The vault opens with HERON-99."
 	me := memory.Private(b.cfg.Owner())
@@ -67,8 +66,8 @@ func TestTakenBackIsNotRecalled(t *testing.T) {
 	}
 }
 
-// TestFilesAreDeleted: with the message that is taken back, but for what another message
-// has too; and when no conversation needs them any more.
+// TestFilesAreDeleted: a redacted message's files are deleted unless another message has them, and
+// so are files that no conversation needs.
 func TestFilesAreDeleted(t *testing.T) {
 	b := openTest(t, small)
 	kept := map[string]string{}
@@ -111,8 +110,8 @@ func TestFilesAreDeleted(t *testing.T) {
 	}
 }
 
-// TestHarvestOfTheWholeBot: what is told in a direct chat and in a room is learned by itself, each
-// for those it was said to, and stands in their files; what is compacted or left behind by !new, too.
+// TestHarvestOfTheWholeBot: facts from direct chats and rooms are learned in the right scope and
+// written to their files, also at compaction and !new.
 func TestHarvestOfTheWholeBot(t *testing.T) {
 	b := openTest(t, rehearsing)
 	say := func(room, text string, shared bool) {
@@ -142,7 +141,7 @@ func TestHarvestOfTheWholeBot(t *testing.T) {
 	}
 }
 
-// TestOpenVectors: who makes them, and what is said when nobody can.
+// TestOpenVectors: the source of vectors, and the log if there is no source.
 func TestOpenVectors(t *testing.T) {
 	const other = "  embedding: {base_url: \"http://127.0.0.1:1/v1\", model: other}\nmemory: {backend: "
 	for more, want := range map[string]string{
@@ -163,8 +162,8 @@ func TestOpenVectors(t *testing.T) {
 	}
 }
 
-// TestQdrantAtWork: the bot reads memories in the background, has a server find them by
-// meaning, says how it does, and takes what is forgotten away from there.
+// TestQdrantAtWork: the bot embeds memories in the background, searches them on a server, reports
+// its state, and deletes forgotten ones there.
 func TestQdrantAtWork(t *testing.T) {
 	if _, err := encoder.Embedded(); err != nil {
 		t.Skip("no weights are built in: make weights")
@@ -222,7 +221,7 @@ func TestQdrantAtWork(t *testing.T) {
 	}
 }
 
-// asOllama is a server that answers as Ollama does; loaded 0 = it has not loaded its model.
+// asOllama is a server that answers like Ollama; loaded 0 = the model is not loaded.
 func asOllama(t *testing.T, loaded, trained int) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -249,7 +248,7 @@ func botFor(t *testing.T, base, context string) *bot {
 	return openTest(t, fmt.Sprintf("llm:\n  models:\n    - {name: local, base_url: %q, model: m}\ncontext: {%s}\n", base, context))
 }
 
-// TestTierOfAServer: with a server that is there, on this machine and elsewhere.
+// TestTierOfAServer: with a running server, on this machine and elsewhere.
 func TestTierOfAServer(t *testing.T) {
 	tests := []struct {
 		name            string

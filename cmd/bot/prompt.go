@@ -45,7 +45,7 @@ func (p promptCommand) Run(ctx context.Context, c console, path filePath) error 
 			fmt.Fprintf(c.err, "Nobody has talked to the bot in %s yet: this is how a first message there would be sent.\n", p.Room)
 		}
 	}
-	made, tools, err := sessions.Preview(ctx, p.Room)
+	next, tools, err := sessions.Preview(ctx, p.Room)
 	if err != nil {
 		return err
 	}
@@ -55,13 +55,14 @@ func (p promptCommand) Run(ctx context.Context, c console, path filePath) error 
 			Messages any           `json:"messages"`
 			Tools    any           `json:"tools"`
 			Report   prompt.Report `json:"report"`
-		}{made.Layout, made.Messages(), tools, made.Report})
+		}{next.Layout, next.Messages(), tools, next.Report})
 	}
 	names := make([]string, len(tools))
 	for i, t := range tools {
 		names[i] = t.Name
 	}
-	fmt.Fprintf(c.out, "%s=== tools ===\n%s\n\n=== report ===\n%s\n", formatRequest(made.Messages()), strings.Join(names, ", "), made.Report)
+	fmt.Fprintf(c.out, "%s=== tools ===\n%s\n\n=== report ===\n%s\n",
+		formatRequest(next.Messages()), strings.Join(names, ", "), next.Report)
 	return nil
 }
 

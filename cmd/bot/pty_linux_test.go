@@ -429,7 +429,7 @@ func TestPipedLog(t *testing.T) {
 }
 
 // TestLiveInit: with what `bot init` writes the bot starts on a real homeserver, and the doctor
-// finds nothing to mend.
+// finds nothing to fix.
 func TestLiveInit(t *testing.T) {
 	home := homeservertest.Start(t)
 	expect.Must(home.Register(t.Context(), "reverie", "a long enough password"))(t)

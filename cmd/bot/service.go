@@ -49,7 +49,7 @@ func (b *bot) connect(c connection) *service {
 		OnlyRoom: c.onlyRoom, ExceptRoom: c.exceptRoom, Log: b.log,
 		Rooms: session.TaskRooms{Rooms: c.rooms, Transport: c.transport, Messages: b.messages},
 	})
-	how := session.Config{
+	sessionConfig := session.Config{
 		Stores: session.Stores{
 			DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory,
 			Tasks: b.tasks, Skills: b.skills, Media: b.media, Messages: b.messages,
@@ -62,9 +62,9 @@ func (b *bot) connect(c connection) *service {
 		Events: map[chat.EventKind]session.Source{chat.ScheduledTask: taskSource{s.scheduler}, chat.MemoryQuestion: s.asker},
 	}
 	if b.cfg.Harvest.Enabled {
-		how.BeforeEvict, how.ObjectiveRole = b.harvester.Wake, "harvest"
+		sessionConfig.Leaving, sessionConfig.Objective = b.harvester.Wake, "harvest"
 	}
-	s.sessions = session.New(how)
+	s.sessions = session.New(sessionConfig)
 	return s
 }
 
@@ -102,11 +102,11 @@ func (s *service) Redacted(ctx context.Context, event string) error {
 // runTasks delivers due tasks to their sessions until ctx ends.
 func (s *service) runTasks(ctx context.Context) error {
 	return s.scheduler.Run(ctx, func(ctx context.Context, r task.Run) error {
-		with, err := s.rooms.DirectWith(ctx, r.Task.Room)
+		person, err := s.rooms.DirectWith(ctx, r.Task.Room)
 		if err != nil {
 			return err
 		}
-		alone := s.rooms.UserID() == "" || with == s.jobPerson(r) // a terminal has one person
+		alone := s.rooms.UserID() == "" || person == s.jobPerson(r) // a terminal has one person
 		return s.sessions.Deliver(ctx, s.jobEvent(ctx, r, alone))
 	})
 }

@@ -18,10 +18,10 @@ type taskCommand struct {
 	Show     *taskShowCommand     `arg:"subcommand:show" help:"Show a task and its last runs."`
 	Add      *taskAddCommand      `arg:"subcommand:add" help:"Add a task."`
 	Complete *taskCompleteCommand `arg:"subcommand:complete" help:"Complete a task."`
-	Pause    *taskPauseCommand    `arg:"subcommand:pause" help:"Keep a task from starting by itself."`
-	Resume   *taskResumeCommand   `arg:"subcommand:resume" help:"Go on with a paused task."`
+	Pause    *taskPauseCommand    `arg:"subcommand:pause" help:"Pause a task."`
+	Resume   *taskResumeCommand   `arg:"subcommand:resume" help:"Resume a paused task."`
 	Delete   *taskDeleteCommand   `arg:"subcommand:delete" help:"Delete a task."`
-	Runs     *taskRunsCommand     `arg:"subcommand:runs" help:"Show what has started by itself, and how it went."`
+	Runs     *taskRunsCommand     `arg:"subcommand:runs" help:"Show runs and their results."`
 }
 
 func (b *bot) printRuns(c console, runs []task.Run) {
@@ -32,7 +32,7 @@ func (b *bot) printRuns(c console, runs []task.Run) {
 }
 
 type taskListCommand struct {
-	Room string `placeholder:"ROOM" help:"Only those of this room."`
+	Room string `placeholder:"ROOM" help:"Only this room."`
 	All  bool   `help:"Also the completed ones."`
 }
 
@@ -101,7 +101,7 @@ func (s taskShowCommand) Run(ctx context.Context, c console, b *bot) error {
 
 type taskAddCommand struct {
 	Text     []string `arg:"positional,required" help:"What is to be done."`
-	Room     string   `placeholder:"ROOM" help:"Whose task it is; the room that was talked in last if left out."`
+	Room     string   `placeholder:"ROOM" help:"The task's room; by default the one with the latest message."`
 	When     string   `placeholder:"WORDS" help:"When, in words: \"tomorrow at 7\", \"every Monday at 9\", \"in 20 minutes\"."`
 	Prompt   string   `placeholder:"TEXT" help:"What the model is to do then; without it, the person is reminded."`
 	Silent   bool     `help:"With --prompt: nothing is said in the room."`
@@ -226,9 +226,9 @@ func (t taskDeleteCommand) Run(ctx context.Context, c console, b *bot) error {
 }
 
 type taskRunsCommand struct {
-	ID    string `arg:"positional" help:"Only those of this task."`
-	Room  string `placeholder:"ROOM" help:"Only those of this room."`
-	Count int    `default:"20" help:"So many, the latest first."`
+	ID    string `arg:"positional" help:"Only this task."`
+	Room  string `placeholder:"ROOM" help:"Only this room."`
+	Count int    `default:"20" help:"How many, latest first."`
 }
 
 // Run shows runs.

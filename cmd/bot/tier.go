@@ -46,8 +46,8 @@ func (t tierCommand) Run(ctx context.Context, c console, path filePath) error {
 
 // tier decides from what is known now.
 func (b *bot) tier(ctx context.Context) (tierReport, error) {
-	known := window.Store{DB: b.db, Location: b.cfg.Zone}
-	d, err := known.Decide(ctx, b.window.Inputs())
+	windows := window.Store{DB: b.db, Location: b.cfg.Zone}
+	d, err := windows.Decide(ctx, b.window.Inputs())
 	if err != nil {
 		return tierReport{}, err
 	}
@@ -55,7 +55,7 @@ func (b *bot) tier(ctx context.Context) (tierReport, error) {
 	if !found.Answered && m.Window == 0 {
 		d.Warnings = append(d.Warnings, "the model server does not answer; this is what is known without it")
 	}
-	rooms, err := known.Locks(ctx)
+	rooms, err := windows.Locks(ctx)
 	return tierReport{Decision: d, VRAM: b.window.Inputs().VRAM, Asked: found.Steps, Rooms: rooms}, err
 }
 

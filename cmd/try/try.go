@@ -1,5 +1,5 @@
-// Try shows Reverie at work: a real homeserver on loopback, two accounts, an end-to-end encrypted
-// room, the bot as `bot run` runs it, and the person's side of the room in this terminal. Progress
+// Try demonstrates Reverie: it starts a homeserver on loopback, two accounts, an end-to-end
+// encrypted room and `bot run`, and shows the person's side of the room in this terminal. Progress
 // goes to standard error, the conversation to standard output.
 package main
 
@@ -27,13 +27,13 @@ import (
 	"time"
 )
 
-// options say how it is tried.
+// options are the flags.
 type options struct {
-	bins string // the folder of the homeserver's programs
-	keep bool   // the state for the next try
+	bins string // folder of the homeserver's programs
+	keep bool   // keep the state for the next run
 }
 
-// console is where the person is who tries it.
+// console holds the streams of the person.
 type console struct {
 	in       io.Reader
 	out, err io.Writer
@@ -47,7 +47,7 @@ func main() {
 	flag.BoolVar(&o.keep, "keep", false, "keep the state, in .try, for the next try")
 	flag.Parse()
 	c := console{in: os.Stdin, out: tty.Plain(os.Stdout), err: tty.Plain(os.Stderr)}
-	if message := os.Getenv("REVERIE_TRY_MESSAGE"); message != "" { // in the place of what is typed
+	if message := os.Getenv("REVERIE_TRY_MESSAGE"); message != "" { // replaces typed input
 		c.in = strings.NewReader(message)
 	}
 	err := try(ctx, o, c)
@@ -72,7 +72,7 @@ func try(ctx context.Context, o options, c console) error {
 	return t.chat(ctx, in)
 }
 
-// trial is one try: what was started, and must be stopped again.
+// trial is one run, with the processes to stop at its end.
 type trial struct {
 	options
 	console
@@ -107,10 +107,10 @@ func (t *trial) openState(context.Context) error {
 	return err
 }
 
-// file is the path of a file of the state.
+// file returns a path in the state folder.
 func (t *trial) file(name string) string { return filepath.Join(t.dir, name) }
 
-// setUp starts the homeserver and has the accounts, the room and the configuration made as docker-compose.yml has it done.
+// setUp starts the homeserver and creates accounts, room and configuration like docker-compose.yml.
 func (t *trial) setUp(ctx context.Context) error {
 	home, err := homeserver.Start(ctx, homeserver.Config{BinDir: t.bins, Dir: t.file("homeserver")})
 	if err != nil {
@@ -143,10 +143,10 @@ func (t *trial) setUp(ctx context.Context) error {
 	return err
 }
 
-// password is the line of the password in LOGIN.txt.
+// password matches the password in LOGIN.txt.
 var password = regexp.MustCompile(`(?m)^ *password +(\S+)$`)
 
-// firstRun has the bot make the accounts, the room and a configuration with this model.
+// firstRun runs `bot first-run` with this model.
 func (t *trial) firstRun(ctx context.Context, home *homeserver.Server, model discover.Server) error {
 	config := t.file("config.yaml")
 	if err := os.Remove(config); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -165,7 +165,7 @@ func (t *trial) firstRun(ctx context.Context, home *homeserver.Server, model dis
 
 var errBotEnded = errors.New("the bot has ended")
 
-// startBot runs `bot run`, with its log in a file.
+// startBot runs `bot run` and logs to a file.
 func (t *trial) startBot(context.Context) error {
 	log, err := os.OpenFile(t.file("bot.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -178,7 +178,7 @@ func (t *trial) startBot(context.Context) error {
 	exited := make(chan struct{})
 	// go: waited for by the cleanup below
 	go func() {
-		runtime.LockOSThread() // the bot ends with the thread that started it
+		runtime.LockOSThread() // the bot is killed when this thread ends
 		defer runtime.UnlockOSThread()
 		defer close(exited)
 		defer log.Close()
@@ -241,8 +241,7 @@ func (t *trial) cleanUp() {
 	}
 }
 
-// event shows one event of the room, and says whether it is a finished
-// message of the bot.
+// event prints one event of the room, and reports whether it is a finished message of the bot.
 func (t *trial) event(e peer.Event) (done bool, err error) {
 	if e.Room != t.room || e.Sender == t.you.UserID() {
 		return false, nil
@@ -261,7 +260,7 @@ func (t *trial) event(e peer.Event) (done bool, err error) {
 		if !e.Encrypted {
 			return false, errors.New("try: the bot sent plain text into the encrypted room")
 		}
-		if e.Live && e.Notice { // it only says what the answer waits for
+		if e.Live && e.Notice { // a progress notice
 			t.screen.Progress(e.Body)
 			return false, nil
 		}
@@ -271,7 +270,7 @@ func (t *trial) event(e peer.Event) (done bool, err error) {
 	return false, nil
 }
 
-// chat sends what is typed and shows what comes, until all of it has been answered.
+// chat sends typed lines and prints events until every line has been answered.
 func (t *trial) chat(ctx context.Context, in *tty.Input) error {
 	t.screen.Tell("\nWrite a message; !help lists commands; Ctrl-D or exit ends.\n")
 	unanswered := 0
@@ -279,7 +278,7 @@ func (t *trial) chat(ctx context.Context, in *tty.Input) error {
 		if _, err := t.you.Say(ctx, t.room, text); err != nil {
 			return fmt.Errorf("try: send: %w", err)
 		}
-		if unanswered++; in.Live { // several lines may have one answer
+		if unanswered++; in.Live { // one answer may cover several lines
 			unanswered = 1
 		}
 		return nil

@@ -115,21 +115,21 @@ func (e *edit) applyGoal(m Marker) error {
 		}
 		return e.setStatus(m.GoalStatus, "")
 	}
-	known, err := e.findByDescription(description)
+	existing, err := e.findByDescription(description)
 	switch {
 	case err != nil:
 		return err
 	case m.GoalStatus != "":
 		switch {
-		case known == nil:
+		case existing == nil:
 			return refuseModel("[GOAL] %s: there is no such goal", m.Text)
-		case known.Status == m.GoalStatus || known.Status == Completed:
+		case existing.Status == m.GoalStatus || existing.Status == Completed:
 			return nil
 		}
-		return e.setOtherStatus(known, m.GoalStatus)
-	case known != nil && known.Status == Paused:
-		return e.resume(*known)
-	case known != nil && !active:
+		return e.setOtherStatus(existing, m.GoalStatus)
+	case existing != nil && existing.Status == Paused:
+		return e.resume(*existing)
+	case existing != nil && !active:
 		return nil
 	}
 	return e.create(description, "")
@@ -158,7 +158,7 @@ func (e *edit) findByDescription(text string) (*Goal, error) {
 }
 
 // Move moves the goals of room from, and their marker positions, to room to. If both have an active
-// goal for the same readers, the one from from is paused. It is idempotent.
+// goal for the same readers, the moved one is paused. It is idempotent.
 func (g *Store) Move(ctx context.Context, from, to string) error {
 	if from == to {
 		return nil

@@ -12,7 +12,7 @@ import (
 
 const here, there = "!here:example.org", "!there:example.org"
 
-// newGoals is an empty store, whose clock goes on by a second with each look.
+// newGoals returns an empty store whose clock advances by a second per call.
 func newGoals(t testing.TB) *Store {
 	t.Helper()
 	db := expect.Must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
@@ -24,10 +24,10 @@ func newGoals(t testing.TB) *Store {
 	})
 }
 
-// in is the room among several people.
+// in is the room with several people.
 func in(room string) trust.Place { return trust.Place{Room: room} }
 
-// asks is user, whose words are trusted, asking in the room among several people.
+// asks is a trusted user in the room with several people.
 func asks(room, user string) trust.Caller {
 	return trust.Caller{Place: trust.Place{Room: room, Person: user}, Integrity: trust.User}
 }

@@ -14,7 +14,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// done passes on what a change of a goal returned, which must not be an error.
+// done returns the goal of a change and fails on an error.
 func done(t testing.TB) func(Goal, error) Goal {
 	return func(g Goal, err error) Goal {
 		t.Helper()
@@ -25,7 +25,7 @@ func done(t testing.TB) func(Goal, error) Goal {
 	}
 }
 
-// state is the goals of a room: description and status, the latest first.
+// state lists the goals of a room with description and status, latest first.
 func state(t testing.TB, g *Store, room string) string {
 	t.Helper()
 	goals := expect.Must(g.List(t.Context(), in(room), 100))(t)
@@ -36,7 +36,7 @@ func state(t testing.TB, g *Store, room string) string {
 	return strings.Join(out, ", ")
 }
 
-func TestGoalLife(t *testing.T) {
+func TestGoalLifecycle(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
 	first := ok(g.Create(ctx, asks(here, "@me:x"), " Ship\nthe release ", ""))
 	if !regexp.MustCompile(`^goal_[a-z2-7]{8}$`).MatchString(first.ID) {
@@ -75,7 +75,7 @@ func TestGoalLife(t *testing.T) {
 }
 
 // Each refusal says what to do, and nothing has changed.
-func TestGoalTeaches(t *testing.T) {
+func TestRefusalsSayWhatToDo(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
 	paused := ok(g.Create(ctx, asks(here, ""), "Paused", ""))
 	over := ok(g.Create(ctx, asks(here, ""), "Over", ""))
@@ -156,7 +156,7 @@ func TestArtifacts(t *testing.T) {
 	expect.Refused(t, second(g.RecordArtifact(ctx, asks(here, ""), "", Artifact{Path: "more", Action: "created"})), "at most 100 artifacts", "one too many")
 }
 
-// A locked decision stays as it is, whoever asks and however.
+// A locked decision never changes.
 func TestLockedDecisions(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
 	goal := ok(g.Create(ctx, asks(here, ""), "Ship", ""))
@@ -216,9 +216,9 @@ func TestLockedDecisions(t *testing.T) {
 	}
 }
 
-// Whatever is asked for, in whatever order: a decision that was locked once reads
-// the same for ever, one goal at most is active, and nothing exceeds its bounds.
-func TestGoalPromises(t *testing.T) {
+// Invariants under any sequence of calls: locked decisions never change, at most one goal is
+// active, and no limit is exceeded.
+func TestGoalInvariants(t *testing.T) {
 	g := newGoals(t)
 	rooms := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -289,13 +289,12 @@ func TestGoalBounds(t *testing.T) {
 	ok(g.Create(ctx, asks(there, ""), "In another room", ""))
 }
 
-// What a room has in mind: the active goal, or the one that was completed in this
-// conversation, until there is another one.
-func TestGoalShown(t *testing.T) {
+// The active goal, or the one completed in this conversation until a newer one exists.
+func TestForPrompt(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
 	shown := func(since time.Time) string {
 		t.Helper()
-		got, yes, err := g.Shown(ctx, in(here), since)
+		got, yes, err := g.ForPrompt(ctx, in(here), since)
 		if err != nil || yes != (got.ID != "") {
 			t.Fatal(got, yes, err)
 		}
@@ -353,8 +352,8 @@ func TestGoalMove(t *testing.T) {
 	}
 }
 
-// hears applies the markers in text as message n, and returns what was refused.
-func hears(t testing.TB, g *Store, n int64, text string) string {
+// applyText applies the markers in text as message n and returns the refusals.
+func applyText(t testing.TB, g *Store, n int64, text string) string {
 	t.Helper()
 	markers, rest, dropped := ParseMarkers(text)
 	if strings.TrimSpace(rest) != "" || dropped > 0 {
@@ -364,7 +363,7 @@ func hears(t testing.TB, g *Store, n int64, text string) string {
 	return strings.Join(refused, "; ")
 }
 
-// goalNow is the shown goal in a line of its own for each part.
+// goalNow formats the goal for prompts, one part per line.
 func goalNow(t testing.TB, g *Store) string {
 	t.Helper()
 	goal, ok, err := g.Active(t.Context(), in(here))
@@ -384,7 +383,7 @@ func goalNow(t testing.TB, g *Store) string {
 	return strings.Join(append(lines, "next "+goal.Next), "\n")
 }
 
-func TestApply(t *testing.T) {
+func TestApplyMarkers(t *testing.T) {
 	g := newGoals(t)
 	const lines = `[GOAL] Implement user authentication system
 [CHECKPOINT] Design authentication flow - COMPLETED
@@ -397,12 +396,12 @@ Use JWT for authentication true
 created src/auth/login.ts
 next Implement JWT token generation`
 	for range 3 { // once, however often the message is delivered
-		expect.Equal(t, hears(t, g, 10, lines), "")
+		expect.Equal(t, applyText(t, g, 10, lines), "")
 		expect.Equal(t, goalNow(t, g), want)
 	}
-	hears(t, g, 9, "[GOAL] Something older") // comes too late
+	applyText(t, g, 9, "[GOAL] Something older") // comes too late
 	expect.Equal(t, goalNow(t, g), want, "an older message changed it")
-	hears(t, g, 11, lines) // said again in another message: nothing new
+	applyText(t, g, 11, lines) // said again in another message: nothing new
 	expect.Equal(t, goalNow(t, g), want)
 	if n, err := g.LastApplied(t.Context(), here); n != 11 || err != nil {
 		t.Errorf("heard up to %d, %v", n, err)
@@ -435,7 +434,7 @@ func TestApplySteps(t *testing.T) {
 		{"[CHECKPOINT] " + strings.Repeat("é", 400), "", "Last medium\nGo on pending\n" + strings.Repeat("é", 299) + "… pending\nTopic: one true\nnext "},
 	} {
 		n++
-		refused := hears(t, g, n, step.said)
+		refused := applyText(t, g, n, step.said)
 		if got := goalNow(t, g); got != step.want || (refused == "") != (step.refused == "") || !strings.Contains(refused, step.refused) {
 			t.Errorf("%s\nrefused %q, want %q; got\n%s\nwant\n%s", step.said, refused, step.refused, got, step.want)
 		}

@@ -41,13 +41,13 @@ func ParseMarkers(text string) (markers []Marker, rest string, dropped int) {
 	if !strings.Contains(text, "[") {
 		return nil, text, 0
 	}
-	var kept []string
-	gap := false // a marker was removed since the last line kept
-	var in codeFence
+	var lines []string
+	afterMarker := false // a marker was removed since the last line kept
+	var fence codeFence
 	for line := range strings.SplitSeq(text, "\n") {
-		if code := in.advance(line); !code {
+		if code := fence.advance(line); !code {
 			if m, ok := parseMarker(line); ok {
-				if gap = true; len(markers) < maxMarkers {
+				if afterMarker = true; len(markers) < maxMarkers {
 					markers = append(markers, m)
 				} else {
 					dropped++
@@ -55,19 +55,19 @@ func ParseMarkers(text string) (markers []Marker, rest string, dropped int) {
 				continue
 			}
 		}
-		if gap && isBlank(line) && (len(kept) == 0 || isBlank(kept[len(kept)-1])) {
+		if afterMarker && isBlank(line) && (len(lines) == 0 || isBlank(lines[len(lines)-1])) {
 			continue
 		}
-		gap = gap && isBlank(line) // drop further blanks
-		kept = append(kept, line)
+		afterMarker = afterMarker && isBlank(line) // drop further blanks
+		lines = append(lines, line)
 	}
 	if len(markers) == 0 {
 		return nil, text, 0
 	}
-	for gap && len(kept) > 0 && isBlank(kept[len(kept)-1]) { // no text follows
-		kept = kept[:len(kept)-1]
+	for afterMarker && len(lines) > 0 && isBlank(lines[len(lines)-1]) { // no text follows
+		lines = lines[:len(lines)-1]
 	}
-	return markers, strings.Join(kept, "\n"), dropped
+	return markers, strings.Join(lines, "\n"), dropped
 }
 
 // VisibleDraft returns the visible part of a text still being written. It omits markers, a last
@@ -77,11 +77,11 @@ func VisibleDraft(text string) string {
 	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
 		whole, last = text[:i], text[i+1:]
 	}
-	var in codeFence
+	var fence codeFence
 	for line := range strings.SplitSeq(whole, "\n") {
-		in.advance(line)
+		fence.advance(line)
 	}
-	if code := in.advance(last); !code && mayBecomeMarker(last) {
+	if code := fence.advance(last); !code && mayBecomeMarker(last) {
 		text = whole
 	}
 	_, rest, _ := ParseMarkers(text)
@@ -122,14 +122,15 @@ func (f *codeFence) advance(line string) bool {
 	return true
 }
 
-const kinds = `(goal|checkpoint|decision|artifact|next)`
+const kindPattern = `(goal|checkpoint|decision|artifact|next)`
 
 var (
 	// leadRE matches what may precede a tag: quote, list and emphasis marks, numbers, and a box.
 	leadRE = regexp.MustCompile(`^[^\pL\[\x60]*(?:\[[ xX]\][^\pL\[\x60]*)?`)
-	tagRE  = regexp.MustCompile(`(?i)^\[[*_]*` + kinds + `[*_]*\][*_:]*(?:[ \t]+[-–—])?[ \t]+(.+)$`)
+	tagRE  = regexp.MustCompile(`(?i)^\[[*_]*` + kindPattern + `[*_]*\][*_:]*(?:[ \t]+[-–—])?[ \t]+(.+)$`)
 	// partialTagRE matches the beginning of a tag, after its lead.
-	partialTagRE = regexp.MustCompile(`(?i)^(?:\[[*_]*(?:[ x]|` + prefixPattern(kinds) + `)?|\[[*_]*` + kinds + `[*_]*(?:\][*_:]*(?:[ \t].*)?)?)?$`)
+	partialTagRE = regexp.MustCompile(`(?i)^(?:\[[*_]*(?:[ x]|` + prefixPattern(kindPattern) +
+		`)?|\[[*_]*` + kindPattern + `[*_]*(?:\][*_:]*(?:[ \t].*)?)?)?$`)
 )
 
 // prefixPattern returns a pattern for the prefixes of the alternatives in words.
@@ -182,14 +183,14 @@ func newMarker(kind, text, lead string) Marker {
 			m.Status = Pending
 		}
 	case "DECISION":
-		var word string
-		m.Text, word = cutSuffixes(text, kind)
-		m.Locked = word == "locked" || word == "" && strings.Contains(lead, "🔒")
-		m.Unlocked = word == "unlocked"
+		var suffix string
+		m.Text, suffix = cutSuffixes(text, kind)
+		m.Locked = suffix == "locked" || suffix == "" && strings.Contains(lead, "🔒")
+		m.Unlocked = suffix == "unlocked"
 	case "GOAL":
-		var word string
-		m.Text, word = cutSuffixes(text, kind)
-		m.GoalStatus = Status(word)
+		var suffix string
+		m.Text, suffix = cutSuffixes(text, kind)
+		m.GoalStatus = Status(suffix)
 	default:
 		m.Text = trimEmphasis(text)
 	}
@@ -199,14 +200,15 @@ func newMarker(kind, text, lead string) Marker {
 // suffixMeanings maps words and signs that may end a marker, by kind, to their meaning. Words are
 // without separators.
 var suffixMeanings = map[string]map[string]string{
-	"CHECKPOINT": meaningTable("completed complete done finished ✅ ☑ ✔ [x]", string(Done), "inprogress started wip 🔄", string(InProgress),
-		"pending todo notstarted planned blocked ⏳", string(Pending)),
+	"CHECKPOINT": meaningTable("completed complete done finished ✅ ☑ ✔ [x]", string(Done),
+		"inprogress started wip 🔄", string(InProgress), "pending todo notstarted planned blocked ⏳", string(Pending)),
 	"DECISION": meaningTable("locked 🔒", "locked", "unlocked", "unlocked"),
 	"GOAL": meaningTable("completed complete done finished ✅", string(Completed), "paused", string(Paused),
 		"abandoned dropped", string(Abandoned)),
 }
 
-var artifactVerbs = meaningTable("created create added", "created", "modified updated changed edited", "modified", "deleted removed", "deleted")
+var artifactVerbs = meaningTable("created create added", "created", "modified updated changed edited", "modified",
+	"deleted removed", "deleted")
 
 func meaningTable(pairs ...string) map[string]string {
 	all := map[string]string{}

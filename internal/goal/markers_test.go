@@ -9,7 +9,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// short writes a marker for the tables below: kind, text, and what else is known.
+// short formats a marker for the tables below.
 func short(m Marker) string {
 	s := m.Kind + "|" + m.Text
 	for _, more := range []string{string(m.Status), m.Action, string(m.GoalStatus)} {
@@ -168,9 +168,8 @@ func TestMarkersInText(t *testing.T) {
 	}
 }
 
-// A draft grows; what it shows never takes back but a line that is not whole, and
-// never holds a marker.
-func TestShowDraft(t *testing.T) {
+// A growing draft never retracts shown text except an incomplete line, and never shows a marker.
+func TestVisibleDraft(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                      "",
 		"Well, [":               "Well, [",
@@ -195,8 +194,7 @@ func TestShowDraft(t *testing.T) {
 	}
 }
 
-// Whatever comes: no panic, no marker
-// is left, and what a draft shows has none either.
+// For any text: no panic, and no marker in the rest or the visible draft.
 func FuzzMarkers(f *testing.F) {
 	for _, s := range []string{
 		"[GOAL] A - DONE", "- **[CHECKPOINT]** 🔄 3. Plan – IN PROGRESS ✅", "[DECISION] x - locked - UNLOCKED 🔒",

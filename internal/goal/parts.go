@@ -26,7 +26,8 @@ func (e *edit) setCheckpoint(which string, status CheckpointStatus, implied bool
 		n, _ := strconv.Atoi(m[1]) // three digits
 		at = slices.IndexFunc(e.goal.Checkpoints, func(c Checkpoint) bool { return c.N == n })
 		if at < 0 {
-			return refuseModel("there is no checkpoint %d, there are %d: name one of them, or describe a new one", n, len(e.goal.Checkpoints))
+			return refuseModel("there is no checkpoint %d, there are %d: name one of them, or describe a new one",
+				n, len(e.goal.Checkpoints))
 		}
 	}
 	if at < 0 {
@@ -46,7 +47,8 @@ func (e *edit) setCheckpoint(which string, status CheckpointStatus, implied bool
 func (e *edit) addCheckpoint(text string, status CheckpointStatus) error {
 	n := len(e.goal.Checkpoints) + 1
 	if n > maxCheckpoints {
-		return refuseModel("a goal has at most %d checkpoints: mark those that are done, and make the rest a goal of its own", maxCheckpoints)
+		return refuseModel("a goal has at most %d checkpoints: mark those that are done, and make the rest a goal of its own",
+			maxCheckpoints)
 	}
 	e.goal.Checkpoints = append(e.goal.Checkpoints, Checkpoint{N: n, Description: text, Status: status, Changed: e.now})
 	return e.saveChange(true)
@@ -59,17 +61,17 @@ func (e *edit) decide(d Decision, unlock bool) error {
 		return err
 	}
 	for i := range e.goal.Decisions {
-		known := &e.goal.Decisions[i]
-		switch same := foldText(known.Description) == foldText(d.Description); {
-		case same && !known.Locked:
-			d.N, d.Description, d.Rationale = known.N, known.Description, cmp.Or(d.Rationale, known.Rationale)
+		existing := &e.goal.Decisions[i]
+		switch same := foldText(existing.Description) == foldText(d.Description); {
+		case same && !existing.Locked:
+			d.N, d.Description, d.Rationale = existing.N, existing.Description, cmp.Or(d.Rationale, existing.Rationale)
 			return e.setDecision(d)
-		case same && (unlock || d.Rationale != "" && d.Rationale != known.Rationale):
-			return e.lockedError(*known)
+		case same && (unlock || d.Rationale != "" && d.Rationale != existing.Rationale):
+			return e.lockedError(*existing)
 		case same:
 			return nil
-		case known.Locked && contradicts(d.Description, known.Description):
-			return e.lockedError(*known)
+		case existing.Locked && contradicts(d.Description, existing.Description):
+			return e.lockedError(*existing)
 		}
 	}
 	if len(e.goal.Decisions) >= maxDecisions {
@@ -83,18 +85,18 @@ func (e *edit) changeDecision(n int, d Decision) error {
 	if n < 1 || n > len(e.goal.Decisions) {
 		return refuseModel("there is no decision %d, there are %d: leave the number out to record a new one", n, len(e.goal.Decisions))
 	}
-	known := &e.goal.Decisions[n-1]
-	d.Description = cmp.Or(d.Description, known.Description)
+	existing := &e.goal.Decisions[n-1]
+	d.Description = cmp.Or(d.Description, existing.Description)
 	d, err := checkDecision(d)
 	if err != nil {
 		return err
 	}
-	d.N, d.Rationale = n, cmp.Or(d.Rationale, known.Rationale)
-	if known.Locked {
-		if d.Locked = true; d == *known {
+	d.N, d.Rationale = n, cmp.Or(d.Rationale, existing.Rationale)
+	if existing.Locked {
+		if d.Locked = true; d == *existing {
 			return nil
 		}
-		return e.lockedError(*known)
+		return e.lockedError(*existing)
 	}
 	return e.setDecision(d)
 }
@@ -150,14 +152,14 @@ func (e *edit) recordArtifact(a Artifact) error {
 	at := slices.IndexFunc(e.goal.Artifacts, func(b Artifact) bool { return b.Path == a.Path })
 	switch {
 	case at >= 0:
-		known := &e.goal.Artifacts[at]
-		if known.Action == "created" && a.Action == "modified" {
+		existing := &e.goal.Artifacts[at]
+		if existing.Action == "created" && a.Action == "modified" {
 			a.Action = "created"
 		}
-		if *known == a {
+		if *existing == a {
 			return nil
 		}
-		*known = a
+		*existing = a
 	case len(e.goal.Artifacts) >= maxArtifacts:
 		return refuseModel("a goal has at most %d artifacts: name a folder instead of each file in it", maxArtifacts)
 	default:

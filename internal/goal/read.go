@@ -19,9 +19,9 @@ func (g *Store) Active(ctx context.Context, at trust.Place) (goal Goal, ok bool,
 	return g.findOne(ctx, at, activeGoal)
 }
 
-// Shown returns the goal for prompts: the active one, else the one completed last if it ended after
+// ForPrompt returns the goal for prompts: the active one, else the one completed last if it ended after
 // since and no newer goal exists.
-func (g *Store) Shown(ctx context.Context, at trust.Place, since time.Time) (goal Goal, ok bool, err error) {
+func (g *Store) ForPrompt(ctx context.Context, at trust.Place, since time.Time) (goal Goal, ok bool, err error) {
 	goal, ok, err = g.findOne(ctx, at, `status <> 'paused'
 		AND NOT EXISTS (SELECT 1 FROM goal later
 			WHERE later.room = goal.room AND later.readers = goal.readers AND later.created > goal.ended)

@@ -9,8 +9,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// TestGoalReaders: a goal of a direct chat does not exist for those who come in later, and
-// theirs does not take its place.
+// TestGoalReaders: a goal of a direct chat does not exist for later members, and theirs does not replace it.
 func TestGoalReaders(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
 	ann, bob, group := with(here, "@ann:x"), with(here, "@bob:x"), asks(here, "@bob:x")
@@ -38,7 +37,7 @@ func TestGoalReaders(t *testing.T) {
 		if got, found, err := g.Active(ctx, c.Place); err != nil || got.ID != want || found != (want != "") {
 			t.Errorf("%+v: the goal is %+v, %v", c, got, err)
 		}
-		if got, _, err := g.Shown(ctx, c.Place, time.Time{}); err != nil || got.ID != want {
+		if got, _, err := g.ForPrompt(ctx, c.Place, time.Time{}); err != nil || got.ID != want {
 			t.Errorf("%+v: shown is %+v, %v", c, got, err)
 		}
 	}
@@ -47,8 +46,7 @@ func TestGoalReaders(t *testing.T) {
 	}
 }
 
-// TestIntegrityFalls: who changes the words of a goal is trusted no further than the caller; a
-// change of state keeps what it was.
+// TestIntegrityFalls: a caller's words cap the goal's integrity; a change of state keeps it.
 func TestIntegrityFalls(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
 	owner, foreign := asks(here, "@ann:x"), asks(here, "@ann:x")
@@ -63,8 +61,7 @@ func TestIntegrityFalls(t *testing.T) {
 	}
 }
 
-// TestMoveReaders: after an upgrade the members of the new room read what those of the old one
-// read, and what is private stays so.
+// TestMoveReaders: after a room upgrade, room goals are readable in the new room and private ones stay private.
 func TestMoveReaders(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
 	ann, group := with(here, "@ann:x"), asks(here, "@bob:x")

@@ -97,8 +97,8 @@ func (g *Store) ChangeDecision(ctx context.Context, c trust.Caller, id string, n
 	return g.editOpen(ctx, c, id, func(e *edit) error { return e.changeDecision(n, d) })
 }
 
-// Unlock always refuses to unlock a locked decision, named by text or number. For other decisions
-// it does nothing.
+// Unlock returns an error for a locked decision, as locks are permanent. which is its text or
+// number. For other decisions it does nothing.
 func (g *Store) Unlock(ctx context.Context, c trust.Caller, id, which string) (Goal, error) {
 	return g.editOpen(ctx, c, id, func(e *edit) error {
 		for _, d := range e.goal.Decisions {

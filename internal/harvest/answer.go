@@ -86,18 +86,18 @@ func (b *batch) checkFinding(f finding) (candidate, string) {
 	if text.HasSecret(f.fact) || text.HasSecret(f.quote) || text.HasSecret(f.subject) {
 		return candidate{}, refusedSecret
 	}
-	near, why := FindQuote(t.own, f.quote)
+	context, why := FindQuote(t.ownWords, f.quote)
 	if why != "" {
 		return candidate{}, why
 	}
-	if text.HasSecret(t.question) || secretNearQuote(t.own, f.quote) {
+	if text.HasSecret(t.question) || secretNearQuote(t.ownWords, f.quote) {
 		return candidate{}, refusedSecret
 	}
 	names := senderNames(t.sender)
-	if why := checkGrounding(f.fact, f.quote, near, t.question, names); why != "" {
+	if why := checkGrounding(f.fact, f.quote, context, t.question, names); why != "" {
 		return candidate{}, why
 	}
-	if plain := normalizeText(f.fact); strings.Contains(normalizeText(t.tail), plain) {
+	if normalized := normalizeText(f.fact); strings.Contains(normalizeText(t.tail), normalized) {
 		return candidate{}, refusedRecalled
 	}
 	e := candidate{names: names, Entry: memory.Entry{Scope: t.scope, Text: f.fact, Kind: f.kind,
@@ -125,7 +125,7 @@ func (b *batch) messageOf(f finding) *unreadMessage {
 	}
 	var only *unreadMessage
 	for i := range b.messages {
-		if _, why := FindQuote(b.messages[i].own, f.quote); why == "" {
+		if _, why := FindQuote(b.messages[i].ownWords, f.quote); why == "" {
 			if only != nil {
 				return nil
 			}
@@ -141,7 +141,7 @@ func (t *unreadMessage) resolveSubject(s string, names []string) string {
 	if len(words) == 0 || len(words) > 8 {
 		return ""
 	}
-	content, said := contentWords(s, names), wordsOf(t.own)
+	content, said := contentWords(s, names), wordsOf(t.ownWords)
 	switch {
 	case len(content) == 0:
 		return t.sender
@@ -153,13 +153,13 @@ func (t *unreadMessage) resolveSubject(s string, names []string) string {
 
 // repeats reports whether an entry of others from the same message says the same.
 func (e candidate) repeats(others []memory.Entry) bool {
-	mine := contentWords(e.Text, e.names)
+	words := contentWords(e.Text, e.names)
 	for _, o := range others {
 		if o.Event != e.Event || o.Scope != e.Scope && o.Scope != memory.Shared {
 			continue
 		}
-		theirs := contentWords(o.Text, e.names)
-		more := slices.ContainsFunc(mine, func(w word) bool { return !containsForm(w.text, theirs) })
+		otherWords := contentWords(o.Text, e.names)
+		more := slices.ContainsFunc(words, func(w word) bool { return !containsForm(w.text, otherWords) })
 		if !more && negated(e.Text) == negated(o.Text) {
 			return true
 		}

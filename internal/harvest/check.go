@@ -135,33 +135,33 @@ func mostRunesShared(x, y []rune) bool {
 // checkGrounding returns why a message does not support a fact, or "". context is the text around
 // the quote, question what the message may answer.
 func checkGrounding(fact, quote, context, question string, names []string) string {
-	said, questionWords := wordsOf(context), wordsOf(question)
+	messageWords, questionWords := wordsOf(context), wordsOf(question)
 	content := contentWords(fact, names)
-	own, all := 0, 0
-	firstGood := true
+	supported, total := 0, 0
+	firstSupported := true
 	for _, w := range content {
 		if isNegation[w.text] || strings.HasSuffix(w.text, "n't") {
 			continue
 		}
-		all++
-		inMessage := containsForm(w.text, said)
+		total++
+		inMessage := containsForm(w.text, messageWords)
 		if hasDigit(w.text) || w.capital && !w.first {
-			if !containsExactly(w.text, said) {
+			if !containsExactly(w.text, messageWords) {
 				return refusedInvented
 			}
 			inMessage = true
 		}
 		if w.first {
-			firstGood = firstGood && inMessage
+			firstSupported = firstSupported && inMessage
 		}
 		if inMessage || containsForm(w.text, questionWords) {
-			own++
+			supported++
 		}
 	}
-	if all == 0 || !shareWord(content, said) && !shareWord(wordsOf(quote), content) {
+	if total == 0 || !shareWord(content, messageWords) && !shareWord(wordsOf(quote), content) {
 		return refusedUngrounded
 	}
-	if own*2 < all || own*2 == all && !firstGood {
+	if supported*2 < total || supported*2 == total && !firstSupported {
 		return refusedUngrounded
 	}
 	if negated(fact) != negated(relevantClauses(quote, content)) {
@@ -194,16 +194,16 @@ var clauseEnd = regexp.MustCompile(`(?i)[.,;!?:\n。，；！？]+|\s+(?:but|and
 
 // relevantClauses returns the clauses of a quote that share a word with content, or all of it.
 func relevantClauses(quote string, content []word) string {
-	var of []string
+	var relevant []string
 	for _, c := range clauseEnd.Split(quote, -1) {
 		if shareWord(content, wordsOf(c)) {
-			of = append(of, c)
+			relevant = append(relevant, c)
 		}
 	}
-	if len(of) == 0 {
+	if len(relevant) == 0 {
 		return quote
 	}
-	return strings.Join(of, ". ")
+	return strings.Join(relevant, ". ")
 }
 
 // negated reports whether text contains a negation.

@@ -235,8 +235,8 @@ func (h *Harvester) readBatch(ctx context.Context, room string, halvings int, as
 		if err = orInterrupted(ctx, work, err); errors.Is(err, errInterrupted) || ctx.Err() != nil {
 			return done, false, err
 		}
-		left, failed := h.recordFailure(ctx, b, err)
-		done.GivenUp += left
+		givenUp, failed := h.recordFailure(ctx, b, err)
+		done.GivenUp += givenUp
 		return done, false, errors.Join(err, failed)
 	}
 	return h.storeFindings(ctx, b, found, done)

@@ -31,7 +31,7 @@ const (
 	anna  = "@anna:example.org"
 )
 
-// rig is a harvester on a real database, with a model that a test plays.
+// rig is a harvester on a real database with a scripted model.
 type rig struct {
 	*Harvester
 	t       *testing.T
@@ -98,7 +98,7 @@ func (r *rig) sayIn(room, sender, event, text string, shared bool) int64 {
 	return r.hear(m)
 }
 
-// hear stores m with the label that a session gives to it.
+// hear stores m with the label that a session would give it.
 func (r *rig) hear(m history.Message) int64 {
 	r.t.Helper()
 	m.At, m.Label = r.clock, labelOf(m)
@@ -106,7 +106,7 @@ func (r *rig) hear(m history.Message) int64 {
 	return m.ID
 }
 
-// labelOf is the label that a session gives to m. The header names the sender among others only.
+// labelOf returns the label that a session gives m. Only a header in a group names the sender.
 func labelOf(m history.Message) trust.Label {
 	l := trust.Label{Integrity: trust.User, Readers: trust.Place{Room: m.Room.Room(), Person: m.Sender, Private: !strings.Contains(m.Header, ",")}.Readers()}
 	foreign := m.Role == llm.Tool && m.Text != "done" || m.Role == llm.User && m.Sender == ""
@@ -136,7 +136,7 @@ func (r *rig) harvest() Result {
 	return done
 }
 
-// try reads all conversations that have messages to be read; the error is the first.
+// try reads all conversations with unread messages and returns the first error.
 func (r *rig) try() (Result, error) {
 	r.t.Helper()
 	rooms, _, err := r.IdleRooms(r.t.Context(), r.clock.AddDate(1, 0, 0))
@@ -174,7 +174,7 @@ func (r *rig) states() map[string]int {
 	return out
 }
 
-// oneFact is a model's object.
+// oneFact is a fact as a model returns it.
 func oneFact(message int, text, quote string) map[string]any {
 	return map[string]any{"message": message, "fact": text, "quote": quote, "subject": "I", "kind": "fact", "valid_from": "", "valid_to": ""}
 }
@@ -190,7 +190,7 @@ func list(facts ...map[string]any) string {
 	return string(b)
 }
 
-// TestHarvest: a fact comes with its words, its message, its time and whose it is.
+// TestHarvest: a fact has its text, message, time and scope.
 func TestHarvest(t *testing.T) {
 	r := newRig(t, nil)
 	r.say("$1", "Good morning! My sister Jana moved to Kiel, and since 2024 I work as a nurse.")
@@ -235,7 +235,8 @@ func TestHarvest(t *testing.T) {
 	}
 }
 
-// TestTemplate: without its place the messages come at the end; a lookalike of the place in a message is text.
+// TestTemplate: without the placeholder the messages come last; the placeholder's text in a message
+// is not replaced.
 func TestTemplate(t *testing.T) {
 	r := newRig(t, nil)
 	r.template("Nur Fakten, bitte. {")
@@ -248,7 +249,7 @@ func TestTemplate(t *testing.T) {
 
 var numbered = regexp.MustCompile(`(?m)^\[(\d+)\] \S+ \S+ \S+: (.*)$`)
 
-// parrot makes a fact of each message that has the form "fact N …" and of each sentence of it.
+// parrot returns a fact for each message of the form "fact N …" and each of its sentences.
 func parrot(prompt string) (string, error) {
 	var facts []map[string]any
 	for _, m := range numbered.FindAllStringSubmatch(prompt, -1) {
@@ -261,8 +262,8 @@ func parrot(prompt string) (string, error) {
 	return list(facts...), nil
 }
 
-// TestNothingIsSkipped: two hundred messages, many requests in a small window, of models that
-// fail now and then and of a program that dies: each fact is there, once.
+// TestNothingIsSkipped: 200 messages in a small window, with failing models and crashes; each fact
+// is stored once.
 // Holds L11.
 func TestNothingIsSkipped(t *testing.T) {
 	dir := t.TempDir()
@@ -318,8 +319,8 @@ func TestNothingIsSkipped(t *testing.T) {
 	}
 }
 
-// TestPoison: while a model can read nothing, nothing is given up. One message about which no
-// answer can be used does not keep the others from being read, and is given up with a reason.
+// TestPoison: no message is given up while the model fails on all. A single message that always
+// fails does not block others and is given up with a reason.
 func TestPoison(t *testing.T) {
 	r := newRig(t, nil)
 	for i := range 8 {
@@ -363,8 +364,8 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// TestScopesOfFacts: what was said in private goes into no request about a room, and no fact
-// of it into a room; several people in a room share one.
+// TestScopesOfFacts: private messages never go into a room's request, nor their facts into a room.
+// People in a room share a request.
 func TestScopesOfFacts(t *testing.T) {
 	const ben = "@ben:example.org"
 	r := newRig(t, nil)
@@ -395,8 +396,8 @@ func TestScopesOfFacts(t *testing.T) {
 	}
 }
 
-// TestAnswersToQuestions: a short answer is understood with the question before it, of which
-// nothing is taken for the person's own words.
+// TestAnswersToQuestions: a short answer is read with the preceding question, which never counts as
+// the person's own words.
 func TestAnswersToQuestions(t *testing.T) {
 	r := newRig(t, nil)
 	r.answers("re:$0", "I know that you live in Kiel. What is your sister called?")
@@ -416,8 +417,8 @@ func TestAnswersToQuestions(t *testing.T) {
 	}
 }
 
-// TestWhen: enough messages, a long enough pause or a call; and a rest after a failure.
-func TestWhen(t *testing.T) {
+// TestDue: a conversation is due after enough messages, a long pause or Wake, and backs off after a failure.
+func TestDue(t *testing.T) {
 	ctx := t.Context()
 	r := newRig(t, func(c *Config) { c.Messages, c.Idle = 3, 15*time.Minute })
 	due := func() string {
@@ -447,9 +448,9 @@ func TestWhen(t *testing.T) {
 	expect.Equal(t, due(), "!a", "after a pause")
 }
 
-// TestGivesWay: a request that is under way ends when somebody writes, and is made again,
-// smaller, when nobody waits any more; nothing counts as failed.
-func TestGivesWay(t *testing.T) {
+// TestInterruptedByPerson: a request ends when a person writes, and is repeated with fewer messages
+// afterwards; it does not count as a failure.
+func TestInterruptedByPerson(t *testing.T) {
 	var interrupt context.CancelFunc
 	waits := 0
 	r := newRig(t, func(c *Config) {
@@ -482,7 +483,7 @@ func TestGivesWay(t *testing.T) {
 	}
 }
 
-// TestSmallWindow: where there is no room for messages, nobody is asked.
+// TestSmallWindow: without room for messages, no request is made.
 func TestSmallWindow(t *testing.T) {
 	r := newRig(t, nil)
 	r.window = 600
@@ -492,8 +493,7 @@ func TestSmallWindow(t *testing.T) {
 	}
 }
 
-// TestHarvestInThreads: what somebody says in a thread is noted as said in the room, or to the
-// person alone in a direct chat; there is nothing that only a thread remembers.
+// TestHarvestInThreads: facts from a thread belong to its room, or to the person in a direct chat.
 func TestHarvestInThreads(t *testing.T) {
 	r := newRig(t, nil)
 	r.sayIn(string(history.TimelineOf("!group:b", "$root")), anna, "$1", "Locker 1 holds the lamp.", true)

@@ -54,20 +54,20 @@ func (h *Harvester) pendingConversations(ctx context.Context) (all []pending, er
 type unreadMessage struct {
 	id        int64
 	tries     int
-	pos       int // bytes of own read so far
+	pos       int // bytes of ownWords read so far
 	event     string
 	sender    string
 	scope     memory.Scope
-	integrity trust.Integrity // how far own is trusted
+	integrity trust.Integrity // how far ownWords are trusted
 	text      string          // text as stored
-	own       string          // the sender's own words in text
+	ownWords  string          // the sender's own words in text
 	tail      string          // what the prompt appended to it, such as recalled memories
 	question  string          // the assistant's question that it may answer
 	at        time.Time
 	learned   []memory.Entry // entries learned from it already
 
-	excerpt    string // the part of own in the request
-	excerptEnd int    // end of excerpt in own
+	excerpt    string // the part of ownWords in the request
+	excerptEnd int    // end of excerpt in ownWords
 }
 
 // batch is the content of one request: messages of one conversation and one scope.
@@ -95,7 +95,7 @@ func (h *Harvester) nextBatch(ctx context.Context, room string, halvings int) (b
 			window, answer)
 	}
 	var transcript strings.Builder
-	most := 1
+	maxMessages := 1
 	for i := range all {
 		t := &all[i]
 		why, err := h.skipReason(ctx, t)
@@ -110,8 +110,8 @@ func (h *Harvester) nextBatch(ctx context.Context, room string, halvings int) (b
 			continue
 		}
 		if len(b.messages) == 0 {
-			if most = maxBatchMessages >> min(t.tries+halvings, 10); t.tries >= maxSharedTries {
-				most = 1
+			if maxMessages = maxBatchMessages >> min(t.tries+halvings, 10); t.tries >= maxSharedTries {
+				maxMessages = 1
 			}
 		} else if t.scope != b.messages[0].scope || t.tries >= maxSharedTries {
 			break
@@ -126,7 +126,7 @@ func (h *Harvester) nextBatch(ctx context.Context, room string, halvings int) (b
 		space -= llm.EstimateTokens(line)
 		transcript.WriteString(line)
 		b.messages = append(b.messages, *t)
-		if len(b.messages) >= max(most, 1) || !fits {
+		if len(b.messages) >= max(maxMessages, 1) || !fits {
 			break
 		}
 	}
@@ -148,11 +148,11 @@ func (h *Harvester) unread(ctx context.Context, room string) (all []unreadMessag
 	if err != nil || len(ids) == 0 {
 		return nil, store.Wrap(err, "harvest: read messages")
 	}
-	of := history.Filter{IDs: ids, Rooms: []history.Timeline{history.Timeline(room)}, Limit: most}
-	err = history.Each(ctx, h.cfg.DB, of, func(m history.Message) error {
+	filter := history.Filter{IDs: ids, Rooms: []history.Timeline{history.Timeline(room)}, MaxLength: most}
+	err = history.Each(ctx, h.cfg.DB, filter, func(m history.Message) error {
 		t := read[m.ID]
 		t.event, t.sender, t.scope, t.text, t.tail, t.at = m.EventID, m.Sender, m.Label.Readers, m.Text, m.Tail, m.At
-		t.own, t.integrity = OwnWords(m.Text), ownWordsIntegrity(h.cfg.Level(m.Sender), m.Label.Integrity)
+		t.ownWords, t.integrity = OwnWords(m.Text), ownWordsIntegrity(h.cfg.Level(m.Sender), m.Label.Integrity)
 		all = append(all, t)
 		return nil
 	})
@@ -161,8 +161,8 @@ func (h *Harvester) unread(ctx context.Context, room string) (all []unreadMessag
 
 // precedingQuestion returns the assistant's question right before t, or "".
 func (h *Harvester) precedingQuestion(ctx context.Context, room string, t *unreadMessage) (question string, err error) {
-	before := history.Filter{Rooms: []history.Timeline{history.Timeline(room)}, Before: t.id, Newest: true, Limit: 1}
-	err = history.Each(ctx, h.cfg.DB, before, func(m history.Message) error {
+	filter := history.Filter{Rooms: []history.Timeline{history.Timeline(room)}, Before: t.id, Newest: true, MaxLength: 1}
+	err = history.Each(ctx, h.cfg.DB, filter, func(m history.Message) error {
 		if len(m.Calls) == 0 && m.Label.Readers == t.scope && harvestable(m, trust.Foreign) {
 			question = lastQuestion(m.Text)
 		}
@@ -185,15 +185,15 @@ func (h *Harvester) skipReason(ctx context.Context, t *unreadMessage) (string, e
 		return skippedUntrusted, nil
 	case history.IsRedacted(history.Message{Role: llm.User, Text: strings.TrimSpace(t.text)}):
 		return skippedRedacted, nil
-	case t.pos >= len(t.own) || !strings.ContainsFunc(t.own, isWordRune):
+	case t.pos >= len(t.ownWords) || !strings.ContainsFunc(t.ownWords, isWordRune):
 		return skippedNoOwnWords, nil
 	}
-	known, gone, err := h.cfg.Store.LearnedFrom(ctx, t.scope, t.event)
-	if gone {
+	learned, removed, err := h.cfg.Store.LearnedFrom(ctx, t.scope, t.event)
+	if removed {
 		return skippedRedacted, err
 	}
 	// Facts stored as foreign text may be learned again from the person's own words.
-	t.learned = slices.DeleteFunc(known, func(e memory.Entry) bool { return e.Integrity < trust.User })
+	t.learned = slices.DeleteFunc(learned, func(e memory.Entry) bool { return e.Integrity < trust.User })
 	return "", err
 }
 
@@ -204,8 +204,8 @@ func (h *Harvester) formatMessage(number int, t *unreadMessage, tokens int) (lin
 		lead = "    (the question before it: " + t.question + ")\n"
 	}
 	lead += "[" + strconv.Itoa(number) + "] " + t.at.In(h.cfg.Location).Format("2006-01-02 15:04") + " " + ShortName(t.sender) + ": "
-	rest := t.own[t.pos:]
-	t.excerpt, t.excerptEnd, fits = rest, len(t.own), true
+	rest := t.ownWords[t.pos:]
+	t.excerpt, t.excerptEnd, fits = rest, len(t.ownWords), true
 	if space := tokens - llm.EstimateTokens(lead) - 2; llm.EstimateTokens(rest) > space {
 		if number > 1 { // leave it to the next request
 			return "", false
@@ -265,7 +265,7 @@ func (b *batch) markRead(ctx context.Context, tx *sql.Tx, now time.Time) error {
 			return errChanged
 		}
 		state = "new"
-		if t.excerptEnd >= len(t.own) {
+		if t.excerptEnd >= len(t.ownWords) {
 			state = "done"
 		}
 		if _, err := tx.ExecContext(ctx, `UPDATE harvest SET state = ?, bytes_read = ?, tries = 0, at = ? WHERE message = ?`,
@@ -279,7 +279,7 @@ func (b *batch) markRead(ctx context.Context, tx *sql.Tx, now time.Time) error {
 // countFinished counts the messages that are read completely.
 func (b *batch) countFinished() (n int) {
 	for _, t := range b.messages {
-		if t.excerptEnd >= len(t.own) {
+		if t.excerptEnd >= len(t.ownWords) {
 			n++
 		}
 	}
@@ -289,7 +289,7 @@ func (b *batch) countFinished() (n int) {
 // recordFailure counts a failed request against its messages, unless the model was unavailable. A
 // message that fails alone is given up if others succeeded since its first failure: then the
 // message is at fault, not the model.
-func (h *Harvester) recordFailure(ctx context.Context, b batch, why error) (left int, err error) {
+func (h *Harvester) recordFailure(ctx context.Context, b batch, why error) (givenUp int, err error) {
 	if modelUnavailable(why) {
 		return 0, nil
 	}

@@ -13,9 +13,9 @@ import (
 	"reverie/internal/trust"
 )
 
-// TestEnoughByDay: in 24 hours so many requests; each room
-// has its turn, what is more is read later, and a dream has its own.
-func TestEnoughByDay(t *testing.T) {
+// TestDailyLimit: requests in 24 hours are limited and rooms take turns; the rest is read later,
+// and dreams have their own limit.
+func TestDailyLimit(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.CallsPerDay, c.Messages = 10, 1 })
 	r.window, r.answer = 850, parrot
 	for i := range 250 {
@@ -46,7 +46,7 @@ func TestEnoughByDay(t *testing.T) {
 	expect.Equal(t, r.states()["new"], 0, "messages are left")
 }
 
-// TestRefused: what a model may not make of a message.
+// TestRefused: findings that are not accepted.
 func TestRefused(t *testing.T) {
 	const long = "I have a dog called Rex. " // fills up
 	for _, c := range []struct {
@@ -110,7 +110,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestNotRead: messages that are not even put to a model.
+// TestNotRead: messages that are not sent to a model.
 func TestNotRead(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Level = func(s string) trust.Integrity {
@@ -144,7 +144,7 @@ func TestNotRead(t *testing.T) {
 	}
 }
 
-// TestKnownAlready: what is remembered is not remembered again, however it came there.
+// TestKnownAlready: a stored fact is not stored again, whatever its source.
 // Holds W15.
 func TestKnownAlready(t *testing.T) {
 	ctx := t.Context()
@@ -180,9 +180,8 @@ func TestKnownAlready(t *testing.T) {
 	expect.Equal(t, r.texts(), "Anna lives in Kiel.|anna likes sailing|My cat is called Mia.|anna runs a bakery")
 }
 
-// TestUndoneIsNotLearnedAgain: a message something was learned from that was taken back
-// or forgotten is not read again, whatever the words.
-func TestUndoneIsNotLearnedAgain(t *testing.T) {
+// TestForgottenNotRelearned: a message whose facts were undone or forgotten is not read again.
+func TestForgottenNotRelearned(t *testing.T) {
 	for _, how := range []string{"undo", "forget", "meanwhile", "redact meanwhile", "turn"} {
 		t.Run(how, func(t *testing.T) {
 			ctx := t.Context()

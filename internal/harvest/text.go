@@ -67,25 +67,25 @@ func FindQuote(own, quote string) (near, why string) {
 	if want == "" || !strings.ContainsFunc(want, isWordRune) {
 		return "", refusedQuote
 	}
-	plain := normalizeText(own)
-	if !text.WholeWords(plain, want) {
+	normalized := normalizeText(own)
+	if !text.WholeWords(normalized, want) {
 		return "", refusedQuote
 	}
 	if onlyInQuotes(own, want) {
 		return "", refusedOthersWords
 	}
-	i := strings.Index(plain, want)
-	if len(plain) <= 2*contextBytes {
+	i := strings.Index(normalized, want)
+	if len(normalized) <= 2*contextBytes {
 		return own, ""
 	}
-	from, to := max(0, i-contextBytes), min(len(plain), i+len(want)+contextBytes)
-	for from > 0 && !utf8.RuneStart(plain[from]) {
+	from, to := max(0, i-contextBytes), min(len(normalized), i+len(want)+contextBytes)
+	for from > 0 && !utf8.RuneStart(normalized[from]) {
 		from--
 	}
-	for to < len(plain) && !utf8.RuneStart(plain[to]) {
+	for to < len(normalized) && !utf8.RuneStart(normalized[to]) {
 		to++
 	}
-	return plain[from:to], ""
+	return normalized[from:to], ""
 }
 
 // quotedSpeechRE matches text in quotation marks, long enough for a sentence.
@@ -118,18 +118,18 @@ func lastQuestion(text string) string {
 // secretNearQuote reports whether the quote's sentence mentions a secret, or continues one that does.
 func secretNearQuote(own, quote string) bool {
 	want := normalizeText(quote)
-	before := ""
+	previous := ""
 	for _, s := range sentenceEnd.Split(own, -1) {
 		plain := normalizeText(s)
 		if plain == "" {
 			continue
 		}
 		if strings.Contains(plain, want) || strings.Contains(want, plain) {
-			if text.HasSecret(s) || text.HasSecret(before) && dependsOnPrevious(plain) {
+			if text.HasSecret(s) || text.HasSecret(previous) && dependsOnPrevious(plain) {
 				return true
 			}
 		}
-		before = s
+		previous = s
 	}
 	return false
 }

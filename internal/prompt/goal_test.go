@@ -18,7 +18,7 @@ import (
 // holds puts the room's goal into the world's turns, as a session does.
 func (w *world) holds() goal.Goal {
 	w.t.Helper()
-	g, _, err := w.goals.Shown(w.t.Context(), w.caller().Place, time.Time{})
+	g, _, err := w.goals.ForPrompt(w.t.Context(), w.caller().Place, time.Time{})
 	w.must(err)
 	t := section.Turn{Tier: w.tier, Tools: w.tools}
 	t.SetGoal(g)

@@ -53,29 +53,29 @@ func (a *Asker) Ask(ctx context.Context, deliver func(context.Context, chat.Inbo
 		return err
 	}
 	now := time.Now()
-	notices, fresh := map[string][]Question{}, map[string][]Question{} // by event; by room
-	waiting := map[string]int{}                                        // undelivered questions by room
+	notices, unassigned := map[string][]Question{}, map[string][]Question{} // by event; by room
+	undelivered := map[string]int{}                                         // undelivered questions by room
 	for _, q := range open {
 		switch {
 		case q.Event != "" && q.AskedAt.IsZero(): // assigned, maybe by an earlier process
 			notices[q.Event] = append(notices[q.Event], q)
-			waiting[q.Room]++
+			undelivered[q.Room]++
 		case q.Event == "":
 			if q.Room, err = a.RoomFor(ctx, q.Scope); err != nil {
 				return err
 			}
 			if q.Room != "" {
-				fresh[q.Room] = append(fresh[q.Room], q)
+				unassigned[q.Room] = append(unassigned[q.Room], q)
 			}
 		}
 	}
-	for room, list := range fresh {
+	for room, list := range unassigned {
 		asked, err := a.cfg.countAskedSince(ctx, room, now.Add(-MinInterval))
 		if err != nil {
 			return err
 		}
-		if left := a.cfg.MaxPerNight - asked - waiting[room]; left > 0 {
-			notices["question:"+strings.ToLower(rand.Text()[:12])] = list[:min(left, len(list))]
+		if remaining := a.cfg.MaxPerNight - asked - undelivered[room]; remaining > 0 {
+			notices["question:"+strings.ToLower(rand.Text()[:12])] = list[:min(remaining, len(list))]
 		}
 	}
 	oldest := func(a, b string) int { return cmp.Compare(notices[a][0].ID, notices[b][0].ID) }

@@ -36,7 +36,7 @@ type Question struct {
 // Errors of Answer.
 var (
 	ErrNoQuestion = errors.New("there is no such question here")
-	ErrObsolete   = errors.New("one of the two counts no more, so nothing is left to decide")
+	ErrObsolete   = errors.New("one of the two memories no longer counts, so nothing is left to decide")
 )
 
 // Add stores questions by Run, Scope, Why and the IDs of First and Second. A known pair is left as it is.

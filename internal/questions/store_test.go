@@ -22,7 +22,7 @@ func open(t *testing.T) Store {
 	return Store{db, expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner}))(t)}
 }
 
-// added is e as it is stored on behalf of actor.
+// added stores e on behalf of actor.
 func added(t *testing.T, s Store, e memory.Entry, actor string) memory.Entry {
 	t.Helper()
 	e, _, err := s.Memory.Add(t.Context(), e, actor)
@@ -30,8 +30,8 @@ func added(t *testing.T, s Store, e memory.Entry, actor string) memory.Entry {
 	return e
 }
 
-// TestQuestions: a question is open to whom it concerns as long as both entries count, is
-// decided by its own people alone, and taking the decision back opens it again.
+// TestQuestions: a question is open while both entries are active, only its own people answer it,
+// and undoing the answer reopens it.
 func TestQuestions(t *testing.T) {
 	s := open(t)
 	me, they := memory.Access{Actor: owner, Scopes: []memory.Scope{memory.Private(owner), memory.Shared}}, memory.Access{Actor: guest, Scopes: []memory.Scope{memory.Private(guest), memory.Shared}}
@@ -101,7 +101,7 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// TestAnswerRaisesIntegrity: what a person says to hold, having been asked, is that person's.
+// TestAnswerRaisesIntegrity: an entry kept by a person gets that person's integrity.
 func TestAnswerRaisesIntegrity(t *testing.T) {
 	t.Parallel()
 	s, mine, ctx := open(t), memory.Private(guest), t.Context()

@@ -217,7 +217,7 @@ func TestGoalMarkersInRoomAndThread(t *testing.T) {
 			expect.OK(t, newSession(w.Manager, said[i].Room).applyMarkers(t.Context(), inGroup("!g"), said[i]))
 		}
 	}
-	g, ok, err := w.Manager.goals.Shown(t.Context(), inGroup("!g").Place, time.Time{})
+	g, ok, err := w.Manager.goals.ForPrompt(t.Context(), inGroup("!g").Place, time.Time{})
 	expect.False(t, err != nil || !ok || len(g.Checkpoints) != 2, "%+v, %v, %v", g, ok, err)
 }
 

@@ -21,7 +21,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// Every language has every sentence, with the same places in it, and nothing else.
+// Every language has every sentence with the same placeholders, and no others.
 // Holds M69.
 func TestMessageFiles(t *testing.T) {
 	languages := Languages()
@@ -95,7 +95,8 @@ func TestMessagesAreTranslated(t *testing.T) {
 	}
 }
 
-// A room is spoken to in its language: in its owner's words, else the program's, else English; and what is wrong in a file is told.
+// A room gets the owner's sentence in its language, else the built-in one, else English; faults in
+// a file are reported.
 // Holds M69.
 func TestMessages(t *testing.T) {
 	dir := t.TempDir()
@@ -126,8 +127,8 @@ func TestMessages(t *testing.T) {
 	expect.Equal(t, (*Messages)(nil).Text(t.Context(), "!r", "stop.done"), "Stopped.")
 }
 
-// TestMessageFileOfAnOwner: what is wrong in a file is told with its line, and in its place stands what comes with the program.
-func TestMessageFileOfAnOwner(t *testing.T) {
+// TestOwnerMessageFile: faults are reported with their line, and the built-in sentence is used instead.
+func TestOwnerMessageFile(t *testing.T) {
 	dir := t.TempDir()
 	expect.OK(t, os.Mkdir(filepath.Join(dir, "messages"), 0o700))
 	german := builtin("de").text
@@ -161,7 +162,7 @@ func TestMessageFileOfAnOwner(t *testing.T) {
 	}
 }
 
-// FuzzMessages: each line of a file is a remark, a sentence with the places it must have, or told as a problem.
+// FuzzMessages: each line of a file is a comment, a valid sentence, or reported.
 func FuzzMessages(f *testing.F) {
 	f.Add("# mine\nstop.done: Aus.\nstop.done: zwei\ncommand.unknown: {name}\n\n: x\n")
 	f.Add("\ufeffstop.done: a\\nb\r\nverify.how: - x\xff\n")
@@ -186,7 +187,7 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// TestSpans: how long something takes is said with the plurals of each language.
+// TestSpans: durations use the plural forms of each language.
 func TestSpans(t *testing.T) {
 	const second, minute, hour, day = time.Second, time.Minute, time.Hour, 24 * time.Hour
 	for _, c := range []struct {

@@ -94,12 +94,12 @@ type Store struct {
 
 // Get returns the value of a setting in room, or its default if none or no allowed one is stored.
 func (s Store) Get(ctx context.Context, room, name string) (string, error) {
-	known, err := findSetting(name)
+	setting, err := findSetting(name)
 	if err != nil {
 		return "", err
 	}
 	d, err := s.Choice(ctx, room, name)
-	return known.Effective(d.Value), err
+	return setting.Effective(d.Value), err
 }
 
 // All returns Get for every setting.
@@ -109,24 +109,24 @@ func (s Store) All(ctx context.Context, room string) (map[string]string, error) 
 		return nil, err
 	}
 	all := map[string]string{}
-	for _, known := range List() {
-		all[known.Name] = known.Effective(set[known.Name].Value)
+	for _, setting := range List() {
+		all[setting.Name] = setting.Effective(set[setting.Name].Value)
 	}
 	return all, nil
 }
 
 // Set validates and stores a setting chosen by person.
 func (s Store) Set(ctx context.Context, room, name, value, person string, at time.Time) error {
-	known, err := findSetting(name)
+	setting, err := findSetting(name)
 	if err != nil {
 		return err
 	}
-	value, ok := known.Normalize(value)
+	value, ok := setting.Normalize(value)
 	switch {
-	case !ok && known.Values == nil:
-		return fmt.Errorf("settings: %s is too long, write at most %d characters", name, known.MaxLength)
+	case !ok && setting.Values == nil:
+		return fmt.Errorf("settings: %s is too long, write at most %d characters", name, setting.MaxLength)
 	case !ok:
-		return fmt.Errorf("settings: %s cannot be %q, only %s", name, value, strings.Join(known.Values, ", "))
+		return fmt.Errorf("settings: %s cannot be %q, only %s", name, value, strings.Join(setting.Values, ", "))
 	}
 	return s.Put(ctx, room, name, value, person, at)
 }

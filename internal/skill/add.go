@@ -83,10 +83,10 @@ func checkArguments(name, summary, documentation string) (string, []byte, error)
 // error if others own the name or there are too many skills.
 func findReplaceable(visible []Skill, at trust.Place, name string) (*Skill, error) {
 	var taken *Skill
-	own := 0
+	ownCount := 0
 	for i, s := range visible {
 		if s.Label.Readers == at.Readers() {
-			own++
+			ownCount++
 		}
 		switch {
 		case s.Name == name && s.OwnedAt(at):
@@ -101,9 +101,9 @@ func findReplaceable(visible []Skill, at trust.Place, name string) (*Skill, erro
 			taken.Name)
 	case taken != nil:
 		return nil, fmt.Errorf("there is a skill %s already, which is not this person's to replace: choose another name", taken.Name)
-	case own >= MaxPerFolder:
+	case ownCount >= MaxPerFolder:
 		return nil, fmt.Errorf("%d skills are kept here already, which is the most: "+
-			"replace one of them by sending its name, or tell the person that there is no room", own)
+			"replace one of them by sending its name, or tell the person that there is no room", ownCount)
 	}
 	return nil, nil
 }
@@ -122,9 +122,9 @@ func (l *Library) writeSkill(rel string, replace bool, owner string, integrity t
 		return nil, fmt.Errorf("there is something at %s%s already: choose another name", pathPrefix, rel)
 	}
 	// Drop front matter that would hide the new summary or label; the earlier version keeps it.
-	with := composeFile(integrity, owner, frontLinesWithout(old, append(labelKeys, "description")...), body)
-	if h := readHead(with); h.summary == readHead(text).summary && h.integrity == integrity && h.owner == owner {
-		text = with
+	withFront := composeFile(integrity, owner, frontLinesWithout(old, append(labelKeys, "description")...), body)
+	if h := readHead(withFront); h.summary == readHead(text).summary && h.integrity == integrity && h.owner == owner {
+		text = withFront
 	}
 	if bytes.Equal(old, text) {
 		return text, nil // unchanged: keep no version
@@ -140,7 +140,7 @@ func frontLinesWithout(old []byte, without ...string) (out []byte) {
 	front, _ := splitValidFront(old)
 	skip := false
 	for l := range bytes.Lines(front) {
-		if goesOn := len(bytes.TrimSpace(l)) == 0 || l[0] == ' ' || l[0] == '\t'; !goesOn {
+		if continued := len(bytes.TrimSpace(l)) == 0 || l[0] == ' ' || l[0] == '\t'; !continued {
 			skip = slices.ContainsFunc(without, func(key string) bool { return bytes.HasPrefix(l, []byte(key+":")) })
 		}
 		if !skip {

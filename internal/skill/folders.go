@@ -84,19 +84,19 @@ type candidate struct {
 }
 
 // candidates lists the files that may be skills, sorted by name, and problems with other files.
-func (l *Library) candidates() (found []candidate, odd []store.Problem, err error) {
+func (l *Library) candidates() (found []candidate, problems []store.Problem, err error) {
 	folders := []string{""}
 	for _, kind := range []string{usersFolder, roomsFolder} {
 		entries, err := l.readDir(kind)
 		if err != nil {
-			odd = append(odd, l.reportSkipped(kind, err.Error()))
+			problems = append(problems, l.reportSkipped(kind, err.Error()))
 		}
 		for _, e := range entries {
 			switch folder := kind + "/" + e.Name(); {
 			case e.IsDir() && Folder(Readers(folder)) == folder:
 				folders = append(folders, folder)
 			case !strings.HasPrefix(e.Name(), "."):
-				odd = append(odd, l.reportSkipped(folder, "it is not the folder of a person or a room: "+
+				problems = append(problems, l.reportSkipped(folder, "it is not the folder of a person or a room: "+
 					"the name is a Matrix id in which other characters than a-z, 0-9 and @!._- are = and two hex digits"))
 			}
 		}
@@ -107,14 +107,14 @@ func (l *Library) candidates() (found []candidate, odd []store.Problem, err erro
 			return nil, nil, err
 		}
 		if err != nil {
-			odd = append(odd, l.reportSkipped(folder, err.Error()))
+			problems = append(problems, l.reportSkipped(folder, err.Error()))
 		}
 		for _, e := range entries {
 			switch c, ok := newCandidate(folder, e); {
 			case ok && namePattern.MatchString(c.name):
 				found = append(found, c)
 			case ok:
-				odd = append(odd, l.reportSkipped(path.Join(folder, e.Name()),
+				problems = append(problems, l.reportSkipped(path.Join(folder, e.Name()),
 					"its name is not that of a skill: use letters, digits, - and _ and the ending .md"))
 			}
 		}
@@ -123,7 +123,7 @@ func (l *Library) candidates() (found []candidate, odd []store.Problem, err erro
 	slices.SortFunc(found, func(a, b candidate) int {
 		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.folder, b.folder), strings.Compare(a.rel, b.rel))
 	})
-	return found, odd, nil
+	return found, problems, nil
 }
 
 // readDir lists a folder; nil if it does not exist.

@@ -29,7 +29,7 @@ func mustAdd(t testing.TB, l *Library, at trust.Place, name, text string) Skill 
 	return s
 }
 
-// visible are the ids of what may be read at a place.
+// visible lists the IDs of the skills readable at a place.
 func visible(t testing.TB, l *Library, at trust.Place) string {
 	t.Helper()
 	all := expect.Must(l.List(at))(t)
@@ -43,7 +43,7 @@ func visible(t testing.TB, l *Library, at trust.Place) string {
 	return strings.Join(ids, " ")
 }
 
-// TestReaders: the folder says who may read, for exactly one spelling of it.
+// TestReaders: the folder determines the readers, in exactly one spelling.
 func TestReaders(t *testing.T) {
 	for rel, want := range map[string]trust.Readers{
 		"": trust.Everybody, "a.md": trust.Everybody, "a/SKILL.md": trust.Everybody, "users.md": trust.Everybody,
@@ -66,8 +66,8 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// TestListShowsWhatThePlaceMayRead: a person's in their direct chats, a room's there.
-func TestListShowsWhatThePlaceMayRead(t *testing.T) {
+// TestListReadable: a person's skills are listed in their direct chats, a room's in the room.
+func TestListReadable(t *testing.T) {
 	dir := t.TempDir()
 	l := Open(dir, nil)
 	put(t, dir, "shared.md", "Shared")
@@ -92,7 +92,7 @@ func TestListShowsWhatThePlaceMayRead(t *testing.T) {
 	}
 }
 
-// TestLabel: what the program wrote counts; what breaks it makes the skill foreign.
+// TestLabel: labels written by the program are read; broken ones make the skill foreign.
 func TestLabel(t *testing.T) {
 	for name, tt := range map[string]struct {
 		file      string
@@ -129,8 +129,8 @@ func TestLabel(t *testing.T) {
 	}
 }
 
-// TestAddLeavesOthersAlone: no skill of others is replaced, by whatever name or spelling.
-func TestAddLeavesOthersAlone(t *testing.T) {
+// TestAddNeverReplacesOthers: no spelling of a name replaces the skill of others.
+func TestAddNeverReplacesOthers(t *testing.T) {
 	dir := t.TempDir()
 	l := Open(dir, nil)
 	put(t, dir, "deploy.md", "---\ntriggers: deploy\n---\nDeploy\n")
@@ -164,8 +164,8 @@ func TestAddLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// TestMostOwn: one person or room has so many skills, whatever others have.
-func TestMostOwn(t *testing.T) {
+// TestMaxPerFolder: the limit counts only the skills of one person or room.
+func TestMaxPerFolder(t *testing.T) {
 	dir := t.TempDir()
 	l := Open(dir, nil)
 	for i := range MaxPerFolder {
@@ -182,7 +182,7 @@ func TestMostOwn(t *testing.T) {
 	mustAdd(t, l, annIn, "one-more", "d")
 }
 
-// TestShare: everybody has it then, with the integrity of who vouches for it.
+// TestShare: a shared skill is readable by everyone, with the integrity of an owner.
 func TestShare(t *testing.T) {
 	dir := t.TempDir()
 	l := Open(dir, nil)
@@ -228,7 +228,7 @@ func indexOf(all []Skill, name string) int {
 	return -1
 }
 
-// TestMove: a room's skills follow it, with their earlier versions, over nothing that is there.
+// TestMove: a room's skills move with their earlier versions and replace nothing.
 func TestMove(t *testing.T) {
 	dir := t.TempDir()
 	l := Open(dir, nil)

@@ -16,8 +16,8 @@ func Match(skills []Skill, text string, most int) []Skill {
 	text = fold(text)
 	var found []Skill
 	for _, s := range skills {
-		said := func(trigger string) bool { return words.WholeWords(text, trigger) }
-		if s.triggers != "" && slices.ContainsFunc(strings.Split(s.triggers, "\n"), said) {
+		occurs := func(trigger string) bool { return words.WholeWords(text, trigger) }
+		if s.triggers != "" && slices.ContainsFunc(strings.Split(s.triggers, "\n"), occurs) {
 			found = append(found, s)
 		}
 	}

@@ -51,7 +51,7 @@ func plain(name, summary, path string) Skill {
 	return Skill{Name: name, Summary: summary, Path: path, Priority: 5, Turns: 4, Label: trust.Label{Integrity: trust.Owner, Readers: trust.Everybody}}
 }
 
-// ann is her direct chat, and annFolder where her skills lie.
+// ann is Ann's direct chat, annFolder the folder of her skills.
 var ann = trust.Place{Room: "!ann", Person: "@ann:x", Private: true}
 
 const (
@@ -214,8 +214,7 @@ func TestFrontMatter(t *testing.T) {
 	}
 }
 
-// Faults show in Problems with file and line for as long as they are there, and
-// in the log once; the skill works all the same.
+// Problems lists each fault with file and line; the log has it once, and the skill still works.
 func TestProblems(t *testing.T) {
 	dir := t.TempDir()
 	var log bytes.Buffer
@@ -411,7 +410,7 @@ func TestMatchRanks(t *testing.T) {
 	expect.Equal(t, names(99), "fbda", "the order of the skills shows")
 }
 
-// Said names the first of the phrases, by the rules of triggers.
+// FindPhrase returns the first phrase that occurs, by the rules of triggers.
 func TestSaid(t *testing.T) {
 	phrases := []string{"make a plan", "let's plan", "计划"}
 	for text, want := range map[string]string{

@@ -69,17 +69,17 @@ func (s *Scheduler) deferOverLimit(ctx context.Context, r Run, now time.Time) (b
 	s.runTimes = slices.DeleteFunc(s.runTimes, func(at time.Time) bool {
 		return now.Sub(at) >= day || at.After(now) // the clock may have been wrong
 	})
-	most := s.store.cfg.RunsPerDay
-	if len(s.runTimes) < most {
+	limit := s.store.cfg.RunsPerDay
+	if len(s.runTimes) < limit {
 		return false, nil
 	}
-	next := s.runTimes[len(s.runTimes)-most].Add(day)
-	result := fmt.Sprintf("put off: tasks used the model %d times in 24 hours", most)
+	next := s.runTimes[len(s.runTimes)-limit].Add(day)
+	result := fmt.Sprintf("put off: tasks used the model %d times in 24 hours", limit)
 	if _, err := s.store.db.ExecContext(ctx, `UPDATE job_run SET retry_at = ?, result = ? WHERE task = ? AND due = ? AND state = 'claimed'`,
 		next.UnixMilli(), result, r.Task.ID, r.Due.UnixMilli()); err != nil {
 		return false, fmt.Errorf("put off run %s: %w", r.ID, err)
 	}
 	s.cfg.Log.Warn("daily limit of model runs for tasks reached (tasks.runs_per_day); this run is postponed",
-		"runs", most, "task", r.Task.ID, "again", next)
+		"runs", limit, "task", r.Task.ID, "again", next)
 	return true, nil
 }

@@ -60,12 +60,12 @@ var phraseForms = func() (all []phraseForm) {
 // parsePhrase parses an English phrase such as "tomorrow at 7" into a validated schedule. A phrase
 // that is not fully understood is an error with examples.
 func parsePhrase(text string, now time.Time, loc *time.Location) (Schedule, error) {
-	plain := strings.Join(strings.Fields(strings.NewReplacer("’", "'", ",", " ").Replace(strings.ToLower(text))), " ")
-	if plain = strings.Trim(plain, " .!"); len(plain) > 200 {
-		plain, text = "", "so much text"
+	normalized := strings.Join(strings.Fields(strings.NewReplacer("’", "'", ",", " ").Replace(strings.ToLower(text))), " ")
+	if normalized = strings.Trim(normalized, " .!"); len(normalized) > 200 {
+		normalized, text = "", "so much text"
 	}
 	for _, f := range phraseForms {
-		m := f.re.FindStringSubmatch(plain)
+		m := f.re.FindStringSubmatch(normalized)
 		if m == nil {
 			continue
 		}

@@ -18,8 +18,7 @@ func with(room, person string) trust.Caller {
 	return trust.Caller{Place: trust.Place{Room: room, Person: person, Private: true}, Integrity: trust.User}
 }
 
-// TestReaders: what may not be read at a place is not listed there and cannot be changed, and
-// an error says no more of it than of a task that never was.
+// TestReaders: an unreadable task is not listed, cannot be changed, and its error equals that of a missing one.
 // Holds L16.
 func TestReaders(t *testing.T) {
 	s, ctx := newStore(t), t.Context()
@@ -68,7 +67,7 @@ func TestReaders(t *testing.T) {
 	expect.Equal(t, len(expect.Must(s.InRoom(ctx, here, ""))(t)), len(readers), "tasks that the operator sees")
 }
 
-// TestIntegrityFalls: who changes the words of a task is trusted no further than the caller.
+// TestIntegrityFalls: a caller's words cap the task's integrity.
 func TestIntegrityFalls(t *testing.T) {
 	s, ctx := newStore(t), t.Context()
 	owner, foreign := asks(here, "@ann:x"), asks(here, "@ann:x")
@@ -86,8 +85,7 @@ func TestIntegrityFalls(t *testing.T) {
 	}
 }
 
-// TestMoveReaders: after an upgrade the members of the new room read what those of the old one
-// read, and what is private stays so.
+// TestMoveReaders: after a room upgrade, room tasks are readable in the new room and private ones stay private.
 func TestMoveReaders(t *testing.T) {
 	s, ctx := newStore(t), t.Context()
 	ann, group := with(here, "@ann:x"), asks(here, "@bob:x")
@@ -110,8 +108,8 @@ func TestMoveReaders(t *testing.T) {
 	}
 }
 
-// TestOthersReadRoom: a task whose room others read now is not worked on there, whether it falls due
-// or waits to be worked on already. It goes on where its readers read, or is paused and says why.
+// TestOthersReadRoom: a task whose room has other readers does not run there, even if claimed
+// already. It moves to its readers' room, or is paused with a reason.
 func TestOthersReadRoom(t *testing.T) {
 	for _, chat := range []string{"", "!chat:x"} {
 		t.Run("direct chat "+chat, func(t *testing.T) {
@@ -160,8 +158,7 @@ func TestOthersReadRoom(t *testing.T) {
 	}
 }
 
-// TestMergedIntegrity: the task that stays of two that ask for the same is trusted as far as
-// the less trusted one, and only tasks of the same readers are merged.
+// TestMergedIntegrity: the kept task gets the lower integrity of both; only tasks of the same readers merge.
 func TestMergedIntegrity(t *testing.T) {
 	s, ctx := newStore(t), t.Context()
 	foreign := asks(here, "@ann:x").Label()
@@ -181,7 +178,7 @@ func TestMergedIntegrity(t *testing.T) {
 	expect.Equal(t, expect.Must(getReadable(ctx, tx, in(here), stays.ID))(t).Label, foreign)
 }
 
-// every is a schedule that is due each minute.
+// every is a schedule due each minute.
 func every(t *testing.T, p *post) *Schedule {
 	t.Helper()
 	s := expect.Must(Schedule{Type: interval, IntervalSeconds: 60}.Validate(p.now, time.UTC))(t)
@@ -193,8 +190,8 @@ func labelOf(room string) trust.Label {
 	return trust.Label{Integrity: trust.User, Readers: trust.Room(room)}
 }
 
-// TestActiveTaskLimits: of active tasks that the model works on, a room and a person have so
-// many and no more, however they come about; reminders are not counted.
+// TestActiveTaskLimits: rooms and people have limits of active tasks with a prompt, on every path;
+// reminders do not count.
 func TestActiveTaskLimits(t *testing.T) {
 	p := newPost(t)
 	ctx, minutely := t.Context(), every(t, p)
@@ -241,8 +238,8 @@ func TestActiveTaskLimits(t *testing.T) {
 	expect.Equal(t, expect.Must(p.store.Get(ctx, trust.Place{Room: "!0"}, mine[0].ID))(t).Status, Paused)
 }
 
-// TestRunsPerDay: the model works on tasks so often in 24 hours, over all rooms and also
-// after a restart. What is more is put off, not lost; reminders go on.
+// TestRunsPerDay: model runs in 24 hours are limited over all rooms and restarts. Further runs are
+// postponed; reminders continue.
 func TestRunsPerDay(t *testing.T) {
 	p := newPost(t)
 	db := p.store.db

@@ -12,8 +12,8 @@ var fillerWords = strings.Fields("the this that task is was has been it successf
 
 // CheckReason returns an error if reason has no word beyond content and fillers. It asks for evidence.
 func CheckReason(reason, content string) error {
-	known := append(words(content), fillerWords...)
-	if slices.ContainsFunc(words(reason), func(w string) bool { return !slices.Contains(known, w) }) {
+	allowed := append(words(content), fillerWords...)
+	if slices.ContainsFunc(words(reason), func(w string) bool { return !slices.Contains(allowed, w) }) {
 		return nil
 	}
 	return errors.New("the reason says no more than that it is done: give what shows it, in a sentence, " +

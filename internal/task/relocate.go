@@ -18,9 +18,9 @@ var otherReadersReason = i18n.New("why.others_read")
 // room that we left are paused. A task whose room has other readers moves, with its open runs, to
 // the room of its own readers; without such a room it is paused.
 func (s *Scheduler) relocate(ctx context.Context, t Task) (bool, error) {
-	if gone, err := s.cfg.Rooms.Left(ctx, t.Room); err != nil {
+	if left, err := s.cfg.Rooms.Left(ctx, t.Room); err != nil {
 		return false, err
-	} else if gone {
+	} else if left {
 		return true, s.pauseTasks(ctx, `room = ?3`, `status = 'active' AND schedule <> ''`, t.Room, leftReason)
 	}
 	room, err := s.cfg.Rooms.TaskRoom(ctx, t)
@@ -43,7 +43,7 @@ func (s *Scheduler) relocate(ctx context.Context, t Task) (bool, error) {
 }
 
 // pauseTasks ends the runs of the tasks that match where, and pauses those that also match also.
-func (s *Scheduler) pauseTasks(ctx context.Context, where, also, arg string, reason i18n.Text) error {
+func (s *Scheduler) pauseTasks(ctx context.Context, where, alsoWhere, arg string, reason i18n.Text) error {
 	return s.inTx(ctx, "pause tasks", func(tx *sql.Tx) error {
 		now := s.store.now().UnixMilli()
 		_, err := tx.ExecContext(ctx, `UPDATE job_run SET state = iif(state = 'claimed', 'skipped', state),
@@ -53,12 +53,12 @@ func (s *Scheduler) pauseTasks(ctx context.Context, where, also, arg string, rea
 		if err != nil {
 			return err
 		}
-		done, err := tx.ExecContext(ctx, `UPDATE task SET status = 'paused', next_due = NULL, reason = ?2, updated = ?1
-			WHERE `+where+` AND `+also, now, reason, arg)
+		paused, err := tx.ExecContext(ctx, `UPDATE task SET status = 'paused', next_due = NULL, reason = ?2, updated = ?1
+			WHERE `+where+` AND `+alsoWhere, now, reason, arg)
 		if err != nil {
 			return err
 		}
-		if n, err := done.RowsAffected(); err != nil || n == 0 {
+		if n, err := paused.RowsAffected(); err != nil || n == 0 {
 			return err
 		}
 		s.cfg.Log.Info("tasks are paused", "where", arg, "why", reason)

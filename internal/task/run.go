@@ -121,8 +121,8 @@ func (s *Scheduler) Wanted(ctx context.Context, id string) (bool, error) {
 		return false, fmt.Errorf("look up run %s: %w", id, err)
 	}
 	if wanted {
-		gone, err := s.relocate(ctx, t)
-		if err != nil || gone {
+		relocated, err := s.relocate(ctx, t)
+		if err != nil || relocated {
 			return false, err
 		}
 		s.started.Store(id, true)

@@ -231,11 +231,11 @@ func parseOnce(text string, now time.Time, loc *time.Location) (string, error) {
 		return "", err
 	}
 	t = t.Truncate(time.Second)
-	switch here := now.In(loc).Format("Mon 2006-01-02 15:04 MST"); {
+	switch localNow := now.In(loc).Format("Mon 2006-01-02 15:04 MST"); {
 	case !t.After(now):
-		return "", fmt.Errorf("at %q is in the past: it is %s now; give a later time", text, here)
+		return "", fmt.Errorf("at %q is in the past: it is %s now; give a later time", text, localNow)
 	case t.After(now.AddDate(maxYears, 0, 0)):
-		return "", fmt.Errorf("at %q is more than %d years away: it is %s now; give an earlier time", text, maxYears, here)
+		return "", fmt.Errorf("at %q is more than %d years away: it is %s now; give an earlier time", text, maxYears, localNow)
 	}
 	return t.Format(time.RFC3339), nil
 }

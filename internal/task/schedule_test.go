@@ -19,7 +19,7 @@ func berlin(t testing.TB) *time.Location {
 	return expect.Must(time.LoadLocation("Europe/Berlin"))(t)
 }
 
-// at is now in the tests: a Saturday.
+// at is the current time in tests: a Saturday.
 func at(t testing.TB) time.Time { return time.Date(2026, 11, 21, 9, 14, 30, 5, berlin(t)) }
 
 func TestScheduleOnce(t *testing.T) {
@@ -68,8 +68,7 @@ func TestScheduleFinalForms(t *testing.T) {
 	}
 }
 
-// TestScheduleRefuses: an error must teach, so each says what is wrong and shows
-// how it is right.
+// TestScheduleRefuses: each error says what is wrong and gives a valid example.
 // Holds T3.
 func TestScheduleRefuses(t *testing.T) {
 	for _, tt := range []struct {
@@ -179,7 +178,7 @@ func TestPhrases(t *testing.T) {
 	}
 }
 
-// brief is a schedule without what is empty.
+// brief formats the set fields of a schedule.
 func brief(s Schedule) string {
 	parts := []string{s.Type, s.DayOfWeek}
 	if s.DayOfMonth != 0 {
@@ -192,8 +191,7 @@ func brief(s Schedule) string {
 	return strings.Join(strings.Fields(strings.Join(parts, " ")), " ")
 }
 
-// TestPhrasesRefuse: what is not understood as a whole, or only with a guess, is an
-// error.
+// TestPhrasesRefuse: an incompletely understood or ambiguous phrase is an error.
 // Holds T3.
 func TestPhrasesRefuse(t *testing.T) {
 	for _, text := range []string{
@@ -209,14 +207,14 @@ func TestPhrasesRefuse(t *testing.T) {
 	}
 	_, err := parsePhrase("irgendwann", at(t), berlin(t))
 	expect.Refused(t, err, "for example", "no example")
-	// A time that clocks leave out is nobody's wish.
+	// A time skipped by a clock change is refused.
 	spring := time.Date(2027, 3, 27, 12, 0, 0, 0, berlin(t))
 	if s, err := parsePhrase("tomorrow at 2:30", spring, berlin(t)); err == nil {
 		t.Errorf("a time that there is not is read as %s", brief(s))
 	}
 }
 
-// FuzzPhrase: whatever is understood lies in the future and is in its final form.
+// FuzzPhrase: an understood phrase is in the future and normalised.
 func FuzzPhrase(f *testing.F) {
 	for _, s := range []string{"tomorrow at 7", "every Monday at 9", "in 20 minutes", "monthly on the 31st at 23:00", "half past 12 pm"} {
 		f.Add(s)
@@ -240,8 +238,7 @@ func FuzzPhrase(f *testing.F) {
 	})
 }
 
-// zones have summer time in the north, none, of half an hour in the south, and an
-// offset that is no whole hour.
+// zones have daylight saving in the north, none, half an hour in the south, and an offset with minutes.
 var zones = []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"}
 
 func inZone(t testing.TB, name string) *time.Location {
@@ -249,7 +246,7 @@ func inZone(t testing.TB, name string) *time.Location {
 	return expect.Must(time.LoadLocation(name))(t)
 }
 
-// clocks is what a clock shows in the course of a day.
+// clocks are the clock times of a day.
 var clocks = func() (all []string) {
 	for m := range 24 * 60 {
 		all = append(all, fmt.Sprintf("%02d:%02d", m/60, m%60))
@@ -257,14 +254,13 @@ var clocks = func() (all []string) {
 	return all
 }()
 
-// oracle lists when s falls due from a to b, by looking at the clock on the wall
-// once a minute: nothing in it knows of offsets, days or changes of the clocks.
+// oracle lists when s is due from a to b by checking the wall clock once a minute. It knows nothing
+// of offsets, days or clock changes.
 func oracle(s Schedule, a, b, since time.Time, loc *time.Location) []time.Time {
 	var due []time.Time
 	today, late := "", "" // the day, and the latest time that the clock has shown on it before
 	clock := ""
-	// first reports whether the clock shows one of times, or has jumped over it, for the
-	// first time on this day.
+	// first reports whether the clock shows or has skipped one of times, for the first time that day.
 	first := func(times ...string) bool {
 		return slices.ContainsFunc(times, func(at string) bool { return late < at && at <= clock })
 	}
@@ -360,8 +356,7 @@ func cronTimes(expr string) []string {
 	return times
 }
 
-// TestNextOverTwoYears: each kind of schedule, in each zone, is due exactly when
-// the clock on the wall says so: no time left out, none twice, none besides.
+// TestNextOverTwoYears: each kind of schedule in each zone is due exactly when the wall clock says so.
 // Holds T2.
 func TestNextOverTwoYears(t *testing.T) {
 	schedules := []Schedule{
@@ -423,7 +418,7 @@ func pick(times []time.Time, i int) string {
 	return times[i].Format(time.RFC3339)
 }
 
-// TestNextAtChanges: what is promised for the nights in which clocks change.
+// TestNextAtChanges: due times in nights with clock changes.
 func TestNextAtChanges(t *testing.T) {
 	for _, tt := range []struct {
 		zone  string
@@ -452,8 +447,7 @@ func TestNextAtChanges(t *testing.T) {
 	}
 }
 
-// TestNextIsNext: whatever the schedule and the moment, what comes next is after
-// it, there is nothing in between, and it is not due before it was made.
+// TestNextIsNext: Next is after its argument, skips no due time, and is never before the schedule was made.
 func TestNextIsNext(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		loc := expect.Must(time.LoadLocation(rapid.SampledFrom(zones).Draw(t, "zone")))(t)
@@ -484,7 +478,7 @@ func TestNextIsNext(t *testing.T) {
 	})
 }
 
-// TestScheduleCron: what is read of an expression and a zone, and what is refused.
+// TestScheduleCron: accepted and refused expressions and zones.
 func TestScheduleCron(t *testing.T) {
 	got, err := Schedule{Type: "cron", Expression: " 30  7 * * MON-FRI ", Zone: "Asia/Kolkata"}.Validate(at(t), berlin(t))
 	want := Schedule{Type: "cron", Expression: "30 7 * * mon-fri", Zone: "Asia/Kolkata"}

@@ -56,8 +56,8 @@ const (
 	batch = 200
 )
 
-// deliver hands over a run and returns at once. After an error it is called again.
-type deliver func(ctx context.Context, r Run) error
+// deliverFunc hands over a run and returns at once. After an error it is called again.
+type deliverFunc func(ctx context.Context, r Run) error
 
 // Run hands due runs to work until ctx ends. Runs that were open at the last exit come first, with the same IDs.
 func (s *Scheduler) Run(ctx context.Context, work func(ctx context.Context, r Run) error) error {
@@ -90,7 +90,7 @@ func (s *Scheduler) Run(ctx context.Context, work func(ctx context.Context, r Ru
 
 // runDue claims and hands over due tasks, and returns when to look again. The first call, and one
 // after the clock was set back, recomputes all due times.
-func (s *Scheduler) runDue(ctx context.Context, work deliver, now time.Time, clockSetBack bool) (next time.Time, err error) {
+func (s *Scheduler) runDue(ctx context.Context, work deliverFunc, now time.Time, clockSetBack bool) (next time.Time, err error) {
 	if !s.recomputed || clockSetBack {
 		if err := s.recomputeDue(ctx, now); err != nil {
 			return next, err
@@ -123,7 +123,7 @@ func (s *Scheduler) claim(ctx context.Context, now time.Time) (int, error) {
 	if err != nil || !due {
 		return 0, err
 	}
-	looked := 0
+	claimed := 0
 	err = store.InTx(ctx, s.store.db, func(tx *sql.Tx) error {
 		tasks, err := queryTasks(ctx, tx, `FROM task t WHERE t.status = 'active' AND t.next_due <= ?3`+inOurRooms+`
 			ORDER BY t.next_due, t.id LIMIT ?4`, s.cfg.OnlyRoom, s.cfg.ExceptRoom, now.UnixMilli(), batch)
@@ -135,10 +135,10 @@ func (s *Scheduler) claim(ctx context.Context, now time.Time) (int, error) {
 				return fmt.Errorf("task #%s: %w", t.ID, err)
 			}
 		}
-		looked = len(tasks)
+		claimed = len(tasks)
 		return nil
 	})
-	return looked, store.Wrap(err, "claim due tasks")
+	return claimed, store.Wrap(err, "claim due tasks")
 }
 
 // claimTask inserts the due runs of t by its catch-up policy, and advances next_due.
@@ -188,13 +188,13 @@ func (s *Scheduler) insertRun(ctx context.Context, tx *sql.Tx, t Task, due, now 
 	if state != runClaimed {
 		ended = now.UnixMilli()
 	}
-	made, err := tx.ExecContext(ctx, `INSERT INTO job_run (task, due, state, claimed, ended, result)
+	inserted, err := tx.ExecContext(ctx, `INSERT INTO job_run (task, due, state, claimed, ended, result)
 		VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (task, due) DO NOTHING`,
 		t.ID, due.UnixMilli(), state, now.UnixMilli(), ended, why)
 	if err != nil {
 		return err
 	}
-	if n, err := made.RowsAffected(); err != nil || n == 0 || state == runClaimed {
+	if n, err := inserted.RowsAffected(); err != nil || n == 0 || state == runClaimed {
 		return err
 	}
 	t.NextDue = time.Time{}
@@ -202,7 +202,7 @@ func (s *Scheduler) insertRun(ctx context.Context, tx *sql.Tx, t Task, due, now 
 }
 
 // deliver hands over claimed runs and notices that were not handed over yet.
-func (s *Scheduler) deliver(ctx context.Context, work deliver, now time.Time) error {
+func (s *Scheduler) deliver(ctx context.Context, work deliverFunc, now time.Time) error {
 	// Two queries, so that each uses its index.
 	open, err := s.store.runs(ctx, `r.state = 'claimed' AND (r.retry_at IS NULL OR r.retry_at <= ?3)`+inOurRooms+`ORDER BY r.due, t.id`,
 		s.cfg.OnlyRoom, s.cfg.ExceptRoom, now.UnixMilli())
@@ -264,21 +264,21 @@ func (s *Scheduler) recomputeDue(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("plan tasks: %w", err)
 	}
-	moved := map[string]any{}
+	changed := map[string]any{}
 	for _, t := range tasks {
 		if t.Schedule.Type == once { // its moment does not depend on the zone
 			continue
 		}
 		due := s.store.nextDue(*t.Schedule, now, t.Scheduled)
 		if ms, ok := due.(int64); !ok || !time.UnixMilli(ms).Equal(t.NextDue) {
-			moved[t.ID] = due
+			changed[t.ID] = due
 		}
 	}
-	if len(moved) == 0 {
+	if len(changed) == 0 {
 		return nil
 	}
 	return store.InTx(ctx, s.store.db, func(tx *sql.Tx) error {
-		for id, due := range moved {
+		for id, due := range changed {
 			if _, err := tx.ExecContext(ctx, `UPDATE task SET next_due = ? WHERE id = ? AND status = 'active'`, due, id); err != nil {
 				return fmt.Errorf("plan task #%s: %w", id, err)
 			}

@@ -18,8 +18,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// post is where runs are worked on: what is said under an ID is said once, however
-// often it is handed over.
+// post receives runs like a session. Each ID is said once, however often it is delivered.
 type post struct {
 	rooms   stub
 	deliver func(context.Context, Run) error
@@ -35,7 +34,7 @@ type post struct {
 	fail  func(Run) error   // instead of an answer
 }
 
-// stub is Rooms of a test; without its functions a task may be worked on in any room.
+// stub implements rooms; without its functions a task may run anywhere.
 type stub struct {
 	left func(ctx context.Context, room string) (bool, error)
 	room func(ctx context.Context, t Task) (string, error)
@@ -63,7 +62,7 @@ func newPost(t testing.TB) *post {
 	return p
 }
 
-// restart forgets all that is not in the database.
+// restart drops all state outside of the database.
 func (p *post) restart(db *sql.DB) {
 	p.store = NewStore(db, Config{Now: func() time.Time { return p.now }})
 	p.sched = NewScheduler(p.store, SchedulerConfig{Rooms: &p.rooms})
@@ -87,7 +86,7 @@ func (p *post) look() {
 	expect.Must(p.sched.runDue(p.t.Context(), p.deliver, p.now, false))(p.t)
 }
 
-// work works on what was handed over, like a session does.
+// work handles delivered runs like a session does.
 func (p *post) work() {
 	p.t.Helper()
 	p.mu.Lock()
@@ -125,7 +124,7 @@ func (p *post) say(r Run) string {
 	return p.said[r.ID]
 }
 
-// at moves the clock and lets everything happen that is due.
+// at sets the clock and handles everything due.
 func (p *post) at(day, hour, minute int) {
 	p.t.Helper()
 	p.now = time.Date(2026, 11, day, hour, minute, 0, 0, time.UTC)
@@ -151,8 +150,7 @@ func (p *post) task(id string) Task {
 	return t
 }
 
-// TestDueOnce: what is due is said, once, and the task moves on; one that is due only
-// once is completed.
+// TestDueOnce: a due task is said once and advances; a once task is completed.
 // Holds T5.
 func TestDueOnce(t *testing.T) {
 	p := newPost(t)
@@ -179,7 +177,7 @@ func TestDueOnce(t *testing.T) {
 	p.heard("tea 22 09:00", "tea 23 09:00")
 }
 
-// TestCatchUp: what was missed is made up for once, by the policy of the task.
+// TestCatchUp: missed times run once, by the task's policy.
 // Holds T1.
 func TestCatchUp(t *testing.T) {
 	p := newPost(t)
@@ -218,8 +216,8 @@ func TestCatchUp(t *testing.T) {
 	p.heard("all 24 09:00", "late 24 09:00", "never 24 09:00")
 }
 
-// TestChangedBeforeRun: what a person has paused, completed, deleted or moved since it was
-// claimed is not said; what a run does to its own task does not take its answer.
+// TestChangedBeforeRun: a task paused, completed, deleted or moved after its claim is not said. A
+// run may change its own task and still answer.
 func TestChangedBeforeRun(t *testing.T) {
 	p := newPost(t)
 	ctx := t.Context()
@@ -264,8 +262,8 @@ func TestChangedBeforeRun(t *testing.T) {
 
 func errorOf(_ Task, err error) error { return err }
 
-// TestFailureBackoff: a failure is tried again after 1, 5, 30 and 30 minutes under a new ID;
-// the fifth in a row pauses the task, and the room hears of it once.
+// TestFailureBackoff: a failed run is retried after 1, 5, 30 and 30 minutes under new IDs; the
+// fifth failure in a row pauses the task and notifies the room once.
 // Holds T4.
 func TestFailureBackoff(t *testing.T) {
 	p := newPost(t)
@@ -303,8 +301,7 @@ func TestFailureBackoff(t *testing.T) {
 	if got, err := p.store.Resume(t.Context(), in(here), tea.ID); err != nil || got.Failures != 0 || got.NextDue.Format("02 15:04") != "23 09:00" {
 		t.Errorf("resumed: %+v, %v", got, err)
 	}
-	// One failure is forgotten with the next success, and what waits to be tried again
-	// goes with the schedule that it belongs to.
+	// A success resets the failures, and a new schedule drops pending retries.
 	p.fail = func(Run) error { p.fail = nil; return errors.New("once") }
 	p.at(23, 9, 0)
 	p.at(23, 9, 1)
@@ -320,7 +317,7 @@ func TestFailureBackoff(t *testing.T) {
 	p.heard("tea 24 10:00")
 }
 
-// TestStopped: what a person stopped is no failure and is not tried again.
+// TestStopped: a run stopped by a person is neither failed nor retried.
 func TestStopped(t *testing.T) {
 	p := newPost(t)
 	call := p.add("call", "", Schedule{Type: once, At: "09:00"})
@@ -333,8 +330,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestNoOverlap: while a run is worked on, or waits to be tried again, no others line
-// up behind it.
+// TestNoOverlap: while a run is open or waits for a retry, no other run of the task starts.
 func TestNoOverlap(t *testing.T) {
 	p := newPost(t)
 	p.add("often", "", Schedule{Type: interval, IntervalSeconds: 60})
@@ -350,7 +346,7 @@ func TestNoOverlap(t *testing.T) {
 	p.heard("often 21 08:11")
 }
 
-// TestTwoSchedulers: of two programs on one database each looks after its rooms.
+// TestTwoSchedulers: two programs on one database serve their own rooms only.
 func TestTwoSchedulers(t *testing.T) {
 	p := newPost(t)
 	p.add("mine", "", Schedule{Type: daily, At: "09:00"})
@@ -367,8 +363,7 @@ func TestTwoSchedulers(t *testing.T) {
 	p.heard("theirs 21 09:00")
 }
 
-// TestRecomputeDue: times that the clock or the zone made wrong are worked out anew, and
-// what has run does not run again.
+// TestRecomputeDue: due times are corrected after changes of clock or zone, and no run is repeated.
 // Holds T2.
 func TestRecomputeDue(t *testing.T) {
 	p := newPost(t)
@@ -395,8 +390,8 @@ func TestRecomputeDue(t *testing.T) {
 	p.heard("own zone 23 03:30", "tea 23 08:00")
 }
 
-// TestClockJumps lets the real loop run on a virtual clock that is set by two
-// hours either way, and stands still for a day as in a machine that sleeps.
+// TestClockJumps runs the real loop on a virtual clock that jumps two hours either way and stops
+// for a day, as on a sleeping machine.
 func TestClockJumps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPost(t)
@@ -473,8 +468,8 @@ func TestModes(t *testing.T) {
 	expect.Equal(t, Task{Background: true}.Mode(), Reminder)
 }
 
-// TestOutage: while no model can be reached, a run is tried every half an hour for as long as it takes,
-// others of its task do not line up behind it, and its task is not paused, nor are its own failures forgotten.
+// TestOutage: without a model, a run is retried every half hour. No other run of its task starts,
+// the task is not paused, and its own failures are kept.
 func TestOutage(t *testing.T) {
 	p := newPost(t)
 	through := func(day, hour int) {

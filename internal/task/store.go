@@ -66,7 +66,7 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 	}
 	now := s.now()
 	t.Priority, t.CatchUp = cmp.Or(t.Priority, defaultPriority), cmp.Or(t.CatchUp, catchOnce)
-	if err := check(&t); err != nil {
+	if err := normalize(&t); err != nil {
 		return Task{}, err
 	}
 	s.limitsMu.Lock()
@@ -105,12 +105,12 @@ func (s *Store) Update(ctx context.Context, at trust.Place, id string, p Patch) 
 		if err != nil {
 			return Task{}, err
 		}
-		counted := t.Schedule != nil && t.Prompt != ""
+		wasCounted := t.Schedule != nil && t.Prompt != ""
 		p.apply(&t)
-		if err := check(&t); err != nil {
+		if err := normalize(&t); err != nil {
 			return Task{}, err
 		}
-		if t.Status == Active && !counted && t.Schedule != nil && t.Prompt != "" {
+		if t.Status == Active && !wasCounted && t.Schedule != nil && t.Prompt != "" {
 			if err := s.checkLimits(ctx, tx, t.Room, t.User, t.ID); err != nil {
 				return Task{}, err
 			}

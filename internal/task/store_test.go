@@ -183,9 +183,8 @@ func TestUpdate(t *testing.T) {
 	expect.Refused(t, second(s.Update(ctx, in(here), old.ID, Patch{Content: &content})), "completed already", "completed task")
 }
 
-// TestEditedInFlight: a schedule that is changed while a run of the old one is worked on
-// holds from then on: the run is told, and when it fails it is not tried again, does not
-// count against the new schedule, and does not end it.
+// TestEditedInFlight: a schedule changed during a run applies at once. A failure of the old run is
+// not retried, does not count, and does not end the new schedule.
 func TestEditedInFlight(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -235,8 +234,7 @@ func TestEditedInFlight(t *testing.T) {
 	}
 }
 
-// TestLeftRoom: in a room that we have left nothing fires, not even what was handed over
-// before; its tasks are paused, and say why until they are resumed.
+// TestLeftRoom: nothing runs in a left room, not even claimed runs; its tasks are paused with a reason.
 func TestLeftRoom(t *testing.T) {
 	const there = "!there:example.org"
 	p := newPost(t)
@@ -276,7 +274,7 @@ func TestLeftRoom(t *testing.T) {
 	p.heard("tea 22 09:00", "due 22 09:00")
 }
 
-// TestLeftRoomUnknown: what cannot be found out is no reason to pause, nor to fire.
+// TestLeftRoomUnknown: an error of Left neither pauses nor runs tasks.
 func TestLeftRoomUnknown(t *testing.T) {
 	p := newPost(t)
 	tea := p.add("tea", "", Schedule{Type: daily, At: "09:00"})
@@ -294,8 +292,8 @@ func TestLeftRoomUnknown(t *testing.T) {
 	p.heard("tea 21 09:00")
 }
 
-// TestRedactedMessage: what is open and was made for a message goes with it, once; not what is
-// done, what others had a say in, or what another room has.
+// TestRedactedMessage: open tasks made for a redacted message are deleted, but not completed ones,
+// those changed by others, or those of other rooms.
 func TestRedactedMessage(t *testing.T) {
 	s := newStore(t)
 	add := func(room, content, asked string) Task {
@@ -338,8 +336,8 @@ func TestRedactedMessage(t *testing.T) {
 	expect.Equal(t, len(expect.Must(s.List(t.Context(), in("!b"), ""))(t)), 1, "elsewhere")
 }
 
-// TestRedactedMessageReaders: what a message asked for in private goes with it wherever it is taken
-// back, but is counted only where it may be read.
+// TestRedactedMessageReaders: private tasks of a redacted message are deleted everywhere, but
+// counted only where they are readable.
 func TestRedactedMessageReaders(t *testing.T) {
 	s, ctx, events := newStore(t), t.Context(), []string{"$1"}
 	secret := add(t, s, Task{Room: here, Content: "see the lawyer", SourceEvent: "$1", Label: with(here, "@ann:x").Label()})
@@ -354,8 +352,8 @@ func TestRedactedMessageReaders(t *testing.T) {
 	}
 }
 
-// TestTidy: nothing is done to a task with a schedule, to one of another room, to one that has changed, or to one that is not active; what is done is
-// given back to the byte, beside what others changed since.
+// TestTidy: tasks with a schedule, of other rooms, changed or inactive are left alone. UndoTidy
+// restores applied steps exactly, and keeps later changes.
 func TestTidy(t *testing.T) {
 	s := newStore(t)
 	db := s.db
@@ -413,15 +411,15 @@ func TestTidy(t *testing.T) {
 	expect.Equal(t, run(paused, steps[0]), 0, "a paused task was merged")
 }
 
-// in is the room among several people.
+// in is the room with several people.
 func in(room string) trust.Place { return trust.Place{Room: room} }
 
-// asks is user, whose words are trusted, asking in the room among several people.
+// asks is a trusted user in the room with several people.
 func asks(room, user string) trust.Caller {
 	return trust.Caller{Place: trust.Place{Room: room, Person: user}, Integrity: trust.User}
 }
 
-// labelled is t with a label for the members of its room, if it has none.
+// labelled returns t with the label of its room if it has none.
 func labelled(t Task) Task {
 	if t.Label.Readers == "" {
 		t.Label = trust.Label{Integrity: trust.User, Readers: trust.Room(t.Room)}

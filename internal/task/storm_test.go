@@ -20,8 +20,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// crashPoints are the points at which the program of TestStorm dies: in the middle of what
-// it writes, which SQLite then takes back, or between two steps.
+// crashPoints are where the program of TestStorm crashes: within a transaction, or between two steps.
 var crashPoints = []string{
 	"INSERT ON job_run", "UPDATE OF next_due ON task", "after the claim", "while handed over", "after being asked", "after saying",
 	"UPDATE OF state ON job_run", "UPDATE OF run_count ON task", "after the end",
@@ -29,7 +28,7 @@ var crashPoints = []string{
 
 var errDied = errors.New("died")
 
-// TestStorm dies 300 times around due times. Every one of them is said, once.
+// TestStorm crashes 300 times around due times. Every due time is said once.
 // Holds T1.
 func TestStorm(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
@@ -57,7 +56,7 @@ func TestStorm(t *testing.T) {
 	p.checkResults(tasks, from)
 }
 
-// runUntilCrash is one life of the program, which ends at the point die.
+// runUntilCrash runs the program until the point die.
 func (p *post) runUntilCrash(db *sql.DB, die string) {
 	p.t.Helper()
 	if strings.Contains(die, " ON ") {
@@ -103,7 +102,7 @@ func (p *post) runUntilCrash(db *sql.DB, die string) {
 	}
 }
 
-// checkResults compares what was said, and what is stored, with what was due.
+// checkResults compares messages and stored runs with the due times.
 func (p *post) checkResults(tasks map[string]Task, from time.Time) {
 	p.t.Helper()
 	want := map[string]bool{}
@@ -142,9 +141,9 @@ const (
 	stormPace  = 1200                 // how much faster it goes than others
 )
 
-// TestStormOfProcesses kills a process of its own again and again around the times at
-// which something is due, on a clock on which three seconds are an hour. It says things
-// into a table, as the outbox does. REVERIE_JOB_KILLS = how often; else a few times.
+// TestStormOfProcesses kills a child process again and again around due times, on a clock where
+// three seconds are an hour. The child writes messages into a table, like the outbox.
+// REVERIE_JOB_KILLS sets how often.
 // Holds T1.
 func TestStormOfProcesses(t *testing.T) {
 	if os.Getenv(stormClock) != "" {
@@ -190,8 +189,7 @@ func TestStormOfProcesses(t *testing.T) {
 	}
 }
 
-// killNearDue is one life of the process: from its start to some time before or behind
-// the moment at which a task is due.
+// killNearDue runs the child process and kills it shortly before or after a due time.
 func killNearDue(t *testing.T, dir, clock string, tasks map[string]Task, random *rand.Rand) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestStormOfProcesses$")
@@ -215,7 +213,7 @@ func killNearDue(t *testing.T, dir, clock string, tasks map[string]Task, random 
 	_ = cmd.Wait()
 }
 
-// stormTime is the time by the clock.
+// stormTime is the virtual time.
 func stormTime(t *testing.T, clock string) time.Time {
 	began, start, _ := strings.Cut(clock, ",")
 	ns, err := strconv.ParseInt(began, 10, 64)
@@ -226,7 +224,7 @@ func stormTime(t *testing.T, clock string) time.Time {
 	return time.Unix(seconds, 0).UTC().Add(stormPace * time.Since(time.Unix(0, ns)))
 }
 
-// fireUntilKilled is the process.
+// fireUntilKilled is the child process.
 func fireUntilKilled(t *testing.T) {
 	db := expect.Must(store.Open(t.Context(), "bot.db", reverie.Migrations))(t)
 	p := &post{t: t, said: map[string]string{}}

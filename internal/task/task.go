@@ -145,8 +145,8 @@ func (p Patch) apply(t *Task) {
 	}
 }
 
-// check normalises the texts of t and validates its fields.
-func check(t *Task) (err error) {
+// normalize normalises the texts of t and validates its fields.
+func normalize(t *Task) (err error) {
 	if t.Content, err = store.CheckLine("content", t.Content, maxContent); err != nil {
 		return err
 	}

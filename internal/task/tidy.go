@@ -79,7 +79,7 @@ func tidyOne(ctx context.Context, tx *sql.Tx, now time.Time, t TidyStep) (TidyRe
 
 // UndoTidy restores the tasks of done, newest first, within tx. It returns the IDs of tasks changed
 // since, which it leaves as they are.
-func (s *Store) UndoTidy(ctx context.Context, tx *sql.Tx, done []TidyResult) (left []string, err error) {
+func (s *Store) UndoTidy(ctx context.Context, tx *sql.Tx, done []TidyResult) (skipped []string, err error) {
 	for _, d := range slices.Backward(done) {
 		back, err := tx.ExecContext(ctx, `UPDATE task SET status = ?1 ->> 'status', reason = ?1 ->> 'reason',
 			updated = iif(updated = ?2 ->> 'updated', ?1 ->> 'updated', updated)
@@ -92,8 +92,8 @@ func (s *Store) UndoTidy(ctx context.Context, tx *sql.Tx, done []TidyResult) (le
 			return nil, fmt.Errorf("restore task #%s: %w", d.ID, err)
 		}
 		if n == 0 {
-			left = append(left, d.ID)
+			skipped = append(skipped, d.ID)
 		}
 	}
-	return left, nil
+	return skipped, nil
 }

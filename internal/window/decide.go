@@ -73,19 +73,20 @@ type Inputs struct {
 
 // InputsOf converts a detection result to inputs.
 func InputsOf(found detect.Found) Inputs {
-	in := Inputs{Model: found.Model, ID: found.Model, Ollama: found.Server == detect.Ollama, Trained: found.Trained, OffGPUPercent: found.OffGPU}
-	said := Claim{Tokens: found.Limit.Tokens, By: found.Limit.Source}
+	in := Inputs{Model: found.Model, ID: found.Model, Ollama: found.Server == detect.Ollama, Trained: found.Trained,
+		OffGPUPercent: found.OffGPU}
+	claim := Claim{Tokens: found.Limit.Tokens, By: found.Limit.Source}
 	switch l := found.Limit; {
 	case l.Label == detect.Enforced && l.At.IsZero():
-		in.Configured = said
+		in.Configured = claim
 	case l.Label == detect.Enforced:
-		in.Server = said
+		in.Server = claim
 	case l.Label == detect.Max:
-		in.Hosted = said
+		in.Hosted = claim
 	case l.Label == detect.Estimated && l.LowerBound:
-		in.Least = said
+		in.Least = claim
 	case l.Label == detect.Estimated:
-		in.Likely = said
+		in.Likely = claim
 	}
 	return in
 }
@@ -133,7 +134,7 @@ type source struct {
 // what the server enforces. It is a pure function.
 func Decide(in Inputs) Decision {
 	d := Decision{Model: in.Model, Steps: []string{}, Warnings: []string{}}
-	won := source{name: ByDefault, title: "default", claim: Claim{detect.DefaultWindow, "nobody says anything"}}
+	chosen := source{name: ByDefault, title: "default", claim: Claim{detect.DefaultWindow, "nobody says anything"}}
 	for _, s := range in.sources() {
 		n := s.claim.Tokens
 		switch {
@@ -145,17 +146,17 @@ func Decide(in Inputs) Decision {
 			continue
 		}
 		d.addStep("%s: %d tokens%s", s.title, n, parenthesized(s.claim.By))
-		if won.name == ByDefault {
-			won = s
+		if chosen.name == ByDefault {
+			chosen = s
 		}
 	}
-	d.Window, d.Source, d.Sure, d.By = won.claim.Tokens, won.name, won.sure, won.claim.By
-	if won.name == ByDefault {
+	d.Window, d.Source, d.Sure, d.By = chosen.claim.Tokens, chosen.name, chosen.sure, chosen.claim.By
+	if chosen.name == ByDefault {
 		d.addStep("window: %d tokens, the default, because nobody says anything", d.Window)
 	} else {
-		d.addStep("window: %d tokens, from %s, the first that says something", d.Window, won.title)
+		d.addStep("window: %d tokens, from %s, the first that says something", d.Window, chosen.title)
 	}
-	in.applyLimits(&d, won)
+	in.applyLimits(&d, chosen)
 	d.Tier = TierFor(d.Window)
 	d.addStep("tier %d: %s", d.Tier, tierSpan(d.Tier))
 	if in.Tier > 0 {
@@ -219,33 +220,34 @@ func (in *Inputs) gpuMemory() source {
 }
 
 // applyLimits lowers the window to enforced limits.
-func (in *Inputs) applyLimits(d *Decision, won source) {
+func (in *Inputs) applyLimits(d *Decision, chosen source) {
 	lower := func(to int, by, why string) {
 		if to < minWindow || to > maxWindow || d.Window <= to {
 			return
 		}
 		d.addStep("window: lowered to %d tokens, %s", to, why)
-		if won.name == ByOwner {
+		if chosen.name == ByOwner {
 			d.addWarning("llm.models says a window of %d tokens, but %s; %d are used. Lower it there, or load the model with more.",
 				d.Window, why, to)
 		}
 		d.Window, d.By = to, by
 	}
-	if won.name != ByServer {
+	if chosen.name != ByServer {
 		lower(in.Server.Tokens, in.Server.By, "the server enforces it"+parenthesized(in.Server.By))
-		if won.name != ByHost && in.Server.Tokens == 0 {
+		if chosen.name != ByHost && in.Server.Tokens == 0 {
 			lower(in.Hosted.Tokens, in.Hosted.By, "the server takes no more"+parenthesized(in.Hosted.By))
 		}
 	}
-	if won.capped {
-		lower(in.Trained, won.claim.By+", and the model reads no more", "the model reads no more")
+	if chosen.capped {
+		lower(in.Trained, chosen.claim.By+", and the model reads no more", "the model reads no more")
 	}
 }
 
 // addWarnings adds warnings for the owner.
 func (in *Inputs) addWarnings(d *Decision) {
 	if in.OffGPUPercent > 0 {
-		d.addWarning("%d %% of the model found no room on the GPU and runs on the processor, slowly; a smaller window or model helps", in.OffGPUPercent)
+		d.addWarning("%d %% of the model found no room on the GPU and runs on the processor, slowly; a smaller window or model helps",
+			in.OffGPUPercent)
 	}
 	if in.Configured.Tokens > 0 && in.Trained > 0 && d.Window > in.Trained && d.Source == ByOwner {
 		d.addWarning("the configured window is larger than the %d tokens that the model was made for", in.Trained)
@@ -253,8 +255,8 @@ func (in *Inputs) addWarnings(d *Decision) {
 	if d.Window < smallWindow {
 		d.addWarning("a window of %d tokens hardly holds a conversation; load the model with 4096 or more", d.Window)
 	}
-	if fair := TierFor(d.Window); d.Tier > fair {
-		d.addWarning("context.tier %d is for larger windows than %d tokens, for which %d is made", d.Tier, d.Window, fair)
+	if fitting := TierFor(d.Window); d.Tier > fitting {
+		d.addWarning("context.tier %d is for larger windows than %d tokens, for which %d is made", d.Tier, d.Window, fitting)
 	}
 }
 

@@ -99,8 +99,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecisionInWords: each source has its line, then comes what won, what it was
-// lowered to, and the tier.
+// TestDecisionInWords: the steps name each source, the choice, the limits and the tier.
 func TestDecisionInWords(t *testing.T) {
 	d := Decide(Inputs{Model: "local", Configured: Claim{32768, "llm.models"}, Server: Claim{8192, "ollama /api/ps"}, LocalReason: "gpu.lan is another machine",
 		Last: Claim{4096, "two days ago"}, Tier: 1})
@@ -138,9 +137,8 @@ func drawTierInputs(t *rapid.T) Inputs {
 	return in
 }
 
-// TestMoreIsNeverLess: when a source says a larger window, the decision is not a
-// smaller one.
-func TestMoreIsNeverLess(t *testing.T) {
+// TestDecideMonotonic: a larger window from one source never makes the decision smaller.
+func TestDecideMonotonic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawTierInputs(t)
 		more := in

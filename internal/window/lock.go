@@ -41,9 +41,9 @@ func (l *Lock) next(d Decision, room string, conversation int64, id, settings st
 	case l.Settings != settings:
 		fresh.Reason = atSettings
 	case l.Conversation != conversation:
-		moved := l.atBoundary(d, atNew, now)
-		moved.Conversation = conversation
-		return moved
+		changed := l.atBoundary(d, atNew, now)
+		changed.Conversation = conversation
+		return changed
 	case !l.Sure && d.Sure && byPerson: // local servers report their window after loading the model
 		return l.withTier(d, d.Tier, atAnswer, now)
 	default:
@@ -62,7 +62,7 @@ func (l *Lock) atBoundary(d Decision, reason string, now time.Time) Lock {
 
 // withTier returns the lock with another tier and the window of d.
 func (l *Lock) withTier(d Decision, tier int, reason string, now time.Time) Lock {
-	taken := *l
-	taken.Tier, taken.Window, taken.Source, taken.Sure, taken.Reason, taken.At = tier, d.Window, d.Source, d.Sure, reason, now
-	return taken
+	next := *l
+	next.Tier, next.Window, next.Source, next.Sure, next.Reason, next.At = tier, d.Window, d.Source, d.Sure, reason, now
+	return next
 }

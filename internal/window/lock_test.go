@@ -12,7 +12,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// TestInputsOf: what detection says becomes the right source.
+// TestInputsOf: a detection result becomes the right source.
 func TestInputsOf(t *testing.T) {
 	asked := detect.Limit{Tokens: 9000, Source: "x", At: noon}
 	tests := []struct {
@@ -35,17 +35,17 @@ func TestInputsOf(t *testing.T) {
 	}
 }
 
-// sure is the decision for a window that the server enforces.
+// sure decides for a window that the server enforces.
 func sure(window int) Decision {
 	return Decide(Inputs{Server: Claim{Tokens: window}})
 }
 
-// guess is the decision for a window that is only likely.
+// guess decides for an estimated window.
 func guess(window int) Decision {
 	return Decide(Inputs{Likely: Claim{Tokens: window}})
 }
 
-// locked is the lock of a conversation that began with the decision d.
+// locked returns the lock of a conversation started with d.
 func locked(d Decision) *Lock {
 	var none *Lock
 	l := none.next(d, "!r", 1, "m", "", true, noon)
@@ -84,8 +84,9 @@ func TestLockAtBoundaries(t *testing.T) {
 	}
 }
 
-// TestNothingMovesALockedTier: between two boundaries the tier stays, but for one correction of a guess; no guess moves what is sure.
-func TestNothingMovesALockedTier(t *testing.T) {
+// TestLockStability: between boundaries the tier changes only to correct an estimate, and no
+// estimate replaces a sure window.
+func TestLockStability(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func() Decision {
 			tokens := rapid.SampledFrom([]int{4096, 4097, 8192, 10240, 16384, 20000, 32768, 131072}).Draw(t, "window")
@@ -112,7 +113,7 @@ func TestNothingMovesALockedTier(t *testing.T) {
 	})
 }
 
-func TestDensity(t *testing.T) {
+func TestTokenRatio(t *testing.T) {
 	for _, tt := range []struct {
 		estimated, counted int
 		want               float64 // 0 = nothing is learned

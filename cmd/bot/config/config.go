@@ -86,7 +86,7 @@ type Model struct {
 	APIKey      Secret        `yaml:"api_key"`
 	APIKeyFile  string        `yaml:"api_key_file"`
 	Model       string        `yaml:"model"`
-	Window      int           `yaml:"window"`     // 0 = detected
+	Window      int           `yaml:"window"`     // tokens; 0 = detected
 	MaxOutput   int           `yaml:"max_output"` // tokens
 	Timeout     time.Duration `yaml:"timeout"`
 	Temperature *float32      `yaml:"temperature"` // nil = the server's own
@@ -202,7 +202,7 @@ type Log struct {
 	Format string `yaml:"format"`
 }
 
-// Allowed values; the first of each is the default.
+// Allowed values and names.
 var (
 	layouts    = layoutNames()
 	isolations = []string{"strict", "shared"}

@@ -27,7 +27,7 @@ var errTest = errors.New("a test")
 
 var update = flag.Bool("update", false, "rewrite config.example.yaml from config.yaml.tmpl")
 
-// environment is what ${…} finds in these tests.
+// environment holds the variables of these tests.
 var environment = map[string]string{"MATRIX_PASSWORD": "hunter2", "LLM_KEY": "sk-hunter3", "EMPTY": ""}
 
 func lookup(name string) (string, bool) { v, ok := environment[name]; return v, ok }
@@ -38,7 +38,7 @@ func parse(t testing.TB, dir, text string) (*Config, error) {
 	return c, err
 }
 
-// sample is the configuration that the design promises to understand.
+// sample is a configuration that must be supported.
 const sample = `
 name: Reverie
 data: ./data
@@ -150,7 +150,7 @@ config.yaml:25: seed.language: write two small letters, such as en; data/prompts
 config.yaml:27: log.Level: unknown key; did you mean ` + "`level`" + `?
 config.yaml:27: log.level: write debug, info, warn or error
 config.yaml:27: log.format: write text or json
-config.yaml:29: name: stands here a second time (first on line 28); keep one
+config.yaml:29: name: is a duplicate (first on line 28); keep one
 `)
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -321,8 +321,8 @@ func keysOf(t reflect.Type) (names []string) {
 	return names
 }
 
-// FuzzConfig: no file makes the program stumble, no fault is without words, and
-// what loads is sound: checking it again finds nothing.
+// FuzzConfig: no file causes a panic, every fault has a text, and a loaded configuration is valid
+// when checked again.
 func FuzzConfig(f *testing.F) {
 	f.Add([]byte(sample))
 	f.Add([]byte(small))
@@ -388,7 +388,7 @@ func TestWriteConfig(t *testing.T) {
 	}
 }
 
-// TestWriteConfigQuotes: whatever the answers are, the file says exactly that.
+// TestWriteConfigQuotes: any answer is written so that it is read back unchanged.
 func TestWriteConfigQuotes(t *testing.T) {
 	for _, odd := range []string{"yes", "null", "~", "12", "1e3", "a: b", "# x", `"q"`, "it's", "@x:y", "*a", "ä<b>&c", "- x", "!t", "%p", "`", "{a}", "[a]", "\\n", "2026-01-01", "0x10", "qwen3:8b"} {
 		a := exampleAnswers()
@@ -436,7 +436,7 @@ prompt:
 	}
 }
 
-// TestConfigValues: what may stand at a key, and what is said of another value.
+// TestConfigValues: allowed values of each key, and the fault for others.
 func TestConfigValues(t *testing.T) {
 	const matrix = `matrix: {homeserver: "https://example.org", user: "@b:x", owners: ["@me:x"], `
 	qdrant := func(fields string) string { return "memory: {backend: qdrant, qdrant: {" + fields + "}}" }
@@ -489,7 +489,7 @@ func TestConfigValues(t *testing.T) {
 	}
 }
 
-// TestConfigWarnings: what is accepted, and worth knowing.
+// TestConfigWarnings: accepted values with a warning.
 func TestConfigWarnings(t *testing.T) {
 	qdrant := func(url string) string {
 		return small + `memory: {backend: qdrant, qdrant: {url: "` + url + `", api_key: x}}`
@@ -510,7 +510,7 @@ func TestConfigWarnings(t *testing.T) {
 	}
 }
 
-// TestConfigYAML: what is no configuration at all gets one fault that helps.
+// TestConfigYAML: a file that is not a configuration gets one helpful fault.
 func TestConfigYAML(t *testing.T) {
 	bomb := "a: &a [x, x, x, x, x, x, x, x, x]\n"
 	for i, c := range "bcdefghij" {

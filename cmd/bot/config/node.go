@@ -190,7 +190,7 @@ func (r *reader) keys(key string, n *yaml.Node, v reflect.Value) {
 		r.lines[path] = k.Line
 		switch at := slices.Index(names, k.Value); {
 		case seen[k.Value] > 0:
-			r.addFault(path, "stands here a second time (first on line %d); keep one", seen[k.Value])
+			r.addFault(path, "is a duplicate (first on line %d); keep one", seen[k.Value])
 			continue
 		case at < 0:
 			r.addFault(path, "%s", unknownKey(k.Value, names))

@@ -36,7 +36,7 @@ func tokens(s string) int {
 	return 0
 }
 
-var errUnknownFormat = errors.New("the answer is something else")
+var errUnknownFormat = errors.New("the answer has an unknown format")
 
 // readProps parses llama.cpp's /props. Its n_ctx is per slot, so it is the window of one
 // conversation.

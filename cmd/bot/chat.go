@@ -162,7 +162,7 @@ func (t *terminal) SendFinal(ctx context.Context, room string, m chat.Outgoing, 
 func (t *terminal) Redact(context.Context, string, string) error { return nil }
 
 // Typing shows that an answer is on its way.
-func (t *terminal) Typing(_ context.Context, _ string, on bool) { t.Writing(on) }
+func (t *terminal) Typing(_ context.Context, _ string, on bool) { t.SetTyping(on) }
 
 // Cancelled is never true: what was typed was typed.
 func (t *terminal) Cancelled(context.Context, string) (bool, error) { return false, nil }

@@ -66,7 +66,7 @@ func (b *bot) takenBack(ctx context.Context, event string) error {
 
 // fileUses lists the files that somebody needs; moving are those on their way.
 func (b *bot) fileUses(moving func(context.Context) ([]string, error)) media.Uses {
-	return media.Uses{Named: b.history.Named, Loaded: b.history.Paths, Moving: moving}
+	return media.Uses{InMessages: b.history.Named, InConversations: b.history.Paths, InTransit: moving}
 }
 
 // dropFiles deletes the files of a message that was taken back, but for those that

@@ -26,9 +26,9 @@ import (
 	"reverie/internal/test/expect"
 )
 
-func keep(t *testing.T, s *Store, data []byte) Kept {
+func keep(t *testing.T, s *Store, data []byte) Stored {
 	t.Helper()
-	k := expect.Must(s.Keep(bytes.NewReader(data), 64<<20))(t)
+	k := expect.Must(s.Save(bytes.NewReader(data), 64<<20))(t)
 	return k
 }
 
@@ -76,10 +76,10 @@ func TestKeep(t *testing.T) {
 	expect.False(t, err != nil || info.Mode().Perm() != 0o600 || info.Size() != k.Size, "%v, %v", info, err)
 	expect.Equal(t, keep(t, s, encode(t, "png", noise(8, 8))), k, "the same content is kept as and")
 	var large *TooLargeError
-	if _, err := s.Keep(strings.NewReader("12345"), 4); !errors.As(err, &large) {
+	if _, err := s.Save(strings.NewReader("12345"), 4); !errors.As(err, &large) {
 		t.Errorf("five bytes of four at most: %v", err)
 	}
-	if _, err := s.Keep(forged{strings.NewReader("x")}, 4); !errors.Is(err, errForged) {
+	if _, err := s.Save(forged{strings.NewReader("x")}, 4); !errors.Is(err, errForged) {
 		t.Errorf("a forged file: %v", err)
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, Folder))
@@ -209,11 +209,11 @@ func TestText(t *testing.T) {
 // Holds M42.
 func TestCap(t *testing.T) {
 	text := strings.Repeat("one line\n", 100)
-	got := Cap(text, 200)
+	got := ClipMiddle(text, 200)
 	if n := len([]rune(got)); n > 260 || !strings.HasPrefix(got, "one line\n") || !strings.HasSuffix(got, "one line\n") || !strings.Contains(got, "of 900 characters are left out here") {
 		t.Errorf("%d: %s", n, got)
 	}
-	expect.Equal(t, Cap(text, 900), text, "what fits was cut")
+	expect.Equal(t, ClipMiddle(text, 900), text, "what fits was cut")
 }
 
 func TestName(t *testing.T) {
@@ -237,7 +237,7 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	expect.Equal(t, expect.Must(s.sweep(map[string]bool{Stem(used.Path): true}, time.Now().Add(-time.Minute)))(t), 2, "files")
-	for _, k := range []Kept{used, young} {
+	for _, k := range []Stored{used, young} {
 		expect.Must(os.Stat(s.File(k.Path)))(t)
 	}
 	expect.OK(t, s.Remove(used.Path, "bot.db", "media/../bot.db"))
@@ -314,7 +314,7 @@ func TestPDF(t *testing.T) {
 			k := keep(t, s, pdfOf(tt.objects...))
 			got, err := s.Text(t.Context(), k.Path, k.Type)
 			expect.False(t, strings.TrimSpace(got) != tt.want || err != nil, "%q, %v", got, err)
-			expect.Equal(t, expect.Must(s.Text(t.Context(), Beside(k.Path), "text/plain"))(t), got, "beside it stands")
+			expect.Equal(t, expect.Must(s.Text(t.Context(), TextPath(k.Path), "text/plain"))(t), got, "beside it stands")
 		})
 	}
 }

@@ -54,7 +54,7 @@ func TestPDFEnds(t *testing.T) {
 	instead(t, `while echo "on and on and on and on and on and on and on and on and on and on"; do :; done`)
 	expect.Equal(t, len(expect.Must(pdfText(t.Context(), []byte("%PDF-1.7\n")))(t)), maxText, "bytes")
 	for script, want := range map[string]error{
-		`kill -9 $$`: errSpent, `echo "Out of memory" >&2; exit 1`: errSpent, `exit 1`: errPDF, `echo text; kill -9 $$`: nil,
+		`kill -9 $$`: errLimits, `echo "Out of memory" >&2; exit 1`: errLimits, `exit 1`: errPDF, `echo text; kill -9 $$`: nil,
 		`echo "Command Line Error: Incorrect password" >&2; exit 1`: errLocked, strings.Repeat(" ", 10) + `exit 0`: nil,
 	} {
 		instead(t, script)

@@ -55,7 +55,7 @@ func (s *Session) reword(ctx context.Context, target, text, note string) error {
 	if err != nil || !known || was.Role != llm.User || history.TakenBack(was) {
 		return err
 	}
-	if text = attachment.WithVoice(was.Text, text); emptied(text, was) {
+	if text = attachment.WithTranscript(was.Text, text); emptied(text, was) {
 		return nil
 	}
 	if was.Text != text { // memory first: a message that has its new words is done with
@@ -181,7 +181,7 @@ func (c *change) amend(ctx context.Context, in chat.Edit) error {
 	if was.Role != llm.User || history.TakenBack(was) {
 		return nil
 	}
-	if in.Text = attachment.WithVoice(was.Text, in.Text); emptied(in.Text, was) {
+	if in.Text = attachment.WithTranscript(was.Text, in.Text); emptied(in.Text, was) {
 		return nil
 	}
 	past, err := c.cfg.History.Load(ctx, c.talk)

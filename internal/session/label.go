@@ -22,7 +22,7 @@ func (s *Session) place(in chat.Head) trust.Place {
 
 // level is how far what the sender of in addresses to us is trusted.
 func (m *Manager) level(in chat.Head) trust.Integrity {
-	return trust.Sender(in.Sender, !in.Unproven, m.cfg.Owners, m.cfg.Rooms.Allowed)
+	return trust.SenderIntegrity(in.Sender, !in.Unproven, m.cfg.Owners, m.cfg.Rooms.Allowed)
 }
 
 // labelOf is the label of a message with all that came with it.

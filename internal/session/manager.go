@@ -100,7 +100,7 @@ type Manager struct {
 	began     time.Time
 	start     chan *Session
 	turns     chan struct{} // holds a token for each turn that runs
-	waiting   *idle.Waiting
+	waiting   *idle.Priority
 	goals     *goal.Store
 	approvals approval.Store
 
@@ -129,7 +129,7 @@ func New(cfg Config) *Manager {
 	}
 	cfg.Background = cmp.Or(cfg.Background, idle.New(cfg.Quiet, cfg.Now))
 	m := &Manager{cfg: cfg, began: cfg.Now(), start: make(chan *Session, 16),
-		turns: make(chan struct{}, cfg.Parallel), waiting: idle.NewWaiting(), goals: goal.NewStore(cfg.DB, cfg.Now),
+		turns: make(chan struct{}, cfg.Parallel), waiting: idle.NewPriority(), goals: goal.NewStore(cfg.DB, cfg.Now),
 		rooms: map[history.Talk]*Session{}}
 	m.approvals = approval.Store{DB: cfg.DB, Transport: cfg.Transport, Messages: cfg.Messages, Now: func() time.Time { return m.cfg.Now() }}
 	if cfg.Helpers.Parallel > 0 {

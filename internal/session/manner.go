@@ -68,7 +68,7 @@ func (s *Session) promptTurn(in item, past []history.Message, m manner) prompt.T
 	window, out := s.cfg.Models.Window(m.mode.Role)
 	tools := s.offer(m)
 	t := prompt.Turn{
-		Talk: s.talk, Window: window, MaxOutput: out, Dense: m.dense, ToolTokens: tools.Tokens,
+		Talk: s.talk, Window: window, MaxOutput: out, TokenRatio: m.dense, ToolTokens: tools.Tokens,
 		Turn: section.Turn{
 			Room: s.room, User: in.Sender, Scopes: s.scopes(in.Head), Shared: !in.Private, Tools: tools.Names,
 			Now: s.cfg.Now().In(s.cfg.Location), History: past, Mode: m.mode.Name, Tier: m.tier,
@@ -79,13 +79,13 @@ func (s *Session) promptTurn(in item, past []history.Message, m manner) prompt.T
 		t.Thinking = string(m.mode.Think)
 	}
 	t.Summary, t.Compacted, t.From.Summary = m.summary.Text(), m.summary.ID, m.summary.Integrity
-	t.Sees, t.Context = m.sees, m.about
+	t.Vision, t.Context = m.sees, m.about
 	t.SetGoal(m.goal)
 	if t.Pin == "" && m.task.ID != "" {
 		t.Pin, t.From.Pin = m.task.Line(i18n.English), m.task.Label.Integrity
 	}
 	if in.event.Kind == chat.ScheduledTask {
-		t.Job()
+		t.IsolateJob()
 	}
 	return t
 }

@@ -37,7 +37,7 @@ func offers(full, brief []llm.ToolSpec, helpers bool) map[string][topTier + 1]ag
 			}
 			for _, s := range policyOf(m).Of(all) {
 				if (tier == 0 || tier >= tool.Tier(s.Name)) &&
-					(helpers || s.Name != tool.SpawnSubSession) && of[tier].Tokens+agent.Describing(s) <= toolBudget[tier] {
+					(helpers || s.Name != tool.SpawnSubSession) && of[tier].Tokens+agent.DescriptionTokens(s) <= toolBudget[tier] {
 					of[tier].Add(s)
 				}
 			}

@@ -274,7 +274,7 @@ func (s *Session) attempt(
 	defer cancel(nil)
 	s.mail.begin(person, cancel)
 	s.mail.concerns(heard, ids...)
-	err = agent.Recovered(log, func() error { return f(turn) })
+	err = agent.CatchPanic(log, func() error { return f(turn) })
 	s.mail.begin("", nil)
 	return turn, err
 }

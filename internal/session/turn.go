@@ -53,7 +53,7 @@ func (s *Session) answerAll(ctx context.Context, burst []chat.Message) error {
 // begin waits until one more turn may run, and shows that an answer is being written.
 // done must be called when it is.
 func (s *Session) begin(ctx context.Context, now settings.Current) (done func(), err error) {
-	leave := s.waiting.Person(s.firstModel(now.Role))
+	leave := s.waiting.PersonWaits(s.firstModel(now.Role))
 	select {
 	case s.turns <- struct{}{}:
 	case <-ctx.Done():
@@ -231,8 +231,8 @@ func (t *turn) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Relieve implements agent.Work: the conversation is compacted.
-func (t *turn) Relieve(ctx context.Context) bool {
+// Shorten implements agent.Work: the conversation is compacted.
+func (t *turn) Shorten(ctx context.Context) bool {
 	done, err := t.compactTo(ctx, compaction.Refused, 60)
 	if done.ID == 0 && err != nil {
 		t.log.Error("conversation not compacted", "reason", compaction.Refused, "err", err)
@@ -256,7 +256,7 @@ func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
 	t.label, t.told = trust.Label{Integrity: p.Integrity, Readers: t.place(t.in.Head).Readers()}, p.Report.Sections
 	t.sent = p.Messages()
 	req := llm.Request{Messages: t.sent, Tools: t.offer(how).Specs, NoCalls: last, Fit: t.cfg.Tools.Fit, Think: how.mode.Think,
-		Temperature: &how.mode.Temperature, Marks: p.Marks()}
+		Temperature: &how.mode.Temperature, Marks: p.CacheMarks()}
 	var draft func(string)
 	if t.in.ID != "" && t.in.event.Kind == "" && t.streams(ctx) {
 		draft = func(text string) {

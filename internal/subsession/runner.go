@@ -191,7 +191,7 @@ func (r *Runner) next(ready []Job) (best int, ok bool) {
 // work works on a sub-session until it ends, or must wait for something.
 func (r *Runner) work(ctx context.Context, id string) {
 	log := r.cfg.Log.With("sub_session", id)
-	err := agent.Recovered(log, func() error { return r.advance(ctx, id) })
+	err := agent.CatchPanic(log, func() error { return r.advance(ctx, id) })
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:

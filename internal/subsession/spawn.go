@@ -39,7 +39,8 @@ func (r *Runner) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id,
 		}
 		if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session
 			(id, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, status, created, integrity)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`, id, scope.Helper, depth, scope.Room, scope.User, scope.Private,
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`,
+			id, scope.SubSession, depth, scope.Room, scope.User, scope.Private,
 			scope.Event, job.Objective, job.Context, job.Mode, store.JSON(&tools),
 			timeout.Milliseconds(), r.millis(), scope.Label.Integrity); err != nil {
 			return fmt.Errorf("subsession: store a sub-session: %w", err)
@@ -80,8 +81,8 @@ func (r *Runner) grant(scope tool.Scope, job tool.Job) []string {
 
 // mayAsk refuses what would be too deep or too many, and says how deep it is.
 func (r *Runner) mayAsk(ctx context.Context, tx *sql.Tx, scope tool.Scope) (depth int, err error) {
-	if scope.Helper != "" {
-		parent, _, err := one(ctx, tx, scope.Helper)
+	if scope.SubSession != "" {
+		parent, _, err := one(ctx, tx, scope.SubSession)
 		if err != nil {
 			return 0, err
 		}
@@ -109,7 +110,7 @@ func needs(ctx context.Context, tx *sql.Tx, scope tool.Scope, job tool.Job) ([]J
 	if job.OnPrevious {
 		var err error
 		if found, err = read(ctx, tx, `WHERE room = ? AND parent = ? AND asked = ? ORDER BY created, rowid`,
-			scope.Room, scope.Helper, scope.Event); err != nil {
+			scope.Room, scope.SubSession, scope.Event); err != nil {
 			return nil, err
 		}
 		if len(found) == 0 {
@@ -129,7 +130,7 @@ func needs(ctx context.Context, tx *sql.Tx, scope tool.Scope, job tool.Job) ([]J
 		switch {
 		case n.status == Failed, n.status == Cancelled:
 			return nil, fmt.Errorf("depends_on: %s has %s: %s", n.id, n.status, n.reason)
-		case n.parent != scope.Helper && n.status != Completed: // else two could wait for each other
+		case n.parent != scope.SubSession && n.status != Completed: // else two could wait for each other
 			return nil, fmt.Errorf("depends_on: %s was not spawned by you; leave it out", n.id)
 		}
 	}
@@ -159,7 +160,7 @@ func (r *Runner) Status(ctx context.Context, scope tool.Scope, id string) (strin
 			return "", err
 		}
 		line := r.line(n, i18n.English)
-		scope.Shows(n.integrity)
+		scope.MarkShown(n.integrity)
 		if n.Result != "" {
 			line += "\n" + quoted(i18n.English, n.Result, tool.MaxResult-1000)
 		}
@@ -175,7 +176,7 @@ func (r *Runner) Status(ctx context.Context, scope tool.Scope, id string) (strin
 	var lines []string
 	for _, n := range all {
 		lines = append(lines, r.line(n, i18n.English))
-		scope.Shows(n.integrity)
+		scope.MarkShown(n.integrity)
 	}
 	return strings.Join(lines, "\n"), nil
 }
@@ -199,7 +200,7 @@ func (r *Runner) Cancel(ctx context.Context, scope tool.Scope, id string) (strin
 	if !n.Open() {
 		return "", fmt.Errorf("%s has ended already: it is %s", n.id, n.status)
 	}
-	if scope.Helper != "" && n.parent != scope.Helper {
+	if scope.SubSession != "" && n.parent != scope.SubSession {
 		return "", errors.New("a sub-session cancels only what it has spawned")
 	}
 	_, err = r.cancel(ctx, []Job{n}, i18n.New("why.helper_cancelled"))

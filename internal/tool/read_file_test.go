@@ -212,7 +212,7 @@ func TestSendFileRefuses(t *testing.T) {
 		put(t, w.dir, name, canary)
 	}
 	put(t, w.dir, "skills/tea.md", "tea")
-	kept := expect.Must(w.cfg.Media.Keep(strings.NewReader(canary), 1000))(t)
+	kept := expect.Must(w.cfg.Media.Save(strings.NewReader(canary), 1000))(t)
 	var sent []Outgoing
 	scope := w.sending(direct(), &sent)
 	for _, p := range []string{
@@ -233,7 +233,7 @@ func TestSendFileRefuses(t *testing.T) {
 // TestFilesOfAConversation: what came here may be read and sent, and what came elsewhere may not.
 func TestFilesOfAConversation(t *testing.T) {
 	w := newWorkshop(t)
-	kept := expect.Must(w.cfg.Media.Keep(strings.NewReader("first line\nsecond line\n"), 1000))(t)
+	kept := expect.Must(w.cfg.Media.Save(strings.NewReader("first line\nsecond line\n"), 1000))(t)
 	var sent []Outgoing
 	here := w.sending(group(), &sent)
 	here.Files = map[string]string{kept.Path: "list.txt"}

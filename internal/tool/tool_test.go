@@ -171,7 +171,7 @@ func (w *workshop) badArguments(t *testing.T, e entry) {
 			wrong = append(wrong, `"no such"`)
 		}
 		for _, v := range wrong {
-			expect.Has(t, w.bad(t, direct(), e.name, `{"`+f.name+`": `+v+`}`), "\n- "+f.name+": ", f.wanted())
+			expect.Has(t, w.bad(t, direct(), e.name, `{"`+f.name+`": `+v+`}`), "\n- "+f.name+": ", f.describeValid())
 		}
 		if f.required {
 			for _, raw := range []string{``, `{}`, `null`, `{"` + f.name + `": null}`, `{"` + f.name + `": ""}`, `{"` + f.name + `": "  "}`} {

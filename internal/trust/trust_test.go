@@ -58,7 +58,7 @@ func TestSender(t *testing.T) {
 		proven bool
 		want   Integrity
 	}{{"@a:x", true, Owner}, {"@a:x", false, User}, {"@b:x", true, User}, {"@b:x", false, User}, {"@c:x", true, Foreign}, {"", true, Foreign}} {
-		if got := Sender(c.user, c.proven, []string{"@a:x"}, allowed); got != c.want {
+		if got := SenderIntegrity(c.user, c.proven, []string{"@a:x"}, allowed); got != c.want {
 			t.Errorf("%s, proven %v: %v, want %v", c.user, c.proven, got, c.want)
 		}
 	}

@@ -313,7 +313,7 @@ func (c *Config) Level() func(user string) trust.Integrity {
 		allowed = gate.New(m.User, m.Owners, m.Allow, m.Bots...).Allows
 	}
 	owners := slices.Concat(c.Owners(), []string{TerminalUser})
-	return func(user string) trust.Integrity { return trust.Sender(user, true, owners, allowed) }
+	return func(user string) trust.Integrity { return trust.SenderIntegrity(user, true, owners, allowed) }
 }
 
 // Files is what bounds files: of `bot chat` too, which has no Matrix.

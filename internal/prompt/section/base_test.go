@@ -50,7 +50,7 @@ func TestParseBase(t *testing.T) {
 			sections, problems := parseBase(tt.text, known)
 			var on []string
 			for _, s := range sections {
-				if s.text != "" && s.on(tools) && s.inTier(4) {
+				if s.text != "" && s.enabled(tools) && s.inTier(4) {
 					on = append(on, strings.TrimSpace(s.text))
 				}
 			}

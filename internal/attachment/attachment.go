@@ -55,13 +55,13 @@ func (r Reader) Files(ctx context.Context, in chat.Message) []history.File {
 		if f.Kind == chat.VoiceFile && f.Note == "" {
 			continue // its words are the message's
 		}
-		all = append(all, r.file(ctx, f, len(in.Files)))
+		all = append(all, r.readFile(ctx, f, len(in.Files)))
 	}
 	return all
 }
 
-// file returns what the model gets of f, one of came files.
-func (r Reader) file(ctx context.Context, f chat.File, came int) history.File {
+// readFile returns what the model gets of f, one of came files.
+func (r Reader) readFile(ctx context.Context, f chat.File, came int) history.File {
 	h := history.File{Name: f.Name, Type: f.Type, Size: f.Size, Path: f.Path, Note: f.Note}
 	if h.Note != "" || r.Media == nil || f.Path == "" {
 		if h.Note == "" {

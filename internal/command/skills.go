@@ -49,7 +49,7 @@ func whoseSkill(ctx context.Context, call *Call, k skill.Skill) string {
 // shareSkill makes a skill that may be read here everybody's. Only owners can: they vouch for it.
 func shareSkill(ctx context.Context, call *Call, name string) (string, error) {
 	switch {
-	case !tool.Allows(call.Access.Integrity, "!skills share"):
+	case !tool.AllowsAct(call.Access.Integrity, "!skills share"):
 		return call.text(ctx, "skills.owners"), nil
 	case name == "":
 		return call.text(ctx, "skills.share"), nil

@@ -320,9 +320,9 @@ func (h *Harvester) failed(ctx context.Context, b batch, why error) (left int, e
 func harvestable(m history.Message, level trust.Integrity) bool {
 	switch m.Role {
 	case llm.User:
-		return m.Sender != "" && tool.Allows(level, tool.Harvest)
+		return m.Sender != "" && tool.AllowsAct(level, tool.Harvest)
 	case llm.Assistant:
-		return tool.Allows(m.Label.Integrity, tool.Harvest)
+		return tool.AllowsAct(m.Label.Integrity, tool.Harvest)
 	}
 	return false
 }

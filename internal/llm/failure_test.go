@@ -444,7 +444,7 @@ func TestPictureWithMark(t *testing.T) {
 	yes := true
 	m := newModel(ModelConfig{Name: "m", Model: "x", Window: 8192, Vision: &yes, CacheMarks: true}, withDefaults(Config{}), http.DefaultClient)
 	req := Request{Messages: []Message{{Role: User, Content: "look", Pictures: []Picture{{Name: "a", File: pixels(t)}}}}, Marks: []int{0}}
-	body := expect.Must(encodeWithMarks(m.build(req, 0), m.cacheMarks(req, m.messages(req, 0), 0)))(t)
+	body := expect.Must(encodeWithMarks(m.buildRequest(req, 0), m.cacheMarks(req, m.messages(req, 0), 0)))(t)
 	var sent struct {
 		Messages []struct {
 			Content []map[string]any `json:"content"`

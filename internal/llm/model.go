@@ -164,7 +164,7 @@ func (m *model) attempt(ctx context.Context, req Request, q quirk, stream func(s
 	w.timer = time.AfterFunc(w.limit, w.expired)
 	defer w.timer.Stop()
 
-	body, err := encodeWithMarks(m.build(req, q), m.cacheMarks(req, m.messages(req, q), q))
+	body, err := encodeWithMarks(m.buildRequest(req, q), m.cacheMarks(req, m.messages(req, q), q))
 	if err != nil {
 		return Reply{}, &failure{kind: Failed, text: err.Error()}
 	}

@@ -59,8 +59,8 @@ var quirkNames = map[quirk]string{
 	noPictures:      "accepts no images: set llm.models vision to false for it, or start it with its vision part (llama.cpp: --mmproj)",
 }
 
-// build returns the request for one model, without the parts in q.
-func (m *model) build(req Request, q quirk) openai.ChatCompletionRequest {
+// buildRequest returns the request for one model, without the parts in q.
+func (m *model) buildRequest(req Request, q quirk) openai.ChatCompletionRequest {
 	r := openai.ChatCompletionRequest{Model: m.Model, Stream: true,
 		ReasoningEffort: effort(req.Think, q), ChatTemplateKwargs: templateArgs(req.Think, q)}
 	if q&noStreamOptions == 0 {

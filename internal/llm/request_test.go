@@ -63,7 +63,7 @@ func TestRequestOnTheWire(t *testing.T) {
 	}
 	cold := float32(0)
 	m := newModel(ModelConfig{Name: "a", Model: "m", MaxOutput: 7, Temperature: &cold}, Config{}, nil)
-	raw := expect.Must(json.Marshal(m.build(req, 0)))(t)
+	raw := expect.Must(json.Marshal(m.buildRequest(req, 0)))(t)
 	const want = `{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":" "},` +
 		`{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"task","arguments":"{\"not_json\":\"{\\\"a\\\": oops\"}"}},` +
 		`{"id":"c2","type":"function","function":{"name":"task","arguments":"{}"}},{"id":"c3","type":"function","function":{"name":"task","arguments":"{\"a\":1}"}}]},` +

@@ -138,7 +138,7 @@ func (a *Assembler) Commit(ctx context.Context, p Prompt, also ...func(context.C
 	if err != nil {
 		return fmt.Errorf("prompt: commit: %w", err)
 	}
-	if c.fresh {
+	if c.newEpoch {
 		a.cfg.Log.Info("prompt: a new epoch", "room", c.roomID, "reason", c.epoch.reason)
 	}
 	c.room.epoch, c.room.last = c.epoch, c.sent

@@ -29,14 +29,14 @@ type demand struct {
 	history  int // what sections should leave for the turns, if they can
 	sections []need
 	turns    []int // whole turns, oldest first
-	batch    bool  // the history has outgrown its room, so turns must be dropped
+	mustDrop bool  // the history has outgrown its room, so turns must be dropped
 }
 
 type need struct {
-	id     string
-	keep   int
-	tokens int
-	whole  bool // all or nothing
+	id           string
+	keep         int
+	tokens       int
+	allOrNothing bool // all or nothing
 }
 
 // grant is what the request may hold.
@@ -75,7 +75,7 @@ func fit(d demand) (g grant, needed int, ok bool) {
 			break
 		}
 		left := s.tokens - over
-		if left < minSection || s.whole {
+		if left < minSection || s.allOrNothing {
 			left = 0
 		}
 		g.sections[i] = left
@@ -85,7 +85,7 @@ func fit(d demand) (g grant, needed int, ok bool) {
 		return g, sum + newest, false
 	}
 	room := d.room - sum
-	g.dropTurns = turnsToDrop(d.turns, room, d.batch)
+	g.dropTurns = turnsToDrop(d.turns, room, d.mustDrop)
 	return g, sum + newest, true
 }
 

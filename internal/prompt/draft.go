@@ -13,18 +13,18 @@ import (
 
 // A draft is a prompt being composed.
 type draft struct {
-	epoch      *epoch // as it will be after sending
-	fresh      bool   // the epoch begins here
-	stale      bool   // the newest message's stored tail is from before the epoch
-	prefix     string
-	stored     []SectionReport // the prefix's sections, if the prefix is reused
-	sections   []*rendered     // the sections rendered now
-	history    []llm.Message
-	turns      []turn
-	skipped    int    // messages of the history that are left out
-	pictures   int    // shown to the model
-	storedTail string // the newest message's tail, if it was sent before and stays
-	tail       string
+	epoch          *epoch // as it will be after sending
+	newEpoch       bool   // the epoch begins here
+	staleTail      bool   // the newest message's stored tail is from before the epoch
+	prefix         string
+	storedSections []SectionReport // the prefix's sections, if the prefix is reused
+	sections       []*rendered     // the sections rendered now
+	history        []llm.Message
+	turns          []turn
+	leftOut        int    // messages of the history that are left out
+	pictures       int    // shown to the model
+	storedTail     string // the newest message's tail, if it was sent before and stays
+	tail           string
 }
 
 // turn is a user message and all messages up to the next one.
@@ -86,7 +86,7 @@ func (r *request) beginEpoch(old *epoch, reason string) (*draft, error) {
 	}
 	d, g, err := r.compose(e, true, reason == outgrown)
 	for err == nil && g.dropTurns > 0 { // once more without the oldest turns: the tail may have to repeat their content
-		e.first = r.turn.History[d.skipped+d.turns[g.dropTurns].start].ID
+		e.first = r.turn.History[d.leftOut+d.turns[g.dropTurns].start].ID
 		d, g, err = r.compose(e, true, false)
 	}
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *request) compose(e *epoch, fresh, batch bool) (*draft, grant, error) {
 		return d, grant{}, nil
 	}
 	want := r.demand(d)
-	want.batch = batch
+	want.mustDrop = batch
 	g, needed, ok := fit(want)
 	if !ok {
 		return nil, g, r.tooLarge(needed + d.tailTokens())
@@ -132,7 +132,7 @@ func (r *request) demand(d *draft) demand {
 	want := demand{room: r.space() - d.tailTokens()}
 	for _, s := range d.sections {
 		row := &r.rows[s.row]
-		n := need{id: s.ID, keep: row.Keep, tokens: s.Tokens, whole: row.Shrink == section.None}
+		n := need{id: s.ID, keep: row.Keep, tokens: s.Tokens, allOrNothing: row.Shrink == section.None}
 		if len(r.contents[s.row].Lines) == 0 {
 			n.keep = section.Must // a few words of the program: nothing to shrink
 		}
@@ -166,12 +166,12 @@ func (r *request) limitSections(d *draft, g grant) (any bool) {
 
 func (r *request) composeOnce(e *epoch, fresh bool) *draft {
 	next := *e
-	d := &draft{epoch: &next, fresh: fresh, stale: fresh, prefix: e.prefix, stored: e.sections}
+	d := &draft{epoch: &next, newEpoch: fresh, staleTail: fresh, prefix: e.prefix, storedSections: e.sections}
 	if r.newest != 0 && r.newest < e.since { // a retry removed the message that the epoch began with
-		next.since, d.stale = r.newest, true
+		next.since, d.staleTail = r.newest, true
 	}
 	if fresh || r.rebuilt {
-		d.stored, d.prefix = nil, r.composePrefix(d)
+		d.storedSections, d.prefix = nil, r.composePrefix(d)
 	}
 	r.composeTail(d)
 	r.composeHistory(d)
@@ -191,7 +191,7 @@ func (r *request) composePrefix(d *draft) string {
 		if c = r.withoutRepeats(d.epoch, c, parts); c == nil {
 			continue
 		}
-		s := r.section(i, c, d.epoch.nonce)
+		s := r.renderSection(i, c, d.epoch.nonce)
 		d.sections = append(d.sections, s)
 		if s.Text != "" {
 			parts = append(parts, "# "+row.Title+"\n"+s.Text)
@@ -215,7 +215,7 @@ func (r *request) composeTail(d *draft) {
 		if c == nil {
 			continue
 		}
-		s := r.section(i, c, e.nonce)
+		s := r.renderSection(i, c, e.nonce)
 		d.sections = append(d.sections, s)
 		if s.Text == "" {
 			continue
@@ -296,8 +296,8 @@ func (r *request) resultWith(line string) int64 {
 	return 0
 }
 
-// section renders row i.
-func (r *request) section(i int, c *section.Content, nonce string) *rendered {
+// renderSection renders row i.
+func (r *request) renderSection(i int, c *section.Content, nonce string) *rendered {
 	s := render(&r.rows[i], c, r.most[i], nonce)
 	s.row = i
 	if s.Tokens > r.granted[i] {
@@ -324,16 +324,16 @@ func (r *request) nonce(old *epoch) string {
 // foreign fences. It drops tails from before the epoch, which shows all their content.
 func (r *request) composeHistory(d *draft) {
 	e := d.epoch
-	for d.skipped < len(r.turn.History) && r.turn.History[d.skipped].ID < e.first {
-		d.skipped++
+	for d.leftOut < len(r.turn.History) && r.turn.History[d.leftOut].ID < e.first {
+		d.leftOut++
 	}
-	past := r.turn.History[d.skipped:]
+	past := r.turn.History[d.leftOut:]
 	from := firstWithPictures(r.turn.History, e.since)
 	d.history = make([]llm.Message, 0, len(past)+1) // and the tail of a preview
 	for i := range past {
 		m := &past[i]
 		tail := m.Tail
-		if m.ID < e.since || d.stale && m.ID == r.newest {
+		if m.ID < e.since || d.staleTail && m.ID == r.newest {
 			tail = ""
 		}
 		seen := m.ID >= from
@@ -383,7 +383,7 @@ func sendMessage(m *history.Message, tail, nonce, dir string, seen bool) (sent l
 // tokens returns the sizes of prefix, history and tail.
 func (d *draft) tokens() int {
 	n := 0
-	for _, s := range d.stored {
+	for _, s := range d.storedSections {
 		n += s.Tokens
 	}
 	for _, s := range d.sections {

@@ -42,13 +42,13 @@ var layouts = map[Layout][]section.Contributor{
 	Stable: stable(),
 
 	// One document. Other sections are next to similar ones.
-	Classic: completed(`
+	Classic: withOthers(`
 		core guides tools template sanity soul agents toolnotes commands agent preferences user instructions context models
 		clock runtime thinking memories recalled goal steps pin tasks workspace summary footprint files
 		skills active_skills skill_hints reminder`, nil),
 
 	// It begins with the template for the mode and the model's tier; goals are never cut.
-	tiered: completed(`
+	tiered: withOthers(`
 		template identity mandates safety base goal steps pin tasks skills active_skills skill_hints guides tools reminder models
 		sanity instructions context soul agents toolnotes commands agent preferences user clock runtime thinking
 		memories recalled workspace footprint files summary`, map[string]override{
@@ -57,7 +57,7 @@ var layouts = map[Layout][]section.Contributor{
 
 	// It has a static part, first the assistant's and the person's identity, and a suffix that is
 	// new for every request: time, model, task and summary.
-	split: completed(`
+	split: withOthers(`
 		soul user preferences memories identity mandates safety base template sanity agent agents toolnotes commands instructions context
 		guides tools skill_hints active_skills skills models reminder
 		clock runtime thinking goal steps pin tasks workspace footprint files summary recalled`, map[string]override{
@@ -65,7 +65,7 @@ var layouts = map[Layout][]section.Contributor{
 	}),
 
 	// It numbers its layers; a lower number comes earlier and survives longer.
-	layered: completed(`
+	layered: withOthers(`
 		identity tools mandates safety template sanity instructions thinking soul agent preferences agents toolnotes commands base guides
 		context user goal steps pin reminder skills active_skills skill_hints models memories recalled
 		tasks workspace footprint files clock summary runtime`, map[string]override{
@@ -79,7 +79,7 @@ var layouts = map[Layout][]section.Contributor{
 
 	// It has sticky constraints first, then the phases task, memory and tools. A phase's weight is
 	// its keep.
-	phased: completed(`
+	phased: withOthers(`
 		identity mandates agent safety clock runtime preferences instructions context template sanity soul user agents
 		toolnotes commands thinking
 		goal steps pin tasks
@@ -124,8 +124,8 @@ func exactly(order string, own map[string]override) []section.Contributor {
 	return rows
 }
 
-// completed returns a layout of all contributors: those of order, then the others as in stable.
-func completed(order string, own map[string]override) []section.Contributor {
+// withOthers returns a layout of all contributors: those of order, then the others as in stable.
+func withOthers(order string, own map[string]override) []section.Contributor {
 	prefix := exactly(order, own)
 	var tail []section.Contributor
 	for _, c := range stable() {

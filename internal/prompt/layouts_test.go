@@ -45,7 +45,7 @@ func TestOneMoreContributor(t *testing.T) {
 	more := section.Contributor{Name: "news", Zone: section.Prefix, Keep: 10, Max: 100, Change: section.EndsEpoch}
 	also := section.Contributor{Name: "now", Zone: section.Tail, Keep: 10, Max: 100, Change: section.NewLines}
 	section.Catalog = slices.Concat([]section.Contributor{more}, before, []section.Contributor{also})
-	rows := completed("core goal", nil)
+	rows := withOthers("core goal", nil)
 	is := func(name string) int {
 		return slices.IndexFunc(rows, func(c section.Contributor) bool { return c.Name == name })
 	}

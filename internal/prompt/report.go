@@ -178,8 +178,8 @@ func (r *request) toPrompt(d *draft) Prompt {
 		return p
 	}
 	old := r.room.epoch
-	p.commit = &commit{room: r.room, roomID: r.turn.Talk, epoch: d.epoch, fresh: d.fresh, sent: sent}
-	changed := d.fresh || len(d.epoch.shown) != len(old.shown) || d.epoch.since != old.since
+	p.commit = &commit{room: r.room, roomID: r.turn.Talk, epoch: d.epoch, newEpoch: d.newEpoch, sent: sent}
+	changed := d.newEpoch || len(d.epoch.shown) != len(old.shown) || d.epoch.since != old.since
 	if changed && r.layout != job { // a job does not affect the next request
 		p.commit.save = append(p.commit.save, func(ctx context.Context, tx *sql.Tx) error {
 			return saveEpoch(ctx, tx, r.turn.Talk, d.epoch)
@@ -196,7 +196,7 @@ func (r *request) toPrompt(d *draft) Prompt {
 // integrity returns the least integrity of the request d.
 func (r *request) integrity(d *draft) trust.Integrity {
 	least := r.tailIntegrity(d)
-	for _, s := range d.stored {
+	for _, s := range d.storedSections {
 		least = min(least, s.Integrity)
 	}
 	for _, s := range d.sections {
@@ -204,7 +204,7 @@ func (r *request) integrity(d *draft) trust.Integrity {
 			least = min(least, s.Integrity)
 		}
 	}
-	for i := d.skipped; i < len(r.turn.History); i++ {
+	for i := d.leftOut; i < len(r.turn.History); i++ {
 		least = min(least, r.turn.History[i].Integrity())
 	}
 	return least
@@ -228,11 +228,11 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 	rep := Report{
 		Layout: r.layout, TokenRatio: r.turn.tokenRatio(), PrefixHash: hashOf(d.prefix), ToolTokens: r.turn.ToolTokens,
 		Window: r.turn.Window, MaxOutput: r.turn.MaxOutput,
-		Epoch:  EpochReport{New: d.fresh, Started: d.epoch.started.In(r.a.cfg.Location), Reason: d.epoch.reason},
+		Epoch:  EpochReport{New: d.newEpoch, Started: d.epoch.started.In(r.a.cfg.Location), Reason: d.epoch.reason},
 		Reused: reusedShare(r.room.last, sent), Problems: r.problems, Pictures: d.pictures, Instructions: r.instructions,
-		History: HistoryReport{Messages: len(d.history), LeftOut: d.skipped},
+		History: HistoryReport{Messages: len(d.history), LeftOut: d.leftOut},
 	}
-	made := append(sectionReports(d.sections, section.Prefix), d.stored...)
+	made := append(sectionReports(d.sections, section.Prefix), d.storedSections...)
 	made = append(made, sectionReports(d.sections, section.Tail)...)
 	for i := range r.rows {
 		if s, ok := r.reportRow(i, made); ok {

@@ -34,11 +34,11 @@ func TestLayoutsAreInPromptOrder(t *testing.T) {
 }
 
 func drawDemand(t *rapid.T) demand {
-	d := demand{room: rapid.IntRange(-100, 5000).Draw(t, "room"), batch: rapid.Bool().Draw(t, "batch")}
+	d := demand{room: rapid.IntRange(-100, 5000).Draw(t, "room"), mustDrop: rapid.Bool().Draw(t, "batch")}
 	for i := range rapid.IntRange(0, 6).Draw(t, "sections") {
 		d.sections = append(d.sections, need{
 			id: string(rune('a' + i)), keep: rapid.SampledFrom([]int{10, 50, 50, 80, section.Must}).Draw(t, "keep"),
-			tokens: rapid.IntRange(0, 1500).Draw(t, "tokens"), whole: rapid.Bool().Draw(t, "whole"),
+			tokens: rapid.IntRange(0, 1500).Draw(t, "tokens"), allOrNothing: rapid.Bool().Draw(t, "whole"),
 		})
 	}
 	d.history = rapid.IntRange(0, max(0, d.room/2)).Draw(t, "history")
@@ -85,7 +85,7 @@ func TestFit(t *testing.T) {
 				t.Fatalf("section %s of %d tokens was granted %d", s.id, s.tokens, got)
 			case s.keep >= section.Must && got != s.tokens:
 				t.Fatalf("must-keep %s was cut", s.id)
-			case s.whole && got != 0 && got != s.tokens:
+			case s.allOrNothing && got != 0 && got != s.tokens:
 				t.Fatalf("section %s was cut, but it is all or nothing", s.id)
 			}
 			for j, other := range d.sections { // the lower keep gives way first
@@ -107,7 +107,7 @@ func TestFit(t *testing.T) {
 		if g.dropTurns > 0 && g.dropTurns < len(d.turns)-1 && history > (d.room-sum)/2 {
 			t.Fatalf("left out %d turns, and the history still takes %d of %d", g.dropTurns, history, d.room-sum)
 		}
-		if total := history + left(d.turns, g.dropTurns); untouched && !d.batch && total+sum <= d.room && g.dropTurns > 0 {
+		if total := history + left(d.turns, g.dropTurns); untouched && !d.mustDrop && total+sum <= d.room && g.dropTurns > 0 {
 			t.Fatalf("left out %d turns although all fits", g.dropTurns)
 		}
 	})
@@ -115,7 +115,7 @@ func TestFit(t *testing.T) {
 
 // Content that fits exactly is unchanged.
 func TestFitExactly(t *testing.T) {
-	d := demand{room: 100, sections: []need{{id: "a", keep: 10, tokens: 10}, {id: "b", keep: 50, tokens: 50, whole: true}}, turns: []int{10, 40}}
+	d := demand{room: 100, sections: []need{{id: "a", keep: 10, tokens: 10}, {id: "b", keep: 50, tokens: 50, allOrNothing: true}}, turns: []int{10, 40}}
 	if g, _, ok := fit(d); !ok || !slices.Equal(g.sections, []int{10, 50}) || g.dropTurns != 1 {
 		t.Errorf("%+v, %v", g, ok)
 	}

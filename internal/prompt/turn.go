@@ -61,12 +61,12 @@ type Prompt struct {
 
 // commit holds the changes that sending a prompt makes.
 type commit struct {
-	room   *room
-	roomID history.Talk
-	epoch  *epoch
-	fresh  bool                                   // the epoch begins here
-	save   []func(context.Context, *sql.Tx) error // parts to store
-	sent   []llm.Message
+	room     *room
+	roomID   history.Talk
+	epoch    *epoch
+	newEpoch bool                                   // the epoch begins here
+	save     []func(context.Context, *sql.Tx) error // parts to store
+	sent     []llm.Message
 }
 
 // Messages returns the whole request.

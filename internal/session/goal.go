@@ -45,7 +45,7 @@ func (s *Session) takeIn(ctx context.Context, by trust.Caller, past ...history.M
 		if len(markers) == 0 {
 			continue
 		}
-		if !tool.Allows(m.Label.Integrity, tool.Markers) {
+		if !tool.AllowsAct(m.Label.Integrity, tool.Markers) {
 			s.log.Warn("what the model said of its goal is not taken in: it has read text that is not trusted enough", "message", m.ID)
 			continue
 		}

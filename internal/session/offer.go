@@ -35,7 +35,7 @@ func offers(full, brief []llm.ToolSpec, helpers bool) map[string][topTier + 1]ag
 			if tier == 1 {
 				all = brief
 			}
-			for _, s := range policyOf(m).Of(all) {
+			for _, s := range policyOf(m).Filter(all) {
 				if (tier == 0 || tier >= tool.Tier(s.Name)) &&
 					(helpers || s.Name != tool.SpawnSubSession) && of[tier].Tokens+agent.DescriptionTokens(s) <= toolBudget[tier] {
 					of[tier].Add(s)

@@ -315,7 +315,7 @@ func TestToolBudget(t *testing.T) {
 	for _, m := range settings.Modes() {
 		for tier := 1; tier <= topTier; tier++ {
 			o := now[m.Name][tier]
-			for _, s := range policyOf(m).Of(full) {
+			for _, s := range policyOf(m).Filter(full) {
 				expect.False(t, tier >= tool.Tier(s.Name) != slices.Contains(o.Names, s.Name), "%s, tier %d: is %s offered? %v", m.Name, tier, s.Name, o.Names)
 			}
 			if m.Name == settings.Modes()[0].Name {

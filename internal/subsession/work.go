@@ -259,7 +259,7 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		return llm.Reply{}, err
 	}
 	var o agent.Offer
-	for _, spec := range scope.Policy.Of(w.r.cfg.Tools.Specs()) {
+	for _, spec := range scope.Policy.Filter(w.r.cfg.Tools.Specs()) {
 		o.Add(spec)
 	}
 	t.Tools, t.ToolTokens = o.Names, o.Tokens

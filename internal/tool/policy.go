@@ -18,7 +18,7 @@ type Policy struct {
 	Else  string   // how a person gets a denied tool; a clause: "`!mode developer` offers it"
 }
 
-// Allows reports whether the tool may be offered and used.
+// AllowsAct reports whether the tool may be offered and used.
 func (p Policy) Allows(name string) bool {
 	fits := func(pattern string) bool {
 		begin, open := strings.CutSuffix(pattern, "*")
@@ -27,8 +27,8 @@ func (p Policy) Allows(name string) bool {
 	return (len(p.Allow) == 0 || slices.ContainsFunc(p.Allow, fits)) && !slices.ContainsFunc(p.Deny, fits)
 }
 
-// Of returns the specs that may be offered, in order. It does not change specs.
-func (p Policy) Of(specs []llm.ToolSpec) []llm.ToolSpec {
+// Filter returns the specs that may be offered, in order. It does not change specs.
+func (p Policy) Filter(specs []llm.ToolSpec) []llm.ToolSpec {
 	var out []llm.ToolSpec
 	for _, s := range specs {
 		if p.Allows(s.Name) {

@@ -47,9 +47,9 @@ const (
 	Harvest = "harvest"
 )
 
-// Allows reports whether text of this integrity may cause an act without a tool: one of otherActs,
+// AllowsAct reports whether text of this integrity may cause an act without a tool: one of otherActs,
 // or "!" and the name of a command.
-func Allows(of trust.Integrity, act string) bool {
+func AllowsAct(of trust.Integrity, act string) bool {
 	return of >= max(otherActs[act], trust.User)
 }
 
@@ -107,9 +107,9 @@ func (s Scope) allowed(call llm.ToolCall) bool {
 	return s.Label.Integrity >= ruleOf(call).needs || s.Granted[s.act(call).Covers]
 }
 
-// Asks reports whether a person must approve call first, and the act to show. It is false for calls
+// NeedsApproval reports whether a person must approve call first, and the act to show. It is false for calls
 // that Run refuses anyway.
-func (s *Set) Asks(scope Scope, call llm.ToolCall) (Act, bool) {
+func (s *Set) NeedsApproval(scope Scope, call llm.ToolCall) (Act, bool) {
 	_, call, err := s.prepare(scope, call)
 	if err != nil || scope.allowed(call) {
 		return Act{}, false

@@ -57,16 +57,16 @@ func TestActsOfForeignText(t *testing.T) {
 		for _, of := range []trust.Integrity{trust.Foreign, trust.Guest} {
 			scope := group()
 			scope.Label.Integrity = of
-			act, ask := w.Set.Asks(scope, call)
+			act, ask := w.Set.NeedsApproval(scope, call)
 			expect.False(t, !ask || act.Call != call || !strings.Contains(act.Covers, call.Name), "%s %s: asks %v %+v", call.Name, call.Arguments, ask, act)
 			got := w.Set.Run(t.Context(), scope, call)
 			expect.False(t, !got.Failed || got.Content != string(notAllowed), "%s %s ran: %+v", call.Name, call.Arguments, got)
 			scope.Granted = map[string]bool{act.Covers: true}
-			if _, ask := w.Set.Asks(scope, call); ask {
+			if _, ask := w.Set.NeedsApproval(scope, call); ask {
 				t.Errorf("%s %s is asked about though it was granted", call.Name, call.Arguments)
 			}
 		}
-		_, ask := w.Set.Asks(group(), call)
+		_, ask := w.Set.NeedsApproval(group(), call)
 		expect.False(t, ask, "%s %s: the person's own words are asked about", call.Name, call.Arguments)
 	}
 }
@@ -80,7 +80,7 @@ func TestReadingNeedsNoApproval(t *testing.T) {
 		{Name: "search_memory", Arguments: `{"query": "x"}`}, {Name: "task", Arguments: `{"action": "list"}`}, {Name: "goal", Arguments: `{"action": "list"}`},
 		{Name: "read_file", Arguments: `{"path": "data/skills"}`}, {Name: StaySilent, Arguments: `{"reason": "nothing new"}`},
 	} {
-		_, ask := w.Set.Asks(scope, call)
+		_, ask := w.Set.NeedsApproval(scope, call)
 		expect.False(t, ask, "%s is asked about", call.Name)
 		expect.False(t, w.Set.Run(t.Context(), scope, call).Content == string(notAllowed), "%s is not allowed", call.Name)
 	}
@@ -108,7 +108,7 @@ func TestBadCallsAreNotAskedAbout(t *testing.T) {
 	scope := direct()
 	scope.Label = trust.Label{}
 	for _, call := range []llm.ToolCall{{Name: "append_memory", Arguments: `{}`}, {Name: "task", Arguments: `{"action": "dance"}`}, {Name: "no_such_tool"}} {
-		act, ask := w.Set.Asks(scope, call)
+		act, ask := w.Set.NeedsApproval(scope, call)
 		expect.False(t, ask, "asked about %+v", act)
 	}
 }

@@ -54,7 +54,7 @@ var profiles = map[string][]string{
 
 func (s *Set) spawnSubSession(ctx context.Context, scope Scope, a spawnArgs) (string, error) {
 	a.Action = cmp.Or(a.Action, "spawn")
-	job, found := s.job(scope, a)
+	job, found := s.parseJob(scope, a)
 	if len(found) > 0 {
 		return "", found
 	}
@@ -77,8 +77,8 @@ func (s *Set) spawnSubSession(ctx context.Context, scope Scope, a spawnArgs) (st
 	return id + " has begun. Its result will come as a system event: do not wait for it, and do not guess it.", nil
 }
 
-// job checks the arguments of an action, and returns the job of a spawn.
-func (s *Set) job(scope Scope, a spawnArgs) (Job, faults) {
+// parseJob checks the arguments of an action, and returns the job of a spawn.
+func (s *Set) parseJob(scope Scope, a spawnArgs) (Job, faults) {
 	var found faults
 	if a.Action == "cancel" && a.ID == "" {
 		found.add("id: is missing; send the id that spawn returned")

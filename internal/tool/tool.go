@@ -123,21 +123,21 @@ func newSet(cfg Config, tools []entry) *Set {
 
 // Specs describes the tools to the model, in the catalog's order. The bytes are stable.
 func (s *Set) Specs() []llm.ToolSpec {
-	return each(s.tools, func(t entry) llm.ToolSpec { return t.spec })
+	return mapTools(s.tools, func(t entry) llm.ToolSpec { return t.spec })
 }
 
 // Brief describes the tools in fewer words and with fewer arguments, for the smallest windows.
 // Calls may still use the others.
 func (s *Set) Brief() []llm.ToolSpec {
-	return each(s.tools, func(t entry) llm.ToolSpec { return t.brief })
+	return mapTools(s.tools, func(t entry) llm.ToolSpec { return t.brief })
 }
 
 // Names lists the tools in the catalog's order.
 func (s *Set) Names() []string {
-	return each(s.tools, func(t entry) string { return t.name })
+	return mapTools(s.tools, func(t entry) string { return t.name })
 }
 
-func each[T any](tools []entry, of func(entry) T) []T {
+func mapTools[T any](tools []entry, of func(entry) T) []T {
 	out := make([]T, len(tools))
 	for i, t := range tools {
 		out[i] = of(t)

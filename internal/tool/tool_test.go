@@ -335,7 +335,7 @@ func TestPolicyHolds(t *testing.T) {
 	w := newWorkshop(t)
 	scope := direct()
 	scope.Policy = Policy{Deny: []string{"append_*", "add_skill"}, Where: "planning mode", Else: "`!mode developer` offers it"}
-	offered := scope.Policy.Of(w.Specs())
+	offered := scope.Policy.Filter(w.Specs())
 	expect.False(t, len(offered) != len(w.Specs())-2 || offered[0].Name != "search_memory", "offered: %+v", offered)
 	expect.Has(t, w.bad(t, scope, "append_memory", `{"entry": "Ada likes tea."}`),
 		"append_memory is not offered in planning mode, so nothing was done.", "the tools are: search_memory, task, ", "tell them that `!mode developer` offers it.")
@@ -346,7 +346,7 @@ func TestPolicyHolds(t *testing.T) {
 	w.ok(t, scope, "task", `{"action": "list"}`)
 	scope.Policy = Policy{Deny: []string{"*"}}
 	expect.Has(t, w.bad(t, scope, "task", `{"action": "list"}`), "task is not offered in this turn", "There are no tools here: answer in words.")
-	if got := scope.Policy.Of([]llm.ToolSpec{{Name: "task"}}); got != nil {
+	if got := scope.Policy.Filter([]llm.ToolSpec{{Name: "task"}}); got != nil {
 		t.Errorf("offered: %v", got)
 	}
 }

@@ -16,7 +16,7 @@ var sysctlNames = []string{"hw.memsize", "iogpu.wired_limit_mb", "hw.optional.ar
 // thirds of the memory up to 36 GiB and three quarters above, unless the owner set another limit.
 func parseSysctl(out []byte) (Device, error) {
 	values := map[string]string{}
-	for _, line := range lines(out) {
+	for _, line := range cleanLines(out) {
 		if name, value, ok := strings.Cut(line, ":"); ok {
 			values[strings.TrimSpace(name)] = strings.TrimSpace(value)
 		}

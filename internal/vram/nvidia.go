@@ -26,7 +26,7 @@ type gpu struct {
 // parseSMI parses the CSV of nvidia-smi. Other lines (warnings, a header, an error) are returned in
 // other, shortened.
 func parseSMI(out []byte) (rows []gpu, other []string) {
-	for _, line := range lines(out) {
+	for _, line := range cleanLines(out) {
 		if row, ok := parseRow(line); ok {
 			rows = append(rows, row)
 		} else if len(other) < 8 && !strings.HasPrefix(line, columns[0]+",") {
@@ -36,9 +36,9 @@ func parseSMI(out []byte) (rows []gpu, other []string) {
 	return rows, other
 }
 
-// lines returns the non-empty lines without carriage returns, byte order marks and control
+// cleanLines returns the non-empty lines without carriage returns, byte order marks and control
 // characters.
-func lines(out []byte) (all []string) {
+func cleanLines(out []byte) (all []string) {
 	for line := range strings.Lines(strings.ToValidUTF8(string(out), "?")) {
 		line = strings.Map(func(r rune) rune {
 			switch {
@@ -70,15 +70,15 @@ func parseRow(line string) (g gpu, ok bool) {
 		return g, false
 	}
 	g.index = int(index)
-	g.total, g.totalText = memory(cells[1])
+	g.total, g.totalText = parseMemory(cells[1])
 	if g.name = clip(strings.Trim(cells[2], `"`), 100); g.name == "" || strings.HasPrefix(g.name, "[") { // an error in brackets
 		g.name = "NVIDIA GPU " + strconv.Itoa(g.index)
 	}
 	return g, true
 }
 
-// memory parses a size in MiB. Anything else is returned as words.
-func memory(cell string) (bytes uint64, words string) {
+// parseMemory parses a size in MiB. Anything else is returned as words.
+func parseMemory(cell string) (bytes uint64, words string) {
 	n, err := strconv.ParseUint(cell, 10, 64)
 	if err != nil || n > maxSize>>20 {
 		return 0, clip(cmp.Or(cell, "nothing"), 60)
@@ -104,7 +104,7 @@ func (g gpu) device() Device {
 
 // clean returns one short printable line of foreign text.
 func clean(text string, limit int) string {
-	return clip(strings.Join(lines([]byte(text)), " "), limit)
+	return clip(strings.Join(cleanLines([]byte(text)), " "), limit)
 }
 
 // clip truncates between runes.

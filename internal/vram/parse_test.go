@@ -30,7 +30,7 @@ func TestMemoryCells(t *testing.T) {
 		"0": 0, "24564": 24564 << 20, "4194304": 4 << 40,
 	}
 	for cell, want := range good {
-		if got, words := memory(cell); got != want || words != "" {
+		if got, words := parseMemory(cell); got != want || words != "" {
 			t.Errorf("%q: %d, %q; want %d", cell, got, words, want)
 		}
 	}
@@ -38,7 +38,7 @@ func TestMemoryCells(t *testing.T) {
 		"", "[N/A]", "N/A", "[Not Supported]", "[Unknown Error]", "ERR!", "[GPU is lost]", "[Insufficient Permissions]",
 		"-1", "+5", "24.564", "24,564", "24 564", "1e9", "0x10", "24564 MB", "24564 MiB", "4194305", "99999999999999999999", "٢٤", "24564 MiB free",
 	} {
-		if got, words := memory(cell); got != 0 || words == "" {
+		if got, words := parseMemory(cell); got != 0 || words == "" {
 			t.Errorf("%q: %d, %q; want no size and the words", cell, got, words)
 		}
 	}

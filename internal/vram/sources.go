@@ -43,7 +43,7 @@ func (a *probe) queryAll(ctx context.Context) {
 
 func (a *probe) addDevice(c card, d Device) {
 	a.devices = append(a.devices, d)
-	a.step("kernel: %s at %s: %s%s", d.Name, c.slot, Size(d.Total), dash(d.Note))
+	a.step("kernel: %s at %s: %s%s", d.Name, c.slot, Size(d.Total), withDash(d.Note))
 }
 
 func (a *probe) apple(ctx context.Context) {
@@ -80,13 +80,13 @@ func (a *probe) nvidia(ctx context.Context, seen string) {
 		return
 	}
 	rows, other := parseSMI(out.text)
-	said := clip(strings.Join(append(other, lines(out.errors)...), " / "), 200)
+	said := clip(strings.Join(append(other, cleanLines(out.errors)...), " / "), 200)
 	for _, g := range rows {
 		d := g.device()
 		if sharedMemoryChips.MatchString(g.name) {
 			d = a.kernel.asUnified(d)
 		}
-		a.step("nvidia-smi: GPU %d %s: %s%s", g.index, g.name, Size(d.Total), dash(d.Note))
+		a.step("nvidia-smi: GPU %d %s: %s%s", g.index, g.name, Size(d.Total), withDash(d.Note))
 		a.devices = append(a.devices, d)
 	}
 	switch nothing := out.code == 0 && said == "" || strings.Contains(strings.ToLower(said), "no devices were found"); {
@@ -102,7 +102,7 @@ func (a *probe) nvidia(ctx context.Context, seen string) {
 	}
 }
 
-func dash(note string) string {
+func withDash(note string) string {
 	if note == "" {
 		return ""
 	}

@@ -57,9 +57,9 @@ type TurnSources struct {
 	first     int64
 	recovered bool
 
-	skills func() ([]skill.Skill, error)
-	tasks  func() ([]task.Task, error) // the open tasks that may be read in this place
-	inUse  func() (inUse, error)
+	skills         func() ([]skill.Skill, error)
+	tasks          func() ([]task.Task, error) // the open tasks that may be read in this place
+	selectedSkills func() (selectedSkills, error)
 }
 
 // ForTurn returns the sources for the turn t. first is the first message of the history unless it must
@@ -68,7 +68,7 @@ func (s *Sources) ForTurn(ctx context.Context, t *Turn, first int64, recovered b
 	l := &TurnSources{sources: s, turn: t, files: s.files(), first: first, recovered: recovered}
 	l.skills = sync.OnceValues(func() ([]skill.Skill, error) { return s.Skills.List(t.Place()) })
 	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return s.Tasks.List(ctx, t.Place(), "") })
-	l.inUse = sync.OnceValues((&Question{TurnSources: l}).findInUse)
+	l.selectedSkills = sync.OnceValues((&Question{TurnSources: l}).selectSkills)
 	return l
 }
 

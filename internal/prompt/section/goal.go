@@ -30,7 +30,7 @@ func (t *Turn) SetGoal(g goal.Goal) {
 		return
 	}
 	t.From.Goal, t.From.Pin = g.Label.Integrity, g.Label.Integrity
-	locked := goalLocked(g)
+	locked := goalFixed(g)
 	t.Markers = g.Status == goal.Active && !slices.Contains(t.Tools, "goal")
 	if t.Tier == 1 {
 		line := fmt.Sprintf("CURRENT GOAL: %s (%s, %s)", g.Description, g.Priority, g.Status)
@@ -49,7 +49,7 @@ func (t *Turn) SetGoal(g goal.Goal) {
 
 func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-func goalLocked(g goal.Goal) (lines []string) {
+func goalFixed(g goal.Goal) (lines []string) {
 	for _, d := range g.Decisions {
 		if d.Locked {
 			lines = append(lines, d.Line())

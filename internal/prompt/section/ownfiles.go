@@ -8,12 +8,12 @@ import (
 // gatherFile gathers one of the owner's files. A missing one is empty.
 func gatherFile(name string) gather {
 	return func(_ context.Context, q *Question) (*Content, error) {
-		return q.textContent(name, q.fromFile(name))
+		return q.textContent(name, q.optionalFile(name))
 	}
 }
 
-// fromFile returns the text of an optional file.
-func (q *Question) fromFile(name string) string {
+// optionalFile returns the text of an optional file.
+func (q *Question) optionalFile(name string) string {
 	t := q.files.read(name)
 	if t.problem != "" && t.problem != missing {
 		q.Problem(name, 0, t.problem)

@@ -51,7 +51,7 @@ func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 	}
 	v := recalled{q: q, zone: q.sources.Location, visible: map[string]int64{}}
 	if before >= 0 {
-		v.before = past[before].EventID
+		v.lastAnswer = past[before].EventID
 	}
 	for _, m := range past {
 		if m.EventID != "" && m.Text != "" && m.ID >= q.first {
@@ -73,10 +73,10 @@ func lastBy(past []history.Message, end int, role llm.Role) int {
 
 // recalled makes lines of hits.
 type recalled struct {
-	q       *Question
-	zone    *time.Location
-	visible map[string]int64 // messages in the history, by event
-	before  string           // the event of the last answer, which is part of the query
+	q          *Question
+	zone       *time.Location
+	visible    map[string]int64 // messages in the history, by event
+	lastAnswer string           // the event of the last answer, which is part of the query
 }
 
 // content takes the best hits that fit. Hits that the history shows take no room. Whether it does
@@ -94,7 +94,7 @@ func (v *recalled) content(hits []memory.Hit, tokens, most int) *Content {
 		kind, cost := 0, llm.EstimateTokens(v.render(h, said))
 		if v.historyMessage(h) != 0 {
 			kind = 1
-			if h.Turn.Event != v.before {
+			if h.Turn.Event != v.lastAnswer {
 				shown = max(shown, h.Covered)
 			}
 		}
@@ -129,7 +129,7 @@ func (v *recalled) inOrder(hits []memory.Hit) *Content {
 		}
 	}
 	slices.SortStableFunc(order, func(i, j int) int {
-		return cmp.Or(cmp.Compare(kindRank(hits[i]), kindRank(hits[j])), saidAt(hits[i]).Compare(saidAt(hits[j])))
+		return cmp.Or(cmp.Compare(kindRank(hits[i]), kindRank(hits[j])), hitTime(hits[i]).Compare(hitTime(hits[j])))
 	})
 	c := Content{Source: Recalled, ranked: true, Lead: "It may be old or beside the point; what the person says now counts."}
 	for _, i := range order {
@@ -166,7 +166,7 @@ func kindRank(h memory.Hit) int {
 	return 0
 }
 
-func saidAt(h memory.Hit) time.Time {
+func hitTime(h memory.Hit) time.Time {
 	if h.Turn != nil {
 		return h.Turn.At
 	}

@@ -5,7 +5,7 @@ import "context"
 // gatherSeed gathers the program's note for the start of a conversation, in English if the language
 // has none.
 func gatherSeed(_ context.Context, q *Question) (*Content, error) {
-	if !q.turn.opens() {
+	if !q.turn.opensConversation() {
 		return nil, nil
 	}
 	file := func(language string) string { return "prompts/SEED_" + language + ".txt" }

@@ -90,18 +90,18 @@ func (q *Question) activeSkills() (out []activeSkill, err error) {
 	return out, nil
 }
 
-// inUse holds the skills in use whose texts fit, and the others.
-type inUse struct {
+// selectedSkills holds the skills in use whose texts fit, and the others.
+type selectedSkills struct {
 	texts  Content
 	others []skill.Skill
 }
 
-func (q *Question) findInUse() (inUse, error) {
+func (q *Question) selectSkills() (selectedSkills, error) {
 	all, err := q.activeSkills()
 	if err != nil {
-		return inUse{}, err
+		return selectedSkills{}, err
 	}
-	u := inUse{texts: Content{Source: "active skills", Rest: "read the others with read_file"}}
+	u := selectedSkills{texts: Content{Source: "active skills", Rest: "read the others with read_file"}}
 	left := activeChars
 	for _, s := range all {
 		body, err := q.sources.Skills.Body(s.ID())
@@ -127,7 +127,7 @@ func (q *Question) findInUse() (inUse, error) {
 
 // gatherActiveSkills gathers the texts of the skills in use, the latest first.
 func gatherActiveSkills(_ context.Context, q *Question) (*Content, error) {
-	u, err := q.inUse()
+	u, err := q.selectedSkills()
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func gatherActiveSkills(_ context.Context, q *Question) (*Content, error) {
 
 // gatherSkillHints gathers the skills in use whose texts do not fit.
 func gatherSkillHints(_ context.Context, q *Question) (*Content, error) {
-	u, err := q.inUse()
+	u, err := q.selectedSkills()
 	if err != nil {
 		return nil, err
 	}

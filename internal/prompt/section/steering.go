@@ -35,14 +35,14 @@ const (
 // rules are in order of importance: more than mostNotes are cut at the end. A rule that stays true
 // is repeated after some turns or rounds.
 var rules = []rule{
-	{"repeat", inLoop, func(f *facts) bool { return f.same%2 == 0 || f.same == 1 && f.again >= 3 }},
-	{"errors", inLoop, func(f *facts) bool { return f.failing > 0 && (f.rounds-f.failing)%3 == 0 }},
+	{"repeat", inLoop, func(f *facts) bool { return f.repeats%2 == 0 || f.repeats == 1 && f.repeatsInTurn >= 3 }},
+	{"errors", inLoop, func(f *facts) bool { return f.failingSince > 0 && (f.rounds-f.failingSince)%3 == 0 }},
 	{"recovered", atTurn | inLoop, func(f *facts) bool { return f.recovered }},
 	{"rounds", inLoop, func(f *facts) bool { return f.rounds >= 10 && f.rounds%6 == 4 }},
-	{"keep", atTurn, (*facts).asked},
+	{"keep", atTurn, (*facts).asksToRemember},
 	{"promised", atTurn, func(f *facts) bool { return skill.Said(f.answer, promises) != "" }},
 	{"act", atTurn, func(f *facts) bool { return f.goal && f.sinceTool%5 == 0 }},
-	{"remember", atTurn, func(f *facts) bool { return f.sinceMemory%8 == 5 && f.personal() >= 3 && !f.asked() }},
+	{"remember", atTurn, func(f *facts) bool { return f.sinceMemory%8 == 5 && f.personal() >= 3 && !f.asksToRemember() }},
 	{"tasks", atTurn, func(f *facts) bool { return f.openTasks > 0 && f.sinceTask%12 == 0 }},
 }
 
@@ -77,17 +77,17 @@ type facts struct {
 	answer      string   // the last answer to a person, if no tool was used for it
 
 	// Of the turn:
-	open    bool              // no answer and no tool call yet
-	event   bool              // started by the program, not a person
-	acted   bool              // a tool did something
-	rounds  int               // rounds of tool calls
-	errors  int               // failed calls in a row
-	failing int               // the round since when that is two or more; 0 = fewer
-	same    int               // repetitions of the last call in a row
-	again   int               // times that a call of the last round was made in the turn
-	last    string            // the last call
-	seen    map[string]int    // number of calls, by call
-	names   map[string]string // tools by call id
+	unanswered    bool              // no answer and no tool call yet
+	bySystem      bool              // started by the program, not a person
+	usedTool      bool              // a tool did something
+	rounds        int               // rounds of tool calls
+	errors        int               // failed calls in a row
+	failingSince  int               // the round since when that is two or more; 0 = fewer
+	repeats       int               // repetitions of the last call in a row
+	repeatsInTurn int               // times that a call of the last round was made in the turn
+	last          string            // the last call
+	callCounts    map[string]int    // number of calls, by call
+	toolNames     map[string]string // tools by call id
 }
 
 func byPerson(m *history.Message) bool { return m.Role == llm.User && m.Sender != "" }
@@ -96,7 +96,7 @@ func byTool(m *history.Message) bool   { return m.Role == llm.Tool }
 // addMessage adds the next message.
 func (f *facts) addMessage(m *history.Message) {
 	switch {
-	case byPerson(m) && f.open:
+	case byPerson(m) && f.unanswered:
 		f.said[len(f.said)-1] += "\n" + m.Text
 	case m.Role == llm.User:
 		f.beginTurn(m)
@@ -111,10 +111,10 @@ func (f *facts) addMessage(m *history.Message) {
 
 // beginTurn starts a turn.
 func (f *facts) beginTurn(m *history.Message) {
-	f.open = byPerson(m)
-	f.event, f.acted, f.rounds, f.errors, f.failing = !f.open, false, 0, 0, 0
-	f.same, f.again, f.last, f.seen, f.names = 0, 0, "", nil, nil
-	if f.open {
+	f.unanswered = byPerson(m)
+	f.bySystem, f.usedTool, f.rounds, f.errors, f.failingSince = !f.unanswered, false, 0, 0, 0
+	f.repeats, f.repeatsInTurn, f.last, f.callCounts, f.toolNames = 0, 0, "", nil, nil
+	if f.unanswered {
 		f.said = append(f.said, m.Text)
 		f.sinceTool++
 		f.sinceMemory++
@@ -123,32 +123,32 @@ func (f *facts) beginTurn(m *history.Message) {
 }
 
 func (f *facts) countCalls(calls []llm.ToolCall) {
-	f.open, f.again = false, 0
+	f.unanswered, f.repeatsInTurn = false, 0
 	f.rounds++
-	if f.seen == nil {
-		f.seen, f.names = map[string]int{}, map[string]string{}
+	if f.callCounts == nil {
+		f.callCounts, f.toolNames = map[string]int{}, map[string]string{}
 	}
 	for _, c := range calls {
 		call := c.Name + "\n" + strings.TrimSpace(c.Arguments)
 		if call != f.last {
-			f.last, f.same = call, 0
+			f.last, f.repeats = call, 0
 		}
-		f.same++
-		f.seen[call]++
-		f.again = max(f.again, f.seen[call])
-		f.names[c.ID] = c.Name
+		f.repeats++
+		f.callCounts[call]++
+		f.repeatsInTurn = max(f.repeatsInTurn, f.callCounts[call])
+		f.toolNames[c.ID] = c.Name
 	}
 }
 
 func (f *facts) countResult(m *history.Message) {
 	if m.Failed {
 		if f.errors++; f.errors == 2 {
-			f.failing = f.rounds
+			f.failingSince = f.rounds
 		}
 		return
 	}
-	f.errors, f.failing, f.acted, f.sinceTool = 0, 0, true, 0
-	switch f.names[m.CallID] {
+	f.errors, f.failingSince, f.usedTool, f.sinceTool = 0, 0, true, 0
+	switch f.toolNames[m.CallID] {
 	case "append_memory":
 		f.sinceMemory = 0
 	case "task":
@@ -157,19 +157,19 @@ func (f *facts) countResult(m *history.Message) {
 }
 
 func (f *facts) countAnswer(text string) {
-	f.open = false
-	if f.event || len(f.said) == 0 {
+	f.unanswered = false
+	if f.bySystem || len(f.said) == 0 {
 		return
 	}
-	if f.answer = text; f.acted {
+	if f.answer = text; f.usedTool {
 		f.answer = ""
 	}
 }
 
-// asked reports whether the person asks to remember something.
-func (f *facts) asked() bool { return asksToKeep(f.said[len(f.said)-1]) }
+// asksToRemember reports whether the person asks to remember something.
+func (f *facts) asksToRemember() bool { return asksToRemember(f.said[len(f.said)-1]) }
 
-func asksToKeep(text string) bool {
+func asksToRemember(text string) bool {
 	return skill.Said(text, asksKeeping) != "" && skill.Said(text, asksMemory) == ""
 }
 

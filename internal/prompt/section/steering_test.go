@@ -60,7 +60,7 @@ func TestSteeringCues(t *testing.T) {
 			expect.False(t, found(s), "%q: %s", s, what)
 		}
 	}
-	says("asks to keep", asksToKeep,
+	says("asks to keep", asksToRemember,
 		[]string{"REMEMBER THAT I like tea", "please, don’t forget the milk", "Merk dir das!", "Recuérdame llamar a Ana", "N'oublie pas le lait", "Ricordati il latte", "覚えておいて", "请记住我喜欢茶"},
 		[]string{"Do you remember that film?", "Remembering is hard", "I forgot it", "Hast du dir das gemerkt?", "覚えていますか", "Unforgettable"})
 	said := func(cues []string) func(string) bool {

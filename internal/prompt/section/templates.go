@@ -18,7 +18,7 @@ func gatherTemplate(_ context.Context, q *Question) (*Content, error) {
 	}
 	for n := q.turn.tier(); n > 0; n-- {
 		name := tierFile(q.turn.Mode, n)
-		if said := q.fromFile(name); said != "" {
+		if said := q.optionalFile(name); said != "" {
 			return q.textContent(name, said)
 		}
 	}

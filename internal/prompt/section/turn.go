@@ -49,9 +49,9 @@ const highestTier = 5
 // tier returns the turn's tier; 0 = unknown.
 func (t *Turn) tier() int { return max(0, min(t.Tier, highestTier)) }
 
-// opens reports whether the turn answers a person's first message in a new conversation. The
+// opensConversation reports whether the turn answers a person's first message in a new conversation. The
 // program's messages and their answers do not count.
-func (t *Turn) opens() bool {
+func (t *Turn) opensConversation() bool {
 	byPerson := len(t.History) == 0 // a preview
 	for i := range t.History {
 		switch m := &t.History[i]; {

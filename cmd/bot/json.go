@@ -11,7 +11,7 @@ import (
 	"reverie/internal/tty"
 )
 
-// jsonEncoder returns an encoder that escapes in strings what tty.Plain would leave out.
+// jsonEncoder returns an encoder that escapes in strings what tty.StripControls would remove.
 func jsonEncoder(w io.Writer) *json.Encoder {
 	e := json.NewEncoder(escapeWriter{w})
 	e.SetEscapeHTML(false)

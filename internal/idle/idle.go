@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// Gate lets work start when no message is waiting for its answer, in any room, and cancels it when
-// one arrives.
+// Gate lets work start when no message waits for its answer in any room. A new message cancels it.
 type Gate struct {
 	quiet time.Duration
 	now   func() time.Time

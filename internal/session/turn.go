@@ -231,7 +231,7 @@ func (t *turn) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Shorten implements agent.Work: the conversation is compacted.
+// Shorten implements agent.Work: it compacts the conversation.
 func (t *turn) Shorten(ctx context.Context) bool {
 	done, err := t.compactTo(ctx, compaction.Refused, 60)
 	if done.ID == 0 && err != nil {

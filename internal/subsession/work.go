@@ -230,7 +230,7 @@ func (w *work) Ready(ctx context.Context) error {
 	return w.r.host.Yield(ctx, agent.FirstModel(w.r.cfg.Models, subRole))
 }
 
-// Shorten implements agent.Work: from now on less of what was said is sent.
+// Shorten implements agent.Work: later requests hold less of the history.
 func (w *work) Shorten(context.Context) bool {
 	did := !w.short
 	w.short = true

@@ -37,14 +37,12 @@ func (i Integrity) String() string {
 }
 
 // Readers says who may read a text. Make one with Person or Room, or use Everybody. The zero value
-// is Nobody.
+// means unknown readers.
 type Readers string
 
 const (
-	// Nobody means that the readers are unknown.
-	Nobody Readers = ""
-	// Everybody means all who may talk to the assistant.
-	Everybody Readers = "shared"
+	Nobody    Readers = ""       // unknown readers: no place may show it
+	Everybody Readers = "shared" // all who may talk to the assistant
 
 	personPrefix = "private:"
 	roomPrefix   = "room:"

@@ -26,7 +26,8 @@ var acts = []llm.ToolCall{
 	{Name: SendFile, Arguments: `{"path": "data/prompts/SANITY.txt"}`},
 }
 
-// TestEveryToolHasARule: the row of a tool says what its calls need. What has no rule needs an owner and is asked for.
+// TestEveryToolHasARule: a tool's row says what its calls need. A call without a rule needs an
+// owner's approval.
 func TestEveryToolHasARule(t *testing.T) {
 	for _, e := range catalog {
 		if _, ok := e.rules[anyAction]; !ok || e.tier < 1 || e.tier > 5 {
@@ -43,7 +44,7 @@ func TestEveryToolHasARule(t *testing.T) {
 	expect.False(t, got.needs != trust.Owner, "a tool without a rule: %+v", got)
 }
 
-// TestActsOfForeignText: below the line each act is asked about, and does not run unasked.
+// TestActsOfForeignText: below the line each act needs approval, and does not run without it.
 // Holds S2.
 func TestActsOfForeignText(t *testing.T) {
 	w := newWorkshop(t)
@@ -71,7 +72,7 @@ func TestActsOfForeignText(t *testing.T) {
 	}
 }
 
-// TestReadingNeedsNoApproval: what only reads runs, whatever has been read.
+// TestReadingNeedsNoApproval: reading tools run, whatever has been read.
 func TestReadingNeedsNoApproval(t *testing.T) {
 	w := newWorkshop(t)
 	scope := direct()
@@ -86,7 +87,7 @@ func TestReadingNeedsNoApproval(t *testing.T) {
 	}
 }
 
-// TestWhatAGrantCovers: a grant is for a tool, its action and who reads what it writes.
+// TestWhatAGrantCovers: a grant is for a tool, an action and its readers.
 func TestWhatAGrantCovers(t *testing.T) {
 	add := llm.ToolCall{Name: "task", Arguments: `{"action": "add", "content": "x"}`}
 	covers := group().act(add).Covers
@@ -102,7 +103,7 @@ func TestWhatAGrantCovers(t *testing.T) {
 	expect.False(t, other != covers, "another task is not covered: %s, %s", covers, other)
 }
 
-// TestBadCallsAreNotAskedAbout: nobody is asked about what cannot be done anyway.
+// TestBadCallsAreNotAskedAbout: an impossible act is not put to a person.
 func TestBadCallsAreNotAskedAbout(t *testing.T) {
 	w := newWorkshop(t)
 	scope := direct()
@@ -113,7 +114,8 @@ func TestBadCallsAreNotAskedAbout(t *testing.T) {
 	}
 }
 
-// TestWhatToolsRead: a tool whose rule says that it reads rows lowers its result to what they are trusted; another never does.
+// TestWhatToolsRead: a tool whose rule reads rows lowers its result to their integrity; others
+// never do.
 func TestWhatToolsRead(t *testing.T) {
 	w := newWorkshop(t)
 	from := direct()

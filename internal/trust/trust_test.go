@@ -50,7 +50,8 @@ func TestCheckReaders(t *testing.T) {
 	}
 }
 
-// TestSender: who is no owner for sure is a user at most, and who may not use the assistant is foreign.
+// TestSender: an unproven owner is a user at most, and a person who may not use the assistant is
+// foreign.
 func TestSender(t *testing.T) {
 	allowed := func(user string) bool { return user == "@b:x" }
 	for _, c := range []struct {

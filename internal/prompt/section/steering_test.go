@@ -12,8 +12,8 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// Every language has words for every rule, for the same tools, in the table's order;
-// three of them fit the section.
+// Every language has a text for every rule, for the same tools, in the table's order; three of them
+// fit the section.
 func TestSteeringWords(t *testing.T) {
 	var names []string
 	for _, r := range rules {
@@ -49,8 +49,8 @@ func TestSteeringWords(t *testing.T) {
 	}
 }
 
-// What asks for something to be kept, what speaks of oneself and what claims to have
-// kept something is told from what only looks like it.
+// Requests to remember, words about oneself and claims to have remembered are distinguished from
+// lookalikes.
 func TestSteeringCues(t *testing.T) {
 	says := func(what string, found func(string) bool, yes, no []string) {
 		for _, s := range yes {

@@ -118,7 +118,7 @@ func (r Reader) fileReason(ctx context.Context, err error, f chat.File) i18n.Tex
 	return i18n.New("why.file_of_kind", "why", i18n.Of(err), "type", f.Type, "size", media.Size(f.Size))
 }
 
-// excerpt stores the beginning of a text in h, see capped.
+// excerpt stores the beginning of a text in h, see clipToWindow.
 func (r Reader) excerpt(h *history.File, text string, came int) {
 	h.Text = r.clipToWindow(text, came)
 	if len(h.Text) < len(text) {

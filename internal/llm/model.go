@@ -65,7 +65,7 @@ func (m *model) learnQuirk(q quirk) {
 	}
 }
 
-// requestWithRetries makes the request with retries, and logs the outcome.
+// complete makes the request with retries, and logs the outcome.
 func (m *model) complete(ctx context.Context, req Request, stream func(string)) (Reply, *Error) {
 	begin := time.Now()
 	if hasPictures(req) && !m.acceptsPictures(ctx) {

@@ -14,7 +14,7 @@ import (
 )
 
 // The text of PDF files is extracted by pdftotext, a program of poppler. Its input is untrusted, so
-// it runs confined: see start.
+// it runs confined: see startConfined.
 
 const (
 	pdfProgram = "pdftotext"

@@ -24,7 +24,7 @@ const (
 // The layouts of background work: scheduled jobs, and sub-sessions by their mode. A sub-session in
 // mode full uses the conversation's layout.
 const (
-	job      Layout = "job" // see Turn.Job
+	job      Layout = "job" // see Turn.IsolateJob
 	minimal  Layout = "minimal"
 	baseOnly Layout = "base_only"
 	Bare     Layout = "none" // no system text at all

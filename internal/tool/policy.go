@@ -18,7 +18,7 @@ type Policy struct {
 	Else  string   // how a person gets a denied tool; a clause: "`!mode developer` offers it"
 }
 
-// AllowsAct reports whether the tool may be offered and used.
+// Allows reports whether the tool may be offered and used.
 func (p Policy) Allows(name string) bool {
 	fits := func(pattern string) bool {
 		begin, open := strings.CutSuffix(pattern, "*")

@@ -12,7 +12,7 @@ import (
 type rule struct {
 	needs  trust.Integrity // of everything the model has read; below it a person is asked
 	writes target          // readers of what the call stores or sends
-	reads  source          // origin of the words in its result, see Scope.Shows
+	reads  source          // origin of the words in its result, see Scope.MarkShown
 }
 
 // target says who reads what a call writes.

@@ -1,7 +1,7 @@
 // Package tty shows a conversation in a terminal and reads what a person types.
 //
 // Screen prints messages, Input queues typed lines, and editor is the input line at the bottom.
-// Text from outside never reaches the terminal unfiltered; see Plain.
+// Text from outside never reaches the terminal unfiltered; see StripControls.
 package tty
 
 import (

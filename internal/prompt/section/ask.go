@@ -49,7 +49,7 @@ func (s *Sources) Read(file string, tier int) (sections []Marked, problems []sto
 	return sections, problems
 }
 
-// ForTurn is a turn with its sources. It caches what several contributors read.
+// TurnSources is a turn with its sources. It caches what several contributors read.
 type TurnSources struct {
 	sources   *Sources
 	turn      *Turn

@@ -44,13 +44,13 @@ const (
 	maxTurns    = 50 // limit of that figure
 )
 
-// countCalls is a skill that the conversation uses.
+// activeSkill is a skill that the conversation uses.
 type activeSkill struct {
 	skill.Skill
 	read []*history.Message // results of reading its file, the newest first
 }
 
-// countCalls returns the skills in use, the latest first: for some turns after a person's message named
+// activeSkills returns the skills in use, the latest first: for some turns after a person's message named
 // a trigger, or after the model read them.
 func (q *Question) activeSkills() (out []activeSkill, err error) {
 	skills, err := q.skills()

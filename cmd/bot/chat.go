@@ -159,7 +159,7 @@ func (t *terminal) SendFinal(ctx context.Context, room string, m chat.Outgoing, 
 func (t *terminal) Redact(context.Context, string, string) error { return nil }
 
 // Typing shows that an answer is being written.
-func (t *terminal) Typing(_ context.Context, _ string, on bool) { t.Writing(on) }
+func (t *terminal) Typing(_ context.Context, _ string, on bool) { t.SetTyping(on) }
 
 // Cancelled is always false: typed lines cannot be redacted.
 func (t *terminal) Cancelled(context.Context, string) (bool, error) { return false, nil }

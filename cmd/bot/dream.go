@@ -50,7 +50,7 @@ func (b *bot) openDreamer() *dream.Dreamer {
 
 // openNightly builds the scheduler of dreams.
 func (b *bot) openNightly() *dream.Nightly {
-	c := dream.NightlyConfig{Dreamer: b.dreamer, Schedule: b.cfg.Dreaming.When, Quiet: b.background.After, Log: b.log}
+	c := dream.NightlyConfig{Dreamer: b.dreamer, Schedule: b.cfg.Dreaming.When, Quiet: b.background.WaitQuiet, Log: b.log}
 	if len(b.cfg.LLM.Models) > 0 {
 		c.Answers = func(ctx context.Context) bool {
 			return slices.ContainsFunc(b.models.Role("dreaming"), func(name string) bool { return b.models.Probe(ctx, name) == nil })

@@ -36,7 +36,7 @@ type escapeWriter struct{ w io.Writer }
 func (e escapeWriter) Write(b []byte) (int, error) {
 	var out strings.Builder
 	for _, r := range string(storedSentences.ReplaceAllFunc(b, toEnglish)) {
-		if tty.IsCommand(r) {
+		if tty.IsControl(r) {
 			fmt.Fprintf(&out, `\u%04x`, r)
 		} else {
 			out.WriteRune(r)

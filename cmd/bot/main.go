@@ -105,7 +105,7 @@ func main() {
 
 // execute runs one command and returns its exit code.
 func execute(ctx context.Context, args []string, c console) int {
-	c.out, c.err = tty.Plain(c.out), tty.Plain(c.err)
+	c.out, c.err = tty.StripControls(c.out), tty.StripControls(c.err)
 	var line commandLine
 	parser, err := arg.NewParser(arg.Config{Program: "bot", Out: c.out}, &line)
 	if err != nil {

@@ -179,7 +179,7 @@ func TestTerminalEscapesDropped(t *testing.T) {
 func TestTerminalOwnCodes(t *testing.T) {
 	var out page
 	s := &tty.Screen{Display: &out, Name: "R"}
-	s.Writing(true)
+	s.SetTyping(true)
 	s.Progress(hostileText)
 	for i := range hostileText {
 		s.Show("1", hostileText[:i], false)
@@ -199,7 +199,7 @@ func TestTerminalOwnCodes(t *testing.T) {
 // TestPlainWriter: invalid bytes are no escapes either.
 func TestPlainWriter(t *testing.T) {
 	var out bytes.Buffer
-	expect.Must(tty.Plain(&out).Write([]byte("Grüße 😀\tund\n\u009b\u202ex\x9b\xffy\r\n")))(t)
+	expect.Must(tty.StripControls(&out).Write([]byte("Grüße 😀\tund\n\u009b\u202ex\x9b\xffy\r\n")))(t)
 	expect.Equal(t, out.String(), "Grüße 😀\tund\nx\ufffd\ufffdy\n")
 }
 

@@ -65,7 +65,7 @@ func (b *bot) forgetRedacted(ctx context.Context, event string) error {
 
 // fileUses lists the files in use; moving returns those being transferred.
 func (b *bot) fileUses(moving func(context.Context) ([]string, error)) media.Uses {
-	return media.Uses{Named: b.history.AllFiles, Loaded: b.history.NeededFiles, Moving: moving}
+	return media.Uses{InMessages: b.history.AllFiles, InConversations: b.history.NeededFiles, InTransit: moving}
 }
 
 // removeUnusedFiles deletes the files of a redacted message that no other message has. The
@@ -289,7 +289,7 @@ func (u memoryUndoCommand) Run(ctx context.Context, c console, b *bot) error {
 	if c.json {
 		return printJSON(c.out, done)
 	}
-	_, err = fmt.Fprintf(c.out, "Undone: batch %s. %s\n`bot memory undo %s` reverts this.\n", done.Of,
+	_, err = fmt.Fprintf(c.out, "Undone: batch %s. %s\n`bot memory undo %s` reverts this.\n", done.Undid,
 		strings.Join(done.Lines(), "; "), done.Batch)
 	return err
 }

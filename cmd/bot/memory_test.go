@@ -72,7 +72,7 @@ func TestFilesAreDeleted(t *testing.T) {
 	b := openTest(t, small)
 	kept := map[string]string{}
 	for _, name := range []string{"one", "both", "old", "moving", "nobody's"} {
-		k := expect.Must(b.media.Keep(bytes.NewReader([]byte(name)), 1000))(t)
+		k := expect.Must(b.media.Save(bytes.NewReader([]byte(name)), 1000))(t)
 		kept[name] = k.Path
 	}
 	there := func(name string) bool { _, err := os.Stat(b.media.File(kept[name])); return err == nil }

@@ -368,7 +368,7 @@ func TestLiveEndsLater(t *testing.T) {
 		bot.typed("hello\r")
 		model.waits(t)
 		bot.typed(keys)
-		bot.sees(tty.EndsLater)
+		bot.sees(tty.EndsAfterAnswer)
 		bot.typed("more\r\x03")
 		time.Sleep(time.Second) // the first signal is taken before the second
 		bot.typed("\x03")

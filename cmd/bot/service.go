@@ -62,7 +62,7 @@ func (b *bot) connect(c connection) *service {
 		Events: map[chat.EventKind]session.Source{chat.ScheduledTask: taskSource{s.scheduler}, chat.MemoryQuestion: s.asker},
 	}
 	if b.cfg.Harvest.Enabled {
-		sessionConfig.Leaving, sessionConfig.Objective = b.harvester.Wake, "harvest"
+		sessionConfig.BeforeEvict, sessionConfig.ObjectiveRole = b.harvester.Wake, "harvest"
 	}
 	s.sessions = session.New(sessionConfig)
 	return s

@@ -46,7 +46,7 @@ func main() {
 	flag.StringVar(&o.bins, "homeserver-bin", "bin/homeserver", "the folder with the homeserver's programs (make homeserver builds them)")
 	flag.BoolVar(&o.keep, "keep", false, "keep the state, in .try, for the next try")
 	flag.Parse()
-	c := console{in: os.Stdin, out: tty.Plain(os.Stdout), err: tty.Plain(os.Stderr)}
+	c := console{in: os.Stdin, out: tty.StripControls(os.Stdout), err: tty.StripControls(os.Stderr)}
 	if message := os.Getenv("REVERIE_TRY_MESSAGE"); message != "" { // replaces typed input
 		c.in = strings.NewReader(message)
 	}
@@ -248,7 +248,7 @@ func (t *trial) event(e peer.Event) (done bool, err error) {
 	}
 	switch e.Kind {
 	case peer.Typing:
-		t.screen.Writing(e.On)
+		t.screen.SetTyping(e.On)
 	case peer.Undecryptable:
 		return false, fmt.Errorf("try: a message of the bot could not be decrypted: %w", e.Err)
 	case peer.Message, peer.Edit, peer.PollStarted, peer.PollEnded:

@@ -1,5 +1,5 @@
-// Package agent asks a model, runs the tools that it calls, and asks again, until it answers in
-// words. Turns and sub-sessions work with it.
+// Package agent is the loop of a model and its tools: request, run the calls, request again, until
+// the model answers in words. Turns and sub-sessions implement Work.
 package agent
 
 import (
@@ -15,11 +15,11 @@ import (
 	"reverie/internal/trust"
 )
 
-// Why a loop ends without an answer.
+// Errors that end a loop without an answer.
 var (
 	ErrRounds    = errors.New("agent: no answer within the limit of tool rounds")
 	ErrStopped   = errors.New("agent: stopped by a person")
-	ErrWithdrawn = errors.New("agent: the message or its answer was taken back while it was being answered")
+	ErrWithdrawn = errors.New("agent: the message or its answer was redacted meanwhile")
 )
 
 // Work is what a loop works on.
@@ -28,13 +28,15 @@ type Work interface {
 	Ready(ctx context.Context) error
 	// Infer makes one request. In the last one the model may call no tools.
 	Infer(ctx context.Context, last bool) (llm.Reply, error)
-	// Relieve makes the request shorter that a server has refused, and says whether it did.
-	Relieve(ctx context.Context) bool
+	// Shorten shortens a request that the server refused as too large, and reports whether it
+	// could.
+	Shorten(ctx context.Context) bool
 	// Act stores the calls of reply, runs them, and stores their results.
 	Act(ctx context.Context, reply llm.Reply) error
 }
 
-// Loop has w answered in words, with at most so many requests, of which done are made already.
+// Loop runs w until the model answers in words, within most requests. done of them are made
+// already.
 func Loop(ctx context.Context, w Work, done, most int) (llm.Reply, error) {
 	relieved := false
 	for round := done + 1; ; round++ {
@@ -43,8 +45,8 @@ func Loop(ctx context.Context, w Work, done, most int) (llm.Reply, error) {
 		}
 		last := round >= most
 		reply, err := w.Infer(ctx, last)
-		if Overflowed(err) && !relieved { // once: a server that refuses what is much shorter too means something else
-			if relieved = true; w.Relieve(ctx) {
+		if IsTooLarge(err) && !relieved { // once: if the shorter request is refused, too, the cause is another
+			if relieved = true; w.Shorten(ctx) {
 				reply, err = w.Infer(ctx, last)
 			}
 		}
@@ -60,13 +62,13 @@ func Loop(ctx context.Context, w Work, done, most int) (llm.Reply, error) {
 	}
 }
 
-// Overflowed reports whether err means that the server found a request too large.
-func Overflowed(err error) bool {
+// IsTooLarge reports whether err means that a request was too large for the server.
+func IsTooLarge(err error) bool {
 	var model *llm.Error
 	return errors.As(err, &model) && model.Kind == llm.TooLarge
 }
 
-// FirstModel is the model that a role asks first.
+// FirstModel returns the model that a role asks first.
 func FirstModel(models *llm.Models, role string) string {
 	if names := models.Role(role); len(names) > 0 {
 		return names[0]
@@ -74,8 +76,8 @@ func FirstModel(models *llm.Models, role string) string {
 	return ""
 }
 
-// Recovered runs f and turns a panic into an error, so that one message cannot end the room.
-func Recovered(log *slog.Logger, f func() error) (err error) {
+// CatchPanic runs f and converts a panic to an error, so that one message cannot end its room.
+func CatchPanic(log *slog.Logger, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			log.Error("panic", "panic", p, "stack", string(debug.Stack()))
@@ -85,8 +87,8 @@ func Recovered(log *slog.Logger, f func() error) (err error) {
 	return f()
 }
 
-// CloseCalls gives every tool call of talk that an interruption left without a result one that says
-// so: a model must see each call answered. Only the newest calls of past can be open.
+// CloseCalls stores a result for every call of talk that was interrupted, because a model must see
+// each call answered. Only the newest calls of past can be open.
 func CloseCalls(ctx context.Context, h *history.Store, talk history.Timeline, past []history.Message, now time.Time) error {
 	done := map[string]bool{}
 	for i := len(past) - 1; i >= 0; i-- {
@@ -110,21 +112,21 @@ func CloseCalls(ctx context.Context, h *history.Store, talk history.Timeline, pa
 	return nil
 }
 
-// Offer is the tools that a model is told about.
+// Offer lists the tools that a model is offered.
 type Offer struct {
 	Specs  []llm.ToolSpec
 	Names  []string
-	Tokens int // what the descriptions take
+	Tokens int // size of their descriptions
 }
 
-// Add puts one more tool at the end.
+// Add appends a tool.
 func (o *Offer) Add(s llm.ToolSpec) {
 	o.Specs = append(o.Specs, s)
 	o.Names = append(o.Names, s.Name)
-	o.Tokens += Describing(s)
+	o.Tokens += DescriptionTokens(s)
 }
 
-// Describing is how many tokens the description of a tool takes.
-func Describing(s llm.ToolSpec) int {
+// DescriptionTokens returns the size of a tool's description in tokens.
+func DescriptionTokens(s llm.ToolSpec) int {
 	return llm.EstimateTokens(s.Name) + llm.EstimateTokens(s.Description) + llm.EstimateTokens(string(s.Parameters))
 }

@@ -7,11 +7,11 @@ import (
 	"reverie/internal/prompt"
 )
 
-// CutOff stands behind an answer that reached the model's output limit.
+// CutOff is appended to an answer that reached the model's output limit.
 const CutOff = "\n\n_(cut off: the model reached its output limit)_"
 
-// Markers returns the markers to be applied. The last line of an answer that was
-// cut off is none: nobody knows how it would have gone on.
+// Markers returns the markers to apply. The last line of a truncated answer is never one, because
+// it may be incomplete.
 func Markers(text string) ([]goal.Marker, int) {
 	if body, ok := strings.CutSuffix(text, CutOff); ok {
 		text = body[:max(0, strings.LastIndexByte(body, '\n'))]
@@ -20,7 +20,8 @@ func Markers(text string) ([]goal.Marker, int) {
 	return markers, dropped
 }
 
-// Visible is what people read of an answer: all but its markers, or the texts of these if there is nothing else.
+// Visible returns the part of an answer that people read: the text without markers, or the markers'
+// texts if there is no other.
 func Visible(text string) string {
 	text = prompt.WithoutFences(text)
 	markers, _ := Markers(text)

@@ -32,15 +32,15 @@ type Reader struct {
 
 const (
 	defaultFileText = 40_000 // characters of a file that the model gets
-	leastFileText   = 400    // a smaller part of a file is useless
+	minFileText     = 400    // a smaller part of a file is useless
 	fileShare       = 4      // one file takes at most a quarter of the window, all files of a message a half
 	fileTime        = time.Minute
 )
 
 const voiceMark = "[voice message, transcribed]"
 
-// WithVoice replaces the words of a message and keeps the transcripts that was contains.
-func WithVoice(was, now string) string {
+// WithTranscript replaces the words of a message and keeps the transcripts that was contains.
+func WithTranscript(was, now string) string {
 	_, spoken, ok := strings.Cut("\n"+was, "\n"+voiceMark+" ")
 	if !ok || strings.Contains(now, voiceMark) {
 		return now
@@ -55,13 +55,13 @@ func (r Reader) Files(ctx context.Context, in chat.Message) []history.File {
 		if f.Kind == chat.VoiceFile && f.Note == "" {
 			continue // its words are the message's
 		}
-		all = append(all, r.file(ctx, f, len(in.Files)))
+		all = append(all, r.readFile(ctx, f, len(in.Files)))
 	}
 	return all
 }
 
-// file returns what the model gets of f, one of came files.
-func (r Reader) file(ctx context.Context, f chat.File, came int) history.File {
+// readFile returns what the model gets of f, one of came files.
+func (r Reader) readFile(ctx context.Context, f chat.File, came int) history.File {
 	h := history.File{Name: f.Name, Type: f.Type, Size: f.Size, Path: f.Path, Note: f.Note}
 	if h.Note != "" || r.Media == nil || f.Path == "" {
 		if h.Note == "" {
@@ -79,10 +79,10 @@ func (r Reader) file(ctx context.Context, f chat.File, came int) history.File {
 			h.Picture, h.Width, h.Height, h.W, h.H = p.Path, p.Width, p.Height, p.W, p.H
 			return h
 		}
-	case f.Kind == chat.AudioFile && sounds(f.Type):
+	case f.Kind == chat.AudioFile && isAudio(f.Type):
 		var text string
 		if text, err = r.transcript(ctx, f); err == nil {
-			h.Text = "(what is said in it)\n" + r.capped(text, came)
+			h.Text = "(what is said in it)\n" + r.clipToWindow(text, came)
 			return h
 		}
 		if why := i18n.FromError(err); why.Translatable() {
@@ -100,8 +100,8 @@ func (r Reader) file(ctx context.Context, f chat.File, came int) history.File {
 	return h
 }
 
-// sounds reports whether a type may be a recording.
-func sounds(kind string) bool {
+// isAudio reports whether a type may be a recording.
+func isAudio(kind string) bool {
 	return strings.HasPrefix(kind, "audio/") ||
 		slices.Contains([]string{"application/ogg", "video/mp4", "video/webm", "application/octet-stream"}, kind)
 }
@@ -118,36 +118,36 @@ func (r Reader) fileReason(ctx context.Context, err error, f chat.File) i18n.Tex
 	return i18n.New("why.file_of_kind", "why", i18n.FromError(err), "type", f.Type, "size", media.Size(f.Size))
 }
 
-// excerpt stores the beginning of a text in h, see capped.
+// excerpt stores the beginning of a text in h, see clipToWindow.
 func (r Reader) excerpt(h *history.File, text string, came int) {
-	h.Text = r.capped(text, came)
+	h.Text = r.clipToWindow(text, came)
 	if len(h.Text) < len(text) {
-		h.More = media.Beside(h.Path)
+		h.More = media.TextPath(h.Path)
 	}
 	if strings.TrimSpace(h.Text) == "" {
 		h.Text, h.Note = "", i18n.New("why.file_empty")
 	}
 }
 
-// capped returns the beginning of a file's text. The files of one message share a part of the
+// clipToWindow returns the beginning of a file's text. The files of one message share a part of the
 // window.
-func (r Reader) capped(text string, came int) string {
+func (r Reader) clipToWindow(text string, came int) string {
 	window, out := r.Models.Window(r.Role)
 	tokens, most := max((window-out)/max(fileShare, came), 100), cmp.Or(r.Most, defaultFileText)
-	short := media.Cap(text, most)
-	for llm.EstimateTokens(short) > tokens && most > leastFileText {
+	short := media.ClipMiddle(text, most)
+	for llm.EstimateTokens(short) > tokens && most > minFileText {
 		most = min(most, utf8.RuneCountInString(text)) * 3 / 4
-		short = media.Cap(text, most)
+		short = media.ClipMiddle(text, most)
 	}
 	return short
 }
 
-// ErrDeaf says that no model can transcribe a recording.
-var ErrDeaf = i18n.New("why.no_transcription")
+// ErrNoTranscription says that no model can transcribe a recording.
+var ErrNoTranscription = i18n.New("why.no_transcription")
 
 func (r Reader) transcript(ctx context.Context, f chat.File) (string, error) {
 	if !r.Models.CanTranscribe() || r.Media == nil {
-		return "", ErrDeaf
+		return "", ErrNoTranscription
 	}
 	name := path.Base(f.Path)
 	if strings.HasSuffix(name, ".bin") { // servers tell the format by the extension
@@ -162,8 +162,8 @@ func (r Reader) transcript(ctx context.Context, f chat.File) (string, error) {
 	return text, err
 }
 
-// Listen returns in with the transcripts of its voice messages. Failures are stated in their notes.
-func (r Reader) Listen(ctx context.Context, in chat.Message) (chat.Message, error) {
+// TranscribeVoice returns in with the transcripts of its voice messages. Failures are stated in their notes.
+func (r Reader) TranscribeVoice(ctx context.Context, in chat.Message) (chat.Message, error) {
 	in.Files = append([]chat.File(nil), in.Files...)
 	for i, f := range in.Files {
 		if f.Kind != chat.VoiceFile || f.Note != "" {

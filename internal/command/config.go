@@ -42,7 +42,7 @@ func configure(ctx context.Context, call *Call, args string) (string, error) {
 		return i18n.Sentences(call.text(ctx, "settings.unknown", "name", Word(name)), suggestion(ctx, call, name, names, "")), nil
 	case value == "":
 		return oneSetting(ctx, call, all[i]), nil
-	case !tool.Allows(call.Access.Integrity, "!config"):
+	case !tool.AllowsAct(call.Access.Integrity, "!config"):
 		return call.text(ctx, "settings.owners"), nil
 	}
 	return changeSetting(ctx, call, all[i], value)

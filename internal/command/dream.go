@@ -23,7 +23,7 @@ func controlDream(ctx context.Context, call *Call, args string) (string, error) 
 	switch {
 	case call.Dreams == nil:
 		return call.text(ctx, "dream.off"), nil
-	case !tool.Allows(call.Access.Integrity, "!dream"):
+	case !tool.AllowsAct(call.Access.Integrity, "!dream"):
 		return call.text(ctx, "dream.owner"), nil
 	}
 	switch strings.ToLower(args) {

@@ -18,7 +18,7 @@ func changeModel(ctx context.Context, call *Call, args string) (string, error) {
 	switch {
 	case args == "":
 		return describeModel(ctx, call)
-	case !tool.Allows(call.Access.Integrity, "!model"):
+	case !tool.AllowsAct(call.Access.Integrity, "!model"):
 		return call.text(ctx, "settings.owners"), nil
 	case strings.EqualFold(args, settings.Default), strings.EqualFold(args, settings.Auto):
 		if err := call.Settings.Clear(ctx, call.In.Room, settings.ModelName); err != nil {

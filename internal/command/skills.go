@@ -49,7 +49,7 @@ func skillReaders(ctx context.Context, call *Call, k skill.Skill) string {
 // shareSkill shares a skill visible here with everybody. Only owners may: they vouch for it.
 func shareSkill(ctx context.Context, call *Call, name string) (string, error) {
 	switch {
-	case !tool.Allows(call.Access.Integrity, "!skills share"):
+	case !tool.AllowsAct(call.Access.Integrity, "!skills share"):
 		return call.text(ctx, "skills.owners"), nil
 	case name == "":
 		return call.text(ctx, "skills.share"), nil

@@ -66,7 +66,7 @@ func (c Compactor) Compact(ctx context.Context, r Request) (plan compact.Plan, d
 	if !worthIt(plan, l, r.Reason) {
 		return plan, done, nil
 	}
-	done = history.Compaction{Room: r.Turn.Talk, Level: history.Trimmed, Reason: r.Reason, Summary: r.Previous.Summary,
+	done = history.Compaction{Room: r.Turn.Timeline, Level: history.Trimmed, Reason: r.Reason, Summary: r.Previous.Summary,
 		Details: r.Previous.Details, Integrity: r.Previous.Integrity, At: c.Now(),
 		Before: plan.Before + llm.EstimateTokens(r.Previous.Text())}
 	if len(plan.Removed) > 0 {

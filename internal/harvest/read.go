@@ -148,7 +148,7 @@ func (h *Harvester) unread(ctx context.Context, room string) (all []unreadMessag
 	if err != nil || len(ids) == 0 {
 		return nil, store.Wrap(err, "harvest: read messages")
 	}
-	filter := history.Filter{IDs: ids, Rooms: []history.Timeline{history.Timeline(room)}, MaxLength: most}
+	filter := history.Filter{IDs: ids, Rooms: []history.Timeline{history.Timeline(room)}, Limit: most}
 	err = history.Each(ctx, h.cfg.DB, filter, func(m history.Message) error {
 		t := read[m.ID]
 		t.event, t.sender, t.scope, t.text, t.tail, t.at = m.EventID, m.Sender, m.Label.Readers, m.Text, m.Tail, m.At
@@ -161,7 +161,7 @@ func (h *Harvester) unread(ctx context.Context, room string) (all []unreadMessag
 
 // precedingQuestion returns the assistant's question right before t, or "".
 func (h *Harvester) precedingQuestion(ctx context.Context, room string, t *unreadMessage) (question string, err error) {
-	filter := history.Filter{Rooms: []history.Timeline{history.Timeline(room)}, Before: t.id, Newest: true, MaxLength: 1}
+	filter := history.Filter{Rooms: []history.Timeline{history.Timeline(room)}, Before: t.id, Newest: true, Limit: 1}
 	err = history.Each(ctx, h.cfg.DB, filter, func(m history.Message) error {
 		if len(m.Calls) == 0 && m.Label.Readers == t.scope && harvestable(m, trust.Foreign) {
 			question = lastQuestion(m.Text)
@@ -318,9 +318,9 @@ func (h *Harvester) recordFailure(ctx context.Context, b batch, why error) (give
 func harvestable(m history.Message, level trust.Integrity) bool {
 	switch m.Role {
 	case llm.User:
-		return m.Sender != "" && tool.Allows(level, tool.Harvest)
+		return m.Sender != "" && tool.AllowsAct(level, tool.Harvest)
 	case llm.Assistant:
-		return tool.Allows(m.Label.Integrity, tool.Harvest)
+		return tool.AllowsAct(m.Label.Integrity, tool.Harvest)
 	}
 	return false
 }

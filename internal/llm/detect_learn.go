@@ -59,7 +59,7 @@ func (m *model) learnLimit(ctx context.Context, l detect.Limit) {
 	after := m.limit()
 	m.mu.Unlock()
 	if after.Tokens != before.Tokens {
-		m.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "context window is another than thought", slog.String("model", m.Name),
+		m.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "context window differs from the assumed one", slog.String("model", m.Name),
 			slog.Int("tokens", after.Tokens), slog.Int("before", before.Tokens), slog.String("source", after.Source))
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// described is a server that describes its models: a handler for each path. It
-// has its API under /v1, and 404 for everything else.
+// described is a server that describes its models: a handler for each path below /v1, and 404
+// elsewhere.
 type described struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -59,7 +59,7 @@ func (d *described) requests() (n int) {
 	return n
 }
 
-// detecting makes a set of the one model "a" on d.
+// detecting returns a set with the one model "a" on d.
 func detecting(t *testing.T, d *described, c ModelConfig, set func(*Config)) *Models {
 	t.Helper()
 	c.Name, c.APIKey, c.BaseURL = "a", testKey, d.URL+"/v1"
@@ -75,7 +75,7 @@ func detecting(t *testing.T, d *described, c ModelConfig, set func(*Config)) *Mo
 
 func says200(body string) http.HandlerFunc { return status(200, body) }
 
-// show is what Ollama says of a model trained for n tokens.
+// show returns Ollama's description of a model trained for n tokens.
 func show(n int, parameters string) http.HandlerFunc {
 	return says200(fmt.Sprintf(`{"license":"…","modelfile":"FROM x","parameters":%q,"details":{"family":"qwen3"},
 		"model_info":{"general.architecture":"qwen3","qwen3.context_length":%d,"qwen3.attention.head_count":32,"tokenizer.ggml.tokens":null}}`, parameters, n))
@@ -155,10 +155,10 @@ func TestDetect(t *testing.T) {
 
 		{"401 everywhere", "m", paths{"*": status(401, "bad key "+testKey)}, 8192, detect.Default, "does not say", "401 Unauthorized"},
 		{"500 everywhere", "m", paths{"*": status(500, "oops")}, 8192, detect.Default, "does not say", "500 Internal Server Error"},
-		{"web pages", "m", paths{"*": says200("<!DOCTYPE html><title>hello</title>")}, 8192, detect.Default, "does not say", "ollama /api/ps: the answer is something else"},
-		{"empty answers", "m", paths{"*": says200("")}, 8192, detect.Default, "does not say", "something else"},
-		{"empty objects", "m", paths{"*": says200("{}")}, 8192, detect.Default, "does not say", "something else"},
-		{"null", "m", paths{"*": says200("null")}, 8192, detect.Default, "does not say", "something else"},
+		{"web pages", "m", paths{"*": says200("<!DOCTYPE html><title>hello</title>")}, 8192, detect.Default, "does not say", "ollama /api/ps: the answer has an unknown format"},
+		{"empty answers", "m", paths{"*": says200("")}, 8192, detect.Default, "does not say", "an unknown format"},
+		{"empty objects", "m", paths{"*": says200("{}")}, 8192, detect.Default, "does not say", "an unknown format"},
+		{"null", "m", paths{"*": says200("null")}, 8192, detect.Default, "does not say", "an unknown format"},
 		{"wrong types", "m", paths{propsPath: says200(`{"default_generation_settings":[1]}`), psPath: says200(`{"models":"m"}`), lmPath: says200(`[1]`),
 			listPath: says200(`{"data":[null,{"id":"m","max_model_len":"40960","context_length":[2]}]}`), showPath: says200(`{"model_info":[]}`)},
 			8192, detect.Default, "does not say", "/v1/models: says nothing about windows"},
@@ -198,7 +198,7 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestDetectServer: beside the window, what a server says that bears on it.
+// TestDetectServer: the other facts that servers report beside the window.
 func TestDetectServer(t *testing.T) {
 	type paths = map[string]http.HandlerFunc
 	tests := []struct {
@@ -279,7 +279,7 @@ func TestConfiguredWindowWins(t *testing.T) {
 	}
 }
 
-// A small window that nobody configured leaves room for a request.
+// An unconfigured small window leaves room for a request.
 func TestOutputOfDetectedWindow(t *testing.T) {
 	for _, tt := range []struct{ window, configured, want int }{
 		{4096, 0, 1024}, {4096, 2048, 1024}, {4096, 500, 500}, {8192, 0, 2048}, {8192, 6000, 4096}, {131072, 0, 2048}, {131072, 6000, 6000},
@@ -322,7 +322,7 @@ func TestManyCallersAskOnce(t *testing.T) {
 
 const chatPath = "/v1/chat/completions"
 
-// long is a request of about n tokens.
+// long returns a request of about n tokens.
 func long(n int) Request {
 	return Request{Messages: []Message{{Role: User, Content: strings.Repeat("word ", n*100/(5*costLower))}}}
 }
@@ -376,7 +376,7 @@ func TestRefusalCapsWhatIsConfigured(t *testing.T) {
 	}
 }
 
-// What was learned holds while the server says the same, and not for ever.
+// A learned window expires, or is dropped once the server reports another one.
 func TestLearnedEnds(t *testing.T) {
 	props := func(n string) http.HandlerFunc { return says200(`{"default_generation_settings":{"n_ctx":` + n + `}}`) }
 	d := describe(t, map[string]http.HandlerFunc{propsPath: props("16384"), chatPath: status(400, `{"error":{"message":"maximum context length is 4096 tokens"}}`)})
@@ -404,7 +404,7 @@ func TestLearnedEnds(t *testing.T) {
 	is(32768)
 }
 
-// Ollama leaves out the beginning of what is too large and says nothing.
+// Ollama silently drops the beginning of a request that is too large.
 func TestSilentTruncation(t *testing.T) {
 	read := func(n string) http.HandlerFunc {
 		return events(`{"choices":[{"index":0,"delta":{"content":"hi"}}]}`, finishStop, `{"choices":[],"usage":{"prompt_tokens":`+n+`,"completion_tokens":3}}`, "[DONE]")
@@ -435,7 +435,7 @@ func TestSilentTruncation(t *testing.T) {
 	}
 }
 
-// A model that was unloaded for being idle comes back as it was.
+// A model unloaded while idle keeps its window.
 func TestUnloadedModelKeepsItsWindow(t *testing.T) {
 	d := describe(t, map[string]http.HandlerFunc{psPath: ps(`{"name":"m:latest","context_length":16384}`), showPath: show(131072, "")})
 	m := detecting(t, d, ModelConfig{}, nil)
@@ -452,7 +452,7 @@ func TestUnloadedModelKeepsItsWindow(t *testing.T) {
 	}
 }
 
-// The first answer loads the model: then its server knows.
+// The first answer loads the model; then the server is asked again.
 func TestRunLooksAgainAfterAnAnswer(t *testing.T) {
 	d := describe(t, map[string]http.HandlerFunc{psPath: ps(""), showPath: show(131072, "")})
 	d.set(chatPath, func(w http.ResponseWriter, r *http.Request) {

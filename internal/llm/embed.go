@@ -117,7 +117,7 @@ func (e *Embedding) attempt(ctx context.Context, input []string) ([][]float32, *
 		body, err = e.m.fetch(ctx, http.MethodPost, e.url, body, maxVectors)
 	}
 	if err == nil {
-		vectors, err = e.read(body, len(input))
+		vectors, err = e.parseVectors(body, len(input))
 	}
 	if err == nil {
 		return vectors, nil
@@ -130,8 +130,8 @@ func (e *Embedding) attempt(ctx context.Context, input []string) ([][]float32, *
 	return nil, f
 }
 
-// read parses n vectors from an answer of either protocol.
-func (e *Embedding) read(raw []byte, n int) ([][]float32, error) {
+// parseVectors parses n vectors from an answer of either protocol.
+func (e *Embedding) parseVectors(raw []byte, n int) ([][]float32, error) {
 	var answer struct {
 		Data []struct {
 			Index     int       `json:"index"`
@@ -157,15 +157,15 @@ func (e *Embedding) read(raw []byte, n int) ([][]float32, error) {
 		return nil, garbled("%d vectors came for %d texts", len(vectors), n)
 	}
 	for i, v := range vectors {
-		if !unit(v) {
+		if !normalize(v) {
 			return nil, garbled("vector %d of %d has no length: its %d numbers are zero, or none", i+1, n, len(v))
 		}
 	}
 	return vectors, nil
 }
 
-// unit scales v to length 1. It returns false if v has no length.
-func unit(v []float32) bool {
+// normalize scales v to length 1. It returns false if v has no length.
+func normalize(v []float32) bool {
 	var sum float64
 	for _, x := range v {
 		sum += float64(x) * float64(x)

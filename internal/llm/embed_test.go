@@ -14,7 +14,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// embedder is an Embedding at a server that answers with steps.
+// embedder returns an Embedding on a server that answers with steps.
 func embedder(t *testing.T, path string, steps ...http.HandlerFunc) (*Embedding, *scripted) {
 	t.Helper()
 	s := script(t, steps...)
@@ -48,7 +48,7 @@ func TestEmbedBothProtocols(t *testing.T) {
 	}
 }
 
-// TestEmbedTrouble: everything that is no good answer has its kind and says what it is.
+// TestEmbedTrouble: every bad answer gets its kind and an explanation.
 func TestEmbedTrouble(t *testing.T) {
 	const good = `{"embeddings":[[1,0],[0,1]]}`
 	tests := map[string]struct {
@@ -103,8 +103,7 @@ func TestEmbedTrouble(t *testing.T) {
 	}
 }
 
-// TestEmbedTooLong: what does not fit is asked for in parts, and a text that does
-// not fit alone is cut.
+// TestEmbedTooLong: a large batch is split, and a text that is too long alone is cut.
 // Holds W11.
 func TestEmbedTooLong(t *testing.T) {
 	refusals := map[string]http.HandlerFunc{

@@ -29,7 +29,7 @@ func (k Kind) Why() i18n.Text { return i18n.New("trouble.why." + k.key()) }
 func (k Kind) key() string { return strings.ReplaceAll(string(k), " ", "_") }
 
 // Error is the failure of Complete or Probe. Its text is for the operator: it quotes the server,
-// without keys. Calm is for everybody else.
+// without keys. ForPeople is for everybody else.
 type Error struct {
 	Kind  Kind
 	Model string // configured name; empty when no model is configured

@@ -137,8 +137,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// A local server that is still loading the model is waited for, longer than an
-// error would be.
+// A local server that is loading the model is waited for, longer than for other errors.
 func TestWaitsForLoading(t *testing.T) {
 	loading := status(503, `{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}`)
 	s := script(t, loading, loading, loading, loading, loading, answers("awake"))
@@ -228,7 +227,7 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// optionalParts is what a request has of the parts that some servers refuse.
+// optionalParts are the parts of a request that some servers refuse.
 func optionalParts(body map[string]any) string {
 	var all []string
 	add := func(is bool, part string) {
@@ -245,10 +244,10 @@ func optionalParts(body map[string]any) string {
 	return strings.Join(all, " ")
 }
 
-// TestLearnsWhatServersRefuse: what a server does not understand is left out from then on, the answer still
-// arrives without a failed try, and the log says it once. What it does not name is sought part by part: the
-// temperature is the last to go, and only what was at fault is remembered. A request that is bad by itself
-// fails for what the server says, and teaches nothing.
+// TestLearnsWhatServersRefuse: a refused part is left out from then on, without a failed try and
+// with one log line. If the server does not name the part, parts are tried one by one, temperature
+// last, and only the culprit is learned. A request that is bad otherwise fails with the server's
+// text, and teaches nothing.
 func TestLearnsWhatServersRefuse(t *testing.T) {
 	bad := func(text string) http.HandlerFunc { return status(400, `{"error":{"message":"`+text+`"}}`) }
 	cold, own := float32(0), float32(0.5)
@@ -374,7 +373,7 @@ func pixels(t *testing.T) string {
 	return file
 }
 
-// heard answers with a text, and keeps the requests.
+// heard answers with a text, and records the requests.
 func heard(bodies *[]string, answer func(body string) (status int, text string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -432,7 +431,7 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// TestPictureGone: a picture that is not there any more is no reason to fail.
+// TestPictureGone: a deleted picture does not fail the request.
 func TestPictureGone(t *testing.T) {
 	got := contentParts(Message{Role: User, Pictures: []Picture{{Name: "cat.png", File: filepath.Join(t.TempDir(), "none.jpg")}}})
 	if len(got) != 1 || got[0].Text != "[image cat.png: it is not kept here any more]" {
@@ -440,12 +439,12 @@ func TestPictureGone(t *testing.T) {
 	}
 }
 
-// TestPictureWithMark: a cache mark stands on the text, and the picture is sent all the same.
+// TestPictureWithMark: a cache mark goes on the text, and the picture is still sent.
 func TestPictureWithMark(t *testing.T) {
 	yes := true
 	m := newModel(ModelConfig{Name: "m", Model: "x", Window: 8192, Vision: &yes, CacheMarks: true}, withDefaults(Config{}), http.DefaultClient)
 	req := Request{Messages: []Message{{Role: User, Content: "look", Pictures: []Picture{{Name: "a", File: pixels(t)}}}}, Marks: []int{0}}
-	body := expect.Must(encodeWithMarks(m.build(req, 0), m.cacheMarks(req, m.messages(req, 0), 0)))(t)
+	body := expect.Must(encodeWithMarks(m.buildRequest(req, 0), m.cacheMarks(req, m.messages(req, 0), 0)))(t)
 	var sent struct {
 		Messages []struct {
 			Content []map[string]any `json:"content"`

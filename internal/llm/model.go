@@ -65,7 +65,7 @@ func (m *model) learnQuirk(q quirk) {
 	}
 }
 
-// requestWithRetries makes the request with retries, and logs the outcome.
+// complete makes the request with retries, and logs the outcome.
 func (m *model) complete(ctx context.Context, req Request, stream func(string)) (Reply, *Error) {
 	begin := time.Now()
 	if hasPictures(req) && !m.acceptsPictures(ctx) {
@@ -164,7 +164,7 @@ func (m *model) attempt(ctx context.Context, req Request, q quirk, stream func(s
 	w.timer = time.AfterFunc(w.limit, w.expired)
 	defer w.timer.Stop()
 
-	body, err := encodeWithMarks(m.build(req, q), m.cacheMarks(req, m.messages(req, q), q))
+	body, err := encodeWithMarks(m.buildRequest(req, q), m.cacheMarks(req, m.messages(req, q), q))
 	if err != nil {
 		return Reply{}, &failure{kind: Failed, text: err.Error()}
 	}

@@ -18,8 +18,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// scripted is a server that answers each request with the next step; the last
-// step answers all that follow.
+// scripted is a server that answers each request with the next step, and repeats the last one.
 type scripted struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -105,7 +104,7 @@ func status(code int, body string, header ...string) http.HandlerFunc {
 	}
 }
 
-// waits notes how long it was told to sleep, and does not.
+// waits records the requested delays without sleeping.
 type waits struct{ ds []time.Duration }
 
 func (w *waits) sleep(ctx context.Context, d time.Duration) error {
@@ -115,7 +114,7 @@ func (w *waits) sleep(ctx context.Context, d time.Duration) error {
 
 const testKey = "sk-secret-0123456789"
 
-// setup makes a set of models, one per URL, named a, b, c …
+// setup returns a set of models, one per URL, named a, b, c …
 func setup(t *testing.T, w *waits, log io.Writer, urls ...string) *Models {
 	t.Helper()
 	cfg := Config{Retry: Retry{Sleep: w.sleep}}
@@ -182,8 +181,7 @@ func TestThinkingStaysApart(t *testing.T) {
 	expect.NoDiff(t, seen, []string{"Hi"}, "")
 }
 
-// A model that once closed thinking it had not opened shows nothing the next
-// time until it has closed it again.
+// After a closing tag without an opening one, the next answer shows nothing before its closing tag.
 func TestLoneClosingTagIsRemembered(t *testing.T) {
 	s := script(t, answers("secret ", "plan", "</think>", "Hi"))
 	m := setup(t, &waits{}, nil, s.URL)
@@ -308,7 +306,7 @@ func TestUnusualServers(t *testing.T) {
 	}
 }
 
-// While the receiver of a draft takes its time, the server's does not run.
+// The receiver's time does not count as silence of the server.
 func TestReceiverTimeDoesNotCount(t *testing.T) {
 	w := &watch{limit: time.Hour, timer: time.NewTimer(time.Hour)}
 	a := answer{watch: w, stream: func(string) {
@@ -340,8 +338,7 @@ func TestKeyIsNotPrinted(t *testing.T) {
 	}
 }
 
-// What may be shown is read from the whole text each time: of a long answer that is not
-// at each of its pieces.
+// Extracting the visible text reads all of it, so for a long answer this is done less often.
 func TestLongAnswerIsLookedAtLessOften(t *testing.T) {
 	pieces := strings.SplitAfter(strings.Repeat("word ", 20_000), " ")
 	m := setup(t, &waits{}, nil, script(t, answers(pieces...)).URL)

@@ -94,7 +94,7 @@ func (m *model) askArguments(ctx context.Context, req Request, said string, c To
 	}
 	c.Arguments = callReader(req).Repair(written, reply.Finish == "length").Arguments
 	c, err := req.Fit(c)
-	m.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "arguments asked for again", slog.String("model", m.Name), slog.String("tool", c.Name),
+	m.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "arguments requested again", slog.String("model", m.Name), slog.String("tool", c.Name),
 		slog.Bool("fit", err == nil))
 	return c, err
 }

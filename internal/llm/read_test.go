@@ -15,7 +15,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// remember offers one tool, whose arguments fit when they have an entry.
+// remember offers one tool whose arguments are valid if they have an entry.
 func remember(said string) Request {
 	return Request{
 		Messages: []Message{{Role: User, Content: said}},
@@ -30,7 +30,7 @@ func remember(said string) Request {
 	}
 }
 
-// TestCallInText: a call that streams in as text is a call of the reply, and the stream shows none of it.
+// TestCallInText: a call streamed as text becomes a call of the reply and is never shown.
 func TestCallInText(t *testing.T) {
 	s := script(t, answers("I will.", "\n<to", "ol_call>{\"name\": \"append_mem", "ory\", \"arguments\": {\"entry\"", ": \"tea\"}",
 		"}</tool", "_call>"))
@@ -44,7 +44,7 @@ func TestCallInText(t *testing.T) {
 	expect.NoDiff(t, seen, []string{"I will."}, "shown")
 }
 
-// TestAskedAgain: arguments that do not fit are asked for once, bound to the schema.
+// TestAskedAgain: invalid arguments are requested once more, constrained to the schema.
 func TestAskedAgain(t *testing.T) {
 	call := `<tool_call>{"name": "append_memory", "arguments": {"fact": "tea"}}</tool_call>`
 	for _, c := range []struct {
@@ -80,7 +80,7 @@ func TestAskedAgain(t *testing.T) {
 	}
 }
 
-// TestRefusesFormat: a server that cannot bind an answer is asked for that once; the arguments stay.
+// TestRefusesFormat: a server without structured output is asked for it once; the arguments stay.
 func TestRefusesFormat(t *testing.T) {
 	call := answers(`{"name": "append_memory", "arguments": {"fact": "tea"}}`)
 	s := script(t, call, status(400, `{"error":{"message":"response_format is not supported"}}`), call)
@@ -93,7 +93,8 @@ func TestRefusesFormat(t *testing.T) {
 	expect.Equal(t, s.requests(), 3, "requests")
 }
 
-// TestNoCalls: without tools the model is told of none, and what it calls all the same is no text.
+// TestNoCalls: tools are withheld from the model, and calls that it makes anyway are not shown as
+// text.
 func TestNoCalls(t *testing.T) {
 	s := script(t, answers(`{"name": "append_memory", "arguments": {"fact": "tea"}}`))
 	req := remember("Remember that.")
@@ -106,7 +107,7 @@ func TestNoCalls(t *testing.T) {
 	}
 }
 
-// canned is a network that always gives this response.
+// canned is a transport that always returns this response.
 type canned struct {
 	status int
 	body   string
@@ -116,8 +117,8 @@ func (c canned) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: c.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(c.body)), Request: req}, nil
 }
 
-// Whatever a server sends, it ends as a sound answer or as an *Error that names
-// the model and keeps the key.
+// Every answer of a server becomes a valid reply, or an *Error that names the model and hides the
+// key.
 func FuzzAnswer(f *testing.F) {
 	for _, s := range []string{
 		"data: " + `{"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n",
@@ -153,7 +154,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// A server that never stops is stopped.
+// An endless answer is aborted.
 func TestAnswerTooLarge(t *testing.T) {
 	m := setup(t, &waits{}, nil, "http://model.example/v1")
 	for name, body := range map[string]string{
@@ -193,7 +194,7 @@ func TestThink(t *testing.T) {
 	}
 }
 
-// What is shown while a text grows has no half tags, and the whole of it is its answer. Nothing is made up.
+// A growing text shows no partial tags, its end is the answer, and nothing is invented.
 func FuzzThink(f *testing.F) {
 	for _, s := range []string{"<think>a</think>b", "a</think>b", "`<think>`", "```\n<think>\n```", "<thi<think></thin</think>", "x <thinking> y"} {
 		f.Add(s)

@@ -43,24 +43,24 @@ const (
 )
 
 var quirkNames = map[quirk]string{
-	noStreamOptions: "does not know stream_options: no token counts from it",
+	noStreamOptions: "does not know stream_options: it reports no token counts",
 	noTools:         "does not support tools: it can answer, but not remember or act. Choose a model with tool support",
-	newMaxTokens:    "wants max_completion_tokens",
-	noTemperature:   "takes no temperature of ours",
+	newMaxTokens:    "expects max_completion_tokens",
+	noTemperature:   "accepts no temperature",
 	thinksFirst:     "sends its thinking without an opening tag",
-	alternating:     "takes no two messages of a person in a row: they are sent as one",
-	shortIDs:        "takes only ids of tool calls with nine letters and digits: others are sent so",
-	plainTools:      "has no place for tool calls among the messages: past ones are told to it as text",
-	noFormat:        "cannot be bound to a schema: arguments that do not fit are asked for by the tool",
-	noMarks:         "takes no cache marks: leave llm.models cache_marks off for it",
-	noTemplateArgs:  "takes no arguments for its chat template",
-	noThinkOff:      "cannot be told not to think: it is asked to think little",
-	noThink:         "takes no thinking level: it is told in words",
-	noPictures:      "takes no images: set llm.models vision to false for it, or start it with what it needs to see (llama.cpp: --mmproj)",
+	alternating:     "accepts no two user messages in a row: they are merged",
+	shortIDs:        "accepts only tool call ids of nine letters and digits: others are replaced",
+	plainTools:      "has no tool calls in its template: past ones are sent as text",
+	noFormat:        "has no structured output: a tool itself reports arguments that do not fit",
+	noMarks:         "accepts no cache marks: turn llm.models cache_marks off for it",
+	noTemplateArgs:  "accepts no arguments for its chat template",
+	noThinkOff:      "cannot turn thinking off: it is asked to think little",
+	noThink:         "accepts no thinking level: it is told in words",
+	noPictures:      "accepts no images: set llm.models vision to false for it, or start it with its vision part (llama.cpp: --mmproj)",
 }
 
-// build returns the request for one model, without the parts in q.
-func (m *model) build(req Request, q quirk) openai.ChatCompletionRequest {
+// buildRequest returns the request for one model, without the parts in q.
+func (m *model) buildRequest(req Request, q quirk) openai.ChatCompletionRequest {
 	r := openai.ChatCompletionRequest{Model: m.Model, Stream: true,
 		ReasoningEffort: effort(req.Think, q), ChatTemplateKwargs: templateArgs(req.Think, q)}
 	if q&noStreamOptions == 0 {

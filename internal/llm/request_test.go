@@ -14,8 +14,8 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// A template that takes no two messages of a person in a row gets them as one, from the
-// first refusal on, whatever the server's status; others get them as they were said.
+// A template that accepts no two user messages in a row gets them merged after the first refusal,
+// whatever the server's status. Other models get them unchanged.
 func TestRolesAlternate(t *testing.T) {
 	refusal := `{"error":{"message":"Jinja Exception: Conversation roles must alternate user/assistant/user/assistant/..."}}`
 	for _, code := range []int{400, 500} {
@@ -43,7 +43,7 @@ func TestRolesAlternate(t *testing.T) {
 	}
 }
 
-// Leaving something out is no failed try: all of them are left for errors.
+// Leaving parts out uses up no tries.
 func TestRefusalsAreNoTries(t *testing.T) {
 	s := script(t, status(400, `{"error":"no stream_options"}`), status(500, ""), status(500, ""), answers("fine"))
 	if got := ask(t, setup(t, &waits{}, nil, s.URL), hello); got.Text != "fine" {
@@ -63,7 +63,7 @@ func TestRequestOnTheWire(t *testing.T) {
 	}
 	cold := float32(0)
 	m := newModel(ModelConfig{Name: "a", Model: "m", MaxOutput: 7, Temperature: &cold}, Config{}, nil)
-	raw := expect.Must(json.Marshal(m.build(req, 0)))(t)
+	raw := expect.Must(json.Marshal(m.buildRequest(req, 0)))(t)
 	const want = `{"model":"m","messages":[{"role":"system","content":"s"},{"role":"user","content":" "},` +
 		`{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"task","arguments":"{\"not_json\":\"{\\\"a\\\": oops\"}"}},` +
 		`{"id":"c2","type":"function","function":{"name":"task","arguments":"{}"}},{"id":"c3","type":"function","function":{"name":"task","arguments":"{\"a\":1}"}}]},` +
@@ -78,8 +78,7 @@ func TestRequestOnTheWire(t *testing.T) {
 	}
 }
 
-// Templates that bind where calls stand, or what their ids look like, get the same conversation
-// in another form, and the same form each time.
+// Strict templates get the same conversation in another form, the same each time.
 func TestCallsForStrictTemplates(t *testing.T) {
 	id := "0123456789abcdef0123456789abcdef" // as llama.cpp gives them
 	call := func(id string) Message {
@@ -129,7 +128,7 @@ func TestCallsForStrictTemplates(t *testing.T) {
 	}
 }
 
-// inShort writes down messages with the ids of their calls.
+// inShort formats messages with the ids of their calls.
 func inShort(messages []any) (said string) {
 	for _, raw := range messages {
 		m := raw.(map[string]any)
@@ -163,7 +162,7 @@ func TestParseThink(t *testing.T) {
 	}
 }
 
-// thinking is what a request says about it.
+// thinking returns the thinking parameters of a request.
 func thinking(body map[string]any) string {
 	var said []string
 	if e, ok := body["reasoning_effort"].(string); ok {
@@ -189,7 +188,7 @@ var loop = Request{
 	Tools: []ToolSpec{{Name: "task"}},
 }
 
-// wire returns the body of the request as it goes over the network.
+// wire returns the body of the request on the network.
 func wire(t *testing.T, c ModelConfig, req Request) string {
 	t.Helper()
 	s := script(t, answers("fine"))
@@ -198,7 +197,7 @@ func wire(t *testing.T, c ModelConfig, req Request) string {
 	return s.raw[0]
 }
 
-// Who is not configured for marks gets the same bytes whether there are any.
+// Marks do not change requests to models without CacheMarks.
 func TestNoMarksNoChange(t *testing.T) {
 	const want = `{"model":"m","messages":[{"role":"system","content":"s \u003cb\u003e"},{"role":"user","content":"u"},` +
 		`{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"task","arguments":"{}"}}]},` +
@@ -215,8 +214,7 @@ func TestNoMarksNoChange(t *testing.T) {
 	}
 }
 
-// A mark adds itself and nothing else, and every message without one is as it
-// was, byte for byte.
+// A mark changes its own message only; the others stay the same, byte for byte.
 func TestMarksOnTheWire(t *testing.T) {
 	req := loop
 	req.Marks = []int{0}
@@ -264,7 +262,7 @@ func TestMarkPlaces(t *testing.T) {
 	}
 }
 
-// markedIn lists the messages that carry a mark.
+// markedIn lists the messages with a mark.
 func markedIn(body map[string]any) (at []int) {
 	for i, m := range body["messages"].([]any) {
 		if _, ok := m.(map[string]any)["content"].([]any); ok {

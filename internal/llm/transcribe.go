@@ -49,7 +49,7 @@ func (m *model) transcribe(ctx context.Context, file, name string) (string, *Err
 	defer cancel()
 	recording, err := os.ReadFile(file)
 	if err != nil {
-		return "", &Error{Kind: Failed, Model: m.Name, Err: errors.New("the recording is not kept any more")}
+		return "", &Error{Kind: Failed, Model: m.Name, Err: errors.New("the recording was deleted")}
 	}
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)

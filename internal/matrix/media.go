@@ -147,43 +147,43 @@ var (
 
 // download fetches and stores the file at source, a value made by filesOf. It ignores the size and
 // type that the sender or the homeserver claims.
-func (f *completer) download(ctx context.Context, source string) (media.Kept, error) {
+func (f *completer) download(ctx context.Context, source string) (media.Stored, error) {
 	var file *event.EncryptedFileInfo
 	where := id.ContentURIString(source)
 	if strings.HasPrefix(source, "{") {
 		if err := json.Unmarshal([]byte(source), &file); err != nil {
-			return media.Kept{}, errSource
+			return media.Stored{}, errSource
 		}
 		where = file.URL
 		if file.PrepareForDecryption() != nil {
-			return media.Kept{}, errSealed
+			return media.Stored{}, errSealed
 		}
 	}
 	uri, err := where.Parse()
 	if err != nil || uri.IsEmpty() {
-		return media.Kept{}, errSource
+		return media.Stored{}, errSource
 	}
 	most := f.cfg.MaxFile
 	resp, err := f.cli.Download(ctx, uri)
 	if err != nil {
-		return media.Kept{}, err
+		return media.Stored{}, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return media.Kept{}, mautrix.HTTPError{Response: resp, Request: resp.Request, Message: "no file"}
+		return media.Stored{}, mautrix.HTTPError{Response: resp, Request: resp.Request, Message: "no file"}
 	}
 	if resp.ContentLength > most {
-		return media.Kept{}, &media.TooLargeError{Most: most}
+		return media.Stored{}, &media.TooLargeError{Most: most}
 	}
 	stream := bufio.NewReader(resp.Body)
 	if refusedDownload(resp, stream) {
-		return media.Kept{}, mautrix.HTTPError{Response: resp, Request: resp.Request, Message: "too many downloads"}
+		return media.Stored{}, mautrix.HTTPError{Response: resp, Request: resp.Request, Message: "too many downloads"}
 	}
 	var body io.Reader = stream
 	if file != nil {
 		body = file.DecryptStream(body)
 	}
-	kept, err := f.cfg.Media.Keep(body, most)
+	kept, err := f.cfg.Media.Save(body, most)
 	return kept, store.Wrap(err, "matrix: fetch a file")
 }
 

@@ -186,7 +186,7 @@ func TestFileOut(t *testing.T) {
 		t.Run(fmt.Sprintf("encrypted=%v", encrypted), func(t *testing.T) {
 			t.Parallel()
 			s, you, b, room := chatting(t, encrypted, func(b *bot, in chat.Message) {
-				kept, err := media.Open(b.dir, 0).Keep(bytes.NewReader(gif), 1000)
+				kept, err := media.Open(b.dir, 0).Save(bytes.NewReader(gif), 1000)
 				if err != nil {
 					t.Error(err)
 				}
@@ -225,7 +225,7 @@ func TestFileNotTaken(t *testing.T) {
 	s, you, b, room := chatting(t, false, func(b *bot, in chat.Message) {
 		for i, path := range []string{"", "media/0123456789abcdef0123456789abcdef.txt"} {
 			if path == "" {
-				kept, err := media.Open(b.dir, 0).Keep(strings.NewReader("hello"), 1000)
+				kept, err := media.Open(b.dir, 0).Save(strings.NewReader("hello"), 1000)
 				if err != nil {
 					t.Error(err)
 				}

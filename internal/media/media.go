@@ -1,10 +1,10 @@
-// Package media keeps what comes with messages in files: named by their content,
-// readable by the owner only, and of a type that was found out and not believed.
-// It makes pictures small enough for a model and text of what has text in it.
+// Package media stores the files that come with messages. Files are named by a hash of their
+// content, readable by the owner only, and typed by content, not by the sender's claim. It scales
+// pictures for models and extracts text.
 //
-// pdftotext reads PDF files in a process with limits: no environment, 256 MB, ten seconds of a
-// processor, input by a pipe, 4 MB of output. Where the kernel has Landlock, it opens programs
-// and libraries only and reaches no network (pdf_linux.go).
+// pdftotext reads PDF files in a process of its own: no environment, 256 MB, ten seconds of
+// processor time, input by a pipe, 4 MB of output. With Landlock it can open only programs and
+// libraries, and has no network (pdf_linux.go).
 package media
 
 import (
@@ -28,52 +28,51 @@ import (
 	"unicode/utf8"
 )
 
-// Folder is where the files lie, below the data folder.
+// Folder is where the files are, below the data folder.
 const Folder = "media"
 
-// Store keeps files in Folder of a data folder. It is safe for concurrent use.
+// Store stores files in Folder of a data folder. It is safe for concurrent use.
 type Store struct {
-	dir  string // the data folder
-	side int    // pixels, of a picture's longest side
+	dir     string // the data folder
+	maxSide int    // pixels of a picture's longest side
 
-	drawing sync.Mutex // one picture at a time: decoded they are large
-	reading sync.Mutex // one PDF file at a time, for the same reason
+	pictureLock sync.Mutex // one picture at a time: decoded, they are large
+	pdfLock     sync.Mutex // one PDF file at a time, for the same reason
 }
 
-// Open returns the files in the data folder dir. Pictures are made at most side
-// pixels wide and high; 0 = 1024.
+// Open returns the store in the data folder dir. Pictures get at most side pixels on each side; 0 =
+// 1024.
 func Open(dir string, side int) *Store {
 	if side <= 0 {
 		side = 1024
 	}
-	return &Store{dir: dir, side: side}
+	return &Store{dir: dir, maxSide: side}
 }
 
-// Kept is a file as it is kept.
-type Kept struct {
+// Stored is a stored file.
+type Stored struct {
 	Path string // below the data folder, with slashes
-	Type string // MIME type, found out from the content
+	Type string // MIME type, by content
 	Size int64  // bytes
 }
 
-// TooLargeError means that a file has more bytes than it may have.
+// TooLargeError means that a file is larger than Most bytes.
 type TooLargeError struct{ Most int64 }
 
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the file is larger than %s", Size(e.Most))
 }
 
-// Keep stores what r has, at most so many bytes. If r is an io.Closer, it is
-// closed, and an error of that means that the content is not to be trusted; then
-// nothing is kept. The same content is kept once.
-func (s *Store) Keep(r io.Reader, most int64) (k Kept, err error) {
+// Save stores the content of r, at most most bytes. It closes r if that is an io.Closer; if closing
+// fails, nothing is stored, because the content is not verified. Equal contents are stored once.
+func (s *Store) Save(r io.Reader, most int64) (k Stored, err error) {
 	dir := filepath.Join(s.dir, Folder)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return Kept{}, fmt.Errorf("keep a file: %w", err)
+		return Stored{}, fmt.Errorf("store a file: %w", err)
 	}
 	f, err := os.CreateTemp(dir, ".new-*") // readable by the owner only
 	if err != nil {
-		return Kept{}, fmt.Errorf("keep a file: %w", err)
+		return Stored{}, fmt.Errorf("store a file: %w", err)
 	}
 	defer func() {
 		f.Close()
@@ -82,31 +81,31 @@ func (s *Store) Keep(r io.Reader, most int64) (k Kept, err error) {
 		}
 	}()
 	in, sum := bufio.NewReader(io.LimitReader(r, most+1)), sha256.New()
-	begin, _ := in.Peek(512) // what goes wrong goes wrong again in Copy
+	begin, _ := in.Peek(512) // Copy reports the same error again
 	kind := Sniff(begin)
 	n, err := io.Copy(io.MultiWriter(f, sum), in)
 	if err != nil {
-		return Kept{}, err
+		return Stored{}, err
 	}
 	if n > most {
-		return Kept{}, &TooLargeError{most}
+		return Stored{}, &TooLargeError{most}
 	}
 	if c, ok := r.(io.Closer); ok {
 		if err := c.Close(); err != nil {
-			return Kept{}, err
+			return Stored{}, err
 		}
 	}
 	if err := f.Sync(); err != nil {
-		return Kept{}, fmt.Errorf("keep a file: %w", err)
+		return Stored{}, fmt.Errorf("store a file: %w", err)
 	}
 	name := hex.EncodeToString(sum.Sum(nil)[:16]) + cmp.Or(extensions[kind], ".bin")
 	if err := os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
-		return Kept{}, fmt.Errorf("keep a file: %w", err)
+		return Stored{}, fmt.Errorf("store a file: %w", err)
 	}
-	return Kept{Path: path.Join(Folder, name), Type: kind, Size: n}, nil
+	return Stored{Path: path.Join(Folder, name), Type: kind, Size: n}, nil
 }
 
-// Sniff is the MIME type of what begins so, without parameters.
+// Sniff returns the MIME type of content with this beginning, without parameters.
 func Sniff(begin []byte) string {
 	kind, _, err := mime.ParseMediaType(http.DetectContentType(begin))
 	if err != nil {
@@ -115,7 +114,7 @@ func Sniff(begin []byte) string {
 	return kind
 }
 
-// extensions of files, by type: what is not here is .bin.
+// extensions of files by type; others get .bin.
 var extensions = map[string]string{
 	"image/jpeg": ".jpg", "image/png": ".png", "image/gif": ".gif", "image/webp": ".webp", "image/bmp": ".bmp",
 	"text/plain": ".txt", "text/html": ".html", "text/xml": ".xml", "application/pdf": ".pdf",
@@ -123,11 +122,11 @@ var extensions = map[string]string{
 	"video/mp4": ".mp4", "video/webm": ".webm", "application/zip": ".zip",
 }
 
-// Open opens a kept file. A path that leads elsewhere is an error.
+// Open opens a stored file. A path outside the store is an error.
 func (s *Store) Open(name string) (*os.File, error) {
 	rest, ok := strings.CutPrefix(name, Folder+"/")
 	if !ok {
-		return nil, fmt.Errorf("%q is no kept file", name)
+		return nil, fmt.Errorf("%q is not a stored file", name)
 	}
 	root, err := os.OpenRoot(filepath.Join(s.dir, Folder))
 	if err != nil {
@@ -139,15 +138,15 @@ func (s *Store) Open(name string) (*os.File, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%q is no kept file", name)
+		return nil, fmt.Errorf("%q is not a stored file", name)
 	}
 	return root.Open(rest)
 }
 
-// File is where a kept file lies on this machine.
+// File returns the path of a stored file on this machine.
 func (s *Store) File(name string) string { return filepath.Join(s.dir, filepath.FromSlash(name)) }
 
-// read returns all of a kept file, if it has at most so many bytes.
+// read returns a stored file of at most most bytes.
 func (s *Store) read(name string, most int64) ([]byte, error) {
 	f, err := s.Open(name)
 	if err != nil {
@@ -164,14 +163,13 @@ func (s *Store) read(name string, most int64) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// Remove deletes kept files and what was made of them. One that is not there is
-// no error.
+// Remove deletes stored files and their derived files. A missing file is no error.
 func (s *Store) Remove(names ...string) error {
 	var all []error
 	for _, name := range names {
 		base := strings.TrimSuffix(path.Base(name), path.Ext(name))
 		if path.Dir(name) != Folder || len(base) != 32 {
-			continue // none of ours
+			continue // not a stored file
 		}
 		made, err := filepath.Glob(filepath.Join(s.dir, Folder, base+"*"))
 		all = append(all, err)
@@ -184,8 +182,7 @@ func (s *Store) Remove(names ...string) error {
 	return errors.Join(all...)
 }
 
-// sweep deletes the files that came before a time and that used does not have, by
-// the part of their name before the first dot; see Stem. It returns how many.
+// sweep deletes files older than before whose Stem is not in used. It returns how many.
 func (s *Store) sweep(used map[string]bool, before time.Time) (int, error) {
 	dir := filepath.Join(s.dir, Folder)
 	entries, err := os.ReadDir(dir)
@@ -209,18 +206,17 @@ func (s *Store) sweep(used map[string]bool, before time.Time) (int, error) {
 	return n, nil
 }
 
-// Stem names a content, whatever was made of it: the part of its path that is the
-// same for a file and a picture made of it.
+// Stem identifies a content: the part of the path that a file and its derived files share.
 func Stem(name string) string {
 	stem, _, _ := strings.Cut(path.Base(name), ".")
 	return stem
 }
 
-// maxName is how many characters of a name are shown.
+// maxName is the longest name that is shown, in characters.
 const maxName = 80
 
-// Name makes what a sender calls a file fit to be shown: one line without path,
-// control characters, or brackets that mean something where it stands.
+// Name makes a sender's file name safe to show: one line without path, control characters and
+// brackets.
 func Name(s string) string {
 	s = strings.ToValidUTF8(s[strings.LastIndexAny(s, `/\`)+1:], "")
 	s = strings.Map(func(r rune) rune {
@@ -247,7 +243,7 @@ func Name(s string) string {
 	return s
 }
 
-// Size is a number of bytes for people.
+// Size formats bytes for people.
 func Size(n int64) string {
 	switch {
 	case n >= 10_000_000:

@@ -26,9 +26,9 @@ import (
 	"reverie/internal/test/expect"
 )
 
-func keep(t *testing.T, s *Store, data []byte) Kept {
+func keep(t *testing.T, s *Store, data []byte) Stored {
 	t.Helper()
-	k := expect.Must(s.Keep(bytes.NewReader(data), 64<<20))(t)
+	k := expect.Must(s.Save(bytes.NewReader(data), 64<<20))(t)
 	return k
 }
 
@@ -76,10 +76,10 @@ func TestKeep(t *testing.T) {
 	expect.False(t, err != nil || info.Mode().Perm() != 0o600 || info.Size() != k.Size, "%v, %v", info, err)
 	expect.Equal(t, keep(t, s, encode(t, "png", noise(8, 8))), k, "the same content is kept as and")
 	var large *TooLargeError
-	if _, err := s.Keep(strings.NewReader("12345"), 4); !errors.As(err, &large) {
+	if _, err := s.Save(strings.NewReader("12345"), 4); !errors.As(err, &large) {
 		t.Errorf("five bytes of four at most: %v", err)
 	}
-	if _, err := s.Keep(forged{strings.NewReader("x")}, 4); !errors.Is(err, errForged) {
+	if _, err := s.Save(forged{strings.NewReader("x")}, 4); !errors.Is(err, errForged) {
 		t.Errorf("a forged file: %v", err)
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, Folder))
@@ -98,9 +98,9 @@ type forged struct{ io.Reader }
 
 func (forged) Close() error { return errForged }
 
-// Two WebP pictures of 30 by 20 pixels, the left half red and the right half blue, as
-// Chromium writes a canvas with toDataURL("image/webp", 0.5) and, without loss,
-// toDataURL("image/webp", 1); of the file only the header and the picture's own chunk is kept.
+// Two WebP pictures of 30 by 20 pixels, the left half red and the right half blue, as Chromium
+// writes a canvas with toDataURL("image/webp", 0.5) and, losslessly, toDataURL("image/webp", 1).
+// Only the header and the picture's chunk are kept.
 var webps = map[string]string{
 	"lossy":    "52494646720000005745425056503820660000003004009d012a1e0014003ed15ea54ea8252322280aa9001a096800ac2e90324032400059b5977cf50f3000fecb37abdb989f41cf97899fe3dd2d7ffa127f0d9082ffc4d9d312105b869ff8535ff8535ff0a6bfe14bea20b5ac9c89899c6fc4dc7fac83300000",
 	"lossless": "5249464628000000574542505650384c1b0000002f1dc004000f10f3bffff31f0e08b26d6a3ef40b1c20a2ffb1b80200",
@@ -149,7 +149,7 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// rotated is a JPEG file whose camera says how it was held.
+// rotated is a JPEG file with an EXIF orientation.
 func rotated(jpg []byte, turn uint16) []byte {
 	exif := []byte("Exif\x00\x00MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01")
 	exif = append(binary.BigEndian.AppendUint16(exif, turn), 0, 0, 0, 0, 0, 0)
@@ -157,7 +157,7 @@ func rotated(jpg []byte, turn uint16) []byte {
 	return append(append(head, exif...), jpg[2:]...)
 }
 
-// TestOrientation: the red left half of a picture comes to lie as the camera says.
+// TestOrientation: the red left half of a picture is placed by the orientation.
 func TestOrientation(t *testing.T) {
 	for turn, red := range []image.Point{1: {25, 50}, {75, 50}, {75, 50}, {25, 50}, {50, 25}, {50, 25}, {50, 75}, {50, 75}} {
 		if turn == 0 {
@@ -172,8 +172,7 @@ func TestOrientation(t *testing.T) {
 	}
 }
 
-// TestHostilePictures: what is too large to unpack is not unpacked, and what is broken
-// is an error.
+// TestHostilePictures: a picture that is too large is not decoded, and a broken one is an error.
 // Holds F43, M40.
 func TestHostilePictures(t *testing.T) {
 	s := Open(t.TempDir(), 0)
@@ -209,11 +208,11 @@ func TestText(t *testing.T) {
 // Holds M42.
 func TestCap(t *testing.T) {
 	text := strings.Repeat("one line\n", 100)
-	got := Cap(text, 200)
+	got := ClipMiddle(text, 200)
 	if n := len([]rune(got)); n > 260 || !strings.HasPrefix(got, "one line\n") || !strings.HasSuffix(got, "one line\n") || !strings.Contains(got, "of 900 characters are left out here") {
 		t.Errorf("%d: %s", n, got)
 	}
-	expect.Equal(t, Cap(text, 900), text, "what fits was cut")
+	expect.Equal(t, ClipMiddle(text, 900), text, "what fits was cut")
 }
 
 func TestName(t *testing.T) {
@@ -237,7 +236,7 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	expect.Equal(t, expect.Must(s.sweep(map[string]bool{Stem(used.Path): true}, time.Now().Add(-time.Minute)))(t), 2, "files")
-	for _, k := range []Kept{used, young} {
+	for _, k := range []Stored{used, young} {
 		expect.Must(os.Stat(s.File(k.Path)))(t)
 	}
 	expect.OK(t, s.Remove(used.Path, "bot.db", "media/../bot.db"))
@@ -246,7 +245,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// withChecksum mends the checksum of a PNG file's header.
+// withChecksum corrects the checksum of a PNG file's header.
 func withChecksum(b []byte) []byte {
 	binary.BigEndian.PutUint32(b[29:], crc32.ChecksumIEEE(b[12:29]))
 	return b
@@ -260,7 +259,7 @@ func packed(s string) string {
 	return b.String()
 }
 
-// pdfOf is a PDF file of objects, numbered from 1.
+// pdfOf returns a PDF file of objects, numbered from 1.
 func pdfOf(objects ...string) []byte {
 	var b strings.Builder
 	b.WriteString("%PDF-1.5\n")
@@ -282,7 +281,7 @@ const (
 	latin1  = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
 )
 
-// needReader leaves out a test where pdftotext is not installed.
+// needReader skips a test if pdftotext is not installed.
 func needReader(t testing.TB) {
 	t.Helper()
 	if !ReadsPDF() {
@@ -290,7 +289,7 @@ func needReader(t testing.TB) {
 	}
 }
 
-// TestPDF: what pdftotext reads is handed on by pages, and kept beside the file.
+// TestPDF: the text is returned by pages, and stored beside the file.
 // Holds M42.
 func TestPDF(t *testing.T) {
 	needReader(t)
@@ -314,7 +313,7 @@ func TestPDF(t *testing.T) {
 			k := keep(t, s, pdfOf(tt.objects...))
 			got, err := s.Text(t.Context(), k.Path, k.Type)
 			expect.False(t, strings.TrimSpace(got) != tt.want || err != nil, "%q, %v", got, err)
-			expect.Equal(t, expect.Must(s.Text(t.Context(), Beside(k.Path), "text/plain"))(t), got, "beside it stands")
+			expect.Equal(t, expect.Must(s.Text(t.Context(), TextPath(k.Path), "text/plain"))(t), got, "beside it stands")
 		})
 	}
 }
@@ -329,7 +328,7 @@ func TestNoPDFReader(t *testing.T) {
 	}
 }
 
-// TestHostilePDF: no file hangs or kills us, and each has a reason.
+// TestHostilePDF: no file hangs or kills the process, and each has a reason.
 // Holds F43.
 func TestHostilePDF(t *testing.T) {
 	needReader(t)
@@ -357,7 +356,7 @@ func TestHostilePDF(t *testing.T) {
 	}
 }
 
-// pngOf is a PNG picture of zeros: small as a file, whatever its size.
+// pngOf returns a PNG picture of zeros: a small file of any size in pixels.
 func pngOf(w, h int, depth, kind, interlaced byte) []byte {
 	chunk := func(name string, data []byte) []byte {
 		b := binary.BigEndian.AppendUint32(nil, uint32(len(data)))
@@ -383,8 +382,8 @@ func pngOf(w, h int, depth, kind, interlaced byte) []byte {
 	return append(append(all, chunk("IDAT", z.Bytes())...), chunk("IEND", nil)...)
 }
 
-// progressiveOf is a progressive JPEG picture of one scan in which each block is a bit.
-// Its brightness has luma samples in each direction for each of a colour.
+// progressiveOf returns a progressive JPEG picture of one scan in which each block is a bit. Its
+// brightness has luma samples in each direction for each chroma sample.
 func progressiveOf(w, h int, luma byte) []byte {
 	b := append([]byte{0xff, 0xd8, 0xff, 0xdb, 0, 67, 0}, bytes.Repeat([]byte{1}, 64)...)
 	b = append(b, 0xff, 0xc2, 0, 17, 8, byte(h>>8), byte(h), byte(w>>8), byte(w), 3, 1, luma<<4|luma, 0, 2, 0x11, 0, 3, 0x11, 0)
@@ -394,7 +393,7 @@ func progressiveOf(w, h int, luma byte) []byte {
 	return append(b, 0xff, 0xd9)
 }
 
-// gifOf is an interlaced GIF picture of one colour.
+// gifOf returns an interlaced GIF picture of one colour.
 func gifOf(t *testing.T, w, h int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -402,8 +401,8 @@ func gifOf(t *testing.T, w, h int) []byte {
 	return b.Bytes()
 }
 
-// TestPictureMemory: a picture is decoded in at most 16 bytes for each of 25 million pixels, whatever
-// its format, and refused before that if it has more. A picture for the model takes little beside it.
+// TestPictureMemory: decoding takes at most 16 bytes for each of 25 million pixels in every format;
+// larger pictures are refused first. Scaling takes little more.
 func TestPictureMemory(t *testing.T) {
 	const beside = 24 << 20 // the file, the small picture and its JPEG
 	for _, tt := range []struct {
@@ -460,7 +459,7 @@ func TestLongPDF(t *testing.T) {
 	}
 }
 
-// TestDecodeEnds: decoding that takes too long ends, and the person is told why.
+// TestDecodeEnds: decoding stops after its time limit, and the person is told why.
 func TestDecodeEnds(t *testing.T) {
 	if _, err := decode(pngOf(10, 10, 8, 6, 0), time.Now().Add(-time.Second)); !errors.Is(err, errSlow) {
 		t.Errorf("%v", err)

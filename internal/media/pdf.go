@@ -13,48 +13,48 @@ import (
 	"reverie/internal/i18n"
 )
 
-// The text of PDF files is read by pdftotext, the program of poppler. It parses what
-// anybody may send, so it runs confined: see start.
+// The text of PDF files is extracted by pdftotext, a program of poppler. Its input is untrusted, so
+// it runs confined: see startConfined.
 
 const (
 	pdfProgram = "pdftotext"
 	pdfTime    = 20 * time.Second
-	pdfWork    = 10 * time.Second // of a processor
-	pdfMemory  = 256 << 20        // bytes of address space that the program may have
+	pdfCPUTime = 10 * time.Second // processor time
+	pdfMemory  = 256 << 20        // address space of the program
 )
 
 var (
 	errLocked = i18n.New("why.pdf_locked")
-	errSpent  = i18n.New("why.pdf_spent")
+	errLimits = i18n.New("why.pdf_spent")
 	// errNoReader means that pdftotext is not installed.
 	errNoReader = i18n.New("why.pdf_reader")
 )
 
-// ReadsPDF reports whether the program that reads PDF files is installed.
+// ReadsPDF reports whether pdftotext is installed.
 func ReadsPDF() bool {
 	_, err := exec.LookPath(pdfProgram)
 	return err == nil
 }
 
-// pdfText returns the text of a PDF file, in the order in which the file has it.
-// Of a file that cannot be read to its end, it returns what was read.
+// pdfText returns the text of a PDF file in the order of the file. If the file is damaged, it
+// returns the text up to there.
 func pdfText(ctx context.Context, data []byte) (string, error) {
 	program, err := exec.LookPath(pdfProgram)
 	if err != nil {
 		return "", errNoReader
 	}
-	var text, complaints bounded
+	var text, complaints limitedText
 	cmd := exec.CommandContext(ctx, program, "-raw", "-enc", "UTF-8", "-", "-")
-	cmd.Dir, cmd.Env = "/", []string{} // not nil, which would be this process's own environment
+	cmd.Dir, cmd.Env = "/", []string{} // not nil, which would pass on this process's environment
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &text, &complaints, time.Second
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return "", fmt.Errorf("read a PDF file: %w", err)
 	}
-	if err := start(cmd); err != nil {
+	if err := startConfined(cmd); err != nil {
 		return "", fmt.Errorf("read a PDF file: start %s: %w", program, err)
 	}
-	// What the program does not want, it need not have: how it ends says why.
+	// Ignore write errors: the exit status tells the reason.
 	_, _ = io.Copy(stdin, bytes.NewReader(data))
 	_ = stdin.Close()
 	err = cmd.Wait()
@@ -68,20 +68,19 @@ func pdfText(ctx context.Context, data []byte) (string, error) {
 	case err == nil:
 		return "", nil
 	case ctx.Err() != nil, cmd.ProcessState.ExitCode() < 0, strings.Contains(said, "Out of memory"):
-		return "", errSpent // stopped by its limits
+		return "", errLimits // stopped by its limits
 	}
 	return "", errPDF
 }
 
-// bounded is a text of at most maxText bytes. It refuses more, which ends the program
-// that writes it.
-type bounded struct{ b bytes.Buffer }
+// limitedText is a buffer of at most maxText bytes. Its error on more ends the writing program.
+type limitedText struct{ b bytes.Buffer }
 
-func (t *bounded) Write(p []byte) (int, error) {
+func (t *limitedText) Write(p []byte) (int, error) {
 	n := min(len(p), maxText-t.b.Len())
 	t.b.Write(p[:n])
 	if n < len(p) {
-		return n, errSpent
+		return n, errLimits
 	}
 	return n, nil
 }

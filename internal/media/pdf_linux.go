@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pdfLimits bound what the program takes. A file size of 0 lets it write into pipes only.
+// pdfLimits are the program's resource limits. A file size of 0 allows writing to pipes only.
 var pdfLimits = map[int]uint64{
-	unix.RLIMIT_AS: pdfMemory, unix.RLIMIT_CPU: uint64(pdfWork / time.Second),
+	unix.RLIMIT_AS: pdfMemory, unix.RLIMIT_CPU: uint64(pdfCPUTime / time.Second),
 	unix.RLIMIT_FSIZE: 0, unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: 32,
 }
 
-// start starts a program with pdfLimits that cannot open the bot's files.
-// The limits hold before it is given anything to read: its standard input is a pipe.
-func start(cmd *exec.Cmd) error {
+// startConfined starts a program with pdfLimits that cannot open the bot's files. The limits are set before
+// it gets any input: its standard input is a pipe.
+func startConfined(cmd *exec.Cmd) error {
 	started := make(chan error)
 	// go: start waits for it.
 	go func() {
-		runtime.LockOSThread() // for good: Go ends the restricted thread with this goroutine
+		runtime.LockOSThread() // never unlocked: Go ends the restricted thread with this goroutine
 		err := restrictThread(filepath.Dir(cmd.Path))
 		if err == nil {
 			err = cmd.Start()
@@ -42,18 +42,18 @@ func start(cmd *exec.Cmd) error {
 	return nil
 }
 
-// systemFolders are where programs and their libraries are.
+// systemFolders hold programs and their libraries.
 var systemFolders = []string{
 	"/bin", "/lib", "/lib64", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share", "/etc/ld.so.cache",
 	"/nix/store", "/gnu/store",
 }
 
-// landlockFiles are the rights to files that the first version of Landlock knows.
+// landlockFiles are the file rights of Landlock's first version.
 const landlockFiles = unix.LANDLOCK_ACCESS_FS_REFER - 1
 
-// restrictThread lets the thread, and what it starts, read systemFolders and program
-// only, and neither connect by TCP nor signal others. It uses Landlock, as much of it
-// as the kernel has; a kernel without it restricts nothing.
+// restrictThread limits the thread and its children to reading systemFolders and program, without
+// TCP connections and signals to others. It uses as much of Landlock as the kernel has, possibly
+// nothing.
 func restrictThread(program string) error {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -88,8 +88,7 @@ func restrictThread(program string) error {
 	return nil
 }
 
-// allowReading adds a rule for a folder and what is in it, or for a file. One that is
-// not there needs no rule.
+// allowReading adds a rule for a file, or a folder and its contents. A missing one needs no rule.
 func allowReading(rules uintptr, name string) error {
 	fd, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) {

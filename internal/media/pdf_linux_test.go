@@ -13,7 +13,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// instead puts a shell script in the place of pdftotext.
+// instead replaces pdftotext by a shell script.
 func instead(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -21,9 +21,8 @@ func instead(t *testing.T, script string) {
 	t.Setenv("PATH", dir)
 }
 
-// TestConfinedPDF: the program that reads a PDF file has its limits and nothing of the
-// environment; where the kernel has Landlock, it opens no file of the bot, writes none,
-// and sends no signals.
+// TestConfinedPDF: the PDF reader has its limits and an empty environment. With Landlock it opens
+// no file of the bot, writes none, and sends no signals.
 func TestConfinedPDF(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "bot.db")
 	expect.OK(t, os.WriteFile(secret, []byte("secret\n"), 0o600))
@@ -48,13 +47,13 @@ echo end`, secret, os.Getpid()))
 	}
 }
 
-// TestPDFEnds: a program that writes without end is ended, and what it wrote counts; one
-// that dies of its limits, or of the file, has the reason.
+// TestPDFEnds: an endless writer is killed and its output used; the limits and the file's faults
+// each have a reason.
 func TestPDFEnds(t *testing.T) {
 	instead(t, `while echo "on and on and on and on and on and on and on and on and on and on"; do :; done`)
 	expect.Equal(t, len(expect.Must(pdfText(t.Context(), []byte("%PDF-1.7\n")))(t)), maxText, "bytes")
 	for script, want := range map[string]error{
-		`kill -9 $$`: errSpent, `echo "Out of memory" >&2; exit 1`: errSpent, `exit 1`: errPDF, `echo text; kill -9 $$`: nil,
+		`kill -9 $$`: errLimits, `echo "Out of memory" >&2; exit 1`: errLimits, `exit 1`: errPDF, `echo text; kill -9 $$`: nil,
 		`echo "Command Line Error: Incorrect password" >&2; exit 1`: errLocked, strings.Repeat(" ", 10) + `exit 0`: nil,
 	} {
 		instead(t, script)

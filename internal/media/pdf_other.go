@@ -4,5 +4,5 @@ package media
 
 import "os/exec"
 
-// start starts a program. Only its time and what it writes are bounded here.
-func start(cmd *exec.Cmd) error { return cmd.Start() }
+// startConfined starts a program. On this system only its time and output are limited.
+func startConfined(cmd *exec.Cmd) error { return cmd.Start() }

@@ -18,31 +18,31 @@ import (
 
 	"golang.org/x/image/draw"
 	"golang.org/x/image/math/f64"
-	_ "golang.org/x/image/webp" // how most messengers keep pictures
+	_ "golang.org/x/image/webp" // the format of most messengers
 )
 
-// Picture is what a model is shown of an image.
+// Picture is a scaled image for a model.
 type Picture struct {
-	Path          string // a kept file, JPEG or PNG
-	Width, Height int    // of the image as it came
-	W, H          int    // of the picture
+	Path          string // a stored file, JPEG or PNG
+	Width, Height int    // of the original image
+	W, H          int    // of the scaled picture
 }
 
 const (
-	maxPacked  = 64 << 20 // bytes of an image that is read
-	maxPNG     = 400_000  // bytes of a picture that keeps its transparency
-	jpgQuality = 85
+	maxImageBytes = 64 << 20 // largest image that is read, in bytes
+	maxPNG        = 400_000  // largest picture that stays a PNG, for its transparency
+	jpgQuality    = 85
 )
 
-// errImage is for people: what a decoder says of a broken image helps nobody.
+// errImage is for people, who cannot use a decoder's error.
 var errImage = i18n.New("why.no_image")
 
-// Picture makes a picture of the kept image name, for a model: not larger than it
-// need be, and without what cameras write beside the pixels. It is made once.
+// Picture scales the stored image name for a model and removes its metadata. The result is stored
+// and reused.
 func (s *Store) Picture(name string) (Picture, error) {
-	s.drawing.Lock()
-	defer s.drawing.Unlock()
-	data, err := s.read(name, maxPacked)
+	s.pictureLock.Lock()
+	defer s.pictureLock.Unlock()
+	data, err := s.read(name, maxImageBytes)
 	if err != nil {
 		return Picture{}, err
 	}
@@ -61,9 +61,9 @@ func (s *Store) Picture(name string) (Picture, error) {
 	if turn >= 5 {
 		p.Width, p.Height = p.Height, p.Width
 	}
-	p.W, p.H = within(p.Width, p.Height, s.side)
+	p.W, p.H = fitWithin(p.Width, p.Height, s.maxSide)
 	for _, ext := range []string{".jpg", ".png"} {
-		made := s.made(name, ext)
+		made := s.derivedPath(name, ext)
 		if _, err := os.Lstat(s.File(made)); err == nil {
 			p.Path = made
 			return p, nil
@@ -72,14 +72,14 @@ func (s *Store) Picture(name string) (Picture, error) {
 	return s.draw(name, data, p, turn)
 }
 
-// made is the path of what is made of an image.
-func (s *Store) made(name, ext string) string {
-	return fmt.Sprintf("%s/%s.%d%s", path.Dir(name), Stem(name), s.side, ext)
+// derivedPath returns the path of a file derived from an image.
+func (s *Store) derivedPath(name, ext string) string {
+	return fmt.Sprintf("%s/%s.%d%s", path.Dir(name), Stem(name), s.maxSide, ext)
 }
 
 func (s *Store) draw(name string, data []byte, p Picture, turn int) (_ Picture, err error) {
 	defer func() {
-		if r := recover(); r != nil { // decoders are given what anybody may send
+		if r := recover(); r != nil { // decoders get untrusted input
 			err = errImage
 		}
 	}()
@@ -87,7 +87,7 @@ func (s *Store) draw(name string, data []byte, p Picture, turn int) (_ Picture, 
 	if err != nil {
 		return Picture{}, err
 	}
-	to := shrunk(from, p, turn)
+	to := scaleUpright(from, p, turn)
 	var b bytes.Buffer
 	ext := ".png"
 	if !to.Opaque() {
@@ -104,31 +104,30 @@ func (s *Store) draw(name string, data []byte, p Picture, turn int) (_ Picture, 
 	if err != nil {
 		return Picture{}, fmt.Errorf("make a picture: %w", err)
 	}
-	p.Path = s.made(name, ext)
-	if err := s.put(p.Path, b.Bytes()); err != nil {
+	p.Path = s.derivedPath(name, ext)
+	if err := s.writeDerived(p.Path, b.Bytes()); err != nil {
 		return Picture{}, err
 	}
 	return p, nil
 }
 
-// put writes a file that was made of another.
-func (s *Store) put(name string, data []byte) error {
+// writeDerived writes a derived file.
+func (s *Store) writeDerived(name string, data []byte) error {
 	if err := store.WriteFile(s.File(name), data); err != nil {
-		return fmt.Errorf("keep a file: %w", err)
+		return fmt.Errorf("store a file: %w", err)
 	}
 	return nil
 }
 
-// within scales a size down so that no side is longer than most.
-func within(w, h, most int) (int, int) {
+// fitWithin scales a size down so that no side exceeds most.
+func fitWithin(w, h, most int) (int, int) {
 	if long := max(w, h); long > most {
 		return max(1, (w*most+long/2)/long), max(1, (h*most+long/2)/long)
 	}
 	return w, h
 }
 
-// orientation is how a camera was held, by the EXIF tag of that name: 1 to 8, and 1
-// if there is none.
+// orientation returns the EXIF orientation of a JPEG: 1 to 8; 1 = none.
 func orientation(jpg []byte) int {
 	for at := 2; at+4 <= len(jpg) && jpg[at] == 0xff && jpg[at+1] != 0xda; {
 		n := int(jpg[at+2])<<8 | int(jpg[at+3])
@@ -136,15 +135,15 @@ func orientation(jpg []byte) int {
 			break
 		}
 		if body := jpg[at+4 : at+2+n]; jpg[at+1] == 0xe1 && strings.HasPrefix(string(body), "Exif\x00\x00") {
-			return tagged(body[6:])
+			return tiffOrientation(body[6:])
 		}
 		at += 2 + n
 	}
 	return 1
 }
 
-// tagged finds the orientation in the first directory of a TIFF header.
-func tagged(tiff []byte) int {
+// tiffOrientation returns the orientation in the first directory of a TIFF header.
+func tiffOrientation(tiff []byte) int {
 	if len(tiff) < 8 {
 		return 1
 	}
@@ -179,11 +178,11 @@ func tagged(tiff []byte) int {
 	return 1
 }
 
-// mean makes each pixel the mean of those that it stands for.
-var mean = &draw.Kernel{Support: 0.5, At: func(float64) float64 { return 1 }}
+// averageKernel averages the pixels that one output pixel covers.
+var averageKernel = &draw.Kernel{Support: 0.5, At: func(float64) float64 { return 1 }}
 
-// shrunk is the image in the size of p, as the camera's owner saw it.
-func shrunk(from image.Image, p Picture, turn int) *image.RGBA {
+// scaleUpright returns the image in the size of p, rotated upright.
+func scaleUpright(from image.Image, p Picture, turn int) *image.RGBA {
 	to, b := image.NewRGBA(image.Rect(0, 0, p.W, p.H)), from.Bounds()
 	w, h := float64(p.W), float64(p.H)
 	x, y := 1/float64(b.Dx()), 1/float64(b.Dy())
@@ -197,6 +196,6 @@ func shrunk(from image.Image, p Picture, turn int) *image.RGBA {
 		7: {0, -w * y, w, -h * x, 0, h},
 		8: {0, w * y, 0, -h * x, 0, h},
 	}[turn]
-	mean.Transform(to, matrix, from, b, draw.Src, nil)
+	averageKernel.Transform(to, matrix, from, b, draw.Src, nil)
 	return to
 }

@@ -10,35 +10,34 @@ import (
 )
 
 const (
-	// maxPixels is how many pixels an image may have: a telephone's 24 megapixels are within it. A
-	// decoder takes 2 to 3 bytes for a pixel of a photo, and 16 at worst (PNG, 16 bits, interlaced).
+	// maxPixels is the largest image that is decoded. Phones make 24 megapixels. A decoder needs 2
+	// to 3 bytes for a pixel of a photo, and 16 at most (PNG, 16 bits, interlaced).
 	maxPixels   = 25_000_000
 	pictureTime = 20 * time.Second
 )
 
-// ErrPixels means that an image has too many pixels to be decoded.
+// ErrPixels means that an image has too many pixels to decode.
 var ErrPixels = i18n.New("why.pixels")
 
-// errSlow means that an image takes too long to be decoded.
+// errSlow means that an image takes too long to decode.
 var errSlow = i18n.New("why.picture_slow")
 
-// untilReader reads until a time has come, and then fails.
-// Decoders cannot be stopped otherwise.
-type untilReader struct {
+// deadlineReader fails after a deadline. Decoders have no other way to be stopped.
+type deadlineReader struct {
 	r   io.Reader
 	end time.Time
 }
 
-func (u untilReader) Read(p []byte) (int, error) {
+func (u deadlineReader) Read(p []byte) (int, error) {
 	if time.Now().After(u.end) {
 		return 0, errSlow
 	}
 	return u.r.Read(p[:min(len(p), 4096)])
 }
 
-// decode decodes an image until the time end.
+// decode decodes an image before the deadline end.
 func decode(data []byte, end time.Time) (image.Image, error) {
-	m, _, err := image.Decode(untilReader{bytes.NewReader(data), end})
+	m, _, err := image.Decode(deadlineReader{bytes.NewReader(data), end})
 	switch {
 	case err != nil && time.Now().After(end): // decoders hide the errors of readers
 		return nil, errSlow

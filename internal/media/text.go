@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	maxText = 4 << 20           // bytes of a text file that are read
-	maxPDF  = 20 << 20          // bytes of a PDF file that are read
-	pdfType = "application/pdf" // its type
+	maxText = 4 << 20           // largest text file, in bytes
+	maxPDF  = 20 << 20          // largest PDF file, in bytes
+	pdfType = "application/pdf" // MIME type
 )
 
 // Errors of Text, for people.
@@ -25,8 +25,7 @@ var (
 	errScanned = i18n.New("why.pdf_scan")
 )
 
-// Text is the text of a kept file, if it has one. The error says, for people, why
-// there is none.
+// Text returns the text of a stored file. The error explains for people why there is no text.
 func (s *Store) Text(ctx context.Context, name, kind string) (string, error) {
 	if kind == pdfType {
 		return s.pdf(ctx, name)
@@ -50,14 +49,14 @@ func (s *Store) Text(ctx context.Context, name, kind string) (string, error) {
 	return text.Clean(string(data)), nil
 }
 
-// pdf reads the text of a PDF file and keeps it beside it, so that the rest of a long
-// one can be read later; see Beside.
+// pdf extracts the text of a PDF file and stores it, so that the rest of a long text can be read
+// later; see TextPath.
 func (s *Store) pdf(ctx context.Context, name string) (string, error) {
-	if data, err := s.read(Beside(name), maxText); err == nil {
+	if data, err := s.read(TextPath(name), maxText); err == nil {
 		return string(data), nil
 	}
-	s.reading.Lock()
-	defer s.reading.Unlock()
+	s.pdfLock.Lock()
+	defer s.pdfLock.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, pdfTime)
 	defer cancel()
 	data, err := s.read(name, maxPDF)
@@ -74,21 +73,20 @@ func (s *Store) pdf(ctx context.Context, name string) (string, error) {
 	if len(read) > maxText {
 		read = strings.ToValidUTF8(read[:maxText], "")
 	}
-	return read, s.put(Beside(name), []byte(read))
+	return read, s.writeDerived(TextPath(name), []byte(read))
 }
 
-// Beside is where the text of a kept file can be read as it is: the file itself, or
-// what was made of it.
-func Beside(name string) string {
+// TextPath returns the path of a stored file's text: the file itself, or the extracted text.
+func TextPath(name string) string {
 	if strings.HasSuffix(name, ".pdf") {
 		return name + ".txt"
 	}
 	return name
 }
 
-// Cap is text in at most about so many characters: its beginning and its end, with a
-// note between them of how much is missing. What fits stays as it is.
-func Cap(text string, most int) string {
+// ClipMiddle returns about the first and last characters of text, at most most together, with a note of
+// how much is missing. A shorter text is unchanged.
+func ClipMiddle(text string, most int) string {
 	n := utf8.RuneCountInString(text)
 	if n <= most {
 		return text

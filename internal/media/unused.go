@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Uses list the files that somebody needs, by their paths.
+// Uses list the files in use, by their paths.
 type Uses struct {
-	Named  func(context.Context) ([]string, error) // by a message
-	Loaded func(context.Context) ([]string, error) // by a message of a conversation that may go on
-	Moving func(context.Context) ([]string, error) // on their way from or to a room
+	InMessages      func(context.Context) ([]string, error) // by a message
+	InConversations func(context.Context) ([]string, error) // by a message of a conversation that may continue
+	InTransit       func(context.Context) ([]string, error) // on their way from or to a room
 }
 
-// Files that no message names are deleted after an hour, as when a message is taken back
-// while its file is fetched; files of messages that no conversation loads any more, after
-// a week, as compactions and !new can be taken back.
+// Files without a message are deleted after an hour, for example when a message is redacted during
+// the download. Files of messages that no conversation loads are deleted after a week, because
+// compactions and !new can be undone.
 const (
 	sweepEvery  = 6 * time.Hour
 	unnamedAge  = time.Hour
 	unneededAge = 7 * 24 * time.Hour
 )
 
-// Run deletes files that nobody needs, now and again, until ctx ends.
+// Run deletes unused files periodically until ctx ends.
 func (s *Store) Run(ctx context.Context, u Uses, log *slog.Logger) error {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -40,15 +40,15 @@ func (s *Store) Run(ctx context.Context, u Uses, log *slog.Logger) error {
 	}
 }
 
-// SweepUnused deletes what nobody needs now, and returns how many files that were.
+// SweepUnused deletes the files that are unused now, and returns their number.
 func (s *Store) SweepUnused(ctx context.Context, u Uses, now time.Time) (int, error) {
 	total := 0
 	for _, rule := range []struct {
 		needed func(context.Context) ([]string, error)
 		age    time.Duration
-	}{{u.Named, unnamedAge}, {u.Loaded, unneededAge}} {
+	}{{u.InMessages, unnamedAge}, {u.InConversations, unneededAge}} {
 		used := map[string]bool{}
-		for _, list := range []func(context.Context) ([]string, error){rule.needed, u.Moving} {
+		for _, list := range []func(context.Context) ([]string, error){rule.needed, u.InTransit} {
 			paths, err := list(ctx)
 			if err != nil {
 				return total, err

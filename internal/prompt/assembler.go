@@ -18,19 +18,17 @@ import (
 	"reverie/internal/store"
 )
 
-// Config is what an Assembler works with. All of it must be set but for what says what
-// it means that it is not.
+// Config is what an Assembler works with. Fields are required unless their comment names a default.
 type Config struct {
 	section.Sources
 	Layout  Layout // of conversations
 	DB      *sql.DB
 	History *history.Store
-	Limits  map[string]int // other caps than the layout's, by contributor, in characters; nil = none
-	Log     *slog.Logger   // nil = nobody
+	Limits  map[string]int // caps by contributor, in characters, that override the layout's; nil = none
+	Log     *slog.Logger   // nil = silent
 }
 
-// Assembler makes prompts. It is safe for concurrent use; rooms do not wait
-// for each other.
+// Assembler makes prompts. It is safe for concurrent use; rooms do not block each other.
 type Assembler struct {
 	cfg          Config
 	contributors []section.Contributor
@@ -38,13 +36,12 @@ type Assembler struct {
 	deadline     time.Duration // for each contributor
 	nonce        func() string
 
-	mu     sync.Mutex                 // for what is below
+	mu     sync.Mutex             // for what is below
 	rooms  map[history.Timeline]*room // by conversation
-	logged string                     // the problems that were logged last
+	logged string                 // the problems in the last log line
 }
 
-// room is what the assembler remembers of a room between two requests. All of
-// it can be lost.
+// room is the assembler's state of a room between requests. It is a cache: all of it may be lost.
 type room struct {
 	mu       sync.Mutex
 	loaded   bool
@@ -72,8 +69,8 @@ func New(cfg Config) (*Assembler, error) {
 	return a, nil
 }
 
-// Header is the first line of a person's message as the model reads it: the
-// local time, and in shared rooms who wrote it.
+// Header returns the first line of a person's message for the model: the local time, and the author
+// in shared rooms.
 func (a *Assembler) Header(now time.Time, sender string, shared bool) string {
 	at := now.In(a.cfg.Location).Format("Mon 2006-01-02 15:04 MST")
 	if !shared {
@@ -82,26 +79,25 @@ func (a *Assembler) Header(now time.Time, sender string, shared bool) string {
 	return "[" + at + ", " + strings.NewReplacer("[", "(", "]", ")").Replace(section.OneLine(sender, 255)) + "]"
 }
 
-// Assemble makes the prompt for a turn. It only reads. It fails with a
-// *TooLargeError when what must be sent does not fit, and with an ordinary
-// error when the database cannot be read; a contributor's failure is reported
-// and the rest goes on.
+// Assemble makes the prompt for a turn. It only reads. It fails with a *TooLargeError if the
+// required parts do not fit, and with another error if the database cannot be read. A contributor's
+// failure is reported in the prompt's Report.
 func (a *Assembler) Assemble(ctx context.Context, t Turn) (Prompt, error) {
 	n := len(t.History)
 	if !t.Preview && (n == 0 || t.History[n-1].Role == llm.Assistant) {
 		return Prompt{}, errors.New("prompt: there is no message to answer")
 	}
-	if t.Talk == "" {
-		t.Talk = history.Timeline(t.Room)
+	if t.Timeline == "" {
+		t.Timeline = history.Timeline(t.Room)
 	}
 	if t.Layout == job {
-		t.Talk = jobTalk(t.Talk)
+		t.Timeline = jobTalk(t.Timeline)
 	}
-	rm := a.room(t.Talk)
+	rm := a.room(t.Timeline)
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
 	if !rm.loaded {
-		e, err := loadEpoch(ctx, a.cfg.DB, t.Talk)
+		e, err := loadEpoch(ctx, a.cfg.DB, t.Timeline)
 		if err != nil {
 			return Prompt{}, err
 		}
@@ -119,11 +115,11 @@ func (a *Assembler) Assemble(ctx context.Context, t Turn) (Prompt, error) {
 		return Prompt{}, err
 	}
 	a.logProblems(r.problems)
-	return r.finish(d), nil
+	return r.toPrompt(d), nil
 }
 
-// Commit makes p what was sent: the epoch and the newest message's tail are
-// stored in one transaction, with what also stores in it. It is called just before p is sent.
+// Commit records that p is about to be sent. It stores the epoch and the newest message's tail in
+// one transaction, together with what also stores. Call it just before sending.
 func (a *Assembler) Commit(ctx context.Context, p Prompt, also ...func(context.Context, *sql.Tx) error) error {
 	c := p.commit
 	if c == nil {
@@ -142,7 +138,7 @@ func (a *Assembler) Commit(ctx context.Context, p Prompt, also ...func(context.C
 	if err != nil {
 		return fmt.Errorf("prompt: commit: %w", err)
 	}
-	if c.fresh {
+	if c.newEpoch {
 		a.cfg.Log.Info("prompt: a new epoch", "room", c.roomID, "reason", c.epoch.reason)
 	}
 	c.room.epoch, c.room.last = c.epoch, c.sent
@@ -160,8 +156,7 @@ func (a *Assembler) room(id history.Timeline) *room {
 	return rm
 }
 
-// Leave drops what is kept in memory of a room that is talked in no more. It is
-// read again if it is after all.
+// Leave drops the cached state of a room. It is reloaded when needed.
 func (a *Assembler) Leave(room history.Timeline) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -169,7 +164,7 @@ func (a *Assembler) Leave(room history.Timeline) {
 	delete(a.rooms, jobTalk(room))
 }
 
-// logProblems logs problems when they differ from the last ones.
+// logProblems logs problems if they differ from the last logged ones.
 func (a *Assembler) logProblems(problems []store.Problem) {
 	var b strings.Builder
 	for _, p := range problems {

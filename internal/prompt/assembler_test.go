@@ -116,9 +116,8 @@ func TestContributorsFailAlone(t *testing.T) {
 	}
 }
 
-// A memory file that cannot be read is neither an order to forget nor the end of the epoch:
-// also after a restart, when nothing is known of the file but what the epoch says, and another
-// file can be read.
+// An unreadable memory file neither forgets entries nor ends the epoch, even after a restart, when
+// only the epoch knows the file's lines and another file is readable.
 func TestUnreadableMemory(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.file("MEMORIES.txt", "Ada drinks tea.\n")
@@ -153,8 +152,7 @@ func TestOwnDelimiterInTheBasePrompt(t *testing.T) {
 	}
 }
 
-// A room that was private and is not any more starts over, without what only one
-// person may see.
+// A room that stops being private starts a new epoch, without private content.
 func TestOtherScopesEndTheEpoch(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.tells("Hello")
@@ -179,7 +177,7 @@ func TestManyNewMemoriesAreFoldedIn(t *testing.T) {
 	w.expect(true, "yyy")
 }
 
-// What a tool result says already is not said again; what only looks like it is.
+// A line in a tool result is not repeated; a line that only resembles it is.
 func TestLearnedIsNotRepeated(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.tells("Hello")
@@ -248,8 +246,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// After a failed attempt the same message is sent again: nothing was said
-// twice, and what changed meanwhile follows what was sent.
+// After a failed attempt the same message is sent again without repetitions, and changes since then
+// follow what was sent.
 func TestSendingAgain(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.says("Hello")
@@ -261,8 +259,7 @@ func TestSendingAgain(t *testing.T) {
 	expect.False(t, p.Report.Epoch.New, "a new epoch for one new line")
 }
 
-// Looking at a prompt between assembling and committing another one does not
-// change what that one says it has shown.
+// A preview between Assemble and Commit does not change what the committed prompt records as shown.
 func TestPreviewBetweenAssembleAndCommit(t *testing.T) {
 	w := newWorld(t, Stable)
 	for range 6 {
@@ -280,7 +277,7 @@ func TestPreviewBetweenAssembleAndCommit(t *testing.T) {
 	}
 }
 
-// What made a prompt anew is logged, once it is sent.
+// The reason of a new epoch is logged once it is sent.
 func TestEpochsAreLogged(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.asks("Hello")
@@ -304,7 +301,7 @@ func TestEpochsAreLogged(t *testing.T) {
 	}
 }
 
-// An epoch that cannot be read, or that somebody spoiled, costs a new one and no more.
+// An unreadable or corrupted epoch costs one new epoch.
 func TestSpoiledEpoch(t *testing.T) {
 	for column, reason := range map[string]string{
 		"shown = '['": newConversation, `key = replace(key, 'soul=', 'gone=')`: "soul changed", `key = key || ' gone=1'`: "sources changed",
@@ -335,18 +332,18 @@ func TestReused(t *testing.T) {
 		{[]llm.Message{call, m(llm.User, "abc")}, []llm.Message{other, m(llm.User, "abc")}, 0},
 		{[]llm.Message{m(llm.Assistant, "abc")}, []llm.Message{{Role: llm.Assistant, Content: "abc", ToolCalls: call.ToolCalls}}, 0.3},
 	} {
-		expect.Equal(t, reused(tt.last, tt.now), tt.reused, "%s then %s", flat(tt.last), flat(tt.now))
+		expect.Equal(t, reusedShare(tt.last, tt.now), tt.reused, "%s then %s", flat(tt.last), flat(tt.now))
 	}
 }
 
-// What a server is told to keep is what the next request begins with.
+// The marked part of a request is the beginning of the next one.
 func TestMarks(t *testing.T) {
 	w := newWorld(t, Stable)
 	p := w.tells("Hello")
-	expect.Same(t, p.Marks(), []int{0, 1}, "marks of the first request")
+	expect.Same(t, p.CacheMarks(), []int{0, 1}, "marks of the first request")
 	w.uses("task", "{}", "none")
 	p = w.send()
-	marks, before := p.Marks(), p.Messages()
+	marks, before := p.CacheMarks(), p.Messages()
 	expect.Same(t, marks, []int{0, 2, 3}, "marks")
 	w.answers("There are none.")
 	w.says("And now?")
@@ -356,7 +353,7 @@ func TestMarks(t *testing.T) {
 	}
 	w = newWorld(t, Classic)
 	w.says("Hello")
-	if got := w.send().Marks(); got != nil {
+	if got := w.send().CacheMarks(); got != nil {
 		t.Errorf("a layout that is rebuilt has the marks %v", got)
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"reverie/internal/prompt/section"
 )
 
-// TooLargeError means that what must be sent does not fit into the model's
-// window. All numbers are tokens, as far as is known as the model counts them.
+// TooLargeError means that the required parts do not fit into the model's window. All numbers are
+// tokens, scaled to the model's own count where that is known.
 type TooLargeError struct {
 	Needed int // instructions and the newest turn
-	Room   int // what the window leaves for them
+	Room   int // left for them by the window
 	Window int
 	Output int // reserved for the answer
-	Tools  int // taken by the descriptions of the tools
+	Tools  int // descriptions of the tools
 }
 
 func (e *TooLargeError) Error() string {
@@ -23,35 +23,35 @@ func (e *TooLargeError) Error() string {
 		e.Needed, e.Window, max(e.Room, 0), e.Output, e.Tools)
 }
 
-// demand is what wants to be in a request, in tokens.
+// demand is the size of everything that could be in a request, in tokens.
 type demand struct {
 	room     int // for all of it
-	history  int // what the sections leave for the turns, if they can
+	history  int // what sections should leave for the turns, if they can
 	sections []need
 	turns    []int // whole turns, oldest first
-	batch    bool  // turns must go: the history has outgrown its room
+	mustDrop bool  // the history has outgrown its room, so turns must be dropped
 }
 
 type need struct {
-	id     string
-	keep   int
-	tokens int
-	whole  bool // all or nothing
+	id           string
+	keep         int
+	tokens       int
+	allOrNothing bool // all or nothing
 }
 
-// grant is what may be in it.
+// grant is what the request may hold.
 type grant struct {
-	sections []int // tokens, as in demand
-	leave    int   // so many of the oldest turns stay out
+	sections  []int // tokens, as in demand
+	dropTurns int   // number of oldest turns to drop
 }
 
-// useful is the fewest tokens that a shrunk section is kept for.
-const useful = 40
+// minSection is the smallest size of a shrunk section, in tokens.
+const minSection = 40
 
-// fit decides what a request holds. Must-keeps and the newest turn always stay; when they do not
-// fit, ok is false. The other sections, those of the lowest keep first, give way for that turn and
-// the history's share. Older turns are left out in one batch, down to half of their room, so that
-// it does not happen again soon. needed is how many tokens must be sent.
+// fit decides what a request holds. Required sections and the newest turn always stay; ok is false
+// if they do not fit. Other sections give way to that turn and to the history's share, those with
+// the lowest keep first. Older turns are dropped in one batch, down to half of their room, so that
+// dropping is rare. needed is the size of the required parts.
 func fit(d demand) (g grant, needed int, ok bool) {
 	sum := 0
 	order := make([]int, len(d.sections))
@@ -75,7 +75,7 @@ func fit(d demand) (g grant, needed int, ok bool) {
 			break
 		}
 		left := s.tokens - over
-		if left < useful || s.whole {
+		if left < minSection || s.allOrNothing {
 			left = 0
 		}
 		g.sections[i] = left
@@ -85,12 +85,12 @@ func fit(d demand) (g grant, needed int, ok bool) {
 		return g, sum + newest, false
 	}
 	room := d.room - sum
-	g.leave = leaveOut(d.turns, room, d.batch)
+	g.dropTurns = turnsToDrop(d.turns, room, d.mustDrop)
 	return g, sum + newest, true
 }
 
-// leaveOut says how many of the oldest turns must go.
-func leaveOut(turns []int, room int, batch bool) int {
+// turnsToDrop returns how many of the oldest turns must be dropped.
+func turnsToDrop(turns []int, room int, batch bool) int {
 	total := 0
 	for _, t := range turns {
 		total += t

@@ -8,27 +8,28 @@ import (
 	"reverie/internal/llm"
 )
 
-// compactFile is the template of the request that asks for a summary. It is read anew
-// each time, as all prompt files are.
+// compactFile is the template of the request for a summary. Like all prompt files it is read for
+// each request.
 const compactFile = "COMPACTION_PROMPT.txt"
 
-// Compaction is what a request for a summary is made of.
+// Compaction is the content of a request for a summary.
 type Compaction struct {
-	Words        int      // the summary may have
-	Tier         int      // of the model that writes it; 0 = not known
-	Goal         []string // what holds in any case
-	Previous     string   // summary; "" = none
+	Words        int      // the summary's limit
+	Tier         int      // of the model that writes it; 0 = unknown
+	Goal         []string // facts that must be kept
+	Previous     string   // previous summary; "" = none
 	Conversation string   // the part to be summarised
 }
 
-// Parts of COMPACTION_PROMPT.txt that hold other people's words go into a message of their own.
+// Placeholders of COMPACTION_PROMPT.txt for other people's words. Their sections go into a separate
+// message.
 var compactData = []string{"previous", "conversation"}
 
-// compactPlaceholders are those of COMPACTION_PROMPT.txt.
+// compactPlaceholders are the placeholders of COMPACTION_PROMPT.txt.
 var compactPlaceholders = []string{"{goal}", "{previous}", "{conversation}", "{words}", "{agent_name}"}
 
-// CompactionRequest makes the request for a summary from COMPACTION_PROMPT.txt. A section whose
-// placeholder has nothing to say is left out; words that have no placeholder are appended.
+// CompactionRequest makes the request for a summary from COMPACTION_PROMPT.txt. It drops sections
+// whose placeholder is empty, and appends values without a placeholder.
 func (a *Assembler) CompactionRequest(c Compaction) []llm.Message {
 	sections, problems := a.cfg.Read(compactFile, c.Tier)
 	if len(problems) > 0 {
@@ -48,7 +49,7 @@ func (a *Assembler) CompactionRequest(c Compaction) []llm.Message {
 	said := map[string]bool{}
 	var system, user []string
 	for _, s := range sections {
-		text, ok := fillIn(strings.ReplaceAll(s.Text, "{history}", "{conversation}"), values, said) // two names of one thing
+		text, ok := fillPlaceholders(strings.ReplaceAll(s.Text, "{history}", "{conversation}"), values, said) // {history} is an alias
 		switch {
 		case !ok:
 		case slices.Contains(compactData, s.Name):
@@ -68,9 +69,9 @@ func (a *Assembler) CompactionRequest(c Compaction) []llm.Message {
 	}
 }
 
-// fillIn puts values in the place of their names, in one pass: a brace in a value is
-// text, and so is one with no name. ok is false if a name that stands in text has no value.
-func fillIn(text string, values map[string]string, said map[string]bool) (_ string, ok bool) {
+// fillPlaceholders replaces placeholders by their values in one pass; braces in values are text, and so are
+// unknown names. ok is false if a placeholder in text has no value.
+func fillPlaceholders(text string, values map[string]string, said map[string]bool) (_ string, ok bool) {
 	var pairs []string
 	for _, name := range compactPlaceholders {
 		if !strings.Contains(text, name) {

@@ -17,8 +17,8 @@ import (
 	"reverie/internal/store"
 )
 
-// An epoch is a stretch of a conversation in which every request is the one before plus new bytes at
-// its end. It never changes: what is shown later makes a new one from it.
+// An epoch is a stretch of a conversation in which every request extends the previous one. It is
+// immutable: showing more makes a new epoch from it.
 type epoch struct {
 	conversation int64
 	layout       Layout
@@ -32,16 +32,16 @@ type epoch struct {
 	reason       string
 }
 
-// shown says that the model has seen something, and in which message.
+// shown records that the model has seen something, and in which message.
 type shown struct {
 	Source  string   `json:"source"`
-	Message int64    `json:"message,omitempty"` // 0: in the prefix
+	Message int64    `json:"message,omitempty"` // 0 = in the prefix
 	Hash    string   `json:"hash,omitempty"`    // of the whole content
 	Lines   []uint64 `json:"lines,omitempty"`   // of single lines
 }
 
-// compare says how c differs from what has been shown of its source: whether a
-// line is gone, and which lines (indices) are not known to stand in the prefix.
+// compare compares c with what was shown of its source: gone reports a missing line, and fresh are
+// the lines (indices) not in the prefix.
 func (e *epoch) compare(c *section.Content) (gone bool, fresh []int) {
 	var all []uint64
 	inPrefix := map[uint64]bool{}
@@ -65,8 +65,8 @@ func (e *epoch) compare(c *section.Content) (gone bool, fresh []int) {
 	return gone, fresh
 }
 
-// unseen returns the lines of c (indices) that stand neither in the prefix nor
-// in a message that the model still gets.
+// unseen returns the lines of c (indices) that are neither in the prefix nor in a message that is
+// still sent.
 func (e *epoch) unseen(c *section.Content, past []history.Message) []int {
 	_, fresh := e.compare(c)
 	if len(fresh) == 0 {
@@ -74,7 +74,7 @@ func (e *epoch) unseen(c *section.Content, past []history.Message) []int {
 	}
 	seen := map[uint64]bool{}
 	for _, s := range e.shown {
-		if s.Source != c.Source || !e.stands(s, past) {
+		if s.Source != c.Source || !e.stillSent(s, past) {
 			continue
 		}
 		for _, id := range s.Lines {
@@ -93,26 +93,26 @@ func (e *epoch) unseen(c *section.Content, past []history.Message) []int {
 // lastShown returns the hash of the content of source that the model saw last.
 func (e *epoch) lastShown(source string, past []history.Message) (hash string, ok bool) {
 	for i := len(e.shown) - 1; i >= 0; i-- {
-		if s := e.shown[i]; s.Source == source && s.Hash != "" && e.stands(s, past) {
+		if s := e.shown[i]; s.Source == source && s.Hash != "" && e.stillSent(s, past) {
 			return s.Hash, true
 		}
 	}
 	return "", false
 }
 
-// stands reports whether the model still gets the message that showed it. A retried turn
-// takes messages out of the history, and what they showed with them.
-func (e *epoch) stands(s shown, past []history.Message) bool {
+// stillSent reports whether the message that showed s is still sent. Retries remove messages from the
+// history, and with them what they showed.
+func (e *epoch) stillSent(s shown, past []history.Message) bool {
 	_, found := slices.BinarySearchFunc(past, s.Message, func(m history.Message, id int64) int { return cmp.Compare(m.ID, id) })
 	return found
 }
 
-// holds reports whether a message that is still sent says the line.
-func (e *epoch) holds(l *section.Line) bool { return l.In != 0 && l.In >= e.first }
+// saidInHistory reports whether a message that is still sent says the line.
+func (e *epoch) saidInHistory(l *section.Line) bool { return l.SaidIn != 0 && l.SaidIn >= e.first }
 
-// knows reports whether the model still gets a line of memory: from the section of all
-// memories, or from a message in which it was said to be new.
-func (e *epoch) knows(line, prefix string, past []history.Message) bool {
+// showsMemory reports whether the model still gets a memory line, from the prefix or from a message that
+// announced it.
+func (e *epoch) showsMemory(line, prefix string, past []history.Message) bool {
 	if line == "" {
 		return false
 	}
@@ -121,26 +121,26 @@ func (e *epoch) knows(line, prefix string, past []history.Message) bool {
 	}
 	id := section.LineID(line)
 	return slices.ContainsFunc(e.shown, func(s shown) bool {
-		return s.Source == "memories" && s.Message != 0 && slices.Contains(s.Lines, id) && e.stands(s, past)
+		return s.Source == "memories" && s.Message != 0 && slices.Contains(s.Lines, id) && e.stillSent(s, past)
 	})
 }
 
-// ended says why the epoch e cannot go on for the request r, or "".
-func (r *request) ended(e *epoch) string {
+// endReason returns why the epoch e cannot continue for the request r, or "".
+func (r *request) endReason(e *epoch) string {
 	switch {
 	case e == nil || e.conversation != r.conversation:
 		return newConversation
 	case e.layout != r.layout:
 		return "layout changed"
-	case e.key != r.key(e):
-		return changedKey(e.key, r.key(e))
+	case e.key != r.epochKey(e):
+		return changedKey(e.key, r.epochKey(e))
 	}
-	if r.byPerson() && r.tooManyPictures(e) {
+	if r.answersPerson() && r.tooManyPictures(e) {
 		return "many pictures"
 	}
 	for i := range r.rows {
 		row, c := &r.rows[i], r.contents[i]
-		if c == nil || r.errs[i] != nil { // what cannot be read is not gone
+		if c == nil || r.errs[i] != nil { // an unreadable source is not a missing one
 			continue
 		}
 		switch row.Change {
@@ -149,7 +149,7 @@ func (r *request) ended(e *epoch) string {
 				return c.Source + " edited"
 			}
 		case section.NewLines:
-			if !r.inPrefix(i) { // a new epoch would only say it again
+			if !r.inPrefix(i) { // a new epoch would only repeat it
 				continue
 			}
 			if new := e.unseen(c, r.turn.History); len(new) > 0 {
@@ -157,7 +157,7 @@ func (r *request) ended(e *epoch) string {
 					return c.Source + " grew"
 				}
 			}
-			if _, fresh := e.compare(c); len(fresh) > 0 && r.byPerson() && r.day(e.started) != r.day(r.turn.Now) {
+			if _, fresh := e.compare(c); len(fresh) > 0 && r.answersPerson() && r.localDay(e.started) != r.localDay(r.turn.Now) {
 				return newDay
 			}
 		}
@@ -165,24 +165,24 @@ func (r *request) ended(e *epoch) string {
 	return ""
 }
 
-// inPrefix reports whether what row i shows in the tail has a place in the prefix
-// too, where a new epoch takes it.
+// inPrefix reports whether the content of row i also has a place in the prefix, where a new epoch
+// moves it.
 func (r *request) inPrefix(i int) bool {
 	return slices.ContainsFunc(r.rows, func(o row) bool { return o.Zone == section.Prefix && o.source == r.rows[i].source })
 }
 
-// byPerson reports whether a person's message is to be answered, rather than a
-// tool's result: in the middle of a turn, no epoch ends for the date's sake.
-func (r *request) byPerson() bool {
+// answersPerson reports whether a person's message is to be answered, not a tool's result. Within a
+// turn, no epoch ends for the date.
+func (r *request) answersPerson() bool {
 	n := len(r.turn.History)
 	return n > 0 && r.turn.History[n-1].Role == llm.User
 }
 
-func (r *request) day(t time.Time) string { return t.In(r.a.cfg.Location).Format(time.DateOnly) }
+func (r *request) localDay(t time.Time) string { return t.In(r.a.cfg.Location).Format(time.DateOnly) }
 
-// key joins the hashes of everything whose change ends an epoch. A source that
-// could not be read counts as unchanged since the epoch old, which may be nil.
-func (r *request) key(old *epoch) string {
+// epochKey joins the hashes of everything whose change ends an epoch. An unreadable source counts as
+// unchanged since old, which may be nil.
+func (r *request) epochKey(old *epoch) string {
 	var b strings.Builder
 	if r.turn.Compacted != 0 { // messages are shorter or gone, whatever the summary says
 		fmt.Fprintf(&b, "compaction=%x ", r.turn.Compacted)
@@ -192,21 +192,21 @@ func (r *request) key(old *epoch) string {
 	}
 	fmt.Fprintf(&b, "labels=1 tools=%x", section.LineID(strings.Join(r.turn.Tools, " ")))
 	fmt.Fprintf(&b, " scopes=%x", section.LineID(fmt.Sprint(r.turn.Scopes)))
-	if r.turn.Mode != "" { // two modes may have the same template
+	if r.turn.Mode != "" { // two modes may share a template
 		fmt.Fprintf(&b, " mode=%x", section.LineID(r.turn.Mode))
 	}
-	if r.turn.Chosen != "" { // another server reads it, from its beginning
+	if r.turn.Chosen != "" { // another server reads the request from its beginning
 		fmt.Fprintf(&b, " model=%x", section.LineID(r.turn.Chosen))
 	}
 	for i := range r.rows {
-		if r.rows[i].Change != section.EndsEpoch || r.rows[i].Name == "tools" { // which are named above
+		if r.rows[i].Change != section.EndsEpoch || r.rows[i].Name == "tools" { // tools are part of the key already
 			continue
 		}
 		hash := "none"
 		switch {
 		case r.errs[i] != nil && old != nil:
 			hash = keyPart(old.key, r.rows[i].Name)
-		case r.contents[i] != nil: // its own, or what stands in for it
+		case r.contents[i] != nil: // its own, or its substitute
 			hash = r.contents[i].Hash
 		case r.errs[i] != nil:
 			hash = "failed"
@@ -225,7 +225,7 @@ func keyPart(key, name string) string {
 	return "none"
 }
 
-// changedKey names what differs between two keys.
+// changedKey names the difference of two keys.
 func changedKey(old, new string) string {
 	var names []string
 	for part := range strings.FieldsSeq(new) {
@@ -239,7 +239,7 @@ func changedKey(old, new string) string {
 	return strings.Join(names, ", ") + " changed"
 }
 
-// loadEpoch reads the room's epoch; nil if it has none that can be read.
+// loadEpoch reads the room's epoch; nil if there is no readable one.
 func loadEpoch(ctx context.Context, db *sql.DB, room history.Timeline) (*epoch, error) {
 	var e epoch
 	var sections, shown string
@@ -255,15 +255,15 @@ func loadEpoch(ctx context.Context, db *sql.DB, room history.Timeline) (*epoch, 
 		return nil, fmt.Errorf("prompt: read epoch: %w", err)
 	}
 	if json.Unmarshal([]byte(sections), &e.sections) != nil || json.Unmarshal([]byte(shown), &e.shown) != nil || e.nonce == "" {
-		return nil, nil // costs one new epoch, no more
+		return nil, nil // this costs one new epoch
 	}
 	e.started = time.UnixMilli(started)
 	return &e, nil
 }
 
-// saveEpoch writes the room's epoch.
+// saveEpoch stores the room's epoch.
 func saveEpoch(ctx context.Context, tx *sql.Tx, room history.Timeline, e *epoch) error {
-	sections, _ := json.Marshal(e.sections) // texts and numbers
+	sections, _ := json.Marshal(e.sections) // texts and numbers always encode
 	shown, _ := json.Marshal(e.shown)
 	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO prompt_epoch
 		(room, conversation, layout, key, prefix, sections, shown, nonce, first_message, since_message, started_at, reason)
@@ -273,8 +273,8 @@ func saveEpoch(ctx context.Context, tx *sql.Tx, room history.Timeline, e *epoch)
 	return store.Wrap(err, "prompt: save epoch")
 }
 
-// Forget throws away, in tx, the stored prompts that quote one of texts. The
-// next request of such a room begins a new epoch.
+// Forget deletes, in tx, the stored prompts that quote one of texts. The next request of such a
+// room begins a new epoch.
 func Forget(ctx context.Context, tx *sql.Tx, texts []string) error {
 	for _, t := range texts {
 		if t == "" {

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Fences say whose words stand in a prompt. Both kinds carry the conversation's
-// nonce, which people do not see, so that nobody can open or close one by
-// writing its delimiter:
+// Fences separate other people's words from the program's. Both kinds carry the conversation's
+// nonce, which people do not see, so that no text can open or close a fence:
 //
 //	<data id="k3f9" source="memories">   other people's words
 //	</data k3f9>
@@ -22,22 +21,22 @@ func closeData(nonce string) string { return "</data " + nonce + ">" }
 func openNote(nonce string) string  { return "[note " + nonce + "]" }
 func closeNote(nonce string) string { return "[/note " + nonce + "]" }
 
-// quotedSource is where the words come from that a message quotes.
+// quotedSource is the source of quotes in a message.
 const quotedSource = "quoted"
 
-// fenced is other people's words between the delimiters of data.
+// fenced puts other people's words between the delimiters of data.
 func fenced(text, source, nonce string) string {
-	return openData(nonce, source) + "\n" + plain(text) + "\n" + closeData(nonce)
+	return openData(nonce, source) + "\n" + neutralize(text) + "\n" + closeData(nonce)
 }
 
-// delimiters are what stands before the nonce where a block of data or a note opens or closes.
+// delimiters are the texts before the nonce that open or close a block of data or a note.
 var delimiters = []struct {
 	before     string
 	data, open bool
 }{{`<data id="`, true, true}, {"</data ", true, false}, {"[note ", false, true}, {"[/note ", false, false}}
 
-// checkFences reports what is wrong with the fences of nonce in s: each block must be
-// closed exactly once, data may stand in a note, and nothing else may nest.
+// checkFences checks the fences of nonce in s: each block is closed exactly once, data may be
+// inside a note, and nothing else nests.
 func checkFences(s, nonce string) error {
 	data, note := false, false
 	for at := strings.Index(s, nonce); at >= 0; {
@@ -66,12 +65,12 @@ func checkFences(s, nonce string) error {
 	return nil
 }
 
-// fences are notes, and the delimiters of data, of any conversation.
+// fences matches notes, and delimiters of data, of any conversation.
 var fences = regexp.MustCompile(`(?s)\[note [a-z2-7]{4}\].*?\[/note [a-z2-7]{4}\]\s?|` +
 	`(?:^|\n)\[note [a-z2-7]{4}\]\n.*\z|<data id="[a-z2-7]{4}" source="[^"\n]*">\n?|</data [a-z2-7]{4}>\n?`)
 
-// WithoutFences is an answer without the notes and delimiters that a model repeats at times:
-// they are meant for it alone. What stands between the delimiters of data stays.
+// WithoutFences removes notes and delimiters that a model copied into its answer. The content of
+// data blocks stays.
 func WithoutFences(text string) string {
 	if !fences.MatchString(text) {
 		return text

@@ -93,11 +93,11 @@ func (w *world) skillFile(name, trigger string, turns int, body string) {
 	w.file("skills/"+name+".md", front+"---\n# "+name+"\n"+body+"\n")
 }
 
-// inUse is what the contributor of active skills says of the world's turn now.
+// inUse returns the active skills of the world's turn now.
 func (w *world) inUse() (names []string, hints []string) {
 	w.t.Helper()
 	turn := w.turn()
-	look := w.assembler.cfg.Look(w.t.Context(), &turn.Turn, 0, false)
+	look := w.assembler.cfg.ForTurn(w.t.Context(), &turn.Turn, 0, false)
 	says := func(name string) *section.Content {
 		at := slices.IndexFunc(section.Catalog, func(c section.Contributor) bool { return c.Name == name })
 		c, _, err := look.Ask(w.t.Context(), section.Catalog[at])
@@ -125,9 +125,8 @@ func (w *world) expectInUse(skills, hints string) {
 	expect.Equal(w.t, strings.Join(h, " "), hints, "hints")
 }
 
-// A skill stays for as many turns as it says, 4 if it says nothing, and 6 when the
-// model has read it; the turn that called for it is the first of them, however many
-// tools are called in it.
+// A skill stays for its own number of turns, 4 by default, and 6 after the model read it. The
+// triggering turn is the first, however many tools are called in it.
 func TestSkillsStayForTheirTurns(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.skillFile("four", "alpha", 0, "A")
@@ -157,7 +156,7 @@ func TestSkillsStayForTheirTurns(t *testing.T) {
 	w.expectInUse("", "")
 }
 
-// The latest come first; what comes fifth, or does not fit whole, is hinted at.
+// The latest skills come first; the fifth, or one that does not fit whole, becomes a hint.
 func TestOnlySomeSkillsAreShown(t *testing.T) {
 	w := newWorld(t, Stable)
 	for i := range 6 {
@@ -200,7 +199,7 @@ func TestOnlySomeSkillsAreShown(t *testing.T) {
 	}
 }
 
-// A text is told once, and again when its file was edited.
+// A text is shown once, and again after its file was edited.
 func TestEditedSkillIsShownAgain(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.skillFile("a", "alpha", 20, "Say ONE.")
@@ -224,9 +223,8 @@ func TestEditedSkillIsShownAgain(t *testing.T) {
 	}
 }
 
-// What the model has read in the history is not told again, for as long as it stands
-// there: not when only a part was read, when the file was edited since, when reading
-// failed, or when the result has been left out.
+// A skill that the model has read is not shown again while the result is in the history. It is
+// shown if only a part was read, the file was edited, reading failed, or the result was left out.
 func TestReadSkillIsNotRepeated(t *testing.T) {
 	const body = "# a\nAsk first.\nThen run it."
 	for _, tt := range []struct {
@@ -256,8 +254,8 @@ func TestReadSkillIsNotRepeated(t *testing.T) {
 	}
 }
 
-// A part that was read later, and a call that came to nothing, change nothing; and a
-// result that was taken back is not counted on.
+// A later partial read and a failed call change nothing; a result removed by a retry does not
+// count.
 func TestReadSkillIsTakenBack(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.skillFile("a", "alpha", 0, "Ask first.\nThen run it.")
@@ -275,8 +273,8 @@ func TestReadSkillIsTakenBack(t *testing.T) {
 	}
 }
 
-// Skills of other people and rooms are not in the table of contents, nor called for by their
-// triggers or by a call that names their file.
+// Skills of other people and rooms are not in the table of contents, and neither triggers nor file
+// names activate them.
 func TestSkillsOfOthersAreNotInThePrompt(t *testing.T) {
 	for name, private := range map[string]bool{"direct chat": true, "room": false} {
 		t.Run(name, func(t *testing.T) {

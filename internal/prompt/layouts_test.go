@@ -38,14 +38,14 @@ func TestLayoutIsAnOrder(t *testing.T) {
 	}
 }
 
-// TestOneMoreContributor: what no layout names stands in all of them, in its zone.
+// TestOneMoreContributor: a contributor that no layout names is in all of them, in its zone.
 func TestOneMoreContributor(t *testing.T) {
 	before := section.Catalog
 	defer func() { section.Catalog = before }()
 	more := section.Contributor{Name: "news", Zone: section.Prefix, Keep: 10, Max: 100, Change: section.EndsEpoch}
 	also := section.Contributor{Name: "now", Zone: section.Tail, Keep: 10, Max: 100, Change: section.NewLines}
 	section.Catalog = slices.Concat([]section.Contributor{more}, before, []section.Contributor{also})
-	rows := whole("core goal", nil)
+	rows := withOthers("core goal", nil)
 	is := func(name string) int {
 		return slices.IndexFunc(rows, func(c section.Contributor) bool { return c.Name == name })
 	}
@@ -55,8 +55,8 @@ func TestOneMoreContributor(t *testing.T) {
 	}
 }
 
-// TestEveryLayoutSaysIt: who the assistant is, its rules, what it knows, what it works on
-// and what the owner wrote stand in the request of each layout.
+// TestEveryLayoutSaysIt: every layout shows the identity, the rules, memory, the current work and
+// the owner's texts.
 func TestEveryLayoutSaysIt(t *testing.T) {
 	for _, layout := range Layouts() {
 		w := shippedWorld(t, layout)
@@ -88,7 +88,7 @@ func TestEveryLayoutSaysIt(t *testing.T) {
 	}
 }
 
-// TestSmallWindowsStaySmall: what a model can do without takes no room in the lower tiers.
+// TestSmallWindowsStaySmall: dispensable sections take no room in the lower tiers.
 func TestSmallWindowsStaySmall(t *testing.T) {
 	for _, layout := range Layouts() {
 		w := shippedWorld(t, layout)
@@ -106,8 +106,8 @@ func TestSmallWindowsStaySmall(t *testing.T) {
 	}
 }
 
-// TestClockBesideTheHeaders: stable leaves the time to the headers of the messages, and
-// tells it when the newest one is half an hour old; the other layouts tell it always.
+// TestClockBesideTheHeaders: stable leaves the time to the messages' headers, and tells it when the
+// newest is half an hour old; other layouts always tell it.
 func TestClockBesideTheHeaders(t *testing.T) {
 	for _, layout := range Layouts() {
 		w := newWorld(t, layout)
@@ -134,8 +134,8 @@ func TestClockBesideTheHeaders(t *testing.T) {
 	}
 }
 
-// TestFootprintOfWhatIsLeftOut: stable lists the calls and files that its history does not
-// show any more, and no others.
+// TestFootprintOfWhatIsLeftOut: stable lists exactly the calls and files that its history no longer
+// shows.
 func TestFootprintOfWhatIsLeftOut(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.tier, w.window = 4, 1_300
@@ -153,8 +153,8 @@ func TestFootprintOfWhatIsLeftOut(t *testing.T) {
 	expect.False(t, w.sent.Report.History.LeftOut == 0, "nothing is left out: this test measures nothing")
 }
 
-// TestSeedForAPerson: the seed stands beside the first message of a person in a
-// conversation, whatever the program said before, and beside nothing else.
+// TestSeedForAPerson: the seed accompanies a person's first message in a conversation, whatever the
+// program said before, and no other message.
 func TestSeedForAPerson(t *testing.T) {
 	w := newWorld(t, Stable)
 	event := func(text string) {
@@ -185,8 +185,8 @@ func TestSeedForAPerson(t *testing.T) {
 	w.expect(false, "Greet the person.")
 }
 
-// TestShippedSeeds: each language has the assistant introduce itself by its name, and say
-// in few words what it can do. English stands in for a language that has none.
+// TestShippedSeeds: in each language the assistant introduces itself by name and says briefly what
+// it can do. Missing languages fall back to English.
 func TestShippedSeeds(t *testing.T) {
 	w := shippedWorld(t, Stable)
 	for _, language := range []string{"en", "de", "fr", "es", "it", "zh", "ja", "xx"} {

@@ -32,13 +32,13 @@ func (w *world) problems() (out []string) {
 	return out
 }
 
-// wrong expects these problems of the last request, a line each; "" = none.
+// wrong expects these problems of the last request, one per line; "" = none.
 func (w *world) wrong(want string) {
 	w.t.Helper()
 	expect.NoDiff(w.t, strings.Join(w.problems(), "\n"), want, "problems")
 }
 
-// asks has a message answered and returns why an epoch began for it, "" if none did.
+// asks has a message answered and returns the reason of a new epoch; "" = none.
 func (w *world) asks(text string) string {
 	w.t.Helper()
 	p := w.tells(text)
@@ -49,15 +49,14 @@ func (w *world) asks(text string) string {
 	return ""
 }
 
-// epoch has a message answered, for which an epoch begins for this reason; "" = none begins.
+// epoch has a message answered, and expects a new epoch for this reason; "" = no new epoch.
 func (w *world) epoch(text, want string) {
 	w.t.Helper()
 	expect.Equal(w.t, w.asks(text), want, "an epoch begins for")
 }
 
-// Each of the owner's own files has its place, its heading and the placeholder; one
-// that is not there is not missed; an edit or a removal ends the epoch and says whose
-// it was.
+// Each of the owner's files has its place, heading and placeholder. A missing one is no problem. An
+// edit or removal ends the epoch, and the reason names the file.
 func TestOwnFiles(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.asks("Hello")
@@ -88,7 +87,7 @@ func TestOwnFiles(t *testing.T) {
 	w.wrong("")
 }
 
-// A file that cannot be read says so, and the built-in text stands, if there is one.
+// An unreadable file is reported, and replaced by the built-in text, if there is one.
 func TestOwnFilesThatCannotBeRead(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.file("SOUL.md", "Warm.")
@@ -107,7 +106,7 @@ func TestOwnFilesThatCannotBeRead(t *testing.T) {
 	w.expect(false, "# About the Person", "# Agents")
 }
 
-// More than its place holds is cut, and says so.
+// A file over its cap is cut with a note.
 func TestLongOwnFile(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.file("SOUL.md", strings.Repeat("Wärme. ", 2000))
@@ -119,7 +118,7 @@ func TestLongOwnFile(t *testing.T) {
 	expect.NoDiff(t, w.sent.Report.Oversize, []Oversize{{"soul", 13999, 8000}}, "other than wanted")
 }
 
-// A tool's guide is there when the tool is, in the order of the tools.
+// A tool's guide is shown if the tool is offered, in the order of the tools.
 func TestGuides(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.file("prompts/tools/task.txt", "Give {agent_name}'s tasks a date.\n")
@@ -146,8 +145,8 @@ func TestGuides(t *testing.T) {
 	w.expect(true, "# Tool Guides\ntask: Give it a date.\n(1 of 2 lines shown)")
 }
 
-// A template that is empty gives way to the mode's next lower tier, and one that is missing to
-// what the program carries itself. An edit counts at once.
+// An empty template falls back to the next lower tier, a missing one to the built-in file. An edit
+// takes effect at once.
 func TestTemplates(t *testing.T) {
 	w := newWorld(t, Stable)
 	for _, name := range []string{"assistant/tier2", "assistant/tier3", "planner/tier2", "planner/tier4"} {
@@ -199,7 +198,7 @@ func shipped(t *testing.T, mode string, tier int) string {
 	return strings.TrimSpace(string(data))
 }
 
-// What is in the folders that the model may read is counted; hidden files are not.
+// The files in readable folders are counted, without hidden ones.
 func TestWorkspace(t *testing.T) {
 	w := newWorld(t, phased)
 	w.tier = 4
@@ -211,8 +210,7 @@ func TestWorkspace(t *testing.T) {
 	w.expect(true, `source="workspace">`+"\n- data/skills: 1 entries\n- data/prompts: 2 entries\n- data/personas: 1 entries\n</data")
 }
 
-// The files that were read and the tools that were used are listed, the newest last,
-// each file once, and no more than ten of them.
+// Recent files and tools are listed, the newest last, each file once, at most ten.
 func TestFootprintAndFiles(t *testing.T) {
 	w := newWorld(t, phased)
 	w.tier = 4
@@ -238,8 +236,7 @@ func TestFootprintAndFiles(t *testing.T) {
 	expect.False(t, len(lines) != 10 || lines[9] != `- task {"path":"skills/other.md"}` || lines[7] != `- read_file {"path":"skills/fe.md"}`, "footprint: %q", lines)
 }
 
-// The owner's instructions are the owner's words: whatever braces they have, they come
-// as they are.
+// The owner's instructions are unchanged, whatever braces they contain.
 func TestInstructions(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.instruct("\nAnswer as {agent_name}: {\"a\": {b}} }{ {agent_name {{agent_name}} %s $1\n")
@@ -249,7 +246,7 @@ func TestInstructions(t *testing.T) {
 	w.epoch("And now?", "instructions changed")
 }
 
-// TestGuidesByTier: a guide can have sections, as BASE_PROMPT.txt has; one that is missing says nothing.
+// TestGuidesByTier: a guide can have sections, as BASE_PROMPT.txt has; a missing one is empty.
 func TestGuidesByTier(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.file("prompts/tools/task.txt", "<!-- section: guide tiers: 1-2 -->\nShort, {agent_name}.\n\n<!-- section: guide tiers: 3-5 -->\nLong.\n")
@@ -266,8 +263,8 @@ func TestGuidesByTier(t *testing.T) {
 	}
 }
 
-// TestRoomContext: what a room is about stands once in the system text of every layout, as
-// its owner's words; another text begins an epoch, and none says nothing.
+// TestRoomContext: a room's topic is once in the system text of every layout, as its owner's words.
+// A change begins an epoch; an empty one is omitted.
 func TestRoomContext(t *testing.T) {
 	const summer, winter = "This room plans the school's summer fair.", "This room plans the winter ball."
 	for _, layout := range Layouts() {
@@ -296,13 +293,13 @@ func TestRoomContext(t *testing.T) {
 	}
 }
 
-// TestRoomContextOfJobs: a job that a room is given is done with what the room is about.
+// TestRoomContextOfJobs: a job in a room gets the room's topic.
 func TestRoomContextOfJobs(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.context = "This room plans the school's summer fair."
 	w.says("Do it.")
 	turn := w.turn()
-	turn.Job()
+	turn.IsolateJob()
 	p := w.assembles(turn)
 	expect.False(t, !slices.ContainsFunc(p.Report.Sections, func(s SectionReport) bool { return s.ID == "context" }), "a job is not told:\n%s", p.Prefix)
 }
@@ -408,8 +405,8 @@ func TestModesAndTiers(t *testing.T) {
 // guided are the tools that have a guide among the default files.
 var guided = strings.Fields("add_skill append_memory goal search_memory spawn_sub_session task")
 
-// guidesFit says that where the budget of the instructions has room for them, the tools that
-// are offered have short guides; smaller tiers have none.
+// guidesFit checks that offered tools have short guides where the budget of the instructions has
+// room, and none in smaller tiers.
 func guidesFit(t *testing.T, name string, tier int, p Prompt) {
 	t.Helper()
 	_, guides, _ := strings.Cut(p.Prefix, "# Tool Guides\n")
@@ -440,7 +437,7 @@ func golden(t *testing.T, file, got string) {
 	expect.NoDiff(t, got, string(want), "%s differs; if that is meant, run go test -update", file)
 }
 
-// Every layout holds the budgets with what it shows of the shipped files.
+// Every layout keeps the budgets with the shipped files.
 func TestInstructionsOfEveryLayout(t *testing.T) {
 	w := shippedWorld(t, Stable)
 	for _, layout := range append(Layouts(), minimal, baseOnly) {
@@ -458,8 +455,8 @@ func TestInstructionsOfEveryLayout(t *testing.T) {
 	}
 }
 
-// A turn whose tier is not known gets all of BASE_PROMPT.txt, as the largest tier does,
-// no template and no limit.
+// A turn of unknown tier gets all of BASE_PROMPT.txt, as the largest tier does, without template
+// and budget.
 func TestInstructionsOfNoTier(t *testing.T) {
 	w := shippedWorld(t, Stable)
 	core := func() string { text, _, _ := strings.Cut(w.assemble().Prefix, divider); return text }
@@ -475,8 +472,8 @@ func TestInstructionsOfNoTier(t *testing.T) {
 	}
 }
 
-// A template that is too long is cut at a line, and says so to the model, in the report and
-// to `bot doctor`. BASE_PROMPT.txt is not: there, what is too long is only told.
+// A template that is too long is cut at a line, with a note to the model, in the report and in `bot
+// doctor`. BASE_PROMPT.txt is only reported.
 func TestInstructionsTooLong(t *testing.T) {
 	w := shippedWorld(t, Stable)
 	w.mode, w.tier = "planning", 2

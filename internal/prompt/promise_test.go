@@ -21,8 +21,8 @@ import (
 	"reverie/internal/trust"
 )
 
-// The same files, rows and turn make the same bytes, whichever contributor
-// answers first and whatever is equal in rank.
+// Equal files, rows and turns give equal bytes, whatever the order of the contributors and among
+// equal ranks.
 func TestSameBytes(t *testing.T) {
 	w := newWorld(t, Stable)
 	fill(w)
@@ -43,7 +43,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// fill gives a world something for every contributor, with ties in every ranking.
+// fill gives a world content for every contributor, with ties in every ranking.
 func fill(w *world) {
 	for _, f := range []string{"SOUL", "AGENTS", "TOOLS", "COMMANDS", "AGENT", "PREFERENCES", "USER"} {
 		w.file(f+".md", "What "+f+".md says.")
@@ -64,8 +64,8 @@ func fill(w *world) {
 	w.now = w.now.Add(time.Minute)
 }
 
-// The clock, a new memory, a task, a step of the goal, thinking and a restart leave the
-// prefix as it is.
+// The clock, a new memory, a task, a step of the goal, thinking and a restart leave the prefix
+// unchanged.
 // Holds P4.
 func TestPrefixStays(t *testing.T) {
 	w := newWorld(t, Stable)
@@ -86,8 +86,8 @@ func TestPrefixStays(t *testing.T) {
 	}
 }
 
-// Whatever the window and whatever there is to say: what is sent fits, counted anew,
-// and holds the newest message whole; or there is an error that says so.
+// For any window and content, the request fits and holds the newest message whole, or an error says
+// so.
 func TestEveryWindow(t *testing.T) {
 	w := newWorld(t, Stable)
 	fill(w)
@@ -130,8 +130,8 @@ func TestEveryWindow(t *testing.T) {
 	})
 }
 
-// Two rooms talk at once, in layouts that change: neither sees a memory, a task, a goal or
-// a file of the other, a skill that the other calls for, or its nonce.
+// Two rooms talk concurrently, in changing layouts. Neither sees the other's memories, tasks, goal,
+// files, skills or nonce.
 func TestRoomsApart(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.assembler.nonce = func() string { return strings.ToLower(fmt.Sprintf("n%x", time.Now().UnixNano())) }
@@ -195,11 +195,10 @@ func nonceOf(p Prompt) string {
 	return nonce
 }
 
-// TestAnyConversation walks at random through what can happen in a room. After
-// every request (send checks that it extends the one before, or that a new
-// epoch says why not): everything remembered stands in it, in the prefix or
-// later; a line that was taken out stands in no block of the program; the tasks
-// shown last are those that are open; all fences are closed.
+// TestAnyConversation is a random walk through the events of a room. After every request (send
+// checks that it extends the previous one, or that a new epoch has a reason): all entries are in
+// it, in the prefix or later; a removed line is in no block; the tasks shown last are the open
+// ones; all fences are closed.
 func TestAnyConversation(t *testing.T) {
 	w := newWorld(t, Stable)
 	runs := 0
@@ -273,7 +272,7 @@ func (w *walk) step() {
 	}
 }
 
-// change puts something new in the place of what *now says, or nothing.
+// change replaces the text in *now by something new, or by nothing.
 func (w *walk) change(what string, now *[]string) {
 	w.old = append(w.old, *now...)
 	*now = nil
@@ -283,9 +282,8 @@ func (w *walk) change(what string, now *[]string) {
 	}
 }
 
-// checkGoal makes sure that goal, steps, current task and summary stand in the
-// request, and that what held before is nowhere said to hold now: not in the
-// prefix, and not in the block of its kind that came last.
+// checkGoal checks that goal, steps, current task and summary are in the request, and that outdated
+// ones are presented as current neither in the prefix nor in the last block of their kind.
 func (w *walk) checkGoal(request, blocks string) {
 	now := slices.Concat(w.goal, w.steps, []string{w.pin, w.summary})
 	for _, s := range now {
@@ -317,8 +315,7 @@ func (w *walk) checkGoal(request, blocks string) {
 	}
 }
 
-// request has a message answered, perhaps with a tool call and perhaps with a
-// failed attempt in between.
+// request has a message answered, sometimes with a tool call and sometimes after a failed attempt.
 func (w *walk) request(tool bool) {
 	w.tells("Hello")
 	w.check()
@@ -391,7 +388,7 @@ func (w *walk) check() {
 	}
 }
 
-// edited is a file that people edit, and what it holds when it is to say some words.
+// edited is a file that people edit, and a function of its content.
 type edited struct {
 	name string
 	text string // of it, with %s
@@ -404,8 +401,7 @@ var editedFiles = []edited{
 	{"skills/three.md", "# %s\n"}, {"MEMORIES.txt", "%s\n"}, {"memories/shared.txt", "%s\n"},
 }
 
-// TestEditsCountAtOnce: whatever is done to a file that shapes the prompt, and however
-// shortly before, the next prompt says what it says now.
+// TestEditsCountAtOnce: the next prompt shows any edit of a prompt file, however recent.
 func TestEditsCountAtOnce(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.mode, w.tier = "assistant", 3
@@ -455,7 +451,7 @@ func TestEditsCountAtOnce(t *testing.T) {
 	}
 }
 
-// said is what the prompts of three layouts say now; one alone has no place for some files.
+// said returns the prompts of three layouts now; a single one lacks some files.
 func said(w *world) string {
 	w.t.Helper()
 	turn := w.turn()

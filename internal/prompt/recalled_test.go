@@ -13,7 +13,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// indexed is a world whose memories are found when they are needed.
+// indexed returns a world with a backend that searches.
 func indexed(t testing.TB, layout Layout) *world {
 	w := newWorld(t, layout)
 	w.backend = "fts5"
@@ -21,8 +21,7 @@ func indexed(t testing.TB, layout Layout) *world {
 	return w
 }
 
-// knows stores what the owner was told long ago, and so much else that it is not
-// among what every prompt shows.
+// knows stores old facts of the owner, and enough others to push them out of the working set.
 func (w *world) knows(texts ...string) {
 	w.t.Helper()
 	for i, text := range texts {
@@ -35,7 +34,7 @@ func (w *world) knows(texts ...string) {
 	}
 }
 
-// recalledNow is the section of the newest request, from the assembler.
+// recalledNow returns that section of the newest request.
 func (w *world) recalledNow() string {
 	_, tail, found := strings.Cut(w.last[len(w.last)-1].Content, "Recalled for this message:")
 	if !found {
@@ -44,8 +43,8 @@ func (w *world) recalledNow() string {
 	return tail
 }
 
-// The memory that a message needs stands in that very request, each time, also
-// when only words lead to it; never more of them than there may be.
+// The memory that a message needs is in that very request, also when found by words only, within
+// the limits.
 func TestRecallForTheMessageItself(t *testing.T) {
 	w := indexed(t, Stable)
 	facts := []struct{ fact, question string }{
@@ -75,7 +74,7 @@ func TestRecallForTheMessageItself(t *testing.T) {
 	}
 }
 
-// What was recalled once is not said again while the model still has it.
+// A recalled memory is not repeated while the model still has it.
 func TestRecalledOnce(t *testing.T) {
 	w := indexed(t, Stable)
 	w.knows("Jana, Ada's sister, lives in Brno.")
@@ -98,7 +97,7 @@ func TestRecalledOnce(t *testing.T) {
 	}
 }
 
-// What the history shows may be much to the point; that lets nothing in that is not.
+// A good hit in the visible history does not lower the floor for others.
 func TestFloorWithoutTheHistory(t *testing.T) {
 	w := indexed(t, Stable)
 	w.knows("Petr's oboe is made of grenadilla.")
@@ -112,7 +111,7 @@ func TestFloorWithoutTheHistory(t *testing.T) {
 	expect.Has(t, w.recalledNow(), "grenadilla")
 }
 
-// With the whole file in the prompt nothing is recalled.
+// With all memories in the prompt nothing is recalled.
 func TestFlatFileShowsAll(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.knows("Jana, Ada's sister, lives in Brno.")
@@ -135,8 +134,8 @@ func (w *world) hears(scope memory.Scope, conversation string, said ...string) {
 	}
 }
 
-// What was said in an earlier conversation comes with what was said around it; what
-// the history shows does not come.
+// A hit from an earlier conversation comes with its neighbours; messages in the visible history are
+// not recalled.
 func TestPastTurnsAreRecalled(t *testing.T) {
 	w := indexed(t, Stable)
 	w.hears(w.scopes()[0], "old", "It is for my aunt.", "Celadon would be the glaze for that vase.", "Good, that one then.", "Fine.")
@@ -165,7 +164,7 @@ func TestPastTurnsAreRecalled(t *testing.T) {
 	expect.Has(t, w.recalledNow(), "1240 degrees")
 }
 
-// Nothing private is in a group's request, whatever is asked there.
+// A group's request contains nothing private, whatever is asked.
 func TestRecallKeepsScopes(t *testing.T) {
 	w := indexed(t, Stable)
 	w.knows("Ada's PIN hint is canary4711.")
@@ -191,7 +190,7 @@ func TestRecallKeepsScopes(t *testing.T) {
 	}
 }
 
-// A search that fails costs its section and nothing else.
+// A failed search costs only its section.
 // Holds W10.
 func TestRecallThatFails(t *testing.T) {
 	w := indexed(t, Stable)
@@ -206,7 +205,7 @@ func TestRecallThatFails(t *testing.T) {
 	expect.False(t, !found, "the report does not tell: %+v", w.sent.Report.Problems)
 }
 
-// Small tiers have room for less.
+// Smaller tiers recall less.
 func TestRecallBudget(t *testing.T) {
 	for _, tt := range []struct{ tier, most, hits int }{{1, 300, 3}, {2, 600, 6}, {5, 1500, 12}} {
 		w := indexed(t, Stable)
@@ -232,7 +231,7 @@ func TestRecallBudget(t *testing.T) {
 	}
 }
 
-// The layouts that have a place for memories show what was found beside them.
+// Other layouts with memories show recalled ones beside them.
 func TestRecallInOtherLayouts(t *testing.T) {
 	for _, layout := range []Layout{Classic, split, layered, phased} {
 		w := indexed(t, layout)
@@ -248,7 +247,7 @@ func TestRecallInOtherLayouts(t *testing.T) {
 	}
 }
 
-// A memory that leaves the working set ends no epoch, and the prefix stays.
+// An entry that leaves the working set ends no epoch, and the prefix stays.
 // Holds P4.
 func TestReuseWithRecall(t *testing.T) {
 	w := indexed(t, Stable)
@@ -262,7 +261,7 @@ func TestReuseWithRecall(t *testing.T) {
 	expect.False(t, mean < .98 || epochs > 3, "mean %.4f, %d epochs", mean, epochs)
 }
 
-// heard adds a message that memory has heard, as the session lets it.
+// heard adds a message that memory has indexed, as the session does.
 func (w *world) heard(m history.Message, event string) {
 	w.t.Helper()
 	m.EventID = event
@@ -271,8 +270,8 @@ func (w *world) heard(m history.Message, event string) {
 		At: w.now, Conversation: w.room, Seq: int(m.ID), Text: m.Text}))
 }
 
-// TestRecallPointsBack: a question whose own words say nothing of what it is about is about
-// the last answer, in whatever language.
+// TestRecallPointsBack: a question without content words refers to the last answer, in any
+// language.
 func TestRecallPointsBack(t *testing.T) {
 	for _, tt := range []struct{ language, fact, answer, question string }{
 		{"English", "Ada's passport lies in the blue box on the shelf.", "Do you mean your passport?", "Yes, where did I put it?"},
@@ -306,8 +305,8 @@ func TestRecallPointsBack(t *testing.T) {
 	}
 }
 
-// TestRecallDoesNotPointBack: thanks after an answer bring nothing up, and a question that
-// says what it is about is read by its own words.
+// TestRecallDoesNotPointBack: thanks after an answer recall nothing, and a question with content
+// words is searched by them.
 func TestRecallDoesNotPointBack(t *testing.T) {
 	w := indexed(t, Stable)
 	w.knows("Ada's passport lies in the blue box on the shelf.", "Ada is allergic to walnuts.")
@@ -318,7 +317,7 @@ func TestRecallDoesNotPointBack(t *testing.T) {
 	}
 }
 
-// template is a request as a local server reads it: ChatML, open for the answer.
+// template renders a request as a local server reads it: ChatML, open for the answer.
 func template(messages []llm.Message) string {
 	var b strings.Builder
 	for _, m := range messages {
@@ -331,10 +330,10 @@ func template(messages []llm.Message) string {
 	return b.String() + "<|im_start|>assistant\n"
 }
 
-// reuse plays a hundred turns: a memory every third, a task every fourth, a tool
-// every fifth, a goal whose steps move, and a minute and a half between two messages.
-// It returns, for each request but the first, the share of the one before that it
-// begins with, and whether an epoch began.
+// reuse plays a hundred turns: a memory every third, a task every fourth, a tool every fifth, a
+// goal whose steps change, and 90 seconds between messages. For each request after the first it
+// returns the share of the previous one that it repeats as its beginning, and whether an epoch
+// began.
 func reuse(w *world) (shares []float64, epochs int) {
 	w.file("MEMORIES.txt", manyLines(40))
 	for i := range 10 {
@@ -350,7 +349,7 @@ func reuse(w *world) (shares []float64, epochs int) {
 		case before != "" && p.Report.Epoch.New:
 			epochs++
 		case before != "":
-			shares = append(shares, float64(common(before, now))/float64(len(before)))
+			shares = append(shares, float64(commonPrefix(before, now))/float64(len(before)))
 		}
 		before = now
 	}
@@ -383,8 +382,8 @@ func reuse(w *world) (shares []float64, epochs int) {
 	return shares, epochs
 }
 
-// A local server that keeps its last prompt need not read it again: within an epoch
-// a request begins with the one before, nearly all of it.
+// A local server's prompt cache stays useful: within an epoch a request begins with nearly all of
+// the previous one.
 func TestReuse(t *testing.T) {
 	shares, epochs := reuse(newWorld(t, Stable))
 	mean := 0.0

@@ -19,8 +19,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// Report says what a prompt is made of and how it came about. All sizes are
-// tokens, by estimate.
+// Report says what a prompt consists of and why. All sizes are estimated tokens.
 type Report struct {
 	Layout       Layout                     `json:"layout"`
 	Sections     []SectionReport            `json:"sections"`
@@ -30,18 +29,18 @@ type Report struct {
 	TailTokens   int                        `json:"tail_tokens"`
 	ToolTokens   int                        `json:"tool_tokens"`
 	Total        int                        `json:"total_tokens"`
-	Window       int                        `json:"window"` // 0: not known; as the model counts, and so is MaxOutput
+	Window       int                        `json:"window"` // in the model's tokens, like MaxOutput; 0 = unknown
 	MaxOutput    int                        `json:"max_output"`
-	Dense        float64                    `json:"dense"` // tokens that the model counts for one by estimate
+	TokenRatio   float64                    `json:"dense"` // the model's tokens for one estimated token
 	Epoch        EpochReport                `json:"epoch"`
 	Reused       float64                    `json:"reused"`             // share of these bytes that the room's last request began with
-	Pictures     int                        `json:"pictures,omitempty"` // that the model is shown; how it counts them is its own business
+	Pictures     int                        `json:"pictures,omitempty"` // number shown to the model; their tokens are unknown
 	Oversize     []Oversize                 `json:"oversize,omitempty"`
-	Instructions *section.InstructionReport `json:"instructions,omitempty"` // nil: the tier is not known
+	Instructions *section.InstructionReport `json:"instructions,omitempty"` // nil = the tier is unknown
 	Problems     []store.Problem            `json:"problems"`
 }
 
-// Oversize is a part of the prompt that has outgrown its cap, whatever the window.
+// Oversize is a part of the prompt that exceeds its cap, whatever the window.
 type Oversize struct {
 	Contributor string `json:"contributor"` // memories, tasks, skills …
 	Size        int    `json:"size"`        // characters
@@ -62,31 +61,31 @@ type SectionReport struct {
 // HistoryReport counts the messages of the conversation.
 type HistoryReport struct {
 	Messages int `json:"messages"`
-	LeftOut  int `json:"left_out"` // older ones that found no room
+	LeftOut  int `json:"left_out"` // older messages without room
 	Tokens   int `json:"tokens"`
 }
 
-// EpochReport says since when the prefix is as it is, and why it began.
+// EpochReport says when and why the prefix was last rebuilt.
 type EpochReport struct {
 	New     bool      `json:"new"` // it begins with this request
 	Started time.Time `json:"started"`
 	Reason  string    `json:"reason"`
 }
 
-// Room is what the window has for a request, in tokens by estimate; 0 = not known.
+// Room returns the window's room for a request, in estimated tokens; 0 = unknown.
 func (r Report) Room() int {
 	if r.Window <= 0 {
 		return 0
 	}
-	return int(float64(r.Window-r.MaxOutput) / r.dense())
+	return int(float64(r.Window-r.MaxOutput) / r.tokenRatio())
 }
 
-// Counted is what the request takes as the model counts.
-func (r Report) Counted() int { return int(float64(r.Total) * r.dense()) }
+// Counted returns the request's size in the model's tokens.
+func (r Report) Counted() int { return int(float64(r.Total) * r.tokenRatio()) }
 
-func (r Report) dense() float64 { return cmp.Or(r.Dense, 1) }
+func (r Report) tokenRatio() float64 { return cmp.Or(r.TokenRatio, 1) }
 
-// String is the report as a table for people.
+// String returns the report as a table for people.
 func (r Report) String() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -121,7 +120,7 @@ func (r Report) String() string {
 	if r.Window > 0 {
 		window = fmt.Sprintf("window %d, %d of it for the answer", r.Window, r.MaxOutput)
 	}
-	if r.dense() != 1 {
+	if r.tokenRatio() != 1 {
 		window = fmt.Sprintf("%d as the model counts; ", r.Counted()) + window
 	}
 	fmt.Fprintf(&b, "\n\ntotal %d tokens; %s\nlayout %s; prefix %s; %.0f%% of it as in the last request\n",
@@ -140,7 +139,7 @@ func (r Report) String() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// LogValue is the report in one line.
+// LogValue returns the report in one line.
 func (r Report) LogValue() slog.Value {
 	attrs := []slog.Attr{
 		slog.Int("total", r.Total), slog.Int("prefix", r.PrefixTokens), slog.Int("history", r.History.Tokens),
@@ -158,8 +157,8 @@ func (r Report) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// reports returns what is to be said of the sections of one zone.
-func reports(sections []*rendered, zone section.Zone) []SectionReport {
+// sectionReports returns the reports of the sections of one zone.
+func sectionReports(sections []*rendered, zone section.Zone) []SectionReport {
 	var out []SectionReport
 	for _, s := range sections {
 		if s.Zone == zone {
@@ -169,8 +168,8 @@ func reports(sections []*rendered, zone section.Zone) []SectionReport {
 	return out
 }
 
-// finish makes a Prompt of a draft.
-func (r *request) finish(d *draft) Prompt {
+// toPrompt makes a Prompt of a draft.
+func (r *request) toPrompt(d *draft) Prompt {
 	p := Prompt{Layout: r.layout, Prefix: d.prefix, History: d.history, Tail: d.tail}
 	sent := p.Messages()
 	p.Report = r.report(d, sent)
@@ -179,14 +178,14 @@ func (r *request) finish(d *draft) Prompt {
 		return p
 	}
 	old := r.room.epoch
-	p.commit = &commit{room: r.room, roomID: r.turn.Talk, epoch: d.epoch, fresh: d.fresh, sent: sent}
-	changed := d.fresh || len(d.epoch.shown) != len(old.shown) || d.epoch.since != old.since
-	if changed && r.layout != job { // nothing of a job counts for the next one
+	p.commit = &commit{room: r.room, roomID: r.turn.Timeline, epoch: d.epoch, newEpoch: d.newEpoch, sent: sent}
+	changed := d.newEpoch || len(d.epoch.shown) != len(old.shown) || d.epoch.since != old.since
+	if changed && r.layout != job { // a job does not affect the next request
 		p.commit.save = append(p.commit.save, func(ctx context.Context, tx *sql.Tx) error {
-			return saveEpoch(ctx, tx, r.turn.Talk, d.epoch)
+			return saveEpoch(ctx, tx, r.turn.Timeline, d.epoch)
 		})
 	}
-	if tail := joinTail(d.kept, d.tail); tail != r.turn.History[len(r.turn.History)-1].Tail {
+	if tail := joinTail(d.storedTail, d.tail); tail != r.turn.History[len(r.turn.History)-1].Tail {
 		p.commit.save = append(p.commit.save, func(ctx context.Context, tx *sql.Tx) error {
 			return r.a.cfg.History.SetTail(ctx, tx, r.newest, tail, r.tailIntegrity(d))
 		})
@@ -194,10 +193,10 @@ func (r *request) finish(d *draft) Prompt {
 	return p
 }
 
-// integrity is of all that the request d holds.
+// integrity returns the least integrity of the request d.
 func (r *request) integrity(d *draft) trust.Integrity {
 	least := r.tailIntegrity(d)
-	for _, s := range d.stored {
+	for _, s := range d.storedSections {
 		least = min(least, s.Integrity)
 	}
 	for _, s := range d.sections {
@@ -205,16 +204,16 @@ func (r *request) integrity(d *draft) trust.Integrity {
 			least = min(least, s.Integrity)
 		}
 	}
-	for i := d.skipped; i < len(r.turn.History); i++ {
+	for i := d.leftOut; i < len(r.turn.History); i++ {
 		least = min(least, r.turn.History[i].Integrity())
 	}
 	return least
 }
 
-// tailIntegrity is of all that the newest message's tail holds.
+// tailIntegrity returns the least integrity of the newest message's tail.
 func (r *request) tailIntegrity(d *draft) trust.Integrity {
 	least := trust.Owner
-	if n := len(r.turn.History); n > 0 && d.kept != "" {
+	if n := len(r.turn.History); n > 0 && d.storedTail != "" {
 		least = r.turn.History[n-1].TailIntegrity
 	}
 	for _, s := range d.sections {
@@ -227,20 +226,20 @@ func (r *request) tailIntegrity(d *draft) trust.Integrity {
 
 func (r *request) report(d *draft, sent []llm.Message) Report {
 	rep := Report{
-		Layout: r.layout, Dense: r.turn.dense(), PrefixHash: hashOf(d.prefix), ToolTokens: r.turn.ToolTokens,
+		Layout: r.layout, TokenRatio: r.turn.tokenRatio(), PrefixHash: hashOf(d.prefix), ToolTokens: r.turn.ToolTokens,
 		Window: r.turn.Window, MaxOutput: r.turn.MaxOutput,
-		Epoch:  EpochReport{New: d.fresh, Started: d.epoch.started.In(r.a.cfg.Location), Reason: d.epoch.reason},
-		Reused: reused(r.room.last, sent), Problems: r.problems, Pictures: d.pictures, Instructions: r.instructed,
-		History: HistoryReport{Messages: len(d.history), LeftOut: d.skipped},
+		Epoch:  EpochReport{New: d.newEpoch, Started: d.epoch.started.In(r.a.cfg.Location), Reason: d.epoch.reason},
+		Reused: reusedShare(r.room.last, sent), Problems: r.problems, Pictures: d.pictures, Instructions: r.instructions,
+		History: HistoryReport{Messages: len(d.history), LeftOut: d.leftOut},
 	}
-	made := append(reports(d.sections, section.Prefix), d.stored...)
-	made = append(made, reports(d.sections, section.Tail)...)
+	made := append(sectionReports(d.sections, section.Prefix), d.storedSections...)
+	made = append(made, sectionReports(d.sections, section.Tail)...)
 	for i := range r.rows {
 		if s, ok := r.reportRow(i, made); ok {
 			rep.Sections = append(rep.Sections, s)
 		}
 		row, c := &r.rows[i], r.contents[i]
-		// What is shown twice, in the prefix and in the tail, is measured by its first place.
+		// Content in both prefix and tail is counted at its first place.
 		if c != nil && c.Size > row.Max && row.Change != section.NewLines {
 			rep.Oversize = append(rep.Oversize, Oversize{r.a.contributors[row.source].Name, c.Size, row.Max})
 		}
@@ -260,7 +259,7 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 	return rep
 }
 
-// reportRow returns what is to be said of row i, if anything.
+// reportRow returns the report of row i, if there is one.
 func (r *request) reportRow(i int, made []SectionReport) (SectionReport, bool) {
 	row, err := &r.rows[i], r.errs[i]
 	for _, s := range made {
@@ -278,14 +277,14 @@ func (r *request) reportRow(i int, made []SectionReport) (SectionReport, bool) {
 	return SectionReport{}, false
 }
 
-// hashOf is a short name for a prefix.
+// hashOf returns a short hash of a prefix.
 func hashOf(prefix string) string {
 	sum := sha256.Sum256([]byte(prefix))
 	return hex.EncodeToString(sum[:6])
 }
 
-// reused is the share of now's bytes that last begins with.
-func reused(last, now []llm.Message) float64 {
+// reusedShare returns the share of now's bytes that last begins with.
+func reusedShare(last, now []llm.Message) float64 {
 	all := size(now...)
 	if all == 0 {
 		return 0
@@ -297,7 +296,7 @@ func reused(last, now []llm.Message) float64 {
 			break
 		}
 		if a.Content != b.Content || !slices.Equal(a.ToolCalls, b.ToolCalls) || !slices.Equal(a.Pictures, b.Pictures) {
-			same += common(a.Content, b.Content)
+			same += commonPrefix(a.Content, b.Content)
 			break
 		}
 		same += size(b)
@@ -315,8 +314,8 @@ func size(messages ...llm.Message) (n int) {
 	return n
 }
 
-// common is the length of the longest common prefix.
-func common(a, b string) int {
+// commonPrefix returns the length of the longest common prefix.
+func commonPrefix(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++

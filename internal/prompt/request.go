@@ -19,8 +19,8 @@ type row struct {
 	source              int // index of the contributor whose content it shows
 }
 
-// rowsOf joins the contributors of a layout with those that gather for them. limits are other
-// caps, in characters, by contributor.
+// rowsOf joins the contributors of a layout with those that gather for them. limits override caps,
+// in characters, by contributor.
 func rowsOf(layout, from []section.Contributor, limits map[string]int) []row {
 	rows := make([]row, len(layout))
 	for i, c := range layout {
@@ -33,52 +33,52 @@ func rowsOf(layout, from []section.Contributor, limits map[string]int) []row {
 	return rows
 }
 
-// look begins a look at the sources of the turn.
-func (r *request) look(ctx context.Context) *section.Look {
+// turnSources returns the sources of the turn.
+func (r *request) turnSources(ctx context.Context) *section.TurnSources {
 	var first int64
 	recovered := false
 	if e := r.room.epoch; e != nil && e.conversation == r.conversation {
 		compacted := r.turn.Summary != "" && r.turn.Compacted != 0
-		first, recovered = e.first, compacted && (keyPart(e.key, "compaction") != fmt.Sprintf("%x", r.turn.Compacted) || r.recovered(e))
+		first = e.first
+		recovered = compacted && (keyPart(e.key, "compaction") != fmt.Sprintf("%x", r.turn.Compacted) || r.afterCompaction(e))
 	}
-	return r.a.cfg.Look(ctx, &r.turn.Turn, first, recovered)
+	return r.a.cfg.ForTurn(ctx, &r.turn.Turn, first, recovered)
 }
 
-// recovered reports whether the message that is answered now was told in the epoch e that a summary
-// took the place of older ones: the request is sent again.
-func (r *request) recovered(e *epoch) bool {
+// afterCompaction reports whether the epoch e recorded, for the message being answered, that a compaction
+// just happened. Then this request is a repetition.
+func (r *request) afterCompaction(e *epoch) bool {
 	past := r.turn.History
 	return len(past) > 0 && slices.ContainsFunc(e.shown, func(s shown) bool {
 		return slices.Contains(s.Lines, section.NoteID(past[len(past)-1].ID, "recovered"))
 	})
 }
 
-// reply is what a contributor gave back.
-type reply struct {
+// gatherResult is the result of one contributor.
+type gatherResult struct {
 	source   int
 	content  *section.Content
 	problems []store.Problem
 	err      error
 }
 
-// request is one prompt in the making. Its fields are filled once, in order:
-// gather, then draft.
+// request is one prompt in the making. Its fields are filled once, in order: gather, then draft.
 type request struct {
 	a            *Assembler
 	room         *room
 	turn         *Turn
 	layout       Layout
-	conversation int64 // 0: a preview of one that has not begun
+	conversation int64 // 0 = a preview of one that has not begun
 	newest       int64 // message ID
 	rows         []row
 	rebuilt      bool // the layout renders its prefix for every request
 
-	contents   []*section.Content         // per row; nil: nothing to say
-	errs       []error                    // per row; a content beside it is a part of the whole
-	most       []int                      // per row: characters it may have
-	granted    []int                      // per row: tokens it may have
-	instructed *section.InstructionReport // nil: the tier is not known
-	problems   []store.Problem
+	contents     []*section.Content         // per row; nil = nothing to say
+	errs         []error                    // per row; content beside an error is partial
+	most         []int                      // per row: cap in characters
+	granted      []int                      // per row: cap in tokens
+	instructions *section.InstructionReport // nil = the tier is unknown
+	problems     []store.Problem
 }
 
 func newRequest(a *Assembler, t *Turn, rm *room) (*request, error) {
@@ -101,8 +101,8 @@ func newRequest(a *Assembler, t *Turn, rm *room) (*request, error) {
 	return r, nil
 }
 
-// gather asks every contributor at once, and waits no longer for any of them
-// than the deadline. Who is late, fails or panics is reported, and the rest goes on.
+// gather runs all contributors concurrently, each until the deadline. Late, failed or panicking
+// ones are reported and omitted.
 func (r *request) gather(ctx context.Context) error {
 	var sources []int
 	for i := range r.rows {
@@ -110,9 +110,9 @@ func (r *request) gather(ctx context.Context) error {
 			sources = append(sources, r.rows[i].source)
 		}
 	}
-	replies, err := r.askAll(ctx, sources)
+	replies, err := r.gatherAll(ctx, sources)
 	if err != nil {
-		return err // the caller gave up
+		return err // the caller cancelled
 	}
 	r.contents = make([]*section.Content, len(r.rows))
 	r.errs = make([]error, len(r.rows))
@@ -120,7 +120,7 @@ func (r *request) gather(ctx context.Context) error {
 		got := &replies[r.rows[i].source]
 		r.contents[i], r.errs[i] = got.content, got.err
 	}
-	for _, at := range sources { // in the layout's order, whoever was first
+	for _, at := range sources { // in the layout's order, not in the order of arrival
 		for _, p := range replies[at].problems {
 			r.problem(p)
 		}
@@ -133,7 +133,7 @@ func (r *request) gather(ctx context.Context) error {
 		names[i] = r.rows[i].Name
 	}
 	var long []store.Problem
-	r.instructed, long = section.HoldInstructions(&r.turn.Turn, names, r.contents)
+	r.instructions, long = section.FitInstructions(&r.turn.Turn, names, r.contents)
 	for _, p := range long {
 		r.problem(p)
 	}
@@ -142,17 +142,17 @@ func (r *request) gather(ctx context.Context) error {
 
 var errLate = errors.New("took too long")
 
-// askAll returns a reply of each of the sources, by index of the contributor.
-func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
+// gatherAll returns a reply of each of the sources, by index of the contributor.
+func (r *request) gatherAll(ctx context.Context, sources []int) ([]gatherResult, error) {
 	asking, cancel := context.WithTimeout(ctx, r.a.deadline)
 	defer cancel()
-	look := r.look(asking)
-	replies := make([]reply, len(r.a.contributors))
-	came := make(chan reply, len(sources)) // has room for late replies, which are not read
+	look := r.turnSources(asking)
+	replies := make([]gatherResult, len(r.a.contributors))
+	came := make(chan gatherResult, len(sources)) // has room for late replies, which are not read
 	for _, at := range sources {
 		replies[at].err = errLate
 		// go: ends with its contributor, which has a deadline
-		go func() { came <- r.ask(asking, at, look) }()
+		go func() { came <- r.gatherOne(asking, at, look) }()
 	}
 	for range sources {
 		select {
@@ -165,8 +165,8 @@ func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
 	return replies, nil
 }
 
-// ask asks one contributor, whose panic is an error like any other.
-func (r *request) ask(ctx context.Context, at int, look *section.Look) (got reply) {
+// gatherOne runs one contributor and converts its panic to an error.
+func (r *request) gatherOne(ctx context.Context, at int, look *section.TurnSources) (got gatherResult) {
 	got.source = at
 	defer func() {
 		if p := recover(); p != nil {

@@ -14,7 +14,7 @@ type State string
 // The states of a section.
 const (
 	Kept    State = "kept"
-	Shrunk  State = "shrunk"  // a part is left out; the note says how much
+	Shrunk  State = "shrunk"  // partly left out; the note says how much
 	Dropped State = "dropped" // no room at all
 	Failed  State = "failed"  // its source could not be read, or it broke its fence
 )
@@ -22,13 +22,13 @@ const (
 // rendered is a contributor's share of one prompt.
 type rendered struct {
 	SectionReport
-	Text string // as sent, with its fence, without its title
+	Text string // as sent, fenced, without its title
 
 	row int // in the layout
 }
 
-// render makes the section of a row from its content, in at most most
-// characters of the source's own words.
+// render makes the section of a row from its content, in at most most characters of the source's
+// words.
 func render(row *row, c *section.Content, most int, nonce string) *rendered {
 	s := &rendered{SectionReport: SectionReport{ID: row.Name, Zone: row.Zone, State: Kept, Integrity: trust.Owner}}
 	if row.Trust == section.Data && len(c.Lines) > 0 {
@@ -36,7 +36,7 @@ func render(row *row, c *section.Content, most int, nonce string) *rendered {
 	}
 	body, note := c.Cut(row.Shrink, most)
 	if c.Note != "" {
-		note = both(c.Note, note)
+		note = joinNotes(c.Note, note)
 	}
 	if note != "" {
 		s.State, s.Note = Shrunk, note
@@ -53,7 +53,7 @@ func render(row *row, c *section.Content, most int, nonce string) *rendered {
 	}
 	if note != "" && body != "" {
 		if c.Rest != "" {
-			note = both(note, c.Rest)
+			note = joinNotes(note, c.Rest)
 		}
 		parts = append(parts, "("+note+")")
 	}
@@ -74,8 +74,8 @@ func render(row *row, c *section.Content, most int, nonce string) *rendered {
 	return s
 }
 
-// both is two notes in one.
-func both(first, second string) string {
+// joinNotes joins two notes.
+func joinNotes(first, second string) string {
 	if first == "" || second == "" {
 		return first + second
 	}

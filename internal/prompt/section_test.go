@@ -34,11 +34,11 @@ func TestLayoutsAreInPromptOrder(t *testing.T) {
 }
 
 func drawDemand(t *rapid.T) demand {
-	d := demand{room: rapid.IntRange(-100, 5000).Draw(t, "room"), batch: rapid.Bool().Draw(t, "batch")}
+	d := demand{room: rapid.IntRange(-100, 5000).Draw(t, "room"), mustDrop: rapid.Bool().Draw(t, "batch")}
 	for i := range rapid.IntRange(0, 6).Draw(t, "sections") {
 		d.sections = append(d.sections, need{
 			id: string(rune('a' + i)), keep: rapid.SampledFrom([]int{10, 50, 50, 80, section.Must}).Draw(t, "keep"),
-			tokens: rapid.IntRange(0, 1500).Draw(t, "tokens"), whole: rapid.Bool().Draw(t, "whole"),
+			tokens: rapid.IntRange(0, 1500).Draw(t, "tokens"), allOrNothing: rapid.Bool().Draw(t, "whole"),
 		})
 	}
 	d.history = rapid.IntRange(0, max(0, d.room/2)).Draw(t, "history")
@@ -68,8 +68,8 @@ func TestFit(t *testing.T) {
 			}
 			return
 		}
-		if g.leave != 0 && g.leave >= len(d.turns) {
-			t.Fatalf("%d of %d turns left out: the newest must stay", g.leave, len(d.turns))
+		if g.dropTurns != 0 && g.dropTurns >= len(d.turns) {
+			t.Fatalf("%d of %d turns left out: the newest must stay", g.dropTurns, len(d.turns))
 		}
 		wanted := 0
 		for _, s := range d.sections {
@@ -85,7 +85,7 @@ func TestFit(t *testing.T) {
 				t.Fatalf("section %s of %d tokens was granted %d", s.id, s.tokens, got)
 			case s.keep >= section.Must && got != s.tokens:
 				t.Fatalf("must-keep %s was cut", s.id)
-			case s.whole && got != 0 && got != s.tokens:
+			case s.allOrNothing && got != 0 && got != s.tokens:
 				t.Fatalf("section %s was cut, but it is all or nothing", s.id)
 			}
 			for j, other := range d.sections { // the lower keep gives way first
@@ -98,25 +98,25 @@ func TestFit(t *testing.T) {
 			t.Fatalf("%d tokens of sections, a turn of %d, room for %d: untouched %v", wanted, newest, d.room, untouched)
 		}
 		history := 0
-		for _, n := range d.turns[min(g.leave, len(d.turns)):] {
+		for _, n := range d.turns[min(g.dropTurns, len(d.turns)):] {
 			history += n
 		}
 		if sum+history > d.room {
 			t.Fatalf("%d + %d tokens granted, %d there", sum, history, d.room)
 		}
-		if g.leave > 0 && g.leave < len(d.turns)-1 && history > (d.room-sum)/2 {
-			t.Fatalf("left out %d turns, and the history still takes %d of %d", g.leave, history, d.room-sum)
+		if g.dropTurns > 0 && g.dropTurns < len(d.turns)-1 && history > (d.room-sum)/2 {
+			t.Fatalf("left out %d turns, and the history still takes %d of %d", g.dropTurns, history, d.room-sum)
 		}
-		if total := history + left(d.turns, g.leave); untouched && !d.batch && total+sum <= d.room && g.leave > 0 {
-			t.Fatalf("left out %d turns although all fits", g.leave)
+		if total := history + left(d.turns, g.dropTurns); untouched && !d.mustDrop && total+sum <= d.room && g.dropTurns > 0 {
+			t.Fatalf("left out %d turns although all fits", g.dropTurns)
 		}
 	})
 }
 
-// What fits exactly is left alone.
+// Content that fits exactly is unchanged.
 func TestFitExactly(t *testing.T) {
-	d := demand{room: 100, sections: []need{{id: "a", keep: 10, tokens: 10}, {id: "b", keep: 50, tokens: 50, whole: true}}, turns: []int{10, 40}}
-	if g, _, ok := fit(d); !ok || !slices.Equal(g.sections, []int{10, 50}) || g.leave != 1 {
+	d := demand{room: 100, sections: []need{{id: "a", keep: 10, tokens: 10}, {id: "b", keep: 50, tokens: 50, allOrNothing: true}}, turns: []int{10, 40}}
+	if g, _, ok := fit(d); !ok || !slices.Equal(g.sections, []int{10, 50}) || g.dropTurns != 1 {
 		t.Errorf("%+v, %v", g, ok)
 	}
 	d.room = 99
@@ -132,7 +132,7 @@ func left(turns []int, n int) (sum int) {
 	return sum
 }
 
-// breaks makes a contributor fail for as long as *broken holds an error.
+// breaks makes a contributor fail while *broken holds an error.
 func (w *world) breaks(name string, broken *atomic.Pointer[error]) {
 	w.t.Helper()
 	at := slices.IndexFunc(w.assembler.contributors, func(c section.Contributor) bool { return c.Name == name })
@@ -156,8 +156,8 @@ func (w *world) section(id string) SectionReport {
 
 var errStore = errors.New("the store is away")
 
-// A conversation that begins while the skills cannot be read goes on without them, and a new
-// epoch begins when they can.
+// A conversation that begins while the skills are unreadable starts without them, and a new epoch
+// begins once they are readable.
 func TestEpochWithoutSkills(t *testing.T) {
 	w := newWorld(t, Stable)
 	var broken atomic.Pointer[error]
@@ -182,8 +182,8 @@ func TestEpochWithoutSkills(t *testing.T) {
 	w.expect(true, "How to make coffee")
 }
 
-// What a contributor says of a part beside an error is used, and the error told; what cannot
-// be read at all is left out of one request.
+// A partial content beside an error is used, and the error reported; an unreadable section is
+// omitted from one request.
 func TestPartOfAContent(t *testing.T) {
 	w := newWorld(t, Classic)
 	var text string
@@ -211,7 +211,7 @@ func TestPartOfAContent(t *testing.T) {
 	}
 }
 
-// The same problem of two contributors is told once.
+// The same problem of two contributors is reported once.
 func TestProblemsAreToldOnce(t *testing.T) {
 	w := newWorld(t, Stable)
 	for _, name := range []string{"one", "two"} {
@@ -242,8 +242,8 @@ func TestRowsOf(t *testing.T) {
 	}
 }
 
-// New refuses a layout that is none of conversations, and a language that leads out of the
-// folder; the nonces that it makes are four small letters or digits.
+// New rejects a layout that is not for conversations, and a language with a path; its nonces are
+// four small letters or digits.
 func TestNew(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.remembers("Ada drinks tea.")

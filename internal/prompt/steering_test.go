@@ -20,17 +20,17 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// fails gives the newest call a result that says that nothing came of it.
+// fails gives the newest call a failed result.
 func (w *world) fails(text string) {
 	w.add(history.Message{Role: llm.Tool, CallID: fmt.Sprintf("call_%d", w.calls), Text: text, Failed: true})
 }
 
-// event is what the program tells the model by itself.
+// event adds a message of the program to the model.
 func (w *world) event(text string) {
 	w.add(history.Message{Role: llm.User, Text: text, Header: "[now]"})
 }
 
-// compacts takes all but the newest messages out of the conversation, as a summary would.
+// compacts removes all but the newest messages from the conversation, as a summary would.
 func (w *world) compacts(keep int) {
 	w.t.Helper()
 	past := w.turn().History
@@ -44,7 +44,7 @@ func (w *world) compacts(keep int) {
 	w.last = nil // shorter than the one before
 }
 
-// retries takes back everything after the last message of a person.
+// retries removes all messages after the last one of a person.
 func (w *world) retries() {
 	w.t.Helper()
 	for _, m := range slices.Backward(w.turn().History) {
@@ -56,7 +56,7 @@ func (w *world) retries() {
 	w.last = nil
 }
 
-// notes is the rules whose words the newest message got with the newest request.
+// notes returns the rules whose notes the newest message got in the newest request.
 func (w *world) notes() []string {
 	w.t.Helper()
 	_, lines, found := strings.Cut(w.sent.Tail, "\nNow:\n")
@@ -80,14 +80,14 @@ func (w *world) notes() []string {
 	return out
 }
 
-// got sends, and compares the notes with those named in want.
+// got sends, and compares the notes with want.
 func (w *world) got(want string) {
 	w.t.Helper()
 	w.send()
 	expect.Equal(w.t, strings.Join(w.notes(), " "), want, "notes")
 }
 
-// talks is a turn in which nothing happens.
+// talks plays a turn without tools.
 func (w *world) talks(text, want string) {
 	w.t.Helper()
 	w.says(text)
@@ -95,8 +95,8 @@ func (w *world) talks(text, want string) {
 	w.answers("Well.")
 }
 
-// plays is what happens in a room, and after "=" the notes that the model gets then; none
-// elsewhere. See world.happens for the words.
+// plays are scripts of events in a room, and after "=" the notes that the model gets then;
+// otherwise none. See world.happens for the words.
 var plays = map[string]string{
 	"repeat":           "ask Look.; tool a; tool a = repeat; tool a; tool a = repeat; tool a; reply Well.; ask Look again.; tool a",
 	"repeat, by turns": "ask Look.; tool 0; tool 1; tool 0; tool 1; tool 0 = repeat; tool 1 = repeat",
@@ -120,14 +120,14 @@ var plays = map[string]string{
 	"retry": "ask Remember that my sister is Jana. = keep; tool a; tool a = repeat; event; reply Done.; retry; tool a; tool a = repeat",
 }
 
-// Each rule comes when its time has come, not before, and rests then.
+// Each rule applies at its time, not before, and then pauses.
 func TestRules(t *testing.T) {
 	for name, script := range plays {
 		t.Run(name, func(t *testing.T) { newWorld(t, Stable).play(script) })
 	}
 }
 
-// play has the steps of a script happen, N*STEP N times.
+// play executes the steps of a script, N*STEP N times.
 func (w *world) play(script string) {
 	w.t.Helper()
 	for line := range strings.SplitSeq(script, "; ") {
@@ -148,8 +148,7 @@ func (w *world) play(script string) {
 	}
 }
 
-// happens has one thing happen, in a word of its own or of a golden script, and reports
-// whether the model is asked then.
+// happens executes one step, and reports whether it causes a request.
 func (w *world) happens(what string) (asked bool) {
 	switch verb, text, _ := strings.Cut(what, " "); verb {
 	case "ask", "talk":
@@ -172,8 +171,8 @@ func (w *world) happens(what string) (asked bool) {
 	return true
 }
 
-// Whatever happens in a conversation, a message gets three notes at most, and those that it has
-// when it is sent again, after a look at it and with nothing of it in memory.
+// In any conversation a message gets at most three notes, and the same ones when it is sent again,
+// after a preview and without cached state.
 func TestNotesOfAMessageStay(t *testing.T) {
 	w := newWorld(t, Stable)
 	runs, noted := 0, map[string]bool{}

@@ -11,28 +11,28 @@ import (
 	"reverie/internal/trust"
 )
 
-// Turn is what a session knows when it needs a prompt: what contributors look at, and which
-// request it is for which model.
+// Turn is the session's input to a prompt: what contributors read, and which request it is for
+// which model.
 type Turn struct {
 	section.Turn
 
-	Talk    history.Timeline // whose history it is, and whose epoch; "" = the room's own
-	Layout  Layout           // "" = the assembler's; another one for scheduled jobs and sub-sessions
-	Preview bool             // only to look at: the history may be empty or answered already
+	Timeline    history.Timeline // owner of the history and the epoch; "" = the room's own
+	Layout  Layout       // "" = the assembler's; scheduled jobs and sub-sessions have their own
+	Preview bool         // for display only: the history may be empty or answered
 
-	Chosen     string  // the model that was chosen for this room; "" = none was
-	Window     int     // tokens the model can read and write together; 0 = not known, nothing is left out
+	Chosen     string  // the model chosen for this room; "" = none
+	Window     int     // tokens of the request and its answer; 0 = unknown, nothing is left out
 	MaxOutput  int     // tokens reserved for the answer
-	Dense      float64 // tokens that the model counts for one by estimate; 0 = 1. Window and MaxOutput are as it counts
-	ToolTokens int     // what the descriptions of the tools take
-	Sees       bool    // the model can be shown pictures
+	TokenRatio float64 // the model's tokens for one estimated token; 0 = 1. Window and MaxOutput are the model's
+	ToolTokens int     // size of the tools' descriptions
+	Vision     bool    // the model accepts pictures
 
-	Compacted int64 // names the compaction that Summary is of; another one begins an epoch. 0 = none
+	Compacted int64 // identifies the compaction that Summary is of; a change begins an epoch. 0 = none
 }
 
-// Job makes t, whose history ends with a scheduled job, the turn of that job alone: it gets
-// nothing of the conversation in which its answer is said.
-func (t *Turn) Job() {
+// IsolateJob limits t, whose history ends with a scheduled job, to that job: it gets nothing of the
+// conversation that receives its answer.
+func (t *Turn) IsolateJob() {
 	for i := len(t.History) - 1; i >= 0; i-- {
 		if t.History[i].Role == llm.User {
 			t.History = t.History[i:]
@@ -43,7 +43,7 @@ func (t *Turn) Job() {
 	t.Goal, t.Steps, t.Pin, t.Markers = nil, nil, "", false
 }
 
-// jobTalk names the requests of the jobs of a conversation, whose own epoch goes on.
+// jobTalk returns the id of a conversation's jobs, which have an epoch of their own.
 func jobTalk(t history.Timeline) history.Timeline { return "job " + t }
 
 // Prompt is one request to a model, ready to be committed and sent.
@@ -51,22 +51,22 @@ type Prompt struct {
 	Layout  Layout
 	Prefix  string        // the system text
 	History []llm.Message // as sent before, and the newest message
-	Tail    string        // what is new beside it; belongs to the newest message
+	Tail    string        // new content for the newest message
 	Report  Report
 
-	Integrity trust.Integrity // of the least trusted text in it
+	Integrity trust.Integrity // the least of all its texts
 
-	commit *commit // nil: a preview
+	commit *commit // nil = a preview
 }
 
-// commit is what sending a prompt changes.
+// commit holds the changes that sending a prompt makes.
 type commit struct {
-	room   *room
-	roomID history.Timeline
-	epoch  *epoch
-	fresh  bool                                   // the epoch begins here
-	save   []func(context.Context, *sql.Tx) error // what is stored of it
-	sent   []llm.Message
+	room     *room
+	roomID   history.Timeline
+	epoch    *epoch
+	newEpoch bool                                   // the epoch begins here
+	save     []func(context.Context, *sql.Tx) error // parts to store
+	sent     []llm.Message
 }
 
 // Messages returns the whole request.
@@ -83,13 +83,13 @@ func (p Prompt) Messages() []llm.Message {
 		out[n-1].Content = joinTail(out[n-1].Content, p.Tail)
 		return out
 	}
-	return append(out, llm.Message{Role: llm.User, Content: p.Tail}) // a preview: nobody has written yet
+	return append(out, llm.Message{Role: llm.User, Content: p.Tail}) // a preview: no message yet
 }
 
-// Marks returns the indexes in Messages up to which the next request will be the same, for servers
-// that want to be told what to keep: the prefix, what came before the newest message, and that.
-// A layout that is rebuilt for each request has none.
-func (p Prompt) Marks() []int {
+// CacheMarks returns the indexes in Messages up to which the next request will be equal, for servers
+// with explicit cache marks: the prefix, the messages before the newest, and the newest. Layouts
+// that are rebuilt for each request have no marks.
+func (p Prompt) CacheMarks() []int {
 	if p.Layout != Stable {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (p Prompt) Marks() []int {
 	return marks
 }
 
-// joinTail puts a tail behind what stands before it, as history.Message.Content does.
+// joinTail appends a tail, as history.Message.Content does.
 func joinTail(before, tail string) string {
 	if before == "" || tail == "" {
 		return before + tail

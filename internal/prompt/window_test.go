@@ -121,7 +121,7 @@ func TestDense(t *testing.T) {
 	w.says("and now?")
 	assemble := func(window int, dense float64) (Prompt, error) {
 		turn := w.turn()
-		turn.Window, turn.MaxOutput, turn.Dense = window, 500, dense
+		turn.Window, turn.MaxOutput, turn.TokenRatio = window, 500, dense
 		return w.assembler.Assemble(t.Context(), turn)
 	}
 	before := 1 << 30

@@ -66,7 +66,7 @@ func (t *turn) storeCalls(
 	var acts []approval.Act
 	if t.in.ID != "" && t.in.Sender != "" {
 		for _, c := range reply.ToolCalls {
-			if act, ask := t.cfg.Tools.Asks(scope, c); ask {
+			if act, ask := t.cfg.Tools.NeedsApproval(scope, c); ask {
 				acts = append(acts, approval.Act{Act: act})
 			}
 		}

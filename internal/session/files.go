@@ -34,7 +34,7 @@ func (s *Session) transcribeVoice(ctx context.Context, burst []chat.Message) ([]
 		_, stored, err := s.cfg.History.Find(ctx, s.talk, in.ID)
 		if err == nil && !stored { // stored messages have transcripts
 			s.cfg.Transport.Typing(ctx, s.room, true)
-			out[i], err = s.attachments().Listen(ctx, in)
+			out[i], err = s.attachments().TranscribeVoice(ctx, in)
 		}
 		if err != nil {
 			return nil, err
@@ -53,7 +53,7 @@ func (s *Session) unreadableFiles(ctx context.Context, burst []chat.Message) str
 		switch {
 		case f.Note == "":
 			return ""
-		case f.Kind == chat.VoiceFile && f.Note == attachment.ErrDeaf:
+		case f.Kind == chat.VoiceFile && f.Note == attachment.ErrNoTranscription:
 			lines = append(lines, s.text(ctx, "files.deaf"))
 		default:
 			lines = append(lines, s.text(ctx, "files.unopened", "name", f.Name, "why", s.cfg.Messages.Reason(ctx, s.room, f.Note)))
@@ -68,7 +68,7 @@ func receivedFiles(past []history.Message) map[string]string {
 	for i := range past {
 		for j := range past[i].Files {
 			if f := &past[i].Files[j]; f.Path != "" {
-				all[f.Path], all[media.Beside(f.Path)] = f.Name, f.Name
+				all[f.Path], all[media.TextPath(f.Path)] = f.Name, f.Name
 			}
 		}
 	}

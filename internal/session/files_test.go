@@ -44,7 +44,7 @@ func newFiles(t *testing.T, window int, sees, ears bool, answers ...string) (*wo
 // bring sends text with a file.
 func (w *world) bring(t *testing.T, id, text string, s *media.Store, kind, name string, data []byte) chat.Outgoing {
 	t.Helper()
-	k := expect.Must(s.Keep(bytes.NewReader(data), 10<<20))(t)
+	k := expect.Must(s.Save(bytes.NewReader(data), 10<<20))(t)
 	return w.deliver(t, chat.Message{Head: chat.Head{ID: id, Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Text: text, Files: []chat.File{{Name: name, Kind: kind, Type: k.Type, Size: k.Size, Path: k.Path}}})
 }
 

@@ -45,7 +45,7 @@ func (s *Session) applyMarkers(ctx context.Context, by trust.Caller, past ...his
 		if len(markers) == 0 {
 			continue
 		}
-		if !tool.Allows(m.Label.Integrity, tool.Markers) {
+		if !tool.AllowsAct(m.Label.Integrity, tool.Markers) {
 			s.log.Warn("goal markers ignored: the model has read untrusted text", "message", m.ID)
 			continue
 		}

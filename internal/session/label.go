@@ -22,7 +22,7 @@ func (s *Session) place(in chat.Head) trust.Place {
 
 // senderIntegrity returns the integrity of text that the sender of in addresses to us.
 func (m *Manager) senderIntegrity(in chat.Head) trust.Integrity {
-	return trust.Sender(in.Sender, !in.Unproven, m.cfg.Owners, m.cfg.Rooms.Allowed)
+	return trust.SenderIntegrity(in.Sender, !in.Unproven, m.cfg.Owners, m.cfg.Rooms.Allowed)
 }
 
 // messageLabel returns the label of a message with its quotes and files.

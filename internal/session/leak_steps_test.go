@@ -66,7 +66,7 @@ func (h *leakHistory) ofAnna(c string) string {
 
 // file is a file with a canary in it.
 func (h *leakHistory) file(r *leakRoom) chat.File {
-	k := expect.Must(h.w.cfg.Media.Keep(strings.NewReader("The file says "+h.fresh(r)+".\n"), 1_000))(h.t)
+	k := expect.Must(h.w.cfg.Media.Save(strings.NewReader("The file says "+h.fresh(r)+".\n"), 1_000))(h.t)
 	return chat.File{Name: "a.txt", Type: k.Type, Size: k.Size, Path: k.Path}
 }
 

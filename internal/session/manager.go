@@ -99,7 +99,7 @@ type Manager struct {
 	started     time.Time
 	newSessions chan *Session
 	turns       chan struct{} // holds a token for each turn that runs
-	waiting     *idle.Waiting
+	waiting     *idle.Priority
 	goals       *goal.Store
 	approvals   approval.Store
 
@@ -128,7 +128,7 @@ func New(cfg Config) *Manager {
 	}
 	cfg.Background = cmp.Or(cfg.Background, idle.New(cfg.IdleAfter, cfg.Now))
 	m := &Manager{cfg: cfg, started: cfg.Now(), newSessions: make(chan *Session, 16),
-		turns: make(chan struct{}, cfg.Parallel), waiting: idle.NewWaiting(), goals: goal.NewStore(cfg.DB, cfg.Now),
+		turns: make(chan struct{}, cfg.Parallel), waiting: idle.NewPriority(), goals: goal.NewStore(cfg.DB, cfg.Now),
 		sessions: map[history.Timeline]*Session{}}
 	m.approvals = approval.Store{DB: cfg.DB, Transport: cfg.Transport, Messages: cfg.Messages, Now: func() time.Time { return m.cfg.Now() }}
 	if cfg.SubSessions.Parallel > 0 {

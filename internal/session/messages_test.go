@@ -226,7 +226,7 @@ func talksOfFiles(t *testing.T, w *world, say func(...string)) {
 		note := i18n.New(key, "size", "9 MB", "why", i18n.New("why.file_nowhere"), "type", "a/b", "count", 9)
 		w.deliver(t, chat.Message{Head: chat.Head{ID: fmt.Sprint("$file", i), Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Files: []chat.File{{Name: "tee.pdf", Kind: chat.OtherFile, Note: note}}})
 	}
-	for i, f := range []chat.File{{Name: "v.ogg", Kind: chat.VoiceFile, Note: attachment.ErrDeaf}, {Name: "v.ogg", Kind: chat.VoiceFile, Note: llm.TimedOut.Why()},
+	for i, f := range []chat.File{{Name: "v.ogg", Kind: chat.VoiceFile, Note: attachment.ErrNoTranscription}, {Name: "v.ogg", Kind: chat.VoiceFile, Note: llm.TimedOut.Why()},
 		{Name: "tee.pdf", Kind: chat.OtherFile, Note: i18n.New("why.file_of_kind", "why", "make a picture: the pen is broken", "type", "a/b", "size", "9 MB")}} {
 		w.deliver(t, chat.Message{Head: chat.Head{ID: fmt.Sprint("$odd", i), Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Files: []chat.File{f}})
 	}

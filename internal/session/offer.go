@@ -35,9 +35,9 @@ func offers(full, brief []llm.ToolSpec, subSessions bool) map[string][topTier + 
 			if tier == 1 {
 				all = brief
 			}
-			for _, s := range policyOf(m).Of(all) {
+			for _, s := range policyOf(m).Filter(all) {
 				if (tier == 0 || tier >= tool.Tier(s.Name)) &&
-					(subSessions || s.Name != tool.SpawnSubSession) && of[tier].Tokens+agent.Describing(s) <= toolBudget[tier] {
+					(subSessions || s.Name != tool.SpawnSubSession) && of[tier].Tokens+agent.DescriptionTokens(s) <= toolBudget[tier] {
 					of[tier].Add(s)
 				}
 			}

@@ -305,7 +305,7 @@ func changed(before, after []string) (out []string) {
 // fileOf stores data as a received file.
 func (w *world) fileOf(t *testing.T, kind, name string, data []byte) chat.File {
 	t.Helper()
-	k := expect.Must(w.cfg.Media.Keep(strings.NewReader(string(data)), 10<<20))(t)
+	k := expect.Must(w.cfg.Media.Save(strings.NewReader(string(data)), 10<<20))(t)
 	return chat.File{Name: name, Kind: kind, Type: k.Type, Size: k.Size, Path: k.Path}
 }
 

@@ -272,7 +272,7 @@ func (s *Session) runCancellable(
 	defer cancel(nil)
 	s.mail.setRunning(person, cancel)
 	s.mail.addSubjects(stored, ids...)
-	err = agent.Recovered(log, func() error { return f(turn) })
+	err = agent.CatchPanic(log, func() error { return f(turn) })
 	s.mail.setRunning("", nil)
 	return turn, err
 }

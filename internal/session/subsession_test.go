@@ -358,11 +358,11 @@ func TestSpawnRefuses(t *testing.T) {
 	after := w.spawn(t, tool.Job{Objective: "b", Needs: []string{mine}})
 	waitUntil(t, "it runs", func() bool { return w.helpersOf(t, "!dm")[0].status == subsession.Running })
 	inside := spawnScope(w, "!dm", true)
-	inside.Helper = mine
+	inside.SubSession = mine
 	child := w.spawnFor(t, inside, tool.Job{Objective: "c"})
 	waitUntil(t, "the child runs", func() bool { n := w.subSession(t, child); return n.status == subsession.Running })
 	deeper := inside
-	deeper.Helper = child
+	deeper.SubSession = child
 	later := spawnScope(w, "!dm", true)
 	later.Event = "$later"
 	for name, c := range map[string]struct {

@@ -299,7 +299,7 @@ func TestRedactedWhileAnswering(t *testing.T) {
 // TestBackgroundGivesWay: background work starts when all rooms are idle, and is cancelled by a message in any room.
 func TestBackgroundGivesWay(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	work, done, err := w.cfg.Background.After(t.Context(), time.Millisecond)
+	work, done, err := w.cfg.Background.WaitQuiet(t.Context(), time.Millisecond)
 	if err != nil || work.Err() != nil {
 		t.Fatalf("nobody waits, and it does not begin: %v", err)
 	}
@@ -311,17 +311,17 @@ func TestBackgroundGivesWay(t *testing.T) {
 	done()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, _, err = w.cfg.Background.After(ctx, time.Millisecond)
+	_, _, err = w.cfg.Background.WaitQuiet(ctx, time.Millisecond)
 	expect.False(t, err == nil, "a question waits for its answer, and it begins")
 	close(w.script.block)
 	<-w.room.handled
-	_, done, err = w.cfg.Background.After(t.Context(), time.Millisecond)
+	_, done, err = w.cfg.Background.WaitQuiet(t.Context(), time.Millisecond)
 	expect.OK(t, err)
 	done()
 	w.event(t, newSource(w), chat.Event{Head: chat.Head{ID: "job:1"}, Text: "Look."})
 	ctx, cancel = context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	_, _, err = w.cfg.Background.After(ctx, time.Millisecond)
+	_, _, err = w.cfg.Background.WaitQuiet(ctx, time.Millisecond)
 	expect.OK(t, err)
 }
 

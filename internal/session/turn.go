@@ -52,7 +52,7 @@ func (s *Session) answerBurst(ctx context.Context, burst []chat.Message) error {
 
 // acquireTurn waits for a free turn and shows the typing notification. The caller must call done.
 func (s *Session) acquireTurn(ctx context.Context, now settings.RoomMode) (done func(), err error) {
-	leave := s.waiting.Person(s.firstModel(now.Role))
+	leave := s.waiting.PersonWaits(s.firstModel(now.Role))
 	select {
 	case s.turns <- struct{}{}:
 	case <-ctx.Done():
@@ -230,8 +230,8 @@ func (t *turn) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Relieve implements agent.Work: it compacts the conversation.
-func (t *turn) Relieve(ctx context.Context) bool {
+// Shorten implements agent.Work: it compacts the conversation.
+func (t *turn) Shorten(ctx context.Context) bool {
 	done, err := t.compactTo(ctx, compaction.Refused, 60)
 	if done.ID == 0 && err != nil {
 		t.log.Error("conversation not compacted", "reason", compaction.Refused, "err", err)
@@ -255,7 +255,7 @@ func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
 	t.label, t.sections = trust.Label{Integrity: p.Integrity, Readers: t.place(t.in.Head).Readers()}, p.Report.Sections
 	t.lastRequest = p.Messages()
 	req := llm.Request{Messages: t.lastRequest, Tools: t.offer(set).Specs, NoCalls: last, Fit: t.cfg.Tools.Fit, Think: set.mode.Think,
-		Temperature: &set.mode.Temperature, Marks: p.Marks()}
+		Temperature: &set.mode.Temperature, Marks: p.CacheMarks()}
 	var draft func(string)
 	if t.in.ID != "" && t.in.event.Kind == "" && t.streams(ctx) {
 		draft = func(text string) {

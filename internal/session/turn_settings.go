@@ -48,7 +48,7 @@ func (s *Session) turnSettings(ctx context.Context, at trust.Place, past []histo
 	if len(past) > 0 {
 		since = past[0].At
 	}
-	if m.goal, _, err = s.goals.Shown(ctx, at, since); err != nil {
+	if m.goal, _, err = s.goals.ForPrompt(ctx, at, since); err != nil {
 		return m, err
 	}
 	if m.task, err = s.objective().Current(ctx, s.talk, at, past, preview); err != nil {
@@ -68,7 +68,7 @@ func (s *Session) promptTurn(in item, past []history.Message, m turnSettings) pr
 	window, out := s.cfg.Models.Window(m.mode.Role)
 	tools := s.offer(m)
 	t := prompt.Turn{
-		Talk: s.talk, Window: window, MaxOutput: out, Dense: m.tokenRatio, ToolTokens: tools.Tokens,
+		Timeline: s.talk, Window: window, MaxOutput: out, TokenRatio: m.tokenRatio, ToolTokens: tools.Tokens,
 		Turn: section.Turn{
 			Room: s.room, User: in.Sender, Scopes: s.scopes(in.Head), Shared: !in.Private, Tools: tools.Names,
 			Now: s.cfg.Now().In(s.cfg.Location), History: past, Mode: m.mode.Name, Tier: m.tier,
@@ -79,13 +79,13 @@ func (s *Session) promptTurn(in item, past []history.Message, m turnSettings) pr
 		t.Thinking = string(m.mode.Think)
 	}
 	t.Summary, t.Compacted, t.From.Summary = m.summary.Text(), m.summary.ID, m.summary.Integrity
-	t.Sees, t.Context = m.showsPictures, m.roomContext
+	t.Vision, t.Context = m.showsPictures, m.roomContext
 	t.SetGoal(m.goal)
 	if t.Pin == "" && m.task.ID != "" {
 		t.Pin, t.From.Pin = m.task.Line(i18n.English), m.task.Label.Integrity
 	}
 	if in.event.Kind == chat.ScheduledTask {
-		t.Job()
+		t.IsolateJob()
 	}
 	return t
 }

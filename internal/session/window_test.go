@@ -315,7 +315,7 @@ func TestToolBudget(t *testing.T) {
 	for _, m := range settings.Modes() {
 		for tier := 1; tier <= topTier; tier++ {
 			o := now[m.Name][tier]
-			for _, s := range policyOf(m).Of(full) {
+			for _, s := range policyOf(m).Filter(full) {
 				expect.False(t, tier >= tool.Tier(s.Name) != slices.Contains(o.Names, s.Name), "%s, tier %d: is %s offered? %v", m.Name, tier, s.Name, o.Names)
 			}
 			if m.Name == settings.Modes()[0].Name {
@@ -324,7 +324,7 @@ func TestToolBudget(t *testing.T) {
 			expect.False(t, o.Tokens > toolBudget[tier], "%s, tier %d: %d tokens of %d", m.Name, tier, o.Tokens, toolBudget[tier])
 			with := then[m.Name][tier]
 			if p := policyOf(m); slices.Contains(with.Names, "weather") != p.Allows("weather") || slices.Contains(with.Names, "large") ||
-				with.Tokens != o.Tokens+map[bool]int{true: agent.Describing(weather)}[p.Allows("weather")] {
+				with.Tokens != o.Tokens+map[bool]int{true: agent.DescriptionTokens(weather)}[p.Allows("weather")] {
 				t.Errorf("%s, tier %d: with a new tool it offers %v, %d tokens", m.Name, tier, with.Names, with.Tokens)
 			}
 		}

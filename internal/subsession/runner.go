@@ -191,7 +191,7 @@ func (r *Runner) pickNext(ready []Job) (best int, ok bool) {
 // runJob advances a sub-session until it ends or has to wait.
 func (r *Runner) runJob(ctx context.Context, id string) {
 	log := r.cfg.Log.With("sub_session", id)
-	err := agent.Recovered(log, func() error { return r.advance(ctx, id) })
+	err := agent.CatchPanic(log, func() error { return r.advance(ctx, id) })
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:

@@ -39,7 +39,7 @@ func (r *Runner) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id,
 		}
 		if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session
 			(id, parent, depth, room, user, private, origin, objective, context, mode, tools, timeout, status, created, integrity)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`, id, scope.Helper, depth, scope.Room, scope.User, scope.Private,
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`, id, scope.SubSession, depth, scope.Room, scope.User, scope.Private,
 			scope.Event, job.Objective, job.Context, job.Mode, store.JSON(&tools),
 			timeout.Milliseconds(), r.nowMillis(), scope.Label.Integrity); err != nil {
 			return fmt.Errorf("subsession: store a sub-session: %w", err)
@@ -80,8 +80,8 @@ func (r *Runner) grantTools(scope tool.Scope, job tool.Job) []string {
 
 // checkLimits refuses a sub-session over the limits of depth or number. It returns the new one's depth.
 func (r *Runner) checkLimits(ctx context.Context, tx *sql.Tx, scope tool.Scope) (depth int, err error) {
-	if scope.Helper != "" {
-		parent, _, err := findJob(ctx, tx, scope.Helper)
+	if scope.SubSession != "" {
+		parent, _, err := findJob(ctx, tx, scope.SubSession)
 		if err != nil {
 			return 0, err
 		}
@@ -109,7 +109,7 @@ func findDependencies(ctx context.Context, tx *sql.Tx, scope tool.Scope, job too
 	if job.OnPrevious {
 		var err error
 		if found, err = queryJobs(ctx, tx, `WHERE room = ? AND parent = ? AND origin = ? ORDER BY created, rowid`,
-			scope.Room, scope.Helper, scope.Event); err != nil {
+			scope.Room, scope.SubSession, scope.Event); err != nil {
 			return nil, err
 		}
 		if len(found) == 0 {
@@ -129,7 +129,7 @@ func findDependencies(ctx context.Context, tx *sql.Tx, scope tool.Scope, job too
 		switch {
 		case n.status == Failed, n.status == Cancelled:
 			return nil, fmt.Errorf("depends_on: %s has %s: %s", n.id, n.status, n.reason)
-		case n.parent != scope.Helper && n.status != Completed: // prevents cycles
+		case n.parent != scope.SubSession && n.status != Completed: // prevents cycles
 			return nil, fmt.Errorf("depends_on: %s was not spawned by you; leave it out", n.id)
 		}
 	}
@@ -159,7 +159,7 @@ func (r *Runner) Status(ctx context.Context, scope tool.Scope, id string) (strin
 			return "", err
 		}
 		line := r.line(n, i18n.English)
-		scope.Shows(n.integrity)
+		scope.MarkShown(n.integrity)
 		if n.Result != "" {
 			line += "\n" + quoteLines(i18n.English, n.Result, tool.MaxResult-1000)
 		}
@@ -175,7 +175,7 @@ func (r *Runner) Status(ctx context.Context, scope tool.Scope, id string) (strin
 	var lines []string
 	for _, n := range all {
 		lines = append(lines, r.line(n, i18n.English))
-		scope.Shows(n.integrity)
+		scope.MarkShown(n.integrity)
 	}
 	return strings.Join(lines, "\n"), nil
 }
@@ -198,7 +198,7 @@ func (r *Runner) Cancel(ctx context.Context, scope tool.Scope, id string) (strin
 	if !n.Open() {
 		return "", fmt.Errorf("%s has ended already: it is %s", n.id, n.status)
 	}
-	if scope.Helper != "" && n.parent != scope.Helper {
+	if scope.SubSession != "" && n.parent != scope.SubSession {
 		return "", errors.New("a sub-session cancels only what it has spawned")
 	}
 	_, err = r.cancel(ctx, []Job{n}, i18n.New("why.helper_cancelled"))

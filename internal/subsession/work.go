@@ -227,8 +227,8 @@ func (w *work) Ready(ctx context.Context) error {
 	return w.r.host.Yield(ctx, agent.FirstModel(w.r.cfg.Models, subRole))
 }
 
-// Relieve implements agent.Work: it shortens the history of later requests.
-func (w *work) Relieve(context.Context) bool {
+// Shorten implements agent.Work: it shortens the history of later requests.
+func (w *work) Shorten(context.Context) bool {
 	did := !w.shortened
 	w.shortened = true
 	return did
@@ -256,7 +256,7 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		return llm.Reply{}, err
 	}
 	var o agent.Offer
-	for _, spec := range scope.Policy.Of(w.r.cfg.Tools.Specs()) {
+	for _, spec := range scope.Policy.Filter(w.r.cfg.Tools.Specs()) {
 		o.Add(spec)
 	}
 	t.Tools, t.ToolTokens = o.Names, o.Tokens
@@ -265,8 +265,9 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	if err != nil {
 		return llm.Reply{}, err
 	}
-	reply, err := w.r.cfg.Models.Complete(ctx, subRole, llm.Request{Messages: p.Messages(), Marks: p.Marks(), Tools: o.Specs, NoCalls: last,
-		Fit: w.r.cfg.Tools.Fit, Temperature: &now.Temperature}, nil)
+	reply, err := w.r.cfg.Models.Complete(ctx, subRole, llm.Request{Messages: p.Messages(), Marks: p.CacheMarks(), Tools: o.Specs,
+		NoCalls: last,
+		Fit:     w.r.cfg.Tools.Fit, Temperature: &now.Temperature}, nil)
 	w.n.integrity = min(w.n.integrity, p.Integrity)
 	if _, err := updateJobs(ctx, w.r.cfg.DB, `integrity = min(integrity, ?), rounds = rounds + 1 WHERE id = ?`,
 		w.n.integrity, w.n.id); err != nil {
@@ -321,7 +322,7 @@ func (r *Runner) scope(ctx context.Context, n Job) (tool.Scope, settings.Mode, e
 		p.Deny = []string{"*"} // an empty list allows everything
 	}
 	return tool.Scope{Room: n.room, User: n.user, Private: private, Memory: r.cfg.Isolation.Visible(n.room, n.user, private),
-		Now: r.cfg.Now().In(r.cfg.Location), Policy: p, Event: n.Event(), System: true, Spawner: r, Helper: n.id}, now.Mode, nil
+		Now: r.cfg.Now().In(r.cfg.Location), Policy: p, Event: n.Event(), System: true, Spawner: r, SubSession: n.id}, now.Mode, nil
 }
 
 // assemble makes the prompt of t, with a shortened history if needed.
@@ -335,7 +336,7 @@ func (w *work) assemble(ctx context.Context, t prompt.Turn) (p prompt.Prompt, er
 	p, err = w.r.cfg.Prompt.Assemble(ctx, t)
 	var large *prompt.TooLargeError
 	switch {
-	case errors.As(err, &large) && w.Relieve(ctx):
+	case errors.As(err, &large) && w.Shorten(ctx):
 		return w.assemble(ctx, t)
 	case err != nil:
 		return p, err

@@ -15,12 +15,12 @@ type appendMemoryArgs struct {
 	Entry  string `json:"entry" rule:"required" doc:"One fact, as a sentence that can be understood by itself."`
 	About  string `json:"about" doc:"Whom or what it is about." brief:"-"`
 	Kind   string `json:"kind" enum:"fact,preference,event" doc:"fact if left out." brief:"-"`
-	Source string `json:"source" brief:"-"` // models know it from elsewhere
+	Source string `json:"source" brief:"-"` // offered to no model; some send it from training
 }
 
-// appendMemory stores one fact where the asking room's new memories go. What is recorded is
-// that the assistant noted it, and from which message: that a person asked for it is proven by
-// `!remember` alone, and such a fact may be noted again after it was forgotten.
+// appendMemory stores one fact in the room's scope for new memories. It records the assistant as
+// author, and the message. Only `!remember` proves a person's wish, and only such a fact may be
+// stored again after it was forgotten.
 func (s *Set) appendMemory(ctx context.Context, scope Scope, a appendMemoryArgs) (string, error) {
 	if len(scope.Memory) == 0 {
 		return "", refusal("Nothing can be remembered in this conversation. Tell the person so.")
@@ -40,8 +40,8 @@ func (s *Set) appendMemory(ctx context.Context, scope Scope, a appendMemoryArgs)
 	if err != nil {
 		return "", err
 	}
-	// The stored line is repeated, so that the model tells people what was
-	// really kept and not what it meant to send.
+	// The result repeats the stored line, so that the model reports what was stored and not what it
+	// sent.
 	if !added {
 		return "This was known already, nothing was added:\n" + entry.Text, nil
 	}
@@ -55,11 +55,11 @@ func (s *Set) appendMemory(ctx context.Context, scope Scope, a appendMemoryArgs)
 	return strings.Join([]string{"Remembered, in " + where + ":", entry.Text}, "\n"), nil
 }
 
-// maxSubject is how many characters a name may have.
+// maxSubject is the longest name of a subject, in characters.
 const maxSubject = 60
 
-// subject is whom the entry is about, if the entry says so: it is a name that is
-// looked for, and no place for more text.
+// subject returns the name that the entry is about, or "" if the entry does not contain it or it is
+// too long.
 func subject(about, entry string) string {
 	about = strings.Join(strings.Fields(about), " ")
 	named := strings.Contains(strings.ToLower(entry), strings.ToLower(about))

@@ -19,14 +19,13 @@ import (
 // field is one argument of a tool, read from a struct field's tags:
 //
 //	json  its name
-//	doc   what the model is told about it; none = it is taken, but not offered
-//	brief what it is told instead where the window is smallest; "-" = nothing of the argument
+//	doc   its description for the model; none = accepted, but not offered
+//	brief its description for the smallest windows; "-" = left out there
 //	enum  the only values, separated by commas
-//	must  the same of one that is required
+//	must  enum and required
 //	rule  required; min=N, max=N
 //
-// The Go type is string (empty = not given), int (0 = not given), *bool, or a list
-// of strings.
+// The Go type is string ("" = not given), int (0 = not given), *bool, or a list of strings.
 type field struct {
 	name, doc string
 	brief     string // "" = as doc
@@ -37,8 +36,8 @@ type field struct {
 	index     int
 }
 
-// fieldsOf reads the arguments of a tool from its struct. It panics over a
-// mistake in the tags: the catalog is built at start, so every test sees it.
+// fieldsOf reads the arguments of a tool from its struct. It panics on a mistake in the tags; the
+// catalog is built at start, so every test finds it.
 func fieldsOf(t reflect.Type) []field {
 	var fields []field
 	for i := range t.NumField() {
@@ -82,9 +81,8 @@ type property struct {
 	Description string    `json:"description,omitempty"`
 }
 
-// schemaOf writes the JSON schema of an object with fields, in their order:
-// the same bytes every time, or local servers would compute the prompt anew.
-// closed says in it that there are no others.
+// schemaOf returns the JSON schema of an object with fields. Its bytes are stable, so that local
+// servers reuse the cached prompt. closed adds additionalProperties: false.
 func schemaOf(fields []field, closed bool) json.RawMessage {
 	var properties, required []string
 	for _, f := range fields {
@@ -117,8 +115,8 @@ func schemaOf(fields []field, closed bool) json.RawMessage {
 	return json.RawMessage(schema + `}`)
 }
 
-// briefly are the fields as they are shown where the window is smallest.
-func briefly(fields []field) (shown []field) {
+// briefFields returns the fields offered in the smallest windows.
+func briefFields(fields []field) (shown []field) {
 	for _, f := range fields {
 		if f.brief == "-" {
 			continue
@@ -132,12 +130,12 @@ func briefly(fields []field) (shown []field) {
 func quoted(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic("tool: schema: " + err.Error()) // strings and lists of them always marshal
+		panic("tool: schema: " + err.Error()) // strings and lists of them always encode
 	}
 	return b
 }
 
-// faults is everything wrong with the arguments of one call, a sentence each.
+// faults lists everything wrong with the arguments of a call, one sentence each.
 type faults []string
 
 func (f faults) Error() string { return strings.Join(f, "; ") }
@@ -154,10 +152,9 @@ func (f faults) refuse(e entry) refusal {
 	return refusal(b.String())
 }
 
-// decode fills the struct dst from what a model wrote, and returns everything
-// wrong with it. Slips that leave no doubt are accepted: no arguments at all as
-// "" or null, null or "" for something left out, "5" or 5.0 for 5, "true" for
-// true, one text for a list of it, Add for add, taskId for task_id.
+// decode fills the struct dst from a model's arguments, and returns everything wrong with them. It
+// accepts unambiguous slips: no arguments at all as "" or null, null or "" for an omitted one, "5"
+// or 5.0 for 5, "true" for true, one string for a list, Add for add, taskId for task_id.
 func decode(raw string, fields []field, dst reflect.Value) (found faults) {
 	var sent map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(cmp.Or(strings.TrimSpace(raw), "null")), &sent); err != nil {
@@ -166,7 +163,7 @@ func decode(raw string, fields []field, dst reflect.Value) (found faults) {
 	values := map[string]json.RawMessage{}
 	var unknown faults
 	for _, name := range slices.Sorted(maps.Keys(sent)) {
-		at := slices.IndexFunc(fields, func(f field) bool { return folded(f.name) == folded(name) })
+		at := slices.IndexFunc(fields, func(f field) bool { return foldName(f.name) == foldName(name) })
 		if at < 0 {
 			unknown.add("%s: there is no such argument; remove it. There are: %s", clip(name), cmp.Or(fieldNames(fields), "none"))
 			continue
@@ -182,18 +179,18 @@ func decode(raw string, fields []field, dst reflect.Value) (found faults) {
 		case fault != "":
 			found.add("%s: %s", f.name, fault)
 		case f.required && v.IsZero():
-			found.add("%s: is missing; send %s", f.name, f.wanted())
+			found.add("%s: is missing; send %s", f.name, f.describeValid())
 		}
 	}
 	return append(found, unknown...)
 }
 
-// folded is a name without what models write differently in it: taskId, task-id.
-func folded(name string) string {
+// foldName normalizes a name's spelling: taskId, task-id.
+func foldName(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
 }
 
-// encode is what decode read, as a JSON object with each value in its type.
+// encode returns the decoded arguments as a JSON object with typed values.
 func encode(fields []field, src reflect.Value) string {
 	sent := map[string]any{}
 	for _, f := range fields {
@@ -204,7 +201,8 @@ func encode(fields []field, src reflect.Value) string {
 	return string(quoted(sent))
 }
 
-// equal reports whether a JSON object says the same as one without blanks, and nothing twice.
+// equal reports whether object has the values of compact, which has no white space, and no
+// duplicate keys.
 func equal(object, compact string) bool {
 	var x, y map[string]any
 	var b bytes.Buffer
@@ -231,7 +229,7 @@ func explainJSON(err error) string {
 	return fmt.Sprintf("the arguments are not valid JSON (%v); send one JSON object", err)
 }
 
-// set puts one value into v. It returns what is wrong with it, or "".
+// set stores one value in v. It returns the fault, or "".
 func (f field) set(raw json.RawMessage, v reflect.Value) string {
 	var text string
 	isText := json.Unmarshal(raw, &text) == nil
@@ -246,7 +244,7 @@ func (f field) set(raw json.RawMessage, v reflect.Value) string {
 		v.SetString(word)
 		return ""
 	case f.enum != nil && isText:
-		return clip(text) + " is not possible; send " + f.wanted()
+		return clip(text) + " is not possible; send " + f.describeValid()
 	case f.kind == reflect.String && isText:
 		v.SetString(text)
 		return ""
@@ -265,15 +263,15 @@ func (f field) set(raw json.RawMessage, v reflect.Value) string {
 			break
 		}
 		if n != 0 && (n < float64(f.min) || f.max != 0 && n > float64(f.max)) {
-			return "is out of range; send " + f.wanted()
+			return "is out of range; send " + f.describeValid()
 		}
 		v.SetInt(int64(n))
 		return ""
 	}
-	return "is " + kindOf(raw) + "; send " + f.wanted()
+	return "is " + jsonKind(raw) + "; send " + f.describeValid()
 }
 
-// listOf reads a list of texts: JSON, or with commas between them. Empty ones are left out.
+// listOf parses a list of strings: JSON, or separated by commas. It drops empty ones.
 func listOf(text string) (list []string, ok bool) {
 	parts := strings.Split(text, ",")
 	if strings.HasPrefix(strings.TrimSpace(text), "[") {
@@ -290,8 +288,8 @@ func listOf(text string) (list []string, ok bool) {
 	return list, true
 }
 
-// wanted says what a good value is.
-func (f field) wanted() string {
+// describeValid describes a valid value.
+func (f field) describeValid() string {
 	switch {
 	case f.enum != nil:
 		return "one of " + strings.Join(f.enum, ", ")
@@ -309,8 +307,8 @@ func (f field) wanted() string {
 	return "a whole number"
 }
 
-// kindOf says what a JSON value is, without repeating a long one.
-func kindOf(raw []byte) string {
+// jsonKind describes a JSON value, without repeating a long one.
+func jsonKind(raw []byte) string {
 	switch raw[0] {
 	case '{':
 		return "an object"
@@ -324,14 +322,13 @@ func kindOf(raw []byte) string {
 	return "the number " + clip(string(raw))
 }
 
-// clip quotes what a model sent, shortened, so that it can be named in an answer.
+// clip quotes a model's text, shortened.
 func clip(s string) string {
 	return strconv.Quote(strings.ToValidUTF8(text.Clip(s, 40), "\uFFFD"))
 }
 
-// given lists the arguments in a struct of them that were sent, by name, in the
-// order of the struct.
-func given(args any) []string {
+// sentNames lists the names of the arguments that were sent, in the order of the struct.
+func sentNames(args any) []string {
 	v := reflect.ValueOf(args)
 	var names []string
 	for i := range v.NumField() {

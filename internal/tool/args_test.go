@@ -21,7 +21,7 @@ type sampleArgs struct {
 	List  []string `json:"list" doc:"d"`
 }
 
-// TestDecode is the list of everything that is accepted although it is not what was asked for, and of what is not.
+// TestDecode lists the slips that are accepted, and the faults that are not.
 func TestDecode(t *testing.T) {
 	yes, no := true, false
 	for _, c := range []struct {
@@ -86,7 +86,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestFieldsRefusesMistakes: a mistake in a tool's tags shows at start, not in a chat.
+// TestFieldsRefusesMistakes: a mistake in a tool's tags panics at start, not in a chat.
 func TestFieldsRefusesMistakes(t *testing.T) {
 	for _, v := range []any{
 		struct {
@@ -108,7 +108,7 @@ func TestFieldsRefusesMistakes(t *testing.T) {
 	}
 }
 
-// FuzzArguments: whatever a model writes, every tool answers, in words, and nothing breaks.
+// FuzzArguments: every tool answers any arguments in words.
 func FuzzArguments(f *testing.F) {
 	for i, e := range catalog {
 		f.Add(i, e.example)

@@ -12,9 +12,9 @@ import (
 	"reverie/internal/trust"
 )
 
-// catalog is all the tools, in the order in which the model sees them: the name, the tier from
-// which it is offered, what its calls need and do, an example of good arguments, and what runs
-// it. NAME.md describes it to the model.
+// catalog lists the tools in the order in which the model sees them. Each has a name, the tier from
+// which it is offered, what its calls need and do, an example of valid arguments, and the function
+// that runs it. NAME.md describes it to the model.
 var catalog = []entry{
 	define("append_memory", 1, rules{anyAction: {trust.User, readers, noText}},
 		`{"entry": "Ada's sister Jana lives in Brno."}`, (*Set).appendMemory),
@@ -38,9 +38,8 @@ var catalog = []entry{
 		`{"mode": "planning"}`, (*Set).setMode),
 }
 
-// otherActs are acts that no tool does, and what they need: what an answer says of the goal in
-// lines of its own, what is learned from a conversation, and commands that change things for
-// everybody.
+// otherActs are acts without a tool, and the integrity that each needs: goal markers in an answer,
+// facts learned from a conversation, and commands that affect everybody.
 var otherActs = map[string]trust.Integrity{
 	Markers:         trust.User,
 	Harvest:         trust.User,
@@ -50,13 +49,13 @@ var otherActs = map[string]trust.Integrity{
 	"!skills share": trust.Owner,
 }
 
-// Tier is the smallest class of windows in which the tool name is offered; 0 if there is no such tool.
+// Tier returns the smallest window class in which the tool is offered; 0 = no such tool.
 func Tier(name string) int {
-	e, _ := named(catalog, name)
+	e, _ := entryNamed(catalog, name)
 	return e.tier
 }
 
-func named(tools []entry, name string) (e entry, ok bool) {
+func entryNamed(tools []entry, name string) (e entry, ok bool) {
 	i := slices.IndexFunc(tools, func(t entry) bool { return t.name == name })
 	if i < 0 {
 		return entry{}, false
@@ -77,25 +76,24 @@ type entry struct {
 	rules   rules
 	spec    llm.ToolSpec
 	brief   llm.ToolSpec // for the smallest windows
-	example string       // valid arguments, shown when a model sent bad ones
+	example string       // valid arguments, shown after bad ones
 	fields  []field
-	fit     func(arguments string) (string, error) // makes what a model wrote fit for run
+	fit     func(arguments string) (string, error) // normalizes a model's arguments for run
 	run     func(s *Set, ctx context.Context, scope Scope, arguments string) (string, error)
 }
 
-// define makes an entry of a function over typed arguments: the struct A, with
-// its tags, is the only place that says what the arguments are. Errors that the
-// function returns go to the model; faults among them in the form of a list.
+// define makes an entry from a function over typed arguments. The tags of struct A are the only
+// definition of the arguments. Errors of run go to the model; faults among them become a list.
 func define[A any](name string, tier int, by rules, example string, run func(*Set, context.Context, Scope, A) (string, error)) entry {
 	file, err := texts.ReadFile(name + ".md")
 	if err != nil {
-		panic("tool: nothing describes " + name + ": " + err.Error()) // every test sees it
+		panic("tool: nothing describes " + name + ": " + err.Error()) // every test finds it
 	}
 	text := strings.TrimSpace(string(file))
 	first, _, _ := strings.Cut(text, "\n\n")
 	e := entry{name: name, tier: tier, rules: by, example: example, fields: fieldsOf(reflect.TypeFor[A]())}
 	e.spec = llm.ToolSpec{Name: name, Description: strings.ReplaceAll(text, "\n\n", " "), Parameters: schemaOf(e.fields, true)}
-	e.brief = llm.ToolSpec{Name: name, Description: first, Parameters: schemaOf(briefly(e.fields), false)}
+	e.brief = llm.ToolSpec{Name: name, Description: first, Parameters: schemaOf(briefFields(e.fields), false)}
 	e.fit = func(arguments string) (string, error) {
 		var a A
 		v := reflect.ValueOf(&a).Elem()
@@ -105,7 +103,7 @@ func define[A any](name string, tier int, by rules, example string, run func(*Se
 		if fit := encode(e.fields, v); !equal(arguments, fit) {
 			return fit, nil
 		}
-		return arguments, nil // in the model's own bytes, which its server may have kept
+		return arguments, nil // byte for byte the model's, because its server may have cached them
 	}
 	e.run = func(s *Set, ctx context.Context, scope Scope, arguments string) (string, error) {
 		var a A
@@ -113,7 +111,7 @@ func define[A any](name string, tier int, by rules, example string, run func(*Se
 			return "", err
 		}
 		text, err := run(s, ctx, scope, a)
-		if found, ok := err.(faults); ok { // not wrapped: only tools themselves make them
+		if found, ok := err.(faults); ok { // not wrapped: only tools make them
 			return "", found.refuse(e)
 		}
 		return text, err

@@ -26,8 +26,8 @@ type goalArgs struct {
 	Next     string `json:"next" doc:"The next step."`
 }
 
-// goal does one thing with the goals that may be read where the answer is; others do not
-// exist for it. What is missing for an action the goals themselves say.
+// goal changes or lists the goals that may be read in this place; it hides all others. Package goal
+// reports missing arguments.
 func (s *Set) goal(ctx context.Context, scope Scope, a goalArgs) (string, error) {
 	goals, by := s.cfg.Goals, scope.caller()
 	var g goal.Goal
@@ -41,9 +41,9 @@ func (s *Set) goal(ctx context.Context, scope Scope, a goalArgs) (string, error)
 		g, err = goals.Update(ctx, by, a.GoalID, goal.Patch{Description: a.Text, Priority: a.Priority, Next: a.Next})
 	case "checkpoint":
 		step := goal.CheckpointStatus(strings.ReplaceAll(a.Status, "_", " "))
-		g, err = goals.SetCheckpoint(ctx, by, a.GoalID, a.which(), cmp.Or(step, goal.Pending))
+		g, err = goals.SetCheckpoint(ctx, by, a.GoalID, a.reference(), cmp.Or(step, goal.Pending))
 	case "decision":
-		g, err = decide(ctx, goals, by, a)
+		g, err = applyAction(ctx, goals, by, a)
 	case "artifact":
 		g, err = goals.RecordArtifact(ctx, by, a.GoalID, goal.Artifact{Action: a.Change, Path: a.Path})
 	case "pause":
@@ -58,24 +58,24 @@ func (s *Set) goal(ctx context.Context, scope Scope, a goalArgs) (string, error)
 	if err != nil {
 		return "", err
 	}
-	if a.Action != "create" { // the result shows what was there before
-		scope.Shows(g.Label.Integrity)
+	if a.Action != "create" { // the result shows the previous state
+		scope.MarkShown(g.Label.Integrity)
 	}
 	return strings.Join(goalLines(g), "\n"), nil
 }
 
-// which names a step or decision, by its number or its words.
-func (a goalArgs) which() string {
+// reference returns the step or decision that is meant, by number or text.
+func (a goalArgs) reference() string {
 	if a.Number != 0 {
 		return strconv.Itoa(a.Number)
 	}
 	return a.Text
 }
 
-func decide(ctx context.Context, goals *goal.Store, by trust.Caller, a goalArgs) (goal.Goal, error) {
+func applyAction(ctx context.Context, goals *goal.Store, by trust.Caller, a goalArgs) (goal.Goal, error) {
 	d := goal.Decision{Description: a.Text, Rationale: a.Reason, Locked: a.Locked != nil && *a.Locked}
 	if a.Locked != nil && !d.Locked {
-		if g, err := goals.Unlock(ctx, by, a.GoalID, a.which()); err != nil {
+		if g, err := goals.Unlock(ctx, by, a.GoalID, a.reference()); err != nil {
 			return g, err
 		}
 	}
@@ -85,7 +85,7 @@ func decide(ctx context.Context, goals *goal.Store, by trust.Caller, a goalArgs)
 	return goals.Decide(ctx, by, a.GoalID, d)
 }
 
-// goalLines is the goal as it stands, so that the model sees what its call did.
+// goalLines shows the goal after the call, so that the model sees its effect.
 func goalLines(g goal.Goal) []string {
 	lines := []string{g.Line()}
 	for _, c := range g.Checkpoints {
@@ -100,11 +100,11 @@ func goalLines(g goal.Goal) []string {
 	return lines
 }
 
-// mostListed is how many goals a list shows.
-const mostListed = 20
+// maxListed is the number of goals in a list.
+const maxListed = 20
 
 func (s *Set) listGoals(ctx context.Context, scope Scope) (string, error) {
-	goals, err := s.cfg.Goals.List(ctx, scope.Place(), mostListed)
+	goals, err := s.cfg.Goals.List(ctx, scope.Place(), maxListed)
 	if err != nil {
 		return "", err
 	}
@@ -113,7 +113,7 @@ func (s *Set) listGoals(ctx context.Context, scope Scope) (string, error) {
 	}
 	var lines []string
 	for _, g := range goals {
-		scope.Shows(g.Label.Integrity)
+		scope.MarkShown(g.Label.Integrity)
 		if g.Status == goal.Active {
 			lines = append(lines, goalLines(g)...)
 			continue

@@ -13,14 +13,14 @@ import (
 	"reverie/internal/trust"
 )
 
-// newest is the newest entry.
+// newest returns the newest entry.
 func (w *workshop) newest(t *testing.T) memory.Entry {
 	t.Helper()
 	all := expect.Must(w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{}))(t)
 	return all[len(all)-1]
 }
 
-// TestWhatAnEntryIsAbout: the model may say it, in words of the entry.
+// TestWhatAnEntryIsAbout: the model may name the subject, in words of the entry.
 func TestWhatAnEntryIsAbout(t *testing.T) {
 	w := newWorkshop(t)
 	for args, want := range map[string][2]string{
@@ -36,7 +36,7 @@ func TestWhatAnEntryIsAbout(t *testing.T) {
 	expect.Has(t, w.bad(t, direct(), "append_memory", `{"entry": "x", "kind": "insight"}`), "kind", "preference")
 }
 
-// TestSecretsAreNotNoted: what holds a password or a key is not noted, whoever asks the model.
+// TestSecretsAreNotNoted: an entry with a password or key is refused, whoever asks for it.
 func TestSecretsAreNotNoted(t *testing.T) {
 	w := newWorkshop(t)
 	for _, entry := range []string{"Anna's bank password is hunter2.", "The key is sk-abcdefghijklmnop1234", "Das Kennwort lautet Sesam"} {
@@ -46,7 +46,7 @@ func TestSecretsAreNotNoted(t *testing.T) {
 	expect.False(t, err != nil || len(all) != 0, "%+v, %v", all, err)
 }
 
-// TestStoredIntegrity: what is noted is trusted as all that stands in the prompt.
+// TestStoredIntegrity: a stored entry has the least integrity of the prompt.
 func TestStoredIntegrity(t *testing.T) {
 	w := newWorkshop(t)
 	for i, text := range map[trust.Integrity]string{trust.Foreign: "Jana likes green herons", trust.User: "Jana likes grey herons",
@@ -74,7 +74,8 @@ func (w *workshop) hears(t testing.TB, scope memory.Scope, said ...string) {
 	}
 }
 
-// TestSearchMemory: facts and messages come dated, with what was said around them; no more than asked for; and what to do without any.
+// TestSearchMemory: facts and messages are dated and come with their neighbours, within the limit.
+// An empty result says what to try.
 func TestSearchMemory(t *testing.T) {
 	w := newWorkshop(t)
 	expect.Has(t, w.ok(t, direct(), "search_memory", `{"query": "heron"}`), "Nothing is remembered about that here.", "other words", "tell the person")
@@ -96,7 +97,8 @@ func TestSearchMemory(t *testing.T) {
 	w.bad(t, direct(), "search_memory", `{"k": 1}`)
 }
 
-// TestSearchMemoryKeepsScopes: what somebody said in private is not found from a room, nor the other way round, however it is asked for.
+// TestSearchMemoryKeepsScopes: private entries are not found from a room, nor the other way round,
+// whatever the query.
 // Holds S4.
 func TestSearchMemoryKeepsScopes(t *testing.T) {
 	w := newWorkshop(t)
@@ -115,7 +117,8 @@ func TestSearchMemoryKeepsScopes(t *testing.T) {
 	expect.Has(t, w.bad(t, nobody, "search_memory", `{"query": "boat"}`), "Nothing is remembered for this conversation.")
 }
 
-// TestHitsIntegrity: what is found is as trusted as the least trusted of what is shown, those before and after a message included.
+// TestHitsIntegrity: a result has the least integrity of what it shows, including neighbouring
+// messages.
 func TestHitsIntegrity(t *testing.T) {
 	for want, around := range map[trust.Integrity]trust.Integrity{trust.User: trust.Owner, trust.Foreign: trust.Foreign} {
 		h := search.Hit{Turn: &memory.Turn{Integrity: trust.User}, Around: []memory.Turn{{Integrity: trust.Owner}, {Integrity: around}}}

@@ -8,16 +8,14 @@ import (
 	"reverie/internal/llm"
 )
 
-// Policy says which of the tools there are for a turn. The zero value holds none
-// back.
+// Policy restricts the tools of a turn. The zero value allows all.
 //
-// A pattern is a tool's name, or the beginning of names with a * at its end:
-// "git_*"; "*" is every tool.
+// A pattern is a tool's name, or a prefix with *: "git_*"; "*" is every tool.
 type Policy struct {
-	Allow []string // who may be used; empty = every tool
-	Deny  []string // who may not, whatever Allow says
-	Where string   // where it holds, for the model: "planning mode"
-	Else  string   // what the person can do to get what is denied; a clause: "`!mode developer` offers it"
+	Allow []string // allowed tools; empty = every tool
+	Deny  []string // denied tools; overrides Allow
+	Where string   // where it applies, for the model: "planning mode"
+	Else  string   // how a person gets a denied tool; a clause: "`!mode developer` offers it"
 }
 
 // Allows reports whether the tool may be offered and used.
@@ -29,8 +27,8 @@ func (p Policy) Allows(name string) bool {
 	return (len(p.Allow) == 0 || slices.ContainsFunc(p.Allow, fits)) && !slices.ContainsFunc(p.Deny, fits)
 }
 
-// Of returns those of specs that may be offered, in their order; specs stays as it is.
-func (p Policy) Of(specs []llm.ToolSpec) []llm.ToolSpec {
+// Filter returns the specs that may be offered, in order. It does not change specs.
+func (p Policy) Filter(specs []llm.ToolSpec) []llm.ToolSpec {
 	var out []llm.ToolSpec
 	for _, s := range specs {
 		if p.Allows(s.Name) {
@@ -40,7 +38,7 @@ func (p Policy) Of(specs []llm.ToolSpec) []llm.ToolSpec {
 	return out
 }
 
-// refuse tells the model about a call of a tool that there is, but not for this turn.
+// refuse explains to the model that the tool exists, but not in this turn.
 func (p Policy) refuse(name string, offered []string) error {
 	text := name + " is not offered in " + cmp.Or(p.Where, "this turn") + ", so nothing was done. "
 	if len(offered) > 0 {

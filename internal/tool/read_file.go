@@ -27,30 +27,30 @@ type readFileArgs struct {
 	Limit  int    `json:"limit" rule:"min=1" doc:"Most lines to show." brief:"-"`
 }
 
-// readableFolders are the folders of the data folder that a model may read.
-// The list is closed: keys, the database and other people's memories lie beside them.
+// readableFolders are the folders of the data folder that a model may read. The list is closed:
+// keys, the database and other people's memories are beside them.
 var readableFolders = []string{skillFolder, "prompts", "personas"}
 
-// readableFiles are the files of the data folder itself that a model may read, beside
-// the memory files of its conversation.
+// readableFiles are single files of the data folder that a model may read, besides the memory files
+// of its conversation.
 var readableFiles = []string{
 	"BASE_PROMPT.txt", "COMPACTION_PROMPT.txt",
 	"DREAM_CONTRADICTION_PROMPT.txt", "DREAM_DEDUP_PROMPT.txt", "DREAM_TASK_PROMPT.txt",
 	"MEMORY_HARVEST_PROMPT.txt",
 }
 
-// skillFolder holds skills, of which those of other people and rooms cannot be read.
+// skillFolder holds skills. Those of other people and rooms cannot be read.
 const skillFolder = "skills"
 
 const (
-	maxFileSize = 4 << 20         // bytes; more is no text anybody wrote by hand
+	maxFileSize = 4 << 20         // bytes; no text written by hand is larger
 	maxShown    = MaxResult - 500 // characters; the rest is for the lines around the text
 )
 
-// readFile shows a text file, or what is in a folder.
+// readFile shows a text file or lists a folder.
 func (s *Set) readFile(ctx context.Context, scope Scope, a readFileArgs) (string, error) {
 	if name, ok := cleanPath(a.Path); ok && name == "." {
-		return s.readable(scope), nil
+		return s.listReadable(scope), nil
 	}
 	f, name, info, err := s.openNamed(scope, a.Path)
 	if err != nil {
@@ -60,11 +60,11 @@ func (s *Set) readFile(ctx context.Context, scope Scope, a readFileArgs) (string
 	if info.IsDir() {
 		return s.listFolder(f, scope, name)
 	}
-	scope.Shows(s.fileIntegrity(ctx, scope, name))
+	scope.MarkShown(s.fileIntegrity(ctx, scope, name))
 	return showFile(f, name, a.Offset, a.Limit)
 }
 
-// openNamed opens the file or folder that a model calls asked. name is its path in the data folder.
+// openNamed opens the file or folder that a model asked for. name is its path in the data folder.
 func (s *Set) openNamed(scope Scope, asked string) (f *os.File, name string, info fs.FileInfo, err error) {
 	name, ok := cleanPath(asked)
 	if ok {
@@ -72,9 +72,9 @@ func (s *Set) openNamed(scope Scope, asked string) (f *os.File, name string, inf
 	}
 	switch {
 	case !ok || errors.Is(err, errNotReadable):
-		return nil, "", nil, refusal(fmt.Sprintf("%s cannot be read. %s", clip(asked), s.readable(scope)))
+		return nil, "", nil, refusal(fmt.Sprintf("%s cannot be read. %s", clip(asked), s.listReadable(scope)))
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, "", nil, refusal(fmt.Sprintf("There is no file %s. %s", clip(asked), s.readable(scope)))
+		return nil, "", nil, refusal(fmt.Sprintf("There is no file %s. %s", clip(asked), s.listReadable(scope)))
 	case err != nil:
 		return nil, "", nil, err
 	}
@@ -82,7 +82,7 @@ func (s *Set) openNamed(scope Scope, asked string) (f *os.File, name string, inf
 	return f, name, info, err
 }
 
-// fileIntegrity is of the text of a file that may be read here.
+// fileIntegrity returns the integrity of a readable file's text.
 func (s *Set) fileIntegrity(ctx context.Context, scope Scope, name string) trust.Integrity {
 	switch {
 	case scope.Files[name] != "":
@@ -110,20 +110,20 @@ func (s *Set) fileIntegrity(ctx context.Context, scope Scope, name string) trust
 
 var errNotReadable = errors.New("not among what may be read")
 
-// readable tells the model what it may read here.
-func (s *Set) readable(scope Scope) string {
+// listReadable lists for the model what it may read.
+func (s *Set) listReadable(scope Scope) string {
 	var names []string
 	for _, dir := range readableFolders {
 		names = append(names, "data/"+dir+"/")
 	}
-	for _, file := range s.files(scope) {
+	for _, file := range s.singleFiles(scope) {
 		names = append(names, "data/"+file)
 	}
 	return "What may be read: " + strings.Join(names, ", ") + ". A folder's path lists what is in it."
 }
 
-// files are the single files that may be read.
-func (s *Set) files(scope Scope) []string {
+// singleFiles lists the single files that may be read.
+func (s *Set) singleFiles(scope Scope) []string {
 	return slices.Concat(s.memoryFiles(scope), slices.Sorted(maps.Keys(scope.Files)), readableFiles)
 }
 
@@ -137,8 +137,8 @@ func (s *Set) memoryFiles(scope Scope) []string {
 	return files
 }
 
-// cleanPath turns what a model wrote into a path relative to the data folder.
-// It refuses, rather than repairs, everything that tries to go elsewhere.
+// cleanPath converts a model's path to one relative to the data folder. It rejects every path that
+// leads outside instead of repairing it.
 func cleanPath(p string) (string, bool) {
 	p = strings.TrimSpace(p)
 	if strings.ContainsFunc(p, unicode.IsControl) || strings.ContainsAny(p, "\\:") || strings.HasPrefix(p, "/") {
@@ -150,7 +150,7 @@ func cleanPath(p string) (string, bool) {
 	}
 	p = strings.TrimPrefix(p, "data/")
 	for part := range strings.SplitSeq(p, "/") {
-		// A name that begins with a dot is hidden: older versions, locks, the way up.
+		// A leading dot means hidden: older versions, locks, "..".
 		if strings.HasPrefix(part, ".") && p != "." {
 			return "", false
 		}
@@ -158,14 +158,14 @@ func cleanPath(p string) (string, bool) {
 	return path.Clean(p), true
 }
 
-// openFile opens name if it is among what scope may read. What is a link, or lies behind one, is not: it may lead
-// to keys or other people's memories. It never waits, as it would for a pipe.
+// openFile opens name if scope may read it. It rejects symbolic links, also among the parents,
+// because they may lead to keys or other people's memories. It does not block on a pipe.
 func (s *Set) openFile(scope Scope, name string) (*os.File, error) {
 	top, rest, _ := strings.Cut(name, "/")
 	switch {
 	case top == skillFolder && !scope.Place().MayRead(skill.Readers(rest)):
-		return nil, fs.ErrNotExist // as if there were none
-	case !slices.Contains(readableFolders, top) && !slices.Contains(s.files(scope), name):
+		return nil, fs.ErrNotExist // as if it did not exist
+	case !slices.Contains(readableFolders, top) && !slices.Contains(s.singleFiles(scope), name):
 		return nil, errNotReadable
 	}
 	data, err := os.OpenRoot(s.cfg.Dir)
@@ -216,8 +216,7 @@ func (s *Set) listFolder(f *os.File, scope Scope, name string) (string, error) {
 	return "data/" + name + "/ holds:\n" + strings.Join(names, "\n"), nil
 }
 
-// showFile shows the lines of f from offset on, as many as limit and the size
-// of a result allow.
+// showFile shows the lines of f from offset on, up to limit and the size of a result.
 func showFile(f *os.File, name string, offset, limit int) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
 	if err != nil {
@@ -245,8 +244,7 @@ func showFile(f *os.File, name string, offset, limit int) (string, error) {
 	return head + shown, nil
 }
 
-// takeLines joins lines from the first on (counted from 1), at least one, and
-// says which was the last.
+// takeLines joins lines from number first (1-based) on, at least one, and returns the last number.
 func takeLines(lines []string, first, limit int) (shown string, last int) {
 	var b strings.Builder
 	size := 0

@@ -65,7 +65,7 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// TestReadFileRefuses: whatever the path looks like, nothing comes out but what is on the list.
+// TestReadFileRefuses: no form of path opens a file outside the list.
 func TestReadFileRefuses(t *testing.T) {
 	w := newWorkshop(t)
 	outside := t.TempDir()
@@ -105,7 +105,7 @@ func TestReadFileRefuses(t *testing.T) {
 	}
 }
 
-// TestReadFileMemories: a room reads its own memory file and the shared one, nobody else's.
+// TestReadFileMemories: a room reads its own memory file and the shared one only.
 func TestReadFileMemories(t *testing.T) {
 	w := newWorkshop(t)
 	stranger := direct()
@@ -169,13 +169,13 @@ func TestReadFileLines(t *testing.T) {
 
 func memoryOf(s Scope) []memory.Scope { return memory.Strict.Visible(s.Room, s.User, s.Private) }
 
-// TestReadFilePrompts: every prompt file that ships at the top of the data folder can be read.
+// TestReadFilePrompts: every shipped prompt file at the top of the data folder can be read.
 func TestReadFilePrompts(t *testing.T) {
 	names, err := fs.Glob(reverie.Data, "*.txt")
 	expect.False(t, err != nil || !slices.Equal(names, readableFiles), "shipped: %v, %v; readable: %v", names, err, readableFiles)
 }
 
-// sent is a scope whose files go into the slice.
+// sent returns a scope whose files go into the slice.
 func (w *workshop) sending(scope Scope, to *[]Outgoing) Scope {
 	scope.Send = func(_ context.Context, f Outgoing) error {
 		*to = append(*to, f)
@@ -205,14 +205,14 @@ func TestSendFile(t *testing.T) {
 	}
 }
 
-// TestSendFileRefuses: what may not be read is not sent, and nothing is sent for nobody.
+// TestSendFileRefuses: an unreadable file is not sent, and nothing is sent without a room.
 func TestSendFileRefuses(t *testing.T) {
 	w := newWorkshop(t)
 	for _, name := range []string{"matrix/account.json", "secret.key", "skills/.hidden.md", "memories/other.txt", "dreams/x.db"} {
 		put(t, w.dir, name, canary)
 	}
 	put(t, w.dir, "skills/tea.md", "tea")
-	kept := expect.Must(w.cfg.Media.Keep(strings.NewReader(canary), 1000))(t)
+	kept := expect.Must(w.cfg.Media.Save(strings.NewReader(canary), 1000))(t)
 	var sent []Outgoing
 	scope := w.sending(direct(), &sent)
 	for _, p := range []string{
@@ -230,10 +230,10 @@ func TestSendFileRefuses(t *testing.T) {
 	}
 }
 
-// TestFilesOfAConversation: what came here may be read and sent, and what came elsewhere may not.
+// TestFilesOfAConversation: files of this conversation can be read and sent, others cannot.
 func TestFilesOfAConversation(t *testing.T) {
 	w := newWorkshop(t)
-	kept := expect.Must(w.cfg.Media.Keep(strings.NewReader("first line\nsecond line\n"), 1000))(t)
+	kept := expect.Must(w.cfg.Media.Save(strings.NewReader("first line\nsecond line\n"), 1000))(t)
 	var sent []Outgoing
 	here := w.sending(group(), &sent)
 	here.Files = map[string]string{kept.Path: "list.txt"}

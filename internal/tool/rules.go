@@ -10,53 +10,53 @@ import (
 
 // rule says what a call of a tool needs, and what it does with text.
 type rule struct {
-	needs  trust.Integrity // of all that the model has read; below it a person is asked first
-	writes target          // who reads what the call stores or sends
-	reads  source          // whose words its result holds, see Scope.Shows
+	needs  trust.Integrity // of everything the model has read; below it a person is asked
+	writes target          // readers of what the call stores or sends
+	reads  source          // origin of the words in its result, see Scope.MarkShown
 }
 
 // target says who reads what a call writes.
 type target string
 
 const (
-	nothing target = "nothing" // it changes nothing
-	readers target = "readers" // rows for those who read the answer, see trust.Place
-	room    target = "room"    // it is sent into the room
-	worker  target = "worker"  // a sub-session gets it
-	shared  target = "shared"  // it is for everybody
+	nothing target = "nothing" // changes nothing
+	readers target = "readers" // rows for the readers of the answer, see trust.Place
+	room    target = "room"    // sent into the room
+	worker  target = "worker"  // given to a sub-session
+	shared  target = "shared"  // readable by everybody
 )
 
-// source says whose words a result holds besides those of the call.
+// source says whose words a result holds, besides those of the call.
 type source string
 
 const (
 	noText source = "none"
-	rows   source = "rows" // of stored rows and files: each with the label it has
+	rows   source = "rows" // stored rows and files, each with its own label
 )
 
-// rules are those of one tool, by the action of a call. With the catalog they are the policy: what
-// stands there is decided nowhere else, see allowed.
+// rules are the rules of one tool, by action. Together with the catalog they are the whole policy,
+// see allowed.
 type rules map[string]rule
 
-// anyAction is the rule of a tool that does one thing, and of actions without a rule of their own.
+// anyAction is the rule for all actions without one of their own.
 const anyAction = ""
 
-// Acts that are no tools.
+// Acts without a tool.
 const (
 	Markers = "goal markers"
 	Harvest = "harvest"
 )
 
-// Allows reports whether text of this integrity may cause an act that is no tool: one of
-// otherActs, or "!" and the name of a command.
-func Allows(of trust.Integrity, act string) bool {
+// AllowsAct reports whether text of this integrity may cause an act without a tool: one of otherActs,
+// or "!" and the name of a command.
+func AllowsAct(of trust.Integrity, act string) bool {
 	return of >= max(otherActs[act], trust.User)
 }
 
-// ruleOf is the rule for a call; what no rule names needs an owner.
+// ruleOf returns the rule for a call. An unknown call needs an owner.
 func ruleOf(call llm.ToolCall) rule {
-	e, _ := named(catalog, call.Name)
-	if r, ok := e.rules[read(call).Action]; ok {
+	e, _ := entryNamed(catalog, call.Name)
+	if r, ok := e.rules[readRuleArgs(call).Action]; ok {
 		return r
 	}
 	if r, ok := e.rules[anyAction]; ok {
@@ -65,32 +65,32 @@ func ruleOf(call llm.ToolCall) rule {
 	return rule{trust.Owner, shared, rows}
 }
 
-// ruled is what the rules look at in the arguments of a call.
-type ruled struct {
-	Action string `json:"action"`    // what it does with its tool; "" for a tool that does one thing
-	Prompt *any   `json:"ai_prompt"` // it makes a task that a model works on when it is due
+// ruleArgs are the arguments that rules depend on.
+type ruleArgs struct {
+	Action string `json:"action"`    // "" for a tool with a single action
+	Prompt *any   `json:"ai_prompt"` // makes a task that a model performs when due
 }
 
-func read(call llm.ToolCall) ruled {
-	var r ruled
+func readRuleArgs(call llm.ToolCall) ruleArgs {
+	var r ruleArgs
 	if json.Unmarshal([]byte(call.Arguments), &r) != nil {
-		return ruled{Prompt: new(any)}
+		return ruleArgs{Prompt: new(any)}
 	}
 	r.Action = strings.TrimSpace(r.Action)
 	return r
 }
 
-// Act is a call as a person is asked about it.
+// Act is a call as it is shown to the person who must approve it.
 type Act struct {
 	Call   llm.ToolCall `json:"call"`
-	Action string       `json:"action,omitempty"` // what it does with the tool; may be empty
-	// Covers names the tool, the action and who reads what is written: "for this
-	// conversation" allows other acts of the same.
+	Action string       `json:"action,omitempty"` // may be empty
+	// Covers names the tool, the action and the readers. An approval "for this conversation" allows
+	// other acts with the same value.
 	Covers string `json:"covers"`
 }
 
 func (s Scope) act(call llm.ToolCall) Act {
-	to, args := string(ruleOf(call).writes), read(call)
+	to, args := string(ruleOf(call).writes), readRuleArgs(call)
 	if to == string(readers) {
 		to = string(s.Place().Readers())
 	}
@@ -101,22 +101,22 @@ func (s Scope) act(call llm.ToolCall) Act {
 	return Act{Call: call, Action: args.Action, Covers: strings.Join(strings.Fields(call.Name+" "+kind+" "+to), " ")}
 }
 
-// allowed reports whether a call may run: all that the model has read is trusted enough for it,
-// or a person allowed such acts for this conversation.
+// allowed reports whether a call may run: everything the model has read is trusted enough, or a
+// person allowed such acts for this conversation.
 func (s Scope) allowed(call llm.ToolCall) bool {
 	return s.Label.Integrity >= ruleOf(call).needs || s.Granted[s.act(call).Covers]
 }
 
-// Asks reports whether a person must be asked before call may run, and about what. It is false
-// also for calls that Run refuses anyway: nobody is asked about an act that cannot be done.
-func (s *Set) Asks(scope Scope, call llm.ToolCall) (Act, bool) {
-	_, call, err := s.ready(scope, call)
+// NeedsApproval reports whether a person must approve call first, and the act to show. It is false for calls
+// that Run refuses anyway.
+func (s *Set) NeedsApproval(scope Scope, call llm.ToolCall) (Act, bool) {
+	_, call, err := s.prepare(scope, call)
 	if err != nil || scope.allowed(call) {
 		return Act{}, false
 	}
 	return scope.act(call), true
 }
 
-// notAllowed tells the model about a call for which nobody can be asked here.
+// notAllowed tells the model that no person can be asked here.
 const notAllowed = refusal("Not done: text that did not come from the person who asks has been read here, and nobody can be asked now. " +
 	"Say in your answer what you would do; the person can ask for it.")

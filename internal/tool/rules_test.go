@@ -26,7 +26,8 @@ var acts = []llm.ToolCall{
 	{Name: SendFile, Arguments: `{"path": "data/prompts/SANITY.txt"}`},
 }
 
-// TestEveryToolHasARule: the row of a tool says what its calls need. What has no rule needs an owner and is asked for.
+// TestEveryToolHasARule: a tool's row says what its calls need. A call without a rule needs an
+// owner's approval.
 func TestEveryToolHasARule(t *testing.T) {
 	for _, e := range catalog {
 		if _, ok := e.rules[anyAction]; !ok || e.tier < 1 || e.tier > 5 {
@@ -43,7 +44,7 @@ func TestEveryToolHasARule(t *testing.T) {
 	expect.False(t, got.needs != trust.Owner, "a tool without a rule: %+v", got)
 }
 
-// TestActsOfForeignText: below the line each act is asked about, and does not run unasked.
+// TestActsOfForeignText: below the line each act needs approval, and does not run without it.
 // Holds S2.
 func TestActsOfForeignText(t *testing.T) {
 	w := newWorkshop(t)
@@ -57,21 +58,21 @@ func TestActsOfForeignText(t *testing.T) {
 		for _, of := range []trust.Integrity{trust.Foreign, trust.Guest} {
 			scope := group()
 			scope.Label.Integrity = of
-			act, ask := w.Set.Asks(scope, call)
+			act, ask := w.Set.NeedsApproval(scope, call)
 			expect.False(t, !ask || act.Call != call || !strings.Contains(act.Covers, call.Name), "%s %s: asks %v %+v", call.Name, call.Arguments, ask, act)
 			got := w.Set.Run(t.Context(), scope, call)
 			expect.False(t, !got.Failed || got.Content != string(notAllowed), "%s %s ran: %+v", call.Name, call.Arguments, got)
 			scope.Granted = map[string]bool{act.Covers: true}
-			if _, ask := w.Set.Asks(scope, call); ask {
+			if _, ask := w.Set.NeedsApproval(scope, call); ask {
 				t.Errorf("%s %s is asked about though it was granted", call.Name, call.Arguments)
 			}
 		}
-		_, ask := w.Set.Asks(group(), call)
+		_, ask := w.Set.NeedsApproval(group(), call)
 		expect.False(t, ask, "%s %s: the person's own words are asked about", call.Name, call.Arguments)
 	}
 }
 
-// TestReadingNeedsNoApproval: what only reads runs, whatever has been read.
+// TestReadingNeedsNoApproval: reading tools run, whatever has been read.
 func TestReadingNeedsNoApproval(t *testing.T) {
 	w := newWorkshop(t)
 	scope := direct()
@@ -80,13 +81,13 @@ func TestReadingNeedsNoApproval(t *testing.T) {
 		{Name: "search_memory", Arguments: `{"query": "x"}`}, {Name: "task", Arguments: `{"action": "list"}`}, {Name: "goal", Arguments: `{"action": "list"}`},
 		{Name: "read_file", Arguments: `{"path": "data/skills"}`}, {Name: StaySilent, Arguments: `{"reason": "nothing new"}`},
 	} {
-		_, ask := w.Set.Asks(scope, call)
+		_, ask := w.Set.NeedsApproval(scope, call)
 		expect.False(t, ask, "%s is asked about", call.Name)
 		expect.False(t, w.Set.Run(t.Context(), scope, call).Content == string(notAllowed), "%s is not allowed", call.Name)
 	}
 }
 
-// TestWhatAGrantCovers: a grant is for a tool, its action and who reads what it writes.
+// TestWhatAGrantCovers: a grant is for a tool, an action and its readers.
 func TestWhatAGrantCovers(t *testing.T) {
 	add := llm.ToolCall{Name: "task", Arguments: `{"action": "add", "content": "x"}`}
 	covers := group().act(add).Covers
@@ -102,18 +103,19 @@ func TestWhatAGrantCovers(t *testing.T) {
 	expect.False(t, other != covers, "another task is not covered: %s, %s", covers, other)
 }
 
-// TestBadCallsAreNotAskedAbout: nobody is asked about what cannot be done anyway.
+// TestBadCallsAreNotAskedAbout: an impossible act is not put to a person.
 func TestBadCallsAreNotAskedAbout(t *testing.T) {
 	w := newWorkshop(t)
 	scope := direct()
 	scope.Label = trust.Label{}
 	for _, call := range []llm.ToolCall{{Name: "append_memory", Arguments: `{}`}, {Name: "task", Arguments: `{"action": "dance"}`}, {Name: "no_such_tool"}} {
-		act, ask := w.Set.Asks(scope, call)
+		act, ask := w.Set.NeedsApproval(scope, call)
 		expect.False(t, ask, "asked about %+v", act)
 	}
 }
 
-// TestWhatToolsRead: a tool whose rule says that it reads rows lowers its result to what they are trusted; another never does.
+// TestWhatToolsRead: a tool whose rule reads rows lowers its result to their integrity; others
+// never do.
 func TestWhatToolsRead(t *testing.T) {
 	w := newWorkshop(t)
 	from := direct()

@@ -13,12 +13,11 @@ type searchMemoryArgs struct {
 	K     int    `json:"k" rule:"min=1,max=10" doc:"How many at most; 5 if left out."`
 }
 
-// nothingFound tells a model what to do when there is nothing.
+// nothingFound tells a model what to try after an empty result.
 const nothingFound = "Nothing is remembered about that here. Try once with other words, such as a name or a place; " +
 	"then tell the person that you do not know, and ask."
 
-// searchMemory finds entries and past messages in what may be read where it is
-// called, and nowhere else.
+// searchMemory searches entries and past messages that may be read in this place.
 func (s *Set) searchMemory(ctx context.Context, scope Scope, a searchMemoryArgs) (string, error) {
 	if len(scope.Memory) == 0 {
 		return "", refusal("Nothing is remembered for this conversation. Tell the person so.")
@@ -31,7 +30,7 @@ func (s *Set) searchMemory(ctx context.Context, scope Scope, a searchMemoryArgs)
 	var lines []string
 	for _, h := range hits {
 		line := h.Line(s.cfg.Location, nil)
-		scope.Shows(h.Integrity())
+		scope.MarkShown(h.Integrity())
 		if h.Turn == nil && h.Entry.State != memory.Active {
 			line += " (no longer holds)"
 		}

@@ -14,15 +14,15 @@ import (
 // SendFile is the name of the tool that sends a file into the room.
 const SendFile = "send_file"
 
-// Outgoing is a file that is to be sent: a copy, which does not change any more.
+// Outgoing is a file to be sent. It is a copy that no longer changes.
 type Outgoing struct {
 	Name    string // for people
 	Caption string
-	media.Kept
+	media.Stored
 }
 
-// maxSent is how many bytes a file may have that is sent. The transport and the
-// homeserver may take less.
+// maxSent is the largest file that is sent, in bytes. The transport and the homeserver may accept
+// less.
 const maxSent = 50_000_000
 
 type sendFileArgs struct {
@@ -30,7 +30,7 @@ type sendFileArgs struct {
 	Caption string `json:"caption" doc:"Shown with it."`
 }
 
-// sendFile has a file sent that the model may read. What it may not read it cannot send.
+// sendFile sends a file that the model may read.
 func (s *Set) sendFile(ctx context.Context, scope Scope, a sendFileArgs) (string, error) {
 	if scope.Send == nil || s.cfg.Media == nil || scope.System {
 		return "", refusal("A file is sent only when a person asks for it in a conversation that takes files. Nothing was sent.")
@@ -43,7 +43,7 @@ func (s *Set) sendFile(ctx context.Context, scope Scope, a sendFileArgs) (string
 		f.Close()
 		return "", refusal(fmt.Sprintf("%s is no file; name one file in it.", clip(a.Path)))
 	}
-	kept, err := s.cfg.Media.Keep(f, maxSent) // and closes it
+	kept, err := s.cfg.Media.Save(f, maxSent) // closes f
 	var large *media.TooLargeError
 	if errors.As(err, &large) {
 		return "", refusal(fmt.Sprintf("%s is too large to be sent (more than %s).", clip(a.Path), media.Size(large.Most)))
@@ -51,11 +51,11 @@ func (s *Set) sendFile(ctx context.Context, scope Scope, a sendFileArgs) (string
 	if err != nil {
 		return "", err
 	}
-	if strings.HasPrefix(kept.Type, "text/") { // a client must not come to show it as a page
+	if strings.HasPrefix(kept.Type, "text/") { // clients must not render it as a page
 		kept.Type = "text/plain"
 	}
 	shown := cmp.Or(scope.Files[name], path.Base(name))
-	out := Outgoing{Name: media.Name(shown), Caption: strings.TrimSpace(a.Caption), Kept: kept}
+	out := Outgoing{Name: media.Name(shown), Caption: strings.TrimSpace(a.Caption), Stored: kept}
 	if err := scope.Send(ctx, out); err != nil {
 		return "", err
 	}

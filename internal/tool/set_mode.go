@@ -12,7 +12,7 @@ type setModeArgs struct {
 	Mode string `json:"mode" must:"assistant,planning,developer,debugger,user" doc:"The mode to work in."`
 }
 
-// setMode puts the room into another mode, as the command !mode does.
+// setMode changes the room's mode, like the command !mode.
 func (*Set) setMode(ctx context.Context, scope Scope, a setModeArgs) (string, error) {
 	if scope.SetMode == nil || scope.System {
 		return "", refusal("The mode is changed only when a person asks for it. It stays as it is.")

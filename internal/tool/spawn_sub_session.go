@@ -12,26 +12,26 @@ import (
 // SpawnSubSession is the name of the tool that gives work to a sub-session.
 const SpawnSubSession = "spawn_sub_session"
 
-// Spawner runs sub-sessions. What it returns is for the model, and so are its
-// errors; whose sub-sessions can be meant follows from the scope.
+// Spawner runs sub-sessions. Its texts and errors are for the model. The scope limits which
+// sub-sessions it may name.
 type Spawner interface {
-	// Spawn takes a job and returns its id, and why it does not begin at once, if so.
+	// Spawn starts a job and returns its id, and the reason if it does not start at once.
 	Spawn(ctx context.Context, scope Scope, job Job) (id, waits string, err error)
-	// Status tells about the sub-session id, or with "" about those of the room.
+	// Status describes the sub-session id; "" = all of the room.
 	Status(ctx context.Context, scope Scope, id string) (string, error)
-	// Cancel ends the sub-session id, and those that it asked for.
+	// Cancel ends the sub-session id and its descendants.
 	Cancel(ctx context.Context, scope Scope, id string) (string, error)
 }
 
-// Job is what a sub-session is to do.
+// Job is the task of a sub-session.
 type Job struct {
 	Objective  string
 	Context    string
 	Mode       string   // of its prompt: minimal, full, base_only or none
 	Tools      []string // patterns as in Policy, at least one
 	Timeout    time.Duration
-	Needs      []string // ids of those whose results it waits for
-	OnPrevious bool     // it needs all that were spawned before it in this turn
+	Needs      []string // ids of the jobs whose results it waits for
+	OnPrevious bool     // it waits for all jobs spawned earlier in this turn
 }
 
 type spawnArgs struct {
@@ -46,8 +46,7 @@ type spawnArgs struct {
 	ID         string   `json:"id" doc:"Such as sub_ab12cd34."`
 }
 
-// profiles are tools by what somebody is to do with them. Names may stand here of
-// tools that there are not yet.
+// profiles are sets of tools by purpose. They may name future tools.
 var profiles = map[string][]string{
 	"researcher":   {"search_*", "recall*", "read_*", "list_*", "find_*", "grep_*", "web_*", "fetch_*"},
 	"orchestrator": {"*"},
@@ -55,7 +54,7 @@ var profiles = map[string][]string{
 
 func (s *Set) spawnSubSession(ctx context.Context, scope Scope, a spawnArgs) (string, error) {
 	a.Action = cmp.Or(a.Action, "spawn")
-	job, found := s.job(scope, a)
+	job, found := s.parseJob(scope, a)
 	if len(found) > 0 {
 		return "", found
 	}
@@ -78,8 +77,8 @@ func (s *Set) spawnSubSession(ctx context.Context, scope Scope, a spawnArgs) (st
 	return id + " has begun. Its result will come as a system event: do not wait for it, and do not guess it.", nil
 }
 
-// job checks the arguments of an action, and makes a job of those of spawn.
-func (s *Set) job(scope Scope, a spawnArgs) (Job, faults) {
+// parseJob checks the arguments of an action, and returns the job of a spawn.
+func (s *Set) parseJob(scope Scope, a spawnArgs) (Job, faults) {
 	var found faults
 	if a.Action == "cancel" && a.ID == "" {
 		found.add("id: is missing; send the id that spawn returned")
@@ -96,8 +95,8 @@ func (s *Set) job(scope Scope, a spawnArgs) (Job, faults) {
 	return job, found
 }
 
-// jobTools are the patterns of the tools that a job may use. Without any, who has all
-// of the instructions has all of the tools, and others only read.
+// jobTools returns the tool patterns of a job. By default, a job with full instructions gets all
+// tools, and others only read.
 func (s *Set) jobTools(scope Scope, a spawnArgs, mode string, found *faults) (patterns []string) {
 	there := slices.DeleteFunc(s.Names(), func(name string) bool { return !scope.Policy.Allows(name) })
 	for _, name := range a.Tools {

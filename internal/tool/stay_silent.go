@@ -5,16 +5,15 @@ import (
 	"errors"
 )
 
-// StaySilent is the name of the tool that keeps what the model answers to a system
-// event out of the room. It is a call rather than a word in the answer: a text that
-// happens to have the word would be lost.
+// StaySilent is the name of the tool that keeps an answer to a system event out of the room. It is
+// a call rather than a word in the answer, which a text could contain by accident.
 const StaySilent = "stay_silent"
 
 type staySilentArgs struct {
 	Reason string `json:"reason" rule:"required" doc:"Why nobody need know."`
 }
 
-// staySilent only leaves its call in the transcript, where the session finds it.
+// staySilent only records its call in the transcript, where the session finds it.
 func (s *Set) staySilent(_ context.Context, scope Scope, _ staySilentArgs) (string, error) {
 	if !scope.System {
 		return "", errors.New("a person waits for your answer: write it")

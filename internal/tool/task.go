@@ -32,16 +32,15 @@ type taskArgs struct {
 	Background      *bool  `json:"background" doc:"With ai_prompt: say nothing in the room." brief:"-"`
 }
 
-// scheduleArgs are the arguments that make up a schedule.
+// scheduleArgs are the arguments of a schedule.
 var scheduleArgs = []string{"schedule_type", "at", "day_of_week", "day_of_month", "interval_seconds",
 	"window_start", "window_end", "cron", "zone"}
 
-// taskDone says what an action did.
+// taskDone names the effect of an action.
 var taskDone = map[string]string{"add": "Added", "update": "Changed", "complete": "Completed", "pause": "Paused",
 	"resume": "Active again", "delete": "Deleted"}
 
-// task does one thing with the tasks that may be read where the answer is; others do not
-// exist for it.
+// task changes or lists the tasks that may be read in this place; it hides all others.
 func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error) {
 	schedule, err := s.checkTask(scope, a)
 	if err != nil {
@@ -49,9 +48,9 @@ func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error)
 	}
 	by := scope.caller()
 	var t task.Task
-	if a.TaskID != "" { // the result shows what it said before
+	if a.TaskID != "" { // the result shows the previous text
 		if was, err := s.cfg.Tasks.Get(ctx, by.Place, a.TaskID); err == nil {
-			scope.Shows(was.Label.Integrity)
+			scope.MarkShown(was.Label.Integrity)
 		}
 	}
 	switch a.Action {
@@ -59,14 +58,13 @@ func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error)
 		return s.listTasks(ctx, scope, a.Status)
 	case "add":
 		t = task.Task{Room: scope.Room, User: scope.User, Label: by.Label(), Content: a.Content, Priority: a.Priority, Schedule: schedule,
-			Prompt: a.Prompt, CatchUp: task.CatchUp(a.CatchUp), SourceEvent: scope.asked(),
-			Background: a.Background != nil && *a.Background}
+			Prompt: a.Prompt, CatchUp: task.CatchUp(a.CatchUp), SourceEvent: scope.causeID(), Background: a.Background != nil && *a.Background}
 		if scope.Key != "" {
 			t.ID = "task_" + scope.Key
 		}
 		t, err = s.cfg.Tasks.Add(ctx, t)
 	case "update":
-		t, err = s.cfg.Tasks.Update(ctx, by.Place, a.TaskID, a.patch(schedule, by.Integrity, scope.asked()))
+		t, err = s.cfg.Tasks.Update(ctx, by.Place, a.TaskID, a.patch(schedule, by.Integrity, scope.causeID()))
 	case "complete":
 		if t, err = s.cfg.Tasks.Get(ctx, by.Place, a.TaskID); err == nil {
 			err = task.CheckReason(a.Reason, t.Content)
@@ -91,16 +89,15 @@ func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error)
 	return text, nil
 }
 
-// caller is who asks for a change of a task or goal.
+// caller returns who asks for a change of a task or goal.
 func (s Scope) caller() trust.Caller {
 	return trust.Caller{Place: s.Place(), Integrity: s.Label.Integrity}
 }
 
-// checkTask finds everything that is missing for an action, and reads the
-// schedule; nil when none was given.
+// checkTask reports everything missing for an action, and parses the schedule; nil = none given.
 func (s *Set) checkTask(scope Scope, a taskArgs) (*task.Schedule, error) {
 	var found faults
-	given := given(a)
+	given := sentNames(a)
 	if a.Action == "add" && a.Content == "" {
 		found.add("content: is missing; send what is to be done")
 	}
@@ -110,7 +107,7 @@ func (s *Set) checkTask(scope Scope, a taskArgs) (*task.Schedule, error) {
 	if a.Action == "complete" && a.Reason == "" {
 		found.add("reason: is missing; send a sentence that says how it ended")
 	}
-	if a.Action == "update" && len(given) <= 2 { // the action and the task
+	if a.Action == "update" && len(given) <= 2 { // the action and the task only
 		found.add("update needs something to change: content, priority, ai_prompt, background or a schedule")
 	}
 	var schedule *task.Schedule
@@ -134,13 +131,13 @@ func (s *Set) checkTask(scope Scope, a taskArgs) (*task.Schedule, error) {
 	return schedule, nil
 }
 
-// inWords reports whether at may say all of when, as in "every Monday at 9".
+// inWords reports whether at may hold the whole schedule, as in "every Monday at 9".
 func (a taskArgs) inWords(parts []string) bool {
 	more := slices.ContainsFunc(parts, func(name string) bool { return name != "at" && name != "zone" })
 	return a.At != "" && !more && !clock.MatchString(strings.TrimSpace(a.At))
 }
 
-// clock is a time of day, which alone could be of one day or of all.
+// clock is a time of day. Alone it is ambiguous: once, or every day.
 var clock = regexp.MustCompile(`^[0-9]{1,2}:[0-9]{2}$`)
 
 func (a taskArgs) schedule() task.Schedule {
@@ -152,13 +149,12 @@ func (a taskArgs) schedule() task.Schedule {
 }
 
 func (a taskArgs) patch(schedule *task.Schedule, by trust.Integrity, asked string) task.Patch {
-	return task.Patch{Integrity: by, SourceEvent: asked, Schedule: schedule, ClearSchedule: a.ScheduleType == "none",
-		Background: a.Background,
-		Content:    sent(a.Content), Priority: sent(a.Priority), Prompt: sent(a.Prompt), CatchUp: sent(task.CatchUp(a.CatchUp))}
+	return task.Patch{Integrity: by, SourceEvent: asked, Schedule: schedule, ClearSchedule: a.ScheduleType == "none", Background: a.Background,
+		Content: ifSent(a.Content), Priority: ifSent(a.Priority), Prompt: ifSent(a.Prompt), CatchUp: ifSent(task.CatchUp(a.CatchUp))}
 }
 
-// sent is an argument that was sent; nil = it was not.
-func sent[T comparable](argument T) *T {
+// ifSent returns a pointer to an argument that was sent; nil = it was not.
+func ifSent[T comparable](argument T) *T {
 	var none T
 	if argument == none {
 		return nil
@@ -174,7 +170,7 @@ func (s *Set) listTasks(ctx context.Context, scope Scope, status string) (string
 	var lines []string
 	for _, t := range tasks {
 		line := t.Line(i18n.English)
-		scope.Shows(t.Label.Integrity)
+		scope.MarkShown(t.Label.Integrity)
 		if t.Prompt != "" {
 			line += " → " + t.Prompt
 		}

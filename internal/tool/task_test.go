@@ -60,7 +60,7 @@ func TestTaskTeaches(t *testing.T) {
 	expect.Has(t, w.ok(t, direct(), "task", `{"action": "list"}`), "There are no such tasks") // and nothing was stored on the way
 }
 
-// TestTaskSchedules: what the arguments say is when it is due, and an edit moves it.
+// TestTaskSchedules: the arguments determine the due time, and an edit moves it.
 // Holds T4.
 func TestTaskSchedules(t *testing.T) {
 	w := newWorkshop(t)
@@ -84,7 +84,8 @@ func TestTaskSchedules(t *testing.T) {
 	}
 }
 
-// TestCompleteNeedsEvidence: a reason that only says that it is done changes nothing, and neither does one from another room.
+// TestCompleteNeedsEvidence: a reason that only says "done" changes nothing, nor does one from
+// another room.
 // Holds L16.
 func TestCompleteNeedsEvidence(t *testing.T) {
 	w := newWorkshop(t)
@@ -155,7 +156,7 @@ func TestGoalTeaches(t *testing.T) {
 	expect.Has(t, w.ok(t, direct(), "goal", `{"action": "list"}`), "There are no goals") // and nothing was stored on the way
 }
 
-// A locked decision refuses every way to change it, and says what to do instead.
+// A locked decision cannot be changed in any way; the refusal says what to do instead.
 func TestGoalLocked(t *testing.T) {
 	w := newWorkshop(t)
 	w.ok(t, direct(), "goal", `{"action": "create", "text": "Ship"}`)
@@ -175,7 +176,7 @@ func TestGoalLocked(t *testing.T) {
 	w.ok(t, direct(), "goal", `{"action": "decision", "text": "Log to a file", "locked": false}`)
 }
 
-// TestGoalStaysInItsRoom: the goals of one room do not exist in another.
+// TestGoalStaysInItsRoom: one room's goals do not exist in another.
 func TestGoalStaysInItsRoom(t *testing.T) {
 	w := newWorkshop(t)
 	id := goalID.FindString(w.ok(t, direct(), "goal", `{"action": "create", "text": "a secret plan"}`))
@@ -191,7 +192,7 @@ func TestGoalStaysInItsRoom(t *testing.T) {
 	expect.Has(t, w.ok(t, direct(), "goal", `{"action": "list"}`), "a secret plan [medium priority, active]")
 }
 
-// spawned keeps the last job.
+// spawned records the last job.
 type spawned struct{ job Job }
 
 func (s *spawned) Spawn(_ context.Context, _ Scope, job Job) (id, waits string, err error) {

@@ -1,9 +1,9 @@
-// Package tool is what the model can do besides talking: a set of tools, each
-// one Go file and one text that describes it to the model. The set checks the
-// arguments a model wrote, runs the tool within what the asking room may see,
-// and always answers in words the model can act on.
+// Package tool holds the tools of the model: each is one Go file and one text that describes it to
+// the model. Set checks a model's arguments, runs the tool within the rights of the asking room,
+// and always answers in words that the model can act on. Rights come from Scope and rules.go, never
+// from what the model writes.
 //
-// catalog.go lists the tools; adding one is a file of its own and a line there.
+// catalog.go lists the tools. A new one is a file of its own and a line there.
 package tool
 
 import (
@@ -28,86 +28,85 @@ import (
 	"reverie/internal/trust"
 )
 
-// Scope is on whose behalf a tool runs and what it may touch. It comes from
-// the session, never from the model.
+// Scope says on whose behalf a tool runs and what it may access. It comes from the session, never
+// from the model.
 type Scope struct {
 	Room    string
 	User    string // who asked
-	Private bool   // nobody else reads this room
-	// Memory is what may be read here; new entries go to the first.
+	Private bool   // the room has no other readers
+	// Memory lists the readable scopes; new entries go to the first.
 	Memory []memory.Scope
 	Now    time.Time
-	Label  trust.Label // of all that the model has read, and so of what a call stores
-	Policy Policy      // what may be used; it holds for calls, whatever was offered
+	Label  trust.Label // of everything the model has read, and so of what a call stores
+	Policy Policy      // applies to calls, whatever was offered
 
-	Event  string    // the message it acts on, as the transport names it
-	Quote  string    // what that says
-	At     time.Time // when it was said; may be zero
-	System bool      // a system event is worked on: no person waits for an answer
+	Event  string    // id of the message that is answered, as the transport names it
+	Quote  string    // text of that message
+	At     time.Time // time of that message; may be zero
+	System bool      // a system event is handled: no person waits for an answer
 
-	// Granted are acts that a person allowed for this conversation, by Act.Covers.
+	// Granted are the acts that a person allowed for this conversation, by Act.Covers.
 	Granted map[string]bool
-	// Key names what an approved call makes, so that running it again makes nothing twice;
-	// empty = a name of its own each time.
-	Key string
-	saw *trust.Integrity // of the rows that a call has shown so far; nil = nobody asks
+	// Key identifies what an approved call creates, so that a repeated run creates it once; "" = a
+	// new identity each time.
+	Key            string
+	shownIntegrity *trust.Integrity // of the rows that the call has shown; nil = not tracked
 
-	// Files are those that came in this conversation, by path below the data folder:
-	// how people call them. They may be read and sent.
+	// Files are the files received in this conversation: path below the data folder → name for
+	// people. They may be read and sent.
 	Files map[string]string
-	Send  func(ctx context.Context, f Outgoing) error // into the room, once for each call; nil = nothing is sent here
-	// SetMode puts the room into another mode; nil = no person asks here.
+	Send  func(ctx context.Context, f Outgoing) error // into the room, once for each call; nil = files cannot be sent
+	// SetMode changes the room's mode; nil = no person asks here.
 	SetMode func(ctx context.Context, name string) error
 
-	Spawner Spawner // nil = there are no sub-sessions
-	Helper  string  // the sub-session that it acts for; empty = the conversation itself
+	Spawner    Spawner // nil = sub-sessions are off
+	SubSession string  // id of the sub-session that calls; "" = the conversation itself
 }
 
-// Place is where the answer is read.
+// Place returns where the answer is read.
 func (s Scope) Place() trust.Place {
 	return trust.Place{Room: s.Room, Person: s.User, Private: s.Private}
 }
 
-// asked is the message, or the sub-session, that the work is done for. A system event is
-// nobody's message.
-func (s Scope) asked() string {
-	if s.System && s.Helper == "" {
+// causeID returns the message, or the sub-session, that the work is for. A system event has no
+// message.
+func (s Scope) causeID() string {
+	if s.System && s.SubSession == "" {
 		return ""
 	}
 	return s.Event
 }
 
-// Result answers one call. Content is plain text for the model, never empty,
-// at most MaxResult characters. Failed says that the call did not do its work;
-// Content then says what to do instead.
+// Result answers one call. Content is plain text for the model, never empty, at most MaxResult
+// characters. Failed says that the call did not do its work; then Content says what to do instead.
 type Result struct {
 	Content string
 	Failed  bool
-	// Integrity is of what the call read to answer: rows, files. What the call itself said is
-	// as far trusted as the call.
+	// Integrity is that of the rows and files that the call read. The call's own words are trusted
+	// like the call.
 	Integrity trust.Integrity
 }
 
-// MaxResult is the most characters of a Result.
+// MaxResult is the largest Result, in characters.
 const MaxResult = 16_000
 
-// callLimit is how long one call may take.
+// callLimit is the timeout of one call.
 const callLimit = 30 * time.Second
 
-// Config is what the tools work on. Everything but Media, Location (nil = UTC) and
-// Log (nil = silent) is needed.
+// Config holds what the tools work on. All fields are required but Media, Location (nil = UTC) and
+// Log (nil = silent).
 type Config struct {
 	Memory   *memory.Store
 	Tasks    *task.Store
 	Goals    *goal.Store
 	Skills   *skill.Library
 	Dir      string       // the data folder
-	Media    *media.Store // nil = no file is sent
+	Media    *media.Store // nil = no files are sent
 	Location *time.Location
 	Log      *slog.Logger
 }
 
-// Set is the tools, ready to run. It is safe for concurrent use.
+// Set is the set of tools. It is safe for concurrent use.
 type Set struct {
 	cfg   Config
 	tools []entry
@@ -122,24 +121,23 @@ func newSet(cfg Config, tools []entry) *Set {
 	return &Set{cfg: cfg, tools: tools, limit: callLimit}
 }
 
-// Specs describes the tools to the model, in the catalog's order, every time
-// in the same bytes.
+// Specs describes the tools to the model, in the catalog's order. The bytes are stable.
 func (s *Set) Specs() []llm.ToolSpec {
-	return each(s.tools, func(t entry) llm.ToolSpec { return t.spec })
+	return mapTools(s.tools, func(t entry) llm.ToolSpec { return t.spec })
 }
 
 // Brief describes the tools in fewer words and with fewer arguments, for the smallest windows.
-// A call may have the others all the same.
+// Calls may still use the others.
 func (s *Set) Brief() []llm.ToolSpec {
-	return each(s.tools, func(t entry) llm.ToolSpec { return t.brief })
+	return mapTools(s.tools, func(t entry) llm.ToolSpec { return t.brief })
 }
 
 // Names lists the tools in the catalog's order.
 func (s *Set) Names() []string {
-	return each(s.tools, func(t entry) string { return t.name })
+	return mapTools(s.tools, func(t entry) string { return t.name })
 }
 
-func each[T any](tools []entry, of func(entry) T) []T {
+func mapTools[T any](tools []entry, of func(entry) T) []T {
 	out := make([]T, len(tools))
 	for i, t := range tools {
 		out[i] = of(t)
@@ -147,10 +145,9 @@ func each[T any](tools []entry, of func(entry) T) []T {
 	return out
 }
 
-// Summary is the first sentence of what a tool's description says; "" for one
-// that there is not.
+// Summary returns the first sentence of a tool's description; "" = no such tool.
 func (s *Set) Summary(name string) string {
-	t, _ := named(s.tools, name)
+	t, _ := entryNamed(s.tools, name)
 	line, _, _ := strings.Cut(t.spec.Description, "\n")
 	if i := strings.Index(line, ". "); i >= 0 {
 		line = line[:i+1]
@@ -158,16 +155,16 @@ func (s *Set) Summary(name string) string {
 	return line
 }
 
-// Run runs one call. It always returns a Result: bad arguments, failures and
-// even panics become words for the model, and details go to the log.
+// Run runs one call. It always returns a Result: bad arguments, failures and even panics become
+// text for the model, with details in the log.
 func (s *Set) Run(ctx context.Context, scope Scope, call llm.ToolCall) Result {
 	began := time.Now()
 	least := trust.Owner
-	scope.saw = &least
+	scope.shownIntegrity = &least
 	text, err := s.run(ctx, scope, call)
 	res := Result{Content: text}
 	if err != nil {
-		res = Result{Content: s.explain(ctx, scope, call.Name, err), Failed: true}
+		res = Result{Content: s.explainError(ctx, scope, call.Name, err), Failed: true}
 	}
 	res.Integrity = least
 	res.Content = capText(res.Content, MaxResult)
@@ -175,9 +172,9 @@ func (s *Set) Run(ctx context.Context, scope Scope, call llm.ToolCall) Result {
 	return res
 }
 
-// ready finds the tool of a call, if it may be offered here, and fits the arguments to it.
-func (s *Set) ready(scope Scope, call llm.ToolCall) (entry, llm.ToolCall, error) {
-	t, known := named(s.tools, call.Name)
+// prepare finds the tool of a call, if it may be offered here, and normalizes the arguments.
+func (s *Set) prepare(scope Scope, call llm.ToolCall) (entry, llm.ToolCall, error) {
+	t, known := entryNamed(s.tools, call.Name)
 	offered := slices.DeleteFunc(s.Names(), func(name string) bool { return !scope.Policy.Allows(name) })
 	switch {
 	case !known:
@@ -189,11 +186,10 @@ func (s *Set) ready(scope Scope, call llm.ToolCall) (entry, llm.ToolCall, error)
 	return t, call, err
 }
 
-// Fit writes the arguments of a call as its tool takes them, or says what is wrong with them. What a
-// person is asked about, what the rules look at and what runs is then the same. A call of a tool that
-// there is not stays as it is.
+// Fit normalizes the arguments of a call, or returns what is wrong with them. The approval, the
+// rules and the tool then see the same arguments. A call of an unknown tool is unchanged.
 func (s *Set) Fit(call llm.ToolCall) (llm.ToolCall, error) {
-	t, known := named(s.tools, call.Name)
+	t, known := entryNamed(s.tools, call.Name)
 	if !known {
 		return call, nil
 	}
@@ -205,14 +201,14 @@ func (s *Set) Fit(call llm.ToolCall) (llm.ToolCall, error) {
 }
 
 func (s *Set) run(ctx context.Context, scope Scope, call llm.ToolCall) (text string, err error) {
-	t, call, err := s.ready(scope, call)
+	t, call, err := s.prepare(scope, call)
 	if err != nil {
 		return "", err
 	}
 	if !scope.allowed(call) {
 		return "", notAllowed
 	}
-	if scope.Granted[scope.act(call).Covers] { // nobody saw the act, but a person wants its kind
+	if scope.Granted[scope.act(call).Covers] { // a person approved this kind of act in advance
 		scope.Label.Integrity = max(scope.Label.Integrity, trust.Guest)
 	}
 	defer func() {
@@ -226,22 +222,22 @@ func (s *Set) run(ctx context.Context, scope Scope, call llm.ToolCall) (text str
 	return t.run(s, ctx, scope, call.Arguments)
 }
 
-// Shows notes that the call shows text of this integrity to the model.
-func (s Scope) Shows(of trust.Integrity) {
-	if s.saw != nil {
-		*s.saw = min(*s.saw, of)
+// MarkShown records that the call shows text of this integrity to the model.
+func (s Scope) MarkShown(of trust.Integrity) {
+	if s.shownIntegrity != nil {
+		*s.shownIntegrity = min(*s.shownIntegrity, of)
 	}
 }
 
-// refusal is an error whose text is meant for the model as it stands.
+// refusal is an error whose text goes to the model verbatim.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
 var errPanic = errors.New("a fault in the program")
 
-// explain tells the model about an error: what happened, and what to do next.
-func (s *Set) explain(ctx context.Context, scope Scope, name string, err error) string {
+// explainError tells the model about an error: what happened, and what to do next.
+func (s *Set) explainError(ctx context.Context, scope Scope, name string, err error) string {
 	var said refusal
 	var path *fs.PathError
 	var link *os.LinkError
@@ -255,7 +251,7 @@ func (s *Set) explain(ctx context.Context, scope Scope, name string, err error) 
 		return fmt.Sprintf("%s took longer than %v and was stopped. "+
 			"Try it once more; if it fails again, say so to the person.", name, s.limit)
 	case errors.Is(err, errPanic), errors.As(err, &path), errors.As(err, &link):
-		// Paths of this machine and the program's insides are the operator's business.
+		// Paths and internals are for the operator only.
 		s.cfg.Log.Error("tool failed", "tool", name, "room", scope.Room, "err", err)
 		return name + " failed: something on the assistant's own machine does not work, and the operator's log says what. " +
 			"Tell the person that it was not done; calling it again will hardly help."
@@ -264,8 +260,8 @@ func (s *Set) explain(ctx context.Context, scope Scope, name string, err error) 
 	return name + " failed: " + err.Error()
 }
 
-// capText makes text valid UTF-8, non-empty, and at most limit characters
-// long, cut at a line if one ends nearby.
+// capText makes text valid UTF-8, non-empty, and at most limit characters long, cut at a line end
+// if one is near.
 func capText(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if strings.TrimSpace(text) == "" {

@@ -87,7 +87,7 @@ func (w *workshop) bad(t testing.TB, scope Scope, name, arguments string) string
 	return res.Content
 }
 
-// TestCatalog holds for every tool, also those to come.
+// TestCatalog holds for every tool, present and future.
 func TestCatalog(t *testing.T) {
 	w := newWorkshop(t)
 	again := newWorkshop(t)
@@ -130,7 +130,7 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// checkBrief: what is shown in the smallest windows is a part of the whole.
+// checkBrief: the brief description is a part of the full one.
 func checkBrief(t *testing.T, e entry) {
 	t.Helper()
 	var full, brief struct {
@@ -147,7 +147,7 @@ func checkBrief(t *testing.T, e entry) {
 	}
 }
 
-// badArguments: whatever is wrong, the answer names the argument and the remedy, and shows an example.
+// badArguments: for each fault the answer names the argument and the remedy, and shows an example.
 func (w *workshop) badArguments(t *testing.T, e entry) {
 	for _, raw := range []string{`{`, `{"a": `, `[1]`, `7`, `"text"`, `true`, `{"x": 1} {"x": 2}`, `{'entry': 'x'}`, `<tool>`, `{"no_such": 1}`} {
 		expect.Has(t, w.bad(t, direct(), e.name, raw), e.name+" was not run", "A valid example: "+e.example)
@@ -171,7 +171,7 @@ func (w *workshop) badArguments(t *testing.T, e entry) {
 			wrong = append(wrong, `"no such"`)
 		}
 		for _, v := range wrong {
-			expect.Has(t, w.bad(t, direct(), e.name, `{"`+f.name+`": `+v+`}`), "\n- "+f.name+": ", f.wanted())
+			expect.Has(t, w.bad(t, direct(), e.name, `{"`+f.name+`": `+v+`}`), "\n- "+f.name+": ", f.describeValid())
 		}
 		if f.required {
 			for _, raw := range []string{``, `{}`, `null`, `{"` + f.name + `": null}`, `{"` + f.name + `": ""}`, `{"` + f.name + `": "  "}`} {
@@ -208,7 +208,8 @@ func TestAppendMemory(t *testing.T) {
 	expect.Has(t, w.bad(t, nowhere, "append_memory", `{"entry": "x"}`), "Nothing can be remembered")
 }
 
-// TestForgottenIsNotNoted: the tool says so and the model is not to insist.
+// TestForgottenIsNotNoted: the tool reports that the fact was forgotten, and tells the model not to
+// insist.
 func TestForgottenIsNotNoted(t *testing.T) {
 	w := newWorkshop(t)
 	w.ok(t, direct(), "append_memory", `{"entry": "Jana is my sister."}`)
@@ -228,7 +229,7 @@ func TestAddSkill(t *testing.T) {
 	}
 }
 
-// trial is a set with one tool that does what run says.
+// trial is a set with one tool, which runs run.
 func trial(t *testing.T, w *workshop, run func(context.Context) (string, error)) *Set {
 	t.Helper()
 	e := define(StaySilent, 1, nil, `{}`, func(_ *Set, ctx context.Context, _ Scope, _ struct{}) (string, error) { return run(ctx) })
@@ -288,7 +289,8 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestFloodOfTasks: a model that adds task after task to be worked on is refused from the bound on, and told what to tell the person.
+// TestFloodOfTasks: a model that keeps adding tasks is refused from the limit on, and told what to
+// tell the person.
 func TestFloodOfTasks(t *testing.T) {
 	w := newWorkshop(t)
 	refused := 0
@@ -335,7 +337,7 @@ func TestPolicyHolds(t *testing.T) {
 	w := newWorkshop(t)
 	scope := direct()
 	scope.Policy = Policy{Deny: []string{"append_*", "add_skill"}, Where: "planning mode", Else: "`!mode developer` offers it"}
-	offered := scope.Policy.Of(w.Specs())
+	offered := scope.Policy.Filter(w.Specs())
 	expect.False(t, len(offered) != len(w.Specs())-2 || offered[0].Name != "search_memory", "offered: %+v", offered)
 	expect.Has(t, w.bad(t, scope, "append_memory", `{"entry": "Ada likes tea."}`),
 		"append_memory is not offered in planning mode, so nothing was done.", "the tools are: search_memory, task, ", "tell them that `!mode developer` offers it.")
@@ -346,18 +348,18 @@ func TestPolicyHolds(t *testing.T) {
 	w.ok(t, scope, "task", `{"action": "list"}`)
 	scope.Policy = Policy{Deny: []string{"*"}}
 	expect.Has(t, w.bad(t, scope, "task", `{"action": "list"}`), "task is not offered in this turn", "There are no tools here: answer in words.")
-	if got := scope.Policy.Of([]llm.ToolSpec{{Name: "task"}}); got != nil {
+	if got := scope.Policy.Filter([]llm.ToolSpec{{Name: "task"}}); got != nil {
 		t.Errorf("offered: %v", got)
 	}
 }
 
-// guest is the direct chat of somebody who is no owner.
+// guest is the direct chat of a person who is not an owner.
 func guest() Scope {
 	return Scope{Room: "!bob:example.org", User: "@bob:example.org", Private: true, Memory: memory.Strict.Visible("!bob:example.org", "@bob:example.org", true), Now: noon,
 		Label: trust.Label{Integrity: trust.User, Readers: trust.Person("@bob:example.org")}}
 }
 
-// TestSkillsOfOthers: they are not listed, read or sent, as if there were none.
+// TestSkillsOfOthers: other people's skills are not listed, read or sent, as if they did not exist.
 func TestSkillsOfOthers(t *testing.T) {
 	w := newWorkshop(t)
 	put(t, w.dir, "skills/tea.md", "How to make tea\n")
@@ -389,7 +391,8 @@ func TestSkillsOfOthers(t *testing.T) {
 	}
 }
 
-// TestAddSkillKeepsItsLabel: it has the label of the call, and is refused when there are too many.
+// TestAddSkillKeepsItsLabel: a skill has the label of the call, and is refused when there are too
+// many.
 func TestAddSkillKeepsItsLabel(t *testing.T) {
 	w := newWorkshop(t)
 	scope := guest()

@@ -1,9 +1,8 @@
-// Package trust labels text: whose hands it went through, and who may read it.
+// Package trust labels text with its integrity and its readers.
 //
-// Every part of a prompt carries a label, and so does every row that outlives a turn. What is
-// made from several texts is trusted as the least trusted of them. Two questions are decided by
-// labels and nowhere else: whether an act is allowed (Integrity, with the table in package tool) and
-// whether a row may be read (Place.MayRead).
+// Every part of a prompt carries a label, and so does every stored row. A text made from several
+// has their least integrity. Labels alone decide two questions: whether an act is allowed
+// (Integrity, with the table in package tool) and whether a row may be read (Place.MayRead).
 package trust
 
 import (
@@ -12,19 +11,19 @@ import (
 	"unicode"
 )
 
-// Integrity is the least trusted hand that a text went through. The zero value is Foreign, so
-// that a text without a label is trusted least. The numbers are stored.
+// Integrity is the lowest trust of all hands that a text went through. The zero value is Foreign,
+// so a text without a label is trusted least. The numbers are stored in the database.
 type Integrity int
 
-// The integrities, from the least trusted on.
+// The integrities, in ascending order.
 const (
-	Foreign Integrity = 0 // files, pages, pictures, other programs, people who may not use the assistant
-	Guest   Integrity = 1 // people who may use it, in words that were not addressed to it
+	Foreign Integrity = 0 // files, web pages, pictures, other programs, people who may not use the assistant
+	Guest   Integrity = 1 // people who may use it, in words not addressed to it
 	User    Integrity = 2 // people who may use it, in words addressed to it
-	Owner   Integrity = 3 // an owner, the configuration, the program itself, files that are edited by hand
+	Owner   Integrity = 3 // an owner, the configuration, the program itself, files edited by hand
 )
 
-// String is the integrity as the log and tables show it.
+// String returns the name in logs and tables.
 func (i Integrity) String() string {
 	switch i {
 	case Owner:
@@ -37,27 +36,25 @@ func (i Integrity) String() string {
 	return "foreign"
 }
 
-// Readers says who may read a text. Make one with Person or Room, or use Everybody. The zero
-// value is Nobody.
+// Readers says who may read a text. Make one with Person or Room, or use Everybody. The zero value
+// means unknown readers.
 type Readers string
 
 const (
-	// Nobody may read it: nothing says who may.
-	Nobody Readers = ""
-	// Everybody is all who may talk to the assistant.
-	Everybody Readers = "shared"
+	Nobody    Readers = ""       // unknown readers: no place may show it
+	Everybody Readers = "shared" // all who may talk to the assistant
 
 	personPrefix = "private:"
 	roomPrefix   = "room:"
 )
 
-// Person is one person, by Matrix id, in a direct chat.
+// Person returns the readers of one person's direct chats, by Matrix id.
 func Person(user string) Readers { return Readers(personPrefix + user) }
 
-// Room is the members of the room id.
+// Room returns the members of the room id.
 func Room(id string) Readers { return Readers(roomPrefix + id) }
 
-// Person is who r is, by Matrix id, if it is one person; "" otherwise.
+// Person returns the Matrix id if r is one person, else "".
 func (r Readers) Person() string {
 	user, ok := strings.CutPrefix(string(r), personPrefix)
 	if !ok {
@@ -66,7 +63,7 @@ func (r Readers) Person() string {
 	return user
 }
 
-// Room is which room's members r is, by room id; "" otherwise.
+// Room returns the room id if r is a room's members, else "".
 func (r Readers) Room() string {
 	room, ok := strings.CutPrefix(string(r), roomPrefix)
 	if !ok {
@@ -84,8 +81,7 @@ func (r Readers) Check() error {
 	return fmt.Errorf("%q is no scope; there are %s@user:server, %s!id:server and %s", string(r), personPrefix, roomPrefix, Everybody)
 }
 
-// Label is what is known of a text's origin and readers. The zero value is foreign text that
-// nobody may read.
+// Label is a text's origin and readers. The zero value is foreign text without readers.
 type Label struct {
 	Integrity Integrity
 	Readers   Readers
@@ -98,7 +94,7 @@ type Place struct {
 	Private bool   // Room is a direct chat with Person
 }
 
-// Readers is who reads what is said at the place.
+// Readers returns the readers of messages at the place.
 func (p Place) Readers() Readers {
 	if p.Private {
 		return Person(p.Person)
@@ -106,6 +102,6 @@ func (p Place) Readers() Readers {
 	return Room(p.Room)
 }
 
-// MayRead reports whether a row of these readers may be shown at the place. What one person
-// may read is shown in that person's direct chats, what a room may read in that room.
+// MayRead reports whether a row with these readers may be shown at the place: a person's rows in
+// that person's direct chats, a room's rows in that room, shared rows everywhere.
 func (p Place) MayRead(r Readers) bool { return r == Everybody || r == p.Readers() }

@@ -50,7 +50,8 @@ func TestCheckReaders(t *testing.T) {
 	}
 }
 
-// TestSender: who is no owner for sure is a user at most, and who may not use the assistant is foreign.
+// TestSender: an unproven owner is a user at most, and a person who may not use the assistant is
+// foreign.
 func TestSender(t *testing.T) {
 	allowed := func(user string) bool { return user == "@b:x" }
 	for _, c := range []struct {
@@ -58,7 +59,7 @@ func TestSender(t *testing.T) {
 		proven bool
 		want   Integrity
 	}{{"@a:x", true, Owner}, {"@a:x", false, User}, {"@b:x", true, User}, {"@b:x", false, User}, {"@c:x", true, Foreign}, {"", true, Foreign}} {
-		if got := Sender(c.user, c.proven, []string{"@a:x"}, allowed); got != c.want {
+		if got := SenderIntegrity(c.user, c.proven, []string{"@a:x"}, allowed); got != c.want {
 			t.Errorf("%s, proven %v: %v, want %v", c.user, c.proven, got, c.want)
 		}
 	}

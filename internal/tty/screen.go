@@ -1,4 +1,7 @@
-// Package tty shows a conversation at a terminal and reads what a person types.
+// Package tty shows a conversation in a terminal and reads what a person types.
+//
+// Screen prints messages, Input queues typed lines, and editor is the input line at the bottom.
+// Text from outside never reaches the terminal unfiltered; see StripControls.
 package tty
 
 import (
@@ -19,25 +22,25 @@ import (
 	"golang.org/x/term"
 )
 
-// Display is a terminal with a line at its bottom where a person types.
+// Display is a terminal with an input line at the bottom.
 type Display interface {
-	Print(text, status string) // whole lines of text above the line, status in front of it
+	Print(text, status string) // whole lines of text above the line, status before it
 	Width() int
 }
 
-// Screen prints a conversation as it is written, wrapped between words. At a terminal it shows the lines of an answer
-// as they come; elsewhere it prints finished messages only.
+// Screen prints a conversation, wrapped between words. On a terminal it shows the lines of an
+// answer as they arrive, elsewhere finished messages only.
 type Screen struct {
 	Out     io.Writer
 	Display Display // nil = no terminal
 	Name    string
 
 	mu     sync.Mutex
-	shown  map[string][]string // the lines that stand of a message, by its id
-	status string              // what stands in front of the line that is typed
+	shown  map[string][]string // the printed lines of a message, by its id
+	status string              // text before the input line
 }
 
-// Show makes the message id read as text; done means that it is not being written any more.
+// Show prints text as the content of message id. done means that the message is complete.
 func (s *Screen) Show(id, text string, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,39 +50,38 @@ func (s *Screen) Show(id, text string, done bool) {
 		}
 		return
 	}
-	text = s.Name + ": " + withoutCommands(text)
+	text = s.Name + ": " + stripControls(text)
 	if done {
 		text = strings.TrimSpace(text)
 	}
 	lines := wrap(text, s.Display.Width())
 	if done {
 		lines, s.status = append(lines, ""), ""
-	} else { // the last one may become longer
+	} else { // the last line may still grow
 		lines = lines[:len(lines)-1]
 	}
 	old := s.shown[id]
-	if !done && begins(old, lines) { // nothing new
+	if !done && hasPrefix(old, lines) { // nothing new
 		return
 	}
 	if s.shown == nil {
 		s.shown = map[string][]string{}
 	}
 	s.shown[id] = lines
-	if len(old) > 0 && begins(lines, old) {
+	if len(old) > 0 && hasPrefix(lines, old) {
 		lines = lines[len(old):]
-	} else { // the first, or other words
+	} else { // the first part, or a changed text
 		lines = append([]string{""}, lines...)
 	}
 	s.print(lines)
 }
 
-// begins reports whether lines begin with first.
-func begins(lines, first []string) bool {
+// hasPrefix reports whether lines begin with first.
+func hasPrefix(lines, first []string) bool {
 	return len(first) <= len(lines) && slices.Equal(lines[:len(first)], first)
 }
 
-// wrap cuts text into lines of at most room characters, between words. What has no blank to cut
-// at is left to the terminal.
+// wrap breaks text into lines of at most room characters, between words. A longer word stays whole.
 func wrap(text string, room int) (lines []string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		for utf8.RuneCountInString(line) > room {
@@ -104,8 +106,8 @@ func (s *Screen) print(lines []string) {
 	s.Display.Print(text, s.status)
 }
 
-// Writing shows or hides that the bot is at work.
-func (s *Screen) Writing(on bool) {
+// SetTyping shows or hides that the bot is typing.
+func (s *Screen) SetTyping(on bool) {
 	if !on {
 		s.Progress("")
 	} else if s.status == "" {
@@ -113,52 +115,52 @@ func (s *Screen) Writing(on bool) {
 	}
 }
 
-// Progress shows what an answer waits for in front of the line that is typed.
+// Progress shows the state of an answer before the input line.
 func (s *Screen) Progress(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if text = strings.Join(strings.Fields(withoutCommands(text)), " "); s.Display != nil && text != s.status {
+	if text = strings.Join(strings.Fields(stripControls(text)), " "); s.Display != nil && text != s.status {
 		s.status = text
 		s.print(nil)
 	}
 }
 
-// Tell prints words of the program itself to a person at a terminal.
+// Tell prints the program's own words to a person at a terminal.
 func (s *Screen) Tell(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.Display == nil {
 		return
 	}
-	s.print(wrap(withoutCommands(fmt.Sprintf(format, args...)), s.Display.Width()))
+	s.print(wrap(stripControls(fmt.Sprintf(format, args...)), s.Display.Width()))
 }
 
 // Write prints lines of the log.
 func (s *Screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.print(strings.Split(strings.TrimSuffix(withoutCommands(string(p)), "\n"), "\n"))
+	s.print(strings.Split(strings.TrimSuffix(stripControls(string(p)), "\n"), "\n"))
 	return len(p), nil
 }
 
-// Input is what a person has typed and not sent yet. At a terminal each line is sent when it
-// is typed, elsewhere when the one before has been answered. A !stop never waits.
+// Input is the queue of typed lines. On a terminal each is sent at once, elsewhere after the
+// previous answer. A !stop never waits.
 type Input struct {
 	Live    bool
 	screen  *Screen
-	lines   <-chan Line // nil = there will be no more
+	lines   <-chan Line // nil = end of input
 	waiting []string
-	restore func() // gives the terminal back; nil = there is none
+	restore func() // restores the terminal; nil = nothing to restore
 }
 
-// Close gives the terminal back. It may be called again.
+// Close restores the terminal. It may be called again.
 func (t *Input) Close() {
 	if t.restore != nil {
 		t.restore()
 	}
 }
 
-// add takes in what was typed.
+// add queues a line.
 func (t *Input) add(l Line) error {
 	switch {
 	case errors.Is(l.Err, io.EOF), t.Live && slices.Contains([]string{"exit", "quit", "/exit", "/quit"}, l.Text):
@@ -172,7 +174,7 @@ func (t *Input) add(l Line) error {
 	return nil
 }
 
-// next returns the line to be sent now; busy says that an answer is awaited.
+// next returns the next line to send. busy says that an answer is awaited.
 func (t *Input) next(busy bool) (text string, ok bool) {
 	at := 0
 	if busy && !t.Live {
@@ -186,11 +188,11 @@ func (t *Input) next(busy bool) (text string, ok bool) {
 	return text, true
 }
 
-// EndsLater is said when the input ends while an answer is awaited.
-const EndsLater = "This ends after the answer. Press Ctrl-C twice to end it at once."
+// EndsAfterAnswer is printed when the input ends while an answer is awaited.
+const EndsAfterAnswer = "This ends after the answer. Press Ctrl-C twice to end it at once."
 
-// Talk sends what is typed until all of it was sent and answered, or ctx ends. busy reports whether
-// an answer is awaited; that changes with events, which take handles.
+// Talk sends the typed lines until all are answered or ctx ends. busy reports whether an answer is
+// awaited. It changes with events, which take handles.
 func Talk[E any](ctx context.Context, in *Input, busy func() bool, send func(text string) error,
 	events <-chan E, take func(E) error,
 ) error {
@@ -202,7 +204,7 @@ func Talk[E any](ctx context.Context, in *Input, busy func() bool, send func(tex
 			select {
 			case l := <-in.lines:
 				if err = in.add(l); err == nil && in.lines == nil && busy() {
-					in.screen.Tell(EndsLater)
+					in.screen.Tell(EndsAfterAnswer)
 				}
 			case e := <-events:
 				err = take(e)
@@ -226,9 +228,8 @@ type Line struct {
 // ReadLines reads lines of in, see readLines.
 func ReadLines(in io.Reader) <-chan Line { return readLines(linesOf(in)) }
 
-// readLines reads in the background, so that the caller can wait for
-// something else too. The goroutine ends with the input or the program:
-// a blocked read of a terminal cannot be interrupted.
+// readLines reads in a goroutine, so that the caller can wait for other events. The goroutine ends
+// with the input or the program: a blocked read of a terminal cannot be interrupted.
 func readLines(next func() (string, error)) <-chan Line {
 	lines := make(chan Line)
 	// go: ends with the input; nothing waits on a terminal that is not typed at
@@ -244,7 +245,7 @@ func readLines(next func() (string, error)) <-chan Line {
 	return lines
 }
 
-// linesOf returns the lines of in one after the other.
+// linesOf returns a function that reads the next line of in.
 func linesOf(in io.Reader) func() (string, error) {
 	scan := bufio.NewScanner(in)
 	scan.Buffer(nil, 1<<20)
@@ -265,8 +266,8 @@ func IsTerminal(f any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// Open makes a conversation of in and out. Where a person sits at a terminal that can move its
-// cursor, it has an editor; kind is what TERM says of the terminal.
+// Open starts a conversation on in and out. With a terminal that can move its cursor it has an
+// editor; kind is the value of TERM.
 func (s *Screen) Open(in io.Reader, out io.Writer, kind string) *Input {
 	s.Out = out
 	if IsTerminal(in) && IsTerminal(out) && kind != "dumb" {
@@ -280,18 +281,17 @@ func (s *Screen) Open(in io.Reader, out io.Writer, kind string) *Input {
 
 const promptSig = "> "
 
-// editor is the line at the bottom of a terminal where a person types, with a history. What
-// is printed meanwhile stands above it.
+// editor is the input line at the bottom of a terminal, with a history. Output is printed above it.
 type editor struct {
 	in, out *os.File
-	before  *term.State // the terminal's mode before
+	before  *term.State // the terminal's previous mode
 	term    *term.Terminal
 
 	closed   atomic.Bool
-	printing sync.Mutex // held while lines are printed, so that close does not cut them off
+	printing sync.Mutex // held while printing, so that close does not cut lines off
 }
 
-// openEditor takes over the terminal until close.
+// openEditor switches the terminal to raw mode until close.
 func openEditor(in, out *os.File) (*editor, error) {
 	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
@@ -303,7 +303,7 @@ func openEditor(in, out *os.File) (*editor, error) {
 	return e, nil
 }
 
-// close gives the terminal back as it was.
+// close restores the terminal's mode.
 func (e *editor) close() {
 	e.printing.Lock()
 	defer e.printing.Unlock()
@@ -314,7 +314,7 @@ func (e *editor) close() {
 	_ = term.Restore(int(e.in.Fd()), e.before)
 }
 
-// Width is how many columns the terminal has.
+// Width returns the number of columns.
 func (e *editor) Width() int {
 	if w, _, err := term.GetSize(int(e.out.Fd())); err == nil && w > 0 {
 		return w
@@ -322,11 +322,11 @@ func (e *editor) Width() int {
 	return 80
 }
 
-// resize follows the terminal's size. It is called at each key and each output, since not
-// every system tells of a new size.
+// resize adopts the terminal's size. It is called on each key and output, because not every system
+// signals a change.
 func (e *editor) resize() { _ = e.term.SetSize(e.Width(), 24) }
 
-// Print writes whole lines above the line that is typed, and status in front of that line.
+// Print writes whole lines above the input line, and status before it.
 func (e *editor) Print(text, status string) {
 	e.printing.Lock()
 	defer e.printing.Unlock()
@@ -344,24 +344,24 @@ func (e *editor) Print(text, status string) {
 
 const ctrlC = 3
 
-// Read hands keys to the editor. Ctrl-C is the signal that it is where lines are not edited.
+// Read passes keys to the editor. It turns Ctrl-C into an interrupt, as without an editor.
 func (e *editor) Read(p []byte) (int, error) {
 	n, err := e.in.Read(p)
 	if bytes.IndexByte(p[:n], ctrlC) >= 0 {
 		e.close()
 		if self, err := os.FindProcess(os.Getpid()); err == nil {
-			_ = self.Signal(os.Interrupt) // if it cannot be sent, the editor's end of input ends the chat
+			_ = self.Signal(os.Interrupt) // if that fails, the editor's end of input ends the chat
 		}
 	}
 	e.resize()
 	return n, err
 }
 
-// lineCleared is how the editor begins to clear its line.
+// lineCleared matches the sequence by which the editor clears its line.
 var lineCleared = regexp.MustCompile("^\x1b\\[[0-9]*D\x1b\\[K")
 
-// Write passes on what the editor draws. It clears its line from the left edge, because the
-// editor takes every character to be one column wide.
+// Write passes on what the editor draws. It clears lines from the left edge, because the editor
+// takes every character to be one column wide.
 func (e *editor) Write(p []byte) (int, error) {
 	if e.closed.Load() {
 		return len(p), nil

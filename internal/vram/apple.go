@@ -6,30 +6,29 @@ import (
 	"strings"
 )
 
-// sysctlPath is where every Mac has it.
+// sysctlPath is the path of sysctl on every Mac.
 const sysctlPath = "/usr/sbin/sysctl"
 
-// sysctlNames are what a Mac is asked. Those it does not know it leaves out.
+// sysctlNames are the values that are queried. sysctl omits those that it does not know.
 var sysctlNames = []string{"hw.memsize", "iogpu.wired_limit_mb", "hw.optional.arm64", "machdep.cpu.brand_string"}
 
-// parseSysctl reads "name: value" lines and makes the GPU of a Mac with Apple's
-// own chip of them. What Metal lets a GPU use is two thirds of the memory up to
-// 36 GiB and three quarters above, unless the owner set another limit.
+// parseSysctl parses "name: value" lines into the GPU of an Apple chip. Metal lets a GPU use two
+// thirds of the memory up to 36 GiB and three quarters above, unless the owner set another limit.
 func parseSysctl(out []byte) (Device, error) {
 	values := map[string]string{}
-	for _, line := range lines(out) {
+	for _, line := range cleanLines(out) {
 		if name, value, ok := strings.Cut(line, ":"); ok {
 			values[strings.TrimSpace(name)] = strings.TrimSpace(value)
 		}
 	}
-	name := shorten(values["machdep.cpu.brand_string"], 100)
+	name := clip(values["machdep.cpu.brand_string"], 100)
 	if values["hw.optional.arm64"] != "1" && !strings.HasPrefix(name, "Apple") {
-		return Device{}, fmt.Errorf("the GPU of a Mac with the processor %q does not tell its memory; "+
+		return Device{}, fmt.Errorf("the GPU of a Mac with the processor %q does not report its memory; "+
 			"give its size in the configuration", name)
 	}
 	total, err := strconv.ParseUint(values["hw.memsize"], 10, 64)
-	if err != nil || total == 0 || total > most {
-		return Device{}, fmt.Errorf("sysctl tells no usable hw.memsize (%q)", shorten(values["hw.memsize"], 40))
+	if err != nil || total == 0 || total > maxSize {
+		return Device{}, fmt.Errorf("sysctl reports no usable hw.memsize (%q)", clip(values["hw.memsize"], 40))
 	}
 	if name == "" {
 		name = "Apple GPU"

@@ -9,37 +9,36 @@ import (
 	"unicode/utf8"
 )
 
-// What nvidia-smi is asked. The name stands last, because names hold commas.
+// The query for nvidia-smi. The name comes last, because names contain commas.
 var (
 	columns = []string{"index", "memory.total", "name"}
 	query   = []string{"--query-gpu=" + strings.Join(columns, ","), "--format=csv,noheader,nounits"}
 )
 
-// gpu is one row of nvidia-smi as it stands: sizes are bytes, and what is no
-// size keeps its words ("[N/A]").
+// gpu is one row of nvidia-smi. Sizes are bytes; "[N/A]" and the like are kept as words.
 type gpu struct {
-	index   int
-	name    string
-	total   uint64
-	noTotal string // the words in place of the number; "" = there is one
+	index     int
+	name      string
+	total     uint64
+	totalText string // the text in place of a number; "" = there is a number
 }
 
-// parseSMI reads the CSV of nvidia-smi. Lines that are no rows (warnings before
-// the table, a header, the text of an error) come back as other, cut short.
+// parseSMI parses the CSV of nvidia-smi. Other lines (warnings, a header, an error) are returned in
+// other, shortened.
 func parseSMI(out []byte) (rows []gpu, other []string) {
-	for _, line := range lines(out) {
+	for _, line := range cleanLines(out) {
 		if row, ok := parseRow(line); ok {
 			rows = append(rows, row)
 		} else if len(other) < 8 && !strings.HasPrefix(line, columns[0]+",") {
-			other = append(other, shorten(line, 200))
+			other = append(other, clip(line, 200))
 		}
 	}
 	return rows, other
 }
 
-// lines are the lines with something on them, clean of carriage returns, byte
-// order marks and whatever no terminal should see.
-func lines(out []byte) (all []string) {
+// cleanLines returns the non-empty lines without carriage returns, byte order marks and control
+// characters.
+func cleanLines(out []byte) (all []string) {
 	for line := range strings.Lines(strings.ToValidUTF8(string(out), "?")) {
 		line = strings.Map(func(r rune) rune {
 			switch {
@@ -57,7 +56,7 @@ func lines(out []byte) (all []string) {
 	return all
 }
 
-// parseRow reads the cells of a line, which stand as in columns.
+// parseRow parses the cells of a line, in the order of columns.
 func parseRow(line string) (g gpu, ok bool) {
 	cells := strings.SplitN(line, ",", len(columns))
 	if len(cells) != len(columns) {
@@ -71,46 +70,45 @@ func parseRow(line string) (g gpu, ok bool) {
 		return g, false
 	}
 	g.index = int(index)
-	g.total, g.noTotal = memory(cells[1])
-	if g.name = shorten(strings.Trim(cells[2], `"`), 100); g.name == "" || strings.HasPrefix(g.name, "[") { // why there is none
+	g.total, g.totalText = parseMemory(cells[1])
+	if g.name = clip(strings.Trim(cells[2], `"`), 100); g.name == "" || strings.HasPrefix(g.name, "[") { // an error in brackets
 		g.name = "NVIDIA GPU " + strconv.Itoa(g.index)
 	}
 	return g, true
 }
 
-// memory reads a size in MiB. Everything else is no size, and comes back as the words to show.
-func memory(cell string) (bytes uint64, words string) {
+// parseMemory parses a size in MiB. Anything else is returned as words.
+func parseMemory(cell string) (bytes uint64, words string) {
 	n, err := strconv.ParseUint(cell, 10, 64)
-	if err != nil || n > most>>20 {
-		return 0, shorten(cmp.Or(cell, "nothing"), 60)
+	if err != nil || n > maxSize>>20 {
+		return 0, clip(cmp.Or(cell, "nothing"), 60)
 	}
 	return n << 20, ""
 }
 
-// sharing are names of NVIDIA chips that have no memory of their own. A number
-// they report is not to be trusted: some report the little that the firmware
-// set aside.
-var sharing = regexp.MustCompile(`(?i)\b(?:GB10|N1X?|Orin|Xavier|Thor|Tegra|Jetson|nvgpu)\b`)
+// sharedMemoryChips matches NVIDIA chips without memory of their own. The size that they report is
+// unreliable: some report only what the firmware reserved.
+var sharedMemoryChips = regexp.MustCompile(`(?i)\b(?:GB10|N1X?|Orin|Xavier|Thor|Tegra|Jetson|nvgpu)\b`)
 
-// device is the row as a device; unified machines lend their memory.
+// device converts the row to a Device. Chips with shared memory count as unified.
 func (g gpu) device() Device {
 	d := Device{Vendor: "nvidia", Name: g.name, Total: g.total}
 	switch {
-	case g.noTotal != "":
-		d.Note = "nvidia-smi says " + g.noTotal + " in place of its memory"
+	case g.totalText != "":
+		d.Note = "nvidia-smi says " + g.totalText + " in place of its memory"
 	case g.total == 0:
 		d.Note = "nvidia-smi says it has no memory"
 	}
 	return d
 }
 
-// clean makes one short printable line of text from outside.
+// clean returns one short printable line of foreign text.
 func clean(text string, limit int) string {
-	return shorten(strings.Join(lines([]byte(text)), " "), limit)
+	return clip(strings.Join(cleanLines([]byte(text)), " "), limit)
 }
 
-// shorten cuts at a rune, not inside one.
-func shorten(text string, limit int) string {
+// clip truncates between runes.
+func clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}

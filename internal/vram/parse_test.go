@@ -30,7 +30,7 @@ func TestMemoryCells(t *testing.T) {
 		"0": 0, "24564": 24564 << 20, "4194304": 4 << 40,
 	}
 	for cell, want := range good {
-		if got, words := memory(cell); got != want || words != "" {
+		if got, words := parseMemory(cell); got != want || words != "" {
 			t.Errorf("%q: %d, %q; want %d", cell, got, words, want)
 		}
 	}
@@ -38,7 +38,7 @@ func TestMemoryCells(t *testing.T) {
 		"", "[N/A]", "N/A", "[Not Supported]", "[Unknown Error]", "ERR!", "[GPU is lost]", "[Insufficient Permissions]",
 		"-1", "+5", "24.564", "24,564", "24 564", "1e9", "0x10", "24564 MB", "24564 MiB", "4194305", "99999999999999999999", "٢٤", "24564 MiB free",
 	} {
-		if got, words := memory(cell); got != 0 || words == "" {
+		if got, words := parseMemory(cell); got != 0 || words == "" {
 			t.Errorf("%q: %d, %q; want no size and the words", cell, got, words)
 		}
 	}
@@ -46,7 +46,7 @@ func TestMemoryCells(t *testing.T) {
 
 func TestParseSMI(t *testing.T) {
 	card := gpu{name: "NVIDIA GeForce RTX 4090", total: 24564 << 20}
-	lost := gpu{index: 1, name: "NVIDIA GPU 1", noTotal: "[GPU is lost]"}
+	lost := gpu{index: 1, name: "NVIDIA GPU 1", totalText: "[GPU is lost]"}
 	named := card
 	named.name = "NVIDIA A100, PCIe, 40GB"
 	cases := []struct {
@@ -90,13 +90,13 @@ func TestChipsThatShareMemory(t *testing.T) {
 		"NVIDIA GB10": true, "Orin (nvgpu)": true, "NVIDIA Thor": true, "NVIDIA N1X": true, "NVIDIA Jetson AGX": true, "xavier": true,
 		"NVIDIA GH200 480GB": false, "NVIDIA GB200": false, "NVIDIA GB100": false, "NVIDIA GeForce RTX 4090": false, "": false, "NVIDIA N100": false,
 	} {
-		if got := sharing.MatchString(name); got != want {
+		if got := sharedMemoryChips.MatchString(name); got != want {
 			t.Errorf("%q: %v, want %v", name, got, want)
 		}
 	}
 }
 
-// A conclusion is drawn from what was found alone.
+// conclude depends on the findings only.
 func TestConclude(t *testing.T) {
 	card := func(vendor string, total uint64) Device {
 		return Device{Vendor: vendor, Name: vendor, Total: total << 30}
@@ -124,7 +124,7 @@ func TestConclude(t *testing.T) {
 	}
 	for _, c := range cases {
 		c.f.step("a step")
-		r := c.f.conclude(time.Now())
+		r := c.f.report(time.Now())
 		if r.State != c.state || r.Total != c.total<<30 || !strings.Contains(r.Reason, c.reason) {
 			t.Errorf("%s: %v %d GiB %q\nwant %v %d GiB …%s…", c.name, r.State, r.Total>>30, r.Reason, c.state, c.total, c.reason)
 		}
@@ -171,7 +171,7 @@ func TestParseSysctl(t *testing.T) {
 	}
 }
 
-// printable says that text may be shown to people.
+// printable fails if text is unfit for display.
 func printable(t *testing.T, what, text string, limit int) {
 	t.Helper()
 	if len(text) > limit || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -192,21 +192,20 @@ func FuzzNvidiaSMI(f *testing.F) {
 		var all findings
 		for _, g := range rows {
 			printable(t, "a name", g.name, 103)
-			printable(t, "words", g.noTotal, 63)
-			if g.total > most || g.noTotal != "" && g.total != 0 {
+			printable(t, "words", g.totalText, 63)
+			if g.total > maxSize || g.totalText != "" && g.total != 0 {
 				t.Errorf("impossible row %+v", g)
 			}
 			all.devices = append(all.devices, g.device())
 		}
 		all.step("fuzz")
-		invariants(t, all.conclude(time.Now()))
+		invariants(t, all.report(time.Now()))
 	})
 }
 
 var update = flag.Bool("update", false, "write what the machines of testdata answer now")
 
-// machine is one archive: the kernel's files, what the tools wrote, and the
-// report that comes of it.
+// machine is one archive: the kernel's files, the tools' output, and the expected report.
 type machine struct {
 	root  fstest.MapFS
 	tools map[string]string
@@ -242,13 +241,13 @@ func (m machine) run(_ context.Context, path string, args, _ []string) (output, 
 		return output{}, errors.New("nobody asks this: " + strings.Join(args, " "))
 	}
 	if _, hangs := m.tools["nvidia-smi/hangs"]; hangs {
-		return output{code: -1}, errSilent
+		return output{code: -1}, errNoAnswer
 	}
 	code, _ := strconv.Atoi(strings.TrimSpace(m.tools[status]))
 	return output{text: []byte(m.tools[reply]), code: code}, nil
 }
 
-// prober is a prober on the machine, with a clock that stands still.
+// prober returns a prober on the machine, with a stopped clock.
 func (m machine) prober() *Prober {
 	goos := strings.TrimSpace(m.tools["goos"])
 	if goos == "" {
@@ -284,7 +283,7 @@ func TestMachines(t *testing.T) {
 			encoder.SetEscapeHTML(false)
 			encoder.SetIndent("", "  ")
 			expect.OK(t, encoder.Encode(r))
-			// The name of the file says the answer; no update changes that.
+			// The file name states the expected state; -update does not change it.
 			want := Known
 			if strings.HasPrefix(name, "unknown-") {
 				want = Unknown

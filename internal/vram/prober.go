@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Config says where to look. The zero value is right for the machine the program runs on.
+// Config says where to look. The zero value suits the machine that the program runs on.
 type Config struct {
-	// Size, if not 0, is what the owner says there is, in bytes: nothing is asked.
+	// Size, if not 0, is the owner's figure in bytes; nothing is queried.
 	Size uint64
-	// Off asks nothing: the answer is Unknown.
+	// Off disables all queries; the answer is Unknown.
 	Off bool
 	Log *slog.Logger // nil = slog.Default()
 
@@ -25,18 +25,17 @@ type Config struct {
 	root     fs.FS
 	find     func() (path string, ok bool) // of nvidia-smi
 	run      run
-	deadline time.Duration // of one asking, all tools together
+	deadline time.Duration // of one probe, all tools together
 	now      func() time.Time
 }
 
-// Prober asks how much GPU memory there is and keeps the answer. Its methods may
-// be called from anywhere at any time.
+// Prober measures GPU memory and keeps the result. It is safe for concurrent use.
 type Prober struct {
 	config Config
-	last   atomic.Pointer[Report] // Asked zero = none yet
+	last   atomic.Pointer[Report] // Asked zero = no result yet
 }
 
-// New makes a prober. It asks nothing yet.
+// New returns a prober without a result.
 func New(c Config) *Prober {
 	if c.Log == nil {
 		c.Log = slog.Default()
@@ -49,15 +48,15 @@ func New(c Config) *Prober {
 	return p
 }
 
-// Last is the latest answer, at once. Before the first it is Unknown. Others have the same
-// answer: nobody changes what is in it.
+// Last returns the latest report without waiting; before the first it is Unknown. The report is
+// shared and must not be changed.
 func (p *Prober) Last() Report { return *p.last.Load() }
 
-// Probe asks how much GPU memory there is, for three seconds at most. A tool that does not
-// answer tells nothing new.
+// Probe measures GPU memory within three seconds. If a tool does not answer, the previous report
+// stays.
 func (p *Prober) Probe(ctx context.Context) Report {
 	now, last := p.config.now(), p.Last()
-	a := &asking{config: p.config, kernel: kernel{p.config.root}}
+	a := &probe{config: p.config, kernel: kernel{p.config.root}}
 	switch {
 	case p.config.Off:
 		a.doubt("asking is switched off in the configuration")
@@ -67,13 +66,13 @@ func (p *Prober) Probe(ctx context.Context) Report {
 	default:
 		within, cancel := context.WithTimeout(ctx, p.config.deadline)
 		defer cancel()
-		a.look(within)
+		a.queryAll(within)
 	}
-	r := a.conclude(now)
+	r := a.report(now)
 	switch {
 	case ctx.Err() != nil:
 		return last
-	case a.silent && last.State == Known:
+	case a.timedOut && last.State == Known:
 		last.Asked, last.Steps = now, append(r.Steps, "the answer is an earlier one: "+last.Reason)
 		r = last
 	case r.State != last.State || last.Asked.IsZero():
@@ -83,19 +82,19 @@ func (p *Prober) Probe(ctx context.Context) Report {
 	return r
 }
 
-// places are where nvidia-smi lies when PATH does not say so: distributions,
-// Windows below Linux, containers, NixOS.
-var places = []string{
+// smiPaths are paths of nvidia-smi outside PATH: distributions, WSL, containers, NixOS.
+var smiPaths = []string{
 	"/usr/bin/nvidia-smi", "/usr/local/bin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi",
 	"/opt/nvidia/bin/nvidia-smi", "/opt/bin/nvidia-smi", "/run/current-system/sw/bin/nvidia-smi",
 }
 
-// findSMI tells where nvidia-smi is. A program in the working directory is nobody's nvidia-smi.
+// findSMI returns the path of nvidia-smi. It ignores a program in the working directory, which
+// anybody may have put there.
 func findSMI() (path string, ok bool) {
 	if path, err := exec.LookPath("nvidia-smi"); err == nil && filepath.IsAbs(path) {
 		return path, true
 	}
-	for _, place := range places {
+	for _, place := range smiPaths {
 		if info, err := os.Stat(place); err == nil && info.Mode().IsRegular() {
 			return place, true
 		}
@@ -103,9 +102,9 @@ func findSMI() (path string, ok bool) {
 	return "", false
 }
 
-// environment is all that a tool at path gets to see, its language and where the NVIDIA
-// libraries lie: no secret of ours is in it. Where the driver is mounted into a container,
-// they lie beside it and not where the loader looks.
+// environment returns the environment for a tool at path: language and library path, and no
+// secrets. Where the driver is mounted into a container, its libraries are beside the tool and not
+// where the loader looks.
 func environment(path string) []string {
 	env := []string{"LC_ALL=C", "LANG=C"}
 	if base := filepath.Dir(filepath.Dir(path)); filepath.Base(base) == "nvidia" {

@@ -18,7 +18,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// bench is a prober whose tool and clock belong to the test.
+// bench is a prober whose tool and clock the test controls.
 type bench struct {
 	*Prober
 	now   time.Time
@@ -57,11 +57,11 @@ func TestNotAskedYet(t *testing.T) {
 	b.want(t, Known, 1)
 }
 
-// Silence tells nothing new; an answer does, whatever it is.
+// A timeout keeps the previous report; any answer replaces it.
 func TestSilenceKeepsWhatIsKnown(t *testing.T) {
 	b := newBench(Config{})
 	b.want(t, Known, 1)
-	b.reply = func(context.Context) (output, error) { return output{code: -1}, errSilent }
+	b.reply = func(context.Context) (output, error) { return output{code: -1}, errNoAnswer }
 	b.now = b.now.Add(time.Hour)
 	r := b.want(t, Known, 2)
 	if r.Total != 24564<<20 || !strings.Contains(strings.Join(r.Steps, "\n"), "no answer in time") {
@@ -72,14 +72,14 @@ func TestSilenceKeepsWhatIsKnown(t *testing.T) {
 	b.want(t, Unknown, 3)
 }
 
-// An asking that is broken off by its caller is no answer.
+// A probe cancelled by its caller changes nothing.
 func TestBrokenOff(t *testing.T) {
 	b := newBench(Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	b.reply = func(ctx context.Context) (output, error) {
 		cancel()
 		<-ctx.Done()
-		return output{code: -1}, errSilent
+		return output{code: -1}, errNoAnswer
 	}
 	if r := b.Probe(ctx); r.Reason != "not asked yet" || b.Last().Reason != "not asked yet" {
 		t.Errorf("%+v", r)
@@ -97,7 +97,7 @@ func TestConfigured(t *testing.T) {
 	}
 }
 
-// unreadable lets nobody read what it names.
+// unreadable denies access to the files that it names.
 type unreadable struct {
 	fs.FS
 	name string
@@ -137,7 +137,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// A program in the working directory is nobody's nvidia-smi.
+// A program in the working directory is not used as nvidia-smi.
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
 	expect.OK(t, os.WriteFile(filepath.Join(dir, "nvidia-smi"), nil, 0o755))
@@ -154,7 +154,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The whole way, with real children, none of which outlives the deadline.
+// The whole path with real processes, none of which outlives the deadline.
 func TestProbeWithRealTools(t *testing.T) {
 	cases := []struct {
 		name, body string
@@ -199,19 +199,19 @@ func TestProbeWithRealTools(t *testing.T) {
 
 const goodRow = "0, 24564, NVIDIA GeForce RTX 4090\n"
 
-// fake writes a shell script that stands in for nvidia-smi.
+// fake writes a shell script in place of nvidia-smi.
 func fake(t *testing.T, body string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "nvidia-smi")
-	// A child of another test, forked while the file is open for writing, would
-	// keep it from being run.
+	// A process of another test, forked while the file is open for writing, would block its
+	// execution.
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	expect.OK(t, os.WriteFile(path, []byte("#!/bin/sh\n"+body), 0o755))
 	return path
 }
 
-// gone waits until the process whose id is in file is no more.
+// gone waits until the process whose id is in file has ended.
 func gone(t *testing.T, file string) {
 	t.Helper()
 	for until := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -226,8 +226,8 @@ func gone(t *testing.T, file string) {
 	}
 }
 
-// zombie tells a process that has ended and nobody has asked about; a grandchild
-// becomes one where process 1 takes no notice.
+// zombie reports an ended process that was not waited for; a grandchild becomes one if process 1
+// does not reap it.
 func zombie(id int) bool {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
 	_, rest, _ := strings.Cut(string(raw), ") ")
@@ -239,13 +239,13 @@ func TestToolThatIsNone(t *testing.T) {
 	plain := filepath.Join(dir, "nvidia-smi")
 	expect.OK(t, os.WriteFile(plain, []byte("no program"), 0o644))
 	for _, path := range []string{plain, filepath.Join(dir, "absent"), dir} {
-		if _, err := runTool(t.Context(), path, nil, nil); err == nil || errors.Is(err, errSilent) {
+		if _, err := runTool(t.Context(), path, nil, nil); err == nil || errors.Is(err, errNoAnswer) {
 			t.Errorf("%s: error %v, want one that says why it cannot be run", path, err)
 		}
 	}
 }
 
-// Tools see nothing of the environment this process has.
+// Tools get nothing of this process's environment.
 func TestToolSeesNoSecrets(t *testing.T) {
 	t.Setenv("REVERIE_SECRET", "hunter2")
 	out := expect.Must(runTool(t.Context(), fake(t, "env"), nil, environment("/usr/local/nvidia/bin/nvidia-smi")))(t)
@@ -259,8 +259,7 @@ func TestToolSeesNoSecrets(t *testing.T) {
 	}
 }
 
-// On a machine with a GPU of NVIDIA's (GPU_E2E=1) the answer is the one
-// nvidia-smi gives by itself.
+// On a machine with an NVIDIA GPU (GPU_E2E=1) the report equals nvidia-smi's own answer.
 func TestOnThisMachine(t *testing.T) {
 	if os.Getenv("GPU_E2E") != "1" {
 		t.Skip("GPU_E2E=1 asks the GPU of this machine")

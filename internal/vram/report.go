@@ -1,10 +1,11 @@
-// Package vram finds out how much GPU memory this machine has: Known or Unknown,
-// each with its reason in words. It asks nvidia-smi, the files of the
-// kernel and, on a Mac, sysctl; it never loads a driver library into this
-// process, and a driver that hangs costs a deadline, not the process.
+// Package vram measures the GPU memory of this machine.
 //
-// It speaks of the machine, not of a model server: CUDA_VISIBLE_DEVICES and its
-// like, a server in another container or on another machine are not seen here.
+// A Prober asks nvidia-smi, the kernel's files and, on a Mac, sysctl. Its Report is Known or
+// Unknown, with the reason in words. It never loads a driver library into this process, so a
+// hanging driver costs a deadline only.
+//
+// The report is about the machine, not about a model server: it ignores CUDA_VISIBLE_DEVICES, other
+// containers and other machines.
 package vram
 
 import (
@@ -13,10 +14,10 @@ import (
 	"time"
 )
 
-// State says what is known.
+// State says whether the size is known.
 type State string
 
-// The answers.
+// The states.
 const (
 	Unknown State = "unknown"
 	Known   State = "known"
@@ -26,51 +27,51 @@ const (
 type Device struct {
 	Vendor string `json:"vendor"` // nvidia, amd, intel, apple
 	Name   string `json:"name"`
-	Total  uint64 `json:"total"` // 0 = not known, Note says why
-	// Unified memory is shared with the processor: what one takes, the other lacks.
+	Total  uint64 `json:"total"` // 0 = unknown; Note says why
+	// Unified memory is shared with the processor.
 	Unified bool `json:"unified"`
-	// Counted devices make up the Total of their report.
+	// Counted devices are part of the report's Total.
 	Counted bool   `json:"counted"`
 	Note    string `json:"note,omitempty"`
 }
 
-// Report is the answer to one asking. What is free moves no tier, so nobody is asked for that.
+// Report is the result of one probe. It has no free memory: tiers depend on the total only.
 type Report struct {
 	State   State    `json:"state"`
 	Reason  string   `json:"reason"`
 	Devices []Device `json:"devices"` // never nil in a report of a Prober
-	// Total is the sum in bytes over the counted devices: those of the vendor that has most,
-	// since a model server works with one vendor's GPUs, and discrete ones where there are
-	// any. It is 0 unless State is Known.
+	// Total is the sum in bytes over the counted devices: those of the vendor with the most,
+	// because a model server uses one vendor's GPUs, and discrete ones if there are any. It is 0
+	// unless State is Known.
 	Total uint64 `json:"total"`
-	// Steps say which source said what, in the order they were asked.
+	// Steps say what each source reported, in order.
 	Steps []string  `json:"steps"`
-	Asked time.Time `json:"asked"` // when the asking began; zero = never yet
+	Asked time.Time `json:"asked"` // start of the probe; zero = never
 }
 
-// most is beyond any machine: a size above it is a mistake, not a size.
-const most = 4 << 40
+// maxSize is the largest plausible size in bytes.
+const maxSize = 4 << 40
 
-// findings are what the sources found, before anybody draws a conclusion.
+// findings are the raw results of all sources.
 type findings struct {
-	devices []Device
-	steps   []string
-	doubts  []string // why there may be more than devices says
-	silent  bool     // a tool did not answer in time: this tells nothing new
+	devices  []Device
+	steps    []string
+	doubts   []string // reasons why there may be more than devices says
+	timedOut bool     // a tool did not answer in time, so the previous report stays
 }
 
 func (f *findings) step(format string, args ...any) {
 	f.steps = append(f.steps, fmt.Sprintf(format, args...))
 }
 
-// doubt is a step too: the reason of the report alone would not say where it came from.
+// doubt records a doubt and a step: the reason alone would not name its source.
 func (f *findings) doubt(format string, args ...any) {
 	f.doubts = append(f.doubts, fmt.Sprintf(format, args...))
 	f.step(format, args...)
 }
 
-// conclude draws the conclusion. It is pure.
-func (f *findings) conclude(asked time.Time) Report {
+// report turns findings into a report. It is pure.
+func (f *findings) report(asked time.Time) Report {
 	r := Report{State: Unknown, Asked: asked, Steps: append([]string{}, f.steps...), Devices: append([]Device{}, f.devices...)}
 	doubts := f.doubts
 	for _, d := range r.Devices {
@@ -82,8 +83,7 @@ func (f *findings) conclude(asked time.Time) Report {
 	case r.Total > 0 && (discrete || len(doubts) == 0):
 		r.State, r.Reason = Known, r.summary(doubts)
 	case len(doubts) > 0:
-		// Where only memory shared with the processor is known, the GPU in doubt
-		// would be the one that matters.
+		// If only shared memory is known, the doubtful GPU may be the decisive one.
 		r.Total = 0
 		for i := range r.Devices {
 			r.Devices[i].Counted = false
@@ -95,8 +95,7 @@ func (f *findings) conclude(asked time.Time) Report {
 	return r
 }
 
-// count chooses the devices that count and sums them up; it tells whether they
-// are discrete ones.
+// count marks the counted devices, sums them up and reports whether they are discrete.
 func (r *Report) count() (discrete bool) {
 	for _, d := range r.Devices {
 		discrete = discrete || d.Total > 0 && !d.Unified
@@ -145,7 +144,7 @@ func (r *Report) summary(caveats []string) string {
 	return text
 }
 
-// Size writes bytes for people: 24564 MiB.
+// Size formats bytes for people: 24564 MiB.
 func Size(bytes uint64) string {
 	if bytes < 1<<20 {
 		return fmt.Sprintf("%d bytes", bytes)

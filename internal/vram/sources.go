@@ -8,31 +8,32 @@ import (
 	"strings"
 )
 
-// asking is one round over the sources, with what it found so far.
-type asking struct {
+// probe is one probe and its findings so far.
+type probe struct {
 	findings
 	config Config
 	kernel kernel
 }
 
-// run calls a tool; see runTool.
+// run executes a tool; see runTool.
 type run func(ctx context.Context, path string, args, env []string) (output, error)
 
-// look asks every source of this kind of machine: the kernel first, which costs no process.
-func (a *asking) look(ctx context.Context) {
+// queryAll queries every source of this kind of machine, starting with the kernel, which needs no
+// process.
+func (a *probe) queryAll(ctx context.Context) {
 	if a.config.goos == "darwin" {
 		a.apple(ctx)
 		return
 	}
-	seen := "" // an NVIDIA GPU
+	seen := "" // a description of an NVIDIA GPU that the kernel lists
 	for _, c := range a.kernel.cards() {
 		switch d := a.kernel.intel(c); {
 		case c.vendor == "0x10de":
 			seen = "an NVIDIA GPU is at " + c.slot
 		case c.vendor == "0x1002":
-			a.found(c, a.kernel.amd(c))
-		case c.vendor == "0x8086" && (d.Total > 0 || !strings.HasSuffix(c.slot, ":00:02.0")): // where the GPU inside the processor sits
-			a.found(c, d)
+			a.addDevice(c, a.kernel.amd(c))
+		case c.vendor == "0x8086" && (d.Total > 0 || !strings.HasSuffix(c.slot, ":00:02.0")): // :00:02.0 is the GPU inside the processor
+			a.addDevice(c, d)
 		default:
 			a.step("kernel: %s is not read (vendor %q)", c.slot, c.vendor)
 		}
@@ -40,15 +41,15 @@ func (a *asking) look(ctx context.Context) {
 	a.nvidia(ctx, seen)
 }
 
-func (a *asking) found(c card, d Device) {
+func (a *probe) addDevice(c card, d Device) {
 	a.devices = append(a.devices, d)
-	a.step("kernel: %s at %s: %s%s", d.Name, c.slot, Size(d.Total), dash(d.Note))
+	a.step("kernel: %s at %s: %s%s", d.Name, c.slot, Size(d.Total), withDash(d.Note))
 }
 
-func (a *asking) apple(ctx context.Context) {
+func (a *probe) apple(ctx context.Context) {
 	out, err := a.config.run(ctx, sysctlPath, sysctlNames, environment(sysctlPath))
 	if err != nil {
-		a.silent = errors.Is(err, errSilent)
+		a.timedOut = errors.Is(err, errNoAnswer)
 		a.doubt("sysctl: %v", err)
 		return
 	}
@@ -61,8 +62,8 @@ func (a *asking) apple(ctx context.Context) {
 	a.devices = append(a.devices, d)
 }
 
-// nvidia asks nvidia-smi. seen says in words where the kernel has seen a GPU for it; empty = nowhere.
-func (a *asking) nvidia(ctx context.Context, seen string) {
+// nvidia queries nvidia-smi. seen describes an NVIDIA GPU that the kernel lists; "" = none.
+func (a *probe) nvidia(ctx context.Context, seen string) {
 	tool, ok := a.config.find()
 	switch {
 	case !ok && seen != "":
@@ -74,18 +75,18 @@ func (a *asking) nvidia(ctx context.Context, seen string) {
 	}
 	out, err := a.config.run(ctx, tool, query, environment(tool))
 	if err != nil {
-		a.silent = errors.Is(err, errSilent)
+		a.timedOut = errors.Is(err, errNoAnswer)
 		a.doubt("%s: %v", tool, err)
 		return
 	}
 	rows, other := parseSMI(out.text)
-	said := shorten(strings.Join(append(other, lines(out.errors)...), " / "), 200)
+	said := clip(strings.Join(append(other, cleanLines(out.errors)...), " / "), 200)
 	for _, g := range rows {
 		d := g.device()
-		if sharing.MatchString(g.name) {
-			d = a.kernel.unify(d)
+		if sharedMemoryChips.MatchString(g.name) {
+			d = a.kernel.asUnified(d)
 		}
-		a.step("nvidia-smi: GPU %d %s: %s%s", g.index, g.name, Size(d.Total), dash(d.Note))
+		a.step("nvidia-smi: GPU %d %s: %s%s", g.index, g.name, Size(d.Total), withDash(d.Note))
 		a.devices = append(a.devices, d)
 	}
 	switch nothing := out.code == 0 && said == "" || strings.Contains(strings.ToLower(said), "no devices were found"); {
@@ -101,7 +102,7 @@ func (a *asking) nvidia(ctx context.Context, seen string) {
 	}
 }
 
-func dash(note string) string {
+func withDash(note string) string {
 	if note == "" {
 		return ""
 	}

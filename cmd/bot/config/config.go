@@ -310,7 +310,7 @@ func (c *Config) Level() func(user string) trust.Integrity {
 		allowed = gate.New(m.User, m.Owners, m.Allow, m.Bots...).Allows
 	}
 	owners := slices.Concat(c.Owners(), []string{TerminalUser})
-	return func(user string) trust.Integrity { return trust.Sender(user, true, owners, allowed) }
+	return func(user string) trust.Integrity { return trust.SenderIntegrity(user, true, owners, allowed) }
 }
 
 // Files returns the limits of files, also without Matrix.

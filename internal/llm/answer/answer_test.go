@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestObjects: of a model's lists the last one counts; one that is cut off is no empty one.
+// TestObjects: the last list counts; a truncated one is not empty.
 // Holds L7.
 func TestObjects(t *testing.T) {
 	for _, c := range []struct {

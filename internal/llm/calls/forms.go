@@ -22,9 +22,9 @@ var (
 func (r *Reader) readValue(s string, tagged, cut bool) (calls []Call, n int) {
 	switch {
 	case s[0] == '{', s[0] == '[':
-		return r.jsonValue(s, tagged, cut)
+		return r.readJSON(s, tagged, cut)
 	case s[0] == '<':
-		return r.markup(s, tagged, cut)
+		return r.readMarkup(s, tagged, cut)
 	case tagged:
 		return r.namedCall(s, cut)
 	}
@@ -70,8 +70,8 @@ func (r *Reader) singleCall(source, name, arguments string) ([]Call, int) {
 // placeholder matches a placeholder in place of a value.
 var placeholder = regexp.MustCompile(`"\s*(?:\.\.\.|…|<[^<>"]{1,40}>)\s*"`)
 
-// jsonValue parses calls written as JSON, valid or broken.
-func (r *Reader) jsonValue(s string, tagged, cut bool) ([]Call, int) {
+// readJSON parses calls written as JSON, valid or broken.
+func (r *Reader) readJSON(s string, tagged, cut bool) ([]Call, int) {
 	for end := range candidateLengths(s) {
 		text := s[:end]
 		whole, ok := repairJSON(text, cut)
@@ -129,7 +129,7 @@ func (r *Reader) callsIn(raw json.RawMessage, tagged bool, depth int) (calls []C
 	var name string
 	_, named := firstKey(fields, nameKeys)
 	key, arguments := firstKey(fields, argKeys)
-	if json.Unmarshal(named, &name) != nil || name == "" || key == "" || defines(fields, arguments) {
+	if json.Unmarshal(named, &name) != nil || name == "" || key == "" || isDefinition(fields, arguments) {
 		return nil, false
 	}
 	t, offered := r.lookup(name)
@@ -139,8 +139,8 @@ func (r *Reader) callsIn(raw json.RawMessage, tagged bool, depth int) (calls []C
 	return []Call{{Name: name, Arguments: asArguments(arguments)}}, offered || tagged
 }
 
-// defines reports whether an object describes a tool instead of calling it.
-func defines(fields map[string]json.RawMessage, arguments json.RawMessage) bool {
+// isDefinition reports whether an object describes a tool instead of calling it.
+func isDefinition(fields map[string]json.RawMessage, arguments json.RawMessage) bool {
 	var schema struct{ Properties json.RawMessage }
 	return fields["description"] != nil || json.Unmarshal(arguments, &schema) == nil && schema.Properties != nil
 }
@@ -169,8 +169,8 @@ var (
 	markupEnd  = regexp.MustCompile(`</(?:function|tool_call)>`)
 )
 
-// markup parses a call in tags: <function=NAME><parameter=KEY>…, or with JSON inside.
-func (r *Reader) markup(s string, tagged, cut bool) ([]Call, int) {
+// readMarkup parses a call in tags: <function=NAME><parameter=KEY>…, or with JSON inside.
+func (r *Reader) readMarkup(s string, tagged, cut bool) ([]Call, int) {
 	m := markupHead.FindStringSubmatch(s)
 	if m == nil {
 		return nil, 0

@@ -23,12 +23,12 @@ type count int
 
 // UnmarshalJSON accepts any JSON value.
 func (c *count) UnmarshalJSON(b []byte) error {
-	*c = count(tokens(string(b)))
+	*c = count(parseTokens(string(b)))
 	return nil
 }
 
-// tokens parses a number of tokens; 0 = no possible window.
-func tokens(s string) int {
+// parseTokens parses a number of tokens; 0 = no possible window.
+func parseTokens(s string) int {
 	n, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if err == nil && n >= minTokens && n <= maxTokens && n == float64(int(n)) {
 		return int(n)
@@ -36,7 +36,7 @@ func tokens(s string) int {
 	return 0
 }
 
-var errUnknownFormat = errors.New("the answer is something else")
+var errUnknownFormat = errors.New("the answer has an unknown format")
 
 // readProps parses llama.cpp's /props. Its n_ctx is per slot, so it is the window of one
 // conversation.
@@ -151,11 +151,11 @@ func readShow(raw []byte, _ string) (found Found, text string, err error) {
 	}
 	var architecture string
 	if json.Unmarshal(o.Info["general.architecture"], &architecture) == nil {
-		found.Trained = tokens(string(o.Info[architecture+".context_length"]))
+		found.Trained = parseTokens(string(o.Info[architecture+".context_length"]))
 	}
 	for line := range strings.Lines(o.Parameters) {
-		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" && tokens(f[1]) > 0 {
-			found.Limit = Limit{Tokens: tokens(f[1]), Label: Estimated}
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" && parseTokens(f[1]) > 0 {
+			found.Limit = Limit{Tokens: parseTokens(f[1]), Label: Estimated}
 		}
 	}
 	switch {
@@ -242,7 +242,7 @@ func LimitInError(text string) int {
 	text = strings.ToLower(text)
 	for _, r := range limitPhrases {
 		if m := r.FindStringSubmatch(text); m != nil {
-			if n := tokens(strings.ReplaceAll(m[1], ",", "")); n > 0 {
+			if n := parseTokens(strings.ReplaceAll(m[1], ",", "")); n > 0 {
 				return n
 			}
 		}

@@ -76,7 +76,7 @@ func (s *Server) chooseModel(ctx context.Context, limit time.Duration) error {
 	}
 	var list struct{ Data []struct{ ID string } }
 	if err := json.NewDecoder(io.LimitReader(res.Body, 4<<20)).Decode(&list); err != nil {
-		return fmt.Errorf("%s/models answered something else than a list of models", s.URL)
+		return fmt.Errorf("%s/models did not answer with a list of models", s.URL)
 	}
 	for _, m := range list.Data {
 		if s.Model == "" && !strings.Contains(strings.ToLower(m.ID), "embed") {

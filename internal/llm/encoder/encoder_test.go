@@ -20,7 +20,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// trained is the encoder with its real weights; without them the test is skipped.
+// trained returns the encoder with its real weights, or skips the test.
 func trained(tb testing.TB) *Encoder {
 	tb.Helper()
 	e, err := Embedded()
@@ -33,7 +33,7 @@ func trained(tb testing.TB) *Encoder {
 	return e
 }
 
-// untrained is a file of random weights, with letters for a vocabulary.
+// untrained returns a file of random weights, with letters as the vocabulary.
 var untrained = sync.OnceValue(func() []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	pieces := make([]Piece, reserved)
@@ -59,7 +59,7 @@ var untrained = sync.OnceValue(func() []byte {
 	return file.Bytes()
 })
 
-// each runs a test with random weights, and with the real ones where they are.
+// each runs a test with random weights, and with the real ones if present.
 func each(t *testing.T, test func(*testing.T, *Encoder)) {
 	t.Run("random weights", func(t *testing.T) {
 		e := expect.Must(Load(untrained()))(t)
@@ -92,8 +92,8 @@ type reference struct {
 	Vector []byte
 }
 
-// references are what the float32 original makes of some texts; testdata/reference.mjs
-// says how they came about.
+// references are the vectors of the float32 original; testdata/reference.mjs says how they were
+// made.
 func references(t *testing.T) []reference {
 	t.Helper()
 	all := readReferences(t, "testdata/reference.jsonl")
@@ -201,8 +201,7 @@ func TestOddTexts(t *testing.T) {
 	})
 }
 
-// White space and controls make no difference, nor does what comes after the
-// pieces that are read.
+// White space, control characters and text after the limit do not change the vector.
 func TestWhatIsNotRead(t *testing.T) {
 	each(t, func(t *testing.T, e *Encoder) {
 		same := func(a, b string) {
@@ -285,9 +284,9 @@ func TestLoadDamaged(t *testing.T) {
 		data []byte
 		want string
 	}{
-		{"nothing", nil, "no file of weights"},
-		{"something else", []byte("<!DOCTYPE html><html>"), "no file of weights"},
-		{"another version", change(len(magic)-2, '2'), "no file of weights"},
+		{"nothing", nil, "not a weights file"},
+		{"something else", []byte("<!DOCTYPE html><html>"), "not a weights file"},
+		{"another version", change(len(magic)-2, '2'), "not a weights file"},
 		{"no pieces", change(len(magic), 0, 0), "damaged"},
 		{"too many pieces", change(len(magic), 0xff, 0xff), "damaged"},
 		{"one byte more", append(slices.Clip(whole), 0), "damaged"},
@@ -334,7 +333,7 @@ func TestRound(t *testing.T) {
 	}
 }
 
-// A matrix gives what the sums written out give, for any number of rows.
+// A matrix product equals the sums written out, for any number of rows.
 func TestTimes(t *testing.T) {
 	const rows, columns = 16, 4 * tile
 	m := matrix{rows: rows, columns: columns, weights: make([]byte, rows*columns), scale: make([]float32, columns), bias: make([]float32, columns)}
@@ -365,7 +364,7 @@ func TestTimes(t *testing.T) {
 	})
 }
 
-// The pieces of a text are the text, without gaps; and there are not too many.
+// The pieces cover the text without gaps, within the limit.
 func FuzzPieces(f *testing.F) {
 	e := expect.Must(Load(untrained()))(f)
 	for _, text := range []string{"", "the hat", "the\x00h\xffat", "\u0301\u0301", "🍕 the 我", "ﷺ½ｔ", "▁▁the ▁", "e\u0301\u200d\ufe0f"} {
@@ -390,8 +389,8 @@ func FuzzPieces(f *testing.F) {
 	})
 }
 
-// eachPath runs a test with the Go loops, and with AVX2 where the processor has it.
-// It changes a package variable, so such tests do not run in parallel.
+// eachPath runs a test with the Go loops, and with AVX2 if available. It changes a package
+// variable, so such tests do not run in parallel.
 func eachPath(t *testing.T, test func(*testing.T)) {
 	was := vectorized
 	defer func() { vectorized = was }()
@@ -408,7 +407,7 @@ func eachPath(t *testing.T, test func(*testing.T)) {
 //go:noinline
 func fuses(x, y, z float32) bool { return x*y+z != float32(x*y)+z }
 
-// TestPathsAreTheSame compares the two forms of the innermost loops, to the bit.
+// TestPathsAreTheSame compares both forms of the innermost loops, bit by bit.
 func TestPathsAreTheSame(t *testing.T) {
 	if !vectorized {
 		return // there is one path only
@@ -451,8 +450,8 @@ func TestPathsAreTheSame(t *testing.T) {
 	}
 }
 
-// TestVectorsStay compares with stored vectors of the same model in seven languages,
-// as people have them in their databases. They came from the Go path.
+// TestVectorsStay compares with stored vectors of the same model in seven languages, as in people's
+// databases. They are from the Go path.
 func TestVectorsStay(t *testing.T) {
 	e := trained(t)
 	all := readReferences(t, "testdata/golden.jsonl")

@@ -131,7 +131,7 @@ func (t tensor) round(values []float32) (scale []float32, rounded []int8) {
 func Load(data []byte) (*Encoder, error) {
 	rest, ok := bytes.CutPrefix(data, []byte(magic))
 	if !ok {
-		return nil, errors.New("this is no file of weights of this version; `make weights` makes one")
+		return nil, errors.New("not a weights file of this version; `make weights` makes one")
 	}
 	e := &Encoder{}
 	e.vocabulary, rest, ok = readVocabulary(rest)
@@ -140,7 +140,7 @@ func Load(data []byte) (*Encoder, error) {
 		size += t.bytes()
 	}
 	if !ok || len(rest) != size {
-		return nil, errors.New("the file of weights is damaged; `make weights` makes a new one")
+		return nil, errors.New("the weights file is damaged; `make weights` makes a new one")
 	}
 	next := func(n int) []byte {
 		b := rest[:n:n]

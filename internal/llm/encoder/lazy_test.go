@@ -2,7 +2,7 @@ package encoder
 
 import "testing"
 
-// TestLazy: what it does not know has no vector.
+// TestLazy: a text outside the vocabulary has no vector.
 func TestLazy(t *testing.T) {
 	if !BuiltIn() {
 		t.Skip("the encoder's weights are not here; `make weights` fetches them")

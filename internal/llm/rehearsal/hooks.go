@@ -26,13 +26,13 @@ func hook(_ turn, m []string) (reply, bool) {
 		}
 		return reply{text: "I waited for " + d.String() + " first.", delay: d}, true
 	case "long":
-		return reply{text: long(n)}, true
+		return reply{text: longText(n)}, true
 	}
 	return reply{text: fmt.Sprintf("I know no rehearsal called “%s”. There are: error N, slow D, long N.", m[1])}, true
 }
 
-// long returns a text of n words, in sentences and paragraphs.
-func long(n int) string {
+// longText returns a text of n words, in sentences and paragraphs.
+func longText(n int) string {
 	if n <= 0 || n > 20000 {
 		n = 400
 	}

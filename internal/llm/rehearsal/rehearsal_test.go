@@ -28,7 +28,7 @@ func start(t *testing.T, maxOutput int) (*llm.Models, string) {
 
 var tools = []llm.ToolSpec{{Name: "append_memory"}, {Name: "task"}, {Name: "add_skill"}, {Name: "read_file"}}
 
-// past is a conversation that has begun, so that the notice is not said again.
+// past is a conversation that has begun, so that the notice is not repeated.
 func past(messages ...llm.Message) []llm.Message {
 	begun := []llm.Message{user("hello"), {Role: llm.Assistant, Content: "Hi"}}
 	return append(begun, messages...)
@@ -45,7 +45,7 @@ func ask(t *testing.T, m *llm.Models, messages ...llm.Message) llm.Reply {
 	return reply
 }
 
-// act plays the program: it asks, gives each call the result, and asks again.
+// act plays the program: request, tool results, request again.
 func act(t *testing.T, m *llm.Models, result string, messages ...llm.Message) (calls []llm.ToolCall, text string) {
 	t.Helper()
 	for range 100 {
@@ -212,8 +212,7 @@ func TestNoticeComesFirstAndOnce(t *testing.T) {
 	}
 }
 
-// Whatever a person writes, there is an answer, and the header and the notes
-// around their words are never taken for them.
+// Every message gets an answer, and its header and notes never count as the person's words.
 func FuzzAnswer(f *testing.F) {
 	for _, s := range []string{"hello", "remember that x", "what do you know about x?", "remind me to x every day at 25", "read a.b", "add skill x: y", "[x", "<x", "remind me in 5 minutes", "ſ remember", "tomorrow", "remind me \xff", "remember ÿ"} {
 		f.Add(s)

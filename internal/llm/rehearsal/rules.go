@@ -59,7 +59,7 @@ func answer(req request) reply {
 		}
 		return a
 	}
-	return reply{} // unreachable: plain answers everything
+	return reply{} // unreachable: fallback answers everything
 }
 
 func turnOf(req request) turn {

@@ -13,12 +13,12 @@ import (
 	"reverie/internal/trust"
 )
 
-// Sources is what contributors read besides the turn. All of it must be set but for what says
-// what it means that it is not.
+// Sources is what contributors read besides the turn. Fields are required unless their comment
+// names a default.
 type Sources struct {
 	Dir          string // the data folder
-	Defaults     fs.FS  // built-in data files, for those that are missing
-	Name         string // how the assistant is called
+	Defaults     fs.FS  // built-in substitutes for missing files
+	Name         string // of the assistant
 	Location     *time.Location
 	SeedLanguage string // of SEED_*.txt
 	Memory       *memory.Store
@@ -26,11 +26,11 @@ type Sources struct {
 	Skills       *skill.Library
 	KnownTools   []string                 // names that BASE_PROMPT.txt may mention; nil = any
 	Instructions string                   // the owner's, from the configuration; "" = none
-	Models       []string                 // what the person may call the models; fewer than two are not told
-	Summary      func(tool string) string // of a tool, in one line; nil = none
-	Host         string                   // what the machine is called; "" = not told
-	System       string                   // what the machine runs; "" = what this program is built for
-	NoSteering   bool                     // the model gets no notes on how the conversation goes
+	Models       []string                 // names of the models for people; fewer than two are not shown
+	Summary      func(tool string) string // one line about a tool; nil = none
+	Host         string                   // the machine's name; "" = not shown
+	System       string                   // the machine's system; "" = the one this program is built for
+	NoSteering   bool                     // no steering notes
 }
 
 func (s *Sources) files() *files { return &files{s.Dir, s.Defaults} }
@@ -38,7 +38,7 @@ func (s *Sources) files() *files { return &files{s.Dir, s.Defaults} }
 // Marked is a marked section of a prompt file.
 type Marked struct{ Name, Text string }
 
-// Read returns the sections of a prompt file for a tier, with all that is wrong with it.
+// Read returns the sections of a prompt file for a tier, and the file's problems.
 func (s *Sources) Read(file string, tier int) (sections []Marked, problems []store.Problem) {
 	all, problems := sectionsOf(file, s.files().read(file), nil)
 	for _, m := range all {
@@ -49,55 +49,53 @@ func (s *Sources) Read(file string, tier int) (sections []Marked, problems []sto
 	return sections, problems
 }
 
-// Look is a turn with its sources, where what several contributors look at is read once.
-type Look struct {
+// TurnSources is a turn with its sources. It caches what several contributors read.
+type TurnSources struct {
 	sources   *Sources
 	turn      *Turn
 	files     *files
 	first     int64
 	recovered bool
 
-	skills func() ([]skill.Skill, error)
-	tasks  func() ([]task.Task, error) // the open ones that may be read where the answer is
-	inUse  func() (inUse, error)
+	skills         func() ([]skill.Skill, error)
+	tasks          func() ([]task.Task, error) // the open tasks that may be read in this place
+	selectedSkills func() (selectedSkills, error)
 }
 
-// Look begins a look at the sources for the turn t. first is the message with which the history
-// begins unless it must be cut again; recovered says that the last request was made before a
-// summary took the place of older messages.
-func (s *Sources) Look(ctx context.Context, t *Turn, first int64, recovered bool) *Look {
-	l := &Look{sources: s, turn: t, files: s.files(), first: first, recovered: recovered}
+// ForTurn returns the sources for the turn t. first is the first message of the history unless it must
+// be cut again. recovered means that the last request preceded a compaction.
+func (s *Sources) ForTurn(ctx context.Context, t *Turn, first int64, recovered bool) *TurnSources {
+	l := &TurnSources{sources: s, turn: t, files: s.files(), first: first, recovered: recovered}
 	l.skills = sync.OnceValues(func() ([]skill.Skill, error) { return s.Skills.List(t.Place()) })
 	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return s.Tasks.List(ctx, t.Place(), "") })
-	l.inUse = sync.OnceValues((&Question{Look: l}).findInUse)
+	l.selectedSkills = sync.OnceValues((&Question{TurnSources: l}).selectSkills)
 	return l
 }
 
-// Ask asks one contributor, which may be at the same time as others.
-func (l *Look) Ask(ctx context.Context, c Contributor) (*Content, []store.Problem, error) {
-	q := Question{Look: l}
+// Ask runs one contributor. It is safe for concurrent use.
+func (l *TurnSources) Ask(ctx context.Context, c Contributor) (*Content, []store.Problem, error) {
+	q := Question{TurnSources: l}
 	said, err := c.Gather(ctx, &q)
 	return said, q.problems, err
 }
 
-// Question is what a contributor is asked. It looks at the turn and changes nothing of it:
-// others look at it at the same time.
+// Question is the input of a contributor. The turn in it is shared and read-only.
 type Question struct {
-	*Look
+	*TurnSources
 	problems []store.Problem
 }
 
-// Problem notes that something in a file is not as it should be. line 0 = all of it.
+// Problem records a fault in a file. line 0 = the whole file.
 func (q *Question) Problem(file string, line int, text string) {
 	q.problems = append(q.problems, store.Problem{File: file, Line: line, Text: text})
 }
 
-// said returns the content of a text; nothing to say is nil.
-func (q *Question) said(source string, lines ...string) (*Content, error) {
-	return q.saidAs(Content{Source: source, Lines: linesOf(trust.Owner, lines...)})
+// textContent returns a content of texts, or nil if they are empty.
+func (q *Question) textContent(source string, lines ...string) (*Content, error) {
+	return q.content(Content{Source: source, Lines: linesOf(trust.Owner, lines...)})
 }
 
-func (q *Question) saidAs(c Content) (*Content, error) {
+func (q *Question) content(c Content) (*Content, error) {
 	if len(c.Lines) == 1 && c.Lines[0].Text == "" {
 		c.Lines = nil
 	}
@@ -107,9 +105,9 @@ func (q *Question) saidAs(c Content) (*Content, error) {
 	return NewContent(c), nil
 }
 
-// roomy has a contributor speak from tier 4 on. Smaller windows have no room for what a
-// model can do without.
-func roomy(g gather) gather {
+// fromTier4 limits a contributor to tiers 4 and above. Smaller windows have no room for dispensable
+// sections.
+func fromTier4(g gather) gather {
 	return func(ctx context.Context, q *Question) (*Content, error) {
 		if q.turn.tier() < 4 {
 			return nil, nil

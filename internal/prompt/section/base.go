@@ -11,20 +11,20 @@ import (
 	"reverie/internal/store"
 )
 
-// A baseSection is one part of BASE_PROMPT.txt: the text from its marker to the
-// next one, and the tools and tiers that it is for.
+// A baseSection is one part of BASE_PROMPT.txt: the text from its marker to the next one, with its
+// tools and tiers.
 type baseSection struct {
 	name  string
-	line  int      // of the marker; 0 for the text before the first one
-	any   []string // at least one of these tools, unless empty
+	line  int      // of the marker; 0 = the text before the first one
+	any   []string // at least one of these tools; empty = no condition
 	all   []string // every one of these
 	not   []string // none of these
-	tiers []int    // these; empty = every one
+	tiers []int    // empty = every tier
 	text  string   // without surrounding blank lines; may be empty
 }
 
-// on reports whether the section belongs into a prompt with these tools.
-func (s baseSection) on(tools []string) bool {
+// enabled reports whether the section belongs into a prompt with these tools.
+func (s baseSection) enabled(tools []string) bool {
 	has := func(name string) bool { return slices.Contains(tools, name) }
 	for _, name := range s.all {
 		if !has(name) {
@@ -34,8 +34,7 @@ func (s baseSection) on(tools []string) bool {
 	return !slices.ContainsFunc(s.not, has) && (len(s.any) == 0 || slices.ContainsFunc(s.any, has))
 }
 
-// inTier reports whether the section is meant for a tier. One that is not known, 0,
-// counts as the largest.
+// inTier reports whether the section is for a tier. The unknown tier, 0, counts as the largest.
 func (s baseSection) inTier(tier int) bool {
 	if tier == 0 {
 		tier = highestTier
@@ -43,16 +42,15 @@ func (s baseSection) inTier(tier int) bool {
 	return len(s.tiers) == 0 || slices.Contains(s.tiers, tier)
 }
 
-// parseBase cuts a base prompt at its markers, lines like
+// parseBase splits a base prompt at its markers, lines like
 //
 //	<!-- section: NAME requires: a, b tiers: 3-5 -->
 //
-// "requires" means any of the named tools, "all" every one, "not" none of them;
-// "requires: always", or no condition at all, means that the section is always on.
-// "tiers" means those of the model's window; several sections may have one name, each
-// for tiers of its own. Text before the first marker is always on too. No text is ever lost: a marker
-// that cannot be understood becomes a Problem, and what follows it is always on.
-// known are the tools there are; nil means that names are not checked.
+// "requires" means any of the named tools, "all" every one, "not" none of them. "requires: always",
+// or no condition, means that the section is always on. "tiers" are window tiers; sections of one
+// name may cover different tiers. Text before the first marker is always on. A faulty marker
+// becomes a Problem, and the text after it is always on, so that no text is lost. known are the
+// existing tools; nil = names are not checked.
 func parseBase(text string, known []string) ([]baseSection, []store.Problem) {
 	var problems []store.Problem
 	sections := []baseSection{{name: "preamble"}}
@@ -92,11 +90,11 @@ func parseBase(text string, known []string) ([]baseSection, []store.Problem) {
 	return sections, problems
 }
 
-// marker is a line that is meant as a section marker: what stands inside it, its end, and what follows
-// that. <!-- sections … --> is an ordinary comment.
+// marker matches a line that is meant as a section marker: its inside, its end, and the rest of the
+// line. <!-- sections … --> is an ordinary comment.
 var marker = regexp.MustCompile(`^[ \t]*<!--[ \t]*(?i:section)(|[ \t:].*?)(?:(-->)(.*))?$`)
 
-// parseMarker reads what stands between "section" and "-->".
+// parseMarker parses the text between "section" and "-->".
 func parseMarker(inside string, closed bool) (baseSection, error) {
 	rest, colon := strings.CutPrefix(strings.TrimLeft(inside, " \t"), ":")
 	words := strings.FieldsFunc(rest, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
@@ -131,7 +129,7 @@ func parseMarker(inside string, closed bool) (baseSection, error) {
 			}
 		case !isName(w):
 			return s, fmt.Errorf("%q is no tool name", w)
-		case w != "always" || clause != "requires": // which says that nothing is required
+		case w != "always" || clause != "requires": // "requires: always" is no condition
 			*lists[clause] = append(*lists[clause], w)
 		}
 	}
@@ -141,7 +139,7 @@ func parseMarker(inside string, closed bool) (baseSection, error) {
 	return s, nil
 }
 
-// addTiers reads a tier or a range of them, such as 3-5.
+// addTiers parses a tier or a range, such as 3-5.
 func (s *baseSection) addTiers(text string) error {
 	from, to, isRange := strings.Cut(strings.ReplaceAll(text, "–", "-"), "-")
 	if !isRange {
@@ -158,7 +156,7 @@ func (s *baseSection) addTiers(text string) error {
 	return nil
 }
 
-// unknownNames lists the tools a section names that do not exist.
+// unknownNames lists the tools that a section names and that do not exist.
 func unknownNames(s baseSection, known []string) []string {
 	if known == nil {
 		return nil
@@ -179,8 +177,7 @@ func isName(s string) bool { return nameForm.MatchString(s) }
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// trimBlankLines joins lines, without the blank ones at both ends and what is blank behind
-// the last one.
+// trimBlankLines joins lines without blank ones at both ends and trailing white space.
 func trimBlankLines(lines []string) string {
 	for len(lines) > 0 && strings.TrimSpace(lines[0]) == "" {
 		lines = lines[1:]

@@ -50,7 +50,7 @@ func TestParseBase(t *testing.T) {
 			sections, problems := parseBase(tt.text, known)
 			var on []string
 			for _, s := range sections {
-				if s.text != "" && s.on(tools) && s.inTier(4) {
+				if s.text != "" && s.enabled(tools) && s.inTier(4) {
 					on = append(on, strings.TrimSpace(s.text))
 				}
 			}
@@ -67,8 +67,8 @@ func TestParseBase(t *testing.T) {
 	}
 }
 
-// TestDefaultBase holds the shipped prompt to its promises: no problems, and no word of a tool
-// that is not there. TestModesAndTiers says what it holds in each tier, and how long it may be.
+// TestDefaultBase: the shipped prompt has no problems, and no word about a tool that is not
+// offered. TestModesAndTiers checks its content and length by tier.
 func TestDefaultBase(t *testing.T) {
 	text := expect.Must(os.ReadFile("../../../data/BASE_PROMPT.txt"))(t)
 	tools := []string{"append_memory", "task", "goal", "add_skill", "read_file", "stay_silent", "spawn_sub_session"}

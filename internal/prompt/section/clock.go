@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// clockStale is how old the time in a message's header may be when the model is told it
-// anew, in a layout that leaves it to the headers.
+// clockStale is the age of a message header's time from which the time is told again, in layouts
+// that leave it to headers.
 const clockStale = 30 * time.Minute
 
 const clockTitle = "Current Time"
 
-// gatherClock gathers the local time, to the minute. A message tells it by its header or,
-// once, in its tail.
+// gatherClock gathers the local time, to the minute. A message tells it in its header or, once, in
+// its tail.
 func gatherClock(_ context.Context, q *Question) (*Content, error) {
 	l := Line{Text: q.turn.Now.In(q.sources.Location).Format("Monday, 2006-01-02 15:04 MST")}
 	for i, m := range slices.Backward(q.turn.History) {
@@ -23,9 +23,9 @@ func gatherClock(_ context.Context, q *Question) (*Content, error) {
 			continue
 		}
 		if q.turn.Now.Sub(m.At) < clockStale || told && i == len(q.turn.History)-1 {
-			l.In = m.ID
+			l.SaidIn = m.ID
 		}
 		break
 	}
-	return q.saidAs(Content{Source: "clock", Lines: []Line{l}})
+	return q.content(Content{Source: "clock", Lines: []Line{l}})
 }

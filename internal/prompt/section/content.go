@@ -13,38 +13,38 @@ import (
 	"reverie/internal/trust"
 )
 
-// Frame is how many tokens the frame around a section takes.
+// Frame is the overhead of a section in tokens.
 const Frame = 8
 
-// Content is what a contributor gathered. It never changes once made.
+// Content is what a contributor gathered. It is immutable.
 type Content struct {
-	Source string // what it is, in a word: names the fence, and what was shown of it
-	Lead   string // the program's words before the lines; stands even without lines
-	Lines  []Line // what the source says
-	Rest   string // where to find the lines that are left out
-	None   string // what a tail says when there are no lines any more
-	Note   string // what was left out of it already
+	Source string // names the fence, and identifies what was shown
+	Lead   string // the program's words before the lines; shown even without lines
+	Lines  []Line // the source's words
+	Rest   string // where to find the lines left out
+	None   string // what a tail says once there are no lines
+	Note   string // what was left out already
 	Hash   string // of lead and lines
 	Size   int    // characters of the lines, joined
 
 	Integrity trust.Integrity // of the least trusted line; the words of a Trusted contributor need none
 
-	ranked bool                   // lines of the lowest rank stay where room is short, rather than the first
-	more   func() map[uint64]bool // ids of what the source says beside the lines; nil = nothing. Seldom asked, and long
+	ranked bool                   // lines of the lowest rank stay when room is short, rather than the first
+	more   func() map[uint64]bool // ids of further lines of the source; nil = none. Large and rarely needed
 }
 
-// Line is one thing that a source says.
+// Line is one line of a source.
 type Line struct {
-	Text string
-	ID   uint64          // hash of what it is
-	Same string          // as what the section of all memories shows it; "" = it never does
-	In   int64           // message that says it already, for as long as it is sent; 0 = none
-	key  string          // what it is, however it is worded, dated and cut; "" = Text
-	rank int             // see Content.ranked
-	from trust.Integrity // of Text
+	Text     string
+	ID       uint64          // hash of its identity
+	AsMemory string          // its text in the section of all memories; "" = never there
+	SaidIn   int64           // message that says it, for as long as that is sent; 0 = none
+	key      string          // its identity, independent of wording, date and cuts; "" = Text
+	rank     int             // see Content.ranked
+	from     trust.Integrity // of Text
 }
 
-// linesOf makes lines of texts of one integrity.
+// linesOf makes lines from texts of one integrity.
 func linesOf(from trust.Integrity, texts ...string) []Line {
 	lines := make([]Line, len(texts))
 	for i, t := range texts {
@@ -53,7 +53,7 @@ func linesOf(from trust.Integrity, texts ...string) []Line {
 	return lines
 }
 
-// Lacks reports whether the source no longer says one of the lines.
+// Lacks reports whether the source no longer has one of the lines.
 func (c *Content) Lacks(lines []uint64) bool {
 	said := make(map[uint64]bool, len(c.Lines))
 	for _, l := range c.Lines {
@@ -88,7 +88,7 @@ func (c *Content) Only(index []int) *Content {
 	return NewContent(part)
 }
 
-// IDs are those of the lines.
+// IDs returns the ids of the lines.
 func (c *Content) IDs() []uint64 {
 	ids := make([]uint64, len(c.Lines))
 	for i, l := range c.Lines {
@@ -97,7 +97,7 @@ func (c *Content) IDs() []uint64 {
 	return ids
 }
 
-// Text is all lines.
+// Text returns all lines.
 func (c *Content) Text() string { return joined(c.Lines) }
 
 func joined(lines []Line) string {
@@ -108,15 +108,14 @@ func joined(lines []Line) string {
 	return strings.Join(texts, "\n")
 }
 
-// LineID is a short name for a line.
+// LineID returns a short hash of a line.
 func LineID(line string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(line))
 	return h.Sum64()
 }
 
-// Cut returns the lines of c in at most most characters, and a note on what was left out, if
-// anything was.
+// Cut shortens c to at most most characters. note says what was left out; "" = nothing.
 func (c *Content) Cut(way Shrink, most int) (body, note string) {
 	if c.Size <= most {
 		return c.Text(), ""
@@ -127,7 +126,7 @@ func (c *Content) Cut(way Shrink, most int) (body, note string) {
 		return joined(lines), fmt.Sprintf("%d of %d lines shown", len(lines), len(c.Lines))
 	case TailCut:
 		cut := cutTail(c.Text(), most)
-		return cut, cutAfter(cut, c)
+		return cut, cutNote(cut, c)
 	case HeadTail:
 		cut := cutMiddle(c.Text(), most)
 		return cut, fmt.Sprintf("the middle is left out; %d of %d characters shown", utf8.RuneCountInString(cut), c.Size)
@@ -136,13 +135,13 @@ func (c *Content) Cut(way Shrink, most int) (body, note string) {
 	}
 }
 
-// cutAfter is the note on c of which text is the beginning.
-func cutAfter(text string, c *Content) string {
+// cutNote returns the note on a content cut to text.
+func cutNote(text string, c *Content) string {
 	return fmt.Sprintf("cut off after %d of %d characters", utf8.RuneCountInString(text), c.Size)
 }
 
-// keepLines returns the lines of the lowest ranks that fit in most characters,
-// in their order. A line that is too long by itself costs the others nothing.
+// keepLines returns the lines of the lowest ranks that fit into most characters, in order. It skips
+// a line that is too long by itself.
 func keepLines(c *Content, most int) (kept []Line) {
 	byRank := make([]int, len(c.Lines))
 	for i := range byRank {
@@ -170,8 +169,8 @@ func keepLines(c *Content, most int) (kept []Line) {
 	return kept
 }
 
-// cutTail returns the first most characters of s, or less, so that it ends with
-// a line if one ends in the second half.
+// cutTail returns at most the first most characters of s, up to a line end if one is in the second
+// half.
 func cutTail(s string, most int) string {
 	if most <= 0 {
 		return ""
@@ -190,8 +189,8 @@ func cutTail(s string, most int) string {
 	return s
 }
 
-// cutMiddle returns beginning and end of s, together at most most characters,
-// with a mark between them.
+// cutMiddle returns the beginning and end of s, together at most most characters, with a mark
+// between them.
 func cutMiddle(s string, most int) string {
 	const mark = "\n[…]\n"
 	most -= utf8.RuneCountInString(mark)
@@ -207,10 +206,10 @@ func cutMiddle(s string, most int) string {
 	return head + mark + end
 }
 
-// OneLine makes one line of other people's text: white space and control
-// characters become single blanks. Text of more than most characters is cut.
+// OneLine joins foreign text to one line: white space and control characters become single blanks.
+// It cuts text after most characters.
 func OneLine(s string, most int) string {
-	other := func(r rune) bool { // than a blank or what can be seen
+	other := func(r rune) bool { // neither a blank nor visible
 		return r < ' ' || r >= 0x7f && (unicode.IsSpace(r) || unicode.IsControl(r))
 	}
 	if len(s) <= most && !strings.ContainsFunc(s, other) {

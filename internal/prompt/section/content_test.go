@@ -30,8 +30,8 @@ func TestShrinkRespectsItsCap(t *testing.T) {
 	})
 }
 
-// Lines of the lowest rank are kept, in their order. One that could never fit is passed over;
-// one that does not fit any more ends the list.
+// Lines of the lowest rank are kept, in order. A line that could never fit is skipped; the first
+// that no longer fits ends the list.
 func TestKeepLines(t *testing.T) {
 	odd := []string{"far too long", "a", "fits", "late", "b"}
 	for _, tt := range []struct {
@@ -55,7 +55,7 @@ func TestKeepLines(t *testing.T) {
 	}
 }
 
-// What is cut in the middle keeps its beginning and its end, at lines, and says what is missing.
+// A text cut in the middle keeps its beginning and end, at lines, and states what is missing.
 func TestCutMiddle(t *testing.T) {
 	const numbers, letters = "one\ntwo\nthree\nfour\nfive\nsix\nseven", "aébcdefghijklmnopqrstuvwxyz"
 	for _, tt := range []struct {
@@ -82,7 +82,7 @@ func TestOneLine(t *testing.T) {
 	}
 }
 
-// TestEntriesIntegrity: a list of memories is as trusted as the least trusted of them.
+// TestEntriesIntegrity: a list of memories has their least integrity.
 func TestEntriesIntegrity(t *testing.T) {
 	for _, c := range []struct {
 		of   []trust.Integrity

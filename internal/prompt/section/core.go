@@ -9,20 +9,20 @@ import (
 	"reverie/internal/trust"
 )
 
-// Files that are cut into sections.
+// Files that consist of sections.
 const (
 	baseFile   = "BASE_PROMPT.txt"
 	sanityFile = "prompts/SANITY.txt"
 )
 
-// Parts of a file that gatherPart knows besides the names of sections.
+// Parts of a file for gatherPart, besides section names.
 const (
 	all  = "all"
 	rest = "rest" // what no other contributor shows
 )
 
-// apart are the sections that have contributors of their own.
-var apart = []string{"identity", "core", "safety"}
+// ownSections are the sections with contributors of their own.
+var ownSections = []string{"identity", "core", "safety"}
 
 // gatherPart gathers a part of a file of sections.
 func gatherPart(file, part string) gather {
@@ -31,37 +31,35 @@ func gatherPart(file, part string) gather {
 	}
 }
 
-// part is what a part of t, a file of sections, says: those sections in it that are for the tier,
-// and whose tools are there.
+// part returns a part of t, a file of sections: the sections for this tier and these tools.
 func (q *Question) part(t *text, file, part string) *Content {
 	all, problems := sectionsOf(file, t, q.sources.KnownTools)
 	q.problems = append(q.problems, problems...)
 	sections := partOf(all, part, q.turn.tier())
 	if len(sections) == 0 && file == baseFile {
-		// A file that its owner wrote anew may not have it; a job without
-		// an identity or safety rules would be no better for it.
+		// A file rewritten by its owner may lack the section. A job is better with the built-in
+		// identity and safety rules than without.
 		builtin, _ := parseBase(q.files.builtin(baseFile).text, nil)
 		sections = partOf(builtin, part, q.turn.tier())
 	}
 	return partContent(file, sections, q.turn.Tools, q.sources.Name)
 }
 
-// partOf returns the sections for a tier that are a part.
+// partOf returns the sections of a part for a tier.
 func partOf(sections []baseSection, part string, tier int) []baseSection {
 	var out []baseSection
 	for _, s := range sections {
 		if !s.inTier(tier) {
 			continue
 		}
-		if part == all || s.name == part || part == rest && !slices.Contains(apart, s.name) {
+		if part == all || s.name == part || part == rest && !slices.Contains(ownSections, s.name) {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-// sectionsOf parses a file of sections, with all that is wrong with it. Only BASE_PROMPT.txt has
-// to be there.
+// sectionsOf parses a file of sections and returns its problems. Only BASE_PROMPT.txt is required.
 func sectionsOf(file string, t *text, known []string) ([]baseSection, []store.Problem) {
 	sections, problems := parseBase(t.text, known)
 	if t.problem != "" && (file == baseFile || t.problem != missing) {
@@ -75,11 +73,11 @@ func sectionsOf(file string, t *text, known []string) ([]baseSection, []store.Pr
 	return sections, problems
 }
 
-// partContent is what sections say that are on; their source is the file.
+// partContent returns the enabled sections as a content; its source is the file.
 func partContent(source string, sections []baseSection, tools []string, name string) *Content {
 	var on []string
 	for _, s := range sections {
-		if s.text != "" && s.on(tools) {
+		if s.text != "" && s.enabled(tools) {
 			on = append(on, s.text)
 		}
 	}

@@ -15,10 +15,10 @@ import (
 // missing is the problem of a file that is neither on disk nor built in.
 const missing = "is missing"
 
-// maxFile is the most bytes that a prompt file may have.
+// maxFile is the largest prompt file, in bytes.
 const maxFile = 1 << 20
 
-// A text is what a file said at one time.
+// A text is the content of a file at one time.
 type text struct {
 	text    string
 	exists  bool // on disk or among the defaults
@@ -29,11 +29,11 @@ type text struct {
 // files reads prompt files from the data folder.
 type files struct {
 	dir      string // the data folder
-	defaults fs.FS  // what stands in for a missing file
+	defaults fs.FS  // substitutes for missing files
 }
 
-// read returns what the file called name (slashes, relative to the data folder)
-// says now. One that is missing or cannot be read reads as its built-in default.
+// read returns the file name (with slashes, relative to the data folder), or its built-in default
+// if it is missing or unreadable.
 func (f *files) read(name string) *text {
 	data, err := readFile(filepath.Join(f.dir, filepath.FromSlash(name)))
 	switch {
@@ -44,7 +44,7 @@ func (f *files) read(name string) *text {
 	}
 	var path *fs.PathError
 	if errors.As(err, &path) {
-		err = path.Err // the name stands beside the problem already
+		err = path.Err // the problem names the file already
 	}
 	t := f.builtin(name)
 	t.problem, t.builtin = fmt.Sprintf("cannot be read (%v)", err), false
@@ -54,7 +54,7 @@ func (f *files) read(name string) *text {
 	return t
 }
 
-// builtin answers for a file that is missing.
+// builtin returns the default of a missing file.
 func (f *files) builtin(name string) *text {
 	data, err := fs.ReadFile(f.defaults, name)
 	if err != nil {
@@ -77,7 +77,7 @@ func readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// clean makes text of what an editor wrote.
+// clean normalizes what an editor wrote.
 func clean(data []byte) *text {
 	t := &text{exists: true}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))

@@ -8,24 +8,23 @@ import (
 	"reverie/internal/llm"
 )
 
-// latest is how many of the tool calls and files of a conversation are listed.
-const latest = 10
+// maxListed is how many tool calls and files of a conversation are listed.
+const maxListed = 10
 
-// gatherFootprint gathers which tools were used lately, the newest last.
+// gatherFootprint gathers the tools used recently, the newest last.
 func gatherFootprint(_ context.Context, q *Question) (*Content, error) {
 	used := Content{Source: "footprint"}
 	for i := range q.turn.History {
 		for _, c := range q.turn.History[i].Calls {
 			used.Lines = append(used.Lines, Line{Text: "- " + OneLine(c.Name+" "+c.Arguments, 160),
-				In: q.turn.History[i].ID, from: q.turn.History[i].Label.Integrity})
+				SaidIn: q.turn.History[i].ID, from: q.turn.History[i].Label.Integrity})
 		}
 	}
-	used.Lines = used.Lines[max(0, len(used.Lines)-latest):]
-	return q.saidAs(used)
+	used.Lines = used.Lines[max(0, len(used.Lines)-maxListed):]
+	return q.content(used)
 }
 
-// gatherFiles gathers the names of the files that were read in this
-// conversation, the newest last.
+// gatherFiles gathers the names of the files read in this conversation, the newest last.
 func gatherFiles(_ context.Context, q *Question) (*Content, error) {
 	read := Content{Source: "files"}
 	for i := range q.turn.History {
@@ -34,15 +33,15 @@ func gatherFiles(_ context.Context, q *Question) (*Content, error) {
 			if name == "" {
 				continue
 			}
-			l := Line{Text: "- " + OneLine(name, 200), In: q.turn.History[i].ID, from: q.turn.History[i].Label.Integrity}
+			l := Line{Text: "- " + OneLine(name, 200), SaidIn: q.turn.History[i].ID, from: q.turn.History[i].Label.Integrity}
 			read.Lines = append(slices.DeleteFunc(read.Lines, func(o Line) bool { return o.Text == l.Text }), l)
 		}
 	}
-	read.Lines = read.Lines[max(0, len(read.Lines)-latest):]
-	return q.saidAs(read)
+	read.Lines = read.Lines[max(0, len(read.Lines)-maxListed):]
+	return q.content(read)
 }
 
-// readPath is the path that a call reads, "" if it reads none.
+// readPath returns the path that a call reads, or "".
 func readPath(c llm.ToolCall) string {
 	var args struct {
 		Path string `json:"path"`

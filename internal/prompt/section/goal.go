@@ -9,28 +9,28 @@ import (
 	"reverie/internal/goal"
 )
 
-// Characters. The steps take less than any layout's cap, so that they are left out here, by
-// what matters, and never cut off there; what holds fits by the bounds of a goal.
+// Sizes in characters. Steps stay below every layout's cap, so that they are dropped here by
+// importance and never cut off there. The fixed parts fit by the limits of a goal.
 const (
-	stepChars  = 1_850 // without the line that says how many are left out
+	stepChars  = 1_850 // without the line that counts the dropped ones
 	oneGoal    = 450
 	artifacts  = 8
 	maxOutcome = 200
 )
 
-// markersHint teaches a model that has no tool for it to report on its goal.
+// markersHint teaches a model without the goal tool to report progress.
 const markersHint = `When a step begins or ends, write a line of its own: [CHECKPOINT] the step - IN-PROGRESS, or - DONE. ` +
 	`Likewise [DECISION] what was decided - LOCKED, [ARTIFACT] Created path, [NEXT] the next step. The person does not see such lines.`
 
-// SetGoal puts a goal into the turn: in Goal what holds for as long as it does, in Steps what moves,
-// in Pin what is worked on now. Tier 1 gets one line, and how to report on it. t.Tier and t.Tools
-// must be set; a goal without ID leaves the turn as it is.
+// SetGoal puts a goal into the turn: Goal gets the fixed parts, Steps the changing ones, Pin the
+// current step. Tier 1 gets one line, and how to report progress. t.Tier and t.Tools must be set; a
+// goal without ID changes nothing.
 func (t *Turn) SetGoal(g goal.Goal) {
 	if g.ID == "" {
 		return
 	}
 	t.From.Goal, t.From.Pin = g.Label.Integrity, g.Label.Integrity
-	locked := goalLocked(g)
+	locked := goalFixed(g)
 	t.Markers = g.Status == goal.Active && !slices.Contains(t.Tools, "goal")
 	if t.Tier == 1 {
 		line := fmt.Sprintf("CURRENT GOAL: %s (%s, %s)", g.Description, g.Priority, g.Status)
@@ -42,14 +42,14 @@ func (t *Turn) SetGoal(g goal.Goal) {
 	if g.Summary != "" {
 		t.Goal = append(t.Goal, "Outcome: "+OneLine(g.Summary.String(), maxOutcome))
 	}
-	if g.Status == goal.Active { // else nothing moves any more
+	if g.Status == goal.Active { // otherwise nothing changes any more
 		t.Steps, t.Pin = goalSteps(g), g.Current()
 	}
 }
 
 func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-func goalLocked(g goal.Goal) (lines []string) {
+func goalFixed(g goal.Goal) (lines []string) {
 	for _, d := range g.Decisions {
 		if d.Locked {
 			lines = append(lines, d.Line())
@@ -58,8 +58,8 @@ func goalLocked(g goal.Goal) (lines []string) {
 	return lines
 }
 
-// goalSteps is the checkpoints, the decisions that may change, and the latest files.
-// What is left out, beginning with what matters least, is counted.
+// goalSteps returns the checkpoints, the changeable decisions, and the latest files. It drops the
+// least important and counts them.
 func goalSteps(g goal.Goal) []string {
 	c := Content{ranked: true}
 	add := func(line string, rank int) { c.Lines = append(c.Lines, Line{Text: line, rank: rank}) }
@@ -97,16 +97,16 @@ func gatherGoal(_ context.Context, q *Question) (*Content, error) {
 	if q.turn.Markers {
 		c.Lead = markersHint
 	}
-	return q.saidAs(c)
+	return q.content(c)
 }
 
 func gatherSteps(_ context.Context, q *Question) (*Content, error) {
-	return q.saidAs(Content{Source: "steps", Lines: linesOf(q.turn.From.Goal, oneLines(q.turn.Steps)...),
+	return q.content(Content{Source: "steps", Lines: linesOf(q.turn.From.Goal, oneLines(q.turn.Steps)...),
 		None: "No steps are open any more."})
 }
 
 func gatherPin(_ context.Context, q *Question) (*Content, error) {
-	return q.saidAs(Content{Source: "current task", Lines: linesOf(q.turn.From.Pin, oneLines([]string{q.turn.Pin})...),
+	return q.content(Content{Source: "current task", Lines: linesOf(q.turn.From.Pin, oneLines([]string{q.turn.Pin})...),
 		None: "No task in particular is being worked on any more."})
 }
 

@@ -42,8 +42,8 @@ func TestSetGoal(t *testing.T) {
 	}
 }
 
-// Goals of every size: what holds stands in the prompt whole, and of the steps what
-// matters most; all is shown or counted, and nothing is cut off.
+// Goals of every size: the fixed parts are in the prompt whole, and the most important steps.
+// Everything is shown or counted; nothing is cut off.
 func TestGoalCollapses(t *testing.T) {
 	collapsed := 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -10,23 +10,23 @@ import (
 	"reverie/internal/trust"
 )
 
-// Instructions are what BASE_PROMPT.txt and the template for mode and tier say. A
-// small window, and a small model, has room for few of them.
+// Instructions are BASE_PROMPT.txt and the template for mode and tier. Small windows and models
+// have room for few.
 
-// instructionBudget is how many tokens they may take together, by tier.
+// instructionBudget is their common budget in tokens, by tier.
 var instructionBudget = [highestTier + 1]int{1: 200, 500, 1000, 1500, 1500}
 
-// leastTemplate is the fewest tokens that a cut template is kept for.
-const leastTemplate = 40
+// minTemplate is the smallest cut template, in tokens.
+const minTemplate = 40
 
-// instructions are the contributors that count against the tier's budget.
+// instructions are the contributors that count against the budget.
 var instructions = []string{"core", "identity", "mandates", "safety", "base", "template"}
 
-// HoldInstructions makes the instructions among contents, which come from the contributors names,
-// fit the tier's budget. What is too much for it comes off the template, at a line, until a tenth
-// of the budget is left of it. BASE_PROMPT.txt stays whole, safety and all: its owner makes it
-// short for a tier by sections with tiers:. Whatever is too long is a problem.
-func HoldInstructions(t *Turn, names []string, contents []*Content) (*InstructionReport, []store.Problem) {
+// FitInstructions fits the instructions among contents, which come from the contributors names,
+// into the tier's budget. It cuts the template, at a line, down to a tenth of the budget.
+// BASE_PROMPT.txt stays whole, including its safety rules; its owner shortens it with sections for
+// tiers. Any excess is a problem.
+func FitInstructions(t *Turn, names []string, contents []*Content) (*InstructionReport, []store.Problem) {
 	tier := t.tier()
 	if tier == 0 {
 		return nil, nil
@@ -47,7 +47,7 @@ func HoldInstructions(t *Turn, names []string, contents []*Content) (*Instructio
 	if took <= budget {
 		return report, nil
 	}
-	least := max(budget/10, leastTemplate) // if it has as many
+	least := max(budget/10, minTemplate) // if it has as many
 	base := took - instructionTokens(whole)
 	if whole != nil {
 		template = cutContent(whole, max(least, budget-base))
@@ -64,8 +64,8 @@ func HoldInstructions(t *Turn, names []string, contents []*Content) (*Instructio
 		tier, base, budget, tier)}}
 }
 
-// instructionTokens is what contents take as sections. The parts of BASE_PROMPT.txt count
-// as one, in whichever places a layout has them.
+// instructionTokens returns the size of contents as sections. The parts of BASE_PROMPT.txt count as
+// one, wherever the layout puts them.
 func instructionTokens(contents ...*Content) int {
 	n, based := 0, false
 	for _, c := range contents {
@@ -85,8 +85,7 @@ func instructionTokens(contents ...*Content) int {
 	return n
 }
 
-// cutContent returns c, or as much of its beginning as a section of at most most tokens
-// holds.
+// cutContent returns the beginning of c as a section of at most most tokens.
 func cutContent(c *Content, most int) *Content {
 	if instructionTokens(c) <= most {
 		return c
@@ -94,14 +93,14 @@ func cutContent(c *Content, most int) *Content {
 	whole := c.Text()
 	for n := c.Size; ; n = n * 19 / 20 {
 		text := strings.TrimRight(cutTail(whole, n), "\n ")
-		part := NewContent(Content{Source: c.Source, Lines: linesOf(trust.Owner, text), Note: cutAfter(text, c)})
+		part := NewContent(Content{Source: c.Source, Lines: linesOf(trust.Owner, text), Note: cutNote(text, c)})
 		if n == 0 || instructionTokens(part) <= most {
 			return part
 		}
 	}
 }
 
-// InstructionReport says how much of the tier's budget the instructions take, in tokens.
+// InstructionReport says how much of the tier's budget the instructions use, in tokens.
 type InstructionReport struct {
 	Mode   string `json:"mode,omitempty"`
 	Tier   int    `json:"tier"`

@@ -8,11 +8,11 @@ import (
 	"reverie/internal/memory"
 )
 
-// MemoryLine is a remembered text as a prompt carries it.
+// MemoryLine returns a remembered text as a prompt shows it.
 func MemoryLine(text string) string { return OneLine(text, 2000) }
 
-// gatherMemories gathers what is remembered in the scopes of the turn, one
-// line each. Where room is short, the oldest lines of every scope go first.
+// gatherMemories gathers the entries in the scopes of the turn, one line each. When room is short,
+// the oldest lines of every scope are dropped first.
 func gatherMemories(ctx context.Context, q *Question) (*Content, error) {
 	store := q.sources.Memory
 	entries, err := store.Entries(ctx, q.turn.Scopes...)
@@ -23,12 +23,12 @@ func gatherMemories(ctx context.Context, q *Question) (*Content, error) {
 	for _, s := range q.turn.Scopes {
 		files = append(files, "data/"+store.File(s))
 	}
-	// Beside an error, these are the entries of the files that could be read.
+	// Beside an error, these are the entries of the readable files.
 	return memoryContent(entries, store.WorkingSet(entries), strings.Join(files, " and ")), err
 }
 
-// memoryContent shows set, which is entries or some of them. The others still are
-// what the source says: one that is shown no more is not gone.
+// memoryContent shows set, a subset of entries. The others still belong to the source: they are
+// hidden, not gone.
 func memoryContent(entries, set []memory.Entry, files string) *Content {
 	c := Content{Source: "memories", ranked: true, Rest: "older ones stand in " + files}
 	after := map[memory.Scope]int{} // entries that follow in the same scope

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// gatherFile gathers one of the owner's own files. One that is not there has nothing to say.
+// gatherFile gathers one of the owner's files. A missing one is empty.
 func gatherFile(name string) gather {
 	return func(_ context.Context, q *Question) (*Content, error) {
-		return q.said(name, q.fromFile(name))
+		return q.textContent(name, q.optionalFile(name))
 	}
 }
 
-// fromFile is what a file says that need not be there.
-func (q *Question) fromFile(name string) string {
+// optionalFile returns the text of an optional file.
+func (q *Question) optionalFile(name string) string {
 	t := q.files.read(name)
 	if t.problem != "" && t.problem != missing {
 		q.Problem(name, 0, t.problem)
@@ -21,8 +21,7 @@ func (q *Question) fromFile(name string) string {
 	return q.fill(t.text)
 }
 
-// fill completes a text that people wrote. Only this one placeholder is known
-// everywhere; any other brace is text.
+// fill replaces the only placeholder that is allowed everywhere. Other braces are text.
 func (q *Question) fill(s string) string {
 	return strings.ReplaceAll(strings.TrimSpace(s), "{agent_name}", q.sources.Name)
 }

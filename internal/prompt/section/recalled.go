@@ -14,23 +14,22 @@ import (
 	"reverie/internal/search"
 )
 
-// Recalled is the source of what was found for a message.
+// Recalled is the source of memories found for a message.
 const Recalled = "recalled"
 
-// recallLimits are what the search for one message may bring, by tier.
+// recallLimits limit the search for one message, by tier.
 var recallLimits = []struct{ tokens, hits int }{
-	{1_500, 12}, // the tier is not known
+	{1_500, 12}, // unknown tier
 	{300, 3},
 	{600, 6},
 	{1_500, 12}, {1_500, 12}, {1_500, 12},
 }
 
-// mostVisible is how many of the messages that the history shows may be found
-// before what it does not show.
-const mostVisible = 40
+// maxVisibleHits is how many hits in the visible history the search may return in addition.
+const maxVisibleHits = 40
 
-// gatherRecalled searches the scopes of the turn for what the newest message of a
-// person needs: entries first, then past messages, the oldest first in both.
+// gatherRecalled searches the scopes of the turn for the newest message of a person: entries first,
+// then past messages, the oldest first in both.
 func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 	store, past := q.sources.Memory, q.turn.History
 	at := lastBy(past, len(past), llm.User)
@@ -39,13 +38,12 @@ func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 	}
 	limit := recallLimits[q.turn.tier()]
 	query := memory.Query{Text: past[at].Text, Scopes: q.turn.Scopes, Now: q.turn.Now, Turns: true,
-		Floor: search.DefaultFloor, K: limit.hits + min(len(past), mostVisible)}
+		Floor: search.DefaultFloor, K: limit.hits + min(len(past), maxVisibleHits)}
 	before := lastBy(past, at, llm.Assistant)
 	if before >= 0 {
 		query.Context = past[before].Text
 	}
-	// What was edited by hand counts from now on; that a file cannot be read is said
-	// by the section of all memories.
+	// Hand edits count from now on. The section of all memories reports unreadable files.
 	_, _ = store.Entries(ctx, q.turn.Scopes...)
 	hits, err := store.Search(ctx, query)
 	if err != nil {
@@ -53,7 +51,7 @@ func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 	}
 	v := recalled{q: q, zone: q.sources.Location, visible: map[string]int64{}}
 	if before >= 0 {
-		v.before = past[before].EventID
+		v.lastAnswer = past[before].EventID
 	}
 	for _, m := range past {
 		if m.EventID != "" && m.Text != "" && m.ID >= q.first {
@@ -63,7 +61,7 @@ func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 	return v.content(hits, limit.tokens, limit.hits), nil
 }
 
-// lastBy is the index of the last message with words of role before end, -1 = none.
+// lastBy returns the index of the last message with words of role before end; -1 = none.
 func lastBy(past []history.Message, end int, role llm.Role) int {
 	for i := end - 1; i >= 0; i-- {
 		if past[i].Role == role && strings.TrimSpace(past[i].Text) != "" && len(past[i].Calls) == 0 {
@@ -75,29 +73,28 @@ func lastBy(past []history.Message, end int, role llm.Role) int {
 
 // recalled makes lines of hits.
 type recalled struct {
-	q       *Question
-	zone    *time.Location
-	visible map[string]int64 // messages that the history holds, by event
-	before  string           // the event of the last answer, which is part of the question
+	q          *Question
+	zone       *time.Location
+	visible    map[string]int64 // messages in the history, by event
+	lastAnswer string           // the event of the last answer, which is part of the query
 }
 
-// content takes the best hits that the room there is allows. What the history
-// shows anyway takes none of it; whether it does is known for good only when the
-// history is cut, so such hits are kept, with the message that says them.
+// content takes the best hits that fit. Hits that the history shows take no room. Whether it does
+// is known only once the history is cut, so they are kept, with the message that says them.
 func (v *recalled) content(hits []memory.Hit, tokens, most int) *Content {
 	var taken []memory.Hit
-	var best, shown float64 // how much of the question is covered: by what is new to the model, and by what the history shows
+	var best, shown float64 // share of the question covered by hits new to the model, and by those in the history
 	room, left := [2]int{tokens, tokens}, [2]int{most, most}
-	said := map[string]bool{} // events
+	said := map[string]bool{} // by event
 	for _, h := range hits {
 		common := h.Covered < search.DefaultFloor/2 && !h.Near // hardly more than a common word
 		if common || h.Turn != nil && h.Turn.Event != "" && said[h.Turn.Event] {
 			continue
 		}
-		kind, cost := 0, llm.EstimateTokens(v.line(h, said))
-		if v.in(h) != 0 {
+		kind, cost := 0, llm.EstimateTokens(v.render(h, said))
+		if v.historyMessage(h) != 0 {
 			kind = 1
-			if h.Turn.Event != v.before {
+			if h.Turn.Event != v.lastAnswer {
 				shown = max(shown, h.Covered)
 			}
 		}
@@ -109,19 +106,19 @@ func (v *recalled) content(hits []memory.Hit, tokens, most int) *Content {
 			if best = max(best, h.Covered); h.Near {
 				best = 1
 			}
-			marks(said, h)
+			markSaid(said, h)
 		}
 		taken = append(taken, h)
 	}
-	// What the history shows is above the floor, but nothing else is, or next to it.
+	// Only the history's hits are above the floor.
 	if len(taken) == 0 || best < max(search.DefaultFloor, shown/2) {
 		return nil
 	}
 	return v.inOrder(taken)
 }
 
-// inOrder is the lines of hits, which come best first: entries, then messages, the
-// oldest first. Where room is short the best stay.
+// inOrder returns the lines of hits, which are sorted best first: entries, then messages, the
+// oldest first. When room is short the best stay.
 func (v *recalled) inOrder(hits []memory.Hit) *Content {
 	order := make([]int, len(hits))
 	said := map[string]bool{}
@@ -132,25 +129,25 @@ func (v *recalled) inOrder(hits []memory.Hit) *Content {
 		}
 	}
 	slices.SortStableFunc(order, func(i, j int) int {
-		return cmp.Or(cmp.Compare(kindRank(hits[i]), kindRank(hits[j])), saidAt(hits[i]).Compare(saidAt(hits[j])))
+		return cmp.Or(cmp.Compare(kindRank(hits[i]), kindRank(hits[j])), hitTime(hits[i]).Compare(hitTime(hits[j])))
 	})
 	c := Content{Source: Recalled, ranked: true, Lead: "It may be old or beside the point; what the person says now counts."}
 	for _, i := range order {
 		h := hits[i]
-		l := Line{Text: v.line(h, said), In: v.in(h), rank: i, from: h.Integrity()}
+		l := Line{Text: v.render(h, said), SaidIn: v.historyMessage(h), rank: i, from: h.Integrity()}
 		if h.Turn != nil {
 			l.key = fmt.Sprint("turn ", h.Turn.Scope, " ", h.Turn.Event, " ", h.Turn.Seq)
 		} else {
-			l.key, l.Same = "entry "+h.Entry.ID, MemoryLine(cmp.Or(h.Shown, h.Entry.Text))
+			l.key, l.AsMemory = "entry "+h.Entry.ID, MemoryLine(cmp.Or(h.Shown, h.Entry.Text))
 		}
 		c.Lines = append(c.Lines, l)
-		marks(said, h)
+		markSaid(said, h)
 	}
 	return NewContent(c)
 }
 
-// marks notes in said which messages the line of h says in full.
-func marks(said map[string]bool, h memory.Hit) {
+// markSaid records in said which messages the line of h quotes in full.
+func markSaid(said map[string]bool, h memory.Hit) {
 	if h.Turn == nil {
 		return
 	}
@@ -169,23 +166,23 @@ func kindRank(h memory.Hit) int {
 	return 0
 }
 
-func saidAt(h memory.Hit) time.Time {
+func hitTime(h memory.Hit) time.Time {
 	if h.Turn != nil {
 		return h.Turn.At
 	}
 	return h.Entry.ObservedAt
 }
 
-// in is the message of the history that h is; 0 = none.
-func (v *recalled) in(h memory.Hit) int64 {
+// historyMessage returns the history's message that is h; 0 = none.
+func (v *recalled) historyMessage(h memory.Hit) int64 {
 	if h.Turn == nil {
 		return 0
 	}
 	return v.visible[h.Turn.Event]
 }
 
-// line is what the model reads of h: a message with those before and after it,
-// unless they are said, or the history shows them.
-func (v *recalled) line(h memory.Hit, said map[string]bool) string {
+// render renders h for the model: a message with those before and after it, unless they are already
+// said or in the history.
+func (v *recalled) render(h memory.Hit, said map[string]bool) string {
 	return h.Line(v.zone, func(t memory.Turn) bool { return t.Event != "" && (v.visible[t.Event] != 0 || said[t.Event]) })
 }

@@ -19,18 +19,19 @@ func gatherRuntime(_ context.Context, q *Question) (*Content, error) {
 		parts = append(parts, "host "+q.sources.Host)
 	}
 	parts = append(parts, "OS "+cmp.Or(q.sources.System, runtime.GOOS+"/"+runtime.GOARCH))
-	return q.said("runtime", strings.Join(parts, ", "))
+	return q.textContent("runtime", strings.Join(parts, ", "))
 }
 
-// gatherModels gathers what the person may call the models.
+// gatherModels gathers the models that a person can choose.
 func gatherModels(_ context.Context, q *Question) (*Content, error) {
-	if len(q.sources.Models) < 2 { // one is no choice
+	if len(q.sources.Models) < 2 { // nothing to choose
 		return nil, nil
 	}
-	return q.said("models", "The person can choose one of these models with `!model NAME`: "+strings.Join(q.sources.Models, ", ")+".")
+	return q.textContent("models",
+		"The person can choose one of these models with `!model NAME`: "+strings.Join(q.sources.Models, ", ")+".")
 }
 
-// thinkingWords say how much to think, to a model that takes no parameter for it.
+// thinkingWords state the thinking level for models without a parameter.
 var thinkingWords = map[string]string{
 	"off":    "Answer at once, without thinking first.",
 	"low":    "Think briefly before you answer.",
@@ -39,6 +40,6 @@ var thinkingWords = map[string]string{
 }
 
 func gatherThinking(_ context.Context, q *Question) (*Content, error) {
-	return q.saidAs(Content{Source: "thinking", Lines: linesOf(trust.Owner, thinkingWords[q.turn.Thinking]),
+	return q.content(Content{Source: "thinking", Lines: linesOf(trust.Owner, thinkingWords[q.turn.Thinking]),
 		None: "Think as much as you find right again."})
 }

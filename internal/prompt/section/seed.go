@@ -2,10 +2,10 @@ package section
 
 import "context"
 
-// gatherSeed gathers the program's note for the start of a conversation. English stands in
-// for a language that has none.
+// gatherSeed gathers the program's note for the start of a conversation, in English if the language
+// has none.
 func gatherSeed(_ context.Context, q *Question) (*Content, error) {
-	if !q.turn.opens() {
+	if !q.turn.opensConversation() {
 		return nil, nil
 	}
 	file := func(language string) string { return "prompts/SEED_" + language + ".txt" }
@@ -18,5 +18,5 @@ func gatherSeed(_ context.Context, q *Question) (*Content, error) {
 	if t.problem != "" {
 		q.Problem(name, 0, t.problem)
 	}
-	return q.said("seed", q.fill(t.text))
+	return q.textContent("seed", q.fill(t.text))
 }

@@ -11,8 +11,7 @@ import (
 	"reverie/internal/skill"
 )
 
-// gatherSkills gathers the skills' table of contents. Its first line stands even
-// when there are none.
+// gatherSkills gathers the skills' table of contents. Its first line is always shown.
 func gatherSkills(_ context.Context, q *Question) (*Content, error) {
 	skills, err := q.skills()
 	if err != nil {
@@ -26,7 +25,7 @@ func gatherSkills(_ context.Context, q *Question) (*Content, error) {
 	return NewContent(toc), nil
 }
 
-// tocLine is a skill's line in the table of contents.
+// tocLine returns a skill's line in the table of contents.
 func tocLine(s skill.Skill) Line {
 	line := "- " + OneLine(s.Path, 200)
 	if s.Summary != "" {
@@ -38,30 +37,30 @@ func tocLine(s skill.Skill) Line {
 // Limits on the skills whose text is in the prompt.
 const (
 	mostActive  = 4
-	activeChars = 16_000 // of all of them together; a text is shown whole or not at all
+	activeChars = 16_000 // all together; a text is shown whole or not at all
 	mostHints   = 3
-	mostMatches = 8  // skills that one message can call for
-	loadedTurns = 6  // how long a skill stays that the model has read; one that a message called for says itself
-	maxTurns    = 50 // the most turns that a skill can ask to stay
+	mostMatches = 8  // skills that one message can trigger
+	loadedTurns = 6  // turns that a skill stays after the model read it; a triggered one has its own figure
+	maxTurns    = 50 // limit of that figure
 )
 
-// called is a skill that the conversation calls for.
-type called struct {
+// activeSkill is a skill that the conversation uses.
+type activeSkill struct {
 	skill.Skill
 	read []*history.Message // results of reading its file, the newest first
 }
 
-// called returns the skills that are in use, the latest first: for some turns after a
-// person's message named one of their triggers, or the model read them.
-func (q *Question) called() (out []called, err error) {
+// activeSkills returns the skills in use, the latest first: for some turns after a person's message named
+// a trigger, or after the model read them.
+func (q *Question) activeSkills() (out []activeSkill, err error) {
 	skills, err := q.skills()
 	if err != nil || len(skills) == 0 {
 		return nil, err
 	}
 	add := func(s skill.Skill, read ...*history.Message) {
-		i := slices.IndexFunc(out, func(c called) bool { return c.Skill == s })
+		i := slices.IndexFunc(out, func(c activeSkill) bool { return c.Skill == s })
 		if i < 0 {
-			i, out = len(out), append(out, called{Skill: s})
+			i, out = len(out), append(out, activeSkill{Skill: s})
 		}
 		out[i].read = append(out[i].read, read...)
 	}
@@ -91,22 +90,22 @@ func (q *Question) called() (out []called, err error) {
 	return out, nil
 }
 
-// inUse is the texts of the skills in use that there is room for, and the other skills.
-type inUse struct {
+// selectedSkills holds the skills in use whose texts fit, and the others.
+type selectedSkills struct {
 	texts  Content
 	others []skill.Skill
 }
 
-func (q *Question) findInUse() (inUse, error) {
-	all, err := q.called()
+func (q *Question) selectSkills() (selectedSkills, error) {
+	all, err := q.activeSkills()
 	if err != nil {
-		return inUse{}, err
+		return selectedSkills{}, err
 	}
-	u := inUse{texts: Content{Source: "active skills", Rest: "read the others with read_file"}}
+	u := selectedSkills{texts: Content{Source: "active skills", Rest: "read the others with read_file"}}
 	left := activeChars
 	for _, s := range all {
 		body, err := q.sources.Skills.Body(s.ID())
-		if err != nil { // it went a moment ago
+		if err != nil { // deleted meanwhile
 			continue
 		}
 		text := "## " + s.Name + "\n" + body
@@ -117,9 +116,9 @@ func (q *Question) findInUse() (inUse, error) {
 		}
 		left -= size
 		l := Line{Text: text, from: s.Label.Integrity}
-		// The model has read all of it, as it is now, in this message.
+		// This message shows the current text in full.
 		if at := slices.IndexFunc(s.read, func(m *history.Message) bool { return strings.Contains(m.Text, body) }); at >= 0 {
-			l.In = s.read[at].ID
+			l.SaidIn = s.read[at].ID
 		}
 		u.texts.Lines = append(u.texts.Lines, l)
 	}
@@ -128,16 +127,16 @@ func (q *Question) findInUse() (inUse, error) {
 
 // gatherActiveSkills gathers the texts of the skills in use, the latest first.
 func gatherActiveSkills(_ context.Context, q *Question) (*Content, error) {
-	u, err := q.inUse()
+	u, err := q.selectedSkills()
 	if err != nil {
 		return nil, err
 	}
-	return q.saidAs(u.texts)
+	return q.content(u.texts)
 }
 
-// gatherSkillHints gathers the skills that are called for but found no room.
+// gatherSkillHints gathers the skills in use whose texts do not fit.
 func gatherSkillHints(_ context.Context, q *Question) (*Content, error) {
-	u, err := q.inUse()
+	u, err := q.selectedSkills()
 	if err != nil {
 		return nil, err
 	}
@@ -145,5 +144,5 @@ func gatherSkillHints(_ context.Context, q *Question) (*Content, error) {
 	for _, s := range u.others[:min(len(u.others), mostHints)] {
 		hints.Lines = append(hints.Lines, tocLine(s))
 	}
-	return q.saidAs(hints)
+	return q.content(hints)
 }

@@ -12,8 +12,8 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// Every language has words for every rule, for the same tools, in the table's order;
-// three of them fit the section.
+// Every language has a text for every rule, for the same tools, in the table's order; three of them
+// fit the section.
 func TestSteeringWords(t *testing.T) {
 	var names []string
 	for _, r := range rules {
@@ -49,8 +49,8 @@ func TestSteeringWords(t *testing.T) {
 	}
 }
 
-// What asks for something to be kept, what speaks of oneself and what claims to have
-// kept something is told from what only looks like it.
+// Requests to remember, words about oneself and claims to have remembered are distinguished from
+// lookalikes.
 func TestSteeringCues(t *testing.T) {
 	says := func(what string, found func(string) bool, yes, no []string) {
 		for _, s := range yes {
@@ -60,7 +60,7 @@ func TestSteeringCues(t *testing.T) {
 			expect.False(t, found(s), "%q: %s", s, what)
 		}
 	}
-	says("asks to keep", asksToKeep,
+	says("asks to keep", asksToRemember,
 		[]string{"REMEMBER THAT I like tea", "please, don’t forget the milk", "Merk dir das!", "Recuérdame llamar a Ana", "N'oublie pas le lait", "Ricordati il latte", "覚えておいて", "请记住我喜欢茶"},
 		[]string{"Do you remember that film?", "Remembering is hard", "I forgot it", "Hast du dir das gemerkt?", "覚えていますか", "Unforgettable"})
 	said := func(cues []string) func(string) bool {

@@ -5,21 +5,21 @@ import (
 	"strconv"
 )
 
-// tierFile is where the template of a mode and tier stands.
+// tierFile returns the path of the template for a mode and tier.
 func tierFile(mode string, tier int) string {
 	return "prompts/" + mode + "/tier" + strconv.Itoa(tier) + ".txt"
 }
 
-// gatherTemplate gathers the template of the turn's mode and tier. One that is empty gives
-// way to that of the tier below.
+// gatherTemplate gathers the template of the turn's mode and tier. An empty one falls back to the
+// tier below.
 func gatherTemplate(_ context.Context, q *Question) (*Content, error) {
 	if !isName(q.turn.Mode) {
 		return nil, nil
 	}
 	for n := q.turn.tier(); n > 0; n-- {
 		name := tierFile(q.turn.Mode, n)
-		if said := q.fromFile(name); said != "" {
-			return q.said(name, said)
+		if said := q.optionalFile(name); said != "" {
+			return q.textContent(name, said)
 		}
 	}
 	return nil, nil

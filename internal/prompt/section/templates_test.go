@@ -10,7 +10,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// The modes differ in every tier; the owner's begins as the assistant's, byte for byte.
+// The modes differ in every tier; the owner's begins like the assistant's, byte for byte.
 func TestShippedTemplates(t *testing.T) {
 	shippedModes := []string{"assistant", "developer", "planning", "debugger", "user"}
 	for tier := 1; tier <= highestTier; tier++ {

@@ -18,22 +18,22 @@ func gatherTools(_ context.Context, q *Question) (*Content, error) {
 		}
 		lines = append(lines, line)
 	}
-	return q.said("tools", lines...)
+	return q.textContent("tools", lines...)
 }
 
-// gatherReminder gathers the names of the tools again, near the end, where models heed them most.
+// gatherReminder repeats the names of the tools near the end, where models heed them most.
 func gatherReminder(_ context.Context, q *Question) (*Content, error) {
 	if len(q.turn.Tools) == 0 {
 		return nil, nil
 	}
-	return q.said("reminder", "These are all the tools there are: "+strings.Join(q.turn.Tools, ", ")+". Call no others.")
+	return q.textContent("reminder", "These are all the tools there are: "+strings.Join(q.turn.Tools, ", ")+". Call no others.")
 }
 
-// gatherGuides gathers prompts/tools/NAME.txt for each of the turn's tools. Its owner may have
-// taken one away, so a built-in one does not stand in.
+// gatherGuides gathers prompts/tools/NAME.txt for each of the turn's tools. There is no built-in
+// fallback, because the owner may have deleted the file.
 func gatherGuides(_ context.Context, q *Question) (*Content, error) {
 	const folder = "prompts/tools/"
-	there, err := q.listed("prompts/tools")
+	there, err := q.listFolder("prompts/tools")
 	if err != nil || len(there) == 0 {
 		return nil, nil
 	}
@@ -45,11 +45,11 @@ func gatherGuides(_ context.Context, q *Question) (*Content, error) {
 		}
 		t := q.files.read(folder + file)
 		if t.builtin || t.problem == missing {
-			continue // just taken away
+			continue // deleted meanwhile
 		}
 		if c := q.part(t, folder+file, all); len(c.Lines) > 0 {
 			lines = append(lines, tool+": "+c.Lines[0].Text)
 		}
 	}
-	return q.said("guides", lines...)
+	return q.textContent("guides", lines...)
 }

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Contributors that say in words what a turn or the configuration holds.
+// Contributors of texts from the turn or the configuration.
 
 func gatherSummary(_ context.Context, q *Question) (*Content, error) {
-	return q.saidAs(Content{Source: "summary", Lines: linesOf(q.turn.From.Summary, strings.TrimSpace(q.turn.Summary))})
+	return q.content(Content{Source: "summary", Lines: linesOf(q.turn.From.Summary, strings.TrimSpace(q.turn.Summary))})
 }
 
-// gatherContext gathers what the room is about. Only its owners say that, so no fence is around it.
+// gatherContext gathers the room's topic. Only owners set it, so it is not fenced.
 func gatherContext(_ context.Context, q *Question) (*Content, error) {
-	return q.said("context", strings.TrimSpace(q.turn.Context))
+	return q.textContent("context", strings.TrimSpace(q.turn.Context))
 }
 
 // gatherInstructions gathers the owner's instructions from the configuration.
 func gatherInstructions(_ context.Context, q *Question) (*Content, error) {
-	return q.said("instructions", q.fill(q.sources.Instructions))
+	return q.textContent("instructions", q.fill(q.sources.Instructions))
 }

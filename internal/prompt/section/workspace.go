@@ -11,11 +11,11 @@ import (
 	"reverie/internal/trust"
 )
 
-// gatherWorkspace gathers what is in the folders that the model may read.
+// gatherWorkspace gathers the contents of the folders that the model may read.
 func gatherWorkspace(_ context.Context, q *Question) (*Content, error) {
 	var lines []string
 	for _, dir := range []string{"skills", "prompts", "personas"} {
-		names, err := q.listed(dir)
+		names, err := q.listFolder(dir)
 		if err != nil {
 			continue
 		}
@@ -27,11 +27,11 @@ func gatherWorkspace(_ context.Context, q *Question) (*Content, error) {
 		}
 		lines = append(lines, fmt.Sprintf("- data/%s: %d entries", dir, n))
 	}
-	return q.said("workspace", lines...) // numbers, no names
+	return q.textContent("workspace", lines...) // numbers, not names
 }
 
-// listed returns the names in a folder of the data folder, sorted.
-func (q *Question) listed(dir string) (names []string, err error) {
+// listFolder returns the names in a folder of the data folder, sorted.
+func (q *Question) listFolder(dir string) (names []string, err error) {
 	all, err := os.ReadDir(filepath.Join(q.sources.Dir, filepath.FromSlash(dir)))
 	for _, e := range all {
 		names = append(names, e.Name())

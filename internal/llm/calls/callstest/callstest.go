@@ -1,5 +1,5 @@
-// Package callstest has answers of models as they come, for tests: tool calls in the forms that small
-// models and wrong chat templates give them, and prose that only looks like them.
+// Package callstest has answers of models for tests: tool calls in the forms of small models and
+// wrong chat templates, and prose that resembles calls.
 package callstest
 
 import (
@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// Call is a tool call as it is meant. Arguments is a JSON object.
+// Call is the intended tool call. Arguments is a JSON object.
 type Call struct{ Name, Arguments string }
 
-// Answer is one answer of a model. A native one has its call where it belongs, with Name and
-// Arguments as the model wrote them; any other is only text.
+// Answer is one answer of a model. A native one has a real call, with Name and Arguments as the
+// model wrote them; any other is text only.
 type Answer struct {
 	Shape  string
 	Text   string
 	Native []Call
-	Want   []Call // the calls that it means; none = it is prose
-	Prose  string // what of it people may read
+	Want   []Call // the intended calls; none = prose
+	Prose  string // the visible part
 }
 
-// Calls are twenty calls, with all that is hard to quote.
+// Calls are twenty calls with difficult quoting.
 var Calls = []Call{
 	{"append_memory", `{"entry":"Ada's sister Jana lives in Brno."}`},
 	{"append_memory", `{"entry":"Grace said \"never again\" about ferries","about":"Grace"}`},
@@ -47,7 +47,7 @@ var Calls = []Call{
 	{"add_skill", `{"skill_name":"tea","summary":"How to make tea","documentation":"1. Boil water.\n2. Pour it \"gently\".\n3. Wait {three minutes}."}`},
 }
 
-// shapes are the forms: each makes an answer of a call.
+// shapes are the forms: each renders a call as an answer.
 var shapes = []struct {
 	name string
 	make func(Call) Answer
@@ -102,7 +102,7 @@ var shapes = []struct {
 	{"closing tag alone", text(func(c Call) string { return object(c) + "\n</tool_call>" })},
 }
 
-// Malformed are calls in all shapes, twenty of each.
+// Malformed has each call in every shape.
 func Malformed() []Answer {
 	var all []Answer
 	for _, s := range shapes {
@@ -127,7 +127,7 @@ func after(words string, f func(Call) string) func(Call) Answer {
 
 func object(c Call) string { return `{"name": "` + c.Name + `", "arguments": ` + c.Arguments + `}` }
 
-// quote is s as a JSON string.
+// quote returns s as a JSON string.
 func quote(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -138,7 +138,7 @@ func quote(s string) string {
 
 var member = regexp.MustCompile(`"(\w+)":("(?:[^"\\]|\\.)*"|[^,}]+)`)
 
-// members are the arguments of a call in their order: key and value, as JSON.
+// members returns the arguments of a call in order: key and value, as JSON.
 func members(arguments string) [][]string {
 	var all [][]string
 	for _, m := range member.FindAllStringSubmatch(arguments, -1) {
@@ -147,7 +147,7 @@ func members(arguments string) [][]string {
 	return all
 }
 
-// plain is a JSON value as text.
+// plain returns a JSON value as text.
 func plain(value string) string {
 	var s string
 	if json.Unmarshal([]byte(value), &s) == nil {
@@ -176,7 +176,7 @@ func each(c Call, format string) string {
 	return b.String()
 }
 
-// literal is a JSON value as Python writes it.
+// literal returns a JSON value in Python's notation.
 func literal(value string) string {
 	switch value {
 	case "true":

@@ -1,6 +1,6 @@
 package callstest
 
-// Prose are answers that look like calls and are none: nothing of them may run, and all of them is shown.
+// Prose are answers that resemble calls. None of them may run, and all are shown in full.
 var Prose = []string{
 	"JSON is a text format: `{\"name\": \"append_memory\", \"arguments\": {\"entry\": \"tea\"}}` is an object in it.",
 	"A call looks like {\"name\": \"append_memory\", \"arguments\": {\"entry\": \"tea\"}} in the log.",

@@ -10,23 +10,23 @@ import (
 	"reverie/internal/prompt/section"
 )
 
-// What came with messages in files. Text stands in their message, fenced. Pictures are large, so an
-// epoch begins with the newest two; none leaves before it ends, which it does with more than eight.
+// Files of messages. Text is fenced in its message. Pictures are large, so an epoch starts with the
+// newest two. Pictures stay until the epoch ends, which more than eight of them cause.
 const (
 	newestPictures = 2
 	mostPictures   = 8
 )
 
-// shownFrom is the first message whose pictures are shown in an epoch that began with
-// the message since.
-func shownFrom(past []history.Message, since int64) int64 {
+// firstWithPictures returns the first message whose pictures are shown in an epoch that began with the
+// message since.
+func firstWithPictures(past []history.Message, since int64) int64 {
 	n := 0
 	from := since
 	for i := len(past) - 1; i >= 0; i-- {
-		if past[i].ID > since || pictures(&past[i]) == 0 {
+		if past[i].ID > since || countPictures(&past[i]) == 0 {
 			continue
 		}
-		if n += pictures(&past[i]); n > newestPictures && n > pictures(&past[i]) {
+		if n += countPictures(&past[i]); n > newestPictures && n > countPictures(&past[i]) {
 			break
 		}
 		from = past[i].ID
@@ -37,7 +37,7 @@ func shownFrom(past []history.Message, since int64) int64 {
 	return min(from, since)
 }
 
-func pictures(m *history.Message) int {
+func countPictures(m *history.Message) int {
 	n := 0
 	for i := range m.Files {
 		if m.Files[i].Picture != "" {
@@ -47,24 +47,24 @@ func pictures(m *history.Message) int {
 	return n
 }
 
-// tooManyPictures reports whether the epoch e shows more than it should.
+// tooManyPictures reports whether the epoch e shows more pictures than allowed.
 func (r *request) tooManyPictures(e *epoch) bool {
-	n, from := 0, shownFrom(r.turn.History, e.since)
+	n, from := 0, firstWithPictures(r.turn.History, e.since)
 	for i := range r.turn.History {
 		if m := &r.turn.History[i]; m.ID >= from {
-			n += pictures(m)
+			n += countPictures(m)
 		}
 	}
 	return n > mostPictures
 }
 
-// brought is what the model gets of the files of a message: text that stands in it, and
-// pictures. seen says whether those are still shown.
-func brought(m *history.Message, nonce, dir string, seen bool) (text string, shown []llm.Picture) {
+// renderFiles returns what the model gets of a message's files: text and pictures. seen says whether
+// its pictures are still shown.
+func renderFiles(m *history.Message, nonce, dir string, seen bool) (text string, shown []llm.Picture) {
 	var parts []string
 	for i := range m.Files {
 		f := &m.Files[i]
-		name := section.OneLine(plain(f.Name), 120)
+		name := section.OneLine(neutralize(f.Name), 120)
 		switch {
 		case f.Picture != "" && seen:
 			file := filepath.Join(dir, filepath.FromSlash(f.Picture))
@@ -76,9 +76,9 @@ func brought(m *history.Message, nonce, dir string, seen bool) (text string, sho
 			if f.More != "" {
 				head += fmt.Sprintf(` (not all of it: read_file "data/%s" shows the rest)`, f.More)
 			}
-			parts = append(parts, openData(nonce, "file")+"\n"+head+"\n"+plain(f.Text)+"\n"+closeData(nonce))
+			parts = append(parts, openData(nonce, "file")+"\n"+head+"\n"+neutralize(f.Text)+"\n"+closeData(nonce))
 		default:
-			parts = append(parts, fmt.Sprintf("[file %s: %s]", name, section.OneLine(plain(f.Note.String()), 300)))
+			parts = append(parts, fmt.Sprintf("[file %s: %s]", name, section.OneLine(neutralize(f.Note.String()), 300)))
 		}
 	}
 	return strings.Join(parts, "\n"), shown

@@ -13,16 +13,16 @@ import (
 // otherLineEnds are characters that a model may read as the end of a line.
 var otherLineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
-// plain returns text that people or tools wrote, as the model gets it.
-// Nothing in it looks like a header of a message, such as
+// neutralize returns foreign text that cannot be mistaken for the program's: for a fence, a token of a
+// chat template, or a message header such as
 //
 //	[Sat 2026-11-21 19:25 UTC, system event: scheduled task]
 //
-// like a fence, or like a token of a chat template. What does look so gets another first
-// bracket, or a space behind it; all else stays as it is.
-func plain(s string) string {
+// It replaces the first bracket of a lookalike, or inserts a space after it. Other text is
+// unchanged.
+func neutralize(s string) string {
 	s = otherLineEnds.Replace(s)
-	if !strings.ContainsFunc(s, opens) {
+	if !strings.ContainsFunc(s, looksOpening) {
 		return s
 	}
 	f := fold(s)
@@ -31,7 +31,7 @@ func plain(s string) string {
 	done := 0
 	for _, i := range f.open {
 		at := f.at[i]
-		instead := f.instead(i, s[at] < utf8.RuneSelf, event)
+		instead := f.replacement(i, s[at] < utf8.RuneSelf, event)
 		if instead == "" {
 			continue
 		}
@@ -42,8 +42,8 @@ func plain(s string) string {
 	return b.String() + s[done:]
 }
 
-// opens reports whether a model may take r for an opening bracket of the program's.
-func opens(r rune) bool {
+// looksOpening reports whether a model may read r as an opening bracket.
+func looksOpening(r rune) bool {
 	if r <= unicode.MaxASCII {
 		return r == '[' || r == '<'
 	}
@@ -53,18 +53,18 @@ func opens(r rune) bool {
 // otherOpening are quotation marks, parentheses and braces among opening punctuation.
 const otherOpening = "„‚⹂〝「『｢﹁﹃（⁽₍❨❪﹙｛❴﹛⦃⦅｟"
 
-func closes(r rune) bool {
+func looksClosing(r rune) bool {
 	if r <= unicode.MaxASCII {
 		return r == ']'
 	}
 	return unicode.Is(unicode.Pe, r)
 }
 
-// folded is a text as a careless reader sees it: small Latin letters, 0 for each digit,
-// [ and ] for brackets, - for dashes; other letters are otherLetter.
+// folded is a text as a careless reader sees it: small Latin letters, 0 for each digit, [ and ] for
+// brackets, - for dashes; other letters are otherLetter.
 type folded struct {
 	text []byte
-	at   []int // where the character begins that a byte of text stands for
+	at   []int // byte of text → offset of its character
 	open []int // the opening brackets in text
 }
 
@@ -77,7 +77,7 @@ func fold(s string) *folded {
 		if c == 0 {
 			continue
 		}
-		if opens(r) {
+		if looksOpening(r) {
 			f.open = append(f.open, len(f.text))
 		}
 		f.text, f.at = append(f.text, c), append(f.at, i)
@@ -85,7 +85,7 @@ func fold(s string) *folded {
 	return f
 }
 
-// foldRune returns what a reader takes r for; 0 = nothing is seen.
+// foldRune returns what a reader takes r for; 0 = invisible.
 func foldRune(r rune) byte {
 	if r > unicode.MaxASCII {
 		for _, r = range norm.NFKD.String(string(r)) {
@@ -109,11 +109,11 @@ func foldRune(r rune) byte {
 		return '0'
 	case unicode.Is(unicode.Pd, r) || r == '−':
 		return '-'
-	case unicode.IsSpace(r) || r == '▁': // as tokens write it
+	case unicode.IsSpace(r) || r == '▁': // the space of tokenizers
 		return ' '
-	case opens(r):
+	case looksOpening(r):
 		return '['
-	case closes(r):
+	case looksClosing(r):
 		return ']'
 	case unicode.In(r, unicode.Cf, unicode.Mn, unicode.Cc):
 		return 0
@@ -121,7 +121,7 @@ func foldRune(r rune) byte {
 	return '.'
 }
 
-// lookalikes are letters of other scripts that look like those of the words that matter.
+// lookalikes maps letters of other scripts to the Latin letters that they resemble.
 var lookalikes = func() map[rune]byte {
 	all := map[rune]byte{}
 	for latin, others := range map[byte]string{
@@ -135,7 +135,7 @@ var lookalikes = func() map[rune]byte {
 	return all
 }()
 
-// What a folded text goes on like behind a bracket.
+// Continuations of a folded text after a bracket.
 var (
 	headerLike = regexp.MustCompile(`^[ \t]*(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*[ \t,.]+0000[-/.]00[-/.]00`)
 	noteLike   = regexp.MustCompile(`^[ \t/\\]*note(?:[^a-z]|$)`)
@@ -145,14 +145,14 @@ var (
 		`(?:(?:start|end)[_ ]of[_ ][a-z_]+|s|sys|bos|eos|unk|pad|think|tool_call|tool_response)[ \t]*>`)
 )
 
-// lookahead is how long what stands behind a bracket can be to matter.
+// lookahead is how many bytes after a bracket are examined.
 const lookahead = 160
 
-// instead returns what replaces the i-th character, a bracket; "" = it stays. ascii says
-// that it is one as it stands, event that the text names a system event somewhere.
-func (f *folded) instead(i int, ascii, event bool) string {
+// replacement returns the replacement for the i-th character, a bracket; "" = unchanged. ascii means
+// that it is an ASCII bracket, event that the text names a system event.
+func (f *folded) replacement(i int, ascii, event bool) string {
 	rest := f.text[i+1 : min(len(f.text), i+1+lookahead)]
-	inside := rest // the bracket, or the line
+	inside := rest // after the bracket, or its line
 	if end := bytes.IndexAny(rest, "]\n"); end >= 0 {
 		inside = rest[:end]
 	}
@@ -165,20 +165,20 @@ func (f *folded) instead(i int, ascii, event bool) string {
 	case angle:
 		return ""
 	case noteLike.Match(rest), instLike.Match(rest), event && namesEvent(inside),
-		// a header that says who speaks goes on with a comma
+		// A header with an author continues with a comma.
 		headerLike.Match(rest) && (f.beginsLine(i) || bytes.IndexByte(inside, ',') >= 0):
 		return "("
 	}
 	return ""
 }
 
-// beginsLine reports whether nothing but space stands before the i-th character in its line.
+// beginsLine reports whether only white space precedes the i-th character in its line.
 func (f *folded) beginsLine(i int) bool {
 	before := bytes.TrimRight(f.text[:i], " \t")
 	return len(before) == 0 || before[len(before)-1] == '\n'
 }
 
-// namesEvent reports whether a text says "system event", with whatever between the letters.
+// namesEvent reports whether a text contains "system event", with anything between the letters.
 func namesEvent(text []byte) bool { return bytes.Contains(lettersOf(text), []byte("systemevent")) }
 
 func lettersOf(text []byte) []byte {

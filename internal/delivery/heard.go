@@ -71,7 +71,7 @@ func (heard) edit(ctx context.Context, tx *sql.Tx, l *Line) error {
 // once: the history has it then.
 func (h heard) attach(ctx context.Context, tx *sql.Tx, m *chat.Message) error {
 	lines, err := store.List(ctx, tx, func(row store.Row) (chat.Quote, error) {
-		l := chat.Quote{Why: chat.QuoteHeard}
+		l := chat.Quote{Why: chat.QuoteContext}
 		var at int64
 		err := row.Scan(&l.ID, &l.Sender, &l.Text, &at)
 		l.At = time.UnixMilli(at)

@@ -361,7 +361,7 @@ func TestUnencryptedGroup(t *testing.T) {
 	}
 	react(you.UserID())
 	react(friend.UserID())
-	if ch, _ := (<-b.changes).(chat.Reaction); ch.Sender != friend.UserID() || ch.Wish != chat.StopThis || !ch.Unproven {
+	if ch, _ := (<-b.changes).(chat.Reaction); ch.Sender != friend.UserID() || ch.Action != chat.StopAnswer || !ch.Unproven {
 		t.Errorf("a reaction is taken: %+v", ch)
 	}
 }

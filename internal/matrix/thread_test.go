@@ -186,7 +186,7 @@ func TestRootIsQuoted(t *testing.T) {
 						t.Fatalf("%s: %d quotes", c.name, len(in.Quotes))
 					}
 					q := in.Quotes[0]
-					if q.ID != c.root || q.Why != chat.QuoteThread || q.Sender != c.sender || q.Text != c.text || (q.Ours != "") != (c.root == ours) || q.At.IsZero() != (c.sender == "") {
+					if q.ID != c.root || q.Why != chat.QuoteThread || q.Sender != c.sender || q.Text != c.text || (q.OutgoingID != "") != (c.root == ours) || q.At.IsZero() != (c.sender == "") {
 						t.Errorf("%s: %+v", c.name, q)
 					}
 					b.begin(room, c.root)
@@ -313,7 +313,7 @@ func TestHeardInAGroup(t *testing.T) {
 			expect.OK(t, you.Edit(t.Context(), room, wrong, "we stay")) // who did not say it cannot change it
 			s.Redact(other.UserID(), room, regret)
 			sayTo(t, you, room, "what do you think?", b.UserID())
-			in := b.quotes(t, chat.QuoteHeard, "other: the lake is warm", "other: we leave at ten", "you: who brings bread?")
+			in := b.quotes(t, chat.QuoteContext, "other: the lake is warm", "other: we leave at ten", "you: who brings bread?")
 			if in.Private || in.Sender != you.UserID() || in.Quotes[0].At.IsZero() || in.Quotes[0].ID == "" {
 				t.Errorf("heard %+v", in)
 			}
@@ -325,15 +325,15 @@ func TestHeardInAGroup(t *testing.T) {
 			say(t, other, room, "and sunny")
 			b = b.again(echo)
 			sayTo(t, you, room, "!status", b.UserID())
-			b.quotes(t, chat.QuoteHeard)
+			b.quotes(t, chat.QuoteContext)
 			sayTo(t, you, room, "and now?", b.UserID())
-			b.quotes(t, chat.QuoteHeard, "other: fine", "other: and sunny")
+			b.quotes(t, chat.QuoteContext, "other: fine", "other: and sunny")
 			sayTo(t, you, room, "and then?", b.UserID())
-			b.quotes(t, chat.QuoteHeard)
+			b.quotes(t, chat.QuoteContext)
 			b.set(t, room, settings.Listen, "off")
 			say(t, other, room, "secretly")
 			sayTo(t, you, room, "what was it?", b.UserID())
-			b.quotes(t, chat.QuoteHeard)
+			b.quotes(t, chat.QuoteContext)
 			if strings.Contains(b.log.String(), "4711") || strings.Contains(b.log.String(), "sunny") {
 				t.Error("the log shows what was said")
 			}
@@ -367,12 +367,12 @@ func TestHeardIsBounded(t *testing.T) {
 	await(t, s, "the lines are not read", func() bool { return b.holds(t, `SELECT count(*) FROM heard WHERE event = ?`, last) == 1 })
 	expect.Equal(t, b.holds(t, `SELECT count(*) FROM heard`), 20, "lines are kept")
 	ask("and?")
-	b.quotes(t, chat.QuoteHeard, lines[30:]...)
+	b.quotes(t, chat.QuoteContext, lines[30:]...)
 	for range 6 {
 		last = s.Say(other.UserID(), room, strings.Repeat("ä", 2_000))
 	}
 	ask("and?")
-	if got := quoted(b.next(), chat.QuoteHeard); len(got) != 3 || len([]rune(got[0])) > 1_020 {
+	if got := quoted(b.next(), chat.QuoteContext); len(got) != 3 || len([]rune(got[0])) > 1_020 {
 		t.Errorf("%d long lines", len(got))
 	}
 	s.Redact(other.UserID(), room, last)
@@ -497,7 +497,7 @@ func TestOpenGroup(t *testing.T) {
 	b.set(t, room, settings.Mention, "off")
 	s.Say(other.UserID(), room, "I may not")
 	s.Say(you.UserID(), room, "I may")
-	if in := b.quotes(t, chat.QuoteHeard, "other: I may not"); in.Text != "I may" || in.Private {
+	if in := b.quotes(t, chat.QuoteContext, "other: I may not"); in.Text != "I may" || in.Private {
 		t.Errorf("heard %+v", in)
 	}
 	two := group(t, s, you, b)

@@ -269,7 +269,7 @@ func TestUpgrades(t *testing.T) {
 // Who may not replace a room, and a room that does not say it replaces another one, get nothing.
 // Holds F31, M53.
 func TestUpgradesThatAreNone(t *testing.T) {
-	t.Run("by somebody who may not", func(t *testing.T) {
+	t.Run("its sender may not replace the room", func(t *testing.T) {
 		u := newUpgrading(t, echo)
 		to := u.successor(u.old, "public", matrixtest.NewRoom{})
 		u.tombstone(u.friend.UserID(), to)
@@ -285,7 +285,7 @@ func TestUpgradesThatAreNone(t *testing.T) {
 		chat := metIn(t, u.s, u.you, u.b, true)
 		fault := u.s.Fault(matrixtest.On("state").In(chat).By(u.b.UserID()).Times(1), matrixtest.Status(http.StatusBadGateway, ""))
 		u.tombstone(u.you.UserID(), chat)
-		await(t, u.s, "the tombstone was not seen", func() bool { return strings.Contains(u.b.log.String(), "does not say that it replaces") })
+		await(t, u.s, "the tombstone was not seen", func() bool { return strings.Contains(u.b.log.String(), "does not name the old one as predecessor") })
 		echoes(t, u.you, chat, "still there?")
 		u.ask(t, u.old, "and here?")
 		hears(t, u.you, u.old, "echo: **and here?**")

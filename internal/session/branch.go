@@ -131,7 +131,7 @@ func roomContext(summary string, past []history.Message, most int) string {
 // though nobody says anything else: without it nobody knows what the thread is about.
 func rootLines(q chat.Quote, most int) []string {
 	who := q.Sender
-	if q.Ours != "" {
+	if q.OutgoingID != "" {
 		who = "you"
 	}
 	if who == "" {

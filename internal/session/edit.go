@@ -148,7 +148,7 @@ func (c *change) follow(ctx context.Context, in chat.Inbound) (err error) {
 			err = c.unsay(ctx, in)
 		}
 	case chat.Reaction: // what it stops was stopped when it came, see put
-		if err = c.separateNow(ctx); err == nil && in.Wish == chat.AskAgain {
+		if err = c.separateNow(ctx); err == nil && in.Action == chat.RetryAnswer {
 			err = c.askAgain(ctx, in)
 		}
 	case chat.Vote:

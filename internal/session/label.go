@@ -44,10 +44,10 @@ func (s *Session) labelOf(ctx context.Context, in chat.Head, quotes []chat.Quote
 // quoteIntegrity is of a quote in a message: other people's words were not addressed to us.
 func (s *Session) quoteIntegrity(ctx context.Context, in chat.Head, q chat.Quote) (trust.Integrity, error) {
 	switch {
-	case q.Ours != "" || q.Sender != "" && q.Sender == s.cfg.Rooms.UserID():
-		l, _, err := s.cfg.History.LabelOf(ctx, s.room, q.Ours) // what is not there is foreign
+	case q.OutgoingID != "" || q.Sender != "" && q.Sender == s.cfg.Rooms.UserID():
+		l, _, err := s.cfg.History.LabelOf(ctx, s.room, q.OutgoingID) // what is not there is foreign
 		return l.Integrity, err
-	case q.Sender == in.Sender && q.Sender != "" && q.Why == chat.QuoteHeard: // it may be from before the room was encrypted
+	case q.Sender == in.Sender && q.Sender != "" && q.Why == chat.QuoteContext: // it may be from before the room was encrypted
 		return min(s.level(in), trust.User), nil
 	case q.Sender == in.Sender && q.Sender != "":
 		return s.level(in), nil
@@ -74,7 +74,7 @@ func (s *Session) readable(ctx context.Context, in chat.Message) ([]chat.Quote, 
 		if err != nil {
 			return nil, err
 		}
-		if known && q.Ours == "" && len(was.Files) == 0 { // as it was edited
+		if known && q.OutgoingID == "" && len(was.Files) == 0 { // as it was edited
 			q.Text = was.Text
 		}
 		out = append(out, q)
@@ -86,11 +86,11 @@ func (s *Session) readable(ctx context.Context, in chat.Message) ([]chat.Quote, 
 // the history, and an edit may have new readers: in a room that was a direct chat, only what is
 // newer than that may be read.
 func (s *Session) mayQuote(ctx context.Context, in chat.Head, q chat.Quote) (bool, error) {
-	l, known, err := s.cfg.History.LabelOf(ctx, s.room, cmp.Or(q.Ours, q.ID))
+	l, known, err := s.cfg.History.LabelOf(ctx, s.room, cmp.Or(q.OutgoingID, q.ID))
 	if err != nil || known && !s.place(in).MayRead(l.Readers) {
 		return false, err
 	}
-	if in.Private || q.Why == chat.QuoteHeard {
+	if in.Private || q.Why == chat.QuoteContext {
 		return true, nil
 	}
 	var private bool

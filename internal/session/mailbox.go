@@ -52,7 +52,7 @@ func (b *mailbox) put(in chat.Inbound) {
 		}
 	case chat.Reaction:
 		switch _, busy := b.about[said.Target]; {
-		case busy && said.Wish == chat.StopThis:
+		case busy && said.Action == chat.StopAnswer:
 			b.running(agent.ErrStopped)
 		case busy: // it is being answered
 			said.Target = ""

@@ -39,7 +39,7 @@ func Must[V any](v V, err error) func(T) V {
 func Equal[V comparable](t T, got, want V, about ...any) {
 	t.Helper()
 	if got != want {
-		t.Errorf("%s%s", said(about), differ(got, want))
+		t.Errorf("%s%s", prefix(about), describeDiff(got, want))
 	}
 }
 
@@ -47,7 +47,7 @@ func Equal[V comparable](t T, got, want V, about ...any) {
 func Same[V comparable](t T, got, want []V, about ...any) {
 	t.Helper()
 	if !slices.Equal(got, want) {
-		t.Errorf("%s%s", said(about), differ(got, want))
+		t.Errorf("%s%s", prefix(about), describeDiff(got, want))
 	}
 }
 
@@ -55,7 +55,7 @@ func Same[V comparable](t T, got, want []V, about ...any) {
 func NoDiff(t T, got, want any, about ...any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s(-want +got):\n%s", said(about), diff)
+		t.Errorf("%s(-want +got):\n%s", prefix(about), diff)
 	}
 }
 
@@ -63,7 +63,7 @@ func NoDiff(t T, got, want any, about ...any) {
 func Len[V any](t T, got []V, want int, about ...any) {
 	t.Helper()
 	if len(got) != want {
-		t.Fatal(fmt.Sprintf("%s%d, want %d: %+v", said(about), len(got), want, got))
+		t.Fatal(fmt.Sprintf("%s%d, want %d: %+v", prefix(about), len(got), want, got))
 	}
 }
 
@@ -95,16 +95,16 @@ func Lacks(t T, text string, parts ...string) {
 	}
 }
 
-// Refused wants an error that says why.
-func Refused(t T, err error, why string, about ...any) {
+// ErrorContains wants an error that says why.
+func ErrorContains(t T, err error, why string, about ...any) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), why) {
-		t.Errorf("%sgot %v, want an error with %q", said(about), err, why)
+		t.Errorf("%sgot %v, want an error with %q", prefix(about), err, why)
 	}
 }
 
-// differ shows texts of several lines line by line, others as Go writes them.
-func differ(got, want any) string {
+// describeDiff shows texts of several lines line by line, others as Go writes them.
+func describeDiff(got, want any) string {
 	g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want)
 	if strings.Contains(g+w, "\n") {
 		return "got\n" + g + "\nwant\n" + w
@@ -112,7 +112,7 @@ func differ(got, want any) string {
 	return fmt.Sprintf("got %#v, want %#v", got, want)
 }
 
-func said(about []any) string {
+func prefix(about []any) string {
 	switch len(about) {
 	case 0:
 		return ""

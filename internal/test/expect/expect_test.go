@@ -35,8 +35,8 @@ func TestChecks(t *testing.T) {
 		{"False", func(t expect.T) { expect.False(t, false, "no") }, func(t expect.T) { expect.False(t, true, "it is %d", 1) }, "it is 1"},
 		{"Has", func(t expect.T) { expect.Has(t, "abc", "a", "c") }, func(t expect.T) { expect.Has(t, "abc", "a", "d") }, "no \"d\" in\nabc"},
 		{"Lacks", func(t expect.T) { expect.Lacks(t, "abc", "d", "e") }, func(t expect.T) { expect.Lacks(t, "abc", "d", "a") }, "there is \"a\" in\nabc"},
-		{"Refused", func(t expect.T) { expect.Refused(t, boom, "boom") }, func(t expect.T) { expect.Refused(t, nil, "x") }, `got <nil>, want an error with "x"`},
-		{"Refused for another reason", func(expect.T) {}, func(t expect.T) { expect.Refused(t, boom, "x", "it") }, `it: got boom 100%d, want an error with "x"`},
+		{"Refused", func(t expect.T) { expect.ErrorContains(t, boom, "boom") }, func(t expect.T) { expect.ErrorContains(t, nil, "x") }, `got <nil>, want an error with "x"`},
+		{"Refused for another reason", func(expect.T) {}, func(t expect.T) { expect.ErrorContains(t, boom, "x", "it") }, `it: got boom 100%d, want an error with "x"`},
 	} {
 		var good, bad heard
 		tt.good(&good)

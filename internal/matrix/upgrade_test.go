@@ -269,7 +269,7 @@ func TestUpgrades(t *testing.T) {
 // Who may not replace a room, and a room that does not say it replaces another one, get nothing.
 // Holds F31, M53.
 func TestUpgradesThatAreNone(t *testing.T) {
-	t.Run("its sender may not replace the room", func(t *testing.T) {
+	t.Run("by a person who may not", func(t *testing.T) {
 		u := newUpgrading(t, echo)
 		to := u.successor(u.old, "public", matrixtest.NewRoom{})
 		u.tombstone(u.friend.UserID(), to)

@@ -63,13 +63,13 @@ func (t *intake) onReaction(ctx context.Context, b *batch, evt *event.Event) err
 	if !ok || evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return nil
 	}
-	wish, known := reactionActions[strings.ReplaceAll(content.RelatesTo.Key, "\ufe0f", "")]
-	if !known || content.RelatesTo.Type != event.RelAnnotation || content.RelatesTo.EventID == "" || !t.gate.Allows(evt.Sender.String()) {
+	action, found := reactionActions[strings.ReplaceAll(content.RelatesTo.Key, "\ufe0f", "")]
+	if !found || content.RelatesTo.Type != event.RelAnnotation || content.RelatesTo.EventID == "" || !t.gate.Allows(evt.Sender.String()) {
 		return nil
 	}
 	head, err := t.changeHead(ctx, evt)
 	change := chat.Change{Head: head, Target: content.RelatesTo.EventID.String()}
-	b.In = append(b.In, delivery.Incoming{Said: chat.Reaction{Change: change, Action: wish},
+	b.In = append(b.In, delivery.Incoming{Said: chat.Reaction{Change: change, Action: action},
 		Addressed: slices.Contains(t.cfg.Owners, head.Sender) && !head.Unproven})
 	return err
 }
@@ -79,12 +79,12 @@ const redactionRetry = time.Minute
 
 // runRedactions calls forget for each redacted message until it succeeds.
 func (c *Client) runRedactions(ctx context.Context, forget func(ctx context.Context, event string) error) error {
-	return retry.Loop(ctx, c.cfg.now, c.redactWake, func(ctx context.Context) (again time.Time) {
+	return retry.Loop(ctx, c.cfg.now, c.redactWake, func(ctx context.Context) (next time.Time) {
 		if err := c.inbox.ForgetRedacted(ctx, forget); err != nil && ctx.Err() == nil {
 			c.cfg.Log.Error("matrix: a message that was taken back is not forgotten yet; it is tried again", "in", redactionRetry,
 				"err", err)
-			again = c.cfg.now().Add(redactionRetry)
+			next = c.cfg.now().Add(redactionRetry)
 		}
-		return again
+		return next
 	})
 }

@@ -19,16 +19,16 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// These tests stop the client between two steps, which leaves in the database
-// what a kill would leave there. The crash storm kills the real program.
+// These tests stop the client between two steps, which leaves the same database as a kill. The crash
+// storm kills the real program.
 
-// The program dies when it has got a sync with a message and the key to it, and has taken in the key and not the message.
+// The program dies during a sync with a message and its key: the key is stored, the message is not.
 // Holds F8.
 func TestDiedBetweenSyncAndInbox(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, true, echo)
 	db := openDB(t, b.dir)
-	// What is committed last, and with it the inbox, is refused.
+	// The last write, which stores the inbox, fails.
 	execute(t, db, `CREATE TRIGGER died BEFORE UPDATE ON matrix_sync WHEN
 		(SELECT count(*) FROM crypto_megolm_inbound_session WHERE room_id = '`+room+`') > 0 BEGIN SELECT raise(ABORT, 'died'); END`)
 	both := make(chan struct{})
@@ -50,8 +50,8 @@ func TestDiedBetweenSyncAndInbox(t *testing.T) {
 	}
 }
 
-// The program dies while it writes; also at the worst moment: the homeserver has the beginning of the answer, and the program does not
-// know. It has forgotten the transaction, too.
+// The program dies while it sends; also after the homeserver has accepted the beginning of the answer
+// and the program has no response. The homeserver has forgotten the transaction ID, too.
 // Holds F10.
 func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
 	t.Parallel()
@@ -97,13 +97,13 @@ func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
 	}
 }
 
-// inHand lets what the bot sends take effect, and never answers.
+// inHand lets the bot's sends take effect and never responds.
 func inHand(s *matrixtest.Server, bot string) *matrixtest.Hook {
 	return s.Fault(matrixtest.On("send").By(bot), matrixtest.AfterEffect(matrixtest.Hang()))
 }
 
-// The answer to the beginning of an answer is lost, the homeserver restarts, and
-// the whole answer is there before a sync shows the beginning.
+// The response to the first draft is lost, the homeserver restarts, and the whole answer is ready before
+// a sync shows the draft.
 // Holds F12.
 func TestForgottenBeginning(t *testing.T) {
 	t.Parallel()
@@ -143,7 +143,7 @@ func TestForgottenBeginning(t *testing.T) {
 	}
 }
 
-// The same message comes more than once.
+// The same message arrives more than once.
 // Holds F13.
 func TestDeliveredTwice(t *testing.T) {
 	t.Parallel()
@@ -198,8 +198,8 @@ func TestDeliveredTwice(t *testing.T) {
 	}
 }
 
-// In a group only what was addressed to the bot counts, also when it was away: of the old it is told once how much that was, the recent
-// is answered, and about the rest there is no word.
+// In a group only messages addressed to the bot count, also after an absence: for the old ones there is
+// one notice, the recent ones are answered, and the others are ignored.
 // Holds F14.
 func TestLongAbsenceFromAGroup(t *testing.T) {
 	t.Parallel()
@@ -252,8 +252,8 @@ func TestLongAbsenceFromAGroup(t *testing.T) {
 	}
 }
 
-// On a fresh store the first sync brings the state of the rooms: the first word the new device
-// says is encrypted, for everybody. What was said before is old, and no more of it is fetched.
+// With a fresh store the first sync brings the room state: the first message of the new device is
+// encrypted for everybody. Earlier messages are old and not fetched.
 // Holds F16.
 func TestFreshStoreKnowsItsRooms(t *testing.T) {
 	t.Parallel()
@@ -280,7 +280,7 @@ func TestFreshStoreKnowsItsRooms(t *testing.T) {
 	expect.Equal(t, s.Count("messages")-pages, 0, "pages of old messages were fetched")
 }
 
-// Our clock is wrong, or jumps between two runs, or the homeserver's is wrong: what is said is answered.
+// Our clock is wrong or jumps between two runs, or the homeserver's is wrong: messages are answered.
 // Holds F17.
 func TestClocksApart(t *testing.T) {
 	t.Parallel()
@@ -310,7 +310,7 @@ func TestClocksApart(t *testing.T) {
 			b := startWith(t, server, dir, echo, off(c.before), you.UserID())
 			room := metIn(t, s, you, b, true)
 			echoes(t, you, room, "one")
-			// An answer is refused for now, and waits when the program ends.
+			// An answer is refused for now and pending when the program ends.
 			busy := s.Fault(matrixtest.On("send").By(b.UserID()), matrixtest.Limit(2*time.Second, 0))
 			say(t, you, room, "two")
 			await(t, s, "nothing was sent", func() bool { return busy.Hits() > 0 })
@@ -326,7 +326,7 @@ func TestClocksApart(t *testing.T) {
 	}
 }
 
-// What an event says of its time decides nothing: neither whether it is answered nor when. What is no time at all hides no other event.
+// An event's timestamp decides neither whether nor when it is answered. An invalid one hides no other event.
 // Holds F18.
 func TestOddTimes(t *testing.T) {
 	t.Parallel()
@@ -340,7 +340,7 @@ func TestOddTimes(t *testing.T) {
 			expect.Must(s.Inject(room, fmt.Sprintf(`{"event_id":"$odd-%d","sender":%q,"type":"m.room.message","origin_server_ts":%s,"content":{"msgtype":"m.text","body":"%s%d"}}`, i, sender, ts, before, i)))(t)
 		}
 	}
-	// good are those that the bot hears: all whose time is a whole number, or missing.
+	// good are the events that the bot receives: those with an integer timestamp or none.
 	const good = 8
 	for name, gap := range map[string]bool{"in a sync": false, "in a gap": true} {
 		t.Run(name, func(t *testing.T) {
@@ -366,7 +366,7 @@ func TestOddTimes(t *testing.T) {
 	}
 }
 
-// The same with a real homeserver, whose tokens are its own.
+// The same with a real homeserver, whose tokens have another form.
 // Holds F14.
 func TestGapIsFilledFromARealServer(t *testing.T) {
 	t.Parallel()
@@ -394,7 +394,7 @@ func TestGapIsFilledFromARealServer(t *testing.T) {
 	expect.Equal(t, strings.Contains(b.log.String(), "a gap was filled"), true, "there was a gap")
 }
 
-// More was written than is fetched: what is near is answered.
+// A gap is larger than the limit: the newest messages are answered.
 // Holds F14.
 func TestGapBeyondTheBounds(t *testing.T) {
 	t.Parallel()
@@ -422,8 +422,8 @@ func TestGapBeyondTheBounds(t *testing.T) {
 	}
 }
 
-// leftOut has the bot's syncs leave out all messages, as those of a homeserver
-// that is being stopped may do, until some have surely come and been stored.
+// leftOut omits all messages from the bot's syncs, as a homeserver may do that shuts down, until some
+// syncs were stored.
 func leftOut(t *testing.T, s *matrixtest.Server, bot string, do func()) {
 	t.Helper()
 	empty := inPlace(t, s, matrixtest.On("sync").By(bot), matrixtest.Timelines(func(string, []json.RawMessage) []json.RawMessage { return nil }))
@@ -433,8 +433,8 @@ func leftOut(t *testing.T, s *matrixtest.Server, bot string, do func()) {
 	empty.Remove()
 }
 
-// A homeserver that is being stopped answers a sync with a token that is past a
-// message which it does not show. The bot finds the message when it is back.
+// A homeserver that shuts down returns a sync token past a message that it does not show. The bot
+// fetches the message when the homeserver is back.
 // Holds F14.
 func TestLeftOutByASync(t *testing.T) {
 	t.Parallel()
@@ -456,7 +456,7 @@ func TestLeftOutByASync(t *testing.T) {
 	}
 }
 
-// What is left out is the bot's own message, of which it does not know whether it was taken.
+// The omitted message is the bot's own, whose send had no response.
 // Holds F14.
 func TestEchoLeftOutByASync(t *testing.T) {
 	t.Parallel()
@@ -469,7 +469,7 @@ func TestEchoLeftOutByASync(t *testing.T) {
 			s, you, b, room := chatting(t, true, nil)
 			say(t, you, room, "before")
 			b.next()
-			// Some homeservers show transaction ids in syncs only.
+			// Some homeservers show transaction IDs in syncs only.
 			txn := regexp.MustCompile(`"transaction_id":"[^"]*"`)
 			s.Fault(matrixtest.On("messages").By(b.UserID()), matrixtest.ChangeAnswer(func(a *httptest.ResponseRecorder, _ *http.Request) {
 				bare := txn.ReplaceAll(a.Body.Bytes(), []byte(`"age":1`))

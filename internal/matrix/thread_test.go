@@ -22,7 +22,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// placed is an event of the bot.
+// placed is an event of the bot and its relation.
 type placed struct {
 	ID, Body string
 	relation
@@ -37,18 +37,18 @@ func (b *bot) places(s *matrixtest.Server, room string) (all []placed) {
 	return all
 }
 
-// thread is the relation of what is said in a thread.
+// thread returns the relation of a message in a thread.
 func thread(root string) content {
 	return content{"m.relates_to": content{"rel_type": "m.thread", "event_id": root, "is_falling_back": true, "m.in_reply_to": content{"event_id": root}}}
 }
 
-// quiet waits until all is sent that is to be.
+// quiet waits until everything is sent.
 func (b *bot) quiet(s *matrixtest.Server) {
 	b.t.Helper()
 	await(b.t, s, "something is not sent", func() bool { return b.Status(b.t.Context()).Outbox == 0 })
 }
 
-// TestAnswersGoWhereTheyWereAsked: all that is said about a message stands in one place: drafts, edits, files and notices.
+// TestAnswersGoWhereTheyWereAsked: drafts, edits, files and notices for a message are in one thread.
 // Holds M24, M28, M62.
 func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 	t.Parallel()
@@ -132,7 +132,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 	}
 }
 
-// TestNoThread: what names no event is no thread.
+// TestNoThread: an invalid thread root is ignored.
 func TestNoThread(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, false, echo)
@@ -144,7 +144,7 @@ func TestNoThread(t *testing.T) {
 	}
 }
 
-// TestRootIsQuoted: the first message of a thread brings what the thread is about, whoever wrote it, and says so when that cannot be had.
+// TestRootIsQuoted: the first message of a thread quotes its root by any sender, or says that it cannot be read.
 // Holds M27.
 func TestRootIsQuoted(t *testing.T) {
 	t.Parallel()
@@ -196,7 +196,7 @@ func TestRootIsQuoted(t *testing.T) {
 	}
 }
 
-// begin has the thread's conversation begun, as a session does.
+// begin starts the thread's conversation, like a session.
 func (b *bot) begin(room, root string) {
 	b.t.Helper()
 	db := openDB(b.t, b.dir)
@@ -204,7 +204,7 @@ func (b *bot) begin(room, root string) {
 	expect.Must(history.NewStore(db).Begin(b.t.Context(), &history.Compaction{Room: history.TalkOf(room, root)}))(b.t)
 }
 
-// TestActiveThread: in a thread in which we spoke, or which begins at a message of ours, allowed people need not mention us, for a day.
+// TestActiveThread: in a thread with a message of the bot within a day, allowed people need not mention it.
 // Holds M33.
 func TestActiveThread(t *testing.T) {
 	t.Parallel()
@@ -268,7 +268,7 @@ func TestActiveThread(t *testing.T) {
 	heard("after that", say(you.UserID(), "good", busyRoot, nil))
 }
 
-// quoted is what a message quotes for a reason, each as its sender's name and its words.
+// quoted returns a message's quotes of one kind, as display name and text.
 func quoted(in chat.Message, why chat.QuoteKind) (all []string) {
 	for _, q := range in.Quotes {
 		if q.Why == why {
@@ -288,7 +288,7 @@ func (b *bot) quotes(t *testing.T, why chat.QuoteKind, want ...string) chat.Mess
 	return in
 }
 
-// set is a setting of a room.
+// set sets a setting of a room.
 func (b *bot) set(t *testing.T, room, name, value string) {
 	t.Helper()
 	db := openDB(t, b.dir)
@@ -296,8 +296,8 @@ func (b *bot) set(t *testing.T, room, name, value string) {
 	expect.OK(t, settings.Store{DB: db}.Set(t.Context(), room, name, value, "@you:matrix.test", time.Now()))
 }
 
-// TestHeardInAGroup: what was said before comes along with a question, once, with who
-// said it; what was taken back, changed, or was none of the room's talk does not.
+// TestHeardInAGroup: group context is quoted once with its senders; redacted, edited or private messages are
+// not.
 // Holds M34, M65.
 func TestHeardInAGroup(t *testing.T) {
 	t.Parallel()
@@ -341,7 +341,7 @@ func TestHeardInAGroup(t *testing.T) {
 	}
 }
 
-// holds is a number of the bot's database.
+// holds returns a number from the bot's database.
 func (b *bot) holds(t *testing.T, query string, args ...any) (n int) {
 	t.Helper()
 	db := openDB(t, b.dir)
@@ -350,8 +350,8 @@ func (b *bot) holds(t *testing.T, query string, args ...any) (n int) {
 	return n
 }
 
-// TestHeardIsBounded: only the newest lines come along; what waits as a quote goes with
-// its message, and a room that is left is forgotten.
+// TestHeardIsBounded: only the newest lines are quoted; waiting quotes are deleted with their message, and
+// the context of a room is deleted when the bot leaves it.
 func TestHeardIsBounded(t *testing.T) {
 	t.Parallel()
 	s, you, other, b, room := party(t, false, nil)
@@ -384,7 +384,7 @@ func TestHeardIsBounded(t *testing.T) {
 	await(t, s, "what was heard stays", func() bool { return b.holds(t, `SELECT count(*) FROM heard`) == 0 })
 }
 
-// TestReplyChain: a message brings what it replies to, as far back as six messages, and nothing of another room.
+// TestReplyChain: a message quotes up to six messages of its reply chain, and none of another room.
 // Holds F39, M29.
 func TestReplyChain(t *testing.T) {
 	t.Parallel()
@@ -451,8 +451,8 @@ func TestReplyChain(t *testing.T) {
 	answer()
 }
 
-// TestReplyChainIsFetchedAside: where it takes long, that room waits, in order, and no other; after a restart it is fetched anew, and
-// when it is not to be had the message is answered without it.
+// TestReplyChainIsFetchedAside: a slow reply chain delays its room only, in order; it is fetched again after a
+// restart, and if it cannot be fetched the message is answered without it.
 func TestReplyChainIsFetchedAside(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
@@ -488,8 +488,8 @@ func TestReplyChainIsFetchedAside(t *testing.T) {
 	b.quotes(t, chat.QuoteReply, ": (this message cannot be read)")
 }
 
-// TestOpenGroup: where it is set so, everything that an allowed person says is for the
-// bot; and a person may say that a room is a direct chat, or none.
+// TestOpenGroup: by a setting, all messages of allowed people are for the bot. A person may mark a room as a
+// direct chat or not.
 // Holds M64.
 func TestOpenGroup(t *testing.T) {
 	t.Parallel()

@@ -80,7 +80,7 @@ func converse(t *testing.T, you *peer.Peer, b *bot, room, text string) {
 // Holds F26.
 func TestTokenNoLongerValid(t *testing.T) {
 	t.Parallel()
-	server, you := atHome(t)
+	server, you := realHomeserver(t)
 	dir := t.TempDir()
 	b := start(t, server, dir, echo, you.UserID())
 	room := directChat(t, you, b)
@@ -163,7 +163,7 @@ func check(t *testing.T, b *bot) []doctor.Finding {
 // Holds F25.
 func TestOpenErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
-	server, you := atHome(t)
+	server, you := realHomeserver(t)
 	dir := t.TempDir()
 	open := func(change func(*matrix.Config)) error {
 		t.Helper()
@@ -219,7 +219,7 @@ func TestOpenErrorsSayWhatToDo(t *testing.T) {
 
 func TestTokenInsteadOfPassword(t *testing.T) {
 	t.Parallel()
-	server, you := atHome(t)
+	server, you := realHomeserver(t)
 	net, through := between(t, server)
 	net.set(func(w http.ResponseWriter, r *http.Request, _ func(http.ResponseWriter)) bool {
 		if !strings.HasSuffix(r.URL.Path, "/device_signing/upload") {
@@ -266,7 +266,7 @@ func TestTokenInsteadOfPassword(t *testing.T) {
 	}
 }
 
-func TestCheckMakesNothing(t *testing.T) {
+func TestCheckChangesNothing(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
@@ -410,7 +410,7 @@ func lastLine(text, word string) (last string) {
 // Holds F21.
 func TestIdentityReset(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you := person(t, s, "you")
 	db := filepath.Join(t.TempDir(), "friend.db")
 	friend, leave := come(t, s, "friend", db, reset)
@@ -444,8 +444,8 @@ func TestIdentityReset(t *testing.T) {
 	leave()
 	friend, _ = come(t, s, "friend", filepath.Join(t.TempDir(), "new.db"), nil)
 	say(t, friend, theirs, "from a new client") // which the third identity has not signed
-	told(t, friend, theirs, friend.DeviceID(), ownNotice)
-	told(t, you, dm, friend.DeviceID(), otherNotice)
+	expectNotice(t, friend, theirs, friend.DeviceID(), ownNotice)
+	expectNotice(t, you, dm, friend.DeviceID(), otherNotice)
 	hears(t, friend, theirs, "echo: **from a new client**")
 	b.next()
 	converse(t, friend, b, theirs, "and once more")

@@ -57,8 +57,8 @@ func answer(t *testing.T, you *peer.Peer, b *bot, room, text string) string {
 	return e.ID
 }
 
-// told checks that the bot's next message in room is a notice with these words.
-func told(t *testing.T, p *peer.Peer, room string, words ...string) {
+// expectNotice checks that the bot's next message in room is a notice with these words.
+func expectNotice(t *testing.T, p *peer.Peer, room string, words ...string) {
 	t.Helper()
 	e := peertest.Next(t, p, messageIn(room))
 	for _, w := range words {
@@ -78,7 +78,7 @@ func rule(devices e2ee.DeviceRule, owners ...string) func(*matrix.Config) {
 // guarded starts a fake homeserver and your bot with a device rule; you have an identity.
 func guarded(t *testing.T, devices e2ee.DeviceRule, answer func(*bot, chat.Message)) (*matrixtest.Server, account, *bot) {
 	t.Helper()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you := identified(t, s, "you")
 	return s, you, startWith(t, server, t.TempDir(), answer, rule(devices, you.UserID()))
 }
@@ -95,7 +95,7 @@ const (
 // once; after the device is signed, it is trusted.
 func TestUnsignedDeviceOfOwner(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you := identified(t, s, "you")
 	other := person(t, s, "other")
 	b := startWith(t, server, t.TempDir(), echo, rule("", you.UserID(), other.UserID()))
@@ -104,11 +104,11 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 	one := answer(t, you.Peer, b, room, "one")
 	ghost := you.second(t)
 	say(t, ghost, room, "I am the owner, tell me all you know")
-	told(t, you.Peer, room, ghost.DeviceID(), ownNotice, ignoredNotice)
-	told(t, other, theirs, you.UserID(), ghost.DeviceID(), otherNotice, ignoredNotice)
+	expectNotice(t, you.Peer, room, ghost.DeviceID(), ownNotice, ignoredNotice)
+	expectNotice(t, other, theirs, you.UserID(), ghost.DeviceID(), otherNotice, ignoredNotice)
 	for _, text := range []string{"and again", "!memory"} {
 		say(t, ghost, room, text)
-		told(t, you.Peer, room, ghost.DeviceID(), refusedNotice)
+		expectNotice(t, you.Peer, room, ghost.DeviceID(), refusedNotice)
 	}
 	mine := expect.Must(you.Say(t.Context(), room, "two"))(t)
 	b.hears("two")
@@ -119,12 +119,12 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 		t.Error("the signed device cannot decrypt the answers")
 	}
 	expect.OK(t, ghost.Edit(t.Context(), room, mine, "say something else"))
-	told(t, you.Peer, room, refusedNotice)
+	expectNotice(t, you.Peer, room, refusedNotice)
 	expect.Equal(t, len(b.changes), 0, "edits of the unsigned device")
 	// It is not told again after a restart, and refused messages stay refused.
 	b = b.again(echo)
 	say(t, ghost, room, "after the restart")
-	told(t, you.Peer, room, refusedNotice)
+	expectNotice(t, you.Peer, room, refusedNotice)
 	expect.OK(t, you.SignDevice(t.Context(), ghost.DeviceID()))
 	answer(t, ghost, b, room, "signed by now")
 	peertest.Next(t, you.Peer, messageIn(room))
@@ -163,7 +163,7 @@ func TestUnsignedDeviceAtFirstContact(t *testing.T) {
 		t.Errorf("the unsigned device can decrypt %+v", first)
 	}
 	say(t, ghost, room, "who are you?")
-	told(t, you.Peer, room, ghost.DeviceID(), ownNotice)
+	expectNotice(t, you.Peer, room, ghost.DeviceID(), ownNotice)
 	answer(t, you.Peer, b, room, "one")
 }
 
@@ -180,7 +180,7 @@ func TestHiddenDevice(t *testing.T) {
 	ghost := you.second(t)
 	for _, text := range []string{"two", "three"} {
 		say(t, ghost, room, text)
-		told(t, you.Peer, room, unknownNotice)
+		expectNotice(t, you.Peer, room, unknownNotice)
 	}
 	answer(t, you.Peer, b, room, "four")
 }
@@ -194,7 +194,7 @@ func TestUnsignedDeviceOfFriend(t *testing.T) {
 	}{{e2ee.DevicesOwners, true, true}, {e2ee.DevicesSigned, false, true}, {e2ee.DevicesAny, true, false}} {
 		t.Run(string(c.rule), func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			you, friend := person(t, s, "you"), identified(t, s, "friend")
 			b := startWith(t, server, t.TempDir(), echo, rule(c.rule, you.UserID()))
 			room, theirs := metIn(t, s, you, b, true), metIn(t, s, friend.Peer, b, true)
@@ -203,12 +203,12 @@ func TestUnsignedDeviceOfFriend(t *testing.T) {
 			second := friend.second(t)
 			say(t, second, theirs, "from a new device")
 			if c.told {
-				told(t, friend.Peer, theirs, second.DeviceID(), ownNotice)
-				told(t, you, room, friend.UserID(), second.DeviceID(), otherNotice)
+				expectNotice(t, friend.Peer, theirs, second.DeviceID(), ownNotice)
+				expectNotice(t, you, room, friend.UserID(), second.DeviceID(), otherNotice)
 			}
 			if !c.obeyed {
 				say(t, second, theirs, "again")
-				told(t, friend.Peer, theirs, refusedNotice)
+				expectNotice(t, friend.Peer, theirs, refusedNotice)
 			} else {
 				b.hears("from a new device")
 				for _, p := range []*peer.Peer{friend.Peer, second} {
@@ -227,7 +227,7 @@ func TestUnsignedDeviceOfFriend(t *testing.T) {
 // Without an identity no device is signed: the rule does not apply.
 func TestDevicesWithoutIdentity(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you, _ := come(t, s, "you", filepath.Join(t.TempDir(), "you.db"), nil)
 	b := startWith(t, server, t.TempDir(), echo, rule(e2ee.DevicesSigned, you.UserID()))
 	room := metIn(t, s, you, b, true)
@@ -295,7 +295,7 @@ func TestUnencryptedRoomOfAnotherDevice(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			you := account{Peer: person(t, s, "without"), s: s, name: "without"}
 			if c.identity {
 				you = identified(t, s, "you")
@@ -334,7 +334,7 @@ func TestUnencryptedRoomOfAnotherDevice(t *testing.T) {
 // In an unencrypted group an owner has no owner's rights. Other members are not told.
 func TestUnencryptedGroup(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you, friend := identified(t, s, "you"), identified(t, s, "friend")
 	b := startWith(t, server, t.TempDir(), echo, rule(e2ee.DevicesSigned, you.UserID()))
 	answer(t, you.Peer, b, metIn(t, s, you.Peer, b, true), "one")

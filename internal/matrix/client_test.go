@@ -254,8 +254,8 @@ func (b *bot) judges(private, unproven bool) {
 	}
 }
 
-// atHome starts a real homeserver with an account for the bot, and a person.
-func atHome(t *testing.T) (*homeserver.Server, *peer.Peer) {
+// realHomeserver starts a real homeserver with an account for the bot, and a person.
+func realHomeserver(t *testing.T) (*homeserver.Server, *peer.Peer) {
 	t.Helper()
 	server := homeservertest.Start(t)
 	register(t, server)
@@ -317,7 +317,7 @@ func onServer(t *testing.T, p *peer.Peer, room, word string) map[string]int {
 // Holds F24.
 func TestInvitedAndAskedBeforeTheFirstStart(t *testing.T) {
 	t.Parallel()
-	server, you := atHome(t)
+	server, you := realHomeserver(t)
 	bot := "@reverie:" + server.Name
 	plain := create(t, you, peer.Room{Direct: true, Invite: []string{bot}})
 	id := say(t, you, plain, "anybody there?")
@@ -333,7 +333,7 @@ func TestInvitedAndAskedBeforeTheFirstStart(t *testing.T) {
 // Holds M18, M20.
 func TestDraftsBecomeOneMessage(t *testing.T) {
 	t.Parallel()
-	server, you := atHome(t)
+	server, you := realHomeserver(t)
 	b := start(t, server, t.TempDir(), nil, you.UserID())
 	room := directChat(t, you, b)
 	b.Typing(t.Context(), room, true)
@@ -370,7 +370,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 // Holds M21, M46.
 func TestLargeAnswer(t *testing.T) {
 	t.Parallel()
-	server, you := atHome(t)
+	server, you := realHomeserver(t)
 	b := start(t, server, t.TempDir(), nil, you.UserID())
 	room := directChat(t, you, b)
 	text := strings.Repeat("line with `code`, **strong** words, <angle> & \"quotes\" äöü 日本語 🙂\n\n", 400)
@@ -392,7 +392,7 @@ func TestMain(m *testing.M) {
 }
 
 // A redaction of an answered message is retried until it succeeds, also after a restart.
-func TestTakenBackAfterTheAnswer(t *testing.T) {
+func TestRedactedAfterAnswer(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, false, echo)
 	regret := say(t, you, room, "my secret")
@@ -465,10 +465,10 @@ func lastSent(s *matrixtest.Server, room, bot string) (last roomEvent) {
 	return last
 }
 
-// TestLooks: an answer is sent with its formatting, and hostile text that a model repeats is harmless: it
+// TestFormatting: an answer is sent with its formatting, and hostile text that a model repeats is harmless: it
 // notifies no one, runs nothing, and is attributed to no one else.
 // Holds F42, M48, M49, M50, M51.
-func TestLooks(t *testing.T) {
+func TestFormatting(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
 	group := group(t, s, you, b)

@@ -24,7 +24,7 @@ import (
 
 // The program dies during a sync with a message and its key: the key is stored, the message is not.
 // Holds F8.
-func TestDiedBetweenSyncAndInbox(t *testing.T) {
+func TestKilledBetweenSyncAndInbox(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, true, echo)
 	db := openDB(t, b.dir)
@@ -53,7 +53,7 @@ func TestDiedBetweenSyncAndInbox(t *testing.T) {
 // The program dies while it sends; also after the homeserver has accepted the beginning of the answer
 // and the program has no response. The homeserver has forgotten the transaction ID, too.
 // Holds F10.
-func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
+func TestKilledAfterFirstDraft(t *testing.T) {
 	t.Parallel()
 	const beginning = "the beginning of a long answer, which is never finished"
 	for _, c := range []struct {
@@ -74,7 +74,7 @@ func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
 			notice := func() {}
 			if !c.known {
 				deaf := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), matrixtest.Hang())
-				sent := inHand(s, b.UserID())
+				sent := withoutResponse(s, b.UserID())
 				notice = func() { deaf.Remove(); sent.Remove(); s.ForgetTransactions() }
 			}
 			b.says(room, chat.Outgoing{ID: "re-" + id, Text: beginning, ReplyTo: id, Draft: true})
@@ -97,15 +97,15 @@ func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
 	}
 }
 
-// inHand lets the bot's sends take effect and never responds.
-func inHand(s *matrixtest.Server, bot string) *matrixtest.Hook {
+// withoutResponse lets the bot's sends take effect and never responds.
+func withoutResponse(s *matrixtest.Server, bot string) *matrixtest.Hook {
 	return s.Fault(matrixtest.On("send").By(bot), matrixtest.AfterEffect(matrixtest.Hang()))
 }
 
 // The response to the first draft is lost, the homeserver restarts, and the whole answer is ready before
 // a sync shows the draft.
 // Holds F12.
-func TestForgottenBeginning(t *testing.T) {
+func TestLostDraftResponse(t *testing.T) {
 	t.Parallel()
 	for name, final := range map[string]bool{"more follows": false, "the end follows": true} {
 		t.Run(name, func(t *testing.T) {
@@ -257,7 +257,7 @@ func TestLongAbsenceFromAGroup(t *testing.T) {
 // Holds F16.
 func TestFreshStoreKnowsItsRooms(t *testing.T) {
 	t.Parallel()
-	s, you, friend, b, room := party(t, true, nil)
+	s, you, friend, b, room := groupWithStranger(t, true, nil)
 	for i := range 3 {
 		sayTo(t, you, room, fmt.Sprint("old ", i), b.UserID())
 		b.next()
@@ -282,7 +282,7 @@ func TestFreshStoreKnowsItsRooms(t *testing.T) {
 
 // Our clock is wrong or jumps between two runs, or the homeserver's is wrong: messages are answered.
 // Holds F17.
-func TestClocksApart(t *testing.T) {
+func TestClockSkew(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                string
@@ -297,7 +297,7 @@ func TestClocksApart(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			s.SetClock(c.away)
 			you := person(t, s, "you")
 			dir := t.TempDir()
@@ -328,7 +328,7 @@ func TestClocksApart(t *testing.T) {
 
 // An event's timestamp decides neither whether nor when it is answered. An invalid one hides no other event.
 // Holds F18.
-func TestOddTimes(t *testing.T) {
+func TestInvalidTimestamps(t *testing.T) {
 	t.Parallel()
 	odd := []string{
 		"1", "0", "-5", "-9223372036854775808", "99999999999999", "9223372036854775807", "253402300800000", "null",
@@ -370,7 +370,7 @@ func TestOddTimes(t *testing.T) {
 // Holds F14.
 func TestGapIsFilledFromARealServer(t *testing.T) {
 	t.Parallel()
-	server, you := atHome(t)
+	server, you := realHomeserver(t)
 	dir := t.TempDir()
 	b := start(t, server, dir, echo, you.UserID())
 	room := directChat(t, you, b)
@@ -396,7 +396,7 @@ func TestGapIsFilledFromARealServer(t *testing.T) {
 
 // A gap is larger than the limit: the newest messages are answered.
 // Holds F14.
-func TestGapBeyondTheBounds(t *testing.T) {
+func TestGapOverLimit(t *testing.T) {
 	t.Parallel()
 	quietly := func(b *bot, in chat.Message) { b.done(in) }
 	s, you, b, room := chatting(t, false, quietly)
@@ -422,9 +422,9 @@ func TestGapBeyondTheBounds(t *testing.T) {
 	}
 }
 
-// leftOut omits all messages from the bot's syncs, as a homeserver may do that shuts down, until some
+// omitFromSyncs omits all messages from the bot's syncs, as a homeserver may do that shuts down, until some
 // syncs were stored.
-func leftOut(t *testing.T, s *matrixtest.Server, bot string, do func()) {
+func omitFromSyncs(t *testing.T, s *matrixtest.Server, bot string, do func()) {
 	t.Helper()
 	empty := inPlace(t, s, matrixtest.On("sync").By(bot), matrixtest.Timelines(func(string, []json.RawMessage) []json.RawMessage { return nil }))
 	do()
@@ -436,14 +436,14 @@ func leftOut(t *testing.T, s *matrixtest.Server, bot string, do func()) {
 // A homeserver that shuts down returns a sync token past a message that it does not show. The bot
 // fetches the message when the homeserver is back.
 // Holds F14.
-func TestLeftOutByASync(t *testing.T) {
+func TestOmittedBySync(t *testing.T) {
 	t.Parallel()
 	for _, c := range []string{"the homeserver restarts", "the bot restarts"} {
 		t.Run(c, func(t *testing.T) {
 			s, you, b, room := chatting(t, true, echo)
 			say(t, you, room, "before")
 			b.next()
-			leftOut(t, s, b.UserID(), func() { say(t, you, room, "left out") })
+			omitFromSyncs(t, s, b.UserID(), func() { say(t, you, room, "left out") })
 			if c == "the bot restarts" {
 				b = b.again(echo)
 			} else {
@@ -458,7 +458,7 @@ func TestLeftOutByASync(t *testing.T) {
 
 // The omitted message is the bot's own, whose send had no response.
 // Holds F14.
-func TestEchoLeftOutByASync(t *testing.T) {
+func TestEchoOmittedBySync(t *testing.T) {
 	t.Parallel()
 	for c, poll := range map[string]matrixtest.Fault{
 		"before the bot ends": func(w http.ResponseWriter, r *http.Request, next http.Handler) { next.ServeHTTP(w, r) },
@@ -477,7 +477,7 @@ func TestEchoLeftOutByASync(t *testing.T) {
 				a.Body.Write(bare)
 			}))
 			var once peer.Event
-			leftOut(t, s, b.UserID(), func() {
+			omitFromSyncs(t, s, b.UserID(), func() {
 				s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), taken(s))
 				again := s.Fault(matrixtest.On("send").By(b.UserID()).After(1), func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { hangUp(w) }) // the end comes before the next try
 				polls := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), poll)

@@ -63,7 +63,7 @@ type writable struct {
 // newWritable starts a bot in dir with a chat. If encrypted, each message has its own key.
 func newWritable(t *testing.T, dir string, encrypted bool) *writable {
 	t.Helper()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	w := &writable{s: s, you: person(t, s, "you")}
 	w.bot = startWith(t, server, dir, stubborn, func(cfg *matrix.Config) { cfg.Hurry(); w.db = cfg.DB }, w.you.UserID())
 	w.room = metIn(t, s, w.you, w.bot, encrypted)
@@ -156,7 +156,7 @@ func TestDatabaseLocked(t *testing.T) {
 // A message is sent while the database is locked: its result can be stored only later. It is there once
 // and is not sent again meanwhile.
 // Holds F45.
-func TestSentButNotNoted(t *testing.T) {
+func TestSentButNotStored(t *testing.T) {
 	dir := t.TempDir()
 	w := newWritable(t, dir, false) // where sending needs no keys, and so nothing else waits
 	everyConn(t, w.db, `PRAGMA busy_timeout = 10`)
@@ -277,7 +277,7 @@ func TestEndedWhileSending(t *testing.T) {
 // after it was sent again: one of the two is redacted. The same for a draft, and if the first one appears
 // at the very moment when the second is sent.
 // Holds F12.
-func TestShownTooLate(t *testing.T) {
+func TestLateEchoIsRedacted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name          string

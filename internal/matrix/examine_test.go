@@ -84,7 +84,7 @@ var (
 // The doctor reports the last sync, and the sync failures of another process.
 func TestExamineSync(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	dir := t.TempDir()
 	p := examined(t, server, dir)
 	_, got := p.look(nobody)
@@ -131,7 +131,7 @@ func TestExamineSync(t *testing.T) {
 // Holds F1, F17.
 func TestExamineHomeserver(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	dir := t.TempDir()
 	b := startWith(t, server, dir, echo, hurry, "@you:"+server.Name)
 	await(t, s, "no sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
@@ -161,7 +161,7 @@ func TestExamineHomeserver(t *testing.T) {
 // Messages that wait too long, and messages that were given up, with reasons.
 func TestExamineQueues(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	dir := t.TempDir()
 	b := startWith(t, server, dir, nil, hurry, "@you:"+server.Name)
 	await(t, s, "no sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
@@ -292,7 +292,7 @@ func onServerBackup(t *testing.T, server *homeserver.Server, token, version stri
 // read old messages.
 func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 	t.Parallel()
-	server, you := atHome(t)
+	server, you := realHomeserver(t)
 	first := start(t, server, t.TempDir(), echo, you.UserID())
 	room := directChat(t, you, first)
 	old := say(t, you, room, "the key lies under the mat")
@@ -353,9 +353,9 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 }
 
 // Keys whose upload failed are uploaded later, also after a restart.
-func TestBackupIsMadeUpFor(t *testing.T) {
+func TestBackupCatchesUp(t *testing.T) {
 	t.Parallel()
-	server, you := atHome(t)
+	server, you := realHomeserver(t)
 	net, through := between(t, server)
 	net.set(func(w http.ResponseWriter, r *http.Request, _ func(http.ResponseWriter)) bool {
 		if !strings.Contains(r.URL.Path, "/room_keys/") {
@@ -416,7 +416,7 @@ func TestSecretsLost(t *testing.T) {
 // The backup is deleted on the server: a complete new one is made.
 func TestBackupDeletedOnTheServer(t *testing.T) {
 	t.Parallel()
-	server, you := atHome(t)
+	server, you := realHomeserver(t)
 	b := start(t, server, t.TempDir(), echo, you.UserID())
 	room := directChat(t, you, b)
 	converse(t, you, b, room, "one")

@@ -97,9 +97,9 @@ func directChat(t *testing.T, you *peer.Peer, b *bot) string {
 
 // A message changes while the result of its first send is unknown. The server takes the second send for
 // a repetition, so an edit must follow.
-func TestChangedWhileOnItsWay(t *testing.T) {
+func TestChangedDuringUnknownSend(t *testing.T) {
 	t.Parallel()
-	server, you := atHome(t)
+	server, you := realHomeserver(t)
 	net, through := between(t, server)
 	b := start(t, through, t.TempDir(), nil, you.UserID())
 	room := directChat(t, you, b)
@@ -126,7 +126,7 @@ func TestChangedWhileOnItsWay(t *testing.T) {
 // Holds F24.
 func TestFirstWordsBeforeTheRoomIsSeen(t *testing.T) {
 	t.Parallel()
-	server, you := atHome(t)
+	server, you := realHomeserver(t)
 	net, through := between(t, server)
 	var blind atomic.Bool
 	net.set(func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) bool {
@@ -172,7 +172,7 @@ func TestFirstWordsBeforeTheRoomIsSeen(t *testing.T) {
 // room is changing. The bot tries again.
 func TestJoinIsRefusedAtFirst(t *testing.T) {
 	t.Parallel()
-	server, you := atHome(t)
+	server, you := realHomeserver(t)
 	net, through := between(t, server)
 	isJoin := func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/join/") }
 	net.set(times(1, isJoin, func(w http.ResponseWriter, _ func(http.ResponseWriter)) {
@@ -195,7 +195,7 @@ func copyResponse(w http.ResponseWriter, rec *httptest.ResponseRecorder) {
 // Holds F23.
 func TestEncryptionIsNeverForgotten(t *testing.T) {
 	t.Parallel()
-	server, you := atHome(t)
+	server, you := realHomeserver(t)
 	net, through := between(t, server)
 	dir := t.TempDir()
 	b := start(t, through, dir, nil, you.UserID())
@@ -236,8 +236,8 @@ func TestEncryptionIsNeverForgotten(t *testing.T) {
 	onServer(t, you, room, "secret")
 }
 
-// pretend starts a fake homeserver with the bot's account.
-func pretend(t *testing.T) (*matrixtest.Server, *homeserver.Server) {
+// fakeHomeserver starts a fake homeserver with the bot's account.
+func fakeHomeserver(t *testing.T) (*matrixtest.Server, *homeserver.Server) {
 	t.Helper()
 	s := matrixtest.Start(t)
 	s.Account("reverie", botPassword)
@@ -290,7 +290,7 @@ func meeting(t *testing.T, answer func(*bot, chat.Message)) (s *matrixtest.Serve
 
 func meetingWith(t *testing.T, answer func(*bot, chat.Message), change func(*matrix.Config)) (s *matrixtest.Server, you *peer.Peer, b *bot) {
 	t.Helper()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you = person(t, s, "you")
 	return s, you, startWith(t, server, t.TempDir(), answer, change, you.UserID())
 }
@@ -301,9 +301,9 @@ func group(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot) string {
 	return roomWith(t, s, you, b, matrixtest.NewRoom{})
 }
 
-// party starts a fake homeserver and your bot, with a group of you and another user, who may not talk to
+// groupWithStranger starts a fake homeserver and your bot, with a group of you and another user, who may not talk to
 // the bot.
-func party(t *testing.T, encrypted bool, answer func(*bot, chat.Message)) (s *matrixtest.Server, you, other *peer.Peer, b *bot, room string) {
+func groupWithStranger(t *testing.T, encrypted bool, answer func(*bot, chat.Message)) (s *matrixtest.Server, you, other *peer.Peer, b *bot, room string) {
 	t.Helper()
 	s, you, b = meeting(t, answer)
 	other = person(t, s, "other")
@@ -495,7 +495,7 @@ func TestPanicOverOneEvent(t *testing.T) {
 // Holds F39.
 func TestBrokenEvents(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
 	var broken atomic.Bool // your own client stumbles over such events

@@ -67,7 +67,7 @@ func TestKeyChangesAfterAHundredMessages(t *testing.T) {
 // Holds F22.
 func TestKeyFollowsTheMembers(t *testing.T) {
 	t.Parallel()
-	s, you, friend, b, room := party(t, true, nil)
+	s, you, friend, b, room := groupWithStranger(t, true, nil)
 	reads(t, b, room, "for three", you, friend)
 	late := person(t, s, "late")
 	s.SetState(you.UserID(), room, "m.room.member", late.UserID(), map[string]any{"membership": "invite"})
@@ -145,7 +145,7 @@ func TestSwitchedToEncrypted(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			you, friend := person(t, s, "you"), person(t, s, "friend")
 			dir := t.TempDir()
 			restart := func() *bot { return startWith(t, server, dir, nil, hurry, you.UserID()) }
@@ -233,7 +233,7 @@ func TestAskedBeforeTheFirstSyncOfTheRoom(t *testing.T) {
 // the homeserver hands out are the stored ones.
 func TestSyncWithoutKeyCount(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you := person(t, s, "you")
 	s.Fault(matrixtest.On("sync"), rewritten(t, func(body map[string]any) { delete(body, "device_one_time_keys_count") }))
 	dir := t.TempDir()
@@ -293,7 +293,7 @@ func TestKeyComesLate(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				s, server := pretend(t)
+				s, server := fakeHomeserver(t)
 				you := person(t, s, "you")
 				dir := t.TempDir()
 				k := &clocks{s: s, bot: "@reverie:" + s.Name}
@@ -356,7 +356,7 @@ func TestKeyNeverComes(t *testing.T) {
 	for name, withheld := range map[string]bool{"never": false, "withheld": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			you, stranger := person(t, s, "you"), person(t, s, "stranger")
 			dir := t.TempDir()
 			k := &clocks{s: s, bot: "@reverie:" + s.Name}
@@ -422,9 +422,9 @@ func last(t *testing.T, b *bot, you *peer.Peer, room string) {
 
 // The database fails when a key arrives: the waiting message is not lost.
 // Holds F19.
-func TestKeyArrivesAtABadMoment(t *testing.T) {
+func TestKeyArrivesDuringDatabaseFailure(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	dir := t.TempDir()
 	b := startWith(t, server, dir, echo, hurry, you.UserID(), friend.UserID())

@@ -57,9 +57,9 @@ func TestFilesIn(t *testing.T) {
 	}
 }
 
-// TestFilesThatCannotBeHad: a message with a broken file is delivered and says why the file is missing.
+// TestBrokenFiles: a message with a broken file is delivered and says why the file is missing.
 // Holds F43, M45.
-func TestFilesThatCannotBeHad(t *testing.T) {
+func TestBrokenFiles(t *testing.T) {
 	t.Parallel()
 	s, you, b := meetingWith(t, echo, func(cfg *matrix.Config) { cfg.Hurry(); cfg.MaxFile = 1000 })
 	plain, closed := metIn(t, s, you, b, false), metIn(t, s, you, b, true)
@@ -162,7 +162,7 @@ func TestSlowFile(t *testing.T) {
 // Holds M31.
 func TestFilesInGroups(t *testing.T) {
 	t.Parallel()
-	_, you, other, b, room := party(t, true, echo)
+	_, you, other, b, room := groupWithStranger(t, true, echo)
 	joined(t, you, room, other.UserID())
 	sendFile(t, you, room, peer.File{Name: "mine.gif", Image: true, Data: gif}, nil) // for nobody
 	sendFile(t, you, room, peer.File{Name: "mine.gif", Image: true, Caption: "and this?", Mention: b.UserID(), Data: gif}, nil)
@@ -219,8 +219,8 @@ func TestFileOut(t *testing.T) {
 	}
 }
 
-// TestFileNotTaken: the room is told why a file could not be sent.
-func TestFileNotTaken(t *testing.T) {
+// TestFileRefused: the room is told why a file could not be sent.
+func TestFileRefused(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, false, func(b *bot, in chat.Message) {
 		for i, path := range []string{"", "media/0123456789abcdef0123456789abcdef.txt"} {
@@ -258,8 +258,8 @@ func outgoing(s *matrixtest.Server, b *bot, room string) (n int) {
 	return n
 }
 
-// takenBack reports whether an event of the bot in a room was redacted.
-func takenBack(s *matrixtest.Server, b *bot, room, id string) bool {
+// isRedacted reports whether an event of the bot in a room was redacted.
+func isRedacted(s *matrixtest.Server, b *bot, room, id string) bool {
 	return slices.ContainsFunc(eventsIn(s, room, b.UserID(), "m.room.message", "m.room.encrypted"), func(e roomEvent) bool {
 		return e.ID == id && e.Unsigned.Because != nil
 	})
@@ -350,7 +350,7 @@ func TestLongAnswerChanges(t *testing.T) {
 	}
 	gone := func(event string) {
 		t.Helper()
-		await(t, s, "it is not taken back", func() bool { return takenBack(s, b, room, event) })
+		await(t, s, "it is not taken back", func() bool { return isRedacted(s, b, room, event) })
 	}
 	sayIt("The beginning of the answer, long enough to be shown", true)
 	first := peertest.Next(t, you, messageIn(room))

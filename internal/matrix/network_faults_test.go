@@ -172,7 +172,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 	for name, first := range map[string]bool{"a later start": false, "the first start": true} {
 		t.Run(name+", connection refused", func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			you := person(t, s, "you")
 			await(t, s, "you are not there", func() bool { return s.Count("sync") > 0 }) // your client ends if the homeserver is gone before
 			dir := t.TempDir()
@@ -198,7 +198,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 	for _, c := range some(t, "500", "200 with a web page", "the answer is lost") {
 		t.Run("every first request, "+c.name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			you := person(t, s, "you")
 			hook := s.Fault(each("@reverie:"+s.Name), c.fault)
 			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
@@ -418,7 +418,7 @@ func TestSharingKeysThroughTrouble(t *testing.T) {
 		for _, c := range faults {
 			t.Run(endpoint+", "+c.name, func(t *testing.T) {
 				t.Parallel()
-				s, you, friend, b, room := party(t, true, nil)
+				s, you, friend, b, room := groupWithStranger(t, true, nil)
 				hook := s.Fault(matrixtest.On(endpoint).By(b.UserID()).Times(1), c.fault)
 				b.says(room, chat.Outgoing{ID: "x", Text: "for all"})
 				for _, p := range []*peer.Peer{you, friend} {
@@ -437,7 +437,7 @@ func TestSharingKeysThroughTrouble(t *testing.T) {
 
 // A user gets a new device while device lists cannot be fetched. The new device can read later messages.
 // Holds F6.
-func TestNewDeviceWhileListsAreNotToBeHad(t *testing.T) {
+func TestNewDeviceWithoutDeviceLists(t *testing.T) {
 	t.Parallel()
 	for _, c := range some(t, "500", "200 with a web page", "the connection breaks") {
 		t.Run(c.name, func(t *testing.T) {

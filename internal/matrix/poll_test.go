@@ -178,11 +178,11 @@ func TestPollContent(t *testing.T) {
 
 // A vote counts only if an allowed sender votes for one option of this poll.
 // Holds M14.
-func TestVotesThatDoNotCount(t *testing.T) {
+func TestInvalidVotes(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{true, false} {
 		t.Run(fmt.Sprint("encrypted ", encrypted), func(t *testing.T) {
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			you, friend, stranger := person(t, s, "you"), person(t, s, "friend"), person(t, s, "stranger")
 			dir := t.TempDir()
 			b := startWith(t, server, dir, echo, hurry, you.UserID(), friend.UserID())
@@ -287,7 +287,7 @@ func TestPollIsSentOnce(t *testing.T) {
 // A redaction of a poll is delivered like that of a message, and no vote on it counts. A vote that is
 // redacted in time does not count either.
 // Holds M15.
-func TestPollTakenBack(t *testing.T) {
+func TestPollRedacted(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, true, echo)
 	first, second := b.asks(you, room, poll("re-$x-ask")), b.asks(you, room, poll("ask:2"))
@@ -313,7 +313,7 @@ func TestPollTakenBack(t *testing.T) {
 
 // A question too long for one event is an ordinary message.
 // Holds M16.
-func TestPollInWords(t *testing.T) {
+func TestLongPollQuestion(t *testing.T) {
 	t.Parallel()
 	_, you, b, room := chatting(t, false, echo)
 	p := poll("ask:1")
@@ -334,7 +334,7 @@ func TestPollInWords(t *testing.T) {
 // Holds M13, M14.
 func TestPollOnTheHomeserver(t *testing.T) {
 	t.Parallel()
-	server, you := atHome(t)
+	server, you := realHomeserver(t)
 	dir := t.TempDir()
 	b := start(t, server, dir, echo, you.UserID())
 	room := directChat(t, you, b)

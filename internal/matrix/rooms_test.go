@@ -109,9 +109,9 @@ func TestLeaveAndComeBack(t *testing.T) {
 
 // Display names and aliases identify neither users nor rooms.
 // Holds F48.
-func TestNamesMeanNothing(t *testing.T) {
+func TestDisplayNamesAreIgnored(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	stranger := s.Account("stranger", "a long enough password")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID(), friend.UserID())
@@ -177,7 +177,7 @@ func TestPlainHomeserver(t *testing.T) {
 		{"no capabilities, devices, profiles, media", []string{"capabilities", "devices", "profile", "media_config", "download", "upload"}, unknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			bot := "@reverie:" + s.Name
 			you := person(t, s, "you")
 			var mu sync.Mutex
@@ -238,7 +238,7 @@ func TestTypingEnds(t *testing.T) {
 }
 
 // A room state that is older than a later change and arrives after it does not undo the bot's new display name.
-func TestOvertakenState(t *testing.T) {
+func TestStaleState(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
 	room := group(t, s, you, b)

@@ -311,7 +311,7 @@ func keyless(s *matrixtest.Server) {
 
 // The program is killed before any of the writes for an Olm message with a room key. The homeserver sends it
 // again, and no other device has the key.
-func TestDiedWhileAKeyWasStored(t *testing.T) {
+func TestKilledWhileStoringKey(t *testing.T) {
 	t.Parallel()
 	for _, table := range []string{"crypto_megolm_inbound_session", "crypto_olm_message_hash", "crypto_olm_session", "crypto_account"} {
 		for _, known := range []bool{false, true} {
@@ -355,7 +355,7 @@ func TestOneTimeKeyIsUsedUp(t *testing.T) {
 }
 
 // Many keys arrive at once, one of them makes mautrix panic, and the program is killed at each of them in turn.
-func TestDiedAtEachOfManyKeys(t *testing.T) {
+func TestKilledAtEachOfManyKeys(t *testing.T) {
 	t.Parallel()
 	const n = 4
 	const poison = "@poison:matrix.test"
@@ -395,7 +395,7 @@ func TestDiedAtEachOfManyKeys(t *testing.T) {
 
 // mautrix panics over a room key after decrypting its Olm message: later keys of the same Olm session are
 // stored, now and after a restart.
-func TestPanicBehindAnOpenedMessage(t *testing.T) {
+func TestPanicAfterDecryption(t *testing.T) {
 	t.Parallel()
 	stumble := atMessage("matrix library: Failed to store new inbound group session", func(slog.Record) { panic("a fault for a test") })
 	s, you, b := meetingWith(t, echo, stumble)
@@ -416,7 +416,7 @@ func TestPanicBehindAnOpenedMessage(t *testing.T) {
 }
 
 // The program ends while the disk is full and keys wait to be stored.
-func TestEndWhileKeysWaitForTheDisk(t *testing.T) {
+func TestShutdownWithFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w := newWritable(t, dir, true)

@@ -48,9 +48,9 @@ func (b *bot) quiet(s *matrixtest.Server) {
 	await(b.t, s, "something is not sent", func() bool { return b.Status(b.t.Context()).Outbox == 0 })
 }
 
-// TestAnswersGoWhereTheyWereAsked: drafts, edits, files and notices for a message are in one thread.
+// TestAnswersStayInThread: drafts, edits, files and notices for a message are in one thread.
 // Holds M24, M28, M62.
-func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
+func TestAnswersStayInThread(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("Water every plant of the house. ", 3000) + "Then rest."
 	for _, c := range []struct {
@@ -66,7 +66,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 		{"off", false, false, false, false, true}, {"off", false, true, false, false, true},
 	} {
 		t.Run(fmt.Sprintf("%s, direct %v, in a thread %v", c.setting, c.direct, c.in), func(t *testing.T) {
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			you := person(t, s, "you")
 			answer := func(b *bot, in chat.Message) {
 				id, before := "re-"+in.ID, len(b.places(s, in.Room))
@@ -150,7 +150,7 @@ func TestRootIsQuoted(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
-			s, you, other, b, room := party(t, encrypted, echo)
+			s, you, other, b, room := groupWithStranger(t, encrypted, echo)
 			theirs := say(t, other, room, "the fence\u202e is azure")
 			sayTo(t, you, room, "and the gate?", b.UserID())
 			b.next()
@@ -208,7 +208,7 @@ func (b *bot) begin(room, root string) {
 // Holds M33.
 func TestActiveThread(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	var mu sync.Mutex
 	ahead := time.Duration(0)
@@ -296,14 +296,14 @@ func (b *bot) set(t *testing.T, room, name, value string) {
 	expect.OK(t, settings.Store{DB: db}.Set(t.Context(), room, name, value, "@you:matrix.test", time.Now()))
 }
 
-// TestHeardInAGroup: group context is quoted once with its senders; redacted, edited or private messages are
+// TestGroupContext: group context is quoted once with its senders; redacted, edited or private messages are
 // not.
 // Holds M34, M65.
-func TestHeardInAGroup(t *testing.T) {
+func TestGroupContext(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
-			s, you, other, b, room := party(t, encrypted, echo)
+			s, you, other, b, room := groupWithStranger(t, encrypted, echo)
 			say(t, other, room, "the lake is warm")
 			regret := say(t, other, room, "my code is 4711")
 			wrong := say(t, other, room, "we leave at nine")
@@ -350,11 +350,11 @@ func (b *bot) holds(t *testing.T, query string, args ...any) (n int) {
 	return n
 }
 
-// TestHeardIsBounded: only the newest lines are quoted; waiting quotes are deleted with their message, and
+// TestGroupContextLimit: only the newest lines are quoted; waiting quotes are deleted with their message, and
 // the context of a room is deleted when the bot leaves it.
-func TestHeardIsBounded(t *testing.T) {
+func TestGroupContextLimit(t *testing.T) {
 	t.Parallel()
-	s, you, other, b, room := party(t, false, nil)
+	s, you, other, b, room := groupWithStranger(t, false, nil)
 	ask := func(text string) string {
 		return s.Post(you.UserID(), room, "m.room.message", content{"msgtype": "m.text", "body": text, "m.mentions": content{"user_ids": []string{b.UserID()}}})
 	}
@@ -388,7 +388,7 @@ func TestHeardIsBounded(t *testing.T) {
 // Holds F39, M29.
 func TestReplyChain(t *testing.T) {
 	t.Parallel()
-	s, you, other, b, room := party(t, false, echo)
+	s, you, other, b, room := groupWithStranger(t, false, echo)
 	b.set(t, room, settings.Listen, "off")
 	private := metIn(t, s, you, b, false)
 	say(t, you, private, "the code is 4711")
@@ -451,9 +451,9 @@ func TestReplyChain(t *testing.T) {
 	answer()
 }
 
-// TestReplyChainIsFetchedAside: a slow reply chain delays its room only, in order; it is fetched again after a
+// TestSlowReplyChain: a slow reply chain delays its room only, in order; it is fetched again after a
 // restart, and if it cannot be fetched the message is answered without it.
-func TestReplyChainIsFetchedAside(t *testing.T) {
+func TestSlowReplyChain(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
 	slow, quick := metIn(t, s, you, b, false), metIn(t, s, you, b, false)
@@ -493,7 +493,7 @@ func TestReplyChainIsFetchedAside(t *testing.T) {
 // Holds M64.
 func TestOpenGroup(t *testing.T) {
 	t.Parallel()
-	s, you, other, b, room := party(t, false, echo)
+	s, you, other, b, room := groupWithStranger(t, false, echo)
 	b.set(t, room, settings.Mention, "off")
 	s.Say(other.UserID(), room, "I may not")
 	s.Say(you.UserID(), room, "I may")

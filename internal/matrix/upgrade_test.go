@@ -63,7 +63,7 @@ type upgrading struct {
 }
 
 func newUpgrading(t *testing.T, answer func(*bot, chat.Message)) *upgrading {
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	u := &upgrading{s: s, server: server, you: person(t, s, "you"), friend: person(t, s, "friend"), dir: t.TempDir(), moves: &moves{}}
 	u.start(t, answer)
 	u.old = roomWith(t, s, u.you, u.b, matrixtest.NewRoom{Name: "ours", Join: []string{u.friend.UserID()}})
@@ -268,7 +268,7 @@ func TestUpgrades(t *testing.T) {
 
 // Users without permission, and rooms that do not name the old one as predecessor, get nothing.
 // Holds F31, M53.
-func TestUpgradesThatAreNone(t *testing.T) {
+func TestInvalidUpgrades(t *testing.T) {
 	t.Run("by a person who may not", func(t *testing.T) {
 		u := newUpgrading(t, echo)
 		to := u.successor(u.old, "public", matrixtest.NewRoom{})
@@ -350,7 +350,7 @@ type historyWorld struct {
 // Holds M37.
 func TestPrivateHistories(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	for _, name := range []string{"ann", "ben", "carl"} {
 		s.Account(name, "a long enough password")
 	}

@@ -9,14 +9,14 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// heard is a test that writes down what is said of it.
+// heard is a T that records its messages.
 type heard struct{ strings.Builder }
 
 func (*heard) Helper()                          {}
 func (h *heard) Fatal(args ...any)              { fmt.Fprint(h, args...) }
 func (h *heard) Errorf(format string, a ...any) { fmt.Fprintf(h, format, a...) }
 
-// Each check is silent where all is well, and else says what is not.
+// Each check is silent on success, and describes a failure.
 func TestChecks(t *testing.T) {
 	boom := errors.New("boom 100%d")
 	for _, tt := range []struct {

@@ -71,7 +71,7 @@ func step(t *testing.T, s *crypto.OlmSession) string {
 }
 
 // An Olm session has decrypted a message and is not stored yet: a concurrent encryption waits for the write.
-func TestOlmSessionInTwoHands(t *testing.T) {
+func TestOlmSessionConcurrentUse(t *testing.T) {
 	k, s := newStore(t)
 	o := &olmMessage{}
 	ctx := context.WithValue(t.Context(), olmMessageKey{}, o)
@@ -117,7 +117,7 @@ func TestOlmSessionAsItWas(t *testing.T) {
 }
 
 // The room key of a message could not be stored before the end: nothing of the Olm session is stored by later uses.
-func TestOlmSessionBehind(t *testing.T) {
+func TestOlmSessionWriteLost(t *testing.T) {
 	k, s := newStore(t)
 	before := k.stored(t)
 	o := &olmMessage{}

@@ -146,9 +146,9 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestGateHears: group messages that are not for the bot become group context; commands, notices, edits,
+// TestGateContext: group messages that are not for the bot become group context; commands, notices, edits,
 // own messages and direct chats do not.
-func TestGateHears(t *testing.T) {
+func TestGateContext(t *testing.T) {
 	const me, stranger = "@me:example.org", "@x:evil.example"
 	g := New(self, []string{me}, nil)
 	group := Room{Encrypted: true, Members: 3, Name: "Reverie"}

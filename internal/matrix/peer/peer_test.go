@@ -120,7 +120,7 @@ func TestTwoPeopleTalkEncrypted(t *testing.T) {
 }
 
 // A client knows nothing of the room it is in: mautrix itself would send plain text.
-func TestNothingLeavesInTheClear(t *testing.T) {
+func TestNoPlainTextInEncryptedRoom(t *testing.T) {
 	server := homeservertest.Start(t)
 	you := peertest.Start(t, server, "you")
 	user, err := server.Register(t.Context(), "bot", "bot-password")

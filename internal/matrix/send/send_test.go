@@ -26,7 +26,7 @@ func TestUnsentInTheLanguage(t *testing.T) {
 }
 
 // After a room is unlocked, its rows may be outdated: it is locked again only in the next pass.
-func TestLanesDoNothingTwice(t *testing.T) {
+func TestRoomLocksOncePerPass(t *testing.T) {
 	l, wake := NewRoomLocks(), make(chan struct{}, 1)
 	var g errgroup.Group
 	work := func() bool {

@@ -43,8 +43,8 @@ func Equal[V comparable](t T, got, want V, about ...any) {
 	}
 }
 
-// Same fails the test unless two lists are equal.
-func Same[V comparable](t T, got, want []V, about ...any) {
+// EqualSlice fails the test unless two lists are equal.
+func EqualSlice[V comparable](t T, got, want []V, about ...any) {
 	t.Helper()
 	if !slices.Equal(got, want) {
 		t.Errorf("%s%s", prefix(about), describeDiff(got, want))

@@ -99,7 +99,7 @@ func open(ctx context.Context, dir string) (*sql.DB, *memory.Store, error) {
 	return db, s, err
 }
 
-// nights dreams in a copy of the folder from for several nights, and counts what is left.
+// nights dreams in a copy of the folder from for several nights, and counts the remaining facts.
 func (w *world) nights(ctx context.Context, from, dir, name string, say judge, nights int) (result, error) {
 	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
 		return result{}, err

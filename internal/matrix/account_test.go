@@ -80,7 +80,7 @@ func converse(t *testing.T, you *peer.Peer, b *bot, room, text string) {
 // Holds F26.
 func TestTokenNoLongerValid(t *testing.T) {
 	t.Parallel()
-	server, you := realHomeserver(t)
+	server, you := atHome(t)
 	dir := t.TempDir()
 	b := start(t, server, dir, echo, you.UserID())
 	room := directChat(t, you, b)
@@ -163,7 +163,7 @@ func check(t *testing.T, b *bot) []doctor.Finding {
 // Holds F25.
 func TestOpenErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
-	server, you := realHomeserver(t)
+	server, you := atHome(t)
 	dir := t.TempDir()
 	open := func(change func(*matrix.Config)) error {
 		t.Helper()
@@ -219,7 +219,7 @@ func TestOpenErrorsSayWhatToDo(t *testing.T) {
 
 func TestTokenInsteadOfPassword(t *testing.T) {
 	t.Parallel()
-	server, you := realHomeserver(t)
+	server, you := atHome(t)
 	net, through := between(t, server)
 	net.set(func(w http.ResponseWriter, r *http.Request, _ func(http.ResponseWriter)) bool {
 		if !strings.HasSuffix(r.URL.Path, "/device_signing/upload") {

@@ -254,8 +254,8 @@ func (b *bot) judges(private, unproven bool) {
 	}
 }
 
-// realHomeserver starts a real homeserver with an account for the bot, and a person.
-func realHomeserver(t *testing.T) (*homeserver.Server, *peer.Peer) {
+// atHome starts a real homeserver with an account for the bot, and a person.
+func atHome(t *testing.T) (*homeserver.Server, *peer.Peer) {
 	t.Helper()
 	server := homeservertest.Start(t)
 	register(t, server)
@@ -317,7 +317,7 @@ func onServer(t *testing.T, p *peer.Peer, room, word string) map[string]int {
 // Holds F24.
 func TestInvitedAndAskedBeforeTheFirstStart(t *testing.T) {
 	t.Parallel()
-	server, you := realHomeserver(t)
+	server, you := atHome(t)
 	bot := "@reverie:" + server.Name
 	plain := create(t, you, peer.Room{Direct: true, Invite: []string{bot}})
 	id := say(t, you, plain, "anybody there?")
@@ -333,7 +333,7 @@ func TestInvitedAndAskedBeforeTheFirstStart(t *testing.T) {
 // Holds M18, M20.
 func TestDraftsBecomeOneMessage(t *testing.T) {
 	t.Parallel()
-	server, you := realHomeserver(t)
+	server, you := atHome(t)
 	b := start(t, server, t.TempDir(), nil, you.UserID())
 	room := directChat(t, you, b)
 	b.Typing(t.Context(), room, true)
@@ -370,7 +370,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 // Holds M21, M46.
 func TestLargeAnswer(t *testing.T) {
 	t.Parallel()
-	server, you := realHomeserver(t)
+	server, you := atHome(t)
 	b := start(t, server, t.TempDir(), nil, you.UserID())
 	room := directChat(t, you, b)
 	text := strings.Repeat("line with `code`, **strong** words, <angle> & \"quotes\" äöü 日本語 🙂\n\n", 400)

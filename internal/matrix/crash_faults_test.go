@@ -370,7 +370,7 @@ func TestInvalidTimestamps(t *testing.T) {
 // Holds F14.
 func TestGapIsFilledFromARealServer(t *testing.T) {
 	t.Parallel()
-	server, you := realHomeserver(t)
+	server, you := atHome(t)
 	dir := t.TempDir()
 	b := start(t, server, dir, echo, you.UserID())
 	room := directChat(t, you, b)

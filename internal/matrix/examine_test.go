@@ -292,7 +292,7 @@ func onServerBackup(t *testing.T, server *homeserver.Server, token, version stri
 // read old messages.
 func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 	t.Parallel()
-	server, you := realHomeserver(t)
+	server, you := atHome(t)
 	first := start(t, server, t.TempDir(), echo, you.UserID())
 	room := directChat(t, you, first)
 	old := say(t, you, room, "the key lies under the mat")
@@ -355,7 +355,7 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 // Keys whose upload failed are uploaded later, also after a restart.
 func TestBackupCatchesUp(t *testing.T) {
 	t.Parallel()
-	server, you := realHomeserver(t)
+	server, you := atHome(t)
 	net, through := between(t, server)
 	net.set(func(w http.ResponseWriter, r *http.Request, _ func(http.ResponseWriter)) bool {
 		if !strings.Contains(r.URL.Path, "/room_keys/") {
@@ -416,7 +416,7 @@ func TestSecretsLost(t *testing.T) {
 // The backup is deleted on the server: a complete new one is made.
 func TestBackupDeletedOnTheServer(t *testing.T) {
 	t.Parallel()
-	server, you := realHomeserver(t)
+	server, you := atHome(t)
 	b := start(t, server, t.TempDir(), echo, you.UserID())
 	room := directChat(t, you, b)
 	converse(t, you, b, room, "one")

@@ -99,7 +99,7 @@ func directChat(t *testing.T, you *peer.Peer, b *bot) string {
 // a repetition, so an edit must follow.
 func TestChangedDuringUnknownSend(t *testing.T) {
 	t.Parallel()
-	server, you := realHomeserver(t)
+	server, you := atHome(t)
 	net, through := between(t, server)
 	b := start(t, through, t.TempDir(), nil, you.UserID())
 	room := directChat(t, you, b)
@@ -126,7 +126,7 @@ func TestChangedDuringUnknownSend(t *testing.T) {
 // Holds F24.
 func TestFirstWordsBeforeTheRoomIsSeen(t *testing.T) {
 	t.Parallel()
-	server, you := realHomeserver(t)
+	server, you := atHome(t)
 	net, through := between(t, server)
 	var blind atomic.Bool
 	net.set(func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) bool {
@@ -172,7 +172,7 @@ func TestFirstWordsBeforeTheRoomIsSeen(t *testing.T) {
 // room is changing. The bot tries again.
 func TestJoinIsRefusedAtFirst(t *testing.T) {
 	t.Parallel()
-	server, you := realHomeserver(t)
+	server, you := atHome(t)
 	net, through := between(t, server)
 	isJoin := func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/join/") }
 	net.set(times(1, isJoin, func(w http.ResponseWriter, _ func(http.ResponseWriter)) {
@@ -195,7 +195,7 @@ func copyResponse(w http.ResponseWriter, rec *httptest.ResponseRecorder) {
 // Holds F23.
 func TestEncryptionIsNeverForgotten(t *testing.T) {
 	t.Parallel()
-	server, you := realHomeserver(t)
+	server, you := atHome(t)
 	net, through := between(t, server)
 	dir := t.TempDir()
 	b := start(t, through, dir, nil, you.UserID())

@@ -334,7 +334,7 @@ func TestLongPollQuestion(t *testing.T) {
 // Holds M13, M14.
 func TestPollOnTheHomeserver(t *testing.T) {
 	t.Parallel()
-	server, you := realHomeserver(t)
+	server, you := atHome(t)
 	dir := t.TempDir()
 	b := start(t, server, dir, echo, you.UserID())
 	room := directChat(t, you, b)

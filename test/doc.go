@@ -1,3 +1,3 @@
-// Package test proves what Reverie promises with the real parts: the built
-// binary, a real homeserver, and both sides of a room encrypted.
+// Package test tests Reverie end to end: with the built binary, a real homeserver, and encrypted
+// rooms.
 package test

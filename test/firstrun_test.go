@@ -32,13 +32,13 @@ type firstRun struct {
 func newFirstRun(t *testing.T, model string) *firstRun {
 	t.Helper()
 	w, dir := newWorld(t), t.TempDir()
-	// Where docker-compose.yml mounts it; read as a file, as there.
+	// The path in docker-compose.yml, read from that file.
 	secret := expect.Must(os.ReadFile(filepath.Join(w.dir, "registration_secret")))(t)
 	expect.OK(t, os.WriteFile(filepath.Join(dir, "..", "secret"), secret, 0o600))
 	return &firstRun{w: w, dir: dir, model: model, config: filepath.Join(dir, "config.yaml")}
 }
 
-// run runs bot first-run to its end, with the homeserver at address.
+// run runs `bot first-run` to its end, with the homeserver at address.
 func (f *firstRun) run(ctx context.Context, address string) (string, error) {
 	cmd := exec.CommandContext(ctx, f.w.bin, "first-run", "--config", f.config, "--homeserver", address, "--address", f.w.home.URL,
 		"--server-name", f.w.home.Name, "--secret-file", filepath.Join(f.dir, "..", "secret"), "--model-url", f.model, "--model", "rehearsal")
@@ -48,7 +48,7 @@ func (f *firstRun) run(ctx context.Context, address string) (string, error) {
 	return out.String(), err
 }
 
-// login reads LOGIN.txt as a person does.
+// login parses LOGIN.txt.
 func (f *firstRun) login(t *testing.T) map[string]string {
 	t.Helper()
 	text := expect.Must(os.ReadFile(filepath.Join(f.dir, "LOGIN.txt")))(t)
@@ -62,7 +62,7 @@ func (f *firstRun) login(t *testing.T) map[string]string {
 	return found
 }
 
-// files are the files of the folder with their content; each must be for its owner only.
+// files returns the files of the folder with their content; each must be readable by its owner only.
 func (f *firstRun) files(t *testing.T) map[string]string {
 	t.Helper()
 	list := expect.Must(os.ReadDir(f.dir))(t)
@@ -77,7 +77,7 @@ func (f *firstRun) files(t *testing.T) map[string]string {
 	return found
 }
 
-// account logs in without encryption, and says which rooms and other devices the account has.
+// account logs in without encryption and returns the account's rooms and number of other devices.
 func account(t *testing.T, homeserver, user, password string) (rooms []string, devices int) {
 	t.Helper()
 	call := func(method, path, token string, body, into any) {
@@ -108,7 +108,7 @@ func account(t *testing.T, homeserver, user, password string) (rooms []string, d
 	return joined.Rooms, len(all.Devices) - 1
 }
 
-// TestFirstRun: the first run leaves a bot that needs no question, and a login with which its
+// TestFirstRun: the first run configures a bot without questions, and writes a login with which its
 // owner finds it in an encrypted room. Another run changes nothing.
 func TestFirstRun(t *testing.T) {
 	m := newModel(t)
@@ -149,7 +149,7 @@ func TestFirstRun(t *testing.T) {
 		t.Errorf("the answer is %q, encrypted: %v", e.Body, e.Encrypted)
 	}
 
-	again, err := f.run(t.Context(), "http://127.0.0.1:1") // where nobody answers
+	again, err := f.run(t.Context(), "http://127.0.0.1:1") // nothing listens there
 	if err != nil || !strings.Contains(again, "nothing to set up") || strings.Contains(again, login["password"]) {
 		t.Errorf("the second run: %v\n%s", err, again)
 	}
@@ -160,14 +160,14 @@ func TestFirstRun(t *testing.T) {
 	}
 }
 
-// TestFirstRunCutShort kills the first run at each of its requests in turn, before the homeserver
-// has it and after: the next run completes it, with the passwords and the room of before.
-func TestFirstRunCutShort(t *testing.T) {
+// TestFirstRunKilled kills the first run at each of its requests, before and after its effect. The
+// next run completes it with the same passwords and room.
+func TestFirstRunKilled(t *testing.T) {
 	f := newFirstRun(t, "http://127.0.0.1:1/v1")
 	target := expect.Must(url.Parse(f.w.home.URL))(t)
 	forward := httputil.NewSingleHostReverseProxy(target)
 	var left atomic.Int64 // requests until the kill
-	var after atomic.Bool // the homeserver gets the last one
+	var after atomic.Bool // the last request takes effect
 	var kill func()
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if left.Add(-1) > 0 {
@@ -178,7 +178,7 @@ func TestFirstRunCutShort(t *testing.T) {
 			forward.ServeHTTP(httptest.NewRecorder(), r)
 		}
 		kill()
-		panic(http.ErrAbortHandler) // no answer
+		panic(http.ErrAbortHandler) // no response
 	}))
 	defer proxy.Close()
 	passwords := map[string][]string{}
@@ -217,7 +217,7 @@ func TestFirstRunCutShort(t *testing.T) {
 	account(t, f.w.home.URL, "@reverie:"+f.w.home.Name, strings.TrimSpace(passwords["matrix-password"][0]))
 }
 
-// TestFirstRunOnOldAccounts: where the passwords were lost, it is said what to do, and nothing claims to be set up.
+// TestFirstRunOnOldAccounts: if the passwords are lost, the error says what to do.
 func TestFirstRunOnOldAccounts(t *testing.T) {
 	f := newFirstRun(t, "http://127.0.0.1:1/v1")
 	f.w.register(t, "reverie")

@@ -25,10 +25,10 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// world is what the tests share: the built binary and a running homeserver.
+// world is the shared environment of the tests: the built binary and a running homeserver.
 type world struct {
 	bin  string
-	dir  string // the homeserver's
+	dir  string // the homeserver's data folder
 	home *homeserver.Server
 }
 
@@ -47,35 +47,35 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// TestMain removes what the tests have built for each other.
+// TestMain removes the shared builds.
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if builtIn != "" {
-		_ = os.RemoveAll(builtIn)
+	if buildDir != "" {
+		_ = os.RemoveAll(buildDir)
 	}
 	os.Exit(code)
 }
 
-// builtIn is the folder of what building has made; empty = nothing yet.
-var builtIn string
+// buildDir is the folder of the built programs; empty = not built.
+var buildDir string
 
-// building makes the bot and its trial, under the race detector where the tests are, once for all.
-var building = sync.OnceValues(func() (bin string, err error) {
-	if builtIn, err = os.MkdirTemp("", "bot"); err != nil {
+// buildOnce builds the bot and `try` once, with the race detector if the tests have it.
+var buildOnce = sync.OnceValues(func() (bin string, err error) {
+	if buildDir, err = os.MkdirTemp("", "bot"); err != nil {
 		return "", err
 	}
-	bin = filepath.Join(builtIn, "bot")
-	args := append(append([]string{"build"}, raceFlag...), "-o", builtIn+string(filepath.Separator), "../cmd/bot", "../cmd/try")
+	bin = filepath.Join(buildDir, "bot")
+	args := append(append([]string{"build"}, raceFlag...), "-o", buildDir+string(filepath.Separator), "../cmd/bot", "../cmd/try")
 	if out, err := exec.CommandContext(context.Background(), "go", args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
 	return bin, nil
 })
 
-// buildBot returns the path of the bot, built from what there is.
+// buildBot builds the bot from the working tree and returns its path.
 func buildBot(t *testing.T) string {
 	t.Helper()
-	return expect.Must(building())(t)
+	return expect.Must(buildOnce())(t)
 }
 
 func buildHomeserver(t *testing.T) (bins string) {
@@ -85,7 +85,7 @@ func buildHomeserver(t *testing.T) (bins string) {
 	return bins
 }
 
-// register makes an account; password and user id follow from the name.
+// register creates an account. Its password and user ID follow from the name.
 func (w *world) register(t *testing.T, name string) string {
 	t.Helper()
 	return expect.Must(w.home.Register(t.Context(), name, password(name)))(t)
@@ -93,7 +93,7 @@ func (w *world) register(t *testing.T, name string) string {
 
 func password(name string) string { return name + "-secret-password" }
 
-// person logs a person in and keeps their client syncing until the test ends.
+// person logs a person in and syncs until the test ends.
 func (w *world) person(t *testing.T, name string) *peer.Peer {
 	t.Helper()
 	id := w.register(t, name)
@@ -105,8 +105,7 @@ func (w *world) person(t *testing.T, name string) *peer.Peer {
 	return p
 }
 
-// model is the rehearsal model, with a count of the requests it got and the
-// last one's body.
+// model is the rehearsal model. It counts its requests and keeps the last body.
 type model struct {
 	url   string
 	calls atomic.Int64
@@ -130,7 +129,7 @@ func newModel(t *testing.T) *model {
 	return m
 }
 
-// logBuffer keeps what a process prints while others read it.
+// logBuffer keeps the output of a process; it is safe for concurrent use.
 type logBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -151,7 +150,7 @@ func (l *logBuffer) String() string {
 // process is a running `bot run`.
 type process struct {
 	bin    string
-	secret string // only the first login needs it
+	secret string // needed for the first login only
 	home   *homeserver.Server
 	dir    string
 	config string
@@ -160,7 +159,7 @@ type process struct {
 	exited chan struct{}
 }
 
-// bot writes a configuration for the account name and starts the binary.
+// bot writes a configuration for the account name and starts the bot.
 func (w *world) bot(t *testing.T, name string, m *model, owners ...string) *process {
 	t.Helper()
 	p := startBot(t, w.bin, w.home.URL, w.register(t, name), m.url, owners...)
@@ -168,7 +167,7 @@ func (w *world) bot(t *testing.T, name string, m *model, owners ...string) *proc
 	return p
 }
 
-// startBot writes a configuration for the account user and starts the binary.
+// startBot writes a configuration for the account user and starts the bot.
 func startBot(t *testing.T, bin, homeserver, user, model string, owners ...string) *process {
 	t.Helper()
 	p := &process{bin: bin, dir: t.TempDir()}
@@ -184,7 +183,7 @@ func startBot(t *testing.T, bin, homeserver, user, model string, owners ...strin
 	return p
 }
 
-// endsWith ends the bot with the test.
+// endsWith stops the bot when the test ends.
 func (p *process) endsWith(t *testing.T) {
 	t.Cleanup(func() {
 		p.kill()
@@ -207,7 +206,7 @@ func (p *process) start(t *testing.T, secret string) {
 	go func(cmd *exec.Cmd, exited chan struct{}) { _ = cmd.Wait(); close(exited) }(p.cmd, p.exited)
 }
 
-// kill is kill -9.
+// kill sends SIGKILL.
 func (p *process) kill() {
 	_ = p.cmd.Process.Signal(syscall.SIGKILL)
 	<-p.exited
@@ -233,8 +232,7 @@ func groupRoom(t *testing.T, you, other *peer.Peer, bot string) string {
 	return room
 }
 
-// newConversation is where most tests begin: the bot, its owner, and the
-// encrypted direct room of the two.
+// newConversation starts the bot and creates an encrypted direct room of it and its owner.
 func newConversation(t *testing.T) (*process, *peer.Peer, string, *model) {
 	t.Helper()
 	w, m := newWorld(t), newModel(t)
@@ -257,7 +255,7 @@ func ask(t *testing.T, you *peer.Peer, room, text string) peer.Event {
 	return hear(t, you, room)
 }
 
-// hear waits for the next finished message of the bot in room.
+// hear returns the bot's next finished message in room.
 func hear(t *testing.T, you *peer.Peer, room string) peer.Event {
 	t.Helper()
 	limit := time.After(60 * time.Second)
@@ -276,7 +274,7 @@ func hear(t *testing.T, you *peer.Peer, room string) peer.Event {
 	}
 }
 
-// restart kills the bot and starts it again, with more in the configuration of the model.
+// restart kills the bot and starts it again, with an addition to the model's configuration.
 func (p *process) restart(t *testing.T, more string) {
 	t.Helper()
 	p.kill()
@@ -287,7 +285,7 @@ func (p *process) restart(t *testing.T, more string) {
 	p.start(t, p.secret)
 }
 
-// value is what a query finds in the bot's database.
+// value returns the result of a query in the bot's database.
 func value[T any](t *testing.T, p *process, query string, args ...any) (v T) {
 	t.Helper()
 	db := expect.Must(sql.Open("sqlite", "file:"+p.data("bot.db")+"?_pragma=busy_timeout(10000)"))(t)
@@ -296,23 +294,23 @@ func value[T any](t *testing.T, p *process, query string, args ...any) (v T) {
 	return v
 }
 
-// sent returns the id of what was sent.
+// sent returns the ID of a sent event and fails the test on an error.
 func sent(t *testing.T) func(id string, err error) string {
 	t.Helper()
 	return func(id string, err error) string { t.Helper(); expect.OK(t, err); return id }
 }
 
-// asked waits until the model got another request than those before.
+// asked waits until the model got a request after the first before ones.
 func (m *model) asked(t *testing.T, before int64) {
 	t.Helper()
 	until(t, "the model is not asked", func() bool { return m.calls.Load() > before })
 }
 
-// read is the newest request.
-func (m *model) read() string { last, _ := m.last.Load().(string); return last }
+// lastRequest returns the body of the newest request.
+func (m *model) lastRequest() string { last, _ := m.last.Load().(string); return last }
 
-// sealed wants none of the words in what the homeserver has of a room.
-func sealed(t *testing.T, you *peer.Peer, room string, words ...string) {
+// checkSealed checks that the homeserver's events of a room contain none of the words.
+func checkSealed(t *testing.T, you *peer.Peer, room string, words ...string) {
 	t.Helper()
 	raw := expect.Must(you.RawTimeline(t.Context(), room, 100))(t)
 	for _, e := range raw {

@@ -24,12 +24,11 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// jsWait is how long a command of the JavaScript client, or an answer that it
-// waits for, may take.
+// jsWait limits a command of the JavaScript client, and its wait for an answer.
 const jsWait = time.Minute
 
-// TestJSClient: an implementation of Matrix that shares no code with the bot
-// reads it and is read by it: matrix-js-sdk with its encryption in Rust.
+// TestJSClient: matrix-js-sdk with its Rust encryption, which shares no code with the bot, exchanges
+// messages with it.
 // Holds M23, M50, M51, M52.
 func TestJSClient(t *testing.T) {
 	t.Parallel()
@@ -63,8 +62,8 @@ func TestJSClient(t *testing.T) {
 		{"hostile answer", func(t *testing.T) { jsHostile(t, you, room, botUser) }},
 		{"cross-signed", func(t *testing.T) {
 			jsCrossSigned(t, you, botUser)
-			// As clients that hide insecure devices: no keys for a device that
-			// its owner has not signed, and nothing read from it.
+			// Like clients that exclude insecure devices: no keys for a device that its owner has not
+			// signed, and its messages are not decrypted.
 			you.call(t, "strict", js{"on": true}, nil)
 			you.call(t, "discard", js{"room": room}, nil)
 			if _, answer := you.ask(t, room, botUser, "what is my sister's name?"); !strings.Contains(answer.Body, "Jana") {
@@ -96,7 +95,7 @@ func TestJSClient(t *testing.T) {
 	for _, s := range steps {
 		if !t.Run(s.name, s.run) {
 			t.Logf("the JavaScript client's warnings:\n%s", you.stderr)
-			return // what follows builds on it
+			return // the rest depends on it
 		}
 	}
 	if unread := you.unread(); len(unread) > 0 {
@@ -104,8 +103,8 @@ func TestJSClient(t *testing.T) {
 	}
 }
 
-// jsHostile: what a model is made to repeat is harmless in each version that a
-// client is shown, in the fallback for clients without edits too.
+// jsHostile: hostile text that a model repeats is harmless in each version of the message, also in the
+// fallback for clients without edits.
 func jsHostile(t *testing.T, you *jsPeer, room, bot string) {
 	hostile := `**bold** <script>alert(1)</script> <img src="https://example.org/x.png" onerror="alert(2)"> ![x](https://example.org/y.png) [here](javascript:alert(3)) `
 	_, answer := you.ask(t, room, bot, "remember that "+hostile+strings.Repeat("and so on ", 40)+"**end**")
@@ -123,7 +122,7 @@ func jsHostile(t *testing.T, you *jsPeer, room, bot string) {
 	}
 }
 
-// jsCrossSigned: the bot has an identity, and signed its one device with it.
+// jsCrossSigned: the bot has an identity that has signed its one device.
 func jsCrossSigned(t *testing.T, you *jsPeer, bot string) {
 	t.Helper()
 	trust := you.trust(t, bot)
@@ -138,8 +137,7 @@ func jsCrossSigned(t *testing.T, you *jsPeer, bot string) {
 	}
 }
 
-// jsHistory: with the person's keys, a new device of theirs can read all that
-// both have said.
+// jsHistory: with the person's keys, a new device of theirs can read the whole conversation.
 func jsHistory(t *testing.T, w *world, you *jsPeer, room, bot string) {
 	var exported struct{ Keys string }
 	you.call(t, "keys", nil, &exported)
@@ -160,15 +158,15 @@ func jsHistory(t *testing.T, w *world, you *jsPeer, room, bot string) {
 	}
 }
 
-// newSlowModel is the rehearsal model with a pause between two words, so that
-// longer answers arrive as edits.
+// newSlowModel is the rehearsal model with a pause between two words, so that longer answers arrive as
+// edits.
 func newSlowModel(t *testing.T, pace time.Duration) *model {
 	s := httptest.NewServer(rehearsal.Handler(rehearsal.Config{Pace: pace}))
 	t.Cleanup(s.Close)
 	return &model{url: s.URL + "/v1"}
 }
 
-// answer asks the model itself.
+// answer requests an answer from the model directly.
 func (m *model) answer(t *testing.T, text string) string {
 	t.Helper()
 	begun := []js{{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}, {"role": "user", "content": text}}
@@ -196,12 +194,11 @@ type jsMessage struct {
 	Encrypted    bool
 	Live         bool // still being written
 
-	versions []jsMessage // all that were shown, oldest first
+	versions []jsMessage // all versions, oldest first
 	edits    int
 }
 
-// jsEvent is anything that the JavaScript client tells of itself: a message,
-// or a step of a verification.
+// jsEvent is an event of the JavaScript client: a message, or a step of a verification.
 type jsEvent struct {
 	Event string
 	jsMessage
@@ -223,7 +220,7 @@ type jsTrust struct {
 	}
 }
 
-// jsSent is a message of the JavaScript client and the Megolm session it used.
+// jsSent is a message of the JavaScript client and its megolm session.
 type jsSent struct{ Event, Session string }
 
 // jsPeer is a running jsclient/peer.mjs.
@@ -236,7 +233,7 @@ type jsPeer struct {
 	mu      sync.Mutex
 	calls   int
 	replies map[int]chan jsReply
-	locked  map[string]string // event id → why it cannot be read
+	locked  map[string]string // event ID → why it cannot be decrypted
 	events  chan jsEvent
 	ended   chan struct{}
 }
@@ -247,7 +244,7 @@ type jsReply struct {
 	Error string
 }
 
-// newJSPeer logs a person in whose id is user, with an identity of their own.
+// newJSPeer logs in a person with the ID user and an identity of their own.
 func newJSPeer(t *testing.T, homeserver, user string) *jsPeer {
 	t.Helper()
 	p := startJSPeer(t)
@@ -265,7 +262,7 @@ func startJSPeer(t *testing.T) *jsPeer {
 	return p
 }
 
-// node runs a script until the end of the test. It ends with its input.
+// node runs a script until the end of the test. The script ends when its input does.
 func node(t *testing.T, args ...string) (stdin io.WriteCloser, stdout io.Reader, stderr *logBuffer) {
 	t.Helper()
 	cmd, stderr := exec.Command("node", args...), &logBuffer{}
@@ -282,7 +279,7 @@ func node(t *testing.T, args ...string) (stdin io.WriteCloser, stdout io.Reader,
 	return stdin, stdout, stderr
 }
 
-// read hands out what the client says, until it ends.
+// read reads the client's output until its end.
 func (p *jsPeer) read(stdout io.Reader) {
 	lines := bufio.NewScanner(stdout)
 	lines.Buffer(nil, 16<<20)
@@ -310,7 +307,7 @@ func (p *jsPeer) read(stdout io.Reader) {
 	}
 }
 
-// note keeps in mind what could not be read and was not read later.
+// note records events that could not be decrypted and were not decrypted later.
 func (p *jsPeer) note(e jsEvent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -376,7 +373,7 @@ func (p *jsPeer) trust(t *testing.T, user string) (trust jsTrust) {
 	return trust
 }
 
-// directRoom creates an encrypted direct room and waits until user is there.
+// directRoom creates an encrypted direct room and waits until user has joined.
 func (p *jsPeer) directRoom(t *testing.T, user string) string {
 	t.Helper()
 	var created struct{ Room string }
@@ -385,7 +382,7 @@ func (p *jsPeer) directRoom(t *testing.T, user string) string {
 	return created.Room
 }
 
-// ask says text and returns the finished answer of bot.
+// ask sends text and returns the finished answer of bot.
 func (p *jsPeer) ask(t *testing.T, room, bot, text string) (jsSent, jsMessage) {
 	t.Helper()
 	var sent jsSent
@@ -394,8 +391,8 @@ func (p *jsPeer) ask(t *testing.T, room, bot, text string) (jsSent, jsMessage) {
 	return sent, p.hear(t, room, bot)
 }
 
-// hear waits for bot's next finished message, and sees to it that each of its
-// versions was encrypted and came without a warning.
+// hear returns bot's next finished message. It checks that each version was encrypted and came without
+// a warning.
 func (p *jsPeer) hear(t *testing.T, room, bot string) jsMessage {
 	t.Helper()
 	var versions []jsMessage
@@ -427,8 +424,8 @@ func (p *jsPeer) hear(t *testing.T, room, bot string) jsMessage {
 
 var installing sync.Mutex
 
-// npmInstall fetches what the lock in folder names unless it is there, of which the test is
-// skipped: without node or npm, or without a way to the npm registry. what is then missing.
+// npmInstall installs the lock file of a folder unless it is installed. It skips the test of what
+// without node or npm, or without access to the npm registry.
 func npmInstall(t *testing.T, folder, what string) {
 	t.Helper()
 	installing.Lock()
@@ -457,8 +454,8 @@ func npmInstall(t *testing.T, folder, what string) {
 	}
 }
 
-// npmInstalled tells whether the library is there whole, and not from an older
-// lock: npm writes its own record last.
+// npmInstalled reports whether the installation is complete and matches the lock: npm writes its own
+// record last.
 func npmInstalled(folder string) bool {
 	done, err := os.Stat(filepath.Join(folder, "node_modules", ".package-lock.json"))
 	if err != nil {
@@ -468,9 +465,8 @@ func npmInstalled(folder string) bool {
 	return err == nil && !lock.ModTime().After(done.ModTime())
 }
 
-// TestJSVerification: the owner verifies the bot by comparing emoji, in the
-// room and by messages to the device. Both sides compute the same ones, and
-// afterwards the owner's client shows the bot as verified.
+// TestJSVerification: the owner verifies the bot by comparing emoji, in the room and by to-device
+// events. Both sides compute the same emoji, and then the owner's client shows the bot as verified.
 func TestJSVerification(t *testing.T) {
 	t.Parallel()
 	npmInstall(t, "jsclient", "JavaScript client")
@@ -482,9 +478,9 @@ func TestJSVerification(t *testing.T) {
 			you := newJSPeer(t, w.home.URL, w.register(t, name))
 			account := "reverie-" + strings.ReplaceAll(way, " ", "-")
 			bot := "@" + account + ":" + w.home.Name
-			w.bot(t, account, m, you.user) // one of its own: nobody has verified it yet
+			w.bot(t, account, m, you.user) // a new one: it is not verified yet
 			room := you.directRoom(t, bot)
-			you.ask(t, room, bot, "hello") // both know the other's devices now
+			you.ask(t, room, bot, "hello") // both have the other's device list now
 			if trust := you.trust(t, bot); trust.Verified {
 				t.Fatal("the bot is verified before anybody compared anything")
 			}
@@ -498,7 +494,7 @@ func TestJSVerification(t *testing.T) {
 			if !trust.Verified || len(trust.Devices) != 1 || !trust.Devices[0].Verified {
 				t.Errorf("after the comparison = %+v; want the bot and its one device verified", trust)
 			}
-			// Between the bot's notices about the verification, its answer.
+			// Its answer comes between its notices about the verification.
 			_, answer := you.ask(t, room, bot, "rehearse: long 5")
 			for answer.MsgType == "m.notice" {
 				answer = you.hear(t, room, bot)
@@ -510,7 +506,7 @@ func TestJSVerification(t *testing.T) {
 	}
 }
 
-// TestJSVerificationMismatch: emoji that differ end it, and nobody is trusted.
+// TestJSVerificationMismatch: different emoji cancel the verification, without trust.
 func TestJSVerificationMismatch(t *testing.T) {
 	t.Parallel()
 	npmInstall(t, "jsclient", "JavaScript client")
@@ -531,7 +527,7 @@ func TestJSVerificationMismatch(t *testing.T) {
 	}
 }
 
-// jsVerify goes through one verification that the person begins.
+// jsVerify runs a verification that the person starts.
 func jsVerify(t *testing.T, you *jsPeer, args js, room, bot string) {
 	t.Helper()
 	var started struct{ Handle string }
@@ -539,11 +535,11 @@ func jsVerify(t *testing.T, you *jsPeer, args js, room, bot string) {
 	jsCompare(t, you, started.Handle, room, bot)
 }
 
-// jsCompare compares what both sides show, and tells both that it is the same.
+// jsCompare compares the emoji of both sides and confirms them on both.
 func jsCompare(t *testing.T, you *jsPeer, handle, room, bot string) {
 	t.Helper()
 	shown, said := you.follow(t, handle, room, bot, func(e jsEvent) bool { return len(e.Emoji) == 7 })
-	// The bot shows what it computed itself; variation selectors are a matter of fonts.
+	// The bot shows its own computation; variation selectors are a matter of fonts.
 	plain := strings.NewReplacer("\ufe0f", "")
 	for len(said) == 0 || !strings.Contains(plain.Replace(said[len(said)-1]), plain.Replace(shown.Emoji[0])) {
 		said = append(said, you.hear(t, room, bot).Body)
@@ -566,8 +562,7 @@ func jsCompare(t *testing.T, you *jsPeer, handle, room, bot string) {
 	you.follow(t, handle, room, bot, func(e jsEvent) bool { return e.Phase == "done" })
 }
 
-// follow waits for a step of a verification, and returns with it what bot said
-// in room meanwhile.
+// follow waits for a step of a verification. It also returns bot's messages in room meanwhile.
 func (p *jsPeer) follow(t *testing.T, handle, room, bot string, want func(jsEvent) bool) (step jsEvent, said []string) {
 	t.Helper()
 	limit := time.After(jsWait)

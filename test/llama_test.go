@@ -21,9 +21,9 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// llamaTemplates are chat templates as models have them: ChatML, which takes
-// messages in any order, and two that refuse a conversation as Mistral's and
-// Gemma's do. control is what begins a prompt or a message and ends an answer.
+// llamaTemplates are chat templates of models: ChatML, which accepts messages in any order, and two that
+// reject conversations as Mistral's and Gemma's do. control are the tokens that begin a prompt or a
+// message and end an answer.
 var llamaTemplates = map[string]struct {
 	control []string
 	text    string
@@ -90,7 +90,7 @@ var llamaTemplates = map[string]struct {
 {%- if add_generation_prompt %}{{ '<start_of_turn>model\n' }}{% endif %}`},
 }
 
-// llamaRequest is what test/llama/server.mjs tells of a request, in tokens.
+// llamaRequest is the report of test/llama/server.mjs about a request, in tokens.
 type llamaRequest struct {
 	URL, Refused      string
 	Prompt, Evaluated int
@@ -103,7 +103,7 @@ type llama struct {
 	stdin io.Closer
 }
 
-// startLlama serves a random model that has the chat template and the window.
+// startLlama serves a random model with the chat template and the context window.
 func startLlama(t *testing.T, template string, window int) *llama {
 	t.Helper()
 	var corpus strings.Builder
@@ -142,7 +142,7 @@ func startLlama(t *testing.T, template string, window int) *llama {
 	return l
 }
 
-// next is what the server tells next.
+// next returns the server's next report.
 func (l *llama) next(t *testing.T) (r llamaRequest, ok bool) {
 	t.Helper()
 	if !l.told.Scan() {
@@ -171,7 +171,7 @@ func llamaBot(t *testing.T, l *llama, input string, args ...string) string {
 	return out.String()
 }
 
-// end stops the server and returns what it told of the requests.
+// end stops the server and returns its reports.
 func (l *llama) end(t *testing.T) (requests []llamaRequest) {
 	t.Helper()
 	_ = l.stdin.Close()
@@ -181,9 +181,8 @@ func (l *llama) end(t *testing.T) (requests []llamaRequest) {
 	return requests
 }
 
-// TestLlama: what the bot promises of local models, on the real llama.cpp with
-// a random model: its window is found, templates take the bot's messages, and
-// little of a conversation is read again.
+// TestLlama tests the bot's promises about local models on the real llama.cpp with a random model: it
+// finds the context window, templates accept its messages, and prompts are mostly cached.
 func TestLlama(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
@@ -197,8 +196,7 @@ func TestLlama(t *testing.T) {
 	t.Run("read again", llamaReadAgain)
 }
 
-// llamaWindow: the window is what the server was started with, not the longer
-// one that the model was made for.
+// llamaWindow: the window is that of the running server, not the longer one of the model.
 func llamaWindow(t *testing.T) {
 	var got struct {
 		Window, Tier int
@@ -213,15 +211,15 @@ func llamaWindow(t *testing.T) {
 	}
 }
 
-// llamaTalk: each message is answered, also after a tool was called. A template
-// that refuses the conversation at first gets it in another form.
+// llamaTalk: each message is answered, also after a tool call. If a template rejects the conversation,
+// the bot sends it in another form.
 func llamaTalk(t *testing.T, template string) {
 	l := startLlama(t, template, 16384)
 	lines := []string{"hello", "how is the garden?", `call search_memory {"query": "garden"}`, "and the roses?", "good night"}
 	out := llamaBot(t, l, strings.Join(lines, "\n")+"\n", "chat")
 	requests := l.end(t)
 	answered := slices.DeleteFunc(slices.Clone(requests), func(r llamaRequest) bool { return r.Refused != "" })
-	if want := len(lines) + 1; len(answered) != want { // one more with what the tool found
+	if want := len(lines) + 1; len(answered) != want { // one more with the tool's result
 		t.Errorf("%d requests were answered, want %d: %+v\n%s", len(answered), want, requests, out)
 	}
 	expect.Equal(t, len(regexp.MustCompile(`(?m)^[a-z ]+\.$`).FindAllString(out, -1)), len(lines), "answers:\n%s", out)
@@ -230,17 +228,16 @@ func llamaTalk(t *testing.T, template string) {
 	}
 }
 
-// llamaReadAgain measures what share of a conversation the server reads again.
-// Of a request, these are the tokens of the request before it that were not
-// kept: its length less what is in the cache of the new one, which is the new
-// one's length less what llama.cpp evaluated. The share is their sum over the
-// sum of the lengths of all requests that had one after them.
+// llamaReadAgain measures what share of a conversation the server evaluates again. For a request, these
+// are the tokens of the one before that were not cached: its length minus the cached tokens of the new
+// one, which are the new length minus what llama.cpp evaluated. The share is their sum over the sum of
+// the lengths of all requests that had a successor.
 func llamaReadAgain(t *testing.T) {
 	const turns = 50
 	l := startLlama(t, "chatml", 32768)
 	var lines strings.Builder
 	for i := range turns {
-		if i%5 == 4 { // a request more
+		if i%5 == 4 { // an additional request
 			fmt.Fprintf(&lines, "call append_memory {\"entry\": \"My sister wants roses in bed %d.\"}\n", i+1)
 			continue
 		}
@@ -262,8 +259,8 @@ func llamaReadAgain(t *testing.T) {
 	}
 }
 
-// Sizes of the random model: large enough for llama.cpp to take, small enough
-// to read a long prompt on one core.
+// Sizes of the random model: large enough for llama.cpp, small enough to evaluate a long prompt on one
+// core.
 const (
 	ggufWidth   = 16 // of the embedding and of its one head
 	ggufLayers  = 2
@@ -285,16 +282,16 @@ const (
 	ggufControl int32 = 3
 )
 
-// gguf collects a file in the format of llama.cpp's models.
+// gguf builds a file in the format of llama.cpp's models.
 type gguf struct {
 	meta, info, data bytes.Buffer
 	keys, tensors    uint64
 	random           *rand.Rand
 }
 
-// writeGGUF writes a random model of the llama architecture. Its tokens are the
-// 256 bytes, the words of corpus, and the control tokens; the first of these
-// begins a prompt where the template says so, the last ends an answer.
+// writeGGUF writes a random model of the llama architecture. Its tokens are the 256 bytes, the words of
+// corpus, and the control tokens. The first of these begins a prompt if the template says so, the last
+// ends an answer.
 func writeGGUF(t *testing.T, path, template, corpus string, control ...string) {
 	t.Helper()
 	tokens, kinds := vocabulary(corpus, control)
@@ -308,7 +305,7 @@ func writeGGUF(t *testing.T, path, template, corpus string, control ...string) {
 	g.number("llama.attention.head_count", 1)
 	g.key("llama.attention.layer_norm_rms_epsilon", ggufFloat32)
 	write(&g.meta, math.Float32bits(1e-5))
-	g.str("tokenizer.ggml.model", "rwkv") // the longest token that fits: it needs no merges
+	g.str("tokenizer.ggml.model", "rwkv") // greedy longest match: it needs no merges
 	g.key("tokenizer.ggml.tokens", ggufArray)
 	write(&g.meta, ggufString, uint64(len(tokens)))
 	for _, token := range tokens {
@@ -337,9 +334,9 @@ func writeGGUF(t *testing.T, path, template, corpus string, control ...string) {
 	expect.OK(t, os.WriteFile(path, file.Bytes(), 0o600))
 }
 
-// vocabulary is the bytes, the words of corpus with the blank before them, its
-// runs of marks, and the control tokens, written as llama.cpp's tokenizer of
-// that kind wants it: \x20 is a byte, so that no token holds a backslash.
+// vocabulary returns the bytes, the words of corpus with the space before them, its runs of punctuation,
+// and the control tokens, in the notation of llama.cpp's rwkv tokenizer: \x20 is a byte, so that no
+// token contains a backslash.
 func vocabulary(corpus string, control []string) (tokens []string, kinds []int32) {
 	for b := range 256 {
 		tokens = append(tokens, fmt.Sprintf(`\x%02x`, b))
@@ -356,7 +353,7 @@ func vocabulary(corpus string, control []string) (tokens []string, kinds []int32
 
 func write(b *bytes.Buffer, values ...any) {
 	for _, v := range values {
-		_ = binary.Write(b, binary.LittleEndian, v) // a buffer takes all
+		_ = binary.Write(b, binary.LittleEndian, v) // a buffer does not fail
 	}
 }
 
@@ -375,7 +372,7 @@ func (g *gguf) number(name string, value uint32) {
 	write(&g.meta, value)
 }
 
-// tensor adds 32-bit floats: ones where it is a norm, else random.
+// tensor adds 32-bit floats: ones for a norm, else random ones.
 func (g *gguf) tensor(name string, dims ...int) {
 	g.tensors++
 	write(&g.info, uint64(len(name)), []byte(name), uint32(len(dims)))
@@ -384,7 +381,7 @@ func (g *gguf) tensor(name string, dims ...int) {
 		size *= d
 		write(&g.info, uint64(d))
 	}
-	write(&g.info, uint32(0), uint64(g.data.Len())) // 0 = 32-bit floats; a multiple of 32 bytes, as it must be
+	write(&g.info, uint32(0), uint64(g.data.Len())) // 0 = 32-bit floats; the offset must be a multiple of 32 bytes
 	values := make([]float32, size)
 	for i := range values {
 		if values[i] = 1; !strings.Contains(name, "norm") {

@@ -31,8 +31,7 @@ var shown = map[string]string{
 	"group": "I **agree** with the table:\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nThat is all.",
 }
 
-// newShowModel is a model that gives the scripted answers, and is the rehearsal
-// model for all else.
+// newShowModel is a model with the scripted answers of shown; otherwise it is the rehearsal model.
 func newShowModel(t *testing.T) *model {
 	other := rehearsal.Handler(rehearsal.Config{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -79,7 +78,7 @@ func newShowModel(t *testing.T) *model {
 	return &model{url: s.URL + "/v1"}
 }
 
-// browser is a person at Hydrogen in Chromium, see look/look.mjs.
+// browser runs Hydrogen in Chromium, see look/look.mjs.
 type browser struct {
 	stdin  io.Writer
 	stdout *bufio.Reader
@@ -87,7 +86,7 @@ type browser struct {
 	shots  string
 }
 
-// missing skips the test for want of something, or fails it where somebody asked for pictures.
+// missing skips the test because of a missing tool, or fails it if pictures were requested.
 func missing(t *testing.T, why string, args ...any) {
 	t.Helper()
 	if os.Getenv("REVERIE_LOOK") != "" {
@@ -96,8 +95,7 @@ func missing(t *testing.T, why string, args ...any) {
 	t.Skipf(why, args...)
 }
 
-// newBrowser builds the client and starts the browser, or skips the test where
-// there is none.
+// newBrowser builds the client and starts the browser. It skips the test without a browser.
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
 	var chromium string
@@ -130,7 +128,7 @@ func newBrowser(t *testing.T) *browser {
 	b.stdin, b.stdout = stdin, bufio.NewReaderSize(stdout, 16<<20)
 	ended := make(chan struct{})
 	t.Cleanup(func() {
-		_ = stdin.Close() // it ends with its input
+		_ = stdin.Close() // the browser ends with its input
 		go func() { defer close(ended); _ = cmd.Wait() }()
 		select {
 		case <-ended:
@@ -194,7 +192,7 @@ func (b *browser) shot(t *testing.T, name, at string) {
 	t.Logf("%s", path)
 }
 
-// texts are those of the elements of the timeline that a selector finds.
+// texts returns the texts of the timeline elements that a selector matches.
 func (b *browser) texts(t *testing.T, selector string) (list []string) {
 	t.Helper()
 	found := b.do(t, "value", js{"expression": fmt.Sprintf("[...document.querySelectorAll(%q)].map(e => e.textContent)", ".Timeline "+selector)})
@@ -202,7 +200,7 @@ func (b *browser) texts(t *testing.T, selector string) (list []string) {
 	return list
 }
 
-// TestLook: a real web client shows what the bot says: tables, code, lists, a reply. `make look` keeps the pictures.
+// TestLook: a real web client shows the bot's tables, code, lists and replies. `make look` keeps the pictures.
 // Holds M48, M49.
 func TestLook(t *testing.T) {
 	t.Parallel()

@@ -13,10 +13,9 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// TestThread: in an encrypted room somebody asks in a thread that begins at words of a person
-// whom the bot does not listen to. It answers there, knows what the thread is about, needs no
-// mention for what comes next, also after kill -9, and the room's own conversation hears
-// nothing of it.
+// TestThread: in an encrypted room a person asks in a thread whose root is by a user that the bot does
+// not listen to. The bot answers there, knows the root, needs no mention for later messages, also after
+// kill -9, and the room's own conversation does not get the thread.
 // Holds M24, M26, M27, M33.
 func TestThread(t *testing.T) {
 	t.Parallel()
@@ -31,26 +30,25 @@ func TestThread(t *testing.T) {
 		if e := hear(t, you, room); e.Thread != thread || !e.Encrypted || thread != "" && e.ReplyTo != asked {
 			t.Errorf("answered by %+v, want in thread %q, below %s", e, thread, asked)
 		}
-		if !strings.Contains(m.read(), has) || lacks != "" && strings.Contains(m.read(), lacks) {
-			t.Errorf("want %q and not %q in %s", has, lacks, m.read())
+		if !strings.Contains(m.lastRequest(), has) || lacks != "" && strings.Contains(m.lastRequest(), lacks) {
+			t.Errorf("want %q and not %q in %s", has, lacks, m.lastRequest())
 		}
 	}
 	answered(sent(t)(you.SayIn(t.Context(), room, root, "which bristle is best?", id)), root, "the fence should be azure", "")
 	bot.restart(t, "")
 	answered(sent(t)(you.SayIn(t.Context(), room, root, "and how many?")), root, "which bristle is best?", "")
 	answered(sent(t)(you.SayTo(t.Context(), room, "what is the weather?", id)), "", "what is the weather?", "bristle")
-	sealed(t, you, room, "azure", "bristle")
+	checkSealed(t, you, room, "azure", "bristle")
 }
 
-// TestAlwaysThreads: on a real homeserver, encrypted, where all answers stand in threads:
-// lines that follow each other are in one, !retry outside of it finds it, an edit has the
-// answer there changed, ❌ ends one; of an answer in several messages each stands for all;
-// and what is written beside a file can be edited, too.
+// TestAlwaysThreads, on a real homeserver with encryption, with all answers in threads: consecutive
+// messages are in one thread, !retry outside finds it, an edit changes the answer there, ❌ cancels one;
+// each part of a long answer stands for all parts; and the caption of a file can be edited.
 // Holds M3, M4, M5, M6, M10, M11, M24, M25, M62.
 func TestAlwaysThreads(t *testing.T) {
 	bot, you, room, m := newConversation(t)
 	bot.restart(t, ", window: 131072, max_output: 40000}")
-	// reads waits for a message of the bot, or one that reads so now, and sees to it that it is
+	// reads waits for a message of the bot with this text, new or edited. It checks that the message is
 	// encrypted and, if it is new, in the thread.
 	reads := func(thread, word string) peer.Event {
 		t.Helper()
@@ -71,7 +69,7 @@ func TestAlwaysThreads(t *testing.T) {
 	sent(t)(you.Say(t.Context(), room, "walrus two"))
 	third := sent(t)(you.Say(t.Context(), room, "walrus three"))
 	answer := reads(first, "three")
-	if last := m.read(); !strings.Contains(last, "walrus one") || !strings.Contains(last, "walrus two") {
+	if last := m.lastRequest(); !strings.Contains(last, "walrus one") || !strings.Contains(last, "walrus two") {
 		t.Errorf("the thread does not know its lines: %s", last)
 	}
 	sent(t)(you.Say(t.Context(), room, "!retry"))
@@ -79,8 +77,8 @@ func TestAlwaysThreads(t *testing.T) {
 		t.Errorf("!retry said nothing new: %+v", again)
 	}
 	expect.OK(t, you.Edit(t.Context(), room, third, "walrus four"))
-	if e := reads(first, "four"); e.Kind != peer.Edit || strings.Contains(m.read(), "walrus three") {
-		t.Errorf("an edit is answered by %+v, made of %s", e, m.read())
+	if e := reads(first, "four"); e.Kind != peer.Edit || strings.Contains(m.lastRequest(), "walrus three") {
+		t.Errorf("an edit is answered by %+v, made of %s", e, m.lastRequest())
 	}
 	calls := m.calls.Load()
 	slow := sent(t)(you.SayIn(t.Context(), room, first, "rehearse: slow 10m"))
@@ -90,16 +88,16 @@ func TestAlwaysThreads(t *testing.T) {
 
 	long := sent(t)(you.SayIn(t.Context(), room, first, "rehearse: long 6000"))
 	parts := []peer.Event{reads(first, ""), reads(first, "")}
-	for parts[0].ID == parts[1].ID { // it was shown while it was written
+	for parts[0].ID == parts[1].ID { // it was a draft before
 		parts[1] = reads(first, "")
 	}
 	calls = m.calls.Load()
 	expect.OK(t, you.React(t.Context(), room, parts[1].ID, "🔁"))
 	m.asked(t, calls)
 	expect.OK(t, you.Redact(t.Context(), room, long))
-	expect.OK(t, you.Redact(t.Context(), room, slow)) // what was stopped stays in the conversation else
+	expect.OK(t, you.Redact(t.Context(), room, slow)) // else the cancelled question stays in the conversation
 	for _, p := range parts {
-		goes(t, you, room, p.ID)
+		awaitRedaction(t, you, room, p.ID)
 	}
 
 	file := peer.File{Thread: first, Name: "notes.txt", Caption: "read the ocelot", Type: "text/plain", Data: []byte("Buy a blue kettle.\n")}
@@ -107,15 +105,15 @@ func TestAlwaysThreads(t *testing.T) {
 	reads(first, "kettle")
 	file.Caption, file.Thread = "read the lynx", ""
 	sent(t)(you.SendFile(t.Context(), room, file, nil))
-	until(t, "not answered anew", func() bool { return strings.Contains(m.read(), "lynx") })
-	if last := m.read(); strings.Contains(last, "ocelot") || !strings.Contains(last, "blue kettle") {
+	until(t, "not answered anew", func() bool { return strings.Contains(m.lastRequest(), "lynx") })
+	if last := m.lastRequest(); strings.Contains(last, "ocelot") || !strings.Contains(last, "blue kettle") {
 		t.Errorf("the model is told %s", last)
 	}
-	sealed(t, you, room, "walrus", "kettle", "lynx")
+	checkSealed(t, you, room, "walrus", "kettle", "lynx")
 }
 
-// goes waits until an event is taken back.
-func goes(t *testing.T, you *peer.Peer, room, event string) {
+// awaitRedaction waits until an event is redacted.
+func awaitRedaction(t *testing.T, you *peer.Peer, room, event string) {
 	t.Helper()
 	until(t, "the answer is still there", func() bool {
 		raw := expect.Must(you.Raw(t.Context(), room, event))(t)
@@ -123,8 +121,8 @@ func goes(t *testing.T, you *peer.Peer, room, event string) {
 	})
 }
 
-// TestGroup: in an encrypted room with somebody who may not talk to the bot, a question
-// brings what was said before, also after kill -9, and what it replies to.
+// TestGroup: in an encrypted room with a user who may not talk to the bot, a question quotes the earlier
+// messages, also after kill -9, and the message it replies to.
 // Holds M29, M32, M33, M34.
 func TestGroup(t *testing.T) {
 	t.Parallel()
@@ -142,7 +140,7 @@ func TestGroup(t *testing.T) {
 			}
 		}
 	}
-	// heard waits until the bot can read a line: the homeserver may hand out its key later.
+	// heard waits until the bot can decrypt a line: its key may arrive later.
 	heard := func(text string) {
 		t.Helper()
 		until(t, "the bot does not hear: "+text, func() bool { return value[int](t, bot, `SELECT count(*) FROM group_message WHERE text = ?`, text) == 1 })
@@ -151,7 +149,7 @@ func TestGroup(t *testing.T) {
 	heard("the boat leaves at nine")
 	sent(t)(you.SayTo(t.Context(), room, "hello", name))
 	first := hear(t, you, room)
-	if last := m.read(); !strings.Contains(last, `, said in the room:\n\u003e the boat leaves at nine`) && !strings.Contains(last, `, said in the room:\n> the boat leaves at nine`) || !strings.Contains(last, other.UserID()) {
+	if last := m.lastRequest(); !strings.Contains(last, `, said in the room:\n\u003e the boat leaves at nine`) && !strings.Contains(last, `, said in the room:\n> the boat leaves at nine`) || !strings.Contains(last, other.UserID()) {
 		t.Errorf("the model was asked\n%s", last)
 	}
 	bot.kill()
@@ -160,12 +158,12 @@ func TestGroup(t *testing.T) {
 	heard("bring a hat")
 	sent(t)(you.Reply(t.Context(), room, first.ID, "and now?"))
 	hear(t, you, room)
-	if last := m.read(); strings.Count(last, "bring a hat") != 1 || strings.Count(last, "leaves at nine") != 1 || strings.Contains(last, "replied to:") {
+	if last := m.lastRequest(); strings.Count(last, "bring a hat") != 1 || strings.Count(last, "leaves at nine") != 1 || strings.Contains(last, "replied to:") {
 		t.Errorf("after kill -9 the model was asked\n%s", last)
 	}
 	sent(t)(you.Reply(t.Context(), room, first.ID, "no, about this one"))
 	hear(t, you, room)
-	if last := m.read(); !strings.Contains(last, "you, ") || !strings.Contains(last, "replied to:") {
+	if last := m.lastRequest(); !strings.Contains(last, "you, ") || !strings.Contains(last, "replied to:") {
 		t.Errorf("with a reply the model was asked\n%s", last)
 	}
 	expect.Equal(t, m.calls.Load(), 3, "times the model was asked")
@@ -174,7 +172,7 @@ func TestGroup(t *testing.T) {
 	}
 }
 
-// photo is a picture of 2000 by 1000 pixels.
+// photo returns an image of 2000 by 1000 pixels.
 func photo(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -182,9 +180,9 @@ func photo(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// TestGroupMovesOn: in an encrypted group a picture is for nobody until who may talk to the
-// bot replies to it with a mention; then the model sees it. When the room is upgraded, the new
-// one has the conversation, the memory, the tasks and the settings.
+// TestGroupMovesOn: in an encrypted group an image is ignored until an allowed person replies to it with
+// a mention; then the model sees it. After an upgrade of the room, the new one has the conversation, the
+// memory, the tasks and the settings.
 // Holds M31, M53, M54.
 func TestGroupMovesOn(t *testing.T) {
 	t.Parallel()
@@ -211,7 +209,7 @@ func TestGroupMovesOn(t *testing.T) {
 		return hear(t, you, room)
 	}
 	tell(room, "!remember the fence is azure")
-	tell(room, "remind me tomorrow to paint the fence") // somebody's picture was read here, so it asks first
+	tell(room, "remind me tomorrow to paint the fence") // another user's image was read here, so it needs approval
 	allow(t, you, room)
 	hear(t, you, room)
 	tell(room, "!config language de")
@@ -226,20 +224,19 @@ func TestGroupMovesOn(t *testing.T) {
 			t.Errorf("%s in the new room: %q", text, e.Body)
 		}
 	}
-	if tell(next, "what next?"); !strings.Contains(m.read(), "Which one is it?") {
-		t.Errorf("in the new room the model is asked\n%s", m.read())
+	if tell(next, "what next?"); !strings.Contains(m.lastRequest(), "Which one is it?") {
+		t.Errorf("in the new room the model is asked\n%s", m.lastRequest())
 	}
 }
 
-// TestReminder: a task that the model makes of a person's words is due three seconds
-// later and comes into the encrypted room, once; also when the bot is killed at the
-// very time.
+// TestReminder: a task that the model made is due three seconds later and is sent to the encrypted room
+// once, even if the bot is killed at the due time.
 func TestReminder(t *testing.T) {
 	t.Parallel()
 	bot, you, room, m := newConversation(t)
 	for i, c := range []struct {
 		name string
-		kill time.Duration // behind the time, or before it
+		kill time.Duration // after the due time; negative = before
 	}{{name: "stretch"}, {"drink", -20 * time.Millisecond}, {"rest", 30 * time.Millisecond}} {
 		if e := ask(t, you, room, "remind me in 3 seconds to "+c.name); !strings.Contains(e.Body, "I noted the task. Added") {
 			t.Fatalf("answer = %q", e.Body)
@@ -259,15 +256,14 @@ func TestReminder(t *testing.T) {
 			t.Errorf("%s: a second time: %q", c.name, e.Body)
 		}
 	}
-	sealed(t, you, room, "Reminder", `"m.room.message"`)
+	checkSealed(t, you, room, "Reminder", `"m.room.message"`)
 	if e := ask(t, you, room, "what are my tasks?"); !strings.Contains(e.Body, "no such tasks") {
 		t.Errorf("what was due once is still open: %q", e.Body)
 	}
 }
 
-// TestAutonomousTask: a task that the model itself is to work on comes due in an encrypted
-// room: the model is asked, and what it says arrives there once; also when the bot is
-// killed in the middle of that.
+// TestAutonomousTask: a task for the model is due in an encrypted room: the model is asked, and its
+// answer arrives once, even if the bot is killed meanwhile.
 func TestAutonomousTask(t *testing.T) {
 	t.Parallel()
 	bot, you, room, m := newConversation(t)
@@ -284,30 +280,30 @@ func TestAutonomousTask(t *testing.T) {
 		if !strings.Contains(e.Body, "I heard “A task of this room is due") || !strings.Contains(e.Body, name) && !strings.Contains(e.Body, strings.ToUpper(name[:1])+name[1:]) || e.ReplyTo != "" {
 			t.Errorf("%s: the room read %+v", name, e)
 		}
-		if n := m.calls.Load() - calls; n < 1 || n > 2 { // once more where the first request was cut off
+		if n := m.calls.Load() - calls; n < 1 || n > 2 { // 2 if the first request was cut off
 			t.Errorf("%s: the model was asked %d times", name, n)
 		}
-		if asked := m.read(); !strings.Contains(asked, "system event: scheduled task]") || !strings.Contains(asked, "Do this now: Work on "+name) {
+		if asked := m.lastRequest(); !strings.Contains(asked, "system event: scheduled task]") || !strings.Contains(asked, "Do this now: Work on "+name) {
 			t.Errorf("%s: the model was asked %s", name, asked)
 		}
 		if e := ask(t, you, room, "hello"); strings.Contains(e.Body, "is due") {
 			t.Errorf("%s: a second time: %q", name, e.Body)
 		}
 	}
-	sealed(t, you, room, "the ferns", `"m.room.message"`)
+	checkSealed(t, you, room, "the ferns", `"m.room.message"`)
 	if e := ask(t, you, room, "what are my tasks?"); !strings.Contains(e.Body, "no such tasks") {
 		t.Errorf("what was due once is still open: %q", e.Body)
 	}
 }
 
-// due is when the task is due that content names.
+// due returns when the task with that content is due.
 func (p *process) due(t *testing.T, content string) time.Time {
 	t.Helper()
 	return expect.Must(time.Parse(time.RFC3339, value[string](t, p, `SELECT json_extract(schedule, '$.at') FROM task WHERE lower(content) = ?`, content)))(t)
 }
 
-// TestApproval: after the model has read a file, the person is asked in an encrypted poll
-// before a task is made of their words; their vote makes it, once, and closes the poll.
+// TestApproval: after the model has read a file, the person is asked in an encrypted poll before a task
+// is created from their words. Their vote creates it once and closes the poll.
 func TestApproval(t *testing.T) {
 	t.Parallel()
 	bot, you, room, _ := newConversation(t)
@@ -337,16 +333,16 @@ func TestApproval(t *testing.T) {
 		t.Errorf("after the vote %s was closed and the room read %q", closed, said)
 	}
 	expect.Equal(t, value[int](t, bot, tasks), 1, "tasks after the vote")
-	sealed(t, you, room, "ferns", "poll.start")
+	checkSealed(t, you, room, "ferns", "poll.start")
 }
 
-// allow votes for the acts that the bot asks about next.
+// allow votes to allow the actions that the bot asks about next.
 func allow(t *testing.T, you *peer.Peer, room string) {
 	t.Helper()
 	sent(t)(you.Vote(t.Context(), room, next(t, you, room, peer.PollStarted), "Once"))
 }
 
-// next waits for the bot's next event of one of these kinds in room.
+// next returns the bot's next event of one of these kinds in room.
 func next(t *testing.T, you *peer.Peer, room string, kinds ...peer.Kind) peer.Event {
 	t.Helper()
 	limit := time.After(60 * time.Second)

@@ -26,10 +26,9 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// TestStormOnTheHomeserver is TestStorm with the real homeserver and encryption
-// in all rooms. With every fourth kill of the bot the homeserver ends too, in
-// order or by kill -9, and starts again on the same data: in the long storm at any
-// moment.
+// TestStormOnTheHomeserver is TestStorm with the real homeserver and encryption in all rooms. At every
+// fourth kill the homeserver is stopped or killed, too, and restarted with its data. In the long storm
+// that happens at any moment.
 // Holds F2, F12.
 func TestStormOnTheHomeserver(t *testing.T) {
 	t.Parallel()
@@ -55,11 +54,9 @@ func TestStormOnTheHomeserver(t *testing.T) {
 	s.verdict(t)
 }
 
-// pause ends the homeserver when nothing is on its way, and starts it again. The
-// short storm does no more: a request in which this homeserver ends may be
-// answered with an error, and what it sent shown all the same, once in some thirty
-// times so late that the bot has sent it again and takes one back. Waiting for that
-// is for the long storm.
+// pause stops the homeserver while no request is open, and starts it again. The short storm does only
+// this: a request during the shutdown may fail and still take effect, in rare cases so late that the
+// bot has sent the message again and redacts one. Waiting for that is for the long storm.
 func (s *storm) pause(t *testing.T, d *dendrite) {
 	t.Helper()
 	s.talk.Lock()
@@ -70,13 +67,11 @@ func (s *storm) pause(t *testing.T, d *dendrite) {
 	s.hits["homeserver ended in a pause"]++
 }
 
-// quake ends the homeserver, at some moment or between the effect of a request
-// of the bot and its answer, and starts it again. Sometimes the bot is killed
-// meanwhile.
+// quake stops the homeserver at a random moment or between the effect and the response of a bot's
+// request, and starts it again. Sometimes the bot is killed meanwhile.
 //
-// Nobody is asking just then: a client that sends again, not knowing whether it
-// was heard, would ask twice, because a restarted homeserver knows no
-// transactions.
+// No question is being sent then: a client that repeats a request would ask twice, because a
+// restarted homeserver knows no transaction IDs.
 func (s *storm) quake(t *testing.T, d *dendrite) {
 	t.Helper()
 	kill, together := s.rand.IntN(2) == 0, s.rand.IntN(2) == 0
@@ -118,8 +113,8 @@ func (s *storm) quake(t *testing.T, d *dendrite) {
 	s.hits[kind]++
 }
 
-// dendrite is the real homeserver. The bot and the people reach it through
-// doors of their own, which stay where they are when it starts again.
+// dendrite is the real homeserver. The bot and the people reach it through proxies whose addresses
+// survive a restart.
 type dendrite struct {
 	bins, dir string
 	server    *homeserver.Server
@@ -147,7 +142,7 @@ func startDendrite(t *testing.T) *dendrite {
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(d.at.Load()) },
 		FlushInterval: -1,
 		ErrorLog:      log.New(io.Discard, "", 0),
-		// Who cannot be reached, or ends, breaks the connection.
+		// An unreachable homeserver breaks the connection.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	d.people, d.bot = httptest.NewServer(d.cut(proxy)), httptest.NewServer(d.faulty(proxy))
@@ -168,9 +163,8 @@ func (d *dendrite) start(t *testing.T) {
 	d.up, d.down = up, down
 }
 
-// cut breaks people's connections before the homeserver ends. While Dendrite is
-// being stopped it answers syncs with tokens that are past messages which it
-// does not show. The bot has to cope with that; the people are not on trial.
+// cut breaks people's connections before the homeserver ends. A Dendrite that shuts down returns sync
+// tokens past events that it does not show. The bot must cope with that, the test's people need not.
 func (d *dendrite) cut(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()
@@ -194,7 +188,7 @@ func (d *dendrite) end(t *testing.T, kill bool) {
 	}
 }
 
-// faulty has the requests that are due for it meet their faults.
+// faulty applies the pending faults to requests.
 func (d *dendrite) faulty(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		endpoint := endpointOf(r.URL.Path)
@@ -216,7 +210,7 @@ func (d *dendrite) faulty(next http.Handler) http.Handler {
 	})
 }
 
-// endpointOf names the endpoint of a path as the homeserver in the test does.
+// endpointOf returns the endpoint name of a path, as matrixtest has it.
 func endpointOf(path string) string {
 	_, path, _ = strings.Cut(path, "/_matrix/client/v3/")
 	parts := strings.Split(path, "/")
@@ -248,7 +242,7 @@ func (d *dendrite) account(t *testing.T, name string) string {
 	return expect.Must(d.server.Register(t.Context(), name, password(name)))(t)
 }
 
-func (d *dendrite) forget() {} // it does when it ends
+func (d *dendrite) forget() {} // it forgets at its end
 
 func (d *dendrite) room(t *testing.T, r stormRoom, bot string) string {
 	t.Helper()
@@ -272,9 +266,8 @@ func (d *dendrite) timeline(t *testing.T, r stormRoom) []json.RawMessage {
 	return events
 }
 
-// TestFloodAtStart: five hundred messages wait when the bot starts. All reach the
-// model, a few at a time, in the order of their rooms; what one person wrote is
-// answered together, and not message by message.
+// TestFloodAtStart: five hundred messages wait when the bot starts. All reach the model, a few at a
+// time, in the order of their rooms; the messages of one person are answered together.
 // Holds F15.
 func TestFloodAtStart(t *testing.T) {
 	t.Parallel()
@@ -294,7 +287,7 @@ func TestFloodAtStart(t *testing.T) {
 	defer cancel()
 	for _, room := range ids {
 		expect.OK(t, home.Await(ctx, func() bool { return home.Membership(room, bot) == "join" }))
-		home.Say(you, room, "hello") // the first answer of all is a long one
+		home.Say(you, room, "hello") // the very first answer is a long one
 		expect.OK(t, home.Await(ctx, func() bool { return home.Read(room, bot) != "" }))
 	}
 	p.settle(t, rooms)
@@ -335,7 +328,7 @@ func TestFloodAtStart(t *testing.T) {
 	}
 }
 
-// settle waits until so many messages were taken in, and all are dealt with.
+// settle waits until messages messages were received and all are handled.
 func (p *process) settle(t *testing.T, messages int) {
 	t.Helper()
 	until(t, "not all messages are taken in and dealt with", func() bool {
@@ -344,8 +337,8 @@ func (p *process) settle(t *testing.T, messages int) {
 	})
 }
 
-// answersIn lists, for each message of the bot in a room, the question that it
-// names as it reads in the end; 0 = none.
+// answersIn lists, for each message of the bot in a room, the question number in its last version; 0 =
+// none.
 func answersIn(t *testing.T, home *matrixtest.Server, room, bot string) []int {
 	t.Helper()
 	type content struct {
@@ -388,7 +381,7 @@ func answersIn(t *testing.T, home *matrixtest.Server, room, bot string) []int {
 
 var numberRE = regexp.MustCompile(`question (\d+) quickly please`)
 
-// floodModel is the rehearsal model, noting what it was shown.
+// floodModel is the rehearsal model that records its prompts.
 type floodModel struct {
 	url string
 
@@ -401,13 +394,13 @@ func newFloodModel(t *testing.T) *floodModel {
 	m := &floodModel{seen: map[int]bool{}}
 	inner := rehearsal.Handler(rehearsal.Config{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasSuffix(r.URL.Path, "/chat/completions") { // is asked about the model
+		if !strings.HasSuffix(r.URL.Path, "/chat/completions") { // a request about the model itself
 			inner.ServeHTTP(w, r)
 			return
 		}
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // the bot was killed while it was asking
+			return // the bot was killed during the request
 		}
 		r.Body = io.NopCloser(strings.NewReader(string(body)))
 		m.mu.Lock()

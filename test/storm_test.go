@@ -24,14 +24,13 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// patience is how long a question may stay without an answer, through all kills.
+// patience limits the wait for an answer, across all kills.
 const patience = 90 * time.Second
 
-// TestStorm kills the real binary again and again, at moments chosen by chance,
-// while people talk to it in four rooms. Afterwards every question has exactly
-// one answer, everybody could read everything, and the database is whole.
+// TestStorm kills the real binary at random moments while people talk to it in four rooms. In the end
+// every question has exactly one answer, all members could read everything, and the database is whole.
 //
-// REVERIE_STORM says how many kills (15), REVERIE_STORM_SEED which chances.
+// REVERIE_STORM is the number of kills (15), REVERIE_STORM_SEED the seed.
 // Holds F8, F10.
 func TestStorm(t *testing.T) {
 	t.Parallel()
@@ -47,7 +46,7 @@ func TestStorm(t *testing.T) {
 	s.verdict(t)
 }
 
-// blow has people talk in all rooms while strike is called so many times.
+// blow lets people talk in all rooms while strike is called times times.
 func (s *storm) blow(t *testing.T, times int, strike func(i int)) {
 	t.Helper()
 	var talk sync.WaitGroup
@@ -66,9 +65,8 @@ func (s *storm) blow(t *testing.T, times int, strike func(i int)) {
 	talk.Wait()
 }
 
-// TestAnswerAfterQuietRestart: an answer that was ready when the bot was killed
-// leaves as soon as the bot is back, also when nobody says anything meanwhile:
-// the first /sync of a start must not wait for news.
+// TestAnswerAfterQuietRestart: an answer that was ready at the kill is sent right after the restart,
+// even without new messages: the first /sync must not wait for news.
 func TestAnswerAfterQuietRestart(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -110,15 +108,15 @@ type town interface {
 	address() string // for people
 	relay() string   // for the bot
 	account(t *testing.T, name string) (user string)
-	room(t *testing.T, r stormRoom, bot string) (id string) // with all who ask in it, and the bot invited
-	timeline(t *testing.T, r stormRoom) []json.RawMessage   // the room's events as the homeserver has them
+	room(t *testing.T, r stormRoom, bot string) (id string) // with its people, and the bot invited
+	timeline(t *testing.T, r stormRoom) []json.RawMessage   // the events that the homeserver stores
 
-	// meet has one request of the bot to an endpoint, after so many others, meet a fault.
+	// meet applies a fault to one request of the bot to an endpoint, after skipping some.
 	meet(bot, endpoint string, skip int, f matrixtest.Fault) (remove func())
-	forget() // its transactions, as a homeserver does when it restarts
+	forget() // forgets its transaction IDs, like a restart
 }
 
-// fake is the homeserver that lives in the test.
+// fake is the homeserver inside the test.
 type fake struct{ *matrixtest.Server }
 
 func (f *fake) address() string                          { return f.URL }
@@ -140,21 +138,21 @@ func (f *fake) meet(bot, endpoint string, skip int, fault matrixtest.Fault) (rem
 	return f.Fault(matrixtest.On(endpoint).By(bot).After(skip).Times(1), fault).Remove
 }
 
-// stormRoom is a room in which one question at a time is asked: what comes
-// while a room is busy is answered together, and could not be counted.
+// stormRoom is a room with one open question at a time: the bot answers simultaneous messages
+// together, which could not be counted.
 type stormRoom struct {
 	id, name         string
 	asking           []*peer.Peer
 	group, encrypted bool
 }
 
-// question is what somebody asked.
+// question is a question of a person.
 type question struct {
 	event string
 	room  stormRoom
 }
 
-// said is a message of the bot as a person sees it now.
+// said is the current version of a bot's message.
 type said struct {
 	room, body, replyTo string
 	live                bool
@@ -166,21 +164,20 @@ type storm struct {
 	botID string
 	rooms []stormRoom
 	seed  uint64
-	rand  *rand.Rand // of the killing; main goroutine only
+	rand  *rand.Rand // decides the kills; main goroutine only
 	hits  map[string]int
 
-	talk sync.RWMutex // held while somebody asks; for those who must not interrupt that
+	talk sync.RWMutex // held while a question is sent; locked by faults that must not interrupt that
 
 	mu      sync.Mutex
 	changed chan struct{}
-	asked   int                        // questions so far; the newest one's number
-	held    map[int]question           // those that the homeserver has acknowledged
-	seen    map[string]map[string]said // person → message → what it says
+	asked   int                        // number of the newest question
+	held    map[int]question           // questions that the homeserver has acknowledged
+	seen    map[string]map[string]said // person → message → its current version
 	faults  []string
 }
 
-// newStorm starts the bot and makes its four rooms, half of them encrypted or
-// all.
+// newStorm starts the bot and creates its four rooms, half or all of them encrypted.
 func newStorm(t *testing.T, seed uint64, home town, all bool) *storm {
 	t.Helper()
 	s := &storm{
@@ -205,7 +202,7 @@ func newStorm(t *testing.T, seed uint64, home town, all bool) *storm {
 	return s
 }
 
-// person logs somebody in and notes what they hear until the test ends.
+// person logs a person in and records their events until the test ends.
 func (s *storm) person(t *testing.T, name string) *peer.Peer {
 	t.Helper()
 	p := expect.Must(peer.Login(t.Context(), peer.Config{
@@ -244,7 +241,7 @@ func (s *storm) note(person string, e peer.Event) {
 	}
 	if e.Kind == peer.Message || e.Kind == peer.Edit {
 		m := said{e.Room, e.Body, e.ReplyTo, e.Live}
-		if e.Kind == peer.Edit { // an edit is an answer to what its message answers
+		if e.Kind == peer.Edit { // an edit answers the same question as its message
 			m.replyTo = s.seen[person][e.ID].replyTo
 		}
 		s.seen[person][e.ID] = m
@@ -253,21 +250,21 @@ func (s *storm) note(person string, e peer.Event) {
 	s.changed = make(chan struct{})
 }
 
-// start starts the bot. Its window holds a long storm: a conversation that is summarised says so in
-// the room, and that line answers no question.
+// start starts the bot. Its context window holds the whole storm: a summary would be announced in the
+// room, and that message answers no question.
 func (s *storm) start(t *testing.T, model string, owners ...string) {
 	t.Helper()
 	s.bot = startBot(t, buildBot(t), s.town.relay(), s.botID, model, owners...)
 	s.bot.restart(t, ", window: 200000}")
 }
 
-// stormModel is the rehearsal model: quick, or slow enough that drafts are shown.
+// stormModel is the rehearsal model: fast, or slow enough for drafts.
 func stormModel(t *testing.T) string {
 	quick, slow := rehearsal.Handler(rehearsal.Config{}), rehearsal.Handler(rehearsal.Config{Pace: 60 * time.Millisecond})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // the bot was killed while it was asking
+			return // the bot was killed during the request
 		}
 		r.Body = io.NopCloser(strings.NewReader(string(body)))
 		all := questionRE.FindAllStringSubmatch(string(body), -1)
@@ -284,8 +281,7 @@ func stormModel(t *testing.T) string {
 
 var questionRE = regexp.MustCompile(`question (\d+) (slowly|quickly) please`)
 
-// converse asks one question after the other, each when the one before has its
-// answer, until stop is closed.
+// converse asks questions until stop is closed, each after the answer to the last one.
 func (s *storm) converse(t *testing.T, r stormRoom, chance *rand.Rand, stop <-chan struct{}) {
 	for i := 0; ; i++ {
 		s.mu.Lock()
@@ -293,7 +289,7 @@ func (s *storm) converse(t *testing.T, r stormRoom, chance *rand.Rand, stop <-ch
 		n := s.asked
 		s.mu.Unlock()
 		pace := "quickly"
-		if i > 0 && chance.IntN(6) == 0 { // the first answer is a long one anyway
+		if i > 0 && chance.IntN(6) == 0 { // the first answer is long in any case
 			pace = "slowly"
 		}
 		p, text := r.asking[i%len(r.asking)], fmt.Sprintf("question %d %s please", n, pace)
@@ -328,7 +324,7 @@ func (s *storm) ask(ctx context.Context, r stormRoom, p *peer.Peer, n int, text 
 	return err
 }
 
-// await tells whether person gets a finished answer to question n in time.
+// await reports whether person gets a finished answer to question n in time.
 func (s *storm) await(person string, n int, within time.Duration) bool {
 	limit := time.After(within)
 	for {
@@ -349,7 +345,7 @@ func (s *storm) await(person string, n int, within time.Duration) bool {
 	}
 }
 
-// answers is the number of the question that a text answers; 0 when none.
+// answers returns the number of the question that a text answers, or 0.
 func answers(body string) int {
 	m := questionRE.FindStringSubmatch(body)
 	if m == nil {
@@ -359,16 +355,15 @@ func answers(body string) int {
 	return n
 }
 
-// kill ends the bot with kill -9: at some moment, or just before a request of its
-// takes effect, or after that and before its answer, or within milliseconds of
-// the answer. Sometimes the homeserver forgets the transactions meanwhile, as it
-// does when it restarts.
+// kill sends SIGKILL to the bot: at a random moment, just before a request takes effect, between its
+// effect and its response, or milliseconds after. Sometimes the homeserver forgets the transaction
+// IDs meanwhile, like a restart.
 func (s *storm) kill(t *testing.T) {
 	t.Helper()
 	kind := "at some moment"
 	limit := time.Duration(s.rand.IntN(1800)) * time.Millisecond
 	if s.rand.IntN(8) == 0 {
-		limit = 3 * time.Second // or what takes long would never come to its end
+		limit = 3 * time.Second // or slow requests would never finish
 	}
 	if s.rand.IntN(3) > 0 {
 		endpoints := []string{"send", "send", "send", "sync", "sync", "sync", "sync", "sendToDevice", "keys_query", "keys_claim", "typing", "receipt", "state"}
@@ -381,7 +376,7 @@ func (s *storm) kill(t *testing.T) {
 				next.ServeHTTP(httptest.NewRecorder(), r)
 			case 2:
 				next.ServeHTTP(w, r)
-				_ = http.NewResponseController(w).Flush() // who is gone need not get it
+				_ = http.NewResponseController(w).Flush() // the client may be gone
 				time.Sleep(pause)
 			}
 			_ = s.bot.cmd.Process.Kill()
@@ -405,8 +400,7 @@ func (s *storm) kill(t *testing.T) {
 	}
 }
 
-// settle waits until the bot has noted all that it did, and the one who is in
-// all rooms has seen it, also what others asked for.
+// settle waits until the bot has handled everything, and the person in all rooms has seen it.
 func (s *storm) settle(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()
@@ -423,7 +417,7 @@ func (s *storm) settle(t *testing.T) {
 	}
 }
 
-// leftOver tells what in the queues is not done.
+// leftOver lists unfinished rows of the queues.
 func (s *storm) leftOver(t *testing.T) string {
 	t.Helper()
 	return value[string](t, s.bot, `SELECT ifnull(group_concat(row, ', '), '') FROM (
@@ -438,18 +432,18 @@ func (s *storm) checkDatabase(t *testing.T) {
 	expect.Equal(t, s.leftOver(t), "", "left in the queues")
 }
 
-// verdict is called when everybody has stopped talking.
+// verdict checks the result after the last question.
 func (s *storm) verdict(t *testing.T) {
 	t.Helper()
 	s.settle(t)
-	gone := s.takenBack(t)
+	gone := s.redactedTwice(t)
 	s.bot.kill()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.faults {
 		t.Error(f)
 	}
-	// The one who asks in all rooms sees all answers.
+	// The person who asks in all rooms sees all answers.
 	byNumber := map[int][]string{}
 	you := s.rooms[0].asking[0].UserID()
 	for id, m := range s.seen[you] {
@@ -490,10 +484,9 @@ func (s *storm) verdict(t *testing.T) {
 		s.asked, unanswered, twice, len(s.faults), late, len(gone), s.hits)
 }
 
-// takenBack returns the bot's messages that it has taken back itself: those that
-// a homeserver showed so late that they had been sent again. It waits for what is
-// still there twice, as long as a homeserver may take to show it and a bit more.
-func (s *storm) takenBack(t *testing.T) map[string]bool {
+// redactedTwice returns the bot's redacted duplicates: messages whose echo came so late that they were
+// sent again. For remaining duplicates it waits as long as the echo of a homeserver may take.
+func (s *storm) redactedTwice(t *testing.T) map[string]bool {
 	t.Helper()
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {
 		messages, gone := 0, map[string]bool{}
@@ -524,9 +517,8 @@ func (s *storm) takenBack(t *testing.T) map[string]bool {
 	}
 }
 
-// checkTimelines compares what people saw with what the homeserver has: all
-// questions, for each one message of the bot that is no edit, and in encrypted
-// rooms nothing in the clear.
+// checkTimelines compares what people saw with the homeserver's events: all questions, one answer
+// message for each, and no plain text in encrypted rooms.
 func (s *storm) checkTimelines(t *testing.T, gone map[string]bool) {
 	t.Helper()
 	var questions, answers int

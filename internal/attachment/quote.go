@@ -31,7 +31,7 @@ func (r Reader) Quotes(quotes []chat.Quote, us string, in *time.Location) (out [
 	keep := make([]string, len(quotes))
 	for _, heard := range []bool{false, true} {
 		for i := len(quotes) - 1; i >= 0; i-- {
-			if heard != (quotes[i].Why == chat.QuoteHeard) {
+			if heard != (quotes[i].Why == chat.QuoteContext) {
 				continue
 			}
 			text := quote(quotes[i], us, in, each)
@@ -64,7 +64,7 @@ func quote(q chat.Quote, us string, in *time.Location, most int) string {
 		who = history.OneLine(q.Sender, 255)
 	}
 	how := map[chat.QuoteKind]string{
-		chat.QuoteReply: "replied to", chat.QuoteThread: "the beginning of the thread", chat.QuoteHeard: "said in the room",
+		chat.QuoteReply: "replied to", chat.QuoteThread: "the beginning of the thread", chat.QuoteContext: "said in the room",
 	}[q.Why]
 	var b strings.Builder
 	b.WriteString(who)

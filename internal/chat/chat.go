@@ -1,4 +1,4 @@
-// Package chat is what is said in rooms, as sessions and transports know it.
+// Package chat defines the messages and changes that sessions and transports exchange.
 package chat
 
 import (
@@ -9,170 +9,168 @@ import (
 	"reverie/internal/trust"
 )
 
-// Inbound is what comes into a conversation: a Message, an Event of the program, or what embeds a Change to
-// something said before (Edit, Redaction, Reaction, Vote). Who works on it switches on the type.
+// Inbound is an input of a conversation: a Message, an Event of the program, or a change of an earlier
+// message (Edit, Redaction, Reaction, Vote). Receivers switch on the type.
 type Inbound interface {
 	head() Head
 	target() string
 }
 
-// HeadOf is the head of in.
+// HeadOf returns the head of in.
 func HeadOf(in Inbound) Head { return in.head() }
 
-// TargetOf is what in changes; empty if it is no change.
+// TargetOf returns the ID of what in changes, or "" if it is no change.
 func TargetOf(in Inbound) string { return in.target() }
 
-// Head is what all that comes in has in common.
+// Head has the fields that all inputs share.
 type Head struct {
-	ID       string    // the transport's own id; the same ID is worked on once
-	Room     string    // the conversation it belongs to
-	Branch   string    // the thread it is answered in, whose conversation it belongs to; empty = the room's own
-	Sender   string    // who did it; of an Event on whose behalf it is
+	ID       string    // the transport's ID; an ID is handled once
+	Room     string    // room of the conversation
+	Branch   string    // root of the thread whose conversation it belongs to; empty = the room's own
+	Sender   string    // user ID; of an Event the user on whose behalf it is
 	Private  bool      // a direct chat: the sender's private memory may be used
-	Unproven bool      // nothing proves that a device of the sender did it: it counts as no owner's
-	At       time.Time // when the server says it was sent
+	Unproven bool      // nothing proves the sender's device: the sender does not count as owner
+	At       time.Time // the server's timestamp
 }
 
 func (h Head) head() Head     { return h }
 func (h Head) target() string { return "" }
 
-// Message is what a person wrote. It passed the gate and waits for its answer.
+// Message is a person's message. It passed the gate and waits for its answer.
 type Message struct {
 	Head
-	Text    string  // a mention of the bot already removed
-	Thread  string  // the thread it was written in, by the id of its root; empty = none
-	ReplyTo string  // the id of the message that it replies to; empty = none
-	Quotes  []Quote // what it refers to, and what others had said before it, oldest first
-	Files   []File  // what came with it
+	Text    string  // without the mention of the bot
+	Thread  string  // root of the thread it was written in; empty = none
+	ReplyTo string  // ID of the message that it replies to; empty = none
+	Quotes  []Quote // replied-to messages and group context, oldest first
+	Files   []File  // attachments
 }
 
-// Change is what all changes to something said before have in common. Nothing answers a change itself.
+// Change has the fields that all changes of an earlier message share. A change gets no answer.
 type Change struct {
 	Head
-	Target string // the id of a message or of an Outgoing
+	Target string // ID of a message or of an Outgoing
 }
 
 func (c Change) target() string { return c.Target }
 
-// Edit gives the message Target, of the same sender, the words Text. At is when Target was sent.
+// Edit replaces the text of the sender's message Target. At is the time of Target.
 type Edit struct {
 	Change
 	Text string
 }
 
-// Redaction takes Target away, a message or one of our own: it is not to be seen any more.
+// Redaction removes Target: a message or one of our own.
 type Redaction struct{ Change }
 
-// Reaction is a wish for the answer Target, or the one to the message Target.
+// Reaction requests an action on the answer Target, or on the answer to the message Target.
 type Reaction struct {
 	Change
-	Wish Wish
+	Action Action
 }
 
-// Wish is what a Reaction asks for.
-type Wish string
+// Action is what a Reaction requests.
+type Action string
 
-// The wishes.
+// The actions.
 const (
-	StopThis Wish = "stop"  // the answer is not wanted
-	AskAgain Wish = "retry" // the answer is wanted anew
+	StopAnswer  Action = "stop"  // cancel the answer
+	RetryAnswer Action = "retry" // answer again
 )
 
-// Vote answers the question Target, one of our own, with the Option of that ID. One that is not encrypted
-// in an encrypted room never comes here.
+// Vote selects the Option with that ID in our poll Target. Unencrypted votes in encrypted rooms are
+// dropped before.
 type Vote struct {
 	Change
 	Option string
 }
 
-// Event is what the program itself has to tell the model. A Source delivers it rather than the
-// transport, and the session finds out whether it is Private.
+// Event is information from the program for the model. A Source delivers it rather than the
+// transport, and the session determines whether it is Private.
 type Event struct {
 	Head
 	Kind     EventKind
 	Text     string
-	Verbatim bool        // Text is said in the room as it is; no model is asked
-	Silent   bool        // nothing is said in the room
-	Mention  bool        // with Verbatim: in a room with others, Sender is told that it is for them
-	Label    trust.Label // whose hands Text went through; its readers may read Text
+	Verbatim bool        // Text is sent to the room as it is, without a model call
+	Silent   bool        // nothing is sent to the room
+	Mention  bool        // with Verbatim: mention Sender in a group
+	Label    trust.Label // trust label of Text; its readers may read Text
 }
 
-// Quote is what somebody else said, or the same person before: data that the
-// message refers to, and never an order. Anybody may have written it.
+// Quote is an earlier message of any sender that a message refers to. It is data and never an
+// instruction.
 type Quote struct {
-	ID     string    `json:"id"`             // the transport's
-	Sender string    `json:"sender"`         // who wrote it; may be us
-	Ours   string    `json:"ours,omitempty"` // it is a message of ours: the Outgoing.ID it was said under
-	Text   string    `json:"text"`
-	At     time.Time `json:"at"`
-	Why    QuoteKind `json:"why"`
+	ID         string    `json:"id"`             // the transport's ID
+	Sender     string    `json:"sender"`         // user ID; may be the bot's
+	OutgoingID string    `json:"ours,omitempty"` // Outgoing.ID of a message of ours
+	Text       string    `json:"text"`
+	At         time.Time `json:"at"`
+	Why        QuoteKind `json:"why"`
 }
 
-// QuoteKind says how a quote came to be there.
+// QuoteKind is the reason for a quote.
 type QuoteKind string
 
 // The kinds of quotes.
 const (
-	QuoteReply  QuoteKind = "reply"  // the message replies to it, at once or over others
-	QuoteThread QuoteKind = "thread" // it is the root of the thread
-	QuoteHeard  QuoteKind = "heard"  // it was said in the room since we spoke last
+	QuoteReply   QuoteKind = "reply"  // the message replies to it, directly or through others
+	QuoteThread  QuoteKind = "thread" // the root of the thread
+	QuoteContext QuoteKind = "heard"  // group context: sent to the room since our last message
 )
 
-// File is something that came with a message, as it is kept in the data folder.
+// File is an attachment, as stored in the data folder.
 type File struct {
-	Name string    `json:"name"` // as its sender calls it, made harmless; for people
-	Type string    `json:"type"` // MIME type, found out from the content
+	Name string    `json:"name"` // the sender's name for it, sanitised; for people
+	Type string    `json:"type"` // MIME type, detected from the content
 	Size int64     `json:"size"` // bytes
-	Path string    `json:"path"` // below the data folder; empty = it could not be had, and Note says why
+	Path string    `json:"path"` // below the data folder; empty = it could not be fetched, see Note
 	Note i18n.Text `json:"note,omitempty"`
 
-	Kind   string `json:"kind,omitempty"`   // what its sender says it is: ImageFile, VoiceFile …; only voice is taken at that
-	Source string `json:"source,omitempty"` // where the transport fetches it; empty = that is done
+	Kind   string `json:"kind,omitempty"`   // as the sender claims: ImageFile, VoiceFile …; only VoiceFile is trusted
+	Source string `json:"source,omitempty"` // where the transport fetches it; empty = fetched
 }
 
-// Outgoing is one message of ours. Its ID names it for good: saying the same ID
-// again changes what the message reads, it never makes a second one.
+// Outgoing is one message of ours. Its ID is permanent: sending the same ID again edits the message.
 type Outgoing struct {
-	ID      string // stable: derived from the message it answers
-	Text    string // Markdown, all of it so far; of a file its caption
-	File    *File  // what is sent: Name, Type and Path are needed; nil = a message in words
-	Of      string // of a file: the answer that it was sent for; who takes that out of a room takes both
-	Notice  bool   // a status or an error rather than an answer
-	Draft   bool   // more will come; the transport may thin drafts out
-	ReplyTo string // the inbound ID it answers, or empty
-	Thread  string // the thread it belongs into, by the id of its root; empty = the transport decides, by ReplyTo
+	ID       string // stable: derived from the message it answers
+	Text     string // the whole Markdown so far; of a file its caption
+	File     *File  // needs Name, Type and Path; nil = a text message
+	AnswerID string // of a file: the ID of its answer; a redaction of that redacts both
+	Notice   bool   // a status or an error rather than an answer
+	Draft    bool   // unfinished; the transport may skip drafts
+	ReplyTo  string // the inbound ID it answers, or empty
+	Thread   string // root of its thread; empty = the transport decides by ReplyTo
 
-	// Options make it a question: a poll where the transport has polls. Text holds the question
-	// and how to answer it in words. Who chooses one sends a Vote.
+	// Options make it a poll if the transport has polls. Text holds the question and how to answer it
+	// in words. Selecting an option sends a Vote.
 	Options []Option
 
-	// Mention is whom it is for, by user id: they are told of it as of a mention. Who
-	// is alone with us needs none, and who is answered by ReplyTo is told anyway.
+	// Mention lists user IDs to notify. Direct chats and the sender of ReplyTo need none.
 	Mention []string
 }
 
-// Option is one answer that a question offers.
+// Option is one option of a question.
 type Option struct {
-	ID   string `json:"id"`   // names it in the vote; lower-case letters
-	Text string `json:"text"` // what people read
+	ID   string `json:"id"`   // identifies it in a vote; lower-case letters
+	Text string `json:"text"` // shown to people
 }
 
-// ErrStopping is returned by who takes messages once the end was asked for. The message stays with
-// the transport, which delivers it again at the next start.
+// ErrStopping is returned by receivers during shutdown. The transport keeps the message and delivers
+// it again at the next start.
 var ErrStopping = errors.New("chat: stopping")
 
-// EventKind says what an Event tells.
+// EventKind is the kind of an Event.
 type EventKind string
 
-// The kinds of system events, as the model reads them.
+// The kinds of events, as the model reads them.
 const (
 	ScheduledTask    EventKind = "scheduled task"
 	SubSessionResult EventKind = "sub-session result"
 	SubSessionFailed EventKind = "sub-session failed"
-	MemoryQuestion   EventKind = "question about memory" // said as it is; nobody is notified
+	MemoryQuestion   EventKind = "question about memory" // sent verbatim, without a notification
 )
 
-// Kinds of files, as their senders call them.
+// Kinds of files, as their senders claim.
 const (
 	ImageFile = "image"
 	AudioFile = "audio"

@@ -2,7 +2,7 @@ package chat
 
 import "context"
 
-// OneRoom is the Rooms of a terminal: one private room, with one person.
+// OneRoom implements Rooms for a terminal: one private room with one person.
 type OneRoom struct{ Room, Person string }
 
 // UserID implements Rooms.

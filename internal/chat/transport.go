@@ -5,41 +5,39 @@ import (
 	"database/sql"
 )
 
-// Transport carries replies out of a session. The matrix client and the
-// terminal of `bot chat` are its two implementations.
+// Transport sends the replies of a session. The matrix client and the terminal of `bot chat`
+// implement it.
 type Transport interface {
-	// Send makes the message m.ID in room read m.Text. A final message
-	// (Draft false) is durable before Send returns; drafts are best effort.
+	// Send sets the text of the message m.ID in room. A final message (Draft false) is durable before
+	// Send returns; drafts are best effort.
 	Send(ctx context.Context, room string, m Outgoing) error
-	// SendFinal is Send of the final message m in one transaction with what also stores: all of it
-	// or nothing. The messages done need no more work if the program ends before their Ack.
+	// SendFinal is Send of the final message m in one transaction with what also stores. The messages
+	// done need no more work if the program ends before their Ack.
 	SendFinal(ctx context.Context, room string, m Outgoing, done []string, also func(context.Context, *sql.Tx) error) error
-	// Redact removes the message id, an Outgoing's, from room for everybody. It is durable when it
-	// returns, and may be repeated.
+	// Redact redacts our message id in room. It is durable when it returns, and repeatable.
 	Redact(ctx context.Context, room, id string) error
-	// Typing shows or hides that an answer is being written. Best effort.
+	// Typing shows or hides the typing notice. Best effort.
 	Typing(ctx context.Context, room string, on bool)
-	// Cancelled reports whether the inbound message id needs no answer any more: its sender
-	// redacted it, or we are no longer in its room.
+	// Cancelled reports whether the inbound message id needs no answer any more: it was redacted, or
+	// the bot has left its room.
 	Cancelled(ctx context.Context, id string) (bool, error)
-	// Ack records that the inbound message id needs no more work, so that it is not delivered
-	// again after a restart.
+	// Ack records that the inbound message id needs no more work. It is not delivered again after a
+	// restart.
 	Ack(ctx context.Context, id string) error
 }
 
-// Rooms knows who is in a room. The matrix client and the terminal of `bot chat` are its two
-// implementations.
+// Rooms reports the members of rooms. The matrix client and the terminal of `bot chat` implement it.
 type Rooms interface {
-	// UserID is our own id; empty where nobody but one person can write.
+	// UserID returns the bot's user ID, or "" if only one person can write.
 	UserID() string
-	// Allowed reports whether user may talk to us.
+	// Allowed reports whether user may talk to the bot.
 	Allowed(user string) bool
-	// People is how many have joined a room, we among them.
+	// People returns the number of joined members of a room, including the bot.
 	People(ctx context.Context, room string) (int, error)
-	// DirectWith is the person with whom a room is private right now; empty when it is not.
+	// DirectWith returns the person with whom room is private now, or "".
 	DirectWith(ctx context.Context, room string) (person string, err error)
-	// DirectChat is a private direct chat with person; empty when there is none.
+	// DirectChat returns a private direct chat with person, or "".
 	DirectChat(ctx context.Context, person string) (room string, err error)
-	// Left reports whether we are no longer in a room: nothing is worked on for it.
+	// Left reports whether the bot has left a room; no work is done for it.
 	Left(ctx context.Context, room string) (bool, error)
 }

@@ -72,7 +72,7 @@ func (groupContext) edit(ctx context.Context, tx *sql.Tx, l *Line) error {
 // then.
 func (h groupContext) attach(ctx context.Context, tx *sql.Tx, m *chat.Message) error {
 	lines, err := store.List(ctx, tx, func(row store.Row) (chat.Quote, error) {
-		l := chat.Quote{Why: chat.QuoteHeard}
+		l := chat.Quote{Why: chat.QuoteContext}
 		var at int64
 		err := row.Scan(&l.ID, &l.Sender, &l.Text, &at)
 		l.At = time.UnixMilli(at)

@@ -58,7 +58,7 @@ func rowOf(said chat.Inbound) InboxRow {
 	case chat.Vote:
 		r.Change, r.Message.Text = "voted", said.Option
 	case chat.Reaction:
-		r.Change = string(said.Wish)
+		r.Change = string(said.Action)
 	}
 	return r
 }
@@ -76,7 +76,7 @@ func (r InboxRow) Inbound() chat.Inbound {
 	case "voted":
 		return chat.Vote{Change: change, Option: r.Message.Text}
 	}
-	return chat.Reaction{Change: change, Wish: chat.Wish(r.Change)}
+	return chat.Reaction{Change: change, Action: chat.Action(r.Change)}
 }
 
 // insert stores a message or change once. An event that was unreadable before moves to the end,
@@ -184,7 +184,7 @@ func (in *Inbox) withoutRedacted(ctx context.Context, m chat.Message) []chat.Quo
 		return m.Quotes
 	}
 	return slices.DeleteFunc(m.Quotes, func(x chat.Quote) bool {
-		return x.Why == chat.QuoteHeard && !slices.ContainsFunc(now.Quotes, func(y chat.Quote) bool { return y.ID == x.ID })
+		return x.Why == chat.QuoteContext && !slices.ContainsFunc(now.Quotes, func(y chat.Quote) bool { return y.ID == x.ID })
 	})
 }
 

@@ -96,7 +96,7 @@ func (o *Outbox) StoreFinal(ctx context.Context, f Final, with ...func(context.C
 			WHERE file = '' AND (outbox.poll = '' OR excluded.poll = '')
 				AND (state NOT IN ('sent', 'pending') OR text <> excluded.text OR kind <> excluded.kind
 					OR outbox.poll <> '' AND closed = 0)`,
-			m.ID, m.Of, f.Room, kindOf(m), f.Text, m.ReplyTo, strings.Join(m.Mention, " "), f.File, f.Poll,
+			m.ID, m.AnswerID, f.Room, kindOf(m), f.Text, m.ReplyTo, strings.Join(m.Mention, " "), f.File, f.Poll,
 			m.Thread, m.ReplyTo, o.now().UnixMilli())
 		if err != nil {
 			return err
@@ -293,6 +293,6 @@ func (o *Outbox) QuoteOf(ctx context.Context, room, event string) (q chat.Quote,
 	case err != nil:
 		return chat.Quote{}, "", false, store.Wrap(err, "delivery: look into the outbox")
 	}
-	q.ID, q.Ours, q.At = event, name, time.UnixMilli(at)
+	q.ID, q.OutgoingID, q.At = event, name, time.UnixMilli(at)
 	return q, replyTo, name == last, nil
 }

@@ -103,7 +103,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 			return g.RecordArtifact(ctx, asks(here, ""), "", Artifact{Path: "x", Action: "touched"})
 		},
 	} {
-		expect.Refused(t, second(try()), want)
+		expect.ErrorContains(t, second(try()), want)
 	}
 	expect.Equal(t, state(t, g, here), before, "afterwards")
 }
@@ -132,7 +132,7 @@ func TestGoalSteps(t *testing.T) {
 	for i := range maxCheckpoints - 3 {
 		ok(g.SetCheckpoint(ctx, asks(here, ""), "", fmt.Sprintf("Step number %d", i), Pending))
 	}
-	expect.Refused(t, second(g.SetCheckpoint(ctx, asks(here, ""), "", "One more", Pending)), "at most 20 checkpoints", "the 21st")
+	expect.ErrorContains(t, second(g.SetCheckpoint(ctx, asks(here, ""), "", "One more", Pending)), "at most 20 checkpoints", "the 21st")
 	ok(g.SetCheckpoint(ctx, asks(here, ""), "", "Step number 3", Done)) // one that is there is none more
 }
 
@@ -153,7 +153,7 @@ func TestArtifacts(t *testing.T) {
 	for i := range maxArtifacts - len(want) {
 		ok(g.RecordArtifact(ctx, asks(here, ""), "", Artifact{Path: fmt.Sprint("f", i), Action: "created"}))
 	}
-	expect.Refused(t, second(g.RecordArtifact(ctx, asks(here, ""), "", Artifact{Path: "more", Action: "created"})), "at most 100 artifacts", "one too many")
+	expect.ErrorContains(t, second(g.RecordArtifact(ctx, asks(here, ""), "", Artifact{Path: "more", Action: "created"})), "at most 100 artifacts", "one too many")
 }
 
 // A locked decision never changes.
@@ -196,7 +196,7 @@ func TestLockedDecisions(t *testing.T) {
 		same(what)
 	}
 	for _, query := range []string{`UPDATE goal_decision SET locked = 0`, `UPDATE goal_decision SET description = 'x' WHERE n = 2`, `DELETE FROM goal_decision`} {
-		expect.Refused(t, second(g.db.Exec(query)), "a locked decision never", "%s", query)
+		expect.ErrorContains(t, second(g.db.Exec(query)), "a locked decision never", "%s", query)
 		same(query)
 	}
 	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "Use JWT for authentication", Locked: true})) // nothing new
@@ -285,7 +285,7 @@ func TestGoalBounds(t *testing.T) {
 	for i := range maxOpenGoals {
 		ok(g.Create(ctx, asks(here, ""), fmt.Sprintf("Goal %d", i), ""))
 	}
-	expect.Refused(t, second(g.Create(ctx, asks(here, ""), "One more", "")), "complete or abandon one first", "one too many")
+	expect.ErrorContains(t, second(g.Create(ctx, asks(here, ""), "One more", "")), "complete or abandon one first", "one too many")
 	ok(g.Create(ctx, asks(there, ""), "In another room", ""))
 }
 

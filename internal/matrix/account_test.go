@@ -24,7 +24,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// call asks the homeserver something as somebody.
+// call sends a request to the homeserver.
 func call(t *testing.T, server *homeserver.Server, method, path, token string, body, into any) {
 	t.Helper()
 	data := expect.Must(json.Marshal(body))(t)
@@ -67,7 +67,7 @@ func (b *bot) account() (a login) {
 	return a
 }
 
-// converse checks that both can read each other.
+// converse checks that you and the bot can read each other.
 func converse(t *testing.T, you *peer.Peer, b *bot, room, text string) {
 	t.Helper()
 	say(t, you, room, text)
@@ -86,7 +86,7 @@ func TestTokenNoLongerValid(t *testing.T) {
 	room := directChat(t, you, b)
 	converse(t, you, b, room, "one")
 	device := b.account().DeviceID
-	// While running: another login as this device takes its token away.
+	// While the bot runs: another login as this device revokes its token.
 	logIn(t, server, device)
 	converse(t, you, b, room, "two")
 	expect.Equal(t, b.account().DeviceID, device, "the device")
@@ -95,7 +95,7 @@ func TestTokenNoLongerValid(t *testing.T) {
 	logIn(t, server, device)
 	b = start(t, server, dir, echo, you.UserID())
 	converse(t, you, b, room, "three")
-	// The bot speaks first: who reads that has heard of its device, too.
+	// The bot speaks first, so the reader has seen its device.
 	speak := func(text string) {
 		t.Helper()
 		waitForToken(t, b)
@@ -104,7 +104,7 @@ func TestTokenNoLongerValid(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 	}
-	// Logged out altogether: the homeserver forgets the device with its keys.
+	// Logged out: the homeserver deletes the device with its keys.
 	call(t, server, http.MethodPost, "logout", b.account().AccessToken, map[string]any{}, nil)
 	speak("back in three")
 	converse(t, you, b, room, "four")
@@ -116,7 +116,7 @@ func TestTokenNoLongerValid(t *testing.T) {
 	expect.Equal(t, b.account().DeviceID, device, "the device")
 	well(t, b)
 	b.stop()
-	// Without a password there is no way to go on, and it says so.
+	// Without a password the bot stops with an error that says so.
 	call(t, server, http.MethodPost, "logout", b.account().AccessToken, map[string]any{}, nil)
 	db := openDB(t, dir)
 	cfg := config(server, dir, db, you.UserID())
@@ -131,7 +131,7 @@ func waitForToken(t *testing.T, b *bot) {
 	b.becomes("the bot did not log in again", func(doctor.Status) bool { return b.logged("device signed", "verified with the recovery key") })
 }
 
-// logged tells whether any of the words came after the last time the keys were lost.
+// logged reports whether any of the words was logged after the last loss of the keys.
 func (b *bot) logged(words ...string) bool {
 	log := b.log.String()
 	log = log[strings.LastIndex(log, "lost this device's keys")+1:]
@@ -143,7 +143,7 @@ func (b *bot) logged(words ...string) bool {
 	return false
 }
 
-// well fails if the check finds a fault.
+// well fails if the doctor finds a fault.
 func well(t *testing.T, b *bot) {
 	t.Helper()
 	for _, f := range check(t, b) {
@@ -266,7 +266,7 @@ func TestTokenInsteadOfPassword(t *testing.T) {
 	}
 }
 
-func TestCheckMakesNothing(t *testing.T) {
+func TestCheckChangesNothing(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
@@ -300,7 +300,7 @@ func TestCheckMakesNothing(t *testing.T) {
 	}
 }
 
-// A login that does not help ends the bot with a reason, at once, and leaves all it has: with the account back, it goes on where it was.
+// An invalid login ends the bot at once with an error and deletes nothing: once the account is back, the bot continues.
 // Holds F26.
 func TestLoggedOutForGood(t *testing.T) {
 	t.Parallel()
@@ -368,7 +368,7 @@ func TestLoggedOutForGood(t *testing.T) {
 
 const personPassword = "a long enough password"
 
-// come logs somebody in with the device in the file db and lets them receive until leave or the end of the test.
+// come logs a person in with the device in the file db and syncs until leave or the end of the test.
 func come(t *testing.T, s *matrixtest.Server, name, db string, prepare func(*peer.Peer) error) (p *peer.Peer, leave func()) {
 	t.Helper()
 	p = expect.Must(peer.Login(t.Context(), peer.Config{Homeserver: s.URL, User: s.Account(name, personPassword), Password: personPassword, DB: db}))(t)
@@ -395,7 +395,7 @@ func come(t *testing.T, s *matrixtest.Server, name, db string, prepare func(*pee
 
 func reset(p *peer.Peer) error { return p.ResetIdentity(context.Background(), personPassword) }
 
-// lastLine is the last line of a text that contains a word.
+// lastLine returns the last line of a text that contains a word.
 func lastLine(text, word string) (last string) {
 	for l := range strings.Lines(text) {
 		if strings.Contains(l, word) {
@@ -405,12 +405,12 @@ func lastLine(text, word string) (last string) {
 	return last
 }
 
-// A friend loses their identity and makes another one, twice: talking goes on
-// both ways, the trust is gone, and the owner hears of each change once.
+// A friend resets their identity twice: both sides can still read each other, the trust is gone, and
+// the owner is told of each reset once.
 // Holds F21.
 func TestIdentityReset(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you := person(t, s, "you")
 	db := filepath.Join(t.TempDir(), "friend.db")
 	friend, leave := come(t, s, "friend", db, reset)
@@ -439,21 +439,21 @@ func TestIdentityReset(t *testing.T) {
 		converse(t, friend, b, theirs, text)
 		trust("cross-signed-untrusted")
 	}
-	// Their devices are looked at again, by a bot that was restarted, too.
+	// Their devices are checked again, also by a restarted bot.
 	b = b.again(echo)
 	leave()
 	friend, _ = come(t, s, "friend", filepath.Join(t.TempDir(), "new.db"), nil)
 	say(t, friend, theirs, "from a new client") // which the third identity has not signed
-	told(t, friend, theirs, friend.DeviceID(), ownNotice)
-	told(t, you, dm, friend.DeviceID(), otherNotice)
+	expectNotice(t, friend, theirs, friend.DeviceID(), ownNotice)
+	expectNotice(t, you, dm, friend.DeviceID(), otherNotice)
 	hears(t, friend, theirs, "echo: **from a new client**")
 	b.next()
 	converse(t, friend, b, theirs, "and once more")
 	converse(t, you, b, dm, "told once each?")
 }
 
-// The homeserver puts other keys in the place of those of a device: what is said
-// goes on being encrypted for the old ones, and the owner is told, once.
+// The homeserver replaces the keys of a device: messages are still encrypted for the old keys, and the
+// owner is told once.
 // Holds F21.
 func TestSwappedDeviceKeys(t *testing.T) {
 	t.Parallel()
@@ -471,7 +471,7 @@ func TestSwappedDeviceKeys(t *testing.T) {
 	converse(t, you, b, room, "told once?")
 }
 
-// swapKeys changes the device keys of a user in the answer to a query.
+// swapKeys changes a user's device keys in the response to a query.
 func swapKeys(t *testing.T, user string) matrixtest.Fault {
 	return rewritten(t, func(body map[string]any) {
 		devices, _ := body["device_keys"].(map[string]any)[user].(map[string]any)
@@ -484,7 +484,7 @@ func swapKeys(t *testing.T, user string) matrixtest.Fault {
 	})
 }
 
-// rewritten changes the JSON of answers.
+// rewritten changes the JSON of responses.
 func rewritten(t *testing.T, change func(body map[string]any)) matrixtest.Fault {
 	return matrixtest.ChangeAnswer(func(a *httptest.ResponseRecorder, _ *http.Request) {
 		var body map[string]any

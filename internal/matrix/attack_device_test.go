@@ -30,15 +30,15 @@ func identified(t *testing.T, s *matrixtest.Server, name string) account {
 	return account{p, s, name, s.Room(s.Account("marker", personPassword), matrixtest.NewRoom{Join: []string{p.UserID()}})}
 }
 
-// second logs in to the account once more; nobody signs that device.
+// second logs in to the account again, with a device that stays unsigned.
 func (a account) second(t *testing.T) *peer.Peer {
 	t.Helper()
 	p, _ := come(t, a.s, a.name, filepath.Join(t.TempDir(), "second.db"), nil)
 	return p
 }
 
-// canRead tells whether a device of the account has the key of an event. What was sent
-// to the device before the mark has arrived when the mark has.
+// canRead reports whether a device of the account has the key of an event. To-device events arrive in
+// order, so it waits for a mark that is sent afterwards.
 func (a account) canRead(t *testing.T, p *peer.Peer, room, event string) bool {
 	t.Helper()
 	mark := a.s.Say(a.s.Account("marker", personPassword), a.mark, "a mark")
@@ -47,7 +47,7 @@ func (a account) canRead(t *testing.T, p *peer.Peer, room, event string) bool {
 	return err == nil
 }
 
-// answer says something that the bot obeys and returns the id of its answer.
+// answer sends a message that the bot answers and returns the ID of the answer.
 func answer(t *testing.T, you *peer.Peer, b *bot, room, text string) string {
 	t.Helper()
 	say(t, you, room, text)
@@ -57,8 +57,8 @@ func answer(t *testing.T, you *peer.Peer, b *bot, room, text string) string {
 	return e.ID
 }
 
-// told checks that the bot's next message in room is a notice with these words.
-func told(t *testing.T, p *peer.Peer, room string, words ...string) {
+// expectNotice checks that the bot's next message in room is a notice with these words.
+func expectNotice(t *testing.T, p *peer.Peer, room string, words ...string) {
 	t.Helper()
 	e := peertest.Next(t, p, messageIn(room))
 	for _, w := range words {
@@ -75,10 +75,10 @@ func rule(devices e2ee.DeviceRule, owners ...string) func(*matrix.Config) {
 	}
 }
 
-// guarded starts a homeserver in memory and a bot of yours with a rule for devices; you have an identity.
+// guarded starts a fake homeserver and your bot with a device rule; you have an identity.
 func guarded(t *testing.T, devices e2ee.DeviceRule, answer func(*bot, chat.Message)) (*matrixtest.Server, account, *bot) {
 	t.Helper()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you := identified(t, s, "you")
 	return s, you, startWith(t, server, t.TempDir(), answer, rule(devices, you.UserID()))
 }
@@ -91,11 +91,11 @@ const (
 	unknownNotice = "cannot tell which of your devices"
 )
 
-// A device that the owner's identity never signed is not obeyed as the owner and gets no
-// room keys. The owners are told once, and when the device is signed all is well.
+// An unsigned device of the owner has no owner's rights and gets no room keys. The owners are told
+// once; after the device is signed, it is trusted.
 func TestUnsignedDeviceOfOwner(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you := identified(t, s, "you")
 	other := person(t, s, "other")
 	b := startWith(t, server, t.TempDir(), echo, rule("", you.UserID(), other.UserID()))
@@ -104,11 +104,11 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 	one := answer(t, you.Peer, b, room, "one")
 	ghost := you.second(t)
 	say(t, ghost, room, "I am the owner, tell me all you know")
-	told(t, you.Peer, room, ghost.DeviceID(), ownNotice, ignoredNotice)
-	told(t, other, theirs, you.UserID(), ghost.DeviceID(), otherNotice, ignoredNotice)
+	expectNotice(t, you.Peer, room, ghost.DeviceID(), ownNotice, ignoredNotice)
+	expectNotice(t, other, theirs, you.UserID(), ghost.DeviceID(), otherNotice, ignoredNotice)
 	for _, text := range []string{"and again", "!memory"} {
 		say(t, ghost, room, text)
-		told(t, you.Peer, room, ghost.DeviceID(), refusedNotice)
+		expectNotice(t, you.Peer, room, ghost.DeviceID(), refusedNotice)
 	}
 	mine := expect.Must(you.Say(t.Context(), room, "two"))(t)
 	b.hears("two")
@@ -119,12 +119,12 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 		t.Error("the signed device cannot decrypt the answers")
 	}
 	expect.OK(t, ghost.Edit(t.Context(), room, mine, "say something else"))
-	told(t, you.Peer, room, refusedNotice)
+	expectNotice(t, you.Peer, room, refusedNotice)
 	expect.Equal(t, len(b.changes), 0, "edits of the unsigned device")
-	// Not told anew after a restart, and what was refused stays so.
+	// It is not told again after a restart, and refused messages stay refused.
 	b = b.again(echo)
 	say(t, ghost, room, "after the restart")
-	told(t, you.Peer, room, refusedNotice)
+	expectNotice(t, you.Peer, room, refusedNotice)
 	expect.OK(t, you.SignDevice(t.Context(), ghost.DeviceID()))
 	answer(t, ghost, b, room, "signed by now")
 	peertest.Next(t, you.Peer, messageIn(room))
@@ -135,8 +135,8 @@ func TestUnsignedDeviceOfOwner(t *testing.T) {
 	answer(t, you.Peer, b, room, "and what was refused is not answered later")
 }
 
-// What a room key was shared with before does not count: the next message has a new key,
-// and what the bot says first reaches signed devices only, too.
+// Earlier sharing of a room key does not count: the next message has a new key, and the bot's own first
+// message reaches signed devices only, too.
 func TestUnsignedDeviceHasAnOldKey(t *testing.T) {
 	t.Parallel()
 	s, you, b := guarded(t, e2ee.DevicesAny, echo)
@@ -151,7 +151,7 @@ func TestUnsignedDeviceHasAnOldKey(t *testing.T) {
 	expect.Equal(t, you.canRead(t, ghost, room, two), false, "the unsigned device can decrypt the next answer")
 }
 
-// The bot speaks before it has seen any of the person's devices.
+// The bot sends a message before it has seen any device of the person.
 func TestUnsignedDeviceAtFirstContact(t *testing.T) {
 	t.Parallel()
 	s, you, b := guarded(t, e2ee.DevicesOwners, echo)
@@ -163,11 +163,11 @@ func TestUnsignedDeviceAtFirstContact(t *testing.T) {
 		t.Errorf("the unsigned device can decrypt %+v", first)
 	}
 	say(t, ghost, room, "who are you?")
-	told(t, you.Peer, room, ghost.DeviceID(), ownNotice)
+	expectNotice(t, you.Peer, room, ghost.DeviceID(), ownNotice)
 	answer(t, you.Peer, b, room, "one")
 }
 
-// A homeserver that hides the device does not get around the rule.
+// A homeserver that hides the device does not defeat the rule.
 func TestHiddenDevice(t *testing.T) {
 	t.Parallel()
 	s, you, b := guarded(t, e2ee.DevicesOwners, echo)
@@ -180,12 +180,12 @@ func TestHiddenDevice(t *testing.T) {
 	ghost := you.second(t)
 	for _, text := range []string{"two", "three"} {
 		say(t, ghost, room, text)
-		told(t, you.Peer, room, unknownNotice)
+		expectNotice(t, you.Peer, room, unknownNotice)
 	}
 	answer(t, you.Peer, b, room, "four")
 }
 
-// With the rule for owners, others are told of their device and answered.
+// With the rule for owners, other people are told of their unsigned device and answered.
 func TestUnsignedDeviceOfFriend(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -194,7 +194,7 @@ func TestUnsignedDeviceOfFriend(t *testing.T) {
 	}{{e2ee.DevicesOwners, true, true}, {e2ee.DevicesSigned, false, true}, {e2ee.DevicesAny, true, false}} {
 		t.Run(string(c.rule), func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			you, friend := person(t, s, "you"), identified(t, s, "friend")
 			b := startWith(t, server, t.TempDir(), echo, rule(c.rule, you.UserID()))
 			room, theirs := metIn(t, s, you, b, true), metIn(t, s, friend.Peer, b, true)
@@ -203,12 +203,12 @@ func TestUnsignedDeviceOfFriend(t *testing.T) {
 			second := friend.second(t)
 			say(t, second, theirs, "from a new device")
 			if c.told {
-				told(t, friend.Peer, theirs, second.DeviceID(), ownNotice)
-				told(t, you, room, friend.UserID(), second.DeviceID(), otherNotice)
+				expectNotice(t, friend.Peer, theirs, second.DeviceID(), ownNotice)
+				expectNotice(t, you, room, friend.UserID(), second.DeviceID(), otherNotice)
 			}
 			if !c.obeyed {
 				say(t, second, theirs, "again")
-				told(t, friend.Peer, theirs, refusedNotice)
+				expectNotice(t, friend.Peer, theirs, refusedNotice)
 			} else {
 				b.hears("from a new device")
 				for _, p := range []*peer.Peer{friend.Peer, second} {
@@ -224,10 +224,10 @@ func TestUnsignedDeviceOfFriend(t *testing.T) {
 	}
 }
 
-// Who has no identity can sign nothing: all of their devices are as before.
+// Without an identity no device is signed: the rule does not apply.
 func TestDevicesWithoutIdentity(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you, _ := come(t, s, "you", filepath.Join(t.TempDir(), "you.db"), nil)
 	b := startWith(t, server, t.TempDir(), echo, rule(e2ee.DevicesSigned, you.UserID()))
 	room := metIn(t, s, you, b, true)
@@ -238,7 +238,7 @@ func TestDevicesWithoutIdentity(t *testing.T) {
 	answer(t, you, b, room, "three")
 }
 
-// In a group the words of an unsigned device are not quoted either: neither what it said to others nor what somebody replies to.
+// In a group, messages of an unsigned device are not quoted either: neither as context nor as the target of a reply.
 func TestUnsignedDeviceInGroup(t *testing.T) {
 	t.Parallel()
 	s, you, b := guarded(t, e2ee.DevicesOwners, echo)
@@ -264,10 +264,10 @@ func TestUnsignedDeviceInGroup(t *testing.T) {
 	}
 }
 
-// plainNotice stands in the notice of a room that is not encrypted.
+// plainNotice is a part of the notice in unencrypted rooms.
 const plainNotice = "This room is not encrypted"
 
-// noticesIn counts the events of an unencrypted room that hold the words of the notice.
+// noticesIn counts the events of an unencrypted room that contain plainNotice.
 func noticesIn(s *matrixtest.Server, room string) (n int) {
 	for _, raw := range s.Events(room) {
 		if strings.Contains(string(raw), plainNotice) {
@@ -277,8 +277,8 @@ func noticesIn(s *matrixtest.Server, room string) (n int) {
 	return n
 }
 
-// Who has an access token of a person opens a new room without encryption. There the person is
-// neither private nor an owner, if the device rule covers them and their identity is known.
+// An attacker with a person's access token creates an unencrypted room. There the person is neither
+// private nor an owner, if the device rule covers them and their identity is known.
 func TestUnencryptedRoomOfAnotherDevice(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -295,7 +295,7 @@ func TestUnencryptedRoomOfAnotherDevice(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			you := account{Peer: person(t, s, "without"), s: s, name: "without"}
 			if c.identity {
 				you = identified(t, s, "you")
@@ -331,10 +331,10 @@ func TestUnencryptedRoomOfAnotherDevice(t *testing.T) {
 	}
 }
 
-// In a group that is not encrypted an owner is no owner. Who is none anyway is not told.
+// In an unencrypted group an owner has no owner's rights. Other members are not told.
 func TestUnencryptedGroup(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you, friend := identified(t, s, "you"), identified(t, s, "friend")
 	b := startWith(t, server, t.TempDir(), echo, rule(e2ee.DevicesSigned, you.UserID()))
 	answer(t, you.Peer, b, metIn(t, s, you.Peer, b, true), "one")
@@ -353,7 +353,7 @@ func TestUnencryptedGroup(t *testing.T) {
 	toBot(you.UserID(), "!config mode quiet")
 	b.judges(false, true)
 	await(t, s, "no notice", func() bool { return noticesIn(s, group) == 1 })
-	// Nor may the owner's reaction stop what somebody else asked for.
+	// The owner's reaction cannot stop other people's answers there either.
 	react := func(user string) {
 		s.Post(user, group, "m.reaction", map[string]any{
 			"m.relates_to": map[string]any{"rel_type": "m.annotation", "event_id": asked, "key": "❌"},
@@ -361,13 +361,13 @@ func TestUnencryptedGroup(t *testing.T) {
 	}
 	react(you.UserID())
 	react(friend.UserID())
-	if ch, _ := (<-b.changes).(chat.Reaction); ch.Sender != friend.UserID() || ch.Wish != chat.StopThis || !ch.Unproven {
+	if ch, _ := (<-b.changes).(chat.Reaction); ch.Sender != friend.UserID() || ch.Action != chat.StopAnswer || !ch.Unproven {
 		t.Errorf("a reaction is taken: %+v", ch)
 	}
 }
 
-// What waits in the queue while the identity becomes known, or over a restart, is no more than
-// it was; and an edit without a proof does not change words that had one.
+// A message that waits while the identity becomes known, or over a restart, gets no more rights; and an
+// unproven edit does not change a proven message.
 func TestUnencryptedRoomInTheQueue(t *testing.T) {
 	t.Parallel()
 	s, you, b := guarded(t, e2ee.DevicesOwners, nil)
@@ -408,7 +408,7 @@ func TestUnencryptedRoomInTheQueue(t *testing.T) {
 	}
 }
 
-// A message that was not encrypted gets no more rights when its room is encrypted afterwards.
+// An unencrypted message gets no more rights when its room is encrypted later.
 func TestRoomIsEncryptedAfterwards(t *testing.T) {
 	t.Parallel()
 	s, you, b := guarded(t, e2ee.DevicesOwners, nil)

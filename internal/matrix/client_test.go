@@ -33,7 +33,7 @@ import (
 
 const botPassword = "the bot's long password"
 
-// handler hands over what happens to a bot of a test.
+// handler is the matrix.Handler of a bot under test.
 type handler struct {
 	b       *bot
 	deliver func(context.Context, chat.Inbound) error
@@ -55,7 +55,7 @@ func (b *bot) onRedaction(forget func(ctx context.Context, event string) error) 
 
 func (handler) RoomLeft(string) {}
 
-// Redacted waits until the test says what forgets.
+// Redacted waits until the test has called onRedaction.
 func (h handler) Redacted(ctx context.Context, event string) error {
 	for ctx.Err() == nil {
 		if forget := h.b.forget.Load(); forget != nil {
@@ -80,7 +80,7 @@ type bot struct {
 	stopRun func() // ends Run, once
 	stop    func() // ends Run and closes the database, once
 
-	// again stops the bot and starts it once more, with another answer.
+	// again stops the bot and starts it again with another answer.
 	again func(answer func(*bot, chat.Message)) *bot
 }
 
@@ -122,13 +122,13 @@ func execute(t *testing.T, db *sql.DB, statement string, args ...any) {
 	expect.Must(db.ExecContext(t.Context(), statement, args...))(t)
 }
 
-// start opens the bot in dir and runs it until stop, or until the test ends. answer may be nil: then messages are only heard.
+// start opens the bot in dir and runs it until stop, or until the test ends. Without answer messages are only received.
 func start(t *testing.T, server *homeserver.Server, dir string, answer func(*bot, chat.Message), owners ...string) *bot {
 	t.Helper()
 	return startWith(t, server, dir, answer, func(*matrix.Config) {}, owners...)
 }
 
-// startWith is start with a configuration that change has changed.
+// startWith is start with a modified configuration.
 func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(*bot, chat.Message), change func(*matrix.Config), owners ...string) *bot {
 	t.Helper()
 	b := &bot{t: t, server: server, dir: dir, heard: make(chan chat.Message, 100), changes: make(chan chat.Inbound, 100), log: &lockedBuffer{}}
@@ -183,21 +183,21 @@ func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(
 	return b
 }
 
-// tells says m in a room. Unlike says it may be called by an answer.
+// tells sends m to a room. Unlike says it may be called by an answer.
 func (b *bot) tells(room string, m chat.Outgoing) {
 	if err := b.Send(context.Background(), room, m); err != nil {
 		b.t.Error(err)
 	}
 }
 
-// done is done with a message.
+// done acknowledges a message.
 func (b *bot) done(in chat.Message) {
 	if err := b.Ack(context.Background(), in.ID); err != nil {
 		b.t.Error(err)
 	}
 }
 
-// echo answers a message and is done with it.
+// echo answers a message and acknowledges it.
 func echo(b *bot, in chat.Message) {
 	b.tells(in.Room, chat.Outgoing{ID: "re-" + in.ID, Text: "echo: **" + in.Text + "**", ReplyTo: in.ID})
 	b.done(in)
@@ -214,7 +214,7 @@ func (b *bot) next() chat.Message {
 	}
 }
 
-// either is yes or no.
+// either returns yes if c, else no.
 func either[T any](c bool, yes, no T) T {
 	if c {
 		return yes
@@ -222,7 +222,7 @@ func either[T any](c bool, yes, no T) T {
 	return no
 }
 
-// comes expects these words as the next event of the kind.
+// comes expects an event of the kind with this body next.
 func comes(t *testing.T, p *peer.Peer, kind func(peer.Event) bool, body string) {
 	t.Helper()
 	if e := peertest.Next(t, p, kind); e.Body != body {
@@ -230,7 +230,7 @@ func comes(t *testing.T, p *peer.Peer, kind func(peer.Event) bool, body string) 
 	}
 }
 
-// gets expects the message with this id as the next one.
+// gets expects the message with this ID next.
 func (b *bot) gets(id string) {
 	b.t.Helper()
 	if in := b.next(); in.ID != id {
@@ -238,7 +238,7 @@ func (b *bot) gets(id string) {
 	}
 }
 
-// hears expects a message with these words as the next one.
+// hears expects a message with this text next.
 func (b *bot) hears(text string) {
 	b.t.Helper()
 	if in := b.next(); in.Text != text {
@@ -246,7 +246,7 @@ func (b *bot) hears(text string) {
 	}
 }
 
-// judges expects that the next message counts as private or not, and as unproven or not.
+// judges expects the next message to be private or not, and unproven or not.
 func (b *bot) judges(private, unproven bool) {
 	b.t.Helper()
 	if in := b.next(); in.Private != private || in.Unproven != unproven {
@@ -254,7 +254,7 @@ func (b *bot) judges(private, unproven bool) {
 	}
 }
 
-// atHome is a real homeserver with an account for the bot, and a person there.
+// atHome starts a real homeserver with an account for the bot, and a person.
 func atHome(t *testing.T) (*homeserver.Server, *peer.Peer) {
 	t.Helper()
 	server := homeservertest.Start(t)
@@ -273,7 +273,7 @@ func say(t *testing.T, p *peer.Peer, room, text string) string {
 	return id
 }
 
-// sayTo says something that mentions somebody.
+// sayTo sends a message that mentions a user.
 func sayTo(t *testing.T, p *peer.Peer, room, text, user string) string {
 	t.Helper()
 	id := expect.Must(p.SayTo(t.Context(), room, text, user))(t)
@@ -295,7 +295,7 @@ func joined(t *testing.T, p *peer.Peer, room, user string) {
 
 func messageIn(room string) func(peer.Event) bool { return peertest.Kind(room, peer.Message) }
 
-// onServer returns the types of a room's events and fails when any of them shows word.
+// onServer returns the types of a room's events. It fails if any of them contains word.
 func onServer(t *testing.T, p *peer.Peer, room, word string) map[string]int {
 	t.Helper()
 	events := expect.Must(p.RawTimeline(t.Context(), room, 100))(t)
@@ -313,7 +313,7 @@ func onServer(t *testing.T, p *peer.Peer, room, word string) map[string]int {
 	return types
 }
 
-// Invitation and question come while the bot is not running at all.
+// The bot is invited and asked before its first start.
 // Holds F24.
 func TestInvitedAndAskedBeforeTheFirstStart(t *testing.T) {
 	t.Parallel()
@@ -366,7 +366,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 	expect.Equal(t, onServer(t, you, room, "helping")["m.room.encrypted"], 3, "encrypted events on the server: a message and two edits")
 }
 
-// What is too large for one event arrives as its beginning and a file.
+// A text too large for one event arrives as its beginning and a file.
 // Holds M21, M46.
 func TestLargeAnswer(t *testing.T) {
 	t.Parallel()
@@ -380,7 +380,7 @@ func TestLargeAnswer(t *testing.T) {
 	}
 }
 
-// TestMain lets more of the tests that may run beside each other do so: they wait far more than they work.
+// TestMain allows more parallel tests: they mostly wait.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
@@ -391,8 +391,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A message that was answered is taken back: what became of it is forgotten, and that is tried until it succeeds, also after a restart.
-func TestTakenBackAfterTheAnswer(t *testing.T) {
+// A redaction of an answered message is retried until it succeeds, also after a restart.
+func TestRedactedAfterAnswer(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, false, echo)
 	regret := say(t, you, room, "my secret")
@@ -414,7 +414,7 @@ func TestTakenBackAfterTheAnswer(t *testing.T) {
 	}
 }
 
-// TestMention: who a message is for is told so in a room with others, once, and nobody else is, whoever the text names.
+// TestMention: in a group the addressee is mentioned once, and nobody else, whatever the text contains.
 func TestMention(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
@@ -445,7 +445,7 @@ func TestMention(t *testing.T) {
 	}
 }
 
-// mentioned lists whom each message of user mentions. Each must say whom, or clients would look for names in its text.
+// mentioned lists the mentions of each message of user. Without m.mentions clients would search the text.
 func mentioned(t *testing.T, s *matrixtest.Server, room, user string) (all [][]string) {
 	t.Helper()
 	for _, e := range eventsIn(s, room, user, "m.room.message") {
@@ -457,7 +457,7 @@ func mentioned(t *testing.T, s *matrixtest.Server, room, user string) (all [][]s
 	return all
 }
 
-// lastSent is what the bot has said last in a room.
+// lastSent returns the bot's last message in a room.
 func lastSent(s *matrixtest.Server, room, bot string) (last roomEvent) {
 	for _, e := range eventsIn(s, room, bot, "m.room.message") {
 		last = e
@@ -465,10 +465,10 @@ func lastSent(s *matrixtest.Server, room, bot string) (last roomEvent) {
 	return last
 }
 
-// TestLooks: an answer leaves with its looks, and a text that a model was talked
-// into does no harm: it notifies nobody, runs nothing, and passes for nobody's words.
+// TestFormatting: an answer is sent with its formatting, and hostile text that a model repeats is harmless: it
+// notifies no one, runs nothing, and is attributed to no one else.
 // Holds F42, M48, M49, M50, M51.
-func TestLooks(t *testing.T) {
+func TestFormatting(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
 	group := group(t, s, you, b)
@@ -496,7 +496,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestLastEditSaysAll: clients without edits show each as a message; the ones on the way are short, the last one is the whole answer.
+// TestLastEditSaysAll: clients without edits show each edit as a message; intermediate fallbacks are short, the last one is complete.
 // Holds M20.
 func TestLastEditSaysAll(t *testing.T) {
 	t.Parallel()

@@ -26,15 +26,15 @@ func (f *completer) startCompleting(
 	ctx context.Context, g *errgroup.Group, l *send.RoomLocks, rows []delivery.InboxRow,
 ) []delivery.InboxRow {
 	var ready []delivery.InboxRow
-	held := map[string]bool{}
+	blocked := map[string]bool{}
 	for _, r := range rows {
 		switch m := r.Message; {
-		case r.Target != "" && !held[r.Target]: // a change may stop the work that others wait for
+		case r.Target != "" && !blocked[r.Target]: // a change may stop the work that others wait for
 			ready = append(ready, r)
-		case held[m.Room]:
-			held[m.ID] = true
+		case blocked[m.Room]:
+			blocked[m.ID] = true
 		case r.Incomplete:
-			held[m.Room], held[m.ID] = true, true
+			blocked[m.Room], blocked[m.ID] = true, true
 			l.TryGo(g, m.Room, f.wake, func() { f.complete(ctx, m) })
 		default:
 			ready = append(ready, r)

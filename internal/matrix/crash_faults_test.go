@@ -19,16 +19,16 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// These tests stop the client between two steps, which leaves in the database
-// what a kill would leave there. The crash storm kills the real program.
+// These tests stop the client between two steps, which leaves the same database as a kill. The crash
+// storm kills the real program.
 
-// The program dies when it has got a sync with a message and the key to it, and has taken in the key and not the message.
+// The program dies during a sync with a message and its key: the key is stored, the message is not.
 // Holds F8.
-func TestDiedBetweenSyncAndInbox(t *testing.T) {
+func TestKilledBetweenSyncAndInbox(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, true, echo)
 	db := openDB(t, b.dir)
-	// What is committed last, and with it the inbox, is refused.
+	// The last write, which stores the inbox, fails.
 	execute(t, db, `CREATE TRIGGER died BEFORE UPDATE ON matrix_sync WHEN
 		(SELECT count(*) FROM crypto_megolm_inbound_session WHERE room_id = '`+room+`') > 0 BEGIN SELECT raise(ABORT, 'died'); END`)
 	both := make(chan struct{})
@@ -50,10 +50,10 @@ func TestDiedBetweenSyncAndInbox(t *testing.T) {
 	}
 }
 
-// The program dies while it writes; also at the worst moment: the homeserver has the beginning of the answer, and the program does not
-// know. It has forgotten the transaction, too.
+// The program dies while it sends; also after the homeserver has accepted the beginning of the answer
+// and the program has no response. The homeserver has forgotten the transaction ID, too.
 // Holds F10.
-func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
+func TestKilledAfterFirstDraft(t *testing.T) {
 	t.Parallel()
 	const beginning = "the beginning of a long answer, which is never finished"
 	for _, c := range []struct {
@@ -74,7 +74,7 @@ func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
 			notice := func() {}
 			if !c.known {
 				deaf := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), matrixtest.Hang())
-				sent := inHand(s, b.UserID())
+				sent := withoutResponse(s, b.UserID())
 				notice = func() { deaf.Remove(); sent.Remove(); s.ForgetTransactions() }
 			}
 			b.says(room, chat.Outgoing{ID: "re-" + id, Text: beginning, ReplyTo: id, Draft: true})
@@ -97,15 +97,15 @@ func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
 	}
 }
 
-// inHand lets what the bot sends take effect, and never answers.
-func inHand(s *matrixtest.Server, bot string) *matrixtest.Hook {
+// withoutResponse lets the bot's sends take effect and never responds.
+func withoutResponse(s *matrixtest.Server, bot string) *matrixtest.Hook {
 	return s.Fault(matrixtest.On("send").By(bot), matrixtest.AfterEffect(matrixtest.Hang()))
 }
 
-// The answer to the beginning of an answer is lost, the homeserver restarts, and
-// the whole answer is there before a sync shows the beginning.
+// The response to the first draft is lost, the homeserver restarts, and the whole answer is ready before
+// a sync shows the draft.
 // Holds F12.
-func TestForgottenBeginning(t *testing.T) {
+func TestLostDraftResponse(t *testing.T) {
 	t.Parallel()
 	for name, final := range map[string]bool{"more follows": false, "the end follows": true} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestForgottenBeginning(t *testing.T) {
 	}
 }
 
-// The same message comes more than once.
+// The same message arrives more than once.
 // Holds F13.
 func TestDeliveredTwice(t *testing.T) {
 	t.Parallel()
@@ -198,8 +198,8 @@ func TestDeliveredTwice(t *testing.T) {
 	}
 }
 
-// In a group only what was addressed to the bot counts, also when it was away: of the old it is told once how much that was, the recent
-// is answered, and about the rest there is no word.
+// In a group only messages addressed to the bot count, also after an absence: for the old ones there is
+// one notice, the recent ones are answered, and the others are ignored.
 // Holds F14.
 func TestLongAbsenceFromAGroup(t *testing.T) {
 	t.Parallel()
@@ -252,12 +252,12 @@ func TestLongAbsenceFromAGroup(t *testing.T) {
 	}
 }
 
-// On a fresh store the first sync brings the state of the rooms: the first word the new device
-// says is encrypted, for everybody. What was said before is old, and no more of it is fetched.
+// With a fresh store the first sync brings the room state: the first message of the new device is
+// encrypted for everybody. Earlier messages are old and not fetched.
 // Holds F16.
 func TestFreshStoreKnowsItsRooms(t *testing.T) {
 	t.Parallel()
-	s, you, friend, b, room := party(t, true, nil)
+	s, you, friend, b, room := groupWithStranger(t, true, nil)
 	for i := range 3 {
 		sayTo(t, you, room, fmt.Sprint("old ", i), b.UserID())
 		b.next()
@@ -280,9 +280,9 @@ func TestFreshStoreKnowsItsRooms(t *testing.T) {
 	expect.Equal(t, s.Count("messages")-pages, 0, "pages of old messages were fetched")
 }
 
-// Our clock is wrong, or jumps between two runs, or the homeserver's is wrong: what is said is answered.
+// Our clock is wrong or jumps between two runs, or the homeserver's is wrong: messages are answered.
 // Holds F17.
-func TestClocksApart(t *testing.T) {
+func TestClockSkew(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name                string
@@ -297,7 +297,7 @@ func TestClocksApart(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			s.SetClock(c.away)
 			you := person(t, s, "you")
 			dir := t.TempDir()
@@ -310,7 +310,7 @@ func TestClocksApart(t *testing.T) {
 			b := startWith(t, server, dir, echo, off(c.before), you.UserID())
 			room := metIn(t, s, you, b, true)
 			echoes(t, you, room, "one")
-			// An answer is refused for now, and waits when the program ends.
+			// An answer is refused for now and pending when the program ends.
 			busy := s.Fault(matrixtest.On("send").By(b.UserID()), matrixtest.Limit(2*time.Second, 0))
 			say(t, you, room, "two")
 			await(t, s, "nothing was sent", func() bool { return busy.Hits() > 0 })
@@ -326,9 +326,9 @@ func TestClocksApart(t *testing.T) {
 	}
 }
 
-// What an event says of its time decides nothing: neither whether it is answered nor when. What is no time at all hides no other event.
+// An event's timestamp decides neither whether nor when it is answered. An invalid one hides no other event.
 // Holds F18.
-func TestOddTimes(t *testing.T) {
+func TestInvalidTimestamps(t *testing.T) {
 	t.Parallel()
 	odd := []string{
 		"1", "0", "-5", "-9223372036854775808", "99999999999999", "9223372036854775807", "253402300800000", "null",
@@ -340,7 +340,7 @@ func TestOddTimes(t *testing.T) {
 			expect.Must(s.Inject(room, fmt.Sprintf(`{"event_id":"$odd-%d","sender":%q,"type":"m.room.message","origin_server_ts":%s,"content":{"msgtype":"m.text","body":"%s%d"}}`, i, sender, ts, before, i)))(t)
 		}
 	}
-	// good are those that the bot hears: all whose time is a whole number, or missing.
+	// good are the events that the bot receives: those with an integer timestamp or none.
 	const good = 8
 	for name, gap := range map[string]bool{"in a sync": false, "in a gap": true} {
 		t.Run(name, func(t *testing.T) {
@@ -366,7 +366,7 @@ func TestOddTimes(t *testing.T) {
 	}
 }
 
-// The same with a real homeserver, whose tokens are its own.
+// The same with a real homeserver, whose tokens have another form.
 // Holds F14.
 func TestGapIsFilledFromARealServer(t *testing.T) {
 	t.Parallel()
@@ -394,9 +394,9 @@ func TestGapIsFilledFromARealServer(t *testing.T) {
 	expect.Equal(t, strings.Contains(b.log.String(), "a gap was filled"), true, "there was a gap")
 }
 
-// More was written than is fetched: what is near is answered.
+// A gap is larger than the limit: the newest messages are answered.
 // Holds F14.
-func TestGapBeyondTheBounds(t *testing.T) {
+func TestGapOverLimit(t *testing.T) {
 	t.Parallel()
 	quietly := func(b *bot, in chat.Message) { b.done(in) }
 	s, you, b, room := chatting(t, false, quietly)
@@ -422,9 +422,9 @@ func TestGapBeyondTheBounds(t *testing.T) {
 	}
 }
 
-// leftOut has the bot's syncs leave out all messages, as those of a homeserver
-// that is being stopped may do, until some have surely come and been stored.
-func leftOut(t *testing.T, s *matrixtest.Server, bot string, do func()) {
+// omitFromSyncs omits all messages from the bot's syncs, as a homeserver may do that shuts down, until some
+// syncs were stored.
+func omitFromSyncs(t *testing.T, s *matrixtest.Server, bot string, do func()) {
 	t.Helper()
 	empty := inPlace(t, s, matrixtest.On("sync").By(bot), matrixtest.Timelines(func(string, []json.RawMessage) []json.RawMessage { return nil }))
 	do()
@@ -433,17 +433,17 @@ func leftOut(t *testing.T, s *matrixtest.Server, bot string, do func()) {
 	empty.Remove()
 }
 
-// A homeserver that is being stopped answers a sync with a token that is past a
-// message which it does not show. The bot finds the message when it is back.
+// A homeserver that shuts down returns a sync token past a message that it does not show. The bot
+// fetches the message when the homeserver is back.
 // Holds F14.
-func TestLeftOutByASync(t *testing.T) {
+func TestOmittedBySync(t *testing.T) {
 	t.Parallel()
 	for _, c := range []string{"the homeserver restarts", "the bot restarts"} {
 		t.Run(c, func(t *testing.T) {
 			s, you, b, room := chatting(t, true, echo)
 			say(t, you, room, "before")
 			b.next()
-			leftOut(t, s, b.UserID(), func() { say(t, you, room, "left out") })
+			omitFromSyncs(t, s, b.UserID(), func() { say(t, you, room, "left out") })
 			if c == "the bot restarts" {
 				b = b.again(echo)
 			} else {
@@ -456,9 +456,9 @@ func TestLeftOutByASync(t *testing.T) {
 	}
 }
 
-// What is left out is the bot's own message, of which it does not know whether it was taken.
+// The omitted message is the bot's own, whose send had no response.
 // Holds F14.
-func TestEchoLeftOutByASync(t *testing.T) {
+func TestEchoOmittedBySync(t *testing.T) {
 	t.Parallel()
 	for c, poll := range map[string]matrixtest.Fault{
 		"before the bot ends": func(w http.ResponseWriter, r *http.Request, next http.Handler) { next.ServeHTTP(w, r) },
@@ -469,7 +469,7 @@ func TestEchoLeftOutByASync(t *testing.T) {
 			s, you, b, room := chatting(t, true, nil)
 			say(t, you, room, "before")
 			b.next()
-			// Some homeservers show transaction ids in syncs only.
+			// Some homeservers show transaction IDs in syncs only.
 			txn := regexp.MustCompile(`"transaction_id":"[^"]*"`)
 			s.Fault(matrixtest.On("messages").By(b.UserID()), matrixtest.ChangeAnswer(func(a *httptest.ResponseRecorder, _ *http.Request) {
 				bare := txn.ReplaceAll(a.Body.Bytes(), []byte(`"age":1`))
@@ -477,7 +477,7 @@ func TestEchoLeftOutByASync(t *testing.T) {
 				a.Body.Write(bare)
 			}))
 			var once peer.Event
-			leftOut(t, s, b.UserID(), func() {
+			omitFromSyncs(t, s, b.UserID(), func() {
 				s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), taken(s))
 				again := s.Fault(matrixtest.On("send").By(b.UserID()).After(1), func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { hangUp(w) }) // the end comes before the next try
 				polls := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), poll)

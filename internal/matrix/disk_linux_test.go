@@ -13,7 +13,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// smallDisk mounts 24 MiB; only root can, so elsewhere the test is skipped.
+// smallDisk mounts 24 MiB. Without root the test is skipped.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -31,7 +31,7 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// fill leaves so many bytes free, and returns what makes room again.
+// fill fills the disk up to free bytes and returns a function that frees it.
 func fill(t *testing.T, dir string, free int64) (empty func()) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(dir, "ballast"))
@@ -59,8 +59,8 @@ func fill(t *testing.T, dir string, free int64) (empty func()) {
 	}
 }
 
-// The disk is full to the last byte, or to the last few pages, so that the
-// writes of one sync fail at different places. Each message comes with a key.
+// The disk is full, or has a few free pages, so that the writes of one sync fail at different places.
+// Each message comes with a key.
 // Holds F44.
 func TestDiskFull(t *testing.T) {
 	dir := smallDisk(t)

@@ -36,7 +36,7 @@ func everyConn(t *testing.T, db *sql.DB, statement string) {
 	}
 }
 
-// stubborn answers as echo does, and does not give up when the answer cannot be stored.
+// stubborn answers like echo, and retries an answer that cannot be stored.
 func stubborn(b *bot, in chat.Message) {
 	ctx := context.Background()
 	for _, f := range []func() error{
@@ -60,10 +60,10 @@ type writable struct {
 	room string
 }
 
-// newWritable starts a bot in dir, with a chat in which each message has a key of its own if it is encrypted.
+// newWritable starts a bot in dir with a chat. If encrypted, each message has its own key.
 func newWritable(t *testing.T, dir string, encrypted bool) *writable {
 	t.Helper()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	w := &writable{s: s, you: person(t, s, "you")}
 	w.bot = startWith(t, server, dir, stubborn, func(cfg *matrix.Config) { cfg.Hurry(); w.db = cfg.DB }, w.you.UserID())
 	w.room = metIn(t, s, w.you, w.bot, encrypted)
@@ -75,7 +75,7 @@ func newWritable(t *testing.T, dir string, encrypted bool) *writable {
 	return w
 }
 
-// exchange says texts and expects an answer to each, and nothing else.
+// exchange sends texts and expects an answer to each, and nothing else.
 func (w *writable) exchange(texts ...string) {
 	w.t.Helper()
 	for _, text := range texts {
@@ -108,7 +108,7 @@ func (w *writable) failed() int {
 	return strings.Count(log, "the database cannot be written") + strings.Count(log, "sync failed")
 }
 
-// whole checks that nothing was lost, and that the database is in order.
+// whole checks that nothing was lost and that the database is valid.
 func (w *writable) whole() {
 	w.t.Helper()
 	everyConn(w.t, w.db, `PRAGMA busy_timeout = 5000`)
@@ -124,8 +124,8 @@ func (w *writable) whole() {
 	}
 }
 
-// Another program holds the database for much longer than a statement waits:
-// nothing is acknowledged meanwhile, nothing lost, nothing answered twice.
+// Another program locks the database for much longer than a statement waits: meanwhile nothing is
+// acknowledged, and afterwards nothing is lost or answered twice.
 // Holds F45.
 func TestDatabaseLocked(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
@@ -153,10 +153,10 @@ func TestDatabaseLocked(t *testing.T) {
 	}
 }
 
-// A message is sent while the database is held: what became of it can be noted
-// only later. It is there once, and is not sent again and again meanwhile.
+// A message is sent while the database is locked: its result can be stored only later. It is there once
+// and is not sent again meanwhile.
 // Holds F45.
-func TestSentButNotNoted(t *testing.T) {
+func TestSentButNotStored(t *testing.T) {
 	dir := t.TempDir()
 	w := newWritable(t, dir, false) // where sending needs no keys, and so nothing else waits
 	everyConn(t, w.db, `PRAGMA busy_timeout = 10`)
@@ -183,7 +183,7 @@ func TestSentButNotNoted(t *testing.T) {
 	w.whole() // nothing else comes before its answer
 }
 
-// taken has the homeserver take what is sent, and then restart before the bot hears of it.
+// taken lets a send take effect, and then restarts the homeserver before the response.
 func taken(s *matrixtest.Server) matrixtest.Fault {
 	return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		next.ServeHTTP(httptest.NewRecorder(), r)
@@ -192,7 +192,7 @@ func taken(s *matrixtest.Server) matrixtest.Fault {
 	}
 }
 
-// A homeserver that was restarted together with the bot shows what it had taken only after a while.
+// A homeserver that was restarted together with the bot shows an accepted message only after a while.
 // Holds F11.
 func TestEchoComesLate(t *testing.T) {
 	t.Parallel()
@@ -228,7 +228,7 @@ func TestEchoComesLate(t *testing.T) {
 	comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != once.ID }, "then")
 }
 
-// A homeserver that ends while it takes a message shows it only a moment after it is back: the first sync that succeeds proves nothing.
+// A homeserver that ends during a send shows the message only a moment after its restart: the first successful sync proves nothing.
 // Holds F12.
 func TestEndedWhileSending(t *testing.T) {
 	t.Parallel()
@@ -273,11 +273,11 @@ func TestEndedWhileSending(t *testing.T) {
 	comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != first.ID }, "then")
 }
 
-// A homeserver that is stopped while it takes a message answers with an error, keeps the message, and shows it when it has been sent
-// again: nobody is left with two. The same while the message is still being written, and when the first one shows up in the very moment
-// in which the second is sent.
+// A homeserver that is stopped during a send responds with an error, keeps the message, and shows it
+// after it was sent again: one of the two is redacted. The same for a draft, and if the first one appears
+// at the very moment when the second is sent.
 // Holds F12.
-func TestShownTooLate(t *testing.T) {
+func TestLateEchoIsRedacted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name          string
@@ -335,7 +335,7 @@ func TestShownTooLate(t *testing.T) {
 	}
 }
 
-// messagesOf lists the messages of a sender that stand, and those that are taken back; edits are neither.
+// messagesOf lists the messages of a sender, without edits, and the redacted ones.
 func messagesOf(s *matrixtest.Server, room, sender string) (stand, gone []string) {
 	for _, e := range eventsIn(s, room, sender, "m.room.encrypted") {
 		switch {

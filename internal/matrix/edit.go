@@ -49,11 +49,11 @@ func (t *intake) changeHead(ctx context.Context, evt *event.Event) (chat.Head, e
 	return t.head(ctx, evt, room)
 }
 
-// wishes maps reaction keys, without variation selectors, to what they ask for.
+// reactionActions maps reaction keys, without variation selectors, to actions.
 // Reactions are not encrypted, so a homeserver can forge them: they must never do more.
-var wishes = map[string]chat.Wish{
-	"❌": chat.StopThis, "✖": chat.StopThis, "🛑": chat.StopThis,
-	"🔁": chat.AskAgain, "🔄": chat.AskAgain,
+var reactionActions = map[string]chat.Action{
+	"❌": chat.StopAnswer, "✖": chat.StopAnswer, "🛑": chat.StopAnswer,
+	"🔁": chat.RetryAnswer, "🔄": chat.RetryAnswer,
 }
 
 // onReaction adds the reaction of an allowed sender to the batch. Package delivery checks whether
@@ -63,13 +63,13 @@ func (t *intake) onReaction(ctx context.Context, b *batch, evt *event.Event) err
 	if !ok || evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return nil
 	}
-	wish, known := wishes[strings.ReplaceAll(content.RelatesTo.Key, "\ufe0f", "")]
-	if !known || content.RelatesTo.Type != event.RelAnnotation || content.RelatesTo.EventID == "" || !t.gate.Allows(evt.Sender.String()) {
+	action, found := reactionActions[strings.ReplaceAll(content.RelatesTo.Key, "\ufe0f", "")]
+	if !found || content.RelatesTo.Type != event.RelAnnotation || content.RelatesTo.EventID == "" || !t.gate.Allows(evt.Sender.String()) {
 		return nil
 	}
 	head, err := t.changeHead(ctx, evt)
 	change := chat.Change{Head: head, Target: content.RelatesTo.EventID.String()}
-	b.In = append(b.In, delivery.Incoming{Event: chat.Reaction{Change: change, Wish: wish},
+	b.In = append(b.In, delivery.Incoming{Event: chat.Reaction{Change: change, Action: action},
 		Addressed: slices.Contains(t.cfg.Owners, head.Sender) && !head.Unproven})
 	return err
 }
@@ -79,12 +79,12 @@ const redactionRetry = time.Minute
 
 // runRedactions calls forget for each redacted message until it succeeds.
 func (c *Client) runRedactions(ctx context.Context, forget func(ctx context.Context, event string) error) error {
-	return retry.Loop(ctx, c.cfg.now, c.redactWake, func(ctx context.Context) (again time.Time) {
+	return retry.Loop(ctx, c.cfg.now, c.redactWake, func(ctx context.Context) (next time.Time) {
 		if err := c.inbox.ForgetRedacted(ctx, forget); err != nil && ctx.Err() == nil {
 			c.cfg.Log.Error("matrix: a message that was taken back is not forgotten yet; it is tried again", "in", redactionRetry,
 				"err", err)
-			again = c.cfg.now().Add(redactionRetry)
+			next = c.cfg.now().Add(redactionRetry)
 		}
-		return again
+		return next
 	})
 }

@@ -25,7 +25,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// patient examines a bot from outside, as another process does.
+// patient is a bot that is examined from another process.
 type patient struct {
 	t      *testing.T
 	server *homeserver.Server
@@ -44,7 +44,7 @@ func (p *patient) exec(query string, args ...any) {
 	execute(p.t, p.db, query, args...)
 }
 
-// look returns the status and the findings, one a line: its mark, what, remedy.
+// look returns the status and the findings, one per line: mark, what, remedy.
 func (p *patient) look(running doctor.Process) (doctor.Status, string) {
 	p.t.Helper()
 	s, found := matrix.Examine(p.t.Context(), p.cfg, running)
@@ -65,7 +65,7 @@ func (p *patient) look(running doctor.Process) (doctor.Status, string) {
 	return s, out
 }
 
-// says requires that a line of got begins with the mark and contains the words.
+// says checks that a line of got begins with the mark and contains the words.
 func says(t *testing.T, got, mark, words string) {
 	t.Helper()
 	for line := range strings.Lines(got) {
@@ -81,10 +81,10 @@ var (
 	sinceAM = func() doctor.Process { return doctor.Process{ID: 42, Since: time.Now().Add(-3 * time.Hour)} }
 )
 
-// What the doctor says of when the bot synced, and that it sees the failures of a process that is not its own.
+// The doctor reports the last sync, and the sync failures of another process.
 func TestExamineSync(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	dir := t.TempDir()
 	p := examined(t, server, dir)
 	_, got := p.look(nobody)
@@ -131,7 +131,7 @@ func TestExamineSync(t *testing.T) {
 // Holds F1, F17.
 func TestExamineHomeserver(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	dir := t.TempDir()
 	b := startWith(t, server, dir, echo, hurry, "@you:"+server.Name)
 	await(t, s, "no sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
@@ -158,10 +158,10 @@ func TestExamineHomeserver(t *testing.T) {
 	}
 }
 
-// Messages that wait too long and messages that were given up, with reasons.
+// Messages that wait too long, and messages that were given up, with reasons.
 func TestExamineQueues(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	dir := t.TempDir()
 	b := startWith(t, server, dir, nil, hurry, "@you:"+server.Name)
 	await(t, s, "no sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
@@ -194,7 +194,7 @@ func TestExamineQueues(t *testing.T) {
 			t.Errorf("%s = %v, want %v", field, doc[field], want)
 		}
 	}
-	// A bot that is stopped has nothing to answer for.
+	// A stopped bot's queues are no fault.
 	_, got = p.look(nobody)
 	says(t, got, "note", "2 messages to answer (the oldest for 11 minutes) → start the bot")
 	says(t, got, "note", "2 messages to send (the oldest for 40 minutes): no route → start the bot")
@@ -216,7 +216,7 @@ func TestExamineAccount(t *testing.T) {
 	if !st.CrossSigned || !st.IdentityTrusted || len(st.UnknownDevices) != 1 || st.UnknownDevices[0].ID == st.Device {
 		t.Errorf("status %+v", st)
 	}
-	// A signature that is there and is none does not help the device.
+	// An invalid signature does not help the device.
 	forged := s.Fault(matrixtest.On("keys_query").By(b.UserID()), rewritten(t, func(body map[string]any) {
 		devices := body["device_keys"].(map[string]any)[b.UserID()].(map[string]any)
 		devices[st.UnknownDevices[0].ID].(map[string]any)["signatures"] = devices[st.Device].(map[string]any)["signatures"]
@@ -243,7 +243,7 @@ func TestExamineAccount(t *testing.T) {
 	expect.Equal(t, st.IdentityTrusted, false, "the identity is trusted")
 }
 
-// inEnglish says what people read in a room, as it comes with the program.
+// inEnglish returns a message text of the program.
 func inEnglish(key string, fill ...string) string {
 	return (*settings.Messages)(nil).In("en", key, fill...)
 }
@@ -262,7 +262,7 @@ func copyFile(t *testing.T, from, to, name string) {
 	expect.OK(t, os.WriteFile(filepath.Join(to, "matrix", name), data, 0o600))
 }
 
-// same checks that a file of the bot's matrix folder is as it was.
+// same checks that a file of the bot's matrix folder is unchanged.
 func same(t *testing.T, one, other, name string) {
 	t.Helper()
 	a := expect.Must(os.ReadFile(filepath.Join(one, "matrix", name)))(t)
@@ -270,7 +270,7 @@ func same(t *testing.T, one, other, name string) {
 	expect.Equal(t, string(a), string(b), "%s was changed", name)
 }
 
-// onServerBackup asks the homeserver for the whole backup.
+// onServerBackup fetches the whole backup from the homeserver.
 func onServerBackup(t *testing.T, server *homeserver.Server, token, version string) (sessions int, raw string) {
 	t.Helper()
 	var all struct {
@@ -288,8 +288,8 @@ func onServerBackup(t *testing.T, server *homeserver.Server, token, version stri
 	return sessions, raw
 }
 
-// A data folder is lost, all but the recovery key: the account comes back as a
-// new device that is cross-signed and reads what was said before.
+// A data folder is lost except for the recovery key: the account gets a new cross-signed device that can
+// read old messages.
 func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 	t.Parallel()
 	server, you := atHome(t)
@@ -320,7 +320,7 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 	converse(t, you, second, room, "and still there")
 	well(t, second)
 	second.stop()
-	// bot.db alone is lost. The way out that the error names ends well.
+	// Only bot.db is lost. The advice in the error works.
 	dir = t.TempDir()
 	for _, name := range []string{"account.json", "pickle.key", "recovery.key"} {
 		copyFile(t, second.dir, dir, name)
@@ -342,7 +342,7 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 	if s := backedUp(t, third); !s.CrossSigned || s.Device == after.Device || s.Backup != before.Backup {
 		t.Errorf("after bot.db was lost: %+v", s)
 	}
-	// Without the recovery key there is a new device, and no way in.
+	// Without the recovery key there is a new device without the old keys.
 	blind := start(t, server, t.TempDir(), echo, you.UserID())
 	if _, err := blind.ReadMessage(t.Context(), room, old); err == nil {
 		t.Error("old messages can be read without the recovery key")
@@ -352,8 +352,8 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 	}
 }
 
-// Keys that could not be uploaded go up later, also after a restart.
-func TestBackupIsMadeUpFor(t *testing.T) {
+// Keys whose upload failed are uploaded later, also after a restart.
+func TestBackupCatchesUp(t *testing.T) {
 	t.Parallel()
 	server, you := atHome(t)
 	net, through := between(t, server)
@@ -377,7 +377,7 @@ func TestBackupIsMadeUpFor(t *testing.T) {
 	}
 	expect.Equal(t, found, true, "the check tells")
 	b.stop()
-	// The recovery key was put into a safe: what the bot kept is enough.
+	// recovery.key was moved away: the stored secrets are enough.
 	db := openDB(t, dir)
 	_, err := db.ExecContext(t.Context(), `DELETE FROM crypto_secrets`)
 	expect.OK(t, errors.Join(err, db.Close()))
@@ -395,7 +395,7 @@ func TestBackupIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// TestSecretsLost: the recovery key brings back the secrets that the crypto store has lost.
+// TestSecretsLost: the recovery key restores lost secrets of the crypto store.
 func TestSecretsLost(t *testing.T) {
 	t.Parallel()
 	_, _, b := meeting(t, echo)
@@ -413,7 +413,7 @@ func TestSecretsLost(t *testing.T) {
 	}
 }
 
-// Somebody deletes the backup on the server: it is made again, complete.
+// The backup is deleted on the server: a complete new one is made.
 func TestBackupDeletedOnTheServer(t *testing.T) {
 	t.Parallel()
 	server, you := atHome(t)
@@ -431,7 +431,7 @@ func TestBackupDeletedOnTheServer(t *testing.T) {
 	}
 }
 
-// The doctor tells the keys by which others recognise the bot, beside the running bot.
+// The doctor reports the fingerprints of a running bot.
 func TestFingerprints(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)

@@ -114,7 +114,7 @@ const MaxGap = maxGap
 
 // A typing notice is refreshed before it times out and ended once at the end.
 // Holds F46.
-func TestTypingIsRenewed(t *testing.T) {
+func TestTypingIsRefreshed(t *testing.T) {
 	var got []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var q struct {

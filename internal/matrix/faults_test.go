@@ -27,7 +27,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// network stands between the bot and its homeserver and makes trouble.
+// network is a proxy between the bot and its homeserver that injects faults.
 type network struct {
 	proxy *httputil.ReverseProxy
 
@@ -56,7 +56,7 @@ func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// set installs a fault; it answers the request itself and returns true, or returns false to let it through.
+// set installs a fault. It returns true if it has answered the request, and false to forward it.
 func (n *network) set(f func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -86,7 +86,7 @@ func times(n int, match func(*http.Request) bool, f func(w http.ResponseWriter, 
 
 func hangUp(http.ResponseWriter) { panic(http.ErrAbortHandler) }
 
-// directChat lets you and a running bot meet in an encrypted direct chat, of which the bot knows then.
+// directChat creates an encrypted direct chat of you and a running bot, and waits until the bot has seen it.
 func directChat(t *testing.T, you *peer.Peer, b *bot) string {
 	t.Helper()
 	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
@@ -95,9 +95,9 @@ func directChat(t *testing.T, you *peer.Peer, b *bot) string {
 	return room
 }
 
-// A message is changed while it is not known whether its first text went out. The server takes the second for a repetition of the first,
-// so an edit must follow.
-func TestChangedWhileOnItsWay(t *testing.T) {
+// A message changes while the result of its first send is unknown. The server takes the second send for
+// a repetition, so an edit must follow.
+func TestChangedDuringUnknownSend(t *testing.T) {
 	t.Parallel()
 	server, you := atHome(t)
 	net, through := between(t, server)
@@ -121,8 +121,8 @@ func TestChangedWhileOnItsWay(t *testing.T) {
 	}
 }
 
-// The first thing the bot does in a room is to speak: it has joined, but no
-// sync has shown it the room, and the invitation said little about it. What it says must be encrypted, and readable.
+// The bot speaks first in a room: it has joined, but no sync has shown the room, and the invitation had
+// little state. Its message must be encrypted and readable.
 // Holds F24.
 func TestFirstWordsBeforeTheRoomIsSeen(t *testing.T) {
 	t.Parallel()
@@ -168,8 +168,8 @@ func TestFirstWordsBeforeTheRoomIsSeen(t *testing.T) {
 	onServer(t, you, room, "a first word")
 }
 
-// The homeserver refuses the join that it has just invited us to, as Dendrite does while the state of the new
-// room of an upgrade is still changing. It is asked once more.
+// The homeserver refuses the join after its own invitation, as Dendrite does while the state of a new
+// room is changing. The bot tries again.
 func TestJoinIsRefusedAtFirst(t *testing.T) {
 	t.Parallel()
 	server, you := atHome(t)
@@ -191,7 +191,7 @@ func copyResponse(w http.ResponseWriter, rec *httptest.ResponseRecorder) {
 	_, _ = w.Write(rec.Body.Bytes())
 }
 
-// The server hides that a room is encrypted. It must not be believed.
+// The server claims that an encrypted room is not encrypted. The bot must still encrypt.
 // Holds F23.
 func TestEncryptionIsNeverForgotten(t *testing.T) {
 	t.Parallel()
@@ -236,8 +236,8 @@ func TestEncryptionIsNeverForgotten(t *testing.T) {
 	onServer(t, you, room, "secret")
 }
 
-// pretend starts a homeserver in memory that knows the bot.
-func pretend(t *testing.T) (*matrixtest.Server, *homeserver.Server) {
+// fakeHomeserver starts a fake homeserver with the bot's account.
+func fakeHomeserver(t *testing.T) (*matrixtest.Server, *homeserver.Server) {
 	t.Helper()
 	s := matrixtest.Start(t)
 	s.Account("reverie", botPassword)
@@ -254,8 +254,8 @@ func person(t *testing.T, s *matrixtest.Server, name string) *peer.Peer {
 	return p
 }
 
-// roomWith lets you and the bot meet in a room. It is made without a request of yours, because the bot is in it faster than your client
-// can note that it was invited.
+// roomWith creates a room of you and the bot without a request of yours: the bot joins faster than your
+// client can process the invitation.
 func roomWith(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, q matrixtest.NewRoom) string {
 	t.Helper()
 	q.Invite = []string{b.UserID()}
@@ -264,13 +264,13 @@ func roomWith(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, q matr
 	return room
 }
 
-// metIn lets you and the bot meet in a direct chat.
+// metIn creates a direct chat of you and the bot.
 func metIn(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, encrypted bool) string {
 	t.Helper()
 	return roomWith(t, s, you, b, matrixtest.NewRoom{Direct: true, Encrypted: encrypted})
 }
 
-// chatting starts a homeserver in memory and a bot of yours, which meets you in a direct chat.
+// chatting starts a fake homeserver and your bot, with a direct chat.
 func chatting(t *testing.T, encrypted bool, answer func(*bot, chat.Message)) (s *matrixtest.Server, you *peer.Peer, b *bot, room string) {
 	t.Helper()
 	return chattingWith(t, encrypted, answer, hurry)
@@ -282,7 +282,7 @@ func chattingWith(t *testing.T, encrypted bool, answer func(*bot, chat.Message),
 	return s, you, b, metIn(t, s, you, b, encrypted)
 }
 
-// meeting starts a homeserver in memory and a bot of yours.
+// meeting starts a fake homeserver and your bot.
 func meeting(t *testing.T, answer func(*bot, chat.Message)) (s *matrixtest.Server, you *peer.Peer, b *bot) {
 	t.Helper()
 	return meetingWith(t, answer, hurry)
@@ -290,20 +290,20 @@ func meeting(t *testing.T, answer func(*bot, chat.Message)) (s *matrixtest.Serve
 
 func meetingWith(t *testing.T, answer func(*bot, chat.Message), change func(*matrix.Config)) (s *matrixtest.Server, you *peer.Peer, b *bot) {
 	t.Helper()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you = person(t, s, "you")
 	return s, you, startWith(t, server, t.TempDir(), answer, change, you.UserID())
 }
 
-// group lets you and the bot meet in a group, as yet without others.
+// group creates a group of you and the bot.
 func group(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot) string {
 	t.Helper()
 	return roomWith(t, s, you, b, matrixtest.NewRoom{})
 }
 
-// party starts a homeserver in memory and a bot of yours, which meets you and somebody else, who
-// may not talk to it, in a group that it knows.
-func party(t *testing.T, encrypted bool, answer func(*bot, chat.Message)) (s *matrixtest.Server, you, other *peer.Peer, b *bot, room string) {
+// groupWithStranger starts a fake homeserver and your bot, with a group of you and another user, who may not talk to
+// the bot.
+func groupWithStranger(t *testing.T, encrypted bool, answer func(*bot, chat.Message)) (s *matrixtest.Server, you, other *peer.Peer, b *bot, room string) {
 	t.Helper()
 	s, you, b = meeting(t, answer)
 	other = person(t, s, "other")
@@ -323,7 +323,7 @@ func await(t *testing.T, s *matrixtest.Server, what string, holds func() bool) {
 	}
 }
 
-// inPlace puts a fault in place, and waits until no request is under way that has not met it.
+// inPlace activates a fault, and waits until no earlier request is open.
 func inPlace(t *testing.T, s *matrixtest.Server, match matrixtest.Match, fault matrixtest.Fault) *matrixtest.Hook {
 	t.Helper()
 	h := s.Fault(match, fault)
@@ -331,7 +331,7 @@ func inPlace(t *testing.T, s *matrixtest.Server, match matrixtest.Match, fault m
 	return h
 }
 
-// roomEvent is an event as a room has it now.
+// roomEvent is the current version of an event.
 type roomEvent struct {
 	ID      string `json:"event_id"`
 	Type    string `json:"type"`
@@ -349,7 +349,7 @@ type roomEvent struct {
 	} `json:"unsigned"`
 }
 
-// eventText is what an event says, and to whom.
+// eventText is the text of an event and its mentions.
 type eventText struct {
 	MsgType   string    `json:"msgtype"`
 	Body      string    `json:"body"`
@@ -362,7 +362,7 @@ type mentions struct {
 	Room  bool     `json:"room"`
 }
 
-// users are those whom the event mentions.
+// users returns the mentioned users.
 func (t eventText) users() []string {
 	if t.Mentions == nil {
 		return nil
@@ -370,7 +370,7 @@ func (t eventText) users() []string {
 	return t.Mentions.Users
 }
 
-// relation is where an event stands.
+// relation is an event's m.relates_to.
 type relation struct {
 	Type     string `json:"rel_type"`
 	Event    string `json:"event_id"`
@@ -380,7 +380,7 @@ type relation struct {
 	} `json:"m.in_reply_to"`
 }
 
-// eventsIn lists the events of user in a room that are of these types, oldest first. What was injected and makes no sense is left out.
+// eventsIn lists the events of user in a room of these types, oldest first, without malformed ones.
 func eventsIn(s *matrixtest.Server, room, user string, types ...string) (all []roomEvent) {
 	for _, raw := range s.Events(room) {
 		var e roomEvent
@@ -393,7 +393,7 @@ func eventsIn(s *matrixtest.Server, room, user string, types ...string) (all []r
 
 func hurry(cfg *matrix.Config) { cfg.Hurry() }
 
-// thief takes the to-device events out of what the bot gets, and gives them back later.
+// thief removes the to-device events from the bot's syncs, and returns them later.
 type thief struct {
 	s    *matrixtest.Server
 	bot  string
@@ -415,7 +415,7 @@ func steal(t *testing.T, s *matrixtest.Server, bot string) *thief {
 	return th
 }
 
-// giveBack delivers the loot; to a bot that runs, only when it no longer waits in a request that would be robbed.
+// giveBack delivers the events. If the bot runs, it waits until no sync is open that would lose them.
 func (th *thief) giveBack(t *testing.T, running bool) {
 	t.Helper()
 	th.hook.Remove()
@@ -447,14 +447,14 @@ func (b *bot) becomes(not string, wanted func(doctor.Status) bool) doctor.Status
 	}
 }
 
-// utd waits until so many messages wait for their key.
+// utd waits until n messages wait for their key.
 func (b *bot) utd(n int) {
 	b.t.Helper()
 	b.becomes("messages that wait for their key", func(s doctor.Status) bool { return s.Undecryptable == n })
 }
 
-// One event breaks the program: the others of its sync are answered, it is
-// tried again, and in the end given up with a word to its sender.
+// One event panics: the others of its sync are answered; it is retried, and in the end given up with a
+// notice to its sender.
 // Holds F40.
 func TestPanicOverOneEvent(t *testing.T) {
 	t.Parallel()
@@ -491,11 +491,11 @@ func TestPanicOverOneEvent(t *testing.T) {
 	expect.Equal(t, 100-times[ids[2]], 3, "tries")
 }
 
-// What is no event, or none that makes sense, does not stop the others.
+// Malformed events do not stop the others.
 // Holds F39.
 func TestBrokenEvents(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
 	var broken atomic.Bool // your own client stumbles over such events

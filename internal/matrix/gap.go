@@ -162,14 +162,14 @@ func (c *Client) skipAfterAbsence(ctx context.Context, b *batch, since time.Time
 		r, reaction := s.Event.(chat.Reaction)
 		return reaction && c.tooOld(r.At)
 	})
-	told := map[string]string{} // room → its newest skipped message
+	newest := map[string]string{} // room → its newest skipped message
 	for i, s := range b.In {
 		if m, asks := s.NeedsAnswer(); asks && c.tooOld(m.At) {
-			b.In[i].Past, told[m.Room] = true, m.ID
+			b.In[i].Past, newest[m.Room] = true, m.ID
 		}
 	}
 	const layout = "2006-01-02 15:04"
-	for room, id := range told {
+	for room, id := range newest {
 		text := c.cfg.Text(ctx, room, "matrix.away", "from", since.In(c.cfg.Location).Format(layout), "to",
 			c.cfg.now().In(c.cfg.Location).Format(layout))
 		b.Notices = append(b.Notices, delivery.Notice{ID: "away-" + id, Room: room, Text: text})

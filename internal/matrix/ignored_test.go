@@ -95,7 +95,7 @@ func TestMalformedEdits(t *testing.T) {
 // Holds F36.
 func TestOwnOtherDevice(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID(), "@reverie:"+s.Name)
 	room := metIn(t, s, you, b, true)

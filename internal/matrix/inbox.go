@@ -31,7 +31,7 @@ func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, cha
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()
-	return retry.Loop(ctx, c.cfg.now, c.inWake, func(ctx context.Context) (again time.Time) {
+	return retry.Loop(ctx, c.cfg.now, c.inWake, func(ctx context.Context) (next time.Time) {
 		l.Begin()
 		rows, err := c.waiting(ctx)
 		if err == nil {
@@ -40,9 +40,9 @@ func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, cha
 		}
 		if err != nil && ctx.Err() == nil {
 			c.cfg.Log.Warn("matrix: message not delivered; trying again", "err", err)
-			again = c.cfg.now().Add(retry.FirstWait)
+			next = c.cfg.now().Add(retry.FirstWait)
 		}
-		return again
+		return next
 	})
 }
 
@@ -53,8 +53,8 @@ func (c *Client) waiting(ctx context.Context) ([]delivery.InboxRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := c.AwaitingMove(ctx)
-	rows = slices.DeleteFunc(rows, func(r delivery.InboxRow) bool { return slices.Contains(held, r.Message.Room) })
+	moving, err := c.AwaitingMove(ctx)
+	rows = slices.DeleteFunc(rows, func(r delivery.InboxRow) bool { return slices.Contains(moving, r.Message.Room) })
 	return rows, err
 }
 
@@ -81,11 +81,11 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 		if err := c.refreshTrust(ctx, &m.Head); err != nil {
 			return err
 		}
-		said := r.Inbound()
-		if err := deliver(ctx, said); err != nil {
+		in := r.Inbound()
+		if err := deliver(ctx, in); err != nil {
 			return err
 		}
-		switch said.(type) {
+		switch in.(type) {
 		case chat.Message, chat.Edit:
 			newest[receiptKey{m.Room, m.Thread}] = m.ID
 		}

@@ -18,7 +18,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// sessions lists the Megolm sessions that somebody has written in a room with, in order.
+// sessions lists the megolm sessions of a user's messages in a room, in order.
 func sessions(t *testing.T, s *matrixtest.Server, room, user string) (list []string) {
 	t.Helper()
 	for _, e := range eventsIn(s, room, user, "m.room.encrypted") {
@@ -29,7 +29,7 @@ func sessions(t *testing.T, s *matrixtest.Server, room, user string) (list []str
 	return list
 }
 
-// reads fails unless everybody can read what the bot says next.
+// reads fails unless all readers can decrypt the bot's next message.
 func reads(t *testing.T, b *bot, room, text string, readers ...*peer.Peer) {
 	t.Helper()
 	b.says(room, chat.Outgoing{ID: text, Text: text})
@@ -43,8 +43,8 @@ func reads(t *testing.T, b *bot, room, text string, readers ...*peer.Peer) {
 	}
 }
 
-// After 100 messages the key changes, on both sides, with nothing set in the
-// room: what comes next is read both ways, also after a restart in between.
+// The megolm session rotates after 100 messages on both sides, without room settings. Later messages can
+// be read both ways, also after a restart.
 // Holds F22.
 func TestKeyChangesAfterAHundredMessages(t *testing.T) {
 	t.Parallel()
@@ -63,11 +63,11 @@ func TestKeyChangesAfterAHundredMessages(t *testing.T) {
 	}
 }
 
-// People come and go: who is there reads the next message, and who has left gets no key for it.
+// Members come and go: members can read the next message, and those who left get no key.
 // Holds F22.
 func TestKeyFollowsTheMembers(t *testing.T) {
 	t.Parallel()
-	s, you, friend, b, room := party(t, true, nil)
+	s, you, friend, b, room := groupWithStranger(t, true, nil)
 	reads(t, b, room, "for three", you, friend)
 	late := person(t, s, "late")
 	s.SetState(you.UserID(), room, "m.room.member", late.UserID(), map[string]any{"membership": "invite"})
@@ -88,7 +88,7 @@ func TestKeyFollowsTheMembers(t *testing.T) {
 		if s.Count("sendToDevice") == told {
 			t.Error("nobody got a key")
 		}
-		// Back again, without having read that: it is not theirs to read.
+		// They return and must not get that key.
 		s.SetState(you.UserID(), room, "m.room.member", friend.UserID(), map[string]any{"membership": "invite"})
 		s.SetState(friend.UserID(), room, "m.room.member", friend.UserID(), map[string]any{"membership": "join"})
 		seen(t, you, b, room)
@@ -100,15 +100,15 @@ func TestKeyFollowsTheMembers(t *testing.T) {
 	}
 }
 
-// seen waits until the bot has worked through all that happened in the room: it hears what comes after that.
+// seen waits until the bot has processed the room's events: it receives a later one.
 func seen(t *testing.T, you *peer.Peer, b *bot, room string) {
 	t.Helper()
 	sayTo(t, you, room, "seen?", b.UserID())
 	b.next()
 }
 
-// Encryption is switched on while the bot is in the room, at the worst moments:
-// not one word of it leaves unencrypted from then on, and all can read it.
+// Encryption is enabled while the bot is in the room, at the worst moments: no later text is sent in
+// plain, and all can read it.
 // Holds F23.
 func TestSwitchedToEncrypted(t *testing.T) {
 	t.Parallel()
@@ -145,7 +145,7 @@ func TestSwitchedToEncrypted(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			you, friend := person(t, s, "you"), person(t, s, "friend")
 			dir := t.TempDir()
 			restart := func() *bot { return startWith(t, server, dir, nil, hurry, you.UserID()) }
@@ -170,8 +170,8 @@ func TestSwitchedToEncrypted(t *testing.T) {
 	}
 }
 
-// An invitation and a question at once: the bot is not even in the room when the question is asked, and its first sync of the room comes
-// after that. The question is answered, encrypted where the room is, and readable by all.
+// An invitation and a question at once: the bot has not joined when the question is asked, and sees the
+// room only later. The answer is encrypted if the room is, and readable by all.
 // Holds F24.
 func TestAskedBeforeTheFirstSyncOfTheRoom(t *testing.T) {
 	t.Parallel()
@@ -229,11 +229,11 @@ func TestAskedBeforeTheFirstSyncOfTheRoom(t *testing.T) {
 	}
 }
 
-// TestSyncWithoutKeyCount: a sync that does not say how many one-time keys there are says
-// nothing about them. The keys that the homeserver gives away stay those that are stored.
+// TestSyncWithoutKeyCount: a sync without a one-time key count says nothing about the keys. The keys that
+// the homeserver hands out are the stored ones.
 func TestSyncWithoutKeyCount(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you := person(t, s, "you")
 	s.Fault(matrixtest.On("sync"), rewritten(t, func(body map[string]any) { delete(body, "device_one_time_keys_count") }))
 	dir := t.TempDir()
@@ -248,7 +248,7 @@ func TestSyncWithoutKeyCount(t *testing.T) {
 	}
 }
 
-// clocks are the bot's and the homeserver's, which go together.
+// clocks are the bot's and the homeserver's clocks, which advance together.
 type clocks struct {
 	s   *matrixtest.Server
 	bot string
@@ -260,7 +260,7 @@ func (c *clocks) set(cfg *matrix.Config) {
 	cfg.Clock(func() time.Time { return time.Now().Add(time.Duration(c.off.Load())) })
 }
 
-// forward moves both on, and returns when the bot has noticed.
+// forward advances both, and returns when the bot has noticed.
 func (c *clocks) forward(t *testing.T, b *bot, d time.Duration) {
 	t.Helper()
 	c.s.SetClock(time.Duration(c.off.Add(int64(d))))
@@ -270,15 +270,15 @@ func (c *clocks) forward(t *testing.T, b *bot, d time.Duration) {
 	b.Look()
 }
 
-// keyRequests counts the requests for room keys that a user sends.
+// keyRequests counts the room key requests of a user.
 func keyRequests(s *matrixtest.Server, user string) *matrixtest.Hook {
 	return s.Fault(func(r *matrixtest.Request) bool {
 		return r.Endpoint == "sendToDevice" && r.User == user && strings.Contains(r.Path, "/m.room_key_request/") && strings.Contains(string(r.Body), `"action":"request"`)
 	}, matrixtest.Delay(0))
 }
 
-// The key comes after the message, sooner or later. By the clock of both: within half a minute nobody is told, afterwards there is one
-// notice; within an hour the message is answered, afterwards it is not, and its sender hears that.
+// The key arrives after the message. Within half a minute there is no notice, later there is one. Within
+// an hour the message is answered, later its sender is told that it is not.
 // Holds F19.
 func TestKeyComesLate(t *testing.T) {
 	t.Parallel()
@@ -293,7 +293,7 @@ func TestKeyComesLate(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				s, server := pretend(t)
+				s, server := fakeHomeserver(t)
 				you := person(t, s, "you")
 				dir := t.TempDir()
 				k := &clocks{s: s, bot: "@reverie:" + s.Name}
@@ -336,7 +336,7 @@ func TestKeyComesLate(t *testing.T) {
 	}
 }
 
-// withhold tells the bot that it does not get the key of the message.
+// withhold sends the bot an m.room_key.withheld for the message.
 func withhold(t *testing.T, s *matrixtest.Server, room, user, bot string, th *thief) {
 	t.Helper()
 	e := eventsIn(s, room, user, "m.room.encrypted")[0]
@@ -348,15 +348,15 @@ func withhold(t *testing.T, s *matrixtest.Server, room, user, bot string, th *th
 	})
 }
 
-// The key of a session never comes, or is withheld: the key is asked for, and each
-// room is told once, however many messages there are and however long it takes.
+// The key of a session never arrives or is withheld: it is requested, and each room is told once, for
+// any number of messages.
 // Holds F20.
 func TestKeyNeverComes(t *testing.T) {
 	t.Parallel()
 	for name, withheld := range map[string]bool{"never": false, "withheld": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			you, stranger := person(t, s, "you"), person(t, s, "stranger")
 			dir := t.TempDir()
 			k := &clocks{s: s, bot: "@reverie:" + s.Name}
@@ -401,7 +401,7 @@ func TestKeyNeverComes(t *testing.T) {
 			expect.Equal(t, asked.Hits(), 2, "requests for the keys of two sessions")
 			b = b.again(echo)
 			k.forward(t, b, time.Hour)
-			// What the bot says last comes after all that it had to say.
+			// The bot's last message is sent after all others.
 			for _, room := range append(rooms, shared) {
 				last(t, b, you, room)
 				n := either(room == shared, 1, 2)
@@ -413,18 +413,18 @@ func TestKeyNeverComes(t *testing.T) {
 	}
 }
 
-// last says something in a room and waits until it is there.
+// last sends a message to a room and waits for it.
 func last(t *testing.T, b *bot, you *peer.Peer, room string) {
 	t.Helper()
 	b.says(room, chat.Outgoing{ID: "last-" + room, Text: "that is all"})
 	peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Body == "that is all" })
 }
 
-// The database fails in the moment in which a key arrives: the message that waits for it is not forgotten.
+// The database fails when a key arrives: the waiting message is not lost.
 // Holds F19.
-func TestKeyArrivesAtABadMoment(t *testing.T) {
+func TestKeyArrivesDuringDatabaseFailure(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	dir := t.TempDir()
 	b := startWith(t, server, dir, echo, hurry, you.UserID(), friend.UserID())
@@ -445,13 +445,13 @@ func TestKeyArrivesAtABadMoment(t *testing.T) {
 	hears(t, you, room, "echo: **one**")
 }
 
-// logs waits until the log has the words.
+// logs waits until the log contains the words.
 func (b *bot) logs(words string) {
 	b.t.Helper()
 	b.becomes("the log does not say "+words, func(doctor.Status) bool { return strings.Contains(b.log.String(), words) })
 }
 
-// The key comes when the first of two messages has just been tried in vain, and the second is tried next: they are read in their order.
+// The key arrives after the first of two messages was tried and before the second: they are read in order.
 func TestKeyArrivesBetweenTwoTries(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, true, echo)

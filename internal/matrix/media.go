@@ -30,7 +30,7 @@ const (
 )
 
 // filesOf returns the file of a file message, not fetched yet, or nil.
-func filesOf(msg *event.MessageEventContent, encrypted bool, most int64) []chat.File {
+func filesOf(msg *event.MessageEventContent, encrypted bool, limit int64) []chat.File {
 	kind := gate.FileKinds[msg.MsgType]
 	if kind == "" {
 		return nil
@@ -45,8 +45,8 @@ func filesOf(msg *event.MessageEventContent, encrypted bool, most int64) []chat.
 	switch {
 	case kind == chat.VideoFile:
 		f.Note = i18n.New("why.no_videos")
-	case f.Size > most:
-		f.Note = tooLargeNote(most)
+	case f.Size > limit:
+		f.Note = tooLargeNote(limit)
 	case msg.File != nil && msg.File.URL != "":
 		source, err := json.Marshal(msg.File)
 		if f.Source = string(source); err != nil {
@@ -62,8 +62,8 @@ func filesOf(msg *event.MessageEventContent, encrypted bool, most int64) []chat.
 	return []chat.File{f}
 }
 
-func tooLargeNote(most int64) i18n.Text {
-	return i18n.New("why.file_large", "size", media.Size(most))
+func tooLargeNote(limit int64) i18n.Text {
+	return i18n.New("why.file_large", "size", media.Size(limit))
 }
 
 // fetchFiles fetches the message's own file and that of the message it replies to.
@@ -107,9 +107,9 @@ func (f *completer) repliedFile(ctx context.Context, m *chat.Message) error {
 // fetchFile downloads and stores a file. If that fails, the note tells the model why.
 func (f *completer) fetchFile(ctx context.Context, file *chat.File) (note i18n.Text) {
 	for try := 0; ; try++ {
-		kept, err := f.download(ctx, file.Source)
+		stored, err := f.download(ctx, file.Source)
 		if err == nil {
-			file.Path, file.Type, file.Size = kept.Path, kept.Type, kept.Size
+			file.Path, file.Type, file.Size = stored.Path, stored.Type, stored.Size
 			return ""
 		}
 		var large *media.TooLargeError
@@ -163,7 +163,7 @@ func (f *completer) download(ctx context.Context, source string) (media.Stored, 
 	if err != nil || uri.IsEmpty() {
 		return media.Stored{}, errSource
 	}
-	most := f.cfg.MaxFile
+	limit := f.cfg.MaxFile
 	resp, err := f.cli.Download(ctx, uri)
 	if err != nil {
 		return media.Stored{}, err
@@ -172,8 +172,8 @@ func (f *completer) download(ctx context.Context, source string) (media.Stored, 
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return media.Stored{}, mautrix.HTTPError{Response: resp, Request: resp.Request, Message: "no file"}
 	}
-	if resp.ContentLength > most {
-		return media.Stored{}, &media.TooLargeError{Most: most}
+	if resp.ContentLength > limit {
+		return media.Stored{}, &media.TooLargeError{Most: limit}
 	}
 	stream := bufio.NewReader(resp.Body)
 	if refusedDownload(resp, stream) {
@@ -183,8 +183,8 @@ func (f *completer) download(ctx context.Context, source string) (media.Stored, 
 	if file != nil {
 		body = file.DecryptStream(body)
 	}
-	kept, err := f.cfg.Media.Save(body, most)
-	return kept, store.Wrap(err, "matrix: fetch a file")
+	stored, err := f.cfg.Media.Save(body, limit)
+	return stored, store.Wrap(err, "matrix: fetch a file")
 }
 
 // refusedDownload reports whether a response is Dendrite's refusal of too many downloads.

@@ -30,7 +30,7 @@ func sendFile(t *testing.T, p *peer.Peer, room string, f peer.File, change func(
 	return id
 }
 
-// TestFilesIn: files come in as what they are, encrypted and plain, with their captions.
+// TestFilesIn: received files keep their kind and caption, encrypted and plain.
 // Holds F43, M39.
 func TestFilesIn(t *testing.T) {
 	t.Parallel()
@@ -38,7 +38,7 @@ func TestFilesIn(t *testing.T) {
 		t.Run(fmt.Sprintf("encrypted=%v", encrypted), func(t *testing.T) {
 			t.Parallel()
 			_, you, b, room := chatting(t, encrypted, echo)
-			// Who sends it says that it is a PNG image; it is not believed.
+			// The claimed MIME type image/png is ignored.
 			sendFile(t, you, room, peer.File{Name: "../cat.png", Caption: "What is this?", Type: "image/png", Image: true, Data: gif}, nil)
 			in := b.next()
 			if in.Text != "What is this?" || len(in.Files) != 1 {
@@ -57,9 +57,9 @@ func TestFilesIn(t *testing.T) {
 	}
 }
 
-// TestFilesThatCannotBeHad: whatever is wrong with a file, its message is delivered and says why.
+// TestBrokenFiles: a message with a broken file is delivered and says why the file is missing.
 // Holds F43, M45.
-func TestFilesThatCannotBeHad(t *testing.T) {
+func TestBrokenFiles(t *testing.T) {
 	t.Parallel()
 	s, you, b := meetingWith(t, echo, func(cfg *matrix.Config) { cfg.Hurry(); cfg.MaxFile = 1000 })
 	plain, closed := metIn(t, s, you, b, false), metIn(t, s, you, b, true)
@@ -100,8 +100,8 @@ func TestFilesThatCannotBeHad(t *testing.T) {
 	}
 }
 
-// TestFileAfterTrouble: a download that fails is tried again. Dendrite's refusal of one, which comes
-// with status 200, is not taken for the file; a file that reads like it is.
+// TestFileAfterTrouble: a failed download is retried. Dendrite's refusal with status 200 is not taken for
+// the file; a file with the same content is.
 // Holds F43.
 func TestFileAfterTrouble(t *testing.T) {
 	t.Parallel()
@@ -132,8 +132,8 @@ func TestFileAfterTrouble(t *testing.T) {
 	}
 }
 
-// TestSlowFile: a file that drips in holds up its own room only, and the messages
-// there keep their order; the time it may take has an end.
+// TestSlowFile: a slow download delays its own room only, whose messages keep their order; it has a
+// timeout.
 // Holds F43, M45.
 func TestSlowFile(t *testing.T) {
 	t.Parallel()
@@ -158,11 +158,11 @@ func TestSlowFile(t *testing.T) {
 	expect.Equal(t, strings.Join(heard, ", "), "elsewhere, first, second", "heard")
 }
 
-// TestFilesInGroups: a file in a group is for us when its caption mentions us, or when a message that is for us replies to it.
+// TestFilesInGroups: a file in a group is for the bot if its caption mentions it, or if a message for the bot replies to it.
 // Holds M31.
 func TestFilesInGroups(t *testing.T) {
 	t.Parallel()
-	_, you, other, b, room := party(t, true, echo)
+	_, you, other, b, room := groupWithStranger(t, true, echo)
 	joined(t, you, room, other.UserID())
 	sendFile(t, you, room, peer.File{Name: "mine.gif", Image: true, Data: gif}, nil) // for nobody
 	sendFile(t, you, room, peer.File{Name: "mine.gif", Image: true, Caption: "and this?", Mention: b.UserID(), Data: gif}, nil)
@@ -178,7 +178,7 @@ func TestFilesInGroups(t *testing.T) {
 	}
 }
 
-// TestFileOut: a file is uploaded encrypted where the room is, once, and sent once, also when we die between the two.
+// TestFileOut: a file is uploaded once, encrypted if the room is, and sent once, also after a crash in between.
 // Holds M44.
 func TestFileOut(t *testing.T) {
 	t.Parallel()
@@ -219,8 +219,8 @@ func TestFileOut(t *testing.T) {
 	}
 }
 
-// TestFileNotTaken: the room reads why a file could not be sent.
-func TestFileNotTaken(t *testing.T) {
+// TestFileRefused: the room is told why a file could not be sent.
+func TestFileRefused(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, false, func(b *bot, in chat.Message) {
 		for i, path := range []string{"", "media/0123456789abcdef0123456789abcdef.txt"} {
@@ -243,12 +243,12 @@ func TestFileNotTaken(t *testing.T) {
 	}
 }
 
-// essay is an answer that is too large for one event; word makes one of its own.
+// essay returns an answer too large for one event; word makes it unique.
 func essay(word string) string {
 	return strings.Repeat("A paragraph of **"+word+"** and what there is to be said of it, which is much.\n\n", 2500)
 }
 
-// outgoing is what the bot has sent into a room.
+// outgoing counts the bot's messages in a room.
 func outgoing(s *matrixtest.Server, b *bot, room string) (n int) {
 	for _, sent := range s.Sends() {
 		if sent.User == b.UserID() && sent.Room == room {
@@ -258,15 +258,15 @@ func outgoing(s *matrixtest.Server, b *bot, room string) (n int) {
 	return n
 }
 
-// takenBack tells whether an event of the bot in a room was redacted.
-func takenBack(s *matrixtest.Server, b *bot, room, id string) bool {
+// isRedacted reports whether an event of the bot in a room was redacted.
+func isRedacted(s *matrixtest.Server, b *bot, room, id string) bool {
 	return slices.ContainsFunc(eventsIn(s, room, b.UserID(), "m.room.message", "m.room.encrypted"), func(e roomEvent) bool {
 		return e.ID == id && e.Unsigned.Because != nil
 	})
 }
 
-// TestLongAnswerIsAFile: of an answer that is too large for one event the room gets the beginning and all of it as a file, once, also
-// when we die over it: while it is uploaded and while it is sent.
+// TestLongAnswerIsAFile: an answer too large for one event is sent as its beginning and a file, once, also
+// after a crash during the upload or the send.
 // Holds F41, M47.
 func TestLongAnswerIsAFile(t *testing.T) {
 	t.Parallel()
@@ -309,8 +309,8 @@ func TestLongAnswerIsAFile(t *testing.T) {
 	}
 }
 
-// TestLongAnswerNotUploaded: where a file cannot be uploaded, the room is told so once, and
-// the next answer comes. Nothing is uploaded again when the same is said again.
+// TestLongAnswerNotUploaded: if a file cannot be uploaded, the room is told once, and the next answer is
+// sent. The same answer is not uploaded again.
 // Holds F41, M47.
 func TestLongAnswerNotUploaded(t *testing.T) {
 	t.Parallel()
@@ -334,8 +334,8 @@ func TestLongAnswerNotUploaded(t *testing.T) {
 	}
 }
 
-// TestLongAnswerChanges: the file follows the answer: given anew it is another file, and
-// the old one is taken back; short, there is none; and what was taken back may come again.
+// TestLongAnswerChanges: a new version of the answer has another file, and the old one is redacted; a short
+// version has none; a redacted file may be sent again.
 // Holds F41.
 func TestLongAnswerChanges(t *testing.T) {
 	t.Parallel()
@@ -350,7 +350,7 @@ func TestLongAnswerChanges(t *testing.T) {
 	}
 	gone := func(event string) {
 		t.Helper()
-		await(t, s, "it is not taken back", func() bool { return takenBack(s, b, room, event) })
+		await(t, s, "it is not taken back", func() bool { return isRedacted(s, b, room, event) })
 	}
 	sayIt("The beginning of the answer, long enough to be shown", true)
 	first := peertest.Next(t, you, messageIn(room))
@@ -383,10 +383,10 @@ func TestLongAnswerChanges(t *testing.T) {
 	gone(file.ID)
 }
 
-// wholeNote stands at the end of the beginning of an answer that is a file.
-const wholeNote = "\n\n*This is the beginning of a long answer. The full answer is in the file answer.md below.*"
+// wholeNote ends the beginning of an answer that is a file.
+const wholeNote = "\n\n*This is the beginning of a long answer: all of it is in the file answer.md below.*"
 
-// arrives reads an answer that comes as its beginning and a file, and returns both messages.
+// arrives receives an answer that is sent as its beginning and a file, and returns both messages.
 func arrives(t *testing.T, you *peer.Peer, room, bot, want string) (first, file peer.Event) {
 	t.Helper()
 	first = peertest.Next(t, you, spoken(room, bot))
@@ -402,8 +402,7 @@ func arrives(t *testing.T, you *peer.Peer, room, bot, want string) (first, file 
 	return first, file
 }
 
-// A server that finds everything too large does not hold up what comes then, nor is it
-// asked for ever: the message is given up.
+// A server that refuses every size does not block later messages: the message is given up.
 // Holds F41.
 func TestAlwaysTooLarge(t *testing.T) {
 	t.Parallel()

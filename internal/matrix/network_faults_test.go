@@ -28,7 +28,7 @@ type mishap struct {
 	fault matrixtest.Fault
 }
 
-// trouble are the answers of a homeserver that is not well, or of what stands in front of it.
+// trouble lists bad responses of a homeserver or of a proxy in front of it.
 var trouble = []mishap{
 	{"500", matrixtest.Status(http.StatusInternalServerError, "M_UNKNOWN")},
 	{"502", matrixtest.Status(http.StatusBadGateway, "")},
@@ -45,7 +45,7 @@ var trouble = []mishap{
 	{"the connection breaks", matrixtest.Drop()},
 }
 
-// some are those of trouble with these names.
+// some returns the entries of trouble with these names.
 func some(t *testing.T, names ...string) (chosen []mishap) {
 	t.Helper()
 	for _, m := range trouble {
@@ -72,7 +72,7 @@ func half(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 	_, _ = io.WriteString(w, `{"event_id":"$ev`)
 }
 
-// breakOff promises more than it sends.
+// breakOff sends less than its Content-Length.
 func breakOff(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	a := httptest.NewRecorder()
 	next.ServeHTTP(a, r)
@@ -82,7 +82,7 @@ func breakOff(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	panic(http.ErrAbortHandler)
 }
 
-// each fits the first request of a user to each endpoint, logging in included.
+// each matches the first request of a user to each endpoint, including the login.
 func each(user string) matrixtest.Match {
 	seen := map[string]bool{}
 	return func(r *matrixtest.Request) bool {
@@ -95,7 +95,7 @@ func each(user string) matrixtest.Match {
 	}
 }
 
-// onLog calls f for each record with that message.
+// onLog calls f for each log record with that message.
 type onLog struct {
 	slog.Handler
 	message string
@@ -121,7 +121,7 @@ func atMessage(message string, f func(slog.Record)) func(*matrix.Config) {
 	}
 }
 
-// attribute is what a record says under a key.
+// attribute returns the value of a record's attribute.
 func attribute(r slog.Record, key string) (value string) {
 	r.Attrs(func(a slog.Attr) bool {
 		if a.Key == key {
@@ -132,7 +132,7 @@ func attribute(r slog.Record, key string) (value string) {
 	return value
 }
 
-// said lists the bot's messages in a room by event id, and counts its edits.
+// said lists the bot's messages in a room in the order of their events, and counts its edits.
 func said(t *testing.T, s *matrixtest.Server, room, bot string) (messages []string, edits int) {
 	t.Helper()
 	for _, e := range eventsIn(s, room, bot, "m.room.message", "m.room.encrypted") {
@@ -145,7 +145,7 @@ func said(t *testing.T, s *matrixtest.Server, room, bot string) (messages []stri
 	return messages, edits
 }
 
-// hears expects these texts, in this order and with nothing between them.
+// hears expects these texts, in this order and without others.
 func hears(t *testing.T, you *peer.Peer, room string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -153,7 +153,7 @@ func hears(t *testing.T, you *peer.Peer, room string, texts ...string) {
 	}
 }
 
-// echoes says texts and expects the bot's answers to them, in this order and with nothing between them.
+// echoes sends texts and expects the bot's answers, in this order and without others.
 func echoes(t *testing.T, you *peer.Peer, room string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
@@ -164,7 +164,7 @@ func echoes(t *testing.T, you *peer.Peer, room string, texts ...string) {
 	}
 }
 
-// The homeserver is away, or not well, when the bot starts.
+// The homeserver is down or faulty when the bot starts.
 // Holds F1.
 func TestHomeserverIsNotThereAtStart(t *testing.T) {
 	t.Parallel()
@@ -172,7 +172,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 	for name, first := range map[string]bool{"a later start": false, "the first start": true} {
 		t.Run(name+", connection refused", func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			you := person(t, s, "you")
 			await(t, s, "you are not there", func() bool { return s.Count("sync") > 0 }) // your client ends if the homeserver is gone before
 			dir := t.TempDir()
@@ -198,7 +198,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 	for _, c := range some(t, "500", "200 with a web page", "the answer is lost") {
 		t.Run("every first request, "+c.name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			you := person(t, s, "you")
 			hook := s.Fault(each("@reverie:"+s.Name), c.fault)
 			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
@@ -217,7 +217,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 	}
 }
 
-// The homeserver restarts while the bot waits for news, or sends.
+// The homeserver restarts during a poll or a send.
 // Holds F2.
 func TestHomeserverRestarts(t *testing.T) {
 	t.Parallel()
@@ -263,7 +263,7 @@ func TestHomeserverRestarts(t *testing.T) {
 	}
 }
 
-// The connection stays and brings nothing any more.
+// The connection stays open and delivers nothing.
 // Holds F3.
 func TestHungPoll(t *testing.T) {
 	t.Parallel()
@@ -288,7 +288,7 @@ func TestHungPoll(t *testing.T) {
 	}
 }
 
-// The homeserver asks to wait, in one place or in two: the longer time counts.
+// The homeserver asks for a delay in the header, the body or both: the longest counts.
 // Holds F4.
 func TestTooManyRequests(t *testing.T) {
 	t.Parallel()
@@ -318,8 +318,8 @@ func TestTooManyRequests(t *testing.T) {
 	expect.Equal(t, hook.Hits(), 2, "times that the fault was met")
 }
 
-// While an answer is being written the homeserver wants less: what lies between
-// its beginning and its end is left out, and the end arrives.
+// The homeserver limits the rate while an answer is written: the edits between its beginning and its end
+// are skipped, and the end arrives.
 // Holds F5, M18.
 func TestTooManyRequestsWhileWriting(t *testing.T) {
 	t.Parallel()
@@ -356,8 +356,8 @@ func TestTooManyRequestsWhileWriting(t *testing.T) {
 	}
 }
 
-// Every answer a homeserver or a proxy can give instead of the right one: the message is sent again under the same transaction, it
-// arrives once and in order, and nobody sees what the answer said.
+// Any bad response of a homeserver or proxy to a send: the message is sent again with the same transaction
+// ID, arrives once and in order, and the response's text is shown to no one.
 // Holds F6, F7.
 func TestSendingThroughTrouble(t *testing.T) {
 	t.Parallel()
@@ -391,7 +391,7 @@ func TestSendingThroughTrouble(t *testing.T) {
 	}
 }
 
-// The same for what the bot asks: nothing that was said gets lost or is answered twice.
+// The same for the bot's syncs: no message is lost or answered twice.
 // Holds F6.
 func TestSyncingThroughTrouble(t *testing.T) {
 	t.Parallel()
@@ -402,14 +402,14 @@ func TestSyncingThroughTrouble(t *testing.T) {
 			inPlace(t, s, matrixtest.On("sync").By(b.UserID()).Times(1), c.fault)
 			echoes(t, you, room, "one", "two")
 			echoes(t, you, room, "three")
-			// On a busy machine a later poll may be cut too; then the next one clears it.
+			// On a busy machine a later poll may time out, too; the next one clears it.
 			b.becomes("it is over, but there is a problem", func(s doctor.Status) bool { return s.Problem == "" })
 		})
 	}
 }
 
-// Something goes wrong on the way to an encrypted message: while the room is looked at, keys are claimed, or the room's key is handed
-// out. The message is for everybody, or it is not sent yet.
+// A step before an encrypted message fails: fetching the room state, claiming keys, or sharing the room
+// key. The message is sent readable for everybody, or not yet.
 // Holds F6.
 func TestSharingKeysThroughTrouble(t *testing.T) {
 	t.Parallel()
@@ -418,7 +418,7 @@ func TestSharingKeysThroughTrouble(t *testing.T) {
 		for _, c := range faults {
 			t.Run(endpoint+", "+c.name, func(t *testing.T) {
 				t.Parallel()
-				s, you, friend, b, room := party(t, true, nil)
+				s, you, friend, b, room := groupWithStranger(t, true, nil)
 				hook := s.Fault(matrixtest.On(endpoint).By(b.UserID()).Times(1), c.fault)
 				b.says(room, chat.Outgoing{ID: "x", Text: "for all"})
 				for _, p := range []*peer.Peer{you, friend} {
@@ -435,9 +435,9 @@ func TestSharingKeysThroughTrouble(t *testing.T) {
 	}
 }
 
-// Somebody gets a new device while lists of devices cannot be fetched. The new device can read what is said from then on.
+// A user gets a new device while device lists cannot be fetched. The new device can read later messages.
 // Holds F6.
-func TestNewDeviceWhileListsAreNotToBeHad(t *testing.T) {
+func TestNewDeviceWithoutDeviceLists(t *testing.T) {
 	t.Parallel()
 	for _, c := range some(t, "500", "200 with a web page", "the connection breaks") {
 		t.Run(c.name, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 
 const self = "@reverie:example.org"
 
-// newOffline is a client that has nothing but its rows.
+// newOffline returns a client that has only its database.
 func newOffline(t *testing.T) *Client {
 	t.Helper()
 	db := expect.Must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
@@ -39,7 +39,7 @@ func TestInboxAndTokenGoTogether(t *testing.T) {
 	rows := expect.Must(c.inbox.Waiting(ctx, 100))(t)
 	want := []delivery.InboxRow{{Message: inbound("$1")}, {Message: inbound("$2")}}
 	expect.NoDiff(t, rows, want, "inbox")
-	// A sync that cannot be stored whole leaves nothing behind, and no token.
+	// A sync that cannot be stored completely leaves no rows and no token.
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
 	if err := c.commit(cancelled, "s2", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Event: inbound("$3")}}}}); err == nil {

@@ -23,12 +23,12 @@ const (
 	question  = "May I delete `notes.txt`? Choose, or write `!approve K7QX`."
 )
 
-// poll is a question of the bot under a name.
+// poll returns a question with an ID.
 func poll(name string) chat.Outgoing {
 	return chat.Outgoing{ID: name, Text: question, Notice: true, Options: []chat.Option{{ID: "once", Text: "Yes, this once"}, {ID: "no", Text: "No"}}}
 }
 
-// asks has the bot ask p in room, and returns the poll as the person sees it.
+// asks sends p to room as the bot, and returns the poll as the person sees it.
 func (b *bot) asks(you *peer.Peer, room string, p chat.Outgoing) peer.Event {
 	b.t.Helper()
 	b.says(room, p)
@@ -46,7 +46,7 @@ func (b *bot) nextChange() chat.Inbound {
 	}
 }
 
-// votes has the person choose an option, and expects what comes of it.
+// votes selects an option as the person, and expects the delivered vote.
 func (b *bot) votes(you *peer.Peer, asked peer.Event, text string, want chat.Vote) chat.Vote {
 	b.t.Helper()
 	id := expect.Must(you.Vote(b.t.Context(), asked.Room, asked, text))(b.t)
@@ -71,8 +71,8 @@ func eventsOf(t *testing.T, s *matrixtest.Server, room, kind string) (list []map
 	return list
 }
 
-// A poll is one event; a vote on it is delivered; it closes once, and then no vote counts. Nobody
-// but us edits or ends it: who tries is not answered, and the poll goes on.
+// A poll is one event; a vote on it is delivered; it closes once, and then no vote counts. Others cannot
+// edit or end it: they get no answer, and the poll stays open.
 // Holds M13, M14.
 func TestPoll(t *testing.T) {
 	t.Parallel()
@@ -138,7 +138,7 @@ func TestPoll(t *testing.T) {
 	}
 }
 
-// The start and the end read as Element's do, with all of it as text for other clients.
+// The start and end events have Element's form, with the whole text as fallback.
 // Holds M13.
 func TestPollContent(t *testing.T) {
 	t.Parallel()
@@ -176,13 +176,13 @@ func TestPollContent(t *testing.T) {
 	expect.NoDiff(t, eventsOf(t, s, room, "org.matrix.msc3381.poll.end")[0]["content"], want, "the end")
 }
 
-// What is no vote of somebody who may, for one option of this very poll, is nothing.
+// A vote counts only if an allowed sender votes for one option of this poll.
 // Holds M14.
-func TestVotesThatDoNotCount(t *testing.T) {
+func TestInvalidVotes(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{true, false} {
 		t.Run(fmt.Sprint("encrypted ", encrypted), func(t *testing.T) {
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			you, friend, stranger := person(t, s, "you"), person(t, s, "friend"), person(t, s, "stranger")
 			dir := t.TempDir()
 			b := startWith(t, server, dir, echo, hurry, you.UserID(), friend.UserID())
@@ -263,7 +263,7 @@ func TestVotesThatDoNotCount(t *testing.T) {
 	}
 }
 
-// A poll whose sending was cut off is one event, also when it was closed meanwhile.
+// A poll whose send was interrupted is one event, also if it was closed meanwhile.
 // Holds M13.
 func TestPollIsSentOnce(t *testing.T) {
 	t.Parallel()
@@ -284,10 +284,10 @@ func TestPollIsSentOnce(t *testing.T) {
 	comes(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind != peer.Typing }, "echo: **and now?**")
 }
 
-// A poll that is taken back is told of as of a message, and no vote on it counts; a vote that
-// is taken back in time does not count either.
+// A redaction of a poll is delivered like that of a message, and no vote on it counts. A vote that is
+// redacted in time does not count either.
 // Holds M15.
-func TestPollTakenBack(t *testing.T) {
+func TestPollRedacted(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, true, echo)
 	first, second := b.asks(you, room, poll("re-$x-ask")), b.asks(you, room, poll("ask:2"))
@@ -311,9 +311,9 @@ func TestPollTakenBack(t *testing.T) {
 	}
 }
 
-// A question that is too long for one event is an ordinary message.
+// A question too long for one event is an ordinary message.
 // Holds M16.
-func TestPollInWords(t *testing.T) {
+func TestLongPollQuestion(t *testing.T) {
 	t.Parallel()
 	_, you, b, room := chatting(t, false, echo)
 	p := poll("ask:1")
@@ -330,7 +330,7 @@ func TestPollInWords(t *testing.T) {
 	}
 }
 
-// On a real homeserver, encrypted: a person sees the question and its options, chooses one, and sees that the poll has closed.
+// On a real homeserver with encryption: a person sees the question and its options, selects one, and sees that the poll has closed.
 // Holds M13, M14.
 func TestPollOnTheHomeserver(t *testing.T) {
 	t.Parallel()

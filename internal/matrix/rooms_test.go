@@ -19,8 +19,8 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// Twenty rooms ask at once, and the homeserver does not take what the bot says
-// in one of them: the others get their answers, and that one in the end.
+// Twenty rooms ask at once, and the homeserver accepts no send to one of them: the others get their
+// answers, and that one gets its own in the end.
 // Holds F47.
 func TestOneRoomStuck(t *testing.T) {
 	t.Parallel()
@@ -56,8 +56,8 @@ func TestOneRoomStuck(t *testing.T) {
 	}
 }
 
-// The bot is put out of a room and comes back, which may have been forgotten meanwhile: what was asked before and between stays
-// unanswered, and what is asked then is answered, in the same conversation.
+// The bot is removed from a room and invited again, possibly after the room was forgotten: earlier questions
+// stay unanswered, later ones are answered in the same conversation.
 // Holds F48, M55.
 func TestLeaveAndComeBack(t *testing.T) {
 	t.Parallel()
@@ -107,11 +107,11 @@ func TestLeaveAndComeBack(t *testing.T) {
 	}
 }
 
-// Names and addresses say nothing about who somebody is or which room this is.
+// Display names and aliases identify neither users nor rooms.
 // Holds F48.
-func TestNamesMeanNothing(t *testing.T) {
+func TestDisplayNamesAreIgnored(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	stranger := s.Account("stranger", "a long enough password")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID(), friend.UserID())
@@ -137,14 +137,14 @@ func TestNamesMeanNothing(t *testing.T) {
 	if in := b.next(); in.ID != id || in.Text != "second" || in.Room != room || in.Sender != you.UserID() {
 		t.Errorf("heard %+v, want only the message that mentions the bot's id", in)
 	}
-	// A stranger's invitation under the owner's name is refused.
+	// A stranger's invitation with the owner's display name is refused.
 	trap := s.Room(stranger, matrixtest.NewRoom{Name: "you"})
 	s.SetState(stranger, trap, "m.room.member", stranger, content{"membership": "join", "displayname": "you"})
 	s.SetState(stranger, trap, "m.room.member", b.UserID(), content{"membership": "invite", "is_direct": true, "displayname": "you"})
 	await(t, s, "not refused", func() bool { return s.Membership(trap, b.UserID()) == "leave" })
 }
 
-// text2 is a message that mentions somebody, or nobody.
+// text2 is a message that mentions of, or no one.
 func text2(body, of string) content {
 	m := content{}
 	if of != "" {
@@ -153,8 +153,8 @@ func text2(body, of string) content {
 	return text(body, content{"m.mentions": m})
 }
 
-// A homeserver that can do little: the bot answers all the same, encrypted where that is possible, and asks for nothing that is newer
-// than the specification's version 1.2.
+// A homeserver with few features: the bot answers, encrypted if possible, and requests nothing newer than
+// version 1.2 of the specification.
 // Holds F49.
 func TestPlainHomeserver(t *testing.T) {
 	t.Parallel()
@@ -177,7 +177,7 @@ func TestPlainHomeserver(t *testing.T) {
 		{"no capabilities, devices, profiles, media", []string{"capabilities", "devices", "profile", "media_config", "download", "upload"}, unknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			bot := "@reverie:" + s.Name
 			you := person(t, s, "you")
 			var mu sync.Mutex
@@ -216,7 +216,7 @@ func TestPlainHomeserver(t *testing.T) {
 	}
 }
 
-// watch stands before a server and shows every request to see.
+// watch is a proxy for a server that passes every request to see.
 func watch(t *testing.T, server *homeserver.Server, see func(*http.Request)) *homeserver.Server {
 	t.Helper()
 	net, front := between(t, server)
@@ -227,7 +227,7 @@ func watch(t *testing.T, server *homeserver.Server, see func(*http.Request)) *ho
 	return front
 }
 
-// At the end of the program nobody is left typing.
+// The typing notices end with the program.
 func TestTypingEnds(t *testing.T) {
 	t.Parallel()
 	s, _, b, room := chatting(t, false, nil)
@@ -237,8 +237,8 @@ func TestTypingEnds(t *testing.T) {
 	expect.Equal(t, s.Typing(room, b.UserID()), false, "typing after the end")
 }
 
-// An answer that tells of a room's state from before a change, and comes after it, does not undo what the bot is called there.
-func TestOvertakenState(t *testing.T) {
+// A room state that is older than a later change and arrives after it does not undo the bot's new display name.
+func TestStaleState(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
 	room := group(t, s, you, b)
@@ -260,8 +260,8 @@ func TestOvertakenState(t *testing.T) {
 	heard("Marvin: third", "third")
 }
 
-// A thousand invitations of strangers, of this homeserver and of one nobody knows: all are refused, a few at a time, nothing is
-// delivered, and the one that is welcome does not wait for them.
+// A thousand invitations from strangers, of this homeserver and an unknown one: all are refused in batches,
+// nothing is delivered, and the allowed invitation does not wait for them.
 // Holds F32, M58.
 func TestManyInvitations(t *testing.T) {
 	n := either(testing.Short(), 100, 1000)
@@ -291,8 +291,8 @@ func TestManyInvitations(t *testing.T) {
 	expect.Equal(t, len(b.heard), 0, "times that a model was asked")
 }
 
-// The bot is thrown out of a room while it answers there: what is asked there needs no answer any more, what was to be said is given up
-// without trying, the other rooms do not notice, and it comes back when it is invited, not before.
+// The bot is removed from a room while it answers there: its questions need no answer any more, pending sends
+// are given up without a try, other rooms are not affected, and it returns only when invited.
 // Holds F29, M55.
 func TestRemovedWhileAnswering(t *testing.T) {
 	t.Parallel()
@@ -357,8 +357,8 @@ func TestRemovedWhileAnswering(t *testing.T) {
 	}
 }
 
-// The bot may not speak in a room, or the homeserver refuses what it says without a reason that the
-// bot could have seen: one try for each message, and the next room is not held up.
+// The bot may not send to a room, or the homeserver refuses a message for an unknown reason: each message is
+// tried once, and the next room is not delayed.
 // Holds F29, F30, M56.
 func TestRefusedMessages(t *testing.T) {
 	t.Parallel()
@@ -375,14 +375,14 @@ func TestRefusedMessages(t *testing.T) {
 	echoes(t, you, room, "four")
 }
 
-// directList matches what the bot does to the account's list of direct chats.
+// directList matches the bot's requests about m.direct.
 func directList(bot string) matrixtest.Match {
 	return matrixtest.Match(func(r *matrixtest.Request) bool {
 		return r.Method == http.MethodPut && strings.HasSuffix(r.Path, "/account_data/m.direct")
 	}).By(bot)
 }
 
-// A chat that is direct is so for a later device, too, whenever the bot was stopped while it came into it.
+// A direct chat is one for a later device, too, whenever the bot was stopped during the join.
 // Holds M36.
 func TestDirectChatStaysDirect(t *testing.T) {
 	t.Parallel()
@@ -417,7 +417,7 @@ func TestDirectChatStaysDirect(t *testing.T) {
 	}
 }
 
-// TestNotPrivateWhenDelivered: a message that waits is not private any more when somebody else has come in by the time it is delivered.
+// TestNotPrivateWhenDelivered: a waiting message is not private any more if another user has joined before its delivery.
 // Holds M37.
 func TestNotPrivateWhenDelivered(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// ending opens and runs the bot in dir and returns the error it ends with.
+// ending runs the bot in dir and returns the error that ends it.
 func ending(t *testing.T, server *homeserver.Server, dir string, change func(*matrix.Config), owners ...string) error {
 	t.Helper()
 	db := openDB(t, dir)
@@ -55,7 +55,7 @@ func wants(t *testing.T, err error, words ...string) {
 	}
 }
 
-// copyDB copies the database of a bot that is stopped.
+// copyDB copies the database of a stopped bot.
 func copyDB(t *testing.T, from, to string) {
 	t.Helper()
 	db := openDB(t, from)
@@ -81,8 +81,9 @@ func rows(t *testing.T, dir, table string) (n int) {
 	return n
 }
 
-// bot.db is put back from an older copy: one-time keys are made again that the homeserver knows already with other contents. The bot
-// notices, stops with a reason after a few requests, deletes nothing, and the next start is a new, verified device that can be talked to.
+// bot.db is restored from an older copy: it generates one-time key IDs again that the homeserver has with
+// other contents. The bot stops with an error after a few requests and deletes nothing. The next start uses a
+// new, verified device.
 // Holds F27.
 func TestOldCopyOfTheKeys(t *testing.T) {
 	t.Parallel()
@@ -124,7 +125,7 @@ func TestOldCopyOfTheKeys(t *testing.T) {
 	converse(t, you, b, room, "four")
 }
 
-// claim takes one-time keys of a device, as somebody does who begins to talk to it.
+// claim claims one-time keys of a device, like a user who starts an Olm session.
 func claim(t *testing.T, server *homeserver.Server, user, device string, n int) {
 	t.Helper()
 	var l login
@@ -154,7 +155,7 @@ func TestKeysOfAnotherDevice(t *testing.T) {
 	device := b.account().DeviceID
 	b.stop()
 	copyDB(t, b.dir, old)
-	// The same device with new keys: everything was lost and deleted once.
+	// The same device with new keys: its data was lost and deleted once.
 	s.DeleteDevices(b.UserID())
 	for _, name := range []string{"bot.db", "bot.db-wal", "bot.db-shm"} {
 		_ = os.Remove(filepath.Join(b.dir, name))
@@ -180,7 +181,7 @@ func TestKeysOfAnotherDevice(t *testing.T) {
 	}
 }
 
-// What is damaged is said, and nothing is touched: with the right file in its place again, the bot goes on as the same device.
+// Damaged files are reported and not changed: with the right file back, the bot continues with the same device.
 // Holds F25.
 func TestDamagedKeys(t *testing.T) {
 	t.Parallel()
@@ -233,7 +234,7 @@ func TestDamagedKeys(t *testing.T) {
 	converse(t, you, b, room, "two")
 }
 
-// tryOpen opens the database and the client as the program does.
+// tryOpen opens the database and the client like the program.
 func tryOpen(t *testing.T, server *homeserver.Server, dir, owner string) error {
 	t.Helper()
 	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
@@ -245,7 +246,7 @@ func tryOpen(t *testing.T, server *homeserver.Server, dir, owner string) error {
 	return err
 }
 
-// contents lists the files of a folder with what is in them.
+// contents lists the files of a folder with their content.
 func contents(t *testing.T, dir string) (all string) {
 	t.Helper()
 	entries := expect.Must(os.ReadDir(dir))(t)
@@ -256,8 +257,8 @@ func contents(t *testing.T, dir string) (all string) {
 	return all
 }
 
-// dead makes the database take nothing any more from the statement on that would insert or update a row of table for which when holds, as
-// though the program had been killed there. The returned function undoes it.
+// dead makes the database reject all writes from the first statement on that inserts or updates a row of
+// table with the condition when, as if the program had been killed there. The returned function undoes that.
 func dead(t *testing.T, db *sql.DB, table, when string) (revive func()) {
 	t.Helper()
 	rows := expect.Must(db.QueryContext(t.Context(), `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'`))(t)
@@ -291,7 +292,7 @@ func dead(t *testing.T, db *sql.DB, table, when string) (revive func()) {
 	}
 }
 
-// died waits until the program has met its death, and has not been able to store the token of the sync in which it did.
+// died waits until the writes fail, and checks that the sync's token was not stored.
 func (b *bot) died(s *matrixtest.Server, db *sql.DB) {
 	b.t.Helper()
 	await(b.t, s, "it lives", func() bool {
@@ -301,16 +302,16 @@ func (b *bot) died(s *matrixtest.Server, db *sql.DB) {
 	b.stop()
 }
 
-// keyless lets the bot get room keys from nowhere but the messages that bring them.
+// keyless leaves Olm messages as the bot's only source of room keys.
 func keyless(s *matrixtest.Server) {
 	s.Fault(func(r *matrixtest.Request) bool {
 		return r.Endpoint == "sendToDevice" && strings.Contains(r.Path, "room_key_request") || strings.Contains(r.Path, "/room_keys/keys") && r.Method == http.MethodGet
 	}, matrixtest.Status(http.StatusForbidden, "M_FORBIDDEN"))
 }
 
-// The program is killed before any one of the writes that an Olm message with a
-// room key makes. The homeserver sends it again, and nobody else has the key.
-func TestDiedWhileAKeyWasStored(t *testing.T) {
+// The program is killed before any of the writes for an Olm message with a room key. The homeserver sends it
+// again, and no other device has the key.
+func TestKilledWhileStoringKey(t *testing.T) {
 	t.Parallel()
 	for _, table := range []string{"crypto_megolm_inbound_session", "crypto_olm_message_hash", "crypto_olm_session", "crypto_account"} {
 		for _, known := range []bool{false, true} {
@@ -342,7 +343,7 @@ func TestDiedWhileAKeyWasStored(t *testing.T) {
 	}
 }
 
-// The one-time key that a new Olm session has used is used up.
+// The one-time key of a new Olm session is deleted.
 func TestOneTimeKeyIsUsedUp(t *testing.T) {
 	t.Parallel()
 	_, you, b, room := chatting(t, true, echo)
@@ -353,8 +354,8 @@ func TestOneTimeKeyIsUsedUp(t *testing.T) {
 	expect.Equal(t, len(before), 1, "one-time keys were used up")
 }
 
-// Many keys come at once, among them one that breaks the library's work on it, and the program is killed at each of them in turn.
-func TestDiedAtEachOfManyKeys(t *testing.T) {
+// Many keys arrive at once, one of them makes mautrix panic, and the program is killed at each of them in turn.
+func TestKilledAtEachOfManyKeys(t *testing.T) {
 	t.Parallel()
 	const n = 4
 	const poison = "@poison:matrix.test"
@@ -392,9 +393,9 @@ func TestDiedAtEachOfManyKeys(t *testing.T) {
 	hears(t, you, room, want...)
 }
 
-// The library breaks over a key that its Olm message has just been opened for: the keys that come after it in the same Olm session are
-// taken, now and after a restart.
-func TestPanicBehindAnOpenedMessage(t *testing.T) {
+// mautrix panics over a room key after decrypting its Olm message: later keys of the same Olm session are
+// stored, now and after a restart.
+func TestPanicAfterDecryption(t *testing.T) {
 	t.Parallel()
 	stumble := atMessage("matrix library: Failed to store new inbound group session", func(slog.Record) { panic("a fault for a test") })
 	s, you, b := meetingWith(t, echo, stumble)
@@ -415,7 +416,7 @@ func TestPanicBehindAnOpenedMessage(t *testing.T) {
 }
 
 // The program ends while the disk is full and keys wait to be stored.
-func TestEndWhileKeysWaitForTheDisk(t *testing.T) {
+func TestShutdownWithFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	w := newWritable(t, dir, true)
@@ -434,7 +435,7 @@ func TestEndWhileKeysWaitForTheDisk(t *testing.T) {
 	w.whole()
 }
 
-// rotate gives each message in the room a key of its own.
+// rotate gives each message in the room a new megolm session.
 func rotate(t *testing.T, s *matrixtest.Server, you *peer.Peer, room string) {
 	t.Helper()
 	s.SetState(you.UserID(), room, "m.room.encryption", "", content{"algorithm": "m.megolm.v1.aes-sha2", "rotation_period_msgs": 1})

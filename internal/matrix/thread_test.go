@@ -22,7 +22,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// placed is an event of the bot.
+// placed is an event of the bot and its relation.
 type placed struct {
 	ID, Body string
 	relation
@@ -37,20 +37,20 @@ func (b *bot) places(s *matrixtest.Server, room string) (all []placed) {
 	return all
 }
 
-// thread is the relation of what is said in a thread.
+// thread returns the relation of a message in a thread.
 func thread(root string) content {
 	return content{"m.relates_to": content{"rel_type": "m.thread", "event_id": root, "is_falling_back": true, "m.in_reply_to": content{"event_id": root}}}
 }
 
-// quiet waits until all is sent that is to be.
+// quiet waits until everything is sent.
 func (b *bot) quiet(s *matrixtest.Server) {
 	b.t.Helper()
 	await(b.t, s, "something is not sent", func() bool { return b.Status(b.t.Context()).Outbox == 0 })
 }
 
-// TestAnswersGoWhereTheyWereAsked: all that is said about a message stands in one place: drafts, edits, files and notices.
+// TestAnswersStayInThread: drafts, edits, files and notices for a message are in one thread.
 // Holds M24, M28, M62.
-func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
+func TestAnswersStayInThread(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("Water every plant of the house. ", 3000) + "Then rest."
 	for _, c := range []struct {
@@ -66,7 +66,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 		{"off", false, false, false, false, true}, {"off", false, true, false, false, true},
 	} {
 		t.Run(fmt.Sprintf("%s, direct %v, in a thread %v", c.setting, c.direct, c.in), func(t *testing.T) {
-			s, server := pretend(t)
+			s, server := fakeHomeserver(t)
 			you := person(t, s, "you")
 			answer := func(b *bot, in chat.Message) {
 				id, before := "re-"+in.ID, len(b.places(s, in.Room))
@@ -132,7 +132,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 	}
 }
 
-// TestNoThread: what names no event is no thread.
+// TestNoThread: an invalid thread root is ignored.
 func TestNoThread(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, false, echo)
@@ -144,13 +144,13 @@ func TestNoThread(t *testing.T) {
 	}
 }
 
-// TestRootIsQuoted: the first message of a thread brings what the thread is about, whoever wrote it, and says so when that cannot be had.
+// TestRootIsQuoted: the first message of a thread quotes its root by any sender, or says that it cannot be read.
 // Holds M27.
 func TestRootIsQuoted(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
-			s, you, other, b, room := party(t, encrypted, echo)
+			s, you, other, b, room := groupWithStranger(t, encrypted, echo)
 			theirs := say(t, other, room, "the fence\u202e is azure")
 			sayTo(t, you, room, "and the gate?", b.UserID())
 			b.next()
@@ -186,7 +186,7 @@ func TestRootIsQuoted(t *testing.T) {
 						t.Fatalf("%s: %d quotes", c.name, len(in.Quotes))
 					}
 					q := in.Quotes[0]
-					if q.ID != c.root || q.Why != chat.QuoteThread || q.Sender != c.sender || q.Text != c.text || (q.Ours != "") != (c.root == ours) || q.At.IsZero() != (c.sender == "") {
+					if q.ID != c.root || q.Why != chat.QuoteThread || q.Sender != c.sender || q.Text != c.text || (q.OutgoingID != "") != (c.root == ours) || q.At.IsZero() != (c.sender == "") {
 						t.Errorf("%s: %+v", c.name, q)
 					}
 					b.begin(room, c.root)
@@ -196,7 +196,7 @@ func TestRootIsQuoted(t *testing.T) {
 	}
 }
 
-// begin has the thread's conversation begun, as a session does.
+// begin starts the thread's conversation, like a session.
 func (b *bot) begin(room, root string) {
 	b.t.Helper()
 	db := openDB(b.t, b.dir)
@@ -204,11 +204,11 @@ func (b *bot) begin(room, root string) {
 	expect.Must(history.NewStore(db).BeginThread(b.t.Context(), &history.Compaction{Room: history.TimelineOf(room, root)}))(b.t)
 }
 
-// TestActiveThread: in a thread in which we spoke, or which begins at a message of ours, allowed people need not mention us, for a day.
+// TestActiveThread: in a thread with a message of the bot within a day, allowed people need not mention it.
 // Holds M33.
 func TestActiveThread(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	var mu sync.Mutex
 	ahead := time.Duration(0)
@@ -268,7 +268,7 @@ func TestActiveThread(t *testing.T) {
 	heard("after that", say(you.UserID(), "good", busyRoot, nil))
 }
 
-// quoted is what a message quotes for a reason, each as its sender's name and its words.
+// quoted returns a message's quotes of one kind, as display name and text.
 func quoted(in chat.Message, why chat.QuoteKind) (all []string) {
 	for _, q := range in.Quotes {
 		if q.Why == why {
@@ -288,7 +288,7 @@ func (b *bot) quotes(t *testing.T, why chat.QuoteKind, want ...string) chat.Mess
 	return in
 }
 
-// set is a setting of a room.
+// set sets a setting of a room.
 func (b *bot) set(t *testing.T, room, name, value string) {
 	t.Helper()
 	db := openDB(t, b.dir)
@@ -296,14 +296,14 @@ func (b *bot) set(t *testing.T, room, name, value string) {
 	expect.OK(t, settings.Store{DB: db}.Set(t.Context(), room, name, value, "@you:matrix.test", time.Now()))
 }
 
-// TestHeardInAGroup: what was said before comes along with a question, once, with who
-// said it; what was taken back, changed, or was none of the room's talk does not.
+// TestGroupContext: group context is quoted once with its senders; redacted, edited or private messages are
+// not.
 // Holds M34, M65.
-func TestHeardInAGroup(t *testing.T) {
+func TestGroupContext(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
-			s, you, other, b, room := party(t, encrypted, echo)
+			s, you, other, b, room := groupWithStranger(t, encrypted, echo)
 			say(t, other, room, "the lake is warm")
 			regret := say(t, other, room, "my code is 4711")
 			wrong := say(t, other, room, "we leave at nine")
@@ -313,7 +313,7 @@ func TestHeardInAGroup(t *testing.T) {
 			expect.OK(t, you.Edit(t.Context(), room, wrong, "we stay")) // who did not say it cannot change it
 			s.Redact(other.UserID(), room, regret)
 			sayTo(t, you, room, "what do you think?", b.UserID())
-			in := b.quotes(t, chat.QuoteHeard, "other: the lake is warm", "other: we leave at ten", "you: who brings bread?")
+			in := b.quotes(t, chat.QuoteContext, "other: the lake is warm", "other: we leave at ten", "you: who brings bread?")
 			if in.Private || in.Sender != you.UserID() || in.Quotes[0].At.IsZero() || in.Quotes[0].ID == "" {
 				t.Errorf("heard %+v", in)
 			}
@@ -325,15 +325,15 @@ func TestHeardInAGroup(t *testing.T) {
 			say(t, other, room, "and sunny")
 			b = b.again(echo)
 			sayTo(t, you, room, "!status", b.UserID())
-			b.quotes(t, chat.QuoteHeard)
+			b.quotes(t, chat.QuoteContext)
 			sayTo(t, you, room, "and now?", b.UserID())
-			b.quotes(t, chat.QuoteHeard, "other: fine", "other: and sunny")
+			b.quotes(t, chat.QuoteContext, "other: fine", "other: and sunny")
 			sayTo(t, you, room, "and then?", b.UserID())
-			b.quotes(t, chat.QuoteHeard)
+			b.quotes(t, chat.QuoteContext)
 			b.set(t, room, settings.Listen, "off")
 			say(t, other, room, "secretly")
 			sayTo(t, you, room, "what was it?", b.UserID())
-			b.quotes(t, chat.QuoteHeard)
+			b.quotes(t, chat.QuoteContext)
 			if strings.Contains(b.log.String(), "4711") || strings.Contains(b.log.String(), "sunny") {
 				t.Error("the log shows what was said")
 			}
@@ -341,7 +341,7 @@ func TestHeardInAGroup(t *testing.T) {
 	}
 }
 
-// holds is a number of the bot's database.
+// holds returns a number from the bot's database.
 func (b *bot) holds(t *testing.T, query string, args ...any) (n int) {
 	t.Helper()
 	db := openDB(t, b.dir)
@@ -350,11 +350,11 @@ func (b *bot) holds(t *testing.T, query string, args ...any) (n int) {
 	return n
 }
 
-// TestHeardIsBounded: only the newest lines come along; what waits as a quote goes with
-// its message, and a room that is left is forgotten.
-func TestHeardIsBounded(t *testing.T) {
+// TestGroupContextLimit: only the newest lines are quoted; waiting quotes are deleted with their message, and
+// the context of a room is deleted when the bot leaves it.
+func TestGroupContextLimit(t *testing.T) {
 	t.Parallel()
-	s, you, other, b, room := party(t, false, nil)
+	s, you, other, b, room := groupWithStranger(t, false, nil)
 	ask := func(text string) string {
 		return s.Post(you.UserID(), room, "m.room.message", content{"msgtype": "m.text", "body": text, "m.mentions": content{"user_ids": []string{b.UserID()}}})
 	}
@@ -367,12 +367,12 @@ func TestHeardIsBounded(t *testing.T) {
 	await(t, s, "the lines are not read", func() bool { return b.holds(t, `SELECT count(*) FROM group_message WHERE event = ?`, last) == 1 })
 	expect.Equal(t, b.holds(t, `SELECT count(*) FROM group_message`), 20, "lines are kept")
 	ask("and?")
-	b.quotes(t, chat.QuoteHeard, lines[30:]...)
+	b.quotes(t, chat.QuoteContext, lines[30:]...)
 	for range 6 {
 		last = s.Say(other.UserID(), room, strings.Repeat("ä", 2_000))
 	}
 	ask("and?")
-	if got := quoted(b.next(), chat.QuoteHeard); len(got) != 3 || len([]rune(got[0])) > 1_020 {
+	if got := quoted(b.next(), chat.QuoteContext); len(got) != 3 || len([]rune(got[0])) > 1_020 {
 		t.Errorf("%d long lines", len(got))
 	}
 	s.Redact(other.UserID(), room, last)
@@ -384,11 +384,11 @@ func TestHeardIsBounded(t *testing.T) {
 	await(t, s, "what was heard stays", func() bool { return b.holds(t, `SELECT count(*) FROM group_message`) == 0 })
 }
 
-// TestReplyChain: a message brings what it replies to, as far back as six messages, and nothing of another room.
+// TestReplyChain: a message quotes up to six messages of its reply chain, and none of another room.
 // Holds F39, M29.
 func TestReplyChain(t *testing.T) {
 	t.Parallel()
-	s, you, other, b, room := party(t, false, echo)
+	s, you, other, b, room := groupWithStranger(t, false, echo)
 	b.set(t, room, settings.Listen, "off")
 	private := metIn(t, s, you, b, false)
 	say(t, you, private, "the code is 4711")
@@ -451,9 +451,9 @@ func TestReplyChain(t *testing.T) {
 	answer()
 }
 
-// TestReplyChainIsFetchedAside: where it takes long, that room waits, in order, and no other; after a restart it is fetched anew, and
-// when it is not to be had the message is answered without it.
-func TestReplyChainIsFetchedAside(t *testing.T) {
+// TestSlowReplyChain: a slow reply chain delays its room only, in order; it is fetched again after a
+// restart, and if it cannot be fetched the message is answered without it.
+func TestSlowReplyChain(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, echo)
 	slow, quick := metIn(t, s, you, b, false), metIn(t, s, you, b, false)
@@ -488,16 +488,16 @@ func TestReplyChainIsFetchedAside(t *testing.T) {
 	b.quotes(t, chat.QuoteReply, ": (this message cannot be read)")
 }
 
-// TestOpenGroup: where it is set so, everything that an allowed person says is for the
-// bot; and a person may say that a room is a direct chat, or none.
+// TestOpenGroup: by a setting, all messages of allowed people are for the bot. A person may mark a room as a
+// direct chat or not.
 // Holds M64.
 func TestOpenGroup(t *testing.T) {
 	t.Parallel()
-	s, you, other, b, room := party(t, false, echo)
+	s, you, other, b, room := groupWithStranger(t, false, echo)
 	b.set(t, room, settings.Mention, "off")
 	s.Say(other.UserID(), room, "I may not")
 	s.Say(you.UserID(), room, "I may")
-	if in := b.quotes(t, chat.QuoteHeard, "other: I may not"); in.Text != "I may" || in.Private {
+	if in := b.quotes(t, chat.QuoteContext, "other: I may not"); in.Text != "I may" || in.Private {
 		t.Errorf("heard %+v", in)
 	}
 	two := group(t, s, you, b)

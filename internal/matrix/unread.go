@@ -116,11 +116,11 @@ func (c *Client) readAgain(ctx context.Context, members *room.Memberships) (time
 			return next, err
 		}
 		for _, u := range due {
-			again, err := c.readOne(ctx, u, ordered, members)
+			restart, err := c.readOne(ctx, u, ordered, members)
 			if err != nil {
 				return time.Time{}, err
 			}
-			if again {
+			if restart {
 				break
 			}
 		}
@@ -132,7 +132,7 @@ func (c *Client) readAgain(ctx context.Context, members *room.Memberships) (time
 // once per key, recorded in ordered.
 func (c *Client) readOne(
 	ctx context.Context, u delivery.Unreadable, ordered map[string]bool, members *room.Memberships,
-) (again bool, err error) {
+) (restart bool, err error) {
 	b := &batch{members: members}
 	ctx = e2ee.WithFailures(context.WithoutCancel(ctx), b.fail)
 	evt, err := storedEvent(u)
@@ -194,8 +194,8 @@ func (c *Client) retryLater(ctx context.Context, u delivery.Unreadable) error {
 			ReplyTo: u.ID})
 	}
 	c.askForKey(ctx, u)
-	if told := u.ReceivedAt.Add(c.cfg.timings.keyWait); told.After(c.cfg.now()) {
-		return c.inbox.RetryRead(ctx, u, told)
+	if noticeAt := u.ReceivedAt.Add(c.cfg.timings.keyWait); noticeAt.After(c.cfg.now()) {
+		return c.inbox.RetryRead(ctx, u, noticeAt)
 	}
 	c.cfg.Log.Warn("matrix: the key of a message has not come", "room", u.Room, "event", u.ID, "sender", u.Sender, "session", u.Session,
 		"err", u.Err)

@@ -62,11 +62,11 @@ func (t *intake) refuse(ctx context.Context, b *batch, evt *event.Event, key str
 func (t *intake) reportUnsigned(ctx context.Context, b *batch, evt *event.Event, device *id.Device, refused bool) error {
 	name := "unsigned-" + device.UserID.String() + "-" + device.SigningKey.String()
 	text := func(room, key string) string {
-		said := t.cfg.Text(ctx, room, key, "person", evt.Sender.String(), "device", deviceID(device))
+		out := t.cfg.Text(ctx, room, key, "person", evt.Sender.String(), "device", deviceID(device))
 		if refused {
-			said += " " + t.cfg.Text(ctx, room, "matrix.unsigned_ignored")
+			out += " " + t.cfg.Text(ctx, room, "matrix.unsigned_ignored")
 		}
-		return said
+		return out
 	}
 	by, err := t.noticeAnswers(ctx, b, name)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// moves notes what was brought along.
+// moves records the moves of room data.
 type moves struct {
 	mu    sync.Mutex
 	list  []string
@@ -51,7 +51,7 @@ func (m *moves) made() []string {
 	return slices.Clone(m.list)
 }
 
-// upgrading is a bot in a room of yours and a friend's, and what it has moved.
+// upgrading is a bot in a room of you and a friend, and its moves.
 type upgrading struct {
 	s           *matrixtest.Server
 	server      *homeserver.Server
@@ -63,7 +63,7 @@ type upgrading struct {
 }
 
 func newUpgrading(t *testing.T, answer func(*bot, chat.Message)) *upgrading {
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	u := &upgrading{s: s, server: server, you: person(t, s, "you"), friend: person(t, s, "friend"), dir: t.TempDir(), moves: &moves{}}
 	u.start(t, answer)
 	u.old = roomWith(t, s, u.you, u.b, matrixtest.NewRoom{Name: "ours", Join: []string{u.friend.UserID()}})
@@ -71,8 +71,8 @@ func newUpgrading(t *testing.T, answer func(*bot, chat.Message)) *upgrading {
 	return u
 }
 
-// knows waits until the bot is in a room and a sync has shown it something of that: one of which it
-// has seen nothing has nothing to bring along when it is replaced.
+// knows waits until the bot has joined a room and a sync has shown an event of it: a room without events has
+// nothing to move.
 func (b *bot) knows(room string) {
 	b.t.Helper()
 	db := expect.Must(sql.Open("sqlite", filepath.Join(b.dir, "bot.db")))(b.t)
@@ -94,7 +94,7 @@ func (u *upgrading) start(t *testing.T, answer func(*bot, chat.Message)) {
 	u.b.onUpgrade(u.moves.move)
 }
 
-// successor makes a room that says it replaces another one.
+// successor creates a room that names another one as predecessor.
 func (u *upgrading) successor(of, rule string, q matrixtest.NewRoom) string {
 	q.Replaces = of
 	room := u.s.Room(u.you.UserID(), q)
@@ -111,7 +111,7 @@ func (u *upgrading) ask(t *testing.T, room, text string) {
 	sayTo(t, u.you, room, text, u.b.UserID())
 }
 
-// told expects a notice with these words as the next message of a room.
+// told expects a notice with these words next in a room.
 func (u *upgrading) told(t *testing.T, room, words string) {
 	t.Helper()
 	if e := peertest.Next(t, u.you, messageIn(room)); !e.Notice || !strings.Contains(e.Body, words) {
@@ -119,7 +119,7 @@ func (u *upgrading) told(t *testing.T, room, words string) {
 	}
 }
 
-// notices counts what the bot has said in a room that contains text.
+// notices counts the bot's messages in a room that contain text.
 func (u *upgrading) notices(room, text string) (n int) {
 	for _, raw := range u.s.Events(room) {
 		if strings.Contains(string(raw), text) && strings.Contains(string(raw), fmt.Sprintf("%q", u.b.UserID())) {
@@ -131,8 +131,8 @@ func (u *upgrading) notices(room, text string) (n int) {
 
 const brought = "replaces our old one"
 
-// A room is replaced while the bot answers in it: the answer comes in the old
-// room, and then the bot goes on in the new one, with what belonged to the old.
+// A room is upgraded while the bot answers in it: the answer is sent to the old room, and then the bot
+// continues in the new one with the old room's data.
 // Holds F31.
 func TestUpgradedWhileAnswering(t *testing.T) {
 	t.Parallel()
@@ -160,7 +160,7 @@ func TestUpgradedWhileAnswering(t *testing.T) {
 	hears(t, u.you, u.old, "echo: **long**")
 	u.told(t, to, brought)
 	hears(t, u.you, to, "echo: **next**")
-	// Told again, while running and after a restart, nothing happens.
+	// Repeated tombstones, while running and after a restart, have no effect.
 	expect.OK(t, u.s.Redeliver(u.old, stone))
 	u.tombstone(u.you.UserID(), to)
 	u.b.stop()
@@ -172,7 +172,7 @@ func TestUpgradedWhileAnswering(t *testing.T) {
 	expect.Equal(t, u.notices(to, brought), 1, "times that the new room was told")
 }
 
-// The other ways in which a room is replaced.
+// The other cases of upgrades.
 // Holds F31, M53.
 func TestUpgrades(t *testing.T) {
 	t.Parallel()
@@ -266,10 +266,10 @@ func TestUpgrades(t *testing.T) {
 	})
 }
 
-// Who may not replace a room, and a room that does not say it replaces another one, get nothing.
+// Users without permission, and rooms that do not name the old one as predecessor, get nothing.
 // Holds F31, M53.
-func TestUpgradesThatAreNone(t *testing.T) {
-	t.Run("by somebody who may not", func(t *testing.T) {
+func TestInvalidUpgrades(t *testing.T) {
+	t.Run("by a person who may not", func(t *testing.T) {
 		u := newUpgrading(t, echo)
 		to := u.successor(u.old, "public", matrixtest.NewRoom{})
 		u.tombstone(u.friend.UserID(), to)
@@ -285,7 +285,7 @@ func TestUpgradesThatAreNone(t *testing.T) {
 		chat := metIn(t, u.s, u.you, u.b, true)
 		fault := u.s.Fault(matrixtest.On("state").In(chat).By(u.b.UserID()).Times(1), matrixtest.Status(http.StatusBadGateway, ""))
 		u.tombstone(u.you.UserID(), chat)
-		await(t, u.s, "the tombstone was not seen", func() bool { return strings.Contains(u.b.log.String(), "does not say that it replaces") })
+		await(t, u.s, "the tombstone was not seen", func() bool { return strings.Contains(u.b.log.String(), "does not name the old one as predecessor") })
 		echoes(t, u.you, chat, "still there?")
 		u.ask(t, u.old, "and here?")
 		hears(t, u.you, u.old, "echo: **and here?**")
@@ -310,7 +310,7 @@ const (
 	carl = "@carl:matrix.test" // who may not
 )
 
-// roomHistory is what happened in a room, as far as it says with whom the room is private.
+// roomHistory is the history of a room, as far as its privacy depends on it.
 type roomHistory struct {
 	room    string
 	with    string          // whose direct chat it is
@@ -321,7 +321,7 @@ type roomHistory struct {
 	open    bool            // it was world readable, now or ever
 }
 
-// privateWith is the person with whom the room must be private; "" = it must not be.
+// privateWith returns the person with whom the room must be private, or "".
 func (h *roomHistory) privateWith() string {
 	with := h.with
 	switch {
@@ -336,7 +336,7 @@ func (h *roomHistory) privateWith() string {
 	return with
 }
 
-// historyWorld is a bot of ann, and what is done to its rooms.
+// historyWorld is a bot of ann and its rooms.
 type historyWorld struct {
 	t      *testing.T
 	s      *matrixtest.Server
@@ -345,12 +345,12 @@ type historyWorld struct {
 	token  string
 }
 
-// TestPrivateHistories: whatever happens in a room, a message there is private if and only if the room is the direct chat of its sender,
-// nobody else was ever in it, and it never was world readable.
+// TestPrivateHistories: with any history, a message is private if and only if the room is the direct chat of
+// its sender, no one else was ever a member, and it was never world-readable.
 // Holds M37.
 func TestPrivateHistories(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
+	s, server := fakeHomeserver(t)
 	for _, name := range []string{"ann", "ben", "carl"} {
 		s.Account(name, "a long enough password")
 	}
@@ -391,7 +391,7 @@ func TestPrivateHistories(t *testing.T) {
 	}
 }
 
-// begin has the bot join a new room.
+// begin creates a room and waits until the bot has joined.
 func (w *historyWorld) begin(rt *rapid.T) *roomHistory {
 	by, direct := rapid.SampledFrom([]string{ann, ben}).Draw(rt, "creator"), rapid.Bool().Draw(rt, "direct")
 	h := &roomHistory{room: w.s.Room(by, matrixtest.NewRoom{Direct: direct, Invite: []string{w.b.UserID()}}), setting: "auto",
@@ -403,7 +403,7 @@ func (w *historyWorld) begin(rt *rapid.T) *roomHistory {
 	return h
 }
 
-// hear returns what the bot makes of a message of sender.
+// hear returns a message of sender as the bot receives it.
 func (w *historyWorld) hear(rt *rapid.T, sender, room string) chat.Message {
 	id := w.s.Post(sender, room, "m.room.message", text("hello", content{"m.mentions": content{"user_ids": []string{w.b.UserID()}}}))
 	in := w.b.next()
@@ -413,7 +413,7 @@ func (w *historyWorld) hear(rt *rapid.T, sender, room string) chat.Message {
 	return in
 }
 
-// step does something to a room.
+// step changes a room.
 func (w *historyWorld) step(rt *rapid.T, h *roomHistory) {
 	owner := slices.Sorted(maps.Keys(h.members))[0]
 	user := rapid.SampledFrom([]string{ann, ben, carl}).Draw(rt, "user")

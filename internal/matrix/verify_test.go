@@ -21,7 +21,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// verifiable is somebody whose client can verify.
+// verifiable is a person whose client can verify.
 func verifiable(t *testing.T, server *homeserver.Server, localpart string) *peer.Peer {
 	t.Helper()
 	const password = "a long enough password"
@@ -32,7 +32,7 @@ func verifiable(t *testing.T, server *homeserver.Server, localpart string) *peer
 	return p
 }
 
-// commanded answers !verify as the session does, and echoes the rest.
+// commanded answers !verify like the session, and echoes other messages.
 func commanded(b *bot, in chat.Message) {
 	args, ok := strings.CutPrefix(in.Text, "!verify")
 	if !ok {
@@ -67,7 +67,7 @@ func stage(t *testing.T, p *peer.Peer, want peer.Stage) peer.Verification {
 	}
 }
 
-// notice waits for the bot's next notice in the room that has the words.
+// notice waits for the bot's next notice in the room with these words.
 func notice(t *testing.T, p *peer.Peer, room, words string) string {
 	t.Helper()
 	return peertest.Next(t, p, func(e peer.Event) bool {
@@ -83,7 +83,7 @@ func trusts(t *testing.T, you *peer.Peer, b *bot, want bool) {
 
 var yesCode = regexp.MustCompile("`(!verify yes [a-z2-7]{4})`")
 
-// sameEmoji checks that both sides show the same. It returns what confirms that to the bot.
+// sameEmoji checks that both sides show the same emoji. It returns the answer that confirms them.
 func sameEmoji(t *testing.T, you *peer.Peer, room string) (yes string) {
 	t.Helper()
 	emoji := stage(t, you, peer.Emoji).Emoji
@@ -136,7 +136,7 @@ func TestVerification(t *testing.T) {
 				t.Errorf("before: %q", text)
 			}
 			b.stop()
-			// The keys to sign with survive a restart, also when the recovery key was taken to a safe place.
+			// The signing keys survive a restart, also if recovery.key was moved away.
 			expect.OK(t, os.Remove(filepath.Join(dir, "matrix", "recovery.key")))
 			b = start(t, server, dir, commanded, you.UserID())
 			say(t, you, room, "!verify yes")
@@ -172,7 +172,7 @@ func TestVerification(t *testing.T) {
 	}
 }
 
-// The person sees other emoji than the bot: it ends on both sides, and nobody is trusted, whatever the person's client has said before.
+// The emoji differ: the verification is cancelled on both sides without trust, even if the person's client has confirmed.
 func TestVerificationWithWrongEmoji(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -185,7 +185,7 @@ func TestVerificationWithWrongEmoji(t *testing.T) {
 	expect.OK(t, you.CompareEmoji(t.Context(), txn))
 	sameEmoji(t, you, room)
 	expect.OK(t, you.ConfirmEmoji(t.Context(), txn))
-	// Somebody else's answer is no answer.
+	// Another user's answer has no effect.
 	for _, word := range []string{"yes", "no"} {
 		say(t, friend, theirs, "!verify "+word)
 		notice(t, friend, theirs, "No verification is in progress")
@@ -202,7 +202,7 @@ func TestVerificationWithWrongEmoji(t *testing.T) {
 	trusts(t, you, b, false)
 }
 
-// Strangers are not answered, and cannot meddle with others' verifications.
+// Strangers get no answer and cannot affect others' verifications.
 func TestVerificationByStrangers(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -216,7 +216,7 @@ func TestVerificationByStrangers(t *testing.T) {
 	joined(t, you, group, b.UserID())
 	expect.Must(stranger.VerifyUser(t.Context(), b.UserID()))(t)
 	expect.Must(stranger.VerifyInRoom(t.Context(), group, b.UserID()))(t)
-	// The person's own, in the room where the stranger is, too. It begins after the stranger's, so these were seen by then.
+	// The person's own verification, in a room with the stranger. It starts after the stranger's events, so those were processed.
 	txn := expect.Must(you.VerifyInRoom(t.Context(), group, b.UserID()))(t)
 	stage(t, you, peer.Ready)
 	if open := b.Verifications(); len(open) != 1 || open[0] != txn {
@@ -235,7 +235,7 @@ func TestVerificationByStrangers(t *testing.T) {
 	expect.Equal(t, expect.Must(b.Trusts(t.Context(), stranger.UserID()))(t), false, "the bot trusts the stranger")
 }
 
-// A confirmation counts for the verification whose emoji the person saw: it has a code, and a newer verification has another one.
+// A confirmation counts for the verification whose emoji the person saw: each verification has its own code.
 func TestVerificationCode(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -268,7 +268,7 @@ func TestVerificationCode(t *testing.T) {
 	trusts(t, you, b, true)
 }
 
-// peerStage waits until a verification of the person is at a stage.
+// peerStage waits until a verification of the person reaches a stage.
 func peerStage(t *testing.T, p *peer.Peer, txn string, want peer.Stage) {
 	t.Helper()
 	for {
@@ -283,14 +283,14 @@ func peerStage(t *testing.T, p *peer.Peer, txn string, want peer.Stage) {
 	}
 }
 
-// verificationRequest is how a client asks the bot to verify, in a room.
+// verificationRequest is a client's verification request to the bot in a room.
 func verificationRequest(bot, body string) map[string]any {
 	return map[string]any{
 		"msgtype": "m.key.verification.request", "body": body, "to": bot, "from_device": "PHONE", "methods": []string{"m.sas.v1"},
 	}
 }
 
-// inboxRows are the ids of all messages that were taken in, of whatever state.
+// inboxRows returns the IDs of all rows of the inbox, with their state.
 func inboxRows(t *testing.T, db *sql.DB) map[string]string {
 	t.Helper()
 	rows := expect.Must(db.QueryContext(t.Context(), `SELECT id, state || ' ' || text FROM inbox`))(t)
@@ -305,8 +305,8 @@ func inboxRows(t *testing.T, db *sql.DB) map[string]string {
 	return all
 }
 
-// In an encrypted room the events of a verification are taken unencrypted, as
-// other clients send them. Nothing else is, even if it looks like them.
+// In an encrypted room, verification events are accepted unencrypted, as other clients send them. No other
+// event is, even a similar one.
 func TestPlainEventsInAnEncryptedRoom(t *testing.T) {
 	t.Parallel()
 	s, you, b, room := chatting(t, true, commanded)
@@ -357,7 +357,7 @@ func TestPlainEventsInAnEncryptedRoom(t *testing.T) {
 	expect.Equal(t, len(b.Verifications()), 0, "verifications")
 }
 
-// sentTo is the first event of the bot in a room.
+// sentTo returns the bot's first event in a room.
 func (b *bot) sentTo(t *testing.T, s *matrixtest.Server, room string) string {
 	t.Helper()
 	for _, sent := range s.Sends() {
@@ -369,15 +369,15 @@ func (b *bot) sentTo(t *testing.T, s *matrixtest.Server, room string) string {
 	return ""
 }
 
-// An unencrypted request to verify begins what an encrypted one would: whoever
-// may talk to the bot has to compare the emoji, and all others are not heard.
+// An unencrypted verification request works like an encrypted one: allowed users have to compare the emoji,
+// and other users are ignored.
 func TestPlainVerificationRequest(t *testing.T) {
 	t.Parallel()
 	s, you, b := meeting(t, commanded)
 	stranger := s.Account("stranger", "a long enough password")
 	room := metIn(t, s, you, b, true)
 	group := roomWith(t, s, you, b, matrixtest.NewRoom{Encrypted: true, Join: []string{stranger}})
-	// The request of the person who is listened to comes last: when it is there, the others have been looked at.
+	// The allowed person's request is last: once it is open, the others were processed.
 	s.Post(stranger, group, "m.room.message", verificationRequest(b.UserID(), "!verify yes"))
 	s.Post(you.UserID(), group, "m.room.message", verificationRequest("@somebody:else", "!verify yes"))
 	asked := s.Post(you.UserID(), group, "m.room.message", verificationRequest(b.UserID(), "!verify yes"))
@@ -411,7 +411,7 @@ func TestPlainVerificationRequest(t *testing.T) {
 	}
 }
 
-// opened waits until the verification txn is open, and no other.
+// opened waits until txn is the only open verification.
 func opened(t *testing.T, b *bot, txn string) {
 	t.Helper()
 	b.becomes("the verification was not opened", func(doctor.Status) bool { return len(b.Verifications()) > 0 })

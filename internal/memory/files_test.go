@@ -159,7 +159,7 @@ func TestWorkingSet(t *testing.T) {
 		}
 		slices.Sort(got)
 		slices.Sort(prompt)
-		expect.Same(t, got, prompt, "the prompt shows, the file")
+		expect.EqualSlice(t, got, prompt, "the prompt shows, the file")
 		return strings.Join(got, "|")
 	}
 	expect.Equal(t, shown(), "fact number 0|fact number 18|fact number 19|fact number 3|fact number 7", "file shows")

@@ -182,7 +182,7 @@ func shows(t *testing.T, s *Store, want ...string) {
 	if got := texts(t, s, Private(owner)); got != strings.Join(want, "|") {
 		t.Errorf("the prompt shows %q and should show %q", got, want)
 	}
-	expect.Same(t, lines.Texts([]byte(onDisk(t, s, Private(owner)))), want, "the file shows and should show")
+	expect.EqualSlice(t, lines.Texts([]byte(onDisk(t, s, Private(owner)))), want, "the file shows and should show")
 }
 
 const (

@@ -229,12 +229,12 @@ func TestForgottenWhileDown(t *testing.T) {
 		t.Fatalf("the server holds %q", got)
 	}
 	fed(t, p)
-	expect.Same(t, onServer(t, s, db), []string{"and cats", "we keep bees"}, "the server holds")
+	expect.EqualSlice(t, onServer(t, s, db), []string{"and cats", "we keep bees"}, "the server holds")
 	verified(t, s, db)
 	away := qdrant.Open(qdrant.Config{URL: url, Key: "hunter9", Collection: "mem"})
 	store.server = away
 	expect.Must(store.Forget(ctx, me, kept.ID))(t)
-	expect.Same(t, onServer(t, s, db), []string{"and cats"}, "the server holds")
+	expect.EqualSlice(t, onServer(t, s, db), []string{"and cats"}, "the server holds")
 }
 
 // TestForgottenWhileSent: what is forgotten by another process while it is on its
@@ -258,7 +258,7 @@ func TestForgottenWhileSent(t *testing.T) {
 		return false
 	})
 	fed(t, p)
-	expect.Same(t, onServer(t, s, store.db), []string{"we keep bees"}, "the server holds")
+	expect.EqualSlice(t, onServer(t, s, store.db), []string{"we keep bees"}, "the server holds")
 	verified(t, s, store.db)
 }
 
@@ -302,6 +302,6 @@ func verified(t testing.TB, s *standin.Server, db *sql.DB) {
 		}
 	}
 	slices.Sort(held)
-	expect.Same(t, held, expect.Must(store.Column[string](t.Context(), db, `SELECT DISTINCT m.id || ' ' || m.rev || ' ' || m.scope || ' ' || m.state || ' ' || m.observed_at
+	expect.EqualSlice(t, held, expect.Must(store.Column[string](t.Context(), db, `SELECT DISTINCT m.id || ' ' || m.rev || ' ' || m.scope || ' ' || m.state || ' ' || m.observed_at
 		FROM memory AS m JOIN embedding AS v ON v.hash = m.hash WHERE m.state IN ('active', 'superseded', 'archived') AND length(v.vec) > 0 ORDER BY 1`))(t), "the server holds")
 }

@@ -127,7 +127,7 @@ func each(t *testing.T, test func(t *testing.T, f *FTS, x index)) {
 
 func want(t testing.TB, what string, got []string, wanted ...string) {
 	t.Helper()
-	expect.Same(t, got, wanted, what)
+	expect.EqualSlice(t, got, wanted, what)
 }
 
 func TestScopesOfSearch(t *testing.T) {

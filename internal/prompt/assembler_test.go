@@ -340,11 +340,11 @@ func TestReused(t *testing.T) {
 func TestMarks(t *testing.T) {
 	w := newWorld(t, Stable)
 	p := w.tells("Hello")
-	expect.Same(t, p.CacheMarks(), []int{0, 1}, "marks of the first request")
+	expect.EqualSlice(t, p.CacheMarks(), []int{0, 1}, "marks of the first request")
 	w.uses("task", "{}", "none")
 	p = w.send()
 	marks, before := p.CacheMarks(), p.Messages()
-	expect.Same(t, marks, []int{0, 2, 3}, "marks")
+	expect.EqualSlice(t, marks, []int{0, 2, 3}, "marks")
 	w.answers("There are none.")
 	w.says("And now?")
 	next := w.send().Messages()

@@ -37,7 +37,7 @@ func TestDirectChatIsNotShownLater(t *testing.T) {
 	}
 	for name, attack := range map[string]func() chat.Inbound{
 		"answered again": func() chat.Inbound {
-			return chat.Reaction{Change: chat.Change{Head: later("$b").Head, Target: "$1"}, Wish: chat.AskAgain}
+			return chat.Reaction{Change: chat.Change{Head: later("$b").Head, Target: "$1"}, Action: chat.RetryAnswer}
 		},
 		"a thread": func() chat.Inbound {
 			in := later("$b")
@@ -57,7 +57,7 @@ func TestDirectChatIsNotShownLater(t *testing.T) {
 		"what a command said": func() chat.Inbound {
 			in := later("$b")
 			in.ReplyTo, in.Quotes = "$out", quote(chat.QuoteReply, "$out", "I remember "+secret)
-			in.Quotes[0].Ours = "re:$2"
+			in.Quotes[0].OutgoingID = "re:$2"
 			return in
 		},
 	} {
@@ -298,7 +298,7 @@ func TestUnprovenOwnerLabel(t *testing.T) {
 	expect.False(t, err != nil || len(all) != 1 || all[0].Integrity != trust.User || all[0].Scope != memory.Room("!dm"), "%+v, %v", all, err)
 	// Earlier messages in their name are unproven, too.
 	in := unproven("$3", "hello")
-	in.Unproven, in.Quotes = false, []chat.Quote{{ID: "$h", Sender: owner, Text: "obey", Why: chat.QuoteHeard}}
+	in.Unproven, in.Quotes = false, []chat.Quote{{ID: "$h", Sender: owner, Text: "obey", Why: chat.QuoteContext}}
 	w.deliver(t, in)
 	l, _, err := w.cfg.History.LabelOf(t.Context(), "!dm", "$3")
 	expect.False(t, err != nil || l.Integrity != trust.User, "with a line that was heard: %+v, %v", l, err)

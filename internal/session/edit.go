@@ -147,7 +147,7 @@ func (c *change) apply(ctx context.Context, in chat.Inbound) (err error) {
 			err = c.applyRedaction(ctx, in)
 		}
 	case chat.Reaction: // mailbox.put has cancelled what it stops
-		if err = c.splitOnCurrentReaders(ctx); err == nil && in.Wish == chat.AskAgain {
+		if err = c.splitOnCurrentReaders(ctx); err == nil && in.Action == chat.RetryAnswer {
 			err = c.retryOnReaction(ctx, in)
 		}
 	case chat.Vote:

@@ -112,7 +112,7 @@ func (w *world) come(t *testing.T, in *chat.Message, what with) {
 	case "picture":
 		in.Files = []chat.File{w.fileOf(t, chat.ImageFile, what.name, picture(t, 7))}
 	case "quote":
-		in.Quotes = []chat.Quote{{ID: "$fred", Sender: friend, Text: what.text, Why: chat.QuoteHeard}}
+		in.Quotes = []chat.Quote{{ID: "$fred", Sender: friend, Text: what.text, Why: chat.QuoteContext}}
 	case "reply":
 		in.Quotes = []chat.Quote{{ID: "$eve", Sender: bystander, Text: what.text, Why: chat.QuoteReply}}
 	case "own":

@@ -102,7 +102,7 @@ var foreignTexts = []foreignText{
 		c.say(t, "$before", c.text, c.w.fileOf(t, chat.ImageFile, "cat.png", picture(t, byte(c.i))))
 	}},
 	{"quote", false, false, func(_ *testing.T, c *injected) {
-		q := chat.Quote{ID: "$q", Sender: []string{bystander, friend}[c.i%2], Text: c.text, Why: []chat.QuoteKind{chat.QuoteReply, chat.QuoteHeard}[c.i/2%2]}
+		q := chat.Quote{ID: "$q", Sender: []string{bystander, friend}[c.i%2], Text: c.text, Why: []chat.QuoteKind{chat.QuoteReply, chat.QuoteContext}[c.i/2%2]}
 		c.in.Quotes = []chat.Quote{q}
 	}},
 	{"skill", true, false, func(t *testing.T, c *injected) {
@@ -245,7 +245,7 @@ func TestOrdinaryRequests(t *testing.T) {
 			in.Files = []chat.File{w.fileOf(t, chat.OtherFile, "menu.txt", []byte("Monday: soup. Tuesday: fish."))}
 		}},
 		{"a harmless quote", 1, func(_ *testing.T, _ *world, in *chat.Message) {
-			in.Quotes = []chat.Quote{{ID: "$q", Sender: friend, Text: "I am hungry.", Why: chat.QuoteHeard}}
+			in.Quotes = []chat.Quote{{ID: "$q", Sender: friend, Text: "I am hungry.", Why: chat.QuoteContext}}
 		}},
 	} {
 		for i, r := range ordinaries {

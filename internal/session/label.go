@@ -45,10 +45,10 @@ func (s *Session) messageLabel(ctx context.Context, in chat.Head, quotes []chat.
 // so it is at most a guest's.
 func (s *Session) quoteIntegrity(ctx context.Context, in chat.Head, q chat.Quote) (trust.Integrity, error) {
 	switch {
-	case q.Ours != "" || q.Sender != "" && q.Sender == s.cfg.Rooms.UserID():
-		l, _, err := s.cfg.History.LabelOf(ctx, s.room, q.Ours) // an unknown message is foreign
+	case q.OutgoingID != "" || q.Sender != "" && q.Sender == s.cfg.Rooms.UserID():
+		l, _, err := s.cfg.History.LabelOf(ctx, s.room, q.OutgoingID) // an unknown message is foreign
 		return l.Integrity, err
-	case q.Sender == in.Sender && q.Sender != "" && q.Why == chat.QuoteHeard: // it may predate the room's encryption
+	case q.Sender == in.Sender && q.Sender != "" && q.Why == chat.QuoteContext: // it may predate the room's encryption
 		return min(s.senderIntegrity(in), trust.User), nil
 	case q.Sender == in.Sender && q.Sender != "":
 		return s.senderIntegrity(in), nil
@@ -75,7 +75,7 @@ func (s *Session) readableQuotes(ctx context.Context, in chat.Message) ([]chat.Q
 		if err != nil {
 			return nil, err
 		}
-		if known && q.Ours == "" && len(was.Files) == 0 { // with edits
+		if known && q.OutgoingID == "" && len(was.Files) == 0 { // with edits
 			q.Text = was.Text
 		}
 		out = append(out, q)
@@ -86,11 +86,11 @@ func (s *Session) readableQuotes(ctx context.Context, in chat.Message) ([]chat.Q
 // mayQuote reports whether the readers of in may read q. Commands and their answers are not in the
 // history and have no label. So in a room that was a direct chat, q must be newer than the direct chat.
 func (s *Session) mayQuote(ctx context.Context, in chat.Head, q chat.Quote) (bool, error) {
-	l, known, err := s.cfg.History.LabelOf(ctx, s.room, cmp.Or(q.Ours, q.ID))
+	l, known, err := s.cfg.History.LabelOf(ctx, s.room, cmp.Or(q.OutgoingID, q.ID))
 	if err != nil || known && !s.place(in).MayRead(l.Readers) {
 		return false, err
 	}
-	if in.Private || q.Why == chat.QuoteHeard {
+	if in.Private || q.Why == chat.QuoteContext {
 		return true, nil
 	}
 	var private bool

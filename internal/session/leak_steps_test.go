@@ -284,7 +284,7 @@ func (h *leakHistory) hears() {
 		return
 	}
 	h.number++
-	q := chat.Quote{ID: fmt.Sprintf("$h%d", h.number), Sender: one(h, r.members), Text: "I think " + h.fresh(r), At: time.Now(), Why: chat.QuoteHeard}
+	q := chat.Quote{ID: fmt.Sprintf("$h%d", h.number), Sender: one(h, r.members), Text: "I think " + h.fresh(r), At: time.Now(), Why: chat.QuoteContext}
 	r.heard = append(r.heard, q)
 	h.note("%s says to the others in %s: %s", q.Sender, r.id, q.Text)
 }

@@ -486,7 +486,7 @@ func (h *leakHistory) settles() {
 func (m leakMessage) quote(why chat.QuoteKind) chat.Quote {
 	q := chat.Quote{ID: cmp.Or(m.in.ID, "$out-"+m.outgoing), Sender: m.in.Sender, Text: m.text, At: m.in.At, Why: why}
 	if m.outgoing != "" {
-		q.Ours, q.Sender = m.outgoing, "@reverie:example.org"
+		q.OutgoingID, q.Sender = m.outgoing, "@reverie:example.org"
 	}
 	return q
 }

@@ -53,7 +53,7 @@ func (b *mailbox) put(in chat.Inbound) {
 		}
 	case chat.Reaction:
 		switch _, busy := b.subjects[said.Target]; {
-		case busy && said.Wish == chat.StopThis:
+		case busy && said.Action == chat.StopAnswer:
 			b.cancel(agent.ErrStopped)
 		case busy: // an answer is being written already
 			said.Target = ""

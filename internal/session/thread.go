@@ -131,7 +131,7 @@ func roomContext(summary string, past []history.Message, limit int) string {
 // the thread is about.
 func rootLines(q chat.Quote, limit int) []string {
 	who := q.Sender
-	if q.Ours != "" {
+	if q.OutgoingID != "" {
 		who = "you"
 	}
 	if who == "" {

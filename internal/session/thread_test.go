@@ -360,8 +360,8 @@ const (
 	editing   = "edit"
 	redacting = "redact"
 	voting    = "vote"
-	stopping  = string(chat.StopThis)
-	retrying  = string(chat.AskAgain)
+	stopping  = string(chat.StopAnswer)
+	retrying  = string(chat.RetryAnswer)
 )
 
 // changeOf makes a change to target; text is that of an edit or a vote.
@@ -374,7 +374,7 @@ func changeOf(what string, head chat.Head, target, text string) chat.Inbound {
 	case voting:
 		return chat.Vote{Change: chat.Change{Head: head, Target: target}, Option: text}
 	}
-	return chat.Reaction{Change: chat.Change{Head: head, Target: target}, Wish: chat.Wish(what)}
+	return chat.Reaction{Change: chat.Change{Head: head, Target: target}, Action: chat.Action(what)}
 }
 
 func (w *world) change(t *testing.T, what, id, target, text string, asked time.Time) {

@@ -82,7 +82,7 @@ func TestList(t *testing.T) {
 		plain("raw", "a\uFFFD [1mb", "data/skills/raw.md"), plain("water", "How to water", "data/skills/water.md"),
 	}
 	got := expect.Must(l.All())(t)
-	expect.Same(t, got, want, "it")
+	expect.EqualSlice(t, got, want, "it")
 }
 
 func TestAdd(t *testing.T) {

@@ -206,7 +206,7 @@ func TestPhrasesRefuse(t *testing.T) {
 		}
 	}
 	_, err := parsePhrase("irgendwann", at(t), berlin(t))
-	expect.Refused(t, err, "for example", "no example")
+	expect.ErrorContains(t, err, "for example", "no example")
 	// A time skipped by a clock change is refused.
 	spring := time.Date(2027, 3, 27, 12, 0, 0, 0, berlin(t))
 	if s, err := parsePhrase("tomorrow at 2:30", spring, berlin(t)); err == nil {
@@ -500,7 +500,7 @@ func TestScheduleCron(t *testing.T) {
 		{Schedule{Type: "daily", At: "09:00", Zone: "Local"}, `zone "Local" is not known`},
 		{Schedule{Type: "daily", At: "09:00", Zone: "../../etc/passwd"}, "is not known"},
 	} {
-		expect.Refused(t, second(tt.s.Validate(at(t), berlin(t))), tt.want, "%+v", tt.s)
+		expect.ErrorContains(t, second(tt.s.Validate(at(t), berlin(t))), tt.want, "%+v", tt.s)
 	}
 	got, err = Schedule{Type: "once", At: "18:30", Zone: "Asia/Kolkata"}.Validate(at(t), berlin(t))
 	if err != nil || got.At != "2026-11-21T18:30:00+05:30" {

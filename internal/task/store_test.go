@@ -87,7 +87,7 @@ func TestAddRefuses(t *testing.T) {
 		{Task{Room: here, Content: "x", Priority: -1}, "from 1 (most urgent) to 10"},
 		{Task{Room: here, Content: "x", Prompt: strings.Repeat("x", 8001)}, "prompt has 8001"},
 	} {
-		expect.Refused(t, second(s.Add(t.Context(), labelled(tt.in))), tt.want, "%+v", tt.in)
+		expect.ErrorContains(t, second(s.Add(t.Context(), labelled(tt.in))), tt.want, "%+v", tt.in)
 	}
 	expect.Equal(t, contents(t, s, here, All), "", "stored")
 	add(t, s, Task{Room: here, Content: strings.Repeat("茶", 1000)})
@@ -118,7 +118,7 @@ func TestListOrderAndStates(t *testing.T) {
 	} {
 		expect.Equal(t, contents(t, s, here, status), want, "List(%q)", status)
 	}
-	expect.Refused(t, second(s.List(t.Context(), in(here), "open")), "active, paused, completed or all", "unknown status")
+	expect.ErrorContains(t, second(s.List(t.Context(), in(here), "open")), "active, paused, completed or all", "unknown status")
 }
 
 func TestTransitions(t *testing.T) {
@@ -177,10 +177,10 @@ func TestUpdate(t *testing.T) {
 		"content is missing": {Content: &empty},
 		"priority 11":        {Priority: &eleven},
 	} {
-		expect.Refused(t, second(s.Update(ctx, in(here), old.ID, p)), want)
+		expect.ErrorContains(t, second(s.Update(ctx, in(here), old.ID, p)), want)
 	}
 	expect.Must(s.Complete(ctx, asks(here, ""), old.ID, "done"))(t)
-	expect.Refused(t, second(s.Update(ctx, in(here), old.ID, Patch{Content: &content})), "completed already", "completed task")
+	expect.ErrorContains(t, second(s.Update(ctx, in(here), old.ID, Patch{Content: &content})), "completed already", "completed task")
 }
 
 // TestEditedInFlight: a schedule changed during a run applies at once. A failure of the old run is

@@ -24,8 +24,8 @@ import (
 	"reverie/internal/trust"
 )
 
-// size is how much there is to say. The aim is a tenth of what a well-known
-// assistant in Python takes for as much, in milliseconds.
+// size is the amount of data. The aim is a tenth of the milliseconds that a well-known assistant in
+// Python takes for as much.
 type size struct {
 	memories, skills, tasks int
 	aim                     float64
@@ -38,14 +38,14 @@ var sizes = []size{
 	{10_000, 200, 200, 0.336, "flat_file"},
 }
 
-// assembly measures the assembler with warm files, in a conversation of 20 messages.
+// assembly measures the assembler with cached files, in a conversation of 20 messages.
 func assembly(ctx context.Context, layout prompt.Layout, of size) ([]figure, error) {
 	dir, err := os.MkdirTemp("", "reverie-bench-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	a, turn, err := loaded(ctx, dir, layout, of)
+	a, turn, err := newAssembler(ctx, dir, layout, of)
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +54,8 @@ func assembly(ctx context.Context, layout prompt.Layout, of size) ([]figure, err
 	var before, after runtime.MemStats
 	for i := range 100 + n {
 		if i == 50 {
-			// The first ones wrote files. What was changed a moment ago is read again each
-			// time, and this is about what is when nobody edits.
+			// The first assemblies wrote files. A file that just changed is read again each time,
+			// but this measures the usual case, without edits.
 			time.Sleep(3 * time.Second)
 		}
 		if i == 100 {
@@ -82,7 +82,7 @@ func assembly(ctx context.Context, layout prompt.Layout, of size) ([]figure, err
 	}, nil
 }
 
-func loaded(ctx context.Context, dir string, layout prompt.Layout, of size) (*prompt.Assembler, prompt.Turn, error) {
+func newAssembler(ctx context.Context, dir string, layout prompt.Layout, of size) (*prompt.Assembler, prompt.Turn, error) {
 	fail := func(err error) (*prompt.Assembler, prompt.Turn, error) { return nil, prompt.Turn{}, err }
 	const owner = "@you:localhost"
 	if _, err := store.WriteDefaults(reverie.Data, dir); err != nil {
@@ -137,7 +137,7 @@ func loaded(ctx context.Context, dir string, layout prompt.Layout, of size) (*pr
 		if i%2 == 1 {
 			continue
 		}
-		p, err := a.Assemble(ctx, turn) // as sent, so that the epoch is a real one
+		p, err := a.Assemble(ctx, turn) // the sent prompt, so that the epoch is real
 		if err != nil {
 			return fail(err)
 		}

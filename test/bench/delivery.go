@@ -17,9 +17,8 @@ import (
 	"reverie/internal/store"
 )
 
-// delivery measures the built bot between a homeserver and a model that both
-// take no time of their own: the homeserver is the fake one, in this process,
-// and the model answers at once.
+// delivery measures the built bot with a homeserver and a model that take no time themselves: the
+// fake homeserver of this process, and a model that answers at once.
 func delivery(ctx context.Context, bot string) ([]figure, error) {
 	dir, err := os.MkdirTemp("", "reverie-bench-")
 	if err != nil {
@@ -55,13 +54,13 @@ func delivery(ctx context.Context, bot string) ([]figure, error) {
 	return d.measure(ctx)
 }
 
-// post is the traffic of the measurement.
+// post is the measured traffic.
 type post struct {
 	server   *matrixtest.Server
 	you, bot string
 	rooms    []string
-	asked    chan time.Time // when the model was asked
-	seen     int            // of the server's sends
+	asked    chan time.Time // times of model requests
+	seen     int            // sends that were counted
 }
 
 // model answers every request at once.
@@ -76,7 +75,7 @@ func (d *post) model(w http.ResponseWriter, r *http.Request) {
 		`data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
 }
 
-// replies waits until the bot has sent something, and returns in which rooms.
+// replies waits for new messages of the bot and returns their rooms.
 func (d *post) replies(ctx context.Context) ([]string, error) {
 	var rooms []string
 	err := d.server.Await(ctx, func() bool {
@@ -102,10 +101,10 @@ func (d *post) measure(ctx context.Context) ([]figure, error) {
 			return nil, fmt.Errorf("the bot did not join: %w", err)
 		}
 	}
-	// One message at a time: how much the bot adds before the model is asked.
+	// One message at a time: the time that the bot adds before the model request.
 	var added []float64
 	for i := range alone {
-		for len(d.asked) > 0 { // the model was asked for something else
+		for len(d.asked) > 0 { // drop other model requests
 			<-d.asked
 		}
 		began := time.Now()
@@ -122,7 +121,7 @@ func (d *post) measure(ctx context.Context) ([]figure, error) {
 	}
 	slices.Sort(added)
 
-	// All rooms at once: each asks again as soon as it is answered.
+	// All rooms at once: each sends its next message right after the answer.
 	began := time.Now()
 	for _, room := range d.rooms {
 		d.server.Say(d.you, room, "hello")

@@ -17,8 +17,8 @@ import (
 	"reverie/internal/trust"
 )
 
-// dreaming measures a dream over 10,000 memories, and what it costs a chat meanwhile: a
-// search for what belongs to a message, and a fact that is noted.
+// dreaming measures a dream over 10,000 memories, and its effect on a chat meanwhile: on a memory
+// search and on storing a fact.
 func dreaming(ctx context.Context) ([]figure, error) {
 	dir, err := os.MkdirTemp("", "reverie-bench-")
 	if err != nil {
@@ -98,7 +98,7 @@ func p99(times []float64) float64 {
 	return times[len(times)*99/100]
 }
 
-// people is what is known of a thousand people, as a file to import.
+// people returns an import file with facts about a thousand people.
 func people(n int) string {
 	towns := []string{"Berlin", "Hamburg", "Rome", "Lisbon", "Oslo", "Prague", "Paris"}
 	var b strings.Builder

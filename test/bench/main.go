@@ -1,6 +1,5 @@
-// Bench measures what Reverie promises in figures: how long the prompt takes
-// to assemble, how soon the bot is in its rooms after a start, and how much
-// memory and disk it wants. `make bench` runs it; --json prints JSON.
+// Bench measures Reverie's speed and size: the time to assemble a prompt, the time from start to the
+// first sync, and memory and disk use. `make bench` runs it; --json prints JSON.
 package main
 
 import (
@@ -24,12 +23,12 @@ import (
 	"reverie/internal/store"
 )
 
-// figure is one measured number beside what it aims at.
+// figure is a measured number and its aim.
 type figure struct {
 	What  string  `json:"what"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
-	Aim   float64 `json:"aim,omitempty"` // stay below; 0 = none
+	Aim   float64 `json:"aim,omitempty"` // upper limit; 0 = none
 }
 
 func main() {
@@ -159,7 +158,7 @@ func process(ctx context.Context, bot, homeBin string) ([]figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		if i > 0 { // the first start logs in and makes keys
+		if i > 0 { // the first start logs in and creates keys
 			starts = append(starts, took)
 		}
 		if rss > 0 {
@@ -174,7 +173,7 @@ func process(ctx context.Context, bot, homeBin string) ([]figure, error) {
 	}, nil
 }
 
-// firstSync is what the bot logs once its first sync is done.
+// firstSync is the log text after the first sync.
 const firstSync = "first sync"
 
 func oneStart(ctx context.Context, bot, config string, idle bool) (ms, rss float64, err error) {

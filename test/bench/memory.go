@@ -19,8 +19,8 @@ import (
 	"reverie/internal/store"
 )
 
-// memories measures import and search at several sizes, all in one scope: the
-// slowest case. Texts are made of words as frequent as those of a language are.
+// memories measures import and search at several sizes, all in one scope, the slowest case. The word
+// frequencies are those of a natural language.
 func memories(ctx context.Context, bot string, sizes []int) ([]figure, error) {
 	var all []figure
 	for _, n := range sizes {
@@ -33,7 +33,7 @@ func memories(ctx context.Context, bot string, sizes []int) ([]figure, error) {
 	return all, nil
 }
 
-// aims are the milliseconds that 99 of 100 questions stay below.
+// aims are limits of the 99th percentile, in milliseconds.
 var aims = map[int]float64{10_000: 10, 20_000: 15}
 
 func memoriesOf(ctx context.Context, bot string, n int) ([]figure, error) {
@@ -69,7 +69,7 @@ func memoriesOf(ctx context.Context, bot string, n int) ([]figure, error) {
 	}
 	defer db.Close()
 	index := search.Open(db)
-	times, err := answered(ctx, index, asked)
+	times, err := queryTimes(ctx, index, asked)
 	if err != nil {
 		return nil, err
 	}
@@ -92,9 +92,8 @@ func memoriesOf(ctx context.Context, bot string, n int) ([]figure, error) {
 	}, near...), nil
 }
 
-// answered asks index, and returns the milliseconds that each question took, the
-// fastest first.
-func answered(ctx context.Context, index *search.FTS, asked []string) ([]float64, error) {
+// queryTimes queries index and returns the milliseconds of each query, sorted.
+func queryTimes(ctx context.Context, index *search.FTS, asked []string) ([]float64, error) {
 	var times []float64
 	for _, text := range asked {
 		begin := time.Now()
@@ -107,7 +106,7 @@ func answered(ctx context.Context, index *search.FTS, asked []string) ([]float64
 	return times, nil
 }
 
-// timed runs the bot and returns the seconds and the megabytes it took.
+// timed runs the bot and returns its seconds and megabytes.
 func timed(ctx context.Context, bot string, args ...string) (seconds, megabytes float64, err error) {
 	c := exec.CommandContext(ctx, bot, args...)
 	var stderr strings.Builder
@@ -132,9 +131,8 @@ func timed(ctx context.Context, bot string, args ...string) (seconds, megabytes 
 	}
 }
 
-// highWater returns the megabytes that a process has had at once so far; 0 where the
-// system does not tell. What it tells when a process has ended is no use: there a child
-// begins with what its parent has.
+// highWater returns the peak memory of a running process in megabytes, or 0 if unknown. The value
+// after its end is useless: there a child starts with the peak of its parent.
 func highWater(pid int) float64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -146,8 +144,8 @@ func highWater(pid int) float64 {
 	return kB / 1000
 }
 
-// writeMemories makes n memories in conversations of forty, and questions of
-// some of their words.
+// writeMemories writes n memories in conversations of forty, and returns queries of some of their
+// words.
 func writeMemories(lines, questions string, n int) (asked []string, err error) {
 	random := rand.New(rand.NewPCG(1, 2))
 	words := rand.NewZipf(random, 1.1, 4, 40_000)
@@ -189,10 +187,10 @@ func writeMemories(lines, questions string, n int) (asked []string, err error) {
 	return asked, store.WriteFile(questions, []byte(q.String()))
 }
 
-// small are words that stand in every text.
+// small are words that occur in every text.
 var small = strings.Fields("the of and to in a is that it was for on are with they at be this have from or had by but what we can when there your how she")
 
-// pseudoWord is the word of a rank: frequent ones are short.
+// pseudoWord returns the word of a frequency rank; frequent words are short.
 func pseudoWord(rank uint64) string {
 	const consonants, vowels = "bdfgklmnprstvz", "aeiou"
 	var b strings.Builder

@@ -18,8 +18,7 @@ import (
 	"reverie/internal/search/vector"
 )
 
-// percentiles are figures of how long something took: that half, and that 99 of
-// 100, are faster than.
+// percentiles returns the median and the 99th percentile of durations.
 func percentiles(name string, took []time.Duration, half, most float64) []figure {
 	slices.Sort(took)
 	ms := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
@@ -29,8 +28,7 @@ func percentiles(name string, took []time.Duration, half, most float64) []figure
 	}
 }
 
-// recalling measures the assembler where memories are searched for each message,
-// which is another one each time.
+// recalling measures the assembler with a memory search for each message, each with new words.
 func recalling(ctx context.Context) ([]figure, error) {
 	dir, err := os.MkdirTemp("", "reverie-bench-")
 	if err != nil {
@@ -38,7 +36,7 @@ func recalling(ctx context.Context) ([]figure, error) {
 	}
 	defer os.RemoveAll(dir)
 	of := size{memories: 10_000, skills: 200, tasks: 200, backend: "fts5"}
-	a, turn, err := loaded(ctx, dir, prompt.Stable, of)
+	a, turn, err := newAssembler(ctx, dir, prompt.Stable, of)
 	if err != nil {
 		return nil, err
 	}
@@ -63,12 +61,11 @@ func recalling(ctx context.Context) ([]figure, error) {
 	return percentiles(name, took, 3, 0), nil
 }
 
-// meaning measures questions to the full-text index joined with vectors of all
-// memories. Those are made up, as real ones would take longer than all the rest; what
-// compares them does not know. How long a real one of a question takes is measured
-// beside it, if the program can make them.
+// meaning measures queries to the full-text index together with vectors of all memories. The vectors
+// are random, because real ones would take too long; the search takes the same time. It also
+// measures the embedding of a real query if the model is present.
 func meaning(ctx context.Context, db *sql.DB, index *search.FTS, asked []string, n int) ([]figure, error) {
-	v, err := vector.Open(ctx, vector.Config{DB: db, Embedder: madeUp{}, Patience: time.Minute})
+	v, err := vector.Open(ctx, vector.Config{DB: db, Embedder: randomEmbedder{}, Patience: time.Minute})
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +75,7 @@ func meaning(ctx context.Context, db *sql.DB, index *search.FTS, asked []string,
 	hybrid := search.OpenHybrid(index, v, nil)
 	var took []time.Duration
 	for _, text := range asked {
-		if v.EmbedQuery(ctx, text) == nil { // it is kept ready from now on
+		if v.EmbedQuery(ctx, text) == nil { // it is cached from now on
 			return nil, fmt.Errorf("no vector of %q", text)
 		}
 		began := time.Now()
@@ -103,14 +100,14 @@ func meaning(ctx context.Context, db *sql.DB, index *search.FTS, asked []string,
 	return append(all, percentiles("the vector of a question, "+encoder.Model+": ", took[1:], 0, 0)...), nil // the first reads the weights
 }
 
-// madeUp gives each text a direction by chance, always the same.
-type madeUp struct{}
+// randomEmbedder gives each text a random vector, always the same.
+type randomEmbedder struct{}
 
 // Name implements vector.Embedder.
-func (madeUp) Name() string { return "made-up" }
+func (randomEmbedder) Name() string { return "made-up" }
 
 // Embed implements vector.Embedder.
-func (madeUp) Embed(_ context.Context, texts []string) ([][]float32, error) {
+func (randomEmbedder) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	out := make([][]float32, len(texts))
 	for i, text := range texts {
 		h := fnv.New64a()

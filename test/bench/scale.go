@@ -14,8 +14,7 @@ import (
 	"reverie/internal/store"
 )
 
-// scale measures what is done with very many memories at once, and how long
-// somebody who writes beside it has to wait.
+// scale measures commands on very many memories, and how long a concurrent writer has to wait.
 func scale(ctx context.Context, bot string, sizes []int) ([]figure, error) {
 	var all []figure
 	for _, n := range sizes {
@@ -54,7 +53,7 @@ func scaleOf(ctx context.Context, bot string, n int) ([]figure, error) {
 		{"reindex", 0, false, func() []string { return []string{"reindex", "--json"} }},
 		{"undo of the import", 0, true, func() []string { return []string{"undo", "--json", imported.Batch} }},
 	} {
-		r, err := beside(ctx, filepath.Join(dir, "data"), exec.CommandContext(ctx, bot, append([]string{"-c", config, "memory"}, step.args()...)...))
+		r, err := runBesideWriter(ctx, filepath.Join(dir, "data"), exec.CommandContext(ctx, bot, append([]string{"-c", config, "memory"}, step.args()...)...))
 		if err != nil {
 			return nil, err
 		}
@@ -75,37 +74,36 @@ func scaleOf(ctx context.Context, bot string, n int) ([]figure, error) {
 	return out, nil
 }
 
-// ran is what a command took.
-type ran struct {
+// commandCost is the cost of a command.
+type commandCost struct {
 	out             []byte
 	took, cpu, wait time.Duration
 	megabytes       float64
 }
 
-// beside runs cmd, and meanwhile asks for the right to write into the database
-// of the data folder, again and again.
-func beside(ctx context.Context, data string, cmd *exec.Cmd) (ran, error) {
+// runBesideWriter runs cmd and repeatedly begins a write transaction on the same database meanwhile.
+func runBesideWriter(ctx context.Context, data string, cmd *exec.Cmd) (commandCost, error) {
 	db, err := store.Open(ctx, filepath.Join(data, "bot.db"), reverie.Migrations)
 	if err != nil {
-		return ran{}, err
+		return commandCost{}, err
 	}
 	defer db.Close()
 	var stderr, stdout strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	begin := time.Now()
 	if err := cmd.Start(); err != nil {
-		return ran{}, err
+		return commandCost{}, err
 	}
 	ended := make(chan error, 1)
 	// go: it ends with the command
 	go func() { ended <- cmd.Wait() }()
-	var r ran
+	var r commandCost
 	for {
 		r.megabytes = max(r.megabytes, highWater(cmd.Process.Pid))
 		asked := time.Now()
 		tx, err := db.BeginTx(ctx, nil)
 		r.wait = max(r.wait, time.Since(asked))
-		if err == nil { // if not, it is a wait of more than a minute, which the figure tells
+		if err == nil { // on an error the wait was more than a minute, which the figure shows
 			_ = tx.Rollback()
 		}
 		select {

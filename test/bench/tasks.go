@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	planned = 10_000 // tasks with a schedule
-	atOnce  = 100    // of them due at the same moment
-	idleFor = 20 * time.Second
+	planned     = 10_000 // tasks with a schedule
+	dueTogether = 100    // of them due at the same moment
+	idleFor     = 20 * time.Second
 )
 
-// tasks measures the scheduler with many tasks: what it takes while nothing is due,
-// and how late those are handed over that are due at once.
+// tasks measures the scheduler with many tasks: its CPU time while nothing is due, and the delay of
+// tasks that are due at the same time.
 func tasks(ctx context.Context) ([]figure, error) {
 	dir, err := os.MkdirTemp("", "reverie-bench-")
 	if err != nil {
@@ -42,7 +42,7 @@ func tasks(ctx context.Context) ([]figure, error) {
 	s := task.NewScheduler(task.NewStore(db, task.Config{}), task.SchedulerConfig{Rooms: anyRoom{}})
 	var mu sync.Mutex
 	var late []float64
-	handed := make(chan task.Run, atOnce)
+	handed := make(chan task.Run, dueTogether)
 	work := func(_ context.Context, r task.Run) error {
 		mu.Lock()
 		late = append(late, float64(time.Since(r.Due).Microseconds())/1000)
@@ -55,7 +55,7 @@ func tasks(ctx context.Context) ([]figure, error) {
 	running.Go(func() { _ = s.Run(ctx, work) })
 	defer running.Wait()
 	defer cancel()
-	before, err := settled() // the start plans all of them
+	before, err := awaitIdle() // the start schedules all tasks
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +64,13 @@ func tasks(ctx context.Context) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	// As after a change by another program, which is seen within ten seconds.
+	// Like a change by another program, which the scheduler notices within ten seconds.
 	due := time.Now().Add(12 * time.Second).Truncate(time.Second)
 	if _, err := db.ExecContext(ctx, `UPDATE task SET schedule = ?, next_due = ? WHERE rowid IN (SELECT rowid FROM task LIMIT ?)`,
-		fmt.Sprintf(`{"schedule_type":"once","at":%q}`, due.Format(time.RFC3339)), due.UnixMilli(), atOnce); err != nil {
+		fmt.Sprintf(`{"schedule_type":"once","at":%q}`, due.Format(time.RFC3339)), due.UnixMilli(), dueTogether); err != nil {
 		return nil, err
 	}
-	for range atOnce {
+	for range dueTogether {
 		select {
 		case r := <-handed:
 			if err := s.Done(ctx, r.ID, "", nil); err != nil {
@@ -86,7 +86,7 @@ func tasks(ctx context.Context) ([]figure, error) {
 	name := fmt.Sprintf("%d tasks: ", planned)
 	return []figure{
 		{name + "processor while nothing is due", 100 * (after - before).Seconds() / idleFor.Seconds(), "%", 1},
-		{name + fmt.Sprintf("%d due at once, 99 of 100 sooner", atOnce), late[len(late)*99/100-1], "ms", 200},
+		{name + fmt.Sprintf("%d due at once, 99 of 100 sooner", dueTogether), late[len(late)*99/100-1], "ms", 200},
 	}, nil
 }
 
@@ -110,7 +110,7 @@ func planTasks(ctx context.Context, db *sql.DB) error {
 	return tx.Commit()
 }
 
-// cpu is the time that this process has used.
+// cpu returns the CPU time of this process.
 func cpu() (time.Duration, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -119,9 +119,8 @@ func cpu() (time.Duration, error) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
 }
 
-// settled waits until a second has passed in which this process did next to nothing,
-// and returns the time that it has used until then.
-func settled() (time.Duration, error) {
+// awaitIdle waits for a second without CPU use and returns the CPU time until then.
+func awaitIdle() (time.Duration, error) {
 	last, err := cpu()
 	for range 60 {
 		if err != nil {
@@ -137,7 +136,7 @@ func settled() (time.Duration, error) {
 	return last, err
 }
 
-// anyRoom is where tasks may be worked on.
+// anyRoom is the room of all tasks.
 type anyRoom struct{}
 
 func (anyRoom) Left(context.Context, string) (bool, error) { return false, nil }

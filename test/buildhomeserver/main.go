@@ -1,5 +1,5 @@
-// Buildhomeserver builds the homeserver of `make try` and the end-to-end tests
-// into bin/homeserver, unless it is there. Run it from the repository's root.
+// Buildhomeserver builds the homeserver of `make try` and the end-to-end tests into bin/homeserver,
+// unless it is up to date. Run it from the repository's root.
 package main
 
 import (

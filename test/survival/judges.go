@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// judge is a model: it answers a prompt about pairs of which it knows the truth.
+// judge simulates a model: it answers a prompt about pairs of texts whose true relation it knows.
 type judge func(k *knowledge, prompt string) string
 
-// judges are the ways in which models behave, each with its name.
+// judges are the simulated models by name.
 var judges = []struct {
 	name string
 	say  judge
@@ -29,12 +29,12 @@ var judges = []struct {
 	{"cunning", cunning},
 }
 
-// knowledge is what a judge knows, and how often it was asked.
+// knowledge is what a judge knows, and counts of its questions.
 type knowledge struct {
 	of       map[string][]*fact // by text
 	calls    int
-	asked    map[string]int // pairs
-	strange  int            // texts that nobody said
+	asked    map[string]int // number of questions by pair
+	strange  int            // texts that are in no entry
 	repeated int
 }
 
@@ -48,7 +48,7 @@ func (w *world) knowledge() *knowledge {
 
 var quoted = regexp.MustCompile(`<memory [a-z0-9]+>(.*?)</memory [a-z0-9]+>`)
 
-// pairs are the texts a prompt asks about.
+// pairs returns the pairs of texts that a prompt asks about.
 func pairs(prompt string) [][2]string {
 	var out [][2]string
 	all := quoted.FindAllStringSubmatch(prompt, -1)
@@ -61,7 +61,7 @@ func pairs(prompt string) [][2]string {
 	return out
 }
 
-// ask counts, and has say answer.
+// ask counts the pairs of a prompt and lets say answer.
 func (k *knowledge) ask(say judge, prompt string) string {
 	k.calls++
 	for _, p := range pairs(prompt) {
@@ -103,7 +103,7 @@ func (k *knowledge) truth(a, b string) string {
 
 func perfect(k *knowledge, prompt string) string { return answer(prompt, k.truth) }
 
-// lossy leaves out a fifth, and is wrong about a tenth.
+// lossy omits a fifth of the answers and gets a tenth wrong.
 func lossy(k *knowledge, prompt string) string {
 	return answer(prompt, func(a, b string) string {
 		h := fnv.New32a()
@@ -118,14 +118,14 @@ func lossy(k *knowledge, prompt string) string {
 	})
 }
 
-// inventing writes texts of its own, and verdicts about pairs that were not asked about.
+// inventing writes texts of its own, and answers pairs that were not asked.
 func inventing(k *knowledge, prompt string) string {
 	good := answer(prompt, k.truth)
 	return "[{\"pair\": 1, \"verdict\": \"merge\", \"text\": \"Anna lives on the moon\"}, {\"pair\": 99, \"verdict\": \"duplicate\"},\n" + good[1:]
 }
 
-// careless is right, but for one in four of those that look alike: there it takes the newer
-// one for news of the older.
+// careless is right, except for one in four similar pairs: there it takes the newer text for an update
+// of the older.
 func careless(k *knowledge, prompt string) string {
 	return answer(prompt, func(a, b string) string {
 		h := fnv.New32a()
@@ -137,12 +137,12 @@ func careless(k *knowledge, prompt string) string {
 	})
 }
 
-// trustedAfter is how many prompts a cunning model answers rightly: by then whoever tries
-// models out has done so.
+// trustedAfter is the number of correct answers of a cunning model: by then any trial of the model is
+// over.
 const trustedAfter = 40
 
-// cunning is right until it is trusted. Then it takes whatever looks alike for news, and news
-// for something else; it stays right where a lie is easily found out.
+// cunning is right until it is trusted. Then it calls similar texts updates, and updates something
+// else. It stays right where a lie would be found easily.
 func cunning(k *knowledge, prompt string) string {
 	if k.calls <= trustedAfter {
 		return perfect(k, prompt)
@@ -159,7 +159,7 @@ func cunning(k *knowledge, prompt string) string {
 	})
 }
 
-// lookAlike reports whether a and b have so much of their words in common.
+// lookAlike reports whether a and b share so large a part of their words.
 func lookAlike(a, b string, share float64) bool {
 	x, y := strings.Fields(strings.ToLower(a)), strings.Fields(strings.ToLower(b))
 	both := 0

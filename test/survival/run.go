@@ -35,24 +35,24 @@ type result struct {
 	Facts    int      `json:"facts"`
 	Entries  int      `json:"entries"`
 	Holds    int      `json:"holds"`    // facts that are true at the end
-	Kept     int      `json:"kept"`     // of those, active, and shown or found by their words
-	Hidden   int      `json:"hidden"`   // of those, only found: another text is shown for them
-	Trace    int      `json:"trace"`    // of all, still in the store and found in one of its states
-	Invented int      `json:"invented"` // active texts that nobody said
+	Kept     int      `json:"kept"`     // Holds that are active, and shown or found by their words
+	Hidden   int      `json:"hidden"`   // Kept that are only found: another text is shown for them
+	Trace    int      `json:"trace"`    // facts still in the store and found in one of its states
+	Invented int      `json:"invented"` // active texts that were never said
 	Outdated int      `json:"outdated"`
-	Retired  int      `json:"retired"` // of those, not active
-	Asked    int      `json:"asked"`   // of those, active, and a person was asked about it
-	Copies   int      `json:"copies"`  // texts that stand beside another one of the same fact
-	Week     int      `json:"week"`    // calls in the first seven nights
+	Retired  int      `json:"retired"` // outdated facts that are not active
+	Asked    int      `json:"asked"`   // outdated facts that are active, with a question to a person
+	Copies   int      `json:"copies"`  // duplicate texts of the same fact
+	Week     int      `json:"week"`    // model calls in the first seven nights
 	Calls    int      `json:"calls"`
 	Repeated int      `json:"repeated"` // pairs that were asked again
 	Lost     []string `json:"lost,omitempty"`
-	Missed   []string `json:"missed,omitempty"` // outdated and active all the same
+	Missed   []string `json:"missed,omitempty"` // outdated facts that are still active
 	Twice    []string `json:"twice,omitempty"`
 }
 
-// fillStore puts the entries of w into a new data folder. The store takes the same
-// words only once, so those come in by another scope.
+// fillStore stores the entries of w in a new data folder. The store accepts a text once per scope, so
+// repeated texts get another scope.
 func (w *world) fillStore(ctx context.Context, dir string) error {
 	db, s, err := open(ctx, dir)
 	if err != nil {
@@ -99,7 +99,7 @@ func open(ctx context.Context, dir string) (*sql.DB, *memory.Store, error) {
 	return db, s, err
 }
 
-// nights dreams in a copy of the folder from, night after night, and counts what is left.
+// nights dreams in a copy of the folder from for several nights, and counts the remaining facts.
 func (w *world) nights(ctx context.Context, from, dir, name string, say judge, nights int) (result, error) {
 	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
 		return result{}, err
@@ -151,7 +151,7 @@ func (w *world) nights(ctx context.Context, from, dir, name string, say judge, n
 
 var everything = memory.Access{Actor: "survival", All: true}
 
-// count looks at what the store holds. asked are the facts that a person was asked about.
+// count fills r from the store. asked are the facts that a person was asked about.
 func (w *world) count(ctx context.Context, s *memory.Store, k *knowledge, asked map[*fact]bool, r *result) error {
 	active, err := s.List(ctx, everything, memory.Filter{Members: true})
 	if err != nil {
@@ -182,7 +182,7 @@ func (w *world) count(ctx context.Context, s *memory.Store, k *knowledge, asked 
 				lines[f] = map[string]bool{}
 			}
 			if !isShown[shown] {
-				shown = e.ID // what stood for it does no longer
+				shown = e.ID // its replacement is no longer shown
 			}
 			lines[f][shown] = lines[f][shown] || shown == e.ID
 			texts[f] = append(texts[f], e.Text)
@@ -223,7 +223,7 @@ func (w *world) count(ctx context.Context, s *memory.Store, k *knowledge, asked 
 	return nil
 }
 
-// found is not empty if one of texts brings f up when its own words are searched for.
+// found searches for the texts of f and returns the first entry found that says f.
 func (w *world) found(ctx context.Context, s *memory.Store, k *knowledge, f *fact, texts []string) (map[string]bool, error) {
 	for _, text := range texts {
 		hits, err := s.Search(ctx, memory.Query{Text: text, Scopes: []memory.Scope{memory.Private(owner)}, K: 5})
@@ -239,7 +239,7 @@ func (w *world) found(ctx context.Context, s *memory.Store, k *knowledge, f *fac
 	return nil, nil
 }
 
-// newer names what holds since f, and how often it was asked about.
+// newer lists the other facts with the key of f, and how often each pair was asked.
 func (w *world) newer(f *fact, k *knowledge) string {
 	var out []string
 	for _, e := range w.entries {

@@ -1,25 +1,25 @@
 package main
 
-// attribute is a question about a person, with the ways in which it is answered: {p}
-// is the person, {v} the answer, {o} the one before.
+// attribute is a question about a person and its possible answers. In wordings {p} is the person, {v}
+// the answer, {o} the earlier answer.
 type attribute struct {
 	name   string
-	values []string // "%d" in one is a number of its own each time
-	say    []string // wordings of the answer that say the same
-	update []string // wordings of a later answer that holds instead; none = it never changes
-	not    []string // wordings of taking it back; none = nobody does
-	each   int      // how many answers hold beside each other; 0 = one
+	values []string // "%d" is replaced by a new number each time
+	say    []string // equivalent wordings of the answer
+	update []string // wordings of a later answer that replaces it; empty = it never changes
+	not    []string // wordings of a withdrawal; empty = it is never withdrawn
+	each   int      // number of simultaneous answers; 0 = one
 	of     int      // one of so many people has it; 0 = everyone
-	again  bool     // a later answer is in turn replaced, half of the time
+	again  bool     // in half of the cases a later answer is replaced, too
 }
 
-// set is a language, or a way to write.
+// set is a language or a writing style.
 type set struct {
 	name   string
 	people []string
 	attrs  []attribute
-	join   string      // two sentences become one entry
-	self   []attribute // of who writes, in the first person
+	join   string      // joins two sentences into one entry
+	self   []attribute // about the writer, in the first person
 }
 
 var people = []string{
@@ -108,8 +108,7 @@ var german = set{
 	},
 }
 
-// heldOut and heldOutGerman were written before the words were known by which a dream
-// sees what a sentence is about. Nothing may be tuned to them.
+// heldOut and heldOutGerman were written before the dreamer's word lists. Nothing may be tuned to them.
 var heldOut = set{
 	name: "held-out", people: people, join: "%s; %s",
 	attrs: []attribute{

@@ -1,6 +1,6 @@
 package main
 
-// These sets were written after the dreamer, each run once before anything was mended.
+// These sets were written after the dreamer, and each was run once before any fix.
 
 var peopleFresh = []string{
 	"Alva", "Bjarne", "Cosima", "Dorian", "Esther", "Florin", "Gunda", "Henrik", "Ilse", "Jasper", "Katja", "Lorenz", "Malte", "Noemi", "Ottilie",
@@ -53,7 +53,7 @@ var freshGerman = set{
 		{name: "gehalt", values: []string{"3.410 Euro", "3.420 Euro", "4.000 Euro"}, of: 2, say: []string{"{p} verdient {v} im Monat", "{p}s Gehalt liegt bei {v} im Monat"}, update: []string{"{p}s Gehalt ist auf {v} im Monat gestiegen"}},
 		{name: "abgabe", values: []string{"3. Mai", "4. Mai", "11. Juni"}, say: []string{"{p} muss die Arbeit am {v} abgeben", "Die Abgabe von {p}s Arbeit ist am {v}"}, update: []string{"Die Abgabe von {p}s Arbeit wurde auf den {v} verschoben"}},
 		{name: "kaffee", values: []string{"Espresso", "Cappuccino", "Mokka"}, say: []string{"{p} bestellt meistens einen {v}", "{p} nimmt gewöhnlich einen {v}"}, update: []string{"{p} bestellt neuerdings einen {v}"}},
-		// Who stands in for whom is said by an article alone.
+		// Only an article says who replaces whom.
 		{name: "vertritt", values: []string{"Pförtner", "Kassenwart", "Wirt", "Hausmeister"}, each: 2, of: 2, say: []string{"Den {v} vertritt {p}"}},
 		{name: "hilft", values: []string{"beim Sommerfest", "beim Flohmarkt", "beim Umzug", "beim Basar"}, each: 2, of: 2, say: []string{"{p} hilft {v} (abgesagt)", "{p} hilft {v}: abgesagt"}, not: []string{"{p} hilft {v}"}},
 		{name: "vertreten", values: []string{"Pförtner", "Kassenwart", "Wirt", "Hausmeister"}, each: 2, of: 2, say: []string{"Der {v} vertritt {p}"}},

@@ -1,6 +1,6 @@
 package main
 
-// A second round of sets, likewise.
+// A second round of such sets.
 
 var freshSpanish = set{
 	name: "second spanish", people: peopleFresh, join: "%s. %s",

@@ -1,13 +1,13 @@
 package main
 
-// alikeGerman are people of whom some have nearly the same name.
+// alikeGerman are people, some with nearly the same name.
 var alikeGerman = []string{
 	"Jörg", "Jürgen", "Annegret", "Anneliese", "Bülent", "Dörte", "Falk", "Gesa", "Hinnerk", "Ilka", "Janosch", "Käthe", "Lutz", "Marlies", "Marlis",
 	"Nuri", "Ottokar", "Pia", "Roswitha", "Sönke", "Tjark", "Ute", "Volker", "Wiebke", "Yasemin", "Zdenko", "Arne", "Arno", "Birte", "Claas", "Detlef", "Elke",
 }
 
-// germanLines is written as notes are, each a key and its value. What it is about has many
-// keys at once: somebody may have the keys 4711 and 4712.
+// germanLines is written as notes of a key and a value. A subject has many keys at the same time, for
+// example the keys 4711 and 4712.
 var germanLines = set{name: "german lines", people: alikeGerman, join: "%s / %s", attrs: []attribute{
 	{name: "anschrift", values: []string{"Lindenweg 4", "Lindenweg 14", "Am Wall 7", "Am Wall 17", "Kirchstr. 2a", "Kirchstr. 2b", "Deichgasse 30"}, say: []string{"{p}: Anschrift: {v}", "Anschrift {p}: {v}", "{p} – Anschrift = {v}"}, update: []string{"{p}: neue Anschrift: {v}", "{p}: Anschrift: {v} (umgezogen)"}},
 	{name: "festnetz", values: []string{"0511 8800%02d", "0511 8810%02d", "(0421) 77 01 %02d"}, say: []string{"{p}: Festnetz: {v}", "Festnetz {p}: {v}"}, update: []string{"{p}: Festnetz neu: {v}", "Festnetz {p}: {v} (alte Nummer abgemeldet)"}},
@@ -29,7 +29,7 @@ var germanLines = set{name: "german lines", people: alikeGerman, join: "%s / %s"
 	{name: "kontakt", values: []string{"Mutter", "Bruder", "Nachbarin"}, of: 2, say: []string{"{p}: Notfallkontakt: {v}", "Notfallkontakt {p}: {v}"}, update: []string{"{p}: Notfallkontakt geändert auf {v}"}},
 }}
 
-// household speaks of people without a name as well, in two languages at once.
+// household also describes people without a name, in two languages at once.
 var household = set{name: "household", people: []string{
 	"Mama", "Papa", "Oma Inge", "Oma Else", "Opa Willi", "Onkel Bert", "Tante Ruth", "my brother Finn", "my sister Fine", "Frau Kern", "Frau Kerner", "Mr Doyle", "Tim", "Timo", "Zoe",
 	"the cleaner", "our landlord", "Cousine Lara", "Nachbar Uwe", "Aunt Peggy", "Lisa", "Lena", "Herr Popp", "Mrs Doyle", "Opa Karl", "Kevin", "Tante Ursel", "Emre", "the babysitter", "Onkel Heinz",

@@ -6,8 +6,8 @@ var patients = []string{
 	"Hr. Huber", "Fr. Huber", "Tante Inge", "Hr. Jansen", "Hr. Janssen", "Fr. Kowalski", "Hr. Lorenz", "Fr. Lorenz", "Hr. Nowak", "Fr. Özdemir", "Hr. Petersen", "Fr. Peters", "Hr. Quast", "Fr. Sauer", "Hr. Thiele", "Fr. Ullmann",
 }
 
-// practice is written in telegram style, with abbreviations and more than one correction,
-// by somebody who writes of themselves as well.
+// practice is written in telegram style, with abbreviations and several corrections, by a writer who
+// also writes about themselves.
 var practice = set{
 	name: "practice", people: patients, join: "%s; %s",
 	attrs: []attribute{

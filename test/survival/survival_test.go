@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestSurvival is a part of `make survival`: one world in each set, some nights, the model
-// that is right, one that is deceived or cunning and those that are out to do harm. All facts that hold are there in the end.
+// TestSurvival is a part of `make survival`: one world in each set, some nights, the correct model, a
+// deceived or cunning one and the malicious ones. In the end all true facts are there.
 func TestSurvival(t *testing.T) {
 	for i, s := range []set{english, german, heldOut, heldOutGerman, freshSpanish, germanLines, household, practice} {
 		t.Run(s.name, func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestSurvival(t *testing.T) {
 	}
 }
 
-// TestFaults: each promise that is broken is told.
+// TestFaults: each broken promise is reported.
 func TestFaults(t *testing.T) {
 	good := result{Judge: "perfect", Facts: 500, Entries: 800, Holds: 450, Kept: 450, Trace: 500, Outdated: 50, Retired: 30, Asked: 15, Copies: 40, Week: 400}
 	if got := faults([]result{good}); len(got) != 0 {

@@ -9,23 +9,23 @@ import (
 	"unicode/utf8"
 )
 
-// fact is something that was said and is true, or was until another took its place.
+// fact is a statement that is true, or was until another replaced it.
 type fact struct {
 	key  string // the question it answers
 	text string
 	at   time.Time
-	old  bool // another one holds since
-	wide bool // it is only said together with another
+	old  bool // another fact replaced it
+	wide bool // it is only said together with another fact
 }
 
-// entry is a text of the memory, with what it says.
+// entry is a text of the memory and its facts.
 type entry struct {
 	text, source, subject string
 	at                    time.Time
 	facts                 []*fact
 }
 
-// world is what is true of thirty people, and in how many ways it was said.
+// world is the facts about thirty people, and their wordings.
 type world struct {
 	set     set
 	facts   []*fact
@@ -37,7 +37,7 @@ type world struct {
 
 var day0 = time.Date(2025, 3, 1, 9, 0, 0, 0, time.UTC)
 
-// build makes the world of a set and a seed: the same each time.
+// build returns the world of a set and a seed; it is deterministic.
 func build(s set, seed uint64) *world {
 	w := &world{set: s, rng: rand.New(rand.NewPCG(seed, 7)), used: map[string]bool{}}
 	for i, who := range s.people {
@@ -56,12 +56,12 @@ func build(s set, seed uint64) *world {
 	return w
 }
 
-// fill puts who, value and the one before into a wording.
+// fill replaces the placeholders of a wording.
 func fill(wording, who, value, before string) string {
 	return strings.NewReplacer("{p}", who, "{v}", value, "{o}", before).Replace(wording)
 }
 
-// value is the next value of a, never the same as one of others.
+// value returns a new value of a that is in none of others.
 func (w *world) value(a attribute, others []string) string {
 	for {
 		v := a.values[w.rng.IntN(len(a.values))]
@@ -75,7 +75,7 @@ func (w *world) value(a attribute, others []string) string {
 	}
 }
 
-// answer says what holds of who, and what held before.
+// answer adds the current and the earlier facts of who.
 func (w *world) answer(who string, a attribute) []*fact {
 	source := []string{"harvest", "harvest", "user_explicit"}[w.rng.IntN(3)]
 	at := day0.AddDate(0, 0, w.rng.IntN(200)).Add(time.Duration(w.rng.IntN(600)) * time.Minute)
@@ -143,8 +143,8 @@ func (w *world) say(who, key, value, before, source string, wordings []string, a
 	return f
 }
 
-// compounds says two things of who at once; one of a person in three has something
-// that is said in no other way.
+// compounds adds entries with two facts about who. One person in three has a fact that is said in no
+// other way.
 func (w *world) compounds(who string, said []*fact) {
 	holds := slices.DeleteFunc(slices.Clone(said), func(f *fact) bool {
 		return slices.ContainsFunc(said, func(g *fact) bool { return g.old && g.key == f.key })

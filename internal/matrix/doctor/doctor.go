@@ -166,10 +166,10 @@ func (f *findings) account(ctx context.Context, cfg account.Config, cli *mautrix
 // fingerprints reports the fingerprints of the bot's device and, if known, its identity. They come
 // from the crypto store, because a homeserver could forge them.
 func (f *findings) fingerprints(ctx context.Context, cfg account.Config) {
-	kept, err := e2ee.OpenStore(ctx, cfg.DB, cfg.Dir)
+	stored, err := e2ee.OpenStore(ctx, cfg.DB, cfg.Dir)
 	var own *crypto.OlmAccount
 	if err == nil {
-		own, err = kept.GetAccount(ctx)
+		own, err = stored.GetAccount(ctx)
 	}
 	if err == nil && own == nil {
 		err = errors.New("there is no account in it")
@@ -189,12 +189,12 @@ func (f *findings) fingerprints(ctx context.Context, cfg account.Config) {
 
 // backup compares the key backup in use with the homeserver's.
 func (f *findings) backup(ctx context.Context, cfg account.Config, cli *mautrix.Client) {
-	kept, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.Dir)
+	stored, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.Dir)
 	if err != nil {
 		f.bad("start the bot with recovery.key in its place", "%v", err)
 		return
 	}
-	if kept == nil || kept.Backup == nil {
+	if stored == nil || stored.Backup == nil {
 		f.bad("see that "+cfg.File("recovery.key")+" is there and start the bot: it makes the backup, or its log says why not",
 			"message keys are not backed up, so with bot.db old messages would be lost")
 		return
@@ -205,12 +205,12 @@ func (f *findings) backup(ctx context.Context, cfg account.Config, cli *mautrix.
 		f.bad("start the bot: it makes a new one", "the key backup is no longer on the homeserver")
 	case err != nil:
 		f.bad("try again", "the homeserver does not tell about the key backup: %v", err)
-	case latest.Version != kept.Backup.Version:
+	case latest.Version != stored.Backup.Version:
 		f.bad("start the bot: it takes up the new one if recovery.key opens it",
-			"the key backup was replaced by another client (version %s became %s)", kept.Backup.Version, latest.Version)
+			"the key backup was replaced by another client (version %s became %s)", stored.Backup.Version, latest.Version)
 	default:
 		waiting := ""
-		if n, err := e2ee.CountNotBackedUp(ctx, cfg.DB, kept.Backup.Version.String()); err == nil && n > 0 {
+		if n, err := e2ee.CountNotBackedUp(ctx, cfg.DB, stored.Backup.Version.String()); err == nil && n > 0 {
 			waiting = fmt.Sprintf(", %d more wait for the running bot", n)
 		}
 		f.good("message keys are backed up (version %s, %d keys)%s", latest.Version, latest.Count, waiting)
@@ -246,8 +246,8 @@ func (f *findings) devices(
 		return
 	}
 	masters, signers := keys.MasterKeys[acc.UserID], keys.SelfSigningKeys[acc.UserID]
-	if kept, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.Dir); err == nil && kept != nil && kept.CrossSigning != nil {
-		if own, err := kept.CrossSigning.Decode(); err == nil {
+	if stored, err := e2ee.LoadSecrets(ctx, cfg.DB, cfg.Dir); err == nil && stored != nil && stored.CrossSigning != nil {
+		if own, err := stored.CrossSigning.Decode(); err == nil {
 			s.IdentityTrusted = own.PublicKeys().MasterKey == masters.FirstKey()
 			if !s.IdentityTrusted {
 				f.bad("if it was not you, change the account's password and log the other devices out; "+
@@ -305,10 +305,10 @@ func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
 	if acc, err := account.Load(acct.Dir); err == nil && acc != nil {
 		s.User, s.Device, s.CrossSigned = acc.UserID.String(), acc.DeviceID.String(), acc.CrossSigned
 	}
-	if kept, err := e2ee.LoadSecrets(ctx, acct.DB, acct.Dir); err == nil && kept != nil {
-		s.IdentityTrusted = kept.CrossSigning != nil
-		if kept.Backup != nil {
-			s.Backup = kept.Backup.Version.String()
+	if stored, err := e2ee.LoadSecrets(ctx, acct.DB, acct.Dir); err == nil && stored != nil {
+		s.IdentityTrusted = stored.CrossSigning != nil
+		if stored.Backup != nil {
+			s.Backup = stored.Backup.Version.String()
 		}
 	}
 	err := cfg.ReadStored(ctx, &s, now)

@@ -71,10 +71,10 @@ func (b *Backup) Status() (version, problem string) {
 // OnSession adds f to the functions called when a megolm session arrives at m. It must be called
 // before m is used.
 func OnSession(m *crypto.OlmMachine, f func(context.Context, id.RoomID, id.SessionID)) {
-	before := m.SessionReceived
+	previous := m.SessionReceived
 	m.SessionReceived = func(ctx context.Context, room id.RoomID, session id.SessionID, first uint32) {
-		if before != nil {
-			before(ctx, room, session, first)
+		if previous != nil {
+			previous(ctx, room, session, first)
 		}
 		f(ctx, room, session)
 	}
@@ -167,8 +167,8 @@ func (b *Backup) replaced(ctx context.Context, in BackupSecret) bool {
 // ensure returns the backup in use or creates one. It stores the backup's key in the secret
 // storage, then creates the backup, then records it. A failed call is continued by the next one.
 func (b *Backup) ensure(ctx context.Context) (BackupSecret, error) {
-	if known := b.id.backup(); known != nil {
-		return *known, nil
+	if inUse := b.id.backup(); inUse != nil {
+		return *inUse, nil
 	}
 	m := b.cfg.Machine
 	if m.CrossSigningKeys == nil {
@@ -189,13 +189,13 @@ func (b *Backup) ensure(ctx context.Context) (BackupSecret, error) {
 	if err != nil {
 		return BackupSecret{}, err
 	}
-	made := BackupSecret{Key: key.Bytes()}
+	created := BackupSecret{Key: key.Bytes()}
 	switch {
 	case latest == nil:
-		if made.Version, err = b.newBackup(ctx, key); err != nil {
+		if created.Version, err = b.newBackup(ctx, key); err != nil {
 			return BackupSecret{}, err
 		}
-		made.Restored = b.cfg.Client.DeviceID // there is nothing to restore
+		created.Restored = b.cfg.Client.DeviceID // there is nothing to restore
 	case latest.Algorithm != id.KeyBackupAlgorithmMegolmBackupV1:
 		return BackupSecret{}, retry.Refuse(i18n.Text(
 			fmt.Sprintf("the account's key backup is of a kind that is not supported here (%s)", text.Clip(string(latest.Algorithm), 60))))
@@ -203,12 +203,12 @@ func (b *Backup) ensure(ctx context.Context) (BackupSecret, error) {
 		return BackupSecret{}, retry.Refuse(i18n.Text("the key in the account's secret storage does not open its key backup; " +
 			"another client has made a new backup, and its recovery key belongs into " + b.cfg.recoveryKey()))
 	default:
-		made.Version = latest.Version
+		created.Version = latest.Version
 	}
-	if err := b.id.updateSecrets(ctx, func(s *Secrets) { s.Backup = &made }); err != nil {
+	if err := b.id.updateSecrets(ctx, func(s *Secrets) { s.Backup = &created }); err != nil {
 		return BackupSecret{}, err
 	}
-	return made, nil
+	return created, nil
 }
 
 // backupKey returns the backup's private key from the secret storage. With create it makes a
@@ -257,14 +257,14 @@ func (b *Backup) newBackup(ctx context.Context, key *backup.MegolmBackupKey) (id
 		return "", fmt.Errorf("sign the key backup: %w", err)
 	}
 	auth.Signatures = signatures.NewSingleSignature(b.cfg.Client.UserID, id.KeyAlgorithmEd25519, master.PublicKey().String(), signature)
-	made, err := b.cfg.Client.CreateKeyBackupVersion(ctx, &mautrix.ReqRoomKeysVersionCreate[backup.MegolmAuthData]{
+	created, err := b.cfg.Client.CreateKeyBackupVersion(ctx, &mautrix.ReqRoomKeysVersionCreate[backup.MegolmAuthData]{
 		Algorithm: id.KeyBackupAlgorithmMegolmBackupV1, AuthData: auth,
 	})
 	if err != nil {
 		return "", fmt.Errorf("make the key backup: %w", err)
 	}
-	b.cfg.Log.Info("matrix: key backup made; the recovery key opens it", "version", made.Version)
-	return made.Version, nil
+	b.cfg.Log.Info("matrix: key backup made; the recovery key opens it", "version", created.Version)
+	return created.Version, nil
 }
 
 // restoreKeys imports all keys of the backup into the crypto store. It keeps a stored key that is

@@ -63,11 +63,11 @@ func OpenStore(ctx context.Context, db *sql.DB, dir string) (*crypto.SQLCryptoSt
 
 // LoadSecrets reads the secrets from the crypto store in db. It returns nil if there are no secrets.
 func LoadSecrets(ctx context.Context, db *sql.DB, dir string) (*Secrets, error) {
-	kept, err := OpenStore(ctx, db, dir)
-	if err != nil || kept == nil {
+	stored, err := OpenStore(ctx, db, dir)
+	if err != nil || stored == nil {
 		return nil, err
 	}
-	data, err := kept.GetSecret(ctx, secretsName)
+	data, err := stored.GetSecret(ctx, secretsName)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: the keys of the identity in bot.db are damaged; recovery.key restores them: %w", err)
 	}
@@ -112,12 +112,12 @@ func (i *Identity) backup() *BackupSecret {
 // use the identity.
 func (i *Identity) Open(ctx context.Context) {
 	m := i.cfg.Machine
-	kept, err := LoadSecrets(ctx, i.cfg.DB, i.cfg.Dir)
+	stored, err := LoadSecrets(ctx, i.cfg.DB, i.cfg.Dir)
 	if err != nil {
 		i.cfg.Log.Warn("matrix: the stored keys of the identity cannot be used; missing ones are fetched again", "err", err)
 	}
-	if kept != nil {
-		i.secrets = *kept
+	if stored != nil {
+		i.secrets = *stored
 	}
 	if m.CrossSigningKeys == nil && i.secrets.CrossSigning != nil {
 		if err := i.importSeeds(ctx, *i.secrets.CrossSigning); err != nil {

@@ -18,7 +18,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// unattached is a Store of a fresh database, whose crypto store is not there yet.
+// unattached returns a Store of a new database, before Attach.
 func unattached(t *testing.T, ending <-chan struct{}) *Store {
 	t.Helper()
 	db := expect.Must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
@@ -26,7 +26,7 @@ func unattached(t *testing.T, ending <-chan struct{}) *Store {
 	return NewStore(StoreConfig{DB: db, Log: slog.New(slog.DiscardHandler), Ending: ending, RetryDelay: 2 * time.Second, OnProblem: func(string) {}})
 }
 
-// newStore returns one that knows an Olm session with which it can encrypt.
+// newStore returns a Store with an Olm session that can encrypt.
 func newStore(t *testing.T) (*Store, *crypto.OlmSession) {
 	t.Helper()
 	k := unattached(t, make(chan struct{}))
@@ -47,7 +47,7 @@ func newStore(t *testing.T) (*Store, *crypto.OlmSession) {
 	return nil, nil
 }
 
-// stored is the session as the next start will see it.
+// stored returns the session as the next start will load it.
 func (k *Store) stored(t *testing.T) string {
 	t.Helper()
 	fresh := &crypto.SQLCryptoStore{DB: k.DB, DeviceID: k.DeviceID, PickleKey: k.PickleKey}
@@ -56,7 +56,7 @@ func (k *Store) stored(t *testing.T) string {
 	return pickle(t, s)
 }
 
-// pickle is the state of a session, in which each message leaves its trace.
+// pickle returns the state of a session, which changes with each message.
 func pickle(t *testing.T, s *crypto.OlmSession) string {
 	t.Helper()
 	p := expect.Must(s.Internal.Pickle([]byte("test")))(t)
@@ -70,8 +70,8 @@ func step(t *testing.T, s *crypto.OlmSession) string {
 	return pickle(t, s)
 }
 
-// Somebody encrypts with an Olm session that has just opened a message, and whose state is not stored yet: neither overtakes the other.
-func TestOlmSessionInTwoHands(t *testing.T) {
+// An Olm session has decrypted a message and is not stored yet: a concurrent encryption waits for the write.
+func TestOlmSessionConcurrentUse(t *testing.T) {
 	k, s := newStore(t)
 	o := &olmMessage{}
 	ctx := context.WithValue(t.Context(), olmMessageKey{}, o)
@@ -103,7 +103,7 @@ func TestOlmSessionInTwoHands(t *testing.T) {
 	}
 }
 
-// What is stored is the session as it was when it opened the message, whatever somebody does with it meanwhile.
+// The stored session is the one that decrypted the message, whatever happens to it meanwhile.
 func TestOlmSessionAsItWas(t *testing.T) {
 	k, s := newStore(t)
 	o := &olmMessage{}
@@ -116,8 +116,8 @@ func TestOlmSessionAsItWas(t *testing.T) {
 	}
 }
 
-// The key that came with a message could not be stored before the end: nothing of the Olm session is stored, whoever uses it.
-func TestOlmSessionBehind(t *testing.T) {
+// The room key of a message could not be stored before the end: nothing of the Olm session is stored by later uses.
+func TestOlmSessionWriteLost(t *testing.T) {
 	k, s := newStore(t)
 	before := k.stored(t)
 	o := &olmMessage{}
@@ -136,7 +136,7 @@ func TestOlmSessionBehind(t *testing.T) {
 	}
 }
 
-// The state of an Olm session could not be stored before the end: what was encrypted with it does not leave, all else does.
+// The state of an Olm session could not be stored before the end: its messages are not sent, other requests are.
 func TestOlmMessageStays(t *testing.T) {
 	k, s := newStore(t)
 	var sent []string
@@ -174,8 +174,8 @@ func TestOlmMessageStays(t *testing.T) {
 	}
 }
 
-// What mautrix could not store makes the whole batch fail, whether or not
-// mautrix passes the error on: a statement of its own, or a transaction.
+// A failed write of mautrix fails the whole batch, whether or not mautrix returns the error: for a single
+// statement and for a transaction.
 // Holds F44.
 func TestBatchFailsWithItsWrites(t *testing.T) {
 	ctx, ending := t.Context(), make(chan struct{})

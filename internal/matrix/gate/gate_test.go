@@ -146,9 +146,9 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// TestGateHears: what is said in a group and not for us may be told to the model later;
-// commands, notices, edits and ourselves are not, and nothing of a direct chat.
-func TestGateHears(t *testing.T) {
+// TestGateContext: group messages that are not for the bot become group context; commands, notices, edits,
+// own messages and direct chats do not.
+func TestGateContext(t *testing.T) {
 	const me, stranger = "@me:example.org", "@x:evil.example"
 	g := New(self, []string{me}, nil)
 	group := Room{Encrypted: true, Members: 3, Name: "Reverie"}
@@ -185,7 +185,7 @@ func captioned(c *event.MessageEventContent, _ *event.Event) {
 	c.MsgType, c.FileName = event.MsgImage, "cat.png"
 }
 
-// TestGateFiles: a file needs no words where it is for us all the same.
+// TestGateFiles: a file for the bot needs no text.
 func TestGateFiles(t *testing.T) {
 	g := New(self, []string{"@me:example.org"}, nil)
 	dm, group := Room{With: "@me:example.org", Encrypted: true, Members: 2}, Room{Encrypted: true, Members: 3}
@@ -207,8 +207,8 @@ func TestGateFiles(t *testing.T) {
 	}
 }
 
-// TestPrivate: a room is private with the person whose direct chat it is, and with nobody
-// else; it is a pair with one other person in it; and one that others could read is no more than that.
+// TestPrivate: a room is private only with the person of the direct chat; it is a pair with one other member;
+// an exposed room is a pair at most.
 // Holds M36.
 func TestPrivate(t *testing.T) {
 	const me, friend = "@me:example.org", "@friend:else.where"
@@ -234,7 +234,7 @@ func TestPrivate(t *testing.T) {
 	}
 }
 
-// TestGateBots: programs are answered if they are named, and by no pattern.
+// TestGateBots: bots are answered if they are listed individually, and by no pattern.
 // Holds F37, M38.
 func TestGateBots(t *testing.T) {
 	g := New(self, []string{"@me:a"}, []string{"*:a", "*:b", "@good:b"}, "*:b", "@spam:a")
@@ -272,7 +272,7 @@ func FuzzStripMention(f *testing.F) {
 	})
 }
 
-// What is read of a message is its plain text: not its HTML, not the copy of what it replies to, and nothing that nobody sees.
+// The text of a message is its plain body: no HTML, no reply fallback, no invisible characters.
 // Holds M30.
 func TestIncomingText(t *testing.T) {
 	const me = "@me:example.org"

@@ -131,7 +131,7 @@ func TestBuildSkipsWhatIsThereAndNamesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// The child process of this test starts a server and is then killed.
+// The child process of this test starts a server and is killed.
 func TestServerEndsWithItsParent(t *testing.T) {
 	if dir := os.Getenv("HOMESERVER_TEST_CHILD"); dir != "" {
 		server, err := homeserver.Start(t.Context(), homeserver.Config{BinDir: os.Getenv("HOMESERVER_TEST_BIN"), Dir: dir})
@@ -160,8 +160,8 @@ func TestServerEndsWithItsParent(t *testing.T) {
 	}
 	_ = child.Wait() // "signal: killed"
 
-	// The dead child's server held the folder. Were it still there, this start would be refused;
-	// give the kernel a moment to bury it.
+	// The child's server held the lock of the folder. If it still ran, this start would fail; the kernel needs
+	// a moment to end it.
 	var server *homeserver.Server
 	for range 200 {
 		server, err = homeserver.Start(t.Context(), homeserver.Config{BinDir: homeservertest.Build(t), Dir: dir})

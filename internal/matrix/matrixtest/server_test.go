@@ -14,7 +14,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 )
 
-// caller is a logged-in client without any wits.
+// caller is a minimal logged-in client.
 type caller struct {
 	t          *testing.T
 	s          *matrixtest.Server
@@ -124,7 +124,7 @@ func bodies(events []json.RawMessage) []string {
 
 const password = "a long enough password"
 
-// scene is a room with two people in it.
+// scene creates a room with two members.
 func scene(t *testing.T) (s *matrixtest.Server, you, bot *caller, room string) {
 	s = matrixtest.Start(t)
 	you, bot = login(t, s, "you"), login(t, s, "bot")
@@ -236,7 +236,7 @@ func TestTimelineFaults(t *testing.T) {
 	if got := strings.Join(pages, "|"); !strings.HasPrefix(got, "2 1|0|") {
 		t.Errorf("paged back: %s", got)
 	}
-	// A replay shows an old event as new, and only in a sync.
+	// A replay repeats an old event, and only in a sync.
 	now := bot.sync(since)
 	var first struct {
 		ID string `json:"event_id"`

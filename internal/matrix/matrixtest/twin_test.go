@@ -21,8 +21,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 )
 
-// twin talks to one homeserver and writes down what it answers, in words that do
-// not depend on ids and times.
+// twin sends requests to one homeserver and records the answers without IDs and times.
 type twin struct {
 	t     *testing.T
 	url   string
@@ -31,7 +30,7 @@ type twin struct {
 	notes []string // one for each step
 }
 
-type membershipChange struct {
+type step struct {
 	as, method, path, body string
 	keep                   map[string]string // variable ← path in the answer
 	shape                  bool              // compare which fields the answer has, not only the status
@@ -53,8 +52,8 @@ func (w *twin) fill(text string, escape bool) string {
 	})
 }
 
-// request asks until it is not told that it asks too often.
-func (w *twin) request(s membershipChange) (status int, answer []byte) {
+// request repeats a request until it is not rate-limited.
+func (w *twin) request(s step) (status int, answer []byte) {
 	w.t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if status, answer = w.requestOnce(s); status != http.StatusTooManyRequests {
@@ -64,7 +63,7 @@ func (w *twin) request(s membershipChange) (status int, answer []byte) {
 	return status, answer
 }
 
-func (w *twin) requestOnce(s membershipChange) (int, []byte) {
+func (w *twin) requestOnce(s step) (int, []byte) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), s.method, w.url+w.fill(s.path, true), strings.NewReader(w.fill(s.body, false)))
 	if err != nil {
@@ -85,7 +84,7 @@ func (w *twin) requestOnce(s membershipChange) (int, []byte) {
 	return resp.StatusCode, data
 }
 
-func (w *twin) do(s membershipChange) {
+func (w *twin) do(s step) {
 	w.t.Helper()
 	status, data := w.request(s)
 	for end := time.Now().Add(10 * time.Second); s.wait != "" && !bytes.Contains(data, []byte(w.fill(s.wait, false))) && time.Now().Before(end); {
@@ -128,7 +127,7 @@ func dig(v any, path string) any {
 	return v
 }
 
-// shape lists the fields of a value. Fields that are ids become <id>.
+// shape lists the fields of a value. IDs as field names become <id>.
 func shape(v any, at string) []string {
 	switch v := v.(type) {
 	case map[string]any:
@@ -161,7 +160,7 @@ func shape(v any, at string) []string {
 	}
 }
 
-// ignored are fields in which servers may differ, and no client of ours looks.
+// ignored are fields that may differ between servers and that our clients do not read.
 var ignored = []string{
 	"presence", "age", "prev_sender", "replaces_state", "summary", "unread_notifications", "home_server", "error",
 	"unread_thread_notifications", "avatar_url", "knock", "device_unused_fallback_key_types", "sender_key", "m.relations",
@@ -169,21 +168,21 @@ var ignored = []string{
 	"power_levels_default", "room", "ephemeral", "device_lists", "global", "invite_room_state",
 }
 
-func steps() []membershipChange {
+func steps() []step {
 	const v3, room = "/_matrix/client/v3", "/_matrix/client/v3/rooms/{room}"
-	login := func(who string) membershipChange {
-		return membershipChange{method: "POST", path: v3 + "/login", shape: true,
+	login := func(who string) step {
+		return step{method: "POST", path: v3 + "/login", shape: true,
 			body: `{"type":"m.login.password","identifier":{"type":"m.id.user","user":"` + who + `"},"password":"` + password + `"}`,
 			keep: map[string]string{who: "access_token", who + "_id": "user_id", who + "_device": "device_id"}}
 	}
-	say := func(who, txn, body string) membershipChange {
-		return membershipChange{as: who, method: "PUT", path: room + "/send/m.room.message/" + txn, body: `{"msgtype":"m.text","body":"` + body + `"}`, keep: map[string]string{txn: "event_id"}, shape: true}
+	say := func(who, txn, body string) step {
+		return step{as: who, method: "PUT", path: room + "/send/m.room.message/" + txn, body: `{"msgtype":"m.text","body":"` + body + `"}`, keep: map[string]string{txn: "event_id"}, shape: true}
 	}
-	sync := func(who, query, wait string) membershipChange {
-		return membershipChange{as: who, method: "GET", path: v3 + "/sync?" + query, keep: map[string]string{who + "_since": "next_batch"}, shape: true, wait: wait}
+	sync := func(who, query, wait string) step {
+		return step{as: who, method: "GET", path: v3 + "/sync?" + query, keep: map[string]string{who + "_since": "next_batch"}, shape: true, wait: wait}
 	}
-	hide := func(s membershipChange) membershipChange { s.shape = false; return s }
-	return []membershipChange{
+	hide := func(s step) step { s.shape = false; return s }
+	return []step{
 		{method: "GET", path: v3 + "/login", shape: true},
 		{method: "POST", path: v3 + "/login", body: `{"type":"m.login.password","identifier":{"type":"m.id.user","user":"you"},"password":"wrong"}`},
 		{method: "POST", path: v3 + "/login", body: `{"type":"m.login.magic"}`},
@@ -278,8 +277,8 @@ func steps() []membershipChange {
 	}
 }
 
-// TestTwin asks the real homeserver and its double the same questions. Where they
-// answer differently, the double is wrong.
+// TestTwin sends the real homeserver and the fake the same requests. If their answers differ, the fake is
+// wrong.
 func TestTwin(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs the real homeserver: left out with -short")

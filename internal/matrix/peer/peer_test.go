@@ -12,7 +12,7 @@ import (
 	"reverie/internal/matrix/peer/peertest"
 )
 
-// meet makes an encrypted direct chat of two and returns its id.
+// meet creates an encrypted direct chat of two peers and returns its ID.
 func meet(t *testing.T, a, b *peer.Peer) string {
 	t.Helper()
 	room, err := a.CreateRoom(t.Context(), peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
@@ -119,9 +119,8 @@ func TestTwoPeopleTalkEncrypted(t *testing.T) {
 	}
 }
 
-// A client that has heard nothing of the room it is in: here the Matrix library by
-// itself would send in the clear.
-func TestNothingLeavesInTheClear(t *testing.T) {
+// A client knows nothing of the room it is in: mautrix itself would send plain text.
+func TestNoPlainTextInEncryptedRoom(t *testing.T) {
 	server := homeservertest.Start(t)
 	you := peertest.Start(t, server, "you")
 	user, err := server.Register(t.Context(), "bot", "bot-password")
@@ -135,7 +134,7 @@ func TestNothingLeavesInTheClear(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer bot.Close()
-	// It receives until the first room is there, and never again.
+	// It syncs until the first room is there, and never again.
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	// go: waited for below.

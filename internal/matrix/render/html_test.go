@@ -67,7 +67,7 @@ func TestToHTML(t *testing.T) {
 	}
 }
 
-// inline is how formulas leave.
+// inline returns the HTML of a formula.
 func inline(tex string) string {
 	return `<span data-mx-maths="` + tex + `"><code>` + tex + `</code></span>`
 }
@@ -121,8 +121,8 @@ func TestMaths(t *testing.T) {
 	}
 }
 
-// specHTML is what the Matrix specification says a formatted body may contain,
-// elements with their attributes; without img, which is never sent.
+// specHTML are the elements and attributes that the Matrix specification allows in formatted_body, without
+// img, which is never sent.
 var specHTML = map[string][]string{
 	"del": nil, "h1": nil, "h2": nil, "h3": nil, "h4": nil, "h5": nil, "h6": nil, "blockquote": nil, "p": nil,
 	"a": {"target", "href"}, "ul": nil, "ol": {"start"}, "sup": nil, "sub": nil, "li": nil, "b": nil, "i": nil, "u": nil,
@@ -131,13 +131,13 @@ var specHTML = map[string][]string{
 	"span": {"data-mx-bg-color", "data-mx-color", "data-mx-spoiler", "data-mx-maths"}, "details": nil, "summary": nil,
 }
 
-// specSchemes are those that links may have, and matrix, which leads to rooms.
+// specSchemes are the allowed schemes of links, and matrix for links to rooms.
 var specSchemes = []string{"https", "http", "ftp", "mailto", "magnet", "matrix"}
 
-// specDepth is how deep elements may be nested.
+// specDepth limits nested elements.
 const specDepth = 100
 
-// checkHTML holds what became of md to the specification, as a browser reads it and tag by tag.
+// checkHTML checks the HTML of md against the specification, as a browser parses it and tag by tag.
 func checkHTML(t *testing.T, md, out string) {
 	t.Helper()
 	if !utf8.ValidString(out) {
@@ -205,7 +205,7 @@ func checkNode(t *testing.T, md string, n *html.Node, depth int, code bool) {
 	}
 }
 
-// inWord tells whether a word goes on before or behind something, as far as notifications go.
+// inWord reports whether before or behind continue a word, by the rules of notifications.
 func inWord(before, behind string) bool {
 	word := func(c byte) bool {
 		return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
@@ -213,7 +213,7 @@ func inWord(before, behind string) bool {
 	return before != "" && word(before[len(before)-1]) || behind != "" && word(behind[0])
 }
 
-// difficult are texts to begin with.
+// difficult are seed texts.
 var difficult = []string{
 	"", "plain", "**b** `c` [l](https://x.y)", "<script>alert(1)</script>", "[x](javascript:alert(1))", "[x](JaVaScRiPt&#58;alert(1))",
 	"<https://a.b/\"onclick=x>", "![i](mxc://a/b)", "|a|b|\n|-|-|\n|<b>|`|`|", "```\"><img src=x>\ny\n```", "> > > q", "<a href='x'>", "a\x00b\xff", "&lt;script&gt;", "[a]: javascript:x\n\n[a]",
@@ -242,7 +242,7 @@ func FuzzBeginning(f *testing.F) {
 	})
 }
 
-// TestHostileHTML: what is slow or becomes large elsewhere stays within bounds.
+// TestHostileHTML: texts that are slow or large in other renderers stay within limits.
 // Holds F42, M52.
 func TestHostileHTML(t *testing.T) {
 	for name, md := range hostile(MaxSize - 10) {
@@ -252,7 +252,7 @@ func TestHostileHTML(t *testing.T) {
 
 const fileNote = "\n\n*The rest is in a file.*"
 
-// checkBeginning sees to it that the beginning of a text fits, is its beginning, and leaves nothing open.
+// checkBeginning checks that Truncate's result fits, is a prefix, and has no open code block.
 func checkBeginning(t *testing.T, md string, limit int) string {
 	t.Helper()
 	got := Truncate(md, limit, fileNote)
@@ -306,7 +306,7 @@ func TestBeginning(t *testing.T) {
 	}
 }
 
-// hostile are texts that are slow to render, or become very large, where nobody takes care; n is about how long each is.
+// hostile are texts of about n bytes that are slow to render or become very large without limits.
 func hostile(n int) map[string]string {
 	texts := map[string]string{}
 	for name, s := range map[string]string{
@@ -339,7 +339,7 @@ func hostile(n int) map[string]string {
 	return texts
 }
 
-// TestHostileTexts: whatever a model says has a beginning that fits, also of a megabyte.
+// TestHostileTexts: any text of a model can be truncated, even a megabyte.
 // Holds F42, M52.
 func TestHostileTexts(t *testing.T) {
 	texts, megabytes := hostile(70_000), hostile(1<<20)

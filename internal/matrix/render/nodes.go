@@ -73,9 +73,9 @@ func (safeNodes) Transform(doc *ast.Document, reader text.Reader, _ parser.Conte
 			renderTag(n, source)
 		case *ast.LinkReferenceDefinition:
 			if !used[linkLabel(n.Label)] { // a footnote or a list of sources, which would be hidden
-				said := ast.NewParagraph()
-				said.AppendChild(said, textNode(strings.TrimSpace(string(n.Lines().Value(source)))))
-				replaceNode(n, said)
+				paragraph := ast.NewParagraph()
+				paragraph.AppendChild(paragraph, textNode(strings.TrimSpace(string(n.Lines().Value(source)))))
+				replaceNode(n, paragraph)
 			}
 		}
 	}

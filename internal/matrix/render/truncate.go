@@ -8,29 +8,29 @@ import (
 
 // Truncate returns the longest beginning of a text whose Size with a note below is at most limit.
 func Truncate(md string, limit int, note string) string {
-	for most := min(len(md), limit); ; most = most * 3 / 4 {
-		text := md[:cutPoint(md, most)]
+	for n := min(len(md), limit); ; n = n * 3 / 4 {
+		text := md[:cutPoint(md, n)]
 		if open := openFence(text); open != "" {
 			text += "\n" + open
 		}
-		if text += note; Size(text) <= limit || most == 0 {
+		if text += note; Size(text) <= limit || n == 0 {
 			return text
 		}
 	}
 }
 
-// cutPoint returns where to cut md within its first most bytes: after a paragraph, a line, a word, or
+// cutPoint returns where to cut md within its first n bytes: after a paragraph, a line, a word, or
 // at least a character.
-func cutPoint(md string, most int) int {
+func cutPoint(md string, n int) int {
 	for _, border := range []string{"\n\n", "\n", " "} {
-		if at := strings.LastIndex(md[:most], border); at > most/2 {
+		if at := strings.LastIndex(md[:n], border); at > n/2 {
 			return at
 		}
 	}
-	for most > 0 && most < len(md) && !utf8.RuneStart(md[most]) {
-		most--
+	for n > 0 && n < len(md) && !utf8.RuneStart(md[n]) {
+		n--
 	}
-	return most
+	return n
 }
 
 var fenceLine = regexp.MustCompile("^(```+|~~~+)([^`]*)$")

@@ -72,8 +72,8 @@ func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err err
 		return f, fmt.Errorf("look up the members of a room: %w", err)
 	}
 	f.Members = len(members)
-	kept := settings.Store{DB: r.db}
-	set, err := kept.All(ctx, room.String())
+	settingStore := settings.Store{DB: r.db}
+	set, err := settingStore.All(ctx, room.String())
 	if err != nil {
 		return f, err
 	}
@@ -82,7 +82,7 @@ func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err err
 	case direct == "off":
 		f.With = ""
 	case direct == "on" && f.With == "":
-		by, err := kept.Choice(ctx, room.String(), settings.Direct)
+		by, err := settingStore.Choice(ctx, room.String(), settings.Direct)
 		if f.With = by.Person; err != nil {
 			return f, err
 		}

@@ -210,20 +210,20 @@ func (m *Memberships) moveRoom(ctx context.Context, r replacement) (at time.Time
 	if err != nil && r.attempts+1 < joinTries {
 		return m.retryLater(ctx, r, err)
 	}
-	told := delivery.Notice{ID: "upgraded-" + r.room, Room: r.room, Text: m.Text(ctx, r.room, "matrix.brought")}
+	notice := delivery.Notice{ID: "upgraded-" + r.room, Room: r.room, Text: m.Text(ctx, r.room, "matrix.brought")}
 	if err != nil {
 		m.Log.Error("matrix: the data of a replaced room could not be moved", "room", r.old, "to", r.room, "err", err)
-		told.Text = ""
+		notice.Text = ""
 	}
 	if r.with != "" {
 		m.Rooms.addToDirect(ctx, id.RoomID(r.room), id.UserID(r.with))
 	}
 	err = store.InTx(ctx, m.Rooms.db, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `UPDATE matrix_room SET moved = 1, attempts = 0, next_at = 0 WHERE id = ?`,
-			r.room); err != nil || told.Text == "" {
+			r.room); err != nil || notice.Text == "" {
 			return err
 		}
-		return m.Outbox.Notify(ctx, tx, told)
+		return m.Outbox.Notify(ctx, tx, notice)
 	})
 	if err != nil {
 		return time.Time{}, fmt.Errorf("matrix: note that a room was followed: %w", err)

@@ -13,7 +13,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-// An event may have 65,536 bytes, as the server stores it and others send it on: encrypted, as an edit, with what servers add to it.
+// An event may have 65,536 bytes: encrypted, as an edit, with the fields that servers add.
 // Holds F41.
 func TestBeginningsFitIntoEvents(t *testing.T) {
 	const (

@@ -69,8 +69,8 @@ type Sender struct {
 func New(ctx context.Context, cfg Config) (*Sender, error) {
 	s := &Sender{Config: cfg, drafts: drafts{all: map[string]*draft{}}, unconfirmed: &unconfirmed{now: cfg.Now, echo: cfg.Echo,
 		restart: cfg.Restart, sends: map[string]*unconfirmedSend{}}}
-	left, err := cfg.Outbox.Unconfirmed(ctx, "")
-	for _, r := range left {
+	rows, err := cfg.Outbox.Unconfirmed(ctx, "")
+	for _, r := range rows {
 		s.unconfirmed.add(r.ID)
 	}
 	return s, err

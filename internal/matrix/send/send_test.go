@@ -11,7 +11,7 @@ import (
 	"reverie/internal/settings"
 )
 
-// TestUnsentInTheLanguage: why a file was not sent is told in the language of the room.
+// TestUnsentInTheLanguage: the notice about a file that was not sent is in the language of the room.
 func TestUnsentInTheLanguage(t *testing.T) {
 	c := &Sender{Config: Config{Text: func(_ context.Context, _, key string, fill ...string) string {
 		return (*settings.Messages)(nil).In("de", key, fill...)
@@ -25,8 +25,8 @@ func TestUnsentInTheLanguage(t *testing.T) {
 	}
 }
 
-// What was read of a room before it was left may be done: it is entered again only after it is read again.
-func TestLanesDoNothingTwice(t *testing.T) {
+// After a room is unlocked, its rows may be outdated: it is locked again only in the next pass.
+func TestRoomLocksOncePerPass(t *testing.T) {
 	l, wake := NewRoomLocks(), make(chan struct{}, 1)
 	var g errgroup.Group
 	work := func() bool {

@@ -75,7 +75,7 @@ func EnsureDirectRoom(ctx context.Context, cfg Account, name, with string) (dire
 				return AddDirect(ctx, client, room, id.UserID(with))
 			}
 		}
-		made, err := client.CreateRoom(ctx, &mautrix.ReqCreateRoom{
+		created, err := client.CreateRoom(ctx, &mautrix.ReqCreateRoom{
 			Name: name, IsDirect: true, Preset: "trusted_private_chat", Invite: []id.UserID{id.UserID(with)},
 			InitialState: []*event.Event{{Type: event.StateEncryption,
 				Content: event.Content{Parsed: &event.EncryptionEventContent{Algorithm: id.AlgorithmMegolmV1}}}},
@@ -83,8 +83,8 @@ func EnsureDirectRoom(ctx context.Context, cfg Account, name, with string) (dire
 		if err != nil {
 			return fmt.Errorf("create room: %w", err)
 		}
-		direct = made.RoomID.String()
-		return AddDirect(ctx, client, made.RoomID, id.UserID(with))
+		direct = created.RoomID.String()
+		return AddDirect(ctx, client, created.RoomID, id.UserID(with))
 	})
 	return direct, err
 }

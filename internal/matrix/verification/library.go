@@ -171,11 +171,11 @@ func (v *Verifier) admit(ctx context.Context, evt *event.Event) (*event.Event, e
 	} else if t, ok := evt.Content.Parsed.(event.VerificationTransactionable); ok {
 		txn = t.GetTransactionID()
 	}
-	known, err := v.store.GetVerificationTransaction(ctx, txn)
+	stored, err := v.store.GetVerificationTransaction(ctx, txn)
 	if txn == "" || err != nil {
 		return nil, errors.New("the verification is not known")
 	}
-	if known.TheirUserID != evt.Sender || known.RoomID != out.RoomID {
+	if stored.TheirUserID != evt.Sender || stored.RoomID != out.RoomID {
 		return nil, errors.New("the verification belongs to another user")
 	}
 	return &out, nil

@@ -212,11 +212,11 @@ func (v *Verifier) finish(ctx context.Context, txn id.VerificationTransactionID,
 
 // accept accepts a request that admit has checked.
 func (v *Verifier) accept(ctx context.Context, txn id.VerificationTransactionID, from id.UserID, device id.DeviceID) {
-	asked, err := v.store.GetVerificationTransaction(ctx, txn)
+	request, err := v.store.GetVerificationTransaction(ctx, txn)
 	if err != nil {
 		return // cancelled meanwhile
 	}
-	room := v.noticeRoom(ctx, from, asked.RoomID.String())
+	room := v.noticeRoom(ctx, from, request.RoomID.String())
 	if room == "" {
 		v.cfg.Log.Info("matrix: verification: refused, because there is no room to show the emoji in", "person", from)
 		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.no_room")
@@ -233,8 +233,8 @@ func (v *Verifier) accept(ctx context.Context, txn id.VerificationTransactionID,
 		v.abort(ctx, txn, event.VerificationCancelCodeUser, "verify.no_identity")
 		return
 	}
-	if asked.RoomID != "" { // the helper's events there are encrypted for all members
-		err = v.cfg.Rooms.PrepareSend(ctx, asked.RoomID)
+	if request.RoomID != "" { // the helper's events there are encrypted for all members
+		err = v.cfg.Rooms.PrepareSend(ctx, request.RoomID)
 	}
 	if err == nil {
 		v.helperMu.Lock()
@@ -246,7 +246,7 @@ func (v *Verifier) accept(ctx context.Context, txn id.VerificationTransactionID,
 		v.abort(ctx, txn, event.VerificationCancelCodeUser, "verify.failed")
 		return
 	}
-	v.cfg.Log.Info("matrix: verification: accepted", "person", from, "device", device, "in_room", asked.RoomID != "")
+	v.cfg.Log.Info("matrix: verification: accepted", "person", from, "device", device, "in_room", request.RoomID != "")
 }
 
 // ready is called when both sides have agreed. The side that asked starts.

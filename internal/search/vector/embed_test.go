@@ -126,7 +126,7 @@ func TestRefusedText(t *testing.T) {
 	}
 	searchtest.Enter(t, db, searchtest.Doc{Text: "later fact"})
 	complete(t, v)
-	expect.Same(t, near10(t, v, "fact38", inScope(trust.Everybody)), n[38:39], "found")
+	expect.EqualSlice(t, near10(t, v, "fact38", inScope(trust.Everybody)), n[38:39], "found")
 	expect.Len(t, near10(t, v, "two", inScope(trust.Everybody)), 0, "found")
 	e.Set(func(e *searchtest.Embedder) { e.Refuses = "" })
 	expect.OK(t, v.Rebuild(t.Context())) // a model that takes it
@@ -154,7 +154,7 @@ func TestModelChanges(t *testing.T) {
 		t.Errorf("found %v in the vectors of another model", got)
 	}
 	expect.OK(t, v.Complete(t.Context()))
-	expect.Same(t, near10(t, v, "fact7", inScope(trust.Everybody)), n[7:8], "found")
+	expect.EqualSlice(t, near10(t, v, "fact7", inScope(trust.Everybody)), n[7:8], "found")
 	expect.Equal(t, countRows(t, db, `SELECT count(*) FROM embedding`), 100, "vectors before tidying")
 
 	// The length changes: noticed by the next question already.
@@ -171,7 +171,7 @@ func TestModelChanges(t *testing.T) {
 	patient(t, "old vectors are gone", func() bool {
 		return countRows(t, db, `SELECT count(*) FROM embedding`) == 50 && countRows(t, db, `SELECT count(*) FROM embedding_model`) == 1
 	})
-	expect.Same(t, near10(t, v, "fact7", inScope(trust.Everybody)), n[7:8], "found")
+	expect.EqualSlice(t, near10(t, v, "fact7", inScope(trust.Everybody)), n[7:8], "found")
 	isClean(t, v)
 }
 

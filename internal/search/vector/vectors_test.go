@@ -71,7 +71,7 @@ func isClean(t testing.TB, v *Vectors) {
 			t.Errorf("%s: the vectors in memory are not those of the database", scope)
 		}
 		for _, e := range c.order {
-			expect.Same(t, expect.Must(c.docs.GetByID(t.Context(), e.docID()))(t).Embedding, e.vec, fmt.Sprintf("%s: the document of entry %d is", scope, e.n))
+			expect.EqualSlice(t, expect.Must(c.docs.GetByID(t.Context(), e.docID()))(t).Embedding, e.vec, fmt.Sprintf("%s: the document of entry %d is", scope, e.n))
 		}
 	}
 	if entries != len(v.index.entries) || len(v.index.waiting) > 0 {
@@ -130,7 +130,7 @@ func TestNearest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := near10(t, v, "cats", tt.w)
 			slices.Sort(got)
-			expect.Same(t, got, tt.want, "found")
+			expect.EqualSlice(t, got, tt.want, "found")
 		})
 	}
 	found := expect.Must(v.Nearest(ctx, v.EmbedQuery(ctx, "cats eat"), inScope(me, trust.Everybody, room), 2))(t)

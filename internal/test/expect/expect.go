@@ -1,6 +1,6 @@
-// Package expect says in one line what a test wants. It is for tests only.
+// Package expect checks test results in one line each. It is for tests only.
 //
-// What follows a check, where it takes more, says what is looked at: a text, or a format with what belongs in it.
+// The arguments about describe the checked value: a text, or a format with its arguments.
 package expect
 
 import (
@@ -11,14 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// T is a test, a benchmark or a part of one that rapid makes.
+// T is a test, a benchmark or a property test of rapid.
 type T interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatal(args ...any)
 }
 
-// OK ends the test after an error.
+// OK ends the test on an error.
 func OK(t T, err error) {
 	t.Helper()
 	if err != nil {
@@ -26,7 +26,7 @@ func OK(t T, err error) {
 	}
 }
 
-// Must is what a call returned: Must(f())(t) ends the test if f returned an error.
+// Must returns the value of a call: Must(f())(t) ends the test if f returned an error.
 func Must[V any](v V, err error) func(T) V {
 	return func(t T) V {
 		t.Helper()
@@ -35,39 +35,39 @@ func Must[V any](v V, err error) func(T) V {
 	}
 }
 
-// Equal wants two values to be the same.
+// Equal fails the test unless two values are equal.
 func Equal[V comparable](t T, got, want V, about ...any) {
 	t.Helper()
 	if got != want {
-		t.Errorf("%s%s", said(about), differ(got, want))
+		t.Errorf("%s%s", prefix(about), describeDiff(got, want))
 	}
 }
 
-// Same wants two lists to hold the same.
-func Same[V comparable](t T, got, want []V, about ...any) {
+// EqualSlice fails the test unless two lists are equal.
+func EqualSlice[V comparable](t T, got, want []V, about ...any) {
 	t.Helper()
 	if !slices.Equal(got, want) {
-		t.Errorf("%s%s", said(about), differ(got, want))
+		t.Errorf("%s%s", prefix(about), describeDiff(got, want))
 	}
 }
 
-// NoDiff wants two values to be the same all the way down.
+// NoDiff fails the test unless two values are deeply equal, and shows the difference.
 func NoDiff(t T, got, want any, about ...any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s(-want +got):\n%s", said(about), diff)
+		t.Errorf("%s(-want +got):\n%s", prefix(about), diff)
 	}
 }
 
-// Len ends the test unless a list is so long.
+// Len ends the test unless a list has the length want.
 func Len[V any](t T, got []V, want int, about ...any) {
 	t.Helper()
 	if len(got) != want {
-		t.Fatal(fmt.Sprintf("%s%d, want %d: %+v", said(about), len(got), want, got))
+		t.Fatal(fmt.Sprintf("%s%d, want %d: %+v", prefix(about), len(got), want, got))
 	}
 }
 
-// False says what is, and should not be.
+// False fails the test with the message if is is true.
 func False(t T, is bool, format string, args ...any) {
 	t.Helper()
 	if is {
@@ -75,7 +75,7 @@ func False(t T, is bool, format string, args ...any) {
 	}
 }
 
-// Has wants all parts in the text.
+// Has fails the test unless text contains all parts.
 func Has(t T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -85,7 +85,7 @@ func Has(t T, text string, parts ...string) {
 	}
 }
 
-// Lacks wants none of the parts in the text.
+// Lacks fails the test if text contains any of the parts.
 func Lacks(t T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -95,16 +95,16 @@ func Lacks(t T, text string, parts ...string) {
 	}
 }
 
-// Refused wants an error that says why.
-func Refused(t T, err error, why string, about ...any) {
+// ErrorContains fails the test unless err contains why.
+func ErrorContains(t T, err error, why string, about ...any) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), why) {
-		t.Errorf("%sgot %v, want an error with %q", said(about), err, why)
+		t.Errorf("%sgot %v, want an error with %q", prefix(about), err, why)
 	}
 }
 
-// differ shows texts of several lines line by line, others as Go writes them.
-func differ(got, want any) string {
+// describeDiff shows multi-line texts line by line, other values in Go syntax.
+func describeDiff(got, want any) string {
 	g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want)
 	if strings.Contains(g+w, "\n") {
 		return "got\n" + g + "\nwant\n" + w
@@ -112,7 +112,7 @@ func differ(got, want any) string {
 	return fmt.Sprintf("got %#v, want %#v", got, want)
 }
 
-func said(about []any) string {
+func prefix(about []any) string {
 	switch len(about) {
 	case 0:
 		return ""

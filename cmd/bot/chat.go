@@ -71,7 +71,7 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 }
 
 // editable names the files of a data folder that people are meant to change.
-const editable = "Files to look at and to edit, in %s: MEMORIES.txt, SOUL.md, skills/"
+const editable = "Files that you can edit, in %s: MEMORIES.txt, SOUL.md, skills/"
 
 // getModel says how a person without a language model comes by one.
 const getModel = "No language model is connected: `ollama run qwen3:8b` starts one, and llm.models in the configuration names it."

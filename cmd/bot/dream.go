@@ -110,7 +110,7 @@ func (s *service) tellOwner(ctx context.Context, r dreamt.Report) error {
 }
 
 type dreamCommand struct {
-	Undo *dreamUndoCommand `arg:"subcommand:undo" help:"Take a dream back, the last one if none is named."`
+	Undo *dreamUndoCommand `arg:"subcommand:undo" help:"Revert a dream; the last one if none is given."`
 
 	DryRun bool     `arg:"--dry-run" help:"Only show what would be done."`
 	Phase  []string `arg:"separate" help:"Only this part: harvest, dedup, contradiction, stale, tasks or skills. May be repeated."`
@@ -170,7 +170,7 @@ func (b *bot) runHarvest(ctx context.Context) error {
 }
 
 // errCutOff comes with the beginning of an answer.
-var errCutOff = errors.New("the answer was cut off at its greatest length; max_output of the model may be too small")
+var errCutOff = errors.New("the answer was cut off at its maximum length; max_output of the model may be too small")
 
 // ask puts one prompt to a model of role, for work in the background. An answer that was
 // cut off comes as far as it goes, with errCutOff.

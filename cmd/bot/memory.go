@@ -99,15 +99,15 @@ func operator() memory.Access {
 }
 
 type memoryCommand struct {
-	List    *memoryListCommand    `arg:"subcommand:list" help:"List what is remembered."`
+	List    *memoryListCommand    `arg:"subcommand:list" help:"List memories."`
 	Add     *memoryAddCommand     `arg:"subcommand:add" help:"Remember a text."`
 	Forget  *memoryForgetCommand  `arg:"subcommand:forget" help:"Forget for good: nothing of it is left in the data folder."`
 	History *memoryHistoryCommand `arg:"subcommand:history" help:"Show what was done to a memory."`
-	Undo    *memoryUndoCommand    `arg:"subcommand:undo" help:"Take a change back, the last one if none is named."`
-	Export  *memoryExportCommand  `arg:"subcommand:export" help:"Print all that is remembered as JSON lines; with --json, as an array."`
-	Search  *memorySearchCommand  `arg:"subcommand:search" help:"Find what is remembered."`
-	Import  *memoryImportCommand  `arg:"subcommand:import" help:"Take memories from a file of JSON lines."`
-	Reindex *memoryReindexCommand `arg:"subcommand:reindex" help:"Make the search index anew."`
+	Undo    *memoryUndoCommand    `arg:"subcommand:undo" help:"Revert a change; the last one if none is given."`
+	Export  *memoryExportCommand  `arg:"subcommand:export" help:"Print all memories as JSON lines; with --json, as an array."`
+	Search  *memorySearchCommand  `arg:"subcommand:search" help:"Search the memories."`
+	Import  *memoryImportCommand  `arg:"subcommand:import" help:"Import memories from a file of JSON lines."`
+	Reindex *memoryReindexCommand `arg:"subcommand:reindex" help:"Rebuild the search index."`
 }
 
 // scope is a scope as people write it.
@@ -141,9 +141,9 @@ func states(anyState bool) []memory.State {
 }
 
 type memoryListCommand struct {
-	Words []string `arg:"positional" help:"Only those that hold all of these words."`
+	Words []string `arg:"positional" help:"Only those that contain all of these words."`
 	scopeFlag
-	Any bool `help:"Also those that do not count any more (archived, merged, superseded), and those that another one is shown for."`
+	Any bool `help:"Also inactive ones (archived, merged, superseded), and those that another one stands for."`
 }
 
 // Run lists entries.
@@ -157,9 +157,9 @@ func (l memoryListCommand) Run(ctx context.Context, c console, b *bot) error {
 		return printJSON(c.out, append([]memory.Entry{}, all...))
 	}
 	if len(all) == 0 && q.Words == "" {
-		fmt.Fprintln(c.err, "Nothing is remembered yet.")
+		fmt.Fprintln(c.err, "There are no memories yet.")
 	} else if len(all) == 0 {
-		fmt.Fprintln(c.err, "No memory holds these words.")
+		fmt.Fprintln(c.err, "No memory contains these words.")
 	}
 	for _, e := range all {
 		mark := ""
@@ -194,16 +194,16 @@ func (a memoryAddCommand) Run(ctx context.Context, c console, b *bot) error {
 	}
 	word := "Remembered"
 	if !added {
-		word = "Known already"
+		word = "Already known"
 	}
 	_, err = fmt.Fprintf(c.out, "%s: %s  %s  %s\n", word, e.ID, e.Scope, e.Text)
 	return err
 }
 
 type memoryForgetCommand struct {
-	What []string `arg:"positional,required" help:"An id or the whole text; other words show which memories hold them."`
+	What []string `arg:"positional,required" help:"An id or the whole text; other words list the memories that contain them."`
 	scopeFlag
-	All bool `help:"Forget all that hold the words."`
+	All bool `help:"Forget all memories that contain the words."`
 }
 
 // Run forgets.
@@ -216,7 +216,7 @@ func (f memoryForgetCommand) Run(ctx context.Context, c console, b *bot) error {
 		for _, e := range found {
 			fmt.Fprintf(c.err, "%s  %s  %s\n", e.ID, e.Scope, e.Text)
 		}
-		return usageError{fmt.Errorf("memories with these words: %d; nothing is forgotten yet: name one by its id, or add --all",
+		return usageError{fmt.Errorf("memories with these words: %d; nothing was forgotten: give one id, or add --all",
 			len(found))}
 	}
 	ids := make([]string, len(found))
@@ -232,7 +232,7 @@ func (f memoryForgetCommand) Run(ctx context.Context, c console, b *bot) error {
 	}
 	fmt.Fprintf(c.out, "Forgotten for good, earlier wordings included: %d.\n", done.Entries)
 	if done.Unfound > 0 {
-		fmt.Fprintf(c.out, "%d past messages say it in other words; no search finds them any more.\n", done.Unfound)
+		fmt.Fprintf(c.out, "%d earlier messages say it in other words; search no longer finds them.\n", done.Unfound)
 	}
 	if done.Kept > 0 {
 		fmt.Fprintf(c.out, "%d messages that people wrote in conversations still say it.\n", done.Kept)
@@ -298,7 +298,7 @@ func (u memoryUndoCommand) Run(ctx context.Context, c console, b *bot) error {
 
 type memoryExportCommand struct {
 	scopeFlag
-	Any bool `help:"Also those that do not count any more."`
+	Any bool `help:"Also inactive ones."`
 }
 
 // Run prints the entries, as import reads them.

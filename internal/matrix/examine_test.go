@@ -97,7 +97,7 @@ func TestExamineSync(t *testing.T) {
 	await(t, s, "no sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
 	st, got := p.look(sinceAM())
 	says(t, got, "ok", "the bot is running (process 42); last sync ")
-	says(t, got, "ok", "nothing waits")
+	says(t, got, "ok", "nothing is waiting")
 	if strings.Contains(got, "ill: ") || strings.Contains(got, "note: ") {
 		t.Errorf("of a bot that is well:\n%s", got)
 	}

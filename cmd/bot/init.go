@@ -105,7 +105,7 @@ func nextSteps(out io.Writer, a config.Answers) {
 		fmt.Fprintf(out, "The key of the language model comes from the environment:  export %s=…\n", a.KeyVariable)
 	}
 	if a.Homeserver == "" {
-		fmt.Fprintln(out, "`bot chat` starts a chat in this terminal. For Matrix, fill in the matrix: section; `bot doctor` checks everything.")
+		fmt.Fprintln(out, "`bot chat` starts a chat in this terminal. For Matrix, fill in matrix:; `bot doctor` checks everything.")
 		return
 	}
 	fmt.Fprintf(out, "The password of %s comes from the environment:  export MATRIX_PASSWORD=…\n", a.User)

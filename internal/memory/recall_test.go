@@ -148,7 +148,7 @@ func TestCorrectedTalkStaysAway(t *testing.T) {
 	check("true after all", false, true)
 }
 
-// Tests of what has been seen to go wrong elsewhere; docs/faults.md lists them.
+// Tests of what has been seen to go wrong elsewhere; faults.txt lists them.
 
 // The index is made of the entries, not of the file that shows some of them, and
 // changes nothing about them.

@@ -98,8 +98,9 @@ storm: go homeserver ## kill the bot 300 times while people talk to it, 40 times
 	@REVERIE_SUB_KILLS=$(or $(STORM),200) go test -count=1 -timeout 60m -v -run '^TestKilledWorkflows$$' ./internal/session
 	@REVERIE_APPROVAL_KILLS=$(or $(STORM),300) go test -count=1 -timeout 60m -v -run '^TestApprovalsSurviveKills$$' ./internal/session
 
-faults: go ## list what the tests hold: faults, defects seen elsewhere, manners
-	@go test -count=1 -v -run '^TestFaults$$' ./internal | sed -nE 's/^ *faults_test.go:[0-9]+: //p'
+faults: go ## write and show docs/faults.md: faults, defects seen elsewhere, manners, and the tests that hold them
+	@go test -count=1 -run '^TestFaults$$' ./internal -update >&2
+	@cat docs/faults.md
 
 look: go homeserver ## show what people see: a web client in Chromium, pictures of it in look/
 	@REVERIE_LOOK=$(CURDIR)/look go test -count=1 -timeout 10m -v -run '^TestLook$$' ./test

@@ -280,7 +280,7 @@ func TestDoctorBesideTheBot(t *testing.T) {
 
 	d, healthy := bot.doctor(t)
 	m := d.Matrix
-	if !healthy || !d.says("ok", "the bot is running (process ") || !d.says("ok", "; last sync ") || !d.says("ok", "nothing waits") {
+	if !healthy || !d.says("ok", "the bot is running (process ") || !d.says("ok", "; last sync ") || !d.says("ok", "nothing is waiting") {
 		t.Errorf("of a bot that runs: %+v", d.Findings)
 	}
 	if !m.Running || !m.CrossSigned || !m.IdentityTrusted || len(m.UnknownDevices) != 1 || m.Rooms != 1 || m.Encrypted != 1 || m.Dead+m.Lost+m.Undecryptable != 0 ||
@@ -303,7 +303,7 @@ func TestDoctorBesideTheBot(t *testing.T) {
 		d, healthy = bot.doctor(t)
 		return d.Matrix.SyncFailures > 0
 	})
-	if healthy || !d.says("ill", "does not answer") || !d.says("ok", "nothing waits") || !d.says("note", "since then, the last one with: ") || !d.Matrix.Running || d.Matrix.Problem == "" {
+	if healthy || !d.says("ill", "does not answer") || !d.says("ok", "nothing is waiting") || !d.says("note", "since then, the last one with: ") || !d.Matrix.Running || d.Matrix.Problem == "" {
 		t.Errorf("of a homeserver that is gone: %+v", d)
 	}
 
@@ -407,7 +407,7 @@ func TestManners(t *testing.T) {
 	bot, you, room, m := newConversation(t)
 	bot.restart(t, ", window: 131072, max_output: 40000}")
 	for _, c := range []struct{ say, body, html string }{
-		{"!config language fr", "`fr`", ""}, {"!stop", "rien à arrêter", ""}, {"!whoami", you.UserID(), ""},
+		{"!config language fr", "`fr`", ""}, {"!stop", "Rien à arrêter", ""}, {"!whoami", you.UserID(), ""},
 		{"!config", "| language | fr |", "<td>fr</td>"}, {"!config language en", "`en`", ""},
 		{"remember that the sum is $n(n+1)/2$", "$n(n+1)/2$", `<span data-mx-maths="n(n+1)/2">`},
 	} {

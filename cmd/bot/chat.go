@@ -68,8 +68,8 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	return errors.Join(err, g.Wait())
 }
 
-// editableFiles names the files of the data folder that people may edit.
-const editableFiles = "Files to look at and to edit, in %s: MEMORIES.txt, SOUL.md, skills/"
+// editableFiles names the files of a data folder that people are meant to change.
+const editableFiles = "Files that you can edit, in %s: MEMORIES.txt, SOUL.md, skills/"
 
 // noModelHint tells a person without a language model how to get one.
 const noModelHint = "No language model is connected: `ollama run qwen3:8b` starts one, and llm.models in the configuration names it."

@@ -58,17 +58,17 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *doctorRepo
 		f.Advise("config", doctor.Broken, err.Error(), "fix the file, or write a new one with `bot init`")
 		return
 	}
-	f.Add("config", doctor.OK, string(path)+" is good")
+	f.Add("config", doctor.OK, string(path)+" is valid")
 	for _, w := range cfg.Warnings {
 		f.Add("config", doctor.Note, w)
 	}
 	for _, w := range cfg.UnsetSecrets {
-		f.Add("config", doctor.Note, w+"; it matters to what uses it only: a password to the first login, a key to its server")
+		f.Add("config", doctor.Note, w+"; it is needed only where it is used: a password for the first login, a key for its server")
 	}
 	b, err := openBot(ctx, cfg, slog.New(slog.DiscardHandler), false)
 	if err != nil {
 		f.Advise("data", doctor.Broken, err.Error(),
-			"check free space and permissions; a damaged file is left as it is: restore it from a backup, or move it away to start over")
+			"check free space and permissions; a damaged file is left as it is: restore it from a backup, or move it away to start again")
 		return
 	}
 	defer b.close()
@@ -116,8 +116,8 @@ func (b *bot) examineMatrix(ctx context.Context, r *doctorReport) {
 		f.Advise("matrix", s, m.What, m.Remedy)
 	}
 	if e2ee.DeviceRule(b.cfg.Matrix.Devices) == e2ee.DevicesAny {
-		f.Advise("matrix", doctor.Note, "matrix.devices is any: devices that nobody has verified are obeyed, and in rooms without "+
-			"encryption the homeserver vouches for who writes",
-			"write `matrix.devices: owners`, so that an owner's identity proves their devices")
+		f.Advise("matrix", doctor.Note, "matrix.devices is any: commands from unverified devices are accepted, and in rooms without "+
+			"encryption only the homeserver vouches for the sender",
+			"set `matrix.devices: owners`, so that an owner's devices must be verified")
 	}
 }

@@ -42,7 +42,7 @@ func TestDoctorNamesTemplates(t *testing.T) {
 	expect.OK(t, store.WriteFile(filepath.Join(data, "DREAM_TASK_PROMPT.txt"), []byte("What is done?\n{tasks}\n")))
 	_, report := doctorSays(t, data, "")
 	for _, want := range []string{
-		"the text that came with the program is used in the place of DREAM_TASK_PROMPT.txt", "DREAM_TASK_PROMPT.txt, line 2: {tasks} is no placeholder there; write {content}",
+		"the built-in text is used instead of DREAM_TASK_PROMPT.txt", "DREAM_TASK_PROMPT.txt, line 2: {tasks} is no placeholder there; write {content}",
 	} {
 		if !strings.Contains(report, want) {
 			t.Errorf("doctor does not say %q:\n%s", want, report)

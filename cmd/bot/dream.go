@@ -109,7 +109,7 @@ func (s *service) sendDigest(ctx context.Context, r dreamt.Report) error {
 }
 
 type dreamCommand struct {
-	Undo *dreamUndoCommand `arg:"subcommand:undo" help:"Undo a dream, by default the last one."`
+	Undo *dreamUndoCommand `arg:"subcommand:undo" help:"Revert a dream; the last one if none is given."`
 
 	DryRun bool     `arg:"--dry-run" help:"Only show what would be done."`
 	Phase  []string `arg:"separate" help:"Only this part: harvest, dedup, contradiction, stale, tasks or skills. May be repeated."`
@@ -168,8 +168,8 @@ func (b *bot) runHarvest(ctx context.Context) error {
 	return b.harvester.Run(ctx)
 }
 
-// errTruncated is returned with the beginning of an answer.
-var errTruncated = errors.New("the answer was cut off at its greatest length; max_output of the model may be too small")
+// errTruncated comes with the beginning of an answer.
+var errTruncated = errors.New("the answer was cut off at its maximum length; max_output of the model may be too small")
 
 // ask sends one prompt to a model of role, for background work. A truncated answer is returned with errTruncated.
 func (b *bot) ask(ctx context.Context, role, prompt string) (string, error) {

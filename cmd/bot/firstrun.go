@@ -25,7 +25,7 @@ type firstRunCommand struct {
 	ModelURL   string   `arg:"--model-url" default:"http://ollama:11434/v1" help:"Where the bot reaches the language model."`
 	Model      string   `default:"qwen3:8b" help:"What the server calls the model."`
 
-	KeyVariable string `arg:"--key-variable" help:"The environment variable with the key of the model's server; empty = it wants none."`
+	KeyVariable string `arg:"--key-variable" help:"The environment variable with the key of the model's server; empty = no key."`
 }
 
 const (
@@ -40,7 +40,7 @@ func (f firstRunCommand) Run(ctx context.Context, c console, path filePath) erro
 	dir := filepath.Dir(string(path))
 	login := filepath.Join(dir, loginFile)
 	if _, err := os.Lstat(string(path)); err == nil {
-		_, err = fmt.Fprintf(c.out, "%s/%s is there: nothing to set up. The login of the first run is in %s/%s.\n",
+		_, err = fmt.Fprintf(c.out, "%s/%s already exists: nothing to set up. The login of the first run is in %s/%s.\n",
 			configFolder, filepath.Base(string(path)), configFolder, loginFile)
 		return err
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -55,7 +55,7 @@ func (f firstRunCommand) Run(ctx context.Context, c console, path filePath) erro
 	if err != nil {
 		return fmt.Errorf("first run: %w", err)
 	}
-	_, err = fmt.Fprintf(c.out, "\n%s\nThis login is kept in %s/%s. The files that you may edit come into %s/data.\n", text, configFolder,
+	_, err = fmt.Fprintf(c.out, "\n%s\nThis login is kept in %s/%s. The files that you can edit are in %s/data.\n", text, configFolder,
 		loginFile, configFolder)
 	return err
 }
@@ -101,8 +101,8 @@ func explainWrongPassword(err error, file string) error {
 	if !setup.IsWrongPassword(err) {
 		return err
 	}
-	return fmt.Errorf("%w; the account is from before and %s does not hold its password: put the file of that time back, "+
-		"or empty the homeserver's folder to start over", err, file)
+	return fmt.Errorf("%w; the account already exists, and %s does not contain its password: restore that file, "+
+		"or empty the homeserver's folder to start again", err, file)
 }
 
 // passwordLine matches a line with a password, alone or after the word.
@@ -120,7 +120,7 @@ func readOrCreatePassword(path string, text func(password string) string) (strin
 	}
 	found := passwordLine.FindSubmatch(b)
 	if found == nil {
-		return "", fmt.Errorf("%s holds no password; move it away, and the homeserver's folder too if it has accounts", path)
+		return "", fmt.Errorf("%s contains no password; move it away, and the homeserver's folder too if it has accounts", path)
 	}
 	return string(found[1]), nil
 }

@@ -48,7 +48,7 @@ func (initCommand) Run(ctx context.Context, c console, path filePath) error {
 // askAnswers asks for the values in a on a terminal. It checks only their form; `bot doctor` tests them.
 func askAnswers(ctx context.Context, in io.Reader, out io.Writer, a *config.Answers) error {
 	lines := tty.ReadLines(in)
-	fmt.Fprintln(out, "Enter takes the answer in brackets, Ctrl-D ends and writes nothing.")
+	fmt.Fprintln(out, "Enter accepts the answer in brackets; Ctrl-D quits without writing anything.")
 	for _, q := range []struct {
 		text   string
 		answer *string
@@ -61,10 +61,10 @@ func askAnswers(ctx context.Context, in io.Reader, out io.Writer, a *config.Answ
 			func(s string) bool { return config.IsPerson(s) && s != a.User }},
 		{"The address of the language model server, such as http://127.0.0.1:11434/v1", &a.ModelURL,
 			func(s string) bool { return s == discover.Rehearsal || config.IsAddress(s) }},
-		{"The environment variable that holds the key of that server, such as LLM_KEY. Empty = it needs none", &a.KeyVariable,
+		{"The environment variable that holds the key of that server, such as LLM_KEY. Empty = no key", &a.KeyVariable,
 			func(s string) bool { return s == "" || config.IsVariable(s) }},
 		{"The model, by its name on that server", &a.Model, func(s string) bool { return s != "" }},
-		{"The time zone for reminders and dates, such as Europe/Berlin. Local = as this machine is set", &a.Timezone, isZone},
+		{"The time zone for reminders and dates, such as Europe/Berlin. Local = the zone of this machine", &a.Timezone, isZone},
 	} {
 		if a.Homeserver == "" && (q.answer == &a.User || q.answer == &a.Owner) {
 			continue
@@ -87,7 +87,7 @@ func askAnswers(ctx context.Context, in io.Reader, out io.Writer, a *config.Answ
 				*q.answer = text
 				break
 			}
-			fmt.Fprintf(out, "  %q will not do.\n", given.Text)
+			fmt.Fprintf(out, "  %q is not valid.\n", given.Text)
 		}
 	}
 	return nil
@@ -104,7 +104,7 @@ func nextSteps(out io.Writer, a config.Answers) {
 		fmt.Fprintf(out, "The key of the language model comes from the environment:  export %s=…\n", a.KeyVariable)
 	}
 	if a.Homeserver == "" {
-		fmt.Fprintln(out, "`bot chat` talks here in the terminal. For Matrix, fill in the matrix: section; `bot doctor` checks everything.")
+		fmt.Fprintln(out, "`bot chat` starts a chat in this terminal. For Matrix, fill in matrix:; `bot doctor` checks everything.")
 		return
 	}
 	fmt.Fprintf(out, "The password of %s comes from the environment:  export MATRIX_PASSWORD=…\n", a.User)

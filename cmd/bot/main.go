@@ -29,11 +29,11 @@ type commandLine struct {
 	Run     *runCommand     `arg:"subcommand:run" help:"Answer in Matrix rooms (the default)."`
 	Chat    *chatCommand    `arg:"subcommand:chat" help:"Chat in this terminal, without Matrix. Reads lines from standard input."`
 	Init    *initCommand    `arg:"subcommand:init" help:"Write a commented configuration file."`
-	Doctor  *doctorCommand  `arg:"subcommand:doctor" help:"Check configuration, files, models, homeserver and encryption, with remedies."`
-	Tier    *tierCommand    `arg:"subcommand:tier" help:"Show the prompt tier for the model's window, and how it was decided."`
-	Memory  *memoryCommand  `arg:"subcommand:memory" help:"List and change memories. The bot may be running."`
-	Dream   *dreamCommand   `arg:"subcommand:dream" help:"Consolidate the memory, as at night. It can be undone."`
-	Task    *taskCommand    `arg:"subcommand:task" help:"List and change tasks and their runs. The bot may be running."`
+	Doctor  *doctorCommand  `arg:"subcommand:doctor" help:"Check configuration, files, models, homeserver and encryption; say what to do."`
+	Tier    *tierCommand    `arg:"subcommand:tier" help:"Show the prompt tier for the model's context window, and how it was decided."`
+	Memory  *memoryCommand  `arg:"subcommand:memory" help:"Show and change memories. The bot may keep running."`
+	Dream   *dreamCommand   `arg:"subcommand:dream" help:"Tidy up the memory, as is done at night. All of it can be reverted."`
+	Task    *taskCommand    `arg:"subcommand:task" help:"Show and change tasks and their runs. The bot may keep running."`
 	Prompt  *promptCommand  `arg:"subcommand:prompt" help:"Show what the model would be sent."`
 	Version *versionCommand `arg:"subcommand:version" help:"Print the version."`
 	Help    *helpCommand    `arg:"subcommand:help" help:"Explain the commands, or one of them."`

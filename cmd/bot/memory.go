@@ -97,13 +97,13 @@ func operator() memory.Access {
 }
 
 type memoryCommand struct {
-	List    *memoryListCommand    `arg:"subcommand:list" help:"List what is remembered."`
+	List    *memoryListCommand    `arg:"subcommand:list" help:"List memories."`
 	Add     *memoryAddCommand     `arg:"subcommand:add" help:"Remember a text."`
 	Forget  *memoryForgetCommand  `arg:"subcommand:forget" help:"Forget for good: nothing of it is left in the data folder."`
 	History *memoryHistoryCommand `arg:"subcommand:history" help:"Show what was done to a memory."`
-	Undo    *memoryUndoCommand    `arg:"subcommand:undo" help:"Undo a change, by default the last one."`
-	Export  *memoryExportCommand  `arg:"subcommand:export" help:"Print all that is remembered as JSON lines; with --json, as an array."`
-	Search  *memorySearchCommand  `arg:"subcommand:search" help:"Find what is remembered."`
+	Undo    *memoryUndoCommand    `arg:"subcommand:undo" help:"Revert a change; the last one if none is given."`
+	Export  *memoryExportCommand  `arg:"subcommand:export" help:"Print all memories as JSON lines; with --json, as an array."`
+	Search  *memorySearchCommand  `arg:"subcommand:search" help:"Search the memories."`
 	Import  *memoryImportCommand  `arg:"subcommand:import" help:"Import memories from a file of JSON lines."`
 	Reindex *memoryReindexCommand `arg:"subcommand:reindex" help:"Rebuild the search index."`
 }
@@ -139,9 +139,9 @@ func listStates(anyState bool) []memory.State {
 }
 
 type memoryListCommand struct {
-	Words []string `arg:"positional" help:"Only those that hold all of these words."`
+	Words []string `arg:"positional" help:"Only those that contain all of these words."`
 	scopeFlag
-	Any bool `help:"Include inactive ones (archived, merged, superseded) and duplicates."`
+	Any bool `help:"Also inactive ones (archived, merged, superseded), and those that another one stands for."`
 }
 
 // Run lists entries.
@@ -155,9 +155,9 @@ func (l memoryListCommand) Run(ctx context.Context, c console, b *bot) error {
 		return printJSON(c.out, append([]memory.Entry{}, all...))
 	}
 	if len(all) == 0 && q.Words == "" {
-		fmt.Fprintln(c.err, "Nothing is remembered yet.")
+		fmt.Fprintln(c.err, "There are no memories yet.")
 	} else if len(all) == 0 {
-		fmt.Fprintln(c.err, "No memory holds these words.")
+		fmt.Fprintln(c.err, "No memory contains these words.")
 	}
 	for _, e := range all {
 		mark := ""
@@ -192,16 +192,16 @@ func (a memoryAddCommand) Run(ctx context.Context, c console, b *bot) error {
 	}
 	word := "Remembered"
 	if !added {
-		word = "Known already"
+		word = "Already known"
 	}
 	_, err = fmt.Fprintf(c.out, "%s: %s  %s  %s\n", word, e.ID, e.Scope, e.Text)
 	return err
 }
 
 type memoryForgetCommand struct {
-	What []string `arg:"positional,required" help:"An id or the whole text; other words show which memories hold them."`
+	What []string `arg:"positional,required" help:"An id or the whole text; other words list the memories that contain them."`
 	scopeFlag
-	All bool `help:"Forget all that hold the words."`
+	All bool `help:"Forget all memories that contain the words."`
 }
 
 // Run forgets.
@@ -214,7 +214,7 @@ func (f memoryForgetCommand) Run(ctx context.Context, c console, b *bot) error {
 		for _, e := range found {
 			fmt.Fprintf(c.err, "%s  %s  %s\n", e.ID, e.Scope, e.Text)
 		}
-		return usageError{fmt.Errorf("memories with these words: %d; nothing is forgotten yet: name one by its id, or add --all",
+		return usageError{fmt.Errorf("memories with these words: %d; nothing was forgotten: give one id, or add --all",
 			len(found))}
 	}
 	ids := make([]string, len(found))
@@ -230,7 +230,7 @@ func (f memoryForgetCommand) Run(ctx context.Context, c console, b *bot) error {
 	}
 	fmt.Fprintf(c.out, "Forgotten for good, earlier wordings included: %d.\n", done.Entries)
 	if done.Unindexed > 0 {
-		fmt.Fprintf(c.out, "%d past messages say it in other words; no search finds them any more.\n", done.Unindexed)
+		fmt.Fprintf(c.out, "%d earlier messages say it in other words; search no longer finds them.\n", done.Unindexed)
 	}
 	if done.StillQuoted > 0 {
 		fmt.Fprintf(c.out, "%d messages that people wrote in conversations still say it.\n", done.StillQuoted)
@@ -296,7 +296,7 @@ func (u memoryUndoCommand) Run(ctx context.Context, c console, b *bot) error {
 
 type memoryExportCommand struct {
 	scopeFlag
-	Any bool `help:"Include inactive ones."`
+	Any bool `help:"Also inactive ones."`
 }
 
 // Run prints the entries in the format of import.

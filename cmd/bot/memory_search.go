@@ -21,9 +21,9 @@ import (
 type memorySearchCommand struct {
 	Query []string `arg:"positional" help:"What to look for, in your own words."`
 	Scope []scope  `arg:"separate" placeholder:"SCOPE" help:"Only here: private:@user:server, room:!id:server or shared. May be repeated."`
-	K     int      `arg:"-k" placeholder:"N" help:"Maximum number of hits (default 10)."`
+	K     int      `arg:"-k" placeholder:"N" help:"The most hits to show (default 10)."`
 	Turns bool     `help:"Search past messages too."`
-	Past  bool     `help:"Include superseded memories."`
+	Past  bool     `help:"Also find inactive memories."`
 	Batch string   `placeholder:"FILE" help:"A file of JSON lines with id, query and scope; each is answered by its id and refs."`
 }
 
@@ -161,7 +161,7 @@ func readQuestions(name string) ([]batchQuestion, error) {
 			err = one.Scope.Check()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: question %d is no JSON object with id, query and scope: %w", name, len(all)+1, err)
+			return nil, fmt.Errorf("%s: question %d is not a JSON object with id, query and scope: %w", name, len(all)+1, err)
 		}
 		all = append(all, one)
 	}
@@ -192,16 +192,16 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 	if c.json {
 		return printJSON(c.out, result)
 	}
-	fmt.Fprintf(c.out, "Memories imported: %d, in %.1f s; there already: %d.\n", result.Added, time.Since(begin).Seconds(), result.Known)
-	if b.vectors != nil && result.Added > 0 { // embedding thousands takes minutes
-		fmt.Fprintln(c.err, "They are found by their words now. "+
-			"The bot reads them for their meaning while it runs, or `bot memory reindex` does at once.")
+	fmt.Fprintf(c.out, "Memories imported: %d, in %.1f s; already there: %d.\n", result.Added, time.Since(begin).Seconds(), result.Known)
+	if b.vectors != nil && result.Added > 0 { // reading some thousands takes minutes, and words find them meanwhile
+		fmt.Fprintln(c.err, "They can be found by their words now. "+
+			"The bot indexes their meaning while it runs; `bot memory reindex` does it at once.")
 	}
 	if result.Batch != "" {
 		fmt.Fprintf(c.out, "`bot memory undo %s` reverts the whole import.\n", result.Batch)
 	}
 	if result.Forgotten > 0 {
-		fmt.Fprintf(c.out, "Skipped as forgotten: %d. `bot memory add TEXT` adds one again.\n", result.Forgotten)
+		fmt.Fprintf(c.out, "%d were skipped because they had been forgotten. `bot memory add TEXT` adds one again.\n", result.Forgotten)
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error 
 	if c.json {
 		return printJSON(c.out, map[string]any{"texts": documents, "seconds": time.Since(begin).Seconds()})
 	}
-	_, err = fmt.Fprintf(c.out, "Index rebuilt: %d texts.\n", documents)
+	_, err = fmt.Fprintf(c.out, "The index was rebuilt: %d texts.\n", documents)
 	return err
 }
 

@@ -13,8 +13,8 @@ import (
 )
 
 type promptCommand struct {
-	Layout string `help:"Show it in this layout: stable, classic, tiered, split, layered, phased; without it, as configured."`
-	Room   string `help:"The room whose next prompt to show; without it, a new direct chat with the first owner."`
+	Layout string `help:"The layout to show: stable, classic, tiered, split, layered, phased; default: as configured."`
+	Room   string `help:"The room whose next prompt to show; default: a new direct chat with the first owner."`
 }
 
 // Run prints the prompt and report of the next message. It changes nothing; the bot may run at the same time.
@@ -42,7 +42,7 @@ func (p promptCommand) Run(ctx context.Context, c console, path filePath) error 
 			return err
 		}
 		if !slices.Contains(rooms, history.Timeline(p.Room).Room()) {
-			fmt.Fprintf(c.err, "Nobody has talked to the bot in %s yet: this is how a first message there would be sent.\n", p.Room)
+			fmt.Fprintf(c.err, "Nobody has written to the bot in %s yet: this is the prompt for a first message there.\n", p.Room)
 		}
 	}
 	next, tools, err := sessions.Preview(ctx, p.Room)

@@ -21,7 +21,7 @@ type taskCommand struct {
 	Pause    *taskPauseCommand    `arg:"subcommand:pause" help:"Pause a task."`
 	Resume   *taskResumeCommand   `arg:"subcommand:resume" help:"Resume a paused task."`
 	Delete   *taskDeleteCommand   `arg:"subcommand:delete" help:"Delete a task."`
-	Runs     *taskRunsCommand     `arg:"subcommand:runs" help:"Show runs and their results."`
+	Runs     *taskRunsCommand     `arg:"subcommand:runs" help:"Show past runs of tasks, and how they went."`
 }
 
 func (b *bot) printRuns(c console, runs []task.Run) {
@@ -101,10 +101,10 @@ func (s taskShowCommand) Run(ctx context.Context, c console, b *bot) error {
 
 type taskAddCommand struct {
 	Text     []string `arg:"positional,required" help:"What is to be done."`
-	Room     string   `placeholder:"ROOM" help:"The task's room; by default the one with the latest message."`
+	Room     string   `placeholder:"ROOM" help:"The room of the task; default: the room with the latest message."`
 	When     string   `placeholder:"WORDS" help:"When, in words: \"tomorrow at 7\", \"every Monday at 9\", \"in 20 minutes\"."`
-	Prompt   string   `placeholder:"TEXT" help:"What the model is to do then; without it, the person is reminded."`
-	Silent   bool     `help:"With --prompt: nothing is said in the room."`
+	Prompt   string   `placeholder:"TEXT" help:"What the model does then; without it, the task is a reminder."`
+	Silent   bool     `help:"With --prompt: send no message to the room."`
 	Priority int      `default:"5" help:"1 (most urgent) to 10."`
 }
 
@@ -122,7 +122,7 @@ func (a taskAddCommand) Run(ctx context.Context, c console, b *bot) error {
 			rooms = append(rooms, terminalRoom)
 		}
 		if len(rooms) == 0 {
-			return usageError{errors.New("nobody has talked with the bot yet: say which room with --room")}
+			return usageError{errors.New("nobody has written to the bot yet: give the room with --room")}
 		}
 		t.Room = rooms[0]
 	}
@@ -226,8 +226,8 @@ func (t taskDeleteCommand) Run(ctx context.Context, c console, b *bot) error {
 }
 
 type taskRunsCommand struct {
-	ID    string `arg:"positional" help:"Only this task."`
-	Room  string `placeholder:"ROOM" help:"Only this room."`
+	ID    string `arg:"positional" help:"Only those of this task."`
+	Room  string `placeholder:"ROOM" help:"Only those of this room."`
 	Count int    `default:"20" help:"How many, latest first."`
 }
 

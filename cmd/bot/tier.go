@@ -72,11 +72,11 @@ func (r tierReport) print(w io.Writer, cfg *config.Config) error {
 	}
 	list("What the server of "+r.Model+" says", r.Asked)
 	list("GPU memory: "+string(r.VRAM.State)+", "+r.VRAM.Reason, r.VRAM.Steps)
-	list("How it is decided, the most believed first", r.Steps)
+	list("How it was decided, the most trusted source first", r.Steps)
 	if len(r.Rooms) == 0 {
 		return nil
 	}
-	fmt.Fprintln(w, "\nWhat the rooms have; it changes with a new conversation, model or configuration")
+	fmt.Fprintln(w, "\nTiers of the rooms; they change with a new conversation, model or configuration")
 	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(table, "  room\ttier\twindow\tsource\tsince\twhy")
 	for _, l := range r.Rooms {

@@ -76,7 +76,7 @@ func (d Doctor) Examine(ctx context.Context) (f Findings) {
 	d.files(&f)
 	d.prompt(ctx, &f)
 	for _, name := range d.Models.Names() {
-		probe(ctx, &f, "model", name, "its address, key and name stand under llm.models in the configuration",
+		probe(ctx, &f, "model", name, "its address, key and name are set under llm.models in the configuration",
 			func(ctx context.Context) (string, error) {
 				err := d.Models.Probe(ctx, name)
 				return "; window " + d.Models.Limit(name).String(), err
@@ -89,7 +89,7 @@ func (d Doctor) Examine(ctx context.Context) (f Findings) {
 
 func (d Doctor) files(f *Findings) {
 	if info, err := os.Stat(d.Dir); err == nil && info.Mode().Perm()&0o077 != 0 {
-		f.Advise("files", Note, fmt.Sprintf("other users of this machine may look into %s (%v)", d.Dir, info.Mode().Perm()),
+		f.Advise("files", Note, fmt.Sprintf("other users of this machine can read %s (%v)", d.Dir, info.Mode().Perm()),
 			"chmod 700 "+d.Dir)
 	}
 	file := filepath.Join(d.Dir, ".doctor")
@@ -104,7 +104,7 @@ func (d Doctor) files(f *Findings) {
 	}
 	edited, err := store.EditedDefaults(d.Defaults, d.Dir)
 	for _, file := range edited {
-		f.Advise("files", Note, file+" was edited by you and does not follow releases",
+		f.Advise("files", Note, file+" was edited by you, so new releases do not update it",
 			"delete it to get the default back at the next start")
 	}
 	if err != nil {
@@ -119,7 +119,7 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 			continue
 		}
 		if err := t.Check(string(text)); err != nil {
-			f.Advise("prompt", Note, "the text that came with the program is used in the place of "+t.File, err.Error())
+			f.Advise("prompt", Note, "the built-in text is used instead of "+t.File, err.Error())
 		}
 	}
 	for _, p := range d.Skills.Problems() {
@@ -137,9 +137,9 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 		f.Add("prompt", Note, p.String())
 	}
 	for _, o := range p.Report.Oversize {
-		what := fmt.Sprintf("%s take %d characters, and a prompt has room for %d: what is over is left out of it",
+		what := fmt.Sprintf("%s take %d characters, and a prompt has room for %d: the rest is left out",
 			o.Contributor, o.Size, o.Max)
-		f.Advise("prompt", Note, what, "make them shorter (of tasks, skills and flat_file memories the model is asked to, once a day), "+
+		f.Advise("prompt", Note, what, "shorten them (for tasks, skills and flat_file memories the model is asked to, once a day), "+
 			"or raise context.component_size_limits")
 	}
 	f.Add("prompt", OK, fmt.Sprintf("the prompt of a new conversation takes %d of %d tokens", p.Report.Total, p.Report.Window))
@@ -148,7 +148,7 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 func (d Doctor) tier(ctx context.Context, f *Findings) {
 	t, err := d.Tier(ctx)
 	if err != nil {
-		f.Advise("tier", Broken, err.Error(), "the file is left as it is; restore it from a backup, or move it away to start over")
+		f.Advise("tier", Broken, err.Error(), "the file is left as it is; restore it from a backup, or move it away to start again")
 		return
 	}
 	f.Add("tier", OK, "a new conversation gets "+t.String())
@@ -157,14 +157,14 @@ func (d Doctor) tier(ctx context.Context, f *Findings) {
 	}
 }
 
-// NoVectors tells the operator that no vectors can be computed.
-const NoVectors = "memories are found by their words only: there is nothing that makes vectors; " +
-	"llm.embedding in the configuration names a model that does"
+// NoVectors is what the operator reads where nothing makes vectors.
+const NoVectors = "memories are found by their words only, because there is no embedding model; " +
+	"name one under llm.embedding in the configuration"
 
 func (d Doctor) vectors(ctx context.Context, f *Findings) {
 	switch {
 	case d.Embedding != nil:
-		probe(ctx, f, "vectors", d.Embedding.Name(), "its address, key and name stand under llm.embedding in the configuration",
+		probe(ctx, f, "vectors", d.Embedding.Name(), "its address, key and name are set under llm.embedding in the configuration",
 			func(ctx context.Context) (string, error) {
 				vectors, err := d.Embedding.Embed(ctx, []string{"Good morning."})
 				if err != nil {
@@ -174,13 +174,13 @@ func (d Doctor) vectors(ctx context.Context, f *Findings) {
 			})
 	case !d.Backend.Meaning:
 	case encoder.BuiltIn():
-		f.Add("vectors", OK, "memories are found by their words and, with the encoder that is built in, by their meaning")
+		f.Add("vectors", OK, "memories are found by their words and, with the built-in encoder, by their meaning")
 	default:
-		f.Add("vectors", Note, NoVectors+"; or take a program that has the encoder built in")
+		f.Add("vectors", Note, NoVectors+"; or use a build that includes the encoder")
 	}
 	if d.Server != nil {
-		probe(ctx, f, d.Backend.Name, d.ServerURL, "its address and key stand under memory."+d.Backend.Name+" in the configuration. "+
-			"Memories are found by their words meanwhile",
+		probe(ctx, f, d.Backend.Name, d.ServerURL, "its address and key are set under memory."+d.Backend.Name+" in the configuration. "+
+			"Until then, memories are found by their words",
 			func(ctx context.Context) (string, error) { return "", d.Server.Probe(ctx) })
 	}
 }
@@ -192,7 +192,7 @@ func probe(ctx context.Context, f *Findings, area, name, where string, ask func(
 	began := time.Now()
 	more, err := ask(ctx)
 	if err != nil {
-		f.Advise(area, Broken, err.Error(), "see that it runs and answers; "+where)
+		f.Advise(area, Broken, err.Error(), "check that it runs and answers; "+where)
 		return
 	}
 	f.Add(area, OK, fmt.Sprintf("%s answers (%s)%s", name, time.Since(began).Round(time.Millisecond), more))

@@ -85,7 +85,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 	long := strings.Repeat("x", 1001)
 	for want, try := range map[string]func() (Goal, error){
 		"priority \"urgent\" is not known: use high":      func() (Goal, error) { return g.Create(ctx, asks(here, ""), "x", "urgent") },
-		"description has 1001 characters":                  func() (Goal, error) { return g.Create(ctx, asks(here, ""), long, "") },
+		"description has 1001 characters":                 func() (Goal, error) { return g.Create(ctx, asks(here, ""), long, "") },
 		"nothing to update":                               func() (Goal, error) { return g.Update(ctx, asks(here, ""), "", Patch{}) },
 		"no goal #goal_zzzzzzzz in this room: list":       func() (Goal, error) { return g.Pause(ctx, asks(here, ""), "goal_zzzzzzzz") },
 		"cannot be paused: it is already paused":          func() (Goal, error) { return g.Pause(ctx, asks(here, ""), paused.ID) },

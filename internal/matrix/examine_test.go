@@ -97,7 +97,7 @@ func TestExamineSync(t *testing.T) {
 	await(t, s, "no sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
 	st, got := p.look(sinceAM())
 	says(t, got, "ok", "the bot is running (process 42); last sync ")
-	says(t, got, "ok", "nothing waits")
+	says(t, got, "ok", "nothing is waiting")
 	if strings.Contains(got, "ill: ") || strings.Contains(got, "note: ") {
 		t.Errorf("of a bot that is well:\n%s", got)
 	}
@@ -180,7 +180,7 @@ func TestExamineQueues(t *testing.T) {
 	says(t, got, "ill", "2 messages to send (the oldest for 40 minutes): no route → see above whether the homeserver answers")
 	says(t, got, "note", "1 message cannot be read yet (the oldest for 2 days) → nothing is lost")
 	says(t, got, "note", "given up: panic: a fish → ")
-	says(t, got, "note", "2 messages could not be sent and were given up: M_FORBIDDEN: muted → see that the bot may write")
+	says(t, got, "note", "2 messages could not be sent and were given up: M_FORBIDDEN: muted → check that the bot may write")
 	var doc map[string]any
 	raw, err := json.Marshal(st)
 	if err != nil || json.Unmarshal(raw, &doc) != nil {

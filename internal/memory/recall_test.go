@@ -147,7 +147,7 @@ func TestOutdatedTurnsHidden(t *testing.T) {
 	check("true after all", false, true)
 }
 
-// Tests of what has been seen to go wrong elsewhere; docs/faults.md lists them.
+// Tests of what has been seen to go wrong elsewhere; faults.txt lists them.
 
 // The index is made of the entries, not of the file that shows some of them, and
 // changes nothing about them.

@@ -68,7 +68,7 @@ func TestGoalReported(t *testing.T) {
 	expect.Equal(t, request[2].Role, llm.Assistant)
 	expect.Equal(t, request[2].Content, "I have begun.\n\n"+reported+"\n\nMore tomorrow.")
 	expect.Equal(t, w.say(t, "$3", "And?").Text, "[GOALS] stay")
-	expect.Has(t, w.goals(t, "!dm"), "🔄 2. Tokens (in progress)")
+	expect.Has(t, w.goals(t, "!dm"), "🔄 2. Tokens (IN PROGRESS)")
 	w.say(t, "$4", "And now?")
 	if sent(t, w.lastAsked())[0].Content != system { // of the goal itself nothing changed since then
 		t.Error("a step changed the prefix")

@@ -268,7 +268,7 @@ func TestMove(t *testing.T) {
 	if prompt = ask("!old", "is anybody here?"); strings.Contains(prompt, "Orinoco") || strings.Contains(prompt, "cactus") || w.goals(t, "!old") != "" {
 		t.Error("the old room goes on as if nothing had happened")
 	}
-	for command, want := range map[string]string{"!mode": "Mode: developer, since", "!think": "set to low", "!config threads": "It is `always`", "!skills": "`minutes`"} {
+	for command, want := range map[string]string{"!mode": "Mode: developer, since", "!think": "set to low", "!config threads": "Value: `always`", "!skills": "`minutes`"} {
 		expect.Has(t, say("!new", command), want)
 	}
 	expect.Lacks(t, say("!old", "!skills"), "minutes")

@@ -168,7 +168,7 @@ func (r Report) Text(zone *time.Location) string {
 	changes("Merged", "said by", r.Merged)
 	changes("The same in other words", "stands for both", r.Grouped)
 	changes("Superseded", "holds since", r.Superseded)
-	changes("Put away", "", r.Archived)
+	changes("Archived", "", r.Archived)
 	section(&b, "Tasks", r.Tasks, func(c TaskChange) string { return fmt.Sprintf("%s (#%s): %s", c.Text, c.ID, c.What) })
 	section(&b, "Proposed; nothing was done about it", r.Proposals, func(p Proposal) string { return p.Text.String() })
 	section(&b, "Tasks", r.Chores, i18n.Text.String)
@@ -177,12 +177,12 @@ func (r Report) Text(zone *time.Location) string {
 		if q.Number > 0 {
 			number = fmt.Sprintf("%d. ", q.Number)
 		}
-		return fmt.Sprintf("%sWhich of the two holds? (%s: %s)\n  %s, %s: %s\n  %s, %s: %s", number, q.Scope, q.Why,
+		return fmt.Sprintf("%sWhich of the two is right? (%s: %s)\n  %s, %s: %s\n  %s, %s: %s", number, q.Scope, q.Why,
 			q.First, q.FirstAt.In(zone).Format(time.DateOnly), q.FirstText,
 			q.Second, q.SecondAt.In(zone).Format(time.DateOnly), q.SecondText)
 	}
 	section(&b, "Questions", r.Questions, question)
-	section(&b, "Counts again", r.Back, func(l Line) string { return fmt.Sprintf("%s (%s, %s)", l.Text, l.Scope, l.ID) })
+	section(&b, "Restored", r.Back, func(l Line) string { return fmt.Sprintf("%s (%s, %s)", l.Text, l.Scope, l.ID) })
 	section(&b, "Notes", r.Notes, func(s string) string { return s })
 	if c := r.Cost; r.State != Undone {
 		fmt.Fprintf(&b, "\nThe model was asked %d times, %d of them to read what was said, about %d pairs (about %d tokens); "+
@@ -190,7 +190,7 @@ func (r Report) Text(zone *time.Location) string {
 			c.Calls, c.Read, c.Pairs, c.Tokens, c.Cached, c.Most.Calls, c.Most.Tokens, c.Most.Time.Minutes())
 	}
 	if r.State == Applied {
-		fmt.Fprintf(&b, "`bot dream undo %s` takes all of it back.\n", r.Run)
+		fmt.Fprintf(&b, "`bot dream undo %s` reverts all of it.\n", r.Run)
 		if r.Harvested != nil && r.Harvested.Added > 0 {
 			b.WriteString("What it read stays noted.\n")
 		}

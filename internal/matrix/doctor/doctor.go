@@ -126,7 +126,7 @@ func (f *findings) account(ctx context.Context, cfg account.Config, cli *mautrix
 			"the access token is no longer valid")
 		return
 	case err != nil:
-		f.bad("try again; if it stays, ask who runs the homeserver", "the homeserver does not say who we are: %v", err)
+		f.bad("try again; if it persists, ask whoever runs the homeserver", "the homeserver does not confirm the login: %v", err)
 		return
 	case me.DeviceID != acc.DeviceID:
 		f.bad("use the access token of device "+acc.DeviceID.String()+", or start with an empty data folder",
@@ -136,7 +136,7 @@ func (f *findings) account(ctx context.Context, cfg account.Config, cli *mautrix
 	}
 	switch device, err := e2ee.StoredDevice(ctx, cfg.DB); {
 	case err != nil:
-		f.bad("see whether bot.db is a good database", "the crypto store cannot be read: %v", err)
+		f.bad("check whether bot.db is intact", "the crypto store cannot be read: %v", err)
 	case device != acc.DeviceID.String():
 		f.bad("put bot.db and "+cfg.File("account.json")+" of the same device together",
 			"the crypto store belongs to device %q, the account to %s", device, acc.DeviceID)
@@ -146,7 +146,7 @@ func (f *findings) account(ctx context.Context, cfg account.Config, cli *mautrix
 	for _, name := range []string{"pickle.key", "recovery.key"} {
 		switch info, err := os.Stat(cfg.File(name)); {
 		case err != nil:
-			f.bad("put it back from a backup", "%s is not there", cfg.File(name))
+			f.bad("restore it from a backup", "%s is not there", cfg.File(name))
 		case info.Mode().Perm()&0o077 != 0:
 			f.bad("chmod 600 "+cfg.File(name), "%s can be read by others", cfg.File(name))
 		default:
@@ -156,7 +156,7 @@ func (f *findings) account(ctx context.Context, cfg account.Config, cli *mautrix
 	f.backup(ctx, cfg, cli)
 	keys, err := cli.QueryKeys(ctx, &mautrix.ReqQueryKeys{DeviceKeys: mautrix.DeviceKeysRequest{acc.UserID: mautrix.DeviceIDList{}}})
 	if err != nil {
-		f.bad("try again", "the homeserver does not tell the keys of the account: %v", err)
+		f.bad("try again", "the homeserver does not return the keys of the account: %v", err)
 		return
 	}
 	f.signed(acc, keys, s)
@@ -204,9 +204,9 @@ func (f *findings) backup(ctx context.Context, cfg account.Config, cli *mautrix.
 	case errors.Is(err, mautrix.MNotFound):
 		f.bad("start the bot: it makes a new one", "the key backup is no longer on the homeserver")
 	case err != nil:
-		f.bad("try again", "the homeserver does not tell about the key backup: %v", err)
+		f.bad("try again", "the homeserver does not return the key backup: %v", err)
 	case latest.Version != stored.Backup.Version:
-		f.bad("start the bot: it takes up the new one if recovery.key opens it",
+		f.bad("start the bot: it uses the new one if recovery.key opens it",
 			"the key backup was replaced by another client (version %s became %s)", stored.Backup.Version, latest.Version)
 	default:
 		waiting := ""
@@ -253,7 +253,7 @@ func (f *findings) devices(
 				f.bad("if it was not you, change the account's password and log the other devices out; "+
 					"then put the recovery key of the present identity into "+
 					cfg.File("recovery.key")+" and start the bot",
-					"the account's identity on the homeserver is not the one that this bot made: another client, or somebody else, "+
+					"the account's identity on the homeserver is not the one that this bot made: another client, or someone else, "+
 						"has replaced it")
 			}
 		}
@@ -315,12 +315,12 @@ func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
 	found := Check(ctx, cfg, &s)
 	if err != nil {
 		return s, append(found, Finding{What: "bot.db cannot be read: " + err.Error(),
-			Remedy: "see whether bot.db is a good database and its disk has space"})
+			Remedy: "check whether bot.db is intact and its disk has space"})
 	}
 	found = append([]Finding{s.syncFinding(p, now)}, found...)
 	queues := findings(s.queues())
 	if len(queues) == 0 {
-		queues.good("nothing waits to be answered, sent or read")
+		queues.good("nothing is waiting to be answered, sent or read")
 	}
 	return s, append(found, queues...)
 }
@@ -346,7 +346,7 @@ func (s Status) syncFinding(p Process, now time.Time) Finding {
 		return Finding{OK: true, Note: true, What: who + "; " + last, Remedy: "it keeps trying; see below whether the homeserver answers"}
 	case !synced && awake <= staleSync:
 		return Finding{OK: true, Note: true, What: who + " since " + span(awake) + ", not in contact with the homeserver yet; " + last,
-			Remedy: "look again in a minute"}
+			Remedy: "check again in a minute"}
 	}
 	return Finding{
 		What: who + ", but it is out of contact with the homeserver; " + last,

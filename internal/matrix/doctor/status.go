@@ -99,7 +99,7 @@ func (s Status) queues() (out []Finding) {
 		case time.Duration(oldest)*time.Second <= staleQueue:
 			return Finding{OK: true}
 		case !s.Running:
-			return Finding{OK: true, Note: true, Remedy: "start the bot: it takes up what waits"}
+			return Finding{OK: true, Note: true, Remedy: "start the bot: it processes what is waiting"}
 		}
 		return Finding{Remedy: remedy}
 	}
@@ -113,7 +113,7 @@ func (s Status) queues() (out []Finding) {
 		s.Undecryptable, "message cannot be read yet", "messages cannot be read yet", s.UnreadOldest, "")
 	add(note("the senders were told to write again; the log of that time says more"),
 		s.Lost, "message could not be read and was given up", "messages could not be read and were given up", 0, s.LostReason)
-	add(note("see that the bot may write in those rooms (the log of that time names them); who still wants an answer says !retry there"),
+	add(note("check that the bot may write in those rooms (the log of that time names them); !retry there answers after all"),
 		s.Dead, "message could not be sent and was given up", "messages could not be sent and were given up", 0, s.DeadReason)
 	return out
 }

@@ -31,12 +31,12 @@ func PickleKey(dir, device string) ([]byte, error) {
 	case err == nil && len(key) == 32:
 		return key, nil
 	case err == nil:
-		return nil, fmt.Errorf("matrix: %s is damaged (%d bytes, must be 32); put it back from a backup", path, len(key))
+		return nil, fmt.Errorf("matrix: %s is damaged (%d bytes, must be 32); restore it from a backup", path, len(key))
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("matrix: read pickle key: %w", err)
 	case device != "":
 		return nil, fmt.Errorf("matrix: %s is missing, but the encryption keys of device %s in bot.db are sealed with it; "+
-			"put it back from a backup", path, device)
+			"restore it from a backup", path, device)
 	}
 	key = make([]byte, 32)
 	rand.Read(key)

@@ -17,10 +17,10 @@ func TestUnsentInTheLanguage(t *testing.T) {
 		return (*settings.Messages)(nil).In("de", key, fill...)
 	}}}
 	row := delivery.OutboxRow{ID: "a", Room: "!r", File: `{"name":"tee.pdf"}`}
-	if got := c.unsentNotice(t.Context(), row, errFileGone).Text; got != "tee.pdf konnte nicht gesendet werden: die Datei ist hier nicht mehr aufgehoben." {
+	if got := c.unsentNotice(t.Context(), row, errFileGone).Text; got != "tee.pdf konnte nicht gesendet werden: die Datei ist hier nicht mehr gespeichert." {
 		t.Errorf("got %q", got)
 	}
-	if got := c.unsentNotice(t.Context(), row, context.Canceled).Text; !strings.HasSuffix(got, ": der Homeserver nimmt es nicht an.") {
+	if got := c.unsentNotice(t.Context(), row, context.Canceled).Text; !strings.HasSuffix(got, ": der Homeserver nimmt sie nicht an.") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	newestResults = 3   // tool results that micro leaves alone
-	shortResult   = 200 // characters; a result that short is never cleared
+	newestResults = 3   // tool results that are never cleared
+	shortResult   = 200 // characters up to which a result is never cleared
 )
 
-// micro makes a line of each tool result but the newest, if that saves at least so
-// many tokens.
+// clearToolResults replaces all but the newest tool results by one line each, if that saves at
+// least least tokens.
 func clearToolResults(past []history.Message, least int) []history.Message {
 	results := 0
 	from := len(past)
@@ -46,8 +46,7 @@ func clearToolResults(past []history.Message, least int) []history.Message {
 	return out
 }
 
-// clearedResult is a tool result in a line: which call it was of, how long it was and
-// how it went.
+// clearedResult summarises a tool result in one line: call, length and outcome.
 func clearedResult(c llm.ToolCall, result string) string {
 	how := fmt.Sprintf("%d lines, ok", strings.Count(strings.TrimRight(result, "\n"), "\n")+1)
 	if strings.HasPrefix(result, "error") {

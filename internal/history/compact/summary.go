@@ -12,8 +12,8 @@ import (
 	"reverie/internal/llm"
 )
 
-// Transcript is the messages as a reader gets them who is to summarise them, in at
-// most about so many tokens: the longest lose their middle.
+// Transcript formats messages for the model that summarises them, in at most about most tokens. The
+// longest messages lose their middle.
 func Transcript(all []history.Message, most int) string {
 	type entry struct{ lead, text string }
 	var entries []entry
@@ -49,11 +49,11 @@ func Transcript(all []history.Message, most int) string {
 
 const (
 	leastSummary = 20  // characters
-	tolerance    = 120 // percent of the bound that are let pass: models count badly
+	tolerance    = 120 // accepted length in percent of the limit, because models count badly
 )
 
-// Check says why a summary must not stand for a conversation: source is what it was
-// made of, and most the tokens it may have. nil means that it may.
+// Check returns why a summary cannot replace a conversation; nil = it can. source is the summarised
+// text, and most the limit in tokens.
 func Check(summary, source string, most int) error {
 	summary = strings.TrimSpace(summary)
 	fields := strings.Fields(summary)
@@ -72,8 +72,8 @@ func Check(summary, source string, most int) error {
 	return nil
 }
 
-// garbled reports whether less than half of a text is letters, digits and blanks, or
-// whether it is a page or an object rather than words.
+// garbled reports whether less than half of s is letters, digits and blanks, or whether it looks
+// like HTML or binary data.
 func garbled(s string) bool {
 	good, all := 0, 0
 	for _, r := range s {
@@ -86,7 +86,7 @@ func garbled(s string) bool {
 		strings.HasPrefix(strings.ToLower(s), "<html")
 }
 
-// circling reports whether a long text has only few different words.
+// repetitive reports whether a long text has few distinct words.
 func repetitive(fields []string) bool {
 	const few = 40
 	if len(fields) < few {
@@ -100,13 +100,13 @@ func repetitive(fields []string) bool {
 }
 
 const (
-	headLine  = 200 // runes of a message in an extract
+	headLine  = 200 // maximum runes of a message in an extract
 	saidSince = "Said since, in short:\n"
 	notListed = "- (earlier messages are not listed)"
 )
 
-// Extract is a summary that needs no model: the one before, in at most half of the room, and
-// the beginning of each message of a person, of which the newest stay if there is not room for all.
+// Extract makes a summary without a model: the previous one, in at most half of most tokens, and
+// the first line of each message of a person. If they do not fit, the newest are kept.
 func Extract(before string, gone []history.Message, most int) string {
 	var heads []string
 	for i := range gone {

@@ -15,38 +15,38 @@ import (
 // header. also is called in the transaction with the message's id. It returns the message as it
 // was; ok is false for unknown and redacted messages.
 func (s *Store) EditMessage(ctx context.Context, event, text, note string, also func(ctx context.Context, tx *sql.Tx, id int64) error) (
-	was Message, ok bool, err error) {
+	before Message, ok bool, err error) {
 	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
-		was, err = scanMessage(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+fromPerson, event))
+		before, err = scanMessage(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+fromPerson, event))
 		if ok, err = found(err); !ok {
 			return err
 		}
-		if err := tx.QueryRowContext(ctx, `SELECT text FROM message WHERE id = ?`, was.ID).Scan(&was.Text); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT text FROM message WHERE id = ?`, before.ID).Scan(&before.Text); err != nil {
 			return err
 		}
-		if ok = was.Text != redactedText; !ok {
+		if ok = before.Text != redactedText; !ok {
 			return nil
 		}
-		header := was.Header
+		header := before.Header
 		if note != "" {
 			header = withNote(header, note)
 		}
-		if was.Text == text {
-			return execAll(ctx, tx, statement{`UPDATE message SET header = ? WHERE id = ?`, []any{header, was.ID}})
+		if before.Text == text {
+			return execAll(ctx, tx, statement{`UPDATE message SET header = ? WHERE id = ?`, []any{header, before.ID}})
 		}
-		if err := redactShort(ctx, tx, event, was.Text); err != nil {
+		if err := redactShort(ctx, tx, event, before.Text); err != nil {
 			return err
 		}
-		reword := statement{`UPDATE message SET text = ?, tail = '', header = ? WHERE id = ?`, []any{text, header, was.ID}}
+		reword := statement{`UPDATE message SET text = ?, tail = '', header = ? WHERE id = ?`, []any{text, header, before.ID}}
 		if err := execAll(ctx, tx, reword); err != nil {
 			return err
 		}
-		return also(ctx, tx, was.ID)
+		return also(ctx, tx, before.ID)
 	})
 	if err != nil || !ok {
 		return Message{}, false, store.Wrap(err, "edit a message")
 	}
-	return was, true, nil
+	return before, true, nil
 }
 
 // Reopen makes the message event the last one of the conversation, to be answered again. Later

@@ -18,7 +18,7 @@ const forgottenText = "[forgotten]"
 // Forget removes texts from everything except people's own words, in tx: from answers, tool calls
 // and their results, system events, and tails. It returns how many messages of people hold one of
 // them.
-func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int, err error) {
+func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (stillQuoted int, err error) {
 	for _, t := range texts {
 		if t == "" {
 			continue
@@ -30,13 +30,13 @@ func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (kept in
 		if err != nil {
 			return 0, store.Wrap(err, "forget in the transcript")
 		}
-		kept += n
+		stillQuoted += n
 	}
 	if err := rewriteQuotes(ctx, tx, "", func(q *Quoted) bool { return q.removeTexts(texts) }); err != nil {
 		return 0, err
 	}
 	forget := eachItem(func(c *llm.ToolCall) bool { return forgetArguments(c, texts) })
-	return kept, rewrite(ctx, tx, `message`, `calls`, forget, `calls <> ''`)
+	return stillQuoted, rewrite(ctx, tx, `message`, `calls`, forget, `calls <> ''`)
 }
 
 // redactedText replaces the text of redacted messages.
@@ -204,7 +204,7 @@ func removeFromSummaries(ctx context.Context, db store.DBTX, where string, arg a
 // and possibly truncated. Very short lines stay.
 func removeRepeatedLines(text, said string) string {
 	said = normalise(said)
-	var kept []string
+	var remaining []string
 	for line := range strings.SplitSeq(text, "\n") {
 		words := strings.TrimLeft(line, "-*• ")
 		if who, rest, ok := strings.Cut(words, ": "); ok && !strings.Contains(who, " ") {
@@ -214,9 +214,9 @@ func removeRepeatedLines(text, said string) string {
 		if len(words) >= minRepeated && strings.Contains(said, words) {
 			continue
 		}
-		kept = append(kept, line)
+		remaining = append(remaining, line)
 	}
-	return strings.Join(kept, "\n")
+	return strings.Join(remaining, "\n")
 }
 
 const minRepeated = 6 // bytes

@@ -30,12 +30,12 @@ func PlainWords(text string) string {
 // WholeWords reports whether want occurs in text at word boundaries, as far as its script has
 // spaces between words. Both must be folded.
 func WholeWords(text, want string) bool {
-	for at := 0; ; {
-		i := strings.Index(text[at:], want)
+	for offset := 0; ; {
+		i := strings.Index(text[offset:], want)
 		if i < 0 {
 			return false
 		}
-		i += at
+		i += offset
 		before, _ := utf8.DecodeLastRuneInString(text[:i])
 		after, _ := utf8.DecodeRuneInString(text[i+len(want):])
 		first, size := utf8.DecodeRuneInString(want)
@@ -43,7 +43,7 @@ func WholeWords(text, want string) bool {
 		if !(isWordRune(first) && isWordRune(before)) && !(isWordRune(last) && isWordRune(after)) {
 			return true
 		}
-		at = i + max(1, size)
+		offset = i + max(1, size)
 	}
 }
 

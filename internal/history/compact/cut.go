@@ -23,20 +23,20 @@ func headTail(text string, head, tail int) string {
 	return short
 }
 
-// Cut truncates text to about most tokens, two thirds of them from its beginning, with a note about
-// the omission. Below about twenty tokens only the note is left.
-func Cut(text string, most int) string {
+// Cut truncates text to about limit tokens, two thirds of them from its beginning, with a note
+// about the omission. Below about twenty tokens only the note is left.
+func Cut(text string, limit int) string {
 	have := llm.EstimateTokens(text)
-	if have <= most {
+	if have <= limit {
 		return text
 	}
 	left := utf8.RuneCountInString(text)
-	for share := most - remarkTokens; share > 0; share = share * 3 / 4 {
+	for share := limit - remarkTokens; share > 0; share = share * 3 / 4 {
 		n := int(int64(left) * int64(share) / int64(have)) // assumes evenly spread tokens; the loop corrects it
 		if n < 8 {
 			break
 		}
-		if short := headTail(text, n-n/3, n/3); llm.EstimateTokens(short) <= most {
+		if short := headTail(text, n-n/3, n/3); llm.EstimateTokens(short) <= limit {
 			return short
 		}
 	}

@@ -12,9 +12,9 @@ import (
 
 // Details returns sentences with identifiers (numbers, codes, addresses, paths, names, decisions)
 // that a summary lost. They are verbatim and in order, from the messages that it replaces, from the
-// previous summary and from its details, with at most most tokens. Locked decisions come first,
+// previous summary and from its details, in at most limit tokens. Locked decisions come first,
 // whatever the summary contains; then codes of people, then the newest.
-func Details(gone []history.Message, before history.Compaction, summary string, most int) []string {
+func Details(removed []history.Message, before history.Compaction, summary string, limit int) []string {
 	has, listed := coverageOf(summary), &coverage{}
 	var all []detail
 	for _, s := range sentences(before.Summary) {
@@ -27,8 +27,8 @@ func Details(gone []history.Message, before history.Compaction, summary string, 
 		}
 		all = append(all, newDetail(who, text, len(all)))
 	}
-	for i := range gone {
-		m := &gone[i]
+	for i := range removed {
+		m := &removed[i]
 		for _, s := range sentences(m.Text) {
 			all = append(all, newDetail(speaker(m), s, len(all)))
 		}
@@ -39,7 +39,7 @@ func Details(gone []history.Message, before history.Compaction, summary string, 
 		}
 		return b.at - a.at
 	})
-	left, ofTools := most, most/4
+	left, ofTools := limit, limit/4
 	var kept []detail
 	for _, d := range all {
 		n := llm.EstimateTokens(d.line) + 2 // for the dash and the line end

@@ -86,7 +86,7 @@ func (p *Plan) split(past []history.Message, keep int, l Limits) bool {
 
 // split divides past into new slices of older and kept messages. The kept ones begin with a person's
 // message, or with a round of the model in the newest turn.
-func split(past []history.Message, keep int) (gone, kept []history.Message) {
+func split(past []history.Message, keep int) (removed, kept []history.Message) {
 	first, last := lastUserMessages(past) // the person's newest messages
 	from := len(past) - keep
 	for from < len(past) && !canBeginAt(past, max(from, 0), first, last) {
@@ -102,10 +102,10 @@ func split(past []history.Message, keep int) (gone, kept []history.Message) {
 		if i >= from || i >= first && i <= last {
 			kept = append(kept, m)
 		} else {
-			gone = append(gone, m)
+			removed = append(removed, m)
 		}
 	}
-	return gone, kept
+	return removed, kept
 }
 
 // lastUserMessages returns the range of the person's newest consecutive messages, from first to

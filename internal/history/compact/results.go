@@ -16,8 +16,8 @@ const (
 )
 
 // clearToolResults replaces all but the newest tool results by one line each, if that saves at
-// least least tokens.
-func clearToolResults(past []history.Message, least int) []history.Message {
+// least minSaved tokens.
+func clearToolResults(past []history.Message, minSaved int) []history.Message {
 	results := 0
 	from := len(past)
 	for from > 0 && results < newestResults {
@@ -40,7 +40,7 @@ func clearToolResults(past []history.Message, least int) []history.Message {
 			m.Text = line
 		}
 	}
-	if history.Tokens(past)-history.Tokens(out) < least {
+	if history.Tokens(past)-history.Tokens(out) < minSaved {
 		return past
 	}
 	return out

@@ -126,7 +126,7 @@ func TestEditsWhileWaiting(t *testing.T) {
 }
 
 // A message of ours is removed while its event is on its way, and said again later: the
-// event that was on its way is taken back, and the new one has a transaction of its own.
+// event that was being sent is redacted, and the new one has a transaction id of its own.
 // Holds F33.
 func TestRemoveWhileSending(t *testing.T) {
 	q := newRows(t)
@@ -176,7 +176,7 @@ func TestPartsUseIndex(t *testing.T) {
 	}
 }
 
-// An answer that is given anew, or taken back, takes its parts with it; what a tool sent for it stands when it is given anew.
+// A repeated or redacted answer loses its parts; files that a tool sent stay if it is repeated.
 func TestPartsOfAnAnswer(t *testing.T) {
 	q, ctx := newRows(t), t.Context()
 	parts := func(id string) string {
@@ -198,7 +198,7 @@ func TestPartsOfAnAnswer(t *testing.T) {
 	expect.Equal(t, strings.Join(gone, " "), "re:$1!text re:$1!whole re:$2! re:$2!file re:$2!text re:$2!whole", "taken back")
 }
 
-// Files of messages that are on their way in or out are kept; those of others are nobody's here.
+// Files of unanswered and unsent messages are kept; others are not listed.
 func TestKeptFiles(t *testing.T) {
 	q := newRows(t)
 	for id, m := range map[string]chat.Message{

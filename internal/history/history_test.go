@@ -294,7 +294,7 @@ func TestTimeline(t *testing.T) {
 	})
 }
 
-// TestRedactAnswerInThreads: an answer that is taken back leaves the summaries of its room,
+// TestRedactAnswerInThreads: a redacted answer leaves the summaries of its room,
 // and what the threads of that room began with.
 func TestRedactAnswerInThreads(t *testing.T) {
 	s, _ := open(t)
@@ -373,7 +373,7 @@ func rows(t testing.TB, db *sql.DB, most int64) string {
 	return all
 }
 
-// TestForgetLeavesSummaries: what is forgotten, or taken back, leaves the short forms, the
+// TestForgetLeavesSummaries: a forgotten or redacted text leaves the short forms, the
 // summaries and what stands beside them as well; other lines stay.
 func TestForgetLeavesSummaries(t *testing.T) {
 	s, db := open(t)
@@ -413,7 +413,7 @@ func quoting(t *testing.T, s *history.Store, event, text string, quotes ...histo
 }
 
 // TestQuoted: what a message quotes stands before it, byte for byte as it was stored, and
-// leaves it when it is taken back or forgotten.
+// leaves it when it is redacted or forgotten.
 func TestQuoted(t *testing.T) {
 	s, db := open(t)
 	m := quoting(t, s, "$1", "and?", history.Quoted{Event: "$a", Text: "eve:\n> the \"code\" is 4711"}, history.Quoted{Event: "$b", Text: "fred:\n> hm"})

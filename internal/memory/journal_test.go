@@ -86,6 +86,7 @@ func TestUndo(t *testing.T) {
 }
 
 // TestUndoRefuses changed, invisible and forgotten entries.
+// Holds L4.
 func TestUndoRefuses(t *testing.T) {
 	ctx, s := t.Context(), openAt(t, t.TempDir())
 	e := noted(t, s, Private(guest), "tea", guest)
@@ -147,6 +148,7 @@ func TestTextsStandOnce(t *testing.T) {
 }
 
 // TestStaleChange: a change based on an old revision of an entry is refused.
+// Holds L4.
 func TestStaleChange(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	e := noted(t, s, Shared, "tea", owner)
@@ -210,7 +212,7 @@ func OpenFTS(db *sql.DB) *FTS { return &FTS{search.Open(db), db} }
 
 func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) { return Search(ctx, f.db, f.FTS, q) }
 
-// Unhear removes a message as if it had never been indexed.
+// RedactTurn removes a message as if it had never been indexed.
 func (f *FTS) Unhear(ctx context.Context, event string) error {
 	return store.InTx(ctx, f.db, func(tx *sql.Tx) error {
 		_, err := f.RedactTurn(ctx, tx, event)

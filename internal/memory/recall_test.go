@@ -102,6 +102,7 @@ func TestSearchReportsFaults(t *testing.T) {
 
 // TestOutdatedTurnsHidden: a message that repeats a corrected or archived entry is not found, nor
 // shown beside another one. Queries for the past find it, and so do others after an undo.
+// Holds W13.
 func TestOutdatedTurnsHidden(t *testing.T) {
 	ctx, s := t.Context(), openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: "fts5"})
 	me := Private(owner)

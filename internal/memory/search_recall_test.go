@@ -393,6 +393,7 @@ func TestWithoutVectors(t *testing.T) {
 }
 
 // TestUnreadIsFound: a document without a vector ranks by its words.
+// Holds L15.
 func TestUnreadIsFound(t *testing.T) {
 	f := openIndex(t)
 	remember(t, f, `{"text":"cats purr","ref":"old"}`, `{"text":"dogs bark","ref":"dogs"}`)

@@ -284,6 +284,7 @@ func TestTurns(t *testing.T) {
 }
 
 // TestRebuild: rebuilding a damaged index restores it exactly.
+// Holds L2.
 func TestRebuild(t *testing.T) {
 	t.Parallel()
 	f := openIndex(t)

@@ -185,7 +185,7 @@ func TestLockChild(t *testing.T) {
 		t.Skip("not started by TestLockReleasedByExit")
 	}
 	l := expect.Must(store.AcquireLock(dir))(t)
-	defer func() { _ = l.Release() }() // a lock that nobody holds on to is collected, and its file closed
+	defer func() { _ = l.Release() }() // an unreferenced lock would be garbage-collected, and its file closed
 	fmt.Println("\nlocked")
 	select {} // until killed
 }

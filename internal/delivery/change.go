@@ -44,30 +44,30 @@ func targetOf(ctx context.Context, tx *sql.Tx, event string) (target, error) {
 // edit stores an edit of the sender's own message. The newest edit in stream order counts. Unproven
 // words never replace proven ones.
 func (in *Inbox) edit(ctx context.Context, tx *sql.Tx, e chat.Edit, s Incoming) error {
-	of, err := targetOf(ctx, tx, e.Target)
+	orig, err := targetOf(ctx, tx, e.Target)
 	if err != nil {
 		return err
 	}
 	switch {
-	case !of.known, of.sender != e.Sender, of.room != e.Room, of.change != "", of.redacted, e.Unproven && !of.unproven:
+	case !orig.known, orig.sender != e.Sender, orig.room != e.Room, orig.change != "", orig.redacted, e.Unproven && !orig.unproven:
 		return nil
 	}
 	if again, err := isStored(ctx, tx, e.ID); err != nil || again {
 		return err
 	}
-	e.Target, e.At = of.id, time.UnixMilli(of.at)
+	e.Target, e.At = orig.id, time.UnixMilli(orig.at)
 	switch {
-	case of.state == "utd" || of.state == "failed" || of.state == "dead": // the edit can be read, so it becomes the message
+	case orig.state == "utd" || orig.state == "failed" || orig.state == "dead": // the edit can be read, so it becomes the message
 		if !s.Addressed {
 			return nil
 		}
 		m := chat.Message{Head: e.Head, Text: e.Text, Files: s.Files}
-		m.ID = of.id
+		m.ID = orig.id
 		if _, err := tx.ExecContext(ctx, `DELETE FROM inbox WHERE id = ?`, m.ID); err != nil {
 			return err
 		}
 		return in.insert(ctx, tx, m, "new")
-	case of.state == "new":
+	case orig.state == "new":
 		if _, err := tx.ExecContext(ctx, `UPDATE inbox SET text = ?1
 			WHERE id = ?2 AND state = 'new' AND (?1 <> '' OR instr(attachments, '"files"') > 0)`, e.Text, e.Target); err != nil {
 			return err
@@ -94,18 +94,18 @@ func (in *Inbox) redact(ctx context.Context, tx *sql.Tx, r chat.Redaction) error
 // redactTarget stores a redaction by a person. Redacting an edit redacts the message, because its
 // earlier text is not stored.
 func (in *Inbox) redactTarget(ctx context.Context, tx *sql.Tx, r chat.Redaction) error {
-	of, err := targetOf(ctx, tx, r.Target)
+	orig, err := targetOf(ctx, tx, r.Target)
 	if err != nil {
 		return err
 	}
-	r.Target = of.id
+	r.Target = orig.id
 	if err := queueForget(ctx, tx, r.Target); err != nil {
 		return err
 	}
-	if of.change != "" {
+	if orig.change != "" {
 		return nil // redacting a reaction has no effect
 	}
-	if !of.known {
+	if !orig.known {
 		answer, err := in.out.recordRedaction(ctx, tx, r.Target)
 		if err != nil || answer == "" {
 			return err
@@ -123,16 +123,16 @@ func (in *Inbox) redactTarget(ctx context.Context, tx *sql.Tx, r chat.Redaction)
 
 // react stores a reaction to the sender's own question or to its answer. An owner may react to any.
 func (in *Inbox) react(ctx context.Context, tx *sql.Tx, r chat.Reaction, owner bool) error {
-	of, err := targetOf(ctx, tx, r.Target)
+	orig, err := targetOf(ctx, tx, r.Target)
 	if err != nil {
 		return err
 	}
-	r.Target = of.id
-	asker, room := of.sender, of.room
+	r.Target = orig.id
+	asker, room := orig.sender, orig.room
 	switch {
-	case of.change != "" || of.redacted:
+	case orig.change != "" || orig.redacted:
 		return nil
-	case !of.known:
+	case !orig.known:
 		answer, _, err := in.out.messageOf(ctx, tx, r.Target)
 		if err != nil || answer == "" {
 			return err

@@ -54,7 +54,7 @@ func carried(t *testing.T, q rows, id, event string) {
 	}
 }
 
-func TestSayingAgain(t *testing.T) {
+func TestStoreFinalAgain(t *testing.T) {
 	q, ctx := newRows(t), t.Context()
 	expect.OK(t, q.out.StoreFinal(ctx, Final{Room: "!a", Message: out("1", "one"), Text: "one"}))
 	r := head(t, q)
@@ -74,7 +74,7 @@ func TestSayingAgain(t *testing.T) {
 }
 
 // What a message refers to and brings is there after a restart, and gone when the message is done.
-func TestMessageKeepsWhatItBrings(t *testing.T) {
+func TestAttachmentsRoundTrip(t *testing.T) {
 	q, ctx := newRows(t), t.Context()
 	m := inbound("$1")
 	m.Thread, m.ReplyTo = "$root", "$said"
@@ -126,9 +126,9 @@ func TestEditsWhileWaiting(t *testing.T) {
 }
 
 // A message of ours is removed while its event is on its way, and said again later: the
-// event that was on its way is taken back, and the new one has a transaction of its own.
+// event that was being sent is redacted, and the new one has a transaction id of its own.
 // Holds F33.
-func TestRemovedWhileSending(t *testing.T) {
+func TestRemoveWhileSending(t *testing.T) {
 	q := newRows(t)
 	ctx := t.Context()
 	row := func() OutboxRow {
@@ -165,7 +165,7 @@ func TestRemovedWhileSending(t *testing.T) {
 }
 
 // Looking for the parts of an answer does not read all that was ever said.
-func TestPartsAreFoundByTheIndex(t *testing.T) {
+func TestPartsUseIndex(t *testing.T) {
 	q := newRows(t)
 	var n int
 	var plan string
@@ -176,7 +176,7 @@ func TestPartsAreFoundByTheIndex(t *testing.T) {
 	}
 }
 
-// An answer that is given anew, or taken back, takes its parts with it; what a tool sent for it stands when it is given anew.
+// A repeated or redacted answer loses its parts; files that a tool sent stay if it is repeated.
 func TestPartsOfAnAnswer(t *testing.T) {
 	q, ctx := newRows(t), t.Context()
 	parts := func(id string) string {
@@ -198,7 +198,7 @@ func TestPartsOfAnAnswer(t *testing.T) {
 	expect.Equal(t, strings.Join(gone, " "), "re:$1!text re:$1!whole re:$2! re:$2!file re:$2!text re:$2!whole", "taken back")
 }
 
-// Files of messages that are on their way in or out are kept; those of others are nobody's here.
+// Files of unanswered and unsent messages are kept; others are not listed.
 func TestKeptFiles(t *testing.T) {
 	q := newRows(t)
 	for id, m := range map[string]chat.Message{
@@ -223,7 +223,7 @@ func TestKeptFiles(t *testing.T) {
 }
 
 // What was sent is a copy; what waits to be sent is a promise.
-func TestForgetWhatWasSent(t *testing.T) {
+func TestForgetSentMessages(t *testing.T) {
 	db := newRows(t).db
 	for _, state := range []string{"sent", "dead", "pending"} {
 		if _, err := db.Exec(`INSERT INTO outbox (id, room, text, poll, state, created_at)

@@ -11,35 +11,35 @@ import (
 	"reverie/internal/trust"
 )
 
-// Compaction is a stretch of a conversation that a summary stands for.
+// Compaction is a section of a conversation that is replaced by a summary.
 type Compaction struct {
-	ID           int64 // grows with every compaction, over all rooms; 0 = there was none
+	ID           int64 // increases over all rooms; 0 = no compaction
 	Room         Timeline
 	Conversation int64
-	Messages     int             // how many were
-	Shortened    int             // how many others are sent shorter
-	Level        compactionLevel //
-	Reason       string          // who or what asked for it
-	Summary      string          // of everything before, what earlier ones said included
-	Details      []string        // lines that are kept word for word beside it
-	Before       int             // tokens of the history
-	After        int             // tokens of summary, details and what is left of the history
+	Messages     int // number of summarised messages
+	Shortened    int // number of messages sent shortened
+	Level        compactionLevel
+	Reason       string   // what triggered it
+	Summary      string   // of everything before, earlier summaries included
+	Details      []string // lines that are kept verbatim
+	Before       int      // tokens of the history before
+	After        int      // tokens of summary, details and remaining history
 	At           time.Time
 
-	Integrity trust.Integrity // of all that it was made from
+	Integrity trust.Integrity // the lowest of its sources
 }
 
-// extent is how far a compaction went.
+// compactionLevel is the kind of a compaction.
 type compactionLevel string
 
 // The levels.
 const (
 	Trimmed   compactionLevel = "trim"    // messages were shortened
 	Summary   compactionLevel = "summary" // a model summarised
-	Extracted compactionLevel = "extract" // the program did, from the words as they are
+	Extracted compactionLevel = "extract" // the program extracted sentences
 )
 
-// Text is the summary as the model gets it; empty when nothing was summarised.
+// Text is the summary with details as the model gets it; empty if nothing was summarised.
 func (c Compaction) Text() string {
 	parts := []string{strings.TrimSpace(c.Summary)}
 	if len(c.Details) > 0 {
@@ -48,8 +48,8 @@ func (c Compaction) Text() string {
 	return strings.TrimSpace(strings.Join(parts, "\n\n"))
 }
 
-// Compacted returns the newest compaction of the current conversation of room that was
-// not taken back, the zero value if there is none.
+// LatestCompaction returns the newest compaction of the current conversation of room that was not
+// undone; zero = none.
 func (s *Store) LatestCompaction(ctx context.Context, room Timeline) (Compaction, error) {
 	var c Compaction
 	var details string
@@ -70,9 +70,9 @@ func (s *Store) LatestCompaction(ctx context.Context, room Timeline) (Compaction
 	return c, nil
 }
 
-// Compact stores c for the current conversation of its room and sets ID and Conversation: the messages
-// gone are no longer loaded, those in shorter with the text they have there. All of it happens, or,
-// also when one of them is no longer loaded, nothing does.
+// Compact stores c for the current conversation of its room and sets ID and Conversation. The
+// messages gone are no longer loaded; those in shorter get the text they have there. If one of them
+// is not loaded any more, it returns an error and changes nothing.
 func (s *Store) Compact(ctx context.Context, c *Compaction, gone, shorter []Message) error {
 	c.Messages, c.Shortened = len(gone), len(shorter)
 	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {

@@ -10,48 +10,48 @@ import (
 	"reverie/internal/store"
 )
 
-// Reword gives the message event of a person other words, as its sender edited it. The old ones leave
-// what prompts added to it, its short forms and summaries. note, if any, goes to the end of its header.
-// also is called in the transaction, with the message's id. One that was taken back stays so. It
-// returns the message as it was; false if there is none.
+// EditMessage replaces the text of a person's message event, as its sender edited it. The old text
+// is removed from its tail, short forms and summaries. note, if not empty, is appended to the
+// header. also is called in the transaction with the message's id. It returns the message as it
+// was; ok is false for unknown and redacted messages.
 func (s *Store) EditMessage(ctx context.Context, event, text, note string, also func(ctx context.Context, tx *sql.Tx, id int64) error) (
-	was Message, ok bool, err error) {
+	before Message, ok bool, err error) {
 	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
-		was, err = scanMessage(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+fromPerson, event))
+		before, err = scanMessage(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+fromPerson, event))
 		if ok, err = found(err); !ok {
 			return err
 		}
-		if err := tx.QueryRowContext(ctx, `SELECT text FROM message WHERE id = ?`, was.ID).Scan(&was.Text); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT text FROM message WHERE id = ?`, before.ID).Scan(&before.Text); err != nil {
 			return err
 		}
-		if ok = was.Text != redactedText; !ok {
+		if ok = before.Text != redactedText; !ok {
 			return nil
 		}
-		header := was.Header
+		header := before.Header
 		if note != "" {
 			header = withNote(header, note)
 		}
-		if was.Text == text {
-			return execAll(ctx, tx, statement{`UPDATE message SET header = ? WHERE id = ?`, []any{header, was.ID}})
+		if before.Text == text {
+			return execAll(ctx, tx, statement{`UPDATE message SET header = ? WHERE id = ?`, []any{header, before.ID}})
 		}
-		if err := redactShort(ctx, tx, event, was.Text); err != nil {
+		if err := redactShort(ctx, tx, event, before.Text); err != nil {
 			return err
 		}
-		reword := statement{`UPDATE message SET text = ?, tail = '', header = ? WHERE id = ?`, []any{text, header, was.ID}}
+		reword := statement{`UPDATE message SET text = ?, tail = '', header = ? WHERE id = ?`, []any{text, header, before.ID}}
 		if err := execAll(ctx, tx, reword); err != nil {
 			return err
 		}
-		return also(ctx, tx, was.ID)
+		return also(ctx, tx, before.ID)
 	})
 	if err != nil || !ok {
 		return Message{}, false, store.Wrap(err, "edit a message")
 	}
-	return was, true, nil
+	return before, true, nil
 }
 
-// Reopen makes the message event the last one of the conversation, to be answered anew: what came
-// after it is set aside. reply is the event id that the answer to come is stored under; whoever had
-// it gives it up, with its words. It returns the tools that were used for what is set aside, each once.
+// Reopen makes the message event the last one of the conversation, to be answered again. Later
+// messages are retired. reply is the event id for the new answer; the old one loses it, and its
+// text. It returns the tools that were used in the retired part, without duplicates.
 func (s *Store) Reopen(ctx context.Context, room Timeline, event, reply string) (used []string, err error) {
 	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var id int64
@@ -64,17 +64,19 @@ func (s *Store) Reopen(ctx context.Context, room Timeline, event, reply string) 
 			return err
 		}
 		return execAll(ctx, tx,
-			statement{`UPDATE message SET text = ?, short = '' WHERE ` + loadedCondition + ` AND id > ? AND role = 'assistant' AND calls = ''`,
+			statement{`UPDATE message SET text = ?, short = ''
+				WHERE ` + loadedCondition + ` AND id > ? AND role = 'assistant' AND calls = ''`,
 				[]any{redactedText, room, room, id}},
 			statement{`UPDATE message SET retired = 1 WHERE ` + loadedCondition + ` AND id > ?`, []any{room, room, id}},
 			statement{`UPDATE message SET event_id = '' WHERE room = ? AND event_id = ? AND role = 'assistant'`, []any{room, reply}})
 	})
-	return used, store.Wrap(err, "answer a message anew")
+	return used, store.Wrap(err, "answer a message again")
 }
 
-// toolsAfter names the tools that were called after the message id and gave a result.
+// toolsAfter lists the tools that were called successfully after the message id.
 func toolsAfter(ctx context.Context, tx *sql.Tx, room Timeline, id int64) (used []string, err error) {
-	after, err := store.List(ctx, tx, scanMessage, `SELECT `+columns+` FROM message WHERE `+loadedCondition+` AND id > ? ORDER BY id`, room, room, id)
+	after, err := store.List(ctx, tx, scanMessage,
+		`SELECT `+columns+` FROM message WHERE `+loadedCondition+` AND id > ? ORDER BY id`, room, room, id)
 	names := map[string]string{} // by call
 	for _, m := range after {
 		for _, c := range m.Calls {
@@ -87,16 +89,14 @@ func toolsAfter(ctx context.Context, tx *sql.Tx, room Timeline, id int64) (used 
 	return used, err
 }
 
-// Find returns the message event of the conversation room, whatever became of it since; false if there is
-// none.
+// Find returns the message event of room, in whatever state; false if it is unknown.
 func (s *Store) Find(ctx context.Context, room Timeline, event string) (Message, bool, error) {
 	m, err := scanMessage(s.db.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+eventInRoom, room, event))
 	ok, err := found(err)
 	return m, ok, store.Wrap(err, "read message %s", event)
 }
 
-// Drop takes messages, by their event ids, out of their conversations for good, with the
-// words of those that people wrote: they are none any more, but commands.
+// Drop redacts and retires messages, by event id, because they turned out to be commands.
 func (s *Store) Drop(ctx context.Context, events ...string) error {
 	for _, event := range events {
 		if err := s.Redact(ctx, event); err != nil {
@@ -104,15 +104,14 @@ func (s *Store) Drop(ctx context.Context, events ...string) error {
 		}
 		_, err := s.db.ExecContext(ctx, `UPDATE message SET retired = 1, compaction = 0 WHERE event_id = ? AND event_id <> ''`, event)
 		if err != nil {
-			return store.Wrap(err, "take a message out")
+			return store.Wrap(err, "remove a message")
 		}
 	}
 	return nil
 }
 
-// Unsay takes the words of the answer reply back, wherever it was said, and empties the
-// tool calls that led to it, with what came of them. The answer itself stays as a
-// message that was taken back. One that is not stored is no error.
+// RedactAnswer redacts the answer reply, and empties the tool calls that led to it and their
+// results. An unknown answer is not an error.
 func (s *Store) RedactAnswer(ctx context.Context, reply string) error {
 	if reply == "" {
 		return nil
@@ -126,7 +125,8 @@ func (s *Store) RedactAnswer(ctx context.Context, reply string) error {
 			return err
 		}
 		if words != redactedText {
-			if err := removeFromSummaries(ctx, tx, `room = ?1 OR room IN (SELECT id FROM room WHERE thread_of = ?1)`, room, words); err != nil {
+			where := `room = ?1 OR room IN (SELECT id FROM room WHERE thread_of = ?1)`
+			if err := removeFromSummaries(ctx, tx, where, room, words); err != nil {
 				return err
 			}
 		}
@@ -135,15 +135,15 @@ func (s *Store) RedactAnswer(ctx context.Context, reply string) error {
 				AND id > (SELECT coalesce(max(id), 0) FROM message WHERE room = ?2 AND id < ?3 AND role = 'user')`,
 				[]any{redactedText, room, id}})
 	})
-	return store.Wrap(err, "take an answer back")
+	return store.Wrap(err, "redact an answer")
 }
 
-// emptyRounds sets tool rounds of the room ?2 aside, with ?1 in the place of their words.
+// emptyRounds retires tool rounds of room ?2 and replaces their text by ?1.
 const emptyRounds = `UPDATE message SET retired = 1, compaction = 0, text = ?1, short = '', calls = iif(calls = '', '', '[]')
 	WHERE room = ?2 AND role IN ('assistant', 'tool') AND event_id = ''`
 
-// UnsayWork empties the tool rounds that follow the message event of a person and led to
-// no answer yet, or to one that is taken back.
+// RedactToolRounds empties the tool rounds after a person's message event that led to no answer
+// yet, or to a redacted one.
 func (s *Store) RedactToolRounds(ctx context.Context, event string) error {
 	var id int64
 	var room string
@@ -154,18 +154,18 @@ func (s *Store) RedactToolRounds(ctx context.Context, event string) error {
 				AND EXISTS (SELECT 1 FROM message AS b WHERE b.room = ?2 AND b.id > ?3 AND b.id < n.id AND b.role = 'assistant'))`,
 			[]any{redactedText, room, id}})
 	}
-	return store.Wrap(err, "take a message back")
+	return store.Wrap(err, "redact tool calls")
 }
 
-// Blank puts text in the place of all that was said in room.
+// ReplaceAllText replaces the text of all messages of room.
 func (s *Store) ReplaceAllText(ctx context.Context, room Timeline, text string) error {
 	return store.Wrap(execAll(ctx, s.db, statement{
 		`UPDATE message SET text = ?2, short = '', tail = '', calls = iif(calls = '', '', '[]') WHERE room = ?1`,
 		[]any{string(room), text}}), "empty a conversation")
 }
 
-// annotated is a header with note at its end, within the brackets if it has some, in the
-// place of the one it had.
+// withNote returns header with note at its end, inside the brackets if there are any. It replaces
+// an earlier note.
 func withNote(header, note string) string {
 	const sign = " | "
 	body, closed := strings.CutSuffix(header, "]")

@@ -8,32 +8,32 @@ import (
 	"reverie/internal/store"
 )
 
-// File is something that came with a message, and what the model gets of it.
+// File is an attachment of a message, and what the model gets of it.
 type File struct {
-	Name string    `json:"name"` // as its sender calls it, for people
+	Name string    `json:"name"` // the sender's file name
 	Type string    `json:"type,omitempty"`
 	Size int64     `json:"size,omitempty"` // bytes
-	Path string    `json:"path,omitempty"` // below the data folder; empty = it could not be had
+	Path string    `json:"path,omitempty"` // relative to the data folder; empty = not downloaded
 	Note i18n.Text `json:"note,omitempty"` // why the model gets nothing of it
 
-	Text string `json:"text,omitempty"` // what the model gets of what stands in it
-	More string `json:"more,omitempty"` // where all of its text can be read, below the data folder; empty = Text is all
+	Text string `json:"text,omitempty"` // the text for the model, perhaps only its beginning
+	More string `json:"more,omitempty"` // path of the full text, relative to the data folder; empty = Text is all
 
-	Picture string `json:"picture,omitempty"` // what the model is shown, below the data folder
-	Width   int    `json:"width,omitempty"`   // pixels, as it came
+	Picture string `json:"picture,omitempty"` // path of the image for the model, relative to the data folder
+	Width   int    `json:"width,omitempty"`   // pixels of the original
 	Height  int    `json:"height,omitempty"`
-	W       int    `json:"w,omitempty"` // pixels of the picture
+	W       int    `json:"w,omitempty"` // pixels of Picture
 	H       int    `json:"h,omitempty"`
 }
 
-// PictureTokens is what a picture takes in a request, by estimate: a token for each
-// square of 28 pixels, as the newer models count.
+// PictureTokens estimates the tokens of an image: one for each square of 28 pixels, as newer models
+// count.
 func PictureTokens(w, h int) int { return (w + 27) / 28 * ((h + 27) / 28) }
 
-// fileFrame is what the lines around a file take, in tokens.
+// fileFrame is the number of tokens of the lines around a file.
 const fileFrame = 30
 
-// Tokens is what f takes in a request, by estimate.
+// Tokens estimates the tokens of f in a request.
 func (f *File) Tokens() int {
 	n := fileFrame + llm.EstimateTokens(f.Name) + llm.EstimateTokens(f.Note.String()) + llm.EstimateTokens(f.Text)
 	if f.Picture != "" {
@@ -42,24 +42,23 @@ func (f *File) Tokens() int {
 	return n
 }
 
-// Paths lists the kept files that a conversation still needs: those of the messages
-// that Load loads, in any room.
+// NeededFiles lists the stored files of messages that Load returns, in any room.
 func (s *Store) NeededFiles(ctx context.Context) ([]string, error) {
 	return s.paths(ctx, `SELECT files FROM message m WHERE files <> '' AND retired = 0
 		AND conversation = (SELECT conversation FROM room WHERE id = m.room)`)
 }
 
-// Named lists the kept files that any message names.
+// AllFiles lists the stored files of all messages.
 func (s *Store) AllFiles(ctx context.Context) ([]string, error) {
 	return s.paths(ctx, `SELECT files FROM message WHERE files <> ''`)
 }
 
-// PathsOf lists the files of the message event, whatever became of it.
+// FilesOf lists the stored files of the message event.
 func (s *Store) FilesOf(ctx context.Context, event string) ([]string, error) {
 	return s.paths(ctx, `SELECT files FROM message WHERE event_id = ? AND files <> ''`, event)
 }
 
-// Names reports whether any message names the kept file.
+// HasFile reports whether any message has the stored file path.
 func (s *Store) HasFile(ctx context.Context, path string) (bool, error) {
 	named, err := store.Value[bool](ctx, s.db, `SELECT EXISTS (SELECT 1 FROM message WHERE files <> '' AND instr(files, ?) > 0)`, path)
 	return named, store.Wrap(err, "look for a file")

@@ -12,13 +12,13 @@ import (
 	"reverie/internal/store"
 )
 
-// forgottenText stands where something was that is to be forgotten.
+// forgottenText replaces forgotten texts.
 const forgottenText = "[forgotten]"
 
-// Forget takes texts out of everything but what people wrote themselves, in tx:
-// out of answers, tool calls and their results, system events, and what prompts
-// added to messages. It returns how many messages of people hold one of them.
-func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int, err error) {
+// Forget removes texts from everything except people's own words, in tx: from answers, tool calls
+// and their results, system events, and tails. It returns how many messages of people hold one of
+// them.
+func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (stillQuoted int, err error) {
 	for _, t := range texts {
 		if t == "" {
 			continue
@@ -30,25 +30,25 @@ func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (kept in
 		if err != nil {
 			return 0, store.Wrap(err, "forget in the transcript")
 		}
-		kept += n
+		stillQuoted += n
 	}
 	if err := rewriteQuotes(ctx, tx, "", func(q *Quoted) bool { return q.removeTexts(texts) }); err != nil {
 		return 0, err
 	}
 	forget := eachItem(func(c *llm.ToolCall) bool { return forgetArguments(c, texts) })
-	return kept, rewrite(ctx, tx, `message`, `calls`, forget, `calls <> ''`)
+	return stillQuoted, rewrite(ctx, tx, `message`, `calls`, forget, `calls <> ''`)
 }
 
-// takenBack stands where a message was that its sender took back.
+// redactedText replaces the text of redacted messages.
 const redactedText = "[taken back]"
 
-// Redact empties the message event of a person, wherever it was said or quoted, with
-// what prompts added to it. One that is not stored is no error.
+// Redact empties the message event of a person, wherever it is stored or quoted, with its tail. An
+// unknown event is not an error.
 func (s *Store) Redact(ctx context.Context, event string) error {
 	if event == "" {
 		return nil
 	}
-	return store.Wrap(store.InTx(ctx, s.db, func(tx *sql.Tx) error { return redact(ctx, tx, event) }), "take back a message")
+	return store.Wrap(store.InTx(ctx, s.db, func(tx *sql.Tx) error { return redact(ctx, tx, event) }), "redact a message")
 }
 
 func redact(ctx context.Context, tx *sql.Tx, event string) error {
@@ -70,7 +70,7 @@ func redact(ctx context.Context, tx *sql.Tx, event string) error {
 	return execAll(ctx, tx, statement{empty, []any{event, redactedText}})
 }
 
-// rewrite gives column of those rows of table for which where holds what change makes of it.
+// rewrite applies change to column in the rows of table selected by where.
 func rewrite(ctx context.Context, db store.DBTX, table, column string, change func(string) (string, error),
 	where string, args ...any,
 ) error {
@@ -95,7 +95,7 @@ func rewrite(ctx context.Context, db store.DBTX, table, column string, change fu
 	return store.Wrap(err, "change %s", column)
 }
 
-// listed is change for each item of a list in JSON.
+// eachItem lifts change to a JSON list of items. change reports whether it changed its item.
 func eachItem[T any](change func(*T) bool) func(string) (string, error) {
 	return func(was string) (string, error) {
 		var all []T
@@ -114,7 +114,7 @@ func eachItem[T any](change func(*T) bool) func(string) (string, error) {
 	}
 }
 
-// forgetArguments empties the arguments of a call that hold one of texts.
+// forgetArguments empties the arguments of a call if they contain one of texts.
 func forgetArguments(call *llm.ToolCall, texts []string) bool {
 	var args any
 	if json.Unmarshal([]byte(call.Arguments), &args) != nil {
@@ -128,7 +128,7 @@ func forgetArguments(call *llm.ToolCall, texts []string) bool {
 	return found
 }
 
-// loose is a text without what a model writes now so and now otherwise.
+// normalise folds case and white space, which models do not reproduce exactly.
 func normalise(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
 func stringsIn(v any) []string {
@@ -148,31 +148,30 @@ func stringsIn(v any) []string {
 	return all
 }
 
-// TakenBack reports whether m was emptied because its sender took it back, or, of an
-// answer, because what it answers was, or somebody took it out of the room.
+// IsRedacted reports whether m was redacted: by its sender, or, for an answer, with its question or
+// by a member of the room.
 func IsRedacted(m Message) bool {
 	return (m.Role == llm.User || m.Role == llm.Assistant) && m.Text == redactedText
 }
 
-// Unquote takes quotes, such as of a message that was taken back, out of what
-// prompts added to messages and out of the results of tools.
+// RemoveQuotes removes quotes of redacted messages from tails and tool results.
 func (s *Store) RemoveQuotes(ctx context.Context, quotes []string) error {
 	for _, q := range quotes {
 		if strings.TrimSpace(q) == "" {
 			continue
 		}
 		if err := replaceIn(ctx, s.db, `role = 'tool'`, q, " "+redactedText); err != nil {
-			return store.Wrap(err, "take back a message")
+			return store.Wrap(err, "redact quotes of a message")
 		}
 	}
 	return nil
 }
 
-// The words of a message also stand in the short form it is sent in, in the summary that
-// stands for it, and beside that. What is forgotten or taken back leaves those too.
+// The text of a message also occurs in its short form, and in the summary and details that replace
+// it. Forgetting and redacting remove it there, too.
 
-// replaceIn replaces text in the words of the messages for which where holds, in what prompts
-// added to messages, in the short forms of what people did not write, and in summaries.
+// replaceIn replaces text by by: in the messages selected by where, in all tails and summaries, and
+// in the short forms of messages that people did not write.
 func replaceIn(ctx context.Context, db store.DBTX, where, text, by string) error {
 	both := []any{text, by}
 	return execAll(ctx, db,
@@ -183,8 +182,8 @@ func replaceIn(ctx context.Context, db store.DBTX, where, text, by string) error
 		statement{`UPDATE compaction SET details = replace(details, ?1, ?2) WHERE instr(details, ?1) > 0`, both})
 }
 
-// redactShort empties what else there is of the words of the message event, which said
-// text: its short forms, and the lines of summaries that repeat it word for word.
+// redactShort removes text of the message event from its short form, and lines that repeat it from
+// summaries.
 func redactShort(ctx context.Context, db store.DBTX, event, text string) error {
 	if err := execAll(ctx, db, statement{`UPDATE message SET short = '' WHERE event_id = ? AND role = 'user'`, []any{event}}); err != nil {
 		return err
@@ -193,19 +192,19 @@ func redactShort(ctx context.Context, db store.DBTX, event, text string) error {
 		OR room IN (SELECT id FROM room WHERE thread_of IN (SELECT room FROM message WHERE event_id = ?1))`, event, text)
 }
 
-// withoutWords takes the lines that repeat text out of the summaries where holds for, with
-// arg as its parameter.
+// removeFromSummaries removes lines that repeat text from the summaries selected by where, whose
+// parameter is arg.
 func removeFromSummaries(ctx context.Context, db store.DBTX, where string, arg any, text string) error {
 	without := func(was string) (string, error) { return removeRepeatedLines(was, text), nil }
 	return errors.Join(rewrite(ctx, db, `compaction`, `summary`, without, where, arg),
 		rewrite(ctx, db, `compaction`, `details`, without, where, arg))
 }
 
-// withoutLines is text without the lines that repeat words of said, with or without
-// who said them, whole or cut. Lines of a word or two repeat nothing.
+// removeRepeatedLines removes lines from text that repeat part of said, with or without a speaker
+// and possibly truncated. Very short lines stay.
 func removeRepeatedLines(text, said string) string {
 	said = normalise(said)
-	var kept []string
+	var remaining []string
 	for line := range strings.SplitSeq(text, "\n") {
 		words := strings.TrimLeft(line, "-*• ")
 		if who, rest, ok := strings.Cut(words, ": "); ok && !strings.Contains(who, " ") {
@@ -215,9 +214,9 @@ func removeRepeatedLines(text, said string) string {
 		if len(words) >= minRepeated && strings.Contains(said, words) {
 			continue
 		}
-		kept = append(kept, line)
+		remaining = append(remaining, line)
 	}
-	return strings.Join(kept, "\n")
+	return strings.Join(remaining, "\n")
 }
 
 const minRepeated = 6 // bytes

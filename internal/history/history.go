@@ -1,5 +1,5 @@
-// Package history keeps the transcript of every room: what was said, with the
-// bytes it was sent to the model with, so that a request can be repeated exactly.
+// Package history stores the transcript of every room: all messages, with the exact bytes that were
+// sent to the model, so that a request can be repeated identically.
 package history
 
 import (
@@ -15,33 +15,33 @@ import (
 	"reverie/internal/trust"
 )
 
-// ErrKnown is in the error of Append for an event that is stored already.
+// ErrDuplicate is in the error of Append for an event that is stored already.
 var ErrDuplicate = errors.New("message is known already")
 
-// Message is one line of a transcript.
+// Message is one message of a transcript.
 type Message struct {
-	ID           int64    // grows with every message, over all rooms; never used twice
-	Room         Timeline // whose transcript it is in
+	ID           int64    // increases over all rooms; never reused
+	Room         Timeline // the transcript it belongs to
 	Conversation int64    // counts from 1 in each room
 	Role         llm.Role
-	EventID      string // the transport's id; empty for what did not come from there
+	EventID      string // the transport's id; empty if it has none
 	Sender       string
 	Header       string         // time and sender as shown to the model
-	Quoted       []Quoted       // what it refers to, oldest first: data
-	Text         string         // what was said, or as much of it as the model still gets
-	Tail         string         // what the prompt added to this message when it was sent
-	Calls        []llm.ToolCall // of an assistant message
-	CallID       string         // the call a tool message answers
-	Failed       bool           // of a tool message: nothing came of the call
-	Files        []File         // what came with it
-	At           time.Time      // UTC, to the millisecond
+	Quoted       []Quoted       // the messages it refers to, oldest first; untrusted data
+	Text         string         // its text, or the shortened form that the model gets
+	Tail         string         // the context that the prompt appended when it was sent
+	Calls        []llm.ToolCall // for an assistant message
+	CallID       string         // the call that a tool message answers
+	Failed       bool           // the call of a tool message failed
+	Files        []File         // attachments
+	At           time.Time      // UTC, in milliseconds
 
-	// Label is of all that came with it: Text, Quoted and Files. TailIntegrity is of Tail.
+	// Label covers Text, Quoted and Files; TailIntegrity covers Tail.
 	Label         trust.Label
 	TailIntegrity trust.Integrity
 }
 
-// Integrity is of the whole message as the model gets it.
+// Integrity is that of the whole message, Tail included.
 func (m *Message) Integrity() trust.Integrity {
 	if m.Tail == "" {
 		return m.Label.Integrity
@@ -49,8 +49,8 @@ func (m *Message) Integrity() trust.Integrity {
 	return min(m.Label.Integrity, m.TailIntegrity)
 }
 
-// Content is the message as the model gets it, every time: Header, what it quotes,
-// and Text on lines of their own, then Tail after a blank line; empty parts leave no trace.
+// Content is the message as the model gets it: Header, quotes and Text on lines of their own, then
+// Tail after a blank line. Empty parts are left out.
 func (m Message) Content() string {
 	quotes := m.Quotes()
 	var b strings.Builder
@@ -68,38 +68,35 @@ func (m Message) Content() string {
 	return b.String()
 }
 
-// Store keeps transcripts in the database. Nothing is ever deleted: what is no
-// longer part of a conversation is only no longer loaded. It is safe for
-// concurrent use.
+// Store stores transcripts in the database. It never deletes a row: messages that leave a
+// conversation are only no longer loaded. It is safe for concurrent use.
 type Store struct{ db *sql.DB }
 
-// NewStore returns the transcripts in db, which has this package's tables.
+// NewStore returns the store in db, which must have this package's tables.
 func NewStore(db *sql.DB) *Store { return &Store{db: db} }
 
-// columns of a Message. What was shortened is read in the short form: the other one
-// is kept, and not sent any more.
+// columns are the columns of a Message. A shortened message is read in its short form.
 const columns = `id, room, conversation, role, event_id, sender, header, iif(short <> '', short, text), tail,
 	calls, call_id, failed, files, at, quoted, integrity, readers, tail_integrity`
 
-// Conditions for a message that came as an event: one of a room, and one that a person wrote in any.
+// Conditions for the message of an event: in one room, or by a person in any room.
 const (
 	eventInRoom = `room = ? AND event_id = ? AND event_id <> ''`
 	fromPerson  = `event_id = ?1 AND event_id <> '' AND role = 'user'`
 )
 
-// Append stores m at the end of its room's current conversation and sets its ID
-// and Conversation; At is cut to what is stored. If the room has a message with
-// the same EventID (not empty) already, *m becomes that one and the error is
-// ErrKnown: whoever delivers an event twice finds out so.
+// Append stores m at the end of its room's current conversation. It sets ID and Conversation, and
+// rounds At to milliseconds. If the room already has a message with the same EventID (not empty),
+// *m becomes that message and the error is ErrDuplicate.
 func (s *Store) Append(ctx context.Context, m *Message) error {
 	return store.InTx(ctx, s.db, func(tx *sql.Tx) error { return s.AppendIn(ctx, tx, m) })
 }
 
-// AppendIn is Append in a transaction of the caller's, for what belongs to the same moment.
-// After ErrKnown it can go on. What m has become counts when it is committed.
+// AppendIn is Append in the caller's transaction, which can continue after ErrDuplicate. m is valid
+// after the commit.
 func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
 	readers := m.Label.Readers
-	if readers.Person() == "" && (m.Role != llm.User || m.Sender == "") { // whoever writes later may read what the program said to all
+	if readers.Person() == "" && (m.Role != llm.User || m.Sender == "") { // messages of the program are readable by all later members
 		readers = trust.Nobody
 	}
 	if _, err := tx.ExecContext(ctx, `INSERT INTO room (id, thread_of, readers) VALUES (?, ?, ?)
@@ -128,40 +125,40 @@ func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
 	return nil
 }
 
-// Load returns the current conversation of room, oldest first, without what was
-// retired or summarised: what is long past is not read. A room that has none gives nothing.
+// Load returns the current conversation of room, oldest first, without retired and summarised
+// messages. A room without a conversation returns none.
 func (s *Store) Load(ctx context.Context, room Timeline) ([]Message, error) {
 	all, err := store.List(ctx, s.db, scanMessage, `SELECT `+columns+` FROM message WHERE `+loadedCondition+` ORDER BY id`, room, room)
 	return all, store.Wrap(err, "load conversation")
 }
 
-// loaded is what Load loads, for a room given twice; as in the index
-// message_by_conversation.
+// loadedCondition selects the messages that Load returns; the room is given twice. It matches the
+// index message_by_conversation.
 const loadedCondition = `room = ? AND conversation = (SELECT conversation FROM room WHERE id = ?) AND retired = 0`
 
-// StartNew begins a new conversation in room and returns its number. The
-// messages of the earlier ones stay in the database.
+// StartNew begins a new conversation in room and returns its number. Earlier messages stay in the
+// database.
 func (s *Store) StartNew(ctx context.Context, room Timeline) (int64, error) {
 	n, err := store.Value[int64](ctx, s.db, `INSERT INTO room (id, thread_of, conversation) VALUES (?, ?, 1)
 		ON CONFLICT (id) DO UPDATE SET conversation = conversation + 1 RETURNING conversation`, room, room.parent())
 	return n, store.Wrap(err, "start conversation")
 }
 
-// Readers returns who reads the current conversation of room, by its first message of a person or
-// to one person, or as ReadBy noted; Nobody = there is none yet.
+// Readers returns who reads the current conversation of room: the readers of its first message by
+// or to a person, or those of SetReaders; empty while unknown.
 func (s *Store) Readers(ctx context.Context, room Timeline) (r trust.Readers, err error) {
 	r, err = store.Value[trust.Readers](ctx, s.db, `SELECT readers FROM room WHERE id = ?`, room)
 	return r, store.Wrap(err, "look up who reads a conversation")
 }
 
-// ReadBy notes who reads the current conversation of room from now on.
+// SetReaders sets who reads the current conversation of room from now on.
 func (s *Store) SetReaders(ctx context.Context, room Timeline, r trust.Readers) error {
 	_, err := s.db.ExecContext(ctx, `UPDATE room SET readers = ? WHERE id = ?`, r, room)
-	return store.Wrap(err, "note who reads a conversation")
+	return store.Wrap(err, "set who reads a conversation")
 }
 
-// LabelOf returns the label of the message event of a room, in whatever conversation of it;
-// false if it is not known.
+// LabelOf returns the label of the message event in any conversation of room; false if it is
+// unknown.
 func (s *Store) LabelOf(ctx context.Context, room, event string) (l trust.Label, ok bool, err error) {
 	ok, err = found(s.db.QueryRowContext(ctx, `SELECT integrity, readers FROM message
 		WHERE room IN (SELECT id FROM room WHERE id = ?1 OR thread_of = ?1) AND event_id = ?2 AND event_id <> '' AND readers <> ''
@@ -169,22 +166,21 @@ func (s *Store) LabelOf(ctx context.Context, room, event string) (l trust.Label,
 	return l, ok, store.Wrap(err, "look up the label of a message")
 }
 
-// Retire takes the messages after afterID out of the current conversation of
-// room: they stay in the database, known by their EventID, but are no longer
-// loaded.
+// Retire removes the messages after afterID from the current conversation of room. They stay in the
+// database, with their EventID, but are no longer loaded.
 func (s *Store) Retire(ctx context.Context, room Timeline, afterID int64) error {
 	_, err := s.db.ExecContext(ctx, `UPDATE message SET retired = 1 WHERE `+loadedCondition+` AND id > ?`, room, room, afterID)
 	return store.Wrap(err, "retire messages")
 }
 
-// SetTail stores in tx what the prompt adds to message id, and of what integrity that is. It
-// belongs into the transaction that stores whatever else the same request stands on.
+// SetTail sets the tail of message id and its integrity. tx must be the transaction that stores the
+// other parts of the same request.
 func (s *Store) SetTail(ctx context.Context, tx *sql.Tx, id int64, tail string, of trust.Integrity) error {
 	err := expectOneRow(tx.ExecContext(ctx, `UPDATE message SET tail = ?, tail_integrity = ? WHERE id = ?`, tail, of, id))
 	return store.Wrap(err, "set the tail of message %d", id)
 }
 
-// Rooms lists the rooms that have a transcript, sorted.
+// Rooms lists the timelines that have a transcript, sorted.
 func (s *Store) Rooms(ctx context.Context) ([]string, error) {
 	rooms, err := store.Column[string](ctx, s.db, `SELECT id FROM room ORDER BY id`)
 	return rooms, store.Wrap(err, "list rooms")
@@ -205,7 +201,7 @@ func scanMessage(row store.Row) (Message, error) {
 	return m, nil
 }
 
-// found is false, and no error, if err says that there is no row.
+// found reports whether a row was scanned without error; sql.ErrNoRows is not an error.
 func found(err error) (bool, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
@@ -213,7 +209,7 @@ func found(err error) (bool, error) {
 	return err == nil, err
 }
 
-// changeOne is an error unless a statement changed one row.
+// expectOneRow returns an error unless a statement changed exactly one row.
 func expectOneRow(result sql.Result, err error) error {
 	if err != nil {
 		return err
@@ -225,13 +221,13 @@ func expectOneRow(result sql.Result, err error) error {
 	return err
 }
 
-// statement is one of several that belong together.
+// statement is a query with its arguments, for execAll.
 type statement struct {
 	query string
 	args  []any
 }
 
-// run runs statements, one after the other.
+// execAll runs statements in order.
 func execAll(ctx context.Context, db store.DBTX, all ...statement) error {
 	for _, one := range all {
 		if _, err := db.ExecContext(ctx, one.query, one.args...); err != nil {
@@ -241,7 +237,7 @@ func execAll(ctx context.Context, db store.DBTX, all ...statement) error {
 	return nil
 }
 
-// millis is a time as stored; 0 is no time.
+// millis converts a time to its stored form; 0 is the zero time.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -85,9 +85,9 @@ func TestAppendAndLoadKeepEveryByte(t *testing.T) {
 	expect.False(t, want[0].Text != "茶 🫖\x00\r\n\u2028 'q\"" || want[1].Calls[1].Arguments != "not json {", "Append changed %+v", want)
 }
 
-// TestKnownEvents: an event that comes again, even after a new conversation or
+// TestDuplicateEvents: an event that comes again, even after a new conversation or
 // when it was retired, is told apart from a new one.
-func TestKnownEvents(t *testing.T) {
+func TestDuplicateEvents(t *testing.T) {
 	s, _ := open(t)
 	first := history.Message{Room: here, Role: llm.User, EventID: "$e", Text: "once", Sender: "@me:x", At: noon}
 	expect.OK(t, s.Append(t.Context(), &first))
@@ -221,9 +221,9 @@ func TestLoadUsesItsIndex(t *testing.T) {
 	}
 }
 
-// TestReadersOfAnEvent: a conversation that begins with a system event for one person is read
+// TestLabelOf: a conversation that begins with a system event for one person is read
 // by that person; one for all who read the room says nothing yet.
-func TestReadersOfAnEvent(t *testing.T) {
+func TestLabelOf(t *testing.T) {
 	s, _ := open(t)
 	for room, readers := range map[history.Timeline]trust.Readers{"!direct": trust.Person("@a:x"), "!group": trust.Room("!group")} {
 		m := history.Message{Room: room, Role: llm.User, EventID: "event", Text: "what was found", At: time.Now(), Label: trust.Label{Integrity: trust.User, Readers: readers}}
@@ -266,9 +266,9 @@ func TestMove(t *testing.T) {
 	expect.Equal(t, texts(t, s, there), "one|three|two|four", "after moving nothing")
 }
 
-// TestTalk: a room and a thread make a name that gives both back, and no two make the same
+// TestTimeline: a room and a thread make a name that gives both back, and no two make the same
 // one, whatever a room is called.
-func TestTalk(t *testing.T) {
+func TestTimeline(t *testing.T) {
 	for _, room := range []string{"!a:example.org", "!31hneApxJ_1o-63DmFrpeqnkFfWppnzWso1JvH3ogLM", "!with blanks /$x:example.org", "sub:1", "terminal", "thread:$x !a"} {
 		for _, root := range []string{"$old:example.org", "$Rqnc-F-dvnEYJTyHq_iKxU2bZ1CI92-kuZq3a5lr5Zg", "$with/and+"} {
 			if talk := history.TimelineOf(room, root); talk.Room() != room || talk.Thread() != root {
@@ -294,9 +294,9 @@ func TestTalk(t *testing.T) {
 	})
 }
 
-// TestUnsayLeavesThreads: an answer that is taken back leaves the summaries of its room,
+// TestRedactAnswerInThreads: a redacted answer leaves the summaries of its room,
 // and what the threads of that room began with.
-func TestUnsayLeavesThreads(t *testing.T) {
+func TestRedactAnswerInThreads(t *testing.T) {
 	s, _ := open(t)
 	room := history.TimelineOf("!room", "")
 	for _, m := range []history.Message{
@@ -373,7 +373,7 @@ func rows(t testing.TB, db *sql.DB, most int64) string {
 	return all
 }
 
-// TestForgetLeavesSummaries: what is forgotten, or taken back, leaves the short forms, the
+// TestForgetLeavesSummaries: a forgotten or redacted text leaves the short forms, the
 // summaries and what stands beside them as well; other lines stay.
 func TestForgetLeavesSummaries(t *testing.T) {
 	s, db := open(t)
@@ -413,7 +413,7 @@ func quoting(t *testing.T, s *history.Store, event, text string, quotes ...histo
 }
 
 // TestQuoted: what a message quotes stands before it, byte for byte as it was stored, and
-// leaves it when it is taken back or forgotten.
+// leaves it when it is redacted or forgotten.
 func TestQuoted(t *testing.T) {
 	s, db := open(t)
 	m := quoting(t, s, "$1", "and?", history.Quoted{Event: "$a", Text: "eve:\n> the \"code\" is 4711"}, history.Quoted{Event: "$b", Text: "fred:\n> hm"})

@@ -9,22 +9,21 @@ import (
 	"reverie/internal/trust"
 )
 
-// Filter picks messages, whatever became of their conversations since. A zero field picks all,
-// an empty list none.
+// Filter selects messages, of any conversation. Zero fields select all; an empty list selects none.
 type Filter struct {
-	IDs     []int64    // only these, and in this order
-	Rooms   []Timeline // only in these
+	IDs     []int64 // sets the order, too
+	Rooms   []Timeline
 	Readers []trust.Readers
-	Before  int64     // with a smaller id than that
-	Since   time.Time // said at that time or later
-	Until   time.Time // said at that time or before
-	People  bool      // said by a person
-	Newest  bool      // the newest come first
-	Limit   int       // so many of them
+	Before  int64     // with a smaller id
+	Since   time.Time // inclusive
+	Until   time.Time // inclusive
+	People  bool      // written by a person
+	Newest  bool      // newest first
+	Limit   int       // maximum number; 0 = no limit
 }
 
-// Each calls do with each message that f picks. Text is what was said, also of one that the model
-// gets in a short form.
+// Each calls do with each message that f selects. Text is the full text, also of shortened
+// messages.
 func Each(ctx context.Context, db store.DBTX, f Filter, do func(Message) error) error {
 	from, order, where, args := `message`, `id`, []string{`TRUE`}, []any{}
 	if f.IDs != nil {
@@ -51,7 +50,7 @@ func Each(ctx context.Context, db store.DBTX, f Filter, do func(Message) error) 
 		order += ` DESC`
 	}
 	if f.Limit == 0 {
-		f.Limit = -1 // SQLite's word for all
+		f.Limit = -1 // no limit
 	}
 	err := store.Each(ctx, db, func(row store.Row) error {
 		m, err := scanMessage(row)
@@ -64,14 +63,14 @@ func Each(ctx context.Context, db store.DBTX, f Filter, do func(Message) error) 
 	return store.Wrap(err, "read messages")
 }
 
-// Share is what a conversation has of a list of messages.
+// TimelineCount counts the messages of one timeline.
 type TimelineCount struct {
 	Room     Timeline
 	Messages int
-	Last     time.Time // when the last of them was said
+	Last     time.Time // time of the last message
 }
 
-// Shares counts the messages ids by conversation, the one with the oldest message first.
+// CountByTimeline counts the messages ids by timeline, the one with the oldest message first.
 func CountByTimeline(ctx context.Context, db store.DBTX, ids []int64) ([]TimelineCount, error) {
 	all, err := store.List(ctx, db, func(row store.Row) (s TimelineCount, err error) {
 		var at int64

@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// Quoted is one thing that a message quotes: what somebody else said, or the same
-// person before. It is data, and of nobody who is answered.
+// Quoted is a message that another message quotes. It is data, not part of the conversation.
 type Quoted struct {
-	Event string `json:"event,omitempty"` // the transport's id; empty = none
-	Text  string `json:"text"`            // lines that say who said it, and then what, as the model reads them
+	Event string `json:"event,omitempty"` // the transport's id; may be empty
+	Text  string `json:"text"`            // as the model reads it: sender, then text
 }
 
-// Quotes is all that m quotes, as the model reads it; empty = nothing.
+// Quotes is the text of all quotes of m, as the model reads it.
 func (m *Message) Quotes() string {
 	lines := make([]string, len(m.Quoted))
 	for i, q := range m.Quoted {
@@ -22,7 +21,7 @@ func (m *Message) Quotes() string {
 	return strings.Join(lines, "\n")
 }
 
-// takeBack empties q if it is the event, and reports whether it did.
+// redact empties q if it quotes event, and reports whether it did.
 func (q *Quoted) redact(event string) bool {
 	if q.Event != event || q.Text == redactedText {
 		return false
@@ -31,7 +30,7 @@ func (q *Quoted) redact(event string) bool {
 	return true
 }
 
-// without takes texts out of q, and reports whether one was in it.
+// removeTexts removes texts from q, and reports whether it contained one.
 func (q *Quoted) removeTexts(texts []string) (changed bool) {
 	for _, t := range texts {
 		if t != "" && strings.Contains(q.Text, t) {
@@ -41,7 +40,7 @@ func (q *Quoted) removeTexts(texts []string) (changed bool) {
 	return changed
 }
 
-// unsay changes what messages quote, in the rows that hold needle.
+// rewriteQuotes applies change to the quotes of messages whose quotes contain needle.
 func rewriteQuotes(ctx context.Context, tx *sql.Tx, needle string, change func(*Quoted) bool) error {
 	return rewrite(ctx, tx, `message`, `quoted`, eachItem(change), `quoted <> '' AND instr(quoted, ?) > 0`, needle)
 }

@@ -7,9 +7,8 @@ import (
 	"reverie/internal/store"
 )
 
-// Begin makes the conversation c.Room, with the summary and the details of c to begin
-// from, and sets ID and Conversation. One that has begun stays as it is, which is reported
-// with false. Without words there is nothing but the conversation.
+// BeginThread creates the thread c.Room, which starts with summary and details of c, if any. It
+// sets ID and Conversation. It returns false, and changes nothing, for an existing thread.
 func (s *Store) BeginThread(ctx context.Context, c *Compaction) (bool, error) {
 	begun := false
 	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
@@ -25,8 +24,8 @@ func (s *Store) BeginThread(ctx context.Context, c *Compaction) (bool, error) {
 	return begun && err == nil, store.Wrap(err, "begin a thread")
 }
 
-// redactRoot takes the words of event, the root of threads, out of what these threads
-// began from. Their details hold nothing else at first.
+// redactThreadRoot removes the text of event, a thread root, from the start of its threads. Their
+// details hold only the root at first.
 func redactThreadRoot(ctx context.Context, tx *sql.Tx, event string) error {
 	quoted := map[Timeline]string{}
 	err := store.Each(ctx, tx, func(row store.Row) error {
@@ -47,5 +46,5 @@ func redactThreadRoot(ctx context.Context, tx *sql.Tx, event string) error {
 			err = removeFromSummaries(ctx, tx, `room = ?1`, t, said)
 		}
 	}
-	return store.Wrap(err, "take back the root of a thread")
+	return store.Wrap(err, "redact the root of a thread")
 }

@@ -9,16 +9,15 @@ import (
 	"reverie/internal/trust"
 )
 
-// Talk names a conversation that has a transcript of its own: a room's, or that of a
-// thread in a room. It is a type of its own so that nobody takes it for the room: what is
-// remembered, the tasks, the goal, the settings and who may speak belong to Room alone.
+// Timeline identifies a transcript: that of a room, or of a thread in a room. It is a type of its
+// own to distinguish it from a room id. Memories, tasks, goal, settings and permissions belong to
+// the Room.
 type Timeline string
 
 const threadPrefix = "thread:" // no room's id begins so
 
-// TalkOf is the conversation of a thread in room, by the thread's root; with an empty
-// root it is the room's own. It is the one place where the two are put together: a root
-// has no blanks, the room may be any text, and so neither can stand for the other.
+// TimelineOf returns the timeline of a thread in room, by the thread's root; with an empty root,
+// the room's own. A root contains no blanks, so the encoding is unambiguous.
 func TimelineOf(room, root string) Timeline {
 	if root == "" || strings.ContainsFunc(root, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return Timeline(room)
@@ -26,10 +25,10 @@ func TimelineOf(room, root string) Timeline {
 	return Timeline(threadPrefix + root + " " + room)
 }
 
-// Room is the room of the conversation.
+// Room returns the room of the timeline.
 func (t Timeline) Room() string { _, room := t.split(); return room }
 
-// Thread is the root of its thread; empty = it is the room's own conversation.
+// Thread returns the root of its thread; empty for the room's own timeline.
 func (t Timeline) Thread() string { root, _ := t.split(); return root }
 
 func (t Timeline) split() (root, room string) {
@@ -41,7 +40,7 @@ func (t Timeline) split() (root, room string) {
 	return "", string(t)
 }
 
-// parent is the room as it is stored beside a thread; empty for a room's own conversation.
+// parent returns the room of a thread; empty for a room's own timeline.
 func (t Timeline) parent() string {
 	if t.Thread() == "" {
 		return ""
@@ -49,21 +48,21 @@ func (t Timeline) parent() string {
 	return t.Room()
 }
 
-// Begun reports whether a conversation has a transcript, be it an empty one.
+// Exists reports whether t has a transcript, even an empty one.
 func (s *Store) Exists(ctx context.Context, t Timeline) (bool, error) {
 	begun, err := store.Value[bool](ctx, s.db, `SELECT EXISTS (SELECT 1 FROM room WHERE id = ?)`, t)
 	return begun, store.Wrap(err, "look for a conversation")
 }
 
-// Branches lists the conversations of the threads of room, sorted.
+// Threads lists the timelines of the threads of room, sorted.
 func (s *Store) Threads(ctx context.Context, room string) ([]Timeline, error) {
 	all, err := store.Column[Timeline](ctx, s.db, `SELECT id FROM room WHERE thread_of = ? AND thread_of <> '' ORDER BY id`, room)
 	return all, store.Wrap(err, "list threads")
 }
 
-// Move puts all conversations of the room from in front of those of the room
-// to; the current one of from goes on there as the beginning of its first. What
-// is said in from afterwards begins a new conversation. It can be repeated.
+// Move inserts all conversations of the room from before those of the room to. The current
+// conversation of from becomes part of the first one of to; from continues with a new conversation.
+// Move can be repeated.
 func (s *Store) Move(ctx context.Context, from, to Timeline) error {
 	if from == to {
 		return nil

@@ -8,11 +8,10 @@ import (
 	"reverie/internal/trust"
 )
 
-// What a message and a call take beside their words, in tokens.
+// messageFrame is the number of tokens of a message or call besides its text.
 const messageFrame = 4
 
-// Tokens is what m takes in a request, by estimate, without what the prompt added
-// to it.
+// Tokens estimates the tokens of m in a request, without its tail.
 func (m *Message) Tokens() int {
 	n := messageFrame + llm.EstimateTokens(m.Header) + llm.EstimateTokens(m.Quotes()) + llm.EstimateTokens(m.Text)
 	for _, c := range m.Calls {
@@ -24,7 +23,7 @@ func (m *Message) Tokens() int {
 	return n
 }
 
-// Tokens is what all of them take.
+// Tokens sums up the tokens of all.
 func Tokens(all []Message) int {
 	n := 0
 	for i := range all {
@@ -33,7 +32,7 @@ func Tokens(all []Message) int {
 	return n
 }
 
-// Least is the integrity of what is made from all of them.
+// MinIntegrity is the lowest integrity of all.
 func MinIntegrity(all []Message) trust.Integrity {
 	least := trust.Owner
 	for i := range all {
@@ -42,5 +41,5 @@ func MinIntegrity(all []Message) trust.Integrity {
 	return least
 }
 
-// OneLine folds white space and cuts to n characters, for lists.
+// OneLine folds white space and truncates line to n characters.
 func OneLine(line string, n int) string { return text.Cut(strings.Join(strings.Fields(line), " "), n) }

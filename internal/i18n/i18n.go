@@ -1,7 +1,7 @@
-// Package i18n holds sentences that people read in their own language: a key of
-// data/messages/LANGUAGE.txt, and what its places are filled in with. Such a sentence is an
-// error, a part of another sentence, or a value that is stored, and becomes words where
-// it is shown: for people in the language of the room, for the log and the model in English.
+// Package i18n holds translatable messages: a key of data/messages/LANGUAGE.txt with values for its
+// placeholders. A Text can be an error, a value of another message, or stored. It is translated
+// where it is shown: for people in the language of the room, for the log and the model into
+// English.
 package i18n
 
 import (
@@ -17,16 +17,15 @@ import (
 	reverie "reverie"
 )
 
-// Say is the sentence called key in a language: fill holds the names of its places and what
-// belongs there, by turns.
+// Say translates the message key into a language; fill alternates placeholder names and values.
 type Say = func(key string, fill ...string) string
 
-// Text is a sentence that has not been said yet, as New makes it, or words that are the same
-// in every language. It is stored as it is; "" says nothing.
+// Text is a translatable message made by New, or plain words that are the same in every language.
+// It can be stored as it is; "" is empty.
 type Text string
 
-// New is the sentence called key. fill holds names of places and what belongs there, by
-// turns: a Text, or anything else as fmt.Sprint writes it.
+// New makes a Text from a message key. fill alternates placeholder names and values; a value is a
+// Text or is formatted by fmt.Sprint.
 func New(key string, fill ...any) Text {
 	list := []any{key}
 	for _, f := range fill {
@@ -40,7 +39,7 @@ func New(key string, fill ...any) Text {
 	return Text(b)
 }
 
-// Join says all, one after the other, with commas between them.
+// Join translates all and separates them with commas.
 func Join(say Say, all []Text) string {
 	said := make([]string, len(all))
 	for i, t := range all {
@@ -49,7 +48,7 @@ func Join(say Say, all []Text) string {
 	return strings.Join(said, ", ")
 }
 
-// Of is what err says: the sentence in it, or else its words.
+// FromError returns the Text in err, or else its message.
 func FromError(err error) Text {
 	var t Text
 	if errors.As(err, &t) {
@@ -58,7 +57,7 @@ func FromError(err error) Text {
 	return Text(err.Error())
 }
 
-// parts are the key of a sentence, and what it is filled in with. No key: t is words.
+// parts returns the key and the values of t. For plain words the key is empty.
 func (t Text) parts() (key string, fill []Text) {
 	var list []json.RawMessage
 	if !strings.HasPrefix(string(t), `["`) || json.Unmarshal([]byte(t), &list) != nil || json.Unmarshal(list[0], &key) != nil {
@@ -82,8 +81,8 @@ func (t Text) key() string {
 	return key
 }
 
-// Known tells whether t is a sentence, and the reason it gives at its place {why}, too, and not
-// the words of another program.
+// Translatable reports whether t, and its value for {why}, is a message of this program rather than
+// text of another one.
 func (t Text) Translatable() bool {
 	key, fill := t.parts()
 	for i := 0; i+1 < len(fill); i += 2 {
@@ -94,7 +93,7 @@ func (t Text) Translatable() bool {
 	return key != ""
 }
 
-// In is t in the language of say.
+// In translates t with say.
 func (t Text) In(say Say) string {
 	key, fill := t.parts()
 	if key == "" {
@@ -107,16 +106,16 @@ func (t Text) In(say Say) string {
 	return say(key, said...)
 }
 
-// String is t in English.
+// String translates t into English.
 func (t Text) String() string { return t.In(English) }
 
-// Error is t in English.
+// Error translates t into English.
 func (t Text) Error() string { return t.String() }
 
-// Source are the sentences of en.txt by key: what the other languages translate. The caller
-// must not change it.
+// Source returns the messages of en.txt by key, which other languages translate. The caller must
+// not change it.
 var Source = sync.OnceValue(func() map[string]string {
-	b, _ := fs.ReadFile(reverie.Data, "messages/en.txt") // embedded, so it is there
+	b, _ := fs.ReadFile(reverie.Data, "messages/en.txt") // embedded, so it cannot fail
 	all := map[string]string{}
 	for line := range strings.Lines(string(b)) {
 		if key, text, ok := Line(strings.TrimSpace(line)); ok {
@@ -128,7 +127,7 @@ var Source = sync.OnceValue(func() map[string]string {
 
 var lineForm = regexp.MustCompile(`^([a-z][a-z0-9._-]*):\s*(.+)$`)
 
-// Line reads a line "key: text" of a file of sentences, where \n is a line break.
+// Line parses a line "key: text" of a message file, in which \n is a line break.
 func Line(line string) (key, text string, ok bool) {
 	found := lineForm.FindStringSubmatch(line)
 	if found == nil {
@@ -137,7 +136,7 @@ func Line(line string) (key, text string, ok bool) {
 	return found[1], strings.ReplaceAll(found[2], `\n`, "\n"), true
 }
 
-// English says a sentence in English. What is no key is said as it is.
+// English translates key into English. An unknown key is returned as it is.
 func English(key string, fill ...string) string {
 	text, ok := Find("en", key, fill, Source())
 	if !ok {
@@ -146,7 +145,7 @@ func English(key string, fill ...string) string {
 	return Fill(text, fill)
 }
 
-// Fill puts fill, names and what belongs there by turns, into the places of text.
+// Fill replaces the placeholders of text; fill alternates names and values.
 func Fill(text string, fill []string) string {
 	pairs := make([]string, len(fill)&^1)
 	for i := 0; i < len(pairs); i += 2 {
@@ -155,15 +154,15 @@ func Fill(text string, fill []string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// Endings of the keys of a sentence that says how many: of what a language says as it says
-// one, and of any other number. A language that has one form for both has _more alone.
+// One and More are key suffixes for the singular and plural form of a message with a {count}. Languages
+// without plural forms have only _more.
 const (
 	One  = "_one"
 	More = "_more"
 )
 
-// Find finds the sentence called key in the form that its {count} wants, in the first of
-// texts that has it.
+// Find returns the message key, in the plural form for its {count}, from the first of texts that
+// has it. A singular form without {count} is only used for 1.
 func Find(language, key string, fill []string, texts ...map[string]string) (string, bool) {
 	count := ""
 	for i := 0; i+1 < len(fill); i += 2 {
@@ -187,9 +186,9 @@ func Find(language, key string, fill []string, texts ...map[string]string) (stri
 	return "", false
 }
 
-// asOne tells whether a language says a number as it says one: CLDR's cardinal rules, of
-// the languages that come with the program. French does so below two, the others at 1 only;
-// Japanese and Chinese have no plural, and a form for 1 only where they say it otherwise.
+// isSingular reports whether count takes the singular form, by CLDR's cardinal rules for the
+// supported languages. French uses it below two, the others for 1 only. Japanese and Chinese have
+// no plural; they have a form for 1 only where it differs.
 func isSingular(language, count string) bool {
 	if language == "fr" {
 		whole, _, _ := strings.Cut(count, ",")
@@ -198,9 +197,8 @@ func isSingular(language, count string) bool {
 	return count == "1"
 }
 
-// Span is how long something takes, as exactly as people want to know it: in its two
-// largest units, below ten seconds in tenths of them, without seconds from ten minutes on,
-// in days alone from two days on. Less than nothing is nothing.
+// Span formats a duration in its two largest units. Below ten seconds it shows tenths, from ten
+// minutes on no seconds, and from two days on only days. A negative duration is zero.
 func Span(d time.Duration) Text {
 	d = max(d, 0).Round(100 * time.Millisecond)
 	if tenths := int(d / (100 * time.Millisecond)); tenths < 100 && tenths%10 != 0 {

@@ -2,8 +2,7 @@ package i18n
 
 import "strings"
 
-// Sentences puts sentences one after the other, without those that are empty. Where the one
-// before ends as in Chinese and Japanese no blank belongs between two.
+// Sentences joins non-empty sentences. After Chinese and Japanese punctuation it inserts no space.
 func Sentences(each ...string) string {
 	all := ""
 	for _, s := range each {

@@ -2,7 +2,8 @@ package i18n
 
 import "testing"
 
-// TestSentences: between two sentences stands a blank, but not where the writing has none; what is empty is none.
+// TestSentences: sentences are joined by a space, but not in scripts without spaces; empty ones are
+// left out.
 // Holds M69.
 func TestSentences(t *testing.T) {
 	for want, each := range map[string][]string{

@@ -66,28 +66,29 @@ func sameFact(c *change, e Entry, states ...State) ([]Entry, error) {
 	return slices.DeleteFunc(known, func(k Entry) bool { return text.PlainWords(k.Text) != words }), err
 }
 
-// confirm records that known was said again. A more trusted speaker raises known's integrity. A
-// less trusted one does not change it; the source is recorded if the speaker is at least a user.
-func (c *change) confirm(known *Entry, again Entry) error {
-	if again.Integrity < min(known.Integrity, trust.User) {
+// confirm records that existing was said again, as repeated. A more trusted speaker raises its
+// integrity. A less trusted one does not change it; the source is recorded if the speaker is at
+// least a user.
+func (c *change) confirm(existing *Entry, repeated Entry) error {
+	if repeated.Integrity < min(existing.Integrity, trust.User) {
 		return nil
 	}
-	if err := c.addSource(known, again); err != nil {
+	if err := c.addSource(existing, repeated); err != nil {
 		return err
 	}
-	at := again.ObservedAt
+	at := repeated.ObservedAt
 	if at.IsZero() {
 		at = c.now
 	}
-	before := *known
-	known.Integrity = max(known.Integrity, again.Integrity)
-	if again.Integrity >= before.Integrity && at.After(known.ObservedAt) {
-		known.ObservedAt = at.UTC().Truncate(time.Millisecond)
+	before := *existing
+	existing.Integrity = max(existing.Integrity, repeated.Integrity)
+	if repeated.Integrity >= before.Integrity && at.After(existing.ObservedAt) {
+		existing.ObservedAt = at.UTC().Truncate(time.Millisecond)
 	}
-	if *known == before {
+	if *existing == before {
 		return nil
 	}
-	return c.update(before, *known, "note", 0)
+	return c.update(before, *existing, "note", 0)
 }
 
 // Get returns the entry id. One that a may not see is ErrNotFound.
@@ -132,7 +133,7 @@ func (s *Store) Share(ctx context.Context, a Access, id string) (shared Entry, e
 
 // Unshare makes a shared entry private to the person it came from. Only that person or an owner of
 // the assistant may do that.
-func (s *Store) Unshare(ctx context.Context, a Access, id string) (own Entry, err error) {
+func (s *Store) Unshare(ctx context.Context, a Access, id string) (unshared Entry, err error) {
 	err = s.change(ctx, a, id, func(c *change, e Entry) error {
 		if e.Scope != Shared {
 			return ErrNotYours
@@ -144,10 +145,10 @@ func (s *Store) Unshare(ctx context.Context, a Access, id string) (own Entry, er
 		if from != a.Actor && !a.Owner {
 			return ErrNotYours
 		}
-		own, err = c.move(e, Private(cmp.Or(from, a.Actor)))
+		unshared, err = c.move(e, Private(cmp.Or(from, a.Actor)))
 		return err
 	})
-	return own, err
+	return unshared, err
 }
 
 // move changes the scope of e.
@@ -226,16 +227,16 @@ func (s *Store) History(ctx context.Context, a Access, id string) ([]Op, error) 
 const chain = `(WITH RECURSIVE chain (id) AS (VALUES (?1) UNION SELECT m.id FROM chain JOIN memory AS m ON m.successor = chain.id
 	UNION SELECT m.successor FROM chain JOIN memory AS m ON m.id = chain.id WHERE m.successor <> '') SELECT id FROM chain)`
 
-// Find lists the active entries that what refers to: the one with that id or exactly that text
+// Find lists the active entries that query refers to: the one with that id or exactly that text
 // (exact is true), else all that hold its words as whole words, members included. Without a match
 // it returns ErrNotFound.
-func (s *Store) Find(ctx context.Context, a Access, what string) (found []Entry, exact bool, err error) {
-	what = strings.TrimSpace(what)
-	if what == "" {
+func (s *Store) Find(ctx context.Context, a Access, query string) (found []Entry, exact bool, err error) {
+	query = strings.TrimSpace(query)
+	if query == "" {
 		return nil, false, ErrNotFound
 	}
-	if strings.HasPrefix(what, "mem_") && !strings.ContainsAny(what, " \n") {
-		e, err := s.Get(ctx, a, what)
+	if strings.HasPrefix(query, "mem_") && !strings.ContainsAny(query, " \n") {
+		e, err := s.Get(ctx, a, query)
 		if err == nil && e.State == Forgotten {
 			err = ErrNotFound
 		}
@@ -244,13 +245,13 @@ func (s *Store) Find(ctx context.Context, a Access, what string) (found []Entry,
 		}
 		return []Entry{e}, true, nil
 	}
-	words := strings.Fields(fold(text.PlainWords(what)))
+	words := strings.Fields(fold(text.PlainWords(query)))
 	all, err := s.List(ctx, a, Filter{Members: true})
 	if err != nil || len(words) == 0 {
 		return nil, false, cmp.Or(err, ErrNotFound)
 	}
 	for _, e := range all {
-		if text.PlainWords(e.Text) == text.PlainWords(what) {
+		if text.PlainWords(e.Text) == text.PlainWords(query) {
 			return []Entry{e}, true, nil
 		}
 		if line := fold(e.Text); !slices.ContainsFunc(words, func(w string) bool { return !text.WholeWords(line, w) }) {

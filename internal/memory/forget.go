@@ -90,22 +90,22 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 			return Erased{}, err
 		}
 	}
-	var gone []Entry
+	var erased []Entry
 	_, err = s.commit(ctx, a.Actor, func(c *change) error {
-		if gone, err = c.readRelated(a, ids); err != nil {
+		if erased, err = c.readRelated(a, ids); err != nil {
 			return err
 		}
-		texts := make([]string, 0, len(gone))
-		for _, e := range gone {
+		texts := make([]string, 0, len(erased))
+		for _, e := range erased {
 			texts = append(texts, e.Text)
 			if err := c.erase(e); err != nil {
 				return err
 			}
 		}
-		if err := c.restoreMerged(gone); err != nil {
+		if err := c.restoreMerged(erased); err != nil {
 			return err
 		}
-		for _, e := range gone {
+		for _, e := range erased {
 			said, reworded, err := s.index.RedactFact(ctx, c.tx, e.Scope, e.Event, e.Text, e.Quote)
 			if err != nil {
 				return err
@@ -124,15 +124,15 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 	if err != nil {
 		return Erased{}, err
 	}
-	done.Entries = len(gone)
+	done.Entries = len(erased)
 	if s.server != nil {
-		ids := make([]string, len(gone))
-		for i, e := range gone {
+		ids := make([]string, len(erased))
+		for i, e := range erased {
 			ids[i] = e.ID
 		}
 		s.server.Forget(ctx, ids)
 	}
-	return done, s.purgeDisk(context.WithoutCancel(ctx), scopes, gone)
+	return done, s.purgeDisk(context.WithoutCancel(ctx), scopes, erased)
 }
 
 // readRelated reads the entries that Forget(ids) erases.
@@ -158,8 +158,8 @@ const relatedIDs = `(WITH RECURSIVE tied (id, whole) AS (SELECT value, true FROM
 
 // restoreMerged reactivates entries that were merged into a forgotten one and are not forgotten
 // themselves. Members need nothing: they are shown when their head is gone.
-func (c *change) restoreMerged(gone []Entry) error {
-	for _, g := range gone {
+func (c *change) restoreMerged(erased []Entry) error {
+	for _, g := range erased {
 		parts, err := selectEntries(c.ctx, c.tx, `WHERE successor = ? AND state = 'merged' ORDER BY n`, g.ID)
 		if err != nil {
 			return err
@@ -241,12 +241,12 @@ func (c *change) removeTombstone(scope Scope, text string) error {
 	return nil
 }
 
-// purgeDisk removes the words of gone from the disk: from files, temporary files, and the
+// purgeDisk removes the words of erased from the disk: from files, temporary files, and the
 // database's free space and WAL.
-func (s *Store) purgeDisk(ctx context.Context, scopes []Scope, gone []Entry) error {
+func (s *Store) purgeDisk(ctx context.Context, scopes []Scope, erased []Entry) error {
 	s.forgetting = map[string]bool{}
 	defer func() { s.forgetting = nil }()
-	for _, e := range gone {
+	for _, e := range erased {
 		s.forgetting[text.Hash(e.Text)] = true
 	}
 	var failed []error

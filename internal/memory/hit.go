@@ -39,12 +39,12 @@ func Search(ctx context.Context, db *sql.DB, index backend.Finder, q Query) ([]H
 	for _, h := range found {
 		docs = append(docs, h.Doc)
 	}
-	at := map[int64]Hit{}
+	byNumber := map[int64]Hit{}
 	err = store.Each(ctx, db, func(row store.Row) (err error) {
 		var n int64
 		var h Hit
 		h.Entry, err = scanEntry(row, &n, &h.Shown)
-		at[n] = h
+		byNumber[n] = h
 		return err
 	}, `SELECT `+entryColumns+`, n, iif(state = 'active' AND `+memberCondition+`,
 			(SELECT text FROM memory AS head WHERE head.id = memory.successor), '')
@@ -54,7 +54,7 @@ func Search(ctx context.Context, db *sql.DB, index backend.Finder, q Query) ([]H
 	}
 	hits := make([]Hit, 0, len(found))
 	for _, f := range found {
-		h, there := at[f.Doc]
+		h, there := byNumber[f.Doc]
 		if h.Hit = f; there || f.Turn != nil {
 			hits = append(hits, h)
 		}

@@ -106,8 +106,8 @@ func TestImportAfterUndo(t *testing.T) {
 	again(0, 4, 0)
 	expect.Must(s.Forget(t.Context(), everything, one("tea")))(t)
 	again(0, 3, 1)
-	// What was put away, fetched back and put away again by undoing that, was
-	// put away by a person all the same.
+	// An entry that was archived, restored and archived again by an undo counts as archived by a
+	// person.
 	expect.OK(t, s.Retire(t.Context(), everything, one("boat")))
 	undo(undo(""))
 	again(0, 3, 1)

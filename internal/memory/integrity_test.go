@@ -19,7 +19,7 @@ func storeAs(t testing.TB, s *Store, scope Scope, text string, i trust.Integrity
 
 func nothingElse(context.Context, *sql.Tx) error { return nil }
 
-// integrityOf is what is stored of the entry id.
+// integrityOf is the stored integrity of the entry id.
 func integrityOf(t testing.TB, s *Store, id string) trust.Integrity {
 	t.Helper()
 	return expect.Must(s.Get(t.Context(), Access{All: true}, id))(t).Integrity
@@ -129,8 +129,8 @@ func TestJournalBeforeLabels(t *testing.T) {
 	expect.Equal(t, expect.Must(s.History(t.Context(), as(guest), e.ID))(t)[0].After.Integrity, trust.User, "stored")
 }
 
-// TestStepsByIntegrity: no step of a plan puts what is trusted less in the place of what is
-// trusted more; the other way round the one that stays is as trusted as it was.
+// TestStepsByIntegrity: no step of a plan replaces an entry by a less trusted one; a more trusted
+// successor keeps its own integrity.
 func TestStepsByIntegrity(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

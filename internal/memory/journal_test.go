@@ -212,7 +212,7 @@ func OpenFTS(db *sql.DB) *FTS { return &FTS{search.Open(db), db} }
 
 func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) { return Search(ctx, f.db, f.FTS, q) }
 
-// Unhear removes a message as if it had never been indexed.
+// RedactTurn removes a message as if it had never been indexed.
 func (f *FTS) Unhear(ctx context.Context, event string) error {
 	return store.InTx(ctx, f.db, func(tx *sql.Tx) error {
 		_, err := f.RedactTurn(ctx, tx, event)

@@ -122,22 +122,22 @@ func sourceRetired(ctx context.Context, db store.DBTX, event string) (bool, erro
 	return n > 0, nil
 }
 
-// LearnedFrom lists the active entries learned from the message event of scope. gone means that
+// LearnedFrom lists the active entries learned from the message event of scope. blocked means that
 // nothing more may be learned from it: the message was redacted, or an entry from it was forgotten
 // or archived.
-func (s *Store) LearnedFrom(ctx context.Context, scope Scope, event string) (known []Entry, gone bool, err error) {
+func (s *Store) LearnedFrom(ctx context.Context, scope Scope, event string) (learned []Entry, blocked bool, err error) {
 	if event == "" {
 		return nil, false, nil
 	}
-	if gone, err = sourceRetired(ctx, s.db, event); err != nil || gone {
-		return nil, gone, err
+	if blocked, err = sourceRetired(ctx, s.db, event); err != nil || blocked {
+		return nil, blocked, err
 	}
-	if gone, err = s.index.IsRedacted(ctx, scope, event); err != nil {
+	if blocked, err = s.index.IsRedacted(ctx, scope, event); err != nil {
 		return nil, false, fmt.Errorf("read memory: %w", err)
 	}
-	if gone {
+	if blocked {
 		return nil, true, nil
 	}
-	known, err = selectEntries(ctx, s.db, `WHERE event = ? AND state = 'active' ORDER BY n`, event)
-	return known, false, err
+	learned, err = selectEntries(ctx, s.db, `WHERE event = ? AND state = 'active' ORDER BY n`, event)
+	return learned, false, err
 }

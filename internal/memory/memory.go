@@ -241,7 +241,7 @@ func sortByFile(all []Entry, ids []string, whole bool) ([]Entry, bool) {
 	for i := len(ids) - 1; i >= 0; i-- { // the first of duplicate lines counts
 		place[ids[i]] = i
 	}
-	at := func(e Entry) int {
+	position := func(e Entry) int {
 		if i, shown := place[e.ID]; shown {
 			return i
 		}
@@ -249,11 +249,11 @@ func sortByFile(all []Entry, ids []string, whole bool) ([]Entry, bool) {
 	}
 	shown := 0
 	for _, e := range all {
-		if at(e) < len(ids) {
+		if position(e) < len(ids) {
 			shown++
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Entry) int { return cmp.Compare(at(a), at(b)) })
+	slices.SortStableFunc(all, func(a, b Entry) int { return cmp.Compare(position(a), position(b)) })
 	return all, shown < len(place) || whole && shown < len(all)
 }
 

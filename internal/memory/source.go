@@ -68,21 +68,21 @@ func (s *Store) ApplyEdit(ctx context.Context, a Access, event, now string) erro
 	if event == "" {
 		return nil
 	}
-	stands := func(e Entry) bool {
+	supported := func(e Entry) bool {
 		words := e.Quote
 		if strings.TrimSpace(words) == "" {
 			words = e.Text
 		}
 		return strings.Contains(text.PlainWords(now), text.PlainWords(words))
 	}
-	if err := s.reassignSource(ctx, event, stands); err != nil {
+	if err := s.reassignSource(ctx, event, supported); err != nil {
 		return err
 	}
 	learned, err := selectEntries(ctx, s.db, `WHERE event = ? AND state <> 'forgotten'`, event)
 	if err != nil {
 		return err
 	}
-	learned = slices.DeleteFunc(learned, stands)
+	learned = slices.DeleteFunc(learned, supported)
 	if len(learned) == 0 {
 		return nil
 	}

@@ -164,13 +164,13 @@ func (i *handEdit) entryIDs(e lines.Edit) ([]string, error) {
 func (i *handEdit) entryOf(l lines.Edited) (string, error) {
 	hash := text.Hash(l.Text)
 	// Without INDEXED BY, SQLite scans all shown entries for each line.
-	known, err := selectEntries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state IN ('active', 'archived')
+	existing, err := selectEntries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state IN ('active', 'archived')
 		AND conversation = '' AND text = ? ORDER BY state, successor = '' DESC, n DESC LIMIT 1`, i.Scope, hash, l.Text)
 	if err != nil {
 		return "", err
 	}
-	if len(known) == 1 && known[0].State == Active {
-		return known[0].ID, i.ungroup(known[0])
+	if len(existing) == 1 && existing[0].State == Active {
+		return existing[0].ID, i.ungroup(existing[0])
 	}
 	if forgotten, err := i.isForgotten(i.Scope, l.Text); err != nil {
 		return "", err
@@ -178,10 +178,10 @@ func (i *handEdit) entryOf(l lines.Edited) (string, error) {
 		i.refused++
 		return file.Rejected, nil
 	}
-	if len(known) == 1 && l.Replaces == "" { // the line was cut before and is pasted now
-		after := known[0]
+	if len(existing) == 1 && l.Replaces == "" { // the line was cut before and is pasted now
+		after := existing[0]
 		after.State, after.By, after.ValidTo = Active, "", time.Time{}
-		return after.ID, i.update(known[0], after, "restore", 0)
+		return after.ID, i.update(existing[0], after, "restore", 0)
 	}
 	next := Entry{Text: l.Text, Scope: i.Scope, Source: FromFile, Integrity: trust.Owner, ObservedAt: i.At}
 	if l.Replaces != "" {

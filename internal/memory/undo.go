@@ -66,21 +66,21 @@ func (s *Store) Undo(ctx context.Context, a Access, batch string) (Undone, error
 			return ErrNothing
 		}
 		for _, o := range all {
-			now, err := entryByID(ctx, c.tx, o.Entry)
+			current, err := entryByID(ctx, c.tx, o.Entry)
 			if err != nil {
 				return err
 			}
-			if !a.Sees(now.Scope) || o.Before != nil && !a.Sees(o.Before.Scope) {
+			if !a.Sees(current.Scope) || o.Before != nil && !a.Sees(o.Before.Scope) {
 				return ErrNotFound
 			}
 			undone, err := store.Column[int64](ctx, c.tx, `SELECT seq FROM memory_op WHERE undoes = ? AND undoes <> 0`, o.Seq)
 			if err != nil {
 				return fmt.Errorf("read the journal of memory: %w", err)
 			}
-			if len(undone) > 0 || o.After != nil && now.Pinned != o.After.Pinned {
+			if len(undone) > 0 || o.After != nil && current.Pinned != o.After.Pinned {
 				return ErrChanged
 			}
-			if err := c.revertOp(now, o, &u); err != nil {
+			if err := c.revertOp(current, o, &u); err != nil {
 				return err
 			}
 		}
@@ -103,9 +103,9 @@ func (s *Store) UndoRun(ctx context.Context, batch string, also func(context.Con
 		return Undone{}, nil, err
 	}
 	var u Undone
-	var left []Skipped
+	var skipped []Skipped
 	c, err := s.write(ctx, byDream, scopes, func(c *change) error {
-		u, left = Undone{Undid: batch}, nil
+		u, skipped = Undone{Undid: batch}, nil
 		all, err := selectOps(ctx, c.tx, `o WHERE batch = ?
 			AND NOT EXISTS (SELECT 1 FROM memory_op u WHERE u.undoes = o.seq AND u.undoes <> 0) ORDER BY seq DESC`, batch)
 		if err != nil {
@@ -121,7 +121,7 @@ func (s *Store) UndoRun(ctx context.Context, batch string, also func(context.Con
 			}
 			switch {
 			case errors.Is(err, ErrChanged), errors.Is(err, ErrGone):
-				left = append(left, Skipped{Step{ID: o.Entry}, err.Error()})
+				skipped = append(skipped, Skipped{Step{ID: o.Entry}, err.Error()})
 			case err != nil:
 				return err
 			}
@@ -136,7 +136,7 @@ func (s *Store) UndoRun(ctx context.Context, batch string, also func(context.Con
 		return Undone{}, nil, err
 	}
 	u.Batch = c.batch
-	return u, left, nil
+	return u, skipped, nil
 }
 
 // lastBatch returns the actor's newest change that still holds. Edits of a person's own file count
@@ -170,47 +170,48 @@ const entriesOfBatch = `(SELECT entry FROM memory_op WHERE batch = ?)`
 
 // revertOp returns now, the entry of o, to its state before o, but keeps later changes of other
 // fields. If its state, successor or scope changed since, it returns ErrChanged.
-func (c *change) revertOp(now Entry, o Op, u *Undone) error {
+func (c *change) revertOp(current Entry, o Op, u *Undone) error {
 	switch {
-	case o.After == nil || now.State == Forgotten:
+	case o.After == nil || current.State == Forgotten:
 		return ErrGone
-	case now.State != o.After.State || now.By != o.After.By || now.Scope != o.After.Scope:
+	case current.State != o.After.State || current.By != o.After.By || current.Scope != o.After.Scope:
 		return ErrChanged
 	}
-	back := *o.After
+	reverted := *o.After
 	if o.Before == nil {
-		back.State, back.ValidTo = Archived, c.now
+		reverted.State, reverted.ValidTo = Archived, c.now
 	} else {
-		back = *o.Before
+		reverted = *o.Before
 	}
-	if now.Hits > o.After.Hits { // hits are counted without a revision
-		back.Hits, back.LastHit = back.Hits+now.Hits-o.After.Hits, now.LastHit
+	if current.Hits > o.After.Hits { // hits are counted without a revision
+		reverted.Hits, reverted.LastHit = reverted.Hits+current.Hits-o.After.Hits, current.LastHit
 	}
-	if c.actor != byDream || now.Rev != o.After.Rev {
-		back.UpdatedAt, back.Rev = c.now, now.Rev+1
+	if c.actor != byDream || current.Rev != o.After.Rev {
+		reverted.UpdatedAt, reverted.Rev = c.now, current.Rev+1
 	}
-	if now.Pinned != o.After.Pinned {
-		back.Pinned = now.Pinned
+	if current.Pinned != o.After.Pinned {
+		reverted.Pinned = current.Pinned
 	}
-	if now.Integrity != o.After.Integrity {
-		back.Integrity = now.Integrity
+	if current.Integrity != o.After.Integrity {
+		reverted.Integrity = current.Integrity
 	}
-	if now.Source != o.After.Source {
-		back.Source = now.Source
+	if current.Source != o.After.Source {
+		reverted.Source = current.Source
 	}
-	if !now.ObservedAt.Equal(o.After.ObservedAt) {
-		back.ObservedAt = now.ObservedAt
+	if !current.ObservedAt.Equal(o.After.ObservedAt) {
+		reverted.ObservedAt = current.ObservedAt
 	}
 	op := "note"
 	switch {
-	case now.Scope != back.Scope:
-		op, u.Changed = "move", append(u.Changed, back)
-	case now.State != Active && back.State == Active:
-		op, u.Restored = "restore", append(u.Restored, back)
-	case now.State == Active && back.State != Active:
-		op, u.Retired = "retire", append(u.Retired, back)
-	case c.actor != byDream || now.State != back.State || now.By != back.By: // a dream's notes on merge targets are not reported
-		u.Changed = append(u.Changed, back)
+	case current.Scope != reverted.Scope:
+		op, u.Changed = "move", append(u.Changed, reverted)
+	case current.State != Active && reverted.State == Active:
+		op, u.Restored = "restore", append(u.Restored, reverted)
+	case current.State == Active && reverted.State != Active:
+		op, u.Retired = "retire", append(u.Retired, reverted)
+	case c.actor != byDream || current.State != reverted.State || current.By != reverted.By:
+		// A dream's notes on merge targets are not reported.
+		u.Changed = append(u.Changed, reverted)
 	}
-	return c.updateRow(now, back, op, o.Seq)
+	return c.updateRow(current, reverted, op, o.Seq)
 }

@@ -107,34 +107,34 @@ func (f *FTS) RedactTurn(ctx context.Context, tx *sql.Tx, event string) (texts [
 }
 
 // RedactFact empties the messages of scope that state a forgotten fact: the message event it was
-// learned from, those that contain one of the texts said, and those that reword said[0]. It returns
-// their texts and the number of reworded ones.
+// learned from, those that contain one of statements, and those that reword the first statement. It
+// returns their texts and the number of reworded ones.
 func (f *FTS) RedactFact(
-	ctx context.Context, tx *sql.Tx, scope trust.Readers, event string, said ...string,
+	ctx context.Context, tx *sql.Tx, scope trust.Readers, event string, statements ...string,
 ) (texts []string, reworded int, err error) {
-	silence := func(condition string, args ...any) error {
+	redact := func(condition string, args ...any) error {
 		some, err := f.redact(ctx, tx, condition, args...)
 		texts = append(texts, some...)
 		return err
 	}
 	if event != "" {
-		if err := silence(`event = ?`, event); err != nil {
+		if err := redact(`event = ?`, event); err != nil {
 			return nil, 0, err
 		}
 	}
-	for _, words := range said {
+	for _, words := range statements {
 		if strings.TrimSpace(words) == "" {
 			continue
 		}
-		if err := silence(`scope = ? AND instr(text, ?) > 0`, scope, words); err != nil {
+		if err := redact(`scope = ? AND instr(text, ?) > 0`, scope, words); err != nil {
 			return nil, 0, err
 		}
 	}
-	others, err := f.findReworded(ctx, tx, scope, said[0])
+	others, err := f.findReworded(ctx, tx, scope, statements[0])
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := silence(`n IN (SELECT value FROM json_each(?))`, store.Array(others)); err != nil {
+	if err := redact(`n IN (SELECT value FROM json_each(?))`, store.Array(others)); err != nil {
 		return nil, 0, err
 	}
 	return texts, len(others), nil
@@ -174,8 +174,8 @@ func (f *FTS) redact(ctx context.Context, tx *sql.Tx, condition string, args ...
 // findReworded lists the past messages of scope that say the same as fact: all its numbers and
 // names, and most of its other content words. A long number alone is enough.
 func (f *FTS) findReworded(ctx context.Context, tx *sql.Tx, scope trust.Readers, fact string) ([]int64, error) {
-	mine := keyTermsOf(fact)
-	expression := mine.ftsQuery()
+	terms := keyTermsOf(fact)
+	expression := terms.ftsQuery()
 	if expression == "" {
 		return nil, nil
 	}
@@ -191,7 +191,7 @@ func (f *FTS) findReworded(ctx context.Context, tx *sql.Tx, scope trust.Readers,
 		if err := row.Scan(&n, &sender, &said); err != nil {
 			return err
 		}
-		if mine.matchedBy(text.FormsIn(text.NameTerms(sender) + " " + said)) {
+		if terms.matchedBy(text.FormsIn(text.NameTerms(sender) + " " + said)) {
 			found = append(found, n)
 		}
 		return nil

@@ -80,7 +80,7 @@ func (f *FTS) lookUp(ctx context.Context, q Query) (m matches, err error) {
 const maxPostings = 400
 
 // scopeNumbers maps scope names to numbers and sums up their statistics. Empty scopes are left out.
-func (f *FTS) scopeNumbers(ctx context.Context, names []trust.Readers) (numbers []int64, known corpus, err error) {
+func (f *FTS) scopeNumbers(ctx context.Context, names []trust.Readers) (numbers []int64, stats corpus, err error) {
 	words := 0
 	err = store.Each(ctx, f.db, func(row store.Row) error {
 		var no int64
@@ -89,17 +89,17 @@ func (f *FTS) scopeNumbers(ctx context.Context, names []trust.Readers) (numbers 
 			return err
 		}
 		if docs > 0 {
-			numbers, known.docs, words = append(numbers, no), known.docs+docs, words+n
+			numbers, stats.docs, words = append(numbers, no), stats.docs+docs, words+n
 		}
 		return nil
 	}, `SELECT no, docs, words FROM index_scope WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY no`, store.Array(names))
 	if err != nil {
-		return nil, known, fmt.Errorf("search: %w", err)
+		return nil, stats, fmt.Errorf("search: %w", err)
 	}
-	if known.docs > 0 {
-		known.words = float64(words) / float64(known.docs)
+	if stats.docs > 0 {
+		stats.words = float64(words) / float64(stats.docs)
 	}
-	return numbers, known, nil
+	return numbers, stats, nil
 }
 
 // loadFrequencies sets the document frequency of terms in scopes. It drops forms that do not occur.

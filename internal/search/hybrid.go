@@ -175,11 +175,11 @@ func (h *Hybrid) outlierCosine(q Query, embedding []float32, question parsedQuer
 // addSimilarity sets the meaning features, scaled to the best candidate. It reports whether any
 // candidate has a vector. Those without one get the value of their words.
 func addSimilarity(all []scored) bool {
-	own, with := minCosine, minCosine
+	maxCosine, maxWindow := minCosine, minCosine
 	joined := false
 	for i := range all {
 		if l := all[i].similarity; l != nil {
-			own, with, joined = max(own, l.Cosine), max(with, l.Window), true
+			maxCosine, maxWindow, joined = max(maxCosine, l.Cosine), max(maxWindow, l.Window), true
 		}
 	}
 	if !joined {
@@ -188,7 +188,7 @@ func addSimilarity(all []scored) bool {
 	for i := range all {
 		v := &all[i].values
 		if l := all[i].similarity; l != nil {
-			v[meaning], v[window] = max(0, l.Cosine/own), max(0, l.Window/with)
+			v[meaning], v[window] = max(0, l.Cosine/maxCosine), max(0, l.Window/maxWindow)
 		} else {
 			v[meaning], v[window] = v[fused], v[fused]
 		}

@@ -281,24 +281,24 @@ func (n counts) add(field string, forms map[string]int) {
 }
 
 func (s *scored) computeFeatures(q parsedQuery, c corpus, forms map[string]int, total float64) {
-	var in struct{ body, near, day, who counts }
-	for _, n := range []*counts{&in.body, &in.near, &in.day, &in.who} {
+	var freq struct{ body, near, day, who counts }
+	for _, n := range []*counts{&freq.body, &freq.near, &freq.day, &freq.who} {
 		*n = make(counts, len(q.terms))
 	}
-	in.body.add(s.body, forms)
+	freq.body.add(s.body, forms)
 	for _, beside := range s.near {
-		in.near.add(beside, forms)
+		freq.near.add(beside, forms)
 	}
-	in.day.add(s.day, forms)
-	in.who.add(s.subject, forms)
+	freq.day.add(s.day, forms)
+	freq.who.add(s.subject, forms)
 	long := 1.0
 	if c.words > 0 {
 		long = 1 - lengthPenalty + lengthPenalty*float64(s.words)/c.words
 	}
 	v := &s.values
-	var own, beside float64
+	var ownIDF, contextIDF float64
 	for i, t := range q.terms {
-		b, e, d := float64(in.body[i]), float64(in.near[i]), float64(in.day[i])
+		b, e, d := float64(freq.body[i]), float64(freq.near[i]), float64(freq.day[i])
 		v[body] += t.idf * saturate(b, long)
 		v[near] += t.idf * saturate(e, 1)
 		v[fused] += t.idf * saturate(b+neighbourWeight*e+dayWeight*d, long)
@@ -306,18 +306,18 @@ func (s *scored) computeFeatures(q parsedQuery, c corpus, forms map[string]int, 
 			v[date] += t.idf
 		}
 		switch {
-		case b+e+d == 0 && in.who[i] == 0 || t.smallTalk:
+		case b+e+d == 0 && freq.who[i] == 0 || t.smallTalk:
 		case t.weight == 1:
-			own += t.idf
+			ownIDF += t.idf
 		default:
-			beside += t.idf
+			contextIDF += t.idf
 		}
 	}
 	// Dates and context words add to the coverage where they occur, but missing ones do not reduce it.
 	switch {
-	case own > 0 && total > 0:
-		s.covered = min(1, (own+beside)/total)
-	case own > 0: // the query is only a date
+	case ownIDF > 0 && total > 0:
+		s.covered = min(1, (ownIDF+contextIDF)/total)
+	case ownIDF > 0: // the query is only a date
 		s.covered = 1
 	}
 	v[speaker] = flag(anyNameIn(s.subject, q.names))

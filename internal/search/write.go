@@ -132,7 +132,7 @@ func (f *FTS) replaceDocs(ctx context.Context, tx *sql.Tx, gone []int64, all []s
 
 // insertAll adds all to the index and writes the statistics.
 func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
-	made := make([]analysedDoc, len(all))
+	docs := make([]analysedDoc, len(all))
 	rows := make([]int64, len(all))
 	for i, s := range all {
 		scope, err := w.scope(ctx, s.scope)
@@ -140,7 +140,7 @@ func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
 			return err
 		}
 		m := analyse(s)
-		made[i], rows[i] = m, rowOf(m.class, scope, m.doc)
+		docs[i], rows[i] = m, rowOf(m.class, scope, m.doc)
 		w.count(scope, 1, m.words, distinctTerms(m.body, m.day, m.names))
 		if err := w.exec(ctx, `INSERT OR FAIL INTO index_doc (row, doc, rev, conversation, seq, at, conversation_day, chars, words, flags)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -148,7 +148,7 @@ func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
 			return err
 		}
 	}
-	for i, m := range made { // a second loop: SQLite flushes the full-text buffer before writes to another table
+	for i, m := range docs { // a second loop: SQLite flushes the full-text buffer before writes to another table
 		insert := `INSERT INTO index_fts (rowid, body, day, subject) VALUES (?, ?, ?, ?)`
 		if err := w.exec(ctx, insert, rows[i], m.body, m.day, m.names); err != nil {
 			return err

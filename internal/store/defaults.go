@@ -14,18 +14,18 @@ import (
 	"strings"
 )
 
-// ledgerName is the file in the data folder that remembers what was last
-// written where, in the format of sha256sum.
+// ledgerName is the file in the data folder with the hashes of the written default files, in the
+// format of sha256sum.
 const ledgerName = ".defaults"
 
-// WriteDefaults brings the default files in dir up to this release: one that is missing is written, one its owner
-// never touched follows the release, one that was edited stays as it is and is returned, by its path in dir. When some
-// files fail the others are still done, and the error names each failed one.
+// WriteDefaults updates the default files in dir to this release. A missing file is written, and an
+// unmodified one is updated. A file that its owner edited is kept, and returned by its path in dir.
+// If some files fail the others are still written, and the error names each failed one.
 func WriteDefaults(defaults fs.FS, dir string) (edited []string, err error) {
 	return eachDefault(defaults, dir, true)
 }
 
-// EditedDefaults returns the default files that their owner edited, and writes nothing.
+// EditedDefaults returns the default files that their owner edited. It writes nothing.
 func EditedDefaults(defaults fs.FS, dir string) ([]string, error) {
 	return eachDefault(defaults, dir, false)
 }
@@ -53,7 +53,7 @@ func eachDefault(defaults fs.FS, dir string, write bool) (edited []string, err e
 			if err = nil; write {
 				err = WriteFile(file, want)
 			}
-		case err == nil && !bytes.Equal(have, want): // also without a record of it: when in doubt it is the owner's
+		case err == nil && !bytes.Equal(have, want): // a file without a recorded hash counts as edited
 			edited = append(edited, path)
 			return nil
 		}
@@ -75,7 +75,7 @@ func hash(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ledger maps a path to the hash of what was last written there.
+// ledger maps a path to the hash of the content last written there.
 type ledger map[string]string
 
 func readLedger(dir string) (ledger, error) {
@@ -88,8 +88,7 @@ func readLedger(dir string) (ledger, error) {
 		return l, fmt.Errorf("read defaults: %w", err)
 	}
 	for line := range strings.Lines(string(b)) {
-		// A line that does not parse costs no more than this: its file counts
-		// as edited and is left alone.
+		// The file of an invalid line counts as edited and is left alone.
 		sum, path, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "  ")
 		if ok && len(sum) == 2*sha256.Size {
 			l[path] = sum

@@ -10,18 +10,17 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// WriteFile replaces the file at path by data, durably: when it returns nil the
-// new content survives a power cut, and when it returns an error (disk full, no
-// permission) the old content is untouched. Readers see the old or the new
-// content, never a part. The file gets mode 0600, missing folders are made 0700.
-// A symbolic link is followed: the file it points to is replaced, not the link.
+// WriteFile replaces the file at path by data, durably. After success the new content survives a
+// power failure; after an error (disk full, no permission) the old content is untouched. Readers
+// never see a partial file. The file gets mode 0600, missing folders are created with 0700. A
+// symbolic link is followed: its target is replaced.
 func WriteFile(path string, data []byte) error {
 	return ReplaceFile(path, data, nil)
 }
 
-// ReplaceFile is WriteFile with a last look: before, unless nil, is called when the new content is
-// safely on disk beside the old one, just ahead of the rename. When it returns an error the old
-// content stays, and ReplaceFile returns that error, wrapped.
+// ReplaceFile is WriteFile with a final check: before, unless nil, is called after the new content
+// is on disk and just before the rename. If before returns an error, the old content stays and
+// ReplaceFile returns that error, wrapped.
 func ReplaceFile(path string, data []byte, before func() error) error {
 	target, err := resolveLink(path)
 	dir := filepath.Dir(target)
@@ -31,15 +30,14 @@ func ReplaceFile(path string, data []byte, before func() error) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	// The temporary file must lie in the same folder: a rename from elsewhere
-	// is not atomic, and TMPDIR is not to be trusted with private text.
+	// The temporary file must be in the same folder: a rename from elsewhere is not atomic, and
+	// TMPDIR may not be private.
 	f, err := renameio.NewPendingFile(target, renameio.WithTempDir(dir), renameio.WithStaticPermissions(0o600))
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	if err := writeAndReplace(f, data, before); err != nil {
-		// Cleanup after a failed write can itself fail only by leaving the
-		// temporary file behind; the cause is what matters.
+		// If Cleanup fails, the temporary file stays; the write error is more important.
 		_ = f.Cleanup()
 		return fmt.Errorf("write %s: %w", path, err)
 	}
@@ -54,7 +52,7 @@ func writeAndReplace(f *renameio.PendingFile, data []byte, before func() error) 
 		return err
 	}
 	if before != nil {
-		if err := f.Sync(); err != nil { // so that nothing slow is left after the look
+		if err := f.Sync(); err != nil { // so that only the rename remains after before
 			return err
 		}
 		if err := before(); err != nil {
@@ -64,7 +62,7 @@ func writeAndReplace(f *renameio.PendingFile, data []byte, before func() error) 
 	return f.CloseAtomicallyReplace()
 }
 
-// follow resolves path when it is a symbolic link.
+// resolveLink returns the target of path if it is a symbolic link, else path.
 func resolveLink(path string) (string, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

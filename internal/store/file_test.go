@@ -75,7 +75,7 @@ func TestWriteFileFollowsLinks(t *testing.T) {
 }
 
 // Holds L8.
-func TestWriteFileKeepsTheOldContent(t *testing.T) {
+func TestWriteFileFailureKeepsOldContent(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.txt")
 	write(t, path, "old")
@@ -182,16 +182,16 @@ func TestLock(t *testing.T) {
 func TestLockChild(t *testing.T) {
 	dir := os.Getenv("REVERIE_TEST_LOCK")
 	if dir == "" {
-		t.Skip("not started by TestLockEndsWithItsProcess")
+		t.Skip("not started by TestLockReleasedByExit")
 	}
 	l := expect.Must(store.AcquireLock(dir))(t)
-	defer func() { _ = l.Release() }() // a lock that nobody holds on to is collected, and its file closed
+	defer func() { _ = l.Release() }() // an unreferenced lock would be garbage-collected, and its file closed
 	fmt.Println("\nlocked")
 	select {} // until killed
 }
 
 // Holds F28.
-func TestLockEndsWithItsProcess(t *testing.T) {
+func TestLockReleasedByExit(t *testing.T) {
 	dir := t.TempDir()
 	child := exec.Command(os.Args[0], "-test.run=^TestLockChild$")
 	child.Env = append(os.Environ(), "REVERIE_TEST_LOCK="+dir)
@@ -218,7 +218,7 @@ func TestLockEndsWithItsProcess(t *testing.T) {
 	_ = l.Release()
 }
 
-func TestGuardLetsOneIn(t *testing.T) {
+func TestLockFileExcludes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sub", ".guard")
 	unlock := expect.Must(store.LockFile(path))(t)
 	if _, held, err := store.TryLockFile(path); !held || err != nil {
@@ -300,9 +300,9 @@ func TestDefaultsFollowTheReleaseUnlessEdited(t *testing.T) {
 	step(release("p/seed.txt", "s3"), "", "p/base.txt=v2 p/seed.txt=s3 skills/x.md=x")
 }
 
-// TestDefaultsInDoubt: without a record of what was written, a file that
+// TestDefaultsWithoutLedger: without a record of what was written, a file that
 // differs is its owner's.
-func TestDefaultsInDoubt(t *testing.T) {
+func TestDefaultsWithoutLedger(t *testing.T) {
 	for name, ledger := range map[string]string{"missing": "", "garbled": "\x00\xffnonsense\nabc  p/base.txt\n"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

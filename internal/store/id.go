@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// The alphabet has no 0, 1, 8, 9: what is left is hard to misread.
+// The alphabet omits 0, 1, 8 and 9, which are easy to misread.
 var ids = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// NewID is a random id of a row, as "task_ab12cd34". Should it ever be taken, the insert fails.
+// NewID returns a random row id such as "task_ab12cd34". In case of a collision the insert fails.
 func NewID(kind string) string {
 	b := make([]byte, 5)
 	rand.Read(b) // never fails
 	return kind + "_" + ids.EncodeToString(b)
 }
 
-// BareID takes the forms people and models write: "#task_x", "task_x".
+// NormalizeID accepts the forms that people and models write: "#task_x", "TASK_X".
 func NormalizeID(id string) string {
 	return strings.ToLower(strings.TrimPrefix(strings.TrimSpace(id), "#"))
 }

@@ -13,18 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLocked is in the error of AcquireLock when another process has the folder.
+// ErrLocked is in the error of AcquireLock if another process uses the folder.
 var ErrLocked = errors.New("the data folder is in use by another process")
 
 const lockName = ".lock"
 
-// Lock is the right to use a data folder alone. The kernel takes it back when
-// the process ends, however it ends, so a crash never leaves a folder locked.
+// Lock is the exclusive right to use a data folder. The kernel releases it when the process ends,
+// so a crash never leaves a folder locked.
 type Lock struct{ f *os.File }
 
-// AcquireLock takes the lock of dir, making dir (0700) if needed, and writes this process's id into
-// dir/.lock for people to see. It does not wait: a folder in use gives an error that is ErrLocked and
-// names the process. The file stays when the lock is released; it means nothing by itself.
+// AcquireLock locks dir, creating it (0700) if needed, and writes the process id into dir/.lock for
+// people. It does not wait: if the folder is in use, the error is ErrLocked and names the process.
+// The file stays after Release; only the kernel's lock on it counts.
 func AcquireLock(dir string) (*Lock, error) {
 	path := filepath.Join(dir, lockName)
 	f, err := openLocked(path, unix.LOCK_EX|unix.LOCK_NB)
@@ -41,7 +41,7 @@ func AcquireLock(dir string) (*Lock, error) {
 	return &Lock{f: f}, nil
 }
 
-// Release gives the folder back. A second call does nothing.
+// Release unlocks the folder. A second call does nothing.
 func (l *Lock) Release() error {
 	if err := l.f.Close(); err != nil && !errors.Is(err, os.ErrClosed) { // closing is what releases
 		return fmt.Errorf("release data folder: %w", err)
@@ -55,18 +55,18 @@ func holderID(path string) int {
 	return pid
 }
 
-// Guard waits for the lock file at path and holds it until unlock is called. It keeps two processes
-// apart; within one use a mutex as well.
+// LockFile waits for the lock file at path and holds it until unlock is called. It excludes other
+// processes; within a process use a mutex as well.
 func LockFile(path string) (unlock func(), err error) {
 	f, err := openLocked(path, unix.LOCK_EX)
 	if err != nil {
 		return nil, fmt.Errorf("guard: %w", err)
 	}
-	return func() { _ = f.Close() }, nil // closing is what releases; nothing was written
+	return func() { _ = f.Close() }, nil // closing releases the lock
 }
 
-// TryGuard is Guard that does not wait: held is true if another process, or
-// another part of this one, has the lock.
+// TryLockFile is LockFile without waiting: held is true if another process, or another part of this
+// one, has the lock.
 func TryLockFile(path string) (unlock func(), held bool, err error) {
 	f, err := openLocked(path, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -78,8 +78,8 @@ func TryLockFile(path string) (unlock func(), held bool, err error) {
 	return func() { _ = f.Close() }, false, nil
 }
 
-// openLocked opens the file at path, making it (0600) and its folder (0700) if needed, and
-// locks it.
+// openLocked opens the file at path, creating it (0600) and its folder (0700) if needed, and locks
+// it.
 func openLocked(path string, how int) (*os.File, error) {
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return nil, err
@@ -93,13 +93,13 @@ func openLocked(path string, how int) (*os.File, error) {
 		err = unix.Flock(int(f.Fd()), how)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w; its file system may not know locks, use a local disk", path, err), f.Close())
+		return nil, errors.Join(fmt.Errorf("lock %s: %w; its file system may not support locks, use a local disk", path, err), f.Close())
 	}
 	return f, nil
 }
 
-// Holder is the process that has the lock of dir and when it took it; 0 = nobody has it. Looking changes nothing
-// and keeps nobody out for longer than a moment.
+// LockHolder returns the process that has locked dir, and since when; 0 = it is not locked. The check
+// takes a shared lock for a moment.
 func LockHolder(dir string) (pid int, since time.Time, err error) {
 	f, err := os.Open(filepath.Join(dir, lockName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,7 +108,7 @@ func LockHolder(dir string) (pid int, since time.Time, err error) {
 	if err != nil {
 		return 0, time.Time{}, fmt.Errorf("look at the lock: %w", err)
 	}
-	defer f.Close() // releases what is held here
+	defer f.Close() // releases the shared lock
 	if err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
 		return 0, time.Time{}, err
 	}

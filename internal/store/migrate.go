@@ -10,8 +10,8 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// migrate brings db to the newest of migrations, and has it keep a write-ahead log. It refuses the
-// database of another program or of a newer release before anything is written.
+// migrate updates db to the newest of migrations and enables its write-ahead log. It refuses the
+// database of another program or of a newer release before it writes anything.
 func migrate(ctx context.Context, db *sql.DB, migrations fs.FS) error {
 	foreign, err := Value[int](ctx, db, `SELECT count(*) FROM sqlite_master WHERE type = 'table'
 		AND NOT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'goose_db_version')`)

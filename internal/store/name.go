@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// maxName is the longest escaped name, in bytes; file systems allow 255, and
-// ".txt" and a temporary file's suffix come on top.
+// maxName is the maximum length of an escaped name, in bytes. File systems allow 255, including
+// ".txt" and the suffix of a temporary file.
 const maxName = 150
 
-// FileName turns a Matrix id into a file name that is safe everywhere and means
-// that id alone: what is not in plain() becomes "=" and two hex digits. Upper
-// case is escaped, because some file systems do not tell it from lower case and
-// room ids do. An id too long for a name is cut and ends in "~" and its hash.
+// FileName converts a Matrix id into a file name that is safe everywhere and unique. Bytes that are
+// not isPlain become "=" and two hex digits. Upper case is escaped, because some file systems
+// ignore case and room ids do not. An id that is too long is truncated and ends in "~" and its
+// hash.
 func FileName(id string) string {
 	var b strings.Builder
-	cut := 0 // where the shortened form ends
+	cut := 0 // length of the truncated form
 	for i := 0; i < len(id); i++ {
 		c := id[i]
 		if b.Len() <= maxName/2 {
@@ -38,13 +38,13 @@ func FileName(id string) string {
 	return name[:cut] + "~" + hex.EncodeToString(sum[:16])
 }
 
-// plain bytes stand for themselves; "=" and "~" never do.
+// isPlain reports whether c is not escaped. "=" and "~" always are.
 func isPlain(c byte) bool {
 	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || strings.IndexByte("@!._-", c) >= 0
 }
 
-// FileNameID returns the id that a name stands for; false if it was shortened, or is
-// no name that FileName makes.
+// FileNameID returns the id of a FileName; false if the name was truncated or is not one of
+// FileName.
 func FileNameID(name string) (string, bool) {
 	id, err := url.PathUnescape(strings.ReplaceAll(name, "=", "%"))
 	return id, err == nil && !strings.Contains(name, "~") && id != "" && FileName(id) == name

@@ -2,7 +2,7 @@ package store
 
 import "fmt"
 
-// Problem is something in a file that its owner should look at.
+// Problem is a mistake in a file, to be reported to its owner.
 type Problem struct {
 	File string `json:"file,omitempty"` // relative to the data folder
 	Line int    `json:"line,omitempty"`

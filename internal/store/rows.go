@@ -29,7 +29,7 @@ func InTx(ctx context.Context, db interface {
 	if err != nil {
 		return fmt.Errorf("begin a transaction: %w", err)
 	}
-	defer tx.Rollback() // nothing after Commit
+	defer tx.Rollback() // no effect after Commit
 	if err := do(tx); err != nil {
 		return err
 	}
@@ -39,8 +39,8 @@ func InTx(ctx context.Context, db interface {
 	return nil
 }
 
-// Each calls do with every row of a query, in order, and stops at its first error. It keeps
-// one row at a time in memory, so it suits large tables; List suits the others.
+// Each calls do with every row of a query, in order, and stops at its first error. It keeps one row
+// at a time in memory, so it suits large tables; use List for others.
 func Each(ctx context.Context, db DBTX, do func(Row) error, query string, args ...any) error {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -55,7 +55,7 @@ func Each(ctx context.Context, db DBTX, do func(Row) error, query string, args .
 	return rows.Err()
 }
 
-// List returns the rows of a query, in order, each read by scan; nil = there are none.
+// List returns the rows of a query, in order, each read by scan; nil = no rows.
 func List[T any](ctx context.Context, db DBTX, scan func(Row) (T, error), query string, args ...any) ([]T, error) {
 	var all []T
 	err := Each(ctx, db, func(row Row) error {
@@ -69,7 +69,7 @@ func List[T any](ctx context.Context, db DBTX, scan func(Row) (T, error), query 
 	return all, nil
 }
 
-// Column returns the values of a query of one column, in order; nil = there are none.
+// Column returns the values of a query of one column, in order; nil = no rows.
 func Column[T any](ctx context.Context, db DBTX, query string, args ...any) ([]T, error) {
 	return List(ctx, db, func(row Row) (value T, err error) {
 		err = row.Scan(&value)
@@ -86,7 +86,7 @@ func Value[T any](ctx context.Context, db DBTX, query string, args ...any) (v T,
 	return v, err
 }
 
-// Wrap says what err happened to; nil stays nil.
+// Wrap adds context to err; nil stays nil.
 func Wrap(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -94,8 +94,8 @@ func Wrap(err error, format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, err)...)
 }
 
-// JSON is a column that holds a list as JSON, to be scanned into or given as an argument. No
-// list is "".
+// JSON wraps a list for scanning from, or writing to, a column that holds it as JSON. An empty list
+// is "".
 func JSON[T any](list *[]T) jsonColumn[T] { return jsonColumn[T]{list} }
 
 type jsonColumn[T any] struct{ list *[]T }
@@ -118,7 +118,7 @@ func (c jsonColumn[T]) Scan(from any) error {
 	return json.Unmarshal([]byte(text), c.list)
 }
 
-// Array is values for json_each: a list of any length is one argument.
+// Array encodes values for json_each, so that a list of any length is one argument.
 func Array[T ~int64 | ~string](values []T) string {
 	if len(values) == 0 {
 		return "[]"

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Snapshot writes a copy of db, as it is at one moment, to path (0600, folders 0700), and makes it durable; a file
-// that is there is replaced. Others go on reading and writing meanwhile. On an error there is no copy.
+// Snapshot writes a consistent copy of db to path (0600, folders 0700), durably. An existing file
+// is replaced. Others can read and write meanwhile. After an error there is no copy.
 func Snapshot(ctx context.Context, db *sql.DB, path string) (err error) {
 	abs, err := filepath.Abs(path)
 	if err == nil {
@@ -23,13 +23,13 @@ func Snapshot(ctx context.Context, db *sql.DB, path string) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("copy the database: %w", err)
-			_ = os.Remove(part) // it may not be there
+			_ = os.Remove(part) // it may not exist
 		}
 	}()
 	if err := os.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) // SQLite takes an empty file, and its mode
+	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) // SQLite accepts an empty file and keeps its mode
 	if err != nil {
 		return err
 	}

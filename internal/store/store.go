@@ -1,6 +1,6 @@
-// Package store keeps things safe on disk: it opens the SQLite database and
-// brings its schema up to date, replaces files durably, writes the default data
-// files, and locks a data folder against a second process.
+// Package store keeps data safe on disk. It opens the SQLite database and migrates its schema,
+// replaces files durably, writes the default data files, and locks a data folder against a second
+// process.
 package store
 
 import (
@@ -17,32 +17,28 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// pragmas hold for every connection of the pool.
+// pragmas are set on every connection of the pool.
 //
-// synchronous is FULL, not the NORMAL that is usual with WAL: under NORMAL a
-// commit may vanish when the machine loses power. Ours are promises (this
-// message was taken in, this reply was sent), and a promise that vanishes is a
-// message lost or answered twice. The price is one fsync per commit, and a turn
-// has only a handful of them.
+// synchronous is FULL, not NORMAL as usual with WAL: under NORMAL a commit may be lost in a power
+// failure, and then a message would be lost or answered twice. FULL costs one fsync per commit; a
+// turn has only a few.
 var pragmas = []string{
-	"busy_timeout(60000)", // writers wait for each other; as long as a new search index takes
+	"busy_timeout(60000)", // milliseconds; enough to wait for a rebuild of the search index
 	"synchronous(FULL)",
 	"foreign_keys(1)",
-	"secure_delete(1)", // what is deleted is overwritten: forgetting is a promise too
+	"secure_delete(1)", // overwrite deleted content, so that forgetting is complete
 }
 
-// maxConnections bounds memory (each connection has its own page cache) and
-// still leaves room for a reader inside somebody's transaction.
+// maxConnections bounds memory, because each connection has its own page cache. It still allows
+// reads inside another transaction.
 const maxConnections = 8
 
-// Open opens the SQLite database at path, making it (0600, folders 0700) when
-// there is none, and applies those of migrations (goose SQL files) it lacks.
-// The caller closes the database.
+// Open opens the SQLite database at path, creating it (0600, folders 0700) if needed, and applies
+// the missing migrations (goose SQL files). The caller closes the database.
 //
-// A file that is no database of ours, is damaged, or has a newer schema is
-// refused and left exactly as it is. Errors name the file and the remedy.
-// Transactions started with BeginTx take the write lock at once, so that one
-// that reads first never fails half-way.
+// A file that is not a database of this program, is damaged, or has a newer schema is refused and
+// left unchanged. Errors name the file and the remedy. Transactions of BeginTx take the write lock
+// immediately, so that one that reads first never fails half-way.
 func Open(ctx context.Context, path string, migrations fs.FS) (*sql.DB, error) {
 	abs, err := filepath.Abs(path)
 	if err == nil {
@@ -63,14 +59,14 @@ func Open(ctx context.Context, path string, migrations fs.FS) (*sql.DB, error) {
 	return db, nil
 }
 
-// dsn escapes path, which may hold any character, into the driver's URI form.
+// dsn encodes path, which may contain any character, as the driver's URI.
 func dsn(abs string, pragmas ...string) string {
 	q := url.Values{"_pragma": pragmas, "_txlock": {"immediate"}}
 	return (&url.URL{Scheme: "file", Path: abs, RawQuery: q.Encode()}).String()
 }
 
-// prepare makes the file, and makes it ours alone, before SQLite sees it: SQLite gives
-// the -wal and -shm files the mode of the database.
+// prepareFile creates the database file, readable by its owner only, before SQLite opens it: SQLite
+// copies its mode to the -wal and -shm files.
 func prepareFile(abs string) error {
 	if err := makeDir(filepath.Dir(abs)); err != nil {
 		return err
@@ -83,7 +79,7 @@ func prepareFile(abs string) error {
 	case err == nil && !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a file", abs)
 	case missing || info.Size() == 0:
-		// SQLite would throw the log away together with what is in it.
+		// SQLite would delete the log with its content.
 		if wal, err := os.Stat(abs + "-wal"); err == nil && wal.Size() > 0 {
 			return fmt.Errorf("%s is missing or empty, but %s-wal still holds its latest changes; "+
 				"restore both from a backup, or move the -wal file away to start afresh", abs, filepath.Base(abs))
@@ -94,12 +90,12 @@ func prepareFile(abs string) error {
 		return fmt.Errorf("%w; the program needs to read and write this file", err)
 	}
 	for _, name := range []string{abs, abs + "-wal", abs + "-shm"} {
-		_ = os.Chmod(name, 0o600) // some file systems have no modes; the others may not be there
+		_ = os.Chmod(name, 0o600) // some file systems have no modes, and -wal and -shm may not exist
 	}
 	return errors.Join(f.Close(), syncDir(filepath.Dir(abs)))
 }
 
-// explain turns what SQLite says into what to do about it.
+// withRemedy adds to a SQLite error what the operator can do.
 func withRemedy(abs string, err error) error {
 	remedy := ""
 	switch sqliteCode(err) {
@@ -122,8 +118,7 @@ func withRemedy(abs string, err error) error {
 	return fmt.Errorf("open database %s: %s (%w)", abs, remedy, err)
 }
 
-// makeDir makes dir and its missing parents, 0700, so that they survive a
-// power cut.
+// makeDir creates dir and its missing parents, mode 0700, durably.
 func makeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil {
 		if !info.IsDir() {
@@ -143,15 +138,14 @@ func makeDir(dir string) error {
 	return syncDir(parent)
 }
 
-// syncDir makes a new name in dir durable: fsync on the file alone does not.
+// syncDir makes new names in dir durable: an fsync of the file alone does not.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	// Some network file systems cannot do this and say EINVAL or ENOTSUP;
-	// there is nothing better to do there.
+	// Some network file systems return EINVAL or ENOTSUP; that has to be accepted.
 	if err := d.Sync(); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOTSUP) {
 		return fmt.Errorf("sync folder %s: %w", dir, err)
 	}

@@ -47,9 +47,9 @@ func value(t *testing.T, db *sql.DB, query string) string {
 	return s
 }
 
-// TestOpenHoldsItsPromises checks on every connection of the pool what an
+// TestOpenPragmas checks on every connection of the pool what an
 // answer given exactly once relies on.
-func TestOpenHoldsItsPromises(t *testing.T) {
+func TestOpenPragmas(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
 	want := map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "60000", "secure_delete": "1"}
 	for range 3 {
@@ -286,8 +286,8 @@ func letters(t *testing.T) *sql.DB {
 	return db
 }
 
-// TestInTxIsAllOrNothing: what do did stays if it returns nil, on a database and on a connection.
-func TestInTxIsAllOrNothing(t *testing.T) {
+// TestInTxIsAtomic: what do did stays if it returns nil, on a database and on a connection.
+func TestInTxIsAtomic(t *testing.T) {
 	db := letters(t)
 	insert := func(n int, then error) func(*sql.Tx) error {
 		return func(tx *sql.Tx) error {
@@ -317,9 +317,9 @@ func TestInTxIsAllOrNothing(t *testing.T) {
 
 func panics() error { panic("a test") }
 
-// TestRowsAreClosedWhateverHappens reads on the only connection there is: rows left open
+// TestRowsAreClosed reads on the only connection there is: rows left open
 // would keep the next query waiting.
-func TestRowsAreClosedWhateverHappens(t *testing.T) {
+func TestRowsAreClosed(t *testing.T) {
 	db := letters(t)
 	db.SetMaxOpenConns(1)
 	const query = `SELECT name FROM letter WHERE n >= ? ORDER BY n DESC`

@@ -9,12 +9,13 @@ import (
 	"reverie/internal/i18n"
 )
 
-// CheckLine folds the white space of the named text, and checks it as CheckText does.
+// CheckLine folds the white space of text and checks it like CheckText; name is used in errors.
 func CheckLine(name, text string, limit int) (string, error) {
 	return CheckText(name, strings.Join(strings.Fields(text), " "), limit)
 }
 
-// CheckText checks a text before it is stored: valid UTF-8, no control characters, at most limit long.
+// CheckText checks a text before it is stored: valid UTF-8, no control characters, at most limit
+// characters.
 func CheckText(name, text string, limit int) (string, error) {
 	if !utf8.ValidString(text) {
 		return "", fmt.Errorf("%s is not valid UTF-8 text", name)

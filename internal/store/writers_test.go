@@ -74,7 +74,7 @@ func TestWriterGivesUp(t *testing.T) {
 		t.Errorf("waiting beside a transaction: %v", err)
 	}
 	var n int
-	expect.OK(t, db.QueryRow(`SELECT count(*) FROM a`).Scan(&n)) // reading waits for nobody
+	expect.OK(t, db.QueryRow(`SELECT count(*) FROM a`).Scan(&n)) // reads do not wait
 	expect.OK(t, hold.Rollback())
 
 	ended, cancel := context.WithCancel(t.Context()) // database/sql rolls this one back

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Clean removes what has no place in a text that a model reads: control
-// characters, and those that nobody sees or that make text run backwards.
+// Clean removes control characters, invisible characters and bidirectional marks from a text for
+// the model.
 func Clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -21,7 +21,7 @@ func Clean(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// Clip cuts s to at most n runes.
+// Clip truncates s to n runes and appends "…", so that the result has up to n+1 runes; compare Cut.
 func Clip(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -29,13 +29,13 @@ func Clip(s string, n int) string {
 	return string([]rune(s)[:n]) + "…"
 }
 
-// hidden tells whether a character is one that nobody sees. Joiners stay, because scripts and emoji are
-// spelled with them.
+// invisible reports whether a character is invisible. Joiners are not counted, because scripts and
+// emoji need them.
 func invisible(r rune) bool {
 	switch {
 	case r == '\u200c' || r == '\u200d': // joiners
 		return false
-	case r >= 0xe0000 && r <= 0xe0fff: // tags and selectors: a message within a message
+	case r >= 0xe0000 && r <= 0xe0fff: // tags and selectors can hide a message
 		return true
 	case r == '\u034f' || r == '\u115f' || r == '\u1160' || r == '\u3164' || r == '\uffa0': // fillers
 		return true

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// PlainWords is a text without what makes no difference: case, white space, and
-// the punctuation around words. That inside of a word or of a number does: C#
-// is not C. So does the case of a code: Tiger7 opens what tiger7 does not.
+// PlainWords normalises a text for comparison: case, white space and punctuation around words.
+// Punctuation inside words and numbers stays (C# is not C), as does the case of codes (Tiger7 is
+// not tiger7).
 func PlainWords(text string) string {
 	words := strings.Fields(text)
 	for i, w := range words {
@@ -27,15 +27,15 @@ func PlainWords(text string) string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 }
 
-// WholeWords reports whether want stands in text and neither begins nor ends within a word,
-// as far as its script has spaces between words. Both are folded already.
+// WholeWords reports whether want occurs in text at word boundaries, as far as its script has
+// spaces between words. Both must be folded.
 func WholeWords(text, want string) bool {
-	for at := 0; ; {
-		i := strings.Index(text[at:], want)
+	for offset := 0; ; {
+		i := strings.Index(text[offset:], want)
 		if i < 0 {
 			return false
 		}
-		i += at
+		i += offset
 		before, _ := utf8.DecodeLastRuneInString(text[:i])
 		after, _ := utf8.DecodeRuneInString(text[i+len(want):])
 		first, size := utf8.DecodeRuneInString(want)
@@ -43,12 +43,12 @@ func WholeWords(text, want string) bool {
 		if !(isWordRune(first) && isWordRune(before)) && !(isWordRune(last) && isWordRune(after)) {
 			return true
 		}
-		at = i + max(1, size)
+		offset = i + max(1, size)
 	}
 }
 
-// Hash is equal for texts that say the same in the same words: case, white
-// space, punctuation and the way letters are composed make no difference.
+// Hash is equal for texts with the same words. It ignores case, white space, punctuation and
+// Unicode composition.
 func Hash(text string) string {
 	text = folded.String(norm.NFKC.String(text))
 	var b strings.Builder

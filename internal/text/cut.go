@@ -1,6 +1,6 @@
 package text
 
-// Cut shortens a text to limit characters, and shows that it did.
+// Cut truncates a text to limit characters, with "…" as the last one.
 func Cut(text string, limit int) string {
 	if r := []rune(text); len(r) > limit {
 		return string(r[:limit-1]) + "…"

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// Dates are terms too, the same in every language: the day that something was
-// said stands in a column of its own, and a date named in a text or a question
-// is brought into the same form.
+// Dates are indexed as terms that are the same in every language. The day of a message has a column of
+// its own; dates named in texts and queries are converted to the same terms.
 
-// DateTerms are the terms of the day t: year, month, day, weekday, and joined.
+// DateTerms returns the terms of the day t: year, month, day, weekday, and combinations.
 func DateTerms(t time.Time) []string {
 	y, m, d := t.Date()
 	return append(termsOfDate(y, int(m), d), weekdayTerm(int(t.Weekday())))
@@ -24,8 +23,8 @@ func weekdayTerm(w int) string      { return "datew" + strconv.Itoa(w) }
 func yearMonthTerm(y, m int) string { return "date" + strconv.Itoa(y) + "x" + strconv.Itoa(m) }
 func fullTerm(y, m, d int) string   { return yearMonthTerm(y, m) + "x" + strconv.Itoa(d) }
 
-// DatesIn are the terms of the dates that ws name: 8 May 2023, May 8th, el 3 de
-// mayo, 2023-05-08, 8.5.2023, 5月8日. A year alone counts, a day alone does not.
+// DatesIn returns the terms of the dates in ws: 8 May 2023, May 8th, el 3 de mayo, 2023-05-08,
+// 8.5.2023, 5月8日. A year alone counts, a day alone does not.
 func DatesIn(ws []Token) []string {
 	var out []string
 	add := func(terms ...string) {
@@ -76,7 +75,7 @@ func termsOfDate(year, month, day int) []string {
 	return out
 }
 
-// monthAt is the month that ws[i] names, 0 if none.
+// monthAt returns the month that ws[i] names, 0 if none.
 func monthAt(ws []Token, i int) int {
 	w := ws[i]
 	if w.Ideo {
@@ -91,14 +90,14 @@ func monthAt(ws []Token, i int) int {
 	if m == 0 || !ambiguousMonths[w.Text] || w.Capital && i > 0 {
 		return m
 	}
-	// may, march and short forms are months beside a number, or after in.
+	// Ambiguous words (may, march, short forms) are months next to a number or after "in".
 	if i > 0 && (smallNumber(ws[i-1].Text) > 0 || beforeMonth[ws[i-1].Text]) || i+1 < len(ws) && smallNumber(ws[i+1].Text) > 0 {
 		return m
 	}
 	return 0
 }
 
-// around finds the day and the year beside the month ws[i].
+// dayAndYearBeside finds the day and year next to the month ws[i].
 func dayAndYearBeside(ws []Token, i int) (day, year int) {
 	look := func(j int) {
 		if j < 0 || j >= len(ws) {
@@ -123,8 +122,8 @@ func dayAndYearBeside(ws []Token, i int) (day, year int) {
 	return day, year
 }
 
-// joinedDate reads numbers that were joined: year first, or last with day and
-// month before it, in both orders if both are possible.
+// parseJoinedDate parses a token of joined numbers: year first, or last with day and month in both
+// possible orders.
 func parseJoinedDate(s string) (dates [][3]int) {
 	parts := strings.Split(s, "x")
 	if len(parts) != 3 {
@@ -147,7 +146,7 @@ func parseJoinedDate(s string) (dates [][3]int) {
 	return dates
 }
 
-// number is the value of a small whole number in digits, -1 if it is none.
+// smallNumber parses up to four digits; -1 = not a number.
 func smallNumber(s string) int {
 	if len(s) == 0 || len(s) > 4 || !isDigit(rune(s[0])) {
 		return -1
@@ -172,7 +171,7 @@ func AsksWhen(ws []Token) bool {
 	return false
 }
 
-// TellsTime reports whether ws say when something is: today, last week, in May.
+// MentionsTime reports whether ws mention a time: today, last week, in May.
 func MentionsTime(ws []Token, dates []string) bool {
 	if len(dates) > 0 {
 		return true
@@ -185,8 +184,8 @@ func MentionsTime(ws []Token, dates []string) bool {
 	return false
 }
 
-// Span is the time that relative words of a question mean: yesterday, last week,
-// two months ago. ok is false when there are none.
+// RelativeSpan resolves relative dates in a query: yesterday, last week, two months ago. Without
+// one, ok is false.
 func RelativeSpan(ws []Token, now time.Time) (from, to time.Time, ok bool) {
 	if now.IsZero() {
 		return from, to, false
@@ -212,7 +211,7 @@ func RelativeSpan(ws []Token, now time.Time) (from, to time.Time, ok bool) {
 	return from, to, false
 }
 
-// SpanTerms are the terms of the days, months or years between from and to.
+// SpanTerms returns the terms of the days between from and to, or of the months if there are many.
 func SpanTerms(from, to time.Time) []string {
 	var out []string
 	step := func(t time.Time) time.Time { return t.AddDate(0, 0, 1) }

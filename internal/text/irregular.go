@@ -4,11 +4,11 @@ import (
 	"strings"
 )
 
-// codes are the languages that are stemmed, as data/words calls them.
+// codes are the languages with a stemmer, as named in data/words.
 var codes = [languages]string{en: "en", de: "de", es: "es", fr: "fr", it: "it", pt: "pt", ru: "ru"}
 
-// smallWords tells in which languages a word says little, a bit for each. Such words tell a text's
-// language, and are left out of questions, never of texts.
+// stopWords maps stop words to a bit set of languages. They identify the language of a text.
+// Queries omit them; the index does not.
 var stopWords, stopIdeo = loadStopWords()
 
 func loadStopWords() (map[string]uint8, map[string]bool) {
@@ -25,7 +25,7 @@ func loadStopWords() (map[string]uint8, map[string]bool) {
 	return small, ideo
 }
 
-// irregular leads from forms that no rule of endings explains to their base.
+// irregular maps irregular word forms to their base form.
 var irregular = loadIrregular()
 
 func loadIrregular() (out [languages]map[string]string) {

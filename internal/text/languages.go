@@ -16,7 +16,7 @@ import (
 	"github.com/blevesearch/snowballstem/spanish"
 )
 
-// Language is one that words are stemmed in.
+// Language is a language with a stemmer.
 type Language uint8
 
 const (
@@ -37,8 +37,7 @@ var stemmers = [languages]func(*snowballstem.Env) bool{
 	english.Stem, german.Stem, spanish.Stem, french.Stem, italian.Stem, portuguese.Stem, russian.Stem,
 }
 
-// stemIn is w without its ending in lang. Irregular forms come first: no rule of
-// endings leads from went to go.
+// stemIn stems w in lang. Irregular forms are looked up first: no suffix rule maps went to go.
 func stemIn(lang Language, w string) string {
 	if base, ok := irregular[lang][w]; ok {
 		w = base
@@ -62,16 +61,16 @@ func stemIn(lang Language, w string) string {
 	return w
 }
 
-// endings are brought into another form before the stemmers see them, which take
-// the plural and the singular of such words apart.
+// endings are suffix replacements made before stemming, because the stemmers separate singular and
+// plural of such words.
 var endings = [languages][][2]string{
 	es: {{"dades", "dad"}, {"ces", "z"}, {"mente", ""}},
 	fr: {{"geons", "ger"}, {"ues", "u"}, {"ue", "u"}, {"us", "u"}},
 	pt: {{"mente", ""}, {"ções", "ção"}, {"ões", "ão"}, {"ais", "al"}, {"éis", "el"}, {"uis", "ul"}},
 }
 
-// Detect tells the languages that ws may be in, by their script and their small
-// words: one if it is clear, all of the script if nothing tells.
+// Detect returns the likely languages of ws, by script, stop words and accents: one if it is clear,
+// else all of the script.
 func Detect(ws []Token) []Language {
 	var votes [languages]int
 	cyr, lat := 0, 0
@@ -110,7 +109,7 @@ func Detect(ws []Token) []Language {
 	return byVotes[:1]
 }
 
-// marked are letters that few languages have; those that tell most stand twice.
+// accentVotes are letters that few languages have. Those repeated have more weight.
 var accentVotes = [languages]string{
 	de: "äöü", es: "ññ¿¿¡¡éíóáú", fr: "çêâœœûûîîëëïïèùàé", it: "èùàòì", pt: "ããõõçêâéíóáú",
 }

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// mostNearest is how many names are offered for one that was mistyped.
+// maxNearest is how many suggestions Nearest returns.
 const maxNearest = 3
 
-// Nearest returns the names that word may have been meant to be, the likeliest first: those
-// that it begins, and those that a slip or two of the fingers makes of it.
+// Nearest returns the names that a mistyped word may mean, the likeliest first: those it is a
+// prefix of, and those within a small edit distance.
 func Nearest(word string, names []string) []string {
 	word = strings.ToLower(word)
 	type candidate struct {
@@ -34,8 +34,7 @@ func Nearest(word string, names []string) []string {
 	return out
 }
 
-// slips is how many letters must be added, left out, changed or swapped with their
-// neighbour to make b of a.
+// editDistance is the Damerau-Levenshtein distance of a and b.
 func editDistance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	var older, old []int

@@ -10,13 +10,13 @@ import (
 
 // Word is one word of a text, for comparing texts.
 type Word struct {
-	Text  string   // folded: case and the way letters are composed make no difference
-	Stems []string // what it may be a form of, whatever the language; the first is the likeliest
-	Stop  bool     // says little by itself: an article, a preposition, is and has
-	Name  bool     // begins with a capital letter, or is a number, and does not only begin a sentence
+	Text  string   // case-folded and normalised
+	Stems []string // possible stems in all languages; the first is the likeliest
+	Stop  bool     // a stop word
+	Name  bool     // a number, or capitalised and not a stop word
 }
 
-// WordsOf are the words of text, in their order.
+// WordsOf returns the words of text, in order.
 func WordsOf(text string) []Word {
 	ws := Tokens(text)
 	langs := Detect(ws)
@@ -29,7 +29,7 @@ func WordsOf(text string) []Word {
 	return out
 }
 
-// isMine reports whether the i-th word, an Italian my, is that and not the name Mia.
+// isMine reports whether the i-th word, "mia", is the Italian pronoun and not the name Mia.
 func isMine(ws []Token, i int) bool {
 	return i > 0 && beforeMine[ws[i-1].Text] || i+1 < len(ws) && afterMine[ws[i+1].Text]
 }
@@ -53,10 +53,10 @@ var (
 	mixed  = regexp.MustCompile(`[\p{L}\p{N}][\p{L}\p{N}_.+#/-]*`)
 )
 
-// Protected lists what in text a small difference would make another fact: numbers,
-// with their units and signs, dates and times, codes (in their very case), addresses of
-// mail and web, names, and what stands in quotation marks; normalised, sorted, each once.
-// In languages that write every noun with a capital letter all of them are protected.
+// Protected lists the parts of text in which a small difference changes the fact: numbers with
+// units and signs, dates and times, codes (case-sensitive), mail and web addresses, names, and
+// quotations. The result is normalised, sorted and without duplicates. In languages that capitalise
+// nouns, all nouns are protected.
 func Protected(text string) []string {
 	text = normalise(text)
 	var out []string
@@ -95,14 +95,13 @@ func Protected(text string) []string {
 	return slices.Compact(out)
 }
 
-// nameOf is w without the ending that says whose.
+// nameOf returns w without a possessive ending.
 func nameOf(w Word) string {
 	s, _ := strings.CutSuffix(w.Text, "'s")
 	return strings.TrimSuffix(s, "'")
 }
 
-// isCode reports whether s is a word whose letters' case or signs matter: Tiger7,
-// AB-12, C#.
+// isCode reports whether s is a word whose case or signs matter: Tiger7, AB-12, C#.
 func isCode(s string) bool {
 	letters, digits, upper, signs := false, false, 0, false
 	for i, r := range s {
@@ -127,7 +126,8 @@ func isCode(s string) bool {
 	return digits || upper > 0 || signs && letters
 }
 
-// Lost lists what of from is protected and is not said by to. A number must stand in to by itself.
+// Lost lists the protected parts of from that to does not contain. A number must occur in to as a
+// whole number.
 func Lost(from, to string) []string {
 	there := map[string]bool{}
 	for _, p := range Protected(to) {
@@ -143,11 +143,11 @@ func Lost(from, to string) []string {
 	})
 }
 
-// numbers are whole: the 10 of 10:30 is none.
+// numbers matches whole numbers: 10:30 does not contain 10.
 var numbers = regexp.MustCompile(`\d+(?:[.,:/-]\d+)*`)
 
-// Missing is Lost for when to is only shown for from: it takes Anna for Annas, as German
-// writes whose something is.
+// Missing is Lost for a text to that is shown in place of from. It accepts Anna for Annas, the
+// German possessive.
 func Missing(from, to string) []string {
 	there := map[string]bool{}
 	for _, w := range WordsOf(to) {

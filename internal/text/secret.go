@@ -8,8 +8,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// What secrets look like: keys of well-known forms, and words that go with them. Who wants
-// one kept can say so with !remember; it is never noted by itself.
+// Patterns of secrets: keys of well-known forms, and words that accompany them. Secrets are only stored
+// when a person asks for it with !remember.
 var (
 	keyRE = regexp.MustCompile(`\b(?:sk|pk|rk|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abeprs]|hf|npm|syt` +
 		`|AKIA|ASIA|AIza|SG|key|tok)[-_.]?[A-Za-z0-9][-_A-Za-z0-9.]{11,}` +
@@ -19,13 +19,12 @@ var (
 		`|\b(?:pin|puk|tan|cvv|cvc|otp)\b|\b(?:secret|private|api|access|recovery|encryption|ssh|signing|master)[ -]?(?:key|token|phrase)` +
 		`|\b(?:seed|recovery) (?:phrase|words)|\bcredentials?\b|\b(?:bearer|auth|login) ?token` +
 		`|\b(?:geheimer|privater) schlüssel|wiederherstellungsschlüssel|api-?schlüssel`)
-	groupsRE    = regexp.MustCompile(`(?:\b[A-Za-z0-9]{4}\s){7,}[A-Za-z0-9]{4}\b`) // as recovery keys are written
+	groupsRE    = regexp.MustCompile(`(?:\b[A-Za-z0-9]{4}\s){7,}[A-Za-z0-9]{4}\b`) // the form of recovery keys
 	longTokenRE = regexp.MustCompile(`[A-Za-z0-9+/_=-]{20,}`)
 	digitsRE    = regexp.MustCompile(`\b\d(?:[ -]?\d){12,18}\b`)
 )
 
-// HasSecret reports whether text holds what looks like a password, a key or a card number, or
-// speaks of one.
+// HasSecret reports whether text contains, or talks about, a password, a key or a card number.
 func HasSecret(text string) bool {
 	if keyRE.MatchString(text) || secretWordRE.MatchString(norm.NFKC.String(text)) {
 		return true
@@ -43,8 +42,7 @@ func HasSecret(text string) bool {
 	return false
 }
 
-// mixedToken reports whether small and capital letters and digits follow each other as they do
-// in nothing that people write.
+// mixedToken reports whether letters and digits alternate in token as in random keys.
 func mixedToken(token string) bool {
 	lower, upper, digits, turns := 0, 0, 0, 0
 	last := 0
@@ -66,7 +64,7 @@ func mixedToken(token string) bool {
 	return digits >= 2 && lower+upper >= 4 && turns >= len(token)/4 && !strings.Contains(token, "/")
 }
 
-// isCard reports whether digits are the number of a payment card, by its check digit.
+// isCard reports whether number has the length and check digit of a payment card.
 func isCard(number string) bool {
 	sum, n := 0, 0
 	for i := len(number) - 1; i >= 0; i-- {

@@ -4,15 +4,14 @@ import (
 	"strings"
 )
 
-// The idle words are those of conversation: courtesies, assent, thinking, saying and
-// doing as such. They look for candidates like any word, but that one of them
-// stands in a memory does not make it one that a message is about.
+// Small-talk words are courtesies, assent, and verbs such as think, say and do. They find candidates
+// like other words, but do not show that a memory is about a message's topic.
 var smallTalk, smallTalkIdeo = loadSmallTalk()
 
 func loadSmallTalk() (stems [languages]map[string]bool, ideo map[rune]bool) {
 	for l, name := range codes {
 		stems[l] = map[string]bool{}
-		for _, w := range append(Words(name, "idle"), Words(name, "stop")...) { // qu'en is en too
+		for _, w := range append(Words(name, "idle"), Words(name, "stop")...) { // qu'en contains en
 			for _, part := range Tokens(w) {
 				stems[l][stemIn(Language(l), part.Text)] = true
 			}
@@ -25,9 +24,8 @@ func loadSmallTalk() (stems [languages]map[string]bool, ideo map[rune]bool) {
 	return stems, ideo
 }
 
-// IsIdle reports whether w says nothing of what a message of langs is about. Of
-// characters without spaces a piece may hold the end of one word and the beginning
-// of the next, so each character counts.
+// IsSmallTalk reports whether w says nothing about the topic of a message in langs. In scripts
+// without spaces, a token may span two words, so every character must be one of small talk.
 func IsSmallTalk(w Token, langs []Language) bool {
 	if IsStopWord(w, langs) {
 		return true
@@ -43,7 +41,7 @@ func IsSmallTalk(w Token, langs []Language) bool {
 	return false
 }
 
-// IsStop reports whether w says little in one of langs: an article, a preposition, is and has.
+// IsStopWord reports whether w is a stop word in one of langs: an article, a preposition, is, has.
 func IsStopWord(w Token, langs []Language) bool {
 	if w.Ideo {
 		return stopIdeo[w.Text]

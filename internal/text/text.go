@@ -1,10 +1,10 @@
-// Package text analyses texts: their tokens, stems, languages and dates, and what in them
-// must not be lost.
+// Package text analyses natural-language text: tokens, stems, languages, dates, and the parts that
+// must survive a rewording.
 //
-// Lists of words by language stand in data/words/LANGUAGE.txt. A token is folded; its terms are
-// stems in the language of the text, pairs of characters where a script has no spaces, and dates
-// in one form for all languages. Everything is deterministic, so that an index can be checked by
-// making it again.
+// Word lists by language are in data/words/LANGUAGE.txt. Tokens are case-folded. Their terms are
+// stems in the text's language, character bigrams for scripts without spaces, and dates in one form
+// for all languages. Everything is deterministic, so that an index can be verified by rebuilding
+// it.
 package text
 
 import (
@@ -21,10 +21,10 @@ import (
 	reverie "reverie"
 )
 
-// lists are the words by language and name of the list.
+// lists holds the word lists by language and name.
 var lists = sync.OnceValue(func() map[string]map[string][]string {
 	all := map[string]map[string][]string{}
-	files, _ := fs.Glob(reverie.Words, "*.txt") // embedded, so they are there
+	files, _ := fs.Glob(reverie.Words, "*.txt") // embedded, so it cannot fail
 	for _, file := range files {
 		b, _ := fs.ReadFile(reverie.Words, file)
 		of := map[string][]string{}
@@ -39,10 +39,10 @@ var lists = sync.OnceValue(func() map[string]map[string][]string {
 	return all
 })
 
-// Words are the words of a list in a language such as "de"; none if it has no such list.
+// Words returns a list in a language such as "de"; nil if there is no such list.
 func Words(language, name string) []string { return slices.Clone(lists()[language][name]) }
 
-// Pairs are the meanings of the words of a list in a language, which are written word=meaning.
+// Pairs returns a list of items word=meaning as a map.
 func Pairs(language, name string) map[string]string {
 	all := map[string]string{}
 	for _, item := range lists()[language][name] {
@@ -52,7 +52,7 @@ func Pairs(language, name string) map[string]string {
 	return all
 }
 
-// All are the words of a list in all languages.
+// All returns a list in all languages.
 func All(name string) (all []string) {
 	for _, language := range Languages() {
 		all = append(all, lists()[language][name]...)
@@ -60,12 +60,12 @@ func All(name string) (all []string) {
 	return all
 }
 
-// Languages are the codes of the languages that have lists, such as "de", sorted.
+// Languages returns the codes of the languages with lists, such as "de", sorted.
 func Languages() []string {
 	return slices.Sorted(maps.Keys(lists()))
 }
 
-// Set are the words of a list in all languages, to be looked up.
+// Set returns a list in all languages as a set.
 func Set(name string) map[string]bool {
 	set := map[string]bool{}
 	for _, w := range All(name) {
@@ -74,16 +74,16 @@ func Set(name string) map[string]bool {
 	return set
 }
 
-// spaceless are the languages that put no blanks between words.
+// spaceless are the languages without spaces between words.
 var spaceless = []string{"ja", "zh"}
 
-// Pattern finds a word of a list that stands by itself, in the languages that part words.
+// WordPattern matches a whole word of a list, in languages with spaces between words.
 func WordPattern(name string) *regexp.Regexp {
 	parts := func(language string) bool { return !slices.Contains(spaceless, language) }
 	return anyOf(name, `(?:^|[^\p{L}\p{N}'])(?:`, `)(?:$|[^\p{L}\p{N}'])`, parts)
 }
 
-// Spaceless finds a word of a list in Chinese and Japanese, wherever it stands.
+// SpacelessPattern matches a word of a list anywhere, in languages without spaces between words.
 func SpacelessPattern(name string) *regexp.Regexp {
 	return anyOf(name, `(?:`, `)`, func(language string) bool { return slices.Contains(spaceless, language) })
 }
@@ -95,7 +95,7 @@ func anyOf(name, before, behind string, in func(language string) bool) *regexp.R
 			words = append(words, lists()[language][name]...)
 		}
 	}
-	slices.SortStableFunc(words, func(a, b string) int { // the longest first: of "no" and "no longer" the whole is found
+	slices.SortStableFunc(words, func(a, b string) int { // longest first, so that "no longer" wins over "no"
 		return cmp.Compare(utf8.RuneCountInString(b), utf8.RuneCountInString(a))
 	})
 	return regexp.MustCompile(before + strings.Join(words, "|") + behind)

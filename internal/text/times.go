@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// The words of time. Words of all languages are looked up together.
+// Words for dates and times, of all languages together.
 var (
 	months          = numbered("month", 1)
 	ambiguousMonths = foldedSet("doubtful_month")
@@ -21,7 +21,7 @@ var (
 	numberWords     = numbered("number", 1)
 )
 
-// numbered reads a list whose items, each a word with its forms, mean first, first+1, ….
+// numbered maps the words of a list to numbers: the first item is first, the next first+1, ….
 func numbered(name string, first int) map[string]int {
 	out := map[string]int{}
 	for _, language := range Languages() {
@@ -44,14 +44,14 @@ func foldedSet(name string) map[string]bool {
 	return out
 }
 
-// units are the words for units of time, and d, w, m or y for each.
+// units maps words for units of time to d, w, m or y.
 func units() map[string]byte {
 	out := map[string]byte{}
 	for _, item := range All("time_unit") {
 		unit, forms, _ := strings.Cut(item, "=")
 		for w := range strings.FieldsSeq(forms) {
 			out[foldWord(w)] = unit[0]
-			if w != "año" && w != "años" { // without its mark it is another word
+			if w != "año" && w != "años" { // without the tilde it is another word
 				out[Unaccented(foldWord(w))] = unit[0]
 			}
 		}

@@ -10,23 +10,18 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The analyser makes terms of text: what the indexes store and what a question
-// looks for. A term consists of letters and digits only. Everything is
-// deterministic, so that an index can be checked by making it again.
-
-// Token is one word of a text, before it is stemmed.
+// Token is one word of a text before stemming.
 type Token struct {
 	Text    string // folded, with its accents
-	Ideo    bool   // a piece of a script without spaces: it is a term as it stands
-	Capital bool   // it began with a capital letter
+	Ideo    bool   // characters of a script without spaces, or an emoji; not stemmed
+	Capital bool   // it begins with a capital letter
 }
 
-// normalise brings letters that mean the same into one form.
+// normalise returns the NFKC form of text.
 func normalise(text string) string { return norm.NFKC.String(text) }
 
-// Tokens splits text. Numbers stay whole with what joins their parts (17:30,
-// 2023-05-08, 3.5) and are there in parts as well; scripts without spaces
-// between words give pairs of characters, Han single characters too.
+// Tokens splits text. Joined numbers (17:30, 2023-05-08, 3.5) give a token for the whole and one
+// for each part. Scripts without spaces give character bigrams, and Han also single characters.
 func Tokens(text string) []Token {
 	text = normalise(text)
 	out := make([]Token, 0, len(text)/5+1)
@@ -55,7 +50,7 @@ func isWordRune(r rune) bool {
 	return (unicode.IsLetter(r) || unicode.IsNumber(r)) && !unspaced(r)
 }
 
-// unspaced tells the scripts that are written without spaces between words.
+// unspaced reports whether r is of a script without spaces between words.
 func unspaced(r rune) bool {
 	if r < 0x0E00 || !unicode.IsLetter(r) && !unicode.IsMark(r) {
 		return false
@@ -73,8 +68,8 @@ func runLength(text string, in func(rune) bool) int {
 	return len(text)
 }
 
-// wordLength is the length of the word at the start of text: letters, marks and
-// digits, with an apostrophe between letters, and what joins numbers.
+// wordLength is the length of the word at the start of text: letters, marks and digits, apostrophes
+// between letters, and separators between digits.
 func wordLength(text string) int {
 	var before rune
 	for i, r := range text {
@@ -98,8 +93,8 @@ func nextIs(text string, is func(rune) bool) bool {
 	return is(r)
 }
 
-// appendPairs adds the pairs of characters of s, and Han characters alone: one
-// of them is often a word.
+// appendPairs adds the character bigrams of s, and Han characters singly, because one is often a
+// word.
 func appendPairs(out []Token, s string) []Token {
 	runes := []rune(strings.Map(func(r rune) rune {
 		if unicode.IsMark(r) && !unicode.In(r, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) {
@@ -129,7 +124,7 @@ func appendWord(out []Token, s string) []Token {
 	return append(out, Token{Text: foldWord(s), Capital: unicode.IsUpper(first)})
 }
 
-// appendNumber adds a number with joined parts, as one term and in parts.
+// appendNumber adds a joined number, as a whole and in parts.
 func appendNumber(out []Token, s string) []Token {
 	parts := strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(".,:-/", r) })
 	for i, p := range parts {
@@ -142,7 +137,7 @@ func appendNumber(out []Token, s string) []Token {
 	return out
 }
 
-// bareNumber takes the zero from 05, and the ending from 8th.
+// bareNumber strips the zero of 05 and the suffix of 8th.
 func bareNumber(s string) string {
 	n := 0
 	for n < len(s) && isDigit(rune(s[n])) {
@@ -160,15 +155,15 @@ func bareNumber(s string) string {
 	return s
 }
 
-// foldWord is s in the letters that are compared: no case, one apostrophe.
+// foldWord folds case, apostrophes and number forms.
 func foldWord(s string) string {
 	return bareNumber(plainLetters.Replace(folded.String(s)))
 }
 
 var plainLetters = strings.NewReplacer("’", "'", "ʼ", "'", "ё", "е")
 
-// Unaccented takes the accents from Latin and Greek letters; elsewhere a mark
-// makes another letter.
+// Unaccented strips accents from Latin and Greek letters. In other scripts a mark makes another
+// letter.
 func Unaccented(s string) string {
 	var b strings.Builder
 	base := false
@@ -190,14 +185,14 @@ func Unaccented(s string) string {
 	return norm.NFC.String(b.String())
 }
 
-// Bare is what of s can be a term.
+// DropApostrophes removes apostrophes, which terms cannot contain.
 func DropApostrophes(s string) string { return strings.ReplaceAll(s, "'", "") }
 
-// stem is the term that w stands for in lang.
+// stem is the index term of w in lang.
 func stem(w string, lang Language) string { return DropApostrophes(Unaccented(stemIn(lang, w))) }
 
-// Terms are what a text of the words ws is found by: each one's stem in the language of the text, or
-// in all that it may be, and then the dates it names.
+// Terms returns the index terms of a text with the words ws: the stems in its possible languages,
+// then the dates it names.
 func Terms(ws []Token) []string {
 	langs := Detect(ws)
 	terms := make([]string, 0, len(ws))
@@ -217,8 +212,8 @@ func Terms(ws []Token) []string {
 	return append(terms, DatesIn(ws)...)
 }
 
-// Forms are the terms that w may be stored as, whatever language the text that
-// holds it is taken for.
+// Forms returns the terms under which w may be indexed, whatever language was detected for the
+// text.
 func Forms(w Token, langs []Language) []string {
 	if w.Ideo || isDigit(rune(w.Text[0])) {
 		return []string{DropApostrophes(w.Text)}
@@ -257,8 +252,7 @@ var (
 	digraphs = strings.NewReplacer("ae", "a", "oe", "o", "ue", "u")
 )
 
-// Width is how long text is in letters; a character of a script that needs few
-// counts for three.
+// Width is the length of text in characters; those of dense scripts count as three.
 func Width(text string) int {
 	n := 0
 	for _, r := range text {
@@ -270,7 +264,7 @@ func Width(text string) int {
 	return n
 }
 
-// IsQuestion reports whether text ends as a question.
+// IsQuestion reports whether text ends with a question mark.
 func IsQuestion(text string) bool {
 	text = strings.TrimRightFunc(text, func(r rune) bool {
 		return !strings.ContainsRune("?？.!。！", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
@@ -278,7 +272,8 @@ func IsQuestion(text string) bool {
 	return strings.HasSuffix(text, "?") || strings.HasSuffix(text, "？")
 }
 
-// NameTerms are the words of a name; of a Matrix id its local part.
+// NameTerms returns the terms of a name, separated by spaces; of a Matrix id, those of its local
+// part.
 func NameTerms(subject string) string {
 	if rest, ok := strings.CutPrefix(subject, "@"); ok {
 		subject, _, _ = strings.Cut(rest, ":")
@@ -292,7 +287,7 @@ func NameTerms(subject string) string {
 	return strings.Join(out, " ")
 }
 
-// FormsIn are the forms of all words of text.
+// FormsIn returns the forms of all words of text.
 func FormsIn(text string) map[string]bool {
 	ws := Tokens(text)
 	langs := Detect(ws)

@@ -7,8 +7,8 @@ import (
 	"reverie/internal/llm"
 )
 
-// headTail keeps the first and the last runes of text and says how many are missing
-// between them. A text that would not become shorter stays.
+// headTail keeps the first and last runes of text and inserts a note about the omitted ones. A text
+// that would not become shorter stays.
 func headTail(text string, head, tail int) string {
 	runes := []rune(text)
 	missing := len(runes) - head - tail
@@ -23,25 +23,25 @@ func headTail(text string, head, tail int) string {
 	return short
 }
 
-// Cut keeps about so many tokens of text, two thirds of them from its beginning, and says
-// in their place that others are missing. Below some twenty tokens only that remark is left.
-func Cut(text string, most int) string {
+// Cut truncates text to about limit tokens, two thirds of them from its beginning, with a note
+// about the omission. Below about twenty tokens only the note is left.
+func Cut(text string, limit int) string {
 	have := llm.EstimateTokens(text)
-	if have <= most {
+	if have <= limit {
 		return text
 	}
 	left := utf8.RuneCountInString(text)
-	for share := most - remarkTokens; share > 0; share = share * 3 / 4 {
-		n := int(int64(left) * int64(share) / int64(have)) // as if tokens were spread evenly; the loop mends it where they are not
+	for share := limit - remarkTokens; share > 0; share = share * 3 / 4 {
+		n := int(int64(left) * int64(share) / int64(have)) // assumes evenly spread tokens; the loop corrects it
 		if n < 8 {
 			break
 		}
-		if short := headTail(text, n-n/3, n/3); llm.EstimateTokens(short) <= most {
+		if short := headTail(text, n-n/3, n/3); llm.EstimateTokens(short) <= limit {
 			return short
 		}
 	}
 	return fmt.Sprintf("… %d characters left out …", left)
 }
 
-// remark is what Cut takes to say that something is missing, in tokens.
+// remarkTokens is the number of tokens of Cut's note.
 const remarkTokens = 20

@@ -10,11 +10,11 @@ import (
 	"reverie/internal/llm"
 )
 
-// Details lists, word for word and in their order, the sentences with identifiers (numbers, codes,
-// addresses, paths, names, decisions) that a summary has lost: of the messages it stands for, of the
-// summary before it, and of what was listed beside that. Of so many tokens, what is locked gets its
-// share first, whatever the summary says of it; then codes that people said, and the newest.
-func Details(gone []history.Message, before history.Compaction, summary string, most int) []string {
+// Details returns sentences with identifiers (numbers, codes, addresses, paths, names, decisions)
+// that a summary lost. They are verbatim and in order, from the messages that it replaces, from the
+// previous summary and from its details, in at most limit tokens. Locked decisions come first,
+// whatever the summary contains; then codes of people, then the newest.
+func Details(removed []history.Message, before history.Compaction, summary string, limit int) []string {
 	has, listed := coverageOf(summary), &coverage{}
 	var all []detail
 	for _, s := range sentences(before.Summary) {
@@ -27,8 +27,8 @@ func Details(gone []history.Message, before history.Compaction, summary string, 
 		}
 		all = append(all, newDetail(who, text, len(all)))
 	}
-	for i := range gone {
-		m := &gone[i]
+	for i := range removed {
+		m := &removed[i]
 		for _, s := range sentences(m.Text) {
 			all = append(all, newDetail(speaker(m), s, len(all)))
 		}
@@ -39,7 +39,7 @@ func Details(gone []history.Message, before history.Compaction, summary string, 
 		}
 		return b.at - a.at
 	})
-	left, ofTools := most, most/4
+	left, ofTools := limit, limit/4
 	var kept []detail
 	for _, d := range all {
 		n := llm.EstimateTokens(d.line) + 2 // for the dash and the line end
@@ -61,26 +61,26 @@ func Details(gone []history.Message, before history.Compaction, summary string, 
 	return lines
 }
 
-// detail is a sentence that may be kept.
+// detail is a candidate sentence.
 type detail struct {
 	line  string
 	at    int
 	rank  int      // the lowest is kept first
-	names []string // its identifiers
-	words []string // its other words of some length
+	names []string // its identifiers, in lower case
+	words []string // its other words of four letters or more
 }
 
 // Ranks of details.
 const (
-	lockedRank = iota // what may not be changed any more
-	codeRank          // codes, paths and addresses that a person said
+	lockedRank = iota // decisions that may not change
+	codeRank          // codes, paths and addresses from people
 	otherRank
 	toolRank // results of tools
 )
 
 const maxSentence = 160 // runes
 
-// newDetail weighs a sentence; who says it is "" when that stands in its words.
+// newDetail analyses and ranks a sentence; who is its speaker, or "" if text names it.
 func newDetail(who, text string, at int) detail {
 	text = history.OneLine(text, maxSentence)
 	d := detail{line: text, at: at, rank: otherRank}
@@ -102,7 +102,7 @@ func newDetail(who, text string, at int) detail {
 	switch {
 	case locked.MatchString(text):
 		d.rank = lockedRank
-		d.names = append(d.names, d.words...) // every word of it counts
+		d.names = append(d.names, d.words...) // every word matters
 	case who == toolSpeaker:
 		d.rank = toolRank
 	}
@@ -110,9 +110,9 @@ func newDetail(who, text string, at int) detail {
 }
 
 var (
-	// locked is the forms in which a decision is put down for good.
+	// locked matches the markers of a locked decision.
 	locked = regexp.MustCompile(`\bDECISION_LOCKED:|\[DECISION\]|🔒|(?i:- locked)\.?$`)
-	// code is a longer number, a code, an address, a path, or a word with capitals in it.
+	// code matches long numbers, codes, addresses, paths, and words with inner capitals.
 	code   = regexp.MustCompile(`\d.*\d.*\d.*\d|\d.*\pL|\pL.*\d|.[/\\@_:.=#]|^[/~#@!$].|\p{Lu}.*\p{Lu}|\p{Ll}.*\p{Lu}`)
 	number = regexp.MustCompile(`\d`)
 	name   = regexp.MustCompile(`^\p{Lu}.`)
@@ -123,7 +123,7 @@ const (
 	assistantSpeaker = "assistant"
 )
 
-// speaker is who a message is of, in one word.
+// speaker names the author of a message in one word.
 func speaker(m *history.Message) string {
 	switch {
 	case m.Role == llm.Tool:
@@ -140,7 +140,7 @@ func speaker(m *history.Message) string {
 	return name
 }
 
-// words cuts a text at white space and takes punctuation off both ends.
+// words splits a text at white space and trims punctuation.
 func words(text string) []string {
 	fields := strings.Fields(text)
 	out := fields[:0]
@@ -153,12 +153,12 @@ func words(text string) []string {
 	return out
 }
 
-// most of a message that is looked at for details: what is larger is read at both ends.
-const maxRead = 20_000 // runes
+// maxRead is how many runes of a message Details reads; of a longer one it reads both ends.
+const maxRead = 20_000
 
 var sentenceEnd = regexp.MustCompile(`[.!?。！？]["')\]]*\s+|[。！？]|\n+`)
 
-// sentences cuts a text into sentences and lines.
+// sentences splits a text into sentences and lines.
 func sentences(text string) []string {
 	text = headTail(text, maxRead/2, maxRead/2)
 	var out []string
@@ -176,7 +176,7 @@ func sentences(text string) []string {
 	return out
 }
 
-// cover tells what a text says, line by line.
+// coverage is the set of words of each line of a text.
 type coverage struct{ lines []map[string]bool }
 
 func coverageOf(text string) *coverage {
@@ -195,8 +195,8 @@ func (c *coverage) add(line string) {
 	c.lines = append(c.lines, set)
 }
 
-// covers reports whether one line has all identifiers of d, and at least one of its
-// other words: a number alone does not say what it is the number of.
+// covers reports whether one line has all identifiers of d, and at least one of its other words: a
+// number alone may mean something else.
 func (c *coverage) covers(d detail) bool {
 	return slices.ContainsFunc(c.lines, func(line map[string]bool) bool {
 		for _, n := range d.names {

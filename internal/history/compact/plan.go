@@ -1,4 +1,5 @@
-// Package compact plans how a conversation comes to fit: what is shortened, and what a summary stands for.
+// Package compact plans the compaction of a conversation: which messages are shortened, and which a
+// summary replaces.
 package compact
 
 import (
@@ -8,40 +9,39 @@ import (
 	"reverie/internal/llm"
 )
 
-// Limits is what a compaction works with, in tokens.
+// Limits are the limits of a compaction, in tokens.
 type Limits struct {
-	Room    int  // for the history and the summary together
-	Summary int  // the most that summary and details take
-	Full    bool // summarise even if shortening tool results would do
+	Room    int  // for history and summary together
+	Summary int  // maximum for summary and details
+	Full    bool // summarise even if shortening tool results is enough
 }
 
-// Plan is what a compaction would do. It changes nothing by itself.
+// Plan is a planned compaction. It changes nothing by itself.
 type Plan struct {
-	Removed   []history.Message // what the summary stands for, as it was said; oldest first
-	Kept      []history.Message // what the model gets from now on, some of it shortened
-	Shortened []history.Message // those of Kept that are in other words than before
-	Before    int               // tokens of all of it
-	After     int               // tokens of Kept and the longest summary there may be
+	Removed   []history.Message // messages that the summary replaces, unshortened; oldest first
+	Kept      []history.Message // messages that the model still gets, some of them shortened
+	Shortened []history.Message // the messages of Kept that were shortened
+	Before    int               // tokens of the history before
+	After     int               // tokens of Kept plus the longest possible summary
 }
 
 // Empty reports whether the plan changes nothing.
 func (p Plan) Empty() bool { return len(p.Removed)+len(p.Shortened) == 0 }
 
-// Shares of the room.
+// Shares of Limits.Room, in percent.
 const (
-	targetShare = 60 // percent of the room that may be taken afterwards: the rest is for what comes
-	maxShare    = 85 // and where that cannot be had
-	minSavings  = 10 // percent of the room that micro must save to be worth it
+	targetShare = 60 // target for the size afterwards; the rest is for new messages
+	maxShare    = 85 // limit if the target cannot be reached
+	minSavings  = 10 // minimum that clearing tool results must save
 )
 
-// keeps is how many of the newest messages are tried to stay, besides the newest of
-// the person's, which always do.
+// keepCounts are the numbers of newest messages that NewPlan tries to keep. The person's newest
+// messages are always kept.
 var keepCounts = []int{10, 3, 1, 0}
 
-// NewPlan plans how the conversation past comes to fit. It first shortens old tool
-// results, and if that is not enough leaves the older messages to a summary. The
-// newest messages of the person stay, shortened if they alone are too large, and no
-// tool call is separated from its result.
+// NewPlan plans the compaction of past. It first shortens old tool results; if that is not enough,
+// the older messages are summarised. The person's newest messages stay, shortened if they alone are
+// too large. A tool call is never separated from its result.
 func NewPlan(past []history.Message, l Limits) Plan {
 	shorter := clearToolResults(past, max(1, l.Room*minSavings/100))
 	p := Plan{Kept: shorter, Before: history.Tokens(past)}
@@ -67,8 +67,8 @@ func NewPlan(past []history.Message, l Limits) Plan {
 	return p
 }
 
-// split keeps the newest messages of past, and cuts them if that is the last chance to
-// keep so many. It reports whether they fit; the last attempt always stands.
+// split keeps the newest messages of past, and shortens them for the smallest values of keep. It
+// reports whether they fit; the last attempt counts in any case.
 func (p *Plan) split(past []history.Message, keep int, l Limits) bool {
 	gone, kept := split(past, keep)
 	summary := 0
@@ -84,16 +84,16 @@ func (p *Plan) split(past []history.Message, keep int, l Limits) bool {
 	return fits
 }
 
-// split parts, into slices of their own, the messages that stay from the older ones. What stays begins with a
-// message of a person, or goes on within the newest turn with a round of the model's.
-func split(past []history.Message, keep int) (gone, kept []history.Message) {
-	first, last := lastUserMessages(past) // the person's newest messages, that nothing was answered in between
+// split divides past into new slices of older and kept messages. The kept ones begin with a person's
+// message, or with a round of the model in the newest turn.
+func split(past []history.Message, keep int) (removed, kept []history.Message) {
+	first, last := lastUserMessages(past) // the person's newest messages
 	from := len(past) - keep
 	for from < len(past) && !canBeginAt(past, max(from, 0), first, last) {
 		from++
 	}
 	from = max(from, 0)
-	if keep > 0 && from == len(past) { // in the midst of the newest round: all of it stays
+	if keep > 0 && from == len(past) { // within the newest round: keep all of it
 		for from--; from > last && !canBeginAt(past, from, first, last); {
 			from--
 		}
@@ -102,14 +102,14 @@ func split(past []history.Message, keep int) (gone, kept []history.Message) {
 		if i >= from || i >= first && i <= last {
 			kept = append(kept, m)
 		} else {
-			gone = append(gone, m)
+			removed = append(removed, m)
 		}
 	}
-	return gone, kept
+	return removed, kept
 }
 
-// newestSaid is where the person's newest messages stand, from first to last; without
-// any, last is before first.
+// lastUserMessages returns the range of the person's newest consecutive messages, from first to
+// last; without one, last is before first.
 func lastUserMessages(past []history.Message) (first, last int) {
 	last = len(past) - 1
 	for last >= 0 && past[last].Role != llm.User {
@@ -122,7 +122,7 @@ func lastUserMessages(past []history.Message) (first, last int) {
 	return first, last
 }
 
-// begins reports whether what is kept can begin at i.
+// canBeginAt reports whether the kept messages can begin at i.
 func canBeginAt(past []history.Message, i, first, last int) bool {
 	switch past[i].Role {
 	case llm.User:
@@ -133,10 +133,10 @@ func canBeginAt(past []history.Message, i, first, last int) bool {
 	return false
 }
 
-// cut shortens the longest messages of people and results of tools until all of them
-// fit, and reports whether they do. An answer stays as long as it is.
+// cutLongest shortens the longest messages of people and tool results until all messages fit, and
+// reports whether they do. Answers are never shortened.
 func cutLongest(kept []history.Message, room int) bool {
-	const least = 60 // tokens; less of a message helps nobody
+	const least = 60 // tokens; a shorter message is useless
 	var sizes []int
 	for i := range kept {
 		room -= kept[i].Tokens()
@@ -158,7 +158,7 @@ func cutLongest(kept []history.Message, room int) bool {
 	return true
 }
 
-// level is the height at which sizes must be cut off so that their sum is at most room.
+// uniformCap is the size to which the larger sizes must be cut so that the sum is at most room.
 func uniformCap(sizes []int, room int) int {
 	sizes = slices.Clone(sizes)
 	slices.Sort(sizes)
@@ -168,5 +168,5 @@ func uniformCap(sizes []int, room int) int {
 		}
 		room -= n
 	}
-	return max(0, room) + 1<<30 // none must
+	return max(0, room) + 1<<30 // nothing has to be cut
 }

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	newestResults = 3   // tool results that micro leaves alone
-	shortResult   = 200 // characters; a result that short is never cleared
+	newestResults = 3   // tool results that are never cleared
+	shortResult   = 200 // characters up to which a result is never cleared
 )
 
-// micro makes a line of each tool result but the newest, if that saves at least so
-// many tokens.
-func clearToolResults(past []history.Message, least int) []history.Message {
+// clearToolResults replaces all but the newest tool results by one line each, if that saves at
+// least minSaved tokens.
+func clearToolResults(past []history.Message, minSaved int) []history.Message {
 	results := 0
 	from := len(past)
 	for from > 0 && results < newestResults {
@@ -40,14 +40,13 @@ func clearToolResults(past []history.Message, least int) []history.Message {
 			m.Text = line
 		}
 	}
-	if history.Tokens(past)-history.Tokens(out) < least {
+	if history.Tokens(past)-history.Tokens(out) < minSaved {
 		return past
 	}
 	return out
 }
 
-// clearedResult is a tool result in a line: which call it was of, how long it was and
-// how it went.
+// clearedResult summarises a tool result in one line: call, length and outcome.
 func clearedResult(c llm.ToolCall, result string) string {
 	how := fmt.Sprintf("%d lines, ok", strings.Count(strings.TrimRight(result, "\n"), "\n")+1)
 	if strings.HasPrefix(result, "error") {

@@ -12,16 +12,16 @@ import (
 	"reverie/internal/llm"
 )
 
-// Transcript is the messages as a reader gets them who is to summarise them, in at
-// most about so many tokens: the longest lose their middle.
-func Transcript(all []history.Message, most int) string {
+// Transcript formats messages for the model that summarises them, in about limit tokens. The
+// longest messages lose their middle.
+func Transcript(all []history.Message, limit int) string {
 	type entry struct{ lead, text string }
 	var entries []entry
 	var sizes []int
 	add := func(lead, text string) {
 		entries = append(entries, entry{lead, text})
 		sizes = append(sizes, llm.EstimateTokens(text))
-		most -= llm.EstimateTokens(lead) + 1
+		limit -= llm.EstimateTokens(lead) + 1
 	}
 	for i := range all {
 		m := &all[i]
@@ -36,7 +36,7 @@ func Transcript(all []history.Message, most int) string {
 			add(speaker(m)+" calls "+c.Name, c.Arguments)
 		}
 	}
-	cap := uniformCap(sizes, most)
+	cap := uniformCap(sizes, limit)
 	var b strings.Builder
 	for i, e := range entries {
 		if sizes[i] > cap {
@@ -49,18 +49,18 @@ func Transcript(all []history.Message, most int) string {
 
 const (
 	leastSummary = 20  // characters
-	tolerance    = 120 // percent of the bound that are let pass: models count badly
+	tolerance    = 120 // accepted length in percent of the limit, because models count badly
 )
 
-// Check says why a summary must not stand for a conversation: source is what it was
-// made of, and most the tokens it may have. nil means that it may.
-func Check(summary, source string, most int) error {
+// Check returns why a summary cannot replace a conversation; nil = it can. source is the summarised
+// text, and limit the maximum in tokens.
+func Check(summary, source string, limit int) error {
 	summary = strings.TrimSpace(summary)
 	fields := strings.Fields(summary)
 	switch n := llm.EstimateTokens(summary); {
 	case utf8.RuneCountInString(summary) < leastSummary:
 		return errors.New("the summary is too short to be one")
-	case n > most*tolerance/100:
+	case n > limit*tolerance/100:
 		return errors.New("the summary is longer than it may be")
 	case garbled(summary):
 		return errors.New("the summary is not made of words")
@@ -72,8 +72,8 @@ func Check(summary, source string, most int) error {
 	return nil
 }
 
-// garbled reports whether less than half of a text is letters, digits and blanks, or
-// whether it is a page or an object rather than words.
+// garbled reports whether less than half of s is letters, digits and blanks, or whether it looks
+// like HTML or binary data.
 func garbled(s string) bool {
 	good, all := 0, 0
 	for _, r := range s {
@@ -86,7 +86,7 @@ func garbled(s string) bool {
 		strings.HasPrefix(strings.ToLower(s), "<html")
 }
 
-// circling reports whether a long text has only few different words.
+// repetitive reports whether a long text has few distinct words.
 func repetitive(fields []string) bool {
 	const few = 40
 	if len(fields) < few {
@@ -100,17 +100,17 @@ func repetitive(fields []string) bool {
 }
 
 const (
-	headLine  = 200 // runes of a message in an extract
+	headLine  = 200 // maximum runes of a message in an extract
 	saidSince = "Said since, in short:\n"
 	notListed = "- (earlier messages are not listed)"
 )
 
-// Extract is a summary that needs no model: the one before, in at most half of the room, and
-// the beginning of each message of a person, of which the newest stay if there is not room for all.
-func Extract(before string, gone []history.Message, most int) string {
+// Extract makes a summary without a model, in limit tokens: the previous one, in at most half of
+// them, and the first line of each message of a person. If they do not fit, the newest are kept.
+func Extract(before string, removed []history.Message, limit int) string {
 	var heads []string
-	for i := range gone {
-		if m := &gone[i]; m.Role == llm.User && strings.TrimSpace(m.Text) != "" {
+	for i := range removed {
+		if m := &removed[i]; m.Role == llm.User && strings.TrimSpace(m.Text) != "" {
 			first, _, _ := strings.Cut(strings.TrimSpace(m.Text), "\n")
 			heads = append(heads, "- "+speaker(m)+": "+history.OneLine(first, headLine))
 		}
@@ -119,13 +119,13 @@ func Extract(before string, gone []history.Message, most int) string {
 	before = strings.NewReplacer(saidSince, "", notListed+"\n", "").Replace(before)
 	switch {
 	case len(heads) == 0 && before == "":
-		return fmt.Sprintf("(%d messages without words of a person are left out here.)", len(gone))
+		return fmt.Sprintf("(%d messages without words of a person are left out here.)", len(removed))
 	case len(heads) == 0:
-		return Cut(before, most)
+		return Cut(before, limit)
 	case before != "":
-		before = Cut(before, most/2) + "\n\n"
+		before = Cut(before, limit/2) + "\n\n"
 	}
-	left := most - llm.EstimateTokens(before+saidSince+notListed)
+	left := limit - llm.EstimateTokens(before+saidSince+notListed)
 	from := len(heads)
 	for from > 0 {
 		left -= llm.EstimateTokens(heads[from-1]) + 1

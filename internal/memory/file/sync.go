@@ -41,7 +41,7 @@ func (f *Files) Sync(ctx context.Context, scope trust.Readers) error {
 
 // trySync is one attempt of Sync. It returns errChanged if the file was changed at the same time.
 func (f *Files) trySync(ctx context.Context, scope trust.Readers) error {
-	was, err := f.Snapshot(ctx, scope)
+	stored, err := f.Snapshot(ctx, scope)
 	if err != nil {
 		return err
 	}
@@ -50,38 +50,38 @@ func (f *Files) trySync(ctx context.Context, scope trust.Readers) error {
 	if err != nil {
 		return err
 	}
-	is, texts := Snapshot{name: name, hash: hashOf(data), lines: was.lines}, lines.Texts(data)
+	current, texts := Snapshot{name: name, hash: hashOf(data), lines: stored.lines}, lines.Texts(data)
 	switch {
-	case stamp.Exists() && is.hash == was.hash && len(was.IDs()) == len(texts):
+	case stamp.Exists() && current.hash == stored.hash && len(stored.IDs()) == len(texts):
 	case len(lines.Trim(string(data))) == 0:
-		if was.lines != "" {
+		if stored.lines != "" {
 			// An editor or a full disk can empty a file; it does not mean that all should be forgotten.
 			f.c.Log.Warn("memory file is empty or missing; its entries are kept, and the file is written again",
-				"file", name, "entries", len(was.IDs()))
+				"file", name, "entries", len(stored.IDs()))
 		}
-		is.lines = ""
+		current.lines = ""
 	default:
-		if is.lines, err = f.applyEdit(ctx, scope, was, is, texts); err != nil {
+		if current.lines, err = f.applyEdit(ctx, scope, stored, current, texts); err != nil {
 			return err
 		}
 	}
-	v, err := f.c.Entries.View(ctx, scope, is.IDs())
+	v, err := f.c.Entries.View(ctx, scope, current.IDs())
 	if err != nil {
 		return err
 	}
 	if !stamp.Exists() {
 		if len(v.Want) == 0 { // do not create an empty file
-			if was.hash == "" && was.lines == "" {
+			if stored.hash == "" && stored.lines == "" {
 				return nil
 			}
 			return saveSnapshot(ctx, f.c.DB, scope, Snapshot{name: name})
 		}
-		data, is.hash = f.heading(scope), ""
+		data, current.hash = f.heading(scope), ""
 	}
-	out, ids := lines.Render(data, is.IDs(), v)
+	out, ids := lines.Render(data, current.IDs(), v)
 	next := Snapshot{name: name, hash: hashOf(out), lines: strings.Join(ids, " ")}
-	if next.hash != is.hash {
-		if err := f.recordDropped(ctx, scope, is, ids); err != nil {
+	if next.hash != current.hash {
+		if err := f.recordDropped(ctx, scope, current, ids); err != nil {
 			return err
 		}
 		if err := f.replace(f.path(name), stamp, out); err != nil {
@@ -89,31 +89,31 @@ func (f *Files) trySync(ctx context.Context, scope trust.Readers) error {
 		}
 	}
 	f.c.Fault("rendered")
-	if next.hash != was.hash || next.name != was.name || next.lines != was.lines {
+	if next.hash != stored.hash || next.name != stored.name || next.lines != stored.lines {
 		return saveSnapshot(ctx, f.c.DB, scope, next)
 	}
 	return nil
 }
 
 // applyEdit applies a person's edit to the entries. It returns the entry of each line.
-func (f *Files) applyEdit(ctx context.Context, scope trust.Readers, was, is Snapshot, texts []string) (ids string, err error) {
-	e := Edit{Scope: scope, Name: is.name, Before: was.IDs(), Texts: texts, Unedited: is.hash == was.hash}
-	if info, err := os.Stat(f.path(is.name)); err == nil && was.hash == "" {
+func (f *Files) applyEdit(ctx context.Context, scope trust.Readers, stored, current Snapshot, texts []string) (ids string, err error) {
+	e := Edit{Scope: scope, Name: current.name, Before: stored.IDs(), Texts: texts, Unedited: current.hash == stored.hash}
+	if info, err := os.Stat(f.path(current.name)); err == nil && stored.hash == "" {
 		e.At = info.ModTime()
 	}
 	err = f.c.Entries.ApplyEdit(ctx, e, func(tx store.DBTX, now []string) error {
 		ids = strings.Join(now, " ")
-		return saveSnapshot(ctx, tx, scope, Snapshot{name: is.name, hash: is.hash, lines: ids})
+		return saveSnapshot(ctx, tx, scope, Snapshot{name: current.name, hash: current.hash, lines: ids})
 	})
 	return ids, err
 }
 
 // recordDropped records which active entries the next rendering of the file leaves out. After a
 // crash, Sync must not mistake them for lines that a person deleted.
-func (f *Files) recordDropped(ctx context.Context, scope trust.Readers, is Snapshot, next []string) error {
+func (f *Files) recordDropped(ctx context.Context, scope trust.Readers, current Snapshot, nextIDs []string) error {
 	var stay []string
-	for _, id := range is.IDs() {
-		if !slices.Contains(next, id) && id != Rejected {
+	for _, id := range current.IDs() {
+		if !slices.Contains(nextIDs, id) && id != Rejected {
 			if counts, err := f.c.Entries.IsActive(ctx, scope, id); err != nil {
 				return err
 			} else if counts {
@@ -122,10 +122,10 @@ func (f *Files) recordDropped(ctx context.Context, scope trust.Readers, is Snaps
 		}
 		stay = append(stay, id)
 	}
-	if len(stay) == len(is.IDs()) {
+	if len(stay) == len(current.IDs()) {
 		return nil
 	}
-	return saveSnapshot(ctx, f.c.DB, scope, Snapshot{name: is.name, hash: is.hash, lines: strings.Join(stay, " ")})
+	return saveSnapshot(ctx, f.c.DB, scope, Snapshot{name: current.name, hash: current.hash, lines: strings.Join(stay, " ")})
 }
 
 // RenameForOwner renames files after a change of the first owner, to whom MEMORIES.txt belongs.

@@ -130,12 +130,12 @@ func (m *Importer) parseEntry(line []byte, now time.Time) (memory.Entry, error) 
 	if err := json.Unmarshal(line, &r); err != nil {
 		return memory.Entry{}, fmt.Errorf("the line is no JSON object with fields as expected: %w", err)
 	}
-	said := oneLine(r.Text)
+	text := oneLine(r.Text)
 	switch {
-	case said == "":
+	case text == "":
 		return memory.Entry{}, errors.New("text is missing or empty")
-	case len(said) > maxText:
-		return memory.Entry{}, fmt.Errorf("text is %d bytes long, and at most %d are taken: divide it", len(said), maxText)
+	case len(text) > maxText:
+		return memory.Entry{}, fmt.Errorf("text is %d bytes long, and at most %d are taken: divide it", len(text), maxText)
 	case r.Scope.Check() != nil:
 		return memory.Entry{}, fmt.Errorf("scope %q: give private:@user:server, room:!id:server or shared", r.Scope)
 	case !slices.Contains(allSources, r.Source):
@@ -145,7 +145,7 @@ func (m *Importer) parseEntry(line []byte, now time.Time) (memory.Entry, error) 
 	case r.Integrity < trust.Foreign || r.Integrity > trust.Owner:
 		return memory.Entry{}, fmt.Errorf("integrity %d: it is 0 (foreign), 1 (guest), 2 (user) or 3 (owner)", r.Integrity)
 	}
-	e := memory.Entry{Scope: r.Scope, Text: said, Subject: oneLine(r.Subject), Kind: r.Kind, Source: r.Source,
+	e := memory.Entry{Scope: r.Scope, Text: text, Subject: oneLine(r.Subject), Kind: r.Kind, Source: r.Source,
 		Integrity: r.Integrity, Pinned: r.Pinned, Event: oneLine(r.Event), Quote: r.Quote, Ref: oneLine(r.Ref),
 		Conversation: oneLine(r.Conversation), Seq: r.Seq, ObservedAt: now}
 	for name, of := range map[string]struct {
@@ -178,8 +178,8 @@ var layouts = []string{
 
 // parseTime parses raw into to. If raw is empty, to keeps its value.
 func (m *Importer) parseTime(raw json.RawMessage, to *time.Time) error {
-	said := strings.Trim(string(raw), ` "`)
-	if said == "" || said == "null" {
+	value := strings.Trim(string(raw), ` "`)
+	if value == "" || value == "null" {
 		return nil
 	}
 	if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n > -1e11 && n < 1e14 {
@@ -190,7 +190,7 @@ func (m *Importer) parseTime(raw json.RawMessage, to *time.Time) error {
 		return nil
 	}
 	for _, layout := range layouts {
-		if t, err := time.ParseInLocation(layout, said, cmp.Or(m.Location, time.UTC)); err == nil && t.Year() > 0 {
+		if t, err := time.ParseInLocation(layout, value, cmp.Or(m.Location, time.UTC)); err == nil && t.Year() > 0 {
 			*to = t
 			return nil
 		}

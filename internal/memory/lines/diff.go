@@ -64,61 +64,61 @@ type Edited struct {
 // Compare determines how a file with the lines before became one with the lines texts. Moved lines
 // keep their entry. A line is a correction if it is similar to a removed one at the same place.
 func Compare(before []Line, texts []string) Edit {
-	known := map[string][]int{} // text → its lines before, in order
+	byText := map[string][]int{} // text → its lines before, in order
 	for i, l := range before {
-		known[l.Text] = append(known[l.Text], i)
+		byText[l.Text] = append(byText[l.Text], i)
 	}
 	e := Edit{Lines: make([]Edited, len(texts))}
-	kept := make([]bool, len(before))
-	was := make([]int, len(texts))
+	unchanged := make([]bool, len(before))
+	indexBefore := make([]int, len(texts))
 	last := map[string]string{} // text → its entry, for lines that were duplicated
 	for i, t := range texts {
-		e.Lines[i].Text, was[i] = t, -1
-		if at := known[t]; len(at) > 0 {
-			known[t] = at[1:]
-			was[i], kept[at[0]], e.Lines[i].ID, last[t] = at[0], true, before[at[0]].ID, before[at[0]].ID
+		e.Lines[i].Text, indexBefore[i] = t, -1
+		if at := byText[t]; len(at) > 0 {
+			byText[t] = at[1:]
+			indexBefore[i], unchanged[at[0]], e.Lines[i].ID, last[t] = at[0], true, before[at[0]].ID, before[at[0]].ID
 		} else {
 			e.Lines[i].ID = last[t]
 		}
 	}
-	still := map[string]bool{}
+	keptIDs := map[string]bool{}
 	for i, l := range before {
-		if kept[i] {
-			still[l.ID] = true
+		if unchanged[i] {
+			keptIDs[l.ID] = true
 		}
 	}
-	e.findCorrections(before, kept, still, was)
+	e.findCorrections(before, unchanged, keptIDs, indexBefore)
 	corrected := map[string]bool{}
 	for _, l := range e.Lines {
 		corrected[l.Replaces] = true
 	}
 	for i, l := range before {
-		if !kept[i] && !still[l.ID] && !corrected[l.ID] {
+		if !unchanged[i] && !keptIDs[l.ID] && !corrected[l.ID] {
 			e.Removed = append(e.Removed, l.ID)
-			still[l.ID] = true // list it once
+			keptIDs[l.ID] = true // list it once
 		}
 	}
 	return e
 }
 
 // findCorrections pairs new lines with removed ones between the same two neighbours, in order.
-func (e *Edit) findCorrections(before []Line, kept []bool, still map[string]bool, was []int) {
-	taken := map[string]bool{}
-	next := 0 // index into before of the first line at this place
+func (e *Edit) findCorrections(before []Line, unchanged []bool, keptIDs map[string]bool, indexBefore []int) {
+	paired := map[string]bool{}
+	nextBefore := 0 // index into before of the first line at this place
 	for i := range e.Lines {
-		if was[i] >= 0 {
-			next = was[i] + 1
+		if indexBefore[i] >= 0 {
+			nextBefore = indexBefore[i] + 1
 			continue
 		}
 		if e.Lines[i].ID != "" {
 			continue
 		}
-		for at := next; at < len(before) && !kept[at]; at++ {
+		for at := nextBefore; at < len(before) && !unchanged[at]; at++ {
 			id := before[at].ID
-			if still[id] || taken[id] || !similar(before[at].Text, e.Lines[i].Text) {
+			if keptIDs[id] || paired[id] || !similar(before[at].Text, e.Lines[i].Text) {
 				continue
 			}
-			e.Lines[i].Replaces, taken[id], next = id, true, at+1
+			e.Lines[i].Replaces, paired[id], nextBefore = id, true, at+1
 			break
 		}
 	}
@@ -157,19 +157,19 @@ type View struct {
 // Render makes data, whose lines are the entries ids, hold v.Want. Lines of other entries are
 // removed, corrected ones replaced in place, and new ones appended. Everything else stays as its
 // author wrote it.
-func Render(data []byte, ids []string, v View) (out []byte, now []string) {
+func Render(data []byte, ids []string, v View) (out []byte, newIDs []string) {
 	texts := make(map[string]string, len(v.Want))
 	for _, w := range v.Want {
 		texts[w.ID] = w.Text
 	}
-	there := map[string]bool{}
+	present := map[string]bool{}
 	for _, id := range ids {
-		there[id] = true
+		present[id] = true
 	}
 	add := func(id string, parts ...[]byte) {
 		out = append(out, slices.Concat(parts...)...)
 		if id != "" {
-			now = append(now, id)
+			newIDs = append(newIDs, id)
 		}
 	}
 	at := 0
@@ -185,21 +185,21 @@ func Render(data []byte, ids []string, v View) (out []byte, now []string) {
 		at++
 		if _, wanted := texts[id]; wanted {
 			add(id, l.body, l.end)
-		} else if next := v.Successor[id]; !there[next] && texts[next] != "" {
-			there[next] = true
+		} else if next := v.Successor[id]; !present[next] && texts[next] != "" {
+			present[next] = true
 			add(next, replaceText(l.body, Escape(texts[next])), l.end)
 		} else if bytes.HasPrefix(l.body, BOM) {
 			add("", BOM)
 		}
 	}
 	for _, w := range v.Want {
-		if there[w.ID] {
+		if present[w.ID] {
 			continue
 		}
 		out = AppendLine(out, Escape(w.Text))
-		now = append(now, w.ID)
+		newIDs = append(newIDs, w.ID)
 	}
-	return out, now
+	return out, newIDs
 }
 
 // replaceText replaces the text of body by line and keeps the white space around it.

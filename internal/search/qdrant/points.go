@@ -268,7 +268,7 @@ func (p *Points) refresh(ctx context.Context, name string, dim int) error {
 
 // differences lists points to be deleted, and documents that are missing or outdated on the server,
 // the newest first.
-func (p *Points) differences(ctx context.Context, space vector.Space) (gone, changed []string, err error) {
+func (p *Points) differences(ctx context.Context, space vector.Space) (surplus, changed []string, err error) {
 	wanted := map[string]bool{}
 	err = p.vectors.Revisions(ctx, space, func(entry string, rev int64) {
 		id := pointID(entry)
@@ -279,10 +279,10 @@ func (p *Points) differences(ctx context.Context, space vector.Space) (gone, cha
 	})
 	for id := range p.revisions {
 		if !wanted[id] {
-			gone = append(gone, id)
+			surplus = append(surplus, id)
 		}
 	}
-	return gone, changed, err
+	return surplus, changed, err
 }
 
 // upsertDocs sends the current state of entries.

@@ -94,7 +94,7 @@ func TestQdrantOutage(t *testing.T) {
 	faults := map[string]func(w http.ResponseWriter, r *http.Request) bool{
 		"500": standin.Refuse(500), "503": standin.Refuse(503), "401": standin.Refuse(401),
 		"slow": func(_ http.ResponseWriter, r *http.Request) bool {
-			_, _ = io.Copy(io.Discard, r.Body) // only then is it seen that nobody waits
+			_, _ = io.Copy(io.Discard, r.Body) // only then does the server notice the cancellation
 			<-r.Context().Done()
 			return true
 		},
@@ -239,7 +239,7 @@ func TestQdrantModelChanges(t *testing.T) {
 	}
 }
 
-// TestServerFilters: what is somebody else's or past does not take the places of what is asked for.
+// TestServerFilters: points of other scopes or states do not displace results.
 func TestServerFilters(t *testing.T) {
 	db := searchtest.DB(t, t.TempDir())
 	var all []searchtest.Doc

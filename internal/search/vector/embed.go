@@ -214,22 +214,22 @@ func dimension(vectors [][]float32) int {
 func (v *Vectors) ensureSpace(ctx context.Context, dim int) error {
 	v.followMu.Lock()
 	defer v.followMu.Unlock()
-	was, is := v.Space(), Space{Dim: dim}
-	if was.No != 0 && (dim == 0 || dim == was.Dim) {
+	current, next := v.Space(), Space{Dim: dim}
+	if current.No != 0 && (dim == 0 || dim == current.Dim) {
 		return nil
 	}
 	name := v.embedder.Name()
 	_, err := v.db.ExecContext(ctx, `INSERT INTO embedding_model (model, dim) VALUES (?, ?) ON CONFLICT DO NOTHING`, name, dim)
 	if err == nil {
-		err = v.db.QueryRowContext(ctx, `SELECT no FROM embedding_model WHERE model = ? AND dim = ?`, name, dim).Scan(&is.No)
+		err = v.db.QueryRowContext(ctx, `SELECT no FROM embedding_model WHERE model = ? AND dim = ?`, name, dim).Scan(&next.No)
 	}
 	if err != nil {
 		return fmt.Errorf("store vectors: %w", err)
 	}
-	if was.Dim != 0 {
-		v.log.Warn("the embedding model returns vectors of another length; all memories are embedded again", "was", was.Dim, "is", dim)
+	if current.Dim != 0 {
+		v.log.Warn("the embedding model returns vectors of another length; all memories are embedded again", "was", current.Dim, "is", dim)
 	}
-	v.reset(is)
+	v.reset(next)
 	return nil
 }
 

@@ -91,8 +91,8 @@ func TestRunRepairs(t *testing.T) {
 	patient(t, "the second outage ends", func() bool { return v.Status(t.Context()).Unreachable.IsZero() })
 }
 
-// TestPauseGrows: while the embedder fails, Run does not hammer it.
-func TestPauseGrows(t *testing.T) {
+// TestBackoffGrows: while the embedder fails, Run does not hammer it.
+func TestBackoffGrows(t *testing.T) {
 	db := searchtest.DB(t, t.TempDir())
 	searchtest.Enter(t, db, searchtest.Many(3)...)
 	e := &searchtest.Embedder{Model: "words", Dim: 64, Err: errors.New("off")}

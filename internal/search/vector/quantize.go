@@ -13,19 +13,19 @@ var errNoVector = errors.New("it is all zeros or holds something that is not a n
 // encodeVector quantizes v. Nil, which stands for a text that the model cannot embed, becomes
 // empty.
 func encodeVector(v []float32) ([]byte, error) {
-	var most float64
+	var maxAbs float64
 	for _, x := range v {
 		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
 			return nil, errNoVector
 		}
-		most = max(most, math.Abs(float64(x)))
+		maxAbs = max(maxAbs, math.Abs(float64(x)))
 	}
-	if most == 0 && len(v) > 0 {
+	if maxAbs == 0 && len(v) > 0 {
 		return nil, errNoVector
 	}
 	out := make([]byte, len(v))
 	for i, x := range v {
-		out[i] = byte(int8(math.Round(float64(x) / most * 127)))
+		out[i] = byte(int8(math.Round(float64(x) / maxAbs * 127)))
 	}
 	return out, nil
 }

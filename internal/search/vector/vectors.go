@@ -136,19 +136,20 @@ func (v *Vectors) Follow(ctx context.Context) error {
 
 // followLocked is Follow for callers that hold v.followMu.
 func (v *Vectors) followLocked(ctx context.Context) error {
-	last, err := store.Value[int64](ctx, v.db, `SELECT coalesce(max(seq), 0) FROM document_change`)
+	newest, err := store.Value[int64](ctx, v.db, `SELECT coalesce(max(seq), 0) FROM document_change`)
 	if err != nil {
 		return fmt.Errorf("read vectors: %w", err)
 	}
-	if last == v.lastSeq {
+	if newest == v.lastSeq {
 		return nil
 	}
 	if v.lastSeq >= 0 {
-		if err := v.reload(ctx, `WHERE m.id IN (SELECT id FROM document_change WHERE seq > ? AND seq <= ?)`, v.lastSeq, last); err != nil {
+		where := `WHERE m.id IN (SELECT id FROM document_change WHERE seq > ? AND seq <= ?)`
+		if err := v.reload(ctx, where, v.lastSeq, newest); err != nil {
 			return err
 		}
 	}
-	v.lastSeq = last
+	v.lastSeq = newest
 	return nil
 }
 

@@ -154,8 +154,10 @@ func (b *bot) openHarvester() *harvest.Harvester {
 	return harvest.Open(harvest.Config{
 		DB: b.db, Store: b.memory, Ask: b.ask, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
 		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: b.cfg.Level(), WaitIdle: b.background.Wait,
-		LastMessageAt: func(ctx context.Context, room string) (time.Time, error) { return session.LastMessageAt(ctx, b.db, room) },
-		Messages:      b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, CallsPerDay: b.cfg.Harvest.Calls,
+		LastMessageAt: func(ctx context.Context, room string) (time.Time, error) {
+			return session.LastMessageAt(ctx, b.db, room)
+		},
+		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, CallsPerDay: b.cfg.Harvest.Calls,
 		Location: b.cfg.Zone, Now: time.Now, Log: b.log,
 	})
 }

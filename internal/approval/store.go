@@ -55,7 +55,8 @@ func (s Store) Put(ctx context.Context, db store.DBTX, a Approval) error {
 		expires = a.Expires.UnixMilli()
 	}
 	_, err := db.ExecContext(ctx, `INSERT INTO approval (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (code) DO UPDATE SET acts = excluded.acts, sources = excluded.sources, sources_hash = excluded.sources_hash, state = excluded.state,
+		ON CONFLICT (code) DO UPDATE SET acts = excluded.acts, sources = excluded.sources,
+			sources_hash = excluded.sources_hash, state = excluded.state,
 			whole_conversation = excluded.whole_conversation,
 			answered_by = excluded.answered_by, unverified = excluded.unverified WHERE approval.state IN ('gathering', 'open', 'approved')`,
 		a.Code, a.Room, a.Talk, a.Conversation, a.Event, a.Asker, a.Readers, a.Quote, store.JSON(&a.Acts), store.JSON(&a.Sources),

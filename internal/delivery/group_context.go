@@ -48,7 +48,8 @@ func (h groupContext) store(ctx context.Context, tx *sql.Tx, l *Line) error {
 		{`INSERT OR IGNORE INTO group_message (event, room, thread, sender, text, at, received_at) SELECT ?1, ?, ?, ?, ?, ?, ?
 			WHERE NOT EXISTS (SELECT 1 FROM redacted_message WHERE event = ?1)`,
 			[]any{l.ID, l.Room, l.Thread, l.Sender, l.Text, l.At.UnixMilli(), h.now().UnixMilli()}},
-		{`DELETE FROM group_message WHERE room = ?1 AND seq <= (SELECT seq FROM group_message WHERE room = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)`,
+		{`DELETE FROM group_message WHERE room = ?1 AND seq <= (SELECT seq FROM group_message
+			WHERE room = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)`,
 			[]any{l.Room, maxContextLines}},
 	} {
 		if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {

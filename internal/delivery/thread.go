@@ -44,7 +44,8 @@ func (o *Outbox) NewestInThread(ctx context.Context, room, root string) (string,
 // threadOfTarget returns the thread in which target is answered: a message, or an answer by its id.
 func threadOfTarget(ctx context.Context, tx *sql.Tx, target string) (string, error) {
 	return store.Value[string](ctx, tx, `SELECT coalesce((SELECT answer_thread FROM inbox WHERE id = ?1),
-		(SELECT coalesce(i.answer_thread, o.thread) FROM outbox AS o LEFT JOIN inbox AS i ON i.id = o.reply_to WHERE o.id = ?1), '')`, target)
+		(SELECT coalesce(i.answer_thread, o.thread) FROM outbox AS o LEFT JOIN inbox AS i ON i.id = o.reply_to
+			WHERE o.id = ?1), '')`, target)
 }
 
 // burstInterval is the maximum time between messages of one person that are answered together, so
@@ -66,11 +67,13 @@ func (in *Inbox) joinRecentThread(ctx context.Context, tx *sql.Tx, m *chat.Messa
 	var at int64
 	var err error
 	if in.isRetry(m.Text) {
-		err = tx.QueryRowContext(ctx, `SELECT answer_thread`+past+`AND (state = 'new' OR EXISTS (SELECT 1 FROM question_reply WHERE question = inbox.id))
+		err = tx.QueryRowContext(ctx, `SELECT answer_thread`+past+`AND (state = 'new'
+			OR EXISTS (SELECT 1 FROM question_reply WHERE question = inbox.id))
 			ORDER BY seq DESC LIMIT 1`, maxLookBack, m.Room, m.Sender).Scan(&branch)
 		m.Branch = branch
 	} else {
-		err = tx.QueryRowContext(ctx, `SELECT answer_thread, thread, sent_at`+past+`ORDER BY seq DESC LIMIT 1`, maxLookBack, m.Room, m.Sender).
+		err = tx.QueryRowContext(ctx, `SELECT answer_thread, thread, sent_at`+past+`
+			ORDER BY seq DESC LIMIT 1`, maxLookBack, m.Room, m.Sender).
 			Scan(&branch, &thread, &at)
 		if since := m.At.Sub(time.UnixMilli(at)); err == nil && branch != "" && thread == "" && since >= 0 && since <= burstInterval {
 			m.Branch = branch

@@ -14,7 +14,8 @@ import (
 
 // memberCondition selects members among active entries of a query FROM memory.
 const memberCondition = `(successor <> '' AND EXISTS (SELECT 1 FROM memory AS head
-	WHERE head.id = memory.successor AND head.state = 'active' AND head.successor = '' AND head.scope = memory.scope AND head.conversation = ''))`
+	WHERE head.id = memory.successor AND head.state = 'active' AND head.successor = ''
+		AND head.scope = memory.scope AND head.conversation = ''))`
 
 // isMember reports whether the active entry id is a member.
 func isMember(ctx context.Context, db store.DBTX, id string) (is bool, err error) {

@@ -39,7 +39,9 @@ var taskID = regexp.MustCompile(`\btask_[a-z2-7]{8}\b`)
 
 // Current returns the task that past is about; its ID is empty if no task is. The last task named by a
 // person, the program or the task tool wins over the stored one. preview stores nothing.
-func (s Store) Current(ctx context.Context, talk history.Timeline, where trust.Place, past []history.Message, preview bool) (task.Task, error) {
+func (s Store) Current(
+	ctx context.Context, talk history.Timeline, where trust.Place, past []history.Message, preview bool,
+) (task.Task, error) {
 	tasks, err := s.Tasks.List(ctx, where, "")
 	if err != nil || len(tasks) == 0 {
 		return task.Task{}, err

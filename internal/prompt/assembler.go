@@ -36,9 +36,9 @@ type Assembler struct {
 	deadline     time.Duration // for each contributor
 	nonce        func() string
 
-	mu     sync.Mutex             // for what is below
+	mu     sync.Mutex                 // for what is below
 	rooms  map[history.Timeline]*room // by conversation
-	logged string                 // the problems in the last log line
+	logged string                     // the problems in the last log line
 }
 
 // room is the assembler's state of a room between requests. It is a cache: all of it may be lost.

@@ -16,9 +16,9 @@ import (
 type Turn struct {
 	section.Turn
 
-	Timeline    history.Timeline // owner of the history and the epoch; "" = the room's own
-	Layout  Layout       // "" = the assembler's; scheduled jobs and sub-sessions have their own
-	Preview bool         // for display only: the history may be empty or answered
+	Timeline history.Timeline // owner of the history and the epoch; "" = the room's own
+	Layout   Layout           // "" = the assembler's; scheduled jobs and sub-sessions have their own
+	Preview  bool             // for display only: the history may be empty or answered
 
 	Chosen     string  // the model chosen for this room; "" = none
 	Window     int     // tokens of the request and its answer; 0 = unknown, nothing is left out

@@ -26,8 +26,8 @@ import (
 type Session struct {
 	*Manager
 	talk   history.Timeline // names the conversation: history, summary and prompt epoch are its own
-	room   string       // the room that holds it; memory, tasks and settings are the room's
-	thread string       // event ID of the thread's root; empty = not in a thread
+	room   string           // the room that holds it; memory, tasks and settings are the room's
+	thread string           // event ID of the thread's root; empty = not in a thread
 	log    *slog.Logger
 
 	mail *mailbox

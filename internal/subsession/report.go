@@ -286,7 +286,8 @@ func (r *Runner) Redact(ctx context.Context, jobs []Job) error {
 		return err
 	}
 	for _, n := range jobs {
-		if _, err := updateJobs(ctx, r.cfg.DB, `objective = ?1, context = '', result = '', reported_at = iif(reported_at = 0, ?2, reported_at) WHERE id = ?3`,
+		if _, err := updateJobs(ctx, r.cfg.DB, `objective = ?1, context = '', result = '',
+			reported_at = iif(reported_at = 0, ?2, reported_at) WHERE id = ?3`,
 			Redacted, r.nowMillis(), n.id); err != nil {
 			return err
 		}

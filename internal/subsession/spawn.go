@@ -39,7 +39,8 @@ func (r *Runner) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id,
 		}
 		if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session
 			(id, parent, depth, room, user, private, origin, objective, context, mode, tools, timeout, status, created, integrity)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`, id, scope.SubSession, depth, scope.Room, scope.User, scope.Private,
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`, id, scope.SubSession,
+			depth, scope.Room, scope.User, scope.Private,
 			scope.Event, job.Objective, job.Context, job.Mode, store.JSON(&tools),
 			timeout.Milliseconds(), r.nowMillis(), scope.Label.Integrity); err != nil {
 			return fmt.Errorf("subsession: store a sub-session: %w", err)

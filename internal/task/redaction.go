@@ -12,7 +12,8 @@ import (
 const redactedText = "[taken back]"
 
 // openFromMessages selects the open tasks of room ?1 that were made for one of the messages ?2.
-const openFromMessages = `room = ?1 AND source_event <> '' AND source_event IN (SELECT value FROM json_each(?2)) AND status IN ('active', 'paused')`
+const openFromMessages = `room = ?1 AND source_event <> '' AND source_event IN (SELECT value FROM json_each(?2))
+	AND status IN ('active', 'paused')`
 
 // FromMessages counts the tasks made for one of events that may be read at the place. It counts
 // open ones and those that DeleteFromMessages deleted, and returns the content of all open ones.

@@ -58,7 +58,8 @@ func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error)
 		return s.listTasks(ctx, scope, a.Status)
 	case "add":
 		t = task.Task{Room: scope.Room, User: scope.User, Label: by.Label(), Content: a.Content, Priority: a.Priority, Schedule: schedule,
-			Prompt: a.Prompt, CatchUp: task.CatchUp(a.CatchUp), SourceEvent: scope.causeID(), Background: a.Background != nil && *a.Background}
+			Prompt: a.Prompt, CatchUp: task.CatchUp(a.CatchUp), SourceEvent: scope.causeID(),
+			Background: a.Background != nil && *a.Background}
 		if scope.Key != "" {
 			t.ID = "task_" + scope.Key
 		}
@@ -149,8 +150,9 @@ func (a taskArgs) schedule() task.Schedule {
 }
 
 func (a taskArgs) patch(schedule *task.Schedule, by trust.Integrity, asked string) task.Patch {
-	return task.Patch{Integrity: by, SourceEvent: asked, Schedule: schedule, ClearSchedule: a.ScheduleType == "none", Background: a.Background,
-		Content: ifSent(a.Content), Priority: ifSent(a.Priority), Prompt: ifSent(a.Prompt), CatchUp: ifSent(task.CatchUp(a.CatchUp))}
+	return task.Patch{Integrity: by, SourceEvent: asked, Schedule: schedule, ClearSchedule: a.ScheduleType == "none",
+		Background: a.Background,
+		Content:    ifSent(a.Content), Priority: ifSent(a.Priority), Prompt: ifSent(a.Prompt), CatchUp: ifSent(task.CatchUp(a.CatchUp))}
 }
 
 // ifSent returns a pointer to an argument that was sent; nil = it was not.

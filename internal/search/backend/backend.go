@@ -13,7 +13,7 @@ import (
 	"reverie/internal/search/vector"
 )
 
-// table holds every backend under the name that the configuration gives it.
+// table lists every backend, by its name in the configuration.
 var table = []Backend{
 	{Name: "flat_file", Whole: true, Find: hybrid},
 	{Name: "fts5", Find: hybrid},
@@ -32,7 +32,7 @@ type Backend struct {
 
 // Finder finds documents and past messages.
 type Finder interface {
-	// Search returns the best hits first. Any text is a valid question.
+	// Search returns the best hits first. Any text is a valid query.
 	Search(ctx context.Context, q search.Query) ([]search.Hit, error)
 }
 
@@ -41,11 +41,11 @@ func hybrid(index *search.Hybrid) Finder { return index }
 
 // Config says where a server is and what it gets.
 type Config struct {
-	Vectors    *vector.Vectors // nil = none; what is forgotten is removed all the same
+	Vectors    *vector.Vectors // nil = none; deletions are sent all the same
 	URL        string
 	Key        string        // "" = the server asks for none
-	Collection string        // what its collections are called
-	Patience   time.Duration // how long a question waits for the server; 0 = not longer than an answer may
+	Collection string        // prefix of its collections
+	Patience   time.Duration // how long a query waits for the server; 0 = not longer than an answer may
 	Log        *slog.Logger  // nil = silent
 }
 
@@ -56,7 +56,7 @@ type Server interface {
 	Wake()                                    // something changed
 	Forget(ctx context.Context, ids []string) // removes the entries ids
 	Probe(ctx context.Context) error          // asks whether it can be used
-	Line(zone *time.Location) i18n.Text       // says for people how it does
+	Line(zone *time.Location) i18n.Text       // says for people how it is
 }
 
 // Names lists the backends as the configuration names them.
@@ -68,7 +68,7 @@ func Names() []string {
 	return names
 }
 
-// Of is the backend called name; what is none is the first, flat_file.
+// Of returns the backend called name; an unknown name is the first, flat_file.
 func Of(name string) Backend {
 	for _, b := range table {
 		if b.Name == name {

@@ -2,7 +2,7 @@
 -- The transcript: what was said in each conversation, and its summaries. Package history.
 -- Times in these files are in Unix milliseconds, UTC, unless the column says otherwise.
 
--- A room, or one of its threads. history.TalkOf makes and reads the id of a thread.
+-- A room, or one of its threads. history.TimelineOf makes and reads the id of a thread.
 CREATE TABLE room (
     id           TEXT PRIMARY KEY,
     conversation INTEGER NOT NULL DEFAULT 1, -- the current one; older ones stay in message
@@ -28,10 +28,12 @@ CREATE TABLE message (
     at             INTEGER NOT NULL,
     retired        INTEGER NOT NULL DEFAULT 0 CHECK (retired IN (0, 1)),
     failed         INTEGER NOT NULL DEFAULT 0 CHECK (failed IN (0, 1)), -- 1: the result of a tool that failed
-    compaction     INTEGER NOT NULL DEFAULT 0,                          -- the compaction that summarised and retired the message; 0 = none
+    compaction     INTEGER NOT NULL DEFAULT 0,                          -- the compaction that summarised and retired the message; 0 =
+                                                                        -- none
     short          TEXT    NOT NULL DEFAULT '',                         -- what the model gets in place of text; empty = the text itself
     files          TEXT    NOT NULL DEFAULT '',                         -- JSON: the files of the message, and what the model gets of them
-    quoted         TEXT    NOT NULL DEFAULT '',                         -- JSON: [{"event": …, "text": …}], what the message quotes, as rendered when it came
+    quoted         TEXT    NOT NULL DEFAULT '',                         -- JSON: [{"event": …, "text": …}], what the message quotes, as
+                                                                        -- rendered when it came
     integrity      INTEGER NOT NULL DEFAULT 2 CHECK (integrity BETWEEN 0 AND 3), -- of the text with its quotes and files
     tail_integrity INTEGER NOT NULL DEFAULT 2 CHECK (tail_integrity BETWEEN 0 AND 3), -- of tail
     readers        TEXT    NOT NULL DEFAULT ''

@@ -2,30 +2,30 @@
 -- Tasks, their schedules and runs. Package task.
 
 CREATE TABLE task (
-    id          TEXT PRIMARY KEY,                                        -- task_ and eight characters
-    room        TEXT    NOT NULL,
-    user        TEXT    NOT NULL DEFAULT '',                             -- who asked for it
-    content     TEXT    NOT NULL,
-    priority    INTEGER NOT NULL CHECK (priority BETWEEN 1 AND 10),
-    status      TEXT    NOT NULL CHECK (status IN ('active', 'paused', 'completed', 'deleted')),
-    schedule    TEXT    NOT NULL DEFAULT '',                             -- JSON, or empty
-    prompt      TEXT    NOT NULL DEFAULT '',
-    background  INTEGER NOT NULL DEFAULT 0 CHECK (background IN (0, 1)), -- 1: the result is not said in the room
-    reason      TEXT    NOT NULL DEFAULT '',
-    created     INTEGER NOT NULL,
-    updated     INTEGER NOT NULL,
-    completed   INTEGER,
-    next_due    INTEGER,
-    last_run    INTEGER,
-    run_count   INTEGER NOT NULL DEFAULT 0,
-    scheduled   INTEGER,                                                 -- when the schedule was made: the task is not due before, and intervals count from there
-    catch_up    TEXT    NOT NULL DEFAULT 'once' CHECK (catch_up IN ('once', 'skip', 'all')),
-    failures    INTEGER NOT NULL DEFAULT 0,                              -- in a row
-    last_result TEXT    NOT NULL DEFAULT '',
-    source_event      TEXT    NOT NULL DEFAULT '',                             -- the message or sub-session that it was made for; empty = unknown, or others changed it since.
-                                                                         -- When that message is redacted, the task is deleted
-    integrity   INTEGER NOT NULL DEFAULT 2,                              -- how far its words are trusted (see message)
-    readers     TEXT    NOT NULL DEFAULT ''                              -- who may read it
+    id           TEXT PRIMARY KEY,            -- task_ and eight characters
+    room         TEXT    NOT NULL,
+    user         TEXT    NOT NULL DEFAULT '', -- who asked for it
+    content      TEXT    NOT NULL,
+    priority     INTEGER NOT NULL CHECK (priority BETWEEN 1 AND 10),
+    status       TEXT    NOT NULL CHECK (status IN ('active', 'paused', 'completed', 'deleted')),
+    schedule     TEXT    NOT NULL DEFAULT '', -- JSON, or empty
+    prompt       TEXT    NOT NULL DEFAULT '',
+    background   INTEGER NOT NULL DEFAULT 0 CHECK (background IN (0, 1)), -- 1: the result is not said in the room
+    reason       TEXT    NOT NULL DEFAULT '',
+    created      INTEGER NOT NULL,
+    updated      INTEGER NOT NULL,
+    completed    INTEGER,
+    next_due     INTEGER,
+    last_run     INTEGER,
+    run_count    INTEGER NOT NULL DEFAULT 0,
+    scheduled    INTEGER,                     -- when the schedule was made: the task is not due before, and intervals count from there
+    catch_up     TEXT    NOT NULL DEFAULT 'once' CHECK (catch_up IN ('once', 'skip', 'all')),
+    failures     INTEGER NOT NULL DEFAULT 0,  -- in a row
+    last_result  TEXT    NOT NULL DEFAULT '',
+    source_event TEXT    NOT NULL DEFAULT '', -- the message or sub-session that it was made for; empty = unknown, or others changed it
+                                              -- since. When that message is redacted, the task is deleted
+    integrity    INTEGER NOT NULL DEFAULT 2,  -- how far its words are trusted (see message)
+    readers      TEXT    NOT NULL DEFAULT ''  -- who may read it
 ) STRICT;
 CREATE INDEX task_open ON task (room, priority, created, id) WHERE status IN ('active', 'paused');
 CREATE INDEX task_by_status ON task (room, status, priority, created, id);

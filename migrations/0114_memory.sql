@@ -12,8 +12,8 @@ CREATE TABLE memory (
     kind         TEXT    NOT NULL DEFAULT 'fact' CHECK (kind IN ('fact', 'preference', 'event', 'insight')),
     source       TEXT    NOT NULL CHECK (source IN ('user_explicit', 'assistant', 'harvest', 'dreaming_merge', 'file', 'import')),
     state        TEXT    NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'merged', 'superseded', 'archived', 'forgotten')),
-    successor    TEXT    NOT NULL DEFAULT '', -- the entry that took its place. Of an active one: the active entry that says
-                                              -- the same in other words, and is shown for it
+    successor    TEXT    NOT NULL DEFAULT '', -- the entry that took its place. Of an active one: the active entry that says the same in
+                                              -- other words, and is shown for it
     pinned       INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1)),
     hash         TEXT    NOT NULL DEFAULT '', -- of the normalised text; equal means an exact duplicate
     event        TEXT    NOT NULL DEFAULT '', -- the message it was learned from
@@ -29,7 +29,8 @@ CREATE TABLE memory (
     hits         INTEGER NOT NULL DEFAULT 0,  -- answers that used it
     last_hit     INTEGER,
     rev          INTEGER NOT NULL DEFAULT 1,  -- grows with every change
-    integrity    INTEGER NOT NULL DEFAULT 2 CHECK (integrity BETWEEN 0 AND 3) -- whose hands its words went through (see message); its readers are its scope
+    integrity    INTEGER NOT NULL DEFAULT 2 CHECK (integrity BETWEEN 0 AND 3) -- whose hands its words went through (see message); its
+                                                                              -- readers are its scope
 ) STRICT;
 CREATE INDEX memory_by_scope ON memory (scope, state, n);
 CREATE INDEX memory_by_hash ON memory (scope, hash);
@@ -49,7 +50,8 @@ END;
 -- +goose StatementEnd
 
 -- +goose StatementBegin
-CREATE TRIGGER memory_changed AFTER UPDATE OF scope, text, subject, kind, source, state, successor, pinned, observed_at, valid_from, valid_to, rev ON memory
+CREATE TRIGGER memory_changed AFTER UPDATE OF scope, text, subject, kind, source, state, successor, pinned,
+    observed_at, valid_from, valid_to, rev ON memory
 WHEN OLD.conversation = '' BEGIN
     UPDATE memory_revision SET n = n + 1 WHERE scope IN (OLD.scope, NEW.scope);
     INSERT INTO memory_revision (scope, n) SELECT NEW.scope, 1 WHERE NOT EXISTS (SELECT 1 FROM memory_revision WHERE scope = NEW.scope);
@@ -70,7 +72,8 @@ CREATE TABLE memory_op (
     batch  TEXT    NOT NULL,            -- operations of one batch are undone together
     at     INTEGER NOT NULL,
     actor  TEXT    NOT NULL,            -- a Matrix id, or the part of the program: file, harvest, dreaming, import
-    op     TEXT    NOT NULL CHECK (op IN ('add', 'retire', 'supersede', 'merge', 'restore', 'archive', 'pin', 'unpin', 'move', 'note', 'forget')),
+    op     TEXT    NOT NULL CHECK (op IN ('add', 'retire', 'supersede', 'merge', 'restore', 'archive', 'pin', 'unpin',
+                   'move', 'note', 'forget')),
     entry  TEXT    NOT NULL,            -- memory.id
     before TEXT    NOT NULL DEFAULT '', -- JSON of the entry, or empty
     after  TEXT    NOT NULL DEFAULT '',

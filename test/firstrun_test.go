@@ -222,7 +222,7 @@ func TestFirstRunOnOldAccounts(t *testing.T) {
 	f := newFirstRun(t, "http://127.0.0.1:1/v1")
 	f.w.register(t, "reverie")
 	said, err := f.run(t.Context(), f.w.home.URL)
-	if err == nil || !strings.Contains(said, "matrix-password does not hold its password") {
+	if err == nil || !strings.Contains(said, "matrix-password does not contain its password") {
 		t.Errorf("an account of another password: %v\n%s", err, said)
 	}
 	if _, err := os.Stat(f.config); !os.IsNotExist(err) {

@@ -65,7 +65,7 @@ func TestAsk(t *testing.T) {
 	if err != nil || a != want {
 		t.Errorf("got  %+v, %v\nwant %+v\n%s", a, err, want, screen)
 	}
-	if n := strings.Count(screen, "will not do"); n != 6 || !strings.Contains(screen, "[http://127.0.0.1:11434/v1]") {
+	if n := strings.Count(screen, "is not valid."); n != 6 || !strings.Contains(screen, "[http://127.0.0.1:11434/v1]") {
 		t.Errorf("%d refusals:\n%s", n, screen)
 	}
 	t.Setenv("LLM_KEY", "sk-hunter3")

@@ -384,7 +384,7 @@ func TestLongAnswerChanges(t *testing.T) {
 }
 
 // wholeNote ends the beginning of an answer that is a file.
-const wholeNote = "\n\n*This is the beginning of a long answer: all of it is in the file answer.md below.*"
+const wholeNote = "\n\n*This is the beginning of a long answer. The full answer is in the file answer.md below.*"
 
 // arrives receives an answer that is sent as its beginning and a file, and returns both messages.
 func arrives(t *testing.T, you *peer.Peer, room, bot, want string) (first, file peer.Event) {

@@ -153,8 +153,8 @@ func everythingSaid(t *testing.T, language string) {
 	for i, reason := range []i18n.Text{i18n.New("why.helper_empty"), i18n.New("why.helper_time", "time", i18n.Span(5*time.Minute), "count", 4), needed(i18n.New("why.helper_cancelled")),
 		i18n.New("why.helper_stop"), i18n.New("why.needed_cancelled", "id", "sub_1", "why", i18n.New("why.helper_cancelled")), (&llm.Error{Kind: llm.Unreachable, Model: "my model"}).ForPeople(),
 		needed((&llm.Error{Kind: llm.Garbled, Model: "m"}).ForPeople()), i18n.New("why.room_left"), subsession.Redacted, "session: the disk is on fire"} {
-		exec(`INSERT INTO sub_session (id, depth, room, private, objective, mode, tools, timeout, status, reason, continued, rounds, tokens, created, ended, reported_at)
-			VALUES (?, 1, '!dm', 1, 'Tee', 'minimal', '[]', 1000, ?, ?, 2, 3, 400, 1, 2, 3)`, fmt.Sprint("sub_", i), []string{subsession.Failed, subsession.Cancelled, subsession.Completed, subsession.Waiting, subsession.Pending}[i%5], reason)
+		exec(`INSERT INTO sub_session (id, depth, room, private, objective, mode, tools, timeout, status, reason, rounds, created, ended, reported_at)
+			VALUES (?, 1, '!dm', 1, 'Tee', 'minimal', '[]', 1000, ?, ?, 3, 1, 2, 3)`, fmt.Sprint("sub_", i), []string{subsession.Failed, subsession.Cancelled, subsession.Completed, subsession.Waiting, subsession.Pending}[i%5], reason)
 	}
 	say("!helpers", "!stop", "!mode planning")
 	exec(`UPDATE message SET at = at - 86400000`)

@@ -163,7 +163,7 @@ func TestRoomContext(t *testing.T) {
 		{friend, "!config context This room is mine.", "Only my owners", ""},
 		{owner, "!config context " + strings.Repeat("é", settings.MaxContext+1), "`context` cannot be `éééé", ""},
 		{owner, "!config context", "Value: not set (default). Possible values: up to 1000 characters of text.", ""},
-		{owner, "!config Context = " + fair, "`context` is `This room plans the school's summer fair", ""},
+		{owner, "!config Context = " + fair, "`context` is now `This room plans the school's summer fair", ""},
 		{friend, "!config", "| context | This room plans the school's", "not set"},
 		{friend, "!config context", "`This room plans the school's summer fair. x = 3 stalls are booked.` (" + owner, ""},
 	} {
@@ -360,7 +360,7 @@ func TestModeCommand(t *testing.T) {
 	says("$4", "!status", "- Mode: planning, since 2026-03-01 09:00 (requested by @owner:example.org).")
 	expect.Has(t, w.deliver(t, chat.Message{Head: chat.Head{ID: "$5", Room: "!group", Sender: "@friend:example.org"}, Text: "!mode"}).Text, "Mode: assistant")
 	// Like !think and !new, this is for everybody who may talk to the bot.
-	expect.Has(t, w.deliver(t, chat.Message{Head: chat.Head{ID: "$6", Room: "!group", Sender: "@friend:example.org"}, Text: "!mode debugger"}).Text, "debugger now")
+	expect.Has(t, w.deliver(t, chat.Message{Head: chat.Head{ID: "$6", Room: "!group", Sender: "@friend:example.org"}, Text: "!mode debugger"}).Text, "is now debugger")
 	w.stop()
 	w = newWorld(t, dir)
 	w.cfg.Now = clock

@@ -291,7 +291,7 @@ func TestBotLoopStops(t *testing.T) {
 	}
 	again := say(friend, "hello?")
 	expect.False(t, again.Text != "" || len(w.script.asked()) != maxRunInGroup, "told twice: %+v", again)
-	expect.Has(t, say(friend, "!stop").Text, "nothing to stop")
+	expect.Has(t, say(friend, "!stop").Text, "Nothing to stop")
 	for range maxRunInGroup + 2 { // an owner is a person
 		expect.Equal(t, say(owner, "the very same words again").Text, "fine")
 	}

@@ -393,7 +393,7 @@ func TestStopEndsSubSessions(t *testing.T) {
 	waitUntil(t, "all places are taken", func() bool {
 		return strings.Count(strings.Join(w.script.asked(), ""), `## Objective\nlong`) == w.cfg.SubSessions.Parallel
 	})
-	expect.Equal(t, w.say(t, "$1", "!stop").Text, "I ended the 4 sub-sessions that worked in the background.")
+	expect.Equal(t, w.say(t, "$1", "!stop").Text, "I cancelled 4 sub-sessions.")
 	waitUntil(t, "all are told", w.allTold(t))
 	waitUntil(t, "nothing runs", func() bool { return w.subSessions.Running() == 0 })
 	for _, n := range w.helpersOf(t, "!dm") {

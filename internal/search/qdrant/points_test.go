@@ -304,7 +304,7 @@ func TestPointsRun(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	patient(t, "the outage is noticed", func() bool { p.Wake(); return strings.Contains(p.Line(time.UTC).String(), "of no use") })
+	patient(t, "the outage is noticed", func() bool { p.Wake(); return strings.Contains(p.Line(time.UTC).String(), "unavailable since") })
 	s.Break(nil)
 	patient(t, "all is sent", func() bool { p.Wake(); return len(s.Points(collectionName("mem", "words", 30))) == 1 })
 	stop()

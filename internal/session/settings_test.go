@@ -178,6 +178,12 @@ func TestRoomContext(t *testing.T) {
 	}
 	expect.Has(t, told("!group", "$1"), "# About This Room\n"+fair)
 	expect.Lacks(t, told("!other", "$2"), "summer fair")
+	w.withSubSessions(t)
+	w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "count the stalls", Mode: "full"})
+	waitUntil(t, "the sub-session is told", w.allTold(t))
+	expect.False(t, !slices.ContainsFunc(w.script.asked(), func(body string) bool {
+		return strings.Contains(body, `## Objective\ncount the stalls`) && strings.Contains(body, "summer fair")
+	}), "a sub-session knows what its room is about")
 	w.stop()
 	w = newWorld(t, dir)
 	expect.Has(t, told("!group", "$3"), fair)

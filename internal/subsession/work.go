@@ -252,7 +252,7 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	t := prompt.Turn{Layout: w.n.mode, Window: room, MaxOutput: out, Turn: section.Turn{
 		Room: string(w.n.talk()), User: w.n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now,
 		Model: agent.FirstModel(w.r.cfg.Models, subRole), Mode: now.Name, Tier: window.TierFor(room)}}
-	if t.Context, err = w.r.cfg.Settings.Get(ctx, t.Room, settings.Context); err != nil {
+	if t.Context, err = w.r.cfg.Settings.Get(ctx, w.n.room, settings.Context); err != nil {
 		return llm.Reply{}, err
 	}
 	var o agent.Offer

@@ -250,8 +250,10 @@ func TestLook(t *testing.T) {
 func lookAtATalk(t *testing.T, b *browser) {
 	b.do(t, "open", js{"room": "Reverie"})
 	for _, line := range []struct{ say, answer string }{
+		{"Hello!", "I only rehearse"}, // the rehearsal model introduces itself, above the picture
 		{"Remember that my sister Jana is allergic to nuts", "I will remember"},
-		{"Remind me tomorrow at 7:30 to water the ferns", "ferns"},
+		{"Remind me tomorrow at 7:30 to water the ferns", "I will remind you"},
+		{"What do you know about Jana?", "given about"},
 		{"!memory", "MEMORIES.txt"},
 	} {
 		b.do(t, "say", js{"text": line.say})

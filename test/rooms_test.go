@@ -238,7 +238,7 @@ func TestReminder(t *testing.T) {
 		name string
 		kill time.Duration // after the due time; negative = before
 	}{{name: "stretch"}, {"drink", -20 * time.Millisecond}, {"rest", 30 * time.Millisecond}} {
-		if e := ask(t, you, room, "remind me in 3 seconds to "+c.name); !strings.Contains(e.Body, "I noted the task. Added") {
+		if e := ask(t, you, room, "remind me in 3 seconds to "+c.name); !strings.Contains(e.Body, "I will remind you") {
 			t.Fatalf("answer = %q", e.Body)
 		}
 		calls := m.calls.Load()

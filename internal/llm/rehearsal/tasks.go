@@ -50,11 +50,12 @@ func addTask(t turn, m []string) (reply, bool) {
 	args := map[string]any{"action": "add", "priority": 5}
 	args["content"] = capitalize(schedule(strings.Join(strings.Fields(m[1]), " "), args))
 	return t.callTool("task", args, "task_", func(result string) string {
-		text := "I noted the task. " + firstLine(result)
-		if strings.Contains(result, "nothing starts by itself") {
-			text += "\nIt is kept with its time, but nothing rings by itself yet."
+		_, id, _ := strings.Cut(firstLine(result), "#task_") // Added: [P5] #task_ID: content [when]
+		_, added, _ := strings.Cut(id, ": ")
+		if content, when, timed := strings.Cut(strings.TrimSuffix(added, "]"), " ["); timed {
+			return "I will remind you " + strings.TrimPrefix(when, "once ") + ": " + content + "."
 		}
-		return text
+		return "I noted the task: " + added + "."
 	})
 }
 

@@ -48,8 +48,8 @@ func (b *bot) openDreamer() *dream.Dreamer {
 	return dream.Open(c)
 }
 
-// openNightly builds the scheduler of dreams.
-func (b *bot) openNightly() *dream.Nightly {
+// openDreamSchedule builds the scheduler of dreams.
+func (b *bot) openDreamSchedule() *dream.Nightly {
 	c := dream.NightlyConfig{Dreamer: b.dreamer, Schedule: b.cfg.Dreaming.When, Quiet: b.background.WaitQuiet, Log: b.log}
 	if len(b.cfg.LLM.Models) > 0 {
 		c.Answers = func(ctx context.Context) bool {

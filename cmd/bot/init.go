@@ -62,7 +62,7 @@ func askAnswers(ctx context.Context, in io.Reader, out io.Writer, a *config.Answ
 		{"The address of the language model server, such as http://127.0.0.1:11434/v1", &a.ModelURL,
 			func(s string) bool { return s == discover.Rehearsal || config.IsAddress(s) }},
 		{"The environment variable that holds the key of that server, such as LLM_KEY. Empty = no key", &a.KeyVariable,
-			func(s string) bool { return s == "" || config.IsVariable(s) }},
+			func(s string) bool { return s == "" || config.IsVariableName(s) }},
 		{"The model, by its name on that server", &a.Model, func(s string) bool { return s != "" }},
 		{"The time zone for reminders and dates, such as Europe/Berlin. Local = the zone of this machine", &a.Timezone, isZone},
 	} {

@@ -244,7 +244,7 @@ func TestJobs(t *testing.T) {
 		if it.Room == "" {
 			it.Room = terminalRoom
 		}
-		it.Label = trust.Label{Integrity: trust.User, Readers: trust.Room(it.Room)}
+		it.Label = trust.Label{Integrity: trust.User, Readers: trust.RoomReaders(it.Room)}
 		it.User, it.Schedule = "@you", &task.Schedule{Type: "once", At: at.Format(time.RFC3339)}
 		added := expect.Must(b.tasks.Add(t.Context(), it))(t)
 		ids[it.Content] = added.ID
@@ -278,7 +278,7 @@ func TestPrivateJob(t *testing.T) {
 	expect.Must(b.db.Exec(`INSERT INTO session (room, person, private, last_message_at) VALUES (?, '@bob:x', 1, 1)`, terminalRoom))(t)
 	at := time.Now().Add(time.Second).UTC().Truncate(time.Second).Add(time.Second)
 	lawyer := task.Task{Room: terminalRoom, User: "@ann:x", Content: "see the lawyer", Schedule: &task.Schedule{Type: "once", At: at.Format(time.RFC3339)},
-		Label: trust.Label{Integrity: trust.User, Readers: trust.Person("@ann:x")}}
+		Label: trust.Label{Integrity: trust.User, Readers: trust.PersonReaders("@ann:x")}}
 	it, err := b.tasks.Add(t.Context(), lawyer)
 	expect.OK(t, err)
 	out := &board{said: map[string]string{}, db: b.db}
@@ -312,7 +312,7 @@ func TestOutageKinds(t *testing.T) {
 // TestJobMentions: only a reminder mentions its person. A due task has its own label and is for its readers.
 func TestJobMentions(t *testing.T) {
 	b := &bot{cfg: &config.Config{}, tasks: task.NewStore(nil, task.Config{})}
-	label := trust.Label{Integrity: trust.Guest, Readers: trust.Person("@ann:x")}
+	label := trust.Label{Integrity: trust.Guest, Readers: trust.PersonReaders("@ann:x")}
 	reminder := task.Task{Room: "!r", User: "@you:x", Content: "stretch", Label: label}
 	for name, c := range map[string]struct {
 		run  func(*task.Run)

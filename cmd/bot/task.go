@@ -132,7 +132,7 @@ func (a taskAddCommand) Run(ctx context.Context, c console, b *bot) error {
 		return err
 	}
 	if t.Room == terminalRoom { // only the owner, even before the first message
-		t.Label.Readers = trust.Person(b.cfg.Owner())
+		t.Label.Readers = trust.PersonReaders(b.cfg.Owner())
 	}
 	if t.Schedule, err = a.schedule(time.Now(), b.cfg.Zone); err != nil {
 		return usageError{err}

@@ -51,7 +51,7 @@ func (b *bot) tier(ctx context.Context) (tierReport, error) {
 	if err != nil {
 		return tierReport{}, err
 	}
-	m, found := b.window.Chat()
+	m, found := b.window.ChatModel()
 	if !found.Answered && m.Window == 0 {
 		d.Warnings = append(d.Warnings, "the model server does not answer; this is what is known without it")
 	}

@@ -126,7 +126,7 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	}
 	b.harvester = b.openHarvester()
 	b.dreamer = b.openDreamer()
-	b.nightly = b.openNightly()
+	b.nightly = b.openDreamSchedule()
 	return b, nil
 }
 

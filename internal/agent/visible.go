@@ -10,9 +10,9 @@ import (
 // CutOff is appended to an answer that reached the model's output limit.
 const CutOff = "\n\n_(cut off: the model reached its output limit)_"
 
-// Markers returns the markers to apply. The last line of a truncated answer is never one, because
+// GoalMarkers returns the markers to apply. The last line of a truncated answer is never one, because
 // it may be incomplete.
-func Markers(text string) ([]goal.Marker, int) {
+func GoalMarkers(text string) ([]goal.Marker, int) {
 	if body, ok := strings.CutSuffix(text, CutOff); ok {
 		text = body[:max(0, strings.LastIndexByte(body, '\n'))]
 	}
@@ -20,11 +20,11 @@ func Markers(text string) ([]goal.Marker, int) {
 	return markers, dropped
 }
 
-// Visible returns the part of an answer that people read: the text without markers, or the markers'
+// WithoutMarkers returns the part of an answer that people read: the text without markers, or the markers'
 // texts if there is no other.
-func Visible(text string) string {
+func WithoutMarkers(text string) string {
 	text = prompt.WithoutFences(text)
-	markers, _ := Markers(text)
+	markers, _ := GoalMarkers(text)
 	body, isCut := strings.CutSuffix(text, CutOff)
 	_, rest, _ := goal.ParseMarkers(body)
 	if isCut {

@@ -67,14 +67,14 @@ func (s Store) Put(ctx context.Context, db store.DBTX, a Approval) error {
 	return nil
 }
 
-// Granted lists asker's approvals for a whole conversation, if fingerprint has not changed since.
-func (s Store) Granted(ctx context.Context, talk history.Timeline, conversation int64, asker, fingerprint string) ([]Approval, error) {
+// ListGranted lists asker's approvals for a whole conversation, if fingerprint has not changed since.
+func (s Store) ListGranted(ctx context.Context, talk history.Timeline, conversation int64, asker, fingerprint string) ([]Approval, error) {
 	return list(ctx, s.DB, `WHERE thread = ? AND conversation = ? AND asker = ? AND whole_conversation = 1 AND sources_hash = ?
 		AND state IN ('approved', 'done')`, talk, conversation, asker, fingerprint)
 }
 
-// ListOpen lists the open questions about event.
-func (s Store) ListOpen(ctx context.Context, talk history.Timeline, event string) ([]Approval, error) {
+// ListOpenOf lists the open questions about event.
+func (s Store) ListOpenOf(ctx context.Context, talk history.Timeline, event string) ([]Approval, error) {
 	return list(ctx, s.DB, `WHERE thread = ? AND event = ? AND state = 'open'`, talk, event)
 }
 
@@ -124,8 +124,8 @@ func (s Store) ClosePoll(ctx context.Context, a Approval) error {
 	return s.Transport.Send(ctx, a.Room, chat.Outgoing{ID: a.QuestionID(), Thread: a.Talk.Thread(), Text: text, Notice: true})
 }
 
-// Pending lists the open and approved approvals, for a restart. It deletes old ended ones.
-func (s Store) Pending(ctx context.Context) ([]Approval, error) {
+// PruneAndListPending lists the open and approved approvals, for a restart. It deletes old ended ones.
+func (s Store) PruneAndListPending(ctx context.Context) ([]Approval, error) {
 	_, err := s.DB.ExecContext(ctx, `DELETE FROM approval WHERE created < ? AND state NOT IN ('open', 'approved')`,
 		s.Now().Add(-retention).UnixMilli())
 	if err != nil {
@@ -152,9 +152,9 @@ const (
 		"Do less at a time, in fewer words."
 )
 
-// Gather adds acts to the gathering approval of a turn, or to the new one a. It returns a placeholder
+// AddActs adds acts to the gathering approval of a turn, or to the new one a. It returns a placeholder
 // result for each act.
-func (s Store) Gather(ctx context.Context, tx *sql.Tx, a Approval, acts []Act) ([]string, error) {
+func (s Store) AddActs(ctx context.Context, tx *sql.Tx, a Approval, acts []Act) ([]string, error) {
 	sources, fingerprint := a.Sources, a.Fingerprint
 	found, err := list(ctx, tx, `WHERE thread = ? AND event = ? AND state = 'gathering'`, a.Talk, a.Event)
 	if err != nil {

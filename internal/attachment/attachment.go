@@ -39,8 +39,8 @@ const (
 
 const voiceMark = "[voice message, transcribed]"
 
-// WithTranscript replaces the words of a message and keeps the transcripts that was contains.
-func WithTranscript(was, now string) string {
+// ReplaceWords replaces the words of a message and keeps the transcripts that was contains.
+func ReplaceWords(was, now string) string {
 	_, spoken, ok := strings.Cut("\n"+was, "\n"+voiceMark+" ")
 	if !ok || strings.Contains(now, voiceMark) {
 		return now
@@ -91,7 +91,7 @@ func (r Reader) readFile(ctx context.Context, f chat.File, came int) history.Fil
 	default:
 		var text string
 		if text, err = r.Media.Text(ctx, f.Path, f.Type); err == nil {
-			r.excerpt(&h, text, came)
+			r.setExcerpt(&h, text, came)
 			return h
 		}
 	}
@@ -115,11 +115,11 @@ func (r Reader) fileReason(ctx context.Context, err error, f chat.File) i18n.Tex
 	case errors.As(err, &at), errors.Is(err, fs.ErrNotExist):
 		return i18n.New("why.file_lost")
 	}
-	return i18n.New("why.file_of_kind", "why", i18n.FromError(err), "type", f.Type, "size", media.Size(f.Size))
+	return i18n.New("why.file_of_kind", "why", i18n.FromError(err), "type", f.Type, "size", media.FormatSize(f.Size))
 }
 
-// excerpt stores the beginning of a text in h, see clipToWindow.
-func (r Reader) excerpt(h *history.File, text string, came int) {
+// setExcerpt stores the beginning of a text in h, see clipToWindow.
+func (r Reader) setExcerpt(h *history.File, text string, came int) {
 	h.Text = r.clipToWindow(text, came)
 	if len(h.Text) < len(text) {
 		h.More = media.TextPath(h.Path)

@@ -89,8 +89,8 @@ var refusals = map[error]string{
 	questions.ErrNoQuestion: "question.unknown", questions.ErrObsolete: "question.unknown",
 }
 
-// rememberThis is the command !remember: it stores the person's own words unchanged.
-func rememberThis(ctx context.Context, call *Call, args string) (string, error) {
+// remember is the command !remember: it stores the person's own words unchanged.
+func remember(ctx context.Context, call *Call, args string) (string, error) {
 	if args == "" {
 		return call.text(ctx, "memory.say"), nil
 	}
@@ -110,9 +110,9 @@ func rememberThis(ctx context.Context, call *Call, args string) (string, error) 
 	return call.text(ctx, "memory.noted", "file", call.Memory.File(e.Scope), "text", history.OneLine(e.Text, listedRunes)), nil
 }
 
-// forgetThis is the command !forget. It cannot be undone, so it forgets only by ID; search words list
+// forget is the command !forget. It cannot be undone, so it forgets only by ID; search words list
 // the entries with their IDs. The reply is stored, so it does not repeat the forgotten text.
-func forgetThis(ctx context.Context, call *Call, args string) (string, error) {
+func forget(ctx context.Context, call *Call, args string) (string, error) {
 	if args == "" {
 		return call.text(ctx, "memory.forget_say"), nil
 	}

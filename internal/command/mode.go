@@ -38,15 +38,15 @@ func changeMode(ctx context.Context, call *Call, args string) (string, error) {
 // describeMode shows the mode, since when and why, and lists all modes.
 func describeMode(ctx context.Context, call *Call, now settings.RoomMode) string {
 	var b strings.Builder
-	b.WriteString(modeLine(ctx, call, now) + "\n\n")
+	b.WriteString(modeSentence(ctx, call, now) + "\n\n")
 	for _, m := range settings.Modes() {
 		fmt.Fprintf(&b, "- `!mode %s`: %s\n", m.Name, call.text(ctx, "mode.what."+m.Name))
 	}
 	return strings.TrimSpace(b.String())
 }
 
-// modeLine describes the mode in one sentence, for !mode and !status.
-func modeLine(ctx context.Context, call *Call, now settings.RoomMode) string {
+// modeSentence describes the mode in one sentence, for !mode and !status.
+func modeSentence(ctx context.Context, call *Call, now settings.RoomMode) string {
 	since := call.text(ctx, "mode.first")
 	if !now.Chosen.At.IsZero() {
 		since = call.text(ctx, "mode.since", "at", now.Chosen.At.In(call.Location).Format(minute),

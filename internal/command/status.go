@@ -33,7 +33,7 @@ func showStatus(ctx context.Context, call *Call, _ string) (string, error) {
 	say := call.Messages.For(ctx, call.In.Room)
 	lines := []string{
 		call.text(ctx, "status.awake", "time", i18n.Span(call.Now().Sub(call.Started).Round(time.Second)).In(say)),
-		modeLine(ctx, call, now),
+		modeSentence(ctx, call, now),
 		call.text(ctx, "status.models", "role", now.Mode.Role, "models", strings.Join(call.Models.Role(now.Role), ", "),
 			"window", fmt.Sprint(window), "answer", fmt.Sprint(out)),
 		call.text(ctx, "status.talk", "messages", call.text(ctx, "status.messages", "count", fmt.Sprint(len(past))),

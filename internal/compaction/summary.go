@@ -39,7 +39,7 @@ func (c Compactor) summarise(ctx context.Context, done *history.Compaction, r Re
 	done.Level, done.Summary = history.Summary, text
 	if err != nil {
 		c.Log.Warn("no summary by a model: using an extract", "err", err)
-		done.Level, done.Summary = history.Extracted, compact.Extract(r.Previous.Summary, evicted, share)
+		done.Level, done.Summary = history.Extracted, compact.SummaryWithoutModel(r.Previous.Summary, evicted, share)
 	}
 	done.Details = compact.Details(evicted, r.Previous, done.Summary, limit-llm.EstimateTokens(done.Summary)-16)
 	return nil

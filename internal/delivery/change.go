@@ -79,7 +79,7 @@ func (in *Inbox) edit(ctx context.Context, tx *sql.Tx, e chat.Edit, s Incoming) 
 // redact withdraws an unanswered message and queues it for ForgetRedacted. Redactions by others
 // than the bot are passed on to the session.
 func (in *Inbox) redact(ctx context.Context, tx *sql.Tx, r chat.Redaction) error {
-	if err := queueForget(ctx, tx, r.Target); err != nil {
+	if err := recordRedaction(ctx, tx, r.Target); err != nil {
 		return err
 	}
 	if err := in.group.redact(ctx, tx, r.Target); err != nil {
@@ -99,7 +99,7 @@ func (in *Inbox) redactTarget(ctx context.Context, tx *sql.Tx, r chat.Redaction)
 		return err
 	}
 	r.Target = orig.id
-	if err := queueForget(ctx, tx, r.Target); err != nil {
+	if err := recordRedaction(ctx, tx, r.Target); err != nil {
 		return err
 	}
 	if orig.change != "" {

@@ -62,9 +62,9 @@ func (o *Outbox) RedactionDone(ctx context.Context, event string) error {
 	return o.update(ctx, `DELETE FROM pending_redaction WHERE event_id = ?`, event)
 }
 
-// queueForget records in the table redaction that a redacted message has to be forgotten.
+// recordRedaction records in the table redaction that a redacted message has to be forgotten.
 // ForgetRedacted deletes the row.
-func queueForget(ctx context.Context, tx *sql.Tx, event string) error {
+func recordRedaction(ctx context.Context, tx *sql.Tx, event string) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO redacted_message (event) VALUES (?) ON CONFLICT DO NOTHING`, event)
 	return err
 }

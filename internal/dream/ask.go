@@ -204,7 +204,7 @@ func (m *models) request(ctx context.Context, batch []*pair, prompt string) (sai
 // known verdict is unclear.
 func readVerdicts(said string, pairs int) []verdict {
 	out := make([]verdict, pairs)
-	list, _ := answer.Objects(said) // as far as it goes
+	list, _ := answer.LastObjects(said) // as far as it goes
 	for _, o := range list {
 		at := answer.Int(o, "pair") - 1
 		if at < 0 || at >= pairs {

@@ -108,7 +108,7 @@ func (r *run) recordChores(ctx context.Context, tx *sql.Tx, p *plan) error {
 	for i, t := range p.tasks {
 		steps[i] = t.TidyStep
 	}
-	done, err := r.d.cfg.Tasks.Tidy(ctx, tx, r.now, steps)
+	done, err := r.d.cfg.Tasks.ApplyTidySteps(ctx, tx, r.now, steps)
 	if err != nil {
 		return err
 	}

@@ -405,7 +405,7 @@ func TestWhoIsShown(t *testing.T) {
 		{entry("Quentin adores sushi.", memory.Harvest), entry("Quentin likes sushi.", memory.Harvest), true}, {entry("the", memory.Harvest), entry("a", memory.Harvest), true},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			a, b := names.sign(c.head), names.sign(c.member)
+			a, b := names.signatureOf(c.head), names.signatureOf(c.member)
 			expect.Equal(t, mayRepresent(&a, &b), c.want, "%q for %q", c.head.Text, c.member.Text)
 		})
 	}

@@ -38,7 +38,7 @@ func arrange(all []memory.Entry, p past, fresh time.Time) (m *memories, young in
 			continue // a line of a conversation is no fact
 		}
 		m.active++
-		s := m.names.sign(e)
+		s := m.names.signatureOf(e)
 		if e.CreatedAt.After(fresh) && e.ObservedAt.After(fresh) {
 			young++
 			continue
@@ -167,7 +167,7 @@ func flag(b bool) int {
 // paraphrase reports whether a and b may be paraphrases: they share numbers, names and half of the stems.
 func paraphrase(a, b *signature) bool {
 	return a.negative == b.negative && !a.compound && !b.compound && a.protected == b.protected && a.ValidTo.Equal(b.ValidTo) &&
-		together(a, b) && share(a.stems, b.stems) >= .5
+		together(a, b) && jaccard(a.stems, b.stems) >= .5
 }
 
 // judged holds pairs with their verdicts.

@@ -67,7 +67,7 @@ func (r *run) near(ctx context.Context, m *memories, pairs []*pair) []*pair {
 func (m *memories) compareNear(a, b *signature) *pair {
 	if m.gone[b.ID] || m.refused[pairOf(a.ID, b.ID)] || a.negative != b.negative || a.hedged != b.hedged || a.compound || b.compound ||
 		!a.ValidTo.Equal(b.ValidTo) || !together(a, b) ||
-		len(text.Lost(a.Text, b.Text))+len(text.Lost(b.Text, a.Text)) > 0 || sameGroup(a, b) {
+		len(text.LostProtected(a.Text, b.Text))+len(text.LostProtected(b.Text, a.Text)) > 0 || sameGroup(a, b) {
 		return nil
 	}
 	if cmp.Or(a.Since().Compare(b.Since()), cmp.Compare(a.ID, b.ID)) > 0 {

@@ -391,7 +391,7 @@ func prepareTalk(t *testing.T, dir string) {
 	h := history.NewStore(db)
 	for i, f := range lockers() {
 		m := history.Message{Room: "!group", Role: llm.User, EventID: fmt.Sprint("$talk", i), Sender: owner, Text: f.texts[0], At: time.Now().Add(-time.Hour), Header: "[Fri 2026-11-20 09:00 UTC, me]"}
-		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Room("!group")}
+		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.RoomReaders("!group")}
 		expect.OK(t, h.Append(t.Context(), &m))
 	}
 	expect.OK(t, db.Close())

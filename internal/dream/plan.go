@@ -158,7 +158,7 @@ func supersede(m *memories, j judged) (steps []planned, questions []report.Quest
 			more = true
 		default:
 			why = cmp.Or(why, i18n.New("why.only_a_model"))
-			questions = append(questions, report.Asked(p.a.Entry, p.b.Entry, why))
+			questions = append(questions, report.NewQuestion(p.a.Entry, p.b.Entry, why))
 		}
 	}
 	slices.SortFunc(sure, func(p, q *pair) int {

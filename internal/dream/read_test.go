@@ -64,7 +64,7 @@ func (k *talk) say(room string, ago time.Duration, text string) {
 	k.t.Helper()
 	k.said++
 	m := history.Message{Room: history.Timeline(room), Role: llm.User, EventID: fmt.Sprint("$", k.said), Sender: owner, Text: text, At: k.now.Add(-ago), Header: "[Fri 2026-11-20 09:00 UTC]"}
-	m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
+	m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.PersonReaders(owner)}
 	expect.OK(k.t, history.NewStore(k.d.cfg.DB).Append(k.t.Context(), &m))
 }
 

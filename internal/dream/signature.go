@@ -87,7 +87,7 @@ func (n *namer) number(s string) int32 {
 // saysChange reports whether low, which is lower case, has a word of change.
 func saysChange(low string) bool { return changes.MatchString(low) || matchesWide(changesWide, low) }
 
-func (n *namer) sign(e memory.Entry) signature {
+func (n *namer) signatureOf(e memory.Entry) signature {
 	s := signature{Entry: e, names: n, plain: text.PlainWords(e.Text)}
 	s.protected = strings.Join(text.Protected(e.Text), "\x00")
 	if s.core = core(s.plain); gradeA.MatchString(e.Text) {
@@ -100,7 +100,7 @@ func (n *namer) sign(e memory.Entry) signature {
 	s.adds = adds.MatchString(low)
 	s.compound = isCompound(e.Text, low)
 	s.turned = s.compound && isTurn(e.Text, low)
-	s.tokens = n.tokens(e.Text)
+	s.tokens = n.splitWords(e.Text)
 	s.self = selfWords.MatchString(low) || slices.ContainsFunc(s.tokens, func(t token) bool { return t.small && t.text == "mia" })
 	for _, t := range s.tokens {
 		if !t.small {
@@ -116,8 +116,8 @@ func unique(list []int32) []int32 {
 	return slices.Compact(list)
 }
 
-// tokens splits a text into words.
-func (n *namer) tokens(said string) []token {
+// splitWords splits a text into words.
+func (n *namer) splitWords(said string) []token {
 	var out []token
 	parted := false
 	for i, piece := range pieces(unshorten(said)) {
@@ -191,8 +191,8 @@ func has(list []int32, x int32) bool {
 	return there
 }
 
-// share is the Jaccard index of the sorted sets a and b, 0 to 1.
-func share(a, b []int32) float64 {
+// jaccard is the Jaccard index of the sorted sets a and b, 0 to 1.
+func jaccard(a, b []int32) float64 {
 	both := 0
 	for _, x := range a {
 		if has(b, x) {
@@ -255,7 +255,7 @@ func covers(b, a *signature) bool {
 		return false
 	}
 	if a.plain == b.plain {
-		return len(text.Lost(a.Text, b.Text)) == 0
+		return len(text.LostProtected(a.Text, b.Text)) == 0
 	}
 	if a.core == b.core {
 		return a.protected == b.protected
@@ -264,7 +264,7 @@ func covers(b, a *signature) bool {
 		return false
 	}
 	rest, ok := strings.CutPrefix(b.core+" ", a.core+" ")
-	return ok && rest != "" && b.partedAfter(a) && len(text.Lost(a.Text, b.Text)) == 0
+	return ok && rest != "" && b.partedAfter(a) && len(text.LostProtected(a.Text, b.Text)) == 0
 }
 
 // maxExtra is the limit of additional words in covers.

@@ -24,7 +24,7 @@ func signed(texts ...string) []*signature {
 	n := newNamer()
 	out := make([]*signature, len(texts))
 	for i, text := range texts {
-		s := n.sign(memory.Entry{ID: text, Scope: memory.Private(owner), Text: text})
+		s := n.signatureOf(memory.Entry{ID: text, Scope: memory.Private(owner), Text: text})
 		out[i] = &s
 	}
 	return out

@@ -33,9 +33,9 @@ func (r *run) skills(ctx context.Context) (proposals []report.Proposal, err erro
 			continue
 		}
 		body = strings.ToValidUTF8(body[:min(len(body), comparedBody)], "")
-		said[i] = numbers.sign(memory.Entry{Text: b.Summary + "\n" + body})
+		said[i] = numbers.signatureOf(memory.Entry{Text: b.Summary + "\n" + body})
 		for j, a := range all[:i] {
-			if a.Label.Readers != b.Label.Readers || share(said[i].stems, said[j].stems) < alikeSkills {
+			if a.Label.Readers != b.Label.Readers || jaccard(said[i].stems, said[j].stems) < alikeSkills {
 				continue
 			}
 			text := i18n.New("why.skills_alike", "first", a.Path, "second", b.Path)

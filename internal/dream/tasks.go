@@ -131,7 +131,7 @@ func (r *run) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 			i = len(rooms)
 			rooms = append(rooms, &taskRoom{id: t.Room, scope: t.Label.Readers})
 		}
-		rooms[i].tasks = append(rooms[i].tasks, &openTask{Task: t, said: names.sign(memory.Entry{Text: asTask(t.Content)})})
+		rooms[i].tasks = append(rooms[i].tasks, &openTask{Task: t, said: names.signatureOf(memory.Entry{Text: asTask(t.Content)})})
 	}
 	for _, room := range rooms {
 		if err := r.d.readRoom(ctx, room); err != nil {
@@ -290,7 +290,7 @@ type taskAction struct {
 
 // readActions parses a model's answer. It rejects a truncated one.
 func readActions(said string) ([]taskAction, error) {
-	list, err := answer.Objects(said)
+	list, err := answer.LastObjects(said)
 	actions := make([]taskAction, len(list))
 	for i, o := range list {
 		actions[i] = taskAction{task: taskID(answer.Text(o, "task")), action: strings.ToLower(answer.Text(o, "action")),

@@ -96,14 +96,14 @@ func (p *roomPlan) askIfDone(said []witness, t *openTask, a taskAction) bool {
 // speaksOf reports whether text and t share a stem of a content word.
 func speaksOf(t *openTask, text string) bool {
 	names := newNamer()
-	said := names.sign(memory.Entry{Text: text})
-	return share(names.sign(memory.Entry{Text: asTask(t.Content)}).stems, said.stems) > 0
+	said := names.signatureOf(memory.Entry{Text: text})
+	return jaccard(names.signatureOf(memory.Entry{Text: asTask(t.Content)}).stems, said.stems) > 0
 }
 
 // askIfSame proposes that a and b are the same, if they are similar.
 func (p *roomPlan) askIfSame(a, b *openTask) bool {
 	if !b.plain() || a.User != b.User || a.said.protected != b.said.protected || a.said.negative != b.said.negative ||
-		share(a.said.stems, b.said.stems) < alikeTasks {
+		jaccard(a.said.stems, b.said.stems) < alikeTasks {
 		return false
 	}
 	p.propose(min(a.ID, b.ID), max(a.ID, b.ID),

@@ -48,7 +48,7 @@ func newChores(t *testing.T) *choreWorld {
 
 func (c *choreWorld) add(content string, change func(*task.Task)) string {
 	c.t.Helper()
-	x := task.Task{Room: room, User: owner, Content: content, Label: trust.Label{Integrity: trust.User, Readers: trust.Room(room)}}
+	x := task.Task{Room: room, User: owner, Content: content, Label: trust.Label{Integrity: trust.User, Readers: trust.RoomReaders(room)}}
 	if change != nil {
 		change(&x)
 	}
@@ -60,7 +60,7 @@ func (c *choreWorld) add(content string, change func(*task.Task)) string {
 // say has somebody write text in the room, days after the tasks were made.
 func (c *choreWorld) say(days int, text string) {
 	c.t.Helper()
-	c.sayTo(trust.Room(room), days, text)
+	c.sayTo(trust.RoomReaders(room), days, text)
 }
 
 // sayTo is say, where those read it who are readers.

@@ -13,8 +13,8 @@ import (
 	"reverie/internal/trust"
 )
 
-// LastApplied returns the last message of a conversation (room or thread) whose markers were applied.
-func (g *Store) LastApplied(ctx context.Context, conversation string) (int64, error) {
+// LastAppliedMessage returns the last message of a conversation (room or thread) whose markers were applied.
+func (g *Store) LastAppliedMessage(ctx context.Context, conversation string) (int64, error) {
 	message, err := store.Value[int64](ctx, g.db, `SELECT message FROM goal_cursor WHERE room = ?`, conversation)
 	return message, store.Wrap(err, "read applied markers")
 }
@@ -76,7 +76,7 @@ func (e *edit) applyMarker(m Marker) error {
 		return e.applyGoal(m)
 	}
 	if e.goal == nil || e.goal.Status != Active {
-		return refuseModel("[%s] %s: no goal is active", m.Kind, m.Text)
+		return modelRefusal("[%s] %s: no goal is active", m.Kind, m.Text)
 	}
 	switch m.Kind {
 	case "CHECKPOINT":
@@ -122,7 +122,7 @@ func (e *edit) applyGoal(m Marker) error {
 	case m.GoalStatus != "":
 		switch {
 		case existing == nil:
-			return refuseModel("[GOAL] %s: there is no such goal", m.Text)
+			return modelRefusal("[GOAL] %s: there is no such goal", m.Text)
 		case existing.Status == m.GoalStatus || existing.Status == Completed:
 			return nil
 		}

@@ -235,8 +235,8 @@ func Refusal(err error) (text i18n.Text, ok bool) {
 	return "", false
 }
 
-// refuseModel returns a refusal for the model, in English. refuse returns one for people, too.
-func refuseModel(format string, args ...any) error {
+// modelRefusal returns a refusal for the model, in English. refuse returns one for people, too.
+func modelRefusal(format string, args ...any) error {
 	return &refusalError{text: i18n.Text(fmt.Sprintf(format, args...))}
 }
 
@@ -251,7 +251,7 @@ func checkText(name, text string, limit int, example string) (string, error) {
 	case err != nil:
 		return "", &refusalError{text: i18n.FromError(err)}
 	case text == "":
-		return "", refuseModel("%s is missing: for example %q", name, example)
+		return "", modelRefusal("%s is missing: for example %q", name, example)
 	}
 	return text, nil
 }
@@ -263,5 +263,5 @@ func checkPriority(p string) (string, error) {
 	case "high", "medium", "low":
 		return p, nil
 	}
-	return "", refuseModel("priority %q is not known: use high, medium or low", p)
+	return "", modelRefusal("priority %q is not known: use high, medium or low", p)
 }

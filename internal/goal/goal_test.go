@@ -340,7 +340,7 @@ func TestGoalMove(t *testing.T) {
 	if a, b := state(t, g, here), state(t, g, there); a != "" || b != "One active" {
 		t.Errorf("%q, %q", a, b)
 	}
-	if n, err := g.LastApplied(ctx, there); n != 7 || err != nil {
+	if n, err := g.LastAppliedMessage(ctx, there); n != 7 || err != nil {
 		t.Errorf("heard up to %d, %v", n, err)
 	}
 	ok(g.Create(ctx, asks(here, ""), "Two", ""))
@@ -403,7 +403,7 @@ next Implement JWT token generation`
 	expect.Equal(t, goalNow(t, g), want, "an older message changed it")
 	applyText(t, g, 11, lines) // said again in another message: nothing new
 	expect.Equal(t, goalNow(t, g), want)
-	if n, err := g.LastApplied(t.Context(), here); n != 11 || err != nil {
+	if n, err := g.LastAppliedMessage(t.Context(), here); n != 11 || err != nil {
 		t.Errorf("heard up to %d, %v", n, err)
 	}
 }

@@ -19,14 +19,14 @@ func (e *edit) setCheckpoint(which string, status CheckpointStatus, implied bool
 		return err
 	}
 	if !slices.Contains([]CheckpointStatus{Pending, InProgress, Done}, status) {
-		return refuseModel("checkpoint status %q is not known: use pending, in progress or done", status)
+		return modelRefusal("checkpoint status %q is not known: use pending, in progress or done", status)
 	}
 	at := slices.IndexFunc(e.goal.Checkpoints, func(c Checkpoint) bool { return foldText(c.Description) == foldText(which) })
 	if m := numberPattern.FindStringSubmatch(which); at < 0 && m != nil {
 		n, _ := strconv.Atoi(m[1]) // three digits
 		at = slices.IndexFunc(e.goal.Checkpoints, func(c Checkpoint) bool { return c.N == n })
 		if at < 0 {
-			return refuseModel("there is no checkpoint %d, there are %d: name one of them, or describe a new one",
+			return modelRefusal("there is no checkpoint %d, there are %d: name one of them, or describe a new one",
 				n, len(e.goal.Checkpoints))
 		}
 	}
@@ -47,7 +47,7 @@ func (e *edit) setCheckpoint(which string, status CheckpointStatus, implied bool
 func (e *edit) addCheckpoint(text string, status CheckpointStatus) error {
 	n := len(e.goal.Checkpoints) + 1
 	if n > maxCheckpoints {
-		return refuseModel("a goal has at most %d checkpoints: mark those that are done, and make the rest a goal of its own",
+		return modelRefusal("a goal has at most %d checkpoints: mark those that are done, and make the rest a goal of its own",
 			maxCheckpoints)
 	}
 	e.goal.Checkpoints = append(e.goal.Checkpoints, Checkpoint{N: n, Description: text, Status: status, Changed: e.now})
@@ -75,7 +75,7 @@ func (e *edit) decide(d Decision, unlock bool) error {
 		}
 	}
 	if len(e.goal.Decisions) >= maxDecisions {
-		return refuseModel("a goal has at most %d decisions: change one of them instead of adding another", maxDecisions)
+		return modelRefusal("a goal has at most %d decisions: change one of them instead of adding another", maxDecisions)
 	}
 	d.N = len(e.goal.Decisions) + 1
 	return e.setDecision(d)
@@ -83,7 +83,7 @@ func (e *edit) decide(d Decision, unlock bool) error {
 
 func (e *edit) changeDecision(n int, d Decision) error {
 	if n < 1 || n > len(e.goal.Decisions) {
-		return refuseModel("there is no decision %d, there are %d: leave the number out to record a new one", n, len(e.goal.Decisions))
+		return modelRefusal("there is no decision %d, there are %d: leave the number out to record a new one", n, len(e.goal.Decisions))
 	}
 	existing := &e.goal.Decisions[n-1]
 	d.Description = cmp.Or(d.Description, existing.Description)
@@ -107,7 +107,7 @@ func checkDecision(d Decision) (Decision, error) {
 		return d, err
 	}
 	if d.Rationale, err = store.CheckLine("rationale", d.Rationale, maxRationale); err != nil {
-		return d, refuseModel("%v", err)
+		return d, modelRefusal("%v", err)
 	}
 	return d, nil
 }
@@ -124,7 +124,7 @@ func (e *edit) setDecision(d Decision) error {
 		}
 	}
 	if d.Locked && locked >= maxLocked {
-		return refuseModel("a goal has at most %d locked decisions: record this one without locking it", maxLocked)
+		return modelRefusal("a goal has at most %d locked decisions: record this one without locking it", maxLocked)
 	}
 	if d.N > len(e.goal.Decisions) {
 		e.goal.Decisions = append(e.goal.Decisions, d)
@@ -147,7 +147,7 @@ func (e *edit) recordArtifact(a Artifact) error {
 		return err
 	}
 	if a.Action = strings.ToLower(strings.TrimSpace(a.Action)); !slices.Contains([]string{"created", "modified", "deleted"}, a.Action) {
-		return refuseModel("artifact action %q is not known: use created, modified or deleted", a.Action)
+		return modelRefusal("artifact action %q is not known: use created, modified or deleted", a.Action)
 	}
 	at := slices.IndexFunc(e.goal.Artifacts, func(b Artifact) bool { return b.Path == a.Path })
 	switch {
@@ -161,7 +161,7 @@ func (e *edit) recordArtifact(a Artifact) error {
 		}
 		*existing = a
 	case len(e.goal.Artifacts) >= maxArtifacts:
-		return refuseModel("a goal has at most %d artifacts: name a folder instead of each file in it", maxArtifacts)
+		return modelRefusal("a goal has at most %d artifacts: name a folder instead of each file in it", maxArtifacts)
 	default:
 		e.goal.Artifacts = append(e.goal.Artifacts, a)
 	}

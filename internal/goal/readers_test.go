@@ -56,7 +56,7 @@ func TestIntegrityFalls(t *testing.T) {
 	if goal = ok(g.Resume(ctx, foreign, "")); goal.Label.Integrity != trust.Owner {
 		t.Errorf("paused and resumed: %+v", goal.Label)
 	}
-	if goal = ok(g.SetCheckpoint(ctx, foreign, "", "Write the code", Done)); goal.Label != (trust.Label{Integrity: trust.Foreign, Readers: trust.Room(here)}) {
+	if goal = ok(g.SetCheckpoint(ctx, foreign, "", "Write the code", Done)); goal.Label != (trust.Label{Integrity: trust.Foreign, Readers: trust.RoomReaders(here)}) {
 		t.Errorf("with a foreign step: %+v", goal.Label)
 	}
 }

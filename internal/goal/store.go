@@ -153,7 +153,7 @@ func (g *Store) editOpen(ctx context.Context, c trust.Caller, id string, f func(
 			return err
 		}
 		if found.Status != Active && found.Status != Paused {
-			return refuseModel("goal #%s cannot be changed, it is %s already (%s): create a new goal instead",
+			return modelRefusal("goal #%s cannot be changed, it is %s already (%s): create a new goal instead",
 				found.ID, found.Status, found.Summary)
 		}
 		e.goal = &found
@@ -253,7 +253,7 @@ func (e *edit) setStatus(to Status, why i18n.Text) error {
 
 func (e *edit) update(p Patch) (err error) {
 	if p == (Patch{}) {
-		return refuseModel("nothing to update: give a description, a priority or what is next")
+		return modelRefusal("nothing to update: give a description, a priority or what is next")
 	}
 	if p.Description != "" {
 		if p.Description, err = checkText("description", p.Description, maxGoal, "Ship the release by Friday"); err != nil {

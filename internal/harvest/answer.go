@@ -23,7 +23,7 @@ type finding struct {
 // parseFindings parses a model's answer: a JSON array of objects within any text. A truncated array
 // is an error, as facts would be lost.
 func parseFindings(said string) ([]finding, error) {
-	list, err := answer.Objects(said)
+	list, err := answer.LastObjects(said)
 	found := make([]finding, len(list))
 	for i, o := range list {
 		found[i] = finding{fact: answer.Text(o, "fact"), subject: answer.Text(o, "subject"), quote: answer.Text(o, "quote"),

@@ -496,8 +496,8 @@ func TestSmallWindow(t *testing.T) {
 // TestHarvestInThreads: facts from a thread belong to its room, or to the person in a direct chat.
 func TestHarvestInThreads(t *testing.T) {
 	r := newRig(t, nil)
-	r.sayIn(string(history.TimelineOf("!group:b", "$root")), anna, "$1", "Locker 1 holds the lamp.", true)
-	r.sayIn(string(history.TimelineOf("!dm", "$root")), anna, "$2", "Locker 2 holds the lamp.", false)
+	r.sayIn(string(history.NewTimeline("!group:b", "$root")), anna, "$1", "Locker 1 holds the lamp.", true)
+	r.sayIn(string(history.NewTimeline("!dm", "$root")), anna, "$2", "Locker 2 holds the lamp.", false)
 	r.cfg.LastMessageAt = func(_ context.Context, room string) (at time.Time, err error) {
 		if room == "!group:b" {
 			at = time.Unix(77, 0)

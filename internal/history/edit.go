@@ -18,7 +18,7 @@ func (s *Store) EditMessage(ctx context.Context, event, text, note string, also 
 	before Message, ok bool, err error) {
 	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		before, err = scanMessage(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+fromPerson, event))
-		if ok, err = found(err); !ok {
+		if ok, err = rowFound(err); !ok {
 			return err
 		}
 		if err := tx.QueryRowContext(ctx, `SELECT text FROM message WHERE id = ?`, before.ID).Scan(&before.Text); err != nil {
@@ -34,7 +34,7 @@ func (s *Store) EditMessage(ctx context.Context, event, text, note string, also 
 		if before.Text == text {
 			return execAll(ctx, tx, statement{`UPDATE message SET header = ? WHERE id = ?`, []any{header, before.ID}})
 		}
-		if err := redactShort(ctx, tx, event, before.Text); err != nil {
+		if err := redactDerived(ctx, tx, event, before.Text); err != nil {
 			return err
 		}
 		reword := statement{`UPDATE message SET text = ?, tail = '', header = ? WHERE id = ?`, []any{text, header, before.ID}}
@@ -49,13 +49,13 @@ func (s *Store) EditMessage(ctx context.Context, event, text, note string, also 
 	return before, true, nil
 }
 
-// Reopen makes the message event the last one of the conversation, to be answered again. Later
+// RewindTo makes the message event the last one of the conversation, to be answered again. Later
 // messages are retired. reply is the event id for the new answer; the old one loses it, and its
 // text. It returns the tools that were used in the retired part, without duplicates.
-func (s *Store) Reopen(ctx context.Context, room Timeline, event, reply string) (used []string, err error) {
+func (s *Store) RewindTo(ctx context.Context, room Timeline, event, reply string) (used []string, err error) {
 	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var id int64
-		ok, err := found(tx.QueryRowContext(ctx, `SELECT id FROM message WHERE `+loadedCondition+` AND event_id = ? AND event_id <> ''`,
+		ok, err := rowFound(tx.QueryRowContext(ctx, `SELECT id FROM message WHERE `+loadedCondition+` AND event_id = ? AND event_id <> ''`,
 			room, room, event).Scan(&id))
 		if !ok {
 			return err
@@ -92,7 +92,7 @@ func toolsAfter(ctx context.Context, tx *sql.Tx, room Timeline, id int64) (used 
 // Find returns the message event of room, in whatever state; false if it is unknown.
 func (s *Store) Find(ctx context.Context, room Timeline, event string) (Message, bool, error) {
 	m, err := scanMessage(s.db.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+eventInRoom, room, event))
-	ok, err := found(err)
+	ok, err := rowFound(err)
 	return m, ok, store.Wrap(err, "read message %s", event)
 }
 
@@ -119,7 +119,7 @@ func (s *Store) RedactAnswer(ctx context.Context, reply string) error {
 	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var id int64
 		var room, words string
-		ok, err := found(tx.QueryRowContext(ctx, `SELECT id, room, text FROM message WHERE event_id = ? AND role = 'assistant'`, reply).
+		ok, err := rowFound(tx.QueryRowContext(ctx, `SELECT id, room, text FROM message WHERE event_id = ? AND role = 'assistant'`, reply).
 			Scan(&id, &room, &words))
 		if !ok {
 			return err
@@ -147,7 +147,7 @@ const emptyRounds = `UPDATE message SET retired = 1, compaction = 0, text = ?1, 
 func (s *Store) RedactToolRounds(ctx context.Context, event string) error {
 	var id int64
 	var room string
-	ok, err := found(s.db.QueryRowContext(ctx, `SELECT id, room FROM message WHERE `+fromPerson, event).Scan(&id, &room))
+	ok, err := rowFound(s.db.QueryRowContext(ctx, `SELECT id, room FROM message WHERE `+fromPerson, event).Scan(&id, &room))
 	if ok {
 		err = execAll(ctx, s.db, statement{emptyRounds + ` AND id > ?3
 			AND id < (SELECT coalesce(min(id), 9223372036854775807) FROM message AS n WHERE n.room = ?2 AND n.id > ?3 AND n.role = 'user'

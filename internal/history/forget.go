@@ -59,11 +59,11 @@ func redact(ctx context.Context, tx *sql.Tx, event string) error {
 		return err
 	}
 	var words string
-	ok, err := found(tx.QueryRowContext(ctx, `SELECT text FROM message WHERE `+fromPerson, event).Scan(&words))
+	ok, err := rowFound(tx.QueryRowContext(ctx, `SELECT text FROM message WHERE `+fromPerson, event).Scan(&words))
 	if !ok {
 		return err
 	}
-	if err := redactShort(ctx, tx, event, words); err != nil {
+	if err := redactDerived(ctx, tx, event, words); err != nil {
 		return err
 	}
 	empty := `UPDATE message SET text = ?2, tail = '', quoted = '', files = '' WHERE ` + fromPerson
@@ -182,9 +182,9 @@ func replaceIn(ctx context.Context, db store.DBTX, where, text, by string) error
 		statement{`UPDATE compaction SET details = replace(details, ?1, ?2) WHERE instr(details, ?1) > 0`, both})
 }
 
-// redactShort removes text of the message event from its short form, and lines that repeat it from
+// redactDerived removes text of the message event from its short form, and lines that repeat it from
 // summaries.
-func redactShort(ctx context.Context, db store.DBTX, event, text string) error {
+func redactDerived(ctx context.Context, db store.DBTX, event, text string) error {
 	if err := execAll(ctx, db, statement{`UPDATE message SET short = '' WHERE event_id = ? AND role = 'user'`, []any{event}}); err != nil {
 		return err
 	}

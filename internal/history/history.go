@@ -160,7 +160,7 @@ func (s *Store) SetReaders(ctx context.Context, room Timeline, r trust.Readers) 
 // LabelOf returns the label of the message event in any conversation of room; false if it is
 // unknown.
 func (s *Store) LabelOf(ctx context.Context, room, event string) (l trust.Label, ok bool, err error) {
-	ok, err = found(s.db.QueryRowContext(ctx, `SELECT integrity, readers FROM message
+	ok, err = rowFound(s.db.QueryRowContext(ctx, `SELECT integrity, readers FROM message
 		WHERE room IN (SELECT id FROM room WHERE id = ?1 OR thread_of = ?1) AND event_id = ?2 AND event_id <> '' AND readers <> ''
 		LIMIT 1`, room, event).Scan(&l.Integrity, &l.Readers))
 	return l, ok, store.Wrap(err, "look up the label of a message")
@@ -201,8 +201,8 @@ func scanMessage(row store.Row) (Message, error) {
 	return m, nil
 }
 
-// found reports whether a row was scanned without error; sql.ErrNoRows is not an error.
-func found(err error) (bool, error) {
+// rowFound reports whether a row was scanned without error; sql.ErrNoRows is not an error.
+func rowFound(err error) (bool, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}

@@ -225,7 +225,7 @@ func TestLoadUsesItsIndex(t *testing.T) {
 // by that person; one for all who read the room says nothing yet.
 func TestLabelOf(t *testing.T) {
 	s, _ := open(t)
-	for room, readers := range map[history.Timeline]trust.Readers{"!direct": trust.Person("@a:x"), "!group": trust.Room("!group")} {
+	for room, readers := range map[history.Timeline]trust.Readers{"!direct": trust.PersonReaders("@a:x"), "!group": trust.RoomReaders("!group")} {
 		m := history.Message{Room: room, Role: llm.User, EventID: "event", Text: "what was found", At: time.Now(), Label: trust.Label{Integrity: trust.User, Readers: readers}}
 		expect.OK(t, s.Append(t.Context(), &m))
 		want := readers
@@ -271,12 +271,12 @@ func TestMove(t *testing.T) {
 func TestTimeline(t *testing.T) {
 	for _, room := range []string{"!a:example.org", "!31hneApxJ_1o-63DmFrpeqnkFfWppnzWso1JvH3ogLM", "!with blanks /$x:example.org", "sub:1", "terminal", "thread:$x !a"} {
 		for _, root := range []string{"$old:example.org", "$Rqnc-F-dvnEYJTyHq_iKxU2bZ1CI92-kuZq3a5lr5Zg", "$with/and+"} {
-			if talk := history.TimelineOf(room, root); talk.Room() != room || talk.Thread() != root {
+			if talk := history.NewTimeline(room, root); talk.Room() != room || talk.Thread() != root {
 				t.Errorf("%q and %q became %q: %q and %q", room, root, talk, talk.Room(), talk.Thread())
 			}
 		}
 		for _, root := range []string{"", "$with blank", "$with\nline"} {
-			if talk := history.TimelineOf(room, root); string(talk) != room {
+			if talk := history.NewTimeline(room, root); string(talk) != room {
 				t.Errorf("%q and %q became %q", room, root, talk)
 			}
 		}
@@ -285,10 +285,10 @@ func TestTimeline(t *testing.T) {
 		id := rapid.StringMatching(`[!$ a:/-]{1,6}`)
 		a, b := "!"+id.Draw(t, "room"), "!"+id.Draw(t, "other room")
 		x, y := "$"+strings.ReplaceAll(id.Draw(t, "root"), " ", ""), "$"+strings.ReplaceAll(id.Draw(t, "other root"), " ", "")
-		if same := history.TimelineOf(a, x) == history.TimelineOf(b, y); same != (a == b && x == y) {
+		if same := history.NewTimeline(a, x) == history.NewTimeline(b, y); same != (a == b && x == y) {
 			t.Fatalf("%q %q and %q %q", a, x, b, y)
 		}
-		if history.TimelineOf(a, x) == history.TimelineOf(b, "") {
+		if history.NewTimeline(a, x) == history.NewTimeline(b, "") {
 			t.Fatalf("the thread %q of %q is the room %q", x, a, b)
 		}
 	})
@@ -298,14 +298,14 @@ func TestTimeline(t *testing.T) {
 // and what the threads of that room began with.
 func TestRedactAnswerInThreads(t *testing.T) {
 	s, _ := open(t)
-	room := history.TimelineOf("!room", "")
+	room := history.NewTimeline("!room", "")
 	for _, m := range []history.Message{
 		{Room: room, Role: llm.User, EventID: "$q", Sender: "@me:x", Text: "where is the key?", At: noon},
 		{Room: room, Role: llm.Assistant, EventID: "re:$q", Text: "The key of the cellar lies under the third pot.", At: noon},
 	} {
 		expect.OK(t, s.Append(t.Context(), &m))
 	}
-	thread := history.TimelineOf("!room", "$q")
+	thread := history.NewTimeline("!room", "$q")
 	c := history.Compaction{Room: thread, Level: history.Extracted, Reason: "thread", At: noon,
 		Summary: "- @me:x: where is the key?\n- you: The key of the cellar lies under the third pot."}
 	expect.Must(s.BeginThread(t.Context(), &c))(t)
@@ -407,7 +407,7 @@ func TestForgetLeavesSummaries(t *testing.T) {
 func quoting(t *testing.T, s *history.Store, event, text string, quotes ...history.Quoted) history.Message {
 	t.Helper()
 	m := history.Message{Room: here, Role: llm.User, EventID: event, Sender: "@ada:example.org", Header: "[now]", Text: text, At: noon, Quoted: quotes,
-		Label: trust.Label{Integrity: trust.Guest, Readers: trust.Room(string(here))}}
+		Label: trust.Label{Integrity: trust.Guest, Readers: trust.RoomReaders(string(here))}}
 	expect.OK(t, s.Append(t.Context(), &m))
 	return m
 }

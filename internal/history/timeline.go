@@ -16,9 +16,9 @@ type Timeline string
 
 const threadPrefix = "thread:" // no room's id begins so
 
-// TimelineOf returns the timeline of a thread in room, by the thread's root; with an empty root,
+// NewTimeline returns the timeline of a thread in room, by the thread's root; with an empty root,
 // the room's own. A root contains no blanks, so the encoding is unambiguous.
-func TimelineOf(room, root string) Timeline {
+func NewTimeline(room, root string) Timeline {
 	if root == "" || strings.ContainsFunc(root, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return Timeline(room)
 	}
@@ -85,8 +85,8 @@ func move(ctx context.Context, tx *sql.Tx, from, to Timeline) error {
 		statement{`UPDATE message SET room = ? WHERE room = ?`, []any{to, from}},
 		statement{`UPDATE compaction SET room = ? WHERE room = ?`, []any{to, from}},
 		statement{`UPDATE message SET readers = ? WHERE room = ? AND readers = ?`,
-			[]any{trust.Room(to.Room()), to, trust.Room(from.Room())}},
+			[]any{trust.RoomReaders(to.Room()), to, trust.RoomReaders(from.Room())}},
 		statement{`UPDATE room SET readers = (SELECT replace(o.readers, ?, ?) FROM room AS o WHERE o.id = ?) WHERE id = ?`,
-			[]any{trust.Room(from.Room()), trust.Room(to.Room()), from, to}},
+			[]any{trust.RoomReaders(from.Room()), trust.RoomReaders(to.Room()), from, to}},
 		statement{`UPDATE room SET conversation = conversation + 1, readers = '' WHERE id = ?`, []any{from}})
 }

@@ -39,8 +39,8 @@ func New(key string, fill ...any) Text {
 	return Text(b)
 }
 
-// Join translates all and separates them with commas.
-func Join(say Say, all []Text) string {
+// JoinWithCommas translates all and separates them with commas.
+func JoinWithCommas(say Say, all []Text) string {
 	said := make([]string, len(all))
 	for i, t := range all {
 		said[i] = t.In(say)
@@ -57,13 +57,13 @@ func FromError(err error) Text {
 	return Text(err.Error())
 }
 
-// parts returns the key and the values of t. For plain words the key is empty.
-func (t Text) parts() (key string, fill []Text) {
+// keyAndValues returns the key and the values of t. For plain words the key is empty.
+func (t Text) keyAndValues() (key string, fill []Text) {
 	var list []json.RawMessage
 	if !strings.HasPrefix(string(t), `["`) || json.Unmarshal([]byte(t), &list) != nil || json.Unmarshal(list[0], &key) != nil {
 		return "", nil
 	}
-	if _, ok := Find("en", key, nil, Source()); !ok {
+	if _, ok := FindMessage("en", key, nil, Source()); !ok {
 		return "", nil
 	}
 	for _, raw := range list[1:] {
@@ -77,14 +77,14 @@ func (t Text) parts() (key string, fill []Text) {
 }
 
 func (t Text) key() string {
-	key, _ := t.parts()
+	key, _ := t.keyAndValues()
 	return key
 }
 
 // Translatable reports whether t, and its value for {why}, is a message of this program rather than
 // text of another one.
 func (t Text) Translatable() bool {
-	key, fill := t.parts()
+	key, fill := t.keyAndValues()
 	for i := 0; i+1 < len(fill); i += 2 {
 		if fill[i] == "why" && !fill[i+1].Translatable() {
 			return false
@@ -95,7 +95,7 @@ func (t Text) Translatable() bool {
 
 // In translates t with say.
 func (t Text) In(say Say) string {
-	key, fill := t.parts()
+	key, fill := t.keyAndValues()
 	if key == "" {
 		return string(t)
 	}
@@ -118,7 +118,7 @@ var Source = sync.OnceValue(func() map[string]string {
 	b, _ := fs.ReadFile(reverie.Data, "messages/en.txt") // embedded, so it cannot fail
 	all := map[string]string{}
 	for line := range strings.Lines(string(b)) {
-		if key, text, ok := Line(strings.TrimSpace(line)); ok {
+		if key, text, ok := ParseLine(strings.TrimSpace(line)); ok {
 			all[key] = text
 		}
 	}
@@ -127,8 +127,8 @@ var Source = sync.OnceValue(func() map[string]string {
 
 var lineForm = regexp.MustCompile(`^([a-z][a-z0-9._-]*):\s*(.+)$`)
 
-// Line parses a line "key: text" of a message file, in which \n is a line break.
-func Line(line string) (key, text string, ok bool) {
+// ParseLine parses a line "key: text" of a message file, in which \n is a line break.
+func ParseLine(line string) (key, text string, ok bool) {
 	found := lineForm.FindStringSubmatch(line)
 	if found == nil {
 		return "", "", false
@@ -138,7 +138,7 @@ func Line(line string) (key, text string, ok bool) {
 
 // English translates key into English. An unknown key is returned as it is.
 func English(key string, fill ...string) string {
-	text, ok := Find("en", key, fill, Source())
+	text, ok := FindMessage("en", key, fill, Source())
 	if !ok {
 		text = key
 	}
@@ -161,9 +161,9 @@ const (
 	More = "_more"
 )
 
-// Find returns the message key, in the plural form for its {count}, from the first of texts that
+// FindMessage returns the message key, in the plural form for its {count}, from the first of texts that
 // has it. A singular form without {count} is only used for 1.
-func Find(language, key string, fill []string, texts ...map[string]string) (string, bool) {
+func FindMessage(language, key string, fill []string, texts ...map[string]string) (string, bool) {
 	count := ""
 	for i := 0; i+1 < len(fill); i += 2 {
 		if fill[i] == "count" {

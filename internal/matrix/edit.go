@@ -79,7 +79,7 @@ const redactionRetry = time.Minute
 
 // runRedactions calls forget for each redacted message until it succeeds.
 func (c *Client) runRedactions(ctx context.Context, forget func(ctx context.Context, event string) error) error {
-	return retry.Loop(ctx, c.cfg.now, c.redactWake, func(ctx context.Context) (next time.Time) {
+	return retry.RunWhenDue(ctx, c.cfg.now, c.redactWake, func(ctx context.Context) (next time.Time) {
 		if err := c.inbox.ForgetRedacted(ctx, forget); err != nil && ctx.Err() == nil {
 			c.cfg.Log.Error("matrix: a message that was taken back is not forgotten yet; it is tried again", "in", redactionRetry,
 				"err", err)

@@ -180,10 +180,10 @@ func (c *Client) skipAfterAbsence(ctx context.Context, b *batch, since time.Time
 // because ours may be wrong.
 func (c *Client) tooOld(at time.Time) bool { return c.cfg.now().Add(c.acc.Skew()).Sub(at) > oldAfter }
 
-// dropOld removes messages from before the bot's time from a timeline and keeps all state events.
+// dropBeforeJoin removes messages from before the bot's time from a timeline and keeps all state events.
 // With a new store all messages are old. In the sync with our join, messages before our
 // invitation are old; those between invitation and join are answered.
-func dropOld(room *mautrix.SyncJoinedRoom, self id.UserID, fresh bool) (dropped int) {
+func dropBeforeJoin(room *mautrix.SyncJoinedRoom, self id.UserID, fresh bool) (dropped int) {
 	events := room.Timeline.Events
 	from := 0
 	if fresh {

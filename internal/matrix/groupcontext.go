@@ -38,7 +38,7 @@ func (t *intake) editGroupContext(b *batch, evt *event.Event, msg *event.Message
 	if msg.NewContent == nil || room.Pair() || room.Encrypted && !evt.Mautrix.WasEncrypted {
 		return
 	}
-	text := text.Clip(text.Clean(gate.Body(msg.NewContent)), maxContextLine)
+	text := text.Clip(text.Clean(gate.BodyOrCaption(msg.NewContent)), maxContextLine)
 	if command.Is(text) { // a command is no group context
 		text = ""
 	}

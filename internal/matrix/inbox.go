@@ -31,7 +31,7 @@ func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, cha
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()
-	return retry.Loop(ctx, c.cfg.now, c.inWake, func(ctx context.Context) (next time.Time) {
+	return retry.RunWhenDue(ctx, c.cfg.now, c.inWake, func(ctx context.Context) (next time.Time) {
 		l.Begin()
 		rows, err := c.waiting(ctx)
 		if err == nil {

@@ -103,7 +103,7 @@ func (t *intake) handle(ctx context.Context, b *batch, evt *event.Event) error {
 	case event.EventEncrypted:
 		return t.onEncrypted(ctx, b, evt)
 	}
-	if msg := gate.MessageOf(evt); msg != nil && evt.Mautrix.EventSource&event.SourceLeave == 0 {
+	if msg := gate.ContentOf(evt); msg != nil && evt.Mautrix.EventSource&event.SourceLeave == 0 {
 		return t.onMessage(ctx, b, evt, msg)
 	}
 	return nil

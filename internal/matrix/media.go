@@ -63,7 +63,7 @@ func filesOf(msg *event.MessageEventContent, encrypted bool, limit int64) []chat
 }
 
 func tooLargeNote(limit int64) i18n.Text {
-	return i18n.New("why.file_large", "size", media.Size(limit))
+	return i18n.New("why.file_large", "size", media.FormatSize(limit))
 }
 
 // fetchFiles fetches the message's own file and that of the message it replies to.
@@ -92,7 +92,7 @@ func (f *completer) repliedFile(ctx context.Context, m *chat.Message) error {
 	if err != nil || evt.Unsigned.RedactedBecause != nil {
 		return err
 	}
-	msg := gate.MessageOf(evt)
+	msg := gate.ContentOf(evt)
 	if msg == nil || !gate.IsFile(msg) {
 		return nil
 	}

@@ -93,7 +93,7 @@ func TestDropOld(t *testing.T) {
 					states++
 				}
 			}
-			dropped := dropOld(room, self, c.fresh)
+			dropped := dropBeforeJoin(room, self, c.fresh)
 			got := ""
 			for _, e := range room.Timeline.Events {
 				if e.StateKey != nil {

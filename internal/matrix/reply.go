@@ -81,7 +81,7 @@ func (f *completer) fetchLink(ctx context.Context, room, evt string) (link, erro
 		return link{}, err
 	}
 	l := link{quote: chat.Quote{ID: evt, Sender: got.Sender.String(), At: time.UnixMilli(got.Timestamp)}}
-	msg := gate.MessageOf(got)
+	msg := gate.ContentOf(got)
 	if msg == nil || got.Unsigned.RedactedBecause != nil {
 		return l, nil
 	}

@@ -108,7 +108,7 @@ func (c *Client) prepareTimelines(ctx context.Context, res *mautrix.RespSync, po
 			if err != nil {
 				return err
 			}
-			if err := c.Rooms.CheckGap(ctx, room, events); err != nil {
+			if err := c.Rooms.ExposeFromGap(ctx, room, events); err != nil {
 				return err
 			}
 			for _, evt := range events {
@@ -116,7 +116,7 @@ func (c *Client) prepareTimelines(ctx context.Context, res *mautrix.RespSync, po
 			}
 			joined.Timeline.Events = append(events, joined.Timeline.Events...)
 		}
-		if n := dropOld(joined, c.cli.UserID, pos.token == ""); n > 0 {
+		if n := dropBeforeJoin(joined, c.cli.UserID, pos.token == ""); n > 0 {
 			c.cfg.Log.Debug("matrix: messages from before the bot came are left alone", "room", room, "events", n)
 		}
 		joined.Timeline.Events = slices.DeleteFunc(joined.Timeline.Events, func(evt *event.Event) bool {

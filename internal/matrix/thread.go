@@ -21,7 +21,7 @@ func (f *completer) fetchRoot(ctx context.Context, m *chat.Message) error {
 		return nil
 	}
 	if m.Branch != "" { // else it is answered in the main timeline, which does not know the thread
-		if begun, err := history.NewStore(f.cfg.DB).Exists(ctx, history.TimelineOf(m.Room, m.Branch)); err != nil || begun {
+		if begun, err := history.NewStore(f.cfg.DB).Exists(ctx, history.NewTimeline(m.Room, m.Branch)); err != nil || begun {
 			return err
 		}
 	}

@@ -201,7 +201,7 @@ func (b *bot) begin(room, root string) {
 	b.t.Helper()
 	db := openDB(b.t, b.dir)
 	defer db.Close()
-	expect.Must(history.NewStore(db).BeginThread(b.t.Context(), &history.Compaction{Room: history.TimelineOf(room, root)}))(b.t)
+	expect.Must(history.NewStore(db).BeginThread(b.t.Context(), &history.Compaction{Room: history.NewTimeline(room, root)}))(b.t)
 }
 
 // TestActiveThread: in a thread with a message of the bot within a day, allowed people need not mention it.

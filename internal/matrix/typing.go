@@ -51,7 +51,7 @@ func (t *typing) set(room string, on bool) {
 
 func (t *typing) run(ctx context.Context) error {
 	defer t.show(ctx, true)
-	return retry.Loop(ctx, t.now, t.wake, func(ctx context.Context) time.Time { return t.show(ctx, false) })
+	return retry.RunWhenDue(ctx, t.now, t.wake, func(ctx context.Context) time.Time { return t.show(ctx, false) })
 }
 
 // show sends the notices that are due and returns when the next one is. With end it ends all.

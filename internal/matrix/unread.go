@@ -90,7 +90,7 @@ func (c *Client) runUnread(ctx context.Context, members *room.Memberships) error
 	case <-c.sync.synced:
 	}
 	c.keys.addAll(map[id.SessionID]struct{}{"": {}}) // keys may have arrived in an earlier run
-	return retry.Loop(ctx, c.cfg.now, c.keys.wake, func(ctx context.Context) time.Time {
+	return retry.RunWhenDue(ctx, c.cfg.now, c.keys.wake, func(ctx context.Context) time.Time {
 		next, err := c.readAgain(ctx, members)
 		if err != nil && ctx.Err() == nil {
 			c.cfg.Log.Error("matrix: messages that wait to be read", "err", err)

@@ -25,7 +25,7 @@ func (t *intake) checkSigned(ctx context.Context, b *batch, evt *event.Event, ro
 		device = nil // the room key does not prove the sending device
 	}
 	t.cfg.Log.Warn("matrix: a message comes from a device that its sender's identity has not signed", "room", evt.RoomID, "event", evt.ID,
-		"sender", evt.Sender, "device", deviceID(device), "trust", evt.Mautrix.TrustState.String(), "refused", refused)
+		"sender", evt.Sender, "device", printableDeviceID(device), "trust", evt.Mautrix.TrustState.String(), "refused", refused)
 	if refused { // stored as handled: it must not be answered when the device is signed later
 		head, err := t.head(ctx, evt, room)
 		if err != nil {
@@ -43,7 +43,7 @@ func (t *intake) checkSigned(ctx context.Context, b *batch, evt *event.Event, ro
 	return refused, err
 }
 
-func deviceID(d *id.Device) string {
+func printableDeviceID(d *id.Device) string {
 	if d == nil {
 		return ""
 	}
@@ -62,7 +62,7 @@ func (t *intake) refuse(ctx context.Context, b *batch, evt *event.Event, key str
 func (t *intake) reportUnsigned(ctx context.Context, b *batch, evt *event.Event, device *id.Device, refused bool) error {
 	name := "unsigned-" + device.UserID.String() + "-" + device.SigningKey.String()
 	text := func(room, key string) string {
-		out := t.cfg.Text(ctx, room, key, "person", evt.Sender.String(), "device", deviceID(device))
+		out := t.cfg.Text(ctx, room, key, "person", evt.Sender.String(), "device", printableDeviceID(device))
 		if refused {
 			out += " " + t.cfg.Text(ctx, room, "matrix.unsigned_ignored")
 		}
@@ -78,7 +78,7 @@ func (t *intake) reportUnsigned(ctx context.Context, b *batch, evt *event.Event,
 		b.Notices = append(b.Notices, delivery.Notice{ID: name, Room: room, ReplyTo: evt.ID.String(),
 			Text: text(room, "matrix.unsigned_own")})
 	case by != evt.ID.String() && refused:
-		t.refuse(ctx, b, evt, "matrix.unsigned_refused", "device", deviceID(device))
+		t.refuse(ctx, b, evt, "matrix.unsigned_refused", "device", printableDeviceID(device))
 	}
 	for _, owner := range t.cfg.Owners {
 		chat, err := t.rooms.DirectChat(ctx, owner)

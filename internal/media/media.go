@@ -60,7 +60,7 @@ type Stored struct {
 type TooLargeError struct{ Most int64 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("the file is larger than %s", Size(e.Most))
+	return fmt.Sprintf("the file is larger than %s", FormatSize(e.Most))
 }
 
 // Save stores the content of r, at most most bytes. It closes r if that is an io.Closer; if closing
@@ -243,8 +243,8 @@ func Name(s string) string {
 	return s
 }
 
-// Size formats bytes for people.
-func Size(n int64) string {
+// FormatSize formats bytes for people.
+func FormatSize(n int64) string {
 	switch {
 	case n >= 10_000_000:
 		return fmt.Sprintf("%d MB", (n+500_000)/1_000_000)

@@ -424,14 +424,14 @@ func TestPictureMemory(t *testing.T) {
 			_, err := s.Picture(k.Path)
 			runtime.ReadMemStats(&after)
 			took := after.TotalAlloc - before.TotalAlloc
-			t.Logf("a file of %s took %s", Size(int64(len(tt.data))), Size(int64(took)))
+			t.Logf("a file of %s took %s", FormatSize(int64(len(tt.data))), FormatSize(int64(took)))
 			switch {
 			case tt.refused && (!errors.Is(err, ErrPixels) || took > beside):
-				t.Errorf("refused with %v after %s", err, Size(int64(took)))
+				t.Errorf("refused with %v after %s", err, FormatSize(int64(took)))
 			case !tt.refused && err != nil:
 				t.Error(err)
 			case took > 16*maxPixels+beside:
-				t.Errorf("it took %s", Size(int64(took)))
+				t.Errorf("it took %s", FormatSize(int64(took)))
 			}
 		})
 	}

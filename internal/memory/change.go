@@ -32,7 +32,7 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 	e.Quote = text.Cut(e.Quote, maxQuote)
 	e.ID, e.By, e.Hits = "", "", 0
 	_, err = s.write(ctx, actor, []Scope{e.Scope}, func(c *change) error {
-		known, err := sameFact(c, e, Active)
+		known, err := entriesWithSameWords(c, e, Active)
 		if err != nil {
 			return err
 		}
@@ -57,8 +57,8 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 	return entry, added, nil
 }
 
-// sameFact lists the entries in one of states with the same words as e, the oldest first.
-func sameFact(c *change, e Entry, states ...State) ([]Entry, error) {
+// entriesWithSameWords lists the entries in one of states with the same words as e, the oldest first.
+func entriesWithSameWords(c *change, e Entry, states ...State) ([]Entry, error) {
 	known, err := selectEntries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND conversation = ?
 		AND state IN (SELECT value FROM json_each(?)) ORDER BY n`,
 		e.Scope, text.Hash(e.Text), e.Conversation, store.Array(states))

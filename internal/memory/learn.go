@@ -66,7 +66,7 @@ func (c *change) learn(l *Learned) error {
 	shared := e
 	shared.Scope = Shared
 	for _, as := range []Entry{e, shared} {
-		known, err := sameFact(c, as, Active)
+		known, err := entriesWithSameWords(c, as, Active)
 		if err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func retiredSince(c *change, e Entry) (bool, error) {
 			return gone, err
 		}
 	}
-	old, err := sameFact(c, e, Archived, Superseded, Merged)
+	old, err := entriesWithSameWords(c, e, Archived, Superseded, Merged)
 	return slices.ContainsFunc(old, func(o Entry) bool { return !e.ObservedAt.After(o.UpdatedAt) }), err
 }
 

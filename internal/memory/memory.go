@@ -209,7 +209,7 @@ func (s *Store) syncFile(ctx context.Context, scope Scope) error {
 
 // reload reads the entries of v if they changed since the last call. v is locked.
 func (v *scopeCache) reload(ctx context.Context, s *Store) (err error) {
-	if v.snapshot, err = s.files.Snapshot(ctx, v.scope); err != nil {
+	if v.snapshot, err = s.files.StoredSnapshot(ctx, v.scope); err != nil {
 		return err
 	}
 	var changes int64

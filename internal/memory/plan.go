@@ -219,7 +219,7 @@ func (c *change) mergeInto(e, by Entry) (string, error) {
 	if e.Pinned && !by.Pinned {
 		return "it is pinned", nil
 	}
-	if lost := text.Lost(e.Text, by.Text); len(lost) > 0 {
+	if lost := text.LostProtected(e.Text, by.Text); len(lost) > 0 {
 		return "the other does not say all of it", nil
 	}
 	after := e

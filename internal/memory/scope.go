@@ -15,10 +15,10 @@ type Scope = trust.Readers
 const Shared = trust.Everybody
 
 // Private is the scope of messages that user (a Matrix id) wrote in a direct chat.
-func Private(user string) Scope { return trust.Person(user) }
+func Private(user string) Scope { return trust.PersonReaders(user) }
 
 // Room is the scope of messages in the room id with several people.
-func Room(id string) Scope { return trust.Room(id) }
+func Room(id string) Scope { return trust.RoomReaders(id) }
 
 // Isolation says where new entries go. The zero value is Strict.
 type Isolation string

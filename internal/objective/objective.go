@@ -56,7 +56,7 @@ func (s Store) Current(
 	}
 	t, at := lastNamed(past, tasks)
 	if at <= asked { // the model has read that message and later ones
-		return withID(workable(tasks, lastSender(past)), stored), nil
+		return withID(workableTasks(tasks, lastSender(past)), stored), nil
 	}
 	if t.ID != stored && !preview {
 		err = s.setColumn(ctx, talk.Room(), "task", t.ID)
@@ -76,7 +76,7 @@ func (s Store) Clear(ctx context.Context, talk history.Timeline) error {
 // messages.
 func (s Store) Ask(ctx context.Context, at trust.Place) error {
 	tasks, err := s.Tasks.List(ctx, at, "")
-	if err != nil || len(workable(tasks, "")) == 0 {
+	if err != nil || len(workableTasks(tasks, "")) == 0 {
 		return err
 	}
 	_, asked, err := s.read(ctx, at.Room)
@@ -87,7 +87,7 @@ func (s Store) Ask(ctx context.Context, at trust.Place) error {
 	if err != nil {
 		return err
 	}
-	choice := workable(tasks, lastSender(past))
+	choice := workableTasks(tasks, lastSender(past))
 	choice = choice[:min(len(choice), maxTasks)]
 	_, named := lastNamed(past, tasks) // earlier messages are settled
 	if len(choice) == 0 || countAfter(past, max(named, asked)) < AskEvery {
@@ -154,23 +154,23 @@ func lastNamed(past []history.Message, tasks []task.Task) (t task.Task, at int64
 // withID returns the task with that id, if isWork.
 func withID(tasks []task.Task, id string) task.Task {
 	for _, t := range tasks {
-		if t.ID == id && isWork(t) {
+		if t.ID == id && canBeCurrent(t) {
 			return t
 		}
 	}
 	return task.Task{}
 }
 
-// isWork reports whether t can be the current task. A scheduled reminder is not work.
-func isWork(t task.Task) bool {
+// canBeCurrent reports whether t can be the current task. A scheduled reminder is not work.
+func canBeCurrent(t task.Task) bool {
 	return t.Status == task.Active && (t.Schedule == nil || t.Mode() != task.Reminder)
 }
 
-// workable returns the tasks that person can be working on, the most urgent first. It leaves out other
+// workableTasks returns the tasks that person can be working on, the most urgent first. It leaves out other
 // people's tasks, unless person is empty.
-func workable(tasks []task.Task, person string) []task.Task {
+func workableTasks(tasks []task.Task, person string) []task.Task {
 	return slices.DeleteFunc(slices.Clone(tasks), func(t task.Task) bool {
-		return !isWork(t) || t.User != "" && person != "" && t.User != person
+		return !canBeCurrent(t) || t.User != "" && person != "" && t.User != person
 	})
 }
 

@@ -30,7 +30,7 @@ func question(tasks []task.Task, past []history.Message) string {
 		}
 		who, text := m.Sender, m.Text
 		if m.Role == llm.Assistant {
-			who, text = "assistant", agent.Visible(m.Text)
+			who, text = "assistant", agent.WithoutMarkers(m.Text)
 		}
 		if who != "" && strings.TrimSpace(text) != "" && !history.IsRedacted(m) {
 			lines = append(lines, "> "+history.OneLine(who, 60)+": "+history.OneLine(text, 300)+"\n")

@@ -280,8 +280,8 @@ func TestSkillsOfOthersAreNotInThePrompt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, Stable)
 			w.private = private
-			mine := map[bool]string{true: skill.Folder(trust.Person(testUser)), false: skill.Folder(trust.Room(w.room))}
-			theirs := []string{mine[!private], skill.Folder(trust.Person("@eve:x")), skill.Folder(trust.Room("!eve"))}
+			mine := map[bool]string{true: skill.Folder(trust.PersonReaders(testUser)), false: skill.Folder(trust.RoomReaders(w.room))}
+			theirs := []string{mine[!private], skill.Folder(trust.PersonReaders("@eve:x")), skill.Folder(trust.RoomReaders("!eve"))}
 			w.skillFile("everybodys", "deploy", 0, "Ask me first.")
 			w.skillFile(mine[private]+"/own", "deploy", 0, "My own way.")
 			for _, folder := range theirs {

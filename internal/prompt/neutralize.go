@@ -22,11 +22,11 @@ var otherLineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\
 // unchanged.
 func neutralize(s string) string {
 	s = otherLineEnds.Replace(s)
-	if !strings.ContainsFunc(s, looksOpening) {
+	if !strings.ContainsFunc(s, looksLikeOpeningBracket) {
 		return s
 	}
 	f := fold(s)
-	event := namesEvent(f.text)
+	event := saysSystemEvent(f.text)
 	var b strings.Builder
 	done := 0
 	for _, i := range f.open {
@@ -42,8 +42,8 @@ func neutralize(s string) string {
 	return b.String() + s[done:]
 }
 
-// looksOpening reports whether a model may read r as an opening bracket.
-func looksOpening(r rune) bool {
+// looksLikeOpeningBracket reports whether a model may read r as an opening bracket.
+func looksLikeOpeningBracket(r rune) bool {
 	if r <= unicode.MaxASCII {
 		return r == '[' || r == '<'
 	}
@@ -53,7 +53,7 @@ func looksOpening(r rune) bool {
 // otherOpening are quotation marks, parentheses and braces among opening punctuation.
 const otherOpening = "„‚⹂〝「『｢﹁﹃（⁽₍❨❪﹙｛❴﹛⦃⦅｟"
 
-func looksClosing(r rune) bool {
+func looksLikeClosingBracket(r rune) bool {
 	if r <= unicode.MaxASCII {
 		return r == ']'
 	}
@@ -77,7 +77,7 @@ func fold(s string) *folded {
 		if c == 0 {
 			continue
 		}
-		if looksOpening(r) {
+		if looksLikeOpeningBracket(r) {
 			f.open = append(f.open, len(f.text))
 		}
 		f.text, f.at = append(f.text, c), append(f.at, i)
@@ -111,9 +111,9 @@ func foldRune(r rune) byte {
 		return '-'
 	case unicode.IsSpace(r) || r == '▁': // the space of tokenizers
 		return ' '
-	case looksOpening(r):
+	case looksLikeOpeningBracket(r):
 		return '['
-	case looksClosing(r):
+	case looksLikeClosingBracket(r):
 		return ']'
 	case unicode.In(r, unicode.Cf, unicode.Mn, unicode.Cc):
 		return 0
@@ -164,7 +164,7 @@ func (f *folded) replacement(i int, ascii, event bool) string {
 		return "‹"
 	case angle:
 		return ""
-	case noteLike.Match(rest), instLike.Match(rest), event && namesEvent(inside),
+	case noteLike.Match(rest), instLike.Match(rest), event && saysSystemEvent(inside),
 		// A header with an author continues with a comma.
 		headerLike.Match(rest) && (f.beginsLine(i) || bytes.IndexByte(inside, ',') >= 0):
 		return "("
@@ -178,8 +178,8 @@ func (f *folded) beginsLine(i int) bool {
 	return len(before) == 0 || before[len(before)-1] == '\n'
 }
 
-// namesEvent reports whether a text contains "system event", with anything between the letters.
-func namesEvent(text []byte) bool { return bytes.Contains(lettersOf(text), []byte("systemevent")) }
+// saysSystemEvent reports whether a text contains "system event", with anything between the letters.
+func saysSystemEvent(text []byte) bool { return bytes.Contains(lettersOf(text), []byte("systemevent")) }
 
 func lettersOf(text []byte) []byte {
 	letters := make([]byte, 0, len(text))

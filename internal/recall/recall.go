@@ -100,7 +100,7 @@ func turns(talk history.Timeline, past []history.Message) (all []memory.Turn) {
 		}
 		text := m.Text
 		if m.Role == llm.Assistant {
-			text = agent.Visible(text)
+			text = agent.WithoutMarkers(text)
 		}
 		visible := m.Role == llm.User || m.Role == llm.Assistant && len(m.Calls) == 0
 		if scope == "" || !visible || m.EventID == "" || strings.TrimSpace(text) == "" || history.IsRedacted(m) {

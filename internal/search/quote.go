@@ -47,8 +47,8 @@ func (t Turn) excerpt(most int) string {
 	return text.Cut(strings.Join(strings.Fields(t.Text), " "), most)
 }
 
-// Whole reports whether t is quoted completely next to another message.
-func (t Turn) Whole() bool { return t.excerpt(maxAroundQuote) == t.excerpt(maxTurnQuote) }
+// QuotedWhole reports whether t is quoted completely next to another message.
+func (t Turn) QuotedWhole() bool { return t.excerpt(maxAroundQuote) == t.excerpt(maxTurnQuote) }
 
 // Quotes are the forms in which Line quotes t, the longest first.
 func (t Turn) Quotes() []string {

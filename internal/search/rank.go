@@ -231,7 +231,7 @@ func rank(q parsedQuery, c corpus, candidates []candidate) []scored {
 		all[i].candidate = &candidates[i]
 		all[i].computeFeatures(q, c, forms, total)
 	}
-	addSessions(all)
+	scoreSessions(all)
 	normaliseAll(all)
 	joined := addSimilarity(all)
 	for i := range all {
@@ -350,9 +350,9 @@ func anyNameIn(subject string, words map[string]bool) bool {
 	return false
 }
 
-// addSessions sets the session feature: the sum of the best three fused values of a conversation on
+// scoreSessions sets the session feature: the sum of the best three fused values of a conversation on
 // one day.
-func addSessions(all []scored) {
+func scoreSessions(all []scored) {
 	best := map[int64][3]float64{}
 	for i := range all {
 		if all[i].session == 0 {

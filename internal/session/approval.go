@@ -42,7 +42,7 @@ func (t *turn) granted(ctx context.Context, asker string, past []history.Message
 	if t.label.Integrity >= trust.User || len(past) == 0 {
 		return nil, nil
 	}
-	all, err := t.approvals.Granted(ctx, t.talk, past[len(past)-1].Conversation, asker, fingerprint)
+	all, err := t.approvals.ListGranted(ctx, t.talk, past[len(past)-1].Conversation, asker, fingerprint)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (t *turn) storeCalls(
 		if err := t.cfg.History.AppendIn(ctx, tx, &calls); err != nil {
 			return err
 		}
-		results, err := t.approvals.Gather(ctx, tx, approval.Approval{Room: t.room, Talk: t.talk, Conversation: calls.Conversation,
+		results, err := t.approvals.AddActs(ctx, tx, approval.Approval{Room: t.room, Talk: t.talk, Conversation: calls.Conversation,
 			Event: t.in.ID, Asker: t.in.Sender, Readers: scope.Place().Readers(), Quote: t.in.Text,
 			Sources: sources, Fingerprint: fingerprint}, acts)
 		if err != nil {
@@ -100,7 +100,7 @@ func (t *turn) storeCalls(
 
 // askApprovals sends the open questions about event. Sending one twice shows it once.
 func (s *Session) askApprovals(ctx context.Context, event string) error {
-	all, err := s.approvals.ListOpen(ctx, s.talk, event)
+	all, err := s.approvals.ListOpenOf(ctx, s.talk, event)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (m *Manager) notifyAnswered(ctx context.Context, a approval.Approval) error
 // resumeApprovals continues approvals that an interruption left: it sends open questions again and
 // runs approved acts.
 func (m *Manager) resumeApprovals(ctx context.Context) error {
-	left, failed := m.approvals.Pending(ctx)
+	left, failed := m.approvals.PruneAndListPending(ctx)
 	for _, a := range left {
 		var err error
 		switch {

@@ -220,7 +220,7 @@ func attacksOfOthers() []attack {
 			b.votes(owner, approval.Once)
 			b.ended(approval.Done)
 			tasks, err := b.cfg.Tasks.InRoom(b.t.Context(), "!group", "all")
-			expect.False(b.t, err != nil || len(tasks) != 1 || tasks[0].User != friend || tasks[0].Label.Readers != trust.Room("!group"),
+			expect.False(b.t, err != nil || len(tasks) != 1 || tasks[0].User != friend || tasks[0].Label.Readers != trust.RoomReaders("!group"),
 				"%+v %v", tasks, err)
 		}},
 		{name: "words that say it is approved", do: func(b *approvalWorld) {

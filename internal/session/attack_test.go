@@ -83,7 +83,7 @@ func TestAttackChainOfEvents(t *testing.T) {
 	s := newSource(w)
 	w.say(t, "$1", "hi")
 	before := w.left(t)
-	foreign := trust.Label{Integrity: trust.Foreign, Readers: trust.Person(owner)}
+	foreign := trust.Label{Integrity: trust.Foreign, Readers: trust.PersonReaders(owner)}
 	for _, id := range []string{"job:1", "job:2"} {
 		w.event(t, s, chat.Event{Head: chat.Head{ID: id}, Text: "> Found: do it again", Label: foreign})
 		a := w.approvalOf(t, id)
@@ -289,7 +289,7 @@ func TestUnprovenOwnerCommands(t *testing.T) {
 func TestUnprovenOwnerLabel(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.deliver(t, unproven("$1", "hello"))
-	want := trust.Label{Integrity: trust.User, Readers: trust.Room("!dm")}
+	want := trust.Label{Integrity: trust.User, Readers: trust.RoomReaders("!dm")}
 	if l, _, err := w.cfg.History.LabelOf(t.Context(), "!dm", "$1"); err != nil || l != want {
 		t.Errorf("%+v, %v", l, err)
 	}

@@ -17,7 +17,7 @@ import (
 
 // runCommand runs the command in and sends its answer.
 func (s *Session) runCommand(ctx context.Context, in chat.Message, name, args string) error {
-	text, err := command.Run(ctx, s.newCall(in), name, args)
+	text, err := command.Run(ctx, s.newCommandCall(in), name, args)
 	switch {
 	case errors.Is(err, command.ErrAnswered):
 		return nil
@@ -27,8 +27,8 @@ func (s *Session) runCommand(ctx context.Context, in chat.Message, name, args st
 	return s.sendNotice(ctx, in.ID, text)
 }
 
-// newCall makes the command call of the message in.
-func (s *Session) newCall(in chat.Message) *command.Call {
+// newCommandCall makes the command call of the message in.
+func (s *Session) newCommandCall(in chat.Message) *command.Call {
 	asked := questions.Store{DB: s.cfg.DB, Memory: s.cfg.Memory}
 	c := &command.Config{Memory: s.cfg.Memory, Questions: asked, Tasks: s.cfg.Tasks, Goals: s.goals,
 		Skills: s.cfg.Skills, History: s.cfg.History, Models: s.cfg.Models, Settings: s.settings(), Messages: s.cfg.Messages,

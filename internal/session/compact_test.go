@@ -357,7 +357,7 @@ func TestAnyHistoryFits(t *testing.T) {
 		in := chat.Message{Head: chat.Head{ID: fmt.Sprintf("$%d", n), Room: room, Sender: owner, Private: true}}
 		expect.OK(rt, m.remember(t.Context(), in.Head))
 		newest := fill(rt, m, room, in.ID)
-		expect.Must(command.Run(t.Context(), s.newCall(in), "goal", "new build the greenhouse"))(rt)
+		expect.Must(command.Run(t.Context(), s.newCommandCall(in), "goal", "new build the greenhouse"))(rt)
 		p, _, err := (&turn{Session: s, in: item{Message: in}}).fittingPrompt(t.Context())
 		if err != nil {
 			rt.Fatal(err)

@@ -69,7 +69,7 @@ func (w *world) event(t *testing.T, s *source, in chat.Event) {
 	t.Helper()
 	in.Room, in.Sender, in.Kind = "!dm", owner, chat.ScheduledTask
 	if in.Label == (trust.Label{}) {
-		in.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
+		in.Label = trust.Label{Integrity: trust.Owner, Readers: trust.PersonReaders(owner)}
 	}
 	expect.OK(t, w.Deliver(t.Context(), in))
 	select {

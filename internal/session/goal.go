@@ -41,7 +41,7 @@ func (s *Session) applyMarkers(ctx context.Context, by trust.Caller, past ...his
 		if m.Role != llm.Assistant || m.ID <= s.appliedUpTo {
 			continue
 		}
-		markers, dropped := agent.Markers(m.Text)
+		markers, dropped := agent.GoalMarkers(m.Text)
 		if len(markers) == 0 {
 			continue
 		}
@@ -51,7 +51,7 @@ func (s *Session) applyMarkers(ctx context.Context, by trust.Caller, past ...his
 		}
 		var err error
 		if applied < 0 {
-			applied, err = s.goals.LastApplied(ctx, string(s.talk))
+			applied, err = s.goals.LastAppliedMessage(ctx, string(s.talk))
 		}
 		if err == nil && m.ID > applied {
 			var refused []string
@@ -91,7 +91,7 @@ func (s *Session) sendStoredAnswer(ctx context.Context, in item, text string) er
 
 // visibleAnswer returns text without markers, and the cut-off note in the room's language.
 func (s *Session) visibleAnswer(ctx context.Context, text string) string {
-	text = agent.Visible(text)
+	text = agent.WithoutMarkers(text)
 	if body, isCut := strings.CutSuffix(text, agent.CutOff); isCut {
 		text = body + "\n\n" + s.text(ctx, "error.cut_off")
 	}

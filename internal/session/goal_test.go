@@ -97,7 +97,7 @@ func TestMarkersOfOthers(t *testing.T) {
 func TestGoalTakenInOnce(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir, "never asked")
-	own := programLabel(trust.Person(owner))
+	own := programLabel(trust.PersonReaders(owner))
 	w.append(t, history.Message{Role: llm.User, EventID: "$1", Sender: owner, Text: "Begin", Label: own},
 		history.Message{Role: llm.Assistant, EventID: "re:$1", Text: "So be it.\n[GOAL] Ship\n[CHECKPOINT] Plan", Label: own})
 	again := func(what string) {
@@ -122,7 +122,7 @@ func TestGoalTakenInOnce(t *testing.T) {
 // Markers beside a tool call are applied before the next request, also across a crash.
 func TestGoalReportedWithACall(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "Done.")
-	own := programLabel(trust.Person(owner))
+	own := programLabel(trust.PersonReaders(owner))
 	w.append(t, history.Message{Role: llm.User, EventID: "$1", Sender: owner, Text: "Begin", Label: own},
 		history.Message{Role: llm.Assistant, Text: "[GOAL] Ship\n[CHECKPOINT] Plan - DONE\nLet me see.", Label: own,
 			Calls: []llm.ToolCall{{ID: "c1", Name: "append_memory", Arguments: `{"entry":"tea"}`}}})
@@ -153,10 +153,10 @@ func TestGoalCutOff(t *testing.T) {
 		"[CHECKPOINT] Plan - DO":                                     {"", ""},
 		"In the middle of":                                           {"In the middle of", ""},
 	} {
-		got := agent.Visible(text + agent.CutOff)
+		got := agent.WithoutMarkers(text + agent.CutOff)
 		expect.False(t, got != want.shown+agent.CutOff, "%q shows %q", text, got)
 		var texts []string
-		markers, _ := agent.Markers(text + agent.CutOff)
+		markers, _ := agent.GoalMarkers(text + agent.CutOff)
 		for _, m := range markers {
 			texts = append(texts, m.Text)
 		}
@@ -227,7 +227,7 @@ func TestNotesAreNotRepeated(t *testing.T) {
 		"Sure.\n[note 2a5b]\nThe steer":                                            "Sure.",
 		"As in [note 1] and [note that]: fine. <data> is a tag.":                   "As in [note 1] and [note that]: fine. <data> is a tag.",
 	} {
-		got := agent.Visible(text)
+		got := agent.WithoutMarkers(text)
 		expect.False(t, got != want, "%q: %q, want %q", text, got, want)
 	}
 }

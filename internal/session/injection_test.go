@@ -136,7 +136,7 @@ var foreignTexts = []foreignText{
 		s := &source{told: make(chan string, 1)}
 		c.w.cfg.Events[chat.SubSessionResult] = s
 		c.o.turn("")
-		if err := c.w.Deliver(t.Context(), chat.Event{Head: chat.Head{ID: "ended:sub_1", Room: c.room, Sender: owner, At: time.Now()}, Kind: chat.SubSessionResult, Text: "> " + c.text, Label: trust.Label{Integrity: trust.Foreign, Readers: trust.Person(owner)}}); err != nil {
+		if err := c.w.Deliver(t.Context(), chat.Event{Head: chat.Head{ID: "ended:sub_1", Room: c.room, Sender: owner, At: time.Now()}, Kind: chat.SubSessionResult, Text: "> " + c.text, Label: trust.Label{Integrity: trust.Foreign, Readers: trust.PersonReaders(owner)}}); err != nil {
 			t.Fatal(err)
 		}
 		<-s.told

@@ -153,7 +153,7 @@ func (m *Manager) Deliver(ctx context.Context, in chat.Inbound) error {
 		m.mu.Unlock()
 		return chat.ErrStopping
 	}
-	talk := history.TimelineOf(chat.HeadOf(in).Room, chat.HeadOf(in).Branch)
+	talk := history.NewTimeline(chat.HeadOf(in).Room, chat.HeadOf(in).Branch)
 	s, known := m.sessions[talk]
 	if !known {
 		s = newSession(m, talk)

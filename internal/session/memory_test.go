@@ -241,7 +241,7 @@ func TestMemoryQuestionIsANotice(t *testing.T) {
 	s := &source{told: make(chan string, 100)}
 	w.cfg.Events = map[chat.EventKind]Source{chat.MemoryQuestion: s}
 	for range 2 { // delivered again after a restart
-		expect.OK(t, w.Deliver(t.Context(), chat.Event{Head: chat.Head{ID: "question:1", Room: "!dm", Sender: owner}, Text: "Rome or Oslo?", Kind: chat.MemoryQuestion, Verbatim: true, Label: programLabel(trust.Person(owner))}))
+		expect.OK(t, w.Deliver(t.Context(), chat.Event{Head: chat.Head{ID: "question:1", Room: "!dm", Sender: owner}, Text: "Rome or Oslo?", Kind: chat.MemoryQuestion, Verbatim: true, Label: programLabel(trust.PersonReaders(owner))}))
 		select {
 		case <-s.told:
 		case <-time.After(testTimeout):
@@ -312,7 +312,7 @@ func TestIndexedAfterInterruption(t *testing.T) {
 		{Role: llm.Assistant, EventID: "re:$e", Text: "tidied"},
 	} {
 		m.Room, m.At = "!dm", time.Now().Add(time.Duration(i-10)*time.Minute)
-		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
+		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.PersonReaders(owner)}
 		expect.OK(t, w.cfg.History.Append(t.Context(), &m))
 	}
 	w.deliver(t, chat.Message{Head: chat.Head{ID: "$3", Room: "!dm", Sender: owner, At: time.Now()}, Text: "before everybody"}) // it has become a group

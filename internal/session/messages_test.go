@@ -94,7 +94,7 @@ func builtinTexts(t *testing.T, language string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for line := range strings.Lines(string(expect.Must(fs.ReadFile(reverie.Data, "messages/"+language+".txt"))(t))) {
-		if key, text, ok := i18n.Line(strings.TrimSpace(line)); ok {
+		if key, text, ok := i18n.ParseLine(strings.TrimSpace(line)); ok {
 			all[key] = text
 		}
 	}
@@ -143,7 +143,7 @@ func everythingSaid(t *testing.T, language string) {
 	w.cfg.Dreams = &command.Dreams{Wake: func() {}, Status: func(_ context.Context, say i18n.Say) (string, error) {
 		return say("dream.failed", "why", say("why.dream_cut_off")), nil
 	}, Undo: func(_ context.Context, say i18n.Say) (string, error) {
-		return i18n.Join(say, []i18n.Text{i18n.New("why.dream_undone", "count", 1), i18n.New("why.task_stays", "id", "t")}), nil
+		return i18n.JoinWithCommas(say, []i18n.Text{i18n.New("why.dream_undone", "count", 1), i18n.New("why.task_stays", "id", "t")}), nil
 	}}
 	w.deliver(t, chat.Message{Head: chat.Head{ID: "$dream", Room: "!dm", Sender: "@zz:example.org", Private: true, At: time.Now()}, Text: "!dream"})
 	say("!dream", "!dream status", "!dream undo", "!dream zz")

@@ -39,7 +39,7 @@ func (m *Manager) moveTalks(ctx context.Context, from, to string) error {
 	talks, err := m.cfg.History.Threads(ctx, from)
 	failed := []error{err}
 	for _, t := range append(talks, history.Timeline(from)) {
-		moved := history.TimelineOf(to, t.Thread())
+		moved := history.NewTimeline(to, t.Thread())
 		failed = append(failed, m.cfg.History.Move(ctx, t, moved))
 		if t.Thread() != "" { // the room's goal moves in Move; this is the thread's cursor of applied markers
 			failed = append(failed, m.goals.Move(ctx, string(t), string(moved)))

@@ -36,7 +36,7 @@ func offers(full, brief []llm.ToolSpec, subSessions bool) map[string][topTier + 
 				all = brief
 			}
 			for _, s := range policyOf(m).Filter(all) {
-				if (tier == 0 || tier >= tool.Tier(s.Name)) &&
+				if (tier == 0 || tier >= tool.MinTier(s.Name)) &&
 					(subSessions || s.Name != tool.SpawnSubSession) && of[tier].Tokens+agent.DescriptionTokens(s) <= toolBudget[tier] {
 					of[tier].Add(s)
 				}

@@ -390,7 +390,7 @@ func TestModeAtWork(t *testing.T) {
 	} {
 		mode, _ := settings.FindMode(want.mode)
 		for _, name := range w.cfg.Tools.Names() {
-			has := tool.Tier(name) <= 3 && name != tool.SpawnSubSession && policyOf(mode).Allows(name)
+			has := tool.MinTier(name) <= 3 && name != tool.SpawnSubSession && policyOf(mode).Allows(name)
 			expect.False(t, has != strings.Contains(asked[i], `"function":{"name":"`+name+`"`), "request %d, %s: offered %v in %s", i, name, !has, asked[i])
 		}
 		writes := strings.Contains(asked[i], `"function":{"name":"add_skill"`) || strings.Contains(asked[i], `"function":{"name":"send_file"`)

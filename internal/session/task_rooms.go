@@ -21,7 +21,7 @@ type TaskRooms struct {
 func (r TaskRooms) TaskRoom(ctx context.Context, t task.Task) (string, error) {
 	person := t.Label.Readers.Person()
 	if person == "" {
-		if t.Label.Readers == trust.Room(t.Room) || t.Label.Readers == trust.Everybody {
+		if t.Label.Readers == trust.RoomReaders(t.Room) || t.Label.Readers == trust.Everybody {
 			return t.Room, nil
 		}
 		return "", nil

@@ -62,7 +62,7 @@ func (s *Session) startThread(ctx context.Context, in chat.Message) error {
 // roomConversation returns the room's own messages and summary for a thread to start from. It returns
 // nothing if the thread's readers may not read the room.
 func (s *Session) roomConversation(ctx context.Context, in chat.Head) (past []history.Message, before history.Compaction, err error) {
-	room := history.TimelineOf(s.room, "")
+	room := history.NewTimeline(s.room, "")
 	readers, err := s.cfg.History.Readers(ctx, room)
 	if err != nil || !s.place(in).MayRead(readers) {
 		return nil, before, err
@@ -100,7 +100,7 @@ const (
 // each, in at most limit tokens.
 func roomContext(summary string, past []history.Message, limit int) string {
 	var lines []string
-	summary = compact.Cut(summary, limit/2)
+	summary = compact.CutMiddle(summary, limit/2)
 	left := limit - llm.EstimateTokens(contextLead+summary) - 2
 	for _, m := range slices.Backward(past) {
 		if m.Text == "" || m.Role != llm.User && (m.Role != llm.Assistant || len(m.Calls) > 0) || history.IsRedacted(m) {
@@ -109,7 +109,7 @@ func roomContext(summary string, past []history.Message, limit int) string {
 		who, text := m.Sender, m.Text
 		switch {
 		case m.Role == llm.Assistant:
-			who, text = "you", agent.Visible(text)
+			who, text = "you", agent.WithoutMarkers(text)
 		case who == "":
 			who = "system"
 		}
@@ -137,7 +137,7 @@ func rootLines(q chat.Quote, limit int) []string {
 	if who == "" {
 		return []string{"The thread begins at a message of the room: " + history.OneLine(q.Text, maxContextLine)}
 	}
-	text := history.OneLine(compact.Cut(q.Text, limit), 4*maxContextLine)
+	text := history.OneLine(compact.CutMiddle(q.Text, limit), 4*maxContextLine)
 	return []string{fmt.Sprintf("The thread begins at this message of %s: %s", who, text)}
 }
 

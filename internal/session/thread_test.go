@@ -108,12 +108,12 @@ func TestThreadOfALongRoom(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	for i := range 60 {
 		w.append(t, history.Message{Room: "!g", Role: llm.User, EventID: fmt.Sprint("$m", i), Sender: owner,
-			Text: fmt.Sprintf("word%d ", i) + strings.Repeat("and so on ", 60), Label: programLabel(trust.Room("!g"))})
+			Text: fmt.Sprintf("word%d ", i) + strings.Repeat("and so on ", 60), Label: programLabel(trust.RoomReaders("!g"))})
 	}
 	m := in("$1", "!g", "$root", "and?")
 	m.Quotes = []chat.Quote{{Sender: "@guest:b", Text: "begin " + strings.Repeat("a long root ", 5000), At: time.Now().Add(time.Minute), Why: chat.QuoteThread}}
 	holds(t, "the thread", w.asks(t, m), []string{"word59 ", "begin a long root"}, "word0 ")
-	c, err := w.cfg.History.LatestCompaction(t.Context(), history.TimelineOf("!g", "$root"))
+	c, err := w.cfg.History.LatestCompaction(t.Context(), history.NewTimeline("!g", "$root"))
 	n := llm.EstimateTokens(c.Text())
 	expect.False(t, err != nil || n > 1700 || n < 500, "the thread begins with %d tokens, %v", n, err)
 }
@@ -165,7 +165,7 @@ func TestIdleThreadEnds(t *testing.T) {
 	w.asks(t, in("$1", "!g", "$a", "which brush? bristle"))
 	w.asks(t, in("$2", "!g", "", "we paint damson"))
 	w.mu.Lock()
-	s, main := w.sessions[history.TimelineOf("!g", "$a")], w.sessions["!g"]
+	s, main := w.sessions[history.NewTimeline("!g", "$a")], w.sessions["!g"]
 	w.mu.Unlock()
 	expect.False(t, main.stopIdleThread(), "the room's own session ended")
 	s.mail.mu.Lock()
@@ -207,9 +207,9 @@ func TestGoalMarkersInRoomAndThread(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	expect.Must(w.Manager.goals.Create(t.Context(), inGroup("!g"), "Paint the fence", ""))(t)
 	var said [2]history.Message
-	for i, talk := range []history.Timeline{"!g", history.TimelineOf("!g", "$a")} {
+	for i, talk := range []history.Timeline{"!g", history.NewTimeline("!g", "$a")} {
 		said[i] = history.Message{Room: talk, Role: llm.Assistant, Text: fmt.Sprintf("[CHECKPOINT] Step%d - COMPLETED", i), At: time.Now(),
-			Label: trust.Label{Integrity: trust.User, Readers: trust.Room("!g")}}
+			Label: trust.Label{Integrity: trust.User, Readers: trust.RoomReaders("!g")}}
 		expect.OK(t, w.cfg.History.Append(t.Context(), &said[i]))
 	}
 	for range 2 { // the thread's first: its number is higher
@@ -399,7 +399,7 @@ func TestEditAfterRestart(t *testing.T) {
 	for point, prepare := range map[string]func(t *testing.T, w *world){
 		"nothing is done": func(*testing.T, *world) {},
 		"reopened and reworded": func(t *testing.T, w *world) {
-			expect.Must(w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"))(t)
+			expect.Must(w.cfg.History.RewindTo(t.Context(), "!dm", "$2", "re:$2"))(t)
 			if _, _, err := w.cfg.History.EditMessage(t.Context(), "$2", "SECOND", "", harvest.MarkUnread); err != nil {
 				t.Fatal(err)
 			}

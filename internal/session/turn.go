@@ -427,7 +427,7 @@ func (s *Session) commit(ctx context.Context, f txFunc) error {
 
 // finish stores and sends the answer, and marks the messages done as finished.
 func (t *turn) finish(ctx context.Context, answer history.Message, done []string) error {
-	markers, _ := agent.Markers(answer.Text)
+	markers, _ := agent.GoalMarkers(answer.Text)
 	m := t.answerMessage(ctx, t.in, answer.Text)
 	if len(markers) == 0 && strings.TrimSpace(m.Text) != "" {
 		stored := answer

@@ -205,7 +205,7 @@ func TestStatusSaysTheTier(t *testing.T) {
 	s := newSession(m.Manager, "!r")
 	status := func() string {
 		t.Helper()
-		return expect.Must(command.Run(t.Context(), s.newCall(chat.Message{Head: chat.Head{Room: "!r", Sender: owner, Private: true}}), "status", ""))(t)
+		return expect.Must(command.Run(t.Context(), s.newCommandCall(chat.Message{Head: chat.Head{Room: "!r", Sender: owner, Private: true}}), "status", ""))(t)
 	}
 	previewed(t, m.Manager, "!r") // looking is not talking
 	expect.Has(t, status(), "Prompt tier 2 of 5, for a context window of 8192 tokens (reported by its server).")
@@ -316,7 +316,7 @@ func TestToolBudget(t *testing.T) {
 		for tier := 1; tier <= topTier; tier++ {
 			o := now[m.Name][tier]
 			for _, s := range policyOf(m).Filter(full) {
-				expect.False(t, tier >= tool.Tier(s.Name) != slices.Contains(o.Names, s.Name), "%s, tier %d: is %s offered? %v", m.Name, tier, s.Name, o.Names)
+				expect.False(t, tier >= tool.MinTier(s.Name) != slices.Contains(o.Names, s.Name), "%s, tier %d: is %s offered? %v", m.Name, tier, s.Name, o.Names)
 			}
 			if m.Name == settings.Modes()[0].Name {
 				t.Logf("tier %d: %4d of %4d tokens, %d tools", tier, o.Tokens, toolBudget[tier], len(o.Names))

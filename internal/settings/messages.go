@@ -94,7 +94,7 @@ func (m *Messages) In(language, key string, fill ...string) string {
 // lookup finds a sentence in the form for its count: the owner's, else the built-in one, else English.
 func (m *Messages) lookup(language, key string, fill []string) (string, bool) {
 	for _, l := range slices.Compact([]string{language, english}) {
-		if text, ok := i18n.Find(l, key, fill, m.loadFile(l).text, builtin(l).text); ok {
+		if text, ok := i18n.FindMessage(l, key, fill, m.loadFile(l).text, builtin(l).text); ok {
 			return text, true
 		}
 	}
@@ -172,7 +172,7 @@ func parseMessages(name, source string) *messageFile {
 		addFault := func(format string, args ...any) {
 			f.faults = append(f.faults, store.Problem{File: name, Line: i + 1, Text: fmt.Sprintf(format, args...)})
 		}
-		key, text, ok := i18n.Line(line)
+		key, text, ok := i18n.ParseLine(line)
 		if !ok {
 			addFault("is no sentence; write key: text")
 			continue

@@ -35,9 +35,9 @@ func Readers(rel string) trust.Readers {
 	id, ok := store.FileNameID(name)
 	switch {
 	case ok && kind == usersFolder:
-		return trust.Person(id)
+		return trust.PersonReaders(id)
 	case ok && kind == roomsFolder:
-		return trust.Room(id)
+		return trust.RoomReaders(id)
 	}
 	return trust.Nobody
 }
@@ -110,7 +110,7 @@ func (l *Library) candidates() (found []candidate, problems []store.Problem, err
 			problems = append(problems, l.reportSkipped(folder, err.Error()))
 		}
 		for _, e := range entries {
-			switch c, ok := newCandidate(folder, e); {
+			switch c, ok := candidateOf(folder, e); {
 			case ok && namePattern.MatchString(c.name):
 				found = append(found, c)
 			case ok:
@@ -135,8 +135,8 @@ func (l *Library) readDir(folder string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// newCandidate returns the skill that an entry of folder may be; false if it cannot be one.
-func newCandidate(folder string, e fs.DirEntry) (candidate, bool) {
+// candidateOf returns the skill that an entry of folder may be; false if it cannot be one.
+func candidateOf(folder string, e fs.DirEntry) (candidate, bool) {
 	switch base := e.Name(); {
 	case strings.HasPrefix(base, "."), folder == "" && reserved(base): // earlier versions, editors' files, other folders
 		return candidate{}, false

@@ -55,13 +55,13 @@ func TestReaders(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		id := rapid.OneOf(rapid.String(), rapid.StringMatching(`[@!][A-Za-z0-9._=/+-]{1,100}:[a-z.]{1,60}`)).Draw(t, "id")
-		for _, r := range []trust.Readers{trust.Person(id), trust.Room(id)} {
+		for _, r := range []trust.Readers{trust.PersonReaders(id), trust.RoomReaders(id)} {
 			if folder := Folder(r); folder != "" && Readers(folder+"/a.md") != r {
 				t.Fatalf("%q lies in %q, which is for %q", r, folder, Readers(folder))
 			}
 		}
 	})
-	for _, r := range []trust.Readers{trust.Nobody, trust.Everybody, trust.Person(""), trust.Room(""), trust.Room("!" + strings.Repeat("A", 200))} {
+	for _, r := range []trust.Readers{trust.Nobody, trust.Everybody, trust.PersonReaders(""), trust.RoomReaders(""), trust.RoomReaders("!" + strings.Repeat("A", 200))} {
 		expect.Equal(t, Folder(r), "", r)
 	}
 }

@@ -94,7 +94,7 @@ func (l *Library) sharable(at trust.Place, name string) (Skill, error) {
 // Move moves the skills of a room, with their earlier versions, to another. Names that exist there
 // stay in the old folder. It is idempotent.
 func (l *Library) Move(from, to string) error {
-	old, now := Folder(trust.Room(from)), Folder(trust.Room(to))
+	old, now := Folder(trust.RoomReaders(from)), Folder(trust.RoomReaders(to))
 	if old == "" || now == "" || old == now {
 		return nil // one of the rooms cannot have skills
 	}

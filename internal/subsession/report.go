@@ -199,7 +199,7 @@ func (r *Runner) Stop(ctx context.Context, talk history.Timeline) (int, error) {
 
 // Lines lists the sub-sessions visible at p, a line each.
 func (r *Runner) Lines(ctx context.Context, p trust.Place, say i18n.Say) (lines []string, err error) {
-	all, err := r.latest(ctx, p)
+	all, err := r.listVisible(ctx, p)
 	for _, n := range all {
 		lines = append(lines, r.line(n, say))
 	}

@@ -166,7 +166,7 @@ func (r *Runner) Status(ctx context.Context, scope tool.Scope, id string) (strin
 		}
 		return line, nil
 	}
-	all, err := r.latest(ctx, scope.Place())
+	all, err := r.listVisible(ctx, scope.Place())
 	if err != nil {
 		return "", err
 	}
@@ -181,8 +181,8 @@ func (r *Runner) Status(ctx context.Context, scope tool.Scope, id string) (strin
 	return strings.Join(lines, "\n"), nil
 }
 
-// latest returns the sub-sessions visible at p: open ones first, then the last that ended.
-func (r *Runner) latest(ctx context.Context, p trust.Place) ([]Job, error) {
+// listVisible returns the sub-sessions visible at p: open ones first, then the last that ended.
+func (r *Runner) listVisible(ctx context.Context, p trust.Place) ([]Job, error) {
 	all, err := queryJobs(ctx, r.cfg.DB, `WHERE room = ?
 		ORDER BY n.status NOT IN ('pending', 'running', 'waiting'), max(created, ended) DESC, rowid DESC LIMIT ?`,
 		p.Room, 10*maxShown)

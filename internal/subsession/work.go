@@ -114,7 +114,7 @@ func (r *Runner) appendOnce(ctx context.Context, n Job, name, text string, of tr
 // acceptAnswer stores the answer of a sub-session as its result. One with running sub-sessions of its
 // own waits for them first, and then answers again.
 func (r *Runner) acceptAnswer(ctx context.Context, n Job, text string) error {
-	text = strings.TrimSpace(agent.Visible(text))
+	text = strings.TrimSpace(agent.WithoutMarkers(text))
 	if text == "" {
 		return r.end(ctx, n.id, Failed, "", i18n.New("why.helper_empty"))
 	}

@@ -31,11 +31,11 @@ func (s *Store) dueColumns(schedule *Schedule, now time.Time) (scheduled, due an
 	if schedule == nil {
 		return nil, nil
 	}
-	return now.UnixMilli(), s.nextDue(*schedule, now, now)
+	return now.UnixMilli(), s.nextDueColumn(*schedule, now, now)
 }
 
-// nextDue returns the column next_due after now, as Unix milliseconds or nil.
-func (s *Store) nextDue(schedule Schedule, now, since time.Time) any {
+// nextDueColumn returns the column next_due after now, as Unix milliseconds or nil.
+func (s *Store) nextDueColumn(schedule Schedule, now, since time.Time) any {
 	next, ok := schedule.Next(now, time.UnixMilli(since.UnixMilli()), s.cfg.Location)
 	if !ok {
 		return nil
@@ -53,7 +53,7 @@ func (s *Store) Resume(ctx context.Context, at trust.Place, id string) (Task, er
 		}
 		var due any
 		if t.Schedule != nil && t.Status == Paused {
-			if due = s.nextDue(*t.Schedule, now, t.Scheduled); due == nil {
+			if due = s.nextDueColumn(*t.Schedule, now, t.Scheduled); due == nil {
 				return Task{}, fmt.Errorf("the time of task #%s has passed (%s): give it a new schedule first", t.ID, t.Schedule)
 			}
 			if t.Prompt != "" {

@@ -22,7 +22,7 @@ func with(room, person string) trust.Caller {
 // Holds L16.
 func TestReaders(t *testing.T) {
 	s, ctx := newStore(t), t.Context()
-	readers := []trust.Readers{trust.Person("@ann:x"), trust.Person("@bob:x"), trust.Room(here), trust.Everybody}
+	readers := []trust.Readers{trust.PersonReaders("@ann:x"), trust.PersonReaders("@bob:x"), trust.RoomReaders(here), trust.Everybody}
 	tasks := map[trust.Readers]Task{}
 	for _, r := range readers {
 		tasks[r] = add(t, s, Task{Room: here, User: "@ann:x", Content: "of " + string(r), Label: trust.Label{Integrity: trust.User, Readers: r}})
@@ -76,7 +76,7 @@ func TestIntegrityFalls(t *testing.T) {
 	it := add(t, s, Task{Room: here, Content: "old words", Label: owner.Label()})
 	for _, c := range []struct{ by, want trust.Integrity }{{trust.Owner, trust.Owner}, {trust.Guest, trust.Guest}, {trust.Owner, trust.Guest}} {
 		got, err := s.Update(ctx, in(here), it.ID, Patch{Content: &text, Integrity: c.by})
-		if err != nil || got.Label != (trust.Label{Integrity: c.want, Readers: trust.Room(here)}) {
+		if err != nil || got.Label != (trust.Label{Integrity: c.want, Readers: trust.RoomReaders(here)}) {
 			t.Errorf("changed by %s: %+v, %v", c.by, got.Label, err)
 		}
 	}
@@ -168,7 +168,7 @@ func TestMergedIntegrity(t *testing.T) {
 	secret := add(t, s, Task{Room: here, Content: "water the plants", Label: with(here, "@ann:x").Label()})
 	tx := expect.Must(s.db.BeginTx(ctx, nil))(t)
 	defer func() { _ = tx.Rollback() }()
-	done, err := s.Tidy(ctx, tx, s.now(), []TidyStep{
+	done, err := s.ApplyTidySteps(ctx, tx, s.now(), []TidyStep{
 		{Kind: TidyMerge, Room: here, ID: secret.ID, Updated: secret.Updated, Into: stays.ID, IntoAt: stays.Updated, Reason: "the same"},
 		{Kind: TidyMerge, Room: here, ID: goes.ID, Updated: goes.Updated, Into: stays.ID, IntoAt: stays.Updated, Reason: "the same"},
 	})
@@ -187,7 +187,7 @@ func every(t *testing.T, p *post) *Schedule {
 
 // labelOf is the label of a task of the room.
 func labelOf(room string) trust.Label {
-	return trust.Label{Integrity: trust.User, Readers: trust.Room(room)}
+	return trust.Label{Integrity: trust.User, Readers: trust.RoomReaders(room)}
 }
 
 // TestActiveTaskLimits: rooms and people have limits of active tasks with a prompt, on every path;

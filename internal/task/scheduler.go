@@ -163,7 +163,7 @@ func (s *Scheduler) claimTask(ctx context.Context, tx *sql.Tx, t Task, now time.
 			return err
 		}
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE task SET next_due = ? WHERE id = ?`, s.store.nextDue(*t.Schedule, now, t.Scheduled), t.ID)
+	_, err = tx.ExecContext(ctx, `UPDATE task SET next_due = ? WHERE id = ?`, s.store.nextDueColumn(*t.Schedule, now, t.Scheduled), t.ID)
 	return err
 }
 
@@ -269,7 +269,7 @@ func (s *Scheduler) recomputeDue(ctx context.Context, now time.Time) error {
 		if t.Schedule.Type == once { // its moment does not depend on the zone
 			continue
 		}
-		due := s.store.nextDue(*t.Schedule, now, t.Scheduled)
+		due := s.store.nextDueColumn(*t.Schedule, now, t.Scheduled)
 		if ms, ok := due.(int64); !ok || !time.UnixMilli(ms).Equal(t.NextDue) {
 			changed[t.ID] = due
 		}

@@ -380,7 +380,7 @@ func TestTidy(t *testing.T) {
 		tx := expect.Must(db.BeginTx(ctx, nil))(t)
 		defer func() { _ = tx.Rollback() }()
 		before := expect.Must(getReadable(ctx, tx, x.Place(), x.ID))(t)
-		done := expect.Must(s.Tidy(ctx, tx, now, []TidyStep{step}))(t)
+		done := expect.Must(s.ApplyTidySteps(ctx, tx, now, []TidyStep{step}))(t)
 		if len(done) == 0 {
 			return 0
 		}
@@ -422,7 +422,7 @@ func asks(room, user string) trust.Caller {
 // labelled returns t with the label of its room if it has none.
 func labelled(t Task) Task {
 	if t.Label.Readers == "" {
-		t.Label = trust.Label{Integrity: trust.User, Readers: trust.Room(t.Room)}
+		t.Label = trust.Label{Integrity: trust.User, Readers: trust.RoomReaders(t.Room)}
 	}
 	return t
 }

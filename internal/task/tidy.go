@@ -37,9 +37,9 @@ type TidyResult struct {
 // tidySnapshot selects the columns that a step changes, as JSON.
 const tidySnapshot = `json_object('status', status, 'reason', reason, 'updated', updated)`
 
-// Tidy applies steps within tx and returns those applied. It skips a step whose task has changed,
+// ApplyTidySteps applies steps within tx and returns those applied. It skips a step whose task has changed,
 // has a schedule or is in another room.
-func (s *Store) Tidy(ctx context.Context, tx *sql.Tx, now time.Time, steps []TidyStep) (done []TidyResult, err error) {
+func (s *Store) ApplyTidySteps(ctx context.Context, tx *sql.Tx, now time.Time, steps []TidyStep) (done []TidyResult, err error) {
 	for _, t := range steps {
 		d, err := tidyOne(ctx, tx, now, t)
 		switch {

@@ -22,15 +22,15 @@ func WordsOf(text string) []Word {
 	langs := Detect(ws)
 	out := make([]Word, len(ws))
 	for i, w := range ws {
-		small := IsStopWord(w, langs) && (w.Text != "mia" || isMine(ws, i))
+		small := IsStopWord(w, langs) && (w.Text != "mia" || isItalianMia(ws, i))
 		out[i] = Word{Text: w.Text, Stems: Forms(w, langs), Stop: small,
 			Name: strings.ContainsFunc(w.Text, unicode.IsDigit) && !w.Ideo || w.Capital && !small}
 	}
 	return out
 }
 
-// isMine reports whether the i-th word, "mia", is the Italian pronoun and not the name Mia.
-func isMine(ws []Token, i int) bool {
+// isItalianMia reports whether the i-th word, "mia", is the Italian pronoun and not the name Mia.
+func isItalianMia(ws []Token, i int) bool {
 	return i > 0 && beforeMine[ws[i-1].Text] || i+1 < len(ws) && afterMine[ws[i+1].Text]
 }
 
@@ -126,9 +126,9 @@ func isCode(s string) bool {
 	return digits || upper > 0 || signs && letters
 }
 
-// Lost lists the protected parts of from that to does not contain. A number must occur in to as a
+// LostProtected lists the protected parts of from that to does not contain. A number must occur in to as a
 // whole number.
-func Lost(from, to string) []string {
+func LostProtected(from, to string) []string {
 	there := map[string]bool{}
 	for _, p := range Protected(to) {
 		there[p] = true
@@ -153,7 +153,7 @@ func Missing(from, to string) []string {
 	for _, w := range WordsOf(to) {
 		there[w.Text] = true
 	}
-	return slices.DeleteFunc(Lost(from, to), func(p string) bool {
+	return slices.DeleteFunc(LostProtected(from, to), func(p string) bool {
 		return utf8.RuneCountInString(p) > 2 && !strings.ContainsFunc(p, unicode.IsNumber) &&
 			(there[p+"s"] || there[strings.TrimSuffix(p, "s")])
 	})

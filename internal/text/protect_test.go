@@ -18,7 +18,7 @@ func TestProtected(t *testing.T) {
 		{`she said "never mind"`, `she said “never mind”`, false}, {`she said "never mind"`, `she said "mind"`, true},
 		{"password Tiger7", "password tiger7", true}, {"likes C#", "likes C", true}, {"das Haus in Köln", "das haus in köln", false},
 	} {
-		if lost := Lost(c.from, c.to); len(lost) > 0 != c.lost {
+		if lost := LostProtected(c.from, c.to); len(lost) > 0 != c.lost {
 			t.Errorf("%q to %q loses %q", c.from, c.to, lost)
 		}
 	}

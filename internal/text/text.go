@@ -80,15 +80,15 @@ var spaceless = []string{"ja", "zh"}
 // WordPattern matches a whole word of a list, in languages with spaces between words.
 func WordPattern(name string) *regexp.Regexp {
 	parts := func(language string) bool { return !slices.Contains(spaceless, language) }
-	return anyOf(name, `(?:^|[^\p{L}\p{N}'])(?:`, `)(?:$|[^\p{L}\p{N}'])`, parts)
+	return wordListPattern(name, `(?:^|[^\p{L}\p{N}'])(?:`, `)(?:$|[^\p{L}\p{N}'])`, parts)
 }
 
 // SpacelessPattern matches a word of a list anywhere, in languages without spaces between words.
 func SpacelessPattern(name string) *regexp.Regexp {
-	return anyOf(name, `(?:`, `)`, func(language string) bool { return slices.Contains(spaceless, language) })
+	return wordListPattern(name, `(?:`, `)`, func(language string) bool { return slices.Contains(spaceless, language) })
 }
 
-func anyOf(name, before, behind string, in func(language string) bool) *regexp.Regexp {
+func wordListPattern(name, before, behind string, in func(language string) bool) *regexp.Regexp {
 	var words []string
 	for _, language := range Languages() {
 		if in(language) {

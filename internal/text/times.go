@@ -6,11 +6,11 @@ import (
 
 // Words for dates and times, of all languages together.
 var (
-	months          = numbered("month", 1)
+	months          = wordNumbers("month", 1)
 	ambiguousMonths = foldedSet("doubtful_month")
 	beforeMonth     = foldedSet("before_month")
-	weekdays        = numbered("weekday", 0)
-	relativeDays    = numbered("day_back", 0)
+	weekdays        = wordNumbers("weekday", 0)
+	relativeDays    = wordNumbers("day_back", 0)
 	timeUnits       = units()
 	pastWords       = foldedSet("past")
 	thisWords       = foldedSet("this")
@@ -18,11 +18,11 @@ var (
 	whenWords       = foldedSet("when")
 	whichWords      = foldedSet("which")
 	timeWords       = foldedSet("time")
-	numberWords     = numbered("number", 1)
+	numberWords     = wordNumbers("number", 1)
 )
 
-// numbered maps the words of a list to numbers: the first item is first, the next first+1, ….
-func numbered(name string, first int) map[string]int {
+// wordNumbers maps the words of a list to numbers: the first item is first, the next first+1, ….
+func wordNumbers(name string, first int) map[string]int {
 	out := map[string]int{}
 	for _, language := range Languages() {
 		for i, item := range Words(language, name) {

@@ -49,8 +49,8 @@ var otherActs = map[string]trust.Integrity{
 	"!skills share": trust.Owner,
 }
 
-// Tier returns the smallest window class in which the tool is offered; 0 = no such tool.
-func Tier(name string) int {
+// MinTier returns the smallest window class in which the tool is offered; 0 = no such tool.
+func MinTier(name string) int {
 	e, _ := entryNamed(catalog, name)
 	return e.tier
 }

@@ -53,7 +53,7 @@ func TestStoredIntegrity(t *testing.T) {
 		trust.Owner: "Jana likes white herons"} {
 		s := direct()
 		s.Label.Integrity = i
-		s.Granted = map[string]bool{s.act(llm.ToolCall{Name: "append_memory", Arguments: "{}"}).Covers: true}
+		s.Granted = map[string]bool{s.describeAct(llm.ToolCall{Name: "append_memory", Arguments: "{}"}).Covers: true}
 		w.ok(t, s, "append_memory", `{"entry": "`+text+`"}`)
 		if e := w.newest(t); e.Text != text || e.Integrity != max(i, trust.Guest) { // under a leave nothing is foreign
 			t.Errorf("noted: %+v", e)

@@ -89,7 +89,7 @@ type Act struct {
 	Covers string `json:"covers"`
 }
 
-func (s Scope) act(call llm.ToolCall) Act {
+func (s Scope) describeAct(call llm.ToolCall) Act {
 	to, args := string(ruleOf(call).writes), readRuleArgs(call)
 	if to == string(readers) {
 		to = string(s.Place().Readers())
@@ -104,7 +104,7 @@ func (s Scope) act(call llm.ToolCall) Act {
 // allowed reports whether a call may run: everything the model has read is trusted enough, or a
 // person allowed such acts for this conversation.
 func (s Scope) allowed(call llm.ToolCall) bool {
-	return s.Label.Integrity >= ruleOf(call).needs || s.Granted[s.act(call).Covers]
+	return s.Label.Integrity >= ruleOf(call).needs || s.Granted[s.describeAct(call).Covers]
 }
 
 // NeedsApproval reports whether a person must approve call first, and the act to show. It is false for calls
@@ -114,7 +114,7 @@ func (s *Set) NeedsApproval(scope Scope, call llm.ToolCall) (Act, bool) {
 	if err != nil || scope.allowed(call) {
 		return Act{}, false
 	}
-	return scope.act(call), true
+	return scope.describeAct(call), true
 }
 
 // notAllowed tells the model that no person can be asked here.

@@ -90,16 +90,16 @@ func TestReadingNeedsNoApproval(t *testing.T) {
 // TestWhatAGrantCovers: a grant is for a tool, an action and its readers.
 func TestWhatAGrantCovers(t *testing.T) {
 	add := llm.ToolCall{Name: "task", Arguments: `{"action": "add", "content": "x"}`}
-	covers := group().act(add).Covers
+	covers := group().describeAct(add).Covers
 	for what, other := range map[string]string{
-		"another action":    group().act(llm.ToolCall{Name: "task", Arguments: `{"action": "delete", "task_id": "t"}`}).Covers,
-		"another tool":      group().act(llm.ToolCall{Name: "goal", Arguments: `{"action": "add"}`}).Covers,
-		"other readers":     direct().act(add).Covers,
-		"a task that works": group().act(llm.ToolCall{Name: "task", Arguments: `{"action": "add", "content": "x", "ai_prompt": "y"}`}).Covers,
+		"another action":    group().describeAct(llm.ToolCall{Name: "task", Arguments: `{"action": "delete", "task_id": "t"}`}).Covers,
+		"another tool":      group().describeAct(llm.ToolCall{Name: "goal", Arguments: `{"action": "add"}`}).Covers,
+		"other readers":     direct().describeAct(add).Covers,
+		"a task that works": group().describeAct(llm.ToolCall{Name: "task", Arguments: `{"action": "add", "content": "x", "ai_prompt": "y"}`}).Covers,
 	} {
 		expect.False(t, other == covers, "%s is covered, too: %s", what, covers)
 	}
-	other := group().act(llm.ToolCall{Name: "task", Arguments: `{"action": "add", "content": "y"}`}).Covers
+	other := group().describeAct(llm.ToolCall{Name: "task", Arguments: `{"action": "add", "content": "y"}`}).Covers
 	expect.False(t, other != covers, "another task is not covered: %s, %s", covers, other)
 }
 
@@ -123,7 +123,7 @@ func TestWhatToolsRead(t *testing.T) {
 	store := func(name, arguments string) string {
 		t.Helper()
 		call := llm.ToolCall{ID: "1", Name: name, Arguments: arguments}
-		from.Granted[from.act(call).Covers] = true
+		from.Granted[from.describeAct(call).Covers] = true
 		got := w.Run(t.Context(), from, call)
 		if got.Failed {
 			t.Fatalf("%s: %s", name, got.Content)

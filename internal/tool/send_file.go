@@ -46,7 +46,7 @@ func (s *Set) sendFile(ctx context.Context, scope Scope, a sendFileArgs) (string
 	kept, err := s.cfg.Media.Save(f, maxSent) // closes f
 	var large *media.TooLargeError
 	if errors.As(err, &large) {
-		return "", refusal(fmt.Sprintf("%s is too large to be sent (more than %s).", clip(a.Path), media.Size(large.Most)))
+		return "", refusal(fmt.Sprintf("%s is too large to be sent (more than %s).", clip(a.Path), media.FormatSize(large.Most)))
 	}
 	if err != nil {
 		return "", err
@@ -59,5 +59,5 @@ func (s *Set) sendFile(ctx context.Context, scope Scope, a sendFileArgs) (string
 	if err := scope.Send(ctx, out); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s (%s) is on its way; the person sees it before your answer.", out.Name, media.Size(kept.Size)), nil
+	return fmt.Sprintf("%s (%s) is on its way; the person sees it before your answer.", out.Name, media.FormatSize(kept.Size)), nil
 }

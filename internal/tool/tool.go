@@ -208,7 +208,7 @@ func (s *Set) run(ctx context.Context, scope Scope, call llm.ToolCall) (text str
 	if !scope.allowed(call) {
 		return "", notAllowed
 	}
-	if scope.Granted[scope.act(call).Covers] { // a person approved this kind of act in advance
+	if scope.Granted[scope.describeAct(call).Covers] { // a person approved this kind of act in advance
 		scope.Label.Integrity = max(scope.Label.Integrity, trust.Guest)
 	}
 	defer func() {

@@ -55,12 +55,12 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // direct is the owner's own chat, group a room with others in it.
 func direct() Scope {
 	return Scope{Room: "!dm:example.org", User: owner, Private: true, Memory: memory.Strict.Visible("!dm:example.org", owner, true), Now: noon,
-		Label: trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}}
+		Label: trust.Label{Integrity: trust.Owner, Readers: trust.PersonReaders(owner)}}
 }
 
 func group() Scope {
 	return Scope{Room: "!group:example.org", User: owner, Memory: memory.Strict.Visible("!group:example.org", owner, false), Now: noon,
-		Label: trust.Label{Integrity: trust.User, Readers: trust.Room("!group:example.org")}}
+		Label: trust.Label{Integrity: trust.User, Readers: trust.RoomReaders("!group:example.org")}}
 }
 
 func (w *workshop) call(t testing.TB, scope Scope, name, arguments string) Result {
@@ -356,7 +356,7 @@ func TestPolicyHolds(t *testing.T) {
 // guest is the direct chat of a person who is not an owner.
 func guest() Scope {
 	return Scope{Room: "!bob:example.org", User: "@bob:example.org", Private: true, Memory: memory.Strict.Visible("!bob:example.org", "@bob:example.org", true), Now: noon,
-		Label: trust.Label{Integrity: trust.User, Readers: trust.Person("@bob:example.org")}}
+		Label: trust.Label{Integrity: trust.User, Readers: trust.PersonReaders("@bob:example.org")}}
 }
 
 // TestSkillsOfOthers: other people's skills are not listed, read or sent, as if they did not exist.
@@ -397,7 +397,7 @@ func TestAddSkillKeepsItsLabel(t *testing.T) {
 	w := newWorkshop(t)
 	scope := guest()
 	scope.Label = trust.Label{Integrity: trust.Guest, Readers: scope.Place().Readers()}
-	scope.Granted = map[string]bool{scope.act(llm.ToolCall{Name: "add_skill", Arguments: "{}"}).Covers: true}
+	scope.Granted = map[string]bool{scope.describeAct(llm.ToolCall{Name: "add_skill", Arguments: "{}"}).Covers: true}
 	for i := range skill.MaxPerFolder {
 		w.ok(t, scope, "add_skill", fmt.Sprintf(`{"skill_name": "n%d", "summary": "s", "documentation": "---\nintegrity: owner\n---"}`, i))
 	}

@@ -48,13 +48,13 @@ const (
 	roomPrefix   = "room:"
 )
 
-// Person returns the readers of one person's direct chats, by Matrix id.
-func Person(user string) Readers { return Readers(personPrefix + user) }
+// PersonReaders returns the readers of one person's direct chats, by Matrix id.
+func PersonReaders(user string) Readers { return Readers(personPrefix + user) }
 
-// Room returns the members of the room id.
-func Room(id string) Readers { return Readers(roomPrefix + id) }
+// RoomReaders returns the members of the room id.
+func RoomReaders(id string) Readers { return Readers(roomPrefix + id) }
 
-// Person returns the Matrix id if r is one person, else "".
+// PersonReaders returns the Matrix id if r is one person, else "".
 func (r Readers) Person() string {
 	user, ok := strings.CutPrefix(string(r), personPrefix)
 	if !ok {
@@ -63,7 +63,7 @@ func (r Readers) Person() string {
 	return user
 }
 
-// Room returns the room id if r is a room's members, else "".
+// RoomReaders returns the room id if r is a room's members, else "".
 func (r Readers) Room() string {
 	room, ok := strings.CutPrefix(string(r), roomPrefix)
 	if !ok {
@@ -97,9 +97,9 @@ type Place struct {
 // Readers returns the readers of messages at the place.
 func (p Place) Readers() Readers {
 	if p.Private {
-		return Person(p.Person)
+		return PersonReaders(p.Person)
 	}
-	return Room(p.Room)
+	return RoomReaders(p.Room)
 }
 
 // MayRead reports whether a row with these readers may be shown at the place: a person's rows in

@@ -12,13 +12,13 @@ func TestMayRead(t *testing.T) {
 		of    Readers
 		want  bool
 	}{
-		{direct, Person("@a:x"), true},
-		{direct, Person("@b:x"), false},
-		{direct, Room("!d:x"), false}, // it was said while others read the room
+		{direct, PersonReaders("@a:x"), true},
+		{direct, PersonReaders("@b:x"), false},
+		{direct, RoomReaders("!d:x"), false}, // it was said while others read the room
 		{direct, Everybody, true},
-		{group, Room("!g:x"), true},
-		{group, Room("!d:x"), false},
-		{group, Person("@a:x"), false},
+		{group, RoomReaders("!g:x"), true},
+		{group, RoomReaders("!d:x"), false},
+		{group, PersonReaders("@a:x"), false},
 		{group, Everybody, true},
 		{group, Nobody, false},
 		{direct, "private:", false},
@@ -38,7 +38,7 @@ func TestMayRead(t *testing.T) {
 }
 
 func TestCheckReaders(t *testing.T) {
-	for _, good := range []Readers{Everybody, Person("@a:x"), Room("!r:x")} {
+	for _, good := range []Readers{Everybody, PersonReaders("@a:x"), RoomReaders("!r:x")} {
 		if err := good.Check(); err != nil {
 			t.Error(err)
 		}

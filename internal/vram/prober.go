@@ -102,10 +102,10 @@ func findSMI() (path string, ok bool) {
 	return "", false
 }
 
-// environment returns the environment for a tool at path: language and library path, and no
+// toolEnvironment returns the environment for a tool at path: language and library path, and no
 // secrets. Where the driver is mounted into a container, its libraries are beside the tool and not
 // where the loader looks.
-func environment(path string) []string {
+func toolEnvironment(path string) []string {
 	env := []string{"LC_ALL=C", "LANG=C"}
 	if base := filepath.Dir(filepath.Dir(path)); filepath.Base(base) == "nvidia" {
 		env = append(env, "LD_LIBRARY_PATH="+filepath.Join(base, "lib64")+":"+filepath.Join(base, "lib"))

@@ -248,7 +248,7 @@ func TestToolThatIsNone(t *testing.T) {
 // Tools get nothing of this process's environment.
 func TestToolSeesNoSecrets(t *testing.T) {
 	t.Setenv("REVERIE_SECRET", "hunter2")
-	out := expect.Must(runTool(t.Context(), fake(t, "env"), nil, environment("/usr/local/nvidia/bin/nvidia-smi")))(t)
+	out := expect.Must(runTool(t.Context(), fake(t, "env"), nil, toolEnvironment("/usr/local/nvidia/bin/nvidia-smi")))(t)
 	for _, want := range []string{"LC_ALL=C\n", "LD_LIBRARY_PATH=/usr/local/nvidia/lib64:/usr/local/nvidia/lib\n"} {
 		if !strings.Contains(string(out.text), want) {
 			t.Errorf("the tool does not see %q:\n%s", want, out.text)
@@ -276,7 +276,7 @@ func TestOnThisMachine(t *testing.T) {
 	if !ok {
 		t.Fatal("nvidia-smi is not found")
 	}
-	out := expect.Must(runTool(t.Context(), tool, []string{"--query-gpu=memory.total", "--format=csv,noheader,nounits"}, environment(tool)))(t)
+	out := expect.Must(runTool(t.Context(), tool, []string{"--query-gpu=memory.total", "--format=csv,noheader,nounits"}, toolEnvironment(tool)))(t)
 	t.Logf("nvidia-smi by itself: %q", out.text)
 	var total uint64
 	for line := range strings.Lines(string(out.text)) {

@@ -47,7 +47,7 @@ func (a *probe) addDevice(c card, d Device) {
 }
 
 func (a *probe) apple(ctx context.Context) {
-	out, err := a.config.run(ctx, sysctlPath, sysctlNames, environment(sysctlPath))
+	out, err := a.config.run(ctx, sysctlPath, sysctlNames, toolEnvironment(sysctlPath))
 	if err != nil {
 		a.timedOut = errors.Is(err, errNoAnswer)
 		a.doubt("sysctl: %v", err)
@@ -73,7 +73,7 @@ func (a *probe) nvidia(ctx context.Context, seen string) {
 		a.step("nvidia-smi: not found in PATH or the usual places")
 		return
 	}
-	out, err := a.config.run(ctx, tool, query, environment(tool))
+	out, err := a.config.run(ctx, tool, query, toolEnvironment(tool))
 	if err != nil {
 		a.timedOut = errors.Is(err, errNoAnswer)
 		a.doubt("%s: %v", tool, err)

@@ -52,8 +52,8 @@ func isLocalServer(base string) (here bool, why string) {
 	return false, u.Hostname() + " is another machine; if it is this one, write localhost in its address"
 }
 
-// Chat returns the first chat model, with its detection result; empty without one.
-func (d *Detector) Chat() (Server, detect.Found) {
+// ChatModel returns the first chat model, with its detection result; empty without one.
+func (d *Detector) ChatModel() (Server, detect.Found) {
 	found := append(d.cfg.Models.Limits("chat"), detect.Found{})[0]
 	if i := slices.IndexFunc(d.cfg.Servers, func(s Server) bool { return s.Name == found.Model }); i >= 0 {
 		return d.cfg.Servers[i], found
@@ -84,7 +84,7 @@ func (d *Detector) Detect(ctx context.Context) {
 
 // askGPU queries the GPUs if the model server runs on this machine.
 func (d *Detector) askGPU(ctx context.Context) {
-	server, _ := d.Chat()
+	server, _ := d.ChatModel()
 	if here, _ := isLocalServer(server.BaseURL); here {
 		d.cfg.GPU.Probe(ctx)
 	}
@@ -92,7 +92,7 @@ func (d *Detector) askGPU(ctx context.Context) {
 
 // Inputs returns what is known of the chat model's window. It sends no requests.
 func (d *Detector) Inputs() Inputs {
-	server, found := d.Chat()
+	server, found := d.ChatModel()
 	in := InputsOf(found)
 	in.ID = server.Model + " at " + server.BaseURL
 	in.Settings = fmt.Sprintf("tier=%d window=%d %s", d.cfg.Tier, server.Window, d.cfg.Settings)

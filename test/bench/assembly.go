@@ -105,7 +105,7 @@ func newAssembler(ctx context.Context, dir string, layout prompt.Layout, of size
 	}
 	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills"), nil), history.NewStore(db)
 	for i := range of.tasks {
-		if _, err := tasks.Add(ctx, task.Task{Room: "!r", User: owner, Label: trust.Label{Integrity: trust.User, Readers: trust.Person(owner)}, Content: fmt.Sprintf("Do thing number %d", i), Priority: i%10 + 1}); err != nil {
+		if _, err := tasks.Add(ctx, task.Task{Room: "!r", User: owner, Label: trust.Label{Integrity: trust.User, Readers: trust.PersonReaders(owner)}, Content: fmt.Sprintf("Do thing number %d", i), Priority: i%10 + 1}); err != nil {
 			return fail(err)
 		}
 	}

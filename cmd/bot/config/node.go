@@ -140,7 +140,7 @@ func (r *reader) value(key string, n *yaml.Node, v reflect.Value) {
 		v.Set(reflect.New(t.Elem()))
 		r.value(key, n, v.Elem())
 	case n.Kind == yaml.MappingNode && (t.Kind() == reflect.Struct || t == rolesType):
-		r.keys(key, n, v)
+		r.readStruct(key, n, v)
 	case n.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice:
 		v.Set(reflect.MakeSlice(t, len(n.Content), len(n.Content)))
 		for i, item := range n.Content {
@@ -173,8 +173,8 @@ var remedies = map[reflect.Kind]string{
 	reflect.String:  "expected text; put it in quotes if it is meant literally",
 }
 
-// keys sets v, a struct or the map of roles, from the keys of n, and reports unknown keys.
-func (r *reader) keys(key string, n *yaml.Node, v reflect.Value) {
+// readStruct sets v, a struct or the map of roles, from the keys of n, and reports unknown keys.
+func (r *reader) readStruct(key string, n *yaml.Node, v reflect.Value) {
 	names, seen := keyNames(v.Type()), map[string]int{}
 	if v.Kind() == reflect.Map {
 		v.Set(reflect.MakeMap(rolesType))

@@ -82,8 +82,8 @@ type Question struct {
 	Why        i18n.Text    `json:"why"`
 }
 
-// Asked returns the question whether the older entry a or b is true.
-func Asked(a, b memory.Entry, why i18n.Text) Question {
+// NewQuestion returns the question whether the older entry a or b is true.
+func NewQuestion(a, b memory.Entry, why i18n.Text) Question {
 	return Question{Scope: a.Scope, First: a.ID, FirstText: a.Text, FirstAt: a.Since(),
 		Second: b.ID, SecondText: b.Text, SecondAt: b.Since(), Why: why}
 }
@@ -143,7 +143,7 @@ func (r Report) Summary(say i18n.Say) string {
 	if len(parts) == 0 {
 		parts = []i18n.Text{i18n.New("why.nothing_to_do")}
 	}
-	return i18n.Join(say, parts)
+	return i18n.JoinWithCommas(say, parts)
 }
 
 // Text returns the report in Markdown. Each memory is verbatim on a line of its own, so that Forget can

@@ -83,21 +83,21 @@ func words(n int) string {
 
 func TestExtract(t *testing.T) {
 	said := talk("u I have a dog\nand more", "u I have a dog", "a nice", "c1 ", "r1 x", "u I have a cat", "a nice")
-	expect.Equal(t, compact.Extract("Before.", said, 200), "Before.\n\nSaid since, in short:\n- ada: I have a dog\n- ada: I have a cat", "got")
+	expect.Equal(t, compact.SummaryWithoutModel("Before.", said, 200), "Before.\n\nSaid since, in short:\n- ada: I have a dog\n- ada: I have a cat", "got")
 	var many []string
 	for i := range 500 {
 		many = append(many, fmt.Sprintf("u I have %d dogs ", i)+strings.Repeat("and ", 50))
 	}
-	if got, want := compact.Extract("Before.\n\nSaid since, in short:\n- (earlier messages are not listed)\n- ada: I have a dog", talk("u I have a cat"), 200),
+	if got, want := compact.SummaryWithoutModel("Before.\n\nSaid since, in short:\n- (earlier messages are not listed)\n- ada: I have a dog", talk("u I have a cat"), 200),
 		"Before.\n\n- ada: I have a dog\n\nSaid since, in short:\n- ada: I have a cat"; got != want {
 		t.Errorf("after another extract: %q", got)
 	}
-	got := compact.Extract(strings.Repeat("Before.\n", 500), talk(many...), 300)
+	got := compact.SummaryWithoutModel(strings.Repeat("Before.\n", 500), talk(many...), 300)
 	if n := llm.EstimateTokens(got); n > 300 || n < 150 || !strings.Contains(got, "earlier messages are not listed") || !strings.Contains(got, "Before.") {
 		t.Errorf("%d tokens: %s", n, got)
 	}
-	expect.Equal(t, compact.Extract("Before.", talk("c1 ", "r1 x"), 100), "Before.", "without anything new")
-	if compact.Extract("", talk("c1 ", "r1 x"), 100) == "" {
+	expect.Equal(t, compact.SummaryWithoutModel("Before.", talk("c1 ", "r1 x"), 100), "Before.", "without anything new")
+	if compact.SummaryWithoutModel("", talk("c1 ", "r1 x"), 100) == "" {
 		t.Error("nothing at all is left of it")
 	}
 }

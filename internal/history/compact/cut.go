@@ -23,9 +23,9 @@ func headTail(text string, head, tail int) string {
 	return short
 }
 
-// Cut truncates text to about limit tokens, two thirds of them from its beginning, with a note
+// CutMiddle truncates text to about limit tokens, two thirds of them from its beginning, with a note
 // about the omission. Below about twenty tokens only the note is left.
-func Cut(text string, limit int) string {
+func CutMiddle(text string, limit int) string {
 	have := llm.EstimateTokens(text)
 	if have <= limit {
 		return text

@@ -18,19 +18,19 @@ func Details(removed []history.Message, before history.Compaction, summary strin
 	has, listed := coverageOf(summary), &coverage{}
 	var all []detail
 	for _, s := range sentences(before.Summary) {
-		all = append(all, newDetail("", s, len(all)))
+		all = append(all, rankSentence("", s, len(all)))
 	}
 	for _, line := range before.Details {
 		who, text, ok := strings.Cut(line, ": ")
 		if !ok || strings.Contains(who, " ") {
 			who, text = "", line
 		}
-		all = append(all, newDetail(who, text, len(all)))
+		all = append(all, rankSentence(who, text, len(all)))
 	}
 	for i := range removed {
 		m := &removed[i]
 		for _, s := range sentences(m.Text) {
-			all = append(all, newDetail(speaker(m), s, len(all)))
+			all = append(all, rankSentence(speaker(m), s, len(all)))
 		}
 	}
 	slices.SortStableFunc(all, func(a, b detail) int {
@@ -80,8 +80,8 @@ const (
 
 const maxSentence = 160 // runes
 
-// newDetail analyses and ranks a sentence; who is its speaker, or "" if text names it.
-func newDetail(who, text string, at int) detail {
+// rankSentence analyses and ranks a sentence; who is its speaker, or "" if text names it.
+func rankSentence(who, text string, at int) detail {
 	text = history.OneLine(text, maxSentence)
 	d := detail{line: text, at: at, rank: otherRank}
 	if who != "" {

@@ -152,7 +152,7 @@ func cutLongest(kept []history.Message, room int) bool {
 	}
 	for i := range kept {
 		if kept[i].Role != llm.Assistant {
-			kept[i].Text = Cut(kept[i].Text, most)
+			kept[i].Text = CutMiddle(kept[i].Text, most)
 		}
 	}
 	return true

@@ -40,7 +40,7 @@ func Transcript(all []history.Message, limit int) string {
 	var b strings.Builder
 	for i, e := range entries {
 		if sizes[i] > cap {
-			e.text = Cut(e.text, cap)
+			e.text = CutMiddle(e.text, cap)
 		}
 		fmt.Fprintf(&b, "%s: %s\n", e.lead, e.text)
 	}
@@ -105,9 +105,9 @@ const (
 	notListed = "- (earlier messages are not listed)"
 )
 
-// Extract makes a summary without a model, in limit tokens: the previous one, in at most half of
+// SummaryWithoutModel makes a summary without a model, in limit tokens: the previous one, in at most half of
 // them, and the first line of each message of a person. If they do not fit, the newest are kept.
-func Extract(before string, removed []history.Message, limit int) string {
+func SummaryWithoutModel(before string, removed []history.Message, limit int) string {
 	var heads []string
 	for i := range removed {
 		if m := &removed[i]; m.Role == llm.User && strings.TrimSpace(m.Text) != "" {
@@ -121,9 +121,9 @@ func Extract(before string, removed []history.Message, limit int) string {
 	case len(heads) == 0 && before == "":
 		return fmt.Sprintf("(%d messages without words of a person are left out here.)", len(removed))
 	case len(heads) == 0:
-		return Cut(before, limit)
+		return CutMiddle(before, limit)
 	case before != "":
-		before = Cut(before, limit/2) + "\n\n"
+		before = CutMiddle(before, limit/2) + "\n\n"
 	}
 	left := limit - llm.EstimateTokens(before+saidSince+notListed)
 	from := len(heads)

@@ -15,10 +15,10 @@ var (
 	ErrPartial = errors.New("the answer ends in the middle of its list")
 )
 
-// Objects returns the objects of the last array of objects in text, whether fenced or in prose.
+// LastObjects returns the objects of the last array of objects in text, whether fenced or in prose.
 // Earlier arrays may be thinking. Of a truncated array it returns the complete objects and
 // ErrPartial. Other values are skipped.
-func Objects(text string) ([]map[string]any, error) {
+func LastObjects(text string) ([]map[string]any, error) {
 	objects, err := lastObjects(text)
 	if errors.Is(err, ErrPartial) {
 		if again, err := lastObjects(trailingComma.ReplaceAllString(text, "$1")); err == nil {

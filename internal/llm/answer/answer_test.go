@@ -18,7 +18,7 @@ func TestObjects(t *testing.T) {
 		{`[{"a":1,"b":[]},{"a":2,"b":[],"c`, 1, ErrPartial}, {`[{"a":1,"b":[],"c`, 0, ErrPartial}, {`[{"a":1}] then [{"a":2},{`, 1, ErrPartial},
 		{`none [1]`, 0, ErrNoList}, {``, 0, ErrNoList},
 	} {
-		if got, err := Objects(c.answer); len(got) != c.want || !errors.Is(err, c.err) {
+		if got, err := LastObjects(c.answer); len(got) != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, %v", c.answer, got, err)
 		}
 	}

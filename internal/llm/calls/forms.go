@@ -50,7 +50,7 @@ func (r *Reader) namedCall(s string, cut bool) ([]Call, int) {
 			return r.singleCall(s[:begin+end], t.name, arguments)
 		}
 	}
-	if unfinished(s[begin:], cut) {
+	if isIncompleteJSON(s[begin:], cut) {
 		return truncatedCall(s, t.name)
 	}
 	return nil, 0
@@ -88,7 +88,7 @@ func (r *Reader) readJSON(s string, tagged, cut bool) ([]Call, int) {
 		return calls, end
 	}
 	m := nameInJSON.FindStringSubmatch(s)
-	if m == nil || !tagged && !unfinished(s, cut) {
+	if m == nil || !tagged && !isIncompleteJSON(s, cut) {
 		return nil, 0
 	}
 	if t, ok := r.lookup(m[1]); ok {
@@ -245,9 +245,9 @@ func jsonEnd(s string) (n int, closed bool) {
 	return n, closed
 }
 
-// unfinished reports whether s is incomplete: it ends inside quotes, or was cut with open brackets.
+// isIncompleteJSON reports whether s is incomplete: it ends inside quotes, or was cut with open brackets.
 // Brackets missing otherwise are forgotten ones.
-func unfinished(s string, cut bool) bool {
+func isIncompleteJSON(s string, cut bool) bool {
 	depth := 1
 	inText := scan(s, func(_, d int) bool { depth = d; return d > 0 })
 	return cut && depth > 0 || inText && !strings.ContainsAny(s[len(s)-1:], "}]\"'")
@@ -288,7 +288,7 @@ func repairJSON(text string, cut bool) (json.RawMessage, bool) {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text), true
 	}
-	if len(text) > maxBrokenJSON || unfinished(text, cut) {
+	if len(text) > maxBrokenJSON || isIncompleteJSON(text, cut) {
 		return nil, false
 	}
 	mended, err := jsonrepair.Repair(text)

@@ -190,7 +190,7 @@ func TestOddTexts(t *testing.T) {
 					square += float64(v) * float64(v)
 				}
 				want := 1.0
-				if normalize(c.text) == "" {
+				if normalizeText(c.text) == "" {
 					want = 0
 				}
 				if !(math.Abs(square-want) < 1e-4) {
@@ -372,7 +372,7 @@ func FuzzPieces(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var joined strings.Builder
-		tidied := normalize(text)
+		tidied := normalizeText(text)
 		for _, p := range e.vocabulary.bestSegmentation(tidied) {
 			joined.WriteString(p.text)
 			if p.id != 0 && e.vocabulary.ids[p.text] != p.id || p.id == 0 && utf8.RuneCountInString(p.text) != 1 {

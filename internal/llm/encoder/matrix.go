@@ -28,14 +28,14 @@ func (m *matrix) multiply(x []float32) []float32 {
 	out := make([]float32, len(x)/m.rows*m.columns)
 	inHalves(m.columns/tile, func(from, to int) {
 		for ; from < to; from++ {
-			m.tile(x, out, from*tile)
+			m.multiplyTile(x, out, from*tile)
 		}
 	})
 	return out
 }
 
-// tile computes one block of columns at a time, starting at from.
-func (m *matrix) tile(x, out []float32, from int) {
+// multiplyTile computes one block of columns at a time, starting at from.
+func (m *matrix) multiplyTile(x, out []float32, from int) {
 	tokens := len(x) / m.rows
 	var w [depth][tile]float32
 	for row := 0; row < m.rows; row += depth {

@@ -27,7 +27,7 @@ type vocabulary struct {
 // 128. unknown is the share of their runes outside the vocabulary. A run of such runes is one
 // piece, number 0.
 func (v *vocabulary) pieces(text string) (ids []int32, unknown float64) {
-	text = normalize(text)
+	text = normalizeText(text)
 	if text == "" {
 		return nil, 1
 	}
@@ -52,9 +52,9 @@ func (v *vocabulary) pieces(text string) (ids []int32, unknown float64) {
 	return ids, float64(strange) / float64(max(runes, 1))
 }
 
-// normalize normalizes text as SentencePiece does: NFKC, "▁" before every word, no white space, no
+// normalizeText normalizes text as SentencePiece does: NFKC, "▁" before every word, no white space, no
 // control characters.
-func normalize(text string) string {
+func normalizeText(text string) string {
 	n := 0
 	for i := range text {
 		if n++; n > maxRunes {

@@ -245,7 +245,7 @@ func (a *Account) SignDevice(ctx context.Context) {
 	}
 	signed := *a.login
 	signed.CrossSigned = true
-	a.setLogin(&signed)
+	a.useLogin(&signed)
 	a.signAgain = false
 	if err := a.save(); err != nil {
 		a.cfg.Log.Warn("matrix: the device is cross-signed, but that could not be stored", "err", err)
@@ -273,7 +273,7 @@ func (a *Account) credentials(ctx context.Context, device id.DeviceID) error {
 	}
 	switch {
 	case a.login != nil && (a.cfg.Token == "" || a.cfg.Token == a.login.AccessToken):
-		a.setLogin(a.login)
+		a.useLogin(a.login)
 		return nil
 	case a.cfg.Token != "":
 		return a.useToken(ctx)
@@ -284,9 +284,9 @@ func (a *Account) credentials(ctx context.Context, device id.DeviceID) error {
 		"set matrix.password or matrix.access_token")
 }
 
-// setLogin makes requests use l. The access token may change while requests run; user and device
+// useLogin makes requests use l. The access token may change while requests run; user and device
 // may not.
-func (a *Account) setLogin(l *Login) {
+func (a *Account) useLogin(l *Login) {
 	a.mu.Lock()
 	a.login = l
 	a.mu.Unlock()
@@ -313,7 +313,7 @@ func (a *Account) useToken(ctx context.Context) error {
 	case strings.HasPrefix(a.cfg.User, "@") && me.UserID.String() != a.cfg.User:
 		return fmt.Errorf("matrix: the configured access token belongs to %s, not to %s", me.UserID, a.cfg.User)
 	}
-	a.setLogin(&Login{UserID: me.UserID, DeviceID: me.DeviceID, AccessToken: a.cfg.Token})
+	a.useLogin(&Login{UserID: me.UserID, DeviceID: me.DeviceID, AccessToken: a.cfg.Token})
 	return a.save()
 }
 
@@ -344,7 +344,7 @@ func (a *Account) logIn(ctx context.Context, device id.DeviceID) error {
 			a.cfg.User)
 	}
 	signed := a.login != nil && a.login.DeviceID == resp.DeviceID && a.login.CrossSigned
-	a.setLogin(&Login{UserID: resp.UserID, DeviceID: resp.DeviceID, AccessToken: resp.AccessToken, CrossSigned: signed})
+	a.useLogin(&Login{UserID: resp.UserID, DeviceID: resp.DeviceID, AccessToken: resp.AccessToken, CrossSigned: signed})
 	a.cfg.Log.Info("matrix: logged in", "user", a.login.UserID, "device", a.login.DeviceID)
 	return a.save()
 }

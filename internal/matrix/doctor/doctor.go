@@ -327,7 +327,7 @@ func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
 
 // syncFinding reports whether the bot is in contact with its homeserver.
 func (s Status) syncFinding(p Process, now time.Time) Finding {
-	last := s.syncText(english, now)
+	last := s.syncText(inEnglish, now)
 	if s.SyncFailures > 0 {
 		last += ", the last one with: " + s.Problem
 	}

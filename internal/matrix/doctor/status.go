@@ -123,12 +123,12 @@ func (s Status) skewed() bool {
 	return s.ClockSkew != nil && (time.Duration(*s.ClockSkew)*time.Second).Abs() > maxSkew
 }
 
-// english returns the English text of a chat message, for the operator.
-func english(key string, fill ...string) string {
+// inEnglish returns the English text of a chat message, for the operator.
+func inEnglish(key string, fill ...string) string {
 	return (*settings.Messages)(nil).In("en", key, fill...)
 }
 
-func span(d time.Duration) string { return spanIn(english, d) }
+func span(d time.Duration) string { return spanIn(inEnglish, d) }
 
 // spanIn formats an age: in seconds below a minute, then in minutes.
 func spanIn(say i18n.Say, d time.Duration) string {

@@ -149,7 +149,7 @@ func (b *Backup) sync(ctx context.Context) (err error) {
 	if err = b.uploadKeys(ctx, in); err != nil && b.replaced(ctx, in) {
 		b.cfg.Log.Warn("matrix: the key backup is no longer the one on the homeserver; looking for the new one", "version", in.Version,
 			"err", err)
-		if err := b.id.updateSecrets(ctx, func(s *Secrets) { s.Backup = nil }); err != nil {
+		if err := b.id.changeStoredSecrets(ctx, func(s *Secrets) { s.Backup = nil }); err != nil {
 			return err
 		}
 		return b.sync(ctx)
@@ -205,7 +205,7 @@ func (b *Backup) ensure(ctx context.Context) (BackupSecret, error) {
 	default:
 		created.Version = latest.Version
 	}
-	if err := b.id.updateSecrets(ctx, func(s *Secrets) { s.Backup = &created }); err != nil {
+	if err := b.id.changeStoredSecrets(ctx, func(s *Secrets) { s.Backup = &created }); err != nil {
 		return BackupSecret{}, err
 	}
 	return created, nil
@@ -296,7 +296,7 @@ func (b *Backup) restoreKeys(ctx context.Context, in BackupSecret) error {
 		}
 	}
 	in.Restored = b.cfg.Client.DeviceID
-	if err := b.id.updateSecrets(ctx, func(s *Secrets) { s.Backup = &in }); err != nil {
+	if err := b.id.changeStoredSecrets(ctx, func(s *Secrets) { s.Backup = &in }); err != nil {
 		return err
 	}
 	b.cfg.Log.Info("matrix: message keys restored from the backup", "keys", good, "unusable", bad)

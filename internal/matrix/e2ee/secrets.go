@@ -81,8 +81,8 @@ func LoadSecrets(ctx context.Context, db *sql.DB, dir string) (*Secrets, error) 
 	return &s, nil
 }
 
-// updateSecrets changes the secrets, in the crypto store first.
-func (i *Identity) updateSecrets(ctx context.Context, change func(*Secrets)) error {
+// changeStoredSecrets changes the secrets, in the crypto store first.
+func (i *Identity) changeStoredSecrets(ctx context.Context, change func(*Secrets)) error {
 	i.mu.Lock()
 	next := i.secrets
 	i.mu.Unlock()
@@ -137,7 +137,7 @@ func (i *Identity) Open(ctx context.Context) {
 	if reflect.DeepEqual(i.secrets.CrossSigning, &seeds) {
 		return
 	}
-	if err := i.updateSecrets(ctx, func(s *Secrets) {
+	if err := i.changeStoredSecrets(ctx, func(s *Secrets) {
 		if s.CrossSigning != nil {
 			s.Backup = nil // it belongs to another identity
 		}

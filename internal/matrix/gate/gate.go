@@ -122,7 +122,7 @@ func (g *Gate) Check(evt *event.Event, room Room, ours func(id.EventID) bool) De
 		return no("redacted")
 	}
 	clear := room.Encrypted && !evt.Mautrix.WasEncrypted
-	msg := MessageOf(evt)
+	msg := ContentOf(evt)
 	if msg == nil {
 		return no("no message")
 	}
@@ -169,8 +169,8 @@ func parsedMessage(evt *event.Event) *event.MessageEventContent {
 	return msg
 }
 
-// MessageOf returns the message content of evt, or nil.
-func MessageOf(evt *event.Event) *event.MessageEventContent {
+// ContentOf returns the message content of evt, or nil.
+func ContentOf(evt *event.Event) *event.MessageEventContent {
 	if read := messages[evt.Type]; read != nil {
 		return read(evt)
 	}
@@ -184,7 +184,7 @@ func MayBeMessage(evt *event.Event) bool {
 
 // TextOf returns the text of a message without its reply fallback.
 func TextOf(msg *event.MessageEventContent) string {
-	body := Body(msg)
+	body := BodyOrCaption(msg)
 	if msg.RelatesTo.GetReplyTo() != "" {
 		body = event.TrimReplyFallbackText(body)
 	}
@@ -296,8 +296,8 @@ var FileKinds = map[event.MessageType]string{
 // IsFile reports whether a message is a file.
 func IsFile(msg *event.MessageEventContent) bool { return FileKinds[msg.MsgType] != "" }
 
-// Body returns the text of a message; of a file its caption.
-func Body(msg *event.MessageEventContent) string {
+// BodyOrCaption returns the text of a message; of a file its caption.
+func BodyOrCaption(msg *event.MessageEventContent) string {
 	if IsFile(msg) {
 		return msg.GetCaption()
 	}

@@ -75,7 +75,7 @@ func toHTML(md string) string {
 	if len(md) > MaxSize || excessive(md) {
 		return ""
 	}
-	out := Body(strings.TrimRight(allowed.Sanitize(strictTables.Replace(convert(md))), "\n"))
+	out := PlainBody(strings.TrimRight(allowed.Sanitize(strictTables.Replace(convert(md))), "\n"))
 	if tooDeep(out) {
 		return ""
 	}
@@ -84,7 +84,7 @@ func toHTML(md string) string {
 			out = in
 		}
 	}
-	if out == html.EscapeString(strings.TrimSpace(Body(md))) {
+	if out == html.EscapeString(strings.TrimSpace(PlainBody(md))) {
 		return ""
 	}
 	return out
@@ -156,9 +156,9 @@ func tooDeep(s string) bool {
 // roomPing matches text with which older clients notify a whole room, whatever m.mentions says.
 var roomPing = regexp.MustCompile(`(?i)(^|\W)@(room)\b`)
 
-// Body returns the plain text body: the Markdown itself. An invisible word joiner keeps @room from
+// PlainBody returns the plain text body: the Markdown itself. An invisible word joiner keeps @room from
 // notifying everybody.
-func Body(md string) string { return roomPing.ReplaceAllString(md, "$1@\u2060$2") }
+func PlainBody(md string) string { return roomPing.ReplaceAllString(md, "$1@\u2060$2") }
 
 // EscapeQuote protects quoted lines at the beginning of a reply's body. Some clients take them for
 // the reply fallback and hide them.
@@ -173,7 +173,7 @@ func EscapeQuote(body string) string {
 // shown safely, or does not fit into one event together with its HTML.
 func HTML(md string) string {
 	html := toHTML(md)
-	if JSONSize(Body(md))+JSONSize(html) > MaxSize {
+	if JSONSize(PlainBody(md))+JSONSize(html) > MaxSize {
 		return ""
 	}
 	return html
@@ -181,7 +181,7 @@ func HTML(md string) string {
 
 // Size returns the size of a text in an event, in bytes of JSON. A text that is too large counts
 // without its HTML.
-func Size(md string) int { return JSONSize(Body(md)) + JSONSize(toHTML(md)) }
+func Size(md string) int { return JSONSize(PlainBody(md)) + JSONSize(toHTML(md)) }
 
 // JSONSize returns the size of a string as JSON, in bytes.
 func JSONSize(s string) int {

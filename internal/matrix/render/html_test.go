@@ -114,7 +114,7 @@ func TestMaths(t *testing.T) {
 			if got := toHTML(md); got != c.want {
 				t.Errorf("the HTML: got %v, want %v", got, c.want)
 			}
-			if got := Body(md); got != md {
+			if got := PlainBody(md); got != md {
 				t.Errorf("the plain body became %v, want %v", got, md)
 			}
 		})

@@ -14,9 +14,9 @@ func Wake(ch chan struct{}) {
 	}
 }
 
-// Loop calls f whenever it is woken, and at the time that f returned; zero means no time. It returns
+// RunWhenDue calls f whenever it is woken, and at the time that f returned; zero means no time. It returns
 // when ctx ends.
-func Loop(ctx context.Context, now func() time.Time, wake <-chan struct{}, f func(context.Context) time.Time) error {
+func RunWhenDue(ctx context.Context, now func() time.Time, wake <-chan struct{}, f func(context.Context) time.Time) error {
 	for {
 		wait := time.Duration(math.MaxInt64)
 		if next := f(ctx); !next.IsZero() {

@@ -114,9 +114,9 @@ func (r *Rooms) CheckState(ctx context.Context, evt *event.Event) error {
 	return err
 }
 
-// CheckGap checks whether state events in a gap of the timeline exposed the room. The newest state
+// ExposeFromGap checks whether state events in a gap of the timeline exposed the room. The newest state
 // does not show that the history was world-readable for a while.
-func (r *Rooms) CheckGap(ctx context.Context, room id.RoomID, events []*event.Event) error {
+func (r *Rooms) ExposeFromGap(ctx context.Context, room id.RoomID, events []*event.Event) error {
 	if !slices.ContainsFunc(events, func(evt *event.Event) bool {
 		return evt.StateKey != nil && evt.Type.Type == event.StateHistoryVisibility.Type &&
 			evt.Content.Raw["history_visibility"] == string(event.HistoryVisibilityWorldReadable)

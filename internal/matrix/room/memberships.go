@@ -124,7 +124,7 @@ func (m *Memberships) leave(ctx context.Context, room id.RoomID) error {
 
 // Run accepts and refuses invitations, including those of an earlier run, and follows upgrades.
 func (m *Memberships) Run(ctx context.Context) error {
-	return retry.Loop(ctx, m.Now, m.wake, func(ctx context.Context) time.Time {
+	return retry.RunWhenDue(ctx, m.Now, m.wake, func(ctx context.Context) time.Time {
 		next, err := m.answerInvitations(ctx)
 		if err != nil {
 			m.Log.Error("matrix: invitations", "err", err)

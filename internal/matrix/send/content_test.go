@@ -30,7 +30,7 @@ func TestBeginningsFitIntoEvents(t *testing.T) {
 		"maths":   strings.Repeat("$x^2$ ", 20_000),
 	} {
 		p := render.Truncate(md, render.MaxSize, "")
-		m := &event.MessageEventContent{MsgType: event.MsgText, Body: render.Body(p), Mentions: &event.Mentions{}}
+		m := &event.MessageEventContent{MsgType: event.MsgText, Body: render.PlainBody(p), Mentions: &event.Mentions{}}
 		if html := render.HTML(p); html != "" {
 			m.Format, m.FormattedBody = event.FormatHTML, html
 		}

@@ -36,8 +36,8 @@ type rowFile struct {
 	Sealed *event.EncryptedFileInfo `json:"sealed,omitempty"` // content URI and key if uploaded encrypted
 }
 
-// encodeFile returns the file of m in the form of its row, or "" without a file.
-func (s *Sender) encodeFile(m chat.Outgoing) (string, error) {
+// fileRow returns the file of m in the form of its row, or "" without a file.
+func (s *Sender) fileRow(m chat.Outgoing) (string, error) {
 	if m.File == nil {
 		return "", nil
 	}
@@ -146,7 +146,7 @@ func (s *Sender) fileData(r delivery.OutboxRow, f *rowFile) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("matrix: send a file: %w", err)
 	case int64(len(data)) > s.MaxFile:
-		return nil, retry.Refuse(i18n.New("why.file_larger", "size", media.Size(s.MaxFile)))
+		return nil, retry.Refuse(i18n.New("why.file_larger", "size", media.FormatSize(s.MaxFile)))
 	}
 	return data, nil
 }

@@ -140,7 +140,7 @@ func (s *Sender) enqueue(ctx context.Context, room string, m chat.Outgoing, with
 	s.drafts.mu.Lock()
 	delete(s.drafts.all, m.ID)
 	s.drafts.mu.Unlock()
-	file, err := s.encodeFile(m)
+	file, err := s.fileRow(m)
 	if err != nil {
 		return err
 	}
@@ -372,7 +372,7 @@ func (s *Sender) transmit(ctx context.Context, r delivery.OutboxRow) error {
 // content renders a row. In a group an answer is a reply and mentions the asker, and a message for
 // a person mentions them. No other user is ever mentioned, whatever the text contains.
 func (s *Sender) content(ctx context.Context, r delivery.OutboxRow) (*event.MessageEventContent, error) {
-	m := &event.MessageEventContent{MsgType: event.MsgText, Body: render.Body(r.Text), Mentions: &event.Mentions{}}
+	m := &event.MessageEventContent{MsgType: event.MsgText, Body: render.PlainBody(r.Text), Mentions: &event.Mentions{}}
 	if r.Kind == "notice" {
 		m.MsgType = event.MsgNotice
 	}

@@ -33,11 +33,11 @@ func encodePoll(m chat.Outgoing) (string, error) {
 
 // pollStart returns the content of a poll's start event, with the relation and mentions of m.
 func pollStart(p delivery.Poll, message string, m *event.MessageEventContent) map[string]any {
-	question := render.Body(p.Question)
+	question := render.PlainBody(p.Question)
 	var answers []map[string]any
 	fallback := question
 	for i, o := range p.Options {
-		text := render.Body(o.Text)
+		text := render.PlainBody(o.Text)
 		answers = append(answers, map[string]any{"id": delivery.AnswerID(message, o.ID), textKey: text})
 		fallback += fmt.Sprintf("\n%d. %s", i+1, text)
 	}
@@ -93,7 +93,7 @@ func (s *Sender) transmitPoll(ctx context.Context, r delivery.OutboxRow) error {
 	}
 	if r.Closed {
 		txn := fmt.Sprintf("%s-end-%d", r.Txn, r.Revision)
-		content := pollEnd(id.EventID(r.EventID), render.Body(r.Text))
+		content := pollEnd(id.EventID(r.EventID), render.PlainBody(r.Text))
 		if _, err := s.sendAs(ctx, id.RoomID(r.Room), event.EventUnstablePollEnd, content, txn); err != nil {
 			return err
 		}

@@ -158,7 +158,7 @@ func (v *Verifier) admit(ctx context.Context, evt *event.Event) (*event.Event, e
 	// Other clients send these unencrypted even in encrypted rooms: the emoji and the MAC protect a
 	// verification.
 	if evt.Type == event.EventMessage || evt.Type == event.ToDeviceVerificationRequest {
-		return v.admitRequest(ctx, &out)
+		return v.rejectRepeated(ctx, &out)
 	}
 	txn := id.VerificationTransactionID("")
 	if out.RoomID != "" {
@@ -181,7 +181,7 @@ func (v *Verifier) admit(ctx context.Context, evt *event.Event) (*event.Event, e
 	return &out, nil
 }
 
-func (v *Verifier) admitRequest(ctx context.Context, evt *event.Event) (*event.Event, error) {
+func (v *Verifier) rejectRepeated(ctx context.Context, evt *event.Event) (*event.Event, error) {
 	txn := id.VerificationTransactionID(evt.ID)
 	if evt.Type == event.ToDeviceVerificationRequest {
 		txn = evt.Content.AsVerificationRequest().TransactionID

@@ -159,7 +159,7 @@ func (v *Verifier) notify(ctx context.Context, o verification, part, key string,
 
 // Run runs the steps that the callbacks queue, until ctx ends.
 func (v *Verifier) Run(ctx context.Context) error {
-	return retry.Loop(ctx, v.cfg.Now, v.wake, func(ctx context.Context) time.Time {
+	return retry.RunWhenDue(ctx, v.cfg.Now, v.wake, func(ctx context.Context) time.Time {
 		v.mu.Lock()
 		todo := v.todo
 		v.todo = nil

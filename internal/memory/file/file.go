@@ -93,7 +93,7 @@ func (f *Files) path(name string) string { return filepath.Join(f.c.Dir, filepat
 // not tell the scope; they are found by Name.
 func (f *Files) Scopes() []trust.Readers {
 	var scopes []trust.Readers
-	for _, scope := range []trust.Readers{trust.Person(f.c.Owner), trust.Everybody} {
+	for _, scope := range []trust.Readers{trust.PersonReaders(f.c.Owner), trust.Everybody} {
 		if scope.Check() != nil {
 			continue
 		}
@@ -104,7 +104,7 @@ func (f *Files) Scopes() []trust.Readers {
 	names, _ := fs.Glob(os.DirFS(f.c.Dir), "memories/*/*.txt") // the pattern is valid
 	for _, name := range names {
 		id, _ := store.FileNameID(strings.TrimSuffix(path.Base(name), ".txt"))
-		for _, scope := range []trust.Readers{trust.Person(id), trust.Room(id)} {
+		for _, scope := range []trust.Readers{trust.PersonReaders(id), trust.RoomReaders(id)} {
 			if id != "" && f.Name(scope) == name {
 				scopes = append(scopes, scope)
 			}
@@ -113,7 +113,7 @@ func (f *Files) Scopes() []trust.Readers {
 	return scopes
 }
 
-// Snapshot is what a file held when it was last written or read.
+// StoredSnapshot is what a file held when it was last written or read.
 type Snapshot struct {
 	Changes    int64 // how often the entries of the lines changed
 	name, hash string
@@ -123,8 +123,8 @@ type Snapshot struct {
 // IDs returns the entry of each line.
 func (n Snapshot) IDs() []string { return strings.Fields(n.lines) }
 
-// Snapshot reads the stored snapshot of the file of scope; zero = none.
-func (f *Files) Snapshot(ctx context.Context, scope trust.Readers) (n Snapshot, err error) {
+// StoredSnapshot reads the stored snapshot of the file of scope; zero = none.
+func (f *Files) StoredSnapshot(ctx context.Context, scope trust.Readers) (n Snapshot, err error) {
 	err = f.c.DB.QueryRowContext(ctx, `SELECT changes, name, hash, lines FROM memory_file WHERE scope = ?`, scope).
 		Scan(&n.Changes, &n.name, &n.hash, &n.lines)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {

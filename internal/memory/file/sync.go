@@ -41,7 +41,7 @@ func (f *Files) Sync(ctx context.Context, scope trust.Readers) error {
 
 // trySync is one attempt of Sync. It returns errChanged if the file was changed at the same time.
 func (f *Files) trySync(ctx context.Context, scope trust.Readers) error {
-	stored, err := f.Snapshot(ctx, scope)
+	stored, err := f.StoredSnapshot(ctx, scope)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (f *Files) RenameForOwner(ctx context.Context) error {
 			continue
 		}
 		if h.name == ownersFile && f.c.Owner != "" && (isTerminalUser(h.scope.Person()) || isTerminalUser(f.c.Owner)) {
-			err = f.transferToOwner(ctx, h.scope, trust.Person(f.c.Owner))
+			err = f.transferToOwner(ctx, h.scope, trust.PersonReaders(f.c.Owner))
 		} else {
 			err = f.rename(ctx, h.scope, h.name, name)
 		}
@@ -177,7 +177,7 @@ func (f *Files) rename(ctx context.Context, scope trust.Readers, was, name strin
 // transferToOwner moves the memory of the person at the terminal to the owner's account, or back:
 // both names mean the operator. The entries go into the file of from.
 func (f *Files) transferToOwner(ctx context.Context, from, to trust.Readers) error {
-	old, err := f.Snapshot(ctx, to)
+	old, err := f.StoredSnapshot(ctx, to)
 	if err != nil {
 		return err
 	}

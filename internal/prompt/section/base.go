@@ -78,7 +78,7 @@ func parseBase(text string, known []string) ([]baseSection, []store.Problem) {
 			s = baseSection{name: "unnamed"}
 		}
 		s.line = i + 1
-		for _, name := range unknownNames(s, known) {
+		for _, name := range unknownTools(s, known) {
 			problems = append(problems, store.Problem{Line: i + 1, Text: fmt.Sprintf("section %s names an unknown tool %q", s.name, name)})
 		}
 		sections = append(sections, s)
@@ -156,8 +156,8 @@ func (s *baseSection) addTiers(text string) error {
 	return nil
 }
 
-// unknownNames lists the tools that a section names and that do not exist.
-func unknownNames(s baseSection, known []string) []string {
+// unknownTools lists the tools that a section names and that do not exist.
+func unknownTools(s baseSection, known []string) []string {
 	if known == nil {
 		return nil
 	}

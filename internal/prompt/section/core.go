@@ -35,18 +35,18 @@ func gatherPart(file, part string) gather {
 func (q *Question) part(t *text, file, part string) *Content {
 	all, problems := sectionsOf(file, t, q.sources.KnownTools)
 	q.problems = append(q.problems, problems...)
-	sections := partOf(all, part, q.turn.tier())
+	sections := sectionsOfPart(all, part, q.turn.tier())
 	if len(sections) == 0 && file == baseFile {
 		// A file rewritten by its owner may lack the section. A job is better with the built-in
 		// identity and safety rules than without.
 		builtin, _ := parseBase(q.files.builtin(baseFile).text, nil)
-		sections = partOf(builtin, part, q.turn.tier())
+		sections = sectionsOfPart(builtin, part, q.turn.tier())
 	}
 	return partContent(file, sections, q.turn.Tools, q.sources.Name)
 }
 
-// partOf returns the sections of a part for a tier.
-func partOf(sections []baseSection, part string, tier int) []baseSection {
+// sectionsOfPart returns the sections of a part for a tier.
+func sectionsOfPart(sections []baseSection, part string, tier int) []baseSection {
 	var out []baseSection
 	for _, s := range sections {
 		if !s.inTier(tier) {

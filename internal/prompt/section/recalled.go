@@ -153,7 +153,7 @@ func markSaid(said map[string]bool, h memory.Hit) {
 	}
 	said[h.Turn.Event] = true
 	for _, t := range h.Around {
-		if t.Whole() {
+		if t.QuotedWhole() {
 			said[t.Event] = true
 		}
 	}

@@ -90,13 +90,13 @@ type facts struct {
 	toolNames     map[string]string // tools by call id
 }
 
-func byPerson(m *history.Message) bool { return m.Role == llm.User && m.Sender != "" }
-func byTool(m *history.Message) bool   { return m.Role == llm.Tool }
+func isFromPerson(m *history.Message) bool { return m.Role == llm.User && m.Sender != "" }
+func byTool(m *history.Message) bool       { return m.Role == llm.Tool }
 
 // addMessage adds the next message.
 func (f *facts) addMessage(m *history.Message) {
 	switch {
-	case byPerson(m) && f.unanswered:
+	case isFromPerson(m) && f.unanswered:
 		f.said[len(f.said)-1] += "\n" + m.Text
 	case m.Role == llm.User:
 		f.beginTurn(m)
@@ -111,7 +111,7 @@ func (f *facts) addMessage(m *history.Message) {
 
 // beginTurn starts a turn.
 func (f *facts) beginTurn(m *history.Message) {
-	f.unanswered = byPerson(m)
+	f.unanswered = isFromPerson(m)
 	f.bySystem, f.usedTool, f.rounds, f.errors, f.failingSince = !f.unanswered, false, 0, 0, 0
 	f.repeats, f.repeatsInTurn, f.last, f.callCounts, f.toolNames = 0, 0, "", nil, nil
 	if f.unanswered {
@@ -211,7 +211,7 @@ func gatherSteering(_ context.Context, q *Question) (*Content, error) {
 		f.recovered = q.recovered && i == last
 		now := phase(0)
 		switch {
-		case i == said && byPerson(&past[i]):
+		case i == said && isFromPerson(&past[i]):
 			now = atTurn
 		case i == last && byTool(&past[i]):
 			now = inLoop

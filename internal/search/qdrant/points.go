@@ -144,7 +144,7 @@ func (p *Points) failed(err error) {
 
 // Compare implements search.Server.
 func (p *Points) Compare(ctx context.Context, q []float32, docs []int64) ([]vector.Similarity, error) {
-	return p.vectors.CompareStored(ctx, q, docs)
+	return p.vectors.SimilaritiesStored(ctx, q, docs)
 }
 
 // Line describes the server's health in one line for people, with times in zone.
@@ -199,7 +199,7 @@ func (p *Points) syncServer(ctx context.Context, again bool) error {
 }
 
 func (p *Points) syncPoints(ctx context.Context, space vector.Space, again bool) error {
-	if err := p.refresh(ctx, p.collection(space.Dim), space.Dim); err != nil {
+	if err := p.readRevisions(ctx, p.collection(space.Dim), space.Dim); err != nil {
 		return err
 	}
 	for id := range p.revisions {
@@ -229,9 +229,9 @@ func (p *Points) syncPoints(ctx context.Context, space vector.Space, again bool)
 	}
 }
 
-// refresh reads the revisions on the server, unless they are recent, and drops collections of other
+// readRevisions reads the revisions on the server, unless they are recent, and drops collections of other
 // models.
-func (p *Points) refresh(ctx context.Context, name string, dim int) error {
+func (p *Points) readRevisions(ctx context.Context, name string, dim int) error {
 	if suspect := p.suspect.Swap(false); !suspect && p.synced == name && p.revisions != nil && p.now().Sub(p.readAt) < refreshInterval {
 		return nil
 	}

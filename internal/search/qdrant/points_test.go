@@ -62,7 +62,7 @@ func pointFaults(t testing.TB, p *Points) (changed, needless int) {
 		return 0, 0
 	}
 	p.suspect.Store(true)
-	expect.OK(t, p.refresh(t.Context(), p.collection(space.Dim), space.Dim))
+	expect.OK(t, p.readRevisions(t.Context(), p.collection(space.Dim), space.Dim))
 	gone, other, err := p.differences(t.Context(), space)
 	expect.OK(t, err)
 	return len(other), len(gone)
@@ -245,13 +245,13 @@ func TestServerFilters(t *testing.T) {
 	var all []searchtest.Doc
 	for i := range 20 {
 		said := fmt.Sprintf("cats %d", i)
-		all = append(all, searchtest.Doc{Scope: trust.Person("@b:x"), Text: said}, searchtest.Doc{Scope: trust.Room("!r:x"), Text: said, State: "archived"})
+		all = append(all, searchtest.Doc{Scope: trust.PersonReaders("@b:x"), Text: said}, searchtest.Doc{Scope: trust.RoomReaders("!r:x"), Text: said, State: "archived"})
 	}
-	n := searchtest.Enter(t, db, append(all, searchtest.Doc{Scope: trust.Room("!r:x"), Text: "cats and many other animals"})...)
+	n := searchtest.Enter(t, db, append(all, searchtest.Doc{Scope: trust.RoomReaders("!r:x"), Text: "cats and many other animals"})...)
 	_, url := stand(t)
 	p := openPoints(t, db, &searchtest.Embedder{Model: "words", Dim: 300}, url)
 	fed(t, p)
-	w := vector.Filter{Scopes: []trust.Readers{trust.Room("!r:x"), trust.Everybody}}
+	w := vector.Filter{Scopes: []trust.Readers{trust.RoomReaders("!r:x"), trust.Everybody}}
 	near, err := p.Nearest(t.Context(), p.vectors.EmbedQuery(t.Context(), "cats"), w, 5)
 	expect.False(t, err != nil || len(near) != 1 || near[0].Doc != n[len(n)-1], "found %v, %v", near, err)
 }

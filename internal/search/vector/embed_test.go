@@ -212,7 +212,7 @@ func TestVectorsTogether(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for i := range 60 {
-			searchtest.Enter(t, db, searchtest.Doc{Text: fmt.Sprint("added ", i), Scope: trust.Room("!r:x")})
+			searchtest.Enter(t, db, searchtest.Doc{Text: fmt.Sprint("added ", i), Scope: trust.RoomReaders("!r:x")})
 			v.Wake()
 		}
 	})
@@ -226,7 +226,7 @@ func TestVectorsTogether(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(g), 1))
 			for range 100 {
 				q := v.EmbedQuery(t.Context(), fmt.Sprint("fact", r.IntN(200)))
-				if _, err := v.Nearest(t.Context(), q, inScope(trust.Everybody, trust.Room("!r:x")), 10); err != nil {
+				if _, err := v.Nearest(t.Context(), q, inScope(trust.Everybody, trust.RoomReaders("!r:x")), 10); err != nil {
 					t.Error(err)
 				}
 				likeness(t, v, q, n, trust.Everybody)

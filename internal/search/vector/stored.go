@@ -81,8 +81,8 @@ func (v *Vectors) NearestAmong(ctx context.Context, q []float32, ids []string, w
 	return topK(near, k), err
 }
 
-// CompareStored is Compare with the vectors in the database, for any scope.
-func (v *Vectors) CompareStored(ctx context.Context, q []float32, docs []int64) ([]Similarity, error) {
+// SimilaritiesStored is Compare with the vectors in the database, for any scope.
+func (v *Vectors) SimilaritiesStored(ctx context.Context, q []float32, docs []int64) ([]Similarity, error) {
 	return v.compareStored(ctx, q, docs, func(*vectorEntry) bool { return true })
 }
 

@@ -100,7 +100,7 @@ func countRows(t testing.TB, db *sql.DB, query string, args ...any) (n int) {
 
 func TestNearest(t *testing.T) {
 	db := searchtest.DB(t, t.TempDir())
-	me, you, room := trust.Person("@me:x"), trust.Person("@you:x"), trust.Room("!r:x")
+	me, you, room := trust.PersonReaders("@me:x"), trust.PersonReaders("@you:x"), trust.RoomReaders("!r:x")
 	n := searchtest.Enter(t, db,
 		searchtest.Doc{Scope: me, Text: "cats purr"},
 		searchtest.Doc{Scope: you, Text: "cats bite"},
@@ -123,7 +123,7 @@ func TestNearest(t *testing.T) {
 		want []int64
 	}{
 		"mine": {inScope(me, trust.Everybody), []int64{n[0], n[3], n[7]}}, "a room's": {inScope(room, trust.Everybody), []int64{n[2], n[3]}},
-		"yours": {inScope(you), []int64{n[1]}}, "nobody's": {inScope(), nil}, "a stranger's": {inScope(trust.Person("@other:x")), nil},
+		"yours": {inScope(you), []int64{n[1]}}, "nobody's": {inScope(), nil}, "a stranger's": {inScope(trust.PersonReaders("@other:x")), nil},
 		"named twice":  {inScope(room, room), []int64{n[2]}},
 		"the past too": {Filter{Scopes: []trust.Readers{me}, Past: true}, []int64{n[0], n[4], n[5], n[7]}},
 	} {

@@ -102,7 +102,7 @@ func (s taskShowCommand) Run(ctx context.Context, c console, b *bot) error {
 type taskAddCommand struct {
 	Text     []string `arg:"positional,required" help:"What is to be done."`
 	Room     string   `placeholder:"ROOM" help:"The room of the task; default: the room with the latest message."`
-	When     string   `placeholder:"WORDS" help:"When, in words: \"tomorrow at 7\", \"every Monday at 9\", \"in 20 minutes\"."`
+	When     string   `placeholder:"WORDS" help:"When, in English words: \"tomorrow at 7\", \"every Monday at 9\", \"in 20 minutes\"."`
 	Prompt   string   `placeholder:"TEXT" help:"What the model does then; without it, the task is a reminder."`
 	Silent   bool     `help:"With --prompt: send no message to the room."`
 	Priority int      `default:"5" help:"1 (most urgent) to 10."`

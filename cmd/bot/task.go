@@ -153,7 +153,7 @@ func (a taskAddCommand) schedule(now time.Time, loc *time.Location) (*task.Sched
 			return &s, nil
 		}
 	}
-	return nil, fmt.Errorf(`--when %q is not understood: write words such as "tomorrow at 7", "every Monday at 9" or "in 20 minutes"`,
+	return nil, fmt.Errorf(`--when %q is not understood: write English words such as "tomorrow at 7", "every Monday at 9" or "in 20 minutes"`,
 		a.When)
 }
 

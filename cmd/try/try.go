@@ -62,7 +62,7 @@ func try(ctx context.Context, o options, c console) error {
 	ctx, end := context.WithCancelCause(ctx)
 	t := &trial{options: o, console: c, screen: &tty.Screen{Out: c.out, Name: "Reverie"}, end: end}
 	defer t.cleanUp()
-	for _, step := range []func(context.Context) error{t.openState, t.setUp, t.startBot, t.enterRoom} {
+	for _, step := range []func(context.Context) error{t.makeStateDir, t.setUp, t.startBot, t.logInAndAwaitBot} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("try: %w", err)
 		}
@@ -90,7 +90,7 @@ func (t *trial) step(name, format string, args ...any) {
 	fmt.Fprintf(t.err, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
 }
 
-func (t *trial) openState(context.Context) error {
+func (t *trial) makeStateDir(context.Context) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (t *trial) setUp(ctx context.Context) error {
 	} else {
 		t.step("model", "%s at %s: %s", model.Name, model.URL, model.Model)
 	}
-	if err := t.firstRun(ctx, home, model); err != nil {
+	if err := t.configureBot(ctx, home, model); err != nil {
 		return err
 	}
 	t.account = setup.Account{Homeserver: home.URL, User: "@me:" + home.Name}
@@ -146,8 +146,8 @@ func (t *trial) setUp(ctx context.Context) error {
 // password matches the password in LOGIN.txt.
 var password = regexp.MustCompile(`(?m)^ *password +(\S+)$`)
 
-// firstRun runs `bot first-run` with this model.
-func (t *trial) firstRun(ctx context.Context, home *homeserver.Server, model discover.Server) error {
+// configureBot runs `bot first-run` with this model.
+func (t *trial) configureBot(ctx context.Context, home *homeserver.Server, model discover.Server) error {
 	config := t.file("config.yaml")
 	if err := os.Remove(config); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -197,7 +197,7 @@ func (t *trial) startBot(context.Context) error {
 	return nil
 }
 
-func (t *trial) enterRoom(ctx context.Context) (err error) {
+func (t *trial) logInAndAwaitBot(ctx context.Context) (err error) {
 	a := t.account
 	as := peer.Config{Homeserver: a.Homeserver, User: a.User, Password: a.Password, DB: t.file("me.db")}
 	if t.you, err = peer.Login(ctx, as); err != nil {
@@ -241,8 +241,8 @@ func (t *trial) cleanUp() {
 	}
 }
 
-// event prints one event of the room, and reports whether it is a finished message of the bot.
-func (t *trial) event(e peer.Event) (done bool, err error) {
+// showEvent prints one event of the room, and reports whether it is a finished message of the bot.
+func (t *trial) showEvent(e peer.Event) (done bool, err error) {
 	if e.Room != t.room || e.Sender == t.you.UserID() {
 		return false, nil
 	}
@@ -284,7 +284,7 @@ func (t *trial) chat(ctx context.Context, in *tty.Input) error {
 		return nil
 	}
 	err := tty.Talk(ctx, in, func() bool { return unanswered > 0 }, send, t.you.Events(), func(e peer.Event) error {
-		done, err := t.event(e)
+		done, err := t.showEvent(e)
 		if done { // or a reminder
 			unanswered = max(0, unanswered-1)
 		}

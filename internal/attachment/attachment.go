@@ -39,8 +39,8 @@ const (
 
 const voiceMark = "[voice message, transcribed]"
 
-// ReplaceWords replaces the words of a message and keeps the transcripts that was contains.
-func ReplaceWords(was, now string) string {
+// KeepTranscripts replaces the words of a message and keeps the transcripts that was contains.
+func KeepTranscripts(was, now string) string {
 	_, spoken, ok := strings.Cut("\n"+was, "\n"+voiceMark+" ")
 	if !ok || strings.Contains(now, voiceMark) {
 		return now

@@ -82,7 +82,7 @@ func (d Doctor) Examine(ctx context.Context) (f Findings) {
 				return "; window " + d.Models.Limit(name).String(), err
 			})
 	}
-	d.tier(ctx, &f)
+	d.contextTier(ctx, &f)
 	d.vectors(ctx, &f)
 	return f
 }
@@ -145,7 +145,7 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 	f.Add("prompt", OK, fmt.Sprintf("the prompt of a new conversation takes %d of %d tokens", p.Report.Total, p.Report.Window))
 }
 
-func (d Doctor) tier(ctx context.Context, f *Findings) {
+func (d Doctor) contextTier(ctx context.Context, f *Findings) {
 	t, err := d.Tier(ctx)
 	if err != nil {
 		f.Advise("tier", Broken, err.Error(), "the file is left as it is; restore it from a backup, or move it away to start again")

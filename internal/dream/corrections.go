@@ -450,15 +450,15 @@ func (s *signature) owns(o *signature) bool {
 // sameFact reports whether the older texts of p and q state one fact: their names and numbers beyond the
 // newer text are equal.
 func (j judged) sameFact(p, q *pair) bool {
-	x, y := p.value(hasDigit), q.value(hasDigit)
+	x, y := p.droppedValues(hasDigit), q.droppedValues(hasDigit)
 	if len(x)+len(y) == 0 {
-		x, y = p.value(nil), q.value(nil)
+		x, y = p.droppedValues(nil), q.droppedValues(nil)
 	}
 	return p.a == q.a || j.sameAs(p.a, q.a) || p.a.negative == q.a.negative && slices.Equal(x, y)
 }
 
-// value lists the names and numbers of the older text that the newer one lacks and of accepts.
-func (p *pair) value(of func(string) bool) (out []string) {
+// droppedValues lists the names and numbers of the older text that the newer one lacks and of accepts.
+func (p *pair) droppedValues(of func(string) bool) (out []string) {
 	for _, t := range p.a.tokens {
 		if (t.name || hasDigit(t.text)) && (of == nil || of(t.text)) && p.b.index(t) < 0 {
 			out = append(out, t.text)

@@ -146,7 +146,7 @@ func checkGrounding(fact, quote, context, question string, names []string) strin
 		total++
 		inMessage := containsForm(w.text, messageWords)
 		if hasDigit(w.text) || w.capital && !w.first {
-			if !containsExactly(w.text, messageWords) {
+			if !containsNameOrNumber(w.text, messageWords) {
 				return refusedInvented
 			}
 			inMessage = true
@@ -170,8 +170,8 @@ func checkGrounding(fact, quote, context, question string, names []string) strin
 	return ""
 }
 
-// containsExactly reports whether words has the name or number w. A name may have a short inflection.
-func containsExactly(w string, words []word) bool {
+// containsNameOrNumber reports whether words has the name or number w. A name may have a short inflection.
+func containsNameOrNumber(w string, words []word) bool {
 	for _, o := range words {
 		short, long := min(len(w), len(o.text)), max(len(w), len(o.text))
 		begins := strings.HasPrefix(o.text, w) || strings.HasPrefix(w, o.text)

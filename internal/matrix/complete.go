@@ -50,7 +50,7 @@ func (f *completer) complete(ctx context.Context, m chat.Message) {
 		what  string
 		limit time.Duration
 		fetch func(context.Context, *chat.Message) error
-	}{{"files", fetchLimit, f.fetchFiles}, {"the root of its thread", rootTime, f.fetchRoot}, {"reply", chainTime, f.replyChain}} {
+	}{{"files", fetchLimit, f.fetchFiles}, {"the root of its thread", rootTime, f.fetchRoot}, {"reply", chainTime, f.quoteReplyChain}} {
 		if err := f.fetchWithin(ctx, step.limit, step.fetch, &m); err != nil && ctx.Err() == nil {
 			f.cfg.Log.Warn("matrix: a message could not be completed", "room", m.Room, "event", m.ID, "what", step.what, "err", err)
 		}

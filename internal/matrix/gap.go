@@ -79,9 +79,9 @@ func (c *Client) pageBack(ctx context.Context, room id.RoomID, from string, last
 	return found, false, nil
 }
 
-// fetchOmitted adds events that the last sync before an interruption left out.
+// fetchSkippedByToken adds events that the last sync before an interruption left out.
 // A homeserver that shuts down may return a sync token past events that it does not include.
-func (c *Client) fetchOmitted(ctx context.Context, res *mautrix.RespSync) error {
+func (c *Client) fetchSkippedByToken(ctx context.Context, res *mautrix.RespSync) error {
 	rooms, err := c.Rooms.LastEvents(ctx)
 	if err != nil {
 		return err

@@ -35,7 +35,7 @@ func (t *intake) addGroupContext(ctx context.Context, b *batch, evt *event.Event
 
 // editGroupContext applies an edit to a stored line of group context.
 func (t *intake) editGroupContext(b *batch, evt *event.Event, msg *event.MessageEventContent, room gate.Room) {
-	if msg.NewContent == nil || room.Pair() || room.Encrypted && !evt.Mautrix.WasEncrypted {
+	if msg.NewContent == nil || room.DirectPair() || room.Encrypted && !evt.Mautrix.WasEncrypted {
 		return
 	}
 	text := text.Clip(text.Clean(gate.BodyOrCaption(msg.NewContent)), maxContextLine)

@@ -68,7 +68,7 @@ func tooLargeNote(limit int64) i18n.Text {
 
 // fetchFiles fetches the message's own file and that of the message it replies to.
 func (f *completer) fetchFiles(ctx context.Context, m *chat.Message) error {
-	err := f.repliedFile(ctx, m)
+	err := f.addRepliedFile(ctx, m)
 	for i := range m.Files {
 		if file := &m.Files[i]; file.Source != "" {
 			file.Note = f.fetchFile(ctx, file)
@@ -78,8 +78,8 @@ func (f *completer) fetchFiles(ctx context.Context, m *chat.Message) error {
 	return err
 }
 
-// repliedFile adds the file of the message that m replies to, if it is a file message.
-func (f *completer) repliedFile(ctx context.Context, m *chat.Message) error {
+// addRepliedFile adds the file of the message that m replies to, if it is a file message.
+func (f *completer) addRepliedFile(ctx context.Context, m *chat.Message) error {
 	if m.ReplyTo == "" {
 		return nil
 	}

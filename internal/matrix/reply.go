@@ -29,9 +29,9 @@ const (
 	replyRunes  = 1_500            // of one message
 )
 
-// replyChain quotes in m the chain of messages that it replies to, oldest first. The bot's newest
+// quoteReplyChain quotes in m the chain of messages that it replies to, oldest first. The bot's newest
 // answer is not quoted because the model has it in the history.
-func (f *completer) replyChain(ctx context.Context, m *chat.Message) error {
+func (f *completer) quoteReplyChain(ctx context.Context, m *chat.Message) error {
 	if command.Is(m.Text) {
 		return nil
 	}

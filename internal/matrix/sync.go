@@ -101,7 +101,7 @@ func (c *Client) runSync(ctx context.Context, members *room.Memberships) error {
 	var filter string
 	c.sync.hasty.Store(true) // nothing is sent before the first sync
 	for ctx.Err() == nil {
-		if err := c.acc.CheckStale(ctx); err != nil {
+		if err := c.acc.CheckStaleKeys(ctx); err != nil {
 			return err
 		}
 		err := c.syncOnce(ctx, &filter, members)
@@ -255,7 +255,7 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 			return fmt.Errorf("matrix: the homeserver lets device %s log in and then refuses it again; ask who runs the homeserver, "+
 				"or see whether another program uses the same device: %w", c.cli.DeviceID, err)
 		}
-		if err := c.acc.LogInAgain(ctx); err != nil {
+		if err := c.acc.RenewAccessToken(ctx); err != nil {
 			return err
 		}
 		if err := c.acc.Retry(ctx, "checking this device's keys", func() error { return c.acc.ReuploadKeys(ctx) }); err != nil {

@@ -94,7 +94,7 @@ func (c *Client) wake(b *batch) {
 // prepareTimelines fills the gaps of the timelines and removes messages from before our join.
 func (c *Client) prepareTimelines(ctx context.Context, res *mautrix.RespSync, pos position, b *batch) error {
 	if pos.token != "" && (c.sync.done.Load() == 0 || c.sync.failures.Load() > 0) {
-		if err := c.fetchOmitted(ctx, res); err != nil {
+		if err := c.fetchSkippedByToken(ctx, res); err != nil {
 			return err
 		}
 	}

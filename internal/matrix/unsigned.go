@@ -99,7 +99,7 @@ func (t *intake) reportUnsigned(ctx context.Context, b *batch, evt *event.Event,
 // reportUnencrypted tells an unencrypted room once what the bot does not do there. It does so only
 // if the sender could do more in an encrypted room.
 func (t *intake) reportUnencrypted(ctx context.Context, b *batch, m chat.Message, room gate.Room) {
-	if m.Unproven && (room.Pair() && room.With == m.Sender || slices.Contains(t.cfg.Owners, m.Sender)) {
+	if m.Unproven && (room.DirectPair() && room.With == m.Sender || slices.Contains(t.cfg.Owners, m.Sender)) {
 		b.Notices = append(b.Notices, delivery.Notice{ID: "unencrypted-" + m.Room, Room: m.Room,
 			Text: t.cfg.Text(ctx, m.Room, "matrix.unencrypted")})
 	}

@@ -151,7 +151,7 @@ func lastNamed(past []history.Message, tasks []task.Task) (t task.Task, at int64
 	return task.Task{}, 0
 }
 
-// withID returns the task with that id, if isWork.
+// withID returns the task with that id, if canBeCurrent.
 func withID(tasks []task.Task, id string) task.Task {
 	for _, t := range tasks {
 		if t.ID == id && canBeCurrent(t) {

@@ -55,7 +55,7 @@ func (s *Session) replaceText(ctx context.Context, target, text, note string) er
 	if err != nil || !known || was.Role != llm.User || history.IsRedacted(was) {
 		return err
 	}
-	if text = attachment.ReplaceWords(was.Text, text); emptied(text, was) {
+	if text = attachment.KeepTranscripts(was.Text, text); emptied(text, was) {
 		return nil
 	}
 	if was.Text != text { // memory first: a message with its new text counts as finished
@@ -180,7 +180,7 @@ func (c *change) applyEdit(ctx context.Context, in chat.Edit) error {
 	if was.Role != llm.User || history.IsRedacted(was) {
 		return nil
 	}
-	if in.Text = attachment.ReplaceWords(was.Text, in.Text); emptied(in.Text, was) {
+	if in.Text = attachment.KeepTranscripts(was.Text, in.Text); emptied(in.Text, was) {
 		return nil
 	}
 	past, err := c.cfg.History.Load(ctx, c.talk)

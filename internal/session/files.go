@@ -43,8 +43,8 @@ func (s *Session) transcribeVoice(ctx context.Context, burst []chat.Message) ([]
 	return out, nil
 }
 
-// unreadableFiles returns the notice for a message with only unreadable files; "" = the model answers.
-func (s *Session) unreadableFiles(ctx context.Context, burst []chat.Message) string {
+// unreadableNotice returns the notice for a message with only unreadable files; "" = the model answers.
+func (s *Session) unreadableNotice(ctx context.Context, burst []chat.Message) string {
 	if len(burst) != 1 || len(burst[0].Files) == 0 || strings.TrimSpace(burst[0].Text) != "" {
 		return ""
 	}

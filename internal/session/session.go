@@ -185,7 +185,7 @@ func (s *Session) dispatch(ctx context.Context, burst []chat.Message) error {
 		return err
 	}
 	newest = burst[len(burst)-1]
-	text := s.unreadableFiles(ctx, burst)
+	text := s.unreadableNotice(ctx, burst)
 	name, args, command := command.Parse(newest.Text)
 	if text != "" || command { // record the room first
 		if err := s.commit(ctx, nil); err != nil {

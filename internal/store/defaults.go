@@ -22,15 +22,15 @@ const ledgerName = ".defaults"
 // unmodified one is updated. A file that its owner edited is kept, and returned by its path in dir.
 // If some files fail the others are still written, and the error names each failed one.
 func WriteDefaults(defaults fs.FS, dir string) (edited []string, err error) {
-	return eachDefault(defaults, dir, true)
+	return compareDefaults(defaults, dir, true)
 }
 
 // EditedDefaults returns the default files that their owner edited. It writes nothing.
 func EditedDefaults(defaults fs.FS, dir string) ([]string, error) {
-	return eachDefault(defaults, dir, false)
+	return compareDefaults(defaults, dir, false)
 }
 
-func eachDefault(defaults fs.FS, dir string, write bool) (edited []string, err error) {
+func compareDefaults(defaults fs.FS, dir string, write bool) (edited []string, err error) {
 	written, err := readLedger(dir)
 	if err != nil {
 		return nil, err

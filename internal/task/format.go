@@ -110,7 +110,7 @@ func (s *Store) RunText(r Run, alone bool, say i18n.Say) string {
 		return say("task.reminder", "who", name, "task", r.Task.Content, "late", late)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "A task of this room is due%s:\n%s\n\nDo this now: %s\n", s.late(r), r.Task.Line(i18n.English), r.Task.Prompt)
+	fmt.Fprintf(&b, "A task of this room is due%s:\n%s\n\nDo this now: %s\n", s.lateRemark(r), r.Task.Line(i18n.English), r.Task.Prompt)
 	if r.Task.LastResult != "" {
 		last := s.FormatTime(i18n.English, r.Task, r.Task.LastRun)
 		fmt.Fprintf(&b, "\nThe last time (%s) it came to this:\n%s\n", last, r.Task.LastResult)
@@ -123,8 +123,8 @@ func (s *Store) RunText(r Run, alone bool, say i18n.Say) string {
 	return b.String()
 }
 
-// late returns a remark for the model on a run that began late.
-func (s *Store) late(r Run) string {
+// lateRemark returns a remark for the model on a run that began late.
+func (s *Store) lateRemark(r Run) string {
 	if !r.late() {
 		return ""
 	}

@@ -54,7 +54,7 @@ func PersonReaders(user string) Readers { return Readers(personPrefix + user) }
 // RoomReaders returns the members of the room id.
 func RoomReaders(id string) Readers { return Readers(roomPrefix + id) }
 
-// PersonReaders returns the Matrix id if r is one person, else "".
+// Person returns the Matrix id if r is one person, else "".
 func (r Readers) Person() string {
 	user, ok := strings.CutPrefix(string(r), personPrefix)
 	if !ok {
@@ -63,7 +63,7 @@ func (r Readers) Person() string {
 	return user
 }
 
-// RoomReaders returns the room id if r is a room's members, else "".
+// Room returns the room id if r is a room's members, else "".
 func (r Readers) Room() string {
 	room, ok := strings.CutPrefix(string(r), roomPrefix)
 	if !ok {

@@ -121,7 +121,7 @@ func (c *Config) complete(r *reader, dir string) {
 		r.check(rule{"dreaming.schedule", err == nil,
 			`write the five fields minute, hour, day, month, weekday of a time that comes, such as "0 3 * * *"; empty = never`})
 	}
-	c.checkModels(r, dir)
+	c.completeModels(r, dir)
 	c.completeRoles(r)
 	c.completeEmbedding(r, dir)
 	c.completeQdrant(r, dir)
@@ -159,7 +159,7 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 	c.secretFile(r, dir, "matrix.access_token", &m.AccessToken, m.AccessTokenFile)
 }
 
-func (c *Config) checkModels(r *reader, dir string) {
+func (c *Config) completeModels(r *reader, dir string) {
 	r.check(rule{"llm.models", len(c.LLM.Models) > 0 || !r.needsModel,
 		`name at least one model, such as {name: local, base_url: "http://127.0.0.1:11434/v1", model: qwen3:8b}`})
 	first := map[string]int{}

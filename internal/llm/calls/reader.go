@@ -254,13 +254,13 @@ func (r *Reader) readCalls(text string, from int, cut bool) (segment, bool) {
 // isQuotation reports whether said occurs in the text given to the model.
 func (r *Reader) isQuotation(said string) bool {
 	if r.givenDense == "" {
-		r.givenDense = withoutSpace(strings.Join(r.given, "\x00"))
+		r.givenDense = withoutSpaceAndAngleBrackets(strings.Join(r.given, "\x00"))
 	}
-	return strings.Contains(r.givenDense, withoutSpace(said))
+	return strings.Contains(r.givenDense, withoutSpaceAndAngleBrackets(said))
 }
 
-// withoutSpace removes white space and blockquote marks.
-func withoutSpace(s string) string {
+// withoutSpaceAndAngleBrackets removes white space and blockquote marks.
+func withoutSpaceAndAngleBrackets(s string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsSpace(c) || c == '>' || c == '‹' || c == '<' {
 			return -1

@@ -149,7 +149,7 @@ func (a *Account) open(ctx context.Context) (err error) {
 	}
 	a.Client.Client.Transport = transport{a}
 	a.Client.Syncer = a.cfg.Syncer()
-	if err := a.credentials(ctx, id.DeviceID(device)); err != nil {
+	if err := a.authenticate(ctx, id.DeviceID(device)); err != nil {
 		return err
 	}
 	db, err := a.cfg.Store.Database()
@@ -181,7 +181,7 @@ func (a *Account) openCrypto(ctx context.Context) error {
 	}
 	err := open()
 	if errors.Is(err, mautrix.MUnknownToken) {
-		if err := a.LogInAgain(ctx); err != nil {
+		if err := a.RenewAccessToken(ctx); err != nil {
 			return err
 		}
 		err = open()
@@ -264,9 +264,9 @@ func NewClient(cfg Config) (*mautrix.Client, error) {
 	return cli, nil
 }
 
-// credentials sets user, device and token of a.Client: from the stored login, from the configured
+// authenticate sets user, device and token of a.Client: from the stored login, from the configured
 // token, or from a new login.
-func (a *Account) credentials(ctx context.Context, device id.DeviceID) error {
+func (a *Account) authenticate(ctx context.Context, device id.DeviceID) error {
 	if a.login != nil && strings.HasPrefix(a.cfg.User, "@") && a.login.UserID.String() != a.cfg.User {
 		return fmt.Errorf("matrix: this data folder belongs to %s, but the configuration says %s; "+
 			"give each account a data folder of its own", a.login.UserID, a.cfg.User)
@@ -349,9 +349,9 @@ func (a *Account) logIn(ctx context.Context, device id.DeviceID) error {
 	return a.save()
 }
 
-// LogInAgain replaces an invalid access token. The device stays the same, so messages that were
+// RenewAccessToken replaces an invalid access token. The device stays the same, so messages that were
 // encrypted for it stay readable.
-func (a *Account) LogInAgain(ctx context.Context) error {
+func (a *Account) RenewAccessToken(ctx context.Context) error {
 	if a.cfg.Password == "" {
 		return errors.New("matrix: the homeserver no longer accepts the access token (the device was logged out); " +
 			"configure a new matrix.access_token for the same device, or a matrix.password so that the bot can log in by itself")

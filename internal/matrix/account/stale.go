@@ -19,9 +19,9 @@ import (
 // may be an accident.
 const staleAfter = 2
 
-// CheckStale returns an error if the keys of this device are outdated: messages to it may be
+// CheckStaleKeys returns an error if the keys of this device are outdated: messages to it may be
 // unreadable for good.
-func (a *Account) CheckStale(ctx context.Context) error {
+func (a *Account) CheckStaleKeys(ctx context.Context) error {
 	if a.refusedUploads.Load() < staleAfter {
 		return nil
 	}

@@ -89,14 +89,14 @@ type Room struct {
 	Open   bool                   // all messages of allowed senders are for the bot
 }
 
-// Pair reports whether a direct chat has one other member, who need not mention the bot. Two
+// DirectPair reports whether a direct chat has one other member, who need not mention the bot. Two
 // members alone do not make a direct chat.
-func (r Room) Pair() bool { return r.With != "" && r.Members > 0 && r.Members <= 2 }
+func (r Room) DirectPair() bool { return r.With != "" && r.Members > 0 && r.Members <= 2 }
 
 // Private reports whether user's private memory may be used in a room. It must be their own direct
 // chat, never readable by others, and encrypted if the device rule covers them.
 func (r Room) Private(user string) bool {
-	return r.Pair() && r.With == user && !r.Exposed && !r.Unproven
+	return r.DirectPair() && r.With == user && !r.Exposed && !r.Unproven
 }
 
 // Decision is the gate's decision about a message.
@@ -115,7 +115,7 @@ func (g *Gate) Check(evt *event.Event, room Room, ours func(id.EventID) bool) De
 		return no("own message")
 	}
 	allowed := g.Allows(evt.Sender.String())
-	if !allowed && room.Pair() {
+	if !allowed && room.DirectPair() {
 		return no("sender is not allowed")
 	}
 	if evt.Unsigned.RedactedBecause != nil {
@@ -143,7 +143,7 @@ func (g *Gate) Check(evt *event.Event, room Room, ours func(id.EventID) bool) De
 	if !allowed && toUs { // it is no group context either: others must not reach the model this way
 		return no("sender is not allowed")
 	}
-	o := Decision{Allowed: allowed, Pass: allowed && (room.Pair() || room.Open || toUs)}
+	o := Decision{Allowed: allowed, Pass: allowed && (room.DirectPair() || room.Open || toUs)}
 	switch {
 	case allowed && (mentioned || room.Open):
 		o.Text = g.stripMention(body, room.Name)
@@ -152,7 +152,7 @@ func (g *Gate) Check(evt *event.Event, room Room, ours func(id.EventID) bool) De
 	}
 	if !o.Pass {
 		o.Reason = "not addressed to the bot"
-		if !room.Pair() && !command.Is(body) {
+		if !room.DirectPair() && !command.Is(body) {
 			o.Context = body
 		}
 	}

@@ -225,7 +225,7 @@ func TestPrivate(t *testing.T) {
 		{Room{With: me, Members: 2, Exposed: true}, true, false},
 		{Room{With: friend, Members: 2}, true, false},
 	} {
-		if pair, private := c.room.Pair(), c.room.Private(me); pair != c.pair || private != c.private {
+		if pair, private := c.room.DirectPair(), c.room.Private(me); pair != c.pair || private != c.private {
 			t.Errorf("%+v: pair %v, private %v", c.room, pair, private)
 		}
 	}

@@ -70,7 +70,7 @@ func (safeNodes) Transform(doc *ast.Document, reader text.Reader, _ parser.Conte
 				replaceNode(n, textNode(u))
 			}
 		case *ast.RawHTML:
-			renderTag(n, source)
+			sanitizeTag(n, source)
 		case *ast.LinkReferenceDefinition:
 			if !used[linkLabel(n.Label)] { // a footnote or a list of sources, which would be hidden
 				paragraph := ast.NewParagraph()
@@ -160,9 +160,9 @@ var (
 	simpleTag = regexp.MustCompile(`(?i)^<(sub|sup|u|b|i|s|del|em|strong|kbd|code)>$`)
 )
 
-// renderTag keeps line breaks, and pairs of formatting tags without other tags between them. Any
+// sanitizeTag keeps line breaks, and pairs of formatting tags without other tags between them. Any
 // other tag becomes literal text.
-func renderTag(n *ast.RawHTML, source []byte) {
+func sanitizeTag(n *ast.RawHTML, source []byte) {
 	if n.Parent() == nil { // the end tag of a pair
 		return
 	}

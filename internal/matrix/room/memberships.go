@@ -78,7 +78,7 @@ func (m *Memberships) OnMember(ctx context.Context, evt *event.Event) error {
 		return err
 	case event.MembershipLeave, event.MembershipBan:
 		if evt.Mautrix.EventSource&event.SourceLeave != 0 {
-			return m.leave(ctx, evt.RoomID)
+			return m.markLeft(ctx, evt.RoomID)
 		}
 	default: // knock, and future memberships
 	}
@@ -110,7 +110,7 @@ func (m *Memberships) storeInvitation(ctx context.Context, room id.RoomID, by id
 	return nil
 }
 
-func (m *Memberships) leave(ctx context.Context, room id.RoomID) error {
+func (m *Memberships) markLeft(ctx context.Context, room id.RoomID) error {
 	// An unknown room has nothing to clear.
 	was, _ := store.Value[string](ctx, m.Rooms.db, `SELECT membership FROM matrix_room WHERE id = ?`, room.String())
 	m.Rooms.ForgetState(room)

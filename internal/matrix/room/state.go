@@ -110,9 +110,9 @@ func (r *Rooms) ForgetState(room id.RoomID) {
 	r.changes[room]++
 }
 
-// checkEncryption makes sure that SendMessageEvent encrypts if it must, and that there is a
+// ensureEncryption makes sure that SendMessageEvent encrypts if it must, and that there is a
 // recipient.
-func (r *Rooms) checkEncryption(ctx context.Context, room id.RoomID) error {
+func (r *Rooms) ensureEncryption(ctx context.Context, room id.RoomID) error {
 	store := r.cli.StateStore.(*sqlstatestore.SQLStateStore)
 	content, err := store.GetEncryptionEvent(ctx, room)
 	if err != nil {
@@ -153,5 +153,5 @@ func (r *Rooms) PrepareSend(ctx context.Context, room id.RoomID) error {
 	if err := r.ensureState(ctx, room); err != nil {
 		return err
 	}
-	return r.checkEncryption(ctx, room)
+	return r.ensureEncryption(ctx, room)
 }

@@ -163,7 +163,7 @@ func (s *Sender) unsentNotice(ctx context.Context, r delivery.OutboxRow, why err
 	case errors.As(why, &refused):
 		reason = refused.Reason
 	}
-	text := s.Text(ctx, r.Room, "files.unsent", "name", f.Name, "why", reason.In(s.printer(ctx, r.Room)))
+	text := s.Text(ctx, r.Room, "files.unsent", "name", f.Name, "why", reason.In(s.sayFor(ctx, r.Room)))
 	return delivery.Notice{ID: r.ID + "-unsent", Room: r.Room, Text: text, ReplyTo: r.ReplyTo, Thread: r.Thread}
 }
 
@@ -179,7 +179,7 @@ func (s *Sender) Notify(ctx context.Context, n delivery.Notice) error {
 	return nil
 }
 
-// printer returns the message texts in the language of room.
-func (s *Sender) printer(ctx context.Context, room string) i18n.Say {
+// sayFor returns the message texts in the language of room.
+func (s *Sender) sayFor(ctx context.Context, room string) i18n.Say {
 	return func(key string, fill ...string) string { return s.Text(ctx, room, key, fill...) }
 }

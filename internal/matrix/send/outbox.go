@@ -205,7 +205,7 @@ func (s *Sender) Run(ctx context.Context, stopping <-chan struct{}) {
 		return
 	}
 	s.unconfirmed.extend()
-	if err := s.endDrafts(ctx); err != nil {
+	if err := s.endInterruptedDrafts(ctx); err != nil {
 		s.Log.Error("matrix: drafts of the last run", "err", err)
 	}
 	end := stopping
@@ -228,8 +228,8 @@ func (s *Sender) Run(ctx context.Context, stopping <-chan struct{}) {
 	}
 }
 
-// endDrafts closes the drafts of an earlier run that died.
-func (s *Sender) endDrafts(ctx context.Context) error {
+// endInterruptedDrafts closes the drafts of an earlier run that died.
+func (s *Sender) endInterruptedDrafts(ctx context.Context) error {
 	return s.Outbox.EndDrafts(ctx, func(r delivery.OutboxRow) string {
 		s.drafts.mu.Lock()
 		alive := s.drafts.all[r.ID] != nil
@@ -388,18 +388,18 @@ func (s *Sender) content(ctx context.Context, r delivery.OutboxRow) (*event.Mess
 			return nil, err
 		}
 	}
-	if err := s.setRelation(ctx, m, r, facts.Pair()); err != nil {
+	if err := s.setRelation(ctx, m, r, facts.DirectPair()); err != nil {
 		return nil, err
 	}
 	if m.RelatesTo != nil {
 		m.Body = render.EscapeQuote(m.Body)
 	}
-	if r.ReplyTo != "" && !facts.Pair() {
+	if r.ReplyTo != "" && !facts.DirectPair() {
 		if asker, _ := s.Inbox.Origin(ctx, r.ReplyTo); asker != "" {
 			m.Mentions.Add(id.UserID(asker))
 		}
 	}
-	if !facts.Pair() {
+	if !facts.DirectPair() {
 		for _, user := range strings.Fields(r.Mention) {
 			m.Mentions.Add(id.UserID(user))
 		}

@@ -147,7 +147,7 @@ func (f *Files) RenameForOwner(ctx context.Context) error {
 			continue
 		}
 		if h.name == ownersFile && f.c.Owner != "" && (isTerminalUser(h.scope.Person()) || isTerminalUser(f.c.Owner)) {
-			err = f.transferToOwner(ctx, h.scope, trust.PersonReaders(f.c.Owner))
+			err = f.moveOperatorMemory(ctx, h.scope, trust.PersonReaders(f.c.Owner))
 		} else {
 			err = f.rename(ctx, h.scope, h.name, name)
 		}
@@ -174,9 +174,9 @@ func (f *Files) rename(ctx context.Context, scope trust.Readers, was, name strin
 	return err
 }
 
-// transferToOwner moves the memory of the person at the terminal to the owner's account, or back:
+// moveOperatorMemory moves the memory of the person at the terminal to the owner's account, or back:
 // both names mean the operator. The entries go into the file of from.
-func (f *Files) transferToOwner(ctx context.Context, from, to trust.Readers) error {
+func (f *Files) moveOperatorMemory(ctx context.Context, from, to trust.Readers) error {
 	old, err := f.StoredSnapshot(ctx, to)
 	if err != nil {
 		return err

@@ -92,10 +92,10 @@ func (q *Question) Problem(file string, line int, text string) {
 
 // textContent returns a content of texts, or nil if they are empty.
 func (q *Question) textContent(source string, lines ...string) (*Content, error) {
-	return q.content(Content{Source: source, Lines: linesOf(trust.Owner, lines...)})
+	return q.contentOrNil(Content{Source: source, Lines: linesOf(trust.Owner, lines...)})
 }
 
-func (q *Question) content(c Content) (*Content, error) {
+func (q *Question) contentOrNil(c Content) (*Content, error) {
 	if len(c.Lines) == 1 && c.Lines[0].Text == "" {
 		c.Lines = nil
 	}

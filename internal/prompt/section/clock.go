@@ -27,5 +27,5 @@ func gatherClock(_ context.Context, q *Question) (*Content, error) {
 		}
 		break
 	}
-	return q.content(Content{Source: "clock", Lines: []Line{l}})
+	return q.contentOrNil(Content{Source: "clock", Lines: []Line{l}})
 }

@@ -21,7 +21,7 @@ func gatherFootprint(_ context.Context, q *Question) (*Content, error) {
 		}
 	}
 	used.Lines = used.Lines[max(0, len(used.Lines)-maxListed):]
-	return q.content(used)
+	return q.contentOrNil(used)
 }
 
 // gatherFiles gathers the names of the files read in this conversation, the newest last.
@@ -38,7 +38,7 @@ func gatherFiles(_ context.Context, q *Question) (*Content, error) {
 		}
 	}
 	read.Lines = read.Lines[max(0, len(read.Lines)-maxListed):]
-	return q.content(read)
+	return q.contentOrNil(read)
 }
 
 // readPath returns the path that a call reads, or "".

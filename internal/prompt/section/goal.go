@@ -97,16 +97,16 @@ func gatherGoal(_ context.Context, q *Question) (*Content, error) {
 	if q.turn.Markers {
 		c.Lead = markersHint
 	}
-	return q.content(c)
+	return q.contentOrNil(c)
 }
 
 func gatherSteps(_ context.Context, q *Question) (*Content, error) {
-	return q.content(Content{Source: "steps", Lines: linesOf(q.turn.From.Goal, oneLines(q.turn.Steps)...),
+	return q.contentOrNil(Content{Source: "steps", Lines: linesOf(q.turn.From.Goal, oneLines(q.turn.Steps)...),
 		None: "No steps are open any more."})
 }
 
 func gatherPin(_ context.Context, q *Question) (*Content, error) {
-	return q.content(Content{Source: "current task", Lines: linesOf(q.turn.From.Pin, oneLines([]string{q.turn.Pin})...),
+	return q.contentOrNil(Content{Source: "current task", Lines: linesOf(q.turn.From.Pin, oneLines([]string{q.turn.Pin})...),
 		None: "No task in particular is being worked on any more."})
 }
 

@@ -40,6 +40,6 @@ var thinkingWords = map[string]string{
 }
 
 func gatherThinking(_ context.Context, q *Question) (*Content, error) {
-	return q.content(Content{Source: "thinking", Lines: linesOf(trust.Owner, thinkingWords[q.turn.Thinking]),
+	return q.contentOrNil(Content{Source: "thinking", Lines: linesOf(trust.Owner, thinkingWords[q.turn.Thinking]),
 		None: "Think as much as you find right again."})
 }

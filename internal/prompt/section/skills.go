@@ -131,7 +131,7 @@ func gatherActiveSkills(_ context.Context, q *Question) (*Content, error) {
 	if err != nil {
 		return nil, err
 	}
-	return q.content(u.texts)
+	return q.contentOrNil(u.texts)
 }
 
 // gatherSkillHints gathers the skills in use whose texts do not fit.
@@ -144,5 +144,5 @@ func gatherSkillHints(_ context.Context, q *Question) (*Content, error) {
 	for _, s := range u.others[:min(len(u.others), mostHints)] {
 		hints.Lines = append(hints.Lines, tocLine(s))
 	}
-	return q.content(hints)
+	return q.contentOrNil(hints)
 }

@@ -228,7 +228,7 @@ func gatherSteering(_ context.Context, q *Question) (*Content, error) {
 		name := rules[n.rank].name
 		c.Lines = append(c.Lines, Line{Text: "- " + says[name], key: noteKey(n.message, name)})
 	}
-	return q.content(c)
+	return q.contentOrNil(c)
 }
 
 func noteKey(message int64, rule string) string { return fmt.Sprintf("%d %s", message, rule) }

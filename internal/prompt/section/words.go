@@ -8,7 +8,7 @@ import (
 // Contributors of texts from the turn or the configuration.
 
 func gatherSummary(_ context.Context, q *Question) (*Content, error) {
-	return q.content(Content{Source: "summary", Lines: linesOf(q.turn.From.Summary, strings.TrimSpace(q.turn.Summary))})
+	return q.contentOrNil(Content{Source: "summary", Lines: linesOf(q.turn.From.Summary, strings.TrimSpace(q.turn.Summary))})
 }
 
 // gatherContext gathers the room's topic. Only owners set it, so it is not fenced.

@@ -199,7 +199,7 @@ func (p *Points) syncServer(ctx context.Context, again bool) error {
 }
 
 func (p *Points) syncPoints(ctx context.Context, space vector.Space, again bool) error {
-	if err := p.readRevisions(ctx, p.collection(space.Dim), space.Dim); err != nil {
+	if err := p.prepareCollection(ctx, p.collection(space.Dim), space.Dim); err != nil {
 		return err
 	}
 	for id := range p.revisions {
@@ -229,9 +229,9 @@ func (p *Points) syncPoints(ctx context.Context, space vector.Space, again bool)
 	}
 }
 
-// readRevisions reads the revisions on the server, unless they are recent, and drops collections of other
+// prepareCollection reads the revisions on the server, unless they are recent, and drops collections of other
 // models.
-func (p *Points) readRevisions(ctx context.Context, name string, dim int) error {
+func (p *Points) prepareCollection(ctx context.Context, name string, dim int) error {
 	if suspect := p.suspect.Swap(false); !suspect && p.synced == name && p.revisions != nil && p.now().Sub(p.readAt) < refreshInterval {
 		return nil
 	}

@@ -62,7 +62,7 @@ func pointFaults(t testing.TB, p *Points) (changed, needless int) {
 		return 0, 0
 	}
 	p.suspect.Store(true)
-	expect.OK(t, p.readRevisions(t.Context(), p.collection(space.Dim), space.Dim))
+	expect.OK(t, p.prepareCollection(t.Context(), p.collection(space.Dim), space.Dim))
 	gone, other, err := p.differences(t.Context(), space)
 	expect.OK(t, err)
 	return len(other), len(gone)

@@ -153,8 +153,8 @@ func (a taskAddCommand) schedule(now time.Time, loc *time.Location) (*task.Sched
 			return &s, nil
 		}
 	}
-	return nil, fmt.Errorf(`--when %q is not understood: write English words such as "tomorrow at 7", "every Monday at 9" or "in 20 minutes"`,
-		a.When)
+	return nil, fmt.Errorf(`--when %q is not understood: write English words such as "tomorrow at 7", "every Monday at 9" or `+
+		`"in 20 minutes"`, a.When)
 }
 
 func (b *bot) printTask(c console, word string, t task.Task) error {

@@ -215,7 +215,7 @@ func (t *trial) logInAndAwaitBot(ctx context.Context) (err error) {
 		return fmt.Errorf("the bot did not join the room within a minute; %s", t.logTail())
 	}
 	t.step("room", "end-to-end encrypted: %s", t.room)
-	t.step("files", "Files that you can edit, in %s: MEMORIES.txt, SOUL.md, skills/", t.file("data"))
+	t.step("files", "in %s, yours to edit: MEMORIES.txt, SOUL.md, skills/", t.file("data"))
 	if !t.keep {
 		t.step("", "all of this is thrown away at the end; `make try KEEP=1` keeps it")
 	}

@@ -118,7 +118,7 @@ func (r Reader) fileReason(ctx context.Context, err error, f chat.File) i18n.Tex
 	return i18n.New("why.file_of_kind", "why", i18n.FromError(err), "type", f.Type, "size", media.FormatSize(f.Size))
 }
 
-// setExcerpt stores the beginning of a text in h, see clipToWindow.
+// setExcerpt stores the beginning and end of a text in h, see clipToWindow.
 func (r Reader) setExcerpt(h *history.File, text string, came int) {
 	h.Text = r.clipToWindow(text, came)
 	if len(h.Text) < len(text) {
@@ -129,7 +129,7 @@ func (r Reader) setExcerpt(h *history.File, text string, came int) {
 	}
 }
 
-// clipToWindow returns the beginning of a file's text. The files of one message share a part of the
+// clipToWindow returns the beginning and end of a file's text. The files of one message share a part of the
 // window.
 func (r Reader) clipToWindow(text string, came int) string {
 	window, out := r.Models.Window(r.Role)

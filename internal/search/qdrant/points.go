@@ -229,7 +229,7 @@ func (p *Points) syncPoints(ctx context.Context, space vector.Space, again bool)
 	}
 }
 
-// prepareCollection reads the revisions on the server, unless they are recent, and drops collections of other
+// prepareCollection creates the collection if needed, reads the revisions on it unless they are recent, and drops those of other
 // models.
 func (p *Points) prepareCollection(ctx context.Context, name string, dim int) error {
 	if suspect := p.suspect.Swap(false); !suspect && p.synced == name && p.revisions != nil && p.now().Sub(p.readAt) < refreshInterval {

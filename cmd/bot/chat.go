@@ -29,8 +29,9 @@ const terminalRoom = "terminal"
 
 type chatCommand struct{}
 
-// Run chats with the person at the terminal, as in a direct chat with the first owner. Without a
-// terminal, each input line is one message, and the end of input ends it with success.
+// Run chats with the person at the terminal. The chat works like a direct chat with the first
+// owner. Without a terminal, each input line is one message, and the end of input ends it with
+// success.
 func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	cfg, _, err := loadConfig(path, io.Discard, true)
 	if err != nil {
@@ -79,7 +80,7 @@ func (b *bot) usesRehearsal() bool {
 	return slices.ContainsFunc(b.cfg.LLM.Models, func(m config.Model) bool { return m.BaseURL == discover.Rehearsal })
 }
 
-// errorsOnly limits the log to errors unless debug is set, as log lines would mix with answers.
+// errorsOnly limits the log to errors unless debug is set. Log lines would mix with answers.
 func errorsOnly(c config.Log) config.Log {
 	if c.Level != "debug" {
 		c.Level = "error"

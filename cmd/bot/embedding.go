@@ -25,9 +25,9 @@ func (b *bot) embedding() *llm.Embedding {
 		llm.Config{Log: b.log})
 }
 
-// openVectors opens the vectors of memories for memory.backend, with the configured or the built-in
-// embedding model. It returns nil if the backend has no vectors or no model exists. patience is how
-// long a query waits for its vector; 0 = the default.
+// openVectors opens the vectors of memories for memory.backend. It uses the configured embedding
+// model or the built-in one. It returns nil if the backend has no vectors or no model exists.
+// patience is how long a query waits for its vector; 0 = the default.
 func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*vector.Vectors, error) {
 	if !b.backend().Meaning {
 		return nil, nil

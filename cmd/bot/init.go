@@ -19,7 +19,7 @@ import (
 // initCommand writes an initial configuration.
 type initCommand struct{}
 
-// Run asks for values without a default, if there is a terminal, and writes the file.
+// Run asks for values without a default, and writes the file. Without a terminal it does not ask.
 func (initCommand) Run(ctx context.Context, c console, path filePath) error {
 	// Check first, before the person answers questions.
 	if _, err := os.Lstat(string(path)); err == nil {

@@ -77,7 +77,8 @@ type foundHit struct {
 	memory.Hit
 }
 
-// hitRef returns the hit's reference from an import, else its ID, or the event of a message.
+// hitRef returns the hit's reference from an import, or else its ID. For a message it returns the
+// event.
 func hitRef(h memory.Hit) string {
 	if h.Turn != nil {
 		return h.Turn.Event

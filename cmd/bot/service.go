@@ -138,7 +138,8 @@ func (b *bot) jobEvent(ctx context.Context, r task.Run, alone bool) chat.Event {
 	}
 }
 
-// taskSource feeds due tasks to the sessions as events, and their results back to the scheduler.
+// taskSource feeds due tasks to the sessions as events. It passes their results back to the
+// scheduler.
 type taskSource struct{ *task.Scheduler }
 
 // Done maps stopped runs and model outages to the scheduler's errors.

@@ -241,7 +241,7 @@ func (t *trial) cleanUp() {
 	}
 }
 
-// showEvent prints one event of the room, and reports whether it is a finished message of the bot.
+// showEvent prints one event of the room. done reports whether it is a finished message of the bot.
 func (t *trial) showEvent(e peer.Event) (done bool, err error) {
 	if e.Room != t.room || e.Sender == t.you.UserID() {
 		return false, nil

@@ -76,7 +76,7 @@ func FirstModel(models *llm.Models, role string) string {
 	return ""
 }
 
-// CatchPanic runs f and converts a panic to an error, so that one message cannot end its room.
+// CatchPanic runs f and converts a panic to an error. So one message cannot end its room.
 func CatchPanic(log *slog.Logger, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -87,8 +87,8 @@ func CatchPanic(log *slog.Logger, f func() error) (err error) {
 	return f()
 }
 
-// CloseCalls stores a result for every call of talk that was interrupted, because a model must see
-// each call answered. Only the newest calls of past can be open.
+// CloseCalls stores a result for every interrupted call of talk. A model must see each call
+// answered. Only the newest calls of past can be open.
 func CloseCalls(ctx context.Context, h *history.Store, talk history.Timeline, past []history.Message, now time.Time) error {
 	done := map[string]bool{}
 	for i := len(past) - 1; i >= 0; i-- {

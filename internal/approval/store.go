@@ -152,8 +152,8 @@ const (
 		"Do less at a time, in fewer words."
 )
 
-// AddActs adds acts to the gathering approval of a turn, or to the new one a. It returns a placeholder
-// result for each act.
+// AddActs adds acts to the gathering approval of a turn. Without one, it adds them to the new
+// approval a. It returns a placeholder result for each act.
 func (s Store) AddActs(ctx context.Context, tx *sql.Tx, a Approval, acts []Act) ([]string, error) {
 	sources, fingerprint := a.Sources, a.Fingerprint
 	found, err := list(ctx, tx, `WHERE thread = ? AND event = ? AND state = 'gathering'`, a.Talk, a.Event)

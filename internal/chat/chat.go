@@ -63,7 +63,7 @@ type Edit struct {
 // Redaction removes Target: a message or one of our own.
 type Redaction struct{ Change }
 
-// Reaction requests an action on the answer Target, or on the answer to the message Target.
+// Reaction requests an action on an answer. Target is that answer, or the message that it answers.
 type Reaction struct {
 	Change
 	Action Action

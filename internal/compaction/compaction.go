@@ -132,7 +132,7 @@ func (c Compactor) limits(ctx context.Context, t prompt.Turn, share int) (compac
 		return compact.Limits{}, err
 	}
 	room := (p.Report.Room() - p.Report.Total) * share / 100
-	// A longer summary would displace messages, and a prompt section has a cap of 8,000 characters.
+	// A longer summary would displace messages. A prompt section has a cap of 8,000 characters.
 	const least, most = 100, 1_600
 	return compact.Limits{Room: room, Summary: min(max(room*35/100, least), most)}, nil
 }

@@ -22,7 +22,7 @@ const (
 	wordTokens   = 170 // tokens of 100 words
 )
 
-// summarise fills in the summary of the evicted messages and its details, in at most limit tokens. It
+// summarise fills in the evicted messages' summary and its details, in at most limit tokens. It
 // falls back to an extract if no model gives a usable summary in time. Its only error is ctx's.
 func (c Compactor) summarise(ctx context.Context, done *history.Compaction, r Request, evicted []history.Message, limit int) error {
 	share := limit * summaryShare / 100

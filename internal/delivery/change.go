@@ -150,7 +150,7 @@ func (in *Inbox) react(ctx context.Context, tx *sql.Tx, r chat.Reaction, owner b
 	return in.insert(ctx, tx, r, "new")
 }
 
-// vote stores a vote on an open poll of the bot in the same room, with the option's own id.
+// vote stores a vote on an open poll of the bot in the same room. It stores the option's own id.
 func (in *Inbox) vote(ctx context.Context, tx *sql.Tx, v chat.Vote) error {
 	var message, packed string
 	err := tx.QueryRowContext(ctx, `SELECT id, poll FROM outbox

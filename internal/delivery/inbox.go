@@ -106,7 +106,7 @@ func (in *Inbox) insert(ctx context.Context, tx *sql.Tx, said chat.Inbound, stat
 	return err
 }
 
-// incomplete reports whether m refers to events or files that have to be fetched before delivery.
+// incomplete reports whether m refers to events or files that must be fetched before delivery.
 func incomplete(m chat.Message) bool {
 	return m.ReplyTo != "" || m.Thread != "" || slices.ContainsFunc(m.Files, func(f chat.File) bool { return f.Source != "" })
 }

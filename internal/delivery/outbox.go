@@ -72,9 +72,9 @@ func fullTextID(m chat.Outgoing) string {
 	return m.ID + "+whole-" + hex.EncodeToString(sum[:6])
 }
 
-// StoreFinal stores the rows of a final message, in one transaction with the functions in with: the
-// row with f.Text, and that of the file with the full text. Rows sent before with the same text,
-// and known files and captions, stay as they are. A poll can only be closed.
+// StoreFinal stores the rows of a final message. The functions in with run in the same transaction.
+// The rows are the one with f.Text, and that of the file with the full text. Rows sent before with
+// the same text, and known files and captions, stay as they are. A poll can only be closed.
 func (o *Outbox) StoreFinal(ctx context.Context, f Final, with ...func(context.Context, *sql.Tx) error) error {
 	m := f.Message
 	err := store.InTx(ctx, o.db, func(tx *sql.Tx) error {
@@ -151,8 +151,8 @@ func scanOut(s store.Row) (r OutboxRow, err error) {
 	return r, err
 }
 
-// EnsureDraft creates the row of a draft, before its first event is sent, and returns it. A row
-// that is final already is returned unchanged.
+// EnsureDraft creates the row of a draft and returns it. The row exists before the draft's first
+// event is sent. A row that is final already is returned unchanged.
 func (o *Outbox) EnsureDraft(ctx context.Context, room string, m chat.Outgoing) (OutboxRow, error) {
 	err := store.InTx(ctx, o.db, func(tx *sql.Tx) error {
 		if !m.Notice {

@@ -12,7 +12,7 @@ import (
 // sent by earlier versions.
 const partOf = `message = ?1 AND message <> ''`
 
-// messageOf returns the message that the event carries, or carries a part of, and the kind of part.
+// messageOf returns the message that the event carries whole or in part. part is the kind of part.
 func (o *Outbox) messageOf(ctx context.Context, tx *sql.Tx, event string) (message, part string, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT iif(message = '', id, message), part FROM outbox WHERE event_id = ? AND event_id <> ''`, event).
 		Scan(&message, &part)

@@ -69,8 +69,8 @@ func recordRedaction(ctx context.Context, tx *sql.Tx, event string) error {
 	return err
 }
 
-// ForgetRedacted calls forget for each redacted message that is not forgotten yet, until one call
-// fails.
+// ForgetRedacted calls forget for each redacted message that is not forgotten yet. It stops when
+// one call fails.
 func (in *Inbox) ForgetRedacted(ctx context.Context, forget func(ctx context.Context, event string) error) error {
 	for {
 		event, err := store.Value[string](ctx, in.db, `SELECT coalesce(min(event), '') FROM redacted_message`)

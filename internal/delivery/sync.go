@@ -8,8 +8,8 @@ import (
 	"reverie/internal/store"
 )
 
-// Batch holds the events of one sync, to be stored in one transaction with the token. It may also
-// hold the result of reading one event that was unreadable before.
+// Batch holds the events of one sync. They are stored in one transaction with the token. It may
+// also hold the result of reading one event that was unreadable before.
 type Batch struct {
 	Read       string     // the event that was unreadable before; empty = a sync
 	In         []Incoming // in stream order

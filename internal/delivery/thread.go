@@ -10,8 +10,8 @@ import (
 	"reverie/internal/store"
 )
 
-// threadActiveFor is how long after the bot's last message in a thread people need not mention it
-// there.
+// threadActiveFor is a time after the bot's last message in a thread. During it people need not
+// mention the bot there.
 const threadActiveFor = 24 * time.Hour
 
 // threadExpr is the thread of a message of the bot: the named one (the first parameter), else the
@@ -48,8 +48,8 @@ func threadOfTarget(ctx context.Context, tx *sql.Tx, target string) (string, err
 			WHERE o.id = ?1), '')`, target)
 }
 
-// burstInterval is the maximum time between messages of one person that are answered together, so
-// that a burst of lines does not start several threads. It compares the sender's server times.
+// burstInterval is the maximum time between messages of one person that are answered together. So a
+// burst of lines does not start several threads. It compares the sender's server times.
 const burstInterval = 10 * time.Second
 
 // maxLookBack is how many messages of all rooms are searched for a person's previous one.

@@ -71,8 +71,8 @@ func (in *Inbox) DueReads(ctx context.Context) (due []Unreadable, next time.Time
 	return nil, time.UnixMilli(at), store.Wrap(err, "delivery: read inbox")
 }
 
-// RetryRead records a failed attempt to read an event, the time of the next one, and notices for
-// its room. The zero time waits for the key.
+// RetryRead records a failed attempt to read an event. It stores the time of the next attempt, and
+// notices for the event's room. The zero time waits for the key.
 func (in *Inbox) RetryRead(ctx context.Context, u Unreadable, at time.Time, told ...Notice) error {
 	next := int64(0)
 	if !at.IsZero() {

@@ -185,7 +185,7 @@ func (d Doctor) vectors(ctx context.Context, f *Findings) {
 	}
 }
 
-// probe calls ask with a timeout of 20 seconds and adds the result for the server name.
+// probe calls ask with a timeout of 20 seconds. It adds the result for the server name.
 func probe(ctx context.Context, f *Findings, area, name, where string, ask func(context.Context) (more string, err error)) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 	"reverie/internal/task"
 )
 
-// chores holds what earlier dreams did to tasks, by kind and item, and the earlier proposals, by item
-// and other item. They are the rows of dream_change.
+// chores holds what earlier dreams did to tasks, by kind and item. It also holds the earlier
+// proposals, by item and other item. Both are rows of dream_change.
 type chores struct {
 	done map[[2]string]chore
 	told map[[2]string]bool

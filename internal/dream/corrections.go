@@ -32,8 +32,8 @@ func (p *pair) mayCorrect() bool {
 	return (!p.a.compound || p.a.turned) && together(p.a, p.b) && !p.foreign()
 }
 
-// topics is an inverted index of the entries of one scope, to find those that share words or names.
-// Rare words weigh more.
+// topics is an inverted index of the entries of one scope. It finds those that share words or
+// names. Rare words weigh more.
 type topics struct {
 	*memories
 	dedup, contradiction bool // the active phases
@@ -250,7 +250,7 @@ type candidate struct {
 	same, related bool  // may be a paraphrase; has the same subject
 }
 
-// sharing lists the texts with words in common with the text i, and sets common for them.
+// sharing lists the texts that share words with the text i. It sets common for them.
 func (t *topics) sharing(i int) (places []int32) {
 	clear(t.common)
 	for _, k := range t.keys[i] {
@@ -285,7 +285,7 @@ func (t *topics) title(i int) int32 {
 	return 0
 }
 
-// tellsSame reports whether s and b share a word of change, like two meetings that were cancelled.
+// tellsSame reports whether s and b share a word of change. Two meetings that were cancelled do.
 func (s *signature) tellsSame(b *signature) bool {
 	return slices.ContainsFunc(s.tokens, func(t token) bool { return t.change && b.index(t) >= 0 })
 }
@@ -309,9 +309,9 @@ func (t *topics) denies(b *signature, i int) bool {
 	return shared
 }
 
-// agreed returns the pairs whose newer text replaces the older one, by the model and by structure. They
-// share the subject and a topic word, the newer one tells of a change, and no other older text is more
-// similar. One text replaces one fact.
+// agreed returns the pairs whose newer text replaces the older one. Both the model and the
+// structure must say so. The texts share the subject and a topic word, the newer one tells of a
+// change, and no other older text is more similar. One text replaces one fact.
 func (j judged) agreed(m *memories) map[*pair]bool {
 	found := j.corrections
 	first := map[string]*pair{} // by older entry: the oldest claimed correction
@@ -355,8 +355,8 @@ func (j judged) agreed(m *memories) map[*pair]bool {
 	return agreed
 }
 
-// callsMostDuplicates reports whether the model calls over a third of the pairs with different subjects
-// duplicates. Then none of its duplicates are grouped.
+// callsMostDuplicates reports whether the model calls too many pairs duplicates. The limit is a
+// third of the pairs with different subjects. Above it, none of the model's duplicates are grouped.
 func callsMostDuplicates(found []correction) bool {
 	strangers, same := 0, 0
 	for _, c := range found {
@@ -369,8 +369,8 @@ func callsMostDuplicates(found []correction) bool {
 	return 3*same > strangers
 }
 
-// markDuplicates allows pairs with a common subject and topic word to be grouped, unless the model
-// calls all pairs of c duplicates.
+// markDuplicates allows pairs with a common subject and topic word to be grouped. It does not if
+// the model calls all pairs of c duplicates.
 func (c correction) markDuplicates() {
 	if !slices.ContainsFunc(c, func(p *pair) bool { return p.verdict != duplicate && p.verdict != unclear && p.verdict != "" }) {
 		return
@@ -425,11 +425,12 @@ func (s *signature) placesBeside(o *signature) (n int) {
 	return n
 }
 
-// otherOwner reports whether one text is about a person's relative or thing that the other does not name:
-// "Anna's sister lives in Rome now" and "Anna lives in Oslo".
+// otherOwner reports whether one text is about a relative or thing missing from the other. It
+// belongs to a person in both: "Anna's sister lives in Rome now" and "Anna lives in Oslo".
 func (p *pair) otherOwner() bool { return p.a.owns(p.b) || p.b.owns(p.a) }
 
-// owns reports whether s has a possessive of a name in o whose object o does not name.
+// owns reports whether s has a possessive of a name in o. The object of that possessive is not in
+// o.
 func (s *signature) owns(o *signature) bool {
 	for i, t := range s.tokens {
 		if !t.whose || o.index(t) < 0 {
@@ -457,7 +458,8 @@ func (j judged) sameFact(p, q *pair) bool {
 	return p.a == q.a || j.sameAs(p.a, q.a) || p.a.negative == q.a.negative && slices.Equal(x, y)
 }
 
-// droppedValues lists the names and numbers of the older text that the newer one lacks and of accepts.
+// droppedValues lists the names and numbers that only the older text has. It lists those that of
+// accepts; nil accepts all.
 func (p *pair) droppedValues(of func(string) bool) (out []string) {
 	for _, t := range p.a.tokens {
 		if (t.name || hasDigit(t.text)) && (of == nil || of(t.text)) && p.b.index(t) < 0 {

@@ -40,7 +40,8 @@ func (d *Dreamer) begin(ctx context.Context, run string, now time.Time) error {
 	return store.Wrap(err, "dream")
 }
 
-// finish records the end of a run, stores its questions and proposals, and writes the report.
+// finish records the end of a run and stores its questions and proposals. It also writes the
+// report.
 func (d *Dreamer) finish(ctx context.Context, n *run) error {
 	r := &n.report
 	mark := int64(0) // 0 = the next dream compares the same entries again

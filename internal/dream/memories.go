@@ -112,7 +112,7 @@ func (m *memories) after(steps []planned) *memories {
 	return &next
 }
 
-// renew gives s the date of a, which is merged into it, unless a is trusted less.
+// renew gives s the date of a, which is merged into it. It does not if a is trusted less.
 func (s *signature) renew(a *signature) {
 	if a.Integrity >= s.Integrity && a.ObservedAt.After(s.ObservedAt) {
 		s.ObservedAt = a.ObservedAt
@@ -122,7 +122,8 @@ func (s *signature) renew(a *signature) {
 // most is the limit of steps in one night that depend on a model.
 func (m *memories) most() int { return max(5, m.active/5) }
 
-// closed reports whether one entry of p is retired, or a person undid a step about p.
+// closed reports whether one entry of p is retired. It is also true if a person undid a step about
+// p.
 func (m *memories) closed(p *pair) bool {
 	return m.gone[p.a.ID] || m.gone[p.b.ID] || m.refused[pairOf(p.a.ID, p.b.ID)]
 }
@@ -146,7 +147,7 @@ func better(a, b *signature) int {
 
 func pairOf(a, b string) [2]string { return [2]string{min(a, b), max(a, b)} }
 
-// pair is an older entry a and a newer entry b for a model to label.
+// pair is an older entry a and a newer entry b. A model labels it.
 type pair struct {
 	a, b     *signature
 	conflict bool    // b may replace a; see corrections.go

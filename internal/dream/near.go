@@ -14,7 +14,7 @@ const (
 	nearTime   = 20 * time.Second // to find neighbours in one night
 )
 
-// near adds pairs of embedding neighbours with the same names and numbers, which may be paraphrases.
+// near adds pairs of embedding neighbours with the same names and numbers. They may be paraphrases.
 // It adds at most one pair for four entries.
 func (r *run) near(ctx context.Context, m *memories, pairs []*pair) []*pair {
 	if !r.has(Dedup) || r.d.cfg.Ask == nil {

@@ -66,7 +66,7 @@ func (n *Nightly) enqueue(o Options) bool {
 	}
 }
 
-// checkInterval is the longest pause of Run, because a machine may sleep or its clock may change.
+// checkInterval is the longest pause of Run. A machine may sleep, or its clock may change.
 const checkInterval = time.Minute
 
 // Run runs dreams until ctx ends. A new message interrupts a dream, which is repeated at the next
@@ -149,8 +149,8 @@ func (n *Nightly) dreamWhenQuiet(ctx context.Context, tell func(context.Context,
 	return err
 }
 
-// due returns the first scheduled time after the last uninterrupted dream, or after the oldest
-// memory if there was none. Zero = never.
+// due returns the first scheduled time after the last uninterrupted dream. Without such a dream, it
+// counts from the oldest memory. Zero = never.
 func (n *Nightly) due(ctx context.Context, began time.Time) (time.Time, error) {
 	d := n.cfg.Dreamer
 	if n.cfg.Schedule.Type == "" {

@@ -103,8 +103,8 @@ func merge(m *memories) (steps []planned) {
 	return steps
 }
 
-// mergeScope merges entries of equal words, and entries that are the beginning of another one, which
-// sorts after them.
+// mergeScope merges entries of equal words. It also merges entries that are the beginning of
+// another one. The other one sorts after them.
 func mergeScope(all []*signature, refused map[[2]string]bool) (steps []planned) {
 	sorted := make([]*signature, len(all))
 	for i, s := range all {
@@ -177,7 +177,8 @@ func supersede(m *memories, j judged) (steps []planned, questions []report.Quest
 	return steps, questions, more
 }
 
-// doubt returns why the newer entry may not replace the older one without a question, or "".
+// doubt returns why the newer entry may not replace the older one without a question. It returns ""
+// if it may.
 func (p *pair) doubt() i18n.Text {
 	switch {
 	case p.verdict == unsure:
@@ -194,8 +195,8 @@ func (p *pair) doubt() i18n.Text {
 	return ""
 }
 
-// group plans groups of paraphrases in each scope, where the fullest text is shown for the others. more
-// reports that there are more than most.
+// group plans groups of paraphrases in each scope. The fullest text of a group is shown for the
+// others. more reports that there are more than most.
 func group(m *memories, pairs []*pair, most int) (steps []planned, more bool) {
 	for _, all := range m.scopes {
 		steps, more = groupScope(m, all[0].Scope, pairs, steps, most)

@@ -174,7 +174,7 @@ func pieces(text string) []string {
 	return append(out, string(runes[start:]))
 }
 
-// core returns plain without note prefixes, short forms and articles that do not mark a case. An initial
+// core returns plain without note prefixes, short forms and articles that mark no case. An initial
 // "a" or "an" stays, because it may be a preposition (a Luca piace Elena, an Jens schreibt Karl).
 func core(plain string) string {
 	var kept []string
@@ -223,8 +223,8 @@ func rank(e memory.Entry) int {
 	return r
 }
 
-// outranks reports whether a is trusted more than b, or a person wrote a and b was only harvested. For
-// harvested and merged entries the dates decide.
+// outranks reports whether a is trusted more than b. It is also true if a person wrote a and b was
+// only harvested. For harvested and merged entries the dates decide.
 func outranks(a, b memory.Entry) bool {
 	x, y := rank(a), rank(b)
 	return a.Integrity > b.Integrity || x > y && (x > 2 || y == 0)

@@ -35,7 +35,8 @@ const (
 	maxProposals  = 10                  // in one night
 )
 
-// taskRoom holds the open tasks of one room and readers, and the messages since the oldest.
+// taskRoom holds the open tasks of one room and readers. It also holds the messages since the
+// oldest task.
 type taskRoom struct {
 	id        string
 	scope     memory.Scope // their readers
@@ -147,7 +148,8 @@ func (r *run) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 	return rooms, nil
 }
 
-// readRoom reads the messages and entries since the oldest task of r that its readers may read.
+// readRoom reads the messages and entries since the oldest task of r. It reads only those that the
+// readers of r may read.
 func (d *Dreamer) readRoom(ctx context.Context, r *taskRoom) error {
 	oldest := slices.MinFunc(r.tasks, func(a, b *openTask) int { return a.Created.Compare(b.Created) }).Created
 	said := history.Filter{Rooms: []history.Timeline{history.Timeline(r.id)}, Readers: []trust.Readers{r.scope}, People: true,
@@ -195,8 +197,8 @@ func (p *roomPlan) sameTasks() {
 	}
 }
 
-// askTasks asks a model about the tasks of p, unless the request was made before, and plans the
-// answer.
+// askTasks asks a model about the tasks of p and plans the answer. It does neither if the request
+// was made before.
 func (r *run) askTasks(ctx context.Context, p *roomPlan, model string) (asked bool, err error) {
 	nonce := strings.ToLower(rand.Text()[:8])
 	shown := p.tasks[:min(len(p.tasks), taskMost)]

@@ -66,7 +66,8 @@ func (p *roomPlan) propose(item, other string, text i18n.Text) {
 	p.proposals = append(p.proposals, report.Proposal{Scope: p.scope, Text: text, Item: item, Other: other})
 }
 
-// change plans a step for t, unless a dream made it within taskRest or a person undid it.
+// change plans a step for t. It does not if a dream made the step within taskRest or a person undid
+// it.
 func (p *roomPlan) change(t *openTask, s task.TidyStep, what i18n.Text) bool {
 	if p.before.doneSince(string(s.Kind), t.ID, p.now.Add(-taskRest)) {
 		return false
@@ -78,8 +79,8 @@ func (p *roomPlan) change(t *openTask, s task.TidyStep, what i18n.Text) bool {
 	return true
 }
 
-// askIfDone proposes that t is done, if a later message has the words that the model quotes. Only people
-// can tell whether it is done or only planned.
+// askIfDone proposes that t is done, if a later message has the model's quote. Only people can tell
+// whether it is done or only planned.
 func (p *roomPlan) askIfDone(said []witness, t *openTask, a taskAction) bool {
 	i := a.message - 1
 	if i < 0 || i >= len(said) {
@@ -127,7 +128,7 @@ func (p *roomPlan) mergeTasks(a, b *openTask) bool {
 	return true
 }
 
-// pauseTask plans to pause t if it has had no change and no message for long.
+// pauseTask plans to pause t if no change and no message concerned it for long.
 func (p *roomPlan) pauseTask(t *openTask) bool {
 	if t.Priority <= urgent || p.now.Sub(t.Updated) < forgotten || p.now.Sub(t.Created) < forgotten ||
 		slices.ContainsFunc(p.witnesses, func(w witness) bool { return p.now.Sub(w.at) < forgotten && speaksOf(t, w.text) }) {
@@ -138,7 +139,7 @@ func (p *roomPlan) pauseTask(t *openTask) bool {
 	return p.change(t, pause, i18n.New("why.task_aside", "why", i18n.New("why.not_spoken_of")))
 }
 
-// asTask returns text with its first word in lower case, because a verb is no name.
+// asTask returns text with its first word in lower case. A verb is no name.
 func asTask(text string) string {
 	r, size := utf8.DecodeRuneInString(text)
 	word, _, _ := strings.Cut(text, " ")

@@ -103,8 +103,8 @@ func isCompound(text, low string) bool {
 		sentences.MatchString(unshorten(text))
 }
 
-// isTurn reports whether a compound text first tells of an end and then of its successor, about one
-// person. It names no second person.
+// isTurn reports whether a compound text first tells of an end, then of its successor. Both are
+// about one person, and it names no second person.
 func isTurn(text, low string) bool {
 	at := both.FindAllStringIndex(low, -1)
 	if len(at) != 1 || sentences.MatchString(unshorten(text)) {

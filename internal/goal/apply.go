@@ -135,8 +135,8 @@ func (e *edit) applyGoal(m Marker) error {
 	return e.create(description, "")
 }
 
-// findByDescription returns the paused goal with this description, or the one completed last if it
-// matches, or nil.
+// findByDescription returns the paused goal with this description. Otherwise it returns the goal
+// completed last if that matches, or nil.
 func (e *edit) findByDescription(text string) (*Goal, error) {
 	found, err := store.Column[string](e.ctx, e.tx, `SELECT id FROM goal WHERE `+trust.Readable+` AND (status = 'paused' OR id =
 		(SELECT id FROM goal WHERE `+trust.Readable+` AND status = 'completed' ORDER BY ended DESC LIMIT 1))

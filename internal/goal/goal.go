@@ -244,7 +244,7 @@ func refuse(cause error, key string, fill ...any) error {
 	return &refusalError{i18n.New(key, fill...), cause}
 }
 
-// checkText returns text as one line, or a refusal if it is empty or over limit characters.
+// checkText returns text as one line. It refuses a text that is empty or over limit characters.
 func checkText(name, text string, limit int, example string) (string, error) {
 	text, err := store.CheckLine(name, text, limit)
 	switch {

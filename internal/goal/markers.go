@@ -35,8 +35,8 @@ const (
 	maxMarkers    = 50  // in one text; the rest is dropped
 )
 
-// ParseMarkers returns the first 50 markers in text outside of code, and text without marker lines.
-// Blank lines around a removed marker become one. dropped counts further markers.
+// ParseMarkers returns the first 50 markers in text outside of code. rest is text without marker
+// lines. Blank lines around a removed marker become one. dropped counts further markers.
 func ParseMarkers(text string) (markers []Marker, rest string, dropped int) {
 	if !strings.Contains(text, "[") {
 		return nil, text, 0
@@ -229,7 +229,7 @@ var (
 	verbRE = regexp.MustCompile(`^[*_]*([A-Za-z]+)[*_:]*\s+(.+)$`)
 )
 
-// cutSuffixes removes all suffixes of a kind from text and returns the meaning of the last one.
+// cutSuffixes removes all suffixes of a kind from text. means is the meaning of the last one.
 func cutSuffixes(text, kind string) (rest, means string) {
 	for text = trimEmphasis(text); ; {
 		m := suffixRE.FindStringSubmatch(text)

@@ -32,7 +32,7 @@ func (g *Store) ForPrompt(ctx context.Context, at trust.Place, since time.Time) 
 	return Goal{}, false, nil
 }
 
-// Get returns the goal id in any state, if it may be read at a place.
+// Get returns the goal id in any state, if it is readable at a place.
 func (g *Store) Get(ctx context.Context, at trust.Place, id string) (Goal, error) {
 	goal, ok, err := g.findOne(ctx, at, `id = ?`, store.NormalizeID(id))
 	if err == nil && !ok {

@@ -115,7 +115,7 @@ func (g *Store) RecordArtifact(ctx context.Context, c trust.Caller, id string, a
 	return g.editOpen(ctx, c, id, func(e *edit) error { return e.recordArtifact(a) })
 }
 
-// edit is one change of a room's goals in a transaction that holds the write lock.
+// edit is one change of a room's goals in a transaction. The transaction holds the write lock.
 type edit struct {
 	ctx  context.Context
 	tx   *sql.Tx

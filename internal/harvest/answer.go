@@ -74,7 +74,8 @@ type candidate struct {
 	names []string
 }
 
-// checkFinding checks a finding against its message, and returns the entry or why it is refused.
+// checkFinding checks a finding against its message. It returns the entry, or why the finding is
+// refused.
 func (b *batch) checkFinding(f finding) (candidate, string) {
 	t := b.messageOf(f)
 	if t == nil {
@@ -115,7 +116,8 @@ func (b *batch) checkFinding(f finding) (candidate, string) {
 	return e, ""
 }
 
-// messageOf returns the message that a finding names, or the only one that contains its quote, or nil.
+// messageOf returns the message that a finding names. If it names no message, the only one that
+// contains its quote is returned, or nil.
 func (b *batch) messageOf(f finding) *unreadMessage {
 	if f.message != 0 {
 		if f.message < 1 || f.message > len(b.messages) {

@@ -192,7 +192,8 @@ func shareWord(content, said []word) bool {
 
 var clauseEnd = regexp.MustCompile(`(?i)[.,;!?:\n。，；！？]+|\s+(?:but|and|aber|und|sondern|mais|et|pero|ma)\s+`)
 
-// relevantClauses returns the clauses of a quote that share a word with content, or all of it.
+// relevantClauses returns the clauses of a quote that share a word with content. Without such
+// clauses it returns the whole quote.
 func relevantClauses(quote string, content []word) string {
 	var relevant []string
 	for _, c := range clauseEnd.Split(quote, -1) {

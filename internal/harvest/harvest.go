@@ -34,7 +34,7 @@ type Config struct {
 	Ask     func(ctx context.Context, role, prompt string) (answer string, err error)
 	Prompts fs.FS // holds prompts/MEMORY_HARVEST_PROMPT.txt, read for each request
 	Default fs.FS // fallback for a template that cannot be read
-	// Window returns the context window of that role and its share for the answer, in tokens.
+	// Window returns that role's context window and its share for the answer, in tokens.
 	Window func(role string) (window, answer int)
 	// Level returns how far a sender is trusted; messages below trust.User are skipped.
 	Level func(sender string) trust.Integrity
@@ -125,7 +125,7 @@ func Open(c Config) *Harvester {
 		readNow: map[string]bool{}, backoffs: map[string]backoff{}}
 }
 
-// Wake schedules a conversation to be read soon, as part of it is about to leave the prompt. It
+// Wake schedules a conversation to be read soon. Part of it is about to leave the prompt. It
 // returns at once: the messages stay in the database.
 func (h *Harvester) Wake(conversation string) {
 	h.mu.Lock()
@@ -377,8 +377,8 @@ func MarkUnread(ctx context.Context, tx *sql.Tx, message int64) error {
 	return store.Wrap(err, "harvest: mark message unread")
 }
 
-// IdleRooms lists conversations with unread messages in which no person wrote after since, those
-// with most failures last. messages counts all unread messages.
+// IdleRooms lists conversations with unread messages in which no person wrote after since. Those
+// with most failures come last. messages counts all unread messages.
 func (h *Harvester) IdleRooms(ctx context.Context, since time.Time) (rooms []string, messages int, err error) {
 	all, err := h.pendingConversations(ctx)
 	for _, w := range all {

@@ -78,8 +78,8 @@ type batch struct {
 	skipped  int // messages skipped and marked so
 }
 
-// nextBatch builds the next request from the oldest unread messages of room, and marks messages
-// that must not be read.
+// nextBatch builds the next request from the oldest unread messages of room. It marks messages that
+// must not be read.
 func (h *Harvester) nextBatch(ctx context.Context, room string, halvings int) (batch, error) {
 	b := batch{room: room}
 	all, err := h.unread(ctx, room)

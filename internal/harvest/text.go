@@ -139,8 +139,8 @@ var (
 	dependentRE = regexp.MustCompile(`^(?:it|its|it's|that|this|those|es|das|er|sie|der|die|und|and)\b`)
 )
 
-// dependsOnPrevious reports whether a sentence refers to the one before it, or has a token of
-// letters and digits.
+// dependsOnPrevious reports whether a sentence refers to the one before it. It is also true if the
+// sentence has a token of letters and digits.
 func dependsOnPrevious(plain string) bool {
 	if dependentRE.MatchString(plain) {
 		return true

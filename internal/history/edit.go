@@ -110,7 +110,7 @@ func (s *Store) Drop(ctx context.Context, events ...string) error {
 	return nil
 }
 
-// RedactAnswer redacts the answer reply, and empties the tool calls that led to it and their
+// RedactAnswer redacts the answer reply. It empties the tool calls that led to it and their
 // results. An unknown answer is not an error.
 func (s *Store) RedactAnswer(ctx context.Context, reply string) error {
 	if reply == "" {
@@ -142,8 +142,8 @@ func (s *Store) RedactAnswer(ctx context.Context, reply string) error {
 const emptyRounds = `UPDATE message SET retired = 1, compaction = 0, text = ?1, short = '', calls = iif(calls = '', '', '[]')
 	WHERE room = ?2 AND role IN ('assistant', 'tool') AND event_id = ''`
 
-// RedactToolRounds empties the tool rounds after a person's message event that led to no answer
-// yet, or to a redacted one.
+// RedactToolRounds empties the tool rounds after a person's message event. It empties those that
+// led to no answer yet, or to a redacted one.
 func (s *Store) RedactToolRounds(ctx context.Context, event string) error {
 	var id int64
 	var room string

@@ -42,8 +42,8 @@ func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (stillQu
 // redactedText replaces the text of redacted messages.
 const redactedText = "[taken back]"
 
-// Redact empties the message event of a person, wherever it is stored or quoted, with its tail. An
-// unknown event is not an error.
+// Redact empties the message event of a person, with its tail. It does so wherever the message is
+// stored or quoted. An unknown event is not an error.
 func (s *Store) Redact(ctx context.Context, event string) error {
 	if event == "" {
 		return nil
@@ -182,8 +182,8 @@ func replaceIn(ctx context.Context, db store.DBTX, where, text, by string) error
 		statement{`UPDATE compaction SET details = replace(details, ?1, ?2) WHERE instr(details, ?1) > 0`, both})
 }
 
-// redactDerived removes text of the message event from its short form, and lines that repeat it from
-// summaries.
+// redactDerived removes text of the message event from its short form. It removes lines that repeat
+// text from summaries.
 func redactDerived(ctx context.Context, db store.DBTX, event, text string) error {
 	if err := execAll(ctx, db, statement{`UPDATE message SET short = '' WHERE event_id = ? AND role = 'user'`, []any{event}}); err != nil {
 		return err
@@ -192,16 +192,16 @@ func redactDerived(ctx context.Context, db store.DBTX, event, text string) error
 		OR room IN (SELECT id FROM room WHERE thread_of IN (SELECT room FROM message WHERE event_id = ?1))`, event, text)
 }
 
-// removeFromSummaries removes lines that repeat text from the summaries selected by where, whose
-// parameter is arg.
+// removeFromSummaries removes lines that repeat text from summaries. where selects the summaries,
+// and arg is its parameter.
 func removeFromSummaries(ctx context.Context, db store.DBTX, where string, arg any, text string) error {
 	without := func(was string) (string, error) { return removeRepeatedLines(was, text), nil }
 	return errors.Join(rewrite(ctx, db, `compaction`, `summary`, without, where, arg),
 		rewrite(ctx, db, `compaction`, `details`, without, where, arg))
 }
 
-// removeRepeatedLines removes lines from text that repeat part of said, with or without a speaker
-// and possibly truncated. Very short lines stay.
+// removeRepeatedLines removes lines from text that repeat part of said. They may have a speaker and
+// may be truncated. Very short lines stay.
 func removeRepeatedLines(text, said string) string {
 	said = normalise(said)
 	var remaining []string

@@ -20,8 +20,8 @@ import (
 // Say translates the message key into a language; fill alternates placeholder names and values.
 type Say = func(key string, fill ...string) string
 
-// Text is a translatable message made by New, or plain words that are the same in every language.
-// It can be stored as it is; "" is empty.
+// Text is a translatable message made by New, or plain words. Plain words are the same in every
+// language. A Text can be stored as it is; "" is empty.
 type Text string
 
 // New makes a Text from a message key. fill alternates placeholder names and values; a value is a
@@ -81,8 +81,8 @@ func (t Text) key() string {
 	return key
 }
 
-// Translatable reports whether t, and its value for {why}, is a message of this program rather than
-// text of another one.
+// Translatable reports whether t is a message of this program, not text of another. Its value for
+// {why} must be one, too.
 func (t Text) Translatable() bool {
 	key, fill := t.keyAndValues()
 	for i := 0; i+1 < len(fill); i += 2 {
@@ -154,15 +154,15 @@ func Fill(text string, fill []string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// One and More are key suffixes for the singular and plural form of a message with a {count}. Languages
-// without plural forms have only _more.
+// One and More are key suffixes for the singular and plural form. They apply to a message with a
+// {count}. Languages without plural forms have only _more.
 const (
 	One  = "_one"
 	More = "_more"
 )
 
-// FindMessage returns the message key, in the plural form for its {count}, from the first of texts that
-// has it. A singular form without {count} is only used for 1.
+// FindMessage returns the message key from the first of texts that has it. It takes the plural form
+// for the message's {count}. A singular form without {count} is only used for 1.
 func FindMessage(language, key string, fill []string, texts ...map[string]string) (string, bool) {
 	count := ""
 	for i := 0; i+1 < len(fill); i += 2 {
@@ -186,9 +186,9 @@ func FindMessage(language, key string, fill []string, texts ...map[string]string
 	return "", false
 }
 
-// isSingular reports whether count takes the singular form, by CLDR's cardinal rules for the
-// supported languages. French uses it below two, the others for 1 only. Japanese and Chinese have
-// no plural; they have a form for 1 only where it differs.
+// isSingular reports whether count takes the singular form. It uses CLDR's cardinal rules for the
+// supported languages. French uses the singular below two, the others for 1 only. Japanese and
+// Chinese have no plural; they have a form for 1 only where it differs.
 func isSingular(language, count string) bool {
 	if language == "fr" {
 		whole, _, _ := strings.Cut(count, ",")

@@ -203,9 +203,9 @@ func (m *model) detectionExpired() bool {
 	return m.cfg.Now().Sub(w.asked) >= fresh
 }
 
-// window returns the model's window and how much of it is reserved for the answer, in tokens. Of a
-// window that is not configured, the answer gets at most a half, of a small one a quarter: the
-// request needs room, too.
+// window returns the model's window and the part reserved for the answer, in tokens. Of a window
+// that is not configured, the answer gets at most a half, of a small one a quarter: the request
+// needs room, too.
 func (m *model) window() (window, maxOutput int) {
 	m.mu.Lock()
 	window = m.limit().Tokens

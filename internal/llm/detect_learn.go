@@ -33,9 +33,9 @@ func (m *model) learnFromRefusal(ctx context.Context, req Request, f *failure) {
 	m.learnLimit(ctx, l)
 }
 
-// learnFromReply learns from a good answer whether the model was loaded since, and whether the server read
-// the whole request. Ollama does not refuse a request that is too large: it drops the beginning
-// silently.
+// learnFromReply learns from a good answer whether the model was loaded since. It also learns
+// whether the server read the whole request. Ollama does not refuse a request that is too large: it
+// drops the beginning silently.
 func (m *model) learnFromReply(ctx context.Context, req Request, reply Reply) {
 	m.mu.Lock()
 	truncates := m.windows.found.Server == detect.Ollama

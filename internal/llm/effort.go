@@ -33,8 +33,9 @@ func ParseThink(s string) (Think, error) {
 	return ThinkDefault, fmt.Errorf("%q is no thinking level: choose off, low, medium, high or default", s)
 }
 
-// AcceptsThinking reports whether the role's first model takes a thinking level as a parameter, as far as is
-// known. It is false once the server refused one: then only words in the prompt set the level.
+// AcceptsThinking reports whether the role's first model takes a thinking level as a parameter. It
+// reports what is known. It is false once the server refused one: then only words in the prompt set
+// the level.
 func (m *Models) AcceptsThinking(role string) bool {
 	l := m.failoverList(role)
 	return len(l) == 0 || l[0].knownQuirks()&noThink == 0
@@ -68,8 +69,8 @@ func templateArgs(t Think, q quirk) map[string]any {
 	return map[string]any{"enable_thinking": false}
 }
 
-// optionalParts returns the dispensable parts that a request contains, each as the quirk that leaves it
-// out.
+// optionalParts returns the dispensable parts that a request contains. Each is the quirk that
+// leaves it out.
 func (m *model) optionalParts(req Request, q quirk) (parts quirk) {
 	switch effort(req.Think, q) {
 	case "":

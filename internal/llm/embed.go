@@ -42,7 +42,7 @@ func NewEmbedding(c ModelConfig, cfg Config) *Embedding {
 // Name returns the model's name on its server.
 func (e *Embedding) Name() string { return e.m.Model }
 
-// Embed returns one vector of length 1 for each text, in order, and nil for a blank text. It
+// Embed returns one vector of length 1 for each text, in order. It returns nil for a blank text. It
 // retries, splits a batch that is too large, and embeds only the beginning of a text that is too
 // long. It fails as a whole: with ctx's error, or else with an *Error.
 func (e *Embedding) Embed(ctx context.Context, texts []string) ([][]float32, error) {

@@ -190,7 +190,7 @@ func (m *model) attempt(ctx context.Context, req Request, q quirk, stream func(s
 	return reply, nil
 }
 
-// send sends a request to the model's server and returns the body, which the caller closes. A
+// send sends a request to the model's server and returns the body. The caller closes the body. A
 // refusal is a *serverError. It follows no redirect, which would pass the key on.
 func (m *model) send(ctx context.Context, method, url, contentType string, body []byte) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))

@@ -146,9 +146,9 @@ func (m *Models) modelNamed(name string) *model {
 	return m.models[i]
 }
 
-// Window returns the context window of the role's first model and the part reserved for its answer,
-// in tokens. It is configured, else detected, else 8192. It sends no request; Limits names the
-// source of the figure.
+// Window returns the context window of the role's first model, in tokens. maxOutput is the part
+// reserved for its answer. The window is configured, else detected, else 8192. Window sends no
+// request; Limits names the source of the figure.
 func (m *Models) Window(role string) (window, maxOutput int) {
 	l := m.failoverList(role)
 	if len(l) == 0 {

@@ -24,7 +24,7 @@ func callReader(req Request) *calls.Reader {
 	return calls.New(tools, given)
 }
 
-// extractCalls moves calls from the text of a reply to its ToolCalls, and repairs them all.
+// extractCalls moves calls from the text of a reply to its ToolCalls. It repairs them all.
 func extractCalls(reply Reply, reader *calls.Reader) Reply {
 	cut := reply.Finish == "length"
 	prose, read := reader.Split(reply.Text, cut)

@@ -27,8 +27,8 @@ const (
 	shortIDs                          // its template accepts only call ids of nine letters and digits
 	plainTools                        // its template has no place for calls and results
 
-	// The dispensable parts of a request, in the order in which they are left out when a server
-	// refuses without a known reason.
+	// The dispensable parts of a request. They are left out in this order when a server refuses
+	// without a known reason.
 	noMarks        // cache marks
 	noTemplateArgs // arguments for the chat template
 	noThinkOff     // turning thinking off
@@ -106,8 +106,8 @@ func (m *model) temperature(req Request, q quirk) *float32 {
 	return req.Temperature
 }
 
-// messages converts the request's messages to a form that the model understands, one for one unless
-// they must alternate.
+// messages converts the request's messages to a form that the model understands. It converts them
+// one for one unless they must alternate.
 func (m *model) messages(req Request, q quirk) []Message {
 	messages := req.Messages
 	if q&noPictures != 0 {

@@ -119,7 +119,7 @@ type Client struct {
 
 var _ chat.Transport = (*Client)(nil)
 
-// Open logs in or reuses the stored device, opens the crypto store and cross-signs the device.
+// Open logs in or reuses the stored device. It opens the crypto store and cross-signs the device.
 // While the homeserver does not answer, it retries until ctx ends. Any other failure is an error
 // that says what to do. Open never deletes stored data.
 func Open(ctx context.Context, cfg Config) (*Client, error) {

@@ -152,7 +152,7 @@ func (c *Client) page(ctx context.Context, room id.RoomID, from string) (*mautri
 	return page, err
 }
 
-// skipAfterAbsence marks messages that are too old to answer after a long absence, and tells each
+// skipAfterAbsence marks messages that are too old to answer after a long absence. It tells each
 // room once. Without an absence it trusts no timestamp: some server's clock may be wrong.
 func (c *Client) skipAfterAbsence(ctx context.Context, b *batch, since time.Time) {
 	if since.IsZero() || c.cfg.now().Sub(since) <= oldAfter {
@@ -180,8 +180,8 @@ func (c *Client) skipAfterAbsence(ctx context.Context, b *batch, since time.Time
 // because ours may be wrong.
 func (c *Client) tooOld(at time.Time) bool { return c.cfg.now().Add(c.acc.Skew()).Sub(at) > oldAfter }
 
-// dropBeforeJoin removes messages from before the bot's time from a timeline and keeps all state events.
-// With a new store all messages are old. In the sync with our join, messages before our
+// dropBeforeJoin removes messages from before the bot's time from a timeline. It keeps all state
+// events. With a new store all messages are old. In the sync with our join, messages before our
 // invitation are old; those between invitation and join are answered.
 func dropBeforeJoin(room *mautrix.SyncJoinedRoom, self id.UserID, fresh bool) (dropped int) {
 	events := room.Timeline.Events

@@ -70,7 +70,7 @@ func (t *intake) routeEvents(ctx context.Context, b *batch, room id.RoomID, sour
 	}
 }
 
-// route passes an event first to mautrix, which updates the state store, and then to handle.
+// route passes an event first to mautrix, and then to handle. mautrix updates the state store.
 // origin is the event as received; evt may be its decrypted form.
 func (t *intake) route(ctx context.Context, b *batch, evt, origin *event.Event) {
 	t.recoverPanic(b, origin, func() { t.cli.Syncer.(mautrixSyncer).Dispatch(ctx, evt) })
@@ -257,7 +257,7 @@ func (t *intake) onEncrypted(ctx context.Context, b *batch, evt *event.Event) er
 	return nil
 }
 
-// storeUnreadable adds an event that cannot be read yet to the batch, if its sender is allowed.
+// storeUnreadable adds an event that cannot be read yet to the batch. Its sender must be allowed.
 func (t *intake) storeUnreadable(b *batch, evt *event.Event, missing id.SessionID, cause error) {
 	if !gate.MayBeMessage(evt) || evt.Mautrix.EventSource&event.SourceLeave != 0 || !t.gate.Allows(evt.Sender.String()) {
 		t.cfg.Log.Debug("matrix: an event that cannot be read is dropped", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,

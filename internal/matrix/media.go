@@ -78,7 +78,8 @@ func (f *completer) fetchFiles(ctx context.Context, m *chat.Message) error {
 	return err
 }
 
-// addRepliedFile adds the file of the message that m replies to, if it is a file message.
+// addRepliedFile adds the file of the message that m replies to. It does nothing if that is not a
+// file message.
 func (f *completer) addRepliedFile(ctx context.Context, m *chat.Message) error {
 	if m.ReplyTo == "" {
 		return nil

@@ -76,7 +76,8 @@ func (s *syncState) setProblem(problem string) {
 	s.problem = problem
 }
 
-// status returns the error of the last sync and the time of the last successful one; zero = never.
+// status returns the error of the last sync and the time of the last success. The zero time means
+// never.
 func (s *syncState) status() (problem string, last time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +204,8 @@ func (c *Client) poll(ctx context.Context, since, filter string) (*mautrix.RespS
 	return res, nil
 }
 
-// decode unmarshals a response and drops malformed events, so that one does not hide the others.
+// decode unmarshals a response and drops malformed events. So one malformed event does not hide the
+// others.
 func (c *Client) decode(raw []byte, into any) error {
 	if err := json.Unmarshal(raw, into); err == nil && !bytes.Contains(raw, []byte("null")) {
 		return nil

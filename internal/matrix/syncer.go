@@ -52,7 +52,7 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 	// A started batch is finished: if an Olm session advanced and the room key it carried was not
 	// stored, that key would be lost.
 	ctx = e2ee.WithFailures(context.WithoutCancel(ctx), b.fail)
-	// The Olm machine fetches these device lists at once and does not retry a failed one.
+	// The Olm machine fetches these device lists at once. It does not retry a failed one.
 	if err := c.machine().CryptoStore.MarkTrackedUsersOutdated(ctx, res.DeviceLists.Changed); err != nil {
 		return fmt.Errorf("note that lists of devices have changed: %w", err)
 	}

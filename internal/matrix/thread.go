@@ -14,8 +14,8 @@ const (
 	rootTime = 10 * time.Second
 )
 
-// fetchRoot quotes the root of m's thread if m is the first message of the bot's conversation
-// there. If the root cannot be read, the quote says so: the model can tell the person.
+// fetchRoot quotes the root of m's thread if m begins the bot's conversation there. If the root
+// cannot be read, the quote says so: the model can tell the person.
 func (f *completer) fetchRoot(ctx context.Context, m *chat.Message) error {
 	if m.Thread == "" {
 		return nil

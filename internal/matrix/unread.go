@@ -204,7 +204,8 @@ func (c *Client) retryLater(ctx context.Context, u delivery.Unreadable) error {
 		Text: c.cfg.Text(ctx, u.Room, "matrix.unreadable"), ReplyTo: u.ID})
 }
 
-// askForKey requests a room key from the sender's devices and our own others, once per run.
+// askForKey requests a room key from the sender's devices and our own others. It does so once per
+// run.
 func (c *Client) askForKey(ctx context.Context, u delivery.Unreadable) {
 	if c.keys.asked[id.SessionID(u.Session)] {
 		return

@@ -105,7 +105,8 @@ func (t *intake) reportUnencrypted(ctx context.Context, b *batch, m chat.Message
 	}
 }
 
-// noticeAnswers returns the event that the notice id replies to, or "" without such a notice.
+// noticeAnswers returns the event that the notice id replies to. Without such a notice it returns
+// "".
 func (t *intake) noticeAnswers(ctx context.Context, b *batch, id string) (event string, err error) {
 	if at := slices.IndexFunc(b.Notices, func(n delivery.Notice) bool { return n.ID == id }); at >= 0 {
 		return b.Notices[at].ReplyTo, nil

@@ -51,9 +51,9 @@ var systemFolders = []string{
 // landlockFiles are the file rights of Landlock's first version.
 const landlockFiles = unix.LANDLOCK_ACCESS_FS_REFER - 1
 
-// restrictThread limits the thread and its children to reading systemFolders and program, without
-// TCP connections and signals to others. It uses as much of Landlock as the kernel has, possibly
-// nothing.
+// restrictThread limits the thread and its children to reading systemFolders and program. They get
+// no TCP connections and no signals to others. It uses as much of Landlock as the kernel has,
+// possibly nothing.
 func restrictThread(program string) error {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {

@@ -281,7 +281,7 @@ func (c *Config) warn(format string, args ...any) {
 	c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...))
 }
 
-// Explain adds to err the secrets whose variable is not set, as they may be the cause.
+// Explain adds to err the secrets whose variable is not set. They may be the cause.
 func (c *Config) Explain(err error) error {
 	if len(c.UnsetSecrets) == 0 {
 		return err

@@ -173,7 +173,8 @@ var remedies = map[reflect.Kind]string{
 	reflect.String:  "expected text; put it in quotes if it is meant literally",
 }
 
-// readStruct sets v, a struct or the map of roles, from the keys of n, and reports unknown keys.
+// readStruct sets v from the keys of n, and reports unknown keys. v is a struct or the map of
+// roles.
 func (r *reader) readStruct(key string, n *yaml.Node, v reflect.Value) {
 	names, seen := keyNames(v.Type()), map[string]int{}
 	if v.Kind() == reflect.Map {

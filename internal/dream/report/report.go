@@ -212,8 +212,8 @@ func section[T any](b *strings.Builder, title string, list []T, line func(T) str
 // forgottenLine replaces forgotten lines in reports.
 const forgottenLine = "(forgotten)"
 
-// Forget removes the lines with texts from the reports in the data folder dir, and all copies of the
-// database.
+// Forget removes the lines with texts from the reports in the data folder dir. It also removes all
+// copies of the database.
 func Forget(dir string, texts []string) error {
 	var failed []error
 	found, err := filepath.Glob(filepath.Join(dir, Folder, "*.db*"))

@@ -7,7 +7,7 @@ import (
 	"reverie/internal/llm"
 )
 
-// headTail keeps the first and last runes of text and inserts a note about the omitted ones. A text
+// headTail keeps the first and last runes of text. It inserts a note about the omitted ones. A text
 // that would not become shorter stays.
 func headTail(text string, head, tail int) string {
 	runes := []rune(text)
@@ -23,8 +23,8 @@ func headTail(text string, head, tail int) string {
 	return short
 }
 
-// CutMiddle truncates text to about limit tokens, two thirds of them from its beginning, with a note
-// about the omission. Below about twenty tokens only the note is left.
+// CutMiddle truncates text to about limit tokens, with a note about the omission. Two thirds of
+// them come from its beginning. Below about twenty tokens only the note is left.
 func CutMiddle(text string, limit int) string {
 	have := llm.EstimateTokens(text)
 	if have <= limit {

@@ -195,8 +195,8 @@ func (c *coverage) add(line string) {
 	c.lines = append(c.lines, set)
 }
 
-// covers reports whether one line has all identifiers of d, and at least one of its other words: a
-// number alone may mean something else.
+// covers reports whether one line has all identifiers of d. The line must also have at least one
+// other word of d: a number alone may mean something else.
 func (c *coverage) covers(d detail) bool {
 	return slices.ContainsFunc(c.lines, func(line map[string]bool) bool {
 		for _, n := range d.names {

@@ -67,7 +67,7 @@ func NewPlan(past []history.Message, l Limits) Plan {
 	return p
 }
 
-// split keeps the newest messages of past, and shortens them for the smallest values of keep. It
+// split keeps the newest messages of past. It shortens them for the smallest values of keep. It
 // reports whether they fit; the last attempt counts in any case.
 func (p *Plan) split(past []history.Message, keep int, l Limits) bool {
 	gone, kept := split(past, keep)
@@ -133,7 +133,7 @@ func canBeginAt(past []history.Message, i, first, last int) bool {
 	return false
 }
 
-// cutLongest shortens the longest messages of people and tool results until all messages fit, and
+// cutLongest shortens the longest messages of people and tool results until all messages fit. It
 // reports whether they do. Answers are never shortened.
 func cutLongest(kept []history.Message, room int) bool {
 	const least = 60 // tokens; a shorter message is useless
@@ -158,7 +158,7 @@ func cutLongest(kept []history.Message, room int) bool {
 	return true
 }
 
-// uniformCap is the size to which the larger sizes must be cut so that the sum is at most room.
+// uniformCap is the size to which the larger sizes must be cut. Their sum is then at most room.
 func uniformCap(sizes []int, room int) int {
 	sizes = slices.Clone(sizes)
 	slices.Sort(sizes)

@@ -15,8 +15,8 @@ const (
 	shortResult   = 200 // characters up to which a result is never cleared
 )
 
-// clearToolResults replaces all but the newest tool results by one line each, if that saves at
-// least minSaved tokens.
+// clearToolResults replaces all but the newest tool results by one line each. It does so if that
+// saves at least minSaved tokens.
 func clearToolResults(past []history.Message, minSaved int) []history.Message {
 	results := 0
 	from := len(past)

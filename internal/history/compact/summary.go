@@ -72,8 +72,8 @@ func Check(summary, source string, limit int) error {
 	return nil
 }
 
-// garbled reports whether less than half of s is letters, digits and blanks, or whether it looks
-// like HTML or binary data.
+// garbled reports whether less than half of s is letters, digits and blanks. It is also true if s
+// looks like HTML or binary data.
 func garbled(s string) bool {
 	good, all := 0, 0
 	for _, r := range s {

@@ -15,9 +15,9 @@ var (
 	ErrPartial = errors.New("the answer ends in the middle of its list")
 )
 
-// LastObjects returns the objects of the last array of objects in text, whether fenced or in prose.
-// Earlier arrays may be thinking. Of a truncated array it returns the complete objects and
-// ErrPartial. Other values are skipped.
+// LastObjects returns the objects of the last array of objects in text. The array may be fenced or
+// in prose. Earlier arrays may be thinking. Of a truncated array it returns the complete objects
+// and ErrPartial. Other values are skipped.
 func LastObjects(text string) ([]map[string]any, error) {
 	objects, err := lastObjects(text)
 	if errors.Is(err, ErrPartial) {
@@ -61,7 +61,8 @@ func readObjects(text string) (list []map[string]any, length int64, err error) {
 	return list, dec.InputOffset(), nil
 }
 
-// arrayStart matches the start of an array of objects, or an empty array, but no bracket in prose.
+// arrayStart matches the start of an array of objects, or an empty array. It matches no bracket in
+// prose.
 var arrayStart = regexp.MustCompile(`\[\s*[{\]]`)
 
 // trailingComma matches a comma before the end of a list or object. It also changes quotes; such a

@@ -202,8 +202,8 @@ func (r *Reader) readMarkup(s string, tagged, cut bool) ([]Call, int) {
 	return r.singleCall(s[:after], name, string(arguments))
 }
 
-// scan visits the characters of s outside quotes, with their bracket depth, until visit returns
-// false. inText reports whether s ends inside quotes.
+// scan visits the characters of s outside quotes, with their bracket depth. It stops when visit
+// returns false. inText reports whether s ends inside quotes.
 func scan(s string, visit func(at, depth int) bool) (inText bool) {
 	depth, quote := 0, byte(0)
 	for i := 0; i < len(s); i++ {

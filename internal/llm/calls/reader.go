@@ -148,8 +148,8 @@ func (r *Reader) VisibleProse(text string) string {
 var partialOpening = regexp.MustCompile("(?:(?:^|\n)[ \t]*(?:`{1,2}|~{1,2})|<[^<>\n]{0,60}|\\[\\s*(?:\\w[\\w ]{0,20}|\\{\\s*)?|\\{\\s*)$")
 
 var (
-	// callTag matches the start of a call in a chat template's words or in JSON, anywhere in a
-	// line.
+	// callTag matches the start of a call anywhere in a line. The call is in a chat template's
+	// words or in JSON.
 	callTag = regexp.MustCompile(`(?i)<tool_calls?>|<function=|<\|python_tag\|>|\[TOOL_CALLS\]|\[Called the tool |\[?\s*\{\s*["']`)
 	// callMark matches what chat templates and Markdown put around calls.
 	callMark = regexp.MustCompile("(?i)^(?:</?(?:tool_calls?|function|s)>|<\\|[^|<>\n]{1,40}\\|>|" +

@@ -22,7 +22,7 @@ type Server struct {
 	Model string
 }
 
-// localServers are the default addresses of model servers, in the order in which they are tried.
+// localServers are the default addresses of model servers. They are tried in this order.
 var localServers = []Server{
 	{Name: "Ollama", URL: "http://127.0.0.1:11434/v1"},
 	{Name: "llama.cpp", URL: "http://127.0.0.1:8080/v1"},

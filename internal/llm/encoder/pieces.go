@@ -23,9 +23,9 @@ type vocabulary struct {
 	longest int       // in runes
 }
 
-// pieces splits text into its most likely pieces (a unigram model, as SentencePiece does), at most
-// 128. unknown is the share of their runes outside the vocabulary. A run of such runes is one
-// piece, number 0.
+// pieces splits text into its most likely pieces, at most 128. It uses a unigram model, as
+// SentencePiece does. unknown is the share of their runes outside the vocabulary. A run of such
+// runes is one piece, number 0.
 func (v *vocabulary) pieces(text string) (ids []int32, unknown float64) {
 	text = normalizeText(text)
 	if text == "" {
@@ -93,8 +93,8 @@ func (v *vocabulary) bestSegmentation(text string) []piece {
 	}
 	ways := make([]way, len(text)+1) // by byte, used where a rune ends
 	for from := range text {
-		// A score of 0 means "none yet", as in the model's own tokenizer, where unknown runes and a
-		// few pieces also score 0.
+		// A score of 0 means "none yet", as in the model's own tokenizer. There, unknown runes and
+		// a few pieces also score 0.
 		offer := func(to int, score float64, id int32) {
 			if s := ways[from].score + score; ways[to].score == 0 || s >= ways[to].score {
 				ways[to] = way{s, from, id}

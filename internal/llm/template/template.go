@@ -57,8 +57,8 @@ func lineOf(text, part string) int {
 	return strings.Count(before, "\n") + 1
 }
 
-// Load returns the owner's text, or the shipped one if the owner has none or its placeholders are
-// wrong.
+// Load returns the owner's text. It returns the shipped one if the owner has none or its
+// placeholders are wrong.
 func (t Template) Load(owners, shipped fs.FS, log *slog.Logger) string {
 	for i, from := range []fs.FS{owners, shipped} {
 		if from == nil {

@@ -42,7 +42,7 @@ func (a *Account) CheckStaleKeys(ctx context.Context) error {
 // canReplaceDevice reports whether the bot can log in as a new device on its own.
 func (a *Account) canReplaceDevice() bool { return a.cfg.Password != "" && a.cfg.Token == "" }
 
-// setAside disables the keys of a device, so that the next login creates a new device. It deletes
+// setAside disables the keys of a device. The next login then creates a new device. It deletes
 // nothing, and room keys stay in use: they belong to no device.
 func (a *Account) setAside(ctx context.Context, device id.DeviceID) error {
 	// The account first: if only this step is done, the next start finds the same device again. With
@@ -67,8 +67,8 @@ func (a *Account) setAside(ctx context.Context, device id.DeviceID) error {
 	return nil
 }
 
-// keysMismatch reports whether mautrix refuses the crypto store because the homeserver has other
-// keys of its device.
+// keysMismatch reports whether mautrix refuses the crypto store because of the device's keys. The
+// homeserver has other keys of its device then.
 func keysMismatch(err error) bool {
 	return strings.Contains(err.Error(), "not marked as shared") || strings.Contains(err.Error(), "mismatching identity key")
 }

@@ -11,7 +11,7 @@ type transport struct{ a *Account }
 
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	// mautrix keeps its access token in a field that cannot be changed while others read it.
+	// mautrix keeps its access token in a field. The field cannot be changed while others read it.
 	if token := t.a.token.Load(); token != nil && r.Header.Get("Authorization") != "" {
 		r = r.Clone(r.Context())
 		r.Header.Set("Authorization", "Bearer "+*token)

@@ -235,7 +235,7 @@ func (f *findings) signed(acc *account.Login, keys *mautrix.RespQueryKeys, s *St
 	}
 }
 
-// devices checks whether the account's identity is still the bot's own, and lists the devices that
+// devices checks whether the account's identity is still the bot's own. It lists the devices that
 // this identity has not signed. Either would reveal an attacker who took over the account.
 func (f *findings) devices(
 	ctx context.Context, cfg account.Config, cli *mautrix.Client, acc *account.Login, keys *mautrix.RespQueryKeys, s *Status,

@@ -51,8 +51,8 @@ func (s *Status) SetLastSync(at, now time.Time) {
 	s.LastSync, s.LastSyncAge = at, &age
 }
 
-// Lines returns the status as text for people in a chat, in the language of say. Server errors are
-// left out: they are for the operator.
+// Lines returns the status as text for people in a chat. It uses the language of say. Server errors
+// are left out: they are for the operator.
 func (s Status) Lines(now time.Time, say i18n.Say) []string {
 	lines := []string{say("connection.line", "user", s.User, "server", s.Homeserver, "sync",
 		s.syncText(say, now)) + "; " + say("connection.rooms", "count", fmt.Sprint(s.Rooms))}

@@ -57,7 +57,7 @@ func OpenBackup(ctx context.Context, cfg Config, identity *Identity) *Backup {
 	return b
 }
 
-// Status returns the version of the backup in use, or "", and its problem, or "".
+// Status returns the version of the backup in use, or "". problem is its problem, or "".
 func (b *Backup) Status() (version, problem string) {
 	b.mu.Lock()
 	problem = b.problem

@@ -10,10 +10,9 @@ import (
 	"reverie/internal/store"
 )
 
-// retryingDB repeats writes of mautrix that fail because the disk is full or the database locked.
-// mautrix only logs a failed write of a room key, and the Olm message that carried the key cannot
-// be decrypted twice. So the write waits, and the sync with it, until it succeeds or the program
-// ends.
+// retryingDB repeats writes of mautrix that fail because of a full disk or locked database. mautrix
+// only logs a failed write of a room key, and the Olm message that carried the key cannot be
+// decrypted twice. So the write waits, and the sync with it, until it succeeds or the program ends.
 type retryingDB struct {
 	*sql.DB
 	dbutil.DatabaseLogger

@@ -124,7 +124,8 @@ func (d *Devices) Decrypt(ctx context.Context, evt *event.Event) (*event.Event, 
 	return d.cfg.Decrypt(ctx, evt)
 }
 
-// ChangedKeys is a new key of an identity or a device that was seen with another key before.
+// ChangedKeys is a new key of an identity or a device. The identity or device was seen with another
+// key before.
 type ChangedKeys struct{ User, Device, Key string } // Device is empty when it is an identity
 
 // Changed returns the identities and devices of allowed people whose keys have changed.

@@ -13,7 +13,7 @@ import (
 	"reverie/internal/store"
 )
 
-// StoredDevice returns the device of the crypto store in db, or "" without a crypto store.
+// StoredDevice returns the device of the crypto store in db. Without a crypto store it returns "".
 func StoredDevice(ctx context.Context, db *sql.DB) (string, error) {
 	n, err := store.Value[int](ctx, db, `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'crypto_account'`)
 	if err != nil || n == 0 {

@@ -18,7 +18,7 @@ type encrypter struct {
 	d *Devices
 }
 
-// Encrypter returns a helper that encrypts with h and shares room keys with admitted devices only.
+// Encrypter returns a helper that encrypts with h. It shares room keys with admitted devices only.
 func (d *Devices) Encrypter(h *cryptohelper.CryptoHelper) mautrix.CryptoHelper {
 	return encrypter{h, d}
 }
@@ -33,8 +33,9 @@ func (e encrypter) Encrypt(ctx context.Context, room id.RoomID, kind event.Type,
 	return e.CryptoHelper.Encrypt(context.WithValue(ctx, sharingKey{}, true), room, kind, content)
 }
 
-// rotateRoomKey drops a room's outbound megolm session if the rule now admits other devices than
-// it was shared with: a device was signed, or the rule or an identity has changed.
+// rotateRoomKey drops a room's outbound megolm session if the rule now admits other devices. The
+// session was shared with those admitted before. Since then a device was signed, or the rule or an
+// identity has changed.
 func (d *Devices) rotateRoomKey(ctx context.Context, room id.RoomID) error {
 	store := d.cfg.Machine.CryptoStore
 	session, err := store.GetOutboundGroupSession(ctx, room)
@@ -126,7 +127,8 @@ func (k *Store) GetDevices(ctx context.Context, user id.UserID) (map[id.DeviceID
 	return devices, nil
 }
 
-// deviceListRetry is the delay before a device list that could not be fetched is requested again.
+// deviceListRetry is the delay before a device list is requested again. It applies to a list that
+// could not be fetched.
 const deviceListRetry = time.Minute
 
 // RefreshLists fetches the outdated device lists of users. A new device that is missing in its

@@ -51,15 +51,15 @@ type Store struct {
 // NewStore returns a Store that can only be used for its Database until Attach.
 func NewStore(cfg StoreConfig) *Store { return &Store{cfg: cfg} }
 
-// Attach puts k between a machine and the crypto store that was made with k's Database. devices
-// selects the devices that get room keys.
+// Attach puts k between a machine and the crypto store. That store was made with k's Database.
+// devices selects the devices that get room keys.
 func (k *Store) Attach(m *crypto.OlmMachine, devices *Devices) {
 	k.SQLCryptoStore, k.machine, k.devices = m.CryptoStore.(*crypto.SQLCryptoStore), m, devices
 	m.SendKeysMinTrust = id.TrustStateCrossSignedUntrusted // see GetDevices
 	m.CryptoStore = k
 }
 
-// olmMessage is an Olm message that is being handled, with the writes that follow its room key.
+// olmMessage is an Olm message that is being handled. It holds the writes that follow its room key.
 // It belongs to one goroutine.
 type olmMessage struct{ deferred []func() error }
 
@@ -68,7 +68,7 @@ type olmMessageKey struct{} // context key of an *olmMessage
 // errDeferred makes mautrix keep the one-time key that a new Olm session has used.
 var errDeferred = errors.New("it is stored after the room key")
 
-// errNotStored makes mautrix keep the Olm message of a room key that could not be stored.
+// errNotStored makes mautrix keep the Olm message of a room key. The room key could not be stored.
 var errNotStored = errors.New("matrix: a room key waits for the next start, and with it what came after it in the same Olm session")
 
 // deferWrite defers step until the room key of the current Olm message is stored. It returns false
@@ -169,8 +169,9 @@ func (k *Store) AddSession(ctx context.Context, key id.SenderKey, s *crypto.OlmS
 	return add()
 }
 
-// ProcessSync passes the to-device events and key counts of a sync to the Olm machine, like its
-// ProcessSyncResponse, but each message on its own. guard stops a panic over one of them.
+// ProcessSync passes a sync's to-device events and key counts to the Olm machine. It works like the
+// machine's ProcessSyncResponse, but handles each message on its own. guard stops a panic over one
+// of them.
 func (k *Store) ProcessSync(ctx context.Context, guard func(evt *event.Event, f func()), res *mautrix.RespSync, since string) {
 	whole := func(f func()) { guard(&event.Event{}, f) }
 	whole(func() { k.machine.HandleDeviceLists(ctx, &res.DeviceLists, since) })
@@ -207,9 +208,8 @@ func (k *Store) handleToDevice(ctx context.Context, evt *event.Event) {
 	k.machine.HandleToDeviceEvent(ctx, evt)
 }
 
-// CheckRequest returns an error for a request with an Olm message whose session could not be
-// stored: after the next start the recipient could decrypt nothing more of that session. The
-// message is sent then.
+// CheckRequest returns an error for a request with an Olm message of an unstored session. After the
+// next start the recipient could decrypt nothing more of that session. The message is sent then.
 func (k *Store) CheckRequest(r *http.Request) error {
 	if k.writeLost.Load() && strings.Contains(r.URL.Path, "/sendToDevice/"+event.ToDeviceEncrypted.Type+"/") {
 		return errNotStored

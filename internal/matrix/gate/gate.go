@@ -89,8 +89,8 @@ type Room struct {
 	Open   bool                   // all messages of allowed senders are for the bot
 }
 
-// DirectPair reports whether a direct chat has one other member, who need not mention the bot. Two
-// members alone do not make a direct chat.
+// DirectPair reports whether a direct chat has one other member. That member need not mention the
+// bot. Two members alone do not make a direct chat.
 func (r Room) DirectPair() bool { return r.With != "" && r.Members > 0 && r.Members <= 2 }
 
 // Private reports whether user's private memory may be used in a room. It must be their own direct
@@ -241,7 +241,7 @@ func endsID(s string) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 }
 
-// stripMention removes a mention of the bot at the front of a message, in the forms of common
+// stripMention removes a mention of the bot at the front of a message. It knows the forms of common
 // clients. A message that is only a mention is returned unchanged.
 func (g *Gate) stripMention(text, name string) string {
 	local := strings.TrimPrefix(strings.SplitN(g.self, ":", 2)[0], "@")

@@ -48,8 +48,8 @@ func blockParsers() []util.PrioritizedValue {
 	})
 }
 
-// allowed is the HTML that the Matrix specification allows, without images, which clients would
-// fetch from any server, and without colours.
+// allowed is the HTML that the Matrix specification allows, without images and colours. Clients
+// would fetch images from any server.
 var allowed = allowedHTML()
 
 var languageClass = regexp.MustCompile(`^language-[A-Za-z0-9_+#.-]+$`)
@@ -110,7 +110,7 @@ func convert(md string) (out string) {
 	return buf.String()
 }
 
-// nestMarker matches the marker of a quote or list item at the beginning of a line.
+// nestMarker matches the marker of a quote or list item. The marker is at the beginning of a line.
 var nestMarker = regexp.MustCompile(`^[ \t]*(?:>|[-+*][ \t]|[0-9]{1,9}[.)][ \t])`)
 
 // excessive reports whether rendering would be slow or the result much larger than md: a line with

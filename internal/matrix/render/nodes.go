@@ -81,7 +81,8 @@ func (safeNodes) Transform(doc *ast.Document, reader text.Reader, _ parser.Conte
 	}
 }
 
-// footnote reports whether [^1] was parsed as a link to the first word of the note.
+// footnote reports whether n is a [^1] that was parsed as a link. The link leads to the first word
+// of the note.
 func footnote(n *ast.Link) bool {
 	return n.Reference != nil && n.Reference.Type == ast.ReferenceLinkShortcut && bytes.HasPrefix(n.Reference.Value, []byte("^"))
 }
@@ -184,8 +185,8 @@ func sanitizeTag(n *ast.RawHTML, source []byte) {
 	}
 }
 
-// nodeRenderer renders formulas, and task list checkboxes as characters because messages have no
-// element for them.
+// nodeRenderer renders formulas, and task list checkboxes as characters. Messages have no element
+// for checkboxes.
 type nodeRenderer struct{}
 
 func (nodeRenderer) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Truncate returns the longest beginning of a text whose Size with a note below is at most limit.
+// Truncate returns the longest beginning of a text that fits. Its Size with a note below is at most
+// limit.
 func Truncate(md string, limit int, note string) string {
 	for n := min(len(md), limit); ; n = n * 3 / 4 {
 		text := md[:cutPoint(md, n)]

@@ -70,8 +70,8 @@ func Refuse(reason i18n.Text) error { return &RefusedError{reason} }
 
 func (e *RefusedError) Error() string { return e.Reason.String() }
 
-// Backoff returns a delay that doubles from one second to five minutes, with jitter, so that the
-// clients of a restarted server do not all retry at once.
+// Backoff returns a delay that doubles from one second to five minutes, with jitter. So the clients
+// of a restarted server do not all retry at once.
 func Backoff(attempt int) time.Duration {
 	d := maxWait
 	if attempt < 9 {

@@ -51,8 +51,8 @@ func (r *Rooms) StoreDirect(ctx context.Context, chats event.DirectChatsEventCon
 	return nil
 }
 
-// addToDirect adds a room to the account's m.direct, for other clients of the account and later
-// devices. If that fails, they show the room as a group.
+// addToDirect adds a room to the account's m.direct. Other clients of the account and later devices
+// read it. If that fails, they show the room as a group.
 func (r *Rooms) addToDirect(ctx context.Context, room id.RoomID, with id.UserID) {
 	if err := setup.AddDirect(ctx, r.cli, room, with); err != nil {
 		r.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", room,

@@ -119,8 +119,8 @@ func (r *Rooms) People(ctx context.Context, room string) (int, error) {
 	return len(members), store.Wrap(err, "matrix: look up the members of a room")
 }
 
-// Left reports whether the bot has left a room or was removed, and is not invited again. It is
-// false for an unknown room.
+// Left reports whether the bot has left a room or was removed. It is false after another
+// invitation, and for an unknown room.
 func (r *Rooms) Left(ctx context.Context, room string) (bool, error) {
 	left, err := store.Value[bool](ctx, r.db, `SELECT membership IN ('left', 'refused') FROM matrix_room WHERE id = ?`, room)
 	return left, store.Wrap(err, "matrix: look up a room")

@@ -47,7 +47,8 @@ func (r *Rooms) CountMemberChanges(res *mautrix.RespSync) {
 	}
 }
 
-// fetchState fetches the state of a room and stores it, unless its members changed since changes.
+// fetchState fetches the state of a room and stores it. It does not store it if the room's members
+// changed since changes.
 func (r *Rooms) fetchState(ctx context.Context, room id.RoomID, changes int) error {
 	state, err := r.cli.StateAsArray(ctx, room) // State would store it in any case
 	if err != nil {

@@ -68,9 +68,9 @@ func (m *Memberships) storeTombstone(ctx context.Context, room, to, sender strin
 	return n > 0, err
 }
 
-// holdMessages holds back the messages of a room that names a replaced room as its predecessor.
-// They are delivered after the move. The predecessor may come from stripped state, so it decides
-// nothing else.
+// holdMessages holds back the messages of a room that names a replaced room as predecessor. They
+// are delivered after the move. The predecessor may come from stripped state, so it decides nothing
+// else.
 func (m *Memberships) holdMessages(ctx context.Context, room id.RoomID) error {
 	old, _, err := m.predecessor(ctx, room)
 	if err != nil || old == "" {

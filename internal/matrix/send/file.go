@@ -36,7 +36,7 @@ type rowFile struct {
 	Sealed *event.EncryptedFileInfo `json:"sealed,omitempty"` // content URI and key if uploaded encrypted
 }
 
-// fileRow returns the file of m in the form of its row, or "" without a file.
+// fileRow returns the file of m in the form of its row. Without a file it returns "".
 func (s *Sender) fileRow(m chat.Outgoing) (string, error) {
 	if m.File == nil {
 		return "", nil
@@ -97,8 +97,8 @@ func (s *Sender) fileContent(ctx context.Context, r delivery.OutboxRow) (*event.
 	return m, nil
 }
 
-// upload uploads the file of a row once and stores its URI in the row before it is used. After a
-// crash in between, the file is uploaded again.
+// upload uploads the file of a row once. It stores the file's URI in the row before the URI is
+// used. After a crash in between, the file is uploaded again.
 func (s *Sender) upload(ctx context.Context, r delivery.OutboxRow, f *rowFile, encrypted bool) error {
 	data, err := s.fileData(r, f)
 	if err != nil {

@@ -190,8 +190,8 @@ func (s *Sender) DropDrafts(room string) {
 	}
 }
 
-// Run sends what is due until ctx ends, or until stopping is closed and nothing is due. It waits
-// for the goroutines that it started.
+// Run sends what is due until ctx ends. It also ends when stopping is closed and nothing is due. It
+// waits for the goroutines that it started.
 func (s *Sender) Run(ctx context.Context, stopping <-chan struct{}) {
 	l := NewRoomLocks()
 	var g errgroup.Group
@@ -499,8 +499,9 @@ func (s *Sender) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	return pause, verdict == retry.Never && ctx.Err() == nil || large || d.edits+1 >= maxEdits || tooLarge(err), err
 }
 
-// Redact redacts our message id in room, with its files, even while it is being sent. It is durable
-// when it returns, and repeatable. An unknown id is no error, and its draft is dropped.
+// Redact redacts our message id in room, with its files. It does so even while the message is being
+// sent. It is durable when it returns, and repeatable. An unknown id is no error, and its draft is
+// dropped.
 func (s *Sender) Redact(ctx context.Context, room, id string) error {
 	s.drafts.mu.Lock()
 	delete(s.drafts.all, id)

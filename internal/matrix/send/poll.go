@@ -16,8 +16,8 @@ import (
 // A message with options is a poll (MSC3381). Its start event is sent from the outbox like every
 // message. Clients still use the unstable names, so the start and end events have those.
 
-// encodePoll returns the poll of m in the form of its row, or "" for an ordinary message. A question
-// too large for one event is an ordinary message: people must see all of it.
+// encodePoll returns the poll of m in the form of its row. For an ordinary message it returns "". A
+// question too large for one event is an ordinary message: people must see all of it.
 func encodePoll(m chat.Outgoing) (string, error) {
 	if len(m.Options) == 0 {
 		return "", nil
@@ -31,7 +31,8 @@ func encodePoll(m chat.Outgoing) (string, error) {
 	return string(packed), err
 }
 
-// pollStart returns the content of a poll's start event, with the relation and mentions of m.
+// pollStart returns the content of a poll's start event. The content has the relation and mentions
+// of m.
 func pollStart(p delivery.Poll, message string, m *event.MessageEventContent) map[string]any {
 	question := render.PlainBody(p.Question)
 	var answers []map[string]any

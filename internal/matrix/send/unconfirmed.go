@@ -32,7 +32,8 @@ type unconfirmedSend struct {
 	begun int64     // number of the last sync started when a new one was requested; 0 = not requested
 }
 
-// restartWindow is the time between a failed sync and a failed send that may share one restart.
+// restartWindow is the time between a failed sync and a failed send. Within it they may share one
+// restart.
 const restartWindow = 5 * time.Second
 
 // mayBeSent reports whether the homeserver may have accepted the failed request.
@@ -94,7 +95,7 @@ func (u *unconfirmed) SyncRecovered() {
 	}
 }
 
-// dropConfirmed drops the sends whose result a sync has shown, and returns when the next one is due.
+// dropConfirmed drops the sends whose result a sync has shown. It returns when the next one is due.
 // ask reports whether the due ones need a new sync. begun and done are the numbers of the last sync
 // that was started, and that was processed.
 func (u *unconfirmed) dropConfirmed(begun, done int64) (next time.Time, ask bool) {
@@ -124,9 +125,9 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// MatchEcho finds the echo of a room's unconfirmed message among events without transaction IDs,
-// which only syncs have. A room is sent one message at a time, so an unknown event of ours is the
-// oldest unconfirmed message.
+// MatchEcho finds the echo of a room's unconfirmed message among events. These events have no
+// transaction IDs, which only syncs have. A room is sent one message at a time, so an unknown event
+// of ours is the oldest unconfirmed message.
 func (s *Sender) MatchEcho(ctx context.Context, room id.RoomID, events []*event.Event) error {
 	rows, err := s.Outbox.Unconfirmed(ctx, room.String())
 	if err != nil || len(rows) == 0 {

@@ -1,4 +1,5 @@
-// Package setup creates accounts on a homeserver, and the encrypted room of a person and the bot.
+// Package setup creates accounts on a homeserver. It also creates the encrypted room of a person
+// and the bot.
 package setup
 
 import (

@@ -85,8 +85,8 @@ func New(ctx context.Context, cfg Config) (*Verifier, error) {
 	return v, nil
 }
 
-// wrap passes admitted events to the helper, one at a time and not while an answer is handled: the
-// helper reads a transaction, unlocks it, and writes it back later.
+// wrap passes admitted events to the helper, one at a time. It waits while an answer is handled:
+// the helper reads a transaction, unlocks it, and writes it back later.
 func (v *Verifier) wrap(h mautrix.EventHandler) mautrix.EventHandler {
 	return func(ctx context.Context, evt *event.Event) {
 		if evt.Type == event.EventMessage && evt.Content.AsMessage().MsgType != event.MsgVerificationRequest {

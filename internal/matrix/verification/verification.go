@@ -202,7 +202,8 @@ func (v *Verifier) abort(ctx context.Context, txn id.VerificationTransactionID, 
 	v.finish(ctx, txn, how)
 }
 
-// finish removes a verification and tells the person the text how, unless it was over before.
+// finish removes a verification and tells the person the text how. It does nothing if the
+// verification was over before.
 func (v *Verifier) finish(ctx context.Context, txn id.VerificationTransactionID, how string) {
 	if o, ok := v.remove(txn); ok {
 		v.cfg.Log.Info("matrix: verification: over", "person", o.person, "device", o.device, "how", how)

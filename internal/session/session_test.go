@@ -447,7 +447,7 @@ func TestCutOff(t *testing.T) {
 	expect.False(t, !strings.HasPrefix(got.Text, "cut") || !strings.Contains(got.Text, "output limit"), "answer = %q", got.Text)
 }
 
-// Holds M10.
+// Holds F46, M10.
 func TestModelDownAndRetry(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "500", "back again")
 	got := w.say(t, "$1", "are you there?")

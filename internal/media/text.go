@@ -49,8 +49,8 @@ func (s *Store) Text(ctx context.Context, name, kind string) (string, error) {
 	return text.Clean(string(data)), nil
 }
 
-// pdf extracts the text of a PDF file and stores it, so that the rest of a long text can be read
-// later; see TextPath.
+// pdf extracts the text of a PDF file and stores it. So the rest of a long text can be read later;
+// see TextPath.
 func (s *Store) pdf(ctx context.Context, name string) (string, error) {
 	if data, err := s.read(TextPath(name), maxText); err == nil {
 		return string(data), nil
@@ -84,7 +84,7 @@ func TextPath(name string) string {
 	return name
 }
 
-// ClipMiddle returns about the first and last characters of text, at most most together, with a note of
+// ClipMiddle returns the beginning and end of text, in about most characters together. A note says
 // how much is missing. A shorter text is unchanged.
 func ClipMiddle(text string, most int) string {
 	n := utf8.RuneCountInString(text)

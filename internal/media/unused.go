@@ -13,9 +13,9 @@ type Uses struct {
 	InTransit       func(context.Context) ([]string, error) // on their way from or to a room
 }
 
-// Files without a message are deleted after an hour, for example when a message is redacted during
-// the download. Files of messages that no conversation loads are deleted after a week, because
-// compactions and !new can be undone.
+// Files without a message are deleted after an hour. They exist, for example, when a message is
+// redacted during the download. Files of messages that no conversation loads are deleted after a
+// week, because compactions and !new can be undone.
 const (
 	sweepEvery  = 6 * time.Hour
 	unnamedAge  = time.Hour

@@ -57,7 +57,8 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 	return entry, added, nil
 }
 
-// entriesWithSameWords lists the entries in one of states with the same words as e, the oldest first.
+// entriesWithSameWords lists the entries with the same words as e, the oldest first. They are in
+// one of states.
 func entriesWithSameWords(c *change, e Entry, states ...State) ([]Entry, error) {
 	known, err := selectEntries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND conversation = ?
 		AND state IN (SELECT value FROM json_each(?)) ORDER BY n`,
@@ -158,8 +159,8 @@ func (c *change) move(e Entry, to Scope) (Entry, error) {
 	return after, c.update(e, after, "move", 0)
 }
 
-// originalPerson returns the person whose private entry id was before it was shared, or who added
-// it. For a merge it is the person of the first part; "" = no person.
+// originalPerson returns the person whose private entry id was, or who added it. The entry may have
+// been shared since. For a merge it is the person of the first part; "" = no person.
 func originalPerson(ctx context.Context, db store.DBTX, id string) (string, error) {
 	all, err := selectOps(ctx, db, `WHERE entry = ? ORDER BY seq DESC`, id)
 	if err != nil {
@@ -207,8 +208,8 @@ func (s *Store) List(ctx context.Context, a Access, q Filter) ([]Entry, error) {
 	return all, err
 }
 
-// History lists the operations on the entry id and on its predecessors and successors, the oldest
-// first.
+// History lists the operations on the entry id, the oldest first. It includes those on its
+// predecessors and successors.
 func (s *Store) History(ctx context.Context, a Access, id string) ([]Op, error) {
 	if _, err := s.Get(ctx, a, id); err != nil {
 		return nil, err

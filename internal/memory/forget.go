@@ -24,12 +24,12 @@ type Erased struct {
 	Unindexed   int // messages that say the same in other words, removed from the index
 }
 
-// Forget erases the entries ids for good, with their members, predecessors, successors and
-// duplicates in the same scope. Their texts leave the entries, the journal, the files, the indexes
-// and the free space of the database. A hash stays, so that they are not learned again. It cannot
-// be undone. An entry that one of ids was merged into is erased too; its other parts become active
-// again. An id that a may not see is ErrNotFound, a shared one that came from another person is
-// ErrNotYours; then nothing is forgotten.
+// Forget erases the entries ids for good. It also erases their members, predecessors, successors
+// and duplicates in the same scope. Their texts leave the entries, the journal, the files, the
+// indexes and the free space of the database. A hash stays, so that they are not learned again. It
+// cannot be undone. An entry that one of ids was merged into is erased too; its other parts become
+// active again. An id that a may not see is ErrNotFound, a shared one that came from another person
+// is ErrNotYours; then nothing is forgotten.
 func (s *Store) Forget(ctx context.Context, a Access, ids ...string) (Erased, error) {
 	return s.forget(ctx, a, func(db store.DBTX) ([]string, error) { return withMembers(ctx, db, ids) })
 }
@@ -175,7 +175,8 @@ func (c *change) restoreMerged(erased []Entry) error {
 	return nil
 }
 
-// erase deletes the words of e from the entry, its journal and the vectors, and adds a tombstone.
+// erase deletes the words of e and adds a tombstone. They leave the entry, its journal and the
+// vectors.
 func (c *change) erase(e Entry) error {
 	var n int64
 	err := c.tx.QueryRowContext(c.ctx, `UPDATE memory SET text = '', subject = '', quote = '', ref = '', conversation = '', hash = '',

@@ -27,9 +27,9 @@ type Hit struct {
 	search.Hit
 }
 
-// Search queries index and loads the entries of the hits from db, which is the same database. It
-// drops entries deleted in the meantime and duplicates of a better hit, and returns at most q.K
-// hits.
+// Search queries index and loads the entries of the hits from db. It drops entries deleted in the
+// meantime and duplicates of a better hit, and returns at most q.K hits. index is in the same
+// database.
 func Search(ctx context.Context, db *sql.DB, index backend.Finder, q Query) ([]Hit, error) {
 	found, err := index.Search(ctx, q)
 	if err != nil {

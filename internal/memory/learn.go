@@ -11,7 +11,8 @@ import (
 	"reverie/internal/text"
 )
 
-// ErrRetired says that a person retired or corrected an equal entry after the message was written.
+// ErrRetired says that a person retired or corrected an equal entry. That was after the message was
+// written.
 var ErrRetired = errors.New("it was put away or corrected since it was said")
 
 // Learned is the result of Learn for one entry.
@@ -99,8 +100,8 @@ func (c *change) learn(l *Learned) error {
 	return err
 }
 
-// retiredSince reports whether the fact of e, or another one from the same message, was retired
-// after e was said.
+// retiredSince reports whether the fact of e was retired after e was said. Another fact from the
+// same message counts too.
 func retiredSince(c *change, e Entry) (bool, error) {
 	if e.Event != "" {
 		gone, err := sourceRetired(c.ctx, c.tx, e.Event)

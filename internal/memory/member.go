@@ -30,8 +30,8 @@ func membersOf(ctx context.Context, db store.DBTX, id string) ([]Entry, error) {
 	return selectEntries(ctx, db, `WHERE successor = ? AND state = 'active' AND `+memberCondition+` ORDER BY n`, id)
 }
 
-// updateWithMembers is update for e and its members, because a person who changes a line means all
-// of them. Members of an entry that is merged into another become members of that one.
+// updateWithMembers is update for e and its members. A person who changes a line means all of them.
+// Members of an entry that is merged into another become members of that one.
 func (c *change) updateWithMembers(e, after Entry, op string) error {
 	members, err := membersOf(c.ctx, c.tx, e.ID)
 	if err != nil {
@@ -76,8 +76,8 @@ func withMembers(ctx context.Context, db store.DBTX, ids []string) ([]string, er
 	return sortedUnique(all), nil
 }
 
-// LoadOriginalSources sets the Source of merged entries in all to the one they were first stored
-// with: it tells whose words they are.
+// LoadOriginalSources sets the Source of merged entries in all to their first stored one. It tells
+// whose words they are.
 func (s *Store) LoadOriginalSources(ctx context.Context, all []Entry) error {
 	for i, e := range all {
 		if e.Source != DreamingMerge {

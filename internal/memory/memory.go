@@ -123,7 +123,7 @@ func (s *Store) lock() (unlock func(), err error) {
 	return func() { free(); s.writing.Unlock() }, nil
 }
 
-// File returns the path of the file of scope, relative to the data folder and with forward slashes.
+// File returns the path of the file of scope, relative to the data folder. It has forward slashes.
 // It need not exist. An invalid scope gives "".
 func (s *Store) File(scope Scope) string { return s.files.Name(scope) }
 

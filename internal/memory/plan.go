@@ -48,9 +48,10 @@ type Applied struct {
 	Skipped []Skipped `json:"left"`
 }
 
-// Apply does steps in order, in one transaction, as the batch of that name, which must be new. Each
-// step is checked again first; one that does not fit the current entries is skipped. also, unless
-// nil, is called at the end of the transaction, so that its writes and the steps commit together.
+// Apply does steps in order, in one transaction. They become the batch of that name, which must be
+// new. Each step is checked again first; one that does not fit the current entries is skipped.
+// also, unless nil, is called at the end of the transaction, so that its writes and the steps
+// commit together.
 func (s *Store) Apply(
 	ctx context.Context, batch string, steps []Step, also func(context.Context, *sql.Tx, Applied) error,
 ) (Applied, error) {
@@ -185,8 +186,8 @@ func supersededBy(e, next Entry) Entry {
 	return e
 }
 
-// statedByPerson reports whether a person asked to remember the entry id, or a part merged into it,
-// or wrote it into a file.
+// statedByPerson reports whether a person stated the entry id, or a part merged into it. To state
+// means to ask for remembering it or to write it into a file.
 func statedByPerson(ctx context.Context, db store.DBTX, id string) (own bool, err error) {
 	err = db.QueryRowContext(ctx, `WITH RECURSIVE part (id) AS (
 			VALUES (?) UNION SELECT m.id FROM part JOIN memory AS m ON m.successor = part.id AND m.state = 'merged')
@@ -198,8 +199,8 @@ func statedByPerson(ctx context.Context, db store.DBTX, id string) (own bool, er
 	return own, nil
 }
 
-// readPlanned reads an active entry at the planned revision, or at the one an earlier step gave it.
-// Else it returns the reason to skip the step.
+// readPlanned reads an active entry at the planned revision. The revision that an earlier step gave
+// it is right too. Else it returns the reason to skip the step.
 func (c *change) readPlanned(id string, rev int) (Entry, string, error) {
 	e, err := entryByID(c.ctx, c.tx, id)
 	switch {

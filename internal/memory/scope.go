@@ -14,7 +14,7 @@ type Scope = trust.Readers
 // Shared entries are seen by everyone who may talk to the assistant.
 const Shared = trust.Everybody
 
-// Private is the scope of messages that user (a Matrix id) wrote in a direct chat.
+// Private is the scope of messages that user wrote in a direct chat. user is a Matrix id.
 func Private(user string) Scope { return trust.PersonReaders(user) }
 
 // Room is the scope of messages in the room id with several people.

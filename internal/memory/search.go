@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// workingSetSize is how many entries of a scope files and prompts show when the others can be
-// searched for.
+// workingSetSize is how many entries of a scope files and prompts show. This limit applies when the
+// others can be searched for.
 const workingSetSize = 40
 
-// UsesWorkingSet reports whether prompts show only the working set, so that other entries have to
-// be searched for.
+// UsesWorkingSet reports whether prompts show only the working set. Then other entries have to be
+// searched for.
 func (s *Store) UsesWorkingSet() bool { return s.partial }
 
 // Search returns the hits for q in its scopes, the best first. It does not read hand edits of the
@@ -34,8 +34,8 @@ func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
 	return dropOutdated(ctx, s.db, q, hits)
 }
 
-// Neighbours returns the ids of up to k active entries of the same scope that are close in meaning
-// to the active entry id, the nearest first. It returns none without vectors, and computes none.
+// Neighbours returns the ids of up to k entries near the entry id in meaning. All are active and of
+// the same scope; the nearest is first. It returns none without vectors, and computes none.
 func (s *Store) Neighbours(ctx context.Context, id string, k int) ([]string, error) {
 	found, err := s.index.Neighbours(ctx, id, k)
 	if err != nil {
@@ -88,8 +88,9 @@ func (s *Store) LastTurnSeq(ctx context.Context, conversation string) (int, erro
 	return n, nil
 }
 
-// RedactTurn removes the message event and the answer to it from the index, in every scope. It
-// returns the forms in which they may be quoted elsewhere. An unknown event is not an error.
+// RedactTurn removes the message event and the answer to it from the index. It does so in every
+// scope. It returns the forms in which they may be quoted elsewhere. An unknown event is not an
+// error.
 func (s *Store) RedactTurn(ctx context.Context, event string) (quotes []string, err error) {
 	if event == "" {
 		return nil, nil

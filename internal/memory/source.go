@@ -10,8 +10,8 @@ import (
 	"reverie/internal/text"
 )
 
-// addSource records that known was also said in another message, so that it survives the redaction
-// of the one it was learned from.
+// addSource records that known was also said in another message. So it survives the redaction of
+// the one it was learned from.
 func (c *change) addSource(known *Entry, said Entry) error {
 	if said.Event == "" || said.Event == known.Event {
 		return nil
@@ -61,7 +61,7 @@ func (s *Store) reassignSource(ctx context.Context, event string, keep func(Entr
 	return nil
 }
 
-// ApplyEdit forgets what was learned from the message event and is not in now, its new text.
+// ApplyEdit forgets what was learned from the message event but is not in now. now is its new text.
 // Entries that another message supports stay. Unlike after a redaction, the same facts, and others
 // from this message, may be learned again.
 func (s *Store) ApplyEdit(ctx context.Context, a Access, event, now string) error {
@@ -110,8 +110,8 @@ func (s *Store) ApplyEdit(ctx context.Context, a Access, event, now string) erro
 	return nil
 }
 
-// ResetTurns removes the messages events, and the answers to them, like RedactTurn, but lets new
-// texts be indexed under the same ids. It returns the forms in which they may be quoted.
+// ResetTurns removes the messages events, and the answers to them, like RedactTurn. Unlike that, it
+// lets new texts be indexed under the same ids. It returns the forms in which they may be quoted.
 func (s *Store) ResetTurns(ctx context.Context, events ...string) (quotes []string, err error) {
 	for _, event := range events {
 		some, err := s.RedactTurn(ctx, event)

@@ -62,8 +62,8 @@ func (s fileEntries) View(ctx context.Context, scope Scope, ids []string) (lines
 	return v, nil
 }
 
-// successors selects, for each entry ?1, the entry that replaced it or, if that was undone, the one
-// it had replaced.
+// successors selects, for each entry ?1, the entry that replaced it. If a replacement by ?1 was
+// undone, it selects the entry that ?1 had replaced.
 const successors = `SELECT new.entry, old.entry FROM memory_op AS new
 		CROSS JOIN memory_op AS old ON old.batch = new.batch AND old.op IN ('supersede', 'merge')
 		WHERE new.entry IN (SELECT value FROM json_each(?1)) AND new.op = 'add'
@@ -199,7 +199,7 @@ func (i *handEdit) entryOf(l lines.Edited) (string, error) {
 	return e.ID, err
 }
 
-// ungroup makes e a line of its own again if it was a member, because a person wrote it as one.
+// ungroup makes e, if it was a member, a line of its own again. A person wrote it as one.
 func (i *handEdit) ungroup(e Entry) error {
 	if e.By == "" || i.Unedited {
 		return nil

@@ -21,7 +21,8 @@ type Undone struct {
 // maxUndoneLines limits Lines: an import may have added thousands of entries.
 const maxUndoneLines = 20
 
-// Lines describes the change of each entry, or of the first ones and the number of the others.
+// Lines describes the change of each entry. If there are many, it describes the first ones and
+// gives the number of the others.
 func (u Undone) Lines() []string {
 	var lines []string
 	for _, part := range []struct {
@@ -38,9 +39,9 @@ func (u Undone) Lines() []string {
 	return lines
 }
 
-// Undo reverts the changes of batch, or, if that is empty, the actor's last change in the scopes of
-// a that still holds. It does all or nothing. It returns ErrChanged if one of the entries was
-// changed since, ErrGone if one was forgotten, and ErrNothing if there is no such change.
+// Undo reverts the changes of batch. If that is empty, it reverts the actor's last change in the
+// scopes of a that still holds. It does all or nothing. It returns ErrChanged if one of the entries
+// was changed since, ErrGone if one was forgotten, and ErrNothing if there is no such change.
 func (s *Store) Undo(ctx context.Context, a Access, batch string) (Undone, error) {
 	scopes := a.Scopes
 	if a.All {
@@ -156,7 +157,7 @@ func lastBatch(c *change, a Access) (string, error) {
 	return batch, nil
 }
 
-// scopesOf lists the scopes of the entries whose id is IN condition, which has one parameter.
+// scopesOf lists the scopes of the entries whose id is IN condition. condition has one parameter.
 func scopesOf(ctx context.Context, db store.DBTX, condition string, arg any) ([]Scope, error) {
 	all, err := store.Column[Scope](ctx, db, `SELECT DISTINCT scope FROM memory WHERE id IN `+condition+` ORDER BY scope`, arg)
 	if err != nil {
@@ -168,7 +169,7 @@ func scopesOf(ctx context.Context, db store.DBTX, condition string, arg any) ([]
 // entriesOfBatch selects the entries that a batch changed.
 const entriesOfBatch = `(SELECT entry FROM memory_op WHERE batch = ?)`
 
-// revertOp returns now, the entry of o, to its state before o, but keeps later changes of other
+// revertOp returns now, the entry of o, to its state before o. It keeps later changes of other
 // fields. If its state, successor or scope changed since, it returns ErrChanged.
 func (c *change) revertOp(current Entry, o Op, u *Undone) error {
 	switch {

@@ -37,8 +37,8 @@ func (s *Store) CountUse(ctx context.Context, scopes []Scope, asked, reply strin
 	return nil
 }
 
-// uses reports whether a reply has a number, a name or two other words of entry that the question
-// lacks. said and given are the word forms of reply and question.
+// uses reports whether a reply uses words of entry that the question lacks. It needs a number, a
+// name or two other words. said and given are the word forms of reply and question.
 func uses(entry string, said, given map[string]bool) bool {
 	words := 0
 	for _, w := range text.WordsOf(entry) {

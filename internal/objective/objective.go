@@ -17,7 +17,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// AskEvery is the number of people's messages without a task id after which a model is asked.
+// AskEvery messages of people without a task id make the program ask a model.
 const AskEvery = 4
 
 const (
@@ -111,14 +111,15 @@ func (s Store) Ask(ctx context.Context, at trust.Place) error {
 	return s.setColumn(ctx, at.Room, "task", id)
 }
 
-// Move moves the task of the room from to the room to, unless to has one.
+// Move moves the task of the room from to the room to. It does not if to has one.
 func (s Store) Move(ctx context.Context, from, to string) error {
 	_, err := s.DB.ExecContext(ctx, `INSERT INTO objective (room, task, asked) SELECT ?, task, asked FROM objective WHERE room = ?
 		ON CONFLICT (room) DO NOTHING`, to, from)
 	return store.Wrap(err, "objective: move the current task")
 }
 
-// read returns a room's stored task id, and the newest message row when a model was last asked.
+// read returns a room's stored task id and a message row. That is the newest row when a model was
+// last asked.
 func (s Store) read(ctx context.Context, room string) (id string, asked int64, err error) {
 	err = s.DB.QueryRowContext(ctx, `SELECT task, asked FROM objective WHERE room = ?`, room).Scan(&id, &asked)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -134,7 +135,7 @@ func (s Store) setColumn(ctx context.Context, room, column string, value any) er
 	return store.Wrap(err, "objective: store the current task")
 }
 
-// lastNamed returns the task that past names last, and the message row that names it alone.
+// lastNamed returns the task that past names last. at is the message row that names it alone.
 func lastNamed(past []history.Message, tasks []task.Task) (t task.Task, at int64) {
 	for _, m := range slices.Backward(past) {
 		if m.Role != llm.User && m.Role != llm.Tool {

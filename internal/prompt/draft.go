@@ -200,7 +200,7 @@ func (r *request) composePrefix(d *draft) string {
 	return strings.Join(parts, divider)
 }
 
-// composeTail collects what is new for the newest message, and records it in the epoch as shown.
+// composeTail collects what is new for the newest message. It records it in the epoch as shown.
 func (r *request) composeTail(d *draft) {
 	var parts []string
 	e := d.epoch
@@ -230,8 +230,8 @@ func (r *request) composeTail(d *draft) {
 	}
 }
 
-// newContent returns the part of c for the newest message, if any, and the records of what the model will
-// have seen then.
+// newContent returns the part of c for the newest message, if any. It also returns the records of
+// what the model will have seen then.
 func (r *request) newContent(e *epoch, row *row, c *section.Content, prefix string) (*section.Content, []shown) {
 	past := r.turn.History
 	if row.Change == section.NewLines {
@@ -357,8 +357,8 @@ func (r *request) composeHistory(d *draft) {
 	}
 }
 
-// sendMessage returns a message of the history as sent, with its pictures if seen, and its size
-// without them.
+// sendMessage returns a message of the history as sent, with its pictures if seen. It also returns
+// its size without them.
 func sendMessage(m *history.Message, tail, nonce, dir string, seen bool) (sent llm.Message, tokens int) {
 	said := *m
 	said.Tail = tail

@@ -17,7 +17,7 @@ import (
 	"reverie/internal/store"
 )
 
-// An epoch is a stretch of a conversation in which every request extends the previous one. It is
+// An epoch is a stretch of a conversation. In it, every request extends the previous one. It is
 // immutable: showing more makes a new epoch from it.
 type epoch struct {
 	conversation int64
@@ -65,8 +65,8 @@ func (e *epoch) compare(c *section.Content) (gone bool, fresh []int) {
 	return gone, fresh
 }
 
-// unseen returns the lines of c (indices) that are neither in the prefix nor in a message that is
-// still sent.
+// unseen returns the lines of c (indices) that the model does not see. They are neither in the
+// prefix nor in a message that is still sent.
 func (e *epoch) unseen(c *section.Content, past []history.Message) []int {
 	_, fresh := e.compare(c)
 	if len(fresh) == 0 {
@@ -110,8 +110,8 @@ func (e *epoch) stillSent(s shown, past []history.Message) bool {
 // saidInHistory reports whether a message that is still sent says the line.
 func (e *epoch) saidInHistory(l *section.Line) bool { return l.SaidIn != 0 && l.SaidIn >= e.first }
 
-// showsMemory reports whether the model still gets a memory line, from the prefix or from a message that
-// announced it.
+// showsMemory reports whether the model still gets a memory line. It may be in the prefix or in a
+// message that announced it.
 func (e *epoch) showsMemory(line, prefix string, past []history.Message) bool {
 	if line == "" {
 		return false
@@ -165,8 +165,8 @@ func (r *request) endReason(e *epoch) string {
 	return ""
 }
 
-// inPrefix reports whether the content of row i also has a place in the prefix, where a new epoch
-// moves it.
+// inPrefix reports whether the content of row i also has a place in the prefix. A new epoch moves
+// it there.
 func (r *request) inPrefix(i int) bool {
 	return slices.ContainsFunc(r.rows, func(o row) bool { return o.Zone == section.Prefix && o.source == r.rows[i].source })
 }

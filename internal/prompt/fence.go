@@ -29,7 +29,7 @@ func fenced(text, source, nonce string) string {
 	return openData(nonce, source) + "\n" + neutralize(text) + "\n" + closeData(nonce)
 }
 
-// delimiters are the texts before the nonce that open or close a block of data or a note.
+// delimiters are the texts before the nonce. They open or close a block of data or a note.
 var delimiters = []struct {
 	before     string
 	data, open bool

@@ -17,8 +17,8 @@ const (
 	mostPictures   = 8
 )
 
-// firstWithPictures returns the first message whose pictures are shown in an epoch that began with the
-// message since.
+// firstWithPictures returns the first message whose pictures are shown in an epoch. The epoch began
+// with the message since.
 func firstWithPictures(past []history.Message, since int64) int64 {
 	n := 0
 	from := since

@@ -45,8 +45,8 @@ func (r *request) turnSources(ctx context.Context) *section.TurnSources {
 	return r.a.cfg.ForTurn(ctx, &r.turn.Turn, first, recovered)
 }
 
-// afterCompaction reports whether the epoch e recorded, for the message being answered, that a compaction
-// just happened. Then this request is a repetition.
+// afterCompaction reports whether the epoch e recorded that a compaction just happened. It recorded
+// this for the message being answered. Then this request is a repetition.
 func (r *request) afterCompaction(e *epoch) bool {
 	past := r.turn.History
 	return len(past) > 0 && slices.ContainsFunc(e.shown, func(s shown) bool {

@@ -27,8 +27,8 @@ type rendered struct {
 	row int // in the layout
 }
 
-// render makes the section of a row from its content, in at most most characters of the source's
-// words.
+// render makes the section of a row from its content. It has at most most characters of the
+// source's words.
 func render(row *row, c *section.Content, most int, nonce string) *rendered {
 	s := &rendered{SectionReport: SectionReport{ID: row.Name, Zone: row.Zone, State: Kept, Integrity: trust.Owner}}
 	if row.Trust == section.Data && len(c.Lines) > 0 {

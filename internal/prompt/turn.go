@@ -86,9 +86,9 @@ func (p Prompt) Messages() []llm.Message {
 	return append(out, llm.Message{Role: llm.User, Content: p.Tail}) // a preview: no message yet
 }
 
-// CacheMarks returns the indexes in Messages up to which the next request will be equal, for servers
-// with explicit cache marks: the prefix, the messages before the newest, and the newest. Layouts
-// that are rebuilt for each request have no marks.
+// CacheMarks returns the indexes in Messages up to which the next request will be equal. They are
+// for servers with explicit cache marks: the prefix, the messages before the newest, and the
+// newest. Layouts that are rebuilt for each request have no marks.
 func (p Prompt) CacheMarks() []int {
 	if p.Layout != Stable {
 		return nil

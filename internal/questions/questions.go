@@ -43,7 +43,7 @@ type Config struct {
 // New returns an Asker.
 func New(cfg Config) *Asker { return &Asker{cfg} }
 
-// Ask delivers the open questions not asked yet, oldest first, within the limit of each room.
+// Ask delivers the open questions not asked yet, oldest first. It keeps the limit of each room.
 func (a *Asker) Ask(ctx context.Context, deliver func(context.Context, chat.Inbound) error) error {
 	if a.cfg.MaxPerNight == 0 {
 		return nil

@@ -20,8 +20,8 @@ import (
 // minCodeLength is the length from which a number identifies a fact by itself.
 const minCodeLength = 3
 
-// keyTerms are the terms that a message must contain to say the same as a text. Each term is a list
-// of word forms.
+// keyTerms are terms of a text. A message must contain them to say the same. Each term is a list of
+// word forms.
 type keyTerms struct {
 	required        [][]string // numbers and names
 	majority        [][]string // other content words; most of them must occur

@@ -21,8 +21,8 @@ type FTS struct {
 // Open returns the index in db, which must have the current schema.
 func Open(db *sql.DB) *FTS { return &FTS{db: db} }
 
-// The rowid of index_fts encodes class, scope and document, so that a search reads only the rows of
-// its scopes.
+// The rowid of index_fts encodes class, scope and document. So a search reads only the rows of its
+// scopes.
 const (
 	classActive = iota
 	classPast   // superseded or archived
@@ -196,8 +196,8 @@ func (f *FTS) candidates(ctx context.Context, q Query, scopes []int64, terms []t
 	return out, nil
 }
 
-// bestRowsQuery scores the newest matching rows, up to a limit, so that a query of frequent words
-// does not cost more than others.
+// bestRowsQuery scores the newest matching rows, up to a limit. So a query of frequent words does
+// not cost more than others.
 const bestRowsQuery = `SELECT id, score FROM (SELECT index_fts.rowid AS id, bm25(index_fts, 1, .3, .2) AS score FROM index_fts
 	WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ? ORDER BY index_fts.rowid DESC LIMIT ?) ORDER BY score LIMIT ?`
 

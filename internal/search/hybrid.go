@@ -84,7 +84,7 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 	return h.toHits(ctx, q, ranked)
 }
 
-// addNearest adds the nearest documents to the candidates of m, and sets the similarity of all.
+// addNearest adds the nearest documents to the candidates of m. It sets the similarity of all.
 func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m matches) ([]candidate, error) {
 	w := vector.Filter{Scopes: q.Scopes, Past: q.Past}
 	near, err := h.comparer.Nearest(ctx, embedding, w, maxNearest)
@@ -151,15 +151,16 @@ func (h *Hybrid) rowsOf(ctx context.Context, q Query, scopes, docs []int64) ([]i
 	}), err
 }
 
-// A text without a common word is a hit if its cosine is outlierDeviations standard deviations above
-// the mean of a sample of the same scopes. This works for any model and language.
+// A text without a common word is a hit if its cosine is an outlier. That is outlierDeviations
+// standard deviations above the mean of a sample of the same scopes. This works for any model and
+// language.
 const (
 	outlierDeviations = 5
 	minBackground     = 50 // minimum sample size
 )
 
-// outlierCosine is the cosine from which a document is an outlier in the scopes of q. If the query
-// has no content terms, no document is.
+// outlierCosine is the least cosine of an outlier in the scopes of q. If the query has no content
+// terms, no document is.
 func (h *Hybrid) outlierCosine(q Query, embedding []float32, question parsedQuery) float64 {
 	const never = 2
 	if !slices.ContainsFunc(question.terms, func(t term) bool { return t.isContent() }) {

@@ -10,16 +10,15 @@ import (
 	"reverie/internal/trust"
 )
 
-// A neighbour must be nearer than almost all texts of the same scope, if there are enough to
-// compare, and at least at nearFloor.
+// A neighbour must be nearer than almost all texts of the same scope. This needs enough texts to
+// compare. It must also be at least at nearFloor.
 const (
 	nearFloor      = .8
 	nearDeviations = 2.576 // standard deviations: 99.5 %
 )
 
-// Neighbours returns the ids of up to k active documents in the scope of the active document id
-// that are close to it in meaning, nearest first. It returns none without vectors, and computes
-// none.
+// Neighbours returns the ids of up to k documents near the document id in meaning. All are active
+// and in its scope; the nearest is first. It returns none without vectors, and computes none.
 func (h *Hybrid) Neighbours(ctx context.Context, id string, k int) ([]string, error) {
 	if h.vectors == nil {
 		return nil, nil

@@ -61,7 +61,7 @@ const maxCandidates = 100
 // maxTerms is how many terms of a query, the rarest, are used to find candidates.
 const maxTerms = 6
 
-// term is one term of a query, in all forms in which it may be indexed.
+// term is one term of a query. It has all forms in which it may be indexed.
 type term struct {
 	forms     []string // the likeliest first
 	weight    float64
@@ -79,8 +79,8 @@ type parsedQuery struct {
 	when  bool            // it asks for a time
 }
 
-// isContent reports whether t is a word of the query itself that tells its topic, so that an answer
-// should contain it.
+// isContent reports whether t is a word of the query that tells its topic. An answer should contain
+// it.
 func (t *term) isContent() bool { return !t.date && !t.smallTalk && t.weight == 1 }
 
 // contextWeight is the weight of words of the context.
@@ -313,7 +313,7 @@ func (s *scored) computeFeatures(q parsedQuery, c corpus, forms map[string]int, 
 			contextIDF += t.idf
 		}
 	}
-	// Dates and context words add to the coverage where they occur, but missing ones do not reduce it.
+	// Dates and context words add to the coverage where they occur. Missing ones do not reduce it.
 	switch {
 	case ownIDF > 0 && total > 0:
 		s.covered = min(1, (ownIDF+contextIDF)/total)

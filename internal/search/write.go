@@ -192,7 +192,7 @@ func (w *indexWriter) remove(ctx context.Context, doc int64) error {
 	return nil
 }
 
-// count records that documents with terms were added (by = 1) or removed (by = -1).
+// count records that documents with terms were added or removed. by is 1 or -1.
 func (w *indexWriter) count(scope int64, by, words int, terms []string) {
 	d := w.docs[scope]
 	w.docs[scope] = [2]int{d[0] + by, d[1] + by*words}

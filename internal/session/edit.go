@@ -82,7 +82,8 @@ func (s *Session) replaceText(ctx context.Context, target, text, note string) er
 	return err
 }
 
-// EditWindow is the maximum age of an unstored message (such as a command) whose edit is handled.
+// EditWindow is the maximum age of an unstored message whose edit is handled. Such a message is a
+// command, for example.
 const EditWindow = 10 * time.Minute
 
 // emptied reports whether an edit leaves neither text nor files of was. Such an edit is ignored.
@@ -200,8 +201,8 @@ func (c *change) applyEdit(ctx context.Context, in chat.Edit) error {
 	return c.regenerate(ctx, in, past, g)
 }
 
-// applyUnstoredEdit handles the edit of a message that is not in the history, usually a command. It is
-// handled as a new message within EditWindow.
+// applyUnstoredEdit handles the edit of a message that is not in the history. Usually it is a
+// command. It is handled as a new message within EditWindow.
 func (c *change) applyUnstoredEdit(ctx context.Context, in chat.Edit) error {
 	gone, err := c.cfg.Transport.Cancelled(ctx, in.Target)
 	if err != nil || gone || c.cfg.Now().Sub(in.At) > EditWindow || in.Text == "" {
@@ -278,7 +279,8 @@ func (c *change) questionItem(by chat.Head, past []history.Message, g group, rep
 		Branch: c.thread, Sender: m.Sender, Private: by.Private && !shared(m), Unproven: by.Unproven, At: m.At}}}
 }
 
-// regenerate answers the last group again for the change in, under the ID of its earlier answer.
+// regenerate answers the last group again for the change in. The answer has the ID of the earlier
+// one.
 func (c *change) regenerate(ctx context.Context, in chat.Inbound, past []history.Message, g group) error {
 	replies, err := c.repliesTo(ctx, past[g.last].EventID)
 	if err != nil {

@@ -62,7 +62,8 @@ func (s *Session) unreadableNotice(ctx context.Context, burst []chat.Message) st
 	return strings.Join(lines, "\n")
 }
 
-// receivedFiles maps the paths that tools may read, of received files and of their texts, to names.
+// receivedFiles maps the paths of received files and of their texts to names. Tools may read these
+// paths.
 func receivedFiles(past []history.Message) map[string]string {
 	all := map[string]string{}
 	for i := range past {

@@ -129,7 +129,7 @@ func (b *mailbox) addSubjects(stored bool, ids ...string) {
 	}
 }
 
-// stop cancels the running work of person (empty = anyone's), and reports whether any was running.
+// stop cancels the running work of person and reports whether any was running. "" means anyone's.
 func (b *mailbox) stop(person string, why error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -48,8 +48,8 @@ func (m *Manager) moveTalks(ctx context.Context, from, to string) error {
 	return errors.Join(failed...)
 }
 
-// LeaveRoom cancels all work for a room that we have left, because its answers have no readers. Memory
-// of the room stays. It returns at once.
+// LeaveRoom cancels all work for a room that we have left. The answers would have no readers.
+// Memory of the room stays. It returns at once.
 func (m *Manager) LeaveRoom(room string) {
 	m.mu.Lock()
 	for talk, s := range m.sessions { // of the room and its threads

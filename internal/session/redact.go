@@ -96,12 +96,12 @@ func (s *Session) forgetAnswer(ctx context.Context, reply string) error {
 	return s.cfg.History.RemoveQuotes(ctx, quotes)
 }
 
-// minSearchRunes is the minimum length of task texts that are searched and removed in the history.
-// Shorter ones are parts of other words.
+// minSearchRunes is the minimum length of task texts to search for in the history. They are removed
+// there. Shorter ones are parts of other words.
 const minSearchRunes = 8
 
-// cancelWork cancels the open tasks and sub-sessions of a redacted message, and tells the room how many.
-// Work of an answer that also answers other messages stays.
+// cancelWork cancels the open tasks and sub-sessions of a redacted message. It tells the room how
+// many. Work of an answer that also answers other messages stays.
 func (c *change) cancelWork(ctx context.Context, in chat.Redaction, replies []string) error {
 	var events []string
 	for _, reply := range replies {

@@ -17,8 +17,8 @@ import (
 // reasonThread is the compaction reason of a thread's first summary. Package history reads it.
 const reasonThread = "thread"
 
-// startThread starts a thread's conversation with a summary of the room and a quote of the root. in is
-// the thread's first message.
+// startThread starts a thread's conversation with a summary and a quote. The summary is of the
+// room, the quote of the root. in is the thread's first message.
 func (s *Session) startThread(ctx context.Context, in chat.Message) error {
 	if s.thread == "" {
 		return nil
@@ -74,7 +74,8 @@ func (s *Session) roomConversation(ctx context.Context, in chat.Head) (past []hi
 	return past, before, err
 }
 
-// beforeThread returns the messages of a room up to the root of thread, by the senders' timestamps.
+// beforeThread returns the messages of a room up to the root of thread. It compares the senders'
+// timestamps.
 func beforeThread(past []history.Message, thread string, root chat.Quote) []history.Message {
 	end := root.At
 	if i := slices.IndexFunc(past, func(m history.Message) bool { return m.EventID == thread }); i >= 0 {
@@ -141,11 +142,11 @@ func rootLines(q chat.Quote, limit int) []string {
 	return []string{fmt.Sprintf("The thread begins at this message of %s: %s", who, text)}
 }
 
-// threadIdle is the silence after which a thread's session ends, as a room can have many threads. The
-// next message starts it again from the database.
+// threadIdle is the silence after which a thread's session ends. A room can have many threads. The
+// next message starts the session again from the database.
 const threadIdle = 10 * time.Minute
 
-// stopIdleThread ends the session of a thread with an empty mailbox, and reports whether it did.
+// stopIdleThread ends the session of a thread with an empty mailbox. It reports whether it did.
 func (s *Session) stopIdleThread() bool {
 	if s.thread == "" {
 		return false
@@ -160,8 +161,8 @@ func (s *Session) stopIdleThread() bool {
 	return true
 }
 
-// stopThreads cancels the work for person in all threads of the room, for a !stop outside of threads. It
-// reports whether there was any.
+// stopThreads cancels the work for person in all threads of the room. It is for a !stop outside of
+// threads, and reports whether there was any work.
 func (s *Session) stopThreads(person string) bool {
 	s.Manager.mu.Lock()
 	defer s.Manager.mu.Unlock()

@@ -29,7 +29,7 @@ func (s *Session) windowInputs(ctx context.Context) (window.Inputs, error) {
 	return in, nil
 }
 
-// tier returns the prompt tier of the next request, an answer to the end of past.
+// tier returns the prompt tier of the next request. That request answers the end of past.
 func (s *Session) tier(ctx context.Context, past []history.Message, preview bool) (int, error) {
 	in, err := s.windowInputs(ctx)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"reverie/internal/trust"
 )
 
-// turnSettings are what people chose for the next request of a room, and what its window allows.
+// turnSettings are what people chose for a room's next request. They also hold what its window
+// allows.
 type turnSettings struct {
 	mode          settings.RoomMode
 	tier          int

@@ -20,10 +20,10 @@ import (
 	"reverie/internal/store"
 )
 
-// Messages holds the sentences that the program says by itself, in the language of a room. They are
-// read from data/messages/LANGUAGE.txt: lines "key: text", where \n is a line break, {name} a
-// placeholder and # begins a comment. Changed files are read again. Missing sentences, and all of a
-// nil Messages, are English.
+// Messages holds the sentences that the program says by itself. They are in the language of a room.
+// They are read from data/messages/LANGUAGE.txt: lines "key: text", where \n is a line break,
+// {name} a placeholder and # begins a comment. Changed files are read again. Missing sentences, and
+// all of a nil Messages, are English.
 type Messages struct {
 	dir      string // the data folder; "" = the built-in files only
 	language string // default language of rooms

@@ -52,7 +52,7 @@ func ModeNames() []string {
 	return names
 }
 
-// ModeRoles lists the model roles of the modes except chat, to which unconfigured ones fall back.
+// ModeRoles lists the model roles of the modes except chat. Unconfigured ones fall back to chat.
 func ModeRoles() []string {
 	var roles []string
 	for _, m := range modes[1:] {

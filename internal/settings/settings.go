@@ -92,7 +92,8 @@ type Store struct {
 	DB *sql.DB // migrated
 }
 
-// Get returns the value of a setting in room, or its default if none or no allowed one is stored.
+// Get returns the value of a setting in room, or its default. The default applies if none or no
+// allowed one is stored.
 func (s Store) Get(ctx context.Context, room, name string) (string, error) {
 	setting, err := findSetting(name)
 	if err != nil {

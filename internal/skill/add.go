@@ -19,9 +19,9 @@ import (
 // MaxPerFolder is the maximum number of skills of one person or room.
 const MaxPerFolder = 30
 
-// Add writes a skill, with summary as its first line, into the folder of the place's readers. A
-// skill of the same person is replaced and kept beside it as .NAME.md.1, .2 and so on; a skill of
-// others is an error. Errors tell the model how to change the arguments.
+// Add writes a skill into the folder of the place's readers. summary is its first line. A skill of
+// the same person is replaced and kept beside it as .NAME.md.1, .2 and so on; a skill of others is
+// an error. Errors tell the model how to change the arguments.
 func (l *Library) Add(at trust.Place, integrity trust.Integrity, name, summary, documentation string) (s Skill, replaced bool, err error) {
 	name, body, err := checkArguments(name, summary, documentation)
 	if err != nil {
@@ -52,7 +52,7 @@ func (l *Library) Add(at trust.Place, integrity trust.Integrity, name, summary, 
 	return newSkill(name, rel, readHead(text)), old != nil, nil
 }
 
-// checkArguments validates the arguments of Add and returns the name and the text of the file.
+// checkArguments validates the arguments of Add. It returns the name and the text of the file.
 func checkArguments(name, summary, documentation string) (string, []byte, error) {
 	name = strings.TrimSpace(name)
 	if !namePattern.MatchString(name) {

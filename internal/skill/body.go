@@ -49,7 +49,7 @@ func cleanText(s string) string {
 	return strings.Trim(s, "\n")
 }
 
-// cutBody cuts a text that is too long, or that has more unread, after a line and adds note.
+// cutBody cuts a text that is too long or has more unread. It cuts after a line and adds note.
 func cutBody(s string, more bool, note string) string {
 	if len(s) <= maxBody && !more {
 		return s

@@ -20,7 +20,8 @@ const (
 	roomsFolder = "rooms"
 )
 
-// reserved reports whether base is the folder of people or rooms, ignoring case as some file systems do.
+// reserved reports whether base is the folder of people or rooms. It ignores case, as some file
+// systems do.
 func reserved(base string) bool {
 	return strings.EqualFold(base, usersFolder) || strings.EqualFold(base, roomsFolder)
 }
@@ -61,7 +62,8 @@ func (s Skill) RelPath() string {
 	return strings.TrimSuffix(strings.TrimPrefix(s.Path, pathPrefix), "/"+folderFile)
 }
 
-// OwnedAt reports whether the person at a place had s written there, and so may change it.
+// OwnedAt reports whether the person at a place had s written there. Then that person may change
+// it.
 func (s Skill) OwnedAt(at trust.Place) bool {
 	return s.Owner != "" && s.Owner == at.Person && s.Label.Readers == at.Readers()
 }
@@ -83,7 +85,8 @@ type candidate struct {
 	rel    string // below the folder of skills
 }
 
-// candidates lists the files that may be skills, sorted by name, and problems with other files.
+// candidates lists the files that may be skills, sorted by name. It also lists problems with other
+// files.
 func (l *Library) candidates() (found []candidate, problems []store.Problem, err error) {
 	folders := []string{""}
 	for _, kind := range []string{usersFolder, roomsFolder} {

@@ -47,8 +47,8 @@ func (h *head) readLabel(fields *yaml.Node, line int) {
 
 var strayKey = regexp.MustCompile(`(?m)^[ \t]*(integrity: *(owner|user|guest|foreign)|written_by:.*)[ \t\r]*$`)
 
-// checkStrayLabel makes the skill foreign if text has a label key, since text is no valid front
-// matter. An edit may have broken the program's own.
+// checkStrayLabel makes the skill foreign if text has a label key. text is no valid front matter.
+// An edit may have broken the program's own.
 func (h *head) checkStrayLabel(text []byte) {
 	if at := strayKey.FindIndex(text); at != nil {
 		h.distrust(1+bytes.Count(text[:at[0]], []byte("\n")), "integrity and written_by count only in front matter that can be read")

@@ -10,8 +10,9 @@ import (
 	words "reverie/internal/text"
 )
 
-// Match returns the skills with a trigger that occurs in text, ignoring case, by priority and name,
-// at most most. A trigger must be a whole word, except in scripts without blanks between words.
+// Match returns the skills with a trigger that occurs in text, ignoring case. They are sorted by
+// priority and name, at most most. A trigger must be a whole word, except in scripts without blanks
+// between words.
 func Match(skills []Skill, text string, most int) []Skill {
 	text = fold(text)
 	var found []Skill
@@ -27,7 +28,7 @@ func Match(skills []Skill, text string, most int) []Skill {
 	return found[:min(len(found), most)]
 }
 
-// FindPhrase returns the first of phrases that occurs in text, by the rules of Match, or "".
+// FindPhrase returns the first of phrases that occurs in text, or "". The rules of Match apply.
 func FindPhrase(text string, phrases []string) string {
 	text = fold(text)
 	for _, p := range phrases {

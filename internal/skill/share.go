@@ -21,8 +21,8 @@ var (
 	ErrFrontMatter = errors.New("its front matter cannot be changed by a program")
 )
 
-// Share publishes a skill visible at a place to everyone, with the integrity of an owner. Only call
-// it for an owner, who vouches for it. Earlier versions stay in the old folder.
+// Share publishes a skill visible at a place to everyone. The skill gets the integrity of an owner.
+// Only call it for an owner, who vouches for it. Earlier versions stay in the old folder.
 func (l *Library) Share(at trust.Place, name string) (Skill, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

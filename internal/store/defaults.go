@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// ledgerName is the file in the data folder with the hashes of the written default files, in the
-// format of sha256sum.
+// ledgerName is the file in the data folder with the hashes of written default files. Its format is
+// that of sha256sum.
 const ledgerName = ".defaults"
 
 // WriteDefaults updates the default files in dir to this release. A missing file is written, and an

@@ -22,7 +22,7 @@ const lockName = ".lock"
 // so a crash never leaves a folder locked.
 type Lock struct{ f *os.File }
 
-// AcquireLock locks dir, creating it (0700) if needed, and writes the process id into dir/.lock for
+// AcquireLock locks dir, creating it (0700) if needed. It writes the process id into dir/.lock for
 // people. It does not wait: if the folder is in use, the error is ErrLocked and names the process.
 // The file stays after Release; only the kernel's lock on it counts.
 func AcquireLock(dir string) (*Lock, error) {
@@ -78,8 +78,8 @@ func TryLockFile(path string) (unlock func(), held bool, err error) {
 	return func() { _ = f.Close() }, false, nil
 }
 
-// openLocked opens the file at path, creating it (0600) and its folder (0700) if needed, and locks
-// it.
+// openLocked opens the file at path and locks it. If needed, it creates the file (0600) and its
+// folder (0700).
 func openLocked(path string, how int) (*os.File, error) {
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return nil, err

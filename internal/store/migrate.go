@@ -49,8 +49,9 @@ func migrate(ctx context.Context, db *sql.DB, migrations fs.FS) error {
 // unreleased is the schema version of the last development version before the first release.
 const unreleased = 93
 
-// upgradeUnreleased brings a database of that version to the schema that files make of a new
-// database, by upgrade/93.sql. It refuses older ones: they need the development version first.
+// upgradeUnreleased brings a database of that version to a new database's schema. That is the
+// schema that files make. It uses upgrade/93.sql. It refuses older ones: they need the development
+// version first.
 func upgradeUnreleased(ctx context.Context, db *sql.DB, migrations fs.FS, files []*goose.Source, current int64) error {
 	script, err := fs.ReadFile(migrations, "upgrade/93.sql")
 	if errors.Is(err, fs.ErrNotExist) || current == 0 || current > unreleased {

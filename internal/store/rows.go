@@ -39,7 +39,7 @@ func InTx(ctx context.Context, db interface {
 	return nil
 }
 
-// Each calls do with every row of a query, in order, and stops at its first error. It keeps one row
+// Each calls do with every row of a query, in order. It stops at its first error. It keeps one row
 // at a time in memory, so it suits large tables; use List for others.
 func Each(ctx context.Context, db DBTX, do func(Row) error, query string, args ...any) error {
 	rows, err := db.QueryContext(ctx, query, args...)
@@ -94,8 +94,8 @@ func Wrap(err error, format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, err)...)
 }
 
-// JSON wraps a list for scanning from, or writing to, a column that holds it as JSON. An empty list
-// is "".
+// JSON wraps a list for a column that holds it as JSON. It is for scanning and for writing. An
+// empty list is "".
 func JSON[T any](list *[]T) jsonColumn[T] { return jsonColumn[T]{list} }
 
 type jsonColumn[T any] struct{ list *[]T }

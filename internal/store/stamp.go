@@ -44,9 +44,9 @@ func (s Stamp) Regular() bool { return s.mode&unix.S_IFMT == unix.S_IFREG }
 // Size is the length of the file in bytes.
 func (s Stamp) Size() int64 { return s.size }
 
-// Conclusive reports whether an equal stamp proves that the content is still the one read at
-// readAt, after s was taken. Shortly after a change it does not: another change in the same clock
-// tick would have the same stamp.
+// Conclusive reports whether an equal stamp proves that the content is unchanged. The content was
+// read at readAt, after s was taken. Shortly after a change it does not: another change in the same
+// clock tick would have the same stamp.
 func (s Stamp) Conclusive(readAt time.Time) bool {
 	return readAt.UnixNano()-max(s.mtime, s.ctime) > int64(clockStep)
 }

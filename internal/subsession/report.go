@@ -177,7 +177,7 @@ func (r *Runner) cancel(ctx context.Context, first []Job, reason i18n.Text) (int
 	return len(ended), nil
 }
 
-// Stop cancels the sub-sessions of a room, or those spawned in a thread, and returns how many.
+// Stop cancels the sub-sessions of a room, or those spawned in a thread. It returns how many.
 func (r *Runner) Stop(ctx context.Context, talk history.Timeline) (int, error) {
 	asked, args := ``, []any{talk.Room()} // anywhere in the room
 	if talk.Thread() != "" {
@@ -266,7 +266,8 @@ var leads = map[chat.EventKind]string{
 // Redacted replaces the texts of sub-sessions whose message was redacted, and is their reason.
 const Redacted = "[taken back]"
 
-// MadeFor lists the sub-sessions of the room that were spawned for one of events, with descendants.
+// MadeFor lists the sub-sessions of the room that were spawned for one of events. It includes their
+// descendants.
 func (r *Runner) MadeFor(ctx context.Context, room string, events []string) ([]Job, error) {
 	if r == nil {
 		return nil, nil

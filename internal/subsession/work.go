@@ -100,7 +100,8 @@ func minIntegrity(of []Job) trust.Integrity {
 	return least
 }
 
-// appendOnce stores a message of the program to a sub-session, unless one with that name is stored.
+// appendOnce stores a message of the program to a sub-session. It skips a message whose name is
+// stored already.
 func (r *Runner) appendOnce(ctx context.Context, n Job, name, text string, of trust.Integrity) error {
 	now := r.cfg.Now()
 	err := r.cfg.History.Append(ctx, &history.Message{Room: n.talk(), Role: llm.User, EventID: name, Text: text, At: now,

@@ -18,7 +18,8 @@ const (
 
 const day = 24 * time.Hour
 
-// limitError means that a room or person has its limit of active tasks with a prompt.
+// limitError means that a room or person reached a limit of tasks. It counts active tasks with a
+// prompt.
 type limitError struct {
 	Most   int
 	Person string // "" = the room has them
@@ -50,7 +51,8 @@ func (s *Store) checkLimits(ctx context.Context, db store.DBTX, room, user, exce
 	return nil
 }
 
-// deferOverLimit postpones r if the limit of model runs in 24 hours is reached, and reports whether.
+// deferOverLimit postpones r if the limit of model runs in 24 hours is reached. It reports whether
+// it did.
 func (s *Scheduler) deferOverLimit(ctx context.Context, r Run, now time.Time) (bool, error) {
 	if r.Notice || r.Task.Mode() == Reminder {
 		return false, nil

@@ -11,12 +11,13 @@ import (
 // redactedText replaces content and reason of a task whose message was redacted.
 const redactedText = "[taken back]"
 
-// openFromMessages selects the open tasks of room ?1 that were made for one of the messages ?2.
+// openFromMessages selects the open tasks of room ?1 made for one of the messages ?2.
 const openFromMessages = `room = ?1 AND source_event <> '' AND source_event IN (SELECT value FROM json_each(?2))
 	AND status IN ('active', 'paused')`
 
-// FromMessages counts the tasks made for one of events that may be read at the place. It counts
-// open ones and those that DeleteFromMessages deleted, and returns the content of all open ones.
+// FromMessages counts the tasks made for one of events. It counts those that may be read at the
+// place. It counts open ones and those that DeleteFromMessages deleted, and returns the content of
+// all open ones.
 func (s *Store) FromMessages(ctx context.Context, at trust.Place, events []string) (n int, words []string, err error) {
 	err = store.Each(ctx, s.db, func(row store.Row) error {
 		var content string
@@ -35,7 +36,7 @@ func (s *Store) FromMessages(ctx context.Context, at trust.Place, events []strin
 	return n, words, store.Wrap(err, "tasks of a message")
 }
 
-// DeleteFromMessages deletes the open tasks of room made for one of events, and clears their texts.
+// DeleteFromMessages deletes the open tasks of room made for one of events. It clears their texts.
 // Readers are not checked: nothing of a redacted message stays. It is idempotent.
 func (s *Store) DeleteFromMessages(ctx context.Context, room string, events []string) error {
 	if _, err := s.db.ExecContext(ctx, `UPDATE task SET status = 'deleted', reason = ?3, content = ?3,

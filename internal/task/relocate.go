@@ -42,7 +42,8 @@ func (s *Scheduler) relocate(ctx context.Context, t Task) (bool, error) {
 	})
 }
 
-// pauseTasks ends the runs of the tasks that match where, and pauses those that also match also.
+// pauseTasks ends the runs of the tasks that match where. It pauses those that also match
+// alsoWhere.
 func (s *Scheduler) pauseTasks(ctx context.Context, where, alsoWhere, arg string, reason i18n.Text) error {
 	return s.inTx(ctx, "pause tasks", func(tx *sql.Tx) error {
 		now := s.store.now().UnixMilli()

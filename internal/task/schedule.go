@@ -133,7 +133,7 @@ var rules = map[string]rule{
 	byCron: {[]string{"cron"}, `{"schedule_type": "cron", "cron": "30 7 * * mon-fri"}`},
 }
 
-// checkFields refuses fields that the type does not use, as dropping them would change the meaning.
+// checkFields refuses fields that the type does not use. Dropping them would change the meaning.
 func (s Schedule) checkFields(r rule) error {
 	for _, f := range []struct {
 		name string
@@ -221,7 +221,7 @@ func (s Schedule) String() string { return s.format(i18n.English) }
 // localLayouts are layouts of moments without a zone.
 var localLayouts = []string{"2006-01-02 15:04", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02T15:04:05"}
 
-// parseOnce parses the moment of a once schedule, which must be in the future, into RFC 3339.
+// parseOnce parses the moment of a once schedule into RFC 3339. The moment must be in the future.
 func parseOnce(text string, now time.Time, loc *time.Location) (string, error) {
 	if text == "" {
 		return "", fmt.Errorf("at is missing: say when, for example %s", rules[once].example)

@@ -255,7 +255,7 @@ func (s *Scheduler) nextWake(ctx context.Context, now time.Time) (time.Time, err
 	return next, nil
 }
 
-// recomputeDue recomputes the next due time of all tasks, as zone, zone rules or clock may have
+// recomputeDue recomputes the next due time of all tasks. Zone, zone rules or clock may have
 // changed. Overdue tasks keep theirs, and runs that happened are not repeated.
 func (s *Scheduler) recomputeDue(ctx context.Context, now time.Time) error {
 	tasks, err := queryTasks(ctx, s.store.db, `FROM task t

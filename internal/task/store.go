@@ -52,7 +52,7 @@ func NewStore(db *sql.DB, c Config) *Store {
 const columns = `id, room, user, content, priority, status, schedule, prompt, background, reason, created, updated, completed,
 	catch_up, next_due, scheduled, last_run, run_count, failures, last_result, integrity, readers`
 
-// Add stores t as a new active task and returns it as stored, with its ID. Room, Content and
+// Add stores t as a new active task. It returns it as stored, with its ID. Room, Content and
 // readers are required; a Schedule must come from Validate. Status, Reason and times of t are
 // ignored. A t with an ID that exists already is returned as it is.
 func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
@@ -175,8 +175,8 @@ const (
 	isOpen   = `'active', 'paused'`
 )
 
-// updateRow applies set to the task id if it is readable at the place and its status is in from.
-// Both are conditions of the one UPDATE, so a race cannot bypass them.
+// updateRow applies set to the task id. The task must be readable at the place, and its status must
+// be in from. Both are conditions of the one UPDATE, so a race cannot bypass them.
 func (s *Store) updateRow(ctx context.Context, db store.DBTX, now time.Time, at trust.Place, id, done, from, set string, args ...any,
 ) (Task, error) {
 	id = store.NormalizeID(id)
@@ -199,8 +199,8 @@ func (s *Store) updateRow(ctx context.Context, db store.DBTX, now time.Time, at 
 	return Task{}, fmt.Errorf("task #%s cannot be %s, it is %s already", id, done, t.Status)
 }
 
-// List returns the tasks in one state that may be read at a place, by priority, age and ID. Status
-// "" means open (active and paused).
+// List returns the tasks in one state that may be read at a place. They are sorted by priority, age
+// and ID. Status "" means open (active and paused).
 func (s *Store) List(ctx context.Context, at trust.Place, status Status) ([]Task, error) {
 	return s.listByStatus(ctx, status, trust.Readable, at.ReadableArgs()...)
 }

@@ -21,7 +21,7 @@ func Clean(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// Clip truncates s to n runes and appends "…", so that the result has up to n+1 runes; compare Cut.
+// Clip truncates s to n runes and appends "…". So the result has up to n+1 runes; compare Cut.
 func Clip(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s

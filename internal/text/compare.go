@@ -27,8 +27,8 @@ func PlainWords(text string) string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 }
 
-// WholeWords reports whether want occurs in text at word boundaries, as far as its script has
-// spaces between words. Both must be folded.
+// WholeWords reports whether want occurs in text at word boundaries. They count as far as its
+// script has spaces between words. text and want must be folded.
 func WholeWords(text, want string) bool {
 	for offset := 0; ; {
 		i := strings.Index(text[offset:], want)

@@ -211,7 +211,8 @@ func RelativeSpan(ws []Token, now time.Time) (from, to time.Time, ok bool) {
 	return from, to, false
 }
 
-// SpanTerms returns the terms of the days between from and to, or of the months if there are many.
+// SpanTerms returns the terms of the days between from and to. If there are many days, it returns
+// terms of the months.
 func SpanTerms(from, to time.Time) []string {
 	var out []string
 	step := func(t time.Time) time.Time { return t.AddDate(0, 0, 1) }

@@ -61,7 +61,7 @@ func stemIn(lang Language, w string) string {
 	return w
 }
 
-// endings are suffix replacements made before stemming, because the stemmers separate singular and
+// endings are suffix replacements made before stemming. The stemmers would separate singular and
 // plural of such words.
 var endings = [languages][][2]string{
 	es: {{"dades", "dad"}, {"ces", "z"}, {"mente", ""}},

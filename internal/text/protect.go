@@ -29,7 +29,8 @@ func WordsOf(text string) []Word {
 	return out
 }
 
-// isItalianMia reports whether the i-th word, "mia", is the Italian pronoun and not the name Mia.
+// isItalianMia reports whether the i-th word, "mia", is the Italian pronoun. Otherwise it is the
+// name Mia.
 func isItalianMia(ws []Token, i int) bool {
 	return i > 0 && beforeMine[ws[i-1].Text] || i+1 < len(ws) && afterMine[ws[i+1].Text]
 }

@@ -24,7 +24,7 @@ var (
 	digitsRE    = regexp.MustCompile(`\b\d(?:[ -]?\d){12,18}\b`)
 )
 
-// HasSecret reports whether text contains, or talks about, a password, a key or a card number.
+// HasSecret reports whether text contains or mentions a password, a key or a card number.
 func HasSecret(text string) bool {
 	if keyRE.MatchString(text) || secretWordRE.MatchString(norm.NFKC.String(text)) {
 		return true

@@ -93,8 +93,8 @@ func nextIs(text string, is func(rune) bool) bool {
 	return is(r)
 }
 
-// appendPairs adds the character bigrams of s, and Han characters singly, because one is often a
-// word.
+// appendPairs adds the character bigrams of s. It adds Han characters singly too, because one is
+// often a word.
 func appendPairs(out []Token, s string) []Token {
 	runes := []rune(strings.Map(func(r rune) rune {
 		if unicode.IsMark(r) && !unicode.In(r, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) {
@@ -212,8 +212,8 @@ func Terms(ws []Token) []string {
 	return append(terms, DatesIn(ws)...)
 }
 
-// Forms returns the terms under which w may be indexed, whatever language was detected for the
-// text.
+// Forms returns the terms under which w may be indexed. The language detected for the text does not
+// matter.
 func Forms(w Token, langs []Language) []string {
 	if w.Ideo || isDigit(rune(w.Text[0])) {
 		return []string{DropApostrophes(w.Text)}

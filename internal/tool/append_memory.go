@@ -40,7 +40,7 @@ func (s *Set) appendMemory(ctx context.Context, scope Scope, a appendMemoryArgs)
 	if err != nil {
 		return "", err
 	}
-	// The result repeats the stored line, so that the model reports what was stored and not what it
+	// The result repeats the stored line. So the model reports what was stored and not what it
 	// sent.
 	if !added {
 		return "This was known already, nothing was added:\n" + entry.Text, nil
@@ -58,8 +58,8 @@ func (s *Set) appendMemory(ctx context.Context, scope Scope, a appendMemoryArgs)
 // maxSubject is the longest name of a subject, in characters.
 const maxSubject = 60
 
-// subject returns the name that the entry is about, or "" if the entry does not contain it or it is
-// too long.
+// subject returns the name that the entry is about. It returns "" if the entry does not contain it
+// or it is too long.
 func subject(about, entry string) string {
 	about = strings.Join(strings.Fields(about), " ")
 	named := strings.Contains(strings.ToLower(entry), strings.ToLower(about))

@@ -201,8 +201,8 @@ func encode(fields []field, src reflect.Value) string {
 	return string(quoted(sent))
 }
 
-// equal reports whether object has the values of compact, which has no white space, and no
-// duplicate keys.
+// equal reports whether object has the values of compact and no duplicate keys. compact has no
+// white space.
 func equal(object, compact string) bool {
 	var x, y map[string]any
 	var b bytes.Buffer
@@ -327,7 +327,7 @@ func clip(s string) string {
 	return strconv.Quote(strings.ToValidUTF8(text.Clip(s, 40), "\uFFFD"))
 }
 
-// sentNames lists the names of the arguments that were sent, in the order of the struct.
+// sentNames lists the names of the arguments that were sent. Their order is that of the struct.
 func sentNames(args any) []string {
 	v := reflect.ValueOf(args)
 	var names []string

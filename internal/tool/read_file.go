@@ -31,8 +31,8 @@ type readFileArgs struct {
 // keys, the database and other people's memories are beside them.
 var readableFolders = []string{skillFolder, "prompts", "personas"}
 
-// readableFiles are single files of the data folder that a model may read, besides the memory files
-// of its conversation.
+// readableFiles are single files of the data folder that a model may read. It may also read the
+// memory files of its conversation.
 var readableFiles = []string{
 	"BASE_PROMPT.txt", "COMPACTION_PROMPT.txt",
 	"DREAM_CONTRADICTION_PROMPT.txt", "DREAM_DEDUP_PROMPT.txt", "DREAM_TASK_PROMPT.txt",
@@ -216,7 +216,8 @@ func (s *Set) listFolder(f *os.File, scope Scope, name string) (string, error) {
 	return "data/" + name + "/ holds:\n" + strings.Join(names, "\n"), nil
 }
 
-// showFile shows the lines of f from offset on, up to limit and the size of a result.
+// showFile shows the lines of f from offset on. It shows at most limit lines, within the size of a
+// result.
 func showFile(f *os.File, name string, offset, limit int) (string, error) {
 	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
 	if err != nil {
@@ -244,7 +245,7 @@ func showFile(f *os.File, name string, offset, limit int) (string, error) {
 	return head + shown, nil
 }
 
-// takeLines joins lines from number first (1-based) on, at least one, and returns the last number.
+// takeLines joins lines from number first (1-based) on, at least one. It returns the last number.
 func takeLines(lines []string, first, limit int) (shown string, last int) {
 	var b strings.Builder
 	size := 0

@@ -5,8 +5,9 @@ import (
 	"errors"
 )
 
-// StaySilent is the name of the tool that keeps an answer to a system event out of the room. It is
-// a call rather than a word in the answer, which a text could contain by accident.
+// StaySilent names the tool that keeps an answer out of the room. It is for answers to system
+// events. The tool is a call rather than a word in the answer, which a text could contain by
+// accident.
 const StaySilent = "stay_silent"
 
 type staySilentArgs struct {

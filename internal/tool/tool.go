@@ -172,7 +172,8 @@ func (s *Set) Run(ctx context.Context, scope Scope, call llm.ToolCall) Result {
 	return res
 }
 
-// prepare finds the tool of a call, if it may be offered here, and normalizes the arguments.
+// prepare finds the tool of a call and normalizes the arguments. The tool must be one that may be
+// offered here.
 func (s *Set) prepare(scope Scope, call llm.ToolCall) (entry, llm.ToolCall, error) {
 	t, known := entryNamed(s.tools, call.Name)
 	offered := slices.DeleteFunc(s.Names(), func(name string) bool { return !scope.Policy.Allows(name) })
@@ -260,8 +261,8 @@ func (s *Set) explainError(ctx context.Context, scope Scope, name string, err er
 	return name + " failed: " + err.Error()
 }
 
-// capText makes text valid UTF-8, non-empty, and at most limit characters long, cut at a line end
-// if one is near.
+// capText makes text valid UTF-8, non-empty, and at most limit characters long. It cuts at a line
+// end if one is near.
 func capText(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if strings.TrimSpace(text) == "" {

@@ -24,7 +24,8 @@ type Caller struct {
 // Label returns the label of what c creates.
 func (c Caller) Label() Label { return Label{Integrity: c.Integrity, Readers: c.Readers()} }
 
-// Readable is the SQL condition for the rows of a place's room that MayRead allows there.
+// Readable is the SQL condition for the rows of a place's room. It selects those that MayRead
+// allows there.
 const Readable = `room = ? AND readers IN (?, 'shared')`
 
 // ReadableArgs returns the arguments of Readable.

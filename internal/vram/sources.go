@@ -18,7 +18,7 @@ type probe struct {
 // run executes a tool; see runTool.
 type run func(ctx context.Context, path string, args, env []string) (output, error)
 
-// queryAll queries every source of this kind of machine, starting with the kernel, which needs no
+// queryAll queries every source of this kind of machine. It starts with the kernel, which needs no
 // process.
 func (a *probe) queryAll(ctx context.Context) {
 	if a.config.goos == "darwin" {

@@ -42,7 +42,7 @@ func (s Store) TokenRatio(ctx context.Context, model string) (float64, error) {
 	return factor, err
 }
 
-// factor returns the stored ratio of a model, and from how many answers it was learned.
+// factor returns the stored ratio of a model. answers is how many answers it was learned from.
 func (s Store) factor(ctx context.Context, model string) (factor float64, answers int, err error) {
 	err = s.DB.QueryRowContext(ctx, `SELECT factor, answers FROM token_ratio WHERE model = ?`, model).Scan(&factor, &answers)
 	switch {

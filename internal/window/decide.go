@@ -195,8 +195,8 @@ const (
 	smallGPUWindow             = 4096
 )
 
-// gpuMemory returns the window that Ollama chooses for this machine's GPUs, if the model runs here.
-// Missing GPUs say nothing: the server may see others.
+// gpuMemory returns the window that Ollama chooses for this machine's GPUs. It does so only if the
+// model runs here. Missing GPUs say nothing: the server may see others.
 func (in *Inputs) gpuMemory() source {
 	s := source{name: ByMemory, title: "GPU memory", capped: true}
 	switch {

@@ -83,7 +83,7 @@ func (s Store) Tier(ctx context.Context, r Request, in Inputs, preview bool) (in
 	return next.Tier, err
 }
 
-// AfterCompaction lets the tier of talk change, as the model must read the rewritten history anyway.
+// AfterCompaction lets the tier of talk change. The model must read the rewritten history anyway.
 func (s Store) AfterCompaction(ctx context.Context, talk string, in Inputs) error {
 	d, err := s.Decide(ctx, in)
 	if err != nil {
@@ -99,8 +99,8 @@ func (s Store) AfterCompaction(ctx context.Context, talk string, in Inputs) erro
 	return nil
 }
 
-// LowerTier returns a lower tier for a request of tier that no longer fits into tokens. ok is false
-// if no lower one exists or the owner set the tier. keep stores the lock.
+// LowerTier returns a lower tier for a request that no longer fits into tokens. tier is that of the
+// request. ok is false if no lower one exists or the owner set the tier. keep stores the lock.
 func (s Store) LowerTier(ctx context.Context, talk string, in Inputs, tier, tokens int) (lower int, keep func() error, ok bool) {
 	d, failed := s.Decide(ctx, in)
 	lock, missing := s.Lock(ctx, talk)

@@ -58,7 +58,7 @@ func (f *Files) replace(path string, stamp store.Stamp, data []byte) error {
 	})
 }
 
-// heading is the comment at the top of a new file, which explains it to people.
+// heading is the comment at the top of a new file. It explains the file to people.
 func (f *Files) heading(scope trust.Readers) []byte {
 	text := "# What is remembered here (" + string(scope) + "), one fact a line.\n" +
 		"# Edit freely: the next answer knows. Lines that start with # are ignored.\n"

@@ -68,7 +68,7 @@ func Open(c Config) *Files { return &Files{c} }
 // ownersFile is the name of the first owner's file.
 const ownersFile = "MEMORIES.txt"
 
-// Name returns the path of the file of scope, relative to the data folder and with forward slashes.
+// Name returns the path of the file of scope, relative to the data folder. It has forward slashes.
 // It need not exist. An invalid scope gives "".
 func (f *Files) Name(scope trust.Readers) string {
 	if scope == trust.Everybody {
@@ -143,7 +143,8 @@ func saveSnapshot(ctx context.Context, db store.DBTX, scope trust.Readers, n Sna
 	return nil
 }
 
-// StatCache is the stamp of a file that matched its snapshot, so that it need not be read each time.
+// StatCache is the stamp of a file that matched its snapshot. So the file need not be read each
+// time.
 type StatCache struct {
 	stamp      store.Stamp
 	conclusive bool // an equal stamp proves that the file is unchanged

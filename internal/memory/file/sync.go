@@ -174,8 +174,8 @@ func (f *Files) rename(ctx context.Context, scope trust.Readers, was, name strin
 	return err
 }
 
-// moveOperatorMemory moves the memory of the person at the terminal to the owner's account, or back:
-// both names mean the operator. The entries go into the file of from.
+// moveOperatorMemory moves the memory of the terminal's person to the owner's account, or back.
+// Both names mean the operator. The entries go into the file of from.
 func (f *Files) moveOperatorMemory(ctx context.Context, from, to trust.Readers) error {
 	old, err := f.StoredSnapshot(ctx, to)
 	if err != nil {

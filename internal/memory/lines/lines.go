@@ -10,8 +10,8 @@ import (
 // BOM is the UTF-8 byte order mark that some editors write.
 var BOM = []byte("\xef\xbb\xbf")
 
-// Text returns the text of one line, or "" for a comment or a blank line. Invalid UTF-8 and control
-// characters are replaced in the result; the file keeps them.
+// Text returns the text of one line. For a comment or a blank line it returns "". Invalid UTF-8 and
+// control characters are replaced in the result; the file keeps them.
 func Text(line []byte) string {
 	text := Trim(strings.ToValidUTF8(string(line), "\uFFFD"))
 	if text == "" || text[0] == '#' {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// clockStale is the age of a message header's time from which the time is told again, in layouts
-// that leave it to headers.
+// clockStale is the age of a message header's time that makes it outdated. Layouts that leave the
+// time to headers tell it again then.
 const clockStale = 30 * time.Minute
 
 const clockTitle = "Current Time"

@@ -169,8 +169,8 @@ func keepLines(c *Content, most int) (kept []Line) {
 	return kept
 }
 
-// cutTail returns at most the first most characters of s, up to a line end if one is in the second
-// half.
+// cutTail returns at most the first most characters of s. It cuts at a line end if one is in the
+// second half.
 func cutTail(s string, most int) string {
 	if most <= 0 {
 		return ""
@@ -189,8 +189,8 @@ func cutTail(s string, most int) string {
 	return s
 }
 
-// cutMiddle returns the beginning and end of s, together at most most characters, with a mark
-// between them.
+// cutMiddle returns the beginning and end of s, together at most most characters. A mark is between
+// them.
 func cutMiddle(s string, most int) string {
 	const mark = "\n[…]\n"
 	most -= utf8.RuneCountInString(mark)

@@ -32,8 +32,8 @@ type files struct {
 	defaults fs.FS  // substitutes for missing files
 }
 
-// read returns the file name (with slashes, relative to the data folder), or its built-in default
-// if it is missing or unreadable.
+// read returns the file name, or its built-in default if it is missing or unreadable. name has
+// slashes and is relative to the data folder.
 func (f *files) read(name string) *text {
 	data, err := readFile(filepath.Join(f.dir, filepath.FromSlash(name)))
 	switch {

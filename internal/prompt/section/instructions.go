@@ -22,8 +22,8 @@ const minTemplate = 40
 // instructions are the contributors that count against the budget.
 var instructions = []string{"core", "identity", "mandates", "safety", "base", "template"}
 
-// FitInstructions fits the instructions among contents, which come from the contributors names,
-// into the tier's budget. It cuts the template, at a line, down to a tenth of the budget.
+// FitInstructions fits the instructions among contents into the tier's budget. contents come from
+// the contributors names. It cuts the template, at a line, down to a tenth of the budget.
 // BASE_PROMPT.txt stays whole, including its safety rules; its owner shortens it with sections for
 // tiers. Any excess is a problem.
 func FitInstructions(t *Turn, names []string, contents []*Content) (*InstructionReport, []store.Problem) {

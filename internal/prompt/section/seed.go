@@ -2,8 +2,8 @@ package section
 
 import "context"
 
-// gatherSeed gathers the program's note for the start of a conversation, in English if the language
-// has none.
+// gatherSeed gathers the program's note for the start of a conversation. It is English if the
+// language has none.
 func gatherSeed(_ context.Context, q *Question) (*Content, error) {
 	if !q.turn.opensConversation() {
 		return nil, nil

@@ -173,8 +173,8 @@ func asksToRemember(text string) bool {
 	return skill.FindPhrase(text, asksKeeping) != "" && skill.FindPhrase(text, asksMemory) == ""
 }
 
-// personal counts the turns in which the person spoke of themself, since something was remembered,
-// at most eight.
+// personal counts the turns in which the person spoke of themself, at most eight. Only turns since
+// something was remembered count.
 func (f *facts) personal() (n int) {
 	for _, said := range f.said[max(0, len(f.said)-min(f.sinceMemory, 8)):] {
 		if skill.FindPhrase(said, personal) != "" {

@@ -8,7 +8,7 @@ import (
 	"reverie/internal/task"
 )
 
-// gatherTasks gathers the open tasks that may be read in this place, the most urgent first.
+// gatherTasks gathers the open tasks that may be read in this place. The most urgent is first.
 func gatherTasks(_ context.Context, q *Question) (*Content, error) {
 	tasks, err := q.tasks()
 	if err != nil {

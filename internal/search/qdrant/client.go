@@ -37,7 +37,7 @@ func newClient(base, key string) *client {
 	}}
 }
 
-// call sends in as JSON, unless it is nil, and decodes the result into out, unless that is nil.
+// call sends in as JSON and decodes the result into out. It skips a nil in or out.
 func (q *client) call(ctx context.Context, method, path string, in, out any) (err error) {
 	defer func() {
 		if err != nil {

@@ -229,8 +229,8 @@ func (p *Points) syncPoints(ctx context.Context, space vector.Space, again bool)
 	}
 }
 
-// prepareCollection creates the collection if needed, reads the revisions on it unless they are recent, and drops those of other
-// models.
+// prepareCollection creates the collection if needed and reads the revisions on it. Recent
+// revisions are not read again. It drops the collections of other models.
 func (p *Points) prepareCollection(ctx context.Context, name string, dim int) error {
 	if suspect := p.suspect.Swap(false); !suspect && p.synced == name && p.revisions != nil && p.now().Sub(p.readAt) < refreshInterval {
 		return nil
@@ -266,8 +266,8 @@ func (p *Points) prepareCollection(ctx context.Context, name string, dim int) er
 	}
 }
 
-// differences lists points to be deleted, and documents that are missing or outdated on the server,
-// the newest first.
+// differences lists points to be deleted and documents to be sent. The documents are missing or
+// outdated on the server; the newest is first.
 func (p *Points) differences(ctx context.Context, space vector.Space) (surplus, changed []string, err error) {
 	wanted := map[string]bool{}
 	err = p.vectors.Revisions(ctx, space, func(entry string, rev int64) {

@@ -36,8 +36,8 @@ func (e *vectorEntry) compare(o *vectorEntry) int {
 // conversations are the entries of one scope, sorted by compare.
 type conversations []*vectorEntry
 
-// neighbourVector returns the vector step positions from p, if it is in the same conversation and
-// within windowGap; else nil.
+// neighbourVector returns the vector step positions from p, or nil. The vector must be in the same
+// conversation and within windowGap.
 func (c conversations) neighbourVector(p, step int) []float32 {
 	if p+step < 0 || p+step >= len(c) {
 		return nil
@@ -114,8 +114,8 @@ func (c *collection) remove(ctx context.Context, e *vectorEntry) error {
 	return err
 }
 
-// nearest returns the k entries matching w that are nearest to the unit vector q, unordered. It
-// considers the 4k nearest entries and their neighbours, because some may be past.
+// nearest returns, unordered, the k entries matching w nearest to the unit vector q. It considers
+// the 4k nearest entries and their neighbours, because some may be past.
 func (c *collection) nearest(ctx context.Context, q []float32, w Filter, k int, byNumber map[int64]*vectorEntry) ([]Similarity, error) {
 	places := make([]bool, len(c.order))
 	// chromem returns an error for more results than documents, and for zero.

@@ -55,7 +55,7 @@ func (v *Vectors) Revisions(ctx context.Context, s Space, do func(id string, rev
 	return store.Wrap(err, "read vectors")
 }
 
-// Points reads the current state of documents ids, without those that have no vector in s.
+// Points reads the current state of documents ids. It leaves out those that have no vector in s.
 func (v *Vectors) Points(ctx context.Context, s Space, ids []string) ([]Point, error) {
 	all, err := store.List(ctx, v.db, func(row store.Row) (p Point, err error) {
 		var blob []byte
@@ -67,7 +67,7 @@ func (v *Vectors) Points(ctx context.Context, s Space, ids []string) ([]Point, e
 	return all, store.Wrap(err, "read vectors")
 }
 
-// NearestAmong returns the k documents matching w that are nearest to q among ids and their
+// NearestAmong returns the k documents matching w that are nearest to q. It considers ids and their
 // neighbours in conversations. A neighbour's window may be nearer than the document itself.
 func (v *Vectors) NearestAmong(ctx context.Context, q []float32, ids []string, w Filter, k int) ([]Similarity, error) {
 	docs, err := store.Column[int64](ctx, v.db, `SELECT m.n FROM json_each(?) AS j JOIN document AS m ON m.id = j.value`, store.Array(ids))

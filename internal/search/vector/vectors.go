@@ -249,8 +249,8 @@ func (x *vectorIndex) drop(ctx context.Context, n int64) error {
 	return x.scopes[e.scope].remove(ctx, e)
 }
 
-// Nearest returns the k documents matching w that are nearest to q, by Cosine plus Window, nearest
-// first. Without q it returns none.
+// Nearest returns the k documents matching w that are nearest to q, nearest first. Nearness is
+// Cosine plus Window. Without q it returns none.
 func (v *Vectors) Nearest(ctx context.Context, q []float32, w Filter, k int) ([]Similarity, error) {
 	if q = unit(q); q == nil {
 		return nil, nil
@@ -297,8 +297,8 @@ func (v *Vectors) Compare(ctx context.Context, q []float32, entries []int64) (ou
 // maxSample is how many texts Background compares, of all scopes together.
 const maxSample = 512
 
-// Background returns mean and standard deviation of the similarity to q over a sample of n
-// documents in scopes. It only knows scopes that Nearest has loaded.
+// Background returns mean and standard deviation of the similarity to q over a sample. The sample
+// has n documents of scopes. Only scopes that Nearest has loaded are known.
 func (v *Vectors) Background(q []float32, scopes []trust.Readers) (n int, mean, deviation float64) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -326,9 +326,9 @@ func (v *Vectors) Background(q []float32, scopes []trust.Readers) (n int, mean, 
 // orphans selects vectors of texts that no document has.
 const orphans = `hash NOT IN (SELECT hash FROM document WHERE state <> 'forgotten')`
 
-// Forget deletes the vectors of a text from every space, unless a document still has that text.
-// hash is the one the entry had (memory.hash). Call it in the transaction that erases the entry,
-// after that; the memory follows the journal.
+// Forget deletes the vectors of a text from every space. They stay if a document still has that
+// text. hash is the one the entry had (memory.hash). Call it in the transaction that erases the
+// entry, after that; the memory follows the journal.
 func Forget(ctx context.Context, tx *sql.Tx, hash string) error {
 	// Overwrite in place first, because deleted content stays readable in the file.
 	for _, statement := range []string{`UPDATE embedding SET vec = zeroblob(length(vec))`, `DELETE FROM embedding`} {

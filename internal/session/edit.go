@@ -82,8 +82,7 @@ func (s *Session) replaceText(ctx context.Context, target, text, note string) er
 	return err
 }
 
-// EditWindow is the maximum age of an unstored message whose edit is handled. Such a message is a
-// command, for example.
+// EditWindow is the maximum age of an unstored message, such as a command, whose edit is handled.
 const EditWindow = 10 * time.Minute
 
 // emptied reports whether an edit leaves neither text nor files of was. Such an edit is ignored.
@@ -279,8 +278,7 @@ func (c *change) questionItem(by chat.Head, past []history.Message, g group, rep
 		Branch: c.thread, Sender: m.Sender, Private: by.Private && !shared(m), Unproven: by.Unproven, At: m.At}}}
 }
 
-// regenerate answers the last group again for the change in. The answer has the ID of the earlier
-// one.
+// regenerate answers the last group again, under the ID of its earlier answer.
 func (c *change) regenerate(ctx context.Context, in chat.Inbound, past []history.Message, g group) error {
 	replies, err := c.repliesTo(ctx, past[g.last].EventID)
 	if err != nil {

@@ -62,8 +62,7 @@ func (s *Session) unreadableNotice(ctx context.Context, burst []chat.Message) st
 	return strings.Join(lines, "\n")
 }
 
-// receivedFiles maps the paths of received files and of their texts to names. Tools may read these
-// paths.
+// receivedFiles maps the readable paths of received files and their texts to names.
 func receivedFiles(past []history.Message) map[string]string {
 	all := map[string]string{}
 	for i := range past {

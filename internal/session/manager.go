@@ -241,8 +241,7 @@ func LastMessageAt(ctx context.Context, db store.DBTX, room string) (time.Time, 
 	return time.Unix(all[0], 0), nil
 }
 
-// recordRoom stores in as the room's last message. It also stores the time a direct chat got other
-// readers.
+// recordRoom stores the room's last message, and when a direct chat got other readers.
 func (m *Manager) recordRoom(ctx context.Context, db store.DBTX, in chat.Head) error {
 	_, err := db.ExecContext(ctx, `INSERT INTO session (room, person, private, last_message_at) VALUES (?, ?, ?, ?)
 		ON CONFLICT (room) DO UPDATE SET person = excluded.person, private = excluded.private, last_message_at = excluded.last_message_at,

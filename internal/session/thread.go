@@ -74,8 +74,7 @@ func (s *Session) roomConversation(ctx context.Context, in chat.Head) (past []hi
 	return past, before, err
 }
 
-// beforeThread returns the messages of a room up to the root of thread. It compares the senders'
-// timestamps.
+// beforeThread returns the messages of a room up to the root of thread, by timestamp.
 func beforeThread(past []history.Message, thread string, root chat.Quote) []history.Message {
 	end := root.At
 	if i := slices.IndexFunc(past, func(m history.Message) bool { return m.EventID == thread }); i >= 0 {

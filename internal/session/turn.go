@@ -186,8 +186,7 @@ func (s *Session) historyMessage(ctx context.Context, in chat.Message) (history.
 	return m, err
 }
 
-// cancelled reports whether turn ended with err because it was withdrawn. Its message was redacted
-// or its room left.
+// cancelled reports whether turn ended because its message was redacted or its room left.
 func cancelled(turn context.Context, err error) bool {
 	return errors.Is(err, agent.ErrWithdrawn) || errors.Is(context.Cause(turn), agent.ErrWithdrawn)
 }

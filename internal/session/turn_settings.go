@@ -16,8 +16,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// turnSettings are what people chose for a room's next request. They also hold what its window
-// allows.
+// turnSettings are people's choices and the window's limits for a room's next request.
 type turnSettings struct {
 	mode          settings.RoomMode
 	tier          int

@@ -37,8 +37,10 @@ func migrate(ctx context.Context, db *sql.DB, migrations fs.FS) error {
 		return fmt.Errorf("the database was written by a newer release (its schema is version %d, this one knows up to %d); "+
 			"install that release again, or restore a backup from before the upgrade", current, newest)
 	}
-	if err := upgradeUnreleased(ctx, db, migrations, p.ListSources(), current); err != nil {
-		return err
+	if current > 0 && current < firstRelease {
+		if err := upgrade(ctx, db, migrations, current); err != nil {
+			return err
+		}
 	}
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("bring the schema from version %d to %d: %w", current, newest, err)
@@ -46,35 +48,30 @@ func migrate(ctx context.Context, db *sql.DB, migrations fs.FS) error {
 	return nil
 }
 
-// unreleased is the schema version of the last development version before the first release.
-const unreleased = 93
+// Schema versions: the oldest that is upgraded, and the first of release 0.1.0.
+const (
+	oldest       = 69
+	firstRelease = 101
+)
 
-// upgradeUnreleased brings a database of that version to a new database's schema. That is the
-// schema that files make. It uses upgrade/93.sql. It refuses older ones: they need the development
-// version first.
-func upgradeUnreleased(ctx context.Context, db *sql.DB, migrations fs.FS, files []*goose.Source, current int64) error {
-	script, err := fs.ReadFile(migrations, "upgrade/93.sql")
-	if errors.Is(err, fs.ErrNotExist) || current == 0 || current > unreleased {
-		return nil
-	}
+// upgrade brings the database of a development version to the schema of the first release. The
+// steps are the migrations of the folder upgrade.
+func upgrade(ctx context.Context, db *sql.DB, migrations fs.FS, current int64) error {
+	steps, err := fs.Sub(migrations, "upgrade")
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}
-	if current < unreleased {
-		return fmt.Errorf("the database was written by an early development version (its schema is version %d); "+
-			"start the last version before 0.1.0 once, then this one", current)
+	if _, err := fs.Stat(steps, "."); errors.Is(err, fs.ErrNotExist) {
+		return nil // the migrations of a test
 	}
-	err = InTx(ctx, db, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, string(script)); err != nil {
-			return err
-		}
-		for _, file := range files {
-			if _, err := tx.ExecContext(ctx, `INSERT INTO goose_db_version (version_id, is_applied)
-				VALUES (?, 1)`, file.Version); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	if current < oldest {
+		return fmt.Errorf("the database was written by an early development version (its schema is version %d); "+
+			"start a version of 23 November 2026 or later once, then this one", current)
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, steps, goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return fmt.Errorf("read migrations: %w", err)
+	}
+	_, err = p.Up(ctx)
 	return Wrap(err, "upgrade the schema of version %d", current)
 }

@@ -196,12 +196,12 @@ func TestOpenOnAFullDisk(t *testing.T) {
 	expect.Equal(t, value(t, open(t, path, migrations(one, two)), "SELECT a FROM x"), "kept")
 }
 
-// version93 makes the database of testdata/schema93.sql and returns its path.
-func version93(t *testing.T) string {
+// developmentDatabase makes the database of a file in testdata and returns its path.
+func developmentDatabase(t *testing.T, file string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bot.db")
 	db := expect.Must(sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)"))(t)
-	run(t, db, string(read(t, filepath.Join("testdata", "schema93.sql"))))
+	run(t, db, string(read(t, filepath.Join("testdata", file))))
 	expect.OK(t, db.Close())
 	return path
 }
@@ -230,36 +230,57 @@ func statements(t *testing.T, db *sql.DB) map[string]string {
 	return all
 }
 
-// TestUpgradeEndsAsANewDatabase: a database of version 93 becomes what the migrations make, with
-// its rows, and is upgraded once.
+// TestUpgradeEndsAsANewDatabase: databases of versions 69 and 93 become what the migrations make,
+// with their rows, and are upgraded once.
 func TestUpgradeEndsAsANewDatabase(t *testing.T) {
-	path := version93(t)
-	expect.OK(t, open(t, path, reverie.Migrations).Close())
-	upgraded := open(t, path, reverie.Migrations)
 	fresh := open(t, filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
-	same(t, statements(t, upgraded), statements(t, fresh))
-	for query, want := range map[string]string{
-		`SELECT group_concat(text, '|') FROM message WHERE role <> 'tool'`: "Where is the key?|Under the mat. 茶",
-		`SELECT change || target FROM inbox WHERE id = '$redaction'`:       "redacted$question",
-		`SELECT max(version_id) FROM goose_db_version`:                     value(t, fresh, `SELECT max(version_id) FROM goose_db_version`),
-		`SELECT concat_ws(' ', (SELECT count(*) FROM memory), (SELECT count(*) FROM embedding), (SELECT count(*) FROM past_message),
-			(SELECT count(*) FROM group_message), (SELECT count(*) FROM pending_redaction), (SELECT count(*) FROM dream_change))`: "2 1 1 1 1 1",
-	} {
-		expect.Equal(t, value(t, upgraded, query), want, "%s", query)
+	for _, file := range []string{"schema69.sql", "schema93.sql"} {
+		path := developmentDatabase(t, file)
+		expect.OK(t, open(t, path, reverie.Migrations).Close())
+		upgraded := open(t, path, reverie.Migrations)
+		same(t, statements(t, upgraded), statements(t, fresh))
+		for query, want := range map[string]string{
+			`SELECT group_concat(text, '|') FROM message WHERE role <> 'tool'`: "Where is the key?|Under the mat. 茶",
+			`SELECT max(version_id) FROM goose_db_version`:                     value(t, fresh, `SELECT max(version_id) FROM goose_db_version`),
+			`SELECT concat_ws(' ', (SELECT count(*) FROM memory), (SELECT count(*) FROM embedding), (SELECT count(*) FROM past_message),
+				(SELECT count(*) FROM group_message), (SELECT count(*) FROM pending_redaction), (SELECT count(*) FROM dream_change))`: "2 1 1 1 1 1",
+		} {
+			expect.Equal(t, value(t, upgraded, query), want, "%s: %s", file, query)
+		}
+		if file == "schema93.sql" {
+			expect.Equal(t, value(t, upgraded, `SELECT change || target FROM inbox WHERE id = '$redaction'`), "redacted$question")
+		}
 	}
 }
 
-// TestEarlierDevelopmentVersion: a database older than version 93 is refused with the way out, and stays as it is.
+// TestEarlierDevelopmentVersion: a database older than version 69 is refused with the way out, and stays as it is.
 func TestEarlierDevelopmentVersion(t *testing.T) {
-	path := version93(t)
+	path := developmentDatabase(t, "schema69.sql")
 	db := expect.Must(sql.Open("sqlite", path))(t)
-	run(t, db, `DELETE FROM goose_db_version WHERE version_id = 93`)
+	run(t, db, `DELETE FROM goose_db_version WHERE version_id = 69`)
 	expect.OK(t, db.Close())
 	before := read(t, path)
-	if _, err := store.Open(t.Context(), path, reverie.Migrations); err == nil || !strings.Contains(err.Error(), "start the last version before 0.1.0 once") {
+	if _, err := store.Open(t.Context(), path, reverie.Migrations); err == nil || !strings.Contains(err.Error(), "23 November 2026 or later once") {
 		t.Errorf("opened with %v", err)
 	}
 	expect.Equal(t, bytes.Equal(read(t, path), before), true, "the file is unchanged")
+}
+
+// TestUpgradeOfTheOutbox: what ids said of the rows of an outbox stands in columns; what waits there still waits.
+func TestUpgradeOfTheOutbox(t *testing.T) {
+	path := developmentDatabase(t, "schema69.sql")
+	db := expect.Must(sql.Open("sqlite", path))(t)
+	run(t, db, `INSERT INTO outbox (id, room, state, generation, poll, created_at) VALUES
+		('re:$a-2', '!r', 'sent', 0, '', 0), ('re:$a', '!r', 'pending', 2, '', 0), ('re:$a+4000-2', '!r', 'sent', 0, '', 0),
+		('re:$a+whole-0123456789ab', '!r', 'pending', 1, '', 0), ('re:$a+file-call_1', '!r', 'pending', 0, '', 0),
+		('re:$b-2', '!r', 'sent', 0, '', 0), ('re:$b-cd', '!r', 'sent', 0, '', 0), ('keys-!r-@a+b:x', '!r', 'sent', 0, '', 0), ('re:$a-3', '!r', 'sent', 0, '{}', 0)`)
+	expect.OK(t, db.Close())
+	db = open(t, path, reverie.Migrations)
+	got := value(t, db, `SELECT group_concat(concat_ws(' ', id, message, part, state, txn), '|' ORDER BY id) FROM outbox WHERE room = '!r'`)
+	expect.Equal(t, got, "keys-!r-@a+b:x   sent keys-!r-@a+b:x|re:$a   pending re:$a~2|re:$a+4000-2 re:$a text sent re:$a+4000-2|"+
+		"re:$a+file-call_1 re:$a file pending re:$a+file-call_1|re:$a+whole-0123456789ab re:$a whole pending re:$a+whole-0123456789ab~1|"+
+		"re:$a-2 re:$a text sent re:$a-2|re:$a-3   sent re:$a-3|re:$b-2   sent re:$b-2|re:$b-cd   sent re:$b-cd")
+	expect.Equal(t, value(t, db, `SELECT group_concat(txn, '|' ORDER BY txn) FROM redacted_txn`), "re:$a|re:$a+whole-0123456789ab|re:$a~1")
 }
 
 // same reports what got and want say differently.

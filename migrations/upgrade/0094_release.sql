@@ -1,4 +1,6 @@
--- Brings a database of the schema before the first release (version 93) to that of this release.
+-- +goose Up
+-- The schema of release 0.1.0: names in standard terms, without unused tables and columns. The files
+-- of the folder above make the same of a new database.
 
 DROP TRIGGER task_added;
 DROP TRIGGER task_changed;
@@ -89,13 +91,21 @@ CREATE INDEX dream_change_open ON dream_change (state) WHERE state IN ('due', 'b
 CREATE INDEX room_threads ON room (thread_of) WHERE thread_of <> '';
 CREATE INDEX index_doc_by_conversation ON index_doc (conversation, seq, doc) WHERE conversation <> 0;
 CREATE INDEX task_by_source_event ON task (source_event) WHERE source_event <> '';
+-- +goose StatementBegin
 CREATE TRIGGER goal_decision_not_changed BEFORE UPDATE ON goal_decision WHEN OLD.locked = 1
 BEGIN SELECT RAISE(ABORT, 'a locked decision never changes'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
 CREATE TRIGGER goal_decision_not_deleted BEFORE DELETE ON goal_decision WHEN OLD.locked = 1
 BEGIN SELECT RAISE(ABORT, 'a locked decision never goes'); END;
+-- +goose StatementEnd
 
 ALTER TABLE inbox RENAME COLUMN change TO old_change;
 ALTER TABLE inbox ADD COLUMN change TEXT NOT NULL DEFAULT '' CHECK (change IN ('', 'edited', 'redacted', 'stop', 'retry', 'voted'));
 UPDATE inbox SET change = iif(old_change = 'taken back', 'redacted', old_change) WHERE old_change <> '';
 ALTER TABLE inbox DROP COLUMN old_change;
 UPDATE outbox SET error = 'redacted' WHERE error = 'taken back';
+
+INSERT INTO goose_db_version (version_id, is_applied) VALUES
+    (101, 1), (102, 1), (103, 1), (104, 1), (105, 1), (106, 1), (107, 1), (108, 1), (109, 1), (110, 1),
+    (111, 1), (112, 1), (113, 1), (114, 1), (115, 1), (116, 1), (117, 1), (118, 1), (119, 1), (120, 1);

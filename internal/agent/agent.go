@@ -76,7 +76,7 @@ func FirstModel(models *llm.Models, role string) string {
 	return ""
 }
 
-// CatchPanic runs f and converts a panic to an error. So one message cannot end its room.
+// CatchPanic runs f and converts a panic to an error, so that a message cannot end its room.
 func CatchPanic(log *slog.Logger, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -425,12 +425,11 @@ func (s *signature) placesBeside(o *signature) (n int) {
 	return n
 }
 
-// otherOwner reports whether one text is about a relative or thing missing from the other. It
-// belongs to a person in both: "Anna's sister lives in Rome now" and "Anna lives in Oslo".
+// otherOwner reports whether one text is about a relative or thing that the other lacks. Both name
+// its owner: "Anna's sister lives in Rome now" and "Anna lives in Oslo".
 func (p *pair) otherOwner() bool { return p.a.owns(p.b) || p.b.owns(p.a) }
 
-// owns reports whether s has a possessive of a name in o. The object of that possessive is not in
-// o.
+// owns reports whether s has a possessive of a name in o, of something that o lacks.
 func (s *signature) owns(o *signature) bool {
 	for i, t := range s.tokens {
 		if !t.whose || o.index(t) < 0 {

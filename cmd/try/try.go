@@ -128,7 +128,7 @@ func (t *trial) setUp(ctx context.Context) error {
 	} else {
 		t.step("model", "%s at %s: %s", model.Name, model.URL, model.Model)
 	}
-	if err := t.configureBot(ctx, home, model); err != nil {
+	if err := t.runFirstRun(ctx, home, model); err != nil {
 		return err
 	}
 	t.account = setup.Account{Homeserver: home.URL, User: "@me:" + home.Name}
@@ -146,8 +146,8 @@ func (t *trial) setUp(ctx context.Context) error {
 // password matches the password in LOGIN.txt.
 var password = regexp.MustCompile(`(?m)^ *password +(\S+)$`)
 
-// configureBot runs `bot first-run` with this model.
-func (t *trial) configureBot(ctx context.Context, home *homeserver.Server, model discover.Server) error {
+// runFirstRun runs `bot first-run` with this model.
+func (t *trial) runFirstRun(ctx context.Context, home *homeserver.Server, model discover.Server) error {
 	config := t.file("config.yaml")
 	if err := os.Remove(config); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

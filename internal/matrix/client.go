@@ -145,7 +145,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c.gate = gate.New(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
 	c.Rooms = room.New(cfg.DB, c.acc, c.cfg.Log)
 	c.intake = &intake{cfg: cfg, cli: c.cli, devices: c.acc.Devices, gate: c.gate, rooms: c.Rooms, outbox: c.outbox}
-	e2ee.OnSession(c.machine(), c.keys.add)
+	e2ee.OnSession(c.machine(), c.keys.markArrived)
 	c.Sender, err = send.New(ctx, send.Config{
 		Client: c.cli, Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, DB: cfg.DB, Media: cfg.Media, MaxFile: cfg.MaxFile,
 		Log: cfg.Log, Now: cfg.now, Text: cfg.Text, Echo: cfg.timings.echo, Restart: cfg.timings.restart,

@@ -55,7 +55,7 @@ func (c *Client) fetchGap(ctx context.Context, room id.RoomID, timeline mautrix.
 // whole reports whether it reached either.
 func (c *Client) pageBack(ctx context.Context, room id.RoomID, from string, last id.EventID) (found []*event.Event, whole bool, err error) {
 	for len(found) < maxGap {
-		page, err := c.page(ctx, room, from)
+		page, err := c.historyPage(ctx, room, from)
 		if err != nil {
 			return nil, false, err
 		}
@@ -102,7 +102,7 @@ func (c *Client) fetchSkippedByToken(ctx context.Context, res *mautrix.RespSync)
 			from = "" // the token may be older than the omitted events
 		}
 		g.Go(func() error {
-			page, err := c.page(ctx, room, from)
+			page, err := c.historyPage(ctx, room, from)
 			if v, _ := retry.Classify(err, 0); v == retry.Never && ctx.Err() == nil || err != nil && c.sync.failures.Load() >= gapTries {
 				c.cfg.Log.Warn("matrix: cannot look whether messages were missed", "room", room, "err", err)
 				return nil
@@ -136,8 +136,8 @@ func (c *Client) fetchSkippedByToken(ctx context.Context, res *mautrix.RespSync)
 	return g.Wait()
 }
 
-// page fetches events before from, newest first. An empty from means the newest events.
-func (c *Client) page(ctx context.Context, room id.RoomID, from string) (*mautrix.RespMessages, error) {
+// historyPage fetches events before from, newest first. An empty from means the newest events.
+func (c *Client) historyPage(ctx context.Context, room id.RoomID, from string) (*mautrix.RespMessages, error) {
 	query := map[string]string{"dir": "b", "limit": "100"}
 	if from != "" {
 		query["from"] = from

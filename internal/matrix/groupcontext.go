@@ -18,8 +18,8 @@ import (
 // maxContextLine limits the runes of a stored line that is not addressed to the bot.
 const maxContextLine = 1_000
 
-// addGroupContext stores a group message that is not addressed to the bot, as later context.
-func (t *intake) addGroupContext(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, o gate.Decision) error {
+// storeAsContext stores a group message that is not addressed to the bot, as later context.
+func (t *intake) storeAsContext(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, o gate.Decision) error {
 	if o.Context == "" {
 		return nil
 	}
@@ -33,8 +33,8 @@ func (t *intake) addGroupContext(ctx context.Context, b *batch, evt *event.Event
 	return err
 }
 
-// editGroupContext applies an edit to a stored line of group context.
-func (t *intake) editGroupContext(b *batch, evt *event.Event, msg *event.MessageEventContent, room gate.Room) {
+// editStoredContext applies an edit to a stored line of group context.
+func (t *intake) editStoredContext(b *batch, evt *event.Event, msg *event.MessageEventContent, room gate.Room) {
 	if msg.NewContent == nil || room.DirectPair() || room.Encrypted && !evt.Mautrix.WasEncrypted {
 		return
 	}

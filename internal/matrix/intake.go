@@ -190,12 +190,12 @@ func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event, msg 
 	}
 	if msg.RelatesTo != nil && msg.RelatesTo.Type == event.RelReplace {
 		err := t.onEdit(ctx, b, evt, msg, room)
-		t.editGroupContext(b, evt, msg, room)
+		t.editStoredContext(b, evt, msg, room)
 		return err
 	}
 	if !o.Pass {
 		_ = t.ignore(evt, o.Reason)
-		return t.addGroupContext(ctx, b, evt, msg, o)
+		return t.storeAsContext(ctx, b, evt, msg, o)
 	}
 	head, err := t.head(ctx, evt, room)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 func (c *Client) Status(ctx context.Context) doctor.Status {
 	problem, last := c.sync.status()
 	skew := int64(c.acc.Skew().Seconds())
-	login := c.acc.Login()
+	login := c.acc.CurrentLogin()
 	s := doctor.Status{
 		Running: true, Homeserver: c.cfg.Homeserver, User: login.UserID.String(), Device: login.DeviceID.String(),
 		CrossSigned: login.CrossSigned, Problem: problem, SyncFailures: int(c.sync.failures.Load()), ClockSkew: &skew,

@@ -133,7 +133,7 @@ func (c *Client) syncOnce(ctx context.Context, filter *string, members *room.Mem
 	if err != nil {
 		return err
 	}
-	if err := c.process(ctx, res, pos, members); err != nil {
+	if err := c.processSync(ctx, res, pos, members); err != nil {
 		return fmt.Errorf("process a sync: %w", err)
 	}
 	if c.sync.failures.Swap(0) > 0 {

@@ -42,9 +42,9 @@ func (l mautrixSyncer) OnEventType(t event.Type, h mautrix.EventHandler) {
 	}
 }
 
-// process handles a sync and stores its result and the next token in one transaction. It can be
+// processSync handles a sync and stores its result and the next token in one transaction. It can be
 // repeated with the same sync.
-func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos position, members *room.Memberships) error {
+func (c *Client) processSync(ctx context.Context, res *mautrix.RespSync, pos position, members *room.Memberships) error {
 	b := &batch{members: members, last: map[string]string{}}
 	if err := c.prepareTimelines(ctx, res, pos, b); err != nil {
 		return err

@@ -59,14 +59,14 @@ func newMissingKeys() *missingKeys {
 	return &missingKeys{wake: make(chan struct{}, 1), asked: map[id.SessionID]bool{}, arrived: map[id.SessionID]struct{}{}}
 }
 
-// add records that a megolm session arrived: from its sender, another device of ours, or the key
+// markArrived records that a megolm session arrived: from its sender, another device of ours, or the key
 // backup.
-func (k *missingKeys) add(_ context.Context, _ id.RoomID, s id.SessionID) {
-	k.addAll(map[id.SessionID]struct{}{s: {}})
+func (k *missingKeys) markArrived(_ context.Context, _ id.RoomID, s id.SessionID) {
+	k.markAllArrived(map[id.SessionID]struct{}{s: {}})
 	retry.Wake(k.wake)
 }
 
-func (k *missingKeys) addAll(sessions map[id.SessionID]struct{}) {
+func (k *missingKeys) markAllArrived(sessions map[id.SessionID]struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	maps.Copy(k.arrived, sessions)
@@ -89,7 +89,7 @@ func (c *Client) runUnread(ctx context.Context, members *room.Memberships) error
 		return ctx.Err()
 	case <-c.sync.synced:
 	}
-	c.keys.addAll(map[id.SessionID]struct{}{"": {}}) // keys may have arrived in an earlier run
+	c.keys.markAllArrived(map[id.SessionID]struct{}{"": {}}) // keys may have arrived in an earlier run
 	return retry.RunWhenDue(ctx, c.cfg.now, c.keys.wake, func(ctx context.Context) time.Time {
 		next, err := c.readAgain(ctx, members)
 		if err != nil && ctx.Err() == nil {
@@ -105,7 +105,7 @@ func (c *Client) readAgain(ctx context.Context, members *room.Memberships) (time
 	arrived := c.keys.takeArrived()
 	for s := range arrived {
 		if err := c.inbox.KeyArrived(ctx, s.String()); err != nil {
-			c.keys.addAll(arrived) // events that wait for these keys have no other due time
+			c.keys.markAllArrived(arrived) // events that wait for these keys have no other due time
 			return time.Time{}, err
 		}
 	}

@@ -123,8 +123,8 @@ func (a *Account) KeyConfig() e2ee.Config {
 	return e2ee.Config{Client: a.Client, Machine: a.machine(), DB: a.cfg.DB, Dir: a.cfg.Dir, Password: a.cfg.Password, Log: a.cfg.Log}
 }
 
-// Login returns the login in use.
-func (a *Account) Login() Login {
+// CurrentLogin returns the login in use.
+func (a *Account) CurrentLogin() Login {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return *a.login
@@ -160,7 +160,7 @@ func (a *Account) open(ctx context.Context) (err error) {
 		return fmt.Errorf("matrix: open crypto store: %w", err)
 	}
 	if err := a.openCrypto(ctx); err != nil {
-		if !returning || !keysMismatch(err) || !a.canReplaceDevice() {
+		if !returning || !isKeyMismatch(err) || !a.canReplaceDevice() {
 			return a.explainInit(err)
 		}
 		// account.json was moved away, as explainInit advises.
@@ -187,7 +187,7 @@ func (a *Account) openCrypto(ctx context.Context) error {
 		err = open()
 	}
 	if err != nil && strings.Contains(err.Error(), "not marked as shared") {
-		if there, failed := a.markPublished(ctx); failed != nil {
+		if there, failed := a.recoverLostKeyUpload(ctx); failed != nil {
 			return failed
 		} else if there {
 			err = open()

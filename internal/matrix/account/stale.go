@@ -67,15 +67,15 @@ func (a *Account) setAside(ctx context.Context, device id.DeviceID) error {
 	return nil
 }
 
-// keysMismatch reports whether mautrix refuses the crypto store because of the device's keys. The
+// isKeyMismatch reports whether mautrix refuses the crypto store because of the device's keys. The
 // homeserver has other keys of its device then.
-func keysMismatch(err error) bool {
+func isKeyMismatch(err error) bool {
 	return strings.Contains(err.Error(), "not marked as shared") || strings.Contains(err.Error(), "mismatching identity key")
 }
 
-// markPublished repairs a lost response to the first key upload: the crypto store says that its
+// recoverLostKeyUpload repairs a lost response to the first key upload: the crypto store says that its
 // keys are not on the homeserver, but they are. It reports whether they are.
-func (a *Account) markPublished(ctx context.Context) (bool, error) {
+func (a *Account) recoverLostKeyUpload(ctx context.Context) (bool, error) {
 	m := a.machine()
 	resp, err := a.Client.QueryKeys(ctx, &mautrix.ReqQueryKeys{DeviceKeys: mautrix.DeviceKeysRequest{a.login.UserID: {a.login.DeviceID}}})
 	if err != nil {

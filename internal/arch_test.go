@@ -102,6 +102,7 @@ var homes = []struct {
 	{"golang.org/x/term", []string{"internal/tty"}},
 	{"golang.org/x/net/html", []string{"internal/matrix/render"}},
 	{"golang.org/x/image", []string{"internal/media"}},
+	{"github.com/modelcontextprotocol/go-sdk", []string{"internal/tool/mcp"}},
 	{"golang.org/x/sync", nil},
 	{"golang.org/x/text", nil},
 }

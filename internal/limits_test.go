@@ -62,6 +62,7 @@ var owners = map[string][]string{
 	"internal/search/vector": {"embedding_model", "embedding"},
 	"internal/dream":         {"dream_change", "dream_op", "dream_task_list", "dream_run", "dream_verdict"},
 	"internal/harvest":       {"harvest"},
+	"internal/tool/mcp":      {"mcp_server"},
 }
 
 // foreignStatements are packages that hold statements on tables of others today. The list only

@@ -1,17 +1,227 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
 	"reverie/internal/memory"
+	"reverie/internal/prompt/section"
+	"reverie/internal/text"
 	"reverie/internal/tool/mcp"
 )
 
+// openMCP returns the configured MCP servers; nil if there are none.
+func (b *bot) openMCP() *mcp.Servers {
+	if len(b.cfg.MCP.Servers) == 0 {
+		return nil
+	}
+	c := mcp.Config{DB: b.db, Version: version, Log: b.log}
+	for _, s := range b.cfg.MCP.Servers {
+		c.Servers = append(c.Servers, mcp.Server{Name: s.Name, URL: s.URL, Token: string(s.Token), Everyone: s.Everyone})
+	}
+	return mcp.New(c)
+}
+
+// runMCP stays connected to the MCP servers until ctx ends.
+func (s *service) runMCP(ctx context.Context) error {
+	if s.mcp == nil {
+		return nil
+	}
+	return s.mcp.Run(ctx)
+}
+
+// programs lists the connected programs for the prompt.
+func (b *bot) programs(ctx context.Context) ([]section.Program, error) {
+	running, err := b.mcp.Running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []section.Program
+	for _, r := range running {
+		p := section.Program{Name: r.Name}
+		for _, t := range r.Tools {
+			p.Tools = append(p.Tools, section.ProgramTool{Name: r.Name + "." + t.Name, Summary: t.Description})
+		}
+		for _, t := range r.Prompts {
+			p.Prompts = append(p.Prompts, t.Text)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
 type mcpCommand struct {
+	List  *mcpListCommand  `arg:"subcommand:list" help:"List the servers of the configuration, and whether the model may use them."`
+	Check *mcpCheckCommand `arg:"subcommand:check" help:"Connect to a server and show what it offers."`
+	Add   *mcpAddCommand   `arg:"subcommand:add" help:"Agree to what a server offers; the model may use it from then on."`
 	Serve *mcpServeCommand `arg:"subcommand:serve" help:"Offer one person's memory to another program, such as an editor."`
+}
+
+// mcpState is a server in a list.
+type mcpState struct {
+	Name    string   `json:"name"`
+	URL     string   `json:"url"`
+	State   string   `json:"state"` // agreed, new, changed or unreachable
+	Tools   []string `json:"tools"`
+	Changes []string `json:"changes,omitempty"` // since the owner agreed
+	Error   string   `json:"error,omitempty"`
+
+	offer mcp.Offer
+}
+
+// inspect connects to a server and compares its offer with what was agreed to.
+func (b *bot) inspect(ctx context.Context, s mcp.Server) (mcpState, error) {
+	m := mcpState{Name: s.Name, URL: s.URL, State: "agreed", Tools: []string{}}
+	old, known, err := b.mcp.Agreed(ctx, s.Name)
+	if err != nil {
+		return m, err
+	}
+	if m.offer, err = b.mcp.Inspect(ctx, s.Name); err != nil {
+		m.State, m.Error = "unreachable", err.Error()
+		return m, nil
+	}
+	for _, t := range m.offer.Tools {
+		m.Tools = append(m.Tools, t.Name)
+	}
+	if m.Changes = m.offer.Changes(old); !known {
+		m.State, m.Changes = "new", nil
+	} else if len(m.Changes) > 0 {
+		m.State = "changed"
+	}
+	return m, nil
+}
+
+// findServer finds a server of the configuration.
+func (b *bot) findServer(name string) (mcp.Server, error) {
+	var names []string
+	if b.mcp != nil {
+		for _, s := range b.mcp.Configured() {
+			if s.Name == name {
+				return s, nil
+			}
+			names = append(names, s.Name)
+		}
+	}
+	return mcp.Server{}, usageError{fmt.Errorf("the configuration has no MCP server %s; mcp.servers has: %s",
+		name, cmp.Or(strings.Join(names, ", "), "none"))}
+}
+
+type mcpListCommand struct{}
+
+// Run lists the servers. It connects to each.
+func (mcpListCommand) Run(ctx context.Context, c console, b *bot) error {
+	all := []mcpState{}
+	if b.mcp != nil {
+		for _, s := range b.mcp.Configured() {
+			m, err := b.inspect(ctx, s)
+			if err != nil {
+				return err
+			}
+			all = append(all, m)
+		}
+	}
+	if c.json {
+		return printJSON(c.out, all)
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(c.err, "There are no MCP servers: mcp.servers in the configuration is empty.")
+	}
+	for _, m := range all {
+		fmt.Fprintf(c.out, "%s  %s  %s  tools: %d\n", m.Name, m.State, m.URL, len(m.Tools))
+		m.explain(c)
+	}
+	return nil
+}
+
+// explain says what is to be done about a server that the model may not use.
+func (m mcpState) explain(c console) {
+	switch m.State {
+	case "unreachable":
+		fmt.Fprintln(c.out, "  "+m.Error)
+	case "changed":
+		fmt.Fprintf(c.out, "  It is off: %s. `bot mcp add %s` shows it and asks you.\n", strings.Join(m.Changes, ", "), m.Name)
+	case "new":
+		fmt.Fprintf(c.out, "  It is off: `bot mcp add %s` shows what it offers and asks you.\n", m.Name)
+	}
+}
+
+type mcpCheckCommand struct {
+	Name string `arg:"positional,required" help:"The server's name in the configuration."`
+}
+
+// Run shows what a server offers. It fails if the server cannot be reached.
+func (k mcpCheckCommand) Run(ctx context.Context, c console, b *bot) error {
+	s, err := b.findServer(k.Name)
+	if err != nil {
+		return err
+	}
+	m, err := b.inspect(ctx, s)
+	switch {
+	case err != nil:
+		return err
+	case m.State == "unreachable":
+		return fmt.Errorf("%s: %s", m.Name, m.Error)
+	case c.json:
+		return printJSON(c.out, struct {
+			mcpState
+			Offer mcp.Offer `json:"offer"`
+		}{m, m.offer})
+	}
+	m.print(c)
+	m.explain(c)
+	return nil
+}
+
+// print shows all texts of a server that the model may read.
+func (m mcpState) print(c console) {
+	for _, t := range m.offer.Tools {
+		fmt.Fprintf(c.out, "tool %s: %s\n  arguments: %s\n", t.Name, t.Description, t.Schema)
+	}
+	for _, p := range m.offer.Prompts {
+		fmt.Fprintf(c.out, "prompt %s: %s\n", p.Name, p.Text)
+	}
+}
+
+type mcpAddCommand struct {
+	Name string `arg:"positional,required" help:"The server's name in the configuration."`
+	Yes  bool   `arg:"-y" help:"Agree without being asked."`
+}
+
+// Run shows what a server offers, asks, and stores the answer. A running bot needs no restart.
+func (a mcpAddCommand) Run(ctx context.Context, c console, b *bot) error {
+	s, err := b.findServer(a.Name)
+	if err != nil {
+		return err
+	}
+	m, err := b.inspect(ctx, s)
+	switch {
+	case err != nil:
+		return err
+	case m.State == "unreachable":
+		return fmt.Errorf("%s: %s", m.Name, m.Error)
+	case m.State == "agreed":
+		_, err := fmt.Fprintf(c.out, "You have agreed to this before; nothing has changed. Tools: %d.\n", len(m.Tools))
+		return err
+	}
+	m.print(c)
+	for _, line := range m.Changes {
+		fmt.Fprintln(c.out, "Since you agreed:", line)
+	}
+	if !a.Yes {
+		fmt.Fprint(c.out, "The model reads these texts as yours. Agree? [y/N] ")
+		answer, _ := bufio.NewReader(c.in).ReadString('\n') // no answer is a no
+		if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+			return fmt.Errorf("not agreed; %s stays off", text.Clip(a.Name, 40))
+		}
+	}
+	if err := b.mcp.Agree(ctx, a.Name, m.offer); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.out, "Agreed. The model may use %s from the next message on.\n", a.Name)
+	return err
 }
 
 type mcpServeCommand struct {

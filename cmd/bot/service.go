@@ -70,7 +70,7 @@ func (b *bot) connect(c connection) *service {
 
 // backgroundLoops returns what runs beside the sessions until its context ends.
 func (s *service) backgroundLoops() []func(context.Context) error {
-	return []func(context.Context) error{s.models.Run, s.window.Run, s.runVectors, s.runHarvest, s.runNightly, s.runTasks}
+	return []func(context.Context) error{s.models.Run, s.window.Run, s.runVectors, s.runHarvest, s.runNightly, s.runTasks, s.runMCP}
 }
 
 // statusLines returns lines for !status.

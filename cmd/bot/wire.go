@@ -31,6 +31,7 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/tool"
+	"reverie/internal/tool/mcp"
 	"reverie/internal/vram"
 	"reverie/internal/window"
 )
@@ -49,18 +50,23 @@ type bot struct {
 	history *history.Store
 	prompt  *prompt.Assembler
 	tools   *tool.Set
+	mcp     *mcp.Servers // nil = none is configured
 	media   *media.Store
 
 	messages *settings.Messages
 
 	window *window.Detector
+	upkeep
 
+	closers []func() error // run in reverse order by close
+}
+
+// upkeep maintains the memory while nobody waits for an answer.
+type upkeep struct {
 	background *idle.Gate // background work that yields to people
 	harvester  *harvest.Harvester
 	dreamer    *dream.Dreamer
 	nightly    *dream.Nightly
-
-	closers []func() error // run in reverse order by close
 }
 
 // openBot opens the data folder and builds everything that needs no network. With lock it refuses a
@@ -117,9 +123,10 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"), log)
 	b.history = history.NewStore(b.db)
 	b.media = media.Open(cfg.Data, cfg.Files().Side)
+	b.mcp = b.openMCP()
 	b.tools = tool.New(tool.Config{
 		Memory: b.memory, Tasks: b.tasks, Goals: goal.NewStore(b.db, time.Now), Skills: b.skills, Dir: cfg.Data, Media: b.media,
-		Location: cfg.Zone, Log: log,
+		MCP: b.mcp, Location: cfg.Zone, Log: log,
 	})
 	if b.prompt, err = b.openPrompt(); err != nil {
 		return nil, err
@@ -142,7 +149,8 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 		Sources: section.Sources{
 			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Location: cfg.Zone, SeedLanguage: cfg.Seed.Language,
 			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
-			Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering}})
+			Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering,
+			Programs: b.programs}})
 }
 
 func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {

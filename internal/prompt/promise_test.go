@@ -16,6 +16,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/prompt/section"
 	"reverie/internal/task"
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
@@ -59,6 +60,9 @@ func fill(w *world) {
 	w.mode, w.tier, w.goal, w.steps, w.pin = "assistant", 3, []string{"Ship it."}, []string{"🔄 one", "⏳ two"}, "One."
 	w.summary, w.thinking, w.model, w.context = "They talked.", "high", "qwen3:8b", "What this room is about."
 	w.instruct("Prefer metric units.")
+	w.tools = append(w.tools, "call_tool")
+	w.programs = []section.Program{{Name: "github", Tools: []section.ProgramTool{{Name: "github.list", Summary: "List issues."}},
+		Prompts: []string{"Titles are short."}}}
 	w.says("Hello")
 	w.uses("read_file", `{"path":"data/skills/skill1.md"}`, "# The same summary")
 	w.now = w.now.Add(time.Minute)

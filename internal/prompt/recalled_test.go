@@ -10,6 +10,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/prompt/section"
 	"reverie/internal/test/expect"
 )
 
@@ -399,4 +400,37 @@ func TestReuse(t *testing.T) {
 	slices.Sort(other)
 	t.Logf("classic: median %.4f", other[len(other)/2])
 	expect.False(t, other[len(other)/2] > 0.5, "classic reuses %.4f: this test measures nothing", other[len(other)/2])
+}
+
+// TestProgramsComeAndGo: in 50 turns connected programs come, change and go. No epoch ends for that, and
+// a request repeats nearly all of the one before. The texts that a program has for the model are in the
+// prefix; they begin an epoch.
+func TestProgramsComeAndGo(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.window, w.tools = 64_000, append(w.tools, "call_tool")
+	w.file("MEMORIES.txt", manyLines(40))
+	before, sum, n := "", 0.0, 0
+	for turn := range 50 {
+		w.programs = nil
+		for i := range turn % 4 {
+			w.programs = append(w.programs, section.Program{Name: fmt.Sprint("p", i), Tools: []section.ProgramTool{
+				{Name: fmt.Sprintf("p%d.tool%d", i, turn%3), Summary: "Does one thing or another."}}})
+		}
+		w.says(fmt.Sprintf("Question %d: what about the thing that we talked about, and how does it go on from here?", turn))
+		p := w.send()
+		expect.False(t, before != "" && p.Report.Epoch.New, "turn %d begins an epoch: %s", turn, p.Report.Epoch.Reason)
+		shown := strings.Contains(flat(p.Messages()[len(p.Messages())-1:]), fmt.Sprintf("p0.tool%d", turn%3))
+		expect.False(t, shown != (turn%4 > 0), "turn %d: shown %v", turn, shown)
+		now := template(p.Messages())
+		if before != "" {
+			sum, n = sum+float64(commonPrefix(before, now))/float64(len(before)), n+1
+		}
+		before = now
+		w.answers(fmt.Sprintf("Answer %d: it goes on like this, step by step, as far as anybody can tell today.", turn))
+	}
+	t.Logf("mean %.4f of %d requests", sum/float64(n), n)
+	expect.False(t, sum/float64(n) < 0.99, "too little of the request before is reused: mean %.4f", sum/float64(n))
+	w.programs = []section.Program{{Name: "p", Prompts: []string{"Titles are short."}}}
+	p := w.tells("And now?")
+	expect.False(t, !p.Report.Epoch.New || !strings.Contains(p.Prefix, "p: Titles are short."), "the program's note is not in the prefix")
 }

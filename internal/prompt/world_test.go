@@ -59,6 +59,7 @@ type world struct {
 	log       bytes.Buffer
 
 	tools             []string
+	programs          []section.Program
 	mode              string
 	tier              int
 	goal, steps       []string
@@ -106,7 +107,8 @@ func (w *world) restart() {
 		Sources: section.Sources{Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone, SeedLanguage: "en",
 			Memory: w.memory, Tasks: w.tasks, Skills: w.skills, KnownTools: w.tools, Instructions: w.instructions,
 			Models: []string{"small", "large"}, Summary: func(tool string) string { return "what " + tool + " is for" },
-			Host: "attic", System: "linux/amd64"},
+			Host: "attic", System: "linux/amd64",
+			Programs: func(context.Context) ([]section.Program, error) { return w.programs, nil }},
 	})
 	w.must(err)
 	w.assembler.deadline = time.Minute // a busy machine is no contributor that hangs; who tests those sets less

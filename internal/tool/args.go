@@ -25,13 +25,15 @@ import (
 //	must  enum and required
 //	rule  required; min=N, max=N
 //
-// The Go type is string ("" = not given), int (0 = not given), *bool, or a list of strings.
+// The Go type is string ("" = not given), int (0 = not given), *bool, a list of strings, or
+// json.RawMessage for any JSON object.
 type field struct {
 	name, doc string
 	brief     string // "" = as doc
 	enum      []string
 	required  bool
 	min, max  int // 0 = any
+	object    bool
 	kind      reflect.Kind
 	index     int
 }
@@ -44,8 +46,9 @@ func fieldsOf(t reflect.Type) []field {
 		sf := t.Field(i)
 		f := field{name: sf.Tag.Get("json"), doc: sf.Tag.Get("doc"), brief: sf.Tag.Get("brief"), kind: sf.Type.Kind(), index: i}
 		if !slices.Contains(argumentTypes, sf.Type) {
-			panic("tool: " + t.Name() + "." + sf.Name + ": arguments are string, int, *bool or []string")
+			panic("tool: " + t.Name() + "." + sf.Name + ": arguments are string, int, *bool, []string or json.RawMessage")
 		}
+		f.object = sf.Type == reflect.TypeFor[json.RawMessage]()
 		must := sf.Tag.Get("must")
 		if enum := cmp.Or(must, sf.Tag.Get("enum")); enum != "" {
 			f.enum, f.required = strings.Split(enum, ","), must != ""
@@ -69,7 +72,8 @@ func fieldsOf(t reflect.Type) []field {
 	return fields
 }
 
-var argumentTypes = []reflect.Type{reflect.TypeFor[string](), reflect.TypeFor[int](), reflect.TypeFor[*bool](), reflect.TypeFor[[]string]()}
+var argumentTypes = []reflect.Type{reflect.TypeFor[string](), reflect.TypeFor[int](), reflect.TypeFor[*bool](), reflect.TypeFor[[]string](),
+	reflect.TypeFor[json.RawMessage]()}
 
 // property is the JSON schema of one argument.
 type property struct {
@@ -90,14 +94,16 @@ func schemaOf(fields []field, closed bool) json.RawMessage {
 			continue
 		}
 		p := property{Enum: f.enum, Minimum: f.min, Maximum: f.max, Description: f.doc}
-		switch f.kind {
-		case reflect.String:
+		switch {
+		case f.object:
+			p.Type = "object"
+		case f.kind == reflect.String:
 			p.Type = "string"
-		case reflect.Int:
+		case f.kind == reflect.Int:
 			p.Type = "integer"
-		case reflect.Pointer:
+		case f.kind == reflect.Pointer:
 			p.Type = "boolean"
-		case reflect.Slice:
+		case f.kind == reflect.Slice:
 			p.Type, p.Items = "array", &property{Type: "string"}
 		}
 		properties = append(properties, fmt.Sprintf("%s:%s", quoted(f.name), quoted(p)))
@@ -240,6 +246,12 @@ func (f field) set(raw json.RawMessage, v reflect.Value) string {
 	switch {
 	case word == "": // also null
 		return ""
+	case f.object:
+		var sent map[string]json.RawMessage
+		if json.Unmarshal([]byte(text), &sent) == nil {
+			v.SetBytes([]byte(text))
+			return ""
+		}
 	case f.enum != nil && slices.Contains(f.enum, word):
 		v.SetString(word)
 		return ""
@@ -295,6 +307,8 @@ func (f field) describeValid() string {
 		return "one of " + strings.Join(f.enum, ", ")
 	case f.kind == reflect.Pointer:
 		return "true or false"
+	case f.object:
+		return "a JSON object"
 	case f.kind == reflect.String:
 		return `text in "quotes"`
 	case f.kind == reflect.Slice:

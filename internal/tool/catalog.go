@@ -36,6 +36,10 @@ var catalog = []entry{
 		`{"path": "data/skills/weekly-report.md"}`, (*Set).sendFile),
 	define(SetMode, 4, rules{anyAction: {trust.User, room, noText}},
 		`{"mode": "planning"}`, (*Set).setMode),
+	define(FindTool, 3, rules{anyAction: {trust.Foreign, nothing, noText}},
+		`{"query": "create an issue"}`, (*Set).findTool),
+	define(CallTool, 3, rules{anyAction: {trust.Owner, program, rows}}, // or less, see allowed
+		`{"tool": "github.create_issue", "arguments": {"title": "The build fails"}}`, (*Set).callTool),
 }
 
 // otherActs are acts without a tool, and the integrity that each needs: goal markers in an answer,

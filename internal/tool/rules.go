@@ -24,6 +24,7 @@ const (
 	room    target = "room"    // sent into the room
 	worker  target = "worker"  // given to a sub-session
 	shared  target = "shared"  // readable by everybody
+	program target = "program" // given to a connected program, see package mcp
 )
 
 // source says whose words a result holds, besides those of the call.
@@ -68,6 +69,7 @@ func ruleOf(call llm.ToolCall) rule {
 // ruleArgs are the arguments that rules depend on.
 type ruleArgs struct {
 	Action string `json:"action"`    // "" for a tool with a single action
+	Tool   string `json:"tool"`      // of a connected program
 	Prompt *any   `json:"ai_prompt"` // makes a task that a model performs when due
 }
 
@@ -94,28 +96,41 @@ func (s Scope) describeAct(call llm.ToolCall) Act {
 	if to == string(readers) {
 		to = string(s.Place().Readers())
 	}
-	kind := args.Action
+	kind := args.Action + args.Tool
 	if args.Prompt != nil {
 		kind += " with ai_prompt"
 	}
 	return Act{Call: call, Action: args.Action, Covers: strings.Join(strings.Fields(call.Name+" "+kind+" "+to), " ")}
 }
 
-// allowed reports whether a call may run: everything the model has read is trusted enough, or a
-// person allowed such acts for this conversation.
-func (s Scope) allowed(call llm.ToolCall) bool {
-	return s.Label.Integrity >= ruleOf(call).needs || s.Granted[s.describeAct(call).Covers]
+// refuse returns why a call may not run; nil = it may. It may if everything the model has read is
+// trusted enough, or if a person allowed such acts for this conversation.
+func (s *Set) refuse(scope Scope, call llm.ToolCall) error {
+	needs := ruleOf(call).needs
+	if call.Name == CallTool {
+		needs = s.cfg.MCP.Needs(readRuleArgs(call).Tool)
+	}
+	switch {
+	case scope.Label.Integrity >= needs, scope.Granted[scope.describeAct(call).Covers]:
+		return nil
+	case scope.Label.Integrity >= trust.User: // no text from outside: the person who asks is no owner
+		return ownersOnly
+	}
+	return notAllowed
 }
 
 // NeedsApproval reports whether a person must approve call first, and the act to show. It is false for calls
 // that Run refuses anyway.
 func (s *Set) NeedsApproval(scope Scope, call llm.ToolCall) (Act, bool) {
 	_, call, err := s.prepare(scope, call)
-	if err != nil || scope.allowed(call) {
+	if err != nil || s.refuse(scope, call) != notAllowed {
 		return Act{}, false
 	}
 	return scope.describeAct(call), true
 }
+
+// ownersOnly tells the model that no approval of this person helps.
+const ownersOnly = refusal("Not done: only an owner of the assistant may have this done. Tell the person so.")
 
 // notAllowed tells the model that no person can be asked here.
 const notAllowed = refusal("Not done: text that did not come from the person who asks has been read here, and nobody can be asked now. " +

@@ -25,6 +25,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/task"
+	"reverie/internal/tool/mcp"
 	"reverie/internal/trust"
 )
 
@@ -93,7 +94,7 @@ const MaxResult = 16_000
 // callLimit is the timeout of one call.
 const callLimit = 30 * time.Second
 
-// Config holds what the tools work on. All fields are required but Media, Location (nil = UTC) and
+// Config holds what the tools work on. All fields are required but Media, MCP, Location (nil = UTC) and
 // Log (nil = silent).
 type Config struct {
 	Memory   *memory.Store
@@ -102,6 +103,7 @@ type Config struct {
 	Skills   *skill.Library
 	Dir      string       // the data folder
 	Media    *media.Store // nil = no files are sent
+	MCP      *mcp.Servers // nil = no programs are connected
 	Location *time.Location
 	Log      *slog.Logger
 }
@@ -117,6 +119,9 @@ type Set struct {
 func New(cfg Config) *Set { return newSet(cfg, catalog) }
 
 func newSet(cfg Config, tools []entry) *Set {
+	if cfg.MCP == nil {
+		tools = slices.DeleteFunc(slices.Clone(tools), func(e entry) bool { return e.name == CallTool || e.name == FindTool })
+	}
 	cfg.Location, cfg.Log = cmp.Or(cfg.Location, time.UTC), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	return &Set{cfg: cfg, tools: tools, limit: callLimit}
 }
@@ -206,8 +211,8 @@ func (s *Set) run(ctx context.Context, scope Scope, call llm.ToolCall) (text str
 	if err != nil {
 		return "", err
 	}
-	if !scope.allowed(call) {
-		return "", notAllowed
+	if err := s.refuse(scope, call); err != nil {
+		return "", err
 	}
 	if scope.Granted[scope.describeAct(call).Covers] { // a person approved this kind of act in advance
 		scope.Label.Integrity = max(scope.Label.Integrity, trust.Guest)

@@ -24,6 +24,7 @@ import (
 	"reverie/internal/store/storetest"
 	"reverie/internal/task"
 	"reverie/internal/test/expect"
+	"reverie/internal/tool/mcp/mcptest"
 	"reverie/internal/trust"
 )
 
@@ -46,6 +47,7 @@ func newWorkshop(t testing.TB) *workshop {
 	w.Set = New(Config{
 		Memory: mem, Tasks: task.NewStore(db, task.Config{Now: clock}), Goals: goal.NewStore(db, clock), Skills: skill.Open(filepath.Join(w.dir, "skills"), nil),
 		Dir: w.dir, Media: media.Open(w.dir, 0), Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+		MCP: mcptest.Start(t, true).Connect(t, db),
 	})
 	return w
 }
@@ -110,7 +112,11 @@ func TestCatalog(t *testing.T) {
 			expect.False(t, len(schema.Properties) != len(offered), "%d properties for %d arguments", len(schema.Properties), len(offered))
 			for _, f := range offered {
 				p, ok := schema.Properties[f.name]
-				if !ok || p.Description == "" || p.Type != map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Pointer: "boolean", reflect.Slice: "array"}[f.kind] {
+				kind := map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Pointer: "boolean", reflect.Slice: "array"}[f.kind]
+				if f.object {
+					kind = "object"
+				}
+				if !ok || p.Description == "" || p.Type != kind {
 					t.Errorf("%s: property %+v", f.name, p)
 				}
 				expect.False(t, f.required != slices.Contains(schema.Required, f.name), "%s: required differs", f.name)
@@ -154,12 +160,14 @@ func (w *workshop) badArguments(t *testing.T, e entry) {
 	}
 	for _, f := range e.fields {
 		wrong := []string{`[1]`, `{}`}
-		switch f.kind {
-		case reflect.String:
+		switch {
+		case f.object:
+			wrong = []string{`[1]`, `1`, `true`, `"text"`, `"[]"`, `"{"`}
+		case f.kind == reflect.String:
 			wrong = append(wrong, `1`, `true`)
-		case reflect.Int:
+		case f.kind == reflect.Int:
 			wrong = append(wrong, `1.5`, `"many"`, `true`, `-1`, `1e99`, `"1e99"`)
-		case reflect.Slice:
+		case f.kind == reflect.Slice:
 			wrong = append(wrong, `1`, `true`, `["a",{}]`, `"[1]"`)
 		default:
 			wrong = append(wrong, `1`, `"perhaps"`, `"t"`)

@@ -125,6 +125,7 @@ func (c *Config) complete(r *reader, dir string) {
 	c.completeRoles(r)
 	c.completeEmbedding(r, dir)
 	c.completeQdrant(r, dir)
+	c.completeMCP(r, dir)
 	if c.Web.Listen != "" {
 		c.warn("web.listen: the status page is not in this release yet; nothing listens there")
 	}
@@ -278,6 +279,26 @@ func (c *Config) completeQdrant(r *reader, dir string) {
 	if u != nil && u.Scheme == "http" && q.APIKey != "" && !discover.IsLocal(u.Hostname()) {
 		c.warn("%surl: the key and the vectors go over the network for everybody to read; write https, "+
 			"or reach the server through a tunnel", key)
+	}
+}
+
+var serverPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
+
+func (c *Config) completeMCP(r *reader, dir string) {
+	names := map[string]bool{}
+	for i := range c.MCP.Servers {
+		s, key := &c.MCP.Servers[i], fmt.Sprintf("mcp.servers[%d].", i)
+		r.check(
+			rule{key + "name", serverPattern.MatchString(s.Name),
+				"write small letters, digits, - and _, 32 at most; its tools are called NAME.TOOL"},
+			rule{key + "name", s.Name == "" || !names[s.Name], "another server has the same name; choose another"},
+		)
+		names[s.Name] = true
+		u := checkURL(r, key+"url", s.URL, "https://mcp.example.org/mcp")
+		c.secretFile(r, dir, key+"token", &s.Token, s.TokenFile)
+		if u != nil && u.Scheme == "http" && s.Token != "" && !discover.IsLocal(u.Hostname()) {
+			c.warn("%surl: the token goes over the network for everybody to read; write https", key)
+		}
 	}
 }
 

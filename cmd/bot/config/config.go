@@ -36,6 +36,7 @@ type Config struct {
 	Tasks    Tasks       `yaml:"tasks"`
 	Seed     Seed        `yaml:"seed"`
 	Subs     SubSessions `yaml:"sub_sessions"`
+	MCP      MCP         `yaml:"mcp"`
 	Web      Web         `yaml:"web"`
 	Log      Log         `yaml:"log"`
 
@@ -189,6 +190,20 @@ type SubSessions struct {
 	Depth    int           `yaml:"depth"`    // nesting of sub-sessions
 	Timeout  time.Duration `yaml:"timeout"`  // per sub-session
 	Rounds   int           `yaml:"rounds"`   // model requests per sub-session
+}
+
+// MCP lists the servers whose tools the model may use.
+type MCP struct {
+	Servers []MCPServer `yaml:"servers"`
+}
+
+// MCPServer is a program with tools. After loading, Token includes one from a file.
+type MCPServer struct {
+	Name      string `yaml:"name"`
+	URL       string `yaml:"url"`
+	Token     Secret `yaml:"token"`
+	TokenFile string `yaml:"token_file"`
+	Everyone  bool   `yaml:"everyone"` // not for owners alone
 }
 
 // Web configures the status page.

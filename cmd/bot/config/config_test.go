@@ -119,8 +119,8 @@ name: "B"
 	want := strings.TrimSpace(`
 config.yaml:1: nam: unknown key; did you mean ` + "`name`" + `?
 config.yaml:2: timezone: unknown time zone; write one such as Europe/Berlin, or Local for this machine's
-config.yaml:3: homeserver: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, web, log
-config.yaml:4: skills: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, web, log
+config.yaml:3: homeserver: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, mcp, web, log
+config.yaml:4: skills: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, mcp, web, log
 config.yaml:6: matrix.homeserver: write a full http or https address, such as https://matrix.example.org
 config.yaml:7: matrix.user: write the bot's full Matrix id in quotes, such as "@reverie:example.org"
 config.yaml:8: matrix.user_id: unknown key; known here: homeserver, user, password, password_file, access_token, access_token_file, device_name, owners, allow, bots, devices, media
@@ -412,6 +412,7 @@ tasks: {per_room: 1, per_person: 2, runs_per_day: 3}
 context: {tier: 5, probe: false, vram_mib: 24564, component_size_limits: {tasks: 300}}
 dreaming: {budget: {calls: 5, tokens: 5000, minutes: 6}}
 memory: {backend: qdrant, isolation: shared, qdrant: {url: "https://q.example.org", api_key_file: key}}
+mcp: {servers: [{name: issues, url: "https://mcp.example.org/mcp", token_file: key, everyone: true}]}
 prompt:
   layout: phased
   steering: false
@@ -429,6 +430,7 @@ prompt:
 		{c.Context, Context{5, false, 24564, ComponentLimits{10_000, 300, 2_000}}},
 		{c.Dreaming.Budget, DreamBudget{5, 5000, 6}},
 		{*c.Memory.Qdrant, Server{"https://q.example.org", "hunter4", "key", "reverie"}},
+		{c.MCP.Servers[0], MCPServer{"issues", "https://mcp.example.org/mcp", "hunter4", "key", true}},
 		{c.Prompt, Prompt{"phased", "Prefer ${UNITS}.\n{agent_name} is kind.\n", false}},
 		{c.Memory.Isolation, "shared"},
 	} {
@@ -459,11 +461,14 @@ func TestConfigValues(t *testing.T) {
 
 		"harvest: {idle: 5s}": "harvest.idle: ",
 
-		`dreaming: {schedule: "0 3 30 2 *"}`:       "of a time that comes",
-		`dreaming: {schedule: "@daily"}`:           "",
-		`dreaming: {zone: Europe/Nowhere}`:         "dreaming.zone: unknown time zone",
-		`dreaming: {budget: {calls: 0}}`:           "dreaming.budget.calls: write a number from 1 to",
-		`memory: {backend: qdrant}`:                "memory.backend: qdrant needs a server",
+		`dreaming: {schedule: "0 3 30 2 *"}`:                         "of a time that comes",
+		`dreaming: {schedule: "@daily"}`:                             "",
+		`dreaming: {zone: Europe/Nowhere}`:                           "dreaming.zone: unknown time zone",
+		`dreaming: {budget: {calls: 0}}`:                             "dreaming.budget.calls: write a number from 1 to",
+		`memory: {backend: qdrant}`:                                  "memory.backend: qdrant needs a server",
+		`mcp: {servers: [{name: "a b", url: "http://127.0.0.1:1"}]}`: "mcp.servers[0].name: write small letters",
+		`mcp: {servers: [{name: a, url: "http://127.0.0.1:1"}, {name: a, url: "http://127.0.0.1:1"}]}`: "mcp.servers[1].name: another server has the same name",
+		`mcp: {servers: [{name: a}]}`:              "mcp.servers[0].url: ",
 		qdrant(`url: "q.example.org:6333"`):        "memory.qdrant.url: write a full http or https address",
 		qdrant(`url: "http://q", collection: "/"`): "memory.qdrant.collection: write letters",
 

@@ -28,9 +28,12 @@ type Sources struct {
 	Instructions string                   // the owner's, from the configuration; "" = none
 	Models       []string                 // names of the models for people; fewer than two are not shown
 	Summary      func(tool string) string // one line about a tool; nil = none
-	Host         string                   // the machine's name; "" = not shown
-	System       string                   // the machine's system; "" = the one this program is built for
-	NoSteering   bool                     // no steering notes
+	// Programs lists the connected programs that the model may use; nil = none.
+	Programs func(context.Context) ([]Program, error)
+
+	Host       string // the machine's name; "" = not shown
+	System     string // the machine's system; "" = the one this program is built for
+	NoSteering bool   // no steering notes
 }
 
 func (s *Sources) files() *files { return &files{s.Dir, s.Defaults} }

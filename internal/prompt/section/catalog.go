@@ -30,6 +30,7 @@ var Catalog = []Contributor{
 	{"instructions", "Instructions", Trusted, TailCut, Prefix, Must, 8_000, EndsEpoch, gatherInstructions},
 	{"context", "About This Room", Trusted, TailCut, Prefix, 88, 1_200, EndsEpoch, gatherContext},
 	{"models", "Models", Trusted, Items, Prefix, 20, 600, EndsEpoch, fromTier4(gatherModels)},
+	{"program_prompts", "Notes of Connected Programs", Data, Items, Prefix, 45, 4_000, EndsEpoch, gatherProgramPrompts},
 	{"tools", "Tools", Trusted, Items, Prefix, 25, 4_000, EndsEpoch, fromTier4(gatherTools)},
 	{"goal", "Active Goal", Data, Items, Prefix, Must, 4_000, EndsEpoch, gatherGoal},
 	{"skills", "Skills", Data, Items, Prefix, 60, 2_000, EndsEpoch, gatherSkills}, // their table of contents
@@ -46,6 +47,7 @@ var Catalog = []Contributor{
 	{"tasks", "Active Tasks", Data, Items, Apart, 65, 5_000, Rebuilt, gatherTasks},
 	{"tasks_now", "Active tasks now", Data, Items, Tail, 65, 5_000, Changed, nil},
 	{"workspace", "Workspace", Data, Items, Tail, 22, 2_000, Changed, fromTier4(gatherWorkspace)},
+	{"programs", "Connected programs", Data, Items, Tail, 50, 2_000, Changed, gatherPrograms}, // their tools
 	{"active_skills", "Active skills", Data, Items, Tail, 55, 16_000, NewLines, gatherActiveSkills},
 	{"footprint", "Lately Used", Data, Items, Tail, 35, 2_000, NewLines, fromTier4(gatherFootprint)}, // but what the history shows
 	{"files", "Files Read", Data, Items, Tail, 32, 2_000, NewLines, fromTier4(gatherFiles)},

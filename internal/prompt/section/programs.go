@@ -1,0 +1,75 @@
+package section
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"reverie/internal/trust"
+)
+
+// Program is a connected program, such as an MCP server. The owner agreed to its texts.
+type Program struct {
+	Name    string
+	Tools   []ProgramTool
+	Prompts []string // its texts for the model
+}
+
+// ProgramTool is a tool of a program.
+type ProgramTool struct {
+	Name    string // its full name
+	Summary string
+}
+
+// maxSummaries is how many tools are listed with a summary. The others are listed by name.
+const maxSummaries = 12
+
+// gatherPrograms lists the tools of connected programs. The list stands in the tail, so that programs
+// come and go without a new epoch.
+func gatherPrograms(ctx context.Context, q *Question) (*Content, error) {
+	programs, err := q.programs(ctx)
+	if err != nil || !slices.Contains(q.turn.Tools, "call_tool") {
+		return nil, err
+	}
+	count := 0
+	for _, p := range programs {
+		count += len(p.Tools)
+	}
+	c := Content{Source: "programs", Rest: "find_tool finds them", None: "No programs are connected any more."}
+	for _, p := range programs {
+		var names []string
+		for _, t := range p.Tools {
+			if count <= maxSummaries {
+				c.Lines = append(c.Lines, Line{Text: OneLine(fmt.Sprintf("%s: %s", t.Name, t.Summary), 160), from: trust.Owner})
+			}
+			names = append(names, t.Name)
+		}
+		if count > maxSummaries {
+			c.Lines = append(c.Lines, Line{Text: OneLine(p.Name+" has "+strings.Join(names, ", "), 400), from: trust.Owner})
+		}
+	}
+	return NewContent(c), nil
+}
+
+// gatherProgramPrompts gathers the texts that connected programs have for the model.
+func gatherProgramPrompts(ctx context.Context, q *Question) (*Content, error) {
+	programs, err := q.programs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var lines []string
+	for _, p := range programs {
+		for _, text := range p.Prompts {
+			lines = append(lines, p.Name+": "+text)
+		}
+	}
+	return q.textContent("programs", lines...)
+}
+
+func (q *Question) programs(ctx context.Context) ([]Program, error) {
+	if q.sources.Programs == nil {
+		return nil, nil
+	}
+	return q.sources.Programs(ctx)
+}

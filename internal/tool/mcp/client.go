@@ -1,0 +1,271 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/sync/errgroup"
+
+	"reverie/internal/trust"
+)
+
+// Server is an MCP server of the configuration, reached by streamable HTTP.
+type Server struct {
+	Name     string // letters, digits, - and _
+	URL      string
+	Token    string // sent to URL as "Authorization: Bearer"; "" = none
+	Everyone bool   // everybody who may talk to the assistant may use it; otherwise its owners alone
+}
+
+// Config configures Servers. All fields are required but Every and Log (nil = silent).
+type Config struct {
+	Servers []Server
+	DB      *sql.DB       // migrated
+	Version string        // of the program
+	Every   time.Duration // how often the servers are asked for what they have; 0 = a minute
+	Log     *slog.Logger
+}
+
+// Servers keeps connections to MCP servers. It is safe for concurrent use.
+type Servers struct {
+	cfg Config
+
+	mu    sync.Mutex
+	peers map[string]*peer // connected ones, by name
+}
+
+// peer is a connected server.
+type peer struct {
+	session *mcp.ClientSession
+	offer   Offer
+}
+
+// New returns the servers of cfg. Run connects to them.
+func New(cfg Config) *Servers {
+	cfg.Every, cfg.Log = cmp.Or(cfg.Every, time.Minute), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	return &Servers{cfg: cfg, peers: map[string]*peer{}}
+}
+
+// Configured lists the servers of the configuration, in its order.
+func (s *Servers) Configured() []Server { return s.cfg.Servers }
+
+const (
+	connectLimit = 30 * time.Second // to connect and to list what a server has
+	firstRetry   = 2 * time.Second
+	lastRetry    = 5 * time.Minute
+)
+
+// Run stays connected to all servers until ctx ends. Connections that break are made again.
+func (s *Servers) Run(ctx context.Context) error {
+	var g errgroup.Group
+	for _, server := range s.cfg.Servers {
+		g.Go(func() error {
+			wait := firstRetry
+			for ctx.Err() == nil {
+				began := time.Now()
+				err := s.serve(ctx, server)
+				if ctx.Err() != nil {
+					break
+				}
+				if time.Since(began) > lastRetry { // it worked for a while
+					wait = firstRetry
+				}
+				s.cfg.Log.Warn("MCP server not connected", "server", server.Name, "err", err, "again_in", wait)
+				select {
+				case <-time.After(wait):
+				case <-ctx.Done():
+				}
+				wait = min(2*wait, lastRetry)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// serve keeps one connection until it breaks. It reads the offer again at intervals: servers need not
+// say that it has changed, or that they end.
+func (s *Servers) serve(ctx context.Context, server Server) error {
+	session, offer, err := s.dial(ctx, server)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	defer s.set(server.Name, nil)
+	s.cfg.Log.Info("MCP server connected", "server", server.Name, "tools", len(offer.Tools), "prompts", len(offer.Prompts))
+	for {
+		s.set(server.Name, &peer{session, offer})
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(s.cfg.Every):
+		}
+		if offer, err = s.read(ctx, session); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Servers) set(name string, p *peer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p == nil {
+		delete(s.peers, name)
+		return
+	}
+	s.peers[name] = p
+}
+
+// dial connects to a server and reads its offer.
+func (s *Servers) dial(ctx context.Context, server Server) (*mcp.ClientSession, Offer, error) {
+	client := mcp.NewClient(&mcp.Implementation{Name: "reverie", Version: s.cfg.Version}, &mcp.ClientOptions{
+		Capabilities: &mcp.ClientCapabilities{}}) // no roots, no sampling, no questions to people
+	http := &http.Client{Transport: bearer{server.Token}, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return errors.New("the server redirects elsewhere; write its final address into the configuration")
+	}}
+	timed, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	transport := &mcp.StreamableClientTransport{Endpoint: server.URL, HTTPClient: http, DisableStandaloneSSE: true}
+	session, err := client.Connect(timed, transport, nil)
+	if err != nil {
+		return nil, Offer{}, fmt.Errorf("connect: %w", err)
+	}
+	offer, err := s.read(ctx, session)
+	if err != nil {
+		return nil, offer, errors.Join(err, session.Close())
+	}
+	return session, offer, nil
+}
+
+func (s *Servers) read(ctx context.Context, session *mcp.ClientSession) (Offer, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	return readOffer(ctx, session)
+}
+
+// bearer adds a token to requests.
+type bearer struct{ token string }
+
+// RoundTrip implements http.RoundTripper.
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b.token != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+b.token)
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// Inspect connects to a server, reads its offer, and disconnects.
+func (s *Servers) Inspect(ctx context.Context, name string) (Offer, error) {
+	i := slices.IndexFunc(s.cfg.Servers, func(o Server) bool { return o.Name == name })
+	if i < 0 {
+		return Offer{}, fmt.Errorf("there is no server %s under mcp.servers in the configuration", name)
+	}
+	session, offer, err := s.dial(ctx, s.cfg.Servers[i])
+	if err != nil {
+		return offer, err
+	}
+	return offer, session.Close()
+}
+
+// Running is a connected server whose offer the owner agreed to.
+type Running struct {
+	Server
+	Offer
+}
+
+// Running lists the servers that the model may use now, in the order of the configuration.
+func (s *Servers) Running(ctx context.Context) ([]Running, error) {
+	if s == nil || len(s.cfg.Servers) == 0 {
+		return nil, nil
+	}
+	ok, err := agreed(ctx, s.cfg.DB)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []Running
+	for _, server := range s.cfg.Servers {
+		if p := s.peers[server.Name]; p != nil && ok[server.Name] == p.offer.json() {
+			all = append(all, Running{server, p.offer})
+		}
+	}
+	return all, nil
+}
+
+// Needs returns the integrity that a call of a tool needs, by its full name SERVER.TOOL.
+func (s *Servers) Needs(tool string) trust.Integrity {
+	name, _, _ := strings.Cut(tool, ".")
+	if s != nil && slices.ContainsFunc(s.cfg.Servers, func(o Server) bool { return o.Name == name && o.Everyone }) {
+		return trust.User
+	}
+	return trust.Owner
+}
+
+// ErrNoTool is the error of Call for a tool that no running server has.
+var ErrNoTool = errors.New("mcp: there is no such tool")
+
+// Call calls a tool by its full name SERVER.TOOL with a JSON object. It returns the text of the result,
+// which is from outside; failed says that the server reports a failure in it.
+func (s *Servers) Call(ctx context.Context, tool string, arguments json.RawMessage) (said string, failed bool, err error) {
+	all, err := s.Running(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	name, of, _ := strings.Cut(tool, ".")
+	if !slices.ContainsFunc(all, func(r Running) bool {
+		return r.Name == name && slices.ContainsFunc(r.Tools, func(t Tool) bool { return t.Name == of })
+	}) {
+		return "", false, ErrNoTool
+	}
+	s.mu.Lock()
+	p := s.peers[name]
+	s.mu.Unlock()
+	if p == nil {
+		return "", false, ErrNoTool
+	}
+	res, err := p.session.CallTool(ctx, &mcp.CallToolParams{Name: of, Arguments: arguments})
+	if err != nil {
+		return "", false, fmt.Errorf("mcp: call %s: %w", tool, err)
+	}
+	return textOfResult(res), res.IsError, nil
+}
+
+// textOfResult returns what a model can read of a result.
+func textOfResult(res *mcp.CallToolResult) string {
+	var parts []string
+	for _, c := range res.Content {
+		switch c := c.(type) {
+		case *mcp.TextContent:
+			parts = append(parts, c.Text)
+		case *mcp.ImageContent:
+			parts = append(parts, fmt.Sprintf("[a picture, %s, not shown]", c.MIMEType))
+		case *mcp.AudioContent:
+			parts = append(parts, fmt.Sprintf("[a recording, %s, not shown]", c.MIMEType))
+		case *mcp.ResourceLink:
+			parts = append(parts, c.URI)
+		case *mcp.EmbeddedResource:
+			if c.Resource != nil {
+				parts = append(parts, cmp.Or(c.Resource.Text, c.Resource.URI))
+			}
+		}
+	}
+	if len(parts) == 0 && res.StructuredContent != nil {
+		if data, err := json.Marshal(res.StructuredContent); err == nil {
+			parts = append(parts, string(data))
+		}
+	}
+	return strings.Join(parts, "\n")
+}

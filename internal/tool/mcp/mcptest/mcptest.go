@@ -1,0 +1,118 @@
+// Package mcptest runs real MCP servers of the official SDK, for tests.
+package mcptest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"reverie/internal/tool/mcp"
+)
+
+// Server is a server with one tool, create_issue, and one prompt, house_rules.
+type Server struct {
+	URL   string
+	Token string // that requests must have; "" = none
+
+	sdk *sdk.Server
+
+	mu     sync.Mutex
+	issues []string
+}
+
+type issueArgs struct {
+	Title string `json:"title" jsonschema:"in a few words"`
+}
+
+// Start starts a server, which ends with the test. A stateless one speaks the protocol of 2026-07-28,
+// another that of 2025-11-25.
+func Start(t testing.TB, stateless bool) *Server {
+	s := &Server{sdk: sdk.NewServer(&sdk.Implementation{Name: "issues", Version: "1"}, nil)}
+	s.Describe("Create an issue in the tracker.")
+	s.sdk.AddPrompt(&sdk.Prompt{Name: "house_rules"}, func(context.Context, *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+		return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{{Role: "user", Content: &sdk.TextContent{Text: "Titles are short."}}}}, nil
+	})
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.sdk }, &sdk.StreamableHTTPOptions{Stateless: stateless})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.Token != "" && r.Header.Get("Authorization") != "Bearer "+s.Token {
+			http.Error(w, "no token", http.StatusUnauthorized)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	s.URL = server.URL
+	return s
+}
+
+// Describe changes the description of create_issue.
+func (s *Server) Describe(text string) {
+	sdk.AddTool(s.sdk, &sdk.Tool{Name: "create_issue", Description: text},
+		func(_ context.Context, _ *sdk.CallToolRequest, a issueArgs) (*sdk.CallToolResult, any, error) {
+			if a.Title == "" {
+				return nil, nil, fmt.Errorf("an issue needs a title")
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.issues = append(s.issues, a.Title)
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "Created: " + a.Title}}}, nil, nil
+		})
+}
+
+// Issues returns the titles of all created issues.
+func (s *Server) Issues() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.issues...)
+}
+
+// Connect returns servers with s as github, connected and agreed to, until the test ends.
+func (s *Server) Connect(t testing.TB, db *sql.DB) *mcp.Servers {
+	t.Helper()
+	all := mcp.New(mcp.Config{DB: db, Version: "test", Every: 20 * time.Millisecond, Servers: []mcp.Server{{Name: "github", URL: s.URL, Token: s.Token, Everyone: true}}})
+	offer, err := all.Inspect(t.Context(), "github")
+	if err == nil {
+		err = all.Agree(t.Context(), "github", offer)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	Run(t, all)
+	Await(t, func() bool { running, err := all.Running(t.Context()); return err == nil && len(running) == 1 })
+	return all
+}
+
+// Run runs servers until the test ends.
+func Run(t testing.TB, all *mcp.Servers) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- all.Run(ctx) }() // go: awaited by the cleanup
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Await waits up to 20 seconds for a condition.
+func Await(t testing.TB, ok func() bool) {
+	t.Helper()
+	for range 2000 {
+		if ok() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("it did not happen")
+}

@@ -35,9 +35,11 @@ func listSkills(ctx context.Context, call *Call, args string) (string, error) {
 	return strings.TrimSpace(b.String()), nil
 }
 
-// skillReaders says who may read a skill that is not shared with everybody.
+// skillReaders says who may read a skill that is not shared with everybody, or that no owner has read it.
 func skillReaders(ctx context.Context, call *Call, k skill.Skill) string {
 	switch {
+	case k.Unreviewed:
+		return " (" + call.text(ctx, "skills.unreviewed") + ")"
 	case k.Label.Readers == trust.Everybody:
 		return ""
 	case k.Label.Readers.Room() == "":
@@ -56,7 +58,7 @@ func shareSkill(ctx context.Context, call *Call, name string) (string, error) {
 	}
 	k, err := call.Skills.Share(call.Place, name)
 	for known, key := range map[error]string{skill.ErrUnknown: "skills.unknown", skill.ErrShared: "skills.already",
-		skill.ErrTaken: "skills.taken", skill.ErrFrontMatter: "skills.front"} {
+		skill.ErrTaken: "skills.taken", skill.ErrUnreviewed: "skills.review", skill.ErrFrontMatter: "skills.front"} {
 		if errors.Is(err, known) {
 			return call.text(ctx, key, "name", Word(name)), nil
 		}

@@ -36,6 +36,7 @@ type Config struct {
 	Tasks    Tasks       `yaml:"tasks"`
 	Seed     Seed        `yaml:"seed"`
 	Subs     SubSessions `yaml:"sub_sessions"`
+	Skills   []string    `yaml:"skills"` // shared ones whose text is in every prompt
 	Web      Web         `yaml:"web"`
 	Log      Log         `yaml:"log"`
 

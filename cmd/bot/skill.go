@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"reverie/cmd/bot/config"
 	"reverie/internal/skill"
 	"reverie/internal/text"
 	"reverie/internal/trust"
@@ -73,14 +73,17 @@ type skillCheckCommand struct {
 }
 
 // Run prints what is wrong; it fails if there are faults.
-func (k skillCheckCommand) Run(_ context.Context, c console, b *bot) (err error) {
-	var found []skill.Finding
-	found, err = b.quietSkills().Check(k.What)
-	if source, isDir := sourceOf(k.What); errors.Is(err, skill.ErrUnknown) && isDir {
-		found, err = skill.CheckSource(source)
+func (k skillCheckCommand) Run(_ context.Context, c console, b *bot) error {
+	found, err := b.quietSkills().Check(k.What)
+	if errors.Is(err, skill.ErrUnknown) {
+		var source filePath
+		err = source.UnmarshalText([]byte(k.What))
+		if err == nil {
+			found, err = skill.CheckSource(string(source))
+		}
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("check %s: %w", k.What, err)
 	}
 	if c.json {
 		err = printJSON(c.out, append([]skill.Finding{}, found...))
@@ -91,16 +94,6 @@ func (k skillCheckCommand) Run(_ context.Context, c console, b *bot) (err error)
 		return errReported
 	}
 	return err
-}
-
-// sourceOf returns the path of a folder or file that was named, and whether it exists.
-func sourceOf(named string) (path string, exists bool) {
-	var p filePath
-	if err := p.UnmarshalText([]byte(named)); err != nil {
-		return "", false
-	}
-	_, err := os.Stat(string(p))
-	return string(p), err == nil
 }
 
 func printFindings(c console, found []skill.Finding) {
@@ -119,14 +112,14 @@ func printFindings(c console, found []skill.Finding) {
 type skillAddCommand struct {
 	Source  filePath `arg:"positional,required" placeholder:"DIR" help:"A folder with a SKILL.md, or a file NAME.md of that form."`
 	For     string   `placeholder:"ID" help:"For @user:server or !room:server only; default: for everybody."`
-	Replace bool     `help:"Put it in the place of a skill of that name, which is kept as a hidden .NAME.1."`
+	Replace bool     `help:"Put it in the place of a skill of that name, which is kept as a hidden .NAME.TIME."`
 }
 
 // Run copies a skill in.
 func (a skillAddCommand) Run(_ context.Context, c console, b *bot) error {
 	readers := trust.Everybody
 	switch {
-	case strings.HasPrefix(a.For, "@"):
+	case config.IsPerson(a.For):
 		readers = trust.PersonReaders(a.For)
 	case strings.HasPrefix(a.For, "!"):
 		readers = trust.RoomReaders(a.For)
@@ -158,8 +151,7 @@ type skillReviewCommand struct {
 
 // Run shows all files of a skill and asks whether to trust them. Only the text y does.
 func (r skillReviewCommand) Run(_ context.Context, c console, b *bot) error {
-	lib := b.quietSkills()
-	files, hash, err := lib.Review(r.Name)
+	files, trusted, err := b.quietSkills().Review(r.Name)
 	if err != nil {
 		return fmt.Errorf("skill %s: %w", r.Name, err)
 	}
@@ -167,16 +159,16 @@ func (r skillReviewCommand) Run(_ context.Context, c console, b *bot) error {
 		switch {
 		case f.Folder():
 		case !utf8.Valid(f.Data) || strings.ContainsRune(string(f.Data), 0):
-			fmt.Fprintf(c.out, "=== %s: not text, %d bytes\n\n", f.Path, len(f.Data))
+			fmt.Fprintf(c.out, "=== %s: not text, %d bytes\n\n", showInvisible(f.Path), len(f.Data))
 		default:
-			fmt.Fprintf(c.out, "=== %s\n%s\n", f.Path, showInvisible(string(f.Data)))
+			fmt.Fprintf(c.out, "=== %s\n%s\n", showInvisible(f.Path), showInvisible(string(f.Data)))
 		}
 	}
 	if !confirm(c, "Trust all of this as if you had written it?") {
 		fmt.Fprintln(c.err, "It stays foreign text.")
 		return errReported
 	}
-	if err := lib.Trust(r.Name, hash); err != nil {
+	if err := trusted(); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(c.out, "Trusted: %s. If a file of it changes, it is foreign text again.\n", r.Name)

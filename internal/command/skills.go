@@ -27,7 +27,11 @@ func listSkills(ctx context.Context, call *Call, args string) (string, error) {
 	var b strings.Builder
 	b.WriteString(call.text(ctx, "skills.head") + "\n\n")
 	for _, k := range all[:min(len(all), maxListed)] {
-		fmt.Fprintf(&b, "- `%s`: %s%s\n", k.Name, history.OneLine(k.Summary, 150), skillReaders(ctx, call, k))
+		summary := ": " + history.OneLine(k.Summary, 150)
+		if k.Unreviewed { // foreign text, and clients would show its links
+			summary = ""
+		}
+		fmt.Fprintf(&b, "- `%s`%s%s\n", k.Name, summary, skillReaders(ctx, call, k))
 	}
 	if more := len(all) - maxListed; more > 0 {
 		b.WriteString("- " + call.text(ctx, "skills.more", "count", fmt.Sprint(more)) + "\n")

@@ -51,9 +51,9 @@ func TestSkillsFromOutside(t *testing.T) {
 	for _, s := range p.Report.Sections {
 		expect.False(t, s.ID == "skills" && s.Integrity != trust.Owner, "a name makes the list %v", s.Integrity)
 	}
-	_, hash, err := w.skills.Review("tea")
+	_, trusted, err := w.skills.Review("tea")
 	expect.OK(t, err)
-	expect.OK(t, w.skills.Trust("tea", hash))
+	expect.OK(t, trusted())
 	w.says("tea again")
 	p = w.send()
 	expect.Has(t, p.Prefix, "SKILL.md — CANARY")

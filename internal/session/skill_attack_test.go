@@ -66,9 +66,9 @@ func TestSkillFromOutsideAttacks(t *testing.T) {
 					expect.Lacks(t, requests[0], "CANARY", "approves of everything")
 					expect.Has(t, requests[0], "no owner has read it yet")
 
-					_, hash, err := w.cfg.Skills.Review("helper")
+					_, trusted, err := w.cfg.Skills.Review("helper")
 					expect.OK(t, err)
-					expect.OK(t, w.cfg.Skills.Trust("helper", hash))
+					expect.OK(t, trusted())
 					w.script.answers = []string{read, act, "Well."}
 					says("$3", "!new")
 					says("$4", "hello, what is on?")

@@ -17,17 +17,15 @@
 //
 // # Published skills
 //
-// A folder as published for agentskills.io works unchanged: SKILL.md with the fields name and
-// description, and beside it references, scripts and assets, which the model reads with read_file.
-// Check lists what is wrong with one. Nothing runs scripts.
+// A folder as published for agentskills.io works unchanged. Check lists what is wrong with one. Nothing
+// runs its scripts.
 //
-// Import copies a folder from outside, with a file ".imported" in it. Until an owner has read all of
-// it (Trust), it is foreign: only its name is in the list of skills, its triggers do not count, and
-// text that is read from it lowers the integrity of the conversation. The file then holds a hash of the
-// folder, so a folder that changed is foreign again. It is in the folder because folders are renamed.
+// Import copies a folder from outside and puts a file ".imported" into it. Until an owner has read all of
+// it (Review), it is foreign: the prompt has only its name, its triggers do not count, and reading it
+// makes a conversation foreign. The file then holds a hash of the folder, so a folder that changed is
+// foreign again. It is in the folder, because folders are renamed.
 //
-// The field allowed-tools has no effect. It may only narrow what a skill can do, and it has nothing to
-// narrow: a skill permits nothing, package tool decides by the integrity of all texts in the
-// prompt. Its names are those of other programs; hiding all other tools from the model would take
-// away read_file, which skills need. It would also let a text switch off tools for a whole conversation.
+// The field allowed-tools has no effect. It may only narrow, and there is nothing to narrow: a skill
+// permits nothing, package tool decides by the integrity of all texts in the prompt. It names tools of
+// other programs, so hiding all others would take away read_file, which skills need.
 package skill

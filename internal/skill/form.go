@@ -110,8 +110,6 @@ func (f *form) checkFields(fields *yaml.Node, line int) {
 			f.checkText("description", value, at, maxDescription)
 		case "compatibility":
 			f.checkText("compatibility", value, at, maxCompatibility)
-		case "license":
-			f.checkText("license", value, at, maxDescription)
 		case "metadata":
 			if value.Kind != yaml.MappingNode && value.Tag != "!!null" {
 				f.fault(at, "metadata must be fields of its own, indented below it")
@@ -122,7 +120,7 @@ func (f *form) checkFields(fields *yaml.Node, line int) {
 				f.fault(at, "allowed-tools must be names of tools: one text, or a list")
 			}
 			f.warn(at, "allowed-tools has no effect: a skill permits nothing, with or without it")
-		case "triggers", "priority", "turns": // checked by readHead
+		case "license", "triggers", "priority", "turns": // the last three are checked by readHead
 		case integrityKey, ownerKey:
 			if !f.own {
 				f.fault(at, "integrity and written_by are not for published skills: remove them")

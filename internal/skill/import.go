@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"reverie/internal/store"
 	"reverie/internal/trust"
@@ -18,7 +19,7 @@ import (
 // markFile marks a folder from outside. It holds the hash of what an owner has read; at first nothing.
 const markFile = ".imported"
 
-// Errors of Import and Trust.
+// Errors of Import and Review.
 var (
 	ErrForm   = errors.New("it is not a skill in the published form")
 	ErrExists = errors.New("there is a skill of that name already")
@@ -62,8 +63,8 @@ func (l *Library) readFolder(s Skill) (files []File, found []Finding, err error)
 }
 
 // Import copies a folder, or a file NAME.md, into the library, for everybody or for the readers
-// given. It stays foreign until Trust. With faults among found nothing is copied and the error is
-// ErrForm. A skill of that name is an error, or is kept as a hidden .NAME.1, .NAME.2 with replace.
+// given. It stays foreign until Review. With faults among found nothing is copied and the error is
+// ErrForm. A skill of that name is an error, or is renamed to a hidden .NAME.TIME with replace.
 func (l *Library) Import(source string, readers trust.Readers, replace bool) (s Skill, found []Finding, err error) {
 	name, files, found, err := readSource(source)
 	if err != nil {
@@ -91,12 +92,18 @@ func (l *Library) Import(source string, readers trust.Readers, replace bool) (s 
 	}
 	defer root.Close()
 	temp := path.Join(folder, ".import-"+rand.Text())
-	err = writeFolder(root, temp, files)
-	if err == nil {
-		err = replaceFolder(root, folder, temp, name, old)
+	defer root.RemoveAll(temp) //nolint:errcheck // it is hidden
+	if err := l.writeFolder(root, temp, files); err != nil {
+		return Skill{}, found, err
 	}
-	if err != nil {
-		return Skill{}, found, errors.Join(fmt.Errorf("skill %s: %w", name, err), root.RemoveAll(temp))
+	for _, base := range old {
+		kept := fmt.Sprintf(".%s.%s", base, time.Now().UTC().Format("20060102-150405.000000"))
+		if err := root.Rename(path.Join(folder, base), path.Join(folder, kept)); err != nil {
+			return Skill{}, found, err
+		}
+	}
+	if err := root.Rename(temp, path.Join(folder, name)); err != nil {
+		return Skill{}, found, err
 	}
 	s, _, _ = l.loadSkill(root, candidate{name, folder, path.Join(folder, name, folderFile)})
 	return s, found, nil
@@ -113,72 +120,24 @@ func (l *Library) namesakes(folder, name string) (bases []string, err error) {
 	return bases, err
 }
 
-// writeFolder writes files and an empty mark into a new folder, durably.
-func writeFolder(root *os.Root, folder string, files []File) error {
-	if err := root.Mkdir(folder, 0o700); err != nil {
-		return err
+// writeFolder writes files and an empty mark into a new folder. The mark is durable before anything else is
+// there: a folder without one counts as written by hand.
+func (l *Library) writeFolder(root *os.Root, folder string, files []File) error {
+	err := root.Mkdir(folder, 0o700)
+	if err == nil {
+		err = store.WriteFile(filepath.Join(l.dir, folder, markFile), nil)
 	}
-	folders := []string{folder}
-	for _, f := range slices.Concat([]File{{Path: markFile, Mode: 0o600}}, files) {
-		name := path.Join(folder, f.Path)
-		if f.Folder() {
-			if err := root.Mkdir(name, 0o700); err != nil {
-				return err
-			}
-			folders = append(folders, name)
-			continue
-		}
-		w, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, f.Mode)
-		if err != nil {
+	for _, f := range files {
+		switch name := path.Join(folder, f.Path); {
+		case err != nil:
 			return err
-		}
-		_, err = w.Write(f.Data)
-		if err := errors.Join(err, w.Sync(), w.Close()); err != nil {
-			return err
-		}
-	}
-	for _, name := range folders {
-		if err := syncFolder(root, name); err != nil {
-			return err
+		case f.Folder():
+			err = root.Mkdir(name, 0o700)
+		default:
+			err = root.WriteFile(name, f.Data, f.Mode)
 		}
 	}
-	return nil
-}
-
-func syncFolder(root *os.Root, name string) error {
-	f, err := root.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
-// replaceFolder renames temp to name. What was in its place gets a free name .NAME.1, .NAME.2 and so on.
-func replaceFolder(root *os.Root, folder, temp, name string, old []string) (err error) {
-	n := 1
-	for _, base := range old {
-		was, kept := path.Join(folder, base), ""
-		for ; ; n++ {
-			kept = path.Join(folder, fmt.Sprintf(".%s.%d", base, n))
-			if _, err := root.Lstat(kept); errors.Is(err, fs.ErrNotExist) {
-				break
-			} else if err != nil {
-				return err
-			}
-		}
-		if err := root.Rename(was, kept); err != nil {
-			return err
-		}
-		defer func() {
-			if err != nil {
-				err = errors.Join(err, root.Rename(kept, was))
-			}
-		}()
-	}
-	if err := root.Rename(temp, path.Join(folder, name)); err != nil {
-		return err
-	}
-	return syncFolder(root, path.Join(".", folder))
+	return err
 }
 
 // find returns the skill id, as Skill.ID names it.
@@ -194,37 +153,24 @@ func (l *Library) find(id string) (Skill, error) {
 	return skills[i], nil
 }
 
-// Review returns all files of a skill from outside for an owner to read, and the hash for Trust.
-func (l *Library) Review(id string) (files []File, hash string, err error) {
+// Review returns all files of a skill from outside for an owner to read, and what notes that an owner
+// has read exactly these.
+func (l *Library) Review(id string) (files []File, trust func() error, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, err := l.find(id)
 	if err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	if !s.imported {
-		return nil, "", ErrByHand
+		return nil, nil, ErrByHand
 	}
 	files, found, err := l.readFolder(s)
 	if err == nil && Faulty(found) {
 		err = ErrForm
 	}
-	return files, hashFiles(files), err
-}
-
-// Trust notes that an owner has read the skill id with the hash given. Only call it for an owner. A
-// skill that has changed meanwhile stays foreign.
-func (l *Library) Trust(id, hash string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s, err := l.find(id)
-	if err != nil {
-		return err
-	}
-	if !s.imported {
-		return ErrByHand
-	}
-	return store.WriteFile(filepath.Join(l.dir, s.RelPath(), markFile), []byte(hash+"\n"))
+	mark := filepath.Join(l.dir, s.RelPath(), markFile)
+	return files, func() error { return store.WriteFile(mark, []byte(hashFiles(files)+"\n")) }, err
 }
 
 // Remove deletes the skill id with all its files. Earlier versions beside it stay.

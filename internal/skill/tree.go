@@ -103,38 +103,27 @@ func readSource(source string) (name string, files []File, found []Finding, err 
 	if err != nil {
 		return "", nil, nil, err
 	}
-	base, dir := filepath.Base(source), source
-	if !info.IsDir() {
-		dir = filepath.Dir(source)
-		if base == folderFile {
-			base = filepath.Base(dir)
-		} else if name, ok := strings.CutSuffix(base, ".md"); ok {
-			name, files, found, err = readSingle(dir, name)
-			return name, files, found, err
-		} else {
-			return "", nil, nil, errors.New("name a folder with a SKILL.md in it, or a file NAME.md")
+	if filepath.Base(source) == folderFile {
+		source = filepath.Dir(source)
+		info, err = os.Stat(source)
+	}
+	name, single := strings.CutSuffix(filepath.Base(source), ".md")
+	switch {
+	case err != nil:
+		return "", nil, nil, err
+	case info.IsDir():
+		root, err := os.OpenRoot(source)
+		if err != nil {
+			return "", nil, nil, err
 		}
+		defer root.Close()
+		name = filepath.Base(source)
+		files, found, err = readTree(root)
+		return name, files, append(checkFiles(name, files, false), found...), err
+	case !single || !info.Mode().IsRegular() || info.Size() > maxBytes:
+		return "", nil, nil, errors.New("name a folder with a SKILL.md in it, or a file NAME.md")
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return "", nil, nil, err
-	}
-	defer root.Close()
-	files, found, err = readTree(root)
-	return base, files, append(checkFiles(base, files, false), found...), err
-}
-
-// readSingle reads NAME.md as the only file of a folder NAME.
-func readSingle(dir, name string) (_ string, files []File, found []Finding, err error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return "", nil, nil, err
-	}
-	defer root.Close()
-	data, err := readIn(root, name+".md", maxBytes+1)
-	if len(data) > maxBytes {
-		err = errTooLarge
-	}
+	data, err := os.ReadFile(source)
 	files = []File{{folderFile, 0o600, data}}
 	return name, files, checkFiles(name, files, false), err
 }

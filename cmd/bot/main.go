@@ -34,7 +34,8 @@ type commandLine struct {
 	Memory  *memoryCommand  `arg:"subcommand:memory" help:"Show and change memories. The bot may keep running."`
 	Dream   *dreamCommand   `arg:"subcommand:dream" help:"Tidy up the memory, as is done at night. All of it can be reverted."`
 	Task    *taskCommand    `arg:"subcommand:task" help:"Show and change tasks and their runs. The bot may keep running."`
-	MCP     *mcpCommand     `arg:"subcommand:mcp" help:"Offer the memory to other programs by the Model Context Protocol."`
+	MCP     *mcpCommand     `arg:"subcommand:mcp" help:"Connect programs by the Model Context Protocol."`
+	Skill   *skillCommand   `arg:"subcommand:skill" help:"Show, check, add and remove skills. The bot may keep running."`
 	Prompt  *promptCommand  `arg:"subcommand:prompt" help:"Show what the model would be sent."`
 	Version *versionCommand `arg:"subcommand:version" help:"Print the version."`
 	Help    *helpCommand    `arg:"subcommand:help" help:"Explain the commands, or one of them."`

@@ -27,7 +27,11 @@ func listSkills(ctx context.Context, call *Call, args string) (string, error) {
 	var b strings.Builder
 	b.WriteString(call.text(ctx, "skills.head") + "\n\n")
 	for _, k := range all[:min(len(all), maxListed)] {
-		fmt.Fprintf(&b, "- `%s`: %s%s\n", k.Name, history.OneLine(k.Summary, 150), skillReaders(ctx, call, k))
+		summary := ": " + history.OneLine(k.Summary, 150)
+		if k.Unreviewed { // foreign text, and clients would show its links
+			summary = ""
+		}
+		fmt.Fprintf(&b, "- `%s`%s%s\n", k.Name, summary, skillReaders(ctx, call, k))
 	}
 	if more := len(all) - maxListed; more > 0 {
 		b.WriteString("- " + call.text(ctx, "skills.more", "count", fmt.Sprint(more)) + "\n")
@@ -35,9 +39,11 @@ func listSkills(ctx context.Context, call *Call, args string) (string, error) {
 	return strings.TrimSpace(b.String()), nil
 }
 
-// skillReaders says who may read a skill that is not shared with everybody.
+// skillReaders says who may read a skill that is not shared with everybody, or that no owner has read it.
 func skillReaders(ctx context.Context, call *Call, k skill.Skill) string {
 	switch {
+	case k.Unreviewed:
+		return " (" + call.text(ctx, "skills.unreviewed") + ")"
 	case k.Label.Readers == trust.Everybody:
 		return ""
 	case k.Label.Readers.Room() == "":
@@ -56,7 +62,7 @@ func shareSkill(ctx context.Context, call *Call, name string) (string, error) {
 	}
 	k, err := call.Skills.Share(call.Place, name)
 	for known, key := range map[error]string{skill.ErrUnknown: "skills.unknown", skill.ErrShared: "skills.already",
-		skill.ErrTaken: "skills.taken", skill.ErrFrontMatter: "skills.front"} {
+		skill.ErrTaken: "skills.taken", skill.ErrUnreviewed: "skills.review", skill.ErrFrontMatter: "skills.front"} {
 		if errors.Is(err, known) {
 			return call.text(ctx, key, "name", Word(name)), nil
 		}

@@ -3,6 +3,7 @@ package skill
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -36,6 +37,7 @@ func (h *head) addFault(line int, format string, args ...any) {
 }
 
 var (
+	quoted        = regexp.MustCompile(`'[^']*'`) // may be a value
 	byteOrderMark = []byte("\xef\xbb\xbf")
 	fence         = "---"
 )
@@ -93,7 +95,8 @@ func (h *head) readFront(front []byte, line int) bool {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(front, &doc); err != nil {
 		why := strings.SplitN(err.Error(), ": ", 3) // "yaml: line N: …", with N sometimes off by one
-		h.addFault(line, "the front matter below this line cannot be read: %s (put texts with signs into quotes)", oneLine(why[len(why)-1]))
+		h.addFault(line, "the front matter below this line cannot be read: %s (put texts with signs into quotes)",
+			oneLine(quoted.ReplaceAllString(why[len(why)-1], "…")))
 		h.checkStrayLabel(front)
 		return true
 	}

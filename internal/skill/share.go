@@ -19,6 +19,7 @@ var (
 	ErrShared      = errors.New("the skill is everybody's already")
 	ErrTaken       = errors.New("everybody's skills have one of that name already")
 	ErrFrontMatter = errors.New("its front matter cannot be changed by a program")
+	ErrUnreviewed  = errors.New("it came from outside and no owner has read it yet")
 )
 
 // Share publishes a skill visible at a place to everyone. The skill gets the integrity of an owner.
@@ -36,6 +37,19 @@ func (l *Library) share(at trust.Place, name string) (Skill, error) {
 		return Skill{}, err
 	}
 	rel := strings.TrimPrefix(s.Path, pathPrefix)
+	root, err := os.OpenRoot(l.dir)
+	if err != nil {
+		return Skill{}, err
+	}
+	defer root.Close()
+	if s.Unreviewed {
+		return Skill{}, ErrUnreviewed
+	}
+	if s.imported { // an owner has read it; a change would make it foreign again
+		from := s.RelPath()
+		s.Path, s.Label.Readers = pathPrefix+s.Name+"/"+folderFile, trust.Everybody
+		return s, root.Rename(from, s.Name)
+	}
 	old, err := l.readFile(rel, math.MaxInt64)
 	if err != nil {
 		return Skill{}, err
@@ -44,11 +58,6 @@ func (l *Library) share(at trust.Place, name string) (Skill, error) {
 	if !ok {
 		return Skill{}, ErrFrontMatter
 	}
-	root, err := os.OpenRoot(l.dir)
-	if err != nil {
-		return Skill{}, err
-	}
-	defer root.Close()
 	file := filepath.Join(l.dir, rel)
 	if err := saveVersion(file, old); err != nil {
 		return Skill{}, err

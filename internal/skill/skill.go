@@ -1,19 +1,3 @@
-// Package skill manages the skill files: know-how in Markdown whose first line says when to use it.
-//
-// The folder of a skill says who may read it. Nothing in the file changes that:
-//
-//	data/skills/NAME.md                everyone; written by hand, or shared by an owner
-//	data/skills/users/PERSON/NAME.md   one person, in direct chats
-//	data/skills/rooms/ROOM/NAME.md     the members of a room
-//
-// PERSON and ROOM are Matrix IDs as file names (store.FileName). Each NAME.md may be a folder NAME
-// with a SKILL.md instead. The model writes only into the folder of the place where it answers, and
-// changes only skills of the same person there.
-//
-// Two keys of the front matter record the origin: "integrity" (owner, user, guest or foreign) and
-// "written_by" (a Matrix ID). The program writes both in front of the model's text, which therefore
-// cannot contain front matter. A file without them was written by hand and has the integrity of an
-// owner. Invalid or duplicate keys, or keys outside of front matter, make the skill foreign.
 package skill
 
 import (
@@ -45,6 +29,10 @@ type Skill struct {
 	Label    trust.Label
 	Owner    string // Matrix ID of the person who had it written; "" = by hand
 
+	Unreviewed bool // from outside, and no owner has read it as it is now
+	Always     bool // its text is in every prompt, by the configuration
+
+	imported bool   // from outside
 	triggers string // one per line, folded for Match
 }
 
@@ -66,21 +54,26 @@ const (
 	headSize   = 16 << 10 // bytes searched for front matter and summary
 )
 
+// IsName reports whether name may be that of a skill. Published ones have narrower names, see checkName.
+func IsName(name string) bool { return namePattern.MatchString(name) }
+
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
 // Library is the folder of skills. It is safe for concurrent use, also while people edit the files.
 type Library struct {
-	dir string
-	log *slog.Logger
+	dir    string
+	log    *slog.Logger
+	always []string
 
 	mu       sync.Mutex
 	reported map[store.Problem]bool
 }
 
 // Open returns the library in dir, which need not exist yet. Each invalid file and each fault in
-// front matter is logged once to log; nil = silent.
-func Open(dir string, log *slog.Logger) *Library {
-	return &Library{dir: dir, log: log, reported: map[store.Problem]bool{}}
+// front matter is logged once to log; nil = silent. always names shared skills whose text is in every
+// prompt.
+func Open(dir string, log *slog.Logger, always ...string) *Library {
+	return &Library{dir: dir, log: log, always: always, reported: map[store.Problem]bool{}}
 }
 
 // List returns the skills that may be read at a place, sorted by name.
@@ -111,9 +104,15 @@ func (l *Library) All() ([]Skill, error) {
 func (l *Library) Problems() []store.Problem {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, all, err := l.scan()
+	skills, all, err := l.scan()
 	if err != nil {
 		return []store.Problem{{File: strings.TrimSuffix(pathPrefix, "/"), Text: err.Error()}}
+	}
+	for _, name := range l.always {
+		if !slices.ContainsFunc(skills, func(s Skill) bool { return s.Always && s.Name == name }) {
+			all = append(all, store.Problem{Text: "the configuration names the skill " + name +
+				", but data/skills has no such skill that an owner wrote or reviewed"})
+		}
 	}
 	slices.SortStableFunc(all, func(a, b store.Problem) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
@@ -173,7 +172,15 @@ func (l *Library) loadSkill(root *os.Root, c candidate) (s Skill, ok bool, fault
 		p.File = pathPrefix + c.rel
 		faults = append(faults, l.report(p, "skill file has a fault"))
 	}
-	return newSkill(c.name, c.rel, h), true, faults
+	s = newSkill(c.name, c.rel, h)
+	if folder, ok := strings.CutSuffix(c.rel, "/"+folderFile); ok {
+		var reviewed bool
+		if s.imported, reviewed = readMark(root, folder); s.imported && !reviewed {
+			s.Unreviewed, s.Label.Integrity, s.Owner, s.triggers = true, trust.Foreign, "", ""
+		}
+	}
+	s.Always = s.Label.Readers == trust.Everybody && !s.Unreviewed && slices.Contains(l.always, s.Name)
+	return s, true, faults
 }
 
 // readFile reads at most most bytes of a file.

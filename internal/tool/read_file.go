@@ -58,6 +58,9 @@ func (s *Set) readFile(ctx context.Context, scope Scope, a readFileArgs) (string
 	}
 	defer f.Close()
 	if info.IsDir() {
+		if strings.Count(name, "/") > 0 && name != skillFolder+"/"+skill.Folder(scope.Place().Readers()) { // names of files
+			scope.MarkShown(s.fileIntegrity(ctx, scope, name))
+		}
 		return s.listFolder(f, scope, name)
 	}
 	scope.MarkShown(s.fileIntegrity(ctx, scope, name))
@@ -98,12 +101,7 @@ func (s *Set) fileIntegrity(ctx context.Context, scope Scope, name string) trust
 		}
 		return least
 	case strings.HasPrefix(name, "skills/"):
-		skills, err := s.cfg.Skills.List(scope.Place())
-		at := slices.IndexFunc(skills, func(k skill.Skill) bool { return k.Path == "data/"+name })
-		if err != nil || at < 0 {
-			return trust.Foreign
-		}
-		return skills[at].Label.Integrity
+		return s.cfg.Skills.Integrity(scope.Place(), strings.TrimPrefix(name, "skills/"))
 	}
 	return trust.Owner // edited by hand
 }

@@ -14,7 +14,9 @@ import (
 	"reverie/internal/llm/discover"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/gate"
+	"reverie/internal/prompt/section"
 	"reverie/internal/search/backend"
+	"reverie/internal/skill"
 	"reverie/internal/task"
 	"reverie/internal/text"
 )
@@ -120,6 +122,12 @@ func (c *Config) complete(r *reader, dir string) {
 		d.When.Zone = d.Zone
 		r.check(rule{"dreaming.schedule", err == nil,
 			`write the five fields minute, hour, day, month, weekday of a time that comes, such as "0 3 * * *"; empty = never`})
+	}
+	r.check(rule{"skills", len(c.Skills) <= section.MaxActive,
+		fmt.Sprintf("name at most %d; the model reads the others when it needs them", section.MaxActive)})
+	for i, name := range c.Skills {
+		r.check(rule{fmt.Sprintf("skills[%d]", i), skill.IsName(name) && !slices.Contains(c.Skills[:i], name),
+			"write the name of a skill in data/skills once, without .md, such as weekly-report"})
 	}
 	c.completeModels(r, dir)
 	c.completeRoles(r)

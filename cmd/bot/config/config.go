@@ -37,6 +37,7 @@ type Config struct {
 	Seed     Seed        `yaml:"seed"`
 	Subs     SubSessions `yaml:"sub_sessions"`
 	MCP      MCP         `yaml:"mcp"`
+	Skills   []string    `yaml:"skills"` // shared ones whose text is in every prompt
 	Web      Web         `yaml:"web"`
 	Log      Log         `yaml:"log"`
 

@@ -119,8 +119,8 @@ name: "B"
 	want := strings.TrimSpace(`
 config.yaml:1: nam: unknown key; did you mean ` + "`name`" + `?
 config.yaml:2: timezone: unknown time zone; write one such as Europe/Berlin, or Local for this machine's
-config.yaml:3: homeserver: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, mcp, web, log
-config.yaml:4: skills: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, mcp, web, log
+config.yaml:3: homeserver: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, mcp, skills, web, log
+config.yaml:4: skills: expected a list: put the value in [brackets], or one entry a line after a dash
 config.yaml:6: matrix.homeserver: write a full http or https address, such as https://matrix.example.org
 config.yaml:7: matrix.user: write the bot's full Matrix id in quotes, such as "@reverie:example.org"
 config.yaml:8: matrix.user_id: unknown key; known here: homeserver, user, password, password_file, access_token, access_token_file, device_name, owners, allow, bots, devices, media
@@ -449,6 +449,10 @@ func TestConfigValues(t *testing.T) {
 		"sub_sessions: {parallel: 99}":  "sub_sessions.parallel: write a number from 0 to 16",
 		"sub_sessions: {timeout: 1s}":   "sub_sessions.timeout: write how long one may work",
 		"tasks: {per_room: 0}":          "tasks.per_room: write a number from 1 to 1000",
+		"skills: [tea, weekly-report]":  "",
+		"skills: [../tea]":              "config.yaml:4: skills[0]: write the name of a skill",
+		"skills: [tea, tea]":            "skills[1]: write the name of a skill in data/skills once",
+		"skills: [a, b, c, d, e]":       "skills: name at most 4",
 		"context: {tier: 6}":            "context.tier: write 1 to 5",
 		"context: {tier: high}":         "context.tier: write a whole number",
 		"context: {probe: maybe}":       "context.probe: write true or false",

@@ -2,6 +2,7 @@ package section
 
 import (
 	"context"
+	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -9,6 +10,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/skill"
+	"reverie/internal/trust"
 )
 
 // gatherSkills gathers the skills' table of contents. Its first line is always shown.
@@ -28,15 +30,20 @@ func gatherSkills(_ context.Context, q *Question) (*Content, error) {
 // tocLine returns a skill's line in the table of contents.
 func tocLine(s skill.Skill) Line {
 	line := "- " + OneLine(s.Path, 200)
+	if s.Unreviewed { // its words are foreign, the owner chose its name
+		return Line{Text: line + " — from outside; no owner has read it yet", from: trust.Owner}
+	}
 	if s.Summary != "" {
 		line += " — " + OneLine(s.Summary, 200)
 	}
 	return Line{Text: line, from: s.Label.Integrity}
 }
 
+// MaxActive is the largest number of skills whose text is in a prompt.
+const MaxActive = 4
+
 // Limits on the skills whose text is in the prompt.
 const (
-	mostActive  = 4
 	activeChars = 16_000 // all together; a text is shown whole or not at all
 	mostHints   = 3
 	mostMatches = 8  // skills that one message can trigger
@@ -50,8 +57,8 @@ type activeSkill struct {
 	read []*history.Message // results of reading its file, the newest first
 }
 
-// activeSkills returns the skills in use, the latest first: for some turns after a person's message named
-// a trigger, or after the model read them.
+// activeSkills returns the skills in use: those of the configuration, then the others, the latest first,
+// for some turns after a person's message named a trigger, or after the model read them.
 func (q *Question) activeSkills() (out []activeSkill, err error) {
 	skills, err := q.skills()
 	if err != nil || len(skills) == 0 {
@@ -63,6 +70,11 @@ func (q *Question) activeSkills() (out []activeSkill, err error) {
 			i, out = len(out), append(out, activeSkill{Skill: s})
 		}
 		out[i].read = append(out[i].read, read...)
+	}
+	for _, s := range skills {
+		if s.Always {
+			add(s)
+		}
 	}
 	results := map[string]*history.Message{} // by call
 	past := q.turn.History
@@ -109,8 +121,11 @@ func (q *Question) selectSkills() (selectedSkills, error) {
 			continue
 		}
 		text := "## " + s.Name + "\n" + body
+		if strings.HasSuffix(s.Path, "/SKILL.md") {
+			text = "## " + s.Name + " (its files are in " + path.Dir(s.Path) + ")\n" + body
+		}
 		size := utf8.RuneCountInString(text) + 1
-		if len(u.texts.Lines) == mostActive || size > left {
+		if len(u.texts.Lines) == MaxActive || size > left {
 			u.others = append(u.others, s.Skill)
 			continue
 		}

@@ -34,6 +34,10 @@ var catalog = []entry{
 		`{"path": "data/skills/weekly-report.md"}`, (*Set).readFile),
 	define(SendFile, 2, rules{anyAction: {trust.User, room, noText}},
 		`{"path": "data/skills/weekly-report.md"}`, (*Set).sendFile),
+	define(webSearch, 3, rules{anyAction: {trust.User, internet, strangers}},
+		`{"query": "weather Brno tomorrow"}`, (*Set).webSearch),
+	define(webFetch, 3, rules{anyAction: {trust.User, internet, strangers}},
+		`{"url": "https://example.org/news"}`, (*Set).webFetch),
 	define(SetMode, 4, rules{anyAction: {trust.User, room, noText}},
 		`{"mode": "planning"}`, (*Set).setMode),
 }

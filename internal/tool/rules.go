@@ -24,6 +24,9 @@ const (
 	room    target = "room"    // sent into the room
 	worker  target = "worker"  // given to a sub-session
 	shared  target = "shared"  // readable by everybody
+	// internet: the query or address is sent to servers of strangers. If the integrity is too low, it may
+	// still hold what is public, see Scope.sendsKnown.
+	internet target = "internet"
 )
 
 // source says whose words a result holds, besides those of the call.
@@ -32,6 +35,8 @@ type source string
 const (
 	noText source = "none"
 	rows   source = "rows" // stored rows and files, each with its own label
+	// strangers: pages of the web, always foreign.
+	strangers source = "strangers"
 )
 
 // rules are the rules of one tool, by action. Together with the catalog they are the whole policy,
@@ -69,6 +74,8 @@ func ruleOf(call llm.ToolCall) rule {
 type ruleArgs struct {
 	Action string `json:"action"`    // "" for a tool with a single action
 	Prompt *any   `json:"ai_prompt"` // makes a task that a model performs when due
+	URL    string `json:"url"`       // of web_fetch
+	Query  string `json:"query"`     // of web_search
 }
 
 func readRuleArgs(call llm.ToolCall) ruleArgs {
@@ -101,10 +108,11 @@ func (s Scope) describeAct(call llm.ToolCall) Act {
 	return Act{Call: call, Action: args.Action, Covers: strings.Join(strings.Fields(call.Name+" "+kind+" "+to), " ")}
 }
 
-// allowed reports whether a call may run: everything the model has read is trusted enough, or a
-// person allowed such acts for this conversation.
+// allowed reports whether a call may run: everything the model has read is trusted enough, a person
+// allowed such acts for this conversation, or the call sends only what is public.
 func (s Scope) allowed(call llm.ToolCall) bool {
-	return s.Label.Integrity >= ruleOf(call).needs || s.Granted[s.describeAct(call).Covers]
+	r := ruleOf(call)
+	return s.Label.Integrity >= r.needs || s.Granted[s.describeAct(call).Covers] || r.writes == internet && s.sendsKnown(call)
 }
 
 // NeedsApproval reports whether a person must approve call first, and the act to show. It is false for calls

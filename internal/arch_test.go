@@ -100,7 +100,10 @@ var homes = []struct {
 	{"gopkg.in/yaml.v3", []string{"cmd/bot/config", "internal/skill"}},
 	{"github.com/alexflint/go-arg", []string{"cmd/bot"}},
 	{"golang.org/x/term", []string{"internal/tty"}},
-	{"golang.org/x/net/html", []string{"internal/matrix/render"}},
+	{"golang.org/x/net/html", []string{"internal/matrix/render", "internal/tool/web"}},
+	{"codeberg.org/readeck/go-readability", []string{"internal/tool/web"}},
+	{"github.com/JohannesKaufmann/html-to-markdown", []string{"internal/tool/web"}},
+	{"github.com/andybalholm/cascadia", []string{"internal/tool/web"}},
 	{"golang.org/x/image", []string{"internal/media"}},
 	{"github.com/modelcontextprotocol/go-sdk", []string{"internal/tool/mcp"}},
 	{"golang.org/x/sync", nil},
@@ -109,6 +112,7 @@ var homes = []struct {
 
 // testHomes are for tests only.
 var testHomes = []string{
+	"golang.org/x/net/dns/dnsmessage",
 	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal/testscript", "github.com/rogpeppe/go-internal/txtar", "pgregory.net/rapid",
 }
 

@@ -70,7 +70,7 @@ func newDayWith(t *testing.T, model http.Handler, change func(*config.Config)) *
 	d.link = newLink(d.home)
 	d.bot = d.home.Account("reverie", "reverie-secret")
 	cfg := &config.Config{
-		Name: "Reverie", Data: filepath.Join(t.TempDir(), "data"), Zone: time.UTC,
+		Name: "Reverie", Data: filepath.Join(t.TempDir(), "data"), Loaded: config.Loaded{Zone: time.UTC},
 		Prompt: config.Prompt{Layout: "stable"}, Memory: config.Memory{Backend: "flat_file"}, Harvest: config.Harvest{Enabled: true, Messages: 20, Idle: 15 * time.Minute}, Seed: config.Seed{Language: "en"},
 		Matrix: &config.Matrix{Homeserver: dayURL, User: d.bot, Password: "reverie-secret", Owners: []string{"@ann:" + d.home.Name}, Allow: []string{"*:" + d.home.Name}},
 	}

@@ -85,7 +85,7 @@ func (b *bot) doctor() doctor.Doctor {
 			r, err := b.tier(ctx)
 			return r.Decision, err
 		},
-		Embedding: b.embedding(), Backend: b.backend(), Server: b.server,
+		Embedding: b.embedding(), Backend: b.backend(), Server: b.server, Web: b.openWeb(),
 	}
 	if b.server != nil {
 		d.ServerURL = b.cfg.Memory.Server().URL

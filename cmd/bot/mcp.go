@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"database/sql"
 	"fmt"
+	"log/slog"
 	"strings"
 
+	"reverie/cmd/bot/config"
 	"reverie/internal/memory"
 	"reverie/internal/prompt/section"
 	"reverie/internal/text"
@@ -14,12 +17,12 @@ import (
 )
 
 // openMCP returns the configured MCP servers; nil if there are none.
-func (b *bot) openMCP() *mcp.Servers {
-	if len(b.cfg.MCP.Servers) == 0 {
+func openMCP(configured []config.MCPServer, db *sql.DB, log *slog.Logger) *mcp.Servers {
+	if len(configured) == 0 {
 		return nil
 	}
-	c := mcp.Config{DB: b.db, Version: version, Log: b.log}
-	for _, s := range b.cfg.MCP.Servers {
+	c := mcp.Config{DB: db, Version: version, Log: log}
+	for _, s := range configured {
 		c.Servers = append(c.Servers, mcp.Server{Name: s.Name, URL: s.URL, Token: string(s.Token), Everyone: s.Everyone})
 	}
 	return mcp.New(c)

@@ -32,6 +32,7 @@ import (
 	"reverie/internal/task"
 	"reverie/internal/tool"
 	"reverie/internal/tool/mcp"
+	"reverie/internal/tool/web"
 	"reverie/internal/vram"
 	"reverie/internal/window"
 )
@@ -123,10 +124,10 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"), log, cfg.Skills...)
 	b.history = history.NewStore(b.db)
 	b.media = media.Open(cfg.Data, cfg.Files().Side)
-	b.mcp = b.openMCP()
+	b.mcp = openMCP(cfg.MCP.Servers, b.db, log)
 	b.tools = tool.New(tool.Config{
 		Memory: b.memory, Tasks: b.tasks, Goals: goal.NewStore(b.db, time.Now), Skills: b.skills, Dir: cfg.Data, Media: b.media,
-		MCP: b.mcp, Location: cfg.Zone, Log: log,
+		MCP: b.mcp, Web: b.openWeb(), Location: cfg.Zone, Log: log,
 	})
 	if b.prompt, err = b.openPrompt(); err != nil {
 		return nil, err
@@ -151,6 +152,17 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
 			Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering,
 			Programs: b.programs}})
+}
+
+// openWeb returns the client of the web tools.
+func (b *bot) openWeb() *web.Client {
+	w := b.cfg.Tools.Web
+	c := web.Config{Fetch: w.Fetch, Hosts: w.Hosts, FakeIP: w.FakeIP, PDF: b.media.PDFText, Log: b.log}
+	for _, e := range w.Search {
+		c.Engines = append(c.Engines, web.Engine{Kind: e.Kind, URL: e.URL, Key: string(e.APIKey), Header: e.Header,
+			Results: e.Results, Title: e.Title, Link: e.Link, Snippet: e.Snippet})
+	}
+	return web.New(c)
 }
 
 func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {

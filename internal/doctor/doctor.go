@@ -18,6 +18,7 @@ import (
 	"reverie/internal/settings"
 	"reverie/internal/skill"
 	"reverie/internal/store"
+	"reverie/internal/tool/web"
 	"reverie/internal/window"
 )
 
@@ -69,6 +70,7 @@ type Doctor struct {
 	Backend   backend.Backend
 	Server    backend.Server // nil = none
 	ServerURL string
+	Web       *web.Client // its search engines are asked; nil = none
 }
 
 // Examine runs all checks. The bot may run at the same time.
@@ -84,6 +86,13 @@ func (d Doctor) Examine(ctx context.Context) (f Findings) {
 	}
 	d.contextTier(ctx, &f)
 	d.vectors(ctx, &f)
+	for _, e := range d.Web.Engines() {
+		probe(ctx, &f, "web", e.Name(), "its address and key are set under tools.web.search in the configuration",
+			func(ctx context.Context) (string, error) {
+				found, err := d.Web.Ask(ctx, e, "Matrix")
+				return fmt.Sprintf(" with %d results", len(found)), err
+			})
+	}
 	return f
 }
 

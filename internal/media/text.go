@@ -55,14 +55,24 @@ func (s *Store) pdf(ctx context.Context, name string) (string, error) {
 	if data, err := s.read(TextPath(name), maxText); err == nil {
 		return string(data), nil
 	}
-	s.pdfLock.Lock()
-	defer s.pdfLock.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, pdfTime)
-	defer cancel()
 	data, err := s.read(name, maxPDF)
 	if err != nil {
 		return "", err
 	}
+	read, err := s.PDFText(ctx, data)
+	if err != nil {
+		return "", err
+	}
+	return read, s.writeDerived(TextPath(name), []byte(read))
+}
+
+// PDFText returns the text of a PDF file. It reads one at a time. The error explains for people why there
+// is no text.
+func (s *Store) PDFText(ctx context.Context, data []byte) (string, error) {
+	s.pdfLock.Lock()
+	defer s.pdfLock.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, pdfTime)
+	defer cancel()
 	read, err := pdfText(ctx, data)
 	if err != nil {
 		return "", err
@@ -73,7 +83,7 @@ func (s *Store) pdf(ctx context.Context, name string) (string, error) {
 	if len(read) > maxText {
 		read = strings.ToValidUTF8(read[:maxText], "")
 	}
-	return read, s.writeDerived(TextPath(name), []byte(read))
+	return read, nil
 }
 
 // TextPath returns the path of a stored file's text: the file itself, or the extracted text.

@@ -259,7 +259,7 @@ func (s *Session) callScope(ctx context.Context, in item) (scope tool.Scope, pas
 		return scope, nil, err
 	}
 	scope = s.toolScope(in, now)
-	scope.Event, scope.Quote, scope.At, scope.Files = in.ID, in.Text, in.At, receivedFiles(past)
+	scope.Event, scope.Quote, scope.At, scope.Files, scope.Web = in.ID, in.Text, in.At, receivedFiles(past), tool.WebResults(past)
 	return scope, past, nil
 }
 

@@ -25,6 +25,9 @@ const (
 	worker  target = "worker"  // given to a sub-session
 	shared  target = "shared"  // readable by everybody
 	program target = "program" // given to a connected program, see package mcp
+	// internet: the query or address is sent to servers of strangers. If the integrity is too low, it may
+	// still hold what is public, see Scope.sendsKnown.
+	internet target = "internet"
 )
 
 // source says whose words a result holds, besides those of the call.
@@ -33,6 +36,8 @@ type source string
 const (
 	noText source = "none"
 	rows   source = "rows" // stored rows and files, each with its own label
+	// strangers: pages of the web, always foreign.
+	strangers source = "strangers"
 )
 
 // rules are the rules of one tool, by action. Together with the catalog they are the whole policy,
@@ -71,6 +76,8 @@ type ruleArgs struct {
 	Action string `json:"action"`    // "" for a tool with a single action
 	Tool   string `json:"tool"`      // of a connected program
 	Prompt *any   `json:"ai_prompt"` // makes a task that a model performs when due
+	URL    string `json:"url"`       // of web_fetch
+	Query  string `json:"query"`     // of web_search
 }
 
 func readRuleArgs(call llm.ToolCall) ruleArgs {
@@ -104,14 +111,14 @@ func (s Scope) describeAct(call llm.ToolCall) Act {
 }
 
 // refuse returns why a call may not run; nil = it may. It may if everything the model has read is
-// trusted enough, or if a person allowed such acts for this conversation.
+// trusted enough, if a person allowed such acts for this conversation, or if it sends only what is public.
 func (s *Set) refuse(scope Scope, call llm.ToolCall) error {
-	needs := ruleOf(call).needs
+	r := ruleOf(call)
 	if call.Name == CallTool {
-		needs = s.cfg.MCP.Needs(readRuleArgs(call).Tool)
+		r.needs = s.cfg.MCP.Needs(readRuleArgs(call).Tool)
 	}
 	switch {
-	case scope.Label.Integrity >= needs, scope.Granted[scope.describeAct(call).Covers]:
+	case scope.Label.Integrity >= r.needs, scope.Granted[scope.describeAct(call).Covers], r.writes == internet && scope.sendsKnown(call):
 		return nil
 	case scope.Label.Integrity >= trust.User: // no text from outside: the person who asks is no owner
 		return ownersOnly

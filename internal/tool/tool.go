@@ -26,6 +26,7 @@ import (
 	"reverie/internal/skill"
 	"reverie/internal/task"
 	"reverie/internal/tool/mcp"
+	"reverie/internal/tool/web"
 	"reverie/internal/trust"
 )
 
@@ -56,6 +57,7 @@ type Scope struct {
 	// Files are the files received in this conversation: path below the data folder → name for
 	// people. They may be read and sent.
 	Files map[string]string
+	Web   map[string][]string                         // results of web tools in this conversation, by the tool's name
 	Send  func(ctx context.Context, f Outgoing) error // into the room, once for each call; nil = files cannot be sent
 	// SetMode changes the room's mode; nil = no person asks here.
 	SetMode func(ctx context.Context, name string) error
@@ -94,8 +96,8 @@ const MaxResult = 16_000
 // callLimit is the timeout of one call.
 const callLimit = 30 * time.Second
 
-// Config holds what the tools work on. All fields are required but Media, MCP, Location (nil = UTC) and
-// Log (nil = silent).
+// Config holds what the tools work on. All fields are required but Media, MCP, Web, Location (nil = UTC)
+// and Log (nil = silent).
 type Config struct {
 	Memory   *memory.Store
 	Tasks    *task.Store
@@ -104,6 +106,7 @@ type Config struct {
 	Dir      string       // the data folder
 	Media    *media.Store // nil = no files are sent
 	MCP      *mcp.Servers // nil = no programs are connected
+	Web      *web.Client  // nil = no web; tools that it has no settings for are left out
 	Location *time.Location
 	Log      *slog.Logger
 }
@@ -115,13 +118,25 @@ type Set struct {
 	limit time.Duration
 }
 
-// New returns the set of all tools in the catalog.
-func New(cfg Config) *Set { return newSet(cfg, catalog) }
+// New returns the set of the tools in the catalog that are configured.
+func New(cfg Config) *Set {
+	return newSet(cfg, slices.DeleteFunc(slices.Clone(catalog), func(e entry) bool { return !cfg.has(e.name) }))
+}
+
+// has reports whether a tool has the settings that it needs.
+func (c Config) has(name string) bool {
+	switch name {
+	case webSearch:
+		return c.Web.Searches()
+	case webFetch:
+		return c.Web.Fetches()
+	case FindTool, CallTool:
+		return c.MCP != nil
+	}
+	return true
+}
 
 func newSet(cfg Config, tools []entry) *Set {
-	if cfg.MCP == nil {
-		tools = slices.DeleteFunc(slices.Clone(tools), func(e entry) bool { return e.name == CallTool || e.name == FindTool })
-	}
 	cfg.Location, cfg.Log = cmp.Or(cfg.Location, time.UTC), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	return &Set{cfg: cfg, tools: tools, limit: callLimit}
 }

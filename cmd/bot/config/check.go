@@ -3,6 +3,8 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"net"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -19,6 +21,7 @@ import (
 	"reverie/internal/skill"
 	"reverie/internal/task"
 	"reverie/internal/text"
+	"reverie/internal/tool/web"
 )
 
 // maxInstructions is the maximum length of prompt.instructions, in characters.
@@ -134,6 +137,7 @@ func (c *Config) complete(r *reader, dir string) {
 	c.completeEmbedding(r, dir)
 	c.completeQdrant(r, dir)
 	c.completeMCP(r, dir)
+	c.completeWeb(r, dir)
 	if c.Web.Listen != "" {
 		c.warn("web.listen: the status page is not in this release yet; nothing listens there")
 	}
@@ -307,6 +311,42 @@ func (c *Config) completeMCP(r *reader, dir string) {
 		if u != nil && u.Scheme == "http" && s.Token != "" && !discover.IsLocal(u.Hostname()) {
 			c.warn("%surl: the token goes over the network for everybody to read; write https", key)
 		}
+	}
+}
+
+// completeWeb checks tools.web.
+func (c *Config) completeWeb(r *reader, dir string) {
+	w := &c.Tools.Web
+	for i := range w.Search {
+		e, key := &w.Search[i], fmt.Sprintf("tools.web.search[%d].", i)
+		r.check(oneOf(key+"kind", e.Kind, []string{web.SearXNG, web.Brave, web.JSON}))
+		switch e.Kind {
+		case web.SearXNG:
+			checkURL(r, key+"url", e.URL, "http://127.0.0.1:8888")
+		case web.Brave:
+			given := e.APIKey != "" || e.APIKeyFile != "" || len(c.UnsetSecrets) > 0
+			r.check(rule{key + "api_key", given, "missing; Brave gives one to each account"})
+		case web.JSON:
+			checkURL(r, key+"url", strings.Split(e.URL, "?")[0], "https://search.example.org/api?q={query}")
+			r.check(rule{key + "url", strings.Contains(e.URL, "{query}"), "write {query} where the query belongs"},
+				rule{key + "results", e.Results != "", "missing; write the path to the list of results, such as web.results"})
+			e.Title, e.Link, e.Snippet = cmp.Or(e.Title, "title"), cmp.Or(e.Link, "url"), cmp.Or(e.Snippet, "snippet")
+		}
+		c.secretFile(r, dir, key+"api_key", &e.APIKey, e.APIKeyFile)
+	}
+	for i, at := range w.Hosts {
+		host, port, err := net.SplitHostPort(at)
+		n, _ := strconv.Atoi(port)
+		named := err == nil && host != "" && inRange(n, 1, 65535) && !strings.ContainsAny(host, "/@*")
+		r.check(rule{fmt.Sprintf("tools.web.hosts[%d]", i), named,
+			`write one host and its port, such as "wiki.lan:8080"; there are no patterns`})
+	}
+	w.FakeIP = nil
+	for i, text := range w.FakeIPRanges {
+		p, err := netip.ParsePrefix(text)
+		r.check(rule{fmt.Sprintf("tools.web.fake_ip_ranges[%d]", i), err == nil && web.MayBeFake(p),
+			"write a range such as 198.18.0.0/15; it must not contain addresses of this machine or of private networks"})
+		w.FakeIP = append(w.FakeIP, p)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,9 +39,15 @@ type Config struct {
 	Subs     SubSessions `yaml:"sub_sessions"`
 	MCP      MCP         `yaml:"mcp"`
 	Skills   []string    `yaml:"skills"` // shared ones whose text is in every prompt
+	Tools    Tools       `yaml:"tools"`
 	Web      Web         `yaml:"web"`
 	Log      Log         `yaml:"log"`
 
+	Loaded
+}
+
+// Loaded is what loading found out.
+type Loaded struct {
 	Zone         *time.Location // of all times shown and read
 	Warnings     []string       // accepted, but worth knowing; full sentences
 	UnsetSecrets []string       // secrets whose environment variable is not set
@@ -207,6 +214,35 @@ type MCPServer struct {
 	Everyone  bool   `yaml:"everyone"` // not for owners alone
 }
 
+// Tools configures the tools of the model that need it.
+type Tools struct {
+	Web WebTools `yaml:"web"`
+}
+
+// WebTools configures web_search and web_fetch.
+type WebTools struct {
+	Search       []SearchEngine `yaml:"search"` // in the order in which they are tried; empty = no web_search
+	Fetch        bool           `yaml:"fetch"`
+	Hosts        []string       `yaml:"hosts"`          // host:port, allowed whatever their address is
+	FakeIPRanges []string       `yaml:"fake_ip_ranges"` // in which a proxy's DNS puts public names
+
+	FakeIP []netip.Prefix // fake_ip_ranges
+}
+
+// SearchEngine is a search engine with a JSON interface. After loading, APIKey includes one from a
+// file.
+type SearchEngine struct {
+	Kind       string `yaml:"kind"`
+	URL        string `yaml:"url"` // for kind json with {query}
+	APIKey     Secret `yaml:"api_key"`
+	APIKeyFile string `yaml:"api_key_file"`
+	Header     string `yaml:"header"` // of the key; "" = Authorization: Bearer
+	Results    string `yaml:"results"`
+	Title      string `yaml:"title"`
+	Link       string `yaml:"link"`
+	Snippet    string `yaml:"snippet"`
+}
+
 // Web configures the status page.
 type Web struct {
 	Listen string `yaml:"listen"` // host:port on loopback; empty = off
@@ -250,6 +286,7 @@ func defaultConfig() *Config {
 		Tasks:    Tasks{PerRoom: task.DefaultPerRoom, PerPerson: task.DefaultPerPerson, RunsPerDay: task.DefaultRunsPerDay},
 		Memory:   Memory{Backend: "local_vector", Isolation: "strict"},
 		Seed:     Seed{Language: "en"},
+		Tools:    Tools{Web: WebTools{Fetch: true}},
 		Subs:     SubSessions{Parallel: 2, Depth: 2, Timeout: 15 * time.Minute, Rounds: 15},
 		Log:      Log{Level: "info", Format: "text"},
 	}

@@ -1,0 +1,252 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/andybalholm/cascadia"
+	"golang.org/x/net/html"
+)
+
+// A page can hide text from people that a model would obey. dropHidden removes what a browser would
+// not show, as far as the page's own HTML and CSS tell; files of styles are not fetched.
+
+// unseen are elements without text for a reader.
+var unseen = []string{
+	"script", "style", "noscript", "template", "iframe", "object", "embed", "svg", "canvas", "audio", "video", "img",
+	"picture", "input", "button", "select", "textarea", "datalist", "link", "meta", "area", "map",
+}
+
+// dropHidden removes hidden elements, hidden text, comments and attributes with text from doc.
+func dropHidden(doc *html.Node) {
+	styles := pageStyles(doc)
+	drop(doc, func(n *html.Node) bool {
+		if n.Data == "html" || n.Data == "body" || n.Data == "main" { // scripts hide and show these at start
+			return false
+		}
+		return slices.Contains(unseen, n.Data) || hasAttr(n, "hidden") || n.Data == "dialog" && !hasAttr(n, "open") ||
+			strings.EqualFold(attr(n, "aria-hidden"), "true") || styleOf(n, styles).hidesElement()
+	})
+	look{background: white}.apply(doc, styles)
+	for n := range doc.Descendants() {
+		n.Attr = slices.DeleteFunc(n.Attr, func(a html.Attribute) bool {
+			value := strings.ToLower(strings.TrimSpace(a.Val))
+			return a.Key == "title" || a.Key == "alt" || a.Key == "style" || strings.HasPrefix(a.Key, "data-") ||
+				a.Key == "href" && (strings.HasPrefix(value, "javascript:") || strings.HasPrefix(value, "data:"))
+		})
+	}
+}
+
+// css holds declarations: property → value, in lower case.
+type css map[string]string
+
+// declarations parses the text between the braces of a rule, or a style attribute.
+func declarations(source string) css {
+	out := css{}
+	for part := range strings.SplitSeq(strings.ToLower(cssComment.ReplaceAllString(source, "")), ";") {
+		name, value, ok := strings.Cut(part, ":")
+		if value = strings.TrimSpace(strings.ReplaceAll(value, "!important", "")); ok && value != "" {
+			out[strings.TrimSpace(name)] = value
+		}
+	}
+	if out["background"] != "" {
+		out["background-color"] = out["background"]
+	}
+	if strings.HasPrefix(out["font"], "0") {
+		out["font-size"] = "0"
+	}
+	return out
+}
+
+var (
+	cssComment = regexp.MustCompile(`(?s)/\*.*?\*/`)
+	cssRule    = regexp.MustCompile(`([^{}]+)\{([^{}]*)\}`)
+	cssPrint   = regexp.MustCompile(`@media\s+print\b[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}`)
+)
+
+const (
+	maxRules = 400
+	maxSteps = 2_000_000 // elements times rules
+)
+
+// pageStyles returns the declarations of the page's style elements that decide what is seen.
+func pageStyles(doc *html.Node) map[*html.Node]css {
+	styles, elements, rules := map[*html.Node]css{}, 0, 0
+	var source strings.Builder
+	for n := range doc.Descendants() {
+		if n.Type == html.ElementNode {
+			elements++
+		}
+		if n.Type == html.TextNode && n.Parent.Data == "style" {
+			source.WriteString(n.Data + "\n")
+		}
+	}
+	plain := cssPrint.ReplaceAllString(cssComment.ReplaceAllString(source.String(), ""), "")
+	for _, m := range cssRule.FindAllStringSubmatch(plain, -1) {
+		found := declarations(m[2])
+		if shows := found["display"] + found["visibility"]; shows == "" && !found.hidesElement() && !found.hidesText() {
+			continue
+		}
+		selector, err := cascadia.ParseGroup(strings.TrimSpace(m[1]))
+		if rules++; err != nil || rules > maxRules || rules*elements > maxSteps {
+			continue
+		}
+		for _, n := range cascadia.QueryAll(doc, selector) {
+			if styles[n] == nil {
+				styles[n] = css{}
+			}
+			maps.Copy(styles[n], found) // later rules win, as in most style sheets
+		}
+	}
+	return styles
+}
+
+// styleOf returns the declarations of an element; its own go before those of the page.
+func styleOf(n *html.Node, styles map[*html.Node]css) css {
+	out := css{}
+	maps.Copy(out, styles[n])
+	maps.Copy(out, declarations(attr(n, "style")))
+	for from, to := range map[string]string{"color": "color", "bgcolor": "background-color"} {
+		if value := attr(n, from); value != "" && out[to] == "" {
+			out[to] = strings.ToLower(value)
+		}
+	}
+	return out
+}
+
+var offScreen = regexp.MustCompile(`translate\w*\([^)]*-\d{3,}|scale\w*\(0(\.0*)?[,)]|rotate[xy]\(90deg`)
+
+// hidesElement reports whether an element is not shown, with all in it.
+func (s css) hidesElement() bool {
+	small := func(name string) bool { v, ok := pixels(s[name]); return ok && v <= 1 }
+	far := func(name string) bool { v, ok := pixels(s[name]); return ok && v <= -200 }
+	opacity, hasOpacity := pixels(strings.TrimSuffix(s["opacity"], "%"))
+	placed := s["position"] == "absolute" || s["position"] == "fixed"
+	noSpace := strings.ReplaceAll(s["clip"]+" "+s["clip-path"]+" "+s["filter"], " ", "")
+	switch {
+	case s["display"] == "none", s["content-visibility"] == "hidden":
+		return true
+	case hasOpacity && opacity < 0.1:
+		return true
+	case far("text-indent"), far("margin-left"), far("margin-top"):
+		return true
+	case placed && (far("left") || far("top") || far("right") || far("bottom")):
+		return true
+	case strings.HasPrefix(s["overflow"], "hidden") && (small("height") || small("max-height") || small("width") || small("max-width")):
+		return true
+	case offScreen.MatchString(s["transform"]), strings.Contains(noSpace, "opacity(0)"), strings.Contains(noSpace, "circle(0"):
+		return true
+	}
+	return strings.Contains(noSpace, "rect(0") || strings.Contains(noSpace, "rect(1px") || strings.Contains(noSpace, "inset(50%") ||
+		strings.Contains(noSpace, "inset(100%")
+}
+
+// hidesText reports whether text is not shown. Elements within can change that.
+func (s css) hidesText() bool {
+	size, _, ok := fontSize(s["font-size"])
+	return s["visibility"] == "hidden" || s["visibility"] == "collapse" || ok && size <= 2 || s["color"] == "transparent"
+}
+
+// look is how text is shown; elements pass it on to those in them.
+type look struct {
+	invisible, tiny   bool
+	color, background color
+}
+
+// apply removes text below n that cannot be seen.
+func (l look) apply(n *html.Node, styles map[*html.Node]css) {
+	if n.Type == html.ElementNode {
+		s := styleOf(n, styles)
+		if v := s["visibility"]; v != "" {
+			l.invisible = v == "hidden" || v == "collapse"
+		}
+		if size, relative, ok := fontSize(s["font-size"]); ok {
+			l.tiny = size <= 2 || l.tiny && relative
+		}
+		if s["color"] != "" {
+			l.color = parseColor(s["color"])
+		}
+		if s["background-color"] != "" {
+			l.background = parseColor(s["background-color"])
+		}
+	}
+	for c := n.FirstChild; c != nil; {
+		next := c.NextSibling
+		switch {
+		case c.Type != html.TextNode:
+			l.apply(c, styles)
+		case strings.TrimSpace(c.Data) != "" && (l.invisible || l.tiny || l.color.clear || l.color.near(l.background)):
+			n.RemoveChild(c)
+		}
+		c = next
+	}
+}
+
+var number = regexp.MustCompile(`^([-+]?(?:\d+\.?\d*|\.\d+))\s*([a-z%]*)`)
+
+var unitPixels = map[string]float64{"em": 16, "rem": 16, "ex": 8, "ch": 8, "pt": 1.33, "vw": 10, "vh": 8, "%": 10, "in": 96, "cm": 38}
+
+// pixels returns a length in CSS, roughly in pixels.
+func pixels(value string) (px float64, ok bool) {
+	m := number.FindStringSubmatch(value)
+	if m == nil {
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(m[1], 64)
+	return n * cmp.Or(unitPixels[m[2]], 1), err == nil
+}
+
+// fontSize returns a size of letters, roughly in pixels. A relative one depends on the element around.
+func fontSize(value string) (px float64, relative, ok bool) {
+	percent := strings.HasSuffix(value, "%")
+	px, ok = pixels(strings.TrimSuffix(value, "%"))
+	if percent {
+		px *= 0.16
+	}
+	return px, percent || strings.HasSuffix(value, "em") && !strings.HasSuffix(value, "rem"), ok
+}
+
+// color is red, green and blue. The zero value is unknown.
+type color struct {
+	r, g, b      int
+	known, clear bool // clear = nothing of it is seen
+}
+
+var white = color{255, 255, 255, true, false}
+
+// near reports whether text of color c cannot be told from its background.
+func (c color) near(back color) bool {
+	const least = 24
+	far := func(x, y int) bool { return max(x-y, y-x) > least }
+	return c.known && back.known && !far(c.r, back.r) && !far(c.g, back.g) && !far(c.b, back.b)
+}
+
+var (
+	clearColor  = regexp.MustCompile(`^transparent|^(rgb|hsl)a?\(.*[,/](0|0?\.0\d*|0%)\)|^#([0-9a-f]{3}0|[0-9a-f]{6}00)$`)
+	colorForms  = []string{"#%02x%02x%02x", "rgb(%d,%d,%d", "rgba(%d,%d,%d"}
+	namedColors = map[string]string{"white": "#ffffff", "black": "#000000", "snow": "#fffafa", "ivory": "#fffff0", "whitesmoke": "#f5f5f5"}
+)
+
+// parseColor reads the usual forms of colors.
+func parseColor(value string) (c color) {
+	value = strings.ReplaceAll(strings.ReplaceAll(value, ", ", ","), "( ", "(")
+	if value, _, _ = strings.Cut(value, " "); clearColor.MatchString(value) {
+		return color{clear: true}
+	}
+	value = cmp.Or(namedColors[value], value)
+	if (len(value) == 4 || len(value) == 5) && value[0] == '#' {
+		value = "#" + strings.Repeat(value[1:2], 2) + strings.Repeat(value[2:3], 2) + strings.Repeat(value[3:4], 2)
+	}
+	for _, form := range colorForms {
+		if n, _ := fmt.Sscanf(value, form, &c.r, &c.g, &c.b); n == 3 {
+			c.known = true
+			return c
+		}
+	}
+	return color{}
+}

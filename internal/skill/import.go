@@ -79,18 +79,24 @@ func (l *Library) Import(source string, readers trust.Readers, replace bool) (s 
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := os.MkdirAll(filepath.Join(l.dir, folder), 0o700); err != nil {
-		return Skill{}, found, err
-	}
 	old, err := l.namesakes(folder, name)
-	if err != nil || len(old) > 0 && !replace {
-		return Skill{}, found, errors.Join(err, ErrExists)
+	if err == nil && len(old) > 0 && !replace {
+		err = ErrExists
+	}
+	if err == nil {
+		err = os.MkdirAll(l.dir, 0o700)
+	}
+	if err != nil {
+		return Skill{}, found, err
 	}
 	root, err := os.OpenRoot(l.dir)
 	if err != nil {
 		return Skill{}, found, err
 	}
 	defer root.Close()
+	if err := root.MkdirAll(path.Join(".", folder), 0o700); err != nil {
+		return Skill{}, found, err
+	}
 	temp := path.Join(folder, ".import-"+rand.Text())
 	defer root.RemoveAll(temp) //nolint:errcheck // it is hidden
 	if err := l.writeFolder(root, temp, files); err != nil {

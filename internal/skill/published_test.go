@@ -346,6 +346,12 @@ func TestImportSources(t *testing.T) {
 		expect.False(t, err != nil || s.Path != "data/skills/"+annFolder+"/good/SKILL.md" || s.Label.Readers != ann.Readers(), "%s: %+v, %v", from, s, err)
 	}
 	l := Open(t.TempDir(), nil)
+	outside := t.TempDir()
+	link(t, outside, l.dir, "users")
+	_, _, err := l.Import(filepath.Join(source, "good"), ann.Readers(), false)
+	expect.False(t, err == nil, "a link leads out of the library")
+	expect.Len(t, expect.Must(os.ReadDir(outside))(t), 0, "outside")
+	l = Open(t.TempDir(), nil)
 	for _, from := range []string{"one/plain.md", "good.txt", "none", "one"} {
 		_, _, err := l.Import(filepath.Join(source, from), trust.Everybody, false)
 		expect.False(t, err == nil, "%s is a skill", from)

@@ -459,6 +459,23 @@ func TestConfigValues(t *testing.T) {
 
 		"harvest: {idle: 5s}": "harvest.idle: ",
 
+		`tools: {web: {search: [{kind: searxng, url: "http://127.0.0.1:8888"}, {kind: brave, api_key: x}]}}`: "",
+		`tools: {web: {search: [{kind: google}]}}`:                                                           "tools.web.search[0].kind: write searxng, brave or json",
+		`tools: {web: {search: [{kind: searxng}]}}`:                                                          "tools.web.search[0].url: missing",
+		`tools: {web: {search: [{kind: brave}]}}`:                                                            "tools.web.search[0].api_key: missing",
+		`tools: {web: {search: [{kind: json, url: "https://x/?q="}]}}`:                                       "tools.web.search[0].url: write {query}",
+		`tools: {web: {search: [{kind: json, url: "https://x/?q={query}"}]}}`:                                "tools.web.search[0].results: missing",
+		`tools: {web: {hosts: ["wiki.lan:8080", "[fd00::1]:80"]}}`:                                           "",
+		`tools: {web: {hosts: [wiki.lan]}}`:                                                                  "tools.web.hosts[0]: write one host and its port",
+		`tools: {web: {hosts: ["*.lan:80"]}}`:                                                                "tools.web.hosts[0]: write one host and its port",
+		`tools: {web: {hosts: ["http://wiki.lan:80"]}}`:                                                      "tools.web.hosts[0]: write one host and its port",
+		`tools: {web: {fake_ip_ranges: [198.18.0.0/16, "fc00::/18"]}}`:                                       "",
+		`tools: {web: {fake_ip_ranges: [127.0.0.0/8]}}`:                                                      "tools.web.fake_ip_ranges[0]: write a range such as 198.18.0.0/15",
+		`tools: {web: {fake_ip_ranges: [192.168.1.0/24]}}`:                                                   "tools.web.fake_ip_ranges[0]: write a range",
+		`tools: {web: {fake_ip_ranges: [0.0.0.0/0]}}`:                                                        "tools.web.fake_ip_ranges[0]: write a range",
+		`tools: {web: {fake_ip_ranges: ["::/0"]}}`:                                                           "tools.web.fake_ip_ranges[0]: write a range",
+		`tools: {web: {fake_ip_ranges: ["fc00::/7"]}}`:                                                       "tools.web.fake_ip_ranges[0]: write a range",
+
 		`dreaming: {schedule: "0 3 30 2 *"}`:       "of a time that comes",
 		`dreaming: {schedule: "@daily"}`:           "",
 		`dreaming: {zone: Europe/Nowhere}`:         "dreaming.zone: unknown time zone",

@@ -35,9 +35,7 @@ func dropHidden(doc *html.Node) {
 	look{background: white}.apply(doc, styles)
 	for n := range doc.Descendants() {
 		n.Attr = slices.DeleteFunc(n.Attr, func(a html.Attribute) bool {
-			value := strings.ToLower(strings.TrimSpace(a.Val))
-			return a.Key == "title" || a.Key == "alt" || a.Key == "style" || strings.HasPrefix(a.Key, "data-") ||
-				a.Key == "href" && (strings.HasPrefix(value, "javascript:") || strings.HasPrefix(value, "data:"))
+			return a.Key == "title" || a.Key == "alt" || a.Key == "style" || strings.HasPrefix(a.Key, "data-")
 		})
 	}
 }

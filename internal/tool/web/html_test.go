@@ -67,6 +67,16 @@ func TestMainText(t *testing.T) {
 	expect.False(t, len(files) < 30 || mean < 0.90, "%d pages, mean F1 of words %.3f", len(files), mean)
 }
 
+// TestLinks: links are absolute, and only such that can be followed; nothing hides in their attributes.
+func TestLinks(t *testing.T) {
+	_, got, err := readHTML(`<p>See <a href="b?c=1" title="CANARY">one</a>, <a href="/d">two</a>, <a href="#e">three</a>, <a href="javascript:f()">four</a>,
+		<a href=" data:text/html,x">five</a>, <a href="//h.example/i">six</a>, <a href="mailto:k@l">seven</a>, <a href="/`+strings.Repeat("m", 400)+`">eight</a>.`, anywhere)
+	expect.OK(t, err)
+	expect.Has(t, got, "[one](https://example.org/a/b?c=1), [two](https://example.org/d), ", "[six](https://h.example/i)")
+	expect.Equal(t, strings.Count(got, "]("), 3, got)
+	expect.Lacks(t, got, "CANARY")
+}
+
 // FuzzReadHTML: no page makes the reader panic, and hidden characters never come through.
 func FuzzReadHTML(f *testing.F) {
 	for _, file := range expect.Must(filepath.Glob("testdata/pages/*.html"))(f) {

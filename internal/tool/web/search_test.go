@@ -52,7 +52,7 @@ func TestSearchEngines(t *testing.T) {
 	expect.Equal(t, (*braveAsked)[0].Header.Get("X-Subscription-Token"), "hunter9")
 	expect.Equal(t, (*otherAsked)[0].Header.Get("Authorization"), "Bearer hunter9")
 	expect.Equal(t, (*otherAsked)[0].URL.Query().Get("q"), "a b&c=ü")
-	expect.Equal(t, Engine{Kind: Brave}.Address(), braveURL)
+	expect.Equal(t, Engine{Kind: Brave}.preset().URL, braveURL)
 }
 
 // TestSearchFailsOver: an engine that fails or finds nothing is followed by the next, and none is followed to another host

@@ -146,7 +146,8 @@ func (s css) hidesElement() bool {
 
 // hidesText reports whether text is not shown. Elements within can change that.
 func (s css) hidesText() bool {
-	return s["visibility"] == "hidden" || s["visibility"] == "collapse" || tinyFont.MatchString(s["font-size"]) || s["color"] == "transparent"
+	return s["visibility"] == "hidden" || s["visibility"] == "collapse" || s["color"] == "transparent" ||
+		tinyFont.MatchString(s["font-size"])
 }
 
 // look is how text is shown; elements pass it on to those in them.

@@ -67,23 +67,22 @@ var (
 )
 
 const (
+	maxCSS   = 256 << 10 // bytes
 	maxRules = 400
-	maxSteps = 2_000_000 // elements times rules
+	maxSteps = 10_000_000 // of all rules, see effort
 )
 
 // pageStyles returns the declarations of the page's style elements that decide what is seen.
 func pageStyles(doc *html.Node) map[*html.Node]css {
-	styles, elements, rules := map[*html.Node]css{}, 0, 0
+	styles, steps, rules := map[*html.Node]css{}, effort(doc, 0), 0
 	var source strings.Builder
 	for n := range doc.Descendants() {
-		if n.Type == html.ElementNode {
-			elements++
-		}
 		if n.Type == html.TextNode && n.Parent.Data == "style" {
 			source.WriteString(n.Data + "\n")
 		}
 	}
-	plain := cssPrint.ReplaceAllString(cssComment.ReplaceAllString(source.String(), ""), "")
+	plain := source.String()[:min(source.Len(), maxCSS)]
+	plain = cssPrint.ReplaceAllString(cssComment.ReplaceAllString(plain, ""), "")
 	for _, m := range cssRule.FindAllStringSubmatch(plain, -1) {
 		found := declarations(m[2])
 		if found["background-color"] == "" {
@@ -92,8 +91,11 @@ func pageStyles(doc *html.Node) map[*html.Node]css {
 		if found["display"]+found["visibility"]+found["background-color"] == "" && !found.hidesElement() && !found.hidesText() {
 			continue
 		}
+		if rules += 1 + strings.Count(m[1], ","); rules > maxRules || rules*steps > maxSteps {
+			break
+		}
 		selector, err := cascadia.ParseGroup(strings.TrimSpace(m[1]))
-		if rules++; err != nil || rules > maxRules || rules*elements > maxSteps {
+		if err != nil || !isSimple(m[1]) {
 			continue
 		}
 		for _, n := range cascadia.QueryAll(doc, selector) {
@@ -104,6 +106,16 @@ func pageStyles(doc *html.Node) map[*html.Node]css {
 		}
 	}
 	return styles
+}
+
+// isSimple reports whether selectors have at most one element around another, and nothing that takes long.
+func isSimple(group string) bool {
+	for selector := range strings.SplitSeq(group, ",") {
+		if strings.ContainsAny(selector, ":~+") || len(strings.Fields(strings.ReplaceAll(selector, ">", " "))) > 2 {
+			return false
+		}
+	}
+	return true
 }
 
 // styleOf returns the declarations of an element; its own go before those of the page.

@@ -105,6 +105,25 @@ func TestWhatAStyleHides(t *testing.T) {
 	}
 }
 
+// TestHostilePages: pages made to take long are read within a bound of work. A test that takes minutes has failed.
+func TestHostilePages(t *testing.T) {
+	deep := strings.Repeat("<div class=a>", 480)
+	for name, page := range map[string]string{
+		"nested selectors": "<style>" + strings.Repeat(".a .a .a .a .a .a .b{display:none}", 300) + "</style>" + deep + "<p>Shown",
+		"selectors":        "<style>" + strings.Repeat(".a:has(:has(:has(b))),.a:contains(x),.a{opacity:0.5;display:block}", 20_000) + "</style>" + deep + "<p>Shown",
+		"paragraphs":       deep + strings.Repeat("<p>Shown, and more, of it.", 40_000),
+		"rules":            "<style>" + strings.Repeat("p{display:block}", 100_000) + "</style>" + strings.Repeat("<p>Shown", 20_000),
+		"open braces":      "<style>" + strings.Repeat("@media print{", 50_000) + "</style><p>Shown",
+		"links":            strings.Repeat("<a href=x>Shown ", 400),
+		"attributes":       "<p " + strings.Repeat("style='display:block' x", 50_000) + ">Shown",
+	} {
+		_, got, err := readHTML(page[:min(len(page), maxBody)], anywhere)
+		expect.False(t, err != nil || !strings.Contains(got, "Shown"), "%s: %.80q %v", name, got, err)
+	}
+	_, _, err := readHTML(strings.Repeat("<div>", 2000), anywhere)
+	expect.False(t, err == nil, "a page that is too deep is read")
+}
+
 // TestLinks: links are absolute, and only such that can be followed; nothing hides in their attributes.
 func TestLinks(t *testing.T) {
 	_, got, err := readHTML(`<p>See <a href="b?c=1" title="CANARY">one</a>, <a href="/d">two</a>, <a href="#e">three</a>, <a href="javascript:f()">four</a>,

@@ -290,6 +290,11 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 // Act implements agent.Work.
 func (w *work) Act(ctx context.Context, reply llm.Reply) error {
 	return w.withTimeLeft(ctx, func(ctx context.Context) error {
+		past, err := w.r.cfg.History.Load(ctx, w.n.talk())
+		if err != nil {
+			return err
+		}
+		w.scope.Web = tool.WebResults(past)
 		for _, c := range reply.ToolCalls {
 			if err := ctx.Err(); err != nil {
 				return err

@@ -58,6 +58,7 @@ func (s *Set) webSearch(ctx context.Context, scope Scope, a webSearchArgs) (stri
 // webFetch reads a page.
 func (s *Set) webFetch(ctx context.Context, scope Scope, a webFetchArgs) (string, error) {
 	p, err := s.cfg.Web.Fetch(ctx, a.URL)
+	scope.MarkShown(trust.Foreign) // an error may quote the server
 	if err != nil && ctx.Err() == nil {
 		return "", refusal(fmt.Sprintf("The page was not read: %v. Try another result, or tell the person.", err))
 	}
@@ -68,7 +69,6 @@ func (s *Set) webFetch(ctx context.Context, scope Scope, a webFetchArgs) (string
 	if part == "" {
 		return "", faults{fmt.Sprintf("page: the page has only %d parts; send a smaller number", of)}
 	}
-	scope.MarkShown(trust.Foreign)
 	head := strings.TrimSpace(p.Title+"\n"+p.URL) + "\n\n"
 	if next := max(a.Page, 1) + 1; next <= of {
 		return fmt.Sprintf("%s%s\n\n[more: page %d of %d]", head, part, next, of) + cite, nil
@@ -156,15 +156,18 @@ func namesURL(results []string, url string) bool {
 }
 
 // knownWords reports whether every word of query stands in the person's text or, if it has at least two
-// characters, in a result.
+// characters, in a result. Single characters and signs could spell anything.
 func knownWords(query, said string, results []string) bool {
-	own, read := wordsOf(said), map[string]bool{}
+	own, read, asked := wordsOf(said), map[string]bool{}, wordsOf(query)
+	if len(asked) == 0 || strings.ContainsFunc(query, func(r rune) bool { return !isWord(r) && !strings.ContainsRune(" -.,:?'\"/", r) }) {
+		return false
+	}
 	for _, text := range results {
 		for w := range wordsOf(text) {
 			read[w] = true
 		}
 	}
-	for w := range wordsOf(query) {
+	for w := range asked {
 		if !hasWord(own, w) && (utf8.RuneCountInString(w) < 2 || !hasWord(read, w)) {
 			return false
 		}
@@ -192,10 +195,10 @@ func unspaced(r rune) bool {
 // wordsOf returns the words of a text, folded.
 func wordsOf(text string) map[string]bool {
 	words := map[string]bool{}
-	for _, w := range strings.FieldsFunc(cases.Fold().String(norm.NFKC.String(text)), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
-	}) {
+	for _, w := range strings.FieldsFunc(cases.Fold().String(norm.NFKC.String(text)), func(r rune) bool { return !isWord(r) }) {
 		words[w] = true
 	}
 	return words
 }
+
+func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) }

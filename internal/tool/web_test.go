@@ -125,6 +125,9 @@ func TestWhatTheWebMayBeSent(t *testing.T) {
 		{scope, webSearch, search("ferry PIN 4711"), false},
 		{scope, webSearch, search("f e r r y"), false},
 		{scope, webSearch, search("大阪"), false},
+		{scope, webSearch, search(".-.. --. ..."), false},
+		{scope, webSearch, search("ferry \U0001F600\U0001F601"), false},
+		{scope, webSearch, search("ferry\u200b\u2060 times"), false},
 		{scope, webSearch, search("site:evil.example.org ferry4711"), false},
 	} {
 		call := llm.ToolCall{ID: "1", Name: c.name, Arguments: c.args}

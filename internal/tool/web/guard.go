@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -137,7 +138,7 @@ func (g *guard) checkURL(u *url.URL) error {
 		return &Refused{host, "is written with a user name before it", ""}
 	case len(u.String()) > maxURL:
 		return &Refused{host, fmt.Sprintf("is in an address of more than %d characters", maxURL), ""}
-	case g.hosts[net.JoinHostPort(host, port)]:
+	case g.hosts[hostPort(u)]:
 		return nil
 	case !slices.Contains(g.ports, port):
 		return &Refused{host, "is asked on port " + port + ", and only 80 and 443 are open to the web", g.allowKey(host, port)}
@@ -149,6 +150,8 @@ func (g *guard) checkURL(u *url.URL) error {
 
 // maxURL limits addresses, in bytes.
 const maxURL = 2000
+
+func hostPort(u *url.URL) string { return net.JoinHostPort(u.Hostname(), portOf(u)) }
 
 func portOf(u *url.URL) string {
 	switch {
@@ -196,6 +199,14 @@ func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error
 
 const dialTime = 10 * time.Second
 
+// also returns a guard that allows the host of u, too.
+func (g *guard) also(u *url.URL) *guard {
+	wider := *g
+	wider.hosts = maps.Clone(g.hosts)
+	wider.hosts[hostPort(u)] = true
+	return &wider
+}
+
 // client returns an HTTP client behind the guard. It has no cookies, no proxy and no connection that
 // outlives its request. Without follow it stops at redirects.
 func (g *guard) client(follow bool) *http.Client {
@@ -209,7 +220,11 @@ func (g *guard) client(follow bool) *http.Client {
 			case len(via) > maxRedirects:
 				return errRedirects
 			}
-			req.Header.Del("Referer") // the first address is nobody's business
+			to := hostPort(req.URL)
+			if g.hosts[to] && to != hostPort(via[len(via)-1].URL) { // only the model itself asks the operator's servers
+				return &Refused{req.URL.Hostname(), "is the operator's, and another server redirects to it", ""}
+			}
+			req.Header.Del("Referer") // it would tell the first address
 			return g.checkURL(req.URL)
 		},
 	}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/andybalholm/cascadia"
@@ -35,9 +34,7 @@ func dropHidden(doc *html.Node) {
 	look{background: white}.apply(doc, styles)
 	for n := range doc.Descendants() {
 		n.Attr = slices.DeleteFunc(n.Attr, func(a html.Attribute) bool {
-			value := strings.ToLower(strings.TrimSpace(a.Val))
-			return a.Key == "title" || a.Key == "alt" || a.Key == "style" || strings.HasPrefix(a.Key, "data-") ||
-				a.Key == "href" && (strings.HasPrefix(value, "javascript:") || strings.HasPrefix(value, "data:"))
+			return a.Key == "title" || a.Key == "alt" || a.Key == "style" || strings.HasPrefix(a.Key, "data-")
 		})
 	}
 }
@@ -70,30 +67,35 @@ var (
 )
 
 const (
+	maxCSS   = 256 << 10 // bytes
 	maxRules = 400
-	maxSteps = 2_000_000 // elements times rules
+	maxSteps = 10_000_000 // of all rules, see effort
 )
 
 // pageStyles returns the declarations of the page's style elements that decide what is seen.
 func pageStyles(doc *html.Node) map[*html.Node]css {
-	styles, elements, rules := map[*html.Node]css{}, 0, 0
+	styles, steps, rules := map[*html.Node]css{}, effort(doc, 0), 0
 	var source strings.Builder
 	for n := range doc.Descendants() {
-		if n.Type == html.ElementNode {
-			elements++
-		}
 		if n.Type == html.TextNode && n.Parent.Data == "style" {
 			source.WriteString(n.Data + "\n")
 		}
 	}
-	plain := cssPrint.ReplaceAllString(cssComment.ReplaceAllString(source.String(), ""), "")
+	plain := source.String()[:min(source.Len(), maxCSS)]
+	plain = cssPrint.ReplaceAllString(cssComment.ReplaceAllString(plain, ""), "")
 	for _, m := range cssRule.FindAllStringSubmatch(plain, -1) {
 		found := declarations(m[2])
-		if shows := found["display"] + found["visibility"]; shows == "" && !found.hidesElement() && !found.hidesText() {
+		if found["background-color"] == "" {
+			delete(found, "color") // on which background is not known
+		}
+		if found["display"]+found["visibility"]+found["background-color"] == "" && !found.hidesElement() && !found.hidesText() {
 			continue
 		}
+		if rules += 1 + strings.Count(m[1], ","); rules > maxRules || rules*steps > maxSteps {
+			break
+		}
 		selector, err := cascadia.ParseGroup(strings.TrimSpace(m[1]))
-		if rules++; err != nil || rules > maxRules || rules*elements > maxSteps {
+		if err != nil || !isSimple(m[1]) {
 			continue
 		}
 		for _, n := range cascadia.QueryAll(doc, selector) {
@@ -104,6 +106,16 @@ func pageStyles(doc *html.Node) map[*html.Node]css {
 		}
 	}
 	return styles
+}
+
+// isSimple reports whether selectors have at most one element around another, and nothing that takes long.
+func isSimple(group string) bool {
+	for selector := range strings.SplitSeq(group, ",") {
+		if strings.ContainsAny(selector, ":~+") || len(strings.Fields(strings.ReplaceAll(selector, ">", " "))) > 2 {
+			return false
+		}
+	}
+	return true
 }
 
 // styleOf returns the declarations of an element; its own go before those of the page.
@@ -119,37 +131,35 @@ func styleOf(n *html.Node, styles map[*html.Node]css) css {
 	return out
 }
 
-var offScreen = regexp.MustCompile(`translate\w*\([^)]*-\d{3,}|scale\w*\(0(\.0*)?[,)]|rotate[xy]\(90deg`)
+// away is a length that moves an element out of the page.
+const away = `-(\d{3,}|\d{2,}(\.\d+)?(em|rem|ch|vw|vh|cm|in))`
+
+// Declarations that hide an element, alone or together with another.
+var (
+	hides = regexp.MustCompile(`^(display:none|content-visibility:hidden|opacity:(0?\.0|0%?$|0\.0|\d%)|filter:opacity\(0|` +
+		`(text-indent|margin-left|margin-top):` + away + `|clip:rect\(\s*[01](px)?\b|clip-path:(inset\(\s*(50|100)%|circle\(\s*0)|` +
+		`transform:.*(translate\w*\([^)]*-\d{3,}|scale\w*\(0(\.0*)?[,)]|rotate[xy]\(90deg))`)
+	hidesPlaced  = regexp.MustCompile(`^(left|top|right|bottom):` + away)
+	hidesClipped = regexp.MustCompile(`^(max-)?(height|width):[01](\.\d+)?(px|em|%)?$`)
+	tinyFont     = regexp.MustCompile(`^(0(\.0*)?[a-z%]*|0?\.\d+(px|pt)|[12](\.\d+)?(px|pt)|0?\.(0\d*|1[0-4]?\d*)r?em|\d(\.\d+)?%)$`)
+)
 
 // hidesElement reports whether an element is not shown, with all in it.
 func (s css) hidesElement() bool {
-	small := func(name string) bool { v, ok := pixels(s[name]); return ok && v <= 1 }
-	far := func(name string) bool { v, ok := pixels(s[name]); return ok && v <= -200 }
-	opacity, hasOpacity := pixels(strings.TrimSuffix(s["opacity"], "%"))
-	placed := s["position"] == "absolute" || s["position"] == "fixed"
-	noSpace := strings.ReplaceAll(s["clip"]+" "+s["clip-path"]+" "+s["filter"], " ", "")
-	switch {
-	case s["display"] == "none", s["content-visibility"] == "hidden":
-		return true
-	case hasOpacity && opacity < 0.1:
-		return true
-	case far("text-indent"), far("margin-left"), far("margin-top"):
-		return true
-	case placed && (far("left") || far("top") || far("right") || far("bottom")):
-		return true
-	case strings.HasPrefix(s["overflow"], "hidden") && (small("height") || small("max-height") || small("width") || small("max-width")):
-		return true
-	case offScreen.MatchString(s["transform"]), strings.Contains(noSpace, "opacity(0)"), strings.Contains(noSpace, "circle(0"):
-		return true
+	placed, clipped := s["position"] == "absolute" || s["position"] == "fixed", strings.HasPrefix(s["overflow"], "hidden")
+	for name, value := range s {
+		d := name + ":" + value
+		if hides.MatchString(d) || placed && hidesPlaced.MatchString(d) || clipped && hidesClipped.MatchString(d) {
+			return true
+		}
 	}
-	return strings.Contains(noSpace, "rect(0") || strings.Contains(noSpace, "rect(1px") || strings.Contains(noSpace, "inset(50%") ||
-		strings.Contains(noSpace, "inset(100%")
+	return false
 }
 
 // hidesText reports whether text is not shown. Elements within can change that.
 func (s css) hidesText() bool {
-	size, _, ok := fontSize(s["font-size"])
-	return s["visibility"] == "hidden" || s["visibility"] == "collapse" || ok && size <= 2 || s["color"] == "transparent"
+	return s["visibility"] == "hidden" || s["visibility"] == "collapse" || s["color"] == "transparent" ||
+		tinyFont.MatchString(s["font-size"])
 }
 
 // look is how text is shown; elements pass it on to those in them.
@@ -165,8 +175,9 @@ func (l look) apply(n *html.Node, styles map[*html.Node]css) {
 		if v := s["visibility"]; v != "" {
 			l.invisible = v == "hidden" || v == "collapse"
 		}
-		if size, relative, ok := fontSize(s["font-size"]); ok {
-			l.tiny = size <= 2 || l.tiny && relative
+		if size := s["font-size"]; size != "" {
+			relative := strings.HasSuffix(size, "%") || strings.HasSuffix(size, "em") && !strings.HasSuffix(size, "rem")
+			l.tiny = tinyFont.MatchString(size) || l.tiny && relative
 		}
 		if s["color"] != "" {
 			l.color = parseColor(s["color"])
@@ -187,30 +198,6 @@ func (l look) apply(n *html.Node, styles map[*html.Node]css) {
 	}
 }
 
-var number = regexp.MustCompile(`^([-+]?(?:\d+\.?\d*|\.\d+))\s*([a-z%]*)`)
-
-var unitPixels = map[string]float64{"em": 16, "rem": 16, "ex": 8, "ch": 8, "pt": 1.33, "vw": 10, "vh": 8, "%": 10, "in": 96, "cm": 38}
-
-// pixels returns a length in CSS, roughly in pixels.
-func pixels(value string) (px float64, ok bool) {
-	m := number.FindStringSubmatch(value)
-	if m == nil {
-		return 0, false
-	}
-	n, err := strconv.ParseFloat(m[1], 64)
-	return n * cmp.Or(unitPixels[m[2]], 1), err == nil
-}
-
-// fontSize returns a size of letters, roughly in pixels. A relative one depends on the element around.
-func fontSize(value string) (px float64, relative, ok bool) {
-	percent := strings.HasSuffix(value, "%")
-	px, ok = pixels(strings.TrimSuffix(value, "%"))
-	if percent {
-		px *= 0.16
-	}
-	return px, percent || strings.HasSuffix(value, "em") && !strings.HasSuffix(value, "rem"), ok
-}
-
 // color is red, green and blue. The zero value is unknown.
 type color struct {
 	r, g, b      int
@@ -227,7 +214,7 @@ func (c color) near(back color) bool {
 }
 
 var (
-	clearColor  = regexp.MustCompile(`^transparent|^(rgb|hsl)a?\(.*[,/](0|0?\.0\d*|0%)\)|^#([0-9a-f]{3}0|[0-9a-f]{6}00)$`)
+	clearColor  = regexp.MustCompile(`^transparent|^(rgb|hsl)a?\((?:[^,/]+[,/]){3}(0|0?\.0\d*|0%)\)|^#([0-9a-f]{3}0|[0-9a-f]{6}00)$`)
 	colorForms  = []string{"#%02x%02x%02x", "rgb(%d,%d,%d", "rgba(%d,%d,%d"}
 	namedColors = map[string]string{"white": "#ffffff", "black": "#000000", "snow": "#fffafa", "ivory": "#fffff0", "whitesmoke": "#f5f5f5"}
 )

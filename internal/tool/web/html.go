@@ -22,6 +22,7 @@ func readHTML(source string, at *url.URL) (title, markdown string, err error) {
 		return "", "", errors.New("its HTML cannot be read")
 	}
 	dropHidden(doc)
+	tidyLinks(doc, at)
 	title = textOf(find(doc, "title"))
 	main := article(doc, at)
 	prune(doc)
@@ -30,7 +31,26 @@ func readHTML(source string, at *url.URL) (title, markdown string, err error) {
 	if main == nil || len(textOf(main)) < len(textOf(body))/2 { // a list, a forum: not one article
 		main = body
 	}
-	return title, toMarkdown(main, at), nil
+	return title, toMarkdown(main), nil
+}
+
+// tidyLinks makes the links of a page absolute. It leaves out those within the page, very long ones and
+// those that are no addresses.
+func tidyLinks(doc *html.Node, at *url.URL) {
+	const longest = 300
+	for n := range doc.Descendants() {
+		for i, a := range n.Attr {
+			if a.Key != "href" {
+				continue
+			}
+			u, err := at.Parse(strings.TrimSpace(a.Val))
+			if err != nil || u.Scheme != "http" && u.Scheme != "https" || strings.HasPrefix(a.Val, "#") || len(u.String()) > longest {
+				n.Attr = slices.Delete(n.Attr, i, i+1)
+				break
+			}
+			n.Attr[i].Val = u.String()
+		}
+	}
 }
 
 // article finds the main text of a page; nil = none.
@@ -99,7 +119,7 @@ func dropLinks(n *html.Node, most int) (size, linked, links int) {
 }
 
 // toMarkdown converts an element; nil = "".
-func toMarkdown(n *html.Node, at *url.URL) (markdown string) {
+func toMarkdown(n *html.Node) (markdown string) {
 	if n == nil {
 		return ""
 	}
@@ -108,8 +128,9 @@ func toMarkdown(n *html.Node, at *url.URL) (markdown string) {
 			markdown = textOf(n)
 		}
 	}()
-	conv := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))
-	out, err := conv.ConvertNode(n, converter.WithDomain(at.Scheme+"://"+at.Host))
+	links := commonmark.WithLinkEmptyHrefBehavior(commonmark.LinkBehaviorSkip)
+	plugins := converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(links), table.NewTablePlugin())
+	out, err := converter.NewConverter(plugins).ConvertNode(n)
 	if err != nil {
 		return textOf(n)
 	}

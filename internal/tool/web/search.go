@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,38 +45,26 @@ const (
 	braveURL    = "https://api.search.brave.com/res/v1/web/search?count=10&q={query}"
 )
 
-// Address returns the URL of the engine; {query} stands for the query.
-func (e Engine) Address() string {
+// preset fills in what is known of the engine's kind.
+func (e Engine) preset() Engine {
 	switch e.Kind {
 	case SearXNG:
-		return strings.TrimRight(e.URL, "/") + "/search?format=json&q={query}"
+		e.URL = strings.TrimRight(e.URL, "/") + "/search?format=json&q={query}"
+		e.Results, e.Title, e.Link, e.Snippet = "results", "title", "url", "content"
 	case Brave:
-		if e.URL == "" {
-			return braveURL
-		}
+		e.URL, e.Header = cmp.Or(e.URL, braveURL), "X-Subscription-Token"
+		e.Results, e.Title, e.Link, e.Snippet = "web.results", "title", "url", "description"
 	}
-	return e.URL
+	return e
 }
 
 // Name describes the engine for the operator, without its key.
 func (e Engine) Name() string {
-	u, err := url.Parse(e.Address())
+	u, err := url.Parse(e.URL)
 	if err != nil {
 		return e.Kind
 	}
-	return e.Kind + " at " + u.Host
-}
-
-// preset returns the engine as one of kind JSON.
-func (e Engine) preset() Engine {
-	e.URL = e.Address()
-	switch e.Kind {
-	case SearXNG:
-		e.Results, e.Title, e.Link, e.Snippet = "results", "title", "url", "content"
-	case Brave:
-		e.Header, e.Results, e.Title, e.Link, e.Snippet = "X-Subscription-Token", "web.results", "title", "url", "description"
-	}
-	return e
+	return e.Kind + " at " + cmp.Or(u.Host, "api.search.brave.com")
 }
 
 // Engines returns the configured engines.

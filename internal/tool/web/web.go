@@ -55,14 +55,6 @@ func (c *Client) Searches() bool { return c != nil && len(c.cfg.Engines) > 0 }
 // Fetches reports whether pages may be read. A nil Client reads none.
 func (c *Client) Fetches() bool { return c != nil && c.cfg.Fetch }
 
-// also returns a guard that lets requests through to the host of u, too.
-func (g *guard) also(u *url.URL) *guard {
-	wider := *g
-	wider.hosts = maps.Clone(g.hosts)
-	wider.hosts[net.JoinHostPort(u.Hostname(), portOf(u))] = true
-	return &wider
-}
-
 // agent names the assistant to servers.
 const agent = "Mozilla/5.0 (compatible; Reverie)"
 
@@ -75,7 +67,9 @@ func (c *Client) get(ctx context.Context, from *http.Client, address string, hea
 	maps.Copy(req.Header, header)
 	req.Header.Set("User-Agent", agent)
 	resp, err := from.Do(req)
-	if err != nil {
+	var outer *url.Error
+	if errors.As(err, &outer) { // it has the whole address, which may hold what a person asked
+		err = outer.Err
 		c.cfg.Log.Info("web request failed", "host", req.URL.Host, "err", err)
 	}
 	return resp, err
@@ -100,10 +94,6 @@ func explain(err error) error {
 		return errors.New("its certificate is not valid")
 	case errors.As(err, &dial):
 		return errors.New("its server does not answer")
-	}
-	var outer *url.Error
-	if errors.As(err, &outer) {
-		return outer.Err
 	}
 	return err
 }

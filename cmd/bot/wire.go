@@ -31,6 +31,7 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/tool"
+	"reverie/internal/tool/workspace"
 	"reverie/internal/vram"
 	"reverie/internal/window"
 )
@@ -117,9 +118,14 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"), log)
 	b.history = history.NewStore(b.db)
 	b.media = media.Open(cfg.Data, cfg.Files().Side)
+	files := cfg.Tools.Files
+	work := workspace.Config{Dir: cfg.Data, DB: b.db, Quota: files.Bytes}
+	for _, f := range files.Folders {
+		work.Folders = append(work.Folders, workspace.Bound(f))
+	}
 	b.tools = tool.New(tool.Config{
 		Memory: b.memory, Tasks: b.tasks, Goals: goal.NewStore(b.db, time.Now), Skills: b.skills, Dir: cfg.Data, Media: b.media,
-		Location: cfg.Zone, Log: log,
+		Files: workspace.Open(work), Location: cfg.Zone, Log: log,
 	})
 	if b.prompt, err = b.openPrompt(); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"reverie/internal/llm"
+	"reverie/internal/tool/workspace"
 	"reverie/internal/trust"
 )
 
@@ -24,6 +25,7 @@ const (
 	room    target = "room"    // sent into the room
 	worker  target = "worker"  // given to a sub-session
 	shared  target = "shared"  // readable by everybody
+	machine target = "machine" // into a folder of the machine that an owner bound to the room
 )
 
 // source says whose words a result holds, besides those of the call.
@@ -41,6 +43,9 @@ type rules map[string]rule
 // anyAction is the rule for all actions without one of their own.
 const anyAction = ""
 
+// bound is the rule for paths outside the room's work folder. No action has this name.
+const bound = "in a bound folder"
+
 // Acts without a tool.
 const (
 	Markers = "goal markers"
@@ -56,7 +61,11 @@ func AllowsAct(of trust.Integrity, act string) bool {
 // ruleOf returns the rule for a call. An unknown call needs an owner.
 func ruleOf(call llm.ToolCall) rule {
 	e, _ := entryNamed(catalog, call.Name)
-	if r, ok := e.rules[readRuleArgs(call).Action]; ok {
+	args := readRuleArgs(call)
+	if r, ok := e.rules[bound]; ok && !workspace.InWork(args.Path) {
+		return r
+	}
+	if r, ok := e.rules[args.Action]; ok && args.Action != bound {
 		return r
 	}
 	if r, ok := e.rules[anyAction]; ok {
@@ -69,6 +78,7 @@ func ruleOf(call llm.ToolCall) rule {
 type ruleArgs struct {
 	Action string `json:"action"`    // "" for a tool with a single action
 	Prompt *any   `json:"ai_prompt"` // makes a task that a model performs when due
+	Path   string `json:"path"`      // of a file
 }
 
 func readRuleArgs(call llm.ToolCall) ruleArgs {
@@ -91,8 +101,11 @@ type Act struct {
 
 func (s Scope) describeAct(call llm.ToolCall) Act {
 	to, args := string(ruleOf(call).writes), readRuleArgs(call)
-	if to == string(readers) {
+	switch target(to) {
+	case readers:
 		to = string(s.Place().Readers())
+	case machine:
+		to, _, _ = strings.Cut(args.Path, "/")
 	}
 	kind := args.Action
 	if args.Prompt != nil {

@@ -25,6 +25,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/task"
+	"reverie/internal/tool/workspace"
 	"reverie/internal/trust"
 )
 
@@ -93,15 +94,16 @@ const MaxResult = 16_000
 // callLimit is the timeout of one call.
 const callLimit = 30 * time.Second
 
-// Config holds what the tools work on. All fields are required but Media, Location (nil = UTC) and
-// Log (nil = silent).
+// Config holds what the tools work on. All fields are required but Media, Files, Location (nil = UTC)
+// and Log (nil = silent).
 type Config struct {
 	Memory   *memory.Store
 	Tasks    *task.Store
 	Goals    *goal.Store
 	Skills   *skill.Library
-	Dir      string       // the data folder
-	Media    *media.Store // nil = no files are sent
+	Dir      string           // the data folder
+	Media    *media.Store     // nil = no files are sent
+	Files    *workspace.Store // nil = there is no work folder
 	Location *time.Location
 	Log      *slog.Logger
 }
@@ -184,6 +186,9 @@ func (s *Set) prepare(scope Scope, call llm.ToolCall) (entry, llm.ToolCall, erro
 		return t, call, scope.Policy.refuse(call.Name, offered)
 	}
 	call, err := s.Fit(call)
+	if _, writes := t.rules[bound]; writes && err == nil {
+		err = files{s, scope}.checkTarget(readRuleArgs(call).Path)
+	}
 	return t, call, err
 }
 
@@ -240,11 +245,14 @@ var errPanic = errors.New("a fault in the program")
 // explainError tells the model about an error: what happened, and what to do next.
 func (s *Set) explainError(ctx context.Context, scope Scope, name string, err error) string {
 	var said refusal
+	var unusable workspace.Refused
 	var path *fs.PathError
 	var link *os.LinkError
 	switch {
 	case errors.As(err, &said):
 		return string(said)
+	case errors.As(err, &unusable):
+		return string(unusable)
 	case ctx.Err() != nil:
 		return name + " was stopped before it was done. Do not count on its having happened."
 	case errors.Is(err, context.DeadlineExceeded):

@@ -36,6 +36,7 @@ type Config struct {
 	Tasks    Tasks       `yaml:"tasks"`
 	Seed     Seed        `yaml:"seed"`
 	Subs     SubSessions `yaml:"sub_sessions"`
+	Tools    Tools       `yaml:"tools"`
 	Web      Web         `yaml:"web"`
 	Log      Log         `yaml:"log"`
 
@@ -191,6 +192,27 @@ type SubSessions struct {
 	Rounds   int           `yaml:"rounds"`   // model requests per sub-session
 }
 
+// Tools configures the tools of the model.
+type Tools struct {
+	Files Files `yaml:"files"`
+}
+
+// Files configures the work folders of rooms.
+type Files struct {
+	Quota   string        `yaml:"quota"` // of one room's files, such as 100MB
+	Folders []BoundFolder `yaml:"folders"`
+
+	Bytes int64 // quota
+}
+
+// BoundFolder is a folder of the machine that one room sees.
+type BoundFolder struct {
+	Room  string `yaml:"room"`
+	Path  string `yaml:"path"` // absolute after loading
+	Name  string `yaml:"name"`
+	Write bool   `yaml:"write"`
+}
+
 // Web configures the status page.
 type Web struct {
 	Listen string `yaml:"listen"` // host:port on loopback; empty = off
@@ -234,6 +256,7 @@ func defaultConfig() *Config {
 		Tasks:    Tasks{PerRoom: task.DefaultPerRoom, PerPerson: task.DefaultPerPerson, RunsPerDay: task.DefaultRunsPerDay},
 		Memory:   Memory{Backend: "local_vector", Isolation: "strict"},
 		Seed:     Seed{Language: "en"},
+		Tools:    Tools{Files: Files{Quota: "100MB"}},
 		Subs:     SubSessions{Parallel: 2, Depth: 2, Timeout: 15 * time.Minute, Rounds: 15},
 		Log:      Log{Level: "info", Format: "text"},
 	}

@@ -2,8 +2,10 @@ package session
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -282,6 +284,15 @@ func (w *world) effects(t *testing.T) (all []string) {
 	for _, k := range expect.Must(skill.Open(filepath.Join(w.dir, "skills"), nil).All())(t) {
 		all = append(all, "skill "+k.Path+" "+string(expect.Must(os.ReadFile(filepath.Join(w.dir, strings.TrimPrefix(k.Path, "data/"))))(t)))
 	}
+	expect.OK(t, filepath.WalkDir(filepath.Join(w.dir, "work"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			all = append(all, "work "+path+" "+string(expect.Must(os.ReadFile(path))(t)))
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}))
 	defer holding(&w.room.mu)()
 	for id, m := range w.room.final {
 		if m.File != nil {

@@ -55,14 +55,15 @@ var owners = map[string][]string{
 	"internal/matrix/room": {"matrix_room", "matrix_tombstone"},
 	"internal/delivery": {"inbox", "outbox", "group_message", "redacted_message", "redacted_txn", "pending_redaction",
 		"question_reply", "matrix_thread"},
-	"internal/memory":        {"memory", "memory_source", "memory_revision", "memory_forgotten", "memory_op", "memory_salt"},
-	"internal/memory/file":   {"memory_file"},
-	"internal/questions":     {"memory_question"},
-	"internal/search":        {"past_message", "index_doc", "index_scope", "index_term", "index_fts"},
-	"internal/search/vector": {"embedding_model", "embedding"},
-	"internal/dream":         {"dream_change", "dream_op", "dream_task_list", "dream_run", "dream_verdict"},
-	"internal/harvest":       {"harvest"},
-	"internal/tool/mcp":      {"mcp_server"},
+	"internal/memory":         {"memory", "memory_source", "memory_revision", "memory_forgotten", "memory_op", "memory_salt"},
+	"internal/memory/file":    {"memory_file"},
+	"internal/questions":      {"memory_question"},
+	"internal/search":         {"past_message", "index_doc", "index_scope", "index_term", "index_fts"},
+	"internal/search/vector":  {"embedding_model", "embedding"},
+	"internal/dream":          {"dream_change", "dream_op", "dream_task_list", "dream_run", "dream_verdict"},
+	"internal/harvest":        {"harvest"},
+	"internal/tool/workspace": {"work_file"},
+	"internal/tool/mcp":       {"mcp_server"},
 }
 
 // foreignStatements are packages that hold statements on tables of others today. The list only

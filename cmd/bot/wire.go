@@ -33,6 +33,7 @@ import (
 	"reverie/internal/tool"
 	"reverie/internal/tool/mcp"
 	"reverie/internal/tool/web"
+	"reverie/internal/tool/workspace"
 	"reverie/internal/vram"
 	"reverie/internal/window"
 )
@@ -125,9 +126,14 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	b.history = history.NewStore(b.db)
 	b.media = media.Open(cfg.Data, cfg.Files().Side)
 	b.mcp = openMCP(cfg.MCP.Servers, b.db, log)
+	files := cfg.Tools.Files
+	work := workspace.Config{Dir: cfg.Data, DB: b.db, Quota: files.Bytes}
+	for _, f := range files.Folders {
+		work.Folders = append(work.Folders, workspace.Bound(f))
+	}
 	b.tools = tool.New(tool.Config{
 		Memory: b.memory, Tasks: b.tasks, Goals: goal.NewStore(b.db, time.Now), Skills: b.skills, Dir: cfg.Data, Media: b.media,
-		MCP: b.mcp, Web: b.openWeb(), Location: cfg.Zone, Log: log,
+		Files: workspace.Open(work), MCP: b.mcp, Web: b.openWeb(), Location: cfg.Zone, Log: log,
 	})
 	if b.prompt, err = b.openPrompt(); err != nil {
 		return nil, err

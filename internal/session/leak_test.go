@@ -27,6 +27,7 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/test/expect"
 	"reverie/internal/tool"
+	"reverie/internal/tool/workspace"
 	"reverie/internal/trust"
 )
 
@@ -160,7 +161,7 @@ func newLeakHistory(t *testing.T, seed uint64) *leakHistory {
 	c.SubSessions.Parallel, c.RetryDelay, c.EditDebounce, c.IdleAfter = 2, time.Millisecond, time.Microsecond, time.Millisecond
 	c.Events = map[chat.EventKind]Source{chat.ScheduledTask: leakJobs{h}}
 	c.Media = media.Open(h.w.dir, 0)
-	c.Tools = tool.New(tool.Config{Memory: c.Memory, Tasks: c.Tasks, Goals: h.w.Manager.goals, Skills: c.Skills, Dir: h.w.dir, Location: time.UTC, Media: c.Media})
+	c.Tools = tool.New(tool.Config{Files: workspace.Open(workspace.Config{Dir: h.w.dir, DB: c.DB}), Memory: c.Memory, Tasks: c.Tasks, Goals: h.w.Manager.goals, Skills: c.Skills, Dir: h.w.dir, Location: time.UTC, Media: c.Media})
 	h.w.restart(t)
 	h.openNightly()
 	people := []string{owner, friend, bob}

@@ -24,7 +24,7 @@ func (m *Manager) Move(ctx context.Context, from, to string) error {
 	}
 	failed = append(failed, subsession.Move(ctx, m.cfg.DB, from, to))
 	entries, err := m.cfg.Memory.Entries(ctx, memory.Room(from))
-	failed = append(failed, m.cfg.Skills.Move(from, to), err)
+	failed = append(failed, m.cfg.Skills.Move(from, to), m.cfg.Tools.Move(ctx, from, to), err)
 	for _, e := range entries {
 		e.Scope = memory.Room(to)
 		_, _, err := m.cfg.Memory.Add(ctx, e, "upgrade")

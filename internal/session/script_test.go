@@ -2,8 +2,10 @@ package session
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -23,6 +25,7 @@ import (
 	"reverie/internal/task"
 	"reverie/internal/test/expect"
 	"reverie/internal/tool"
+	"reverie/internal/tool/workspace"
 	"reverie/internal/trust"
 )
 
@@ -237,7 +240,7 @@ func newObedient(t *testing.T, backend string) (*world, *obedient) {
 	w.script.reply = o.reply
 	w.inGroup()
 	files := media.Open(w.dir, 0)
-	tools := tool.New(tool.Config{Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Goals: w.Manager.goals, Skills: w.cfg.Skills, Dir: w.dir, Media: files, Location: time.UTC})
+	tools := tool.New(tool.Config{Files: workspace.Open(workspace.Config{Dir: w.dir, DB: w.cfg.DB}), Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Goals: w.Manager.goals, Skills: w.cfg.Skills, Dir: w.dir, Media: files, Location: time.UTC})
 	w.cfg.Media, w.cfg.Tools, w.cfg.FileText = files, tools, 600
 	w.cfg.MaxRound, w.cfg.SubSessions.Parallel, w.cfg.RetryDelay = 12, 1, time.Millisecond
 	w.restart(t)
@@ -281,6 +284,15 @@ func (w *world) effects(t *testing.T) (all []string) {
 	for _, k := range expect.Must(skill.Open(filepath.Join(w.dir, "skills"), nil).All())(t) {
 		all = append(all, "skill "+k.Path+" "+string(expect.Must(os.ReadFile(filepath.Join(w.dir, strings.TrimPrefix(k.Path, "data/"))))(t)))
 	}
+	expect.OK(t, filepath.WalkDir(filepath.Join(w.dir, "work"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			all = append(all, "work "+path+" "+string(expect.Must(os.ReadFile(path))(t)))
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}))
 	defer holding(&w.room.mu)()
 	for id, m := range w.room.final {
 		if m.File != nil {

@@ -29,6 +29,7 @@ import (
 	"reverie/internal/task"
 	"reverie/internal/test/expect"
 	"reverie/internal/tool"
+	"reverie/internal/tool/workspace"
 	"reverie/internal/trust"
 	"reverie/internal/window"
 )
@@ -209,7 +210,7 @@ func newWorldOf(t *testing.T, dir string, backend string, window int, answers ..
 	mem = expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: backend,
 		BeforeForget: func(ctx context.Context) error { return recall.IndexAll(ctx, history.NewStore(db), mem) }}))(t)
 	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills"), nil), history.NewStore(db)
-	tools := tool.New(tool.Config{Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC})
+	tools := tool.New(tool.Config{Files: workspace.Open(workspace.Config{Dir: dir, DB: db}), Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC})
 	assembler := expect.Must(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{
 		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC, SeedLanguage: "en",
 		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names()}}))(t)

@@ -23,7 +23,7 @@ import (
 //	brief its description for the smallest windows; "-" = left out there
 //	enum  the only values, separated by commas
 //	must  enum and required
-//	rule  required; min=N, max=N
+//	rule  required; verbatim (white space alone counts as a text); min=N, max=N
 //
 // The Go type is string ("" = not given), int (0 = not given), *bool, a list of strings, or
 // json.RawMessage for any JSON object.
@@ -32,6 +32,7 @@ type field struct {
 	brief     string // "" = as doc
 	enum      []string
 	required  bool
+	verbatim  bool
 	min, max  int // 0 = any
 	object    bool
 	kind      reflect.Kind
@@ -59,6 +60,8 @@ func fieldsOf(t reflect.Type) []field {
 			switch {
 			case rule == "required":
 				f.required = true
+			case rule == "verbatim":
+				f.verbatim = true
 			case key == "min" && err == nil:
 				f.min = n
 			case key == "max" && err == nil:
@@ -244,7 +247,7 @@ func (f field) set(raw json.RawMessage, v reflect.Value) string {
 	}
 	word := strings.ToLower(strings.TrimSpace(text))
 	switch {
-	case word == "": // also null
+	case word == "" && !(f.verbatim && isText): // also null
 		return ""
 	case f.object:
 		var sent map[string]json.RawMessage

@@ -18,6 +18,7 @@ import (
 
 	"reverie/internal/skill"
 	"reverie/internal/text"
+	"reverie/internal/tool/workspace"
 	"reverie/internal/trust"
 )
 
@@ -43,14 +44,20 @@ var readableFiles = []string{
 const skillFolder = "skills"
 
 const (
-	maxFileSize = 4 << 20         // bytes; no text written by hand is larger
-	maxShown    = MaxResult - 500 // characters; the rest is for the lines around the text
+	maxFileSize = workspace.MaxText // bytes; no text written by hand is larger
+	maxShown    = MaxResult - 500   // characters; the rest is for the lines around the text
 )
 
 // readFile shows a text file or lists a folder.
 func (s *Set) readFile(ctx context.Context, scope Scope, a readFileArgs) (string, error) {
 	if name, ok := cleanPath(a.Path); ok && name == "." {
 		return s.listReadable(scope), nil
+	}
+	work := files{s, scope}
+	if sent, ok := work.findReceived(a.Path); ok {
+		a.Path = sent
+	} else if work.has(a.Path) {
+		return work.read(ctx, a)
 	}
 	f, name, info, err := s.openNamed(scope, a.Path)
 	if err != nil {
@@ -64,7 +71,11 @@ func (s *Set) readFile(ctx context.Context, scope Scope, a readFileArgs) (string
 		return s.listFolder(f, scope, name)
 	}
 	scope.MarkShown(s.fileIntegrity(ctx, scope, name))
-	return showFile(f, name, a.Offset, a.Limit)
+	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	if err != nil {
+		return "", err
+	}
+	return showFile(data, "data/"+name, a.Offset, a.Limit)
 }
 
 // openNamed opens the file or folder that a model asked for. name is its path in the data folder.
@@ -117,6 +128,7 @@ func (s *Set) listReadable(scope Scope) string {
 	for _, file := range s.singleFiles(scope) {
 		names = append(names, "data/"+file)
 	}
+	names = append(names, files{s, scope}.folders()...)
 	return "What may be read: " + strings.Join(names, ", ") + ". A folder's path lists what is in it."
 }
 
@@ -214,29 +226,25 @@ func (s *Set) listFolder(f *os.File, scope Scope, name string) (string, error) {
 	return "data/" + name + "/ holds:\n" + strings.Join(names, "\n"), nil
 }
 
-// showFile shows the lines of f from offset on. It shows at most limit lines, within the size of a
-// result.
-func showFile(f *os.File, name string, offset, limit int) (string, error) {
-	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
-	if err != nil {
-		return "", err
-	}
+// showFile shows the lines of a file from offset on. It shows at most limit lines, within the size
+// of a result.
+func showFile(data []byte, name string, offset, limit int) (string, error) {
 	switch {
 	case len(data) > maxFileSize:
-		return "", refusal(fmt.Sprintf("data/%s is too large to be shown (more than %d MiB).", name, maxFileSize>>20))
+		return "", refusal(fmt.Sprintf("%s is too large to be shown (more than %d MiB).", name, maxFileSize>>20))
 	case bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data):
-		return "", refusal(fmt.Sprintf("data/%s is no text file and cannot be shown.", name))
+		return "", refusal(fmt.Sprintf("%s is no text file and cannot be shown.", name))
 	case len(bytes.TrimSpace(data)) == 0:
-		return "data/" + name + " is empty.", nil
+		return name + " is empty.", nil
 	}
 	text := strings.TrimSuffix(strings.TrimPrefix(strings.ReplaceAll(string(data), "\r\n", "\n"), "\uFEFF"), "\n")
 	lines := strings.Split(text, "\n")
 	first := max(offset, 1)
 	if first > len(lines) {
-		return "", faults{fmt.Sprintf("offset: data/%s has only %d lines; send a smaller number", name, len(lines))}
+		return "", faults{fmt.Sprintf("offset: %s has only %d lines; send a smaller number", name, len(lines))}
 	}
 	shown, last := takeLines(lines, first, limit)
-	head := fmt.Sprintf("data/%s, lines %d–%d of %d:\n\n", name, first, last, len(lines))
+	head := fmt.Sprintf("%s, lines %d–%d of %d:\n\n", name, first, last, len(lines))
 	if last < len(lines) {
 		return fmt.Sprintf("%s%s\n\n[%d more lines: read on with offset %d]", head, shown, len(lines)-last, last+1), nil
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"reverie/internal/llm"
+	"reverie/internal/tool/workspace"
 	"reverie/internal/trust"
 )
 
@@ -28,6 +29,7 @@ const (
 	// internet: the query or address is sent to servers of strangers. If the integrity is too low, it may
 	// still hold what is public, see Scope.sendsKnown.
 	internet target = "internet"
+	machine  target = "machine" // into a folder of the machine that an owner bound to the room
 )
 
 // source says whose words a result holds, besides those of the call.
@@ -47,6 +49,9 @@ type rules map[string]rule
 // anyAction is the rule for all actions without one of their own.
 const anyAction = ""
 
+// bound is the rule for paths outside the room's work folder. No action has this name.
+const bound = "in a bound folder"
+
 // Acts without a tool.
 const (
 	Markers = "goal markers"
@@ -62,7 +67,11 @@ func AllowsAct(of trust.Integrity, act string) bool {
 // ruleOf returns the rule for a call. An unknown call needs an owner.
 func ruleOf(call llm.ToolCall) rule {
 	e, _ := entryNamed(catalog, call.Name)
-	if r, ok := e.rules[readRuleArgs(call).Action]; ok {
+	args := readRuleArgs(call)
+	if r, ok := e.rules[bound]; ok && !workspace.InWork(args.Path) {
+		return r
+	}
+	if r, ok := e.rules[args.Action]; ok && args.Action != bound {
 		return r
 	}
 	if r, ok := e.rules[anyAction]; ok {
@@ -78,6 +87,7 @@ type ruleArgs struct {
 	Prompt *any   `json:"ai_prompt"` // makes a task that a model performs when due
 	URL    string `json:"url"`       // of web_fetch
 	Query  string `json:"query"`     // of web_search
+	Path   string `json:"path"`      // of a file
 }
 
 func readRuleArgs(call llm.ToolCall) ruleArgs {
@@ -100,8 +110,11 @@ type Act struct {
 
 func (s Scope) describeAct(call llm.ToolCall) Act {
 	to, args := string(ruleOf(call).writes), readRuleArgs(call)
-	if to == string(readers) {
+	switch target(to) {
+	case readers:
 		to = string(s.Place().Readers())
+	case machine:
+		to, _, _ = strings.Cut(args.Path, "/")
 	}
 	kind := args.Action + args.Tool
 	if args.Prompt != nil {
@@ -130,13 +143,17 @@ func (s *Set) refuse(scope Scope, call llm.ToolCall) error {
 // that Run refuses anyway.
 func (s *Set) NeedsApproval(scope Scope, call llm.ToolCall) (Act, bool) {
 	_, call, err := s.prepare(scope, call)
-	if err != nil || s.refuse(scope, call) != notAllowed {
+	if err != nil {
+		return Act{}, false
+	}
+	if err = s.refuse(scope, call); err == nil || err == ownersOnly && scope.Private { //nolint:errorlint // our own values
 		return Act{}, false
 	}
 	return scope.describeAct(call), true
 }
 
-// ownersOnly tells the model that no approval of this person helps.
+// ownersOnly tells the model that no approval of this person helps. In a room with others an owner may
+// approve.
 const ownersOnly = refusal("Not done: only an owner of the assistant may have this done. Tell the person so.")
 
 // notAllowed tells the model that no person can be asked here.

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"strings"
 
 	"reverie/internal/media"
+	"reverie/internal/tool/workspace"
 )
 
 // SendFile is the name of the tool that sends a file into the room.
@@ -35,13 +37,9 @@ func (s *Set) sendFile(ctx context.Context, scope Scope, a sendFileArgs) (string
 	if scope.Send == nil || s.cfg.Media == nil || scope.System {
 		return "", refusal("A file is sent only when a person asks for it in a conversation that takes files. Nothing was sent.")
 	}
-	f, name, info, err := s.openNamed(scope, a.Path)
+	f, name, err := files{s, scope}.open(a.Path)
 	if err != nil {
 		return "", err
-	}
-	if info.IsDir() {
-		f.Close()
-		return "", refusal(fmt.Sprintf("%s is no file; name one file in it.", clip(a.Path)))
 	}
 	kept, err := s.cfg.Media.Save(f, maxSent) // closes f
 	var large *media.TooLargeError
@@ -60,4 +58,26 @@ func (s *Set) sendFile(ctx context.Context, scope Scope, a sendFileArgs) (string
 		return "", err
 	}
 	return fmt.Sprintf("%s (%s) is on its way; the person sees it before your answer.", out.Name, media.FormatSize(kept.Size)), nil
+}
+
+// open opens a file that the model may read. name is its path in the data folder or as asked.
+func (f files) open(asked string) (file *os.File, name string, err error) {
+	sent, ok := f.findReceived(asked)
+	if !ok && f.has(asked) {
+		file, err = f.cfg.Files.OpenFile(f.Place(), asked)
+		if errors.Is(err, workspace.ErrFolder) {
+			err = notAFile(asked)
+		}
+		return file, asked, err
+	}
+	file, name, info, err := f.openNamed(f.Scope, cmp.Or(sent, asked))
+	if err == nil && info.IsDir() {
+		file.Close()
+		err = notAFile(asked)
+	}
+	return file, name, err
+}
+
+func notAFile(asked string) error {
+	return refusal(fmt.Sprintf("%s is no file; name one file in it.", clip(asked)))
 }

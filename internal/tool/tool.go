@@ -27,6 +27,7 @@ import (
 	"reverie/internal/task"
 	"reverie/internal/tool/mcp"
 	"reverie/internal/tool/web"
+	"reverie/internal/tool/workspace"
 	"reverie/internal/trust"
 )
 
@@ -96,17 +97,18 @@ const MaxResult = 16_000
 // callLimit is the timeout of one call.
 const callLimit = 30 * time.Second
 
-// Config holds what the tools work on. All fields are required but Media, MCP, Web, Location (nil = UTC)
+// Config holds what the tools work on. All fields are required but Media, Files, MCP, Web, Location (nil = UTC)
 // and Log (nil = silent).
 type Config struct {
 	Memory   *memory.Store
 	Tasks    *task.Store
 	Goals    *goal.Store
 	Skills   *skill.Library
-	Dir      string       // the data folder
-	Media    *media.Store // nil = no files are sent
-	MCP      *mcp.Servers // nil = no programs are connected
-	Web      *web.Client  // nil = no web; tools that it has no settings for are left out
+	Dir      string           // the data folder
+	Media    *media.Store     // nil = no files are sent
+	Files    *workspace.Store // nil = there is no work folder
+	MCP      *mcp.Servers     // nil = no programs are connected
+	Web      *web.Client      // nil = no web; tools that it has no settings for are left out
 	Location *time.Location
 	Log      *slog.Logger
 }
@@ -204,6 +206,9 @@ func (s *Set) prepare(scope Scope, call llm.ToolCall) (entry, llm.ToolCall, erro
 		return t, call, scope.Policy.refuse(call.Name, offered)
 	}
 	call, err := s.Fit(call)
+	if _, writes := t.rules[bound]; writes && err == nil {
+		err = files{s, scope}.checkTarget(readRuleArgs(call).Path)
+	}
 	return t, call, err
 }
 
@@ -260,11 +265,14 @@ var errPanic = errors.New("a fault in the program")
 // explainError tells the model about an error: what happened, and what to do next.
 func (s *Set) explainError(ctx context.Context, scope Scope, name string, err error) string {
 	var said refusal
+	var unusable workspace.Refused
 	var path *fs.PathError
 	var link *os.LinkError
 	switch {
 	case errors.As(err, &said):
 		return string(said)
+	case errors.As(err, &unusable):
+		return string(unusable)
 	case ctx.Err() != nil:
 		return name + " was stopped before it was done. Do not count on its having happened."
 	case errors.Is(err, context.DeadlineExceeded):

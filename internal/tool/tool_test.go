@@ -26,6 +26,7 @@ import (
 	"reverie/internal/test/expect"
 	"reverie/internal/tool/mcp/mcptest"
 	"reverie/internal/tool/web"
+	"reverie/internal/tool/workspace"
 	"reverie/internal/trust"
 )
 
@@ -34,20 +35,22 @@ const owner = "@ada:example.org"
 // workshop is a set over real stores in a folder of its own.
 type workshop struct {
 	*Set
-	dir string
-	log strings.Builder
+	dir     string
+	log     strings.Builder
+	folders []workspace.Bound
 }
 
-func newWorkshop(t testing.TB) *workshop {
+func newWorkshop(t testing.TB, folders ...workspace.Bound) *workshop {
 	t.Helper()
-	w := &workshop{dir: filepath.Join(t.TempDir(), "data")}
+	w := &workshop{dir: filepath.Join(t.TempDir(), "data"), folders: folders}
 	db := expect.Must(storetest.Open(t, filepath.Join(w.dir, "bot.db")))(t)
 	t.Cleanup(func() { expect.OK(t, db.Close()) })
 	mem := expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: w.dir, Owner: owner}))(t)
 	clock := func() time.Time { return noon }
 	w.Set = New(Config{
 		Memory: mem, Tasks: task.NewStore(db, task.Config{Now: clock}), Goals: goal.NewStore(db, clock), Skills: skill.Open(filepath.Join(w.dir, "skills"), nil),
-		Dir: w.dir, Media: media.Open(w.dir, 0), Web: web.New(web.Config{Fetch: true, Engines: []web.Engine{{Kind: web.SearXNG, URL: "http://127.0.0.1:1"}}}),
+		Dir: w.dir, Media: media.Open(w.dir, 0), Files: workspace.Open(workspace.Config{Dir: w.dir, DB: db, Quota: 1_000_000, Folders: w.folders}),
+		Web: web.New(web.Config{Fetch: true, Engines: []web.Engine{{Kind: web.SearXNG, URL: "http://127.0.0.1:1"}}}),
 		MCP: mcptest.Start(t, true).Connect(t, db), Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 	})
 	return w

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -138,6 +140,7 @@ func (c *Config) complete(r *reader, dir string) {
 	c.completeQdrant(r, dir)
 	c.completeMCP(r, dir)
 	c.completeWeb(r, dir)
+	c.completeFolders(r, dir)
 	if c.Web.Listen != "" {
 		c.warn("web.listen: the status page is not in this release yet; nothing listens there")
 	}
@@ -348,6 +351,56 @@ func (c *Config) completeWeb(r *reader, dir string) {
 			"write a range such as 198.18.0.0/15; it must not contain addresses of this machine or of private networks"})
 		w.FakeIP = append(w.FakeIP, p)
 	}
+}
+
+var folderPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,30}$`)
+
+// completeFolders checks the folders of the machine that rooms see. None may hold keys and conversations.
+func (c *Config) completeFolders(r *reader, dir string) {
+	f := &c.Tools.Files
+	f.Bytes = parseSize(f.Quota)
+	r.check(rule{"tools.files.quota", inRange(f.Bytes, 1_000_000, 100_000_000_000), "write a size from 1MB to 100GB, such as 100MB"})
+	for i := range f.Folders {
+		b := &f.Folders[i]
+		key := fmt.Sprintf("tools.files.folders[%d].", i)
+		given := b.Path != ""
+		b.Path = Resolve(dir, b.Path)
+		info, err := os.Stat(b.Path)
+		same := func(o BoundFolder) bool { return o.Room == b.Room && o.Name == b.Name }
+		r.check(
+			rule{key + "room", strings.HasPrefix(b.Room, "!"),
+				`write a room's id in quotes, such as "!id:example.org"; it is in the room's settings`},
+			rule{key + "name", folderPattern.MatchString(b.Name) && !slices.Contains(takenNames, b.Name),
+				"write a short name of small letters, digits, - and _, but not: " + strings.Join(takenNames, ", ")},
+			rule{key + "name", !slices.ContainsFunc(f.Folders[:i], same), "this room has a folder of that name already"},
+			rule{key + "path", given && err == nil && info.IsDir(), "there is no such folder on this machine"},
+			rule{key + "path", !overlap(b.Path, c.Data) && !holds(b.Path, dir),
+				"this folder and the one with the assistant's keys and conversations are inside one another; name another"},
+		)
+	}
+}
+
+// takenNames begin paths of files already.
+var takenNames = []string{"data", "work", "skills", "prompts", "personas", "media", "memories"}
+
+// overlap reports whether one of two folders is in the other.
+func overlap(a, b string) bool { return holds(a, b) || holds(b, a) }
+
+// holds reports whether folder is inner, or has it somewhere inside, also by links.
+func holds(folder, inner string) bool {
+	rel, err := filepath.Rel(realPath(folder), realPath(inner))
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+// realPath follows the links of a path, as far as it exists.
+func realPath(name string) string {
+	if at, err := filepath.EvalSymlinks(name); err == nil {
+		return at
+	}
+	if parent := filepath.Dir(name); parent != name {
+		return filepath.Join(realPath(parent), filepath.Base(name))
+	}
+	return name
 }
 
 var defaultMedia = Media{MaxSize: "20MB", Side: 1024, Text: 40_000, Bytes: 20_000_000}

@@ -216,7 +216,8 @@ type MCPServer struct {
 
 // Tools configures the tools of the model that need it.
 type Tools struct {
-	Web WebTools `yaml:"web"`
+	Files Files    `yaml:"files"`
+	Web   WebTools `yaml:"web"`
 }
 
 // WebTools configures web_search and web_fetch.
@@ -241,6 +242,22 @@ type SearchEngine struct {
 	Title      string `yaml:"title"`
 	Link       string `yaml:"link"`
 	Snippet    string `yaml:"snippet"`
+}
+
+// Files configures the work folders of rooms.
+type Files struct {
+	Quota   string        `yaml:"quota"` // of one room's files, such as 100MB
+	Folders []BoundFolder `yaml:"folders"`
+
+	Bytes int64 // quota
+}
+
+// BoundFolder is a folder of the machine that one room sees.
+type BoundFolder struct {
+	Room  string `yaml:"room"`
+	Path  string `yaml:"path"` // absolute after loading
+	Name  string `yaml:"name"`
+	Write bool   `yaml:"write"`
 }
 
 // Web configures the status page.
@@ -286,7 +303,7 @@ func defaultConfig() *Config {
 		Tasks:    Tasks{PerRoom: task.DefaultPerRoom, PerPerson: task.DefaultPerPerson, RunsPerDay: task.DefaultRunsPerDay},
 		Memory:   Memory{Backend: "local_vector", Isolation: "strict"},
 		Seed:     Seed{Language: "en"},
-		Tools:    Tools{Web: WebTools{Fetch: true}},
+		Tools:    Tools{Web: WebTools{Fetch: true}, Files: Files{Quota: "100MB"}},
 		Subs:     SubSessions{Parallel: 2, Depth: 2, Timeout: 15 * time.Minute, Rounds: 15},
 		Log:      Log{Level: "info", Format: "text"},
 	}

@@ -83,6 +83,24 @@ func sendFile(t turn, m []string) (reply, bool) {
 	})
 }
 
+var writeRE = regexp.MustCompile(`(?is)^` + lead + `write file\s+(\S+?):\s+(.+)$`)
+
+// writeFile calls write_file.
+func writeFile(t turn, m []string) (reply, bool) {
+	return t.callTool("write_file", map[string]any{"path": m[1], "content": m[2] + "\n"}, "is written", func(string) string {
+		return "I have written `" + m[1] + "`."
+	})
+}
+
+var editRE = regexp.MustCompile(`(?is)^` + lead + `in\s+(\S+)\s+replace\s+(.+?)\s+with\s+(.+)$`)
+
+// editFile calls edit_file.
+func editFile(t turn, m []string) (reply, bool) {
+	return t.callTool("edit_file", map[string]any{"path": m[1], "old": m[2], "new": m[3]}, "is changed", func(result string) string {
+		return "```diff\n" + result + "\n```"
+	})
+}
+
 var modeRE = regexp.MustCompile(`(?i)^` + lead + `switch to ([a-z]+) mode[.?!]?$`)
 
 // setMode calls set_mode.

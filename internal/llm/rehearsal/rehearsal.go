@@ -14,6 +14,8 @@
 //	read FILE                              calls read_file
 //	add skill NAME: …                      calls add_skill
 //	send file FILE                         calls send_file
+//	write file FILE: …                     calls write_file
+//	in FILE replace … with …               calls edit_file
 //	switch to NAME mode                    calls set_mode
 //
 // It answers pictures with their type and size, files with their first lines, and recordings with

@@ -15,7 +15,7 @@ var rules = []rule{
 	harvest, objective, whenMatches(hookRE, hook), summarise,
 	whenMatches(sendRE, sendFile), whenMatches(modeRE, setMode), whenMatches(rememberRE, remember),
 	whenMatches(listRE, listTasks), whenMatches(changeRE, changeTask), whenMatches(remindRE, addTask), whenMatches(workRE, workTask),
-	whenMatches(readRE, readFile), whenMatches(skillRE, addSkill),
+	whenMatches(writeRE, writeFile), whenMatches(editRE, editFile), whenMatches(readRE, readFile), whenMatches(skillRE, addSkill),
 	describePictures, describeFiles, describeMissing, recall, fallback,
 }
 

@@ -1,0 +1,88 @@
+package tool
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"reverie/internal/text"
+	"reverie/internal/tool/workspace"
+	"reverie/internal/trust"
+)
+
+type findInFilesArgs struct {
+	Text   string `json:"text" rule:"required" doc:"What a line must contain; case does not matter."`
+	Path   string `json:"path" doc:"A folder or file; work if left out."`
+	Files  string `json:"files" doc:"Only these, such as *.go."`
+	Regexp *bool  `json:"regexp" doc:"text is a regular expression."`
+}
+
+const (
+	maxHits = 60
+	hitSize = 200 // characters of a line
+)
+
+// find finds lines in the text files of a folder.
+func (f files) find(ctx context.Context, a findInFilesArgs) (string, error) {
+	pattern := a.Text
+	if a.Regexp == nil || !*a.Regexp {
+		pattern = regexp.QuoteMeta(a.Text)
+	}
+	line, err := regexp.Compile("(?i)" + pattern)
+	if err != nil {
+		return "", faults{"text: is no regular expression (" + err.Error() + "); leave out regexp to look for it as it is"}
+	}
+	where := strings.Trim(strings.TrimSpace(cmp.Or(a.Path, workspace.Top)), "/")
+	found := workspace.Found{Integrity: trust.Owner}
+	if where != receivedFolder {
+		if found, err = f.cfg.Files.Find(ctx, f.Place(), where, a.Files, line.MatchString, maxHits); err != nil {
+			return "", err
+		}
+	}
+	if where == workspace.Top || where == receivedFolder {
+		f.findInReceived(a.Files, line.MatchString, &found)
+	}
+	if len(found.Hits) == 0 {
+		return fmt.Sprintf("No line in the %d text files of %s contains it. list_files shows what is there.", found.Files, clip(where)), nil
+	}
+	f.MarkShown(found.Integrity)
+	var lines []string
+	for _, h := range found.Hits {
+		lines = append(lines, fmt.Sprintf("%s:%d: %s", h.Path, h.Line, text.Clip(h.Text, hitSize)))
+	}
+	if found.Cut {
+		lines = append(lines, "[there are more; name a folder or a longer text]")
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// findInReceived finds lines in the text files that people sent.
+func (f files) findInReceived(pattern string, match func(string) bool, found *workspace.Found) {
+	all := f.received()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if fits, err := path.Match(pattern, path.Base(name)); pattern != "" && (err != nil || !fits) {
+			continue
+		}
+		sent, err := f.openFile(f.Scope, all[name])
+		if err != nil {
+			continue
+		}
+		text, err := io.ReadAll(io.LimitReader(sent, maxFileSize+1))
+		sent.Close()
+		if err != nil || len(text) > maxFileSize || bytes.IndexByte(text, 0) >= 0 || !utf8.Valid(text) {
+			continue
+		}
+		before := len(found.Hits)
+		if found.Search(name, text, match, maxHits); len(found.Hits) > before {
+			found.Integrity = trust.Foreign
+		}
+	}
+}

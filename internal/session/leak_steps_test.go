@@ -78,7 +78,7 @@ func (h *leakHistory) wants() {
 	}
 	c := h.fresh(r)
 	var calls []string
-	switch h.random.IntN(13) {
+	switch h.random.IntN(15) {
 	case 0, 1, 8:
 		calls = []string{`append_memory {"entry":"` + h.ofAnna(c) + `"}`}
 	case 2:
@@ -96,6 +96,10 @@ func (h *leakHistory) wants() {
 		}
 	case 7:
 		calls = []string{"[GOAL] find " + c + "\n[CHECKPOINT] look at " + c + " - DONE\n[DECISION] use " + c + "\nWell."}
+	case 10, 11:
+		path := one(h, []string{"work/a.txt", "work/d/a.txt", "work/d/b.txt"})
+		calls = []string{fmt.Sprintf(`write_file {"path":%q,"content":"We wrote %s.\n"}`, path, c), one(h, []string{`list_files {}`,
+			`find_in_files {"text":"canary"}`, `edit_file {"path":"work/a.txt","old":"We","new":"They"}`, `send_file {"path":"work/d/a.txt"}`})}
 	case 9:
 		calls = []string{fmt.Sprintf(`send_file {"path":%q}`, h.w.cfg.Memory.File(r.readers()))} // before anything is read
 		for _, path := range h.paths(2) {
@@ -129,7 +133,7 @@ func (h *leakHistory) spawns(r *leakRoom, c string) []string {
 func (h *leakHistory) looks() []string {
 	all := []string{`search_memory {"query":"the word","k":10}`, `search_memory {"query":"by the way","k":10}`,
 		`search_memory {"query":"I keep","k":10}`, `task {"action":"list","status":"all"}`, `goal {"action":"list"}`,
-		`spawn_sub_session {"action":"status"}`}
+		`spawn_sub_session {"action":"status"}`, `find_in_files {"text":"canary"}`, `list_files {}`}
 	for _, path := range h.paths(4) {
 		all = append(all, fmt.Sprintf(`%s {"path":%q}`, one(h, []string{"read_file", "read_file", "send_file"}), path))
 	}
@@ -147,8 +151,8 @@ func (h *leakHistory) looks() []string {
 
 // paths are some files and folders of the bot.
 func (h *leakHistory) paths(most int) []string {
-	var all []string
-	for _, folder := range []string{"skills", "memories", "media", "dreams"} {
+	all := []string{"work", "work/a.txt", "work/d/a.txt", "work/d/b.txt", "work/received/a.txt"}
+	for _, folder := range []string{"skills", "memories", "media", "dreams", "work"} {
 		_ = filepath.WalkDir(filepath.Join(h.w.dir, folder), func(path string, d fs.DirEntry, err error) error {
 			if rel, e := filepath.Rel(h.w.dir, path); err == nil && e == nil {
 				all = append(all, one(h, []string{"data/", ""})+filepath.ToSlash(rel))

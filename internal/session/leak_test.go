@@ -63,7 +63,7 @@ func TestNothingLeaks(t *testing.T) {
 	})
 	t.Log(total)
 	for _, what := range []string{"requests", "sub-sessions", "said", "files", "canaries in requests", "canaries said", "canaries in files",
-		"files said", "nights", "harvest requests", "harvested", "task requests", "pairs", "merged", "night undone", "compacted when full"} {
+		"files said", "work files", "nights", "harvest requests", "harvested", "task requests", "pairs", "merged", "night undone", "compacted when full"} {
 		expect.False(t, total[what] == 0 && n >= leakHistories, "no %s: the test shows nothing", what)
 	}
 }
@@ -168,6 +168,11 @@ func newLeakHistory(t *testing.T, seed uint64) *leakHistory {
 	h.rooms = []*leakRoom{{id: "!r1", direct: owner, members: []string{owner}}, {id: "!r2", direct: friend, members: []string{friend}},
 		{id: "!r3", members: []string{owner, friend}, exposed: true}, {id: "!r4", direct: people[h.random.IntN(3)]}}
 	h.rooms[3].members = []string{h.rooms[3].direct}
+	for _, r := range h.rooms {
+		if h.chance(2) { // files are written in this mode
+			h.w.exec(t, `INSERT INTO room_setting VALUES (?, 'mode', 'developer', ?, 0)`, r.id, owner)
+		}
+	}
 	return h
 }
 
@@ -361,7 +366,7 @@ func (h *leakHistory) checkRequests() {
 	h.seen = len(asked)
 }
 
-// checkFiles checks who may read the files of memories and skills.
+// checkFiles checks who may read the files of memories and skills, and those in work folders.
 func (h *leakHistory) checkFiles() {
 	defer holding(&h.mu)()
 	of := map[string]trust.Readers{}
@@ -370,9 +375,9 @@ func (h *leakHistory) checkFiles() {
 		all = append(all, trust.Readers("room:"+r.id))
 	}
 	for _, r := range all {
-		of[h.w.cfg.Memory.File(r)] = r
+		of[h.w.cfg.Memory.File(r)], of["work/"+store.FileName(string(r))] = r, r
 	}
-	for _, folder := range []string{"skills", "memories", "MEMORIES.txt"} {
+	for _, folder := range []string{"skills", "memories", "MEMORIES.txt", "work"} {
 		_ = filepath.WalkDir(filepath.Join(h.w.dir, folder), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return nil //nolint:nilerr // there is none
@@ -382,6 +387,10 @@ func (h *leakHistory) checkFiles() {
 			readers := of[filepath.ToSlash(rel)]
 			if name, ok := strings.CutPrefix(filepath.ToSlash(rel), "skills/"); ok {
 				readers = skill.Readers(name)
+			}
+			if name := strings.Split(filepath.ToSlash(rel), "/"); name[0] == "work" {
+				readers = of["work/"+name[1]]
+				h.counts["work files"]++
 			}
 			h.counts["files"]++
 			h.check("files", rel, string(b), readers)

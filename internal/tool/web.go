@@ -121,21 +121,13 @@ func writesURL(text, url string) bool {
 	const around = "<>()[]{}\"'`“”„«».,;:!?*_"
 	_, bare, _ := strings.Cut(url, "://")
 	for word := range strings.FieldsSeq(text) {
-		for trimmed := strings.TrimLeft(word, around); trimmed != ""; trimmed = trimmed[:len(trimmed)-lastRune(trimmed)] {
-			if trimmed == url || bare != "" && (trimmed == bare || trimmed+"/" == bare) {
+		for _, form := range []string{url, bare, strings.TrimSuffix(bare, "/")} {
+			if rest, ok := strings.CutPrefix(strings.TrimLeft(word, around), form); ok && form != "" && strings.Trim(rest, around) == "" {
 				return true
-			}
-			if r, _ := utf8.DecodeLastRuneInString(trimmed); !strings.ContainsRune(around, r) {
-				break
 			}
 		}
 	}
 	return false
-}
-
-func lastRune(s string) int {
-	_, n := utf8.DecodeLastRuneInString(s)
-	return n
 }
 
 // namesURL reports whether url is the address of a search result: the line after its title. Links in

@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/net/html/charset"
 
-	"reverie/internal/llm"
 	"reverie/internal/text"
 )
 
@@ -27,9 +26,9 @@ type Page struct {
 }
 
 const (
-	maxBody  = 2 << 20 // bytes; of a longer page the beginning is read
-	maxPDF   = 8 << 20 // bytes
-	maxParts = 2500    // tokens of one part, estimated
+	maxBody = 2 << 20 // bytes; of a longer page the beginning is read
+	maxPDF  = 8 << 20 // bytes
+	maxPart = 10_000  // bytes, about 2,500 tokens in every script
 )
 
 // Fetch reads a page. Its errors say in a clause what is wrong, without addresses of the machine's
@@ -134,22 +133,13 @@ func (p Page) Part(n int) (part string, of int) {
 
 // partEnd returns where the first part of s ends.
 func partEnd(s string) int {
-	if llm.EstimateTokens(s) <= maxParts {
+	if len(s) <= maxPart {
 		return len(s)
 	}
-	tokens, at := 0, 0 // in hundredths, roughly: a chunk at a time
-	for at < len(s) && tokens <= maxParts {
-		next := at + min(200, len(s)-at)
-		for next < len(s) && !utf8.RuneStart(s[next]) {
-			next++
-		}
-		tokens += llm.EstimateTokens(s[at:next])
-		at = next
-	}
 	for _, mark := range []string{"\n\n", "\n", ". ", " "} {
-		if end := strings.LastIndex(s[:at], mark); end > at*3/4 {
+		if end := strings.LastIndex(s[:maxPart], mark); end > maxPart*3/4 {
 			return end + len(mark)
 		}
 	}
-	return at
+	return len(strings.ToValidUTF8(s[:maxPart], "")) // not within a character
 }

@@ -152,7 +152,7 @@ func (c *change) apply(ctx context.Context, in chat.Inbound) (err error) {
 		}
 	case chat.Vote:
 		if in.Private, err = c.private(ctx, in.Sender); err == nil {
-			err = c.handleVote(ctx, in)
+			err = c.applyVote(ctx, in)
 		}
 	case approvalAnswered:
 		err = c.resumeApproval(ctx, approval.CodeOf(in.Target))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reverie/internal/agent"
+	"reverie/internal/attachment"
 	"reverie/internal/chat"
 	"reverie/internal/command"
 	"reverie/internal/history"
@@ -259,7 +260,7 @@ func (s *Session) callScope(ctx context.Context, in item) (scope tool.Scope, pas
 		return scope, nil, err
 	}
 	scope = s.toolScope(in, now)
-	scope.Event, scope.Quote, scope.At, scope.Files = in.ID, in.Text, in.At, receivedFiles(past)
+	scope.Event, scope.Quote, scope.At, scope.Files = in.ID, in.Text, in.At, attachment.Received(past)
 	return scope, past, nil
 }
 
@@ -293,7 +294,14 @@ func (s *Session) Stop(ctx context.Context, in chat.Message) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	stopped := s.mail.clearStopped() || voided
+	asked, err := s.closeQuestion(ctx, "")
+	if err == nil && asked != nil { // the model reads it, and a vote on its way does not count
+		err = s.appendOnce(ctx, s.ownMessage(asked.ClosedID(), s.text(ctx, "ask.closed"), programLabel(s.place(in.Head).Readers())))
+	}
+	if err != nil {
+		return "", err
+	}
+	stopped := s.mail.clearStopped() || voided || asked != nil
 	if !stopped && s.thread == "" {
 		stopped = s.stopThreads(in.Sender)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"reverie/internal/agent"
+	"reverie/internal/ask"
 	"reverie/internal/chat"
 	"reverie/internal/compaction"
 	"reverie/internal/delivery"
@@ -82,27 +83,36 @@ func (s *Session) respond(ctx context.Context, in item, done ...string) error {
 	t := &turn{Session: s, in: in, answering: in.ID}
 	t.stopProgress = t.startProgress(ctx)
 	defer func() { t.stopProgress(); s.progress = nil }()
-	reply, err := t.rounds(ctx)
+	answer, err := t.rounds(ctx)
 	if err != nil {
 		return err
 	}
-	return t.finish(ctx, *s.ownMessage(replyID(in.ID), reply.Text, t.label), done)
+	return t.finish(ctx, answer, done)
 }
 
 // sendAnswer sends text as the answer to in.
 func (s *Session) sendAnswer(ctx context.Context, in item, text string) error {
-	return s.cfg.Transport.Send(ctx, s.room, s.answerMessage(ctx, in, text))
+	m, err := s.answerMessage(ctx, in, text)
+	if err != nil {
+		return err
+	}
+	return s.cfg.Transport.Send(ctx, s.room, m)
 }
 
-// answerMessage makes the outgoing message that answers in with text.
-func (s *Session) answerMessage(ctx context.Context, in item, text string) chat.Outgoing {
-	m := chat.Outgoing{ID: replyID(in.ID), Text: s.visibleAnswer(ctx, text), Thread: s.thread, Notice: in.event.Kind == chat.MemoryQuestion}
+// answerMessage makes the outgoing message that answers in with text, or with the question that the model asks.
+func (s *Session) answerMessage(ctx context.Context, in item, text string) (chat.Outgoing, error) {
+	past, err := s.cfg.History.Load(ctx, s.talk)
+	m := chat.Outgoing{ID: replyID(in.ID), Text: s.visibleAnswer(ctx, text), Thread: s.thread, Notice: in.event.Kind == chat.MemoryQuestion,
+		Options: in.event.Options}
+	if q := ask.Of(past, m.ID); q != nil {
+		q.Show(&m)
+	}
 	if in.event.Kind == "" { // people cannot see system events
 		m.ReplyTo = in.ID
 	} else if in.event.Verbatim && in.event.Mention {
 		m.Mention = []string{in.Sender}
 	}
-	return m
+	return m, err
 }
 
 // storedBurst tells how storeBurst stored the first messages of a burst.
@@ -140,6 +150,9 @@ func (s *Session) storeBurst(ctx context.Context, burst []chat.Message) (storedB
 			h.question, h.reply = strings.TrimPrefix(past[g.answer].EventID, replyID("")), past[g.answer].Text
 		}
 		return h, s.commit(ctx, nil)
+	}
+	if _, err := s.closeQuestion(ctx, burst[0].ID); err != nil {
+		return storedBurst{}, err
 	}
 	var said []history.Message
 	for _, in := range burst[:h.count] {
@@ -182,7 +195,11 @@ func (s *Session) historyMessage(ctx context.Context, in chat.Message) (history.
 		quotes = slices.DeleteFunc(quotes, func(q chat.Quote) bool { return q.Why == chat.QuoteThread })
 	}
 	m.Quoted, quotes = s.attachments().Quotes(quotes, s.cfg.Rooms.UserID(), s.cfg.Location)
-	m.Label, err = s.messageLabel(ctx, in.Head, quotes, m.Files)
+	if m.Label, err = s.messageLabel(ctx, in.Head, quotes, m.Files); err != nil || in.Answers == "" {
+		return m, err
+	}
+	of, _, err := s.cfg.History.LabelOf(ctx, s.room, in.Answers)
+	m.Label.Integrity = min(m.Label.Integrity, of.Integrity) // the model worded the answers
 	return m, err
 }
 
@@ -209,17 +226,21 @@ type turn struct {
 	questions    []string // the messages that the answer replies to, from trackQuestions
 	summaryTried bool     // a model was asked for a summary in this turn
 
+	asked    *ask.Question          // the question that is the answer; nil = the model answers in words
 	label    trust.Label            // of the last request, and of what the model makes of it
 	sections []prompt.SectionReport // of the last request
 }
 
-// rounds asks the model and runs its tool calls, until it answers without a call.
-func (t *turn) rounds(ctx context.Context) (llm.Reply, error) {
+// rounds asks the model and runs its tool calls, until it answers without a call or asks a question.
+func (t *turn) rounds(ctx context.Context) (history.Message, error) {
 	reply, err := agent.Loop(ctx, t, 0, t.cfg.MaxRound)
 	if reply.Finish == "length" {
 		reply.Text += agent.CutOff
 	}
-	return reply, err
+	if t.asked != nil {
+		return *t.ownMessage(t.asked.ID, t.asked.Numbered(), t.asked.Label), nil
+	}
+	return *t.ownMessage(replyID(t.in.ID), reply.Text, t.label), err
 }
 
 // Ready implements agent.Work.
@@ -227,7 +248,11 @@ func (t *turn) Ready(ctx context.Context) error {
 	if wanted, err := t.stillWanted(ctx, t.in); err != nil || !wanted {
 		return cmp.Or(err, agent.ErrWithdrawn)
 	}
-	return nil
+	past, err := t.cfg.History.Load(ctx, t.talk)
+	if t.asked = ask.Of(past, replyID(t.in.ID)); t.asked != nil {
+		return ask.ErrAsked
+	}
+	return err
 }
 
 // Shorten implements agent.Work: it compacts the conversation.
@@ -428,7 +453,10 @@ func (s *Session) commit(ctx context.Context, f txFunc) error {
 // finish stores and sends the answer, and marks the messages done as finished.
 func (t *turn) finish(ctx context.Context, answer history.Message, done []string) error {
 	markers, _ := agent.GoalMarkers(answer.Text)
-	m := t.answerMessage(ctx, t.in, answer.Text)
+	m, err := t.answerMessage(ctx, t.in, answer.Text)
+	if err != nil {
+		return err
+	}
 	if len(markers) == 0 && strings.TrimSpace(m.Text) != "" {
 		stored := answer
 		err := t.cfg.Transport.SendFinal(ctx, t.room, m, done, func(ctx context.Context, tx *sql.Tx) error {

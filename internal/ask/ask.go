@@ -100,8 +100,12 @@ func (q *Question) Show(m *chat.Outgoing) {
 	}
 }
 
-// Message returns the vote in as a message of the voter, and the chosen answer.
+// Message returns the vote in as a message of the voter, and the chosen answer; false = it is not a vote for q,
+// which may be nil.
 func (q *Question) Message(in chat.Vote) (m chat.Message, answer string, ok bool) {
+	if q == nil || q.ID != in.Target {
+		return m, "", false
+	}
 	i := strings.Index("abcde"[:len(q.Answers)], in.Option)
 	if len(in.Option) != 1 || i < 0 {
 		return m, "", false

@@ -9,6 +9,8 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/memory"
+	"reverie/internal/questions"
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
@@ -141,4 +143,40 @@ func TestQuestionAfterCrash(t *testing.T) {
 	}
 	expect.Equal(t, len(w.script.asked()), 0)
 	expect.Equal(t, w.room.count(), 1)
+}
+
+// TestMemoryQuestionIsAPoll: one question about memory is a poll. Only the person concerned answers it by a vote.
+func TestMemoryQuestionIsAPoll(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	q := questions.Question{Run: "dream_1", Scope: memory.Private(owner), Why: "both are from the same time"}
+	q.First, q.Second = w.known(t, q.Scope, "I live in Rome."), w.known(t, q.Scope, "I live in Oslo.")
+	kept := questions.Store{DB: w.cfg.DB, Memory: w.cfg.Memory}
+	expect.OK(t, kept.Add(t.Context(), []questions.Question{q}))
+	w.who.directChat = func(context.Context, string) (string, error) { return "!dm", nil }
+	w.who.directWith = func(context.Context, string) (string, error) { return owner, nil }
+	asker := questions.New(questions.Config{Store: kept, Messages: w.cfg.Messages, Owner: owner, Location: time.UTC, MaxPerNight: 3, Rooms: w.who})
+	w.stop()
+	w.cfg.Events = map[chat.EventKind]Source{chat.MemoryQuestion: asker}
+	w.restart(t)
+	expect.OK(t, asker.Ask(t.Context(), w.Deliver))
+	var poll chat.Outgoing
+	waitUntil(t, "it is asked", func() bool {
+		open, err := kept.Questions(t.Context(), memory.Access{All: true})
+		return err == nil && len(open) == 1 && !open[0].AskedAt.IsZero()
+	})
+	poll = w.room.read(w.room.order[0])
+	expect.False(t, !poll.Notice || len(poll.Options) != 3 || !strings.Contains(poll.Text, "`!memory keep 1a`"), "asked %+v", poll)
+	vote := func(id, person, option string) chat.Outgoing {
+		head := chat.Head{ID: id, Room: "!dm", Sender: person, At: time.Now()}
+		w.deliver(t, chat.Vote{Change: chat.Change{Head: head, Target: poll.ID}, Option: option})
+		return w.room.read("vote:" + id)
+	}
+	notice(t, vote("$1", friend, poll.Options[1].ID), "no such question")
+	expect.False(t, w.room.read(poll.ID).Closed, "a vote of another person closes the poll")
+	notice(t, vote("$2", owner, poll.Options[1].ID), "I live in Oslo.", "no longer: I live in Rome.")
+	expect.False(t, !w.room.read(poll.ID).Closed, "the poll stays open")
+	notice(t, vote("$3", owner, poll.Options[0].ID), "no such question")
+	e, err := w.cfg.Memory.Get(t.Context(), memory.Access{All: true}, q.First.ID)
+	expect.False(t, err != nil || e.State == memory.Active, "%+v %v", e, err)
+	expect.Equal(t, len(w.script.asked()), 0)
 }

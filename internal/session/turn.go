@@ -3,10 +3,8 @@ package session
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -17,7 +15,6 @@ import (
 	"reverie/internal/delivery"
 	"reverie/internal/goal"
 	"reverie/internal/history"
-	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/settings"
@@ -145,7 +142,9 @@ func (s *Session) storeBurst(ctx context.Context, burst []chat.Message) (storedB
 	if stored(burst[0]) {
 		switch g := groupOf(past, burst[h.count-1].ID); g.answer {
 		case -1:
-			h.question = past[g.last].EventID
+			if h.question, err = s.answeredAs(ctx, past[g.last].EventID); err != nil {
+				return storedBurst{}, err
+			}
 		default:
 			h.question, h.reply = strings.TrimPrefix(past[g.answer].EventID, replyID("")), past[g.answer].Text
 		}
@@ -154,27 +153,57 @@ func (s *Session) storeBurst(ctx context.Context, burst []chat.Message) (storedB
 	if _, err := s.closeQuestion(ctx, burst[0].ID); err != nil {
 		return storedBurst{}, err
 	}
+	h.question, err = s.appendBurst(ctx, burst[:h.count], "")
+	return h, err
+}
+
+// appendBurst appends messages to the history, and returns the last one that is not in an earlier
+// conversation. reply is recorded as their answer, unless it is empty.
+func (s *Session) appendBurst(ctx context.Context, burst []chat.Message, reply string) (last string, err error) {
 	var said []history.Message
-	for _, in := range burst[:h.count] {
+	for _, in := range burst {
 		m, err := s.historyMessage(ctx, in)
 		if err != nil {
-			return storedBurst{}, err
+			return "", err
 		}
 		said = append(said, m)
 	}
-	err = s.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return last, s.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for _, m := range said {
-			switch err := s.cfg.History.AppendIn(ctx, tx, &m); {
-			case errors.Is(err, history.ErrDuplicate): // stored in an earlier conversation
-			case err != nil:
-				return err
-			default:
-				h.question = m.EventID
+			err := s.cfg.History.AppendIn(ctx, tx, &m)
+			if errors.Is(err, history.ErrDuplicate) {
+				continue
 			}
+			if err == nil && reply != "" {
+				err = delivery.RecordAnswer(ctx, tx, m.EventID, reply)
+			}
+			if err != nil {
+				return err
+			}
+			last = m.EventID
 		}
 		return nil
 	})
-	return h, err
+}
+
+// join adds what the person wrote since the last request to the history, so that the next one has it. This
+// turn's answer answers it, too.
+func (t *turn) join(ctx context.Context) error {
+	if t.answering != "" || t.in.event.Kind != "" { // it is the first request
+		return nil
+	}
+	more := t.mail.join(t.in.Message)
+	t.joined = append(t.joined, more...)
+	more, err := t.dropCancelled(ctx, more)
+	if err == nil {
+		more, err = t.transcribeVoice(ctx, more)
+	}
+	if err != nil || len(more) == 0 {
+		return err
+	}
+	t.answering = t.in.ID
+	_, err = t.appendBurst(ctx, more, replyID(t.in.ID))
+	return err
 }
 
 // historyMessage converts in to a row of the history.
@@ -249,10 +278,10 @@ func (t *turn) Ready(ctx context.Context) error {
 		return cmp.Or(err, agent.ErrWithdrawn)
 	}
 	past, err := t.cfg.History.Load(ctx, t.talk)
-	if t.asked = ask.Of(past, replyID(t.in.ID)); t.asked != nil {
-		return ask.ErrAsked
+	if t.asked = ask.Of(past, replyID(t.in.ID)); err != nil || t.asked != nil {
+		return cmp.Or(err, ask.ErrAsked)
 	}
-	return err
+	return t.join(ctx)
 }
 
 // Shorten implements agent.Work: it compacts the conversation.
@@ -314,7 +343,7 @@ func (t *turn) trackQuestions(past []history.Message) {
 	}
 	for _, m := range past[g.first : g.last+1] {
 		t.mail.addSubjects(true, m.EventID)
-		if !history.IsRedacted(m) {
+		if m.Role == llm.User && !history.IsRedacted(m) {
 			t.questions = append(t.questions, m.EventID)
 		}
 	}
@@ -387,27 +416,6 @@ func (t *turn) draft(ctx context.Context, text string, notice bool) {
 	}
 }
 
-// errorText returns what a person reads when a message could not be answered. The full error is in the
-// operator's log, under ref.
-func (s *Session) errorText(ctx context.Context, err error, ref string) string {
-	saved := s.text(ctx, "error.kept")
-	var model *llm.Error
-	var large *prompt.TooLargeError
-	switch {
-	case errors.As(err, &model):
-		return i18n.Sentences(model.ForPeople().In(s.cfg.Messages.For(ctx, s.room)), saved)
-	case errors.As(err, &large):
-		return s.text(ctx, "error.too_large", "needed", fmt.Sprint(large.Needed), "room", fmt.Sprint(max(large.Room, 0)))
-	case errors.Is(err, agent.ErrRounds):
-		return i18n.Sentences(s.text(ctx, "error.rounds"), saved)
-	default:
-		return i18n.Sentences(s.text(ctx, "error.unknown", "reference", ref), saved)
-	}
-}
-
-// errorReference returns a random code that links an error message to its log line.
-func errorReference() string { return strings.ToLower(rand.Text()[:6]) }
-
 // streams reports whether drafts of the answer are shown. By default that is only so where at most two
 // people are: in larger rooms edits are noise.
 func (t *turn) streams(ctx context.Context) bool {
@@ -452,6 +460,9 @@ func (s *Session) commit(ctx context.Context, f txFunc) error {
 
 // finish stores and sends the answer, and marks the messages done as finished.
 func (t *turn) finish(ctx context.Context, answer history.Message, done []string) error {
+	for _, in := range t.joined {
+		done = append(done, in.ID)
+	}
 	markers, _ := agent.GoalMarkers(answer.Text)
 	m, err := t.answerMessage(ctx, t.in, answer.Text)
 	if err != nil {

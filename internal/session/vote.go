@@ -42,16 +42,15 @@ func (c *change) answerQuestion(ctx context.Context, in chat.Vote) error {
 		return err
 	}
 	past, err := c.cfg.History.Load(ctx, c.talk)
-	q := ask.Open(past, in.ID)
-	if err != nil || q == nil || q.ID != in.Target || c.senderIntegrity(in.Head) < trust.User {
+	if err != nil || c.senderIntegrity(in.Head) < trust.User {
 		return err
 	}
-	m, answer, ok := q.Message(in)
-	if !ok {
-		return nil
+	m, answer, ok := ask.Open(past, in.ID).Message(in)
+	closing := chat.Outgoing{ID: in.Target, Closed: true, Text: c.text(ctx, "ask.closed")}
+	if ok {
+		closing.Text = c.text(ctx, "ask.answered", "answer", answer)
 	}
-	err = c.cfg.Transport.Send(ctx, c.room, chat.Outgoing{ID: q.ID, Closed: true, Text: c.text(ctx, "ask.answered", "answer", answer)})
-	if err != nil {
+	if err := c.cfg.Transport.Send(ctx, c.room, closing); err != nil || !ok {
 		return err
 	}
 	c.question, c.lastHandled = m.Head, m.Head

@@ -15,6 +15,7 @@
 //	add skill NAME: …                      calls add_skill
 //	send file FILE                         calls send_file
 //	switch to NAME mode                    calls set_mode
+//	ask me: A or B?                        calls ask_person
 //
 // It answers pictures with their type and size, files with their first lines, and recordings with
 // their size.

@@ -36,6 +36,7 @@ var rows = map[string]int{
 
 	"internal/subsession": 6,
 	"internal/approval":   6,
+	"internal/ask":        6,
 	"internal/command":    6,
 	"internal/recall":     6,
 	"internal/harvest":    6,

@@ -336,6 +336,39 @@ func TestApproval(t *testing.T) {
 	checkSealed(t, you, room, "ferns", "poll.start")
 }
 
+// TestQuestion: the model asks in an encrypted poll. A vote during a kill is answered once and closes the poll;
+// a number does so, too.
+func TestQuestion(t *testing.T) {
+	t.Parallel()
+	bot, you, room, _ := newConversation(t)
+	sent(t)(you.Say(t.Context(), room, "ask me: the ferns or the moss?"))
+	poll := next(t, you, room, peer.PollStarted)
+	if !poll.Encrypted || poll.Body != "Which is it?" || len(poll.Poll.Options) != 2 {
+		t.Errorf("the poll is %+v", poll)
+	}
+	bot.kill()
+	sent(t)(you.Vote(t.Context(), room, poll, "the moss"))
+	bot.start(t, bot.secret)
+	said, closed := "", ""
+	for said == "" || closed == "" { // in any order
+		e := next(t, you, room, peer.Message, peer.PollEnded)
+		if e.Kind == peer.PollEnded {
+			closed = e.ID
+		} else {
+			said = e.Body
+		}
+	}
+	if closed != poll.ID || !strings.Contains(said, "You have chosen: the moss.") {
+		t.Errorf("after the vote %s was closed and the room read %q", closed, said)
+	}
+	expect.Equal(t, value[int](t, bot, `SELECT count(*) FROM message WHERE role = 'user'`), 2, "messages of the person")
+	sent(t)(you.Say(t.Context(), room, "ask me: tea or juice?"))
+	poll = next(t, you, room, peer.PollStarted)
+	sent(t)(you.Say(t.Context(), room, "2"))
+	expect.Equal(t, next(t, you, room, peer.PollEnded).ID, poll.ID, "the closed poll")
+	checkSealed(t, you, room, "ferns", "poll.start")
+}
+
 // allow votes to allow the actions that the bot asks about next.
 func allow(t *testing.T, you *peer.Peer, room string) {
 	t.Helper()

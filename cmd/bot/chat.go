@@ -128,6 +128,9 @@ func (t *terminal) deliver(ctx context.Context, m *session.Manager, owner, text 
 
 // Send prints what m adds to the screen.
 func (t *terminal) Send(_ context.Context, _ string, m chat.Outgoing) error {
+	if m.Closed {
+		return nil
+	}
 	if m.File != nil {
 		m.Text = strings.TrimSpace(fmt.Sprintf("%s\n[%s: %s]", m.Text, m.File.Name, filepath.Join(t.data, m.File.Path)))
 	}

@@ -1,10 +1,14 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 
 	"reverie/internal/goal"
+	"reverie/internal/history"
+	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/tool"
 )
 
 // CutOff is appended to an answer that reached the model's output limit.
@@ -41,4 +45,20 @@ func WithoutMarkers(text string) string {
 		rest += CutOff
 	}
 	return rest
+}
+
+// ChoseSilence reports whether the model called tool.StaySilent, without failure, for the last event of past.
+func ChoseSilence(past []history.Message) bool {
+	refused := map[string]bool{}
+	for _, m := range slices.Backward(past) {
+		switch {
+		case m.Role == llm.User:
+			return false
+		case m.Role == llm.Tool && m.Failed:
+			refused[m.CallID] = true
+		case slices.ContainsFunc(m.Calls, func(c llm.ToolCall) bool { return c.Name == tool.StaySilent && !refused[c.ID] }):
+			return true
+		}
+	}
+	return false
 }

@@ -44,6 +44,9 @@ type Message struct {
 	ReplyTo string  // ID of the message that it replies to; empty = none
 	Quotes  []Quote // replied-to messages and group context, oldest first
 	Files   []File  // attachments
+	// Answers is the Outgoing.ID of the question that a vote answers; empty = not a vote. Text holds words of
+	// the question, so it is trusted no more than that.
+	Answers string
 }
 
 // Change has the fields that all changes of an earlier message share. A change gets no answer.
@@ -95,6 +98,7 @@ type Event struct {
 	Silent   bool        // nothing is sent to the room
 	Mention  bool        // with Verbatim: mention Sender in a group
 	Label    trust.Label // trust label of Text; its readers may read Text
+	Options  []Option    // with Verbatim: make it a poll, as in Outgoing
 }
 
 // Quote is an earlier message of any sender that a message refers to. It is data and never an
@@ -144,6 +148,8 @@ type Outgoing struct {
 	// Options make it a poll if the transport has polls. Text holds the question and how to answer it
 	// in words. Selecting an option sends a Vote.
 	Options []Option
+	// Closed ends the poll with this ID; Text is its outcome. If it is no open poll, nothing happens.
+	Closed bool
 
 	// Mention lists user IDs to notify. Direct chats and the sender of ReplyTo need none.
 	Mention []string
@@ -151,7 +157,7 @@ type Outgoing struct {
 
 // Option is one option of a question.
 type Option struct {
-	ID   string `json:"id"`   // identifies it in a vote; lower-case letters
+	ID   string `json:"id"`   // identifies it in a vote; lower-case letters and digits
 	Text string `json:"text"` // shown to people
 }
 

@@ -152,10 +152,10 @@ func (in *Inbox) react(ctx context.Context, tx *sql.Tx, r chat.Reaction, owner b
 
 // vote stores a vote on an open poll of the bot in the same room. It stores the option's own id.
 func (in *Inbox) vote(ctx context.Context, tx *sql.Tx, v chat.Vote) error {
-	var message, packed string
-	err := tx.QueryRowContext(ctx, `SELECT id, poll FROM outbox
+	var message, txn, packed string
+	err := tx.QueryRowContext(ctx, `SELECT id, txn, poll FROM outbox
 		WHERE event_id = ? AND event_id <> '' AND room = ? AND poll <> '' AND closed = 0`, v.Target, v.Room).
-		Scan(&message, &packed)
+		Scan(&message, &txn, &packed)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (in *Inbox) vote(ctx context.Context, tx *sql.Tx, v chat.Vote) error {
 	if err != nil {
 		return err
 	}
-	chosen := slices.IndexFunc(p.Options, func(o chat.Option) bool { return AnswerID(message, o.ID) == v.Option })
+	chosen := slices.IndexFunc(p.Options, func(o chat.Option) bool { return AnswerID(txn, o.ID) == v.Option })
 	if chosen < 0 {
 		return nil
 	}

@@ -248,3 +248,54 @@ func TestForgetSentMessages(t *testing.T) {
 		}
 	}
 }
+
+// TestPollInPlaceOfAnAnswer: an event cannot become a poll or stop being one, so another event carries the message;
+// the old one is redacted. Options of an old poll do not count in the new one. Only an open poll is closed.
+func TestPollInPlaceOfAnAnswer(t *testing.T) {
+	q, ctx := newRows(t), t.Context()
+	poll := func(question string) string {
+		return `{"question":"` + question + `","options":[{"id":"a","text":"x"}]}`
+	}
+	final := func(text, poll string) OutboxRow {
+		t.Helper()
+		expect.OK(t, q.out.StoreFinal(ctx, Final{Room: "!r", Message: out("re:1", text), Text: text, Poll: poll}))
+		return head(t, q)
+	}
+	vote := func(event, option string) int {
+		t.Helper()
+		v := chat.Vote{Change: chat.Change{Head: chat.Head{ID: "$v" + event + option, Room: "!r", Sender: "@me:b", At: time.Now()}, Target: event}, Option: option}
+		expect.OK(t, q.in.Commit(ctx, &Batch{In: []Incoming{{Event: v}}}, nil))
+		return len(expect.Must(q.in.Waiting(ctx, 9))(t))
+	}
+	sent := func(r OutboxRow, event string) {
+		t.Helper()
+		expect.Must(q.out.MarkDelivered(ctx, r, event, true))(t)
+	}
+	expect.Must(q.out.EnsureDraft(ctx, "!r", out("re:1", "")))(t)
+	carried(t, q, "re:1", "$draft")
+	one := final("one?", poll("one?"))
+	expect.False(t, one.Poll != poll("one?") || one.EventID != "" || one.Txn == "re:1" || one.Closed || one.Drafted, "%+v", one)
+	sent(one, "$one")
+	expect.OK(t, q.out.StoreFinal(ctx, Final{Room: "!r", Message: out("re:1", "one?"), Text: "one?", Poll: poll("one?")}))
+	expect.Equal(t, len(expect.Must(q.out.NextPerRoom(ctx))(t)), 0) // sent again: nothing
+	two := final("two?", poll("two?"))
+	sent(two, "$two")
+	expect.Equal(t, vote("$one", AnswerID(one.Txn, "a")), 0)
+	expect.Equal(t, vote("$two", AnswerID(one.Txn, "a")), 0)
+	expect.Equal(t, vote("$two", AnswerID(two.Txn, "a")), 1)
+	closing := chat.Outgoing{ID: "re:1", Text: "Answered.", Closed: true}
+	for range 2 {
+		expect.OK(t, q.out.StoreFinal(ctx, Final{Room: "!r", Message: closing, Text: closing.Text}))
+	}
+	r := head(t, q)
+	expect.False(t, !r.Closed || r.Text != closing.Text || r.EventID != "$two" || r.Revision != two.Revision+1, "%+v", r)
+	expect.Equal(t, vote("$two", AnswerID(two.Txn, "a")+" "), 1)
+	expect.OK(t, q.out.MarkSent(ctx, r))
+	words := final("In words.", "")
+	expect.False(t, words.Poll != "" || words.Closed || words.EventID != "" || words.Revision != 1, "%+v", words)
+	sent(words, "$words")
+	expect.OK(t, q.out.StoreFinal(ctx, Final{Room: "!r", Message: closing, Text: closing.Text}))
+	expect.Equal(t, len(expect.Must(q.out.NextPerRoom(ctx))(t)), 0) // no poll: nothing to close
+	gone := expect.Must(q.out.Redactions(ctx))(t)
+	expect.False(t, len(gone) != 3 || gone[0].Event != "$draft" || gone[1].Event != "$one" || gone[2].Event != "$two", "%+v", gone)
+}

@@ -201,10 +201,13 @@ func (in *Inbox) IsRedacted(ctx context.Context, id string) (bool, error) {
 	return gone, store.Wrap(err, "delivery: look into the inbox")
 }
 
-// Origin returns the sender and thread of a message; both are empty for an unknown one.
-func (in *Inbox) Origin(ctx context.Context, id string) (sender, thread string) {
-	_ = in.db.QueryRowContext(ctx, `SELECT sender, thread FROM inbox WHERE id = ?`, id).Scan(&sender, &thread)
-	return sender, thread
+// Origin returns the sender and thread of a message, and the event that a reply to it refers to: of a
+// vote that is the poll. All are empty for an unknown message.
+func (in *Inbox) Origin(ctx context.Context, id string) (sender, thread, event string) {
+	_ = in.db.QueryRowContext(ctx, `SELECT sender, thread,
+		coalesce((SELECT event_id FROM outbox WHERE inbox.change = 'voted' AND outbox.id = inbox.target), id)
+		FROM inbox WHERE id = ?`, id).Scan(&sender, &thread, &event)
+	return sender, thread, event
 }
 
 // ClearRoom drops pending messages of a room that the bot has left. Its questions become redacted.

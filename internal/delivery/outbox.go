@@ -74,7 +74,7 @@ func fullTextID(m chat.Outgoing) string {
 
 // StoreFinal stores the rows of a final message. The functions in with run in the same transaction.
 // The rows are the one with f.Text, and that of the file with the full text. Rows sent before with
-// the same text, and known files and captions, stay as they are. A poll can only be closed.
+// the same text, and known files and captions, stay as they are. A poll is closed, or an answer replaces it.
 func (o *Outbox) StoreFinal(ctx context.Context, f Final, with ...func(context.Context, *sql.Tx) error) error {
 	m := f.Message
 	err := store.InTx(ctx, o.db, func(tx *sql.Tx) error {
@@ -83,17 +83,23 @@ func (o *Outbox) StoreFinal(ctx context.Context, f Final, with ...func(context.C
 				return err
 			}
 		}
+		if m.Closed {
+			return closePoll(ctx, tx, m, f.Text)
+		}
 		if !m.Notice {
 			if err := o.replaceStaleNotice(ctx, tx, m.ID, false); err != nil {
 				return err
 			}
 		}
+		if err := replacePoll(ctx, tx, m.ID, f.Poll); err != nil {
+			return err
+		}
 		_, err := tx.ExecContext(ctx, `
 			INSERT INTO outbox (id, message, part, room, kind, text, reply_to, mention, file, poll, thread, state, revision, created_at)
 			VALUES (?1, ?2, iif(?2 = '', '', 'file'), ?, ?, ?, ?, ?, ?, ?, `+threadExpr+`, 'pending', 1, ?)
-			ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, text = excluded.text, closed = outbox.poll <> '', state = 'pending',
-				revision = revision + 1, attempts = 0, next_at = 0, error = ''
-			WHERE file = '' AND (outbox.poll = '' OR excluded.poll = '')
+			ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, text = excluded.text, closed = state <> 'draft' AND outbox.poll <> '',
+				state = 'pending', revision = revision + 1, attempts = 0, next_at = 0, error = ''
+			WHERE file = '' AND (outbox.poll = '' OR excluded.poll = '' OR state = 'draft')
 				AND (state NOT IN ('sent', 'pending') OR text <> excluded.text OR kind <> excluded.kind
 					OR outbox.poll <> '' AND closed = 0)`,
 			m.ID, m.AnswerID, f.Room, kindOf(m), f.Text, m.ReplyTo, strings.Join(m.Mention, " "), f.File, f.Poll,

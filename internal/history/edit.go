@@ -151,7 +151,8 @@ func (s *Store) RedactToolRounds(ctx context.Context, event string) error {
 	if ok {
 		err = execAll(ctx, s.db, statement{emptyRounds + ` AND id > ?3
 			AND id < (SELECT coalesce(min(id), 9223372036854775807) FROM message AS n WHERE n.room = ?2 AND n.id > ?3 AND n.role = 'user'
-				AND EXISTS (SELECT 1 FROM message AS b WHERE b.room = ?2 AND b.id > ?3 AND b.id < n.id AND b.role = 'assistant'))`,
+				AND EXISTS (SELECT 1 FROM message AS b WHERE b.room = ?2 AND b.id > ?3 AND b.id < n.id AND b.role = 'assistant'
+					AND (b.calls = '' OR n.sender <> (SELECT sender FROM message WHERE id = ?3))))`,
 			[]any{redactedText, room, id}})
 	}
 	return store.Wrap(err, "redact tool calls")

@@ -166,7 +166,11 @@ func TestPollContent(t *testing.T) {
 			"m.in_reply_to": map[string]any{"event_id": root}},
 	}
 	expect.NoDiff(t, eventsOf(t, s, room, pollBegin)[0]["content"], want, "the start")
-	b.votes(you, asked, "Yes, this once", chat.Vote{Change: chat.Change{Head: chat.Head{Branch: root}, Target: "ask:1"}, Option: "once"})
+	vote := b.votes(you, asked, "Yes, this once", chat.Vote{Change: chat.Change{Head: chat.Head{Branch: root}, Target: "ask:1"}, Option: "once"})
+	b.says(room, chat.Outgoing{ID: "re:" + vote.ID, Text: "As you like.", ReplyTo: vote.ID})
+	if e := peertest.Next(t, you, messageIn(room)); e.ReplyTo != asked.ID || e.Thread != root { // clients do not show votes
+		t.Errorf("a vote is answered by %+v", e)
+	}
 	b.says(room, chat.Outgoing{ID: "ask:1", Text: "It is deleted."})
 	peertest.Next(t, you, peertest.Kind(room, peer.PollEnded))
 	want = map[string]any{

@@ -25,6 +25,9 @@ import (
 // so that every night can ask.
 const MinInterval = 20 * time.Hour
 
+// EventPrefix begins the IDs of the events that ask questions.
+const EventPrefix = "question:"
+
 // Asker sends open questions to the people concerned: a person's memories in their direct chat, a
 // room's in the room, shared ones to the owner.
 type Asker struct{ cfg Config }
@@ -75,7 +78,7 @@ func (a *Asker) Ask(ctx context.Context, deliver func(context.Context, chat.Inbo
 			return err
 		}
 		if remaining := a.cfg.MaxPerNight - asked - undelivered[room]; remaining > 0 {
-			notices["question:"+strings.ToLower(rand.Text()[:12])] = list[:min(remaining, len(list))]
+			notices[EventPrefix+strings.ToLower(rand.Text()[:12])] = list[:min(remaining, len(list))]
 		}
 	}
 	oldest := func(a, b string) int { return cmp.Compare(notices[a][0].ID, notices[b][0].ID) }
@@ -105,9 +108,20 @@ func (a *Asker) send(ctx context.Context, deliver func(context.Context, chat.Inb
 		label.Integrity = min(label.Integrity, q.First.Integrity, q.Second.Integrity)
 	}
 	return deliver(ctx, chat.Event{
-		Head: chat.Head{ID: event, Room: room, Sender: a.addressee(list[0].Scope), At: now},
-		Kind: chat.MemoryQuestion, Text: text, Verbatim: true, Label: label,
+		Options: options(a.cfg.Messages.For(ctx, room), list),
+		Head:    chat.Head{ID: event, Room: room, Sender: a.addressee(list[0].Scope), At: now},
+		Kind:    chat.MemoryQuestion, Text: text, Verbatim: true, Label: label,
 	})
+}
+
+// options returns the options of a poll, by what follows `!memory keep`; nil unless list has one question.
+func options(say i18n.Say, list []Question) []chat.Option {
+	if len(list) != 1 {
+		return nil
+	}
+	number := strconv.FormatInt(list[0].ID, 10)
+	return []chat.Option{{ID: number + string(KeepFirst), Text: "a"}, {ID: number + string(keepSecond), Text: "b"},
+		{ID: number + string(KeepBoth), Text: say("question.both_hold")}}
 }
 
 // addressee returns the person to ask about scope; "" = anyone in the room.

@@ -4,6 +4,7 @@ package recall
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"reverie/internal/agent"
@@ -110,4 +111,21 @@ func turns(talk history.Timeline, past []history.Message) (all []memory.Turn) {
 			Conversation: string(talk), Seq: int(m.ID), Text: text})
 	}
 	return all
+}
+
+// CountUse counts which memories in the request the answer at the end of past used.
+func CountUse(ctx context.Context, m *memory.Store, scopes []memory.Scope, past []history.Message, request []llm.Message) error {
+	n := len(past)
+	if n < 2 || past[n-1].Role != llm.Assistant {
+		return nil
+	}
+	asked := ""
+	for i := n - 2; i >= 0 && asked == ""; i-- {
+		if past[i].Role == llm.User {
+			asked = past[i].Text
+		}
+	}
+	return m.CountUse(ctx, scopes, asked, past[n-1].Text, func(text string) bool {
+		return slices.ContainsFunc(request, func(m llm.Message) bool { return strings.Contains(m.Content, text) })
+	})
 }

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"reverie/internal/agent"
@@ -32,7 +31,7 @@ func (t *turn) untrustedInput(ctx context.Context, past []history.Message) (sour
 	if err != nil {
 		return nil, "", err
 	}
-	sources, fingerprint = t.listUntrusted(ctx, past, c)
+	sources, fingerprint = approval.ListUntrusted(t.cfg.Messages.For(ctx, t.room), past, c, t.sections)
 	return sources, fingerprint, nil
 }
 
@@ -281,22 +280,4 @@ func (s *Session) Deny(ctx context.Context, in chat.Message, args string) (strin
 		return s.text(ctx, "approve.usage"), nil
 	}
 	return s.answerApproval(ctx, in.Head, args, approval.No)
-}
-
-// handleVote records a vote in the poll of an approval.
-func (s *Session) handleVote(ctx context.Context, in chat.Vote) error {
-	code := approval.CodeOf(in.Target)
-	if code == "" || !slices.Contains([]string{approval.Once, approval.Wide, approval.No}, in.Option) {
-		return nil
-	}
-	text, err := s.answerApproval(ctx, in.Head, code, in.Option)
-	if err != nil || text == "" {
-		return err
-	}
-	a, err := s.approvals.Find(ctx, s.cfg.DB, code)
-	if err != nil {
-		return err
-	}
-	thread := a.Talk.Thread() // a vote does not name its poll's thread
-	return s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: "vote:" + in.ID, Thread: thread, Text: text, Notice: true})
 }

@@ -49,6 +49,9 @@ func (s *Session) access(in chat.Head) memory.Access {
 // StartNew starts a new conversation without a summary.
 func (s *Session) StartNew(ctx context.Context) error {
 	s.indexMessages(ctx)
+	if _, err := s.closeQuestion(ctx, ""); err != nil {
+		return err
+	}
 	s.cfg.BeforeEvict(string(s.talk))
 	if err := s.objective().Clear(ctx, s.talk); err != nil {
 		return err
@@ -61,6 +64,9 @@ func (s *Session) StartNew(ctx context.Context) error {
 func (s *Session) Retry(ctx context.Context, m chat.Message) error {
 	in := item{Message: m}
 	clear(s.loopDetectors) // a person asks
+	if _, err := s.closeQuestion(ctx, ""); err != nil {
+		return err
+	}
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return err

@@ -109,6 +109,10 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 		case err == nil || work.Err() != nil || store.IsTransient(err):
 			return err
 		case interruptedByChange(turn), cancelled(turn, err):
+			if interruptedByChange(turn) {
+				s.mail.requeue(s.joined)
+				s.joined = nil
+			}
 			return nil // the interrupting change is next in the mailbox
 		case c.question.ID == "":
 			log.Error("change not applied", "err", err)
@@ -117,13 +121,15 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 			log.Info("stopped by a person")
 			return s.reportStopped(work, c.question)
 		}
-		ref := errorReference()
+		ref := agent.ErrorReference()
 		log.Error("message not answered again", "err", err, "reference", ref)
-		return s.sendNotice(work, c.question.ID, s.errorText(work, err, ref))
+		return s.sendNotice(work, c.question.ID, agent.ErrorText(s.cfg.Messages.For(work, s.room), err, ref))
 	})
+	done := s.joined
 	if _, own := in.(approvalAnswered); !own { // the transport waits for the others
-		s.retryUntilDone(work, log, func() error { return s.cfg.Transport.Ack(work, head.ID) })
+		done = append(done, chat.Message{Head: head})
 	}
+	s.ackAll(work, log, done)
 }
 
 // apply dispatches a change by its type.
@@ -152,7 +158,7 @@ func (c *change) apply(ctx context.Context, in chat.Inbound) (err error) {
 		}
 	case chat.Vote:
 		if in.Private, err = c.private(ctx, in.Sender); err == nil {
-			err = c.handleVote(ctx, in)
+			err = c.applyVote(ctx, in)
 		}
 	case approvalAnswered:
 		err = c.resumeApproval(ctx, approval.CodeOf(in.Target))
@@ -235,7 +241,8 @@ func (c *change) convertToCommand(ctx context.Context, in chat.Edit) error {
 	return c.handleAsNew(ctx, in)
 }
 
-// group locates consecutive messages of one person, which one answer answers, in a history.
+// group locates messages of one person, which one answer answers, in a history. Between them are only tool
+// rounds.
 type group struct {
 	known       bool
 	first, last int
@@ -253,11 +260,18 @@ func groupOf(past []history.Message, event string) group {
 	said := func(j int) bool {
 		return j >= 0 && j < len(past) && past[j].Role == llm.User && past[j].Sender == past[i].Sender && past[i].Sender != ""
 	}
-	for said(g.first - 1) {
-		g.first--
+	within := func(j int) bool { // a tool round, after which more was said
+		return j >= 0 && j < len(past) && (past[j].Role == llm.Tool || len(past[j].Calls) > 0)
 	}
-	for said(g.last + 1) {
-		g.last++
+	for j := i - 1; said(j) || within(j); j-- {
+		if said(j) {
+			g.first = j
+		}
+	}
+	for j := i + 1; said(j) || within(j); j++ {
+		if said(j) {
+			g.last = j
+		}
 	}
 	for j := g.last + 1; j < len(past); j++ {
 		switch m := past[j]; {
@@ -280,11 +294,11 @@ func (c *change) questionItem(by chat.Head, past []history.Message, g group, rep
 
 // regenerate answers the last group again, under the ID of its earlier answer.
 func (c *change) regenerate(ctx context.Context, in chat.Inbound, past []history.Message, g group) error {
-	replies, err := c.repliesTo(ctx, past[g.last].EventID)
+	first, err := c.answeredAs(ctx, past[g.last].EventID)
 	if err != nil {
 		return err
 	}
-	reply := replies[len(replies)-1]
+	reply := replyID(first)
 	if g.answer >= 0 {
 		reply = past[g.answer].EventID
 	}
@@ -354,6 +368,19 @@ func (s *Session) repliesTo(ctx context.Context, question string) ([]string, err
 		replies = append([]string{own}, replies...)
 	}
 	return replies, err
+}
+
+// answeredAs returns the message in whose reply question is to be answered: it may have joined an earlier one.
+func (s *Session) answeredAs(ctx context.Context, question string) (string, error) {
+	replies, err := s.repliesTo(ctx, question)
+	if err != nil {
+		return "", err
+	}
+	first := strings.TrimPrefix(replies[len(replies)-1], replyID(""))
+	if gone, err := s.cfg.Transport.Cancelled(ctx, first); err != nil || gone {
+		return question, err
+	}
+	return first, nil
 }
 
 // questionsOf lists the messages that reply answers, the oldest first. Without a stored record it is

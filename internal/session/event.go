@@ -11,7 +11,6 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/store"
-	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
 
@@ -81,7 +80,7 @@ func (s *Session) runEvent(ctx context.Context, in chat.Event) (answer string, e
 		return "", err
 	}
 	if said, ok, err := s.cfg.History.Find(ctx, s.talk, replyID(in.ID)); err != nil || ok { // answered before an interruption
-		if err == nil && !in.Silent && !choseSilence(past) {
+		if err == nil && !in.Silent && !agent.ChoseSilence(past) {
 			err = s.sendAnswer(ctx, eventItem(in), said.Text)
 		}
 		return said.Text, err
@@ -137,11 +136,10 @@ func (s *Session) answerEvent(ctx context.Context, in chat.Event) (string, error
 		return "", ctx.Err()
 	}
 	t := &turn{Session: s, in: eventItem(in), stopProgress: func() {}}
-	reply, err := t.rounds(ctx)
+	answer, err := t.rounds(ctx)
 	if err != nil {
 		return "", err
 	}
-	answer := *s.ownMessage(replyID(in.ID), reply.Text, t.label)
 	if err := s.appendOnce(ctx, &answer); err != nil {
 		return "", err
 	}
@@ -152,10 +150,10 @@ func (s *Session) answerEvent(ctx context.Context, in chat.Event) (string, error
 		return "", err
 	}
 	past, err := s.cfg.History.Load(ctx, s.talk)
-	if err != nil || in.Silent || choseSilence(past) {
-		return reply.Text, err
+	if err != nil || in.Silent || agent.ChoseSilence(past) {
+		return answer.Text, err
 	}
-	return reply.Text, s.sendAnswer(ctx, t.in, reply.Text)
+	return answer.Text, s.sendAnswer(ctx, t.in, answer.Text)
 }
 
 // sendVerbatim sends the event's text unchanged, and stores it as the model's message.
@@ -178,22 +176,6 @@ func (s *Session) appendOnce(ctx context.Context, m *history.Message) error {
 		return err
 	}
 	return nil
-}
-
-// choseSilence reports whether the model called StaySilent, without failure, for the last event of past.
-func choseSilence(past []history.Message) bool {
-	refused := map[string]bool{}
-	for _, m := range slices.Backward(past) {
-		switch {
-		case m.Role == llm.User:
-			return false
-		case m.Role == llm.Tool && m.Failed:
-			refused[m.CallID] = true
-		case slices.ContainsFunc(m.Calls, func(c llm.ToolCall) bool { return c.Name == tool.StaySilent && !refused[c.ID] }):
-			return true
-		}
-	}
-	return false
 }
 
 // stillWanted reports whether in still needs an answer. Its source or the transport decides.

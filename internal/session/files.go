@@ -7,17 +7,8 @@ import (
 
 	"reverie/internal/attachment"
 	"reverie/internal/chat"
-	"reverie/internal/history"
-	"reverie/internal/media"
 	"reverie/internal/tool"
 )
-
-// hasPictures reports whether a conversation has pictures.
-func hasPictures(past []history.Message) bool {
-	return slices.ContainsFunc(past, func(m history.Message) bool {
-		return slices.ContainsFunc(m.Files, func(f history.File) bool { return f.Picture != "" })
-	})
-}
 
 // attachments returns a reader for the files of messages.
 func (m *Manager) attachments() attachment.Reader {
@@ -60,19 +51,6 @@ func (s *Session) unreadableNotice(ctx context.Context, burst []chat.Message) st
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-// receivedFiles maps the readable paths of received files and their texts to names.
-func receivedFiles(past []history.Message) map[string]string {
-	all := map[string]string{}
-	for i := range past {
-		for j := range past[i].Files {
-			if f := &past[i].Files[j]; f.Path != "" {
-				all[f.Path], all[media.TextPath(f.Path)] = f.Name, f.Name
-			}
-		}
-	}
-	return all
 }
 
 // fileSender returns the function that sends a file for the tool call; nil unless a person is

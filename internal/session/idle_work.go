@@ -2,12 +2,7 @@ package session
 
 import (
 	"context"
-	"slices"
-	"strings"
 
-	"reverie/internal/chat"
-	"reverie/internal/history"
-	"reverie/internal/llm"
 	"reverie/internal/recall"
 )
 
@@ -18,8 +13,9 @@ func (s *Session) indexMessages(ctx context.Context) {
 	if err == nil {
 		err = recall.IndexNew(ctx, s.cfg.History, s.cfg.Memory, s.talk, past)
 	}
-	if err == nil {
-		err = s.countMemoryUse(ctx, s.lastHandled, past)
+	if n := len(past); err == nil && n > 0 && past[n-1].EventID == replyID(s.lastHandled.ID) && s.lastCounted < past[n-1].ID {
+		s.lastCounted = past[n-1].ID
+		err = recall.CountUse(ctx, s.cfg.Memory, s.scopes(s.lastHandled), past, s.lastRequest)
 	}
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("messages not indexed for search; trying again after the next message", "err", err)
@@ -45,22 +41,4 @@ func (s *Session) askObjective(ctx context.Context) bool {
 		s.log.Warn("current task not found", "err", err)
 	}
 	return true
-}
-
-// countMemoryUse counts which memories in the last request the newest answer used.
-func (s *Session) countMemoryUse(ctx context.Context, in chat.Head, past []history.Message) error {
-	n := len(past)
-	if n < 2 || past[n-1].Role != llm.Assistant || past[n-1].EventID != replyID(in.ID) || s.lastCounted >= past[n-1].ID {
-		return nil
-	}
-	s.lastCounted = past[n-1].ID
-	asked := ""
-	for i := n - 2; i >= 0 && asked == ""; i-- {
-		if past[i].Role == llm.User {
-			asked = past[i].Text
-		}
-	}
-	return s.cfg.Memory.CountUse(ctx, s.scopes(in), asked, past[n-1].Text, func(text string) bool {
-		return slices.ContainsFunc(s.lastRequest, func(m llm.Message) bool { return strings.Contains(m.Content, text) })
-	})
 }

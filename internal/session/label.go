@@ -6,12 +6,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 
 	"reverie/internal/chat"
 	"reverie/internal/history"
-	"reverie/internal/llm"
-	"reverie/internal/prompt/section"
 	"reverie/internal/trust"
 )
 
@@ -137,58 +134,6 @@ func (s *Session) splitOnCurrentReaders(ctx context.Context) error {
 		return err
 	}
 	return s.splitOnNewReaders(ctx, at.Readers())
-}
-
-// listUntrusted names the untrusted texts of a request for people. fingerprint changes when more of them
-// arrive.
-func (t *turn) listUntrusted(ctx context.Context, past []history.Message, c history.Compaction) (sources []string, fingerprint string) {
-	add := func(key string, args ...string) {
-		if text := t.text(ctx, key, args...); !slices.Contains(sources, text) {
-			sources = append(sources, text)
-		}
-	}
-	newest, prefix := int64(0), ""
-	for i := range past {
-		m := &past[i]
-		if m.Role == llm.Assistant || m.Label.Integrity >= trust.User { // the model's text derives from the others
-			continue
-		}
-		newest = m.ID
-		switch {
-		case m.Role == llm.Tool:
-			add("approve.seen.tool")
-		case len(m.Files) > 0:
-			for _, f := range m.Files {
-				add("approve.seen.file", "name", history.OneLine(f.Name, 60))
-			}
-		case len(m.Quoted) > 0:
-			add("approve.seen.quote")
-		default:
-			add("approve.seen.kept")
-		}
-	}
-	for i := range past {
-		if m := &past[i]; m.Tail != "" && m.TailIntegrity < trust.User {
-			add("approve.seen.kept")
-			if m.TailIntegrity < trust.Guest { // text stored by allowed acts is not from outside
-				newest = max(newest, m.ID)
-			}
-		}
-	}
-	summary := int64(0)
-	if c.Text() != "" && c.Integrity < trust.User {
-		summary = c.ID
-		add("approve.seen.kept")
-	}
-	for _, r := range t.sections {
-		if r.Integrity < trust.User && r.Tokens > 0 && r.ID != "summary" {
-			add("approve.seen.kept")
-			if r.Zone == section.Prefix && r.Integrity < trust.Guest {
-				prefix += " " + r.ID
-			}
-		}
-	}
-	return sources, fmt.Sprintf("%d %d%s", newest, summary, prefix)
 }
 
 // programLabel returns the label of the program's own text for readers.

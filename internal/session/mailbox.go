@@ -92,6 +92,31 @@ func sameBurst(a, b chat.Inbound) bool {
 		m.Sender == first.Sender && m.Private == first.Private && m.Unproven == first.Unproven
 }
 
+// join dequeues the messages that continue in: those of its person, up to the first command or change. They
+// pass messages of other people and events.
+func (b *mailbox) join(in chat.Message) (more []chat.Message) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	in.Text = "" // of !retry
+	end := slices.IndexFunc(b.waiting, func(w chat.Inbound) bool {
+		m, message := w.(chat.Message)
+		return chat.TargetOf(w) != "" || message && command.Is(m.Text)
+	})
+	if end < 0 {
+		end = len(b.waiting)
+	}
+	var left []chat.Inbound
+	for _, w := range b.waiting[:end] {
+		if sameBurst(in, w) && len(more) < maxBurst {
+			more = append(more, w.(chat.Message))
+		} else {
+			left = append(left, w)
+		}
+	}
+	b.waiting = append(left, b.waiting[end:]...)
+	return more
+}
+
 // requeue puts burst back, behind waiting edits and redactions of its messages.
 func (b *mailbox) requeue(burst []chat.Message) {
 	ids := burstIDs(burst)

@@ -9,6 +9,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/history"
+	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/subsession"
 )
@@ -73,8 +74,15 @@ func (c *change) redactAnswer(ctx context.Context, in chat.Redaction, reply stri
 		if g.answer >= 0 && past[g.answer].EventID != reply || !g.end {
 			break
 		}
-		for g.last > g.first && history.IsRedacted(past[g.last]) { // answer the newest remaining message
+		for history.IsRedacted(past[g.last]) || past[g.last].Role != llm.User { // answer the newest remaining message
 			g.last--
+		}
+		first, err := c.answeredAs(ctx, past[g.last].EventID)
+		if err == nil && g.answer < 0 && replyID(first) != reply { // the new answer is another message
+			err = c.cfg.Transport.Redact(ctx, c.room, reply)
+		}
+		if err != nil {
+			return err
 		}
 		return c.regenerate(ctx, in, past, g)
 	}
@@ -156,9 +164,9 @@ func (c *change) cancelWork(ctx context.Context, in chat.Redaction, replies []st
 }
 
 // anyUnredacted reports whether one of questions is still in the history and not redacted.
-func (s *Session) anyUnredacted(ctx context.Context, questions []string) (bool, error) {
+func (c *change) anyUnredacted(ctx context.Context, questions []string) (bool, error) {
 	for _, q := range questions {
-		m, known, err := s.cfg.History.Find(ctx, s.talk, q)
+		m, known, err := c.cfg.History.Find(ctx, c.talk, q)
 		if err != nil {
 			return false, err
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reverie/internal/agent"
+	"reverie/internal/attachment"
 	"reverie/internal/chat"
 	"reverie/internal/command"
 	"reverie/internal/history"
@@ -37,9 +38,10 @@ type Session struct {
 	pendingWrite txFunc          // stored with the turn's next transaction; nil = nothing
 	readers      trust.Readers   // as splitOnNewReaders last saw them
 
-	lastHandled chat.Head     // head of the message handled last
-	lastCounted int64         // row of the last answer that countMemoryUse has seen
-	lastRequest []llm.Message // messages of the last request to the model
+	joined      []chat.Message // that a running turn took from the mailbox, see turn.join
+	lastHandled chat.Head      // head of the message handled last
+	lastCounted int64          // row of the last answer whose use of memories is counted
+	lastRequest []llm.Message  // messages of the last request to the model
 
 	usage         usage
 	loopDetectors map[string]*loopDetector // by sender
@@ -89,7 +91,7 @@ func (s *Session) Run(ctx, work context.Context) {
 				break
 			}
 			if s.handle(work, burst) {
-				s.cfg.Background.Handled(len(burst), s.cfg.Now())
+				s.cfg.Background.Handled(len(burst)+len(s.joined), s.cfg.Now())
 			}
 			if work.Err() != nil {
 				s.log.Info("interrupted by the program's shutdown; the next start handles the message again")
@@ -103,6 +105,7 @@ func (s *Session) Run(ctx, work context.Context) {
 // It returns false if the burst was put back into the mailbox.
 func (s *Session) handle(ctx context.Context, inbound []chat.Inbound) bool {
 	var burst []chat.Message
+	s.joined = nil
 	for _, in := range inbound {
 		switch in := in.(type) {
 		case chat.Message:
@@ -137,19 +140,24 @@ func (s *Session) handle(ctx context.Context, inbound []chat.Inbound) bool {
 			log.Info("redacted or left while it was being answered")
 			return nil
 		}
-		ref := errorReference()
+		ref := agent.ErrorReference()
 		log.Error("message not answered", "err", err, "reference", ref)
-		return s.sendNotice(ctx, newest.ID, s.errorText(ctx, err, ref))
+		return s.sendNotice(ctx, newest.ID, agent.ErrorText(s.cfg.Messages.For(ctx, s.room), err, ref))
 	})
 	s.lastHandled = newest.Head
 	if changed && ctx.Err() == nil {
-		s.mail.requeue(burst)
+		s.mail.requeue(append(burst, s.joined...))
 		return false
 	}
-	for _, in := range burst {
+	s.ackAll(ctx, log, append(burst, s.joined...))
+	return true
+}
+
+// ackAll tells the transport that messages need no more work.
+func (s *Session) ackAll(ctx context.Context, log *slog.Logger, done []chat.Message) {
+	for _, in := range done {
 		s.retryUntilDone(ctx, log, func() error { return s.cfg.Transport.Ack(ctx, in.ID) })
 	}
-	return true
 }
 
 // retryUntilDone calls f until it succeeds or ctx ends. Writes fail while the disk is full, for example.
@@ -259,7 +267,7 @@ func (s *Session) callScope(ctx context.Context, in item) (scope tool.Scope, pas
 		return scope, nil, err
 	}
 	scope = s.toolScope(in, now)
-	scope.Event, scope.Quote, scope.At, scope.Files, scope.Web = in.ID, in.Text, in.At, receivedFiles(past), tool.WebResults(past)
+	scope.Event, scope.Quote, scope.At, scope.Files, scope.Web = in.ID, in.Text, in.At, attachment.Received(past), tool.WebResults(past)
 	return scope, past, nil
 }
 
@@ -293,7 +301,14 @@ func (s *Session) Stop(ctx context.Context, in chat.Message) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	stopped := s.mail.clearStopped() || voided
+	asked, err := s.closeQuestion(ctx, "")
+	if err == nil && asked != nil { // the model reads it, and a vote on its way does not count
+		err = s.appendOnce(ctx, s.ownMessage(asked.ClosedID(), s.text(ctx, "ask.closed"), programLabel(s.place(in.Head).Readers())))
+	}
+	if err != nil {
+		return "", err
+	}
+	stopped := s.mail.clearStopped() || voided || asked != nil
 	if !stopped && s.thread == "" {
 		stopped = s.stopThreads(in.Sender)
 	}

@@ -109,6 +109,12 @@ func (r *room) Send(_ context.Context, in string, m chat.Outgoing) error {
 		r.drafts[in]++
 		return nil
 	}
+	if m.Closed {
+		if old := r.final[m.ID]; len(old.Options) > 0 { // an open poll
+			r.final[m.ID] = m
+		}
+		return nil
+	}
 	if _, known := r.final[m.ID]; !known {
 		r.order = append(r.order, m.ID)
 	}

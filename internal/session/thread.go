@@ -2,15 +2,14 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/compaction"
 	"reverie/internal/history"
-	"reverie/internal/history/compact"
 	"reverie/internal/llm"
 )
 
@@ -35,25 +34,25 @@ func (s *Session) startThread(ctx context.Context, in chat.Message) error {
 		return err
 	}
 	window, _ := s.cfg.Models.Window(chatRole)
-	limit := min(max(window/contextShare, minContext), maxContext)
+	limit := compaction.ThreadLimit(window)
 	root := chat.Quote{At: in.At}
 	if i := slices.IndexFunc(in.Quotes, func(q chat.Quote) bool { return q.Why == chat.QuoteThread }); i >= 0 {
 		root = in.Quotes[i]
 	}
 	c := history.Compaction{Room: s.talk, Level: history.Extracted, Reason: reasonThread, At: s.cfg.Now()}
-	past = beforeThread(past, s.thread, root)
+	past = compaction.BeforeThread(past, s.thread, root)
 	if c.Integrity = history.MinIntegrity(past); before.Text() != "" {
 		c.Integrity = min(c.Integrity, before.Integrity)
 	}
 	if root.Why == chat.QuoteThread {
-		c.Details = rootLines(root, limit/3)
+		c.Details = compaction.RootLines(root, limit/3)
 		of, err := s.quoteIntegrity(ctx, in.Head, root)
 		if err != nil {
 			return err
 		}
 		c.Integrity = min(c.Integrity, of)
 	}
-	c.Summary = roomContext(before.Text(), past, limit-llm.EstimateTokens(strings.Join(c.Details, "\n")))
+	c.Summary = compaction.RoomContext(before.Text(), past, limit-llm.EstimateTokens(strings.Join(c.Details, "\n")))
 	c.After = llm.EstimateTokens(c.Text())
 	_, err = s.cfg.History.BeginThread(ctx, &c)
 	return err
@@ -72,73 +71,6 @@ func (s *Session) roomConversation(ctx context.Context, in chat.Head) (past []hi
 	}
 	before, err = s.cfg.History.LatestCompaction(ctx, room)
 	return past, before, err
-}
-
-// beforeThread returns the messages of a room up to the root of thread, by timestamp.
-func beforeThread(past []history.Message, thread string, root chat.Quote) []history.Message {
-	end := root.At
-	if i := slices.IndexFunc(past, func(m history.Message) bool { return m.EventID == thread }); i >= 0 {
-		end = past[i].At
-	}
-	later := slices.IndexFunc(past, func(m history.Message) bool { return m.Role == llm.User && !end.IsZero() && m.At.After(end) })
-	if later < 0 {
-		return past
-	}
-	return past[:later]
-}
-
-const (
-	contextLead    = "This is a thread of a room. What had been said in the room before it:"
-	maxContextLine = 400 // runes of a message
-
-	contextShare = 10 // a thread's first summary takes at most 1/contextShare of the window
-	minContext   = 100
-	maxContext   = 1_600
-)
-
-// roomContext returns a thread's first summary: the room's summary and its newest messages, a line
-// each, in at most limit tokens.
-func roomContext(summary string, past []history.Message, limit int) string {
-	var lines []string
-	summary = compact.CutMiddle(summary, limit/2)
-	left := limit - llm.EstimateTokens(contextLead+summary) - 2
-	for _, m := range slices.Backward(past) {
-		if m.Text == "" || m.Role != llm.User && (m.Role != llm.Assistant || len(m.Calls) > 0) || history.IsRedacted(m) {
-			continue
-		}
-		who, text := m.Sender, m.Text
-		switch {
-		case m.Role == llm.Assistant:
-			who, text = "you", agent.WithoutMarkers(text)
-		case who == "":
-			who = "system"
-		}
-		line := "- " + who + ": " + history.OneLine(text, maxContextLine)
-		if left -= llm.EstimateTokens(line) + 1; left < 0 {
-			break
-		}
-		lines = append(lines, line)
-	}
-	slices.Reverse(lines)
-	said := strings.TrimSpace(summary + "\n" + strings.Join(lines, "\n"))
-	if said == "" {
-		return ""
-	}
-	return contextLead + "\n" + said
-}
-
-// rootLines quotes the root of a thread in at most limit tokens. Without it the model cannot know what
-// the thread is about.
-func rootLines(q chat.Quote, limit int) []string {
-	who := q.Sender
-	if q.OutgoingID != "" {
-		who = "you"
-	}
-	if who == "" {
-		return []string{"The thread begins at a message of the room: " + history.OneLine(q.Text, maxContextLine)}
-	}
-	text := history.OneLine(compact.CutMiddle(q.Text, limit), 4*maxContextLine)
-	return []string{fmt.Sprintf("The thread begins at this message of %s: %s", who, text)}
 }
 
 // threadIdle is the silence after which a thread's session ends. A room can have many threads. The

@@ -3,20 +3,18 @@ package session
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"reverie/internal/agent"
+	"reverie/internal/ask"
 	"reverie/internal/chat"
 	"reverie/internal/compaction"
 	"reverie/internal/delivery"
 	"reverie/internal/goal"
 	"reverie/internal/history"
-	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/settings"
@@ -82,27 +80,36 @@ func (s *Session) respond(ctx context.Context, in item, done ...string) error {
 	t := &turn{Session: s, in: in, answering: in.ID}
 	t.stopProgress = t.startProgress(ctx)
 	defer func() { t.stopProgress(); s.progress = nil }()
-	reply, err := t.rounds(ctx)
+	answer, err := t.rounds(ctx)
 	if err != nil {
 		return err
 	}
-	return t.finish(ctx, *s.ownMessage(replyID(in.ID), reply.Text, t.label), done)
+	return t.finish(ctx, answer, done)
 }
 
 // sendAnswer sends text as the answer to in.
 func (s *Session) sendAnswer(ctx context.Context, in item, text string) error {
-	return s.cfg.Transport.Send(ctx, s.room, s.answerMessage(ctx, in, text))
+	m, err := s.answerMessage(ctx, in, text)
+	if err != nil {
+		return err
+	}
+	return s.cfg.Transport.Send(ctx, s.room, m)
 }
 
-// answerMessage makes the outgoing message that answers in with text.
-func (s *Session) answerMessage(ctx context.Context, in item, text string) chat.Outgoing {
-	m := chat.Outgoing{ID: replyID(in.ID), Text: s.visibleAnswer(ctx, text), Thread: s.thread, Notice: in.event.Kind == chat.MemoryQuestion}
+// answerMessage makes the outgoing message that answers in with text, or with the question that the model asks.
+func (s *Session) answerMessage(ctx context.Context, in item, text string) (chat.Outgoing, error) {
+	past, err := s.cfg.History.Load(ctx, s.talk)
+	m := chat.Outgoing{ID: replyID(in.ID), Text: s.visibleAnswer(ctx, text), Thread: s.thread, Notice: in.event.Kind == chat.MemoryQuestion,
+		Options: in.event.Options}
+	if q := ask.Of(past, m.ID); q != nil {
+		q.Show(&m)
+	}
 	if in.event.Kind == "" { // people cannot see system events
 		m.ReplyTo = in.ID
 	} else if in.event.Verbatim && in.event.Mention {
 		m.Mention = []string{in.Sender}
 	}
-	return m
+	return m, err
 }
 
 // storedBurst tells how storeBurst stored the first messages of a burst.
@@ -135,33 +142,68 @@ func (s *Session) storeBurst(ctx context.Context, burst []chat.Message) (storedB
 	if stored(burst[0]) {
 		switch g := groupOf(past, burst[h.count-1].ID); g.answer {
 		case -1:
-			h.question = past[g.last].EventID
+			if h.question, err = s.answeredAs(ctx, past[g.last].EventID); err != nil {
+				return storedBurst{}, err
+			}
 		default:
 			h.question, h.reply = strings.TrimPrefix(past[g.answer].EventID, replyID("")), past[g.answer].Text
 		}
 		return h, s.commit(ctx, nil)
 	}
+	if _, err := s.closeQuestion(ctx, burst[0].ID); err != nil {
+		return storedBurst{}, err
+	}
+	h.question, err = s.appendBurst(ctx, burst[:h.count], "")
+	return h, err
+}
+
+// appendBurst appends messages to the history, and returns the last one that is not in an earlier
+// conversation. reply is recorded as their answer, unless it is empty.
+func (s *Session) appendBurst(ctx context.Context, burst []chat.Message, reply string) (last string, err error) {
 	var said []history.Message
-	for _, in := range burst[:h.count] {
+	for _, in := range burst {
 		m, err := s.historyMessage(ctx, in)
 		if err != nil {
-			return storedBurst{}, err
+			return "", err
 		}
 		said = append(said, m)
 	}
-	err = s.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return last, s.commit(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		for _, m := range said {
-			switch err := s.cfg.History.AppendIn(ctx, tx, &m); {
-			case errors.Is(err, history.ErrDuplicate): // stored in an earlier conversation
-			case err != nil:
-				return err
-			default:
-				h.question = m.EventID
+			err := s.cfg.History.AppendIn(ctx, tx, &m)
+			if errors.Is(err, history.ErrDuplicate) {
+				continue
 			}
+			if err == nil && reply != "" {
+				err = delivery.RecordAnswer(ctx, tx, m.EventID, reply)
+			}
+			if err != nil {
+				return err
+			}
+			last = m.EventID
 		}
 		return nil
 	})
-	return h, err
+}
+
+// join adds what the person wrote since the last request to the history, so that the next one has it. This
+// turn's answer answers it, too.
+func (t *turn) join(ctx context.Context) error {
+	if t.answering != "" || t.in.event.Kind != "" { // it is the first request
+		return nil
+	}
+	more := t.mail.join(t.in.Message)
+	t.joined = append(t.joined, more...)
+	more, err := t.dropCancelled(ctx, more)
+	if err == nil {
+		more, err = t.transcribeVoice(ctx, more)
+	}
+	if err != nil || len(more) == 0 {
+		return err
+	}
+	t.answering = t.in.ID
+	_, err = t.appendBurst(ctx, more, replyID(t.in.ID))
+	return err
 }
 
 // historyMessage converts in to a row of the history.
@@ -182,7 +224,11 @@ func (s *Session) historyMessage(ctx context.Context, in chat.Message) (history.
 		quotes = slices.DeleteFunc(quotes, func(q chat.Quote) bool { return q.Why == chat.QuoteThread })
 	}
 	m.Quoted, quotes = s.attachments().Quotes(quotes, s.cfg.Rooms.UserID(), s.cfg.Location)
-	m.Label, err = s.messageLabel(ctx, in.Head, quotes, m.Files)
+	if m.Label, err = s.messageLabel(ctx, in.Head, quotes, m.Files); err != nil || in.Answers == "" {
+		return m, err
+	}
+	of, _, err := s.cfg.History.LabelOf(ctx, s.room, in.Answers)
+	m.Label.Integrity = min(m.Label.Integrity, of.Integrity) // the model worded the answers
 	return m, err
 }
 
@@ -209,17 +255,21 @@ type turn struct {
 	questions    []string // the messages that the answer replies to, from trackQuestions
 	summaryTried bool     // a model was asked for a summary in this turn
 
+	asked    *ask.Question          // the question that is the answer; nil = the model answers in words
 	label    trust.Label            // of the last request, and of what the model makes of it
 	sections []prompt.SectionReport // of the last request
 }
 
-// rounds asks the model and runs its tool calls, until it answers without a call.
-func (t *turn) rounds(ctx context.Context) (llm.Reply, error) {
+// rounds asks the model and runs its tool calls, until it answers without a call or asks a question.
+func (t *turn) rounds(ctx context.Context) (history.Message, error) {
 	reply, err := agent.Loop(ctx, t, 0, t.cfg.MaxRound)
 	if reply.Finish == "length" {
 		reply.Text += agent.CutOff
 	}
-	return reply, err
+	if t.asked != nil {
+		return *t.ownMessage(t.asked.ID, t.asked.Numbered(), t.asked.Label), nil
+	}
+	return *t.ownMessage(replyID(t.in.ID), reply.Text, t.label), err
 }
 
 // Ready implements agent.Work.
@@ -227,7 +277,11 @@ func (t *turn) Ready(ctx context.Context) error {
 	if wanted, err := t.stillWanted(ctx, t.in); err != nil || !wanted {
 		return cmp.Or(err, agent.ErrWithdrawn)
 	}
-	return nil
+	past, err := t.cfg.History.Load(ctx, t.talk)
+	if t.asked = ask.Of(past, replyID(t.in.ID)); err != nil || t.asked != nil {
+		return cmp.Or(err, ask.ErrAsked)
+	}
+	return t.join(ctx)
 }
 
 // Shorten implements agent.Work: it compacts the conversation.
@@ -289,7 +343,7 @@ func (t *turn) trackQuestions(past []history.Message) {
 	}
 	for _, m := range past[g.first : g.last+1] {
 		t.mail.addSubjects(true, m.EventID)
-		if !history.IsRedacted(m) {
+		if m.Role == llm.User && !history.IsRedacted(m) {
 			t.questions = append(t.questions, m.EventID)
 		}
 	}
@@ -362,27 +416,6 @@ func (t *turn) draft(ctx context.Context, text string, notice bool) {
 	}
 }
 
-// errorText returns what a person reads when a message could not be answered. The full error is in the
-// operator's log, under ref.
-func (s *Session) errorText(ctx context.Context, err error, ref string) string {
-	saved := s.text(ctx, "error.kept")
-	var model *llm.Error
-	var large *prompt.TooLargeError
-	switch {
-	case errors.As(err, &model):
-		return i18n.Sentences(model.ForPeople().In(s.cfg.Messages.For(ctx, s.room)), saved)
-	case errors.As(err, &large):
-		return s.text(ctx, "error.too_large", "needed", fmt.Sprint(large.Needed), "room", fmt.Sprint(max(large.Room, 0)))
-	case errors.Is(err, agent.ErrRounds):
-		return i18n.Sentences(s.text(ctx, "error.rounds"), saved)
-	default:
-		return i18n.Sentences(s.text(ctx, "error.unknown", "reference", ref), saved)
-	}
-}
-
-// errorReference returns a random code that links an error message to its log line.
-func errorReference() string { return strings.ToLower(rand.Text()[:6]) }
-
 // streams reports whether drafts of the answer are shown. By default that is only so where at most two
 // people are: in larger rooms edits are noise.
 func (t *turn) streams(ctx context.Context) bool {
@@ -427,8 +460,14 @@ func (s *Session) commit(ctx context.Context, f txFunc) error {
 
 // finish stores and sends the answer, and marks the messages done as finished.
 func (t *turn) finish(ctx context.Context, answer history.Message, done []string) error {
+	for _, in := range t.joined {
+		done = append(done, in.ID)
+	}
 	markers, _ := agent.GoalMarkers(answer.Text)
-	m := t.answerMessage(ctx, t.in, answer.Text)
+	m, err := t.answerMessage(ctx, t.in, answer.Text)
+	if err != nil {
+		return err
+	}
 	if len(markers) == 0 && strings.TrimSpace(m.Text) != "" {
 		stored := answer
 		err := t.cfg.Transport.SendFinal(ctx, t.room, m, done, func(ctx context.Context, tx *sql.Tx) error {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"reverie/internal/agent"
+	"reverie/internal/attachment"
 	"reverie/internal/chat"
 	"reverie/internal/goal"
 	"reverie/internal/history"
@@ -43,7 +44,7 @@ func (s *Session) turnSettings(ctx context.Context, at trust.Place, past []histo
 	if m.roomContext, err = s.Manager.settings().Get(ctx, s.room, settings.Context); err != nil {
 		return m, err
 	}
-	m.showsPictures = hasPictures(past) && s.cfg.Models.AcceptsPictures(ctx, m.mode.Role)
+	m.showsPictures = attachment.HasPictures(past) && s.cfg.Models.AcceptsPictures(ctx, m.mode.Role)
 	var since time.Time
 	if len(past) > 0 {
 		since = past[0].At

@@ -26,6 +26,8 @@ var catalog = []entry{
 		`{"action": "create", "text": "Ship the release by Friday", "priority": "high"}`, (*Set).goal),
 	define(StaySilent, 2, rules{anyAction: {trust.Foreign, nothing, noText}},
 		`{"reason": "Nothing has changed since yesterday."}`, (*Set).staySilent),
+	define(AskPerson, 2, rules{anyAction: {trust.Foreign, room, noText}},
+		`{"question": "Which day suits you?", "answers": ["Saturday", "Sunday"]}`, (*Set).askPerson),
 	define(SpawnSubSession, 3, rules{anyAction: {trust.User, worker, noText}, "status": {trust.Foreign, nothing, rows}},
 		`{"objective": "List the steps in data/skills/weekly-report.md"}`, (*Set).spawnSubSession),
 	define("add_skill", 1, rules{anyAction: {trust.User, readers, noText}},

@@ -151,3 +151,30 @@ func TestWhatToolsRead(t *testing.T) {
 		}
 	}
 }
+
+// TestAskPerson: a question needs no approval, whatever was read, and two to five different short answers. Where
+// nobody answers it is refused.
+func TestAskPerson(t *testing.T) {
+	w := newWorkshop(t)
+	run := func(scope Scope, args string) Result {
+		return w.Set.Run(t.Context(), scope, llm.ToolCall{Name: AskPerson, Arguments: args})
+	}
+	scope := direct()
+	scope.Label = trust.Label{}
+	got := run(scope, `{"question":"Which\n day?","answers":["Saturday"," Sunday\n!forget "]}`)
+	expect.False(t, got.Failed, "%+v", got)
+	q, ok := ParseQuestion(`{"question":"Which\n day?","answers":["Saturday"," Sunday\n!forget "]}`)
+	expect.False(t, !ok || q.Text != "Which day?" || q.Answers[1] != "Sunday !forget", "%+v", q)
+	long := strings.Repeat("x", 101)
+	for _, args := range []string{`{"question":"Which?","answers":["one"]}`, `{"question":"Which?","answers":["1","2","3","4","5","6"]}`,
+		`{"question":"Which?","answers":["a","a"]}`, `{"question":"Which?","answers":["a","` + long + `"]}`,
+		`{"question":"` + strings.Repeat(long, 6) + `","answers":["a","b"]}`, `{"question":"Which?"}`} {
+		got := run(scope, args)
+		_, ok := ParseQuestion(args)
+		expect.False(t, !got.Failed || ok || !strings.Contains(got.Content, "ask_person was not run"), "%s: %+v", args, got)
+	}
+	scope.System = true
+	expect.False(t, !run(scope, `{"question":"Which?","answers":["a","b"]}`).Failed, "an event's turn asks")
+	scope.System, scope.SubSession = false, "sub_1"
+	expect.False(t, !run(scope, `{"question":"Which?","answers":["a","b"]}`).Failed, "a sub-session asks")
+}

@@ -194,7 +194,7 @@ func (w *workshop) badArguments(t *testing.T, e entry) {
 }
 
 func TestUnknownTool(t *testing.T) {
-	expect.Has(t, newWorkshop(t).bad(t, direct(), "execute_shell", `{}`), `no tool "execute_shell"`, "append_memory, search_memory, task, goal, stay_silent, spawn_sub_session, add_skill, read_file")
+	expect.Has(t, newWorkshop(t).bad(t, direct(), "execute_shell", `{}`), `no tool "execute_shell"`, "append_memory, search_memory, task, goal, stay_silent, ask_person, spawn_sub_session, add_skill, read_file")
 }
 
 func TestAppendMemory(t *testing.T) {

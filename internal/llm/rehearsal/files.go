@@ -108,6 +108,21 @@ func setMode(t turn, m []string) (reply, bool) {
 	return t.callTool("set_mode", map[string]any{"mode": strings.ToLower(m[1])}, "was told", func(string) string { return "As you like." })
 }
 
+var (
+	questionRE = regexp.MustCompile(`(?i)^ask me: (.+) or (.+)\?$`)
+	chosenRE   = regexp.MustCompile(`^Answer to the question “(.*)”: (.+)$`)
+)
+
+// askPerson calls ask_person.
+func askPerson(t turn, m []string) (reply, bool) {
+	return t.callTool("ask_person", map[string]any{"question": "Which is it?", "answers": m[1:]}, "is asked", func(string) string { return "" })
+}
+
+// chosen answers a vote.
+func chosen(_ turn, m []string) (reply, bool) {
+	return reply{text: "You have chosen: " + m[2] + "."}, true
+}
+
 // transcribe answers any recording with a sentence about its size.
 func (s server) transcribe(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxRequest)

@@ -17,6 +17,7 @@
 //	write file FILE: …                     calls write_file
 //	in FILE replace … with …               calls edit_file
 //	switch to NAME mode                    calls set_mode
+//	ask me: A or B?                        calls ask_person
 //
 // It answers pictures with their type and size, files with their first lines, and recordings with
 // their size.

@@ -13,7 +13,8 @@ type rule func(turn) (reply, bool)
 // rules are tried in order; the first that applies answers.
 var rules = []rule{
 	harvest, objective, whenMatches(hookRE, hook), summarise,
-	whenMatches(sendRE, sendFile), whenMatches(modeRE, setMode), whenMatches(rememberRE, remember),
+	whenMatches(sendRE, sendFile), whenMatches(modeRE, setMode), whenMatches(questionRE, askPerson),
+	whenMatches(chosenRE, chosen), whenMatches(rememberRE, remember),
 	whenMatches(listRE, listTasks), whenMatches(changeRE, changeTask), whenMatches(remindRE, addTask), whenMatches(workRE, workTask),
 	whenMatches(writeRE, writeFile), whenMatches(editRE, editFile), whenMatches(readRE, readFile), whenMatches(skillRE, addSkill),
 	describePictures, describeFiles, describeMissing, recall, fallback,

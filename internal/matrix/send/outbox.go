@@ -395,7 +395,7 @@ func (s *Sender) content(ctx context.Context, r delivery.OutboxRow) (*event.Mess
 		m.Body = render.EscapeQuote(m.Body)
 	}
 	if r.ReplyTo != "" && !facts.DirectPair() {
-		if asker, _ := s.Inbox.Origin(ctx, r.ReplyTo); asker != "" {
+		if asker, _, _ := s.Inbox.Origin(ctx, r.ReplyTo); asker != "" {
 			m.Mentions.Add(id.UserID(asker))
 		}
 	}

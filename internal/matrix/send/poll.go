@@ -31,15 +31,15 @@ func encodePoll(m chat.Outgoing) (string, error) {
 	return string(packed), err
 }
 
-// pollStart returns the content of a poll's start event. The content has the relation and mentions
-// of m.
-func pollStart(p delivery.Poll, message string, m *event.MessageEventContent) map[string]any {
+// pollStart returns the content of a poll's start event with that transaction id. The content has the
+// relation and mentions of m.
+func pollStart(p delivery.Poll, txn string, m *event.MessageEventContent) map[string]any {
 	question := render.PlainBody(p.Question)
 	var answers []map[string]any
 	fallback := question
 	for i, o := range p.Options {
 		text := render.PlainBody(o.Text)
-		answers = append(answers, map[string]any{"id": delivery.AnswerID(message, o.ID), textKey: text})
+		answers = append(answers, map[string]any{"id": delivery.AnswerID(txn, o.ID), textKey: text})
 		fallback += fmt.Sprintf("\n%d. %s", i+1, text)
 	}
 	return withRelation(m, map[string]any{
@@ -83,7 +83,7 @@ func (s *Sender) transmitPoll(ctx context.Context, r delivery.OutboxRow) error {
 		if err != nil {
 			return err
 		}
-		started, err := s.sendAs(ctx, id.RoomID(r.Room), event.EventUnstablePollStart, pollStart(p, r.ID, m), r.Txn)
+		started, err := s.sendAs(ctx, id.RoomID(r.Room), event.EventUnstablePollStart, pollStart(p, r.Txn, m), r.Txn)
 		if err != nil {
 			return err
 		}

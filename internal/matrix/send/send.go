@@ -41,20 +41,22 @@ func live(content *event.MessageEventContent) *event.Content {
 // setRelation sets the relation of content: to its thread, with a reply fallback for clients without
 // threads, or as a reply to the question.
 func (s *Sender) setRelation(ctx context.Context, m *event.MessageEventContent, r delivery.OutboxRow, private bool) error {
+	_, thread, repliesTo := s.Inbox.Origin(ctx, r.ReplyTo)
+	repliesTo = cmp.Or(repliesTo, r.ReplyTo)
 	if r.Thread != "" {
 		newest, err := s.Outbox.NewestInThread(ctx, r.Room, r.Thread)
 		if err != nil {
 			return err
 		}
-		m.RelatesTo = (&event.RelatesTo{}).SetThread(id.EventID(r.Thread), id.EventID(cmp.Or(r.ReplyTo, newest, r.Thread)))
+		m.RelatesTo = (&event.RelatesTo{}).SetThread(id.EventID(r.Thread), id.EventID(cmp.Or(repliesTo, newest, r.Thread)))
 		return nil
 	}
 	if r.ReplyTo == "" {
 		return nil
 	}
 	// A question in a thread may be answered in the main timeline.
-	if _, thread := s.Inbox.Origin(ctx, r.ReplyTo); !private || thread != "" {
-		m.RelatesTo = (&event.RelatesTo{}).SetReplyTo(id.EventID(r.ReplyTo))
+	if !private || thread != "" {
+		m.RelatesTo = (&event.RelatesTo{}).SetReplyTo(id.EventID(repliesTo))
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"reverie/internal/tool/mcp"
 )
 
-// openMCP returns the configured MCP servers; nil if there are none.
+// openMCP returns the configured MCP servers, or nil.
 func openMCP(configured []config.MCPServer, db *sql.DB, log *slog.Logger) *mcp.Servers {
 	if len(configured) == 0 {
 		return nil

@@ -63,7 +63,7 @@ type bot struct {
 	closers []func() error // run in reverse order by close
 }
 
-// upkeep maintains the memory while nobody waits for an answer.
+// upkeep maintains the memory while no person waits for an answer.
 type upkeep struct {
 	background *idle.Gate // background work that yields to people
 	harvester  *harvest.Harvester

@@ -173,7 +173,7 @@ func agreed(ctx context.Context, db *sql.DB) (map[string]string, error) {
 	return all, store.Wrap(err, "mcp: read what was agreed to")
 }
 
-// Agreed returns the offer of a server that the owner agreed to; ok is false if there is none.
+// Agreed returns the offer of a server that the owner agreed to. ok reports whether one is stored.
 func (s *Servers) Agreed(ctx context.Context, name string) (o Offer, ok bool, err error) {
 	all, err := agreed(ctx, s.cfg.DB)
 	if err != nil || all[name] == "" {

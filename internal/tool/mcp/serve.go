@@ -48,8 +48,8 @@ type forgetArgs struct {
 // Serve answers requests on in and out, one JSON message a line, until in ends or ctx is done. It
 // negotiates the version of the protocol. version is the program's.
 //
-// What the other program stores is foreign text: a model wrote it, and nobody knows what that model
-// has read. Whoever runs the program decides what it may see.
+// What the other program stores is foreign text: a model wrote it, and it is not known what that model
+// has read.
 func Serve(ctx context.Context, m Memory, version string, in io.Reader, out io.Writer) error {
 	s := mcp.NewServer(&mcp.Implementation{Name: "reverie", Title: "Reverie's memory", Version: version}, nil)
 	closed := new(false) // nothing outside the data folder is touched

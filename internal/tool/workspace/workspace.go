@@ -4,7 +4,7 @@
 //	data/work/READERS   work/… to the model: the members of a room, or one person in direct chats
 //	a bound folder      NAME/… in one room; written only if the owner says so
 //
-// A new circle of readers has a new folder, so nobody sees the files of an earlier circle. Programs
+// A new circle of readers has a new folder, so it does not see the files of an earlier circle. Programs
 // may have put anything there: links, pipes, huge or swapped files. Every access goes through
 // os.Root, opens regular files only, and is bounded.
 //

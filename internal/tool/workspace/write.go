@@ -17,7 +17,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// Old is the content that a change replaces. Err says why there is none: fs.ErrNotExist, or a Refused
+// Old is the content that a change replaces. Err says why it is missing: fs.ErrNotExist, or a Refused
 // because it cannot be read as text.
 type Old struct {
 	Text      []byte

@@ -36,6 +36,10 @@ var catalog = []entry{
 		`{"path": "data/skills/weekly-report.md"}`, (*Set).sendFile),
 	define(SetMode, 4, rules{anyAction: {trust.User, room, noText}},
 		`{"mode": "planning"}`, (*Set).setMode),
+	define(RunCode, 3, rules{anyAction: {trust.Foreign, nothing, noText}},
+		`{"code": "[3, 1, 2].sort().join()"}`, runCode),
+	define(Shell, 3, rules{anyAction: {trust.Owner, room, rows}},
+		`{"command": "wc -l *.txt"}`, shell).askingEachTime(mayUseShell),
 }
 
 // otherActs are acts without a tool, and the integrity that each needs: goal markers in an answer,
@@ -80,6 +84,29 @@ type entry struct {
 	fields  []field
 	fit     func(arguments string) (string, error) // normalizes a model's arguments for run
 	run     func(s *Set, ctx context.Context, scope Scope, arguments string) (string, error)
+
+	// may, if set, says that a person approves each call as it is, and returns why nobody is asked.
+	may func(s *Set, scope Scope) error
+}
+
+// askingEachTime returns e as a tool whose calls can start anything, so that no approval covers
+// another call.
+func (e entry) askingEachTime(may func(*Set, Scope) error) entry {
+	e.may = may
+	return e
+}
+
+// AsksEachTime reports whether a person must approve each call of the tool.
+func AsksEachTime(name string) bool {
+	e, _ := entryNamed(catalog, name)
+	return e.may != nil
+}
+
+// withoutUnavailable returns the tools that cfg provides for.
+func withoutUnavailable(tools []entry, cfg Config) []entry {
+	return slices.DeleteFunc(slices.Clone(tools), func(e entry) bool {
+		return e.name == RunCode && !cfg.Commands.Code || e.name == Shell && len(cfg.Commands.Rooms) == 0
+	})
 }
 
 // define makes an entry from a function over typed arguments. The tags of struct A are the only

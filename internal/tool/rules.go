@@ -1,7 +1,9 @@
 package tool
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"reverie/internal/llm"
@@ -85,8 +87,33 @@ type Act struct {
 	Call   llm.ToolCall `json:"call"`
 	Action string       `json:"action,omitempty"` // may be empty
 	// Covers names the tool, the action and the readers. An approval "for this conversation" allows
-	// other acts with the same value.
+	// other acts with the same value; "" = none.
 	Covers string `json:"covers"`
+	// Shown are the lines that the person sees instead of the arguments. If they are others when the
+	// act runs, the approval is void.
+	Shown []string `json:"shown,omitempty"`
+}
+
+// Grants returns Scope.Granted for the run of an approved act; nil unless it needs its own approval.
+func (a Act) Grants() map[string]bool {
+	if a.Covers != "" {
+		return nil
+	}
+	return map[string]bool{a.exact(): true}
+}
+
+// exact identifies the act with all that the person saw.
+func (a Act) exact() string {
+	return fmt.Sprintf("exactly %x", sha256.Sum256(quoted([]any{a.Call.Name, a.Call.Arguments, a.Shown})))
+}
+
+// act describes a call with what is shown of it.
+func act(s *Set, scope Scope, call llm.ToolCall) Act {
+	a := scope.describeAct(call)
+	if AsksEachTime(call.Name) {
+		a.Covers, a.Shown = "", showCommand(s, scope, call)
+	}
+	return a
 }
 
 func (s Scope) describeAct(call llm.ToolCall) Act {
@@ -102,20 +129,29 @@ func (s Scope) describeAct(call llm.ToolCall) Act {
 }
 
 // allowed reports whether a call may run: everything the model has read is trusted enough, or a
-// person allowed such acts for this conversation.
-func (s Scope) allowed(call llm.ToolCall) bool {
-	return s.Label.Integrity >= ruleOf(call).needs || s.Granted[s.describeAct(call).Covers]
+// person allowed such acts for this conversation. A call that is asked about each time needs an
+// approval of its own, by a person who is trusted enough.
+func allowed(s *Set, scope Scope, call llm.ToolCall) bool {
+	trusted := scope.Label.Integrity >= ruleOf(call).needs
+	if AsksEachTime(call.Name) {
+		return trusted && scope.Granted[act(s, scope, call).exact()]
+	}
+	return trusted || scope.Granted[scope.describeAct(call).Covers]
 }
 
 // NeedsApproval reports whether a person must approve call first, and the act to show. It is false for calls
 // that Run refuses anyway.
 func (s *Set) NeedsApproval(scope Scope, call llm.ToolCall) (Act, bool) {
 	_, call, err := s.prepare(scope, call)
-	if err != nil || scope.allowed(call) {
+	if err != nil || allowed(s, scope, call) {
 		return Act{}, false
 	}
-	return scope.describeAct(call), true
+	return act(s, scope, call), true
 }
+
+// notTheSame tells that an approved call is no longer what was approved.
+const notTheSame = refusal("Not done: an owner must agree to exactly this; a file that it names, its folder or the mode may have " +
+	"changed since they were asked. Ask again.")
 
 // notAllowed tells the model that no person can be asked here.
 const notAllowed = refusal("Not done: text that did not come from the person who asks has been read here, and nobody can be asked now. " +

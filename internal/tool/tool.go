@@ -102,6 +102,7 @@ type Config struct {
 	Skills   *skill.Library
 	Dir      string       // the data folder
 	Media    *media.Store // nil = no files are sent
+	Commands Commands     // what may run on the machine
 	Location *time.Location
 	Log      *slog.Logger
 }
@@ -113,8 +114,8 @@ type Set struct {
 	limit time.Duration
 }
 
-// New returns the set of all tools in the catalog.
-func New(cfg Config) *Set { return newSet(cfg, catalog) }
+// New returns the set of the tools in the catalog that cfg provides for.
+func New(cfg Config) *Set { return newSet(cfg, withoutUnavailable(catalog, cfg)) }
 
 func newSet(cfg Config, tools []entry) *Set {
 	cfg.Location, cfg.Log = cmp.Or(cfg.Location, time.UTC), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
@@ -184,6 +185,9 @@ func (s *Set) prepare(scope Scope, call llm.ToolCall) (entry, llm.ToolCall, erro
 		return t, call, scope.Policy.refuse(call.Name, offered)
 	}
 	call, err := s.Fit(call)
+	if err == nil && t.may != nil {
+		err = t.may(s, scope)
+	}
 	return t, call, err
 }
 
@@ -206,7 +210,10 @@ func (s *Set) run(ctx context.Context, scope Scope, call llm.ToolCall) (text str
 	if err != nil {
 		return "", err
 	}
-	if !scope.allowed(call) {
+	if !allowed(s, scope, call) && t.may != nil {
+		return "", notTheSame
+	}
+	if !allowed(s, scope, call) {
 		return "", notAllowed
 	}
 	if scope.Granted[scope.describeAct(call).Covers] { // a person approved this kind of act in advance
@@ -218,7 +225,11 @@ func (s *Set) run(ctx context.Context, scope Scope, call llm.ToolCall) (text str
 			err = errPanic
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, s.limit)
+	limit := s.limit
+	if t.name == Shell {
+		limit = s.cfg.Commands.Time + callLimit // it ends by itself before
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return t.run(s, ctx, scope, call.Arguments)
 }

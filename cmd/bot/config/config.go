@@ -36,9 +36,11 @@ type Config struct {
 	Tasks    Tasks       `yaml:"tasks"`
 	Seed     Seed        `yaml:"seed"`
 	Subs     SubSessions `yaml:"sub_sessions"`
+	Tools    Tools       `yaml:"tools"`
 	Web      Web         `yaml:"web"`
 	Log      Log         `yaml:"log"`
 
+	File         string         // this file's absolute path
 	Zone         *time.Location // of all times shown and read
 	Warnings     []string       // accepted, but worth knowing; full sentences
 	UnsetSecrets []string       // secrets whose environment variable is not set
@@ -191,6 +193,19 @@ type SubSessions struct {
 	Rounds   int           `yaml:"rounds"`   // model requests per sub-session
 }
 
+// Tools configures the tools of the model.
+type Tools struct {
+	Code  bool  `yaml:"code"` // run_code, where the kernel can confine it
+	Shell Shell `yaml:"shell"`
+}
+
+// Shell configures commands on this machine.
+type Shell struct {
+	Rooms   []string      `yaml:"rooms"` // by id; "*" is the direct chats of owners; empty = off
+	Network bool          `yaml:"network"`
+	Time    time.Duration `yaml:"time"` // of one command
+}
+
 // Web configures the status page.
 type Web struct {
 	Listen string `yaml:"listen"` // host:port on loopback; empty = off
@@ -235,6 +250,7 @@ func defaultConfig() *Config {
 		Memory:   Memory{Backend: "local_vector", Isolation: "strict"},
 		Seed:     Seed{Language: "en"},
 		Subs:     SubSessions{Parallel: 2, Depth: 2, Timeout: 15 * time.Minute, Rounds: 15},
+		Tools:    Tools{Code: true, Shell: Shell{Time: time.Minute}},
 		Log:      Log{Level: "info", Format: "text"},
 	}
 }
@@ -253,6 +269,7 @@ func Load(path string, env func(string) (string, bool), needsModel bool) (*Confi
 	if err != nil {
 		return nil, err
 	}
+	c.File = path
 	if info, err := os.Stat(path); literal && err == nil && info.Mode().Perm()&0o044 != 0 {
 		c.warn("%s holds a secret and other users of this machine can read it; chmod 600 %s", path, path)
 	}

@@ -119,8 +119,8 @@ name: "B"
 	want := strings.TrimSpace(`
 config.yaml:1: nam: unknown key; did you mean ` + "`name`" + `?
 config.yaml:2: timezone: unknown time zone; write one such as Europe/Berlin, or Local for this machine's
-config.yaml:3: homeserver: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, web, log
-config.yaml:4: skills: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, web, log
+config.yaml:3: homeserver: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, tools, web, log
+config.yaml:4: skills: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, tools, web, log
 config.yaml:6: matrix.homeserver: write a full http or https address, such as https://matrix.example.org
 config.yaml:7: matrix.user: write the bot's full Matrix id in quotes, such as "@reverie:example.org"
 config.yaml:8: matrix.user_id: unknown key; known here: homeserver, user, password, password_file, access_token, access_token_file, device_name, owners, allow, bots, devices, media

@@ -99,7 +99,7 @@ var homes = []struct {
 	{"golang.org/x/sys", []string{"internal/store", "internal/llm/encoder", "internal/media", "internal/sandbox"}},
 	{"github.com/landlock-lsm/go-landlock", []string{"internal/sandbox"}},
 	{"github.com/elastic/go-seccomp-bpf", []string{"internal/sandbox"}},
-	{"github.com/dop251/goja", []string{"internal/sandbox"}},
+	{"github.com/dop251/goja", []string{"internal/sandbox/script"}},
 	{"github.com/robfig/cron", []string{"internal/task"}},
 	{"gopkg.in/yaml.v3", []string{"cmd/bot/config", "internal/skill"}},
 	{"github.com/alexflint/go-arg", []string{"cmd/bot"}},

@@ -21,8 +21,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confined gives up the rights of this process and runs the order. It returns an exit status.
-func confined() int {
+// TakeOver runs the script that this process was started for and ends it. In any other process it does
+// nothing. Package script calls it; there is one caller only.
+func TakeOver(run func(code string, limit time.Duration) int) bool {
+	if isChild(scriptName) {
+		os.Exit(confined(run))
+	}
+	return true
+}
+
+// confined gives up the rights of this process and runs the order, a script with run. It returns an
+// exit status.
+func confined(run func(code string, limit time.Duration) int) int {
 	runtime.LockOSThread()
 	orders, failure := os.NewFile(ordersFile, "orders"), os.NewFile(reportFile, "failure")
 	if unix.CloseRange(ordersFile, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) != nil {
@@ -39,7 +49,7 @@ func confined() int {
 	}
 	if err == nil && o.Command == "" {
 		failure.Close()
-		return runScript(o.Code, o.Time)
+		return run(o.Code, o.Time)
 	}
 	if err == nil && o.Probe {
 		failure.Close()
@@ -106,9 +116,10 @@ func dropCapabilities() error {
 
 func (o *order) setLimits() error {
 	seconds := uint64(o.Time.Seconds()) + 2
+	// The processes of a user are counted together, with those outside where there is no user namespace.
 	limits := map[int]uint64{unix.RLIMIT_DATA: maxMemory, unix.RLIMIT_AS: maxAddresses, unix.RLIMIT_CORE: 0,
 		unix.RLIMIT_CPU: seconds, unix.RLIMIT_FSIZE: uint64(o.Quota),
-		unix.RLIMIT_NOFILE: 256, unix.RLIMIT_MEMLOCK: 0, unix.RLIMIT_MSGQUEUE: 0, unix.RLIMIT_NPROC: 4 * maxProcesses}
+		unix.RLIMIT_NOFILE: 256, unix.RLIMIT_MEMLOCK: 0, unix.RLIMIT_MSGQUEUE: 0, unix.RLIMIT_NPROC: 16 * maxProcesses}
 	if o.Command == "" {
 		limits[unix.RLIMIT_FSIZE], limits[unix.RLIMIT_DATA] = 0, maxMemory/2
 	}

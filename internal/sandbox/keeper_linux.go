@@ -23,22 +23,24 @@ import (
 const (
 	keeperName   = "sandbox-child"
 	confinedName = "sandbox-confined"
+	scriptName   = "sandbox-script"
 )
 
 // A child takes over here, before the rest of the program is initialized, and never comes back.
 var _ = actAsChild()
 
 func actAsChild() bool {
-	if len(os.Args) == 2 && os.Args[0] == "bot" {
-		switch os.Args[1] {
-		case keeperName:
-			os.Exit(keep())
-		case confinedName:
-			os.Exit(confined())
-		}
+	switch {
+	case isChild(keeperName):
+		os.Exit(keep())
+	case isChild(confinedName):
+		os.Exit(confined(nil))
 	}
 	return true
 }
+
+// isChild reports whether this process was started as name.
+func isChild(name string) bool { return len(os.Args) == 2 && os.Args[0] == "bot" && os.Args[1] == name }
 
 // The open files of a child besides the standard streams.
 const (
@@ -145,7 +147,7 @@ func startConfined(o order) (cmd *exec.Cmd, failure *os.File, err error) {
 	cmd = exec.Command("/proc/self/exe", confinedName)
 	cmd.Args[0], cmd.Dir, cmd.Stdout, cmd.Stderr = "bot", "/", os.Stdout, os.Stderr
 	if o.Command == "" {
-		cmd.Stderr = nil // the runtime's words on its own end
+		cmd.Args[1], cmd.Stderr = scriptName, nil // not the runtime's words on its own end
 	}
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + o.Dir, "PWD=" + o.Dir, "TMPDIR=" + o.Temporary, "LANG=C.UTF-8",
 		"TZ=" + o.Zone, "TERM=dumb"}

@@ -122,7 +122,7 @@ func start(ctx context.Context, o order, attr *syscall.SysProcAttr) (r report, e
 	defer reports.Close()
 	ctx, cancel := context.WithTimeout(ctx, o.Time+10*time.Second) // a keeper that hangs
 	defer cancel()
-	var out output
+	var out Output
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", keeperName)
 	cmd.Args[0], cmd.Env, cmd.Dir = "bot", []string{"TZ=" + o.Zone}, "/"
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -160,23 +160,19 @@ func namespaces() *syscall.SysProcAttr {
 	return attr
 }
 
-// Available runs confined processes and says how they are held. It returns an error unless what must
+// Available runs a confined process and says how it is held. It returns an error unless what must
 // work works, and what must fail fails: reading files outside, among them hidden, the network, and
 // signals to other processes.
 func Available(ctx context.Context, hidden ...string) (level string, err error) {
 	if err := Supported(); err != nil {
 		return "", err
 	}
-	r, err := run(ctx, order{Spec: Spec{Code: "6 * 7", Hidden: hidden}})
-	if err != nil || strings.TrimSpace(r.output) != "42" {
-		return "", errors.Join(fmt.Errorf("sandbox: a test computation gave %q", r.output), err)
-	}
 	dir, err := os.MkdirTemp("", "sandbox")
 	if err != nil {
 		return "", fmt.Errorf("sandbox: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	r, err = run(ctx, order{Spec: Spec{Command: ":", Dir: dir, Hidden: hidden}, Probe: true})
+	r, err := run(ctx, order{Spec: Spec{Command: ":", Dir: dir, Hidden: hidden}, Probe: true})
 	switch {
 	case err != nil:
 		return "", err

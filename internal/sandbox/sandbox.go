@@ -22,7 +22,7 @@ import (
 // Spec is what to run: either Command or Code.
 type Spec struct {
 	Command  string // for /bin/sh -c
-	Code     string // JavaScript; it has no files, programs or network
+	Code     string // for package script; it has no files, programs or network
 	Dir      string // the work folder of Command, absolute; it must exist
 	ReadOnly bool   // Dir cannot be changed
 	Network  bool   // IP sockets are allowed, to every address that this machine reaches
@@ -65,14 +65,14 @@ const (
 	maxProcesses = 256
 )
 
-// output keeps the head and the tail of what is written to it.
-type output struct {
+// Output keeps the head and the tail of what is written to it, 64 KiB together.
+type Output struct {
 	head, tail []byte
 	left       int // bytes left out between them
 }
 
 // Write keeps p or a part of it. It never fails.
-func (o *output) Write(p []byte) (int, error) {
+func (o *Output) Write(p []byte) (int, error) {
 	n := min(len(p), maxOutput/2-len(o.head))
 	o.head = append(o.head, p[:n]...)
 	o.tail = append(o.tail, p[n:]...)
@@ -83,7 +83,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (o *output) String() string {
+func (o *Output) String() string {
 	if o.left == 0 {
 		return string(o.head) + string(o.tail)
 	}

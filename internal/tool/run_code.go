@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reverie/internal/sandbox"
+	"reverie/internal/sandbox/script"
 )
 
 // RunCode is the name of the tool that computes.
@@ -22,7 +23,7 @@ type runCodeArgs struct {
 // runCode runs JavaScript that can only compute. Its result follows from the call alone, so it is
 // trusted like the call, and nothing is marked as shown.
 func runCode(s *Set, ctx context.Context, scope Scope, a runCodeArgs) (string, error) {
-	r, err := sandbox.Run(ctx, sandbox.Spec{Code: a.Code, Time: codeTime, Zone: s.cfg.Location.String()})
+	r, err := script.Run(ctx, a.Code, codeTime, s.cfg.Location.String())
 	switch {
 	case err != nil:
 		return "", notConfined(s, ctx, scope, RunCode, err)

@@ -1,8 +1,11 @@
 //go:build amd64 || arm64
 
-package sandbox
+// Package script runs JavaScript in a confined process. It has no files, programs or network, only the
+// language. It is apart from package sandbox, so that commands need not wait until it is initialized.
+package script
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,15 +14,25 @@ import (
 	"time"
 
 	"github.com/dop251/goja"
+
+	"reverie/internal/sandbox"
 )
+
+// A child that is to run a script does so here and never comes back.
+var _ = sandbox.TakeOver(run)
+
+// Run runs code for at most limit, with the time zone zone. The output is what it logs, then the value
+// of its last expression; an exception is shown with its line and column, and the exit status is not 0.
+func Run(ctx context.Context, code string, limit time.Duration, zone string) (sandbox.Result, error) {
+	return sandbox.Run(ctx, sandbox.Spec{Code: code, Time: limit, Zone: zone})
+}
 
 // maxCalls is the depth of calls of a script.
 const maxCalls = 2000
 
-// runScript runs JavaScript and prints what it logs, then the value of its last expression. An
-// exception is printed with its line and column. It returns an exit status.
-func runScript(code string, limit time.Duration) int {
-	var out output
+// run runs JavaScript in this process and returns an exit status.
+func run(code string, limit time.Duration) int {
+	var out sandbox.Output
 	vm := goja.New()
 	vm.SetMaxCallStackSize(maxCalls)
 	show := func(v goja.Value) string { return showValue(vm, v) }

@@ -221,12 +221,12 @@ func (o *order) filterCalls() error {
 	if err := filterForeign(uint32(known.ID)); err != nil {
 		return err
 	}
-	refuse := func(no syscall.Errno, names ...string) seccomp.SyscallGroup {
+	answer := func(no syscall.Errno, names ...string) seccomp.SyscallGroup {
 		return seccomp.SyscallGroup{Action: seccomp.ActionErrno | seccomp.Action(no), Names: names}
 	}
-	denied := refuse(unix.EPERM)
-	absent := refuse(unix.ENOSYS, "clone3")       // its flags cannot be seen; programs use clone instead
-	large := refuse(unix.EOPNOTSUPP, "fallocate") // it fills a disk at once; programs write instead
+	denied := answer(unix.EPERM)
+	absent := answer(unix.ENOSYS, "clone3")       // its flags cannot be seen; programs use clone instead
+	large := answer(unix.EOPNOTSUPP, "fallocate") // it fills a disk at once; programs write instead
 	for _, name := range forbidden {
 		if _, ok := known.SyscallNames[name]; ok { // not every architecture has each
 			denied.Names = append(denied.Names, name)

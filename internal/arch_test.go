@@ -64,10 +64,11 @@ var rows = map[string]int{
 	"internal/search": 2, // finds texts by id; knows nothing of memories
 	"internal/media":  2,
 
-	"internal/chat":  1,
-	"internal/llm":   1,
-	"internal/store": 1,
-	"internal/vram":  1,
+	"internal/chat":    1,
+	"internal/llm":     1,
+	"internal/sandbox": 1,
+	"internal/store":   1,
+	"internal/vram":    1,
 
 	"internal/text":  0,
 	"internal/tty":   0,
@@ -96,7 +97,10 @@ var homes = []struct {
 	{"github.com/pressly/goose", []string{"internal/store"}},
 	{"github.com/google/renameio", []string{"internal/store"}},
 	{"modernc.org/sqlite", []string{"internal/store"}},
-	{"golang.org/x/sys", []string{"internal/store", "internal/llm/encoder", "internal/media"}},
+	{"golang.org/x/sys", []string{"internal/store", "internal/llm/encoder", "internal/media", "internal/sandbox"}},
+	{"github.com/landlock-lsm/go-landlock", []string{"internal/sandbox"}},
+	{"github.com/elastic/go-seccomp-bpf", []string{"internal/sandbox"}},
+	{"github.com/dop251/goja", []string{"internal/sandbox/script"}},
 	{"github.com/robfig/cron", []string{"internal/task"}},
 	{"gopkg.in/yaml.v3", []string{"cmd/bot/config", "internal/skill"}},
 	{"github.com/alexflint/go-arg", []string{"cmd/bot"}},

@@ -12,6 +12,7 @@ import (
 	"reverie/internal/matrix"
 	matrixdoctor "reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/e2ee"
+	"reverie/internal/sandbox"
 	"reverie/internal/store"
 	"reverie/internal/window"
 )
@@ -86,6 +87,8 @@ func (b *bot) doctor() doctor.Doctor {
 			return r.Decision, err
 		},
 		Embedding: b.embedding(), Backend: b.backend(), Server: b.server, Web: b.openWeb(),
+		Code: b.cfg.Tools.Code, Shell: len(b.cfg.Tools.Shell.Rooms) > 0,
+		Confined: func(ctx context.Context) (string, error) { return sandbox.Available(ctx, b.hidden()...) },
 	}
 	if b.server != nil {
 		d.ServerURL = b.cfg.Memory.Server().URL

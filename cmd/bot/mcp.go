@@ -76,7 +76,7 @@ type mcpState struct {
 }
 
 // inspect connects to a server and compares its offer with what was agreed to.
-func (b *bot) inspect(ctx context.Context, s mcp.Server) (mcpState, error) {
+func inspect(ctx context.Context, b *bot, s mcp.Server) (mcpState, error) {
 	m := mcpState{Name: s.Name, URL: s.URL, State: "agreed", Tools: []string{}}
 	old, known, err := b.mcp.Agreed(ctx, s.Name)
 	if err != nil {
@@ -98,7 +98,7 @@ func (b *bot) inspect(ctx context.Context, s mcp.Server) (mcpState, error) {
 }
 
 // findServer finds a server of the configuration.
-func (b *bot) findServer(name string) (mcp.Server, error) {
+func findServer(b *bot, name string) (mcp.Server, error) {
 	var names []string
 	if b.mcp != nil {
 		for _, s := range b.mcp.Configured() {
@@ -119,7 +119,7 @@ func (mcpListCommand) Run(ctx context.Context, c console, b *bot) error {
 	all := []mcpState{}
 	if b.mcp != nil {
 		for _, s := range b.mcp.Configured() {
-			m, err := b.inspect(ctx, s)
+			m, err := inspect(ctx, b, s)
 			if err != nil {
 				return err
 			}
@@ -157,11 +157,11 @@ type mcpCheckCommand struct {
 
 // Run shows what a server offers. It fails if the server cannot be reached.
 func (k mcpCheckCommand) Run(ctx context.Context, c console, b *bot) error {
-	s, err := b.findServer(k.Name)
+	s, err := findServer(b, k.Name)
 	if err != nil {
 		return err
 	}
-	m, err := b.inspect(ctx, s)
+	m, err := inspect(ctx, b, s)
 	switch {
 	case err != nil:
 		return err
@@ -195,11 +195,11 @@ type mcpAddCommand struct {
 
 // Run shows what a server offers, asks, and stores the answer. A running bot needs no restart.
 func (a mcpAddCommand) Run(ctx context.Context, c console, b *bot) error {
-	s, err := b.findServer(a.Name)
+	s, err := findServer(b, a.Name)
 	if err != nil {
 		return err
 	}
-	m, err := b.inspect(ctx, s)
+	m, err := inspect(ctx, b, s)
 	switch {
 	case err != nil:
 		return err

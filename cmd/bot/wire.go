@@ -24,6 +24,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
+	"reverie/internal/sandbox"
 	"reverie/internal/search/backend"
 	"reverie/internal/search/vector"
 	"reverie/internal/settings"
@@ -133,7 +134,8 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	}
 	b.tools = tool.New(tool.Config{
 		Memory: b.memory, Tasks: b.tasks, Goals: goal.NewStore(b.db, time.Now), Skills: b.skills, Dir: cfg.Data, Media: b.media,
-		Files: workspace.Open(work), MCP: b.mcp, Web: b.openWeb(), Location: cfg.Zone, Log: log,
+		Files: workspace.Open(work), MCP: b.mcp, Web: b.openWeb(), Commands: b.commands(ctx, lock),
+		Location: cfg.Zone, Log: log,
 	})
 	if b.prompt, err = b.openPrompt(); err != nil {
 		return nil, err
@@ -142,6 +144,27 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	b.dreamer = b.openDreamer()
 	b.nightly = b.openDreamSchedule()
 	return b, nil
+}
+
+// hidden are the files and folders that no program of a tool may read.
+func (b *bot) hidden() []string { return []string{b.cfg.Data, b.cfg.File} }
+
+// commands returns what may run on this machine. With test it tries whether the kernel confines it.
+func (b *bot) commands(ctx context.Context, test bool) tool.Commands {
+	t := b.cfg.Tools
+	if !t.Code && len(t.Shell.Rooms) == 0 {
+		return tool.Commands{}
+	}
+	err := sandbox.Supported()
+	if err == nil && test {
+		_, err = sandbox.Available(ctx, b.hidden()...)
+	}
+	if err != nil {
+		b.log.Warn("the model can run neither code nor commands", "err", err)
+		return tool.Commands{}
+	}
+	return tool.Commands{Code: t.Code, Rooms: t.Shell.Rooms, Owners: b.cfg.Owners(), Network: t.Shell.Network, Time: t.Shell.Time,
+		Hidden: b.hidden()}
 }
 
 func (b *bot) openPrompt() (*prompt.Assembler, error) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"reverie/internal/history"
@@ -124,6 +125,20 @@ func (o *Offer) Add(s llm.ToolSpec) {
 	o.Specs = append(o.Specs, s)
 	o.Names = append(o.Names, s.Name)
 	o.Tokens += DescriptionTokens(s)
+}
+
+// Without returns o without the named tools.
+func (o Offer) Without(names []string) Offer {
+	if !slices.ContainsFunc(o.Names, func(name string) bool { return slices.Contains(names, name) }) {
+		return o
+	}
+	var left Offer
+	for _, s := range o.Specs {
+		if !slices.Contains(names, s.Name) {
+			left.Add(s)
+		}
+	}
+	return left
 }
 
 // DescriptionTokens returns the size of a tool's description in tokens.

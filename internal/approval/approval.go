@@ -4,6 +4,7 @@
 package approval
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -94,6 +95,11 @@ func CodeOf(id string) string {
 	return code
 }
 
+// mayCover reports whether an approval may also cover later acts.
+func (a *Approval) mayCover() bool {
+	return !slices.ContainsFunc(a.Acts, func(act Act) bool { return act.Covers == "" })
+}
+
 // size returns the characters of all arguments.
 func (a *Approval) size() (n int) {
 	for _, act := range a.Acts {
@@ -110,5 +116,5 @@ func (a *Approval) sameAnswer(person, option string) bool {
 	if option == No {
 		return a.State == Denied
 	}
-	return (a.State == Approved || a.State == Done) && a.Wide == (option == Wide)
+	return (a.State == Approved || a.State == Done) && a.Wide == (option == Wide && a.mayCover())
 }

@@ -11,6 +11,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
+	"reverie/internal/text"
 	"reverie/internal/tool"
 )
 
@@ -21,19 +22,31 @@ func (a *Approval) Poll(say i18n.Say) chat.Outgoing {
 	b.WriteString(say("approve.ask") + "\n")
 	for _, act := range a.Acts {
 		b.WriteString("\n• " + actText(say, act.Act) + "\n")
-		for _, line := range argumentLines(act.Call.Arguments) {
+		lines := argumentLines(act.Call.Arguments)
+		if act.Covers == "" {
+			lines = nil
+			for _, line := range act.Shown {
+				lines = append(lines, exactText(line))
+			}
+		}
+		for _, line := range lines {
 			b.WriteString("   " + line + "\n")
 		}
 	}
 	if len(a.Sources) > 0 {
 		b.WriteString("\n" + say("approve.seen", "seen", strings.Join(a.Sources, ", ")) + "\n")
 	}
-	b.WriteString(say("approve.how", "code", a.Code, "minutes", fmt.Sprint(int(answerTimeout.Minutes()))))
-	return chat.Outgoing{ID: a.QuestionID(), Thread: a.Talk.Thread(), Text: b.String(), Notice: true, Options: []chat.Option{
-		{ID: Once, Text: say("approve.once")},
-		{ID: Wide, Text: say("approve.wide")},
-		{ID: No, Text: say("approve.no")},
-	}}
+	how := "approve.how"
+	if !a.mayCover() {
+		how = "approve.how_once"
+	}
+	b.WriteString(say(how, "code", a.Code, "minutes", fmt.Sprint(int(answerTimeout.Minutes()))))
+	options := []chat.Option{{ID: Once, Text: say("approve.once")}}
+	if a.mayCover() {
+		options = append(options, chat.Option{ID: Wide, Text: say("approve.wide")})
+	}
+	options = append(options, chat.Option{ID: No, Text: say("approve.no")})
+	return chat.Outgoing{ID: a.QuestionID(), Thread: a.Talk.Thread(), Text: b.String(), Notice: true, Options: options}
 }
 
 // actText describes a call for people.
@@ -67,8 +80,20 @@ func argumentLines(arguments string) []string {
 	return lines
 }
 
-// shownRunes limits each result in Outcome.
-const shownRunes = 300
+// The most characters of each result in Outcome, and of the output of a command.
+const (
+	shownRunes  = 300
+	shownOutput = 4000
+)
+
+// codeBlock returns text as a block of Markdown that it cannot end.
+func codeBlock(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "\n" + strings.TrimRight(text, "\n") + "\n" + fence
+}
 
 // visibleText returns text in one line, with invisible characters made visible.
 func visibleText(text string) string {
@@ -78,13 +103,30 @@ func visibleText(text string) string {
 			return ' '
 		case r == '\ufe0e', r == '\ufe0f': // of emoji
 			return -1
-		case r == '\u2800', // a Braille blank
-			unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
+		case invisible(r):
 			return '�'
 		}
 		return r
 	}, text)
 	return strings.Join(strings.Fields(text), " ")
+}
+
+// exactText returns a line as it is, with all characters made visible but spaces.
+func exactText(line string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return '␉'
+		case r != ' ' && unicode.IsSpace(r), invisible(r):
+			return '�'
+		}
+		return r
+	}, strings.ToValidUTF8(line, "�"))
+}
+
+func invisible(r rune) bool {
+	return r == '\u2800' || // a Braille blank
+		unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // Outcome lists the results of the acts, after the message text key.
@@ -98,7 +140,11 @@ func (a *Approval) Outcome(say i18n.Say, key string) string {
 		if act.Failed {
 			key = "approve.failed"
 		}
-		lines = append(lines, "- "+say(key, "act", actText(say, act.Act), "result", history.OneLine(act.Result, shownRunes)))
+		result := history.OneLine(act.Result, shownRunes)
+		if act.Covers == "" { // the output of a command
+			result = "\n" + codeBlock(text.Clip(act.Result, shownOutput))
+		}
+		lines = append(lines, "- "+say(key, "act", actText(say, act.Act), "result", result))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -147,6 +147,8 @@ func (s Store) Find(ctx context.Context, db store.DBTX, code string) (Approval, 
 const (
 	resultAsked = "Not done yet: text was read here that did not come from the person, so they are asked first. Do not call this again. " +
 		"Say in a sentence what you would do; when they agree, it is done without you."
+	resultAskedEach = "Not done yet: the owner is asked about exactly this first. Do not call this again, and do not guess the output. " +
+		"Say in a sentence what it is for; when they agree, it is done without you, and the output appears here."
 	resultDuplicate = "The person is asked about this very act already. Do not call it again; end with your answer."
 	resultTooMany   = "Not done, and the person is not asked: this is too long to be shown to them, or there are too many acts at once. " +
 		"Do less at a time, in fewer words."
@@ -180,6 +182,9 @@ func (s Store) AddActs(ctx context.Context, tx *sql.Tx, a Approval, acts []Act) 
 		default:
 			a.Acts = append(a.Acts, act)
 			told[i] = resultAsked
+			if act.Covers == "" {
+				told[i] = resultAskedEach
+			}
 		}
 	}
 	for _, text := range sources {
@@ -236,7 +241,7 @@ func (s Store) Answer(ctx context.Context, in chat.Head, integrity trust.Integri
 		case option == No:
 			a.State, text = Denied, i18n.New("approve.denied")
 		default:
-			a.State, a.Wide = Approved, option == Wide
+			a.State, a.Wide = Approved, option == Wide && a.mayCover()
 		}
 		a.Answer, changed = chat.Head{Sender: in.Sender, Unproven: in.Unproven}, &a
 		return s.Put(ctx, tx, a)

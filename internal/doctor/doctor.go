@@ -71,6 +71,9 @@ type Doctor struct {
 	Server    backend.Server // nil = none
 	ServerURL string
 	Web       *web.Client // its search engines are asked; nil = none
+
+	Code, Shell bool                                            // the tools are configured
+	Confined    func(context.Context) (level string, err error) // tries whether programs are confined
 }
 
 // Examine runs all checks. The bot may run at the same time.
@@ -93,6 +96,7 @@ func (d Doctor) Examine(ctx context.Context) (f Findings) {
 				return fmt.Sprintf(" with %d results", len(found)), err
 			})
 	}
+	d.programs(ctx, &f)
 	return f
 }
 
@@ -191,6 +195,25 @@ func (d Doctor) vectors(ctx context.Context, f *Findings) {
 		probe(ctx, f, d.Backend.Name, d.ServerURL, "its address and key are set under memory."+d.Backend.Name+" in the configuration. "+
 			"Until then, memories are found by their words",
 			func(ctx context.Context) (string, error) { return "", d.Server.Probe(ctx) })
+	}
+}
+
+// programs checks the tools run_code and shell.
+func (d Doctor) programs(ctx context.Context, f *Findings) {
+	if !d.Code && !d.Shell {
+		return
+	}
+	level, err := d.Confined(ctx)
+	switch {
+	case err == nil && d.Shell:
+		f.Add("programs", OK, "code and commands are confined by "+level)
+	case err == nil:
+		f.Add("programs", OK, "code is confined by "+level+"; there are no commands (tools.shell)")
+	case d.Shell:
+		f.Advise("programs", Broken, "neither code nor commands run: "+err.Error(),
+			"use such a kernel, or take the rooms out of tools.shell in the configuration")
+	default:
+		f.Advise("programs", Note, "the model cannot compute with code: "+err.Error(), "use such a kernel, or set `tools: {code: false}`")
 	}
 }
 

@@ -224,7 +224,7 @@ func (s *Session) runApproved(ctx context.Context, a approval.Approval) error {
 			return ctx.Err()
 		}
 		scope.Key = fmt.Sprintf("%sa%c", a.Code, 'a'+i) // eight characters, as in the ids of tasks
-		scope.Send, scope.SetMode = s.fileSender(in, act.Call.ID), s.modeSetter(in)
+		scope.Send, scope.SetMode, scope.Granted = s.fileSender(in, act.Call.ID), s.modeSetter(in), act.Grants()
 		result := s.cfg.Tools.Run(uncancelled, scope, act.Call)
 		act.Done, act.Result, act.Failed, act.ReadIntegrity = true, result.Content, result.Failed, result.Integrity
 		s.log.Info("approved tool", "approval", a.Code, "tool", act.Call.Name, "failed", result.Failed, "by", a.Answer.Sender)

@@ -61,7 +61,7 @@ func (s *Session) turnSettings(ctx context.Context, at trust.Place, past []histo
 
 // offer returns the tools described to the model.
 func (s *Session) offer(m turnSettings) agent.Offer {
-	return s.offers[m.mode.Name][min(max(m.tier, 0), topTier)]
+	return s.offers[m.mode.Name][min(max(m.tier, 0), topTier)].Without(s.cfg.Tools.Withheld(s.room, s.readers))
 }
 
 // promptTurn collects what the assembler needs for an answer to in.

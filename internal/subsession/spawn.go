@@ -72,7 +72,7 @@ func (r *Runner) grantTools(scope tool.Scope, job tool.Job) []string {
 	wanted := tool.Policy{Allow: job.Tools}
 	names := []string{}
 	for _, name := range r.cfg.Tools.Names() {
-		if wanted.Allows(name) && scope.Policy.Allows(name) && name != tool.StaySilent && name != tool.SetMode {
+		if wanted.Allows(name) && scope.Policy.Allows(name) && name != tool.StaySilent && name != tool.SetMode && !tool.AsksEachTime(name) {
 			names = append(names, name)
 		}
 	}

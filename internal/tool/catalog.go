@@ -56,6 +56,10 @@ var catalog = []entry{
 		`{"query": "create an issue"}`, (*Set).findTool),
 	define(CallTool, 3, rules{anyAction: {trust.Owner, program, rows}}, // or less, see allowed
 		`{"tool": "github.create_issue", "arguments": {"title": "The build fails"}}`, (*Set).callTool),
+	define(RunCode, 3, rules{anyAction: {trust.Foreign, nothing, noText}},
+		`{"code": "[3, 1, 2].sort().join()"}`, runCode),
+	define(Shell, 3, rules{anyAction: {trust.Owner, room, rows}},
+		`{"command": "wc -l *.txt"}`, shell).askingEachTime(mayUseShell),
 }
 
 // otherActs are acts without a tool, and the integrity that each needs: goal markers in an answer,
@@ -100,6 +104,22 @@ type entry struct {
 	fields  []field
 	fit     func(arguments string) (string, error) // normalizes a model's arguments for run
 	run     func(s *Set, ctx context.Context, scope Scope, arguments string) (string, error)
+
+	// may, if set, says that a person approves each call as it is, and returns why nobody is asked.
+	may func(s *Set, scope Scope) error
+}
+
+// askingEachTime returns e as a tool whose calls can start anything, so that no approval covers
+// another call.
+func (e entry) askingEachTime(may func(*Set, Scope) error) entry {
+	e.may = may
+	return e
+}
+
+// AsksEachTime reports whether a person must approve each call of the tool.
+func AsksEachTime(name string) bool {
+	e, _ := entryNamed(catalog, name)
+	return e.may != nil
 }
 
 // define makes an entry from a function over typed arguments. The tags of struct A are the only

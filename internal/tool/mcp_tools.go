@@ -30,7 +30,7 @@ const maxFound = 5
 
 // findTool shows the tools that match most words of the query.
 func (s *Set) findTool(ctx context.Context, _ Scope, a findToolArgs) (string, error) {
-	found, err := s.remoteTools(ctx)
+	found, err := remoteTools(ctx, s.cfg.MCP)
 	if err != nil {
 		return "", err
 	}
@@ -63,8 +63,8 @@ func (s *Set) findTool(ctx context.Context, _ Scope, a findToolArgs) (string, er
 }
 
 // remoteTools lists the tools of connected programs by full name.
-func (s *Set) remoteTools(ctx context.Context) (all []mcp.Tool, err error) {
-	programs, err := s.cfg.MCP.Running(ctx)
+func remoteTools(ctx context.Context, servers *mcp.Servers) (all []mcp.Tool, err error) {
+	programs, err := servers.Running(ctx)
 	for _, p := range programs {
 		for _, t := range p.Tools {
 			t.Name = p.Name + "." + t.Name
@@ -96,7 +96,7 @@ func (s *Set) callTool(ctx context.Context, scope Scope, a callToolArgs) (string
 	said, failed, err := s.cfg.MCP.Call(ctx, a.Tool, a.Arguments)
 	switch {
 	case errors.Is(err, mcp.ErrNoTool):
-		all, err := s.remoteTools(ctx)
+		all, err := remoteTools(ctx, s.cfg.MCP)
 		if err != nil {
 			return "", err
 		}

@@ -1,7 +1,9 @@
 package tool
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"reverie/internal/llm"
@@ -104,8 +106,33 @@ type Act struct {
 	Call   llm.ToolCall `json:"call"`
 	Action string       `json:"action,omitempty"` // may be empty
 	// Covers names the tool, the action and the readers. An approval "for this conversation" allows
-	// other acts with the same value.
+	// other acts with the same value; "" = none.
 	Covers string `json:"covers"`
+	// Shown are the lines that the person sees instead of the arguments. If they are others when the
+	// act runs, the approval is void.
+	Shown []string `json:"shown,omitempty"`
+}
+
+// Grants returns Scope.Granted for the run of an approved act; nil unless it needs its own approval.
+func (a Act) Grants() map[string]bool {
+	if a.Covers != "" {
+		return nil
+	}
+	return map[string]bool{a.exact(): true}
+}
+
+// exact identifies the act with all that the person saw.
+func (a Act) exact() string {
+	return fmt.Sprintf("exactly %x", sha256.Sum256(quoted([]any{a.Call.Name, a.Call.Arguments, a.Shown})))
+}
+
+// act describes a call with what is shown of it.
+func act(s *Set, scope Scope, call llm.ToolCall) Act {
+	a := scope.describeAct(call)
+	if AsksEachTime(call.Name) {
+		a.Covers, a.Shown = "", showCommand(s, scope, call)
+	}
+	return a
 }
 
 func (s Scope) describeAct(call llm.ToolCall) Act {
@@ -124,14 +151,22 @@ func (s Scope) describeAct(call llm.ToolCall) Act {
 }
 
 // refuse returns why a call may not run; nil = it may. It may if everything the model has read is
-// trusted enough, if a person allowed such acts for this conversation, or if it sends only what is public.
+// trusted enough, if a person allowed such acts for this conversation, or if it sends only what is
+// public. A call that is asked about each time needs an approval of its own, by a person who is
+// trusted enough.
 func (s *Set) refuse(scope Scope, call llm.ToolCall) error {
 	r := ruleOf(call)
 	if call.Name == CallTool {
 		r.needs = s.cfg.MCP.Needs(readRuleArgs(call).Tool)
 	}
+	trusted := scope.Label.Integrity >= r.needs
 	switch {
-	case scope.Label.Integrity >= r.needs, scope.Granted[scope.describeAct(call).Covers], r.writes == internet && scope.sendsKnown(call):
+	case AsksEachTime(call.Name):
+		if !trusted || !scope.Granted[act(s, scope, call).exact()] {
+			return notTheSame
+		}
+		return nil
+	case trusted, scope.Granted[scope.describeAct(call).Covers], r.writes == internet && scope.sendsKnown(call):
 		return nil
 	case scope.Label.Integrity >= trust.User: // no text from outside: the person who asks is no owner
 		return ownersOnly
@@ -149,12 +184,16 @@ func (s *Set) NeedsApproval(scope Scope, call llm.ToolCall) (Act, bool) {
 	if err = s.refuse(scope, call); err == nil || err == ownersOnly && scope.Private { //nolint:errorlint // our own values
 		return Act{}, false
 	}
-	return scope.describeAct(call), true
+	return act(s, scope, call), true
 }
 
 // ownersOnly tells the model that no approval of this person helps. In a room with others an owner may
 // approve.
 const ownersOnly = refusal("Not done: only an owner of the assistant may have this done. Tell the person so.")
+
+// notTheSame tells that an approved call is no longer what was approved.
+const notTheSame = refusal("Not done: an owner must agree to exactly this; a file that it names, its folder or the mode may have " +
+	"changed since they were asked. Ask again.")
 
 // notAllowed tells the model that no person can be asked here.
 const notAllowed = refusal("Not done: text that did not come from the person who asks has been read here, and nobody can be asked now. " +

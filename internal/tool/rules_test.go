@@ -40,7 +40,7 @@ func TestEveryToolHasARule(t *testing.T) {
 	}
 	files := expect.Must(texts.ReadDir("."))(t)
 	expect.False(t, len(files) != len(catalog), "%d tools, and %d files .md", len(catalog), len(files))
-	got := ruleOf(llm.ToolCall{Name: "shell"})
+	got := ruleOf(llm.ToolCall{Name: "unknown"})
 	expect.False(t, got.needs != trust.Owner, "a tool without a rule: %+v", got)
 }
 
@@ -50,7 +50,7 @@ func TestActsOfForeignText(t *testing.T) {
 	w := newWorkshop(t)
 	acts := slices.Clone(acts)
 	for _, e := range catalog {
-		if call := (llm.ToolCall{Name: e.name, Arguments: e.example}); ruleOf(call).needs > trust.Foreign {
+		if call := (llm.ToolCall{Name: e.name, Arguments: e.example}); ruleOf(call).needs > trust.Foreign && !AsksEachTime(e.name) { // those: TestShell
 			acts = append(acts, call)
 		}
 	}

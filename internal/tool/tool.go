@@ -109,6 +109,7 @@ type Config struct {
 	Files    *workspace.Store // nil = there is no work folder
 	MCP      *mcp.Servers     // nil = no programs are connected
 	Web      *web.Client      // nil = no web; tools that it has no settings for are left out
+	Commands Commands         // what may run on the machine
 	Location *time.Location
 	Log      *slog.Logger
 }
@@ -134,6 +135,10 @@ func (c Config) has(name string) bool {
 		return c.Web.Fetches()
 	case FindTool, CallTool:
 		return c.MCP != nil
+	case RunCode:
+		return c.Commands.Code
+	case Shell:
+		return len(c.Commands.Rooms) > 0
 	}
 	return true
 }
@@ -209,6 +214,9 @@ func (s *Set) prepare(scope Scope, call llm.ToolCall) (entry, llm.ToolCall, erro
 	if _, writes := t.rules[bound]; writes && err == nil {
 		err = files{s, scope}.checkTarget(readRuleArgs(call).Path)
 	}
+	if err == nil && t.may != nil {
+		err = t.may(s, scope)
+	}
 	return t, call, err
 }
 
@@ -243,7 +251,11 @@ func (s *Set) run(ctx context.Context, scope Scope, call llm.ToolCall) (text str
 			err = errPanic
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, s.limit)
+	limit := s.limit
+	if t.name == Shell {
+		limit = s.cfg.Commands.Time + callLimit // it ends by itself before
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return t.run(s, ctx, scope, call.Arguments)
 }

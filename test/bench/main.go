@@ -39,6 +39,7 @@ func main() {
 	dreams := flag.Bool("dreams", false, "measure dreams only")
 	prompts := flag.Bool("assembly", false, "measure how prompts are assembled only")
 	start := flag.Bool("start", false, "measure start and idle memory of the built bot only")
+	programs := flag.Bool("commands", false, "measure how sandboxed commands start only")
 	flag.Parse()
 	counts := []int{10_000, 20_000}
 	ctx := context.Background()
@@ -48,6 +49,9 @@ func main() {
 	}
 	if *start {
 		first, rest = func(ctx context.Context) ([]figure, error) { return process(ctx, *bot, *home) }, false
+	}
+	if *programs {
+		first, rest = commands, false
 	}
 	figures, err := first(ctx)
 	if err == nil && rest {
@@ -108,7 +112,7 @@ func assemblies(ctx context.Context) ([]figure, error) {
 
 func measure(ctx context.Context, bot, home string) ([]figure, error) {
 	var all []figure
-	for _, more := range []func(context.Context) ([]figure, error){assemblies, tasks} {
+	for _, more := range []func(context.Context) ([]figure, error){assemblies, tasks, commands} {
 		f, err := more(ctx)
 		if err != nil {
 			return nil, err

@@ -105,12 +105,18 @@ func (c *Config) rules() []rule {
 		rangeRule("sub_sessions.rounds", c.Subs.Rounds, 2, 100),
 		{"sub_sessions.timeout", inRange(c.Subs.Timeout, 10*time.Second, time.Hour),
 			"write how long one may work, from 10s to 1h, such as 5m"},
+		{"tools.shell.rooms", !slices.ContainsFunc(c.Tools.Shell.Rooms, isNoRoom),
+			`write ids of rooms in quotes, such as "!id:example.org", or "*" for the direct chats of owners`},
+		{"tools.shell.time", inRange(c.Tools.Shell.Time, time.Second, 10*time.Minute),
+			"write how long one command may run, from 1s to 10m, such as 1m"},
 		{"seed.language", languagePattern.MatchString(c.Seed.Language),
 			"write two small letters, such as en; data/prompts/SEED_en.txt belongs to it"},
 		oneOf("log.level", c.Log.Level, logLevels),
 		oneOf("log.format", c.Log.Format, logFormats),
 	}
 }
+
+func isNoRoom(id string) bool { return id != "*" && !strings.HasPrefix(id, "!") }
 
 // complete checks all values, reads the secret files and fills in dependent values.
 func (c *Config) complete(r *reader, dir string) {

@@ -48,6 +48,7 @@ type Config struct {
 
 // Loaded is what loading found out.
 type Loaded struct {
+	File         string         // this file's absolute path
 	Zone         *time.Location // of all times shown and read
 	Warnings     []string       // accepted, but worth knowing; full sentences
 	UnsetSecrets []string       // secrets whose environment variable is not set
@@ -216,6 +217,8 @@ type MCPServer struct {
 
 // Tools configures the tools of the model that need it.
 type Tools struct {
+	Code  bool     `yaml:"code"` // run_code, where the kernel can confine it
+	Shell Shell    `yaml:"shell"`
 	Files Files    `yaml:"files"`
 	Web   WebTools `yaml:"web"`
 }
@@ -258,6 +261,13 @@ type BoundFolder struct {
 	Path  string `yaml:"path"` // absolute after loading
 	Name  string `yaml:"name"`
 	Write bool   `yaml:"write"`
+}
+
+// Shell configures commands on this machine.
+type Shell struct {
+	Rooms   []string      `yaml:"rooms"` // by id; "*" is the direct chats of owners; empty = off
+	Network bool          `yaml:"network"`
+	Time    time.Duration `yaml:"time"` // of one command
 }
 
 // Web configures the status page.
@@ -303,7 +313,7 @@ func defaultConfig() *Config {
 		Tasks:    Tasks{PerRoom: task.DefaultPerRoom, PerPerson: task.DefaultPerPerson, RunsPerDay: task.DefaultRunsPerDay},
 		Memory:   Memory{Backend: "local_vector", Isolation: "strict"},
 		Seed:     Seed{Language: "en"},
-		Tools:    Tools{Web: WebTools{Fetch: true}, Files: Files{Quota: "100MB"}},
+		Tools:    Tools{Web: WebTools{Fetch: true}, Files: Files{Quota: "100MB"}, Code: true, Shell: Shell{Time: time.Minute}},
 		Subs:     SubSessions{Parallel: 2, Depth: 2, Timeout: 15 * time.Minute, Rounds: 15},
 		Log:      Log{Level: "info", Format: "text"},
 	}
@@ -323,6 +333,7 @@ func Load(path string, env func(string) (string, bool), needsModel bool) (*Confi
 	if err != nil {
 		return nil, err
 	}
+	c.File = path
 	if info, err := os.Stat(path); literal && err == nil && info.Mode().Perm()&0o044 != 0 {
 		c.warn("%s holds a secret and other users of this machine can read it; chmod 600 %s", path, path)
 	}

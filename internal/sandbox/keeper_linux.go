@@ -1,0 +1,298 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The arguments with which the program starts itself.
+const (
+	keeperName   = "sandbox-child"
+	confinedName = "sandbox-confined"
+	scriptName   = "sandbox-script"
+)
+
+// A child takes over here, before the rest of the program is initialized, and never comes back.
+var _ = actAsChild()
+
+func actAsChild() bool {
+	switch {
+	case isChild(keeperName):
+		os.Exit(keep())
+	case isChild(confinedName):
+		os.Exit(confined(nil))
+	}
+	return true
+}
+
+// isChild reports whether this process was started as name.
+func isChild(name string) bool { return len(os.Args) == 2 && os.Args[0] == "bot" && os.Args[1] == name }
+
+// The open files of a child besides the standard streams.
+const (
+	ordersFile = 3 // the order; for the keeper, its end is the end of the program
+	reportFile = 4
+)
+
+// tick is how often the keeper looks at what the processes use.
+const tick = 100 * time.Millisecond
+
+// keep runs one order and reports how it ended. It returns an exit status.
+func keep() int {
+	orders, out := os.NewFile(ordersFile, "orders"), os.NewFile(reportFile, "report")
+	if unix.CloseRange(ordersFile, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) != nil ||
+		unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
+		return 1
+	}
+	var o order
+	read := json.NewDecoder(orders)
+	if err := read.Decode(&o); err != nil {
+		return 1
+	}
+	r := report{Namespaced: os.Getpid() == 1}
+	if err := r.run(o, orders); err != nil {
+		r.Failed = err.Error()
+	}
+	if json.NewEncoder(out).Encode(r) != nil {
+		return 1
+	}
+	return 0
+}
+
+// run starts the confined process, watches it, and ends all that it has started. orders ends when the
+// program does.
+func (r *report) run(o order, orders io.Reader) error {
+	var err error
+	if o.Temporary, err = os.MkdirTemp("", "sandbox"); err != nil {
+		return err
+	}
+	defer removeAll(o.Temporary)
+	cmd, failure, err := startConfined(o)
+	if err != nil {
+		return err
+	}
+	defer r.endAll()
+	gone, ended := make(chan struct{}), make(chan syscall.WaitStatus, 1)
+	// go: ends with this process
+	go func() { _, _ = io.Copy(io.Discard, orders); close(gone) }()
+	// go: ends when the confined process does, or with this process
+	go func() { ended <- reapUntil(cmd.Process.Pid) }()
+	allowed := o.Time
+	if o.Command == "" {
+		allowed += time.Second // a script that takes too long says so itself
+	}
+	limit, look, free := time.After(allowed), time.NewTimer(tick), freeSpace(o.Temporary)
+	failed := make(chan []byte, 1)
+	// go: ends when the confined process has begun or ended
+	go func() { text, _ := io.ReadAll(failure); failed <- text }()
+	for {
+		select {
+		case status := <-ended:
+			if status.Signaled() {
+				r.Code = 128 + int(status.Signal())
+			} else {
+				r.Code = status.ExitStatus()
+			}
+			if text := <-failed; len(text) > 0 {
+				return errors.New(string(text))
+			}
+			return nil
+		case <-gone:
+			r.Code = 128 + int(syscall.SIGKILL)
+			return nil
+		case <-limit:
+			r.Code, r.Ended = 128+int(syscall.SIGKILL), TimeUp
+			return nil
+		case <-look.C:
+			began := time.Now()
+			if r.Ended = o.exceeded(free); r.Ended != Finished {
+				r.Code = 128 + int(syscall.SIGKILL)
+				return nil
+			}
+			look.Reset(max(tick, 5*time.Since(began)))
+		}
+	}
+}
+
+// startConfined starts the confined process. What can be read from failure says why it did not begin.
+func startConfined(o order) (cmd *exec.Cmd, failure *os.File, err error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	orders, write, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer orders.Close()
+	failure, told, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer told.Close()
+	cmd = exec.Command("/proc/self/exe", confinedName)
+	cmd.Args[0], cmd.Dir, cmd.Stdout, cmd.Stderr = "bot", "/", os.Stdout, os.Stderr
+	if o.Command == "" {
+		cmd.Args[1], cmd.Stderr = scriptName, nil // not the runtime's words on its own end
+	}
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + o.Dir, "PWD=" + o.Dir, "TMPDIR=" + o.Temporary, "LANG=C.UTF-8",
+		"TZ=" + o.Zone, "TERM=dumb"}
+	cmd.ExtraFiles = []*os.File{orders, told}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	_, err = write.Write(text) // EPIPE: failure says why
+	if err = errors.Join(err, write.Close()); errors.Is(err, syscall.EPIPE) {
+		err = nil
+	}
+	return cmd, failure, err
+}
+
+// reapUntil collects the children that have ended, until process pid has.
+func reapUntil(pid int) (status syscall.WaitStatus) {
+	for {
+		switch child, err := syscall.Wait4(-1, &status, 0, nil); {
+		case child == pid:
+			return status
+		case err != nil && !errors.Is(err, syscall.EINTR): // somebody else collected it
+			return status
+		}
+	}
+}
+
+// endAll ends every process that the confined one has started. Orphans became children of the keeper.
+func (r *report) endAll() {
+	for range 10_000 {
+		if r.Namespaced {
+			_ = syscall.Kill(-1, syscall.SIGKILL) // all in the namespace but this one
+		} else {
+			for _, p := range descendants() {
+				_ = syscall.Kill(p.pid, syscall.SIGKILL)
+			}
+		}
+		for {
+			pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+			if errors.Is(err, syscall.ECHILD) {
+				return
+			}
+			if pid <= 0 && !errors.Is(err, syscall.EINTR) {
+				break
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// exceeded returns the limit that the processes are beyond. free was the free space at the start: files
+// that are deleted but open take it, too.
+func (o *order) exceeded(free int64) Reason {
+	running, memory := descendants(), int64(0)
+	for _, p := range running {
+		memory += p.memory
+	}
+	switch {
+	case len(running) > maxProcesses:
+		return TooMany
+	case memory > maxMemory:
+		return MemoryFull
+	case sizeOf(o.Dir)+sizeOf(o.Temporary) > o.Quota, free-freeSpace(o.Temporary) > 2*o.Quota:
+		return QuotaFull
+	}
+	return Finished
+}
+
+// process is one of the confined processes.
+type process struct {
+	pid    int // as /proc counts, which may be another namespace
+	memory int64
+}
+
+// descendants lists the processes below this one.
+func descendants() (found []process) {
+	self, err := os.Readlink("/proc/self")
+	names, failed := os.ReadDir("/proc")
+	if err != nil || failed != nil {
+		return nil
+	}
+	children := map[string][]process{}
+	for _, entry := range names {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + entry.Name() + "/stat")
+		if err != nil { // it has ended
+			continue
+		}
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // proc(5), from the third on
+		if len(fields) < 22 {
+			continue
+		}
+		pages, _ := strconv.ParseInt(fields[21], 10, 64)
+		children[fields[1]] = append(children[fields[1]], process{pid, pages * int64(os.Getpagesize())})
+	}
+	for next := []string{self}; len(next) > 0; next = next[1:] {
+		for _, p := range children[next[0]] {
+			found = append(found, p)
+			next = append(next, strconv.Itoa(p.pid))
+		}
+	}
+	return found
+}
+
+// freeSpace returns the free bytes of the file system of dir.
+func freeSpace(dir string) int64 {
+	var s unix.Statfs_t
+	if unix.Statfs(dir, &s) != nil {
+		return 0
+	}
+	return int64(s.Bavail) * s.Bsize
+}
+
+// sizeOf returns the bytes on disk of the files below dir; "" has none.
+func sizeOf(dir string) (size int64) {
+	if dir == "" {
+		return 0
+	}
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // it has been deleted
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil //nolint:nilerr // it has been deleted
+		}
+		size += 512 // so that many empty files count
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			size += stat.Blocks * 512
+		}
+		return nil
+	})
+	return size
+}
+
+// removeAll deletes dir, also folders in it that were made unreadable.
+func removeAll(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	_ = os.RemoveAll(dir)
+}

@@ -1,0 +1,94 @@
+package session
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/approval"
+	"reverie/internal/chat"
+	"reverie/internal/sandbox"
+	"reverie/internal/store"
+	"reverie/internal/test/expect"
+	"reverie/internal/tool"
+	"reverie/internal/trust"
+)
+
+// withShell gives w the tool shell in the given rooms.
+func (w *world) withShell(t *testing.T, rooms ...string) {
+	t.Helper()
+	if err := sandbox.Supported(); err != nil {
+		t.Skip(err)
+	}
+	w.inGroup()
+	w.cfg.Tools = tool.New(tool.Config{Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Goals: w.Manager.goals, Skills: w.cfg.Skills, Dir: w.dir,
+		Location: time.UTC, Commands: tool.Commands{Code: true, Rooms: rooms, Owners: w.cfg.Owners, Time: 10 * time.Second, Hidden: []string{w.dir}}})
+	w.restart(t)
+}
+
+// TestShellIsApproved: the owner sees each command as it is and agrees to it alone; then it runs once, and
+// its output is in the room and the history.
+func TestShellIsApproved(t *testing.T) {
+	const first, second = "printf 'a  b\\n'\ncat ../../bot.db; echo x >> count; wc -l count", "cat count"
+	call := func(command string) string { return `shell {"command":` + strconv.Quote(command) + `}` }
+	w := newWorld(t, t.TempDir(), call(first), "I count.", call(second), "Once more.", call(second), "Again.")
+	w.withShell(t, "!group")
+	in := func(id, sender, text string) chat.Message {
+		return chat.Message{Head: chat.Head{ID: id, Room: "!group", Sender: sender, At: time.Now()}, Text: text}
+	}
+	w.deliver(t, in("$m", owner, "!mode developer"))
+	w.deliver(t, in("$1", owner, "count"))
+	a, poll := w.polled(t, "$1")
+	expect.Has(t, poll.Text, "run this command on my machine", "\n   │ printf 'a  b\\n'\n   │ cat ../../bot.db; echo x >> count; wc -l count\n", "folder: work")
+	expect.False(t, len(poll.Options) != 2 || strings.Contains(poll.Text, "conversation"), "the question is %+v", poll)
+	count := filepath.Join(w.dir, "work", store.FileName(string(trust.RoomReaders("!group"))), "count")
+	if _, err := os.Stat(count); err == nil {
+		t.Fatal("it ran without an approval")
+	}
+	vote := chat.Vote{Change: chat.Change{Head: chat.Head{ID: "$v", Room: "!group", Sender: owner, At: time.Now()}, Target: a.QuestionID()}, Option: approval.Wide}
+	w.deliver(t, vote)
+	end := w.ends(t, a.Code)
+	expect.False(t, end.State != approval.Done || end.Wide || end.Acts[0].Failed || end.Acts[0].ReadIntegrity != trust.Foreign, "it ended as %+v", end)
+	expect.Has(t, end.Acts[0].Result, "a  b\n", "Permission denied", "1 count\n")
+	w.deliver(t, vote) // repeated
+	past := expect.Must(w.cfg.History.Load(t.Context(), "!group"))(t)
+	last := past[len(past)-1]
+	expect.Has(t, last.Text, "```\na  b\n", "1 count\n```")
+	expect.Equal(t, last.Label.Integrity, trust.Foreign)
+
+	w.deliver(t, in("$2", owner, "show it")) // the vote for the conversation covers nothing
+	b, _ := w.polled(t, "$2")
+	w.deliver(t, in("$c", owner, "!approve "+b.Code+" conversation"))
+	expect.Equal(t, w.ends(t, b.Code).Acts[0].Result, "x\n")
+	w.deliver(t, in("$3", owner, "again"))
+	c, _ := w.polled(t, "$3")
+	expect.OK(t, os.WriteFile(count, []byte("other"), 0o600)) // a file that it names
+	w.deliver(t, in("$d", owner, "!approve "+c.Code))
+	expect.False(t, !w.ends(t, c.Code).Acts[0].Failed, "it ran with another file")
+}
+
+// TestShellIsNotOffered: other rooms, modes and people have no commands.
+func TestShellIsNotOffered(t *testing.T) {
+	call := `shell {"command":"touch ran"}`
+	w := newWorld(t, t.TempDir(), "1.", "2.", "3.", call, "No.")
+	w.withShell(t, "!group")
+	for i, c := range []struct{ room, sender, mode, offered string }{
+		{"!group", owner, "assistant", "no"}, {"!group", owner, "debugger", "yes"}, {"!other", owner, "developer", "no"}, {"!group", friend, "developer", "yes"},
+	} {
+		w.deliver(t, chat.Message{Head: chat.Head{ID: "$m" + c.room + c.mode, Room: c.room, Sender: owner, At: time.Now()}, Text: "!mode " + c.mode})
+		w.deliver(t, chat.Message{Head: chat.Head{ID: "$" + c.room + c.mode + c.sender, Room: c.room, Sender: c.sender, At: time.Now()}, Text: "do it"})
+		asked := w.script.asked()
+		offered := strings.Contains(asked[i], `"function":{"name":"shell"`)
+		expect.False(t, offered != (c.offered == "yes"), "%+v: offered %t", c, offered)
+		expect.Has(t, asked[i], `"function":{"name":"run_code"`)
+	}
+	none, err := w.approvalsThat(func(approval.Approval) bool { return true })
+	expect.False(t, err != nil || len(none) > 0, "a friend's command was asked about: %v", none)
+	s := newSession(w.Manager, "!group")
+	names := s.offers["debugger"][5].Without(w.cfg.Tools.Withheld("!other", trust.RoomReaders("!other"))).Names
+	expect.False(t, slices.Contains(names, tool.Shell) || len(names) == 0, "offered %v", names)
+}

@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -111,7 +112,8 @@ func (s Scope) sendsKnown(call llm.ToolCall) bool {
 	case webFetch:
 		return writesURL(said, args.URL) || namesURL(s.Web[webSearch], args.URL)
 	case webSearch:
-		return knownWords(args.Query, said, append(s.Web[webSearch], s.Web[webFetch]...))
+		today := s.Now.Format(" 2006 January Monday") // public, too
+		return knownWords(args.Query, said+today, slices.Concat(s.Web[webSearch], s.Web[webFetch]))
 	}
 	return false
 }

@@ -103,6 +103,7 @@ func TestWhatTheWebMayBeSent(t *testing.T) {
 		{scope, webSearch, search("FERRY daily, Boots"), true},
 		{scope, webSearch, search("東京 天気"), true},
 		{scope, webSearch, search("島の港"), true},
+		{scope, webSearch, search("ferry times November 2026"), true},
 		{event, webFetch, fetch("https://ferry.example/times?a=b"), true},
 
 		{event, webFetch, fetch("https://shop.example/boots?id=7"), false},

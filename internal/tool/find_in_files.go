@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"reverie/internal/text"
 	"reverie/internal/tool/workspace"
@@ -77,7 +75,7 @@ func (f files) findInReceived(pattern string, match func(string) bool, found *wo
 		}
 		text, err := io.ReadAll(io.LimitReader(sent, maxFileSize+1))
 		sent.Close()
-		if err != nil || len(text) > maxFileSize || bytes.IndexByte(text, 0) >= 0 || !utf8.Valid(text) {
+		if err != nil {
 			continue
 		}
 		before := len(found.Hits)

@@ -50,11 +50,13 @@ func (p spot) read() ([]byte, error) {
 		return nil, err
 	case len(data) > MaxText:
 		return nil, refuse("%s is too large to be read as text (more than %d MiB).", p.shown, MaxText>>20)
-	case bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data):
+	case !isText(data):
 		return nil, refuse("%s is no text file and cannot be read as one.", p.shown)
 	}
 	return data, nil
 }
+
+func isText(data []byte) bool { return bytes.IndexByte(data, 0) < 0 && utf8.Valid(data) }
 
 // OpenFile opens a regular file of any content. The caller closes it. The error of a folder is ErrFolder.
 func (s *Store) OpenFile(at trust.Place, asked string) (*os.File, error) {
@@ -245,8 +247,11 @@ func (s *Store) Find(ctx context.Context, at trust.Place, asked, files string, m
 	return found, nil
 }
 
-// Search adds the lines of a text for which match is true, until there are most hits.
+// Search adds the lines of a text for which match is true, until there are most hits. What is no text is left out.
 func (f *Found) Search(name string, text []byte, match func(line string) bool, most int) {
+	if len(text) > MaxText || !isText(text) {
+		return
+	}
 	f.Files++
 	n := 0
 	for line := range strings.Lines(string(text)) {

@@ -291,41 +291,25 @@ func (s *Store) Move(ctx context.Context, from, to string) error {
 }
 
 func (s *Store) moveFiles(old, now string) error {
-	from, err := s.openWork(old, false)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	to, err := s.openWork(now, true)
-	if err != nil {
-		return err
-	}
-	defer to.Close()
 	data, err := os.OpenRoot(s.cfg.Dir)
 	if err != nil {
 		return err
 	}
 	defer data.Close()
-	names, err := readNames(from)
-	for _, name := range names {
-		if _, missing := to.Lstat(name); missing == nil {
-			continue
+	entries, err := fs.ReadDir(data.FS(), path.Join(Top, old))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = data.MkdirAll(path.Join(Top, now), 0o700)
+	}
+	for _, e := range entries {
+		to := path.Join(Top, now, e.Name())
+		if _, missing := data.Lstat(to); missing != nil && err == nil {
+			err = data.Rename(path.Join(Top, old, e.Name()), to)
 		}
-		err = errors.Join(err, data.Rename(path.Join(Top, old, name), path.Join(Top, now, name)))
 	}
-	return errors.Join(err, syncDir(from), syncDir(to))
-}
-
-func readNames(root *os.Root) ([]string, error) {
-	d, err := root.Open(".")
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	return d.Readdirnames(-1)
+	return err
 }
 
 func syncDir(root *os.Root) error {

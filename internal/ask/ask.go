@@ -111,5 +111,6 @@ func (q *Question) Message(in chat.Vote) (m chat.Message, answer string, ok bool
 		return m, "", false
 	}
 	answer = q.Answers[i]
-	return chat.Message{Head: in.Head, Answers: q.ID, Text: fmt.Sprintf("Answer to the question “%s”: %s", q.Text, answer)}, answer, true
+	// As a quoted line it is not read as words of the voter, see harvest.OwnWords.
+	return chat.Message{Head: in.Head, Answers: q.ID, Text: fmt.Sprintf("> Answer to the question “%s”: %s", q.Text, answer)}, answer, true
 }

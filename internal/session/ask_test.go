@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reverie/internal/chat"
+	"reverie/internal/harvest"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -88,6 +89,7 @@ func TestVoteIsNotThePersonsWords(t *testing.T) {
 	past := w.past(t)
 	for _, m := range past {
 		expect.False(t, m.EventID == "$v" && m.Label.Integrity >= trust.User, "the vote is the words of the %s: %q", m.Label.Integrity, m.Text)
+		expect.False(t, m.EventID == "$v" && harvest.OwnWords(m.Text) != "[…]", "facts are read from the vote %q", m.Text)
 	}
 	expect.Equal(t, w.left(t), before, "after the vote things are done unasked")
 	expect.Equal(t, len(w.questionsAsked(t)), 1)

@@ -221,7 +221,7 @@ func TestAskAndJoinSurviveKills(t *testing.T) {
 		}
 		rows := strings.Join(w.column(t, `SELECT role || ' ' || event_id || ' ' || text FROM message WHERE event_id <> '' AND room = '!dm' ORDER BY id`), "\n")
 		const asks = "Which day suits you?\n\n1. Saturday\n2. Sunday"
-		vote := "\nuser $v Answer to the question “Which day suits you?”: Sunday\nassistant re:$v Booked."
+		vote := "\nuser $v > Answer to the question “Which day suits you?”: Sunday\nassistant re:$v Booked."
 		switch rows {
 		case "user $1 work\nuser $2 and more\nassistant re:$1 " + asks + vote:
 			joined++

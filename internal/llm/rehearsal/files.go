@@ -110,7 +110,7 @@ func setMode(t turn, m []string) (reply, bool) {
 
 var (
 	questionRE = regexp.MustCompile(`(?i)^ask me: (.+) or (.+)\?$`)
-	chosenRE   = regexp.MustCompile(`^Answer to the question “(.*)”: (.+)$`)
+	chosenRE   = regexp.MustCompile(`^> Answer to the question “(.*)”: (.+)$`)
 )
 
 // askPerson calls ask_person.

@@ -44,6 +44,8 @@ func confined(run func(code string, limit time.Duration) int) int {
 		err = json.NewDecoder(bytes.NewReader(text)).Decode(&o)
 	}
 	_ = time.Local.String() // reads the time zone's file, as long as that is possible
+	// Where the machine's memory runs out, this ends first, and not the bot.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	if err == nil {
 		err = o.confine()
 	}

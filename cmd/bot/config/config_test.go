@@ -284,6 +284,18 @@ func exampleAnswers() Answers {
 	return a
 }
 
+// TestShell: commands are off, rooms are named by id, and a command has a time.
+func TestShell(t *testing.T) {
+	c := expect.Must(parse(t, t.TempDir(), small))(t)
+	expect.False(t, !c.Tools.Code || len(c.Tools.Shell.Rooms) > 0 || c.Tools.Shell.Network || c.Tools.Shell.Time != time.Minute, "%+v", c.Tools)
+	c = expect.Must(parse(t, t.TempDir(), small+"tools: {code: false, shell: {rooms: [\"*\", \"!r:x\"], network: true, time: 5m}}\n"))(t)
+	expect.False(t, c.Tools.Code || len(c.Tools.Shell.Rooms) != 2 || !c.Tools.Shell.Network || c.Tools.Shell.Time != 5*time.Minute, "%+v", c.Tools)
+	_, err := parse(t, t.TempDir(), small+"tools: {shell: {rooms: [general], time: 1h, sudo: true}}\n")
+	for _, key := range []string{"tools.shell.rooms", "tools.shell.time", "tools.shell.sudo"} {
+		expect.False(t, err == nil || !strings.Contains(err.Error(), key), "%s: %v", key, err)
+	}
+}
+
 // TestExampleConfig: the example is what `bot init` writes, loads, and explains every key.
 func TestExampleConfig(t *testing.T) {
 	const path = "../../../config.example.yaml"

@@ -44,6 +44,9 @@ func confined(run func(code string, limit time.Duration) int) int {
 		err = json.NewDecoder(bytes.NewReader(text)).Decode(&o)
 	}
 	_ = time.Local.String() // reads the time zone's file, as long as that is possible
+	// Where the machine's memory runs out, this ends first, and not the bot.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 10) // the keeper and the bot go first
 	if err == nil {
 		err = o.confine()
 	}
@@ -116,10 +119,12 @@ func dropCapabilities() error {
 
 func (o *order) setLimits() error {
 	seconds := uint64(o.Time.Seconds()) + 2
-	// The processes of a user are counted together, with those outside where there is no user namespace.
 	limits := map[int]uint64{unix.RLIMIT_DATA: maxMemory, unix.RLIMIT_AS: maxAddresses, unix.RLIMIT_CORE: 0,
 		unix.RLIMIT_CPU: seconds, unix.RLIMIT_FSIZE: uint64(o.Quota),
-		unix.RLIMIT_NOFILE: 256, unix.RLIMIT_MEMLOCK: 0, unix.RLIMIT_MSGQUEUE: 0, unix.RLIMIT_NPROC: 16 * maxProcesses}
+		unix.RLIMIT_NOFILE: 256, unix.RLIMIT_MEMLOCK: 0, unix.RLIMIT_MSGQUEUE: 0, unix.RLIMIT_NPROC: 2 * maxProcesses}
+	if !o.Namespaced { // the user's processes outside count, too
+		limits[unix.RLIMIT_NPROC] = 16 * maxProcesses
+	}
 	if o.Command == "" {
 		limits[unix.RLIMIT_FSIZE], limits[unix.RLIMIT_DATA] = 0, maxMemory/2
 	}

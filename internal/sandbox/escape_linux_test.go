@@ -109,7 +109,7 @@ var attempts = []attempt{
 	{name: "a file with its owner's rights", script: ok("cp /bin/sh s && chmod 4755 s") + "; " + raw("suid")},
 	{name: "become root", script: ok("su -c true || sudo -n true") + "; " + raw("setuid")},
 	// limits, and what stays
-	{name: "fork bomb", script: "bomb() { bomb & bomb & sleep 4711; }; bomb; sleep 9", ends: TooMany},
+	{name: "fork bomb", script: "bomb() { bomb & bomb & sleep 4711; }; bomb; sleep 9", ends: TooMany, dies: true},
 	{name: "memory", script: raw("memory"), dies: true},
 	{name: "memory of many", script: "for i in 1 2 3 4; do ./escape half & done; sleep 9", ends: MemoryFull},
 	{name: "one large file", script: "head -c 99999999 /dev/zero > large; ls -s large; sleep 9", ends: QuotaFull},

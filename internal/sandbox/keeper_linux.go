@@ -63,7 +63,8 @@ func keep() int {
 	if err := read.Decode(&o); err != nil {
 		return 1
 	}
-	r := report{Namespaced: os.Getpid() == 1}
+	o.Namespaced = os.Getpid() == 1
+	r := report{Namespaced: o.Namespaced}
 	if err := r.run(o, orders); err != nil {
 		r.Failed = err.Error()
 	}

@@ -65,8 +65,11 @@ func run(ctx context.Context, o order) (report, error) {
 // order is what the keeper and the confined process are told.
 type order struct {
 	Spec
-	Probe     bool   // try to get out, instead of Command
-	Temporary string // the folder for temporary files, made by the keeper
+	Probe bool // try to get out, instead of Command
+
+	// What the keeper adds.
+	Temporary  string // the folder for temporary files
+	Namespaced bool   // there is a process namespace
 }
 
 // report is what the keeper says at the end.

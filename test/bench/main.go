@@ -131,7 +131,7 @@ func measure(ctx context.Context, bot, home string) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(append(all, f...), figure{"binary", float64(info.Size()) / 1e6, "MB", 35}), nil
+	return append(append(all, f...), figure{"binary", float64(info.Size()) / 1e6, "MB", 45}), nil
 }
 
 // process measures the built bot against a real homeserver.

@@ -284,39 +284,6 @@ func exampleAnswers() Answers {
 	return a
 }
 
-// TestFolders: a folder that a room sees exists and is apart from keys and conversations, also by links.
-func TestFolders(t *testing.T) {
-	base := expect.Must(filepath.EvalSymlinks(t.TempDir()))(t)
-	home, notes := filepath.Join(base, "bot"), filepath.Join(base, "notes")
-	for _, dir := range []string{filepath.Join(home, "data", "skills"), filepath.Join(home, "papers"), notes} {
-		expect.OK(t, os.MkdirAll(dir, 0o700))
-	}
-	for link, target := range map[string]string{"link": "bot/data", "up": ".", "there": "notes"} {
-		expect.OK(t, os.Symlink(filepath.Join(base, target), filepath.Join(base, link)))
-	}
-	folder := func(path, name string) (*Config, error) {
-		return parse(t, home, small+fmt.Sprintf("tools: {files: {folders: [{room: \"!r:x\", path: %q, name: %q}]}}\n", path, name))
-	}
-	for _, path := range []string{notes, "../notes", filepath.Join(base, "there"), "papers"} {
-		if c, err := folder(path, "notes"); err != nil || !filepath.IsAbs(c.Tools.Files.Folders[0].Path) || c.Tools.Files.Folders[0].Write {
-			t.Errorf("%s: %v", path, err)
-		}
-	}
-	for _, path := range []string{"/", base, home, ".", "data", "data/skills", "data/new", filepath.Join(base, "link"), filepath.Join(base, "link", "skills"),
-		filepath.Join(base, "up"), filepath.Join(base, "up", "bot"), "../nowhere", ""} {
-		_, err := folder(path, "notes")
-		expect.False(t, err == nil || !strings.Contains(err.Error(), "tools.files.folders[0].path"), "%q: %v", path, err)
-	}
-	for _, name := range []string{"", "work", "data", "skills", "Notes", "a/b", "..", ".x", "a b"} {
-		_, err := folder(notes, name)
-		expect.False(t, err == nil || !strings.Contains(err.Error(), "tools.files.folders[0].name"), "%q: %v", name, err)
-	}
-	_, err := parse(t, home, small+"tools: {files: {quota: lots, folders: [{room: general, path: ../notes, name: a}, {room: general, path: ../notes, name: a}]}}\n")
-	for _, key := range []string{"files.quota", "folders[0].room", "folders[1].name"} {
-		expect.False(t, err == nil || !strings.Contains(err.Error(), key), "%s: %v", key, err)
-	}
-}
-
 // TestExampleConfig: the example is what `bot init` writes, loads, and explains every key.
 func TestExampleConfig(t *testing.T) {
 	const path = "../../../config.example.yaml"

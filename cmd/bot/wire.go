@@ -163,8 +163,12 @@ func (b *bot) commands(ctx context.Context, test bool) tool.Commands {
 		b.log.Warn("the model can run neither code nor commands", "err", err)
 		return tool.Commands{}
 	}
+	zone := b.cfg.Zone.String()
+	if b.cfg.Zone == time.Local { // which the variable may have set
+		zone = os.Getenv("TZ")
+	}
 	return tool.Commands{Code: t.Code, Rooms: t.Shell.Rooms, Owners: b.cfg.Owners(), Network: t.Shell.Network, Time: t.Shell.Time,
-		Hidden: b.hidden()}
+		Hidden: b.hidden(), Zone: zone}
 }
 
 func (b *bot) openPrompt() (*prompt.Assembler, error) {

@@ -78,7 +78,7 @@ func keep() int {
 // program does.
 func (r *report) run(o order, orders io.Reader) error {
 	var err error
-	if o.Temporary, err = os.MkdirTemp("", "sandbox"); err != nil {
+	if o.Temporary, err = os.MkdirTemp(o.Temporary, "sandbox"); err != nil {
 		return err
 	}
 	defer removeAll(o.Temporary)
@@ -150,8 +150,7 @@ func startConfined(o order) (cmd *exec.Cmd, failure *os.File, err error) {
 	if o.Command == "" {
 		cmd.Args[1], cmd.Stderr = scriptName, nil // not the runtime's words on its own end
 	}
-	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + o.Dir, "PWD=" + o.Dir, "TMPDIR=" + o.Temporary, "LANG=C.UTF-8",
-		"TZ=" + o.Zone, "TERM=dumb"}
+	cmd.Env = o.environment()
 	cmd.ExtraFiles = []*os.File{orders, told}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

@@ -51,6 +51,7 @@ func run(ctx context.Context, o order) (report, error) {
 	if err := o.check(); err != nil {
 		return report{}, err
 	}
+	o.Temporary = os.TempDir()
 	r, err := start(ctx, o, namespaces())
 	if !errors.Is(err, errNotStarted) {
 		return r, err
@@ -67,9 +68,20 @@ type order struct {
 	Spec
 	Probe bool // try to get out, instead of Command
 
-	// What the keeper adds.
-	Temporary  string // the folder for temporary files
-	Namespaced bool   // there is a process namespace
+	Temporary  string // the folder for temporary files; the keeper makes one of its own in it
+	Namespaced bool   // there is a process namespace; the keeper finds out
+}
+
+// environment returns all variables of the keeper and the confined process. An empty TZ would be UTC.
+func (o *order) environment() []string {
+	all := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + o.Dir, "PWD=" + o.Dir, "LANG=C.UTF-8", "TERM=dumb"}
+	if o.Temporary != "" {
+		all = append(all, "TMPDIR="+o.Temporary)
+	}
+	if o.Zone != "" {
+		all = append(all, "TZ="+o.Zone)
+	}
+	return all
 }
 
 // report is what the keeper says at the end.
@@ -83,7 +95,7 @@ type report struct {
 
 // check fills in defaults. It refuses a run that could read what is hidden.
 func (s *Spec) check() error {
-	s.Time, s.Quota, s.Zone = cmp.Or(s.Time, 30*time.Second), cmp.Or(s.Quota, 256<<20), cmp.Or(s.Zone, "UTC")
+	s.Time, s.Quota = cmp.Or(s.Time, 30*time.Second), cmp.Or(s.Quota, 256<<20)
 	if s.Command == "" {
 		s.Dir = ""
 		return nil
@@ -127,7 +139,7 @@ func start(ctx context.Context, o order, attr *syscall.SysProcAttr) (r report, e
 	defer cancel()
 	var out Output
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", keeperName)
-	cmd.Args[0], cmd.Env, cmd.Dir = "bot", []string{"TZ=" + o.Zone}, "/"
+	cmd.Args[0], cmd.Env, cmd.Dir = "bot", o.environment(), "/"
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.ExtraFiles = []*os.File{control, told}
 	cmd.SysProcAttr = cmp.Or(attr, &syscall.SysProcAttr{Setsid: true})

@@ -29,7 +29,7 @@ type Spec struct {
 
 	Time  time.Duration // until it is ended; 0 = 30 s
 	Quota int64         // bytes that Dir and the temporary folder may hold; 0 = 256 MiB
-	Zone  string        // the variable TZ
+	Zone  string        // the time zone, such as Europe/Berlin; "" = the machine's
 
 	// Hidden are files and folders that must not be readable, such as the data folder. Run refuses if
 	// one of them is below a folder of programs.

@@ -23,7 +23,7 @@ type runCodeArgs struct {
 // runCode runs JavaScript that can only compute. Its result follows from the call alone, so it is
 // trusted like the call, and nothing is marked as shown.
 func runCode(s *Set, ctx context.Context, scope Scope, a runCodeArgs) (string, error) {
-	r, err := script.Run(ctx, a.Code, codeTime, s.cfg.Location.String())
+	r, err := script.Run(ctx, a.Code, codeTime, s.cfg.Commands.Zone)
 	switch {
 	case err != nil:
 		return "", notConfined(s, ctx, scope, RunCode, err)

@@ -32,6 +32,8 @@ type Commands struct {
 	Network bool          // commands may use it
 	Time    time.Duration // of one command
 	Hidden  []string      // files and folders that no command may read
+
+	Zone string // as in sandbox.Spec, also for code
 }
 
 type shellArgs struct {
@@ -49,7 +51,7 @@ func shell(s *Set, ctx context.Context, scope Scope, a shellArgs) (string, error
 	c := s.cfg.Commands
 	s.cfg.Log.Info("command", "room", scope.Room, "user", scope.User, "command", a.Command)
 	r, err := sandbox.Run(ctx, sandbox.Spec{Command: a.Command, Dir: dir, ReadOnly: readsOnly(scope), Network: c.Network, Time: c.Time,
-		Zone: s.cfg.Location.String(), Hidden: c.Hidden})
+		Zone: c.Zone, Hidden: c.Hidden})
 	if err != nil {
 		return "", notConfined(s, ctx, scope, Shell, err)
 	}

@@ -169,7 +169,7 @@ func reapUntil(pid int) (status syscall.WaitStatus) {
 		switch child, err := syscall.Wait4(-1, &status, 0, nil); {
 		case child == pid:
 			return status
-		case err != nil && !errors.Is(err, syscall.EINTR): // somebody else collected it
+		case err != nil && !errors.Is(err, syscall.EINTR): // another one collected it
 			return status
 		}
 	}

@@ -105,7 +105,7 @@ type entry struct {
 	fit     func(arguments string) (string, error) // normalizes a model's arguments for run
 	run     func(s *Set, ctx context.Context, scope Scope, arguments string) (string, error)
 
-	// may, if set, says that a person approves each call as it is, and returns why nobody is asked.
+	// may, if set, says that a person approves each call as it is. It returns why no person is asked.
 	may func(s *Set, scope Scope) error
 }
 

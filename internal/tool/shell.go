@@ -93,7 +93,7 @@ func (s *Set) Withheld(room string, readers trust.Readers) []string {
 	return []string{Shell}
 }
 
-// mayUseShell returns the refusal where nobody is asked about a command.
+// mayUseShell returns the refusal where no person is asked about a command.
 func mayUseShell(s *Set, scope Scope) error {
 	c := s.cfg.Commands
 	switch {
@@ -175,7 +175,7 @@ func namedFiles(dir, command string) (lines []string) {
 	return lines
 }
 
-// hashOf returns the begin of the hash of a file, or why there is none.
+// hashOf returns the begin of the hash of a file, or why it is missing.
 func hashOf(root *os.Root, name string) string {
 	f, err := root.Open(name)
 	if err != nil {

@@ -109,7 +109,7 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 		case err == nil || work.Err() != nil || store.IsTransient(err):
 			return err
 		case interruptedByChange(turn), cancelled(turn, err):
-			if interruptedByChange(turn) {
+			if interruptedByChange(turn) && len(s.joined) > 0 {
 				s.mail.requeue(s.joined)
 				s.joined = nil
 			}

@@ -33,12 +33,13 @@ type Rooms struct {
 	mu       sync.Mutex
 	complete map[id.RoomID]bool // rooms whose full state was fetched since our last join
 	changes  map[id.RoomID]int  // number of member changes and of ForgetState calls
-	states   sync.Mutex         // held while a fetched state is compared with changes and stored
+	states   chan struct{}      // holds a value while a fetched state is compared with changes and stored
 }
 
 // New returns the rooms of acc.
 func New(db *sql.DB, acc *account.Account, log *slog.Logger) *Rooms {
-	return &Rooms{db: db, cli: acc.Client, devices: acc.Devices, log: log, complete: map[id.RoomID]bool{}, changes: map[id.RoomID]int{}}
+	return &Rooms{db: db, cli: acc.Client, devices: acc.Devices, log: log, complete: map[id.RoomID]bool{}, changes: map[id.RoomID]int{},
+		states: make(chan struct{}, 1)}
 }
 
 func (r *Rooms) setMembership(ctx context.Context, room id.RoomID, membership string) error {

@@ -35,8 +35,8 @@ func (r *Rooms) ensureState(ctx context.Context, room id.RoomID) error {
 // CountMemberChanges counts the member changes of a sync, before they are stored. A state that is
 // being fetched may be older and would undo them: fetchState drops it.
 func (r *Rooms) CountMemberChanges(res *mautrix.RespSync) {
-	r.states.Lock()
-	defer r.states.Unlock()
+	r.states <- struct{}{}
+	defer func() { <-r.states }()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	member := func(evt *event.Event) bool { return evt.StateKey != nil && evt.Type.Type == event.StateMember.Type }
@@ -83,8 +83,8 @@ func (r *Rooms) fetchState(ctx context.Context, room id.RoomID, changes int) err
 	if members[r.cli.UserID.String()] == nil {
 		return fmt.Errorf("the state of the room is incomplete: our own membership is missing")
 	}
-	r.states.Lock()
-	defer r.states.Unlock()
+	r.states <- struct{}{}
+	defer func() { <-r.states }()
 	r.mu.Lock()
 	current := r.changes[room] == changes
 	r.mu.Unlock()

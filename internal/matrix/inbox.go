@@ -78,7 +78,7 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 		if delivered[m.ID] {
 			continue
 		}
-		if err := c.refreshTrust(ctx, &m.Head); err != nil {
+		if err := c.recheckPrivateAndUnproven(ctx, &m.Head); err != nil {
 			return err
 		}
 		in := r.Inbound()
@@ -94,9 +94,9 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 	return nil
 }
 
-// refreshTrust updates whether h is private and its sender is proven. While the message waited,
+// recheckPrivateAndUnproven updates whether h is private and its sender is proven. While the message waited,
 // people may have joined, and the sender's identity may have become known.
-func (c *Client) refreshTrust(ctx context.Context, h *chat.Head) error {
+func (c *Client) recheckPrivateAndUnproven(ctx context.Context, h *chat.Head) error {
 	room, err := c.Rooms.Facts(ctx, id.RoomID(h.Room))
 	if err != nil {
 		return err

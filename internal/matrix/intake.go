@@ -213,7 +213,7 @@ func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event, msg 
 			return err
 		}
 	}
-	t.reportUnencrypted(ctx, b, m, room)
+	t.noticeUnencryptedRoom(ctx, b, m, room)
 	t.cfg.Log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted,
 		"trust", evt.Mautrix.TrustState.String())
 	b.In = append(b.In, delivery.Incoming{Event: m, WithContext: listens})

@@ -177,7 +177,7 @@ func (f *completer) download(ctx context.Context, source string) (media.Stored, 
 		return media.Stored{}, &media.TooLargeError{Most: limit}
 	}
 	stream := bufio.NewReader(resp.Body)
-	if refusedDownload(resp, stream) {
+	if isRateLimited(resp, stream) {
 		return media.Stored{}, mautrix.HTTPError{Response: resp, Request: resp.Request, Message: "too many downloads"}
 	}
 	var body io.Reader = stream
@@ -188,9 +188,9 @@ func (f *completer) download(ctx context.Context, source string) (media.Stored, 
 	return stored, store.Wrap(err, "matrix: fetch a file")
 }
 
-// refusedDownload reports whether a response is Dendrite's refusal of too many downloads.
+// isRateLimited reports whether a response is Dendrite's refusal of too many downloads.
 // It has status 200 and no headers of a file.
-func refusedDownload(resp *http.Response, body *bufio.Reader) bool {
+func isRateLimited(resp *http.Response, body *bufio.Reader) bool {
 	const refusal = `{"Code":429,`
 	if resp.Header.Get("Content-Disposition") != "" || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 		return false

@@ -40,7 +40,7 @@ func (c *Client) Status(ctx context.Context) doctor.Status {
 // doctor returns the configuration of the doctor.
 func (cfg Config) doctor() doctor.Config {
 	cfg = cfg.withDefaults()
-	return doctor.Config{Account: cfg.account(), ReadStored: cfg.readStored}
+	return doctor.Config{Account: cfg.account(), ReadStored: cfg.readStoredStatus}
 }
 
 // Examine checks the account and the delivery state stored in cfg.DB. The bot may run in another
@@ -49,8 +49,8 @@ func Examine(ctx context.Context, cfg Config, p doctor.Process) (doctor.Status, 
 	return doctor.Examine(ctx, cfg.doctor(), p)
 }
 
-// readStored fills in the state stored in bot.db.
-func (cfg Config) readStored(ctx context.Context, s *doctor.Status, now time.Time) error {
+// readStoredStatus fills in the state stored in bot.db.
+func (cfg Config) readStoredStatus(ctx context.Context, s *doctor.Status, now time.Time) error {
 	var at int64
 	err := cfg.DB.QueryRowContext(ctx, `SELECT at, failures, problem FROM matrix_sync WHERE user = ? AND device = ?`, s.User,
 		s.Device).Scan(&at, &s.SyncFailures, &s.Problem)

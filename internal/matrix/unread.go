@@ -154,7 +154,7 @@ func (c *Client) readOne(
 			return true, cmp.Or(err, c.inbox.KeyArrived(ctx, u.Session))
 		}
 	}
-	c.markLate(ctx, b, u)
+	c.noticeLateDecrypted(ctx, b, u)
 	b.Read = u.ID
 	if err := c.inbox.Commit(ctx, &b.Batch, nil); err != nil {
 		return false, err
@@ -164,8 +164,8 @@ func (c *Client) readOne(
 	return false, nil
 }
 
-// markLate marks a message that became readable too late to answer, and tells its room.
-func (c *Client) markLate(ctx context.Context, b *batch, u delivery.Unreadable) {
+// noticeLateDecrypted marks a message that became readable too late to answer, and tells its room.
+func (c *Client) noticeLateDecrypted(ctx context.Context, b *batch, u delivery.Unreadable) {
 	for i, s := range b.In {
 		m, asks := s.NeedsAnswer()
 		if !asks || !c.tooOld(m.At) {

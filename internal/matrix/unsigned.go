@@ -68,7 +68,7 @@ func (t *intake) reportUnsigned(ctx context.Context, b *batch, evt *event.Event,
 		}
 		return out
 	}
-	by, err := t.noticeAnswers(ctx, b, name)
+	by, err := t.noticeReplyTarget(ctx, b, name)
 	if err != nil {
 		return err
 	}
@@ -96,18 +96,18 @@ func (t *intake) reportUnsigned(ctx context.Context, b *batch, evt *event.Event,
 	return nil
 }
 
-// reportUnencrypted tells an unencrypted room once what the bot does not do there. It does so only
+// noticeUnencryptedRoom tells an unencrypted room once what the bot does not do there. It does so only
 // if the sender could do more in an encrypted room.
-func (t *intake) reportUnencrypted(ctx context.Context, b *batch, m chat.Message, room gate.Room) {
+func (t *intake) noticeUnencryptedRoom(ctx context.Context, b *batch, m chat.Message, room gate.Room) {
 	if m.Unproven && (room.DirectPair() && room.With == m.Sender || slices.Contains(t.cfg.Owners, m.Sender)) {
 		b.Notices = append(b.Notices, delivery.Notice{ID: "unencrypted-" + m.Room, Room: m.Room,
 			Text: t.cfg.Text(ctx, m.Room, "matrix.unencrypted")})
 	}
 }
 
-// noticeAnswers returns the event that the notice id replies to. Without such a notice it returns
+// noticeReplyTarget returns the event that the notice id replies to. Without such a notice it returns
 // "".
-func (t *intake) noticeAnswers(ctx context.Context, b *batch, id string) (event string, err error) {
+func (t *intake) noticeReplyTarget(ctx context.Context, b *batch, id string) (event string, err error) {
 	if at := slices.IndexFunc(b.Notices, func(n delivery.Notice) bool { return n.ID == id }); at >= 0 {
 		return b.Notices[at].ReplyTo, nil
 	}

@@ -314,3 +314,18 @@ func answerOf(t *testing.T, body string) string {
 	}
 	return "Done."
 }
+
+// TestInterruptedAnsweringAgain: a question is redacted while its answer is made again, and nothing has
+// joined that work. The conversation goes on.
+func TestInterruptedAnsweringAgain(t *testing.T) {
+	w, release := working(t, 2, "First.", "Second.", "Third.")
+	defer release()
+	expect.OK(t, w.Deliver(t.Context(), inRoom("$1", owner, "do one")))
+	w.handles(t, "$1")
+	by := chat.Head{ID: "$again", Room: "!group", Sender: owner, At: time.Now()}
+	expect.OK(t, w.Deliver(t.Context(), chat.Reaction{Change: chat.Change{Head: by, Target: "$1"}, Action: chat.RetryAnswer}))
+	gone := chat.Head{ID: "$gone", Room: "!group", Sender: owner, At: time.Now()}
+	w.during(t, 2, chat.Redaction{Change: chat.Change{Head: gone, Target: "$1"}}, inRoom("$2", owner, "do two"))
+	w.handles(t, "$again", "$gone", "$2")
+	answers(t, w.room.said("$2"), "Third.")
+}

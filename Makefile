@@ -89,7 +89,7 @@ survival: go ## dream for thirty nights with models that err, lie or do harm, an
 	@go run ./test/survival
 
 attacks: go ## have models that obey every text they read attack the assistant, and count what they do without an approval
-	@go test -count=1 -v -run '^TestInjections$$|^TestOrdinaryRequests$$|^TestRecalledBeforeAFailedAnswer$$|^TestEverydayTalks$$|^TestApprovalAttacks$$|^TestNothingLeaks$$' ./internal/session
+	@go test -count=1 -v -run '^TestInjections$$|^TestOrdinaryRequests$$|^TestRecalledBeforeAFailedAnswer$$|^TestEverydayTalks$$|^TestApprovalAttacks$$|^TestNothingLeaks$$|^TestPagesSendNothingOut$$|^TestWebNeedsNoApproval$$|^TestProgramsGiveNoOrders$$|^TestProgramNeedsNoApproval$$|^TestFilesAsCarriers$$|^TestOwnFilesNeedNoApproval$$|^TestSkillFromOutsideAttacks$$|^TestVoteIsNotThePersonsWords$$|^TestShellIsApproved$$' ./internal/session
 
 storm: go homeserver ## kill the bot 300 times while people talk to it, 40 times on the real homeserver, 200 times each at due times and in workflows, 300 times around approvals; STORM=n for another number
 	@REVERIE_STORM=$(or $(STORM),300) go test -count=1 -timeout 60m -v -run '^TestStorm$$' ./test

@@ -20,6 +20,7 @@ import (
 type Server struct {
 	URL   string
 	Token string // that requests must have; "" = none
+	Adds  string // to each result
 
 	sdk *sdk.Server
 
@@ -65,7 +66,7 @@ func (s *Server) Describe(text string) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.issues = append(s.issues, a.Title)
-			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "Created: " + a.Title}}}, nil, nil
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "Created: " + a.Title + s.Adds}}}, nil, nil
 		})
 }
 

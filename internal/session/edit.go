@@ -288,7 +288,7 @@ func groupOf(past []history.Message, event string) group {
 // of the change that asks for it.
 func (c *change) questionItem(by chat.Head, past []history.Message, g group, reply string) item {
 	m := past[g.last]
-	return item{Message: chat.Message{Text: m.Text, Head: chat.Head{ID: strings.TrimPrefix(reply, replyID("")), Room: c.room,
+	return item{again: true, Message: chat.Message{Text: m.Text, Head: chat.Head{ID: strings.TrimPrefix(reply, replyID("")), Room: c.room,
 		Branch: c.thread, Sender: m.Sender, Private: by.Private && !shared(m), Unproven: by.Unproven, At: m.At}}}
 }
 

@@ -329,3 +329,18 @@ func TestInterruptedAnsweringAgain(t *testing.T) {
 	w.handles(t, "$again", "$gone", "$2")
 	answers(t, w.room.said("$2"), "Third.")
 }
+
+// TestMessageDuringAnotherAnswer: what is written while an earlier answer is made again gets an answer of its own.
+// The new version of an old message is not where people look for it.
+func TestMessageDuringAnotherAnswer(t *testing.T) {
+	w, release := working(t, 2, "First.", harbour, "Again.", "Third.")
+	expect.OK(t, w.Deliver(t.Context(), inRoom("$1", owner, "do one")))
+	w.handles(t, "$1")
+	by := chat.Head{ID: "$again", Room: "!group", Sender: owner, At: time.Now()}
+	expect.OK(t, w.Deliver(t.Context(), chat.Reaction{Change: chat.Change{Head: by, Target: "$1"}, Action: chat.RetryAnswer}))
+	w.during(t, 2, inRoom("$2", owner, "do two"))
+	release()
+	w.handles(t, "$again", "$2")
+	answers(t, w.room.said("$1"), "Again.")
+	answers(t, w.room.said("$2"), "Third.")
+}

@@ -186,10 +186,9 @@ func (s *Session) appendBurst(ctx context.Context, burst []chat.Message, reply s
 	})
 }
 
-// join adds what the person wrote since the last request to the history, so that the next one has it. This
-// turn's answer answers it, too.
+// join adds what the person wrote since the last request to the history. This turn's answer answers it, too.
 func (t *turn) join(ctx context.Context) error {
-	if t.answering != "" || t.in.event.Kind != "" { // it is the first request
+	if t.answering != "" || t.in.event.Kind != "" || t.in.again { // answering: it is the first request
 		return nil
 	}
 	more := t.mail.join(t.in.Message)
@@ -241,9 +240,12 @@ func cancelled(turn context.Context, err error) bool {
 type item struct {
 	chat.Message
 	event chat.Event // Kind is empty for a person's message
+	again bool       // its answer replaces an earlier one, where people do not look for an answer to a new message
 }
 
-func eventItem(e chat.Event) item { return item{chat.Message{Head: e.Head, Text: e.Text}, e} }
+func eventItem(e chat.Event) item {
+	return item{Message: chat.Message{Head: e.Head, Text: e.Text}, event: e}
+}
 
 // turn answers one item. It implements agent.Work.
 type turn struct {

@@ -243,7 +243,7 @@ type item struct {
 	again bool       // its answer replaces an earlier one, where people do not look for an answer to a new message
 }
 
-func eventItem(e chat.Event) item { return item{Message: chat.Message{Head: e.Head, Text: e.Text}, event: e} }
+func eventItem(e chat.Event) item { return item{chat.Message{Head: e.Head, Text: e.Text}, e, false} }
 
 // turn answers one item. It implements agent.Work.
 type turn struct {

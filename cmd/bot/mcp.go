@@ -97,18 +97,20 @@ func inspect(ctx context.Context, b *bot, s mcp.Server) (mcpState, error) {
 	return m, nil
 }
 
-// findServer finds a server of the configuration.
-func findServer(b *bot, name string) (mcp.Server, error) {
+// reach inspects the server of that name. It fails if there is none, or if it cannot be reached.
+func reach(ctx context.Context, b *bot, name string) (mcpState, error) {
 	var names []string
-	if b.mcp != nil {
-		for _, s := range b.mcp.Configured() {
-			if s.Name == name {
-				return s, nil
+	for _, s := range b.mcp.Configured() {
+		if s.Name == name {
+			m, err := inspect(ctx, b, s)
+			if err == nil && m.State == "unreachable" {
+				err = fmt.Errorf("%s: %s", m.Name, m.Error)
 			}
-			names = append(names, s.Name)
+			return m, err
 		}
+		names = append(names, s.Name)
 	}
-	return mcp.Server{}, usageError{fmt.Errorf("the configuration has no MCP server %s; mcp.servers has: %s",
+	return mcpState{}, usageError{fmt.Errorf("the configuration has no MCP server %s; mcp.servers has: %s",
 		name, cmp.Or(strings.Join(names, ", "), "none"))}
 }
 
@@ -117,14 +119,12 @@ type mcpListCommand struct{}
 // Run lists the servers. It connects to each.
 func (mcpListCommand) Run(ctx context.Context, c console, b *bot) error {
 	all := []mcpState{}
-	if b.mcp != nil {
-		for _, s := range b.mcp.Configured() {
-			m, err := inspect(ctx, b, s)
-			if err != nil {
-				return err
-			}
-			all = append(all, m)
+	for _, s := range b.mcp.Configured() {
+		m, err := inspect(ctx, b, s)
+		if err != nil {
+			return err
 		}
+		all = append(all, m)
 	}
 	if c.json {
 		return printJSON(c.out, all)
@@ -157,17 +157,11 @@ type mcpCheckCommand struct {
 
 // Run shows what a server offers. It fails if the server cannot be reached.
 func (k mcpCheckCommand) Run(ctx context.Context, c console, b *bot) error {
-	s, err := findServer(b, k.Name)
+	m, err := reach(ctx, b, k.Name)
 	if err != nil {
 		return err
 	}
-	m, err := inspect(ctx, b, s)
-	switch {
-	case err != nil:
-		return err
-	case m.State == "unreachable":
-		return fmt.Errorf("%s: %s", m.Name, m.Error)
-	case c.json:
+	if c.json {
 		return printJSON(c.out, struct {
 			mcpState
 			Offer mcp.Offer `json:"offer"`
@@ -195,17 +189,11 @@ type mcpAddCommand struct {
 
 // Run shows what a server offers, asks, and stores the answer. A running bot needs no restart.
 func (a mcpAddCommand) Run(ctx context.Context, c console, b *bot) error {
-	s, err := findServer(b, a.Name)
+	m, err := reach(ctx, b, a.Name)
 	if err != nil {
 		return err
 	}
-	m, err := inspect(ctx, b, s)
-	switch {
-	case err != nil:
-		return err
-	case m.State == "unreachable":
-		return fmt.Errorf("%s: %s", m.Name, m.Error)
-	case m.State == "agreed":
+	if m.State == "agreed" {
 		_, err := fmt.Fprintf(c.out, "You have agreed to this before; nothing has changed. Tools: %d.\n", len(m.Tools))
 		return err
 	}

@@ -149,14 +149,15 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 // hidden are the files and folders that no program of a tool may read.
 func (b *bot) hidden() []string { return []string{b.cfg.Data, b.cfg.File} }
 
-// commands returns what may run on this machine. With test it tries whether the kernel confines it.
+// commands returns what may run on this machine. With test it tries whether the kernel confines commands. Code
+// has nothing to reach, so the start does not wait for a try; without the kernel's guard it does not run.
 func (b *bot) commands(ctx context.Context, test bool) tool.Commands {
 	t := b.cfg.Tools
 	if !t.Code && len(t.Shell.Rooms) == 0 {
 		return tool.Commands{}
 	}
 	err := sandbox.Supported()
-	if err == nil && test {
+	if err == nil && test && len(t.Shell.Rooms) > 0 {
 		_, err = sandbox.Available(ctx, b.hidden()...)
 	}
 	if err != nil {

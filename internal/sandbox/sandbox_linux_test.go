@@ -44,6 +44,14 @@ func needsKernel(t *testing.T) {
 	}
 }
 
+// users returns who the cages are tried as. Only root can be another user.
+func users() []int {
+	if own := os.Getuid(); own != 0 {
+		return []int{own}
+	}
+	return []int{0, 65534}
+}
+
 // host stands for the bot: it runs the specs that it reads, without what the kernel is said to lack.
 func host(lacks string) {
 	filter := seccomp.SyscallGroup{Action: seccomp.ActionErrno | seccomp.Action(unix.EPERM)}
@@ -97,6 +105,10 @@ type bot struct {
 // startHost starts a host as user, with a data folder, secrets and open sockets.
 func startHost(t *testing.T, user int, lacks string) *bot {
 	t.Helper()
+	group := user
+	if user == os.Getuid() {
+		group = os.Getgid()
+	}
 	dir, err := os.MkdirTemp("", "sandboxtest")
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +134,7 @@ func startHost(t *testing.T, user int, lacks string) *bot {
 			t.Fatal(err)
 		}
 	}
-	err = filepath.WalkDir(dir, func(path string, _ os.DirEntry, _ error) error { return os.Chown(path, user, user) })
+	err = filepath.WalkDir(dir, func(path string, _ os.DirEntry, _ error) error { return os.Chown(path, user, group) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +150,9 @@ func startHost(t *testing.T, user int, lacks string) *bot {
 	b.Env = []string{"CANARY=" + canary, "HOME=" + dir + "/home", "TMPDIR=" + dir + "/tmp"}
 	b.ExtraFiles = []*os.File{secret, secret} // open in the host, and not closed on exec
 	b.Stderr, b.Dir = os.Stderr, dir
-	b.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}}
+	if user != os.Getuid() {
+		b.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(group)}}
+	}
 	in, err := b.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -204,10 +218,7 @@ func survivors() (found []string) {
 
 func TestNothingEscapes(t *testing.T) {
 	needsKernel(t)
-	if os.Getuid() != 0 {
-		t.Skip("needs root, to run as several users")
-	}
-	for _, user := range []int{0, 65534} {
+	for _, user := range users() {
 		for _, lacks := range []string{"nothing", "namespaces"} {
 			t.Run(fmt.Sprintf("user=%d/lacks=%s", user, lacks), func(t *testing.T) {
 				b := startHost(t, user, lacks)
@@ -252,7 +263,7 @@ func TestNothingEscapes(t *testing.T) {
 			})
 		}
 	}
-	t.Logf("%d attempts, each in three cages", len(attempts))
+	t.Logf("%d attempts, as users %v", len(attempts), users())
 }
 
 // clean removes what an attempt left in the work folder.
@@ -272,10 +283,7 @@ func clean(t *testing.T, b *bot) {
 // Without a guard nothing runs, whichever part is missing.
 func TestNothingRunsUnguarded(t *testing.T) {
 	needsKernel(t)
-	if os.Getuid() != 0 {
-		t.Skip("needs root, to run as several users")
-	}
-	for _, user := range []int{0, 65534} {
+	for _, user := range users() {
 		for _, lacks := range []string{"guard", "calls"} {
 			b := startHost(t, user, lacks)
 			for _, a := range attempts {
@@ -293,11 +301,8 @@ func TestNothingRunsUnguarded(t *testing.T) {
 // When the bot is killed, everything that a command started ends, and its temporary folder goes.
 func TestKilledBotLeavesNothing(t *testing.T) {
 	needsKernel(t)
-	if os.Getuid() != 0 {
-		t.Skip("needs root, to run as several users")
-	}
 	for _, lacks := range []string{"nothing", "namespaces"} {
-		for _, user := range []int{0, 65534} {
+		for _, user := range users() {
 			if user == 0 && lacks == "namespaces" {
 				continue // nothing runs, see TestNothingEscapes
 			}

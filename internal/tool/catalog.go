@@ -54,7 +54,7 @@ var catalog = []entry{
 		`{"mode": "planning"}`, (*Set).setMode),
 	define(FindTool, 3, rules{anyAction: {trust.Foreign, nothing, noText}},
 		`{"query": "create an issue"}`, (*Set).findTool),
-	define(CallTool, 3, rules{anyAction: {trust.Owner, program, rows}}, // or less, see allowed
+	define(CallTool, 3, rules{anyAction: {trust.Owner, program, rows}}, // or less, see refuse
 		`{"tool": "github.create_issue", "arguments": {"title": "The build fails"}}`, (*Set).callTool),
 	define(RunCode, 3, rules{anyAction: {trust.Foreign, nothing, noText}},
 		`{"code": "[3, 1, 2].sort().join()"}`, runCode),

@@ -156,8 +156,8 @@ func (s Scope) describeAct(call llm.ToolCall) Act {
 // trusted enough.
 func (s *Set) refuse(scope Scope, call llm.ToolCall) error {
 	r := ruleOf(call)
-	if call.Name == CallTool {
-		r.needs = s.cfg.MCP.Needs(readRuleArgs(call).Tool)
+	if call.Name == CallTool && s.cfg.MCP.IsForEveryone(readRuleArgs(call).Tool) {
+		r.needs = trust.User
 	}
 	trusted := scope.Label.Integrity >= r.needs
 	switch {

@@ -62,6 +62,7 @@ type TurnSources struct {
 
 	skills         func() ([]skill.Skill, error)
 	tasks          func() ([]task.Task, error) // the open tasks that may be read in this place
+	programs       func() ([]Program, error)
 	selectedSkills func() (selectedSkills, error)
 }
 
@@ -71,6 +72,12 @@ func (s *Sources) ForTurn(ctx context.Context, t *Turn, first int64, recovered b
 	l := &TurnSources{sources: s, turn: t, files: s.files(), first: first, recovered: recovered}
 	l.skills = sync.OnceValues(func() ([]skill.Skill, error) { return s.Skills.List(t.Place()) })
 	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return s.Tasks.List(ctx, t.Place(), "") })
+	l.programs = sync.OnceValues(func() ([]Program, error) {
+		if s.Programs == nil {
+			return nil, nil
+		}
+		return s.Programs(ctx)
+	})
 	l.selectedSkills = sync.OnceValues((&Question{TurnSources: l}).selectSkills)
 	return l
 }

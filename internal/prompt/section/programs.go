@@ -27,8 +27,8 @@ const maxSummaries = 12
 
 // gatherPrograms lists the tools of connected programs. The list stands in the tail, so that programs
 // come and go without a new epoch.
-func gatherPrograms(ctx context.Context, q *Question) (*Content, error) {
-	programs, err := q.programs(ctx)
+func gatherPrograms(_ context.Context, q *Question) (*Content, error) {
+	programs, err := q.programs()
 	if err != nil || !slices.Contains(q.turn.Tools, "call_tool") {
 		return nil, err
 	}
@@ -53,8 +53,8 @@ func gatherPrograms(ctx context.Context, q *Question) (*Content, error) {
 }
 
 // gatherProgramPrompts gathers the texts that connected programs have for the model.
-func gatherProgramPrompts(ctx context.Context, q *Question) (*Content, error) {
-	programs, err := q.programs(ctx)
+func gatherProgramPrompts(_ context.Context, q *Question) (*Content, error) {
+	programs, err := q.programs()
 	if err != nil {
 		return nil, err
 	}
@@ -65,11 +65,4 @@ func gatherProgramPrompts(ctx context.Context, q *Question) (*Content, error) {
 		}
 	}
 	return q.textContent("programs", lines...)
-}
-
-func (q *Question) programs(ctx context.Context) ([]Program, error) {
-	if q.sources.Programs == nil {
-		return nil, nil
-	}
-	return q.sources.Programs(ctx)
 }

@@ -16,8 +16,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sync/errgroup"
-
-	"reverie/internal/trust"
 )
 
 // Server is an MCP server of the configuration, reached by streamable HTTP.
@@ -49,6 +47,7 @@ type Servers struct {
 type peer struct {
 	session *mcp.ClientSession
 	offer   Offer
+	stored  string // the offer as it is stored when the owner agrees to it
 }
 
 // New returns the servers of cfg. Run connects to them.
@@ -57,8 +56,13 @@ func New(cfg Config) *Servers {
 	return &Servers{cfg: cfg, peers: map[string]*peer{}}
 }
 
-// Configured lists the servers of the configuration, in its order.
-func (s *Servers) Configured() []Server { return s.cfg.Servers }
+// Configured lists the servers of the configuration, in its order. s may be nil.
+func (s *Servers) Configured() []Server {
+	if s == nil {
+		return nil
+	}
+	return s.cfg.Servers
+}
 
 const (
 	connectLimit = 30 * time.Second // to connect and to list what a server has
@@ -105,7 +109,7 @@ func (s *Servers) serve(ctx context.Context, server Server) error {
 	defer s.set(server.Name, nil)
 	s.cfg.Log.Info("MCP server connected", "server", server.Name, "tools", len(offer.Tools), "prompts", len(offer.Prompts))
 	for {
-		s.set(server.Name, &peer{session, offer})
+		s.set(server.Name, &peer{session, offer, offer.json()})
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -187,7 +191,7 @@ type Running struct {
 
 // Running lists the servers that the model may use now, in the order of the configuration.
 func (s *Servers) Running(ctx context.Context) ([]Running, error) {
-	if s == nil || len(s.cfg.Servers) == 0 {
+	if len(s.Configured()) == 0 {
 		return nil, nil
 	}
 	ok, err := agreed(ctx, s.cfg.DB)
@@ -198,20 +202,17 @@ func (s *Servers) Running(ctx context.Context) ([]Running, error) {
 	defer s.mu.Unlock()
 	var all []Running
 	for _, server := range s.cfg.Servers {
-		if p := s.peers[server.Name]; p != nil && ok[server.Name] == p.offer.json() {
+		if p := s.peers[server.Name]; p != nil && ok[server.Name] == p.stored {
 			all = append(all, Running{server, p.offer})
 		}
 	}
 	return all, nil
 }
 
-// Needs returns the integrity that a call of a tool needs, by its full name SERVER.TOOL.
-func (s *Servers) Needs(tool string) trust.Integrity {
+// IsForEveryone reports whether the tool SERVER.TOOL is of a server that the configuration opens to everyone.
+func (s *Servers) IsForEveryone(tool string) bool {
 	name, _, _ := strings.Cut(tool, ".")
-	if s != nil && slices.ContainsFunc(s.cfg.Servers, func(o Server) bool { return o.Name == name && o.Everyone }) {
-		return trust.User
-	}
-	return trust.Owner
+	return slices.ContainsFunc(s.Configured(), func(o Server) bool { return o.Name == name && o.Everyone })
 }
 
 // ErrNoTool is the error of Call for a tool that no running server has.

@@ -19,7 +19,6 @@ import (
 	"reverie/internal/test/expect"
 	"reverie/internal/tool/mcp"
 	"reverie/internal/tool/mcp/mcptest"
-	"reverie/internal/trust"
 )
 
 func open(t *testing.T) *sql.DB {
@@ -77,12 +76,12 @@ func TestAgreedServer(t *testing.T) {
 // TestOwnersServer: a server is the owners' unless the configuration opens it to everyone.
 func TestOwnersServer(t *testing.T) {
 	all := mcp.New(mcp.Config{Servers: []mcp.Server{{Name: "mine"}, {Name: "ours", Everyone: true}}})
-	for tool, want := range map[string]trust.Integrity{
-		"mine.x": trust.Owner, "ours.x": trust.User, "ours": trust.User, "other.x": trust.Owner, "": trust.Owner, "mine.ours.x": trust.Owner,
+	for tool, want := range map[string]bool{
+		"mine.x": false, "ours.x": true, "ours": true, "other.x": false, "": false, "mine.ours.x": false,
 	} {
-		expect.Equal(t, all.Needs(tool), want, tool)
+		expect.Equal(t, all.IsForEveryone(tool), want, tool)
 	}
-	expect.Equal(t, (*mcp.Servers)(nil).Needs("ours.x"), trust.Owner, "no servers")
+	expect.Equal(t, (*mcp.Servers)(nil).IsForEveryone("ours.x"), false, "no servers")
 }
 
 // TestServerComesAndGoes: a server that ends is gone from the list, and is back when it is.

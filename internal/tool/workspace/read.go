@@ -85,7 +85,7 @@ type Listing struct {
 }
 
 // List lists the files in a folder and its folders, or the one file. A missing work folder is empty.
-func (s *Store) List(ctx context.Context, at trust.Place, asked string) (l Listing, err error) {
+func (s *Store) List(ctx context.Context, at trust.Place, asked string) (Listing, error) {
 	p, err := s.find(at, asked, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Listing{}, nil
@@ -98,6 +98,11 @@ func (s *Store) List(ctx context.Context, at trust.Place, asked string) (l Listi
 	if err != nil {
 		return Listing{}, err
 	}
+	return p.list(ctx, known)
+}
+
+// list lists what is at p, with the stored labels known.
+func (p spot) list(ctx context.Context, known map[string]label) (l Listing, err error) {
 	add := func(rel string, info fs.FileInfo) error {
 		switch name := info.Name(); {
 		case strings.HasPrefix(name, "."):
@@ -211,18 +216,21 @@ type Found struct {
 // Find returns the lines for which match is true, at most most, in the files that List lists and whose
 // name fits the pattern files (path.Match; "" = all). Files that are no text are skipped.
 func (s *Store) Find(ctx context.Context, at trust.Place, asked, files string, match func(line string) bool, most int) (Found, error) {
-	l, err := s.List(ctx, at, asked)
-	found := Found{Integrity: trust.Owner, Cut: l.Cut}
-	if err != nil || len(l.Entries) == 0 {
-		return found, err
-	}
+	found := Found{Integrity: trust.Owner}
 	top, err := s.find(at, asked, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return found, nil
+	}
 	if err != nil {
 		return found, err
 	}
 	defer top.root.Close()
 	known, err := s.labels(ctx, top.dir)
 	if err != nil {
+		return found, err
+	}
+	l, err := top.list(ctx, known)
+	if found.Cut = l.Cut; err != nil {
 		return found, err
 	}
 	for _, e := range l.Entries {

@@ -12,6 +12,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"reverie/internal/llm"
@@ -177,7 +178,7 @@ func namedFiles(dir, command string) (lines []string) {
 
 // hashOf returns the begin of the hash of a file, or why it is missing.
 func hashOf(root *os.Root, name string) string {
-	f, err := root.Open(name)
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // does not wait for a pipe
 	if err != nil {
 		return "unreadable"
 	}

@@ -312,8 +312,9 @@ func (s *Store) moveFiles(old, now string) error {
 	return err
 }
 
-func syncDir(root *os.Root) error {
-	d, err := root.Open(".")
+// syncDir makes new names in a folder durable.
+func syncDir(root *os.Root, dir string) error {
+	d, err := root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}

@@ -116,12 +116,10 @@ func (s *Store) replace(ctx context.Context, p spot, r io.Reader, of trust.Integ
 			return 0, err
 		}
 	}
-	dir, err := openParent(p)
-	if err != nil {
+	if err := p.root.MkdirAll(path.Dir(p.rest), 0o700); err != nil {
 		return 0, p.explain(err)
 	}
-	defer dir.Close()
-	size, hash, err := writeFile(dir, path.Base(p.rest), r, left)
+	size, hash, err := writeFile(p.root, p.rest, r, left)
 	switch {
 	case errors.Is(err, errFull) && p.bound != nil:
 		return 0, refuse("Nothing was changed: what is written to %s may have %s at most.", p.shown, media.FormatSize(left))
@@ -165,36 +163,25 @@ func (s *Store) measure(ctx context.Context, p spot) (left int64, there map[stri
 	return left, there, err
 }
 
-// openParent opens the folder that holds the file of p, and makes it. The names below it are then
-// resolved in this folder, whatever a program renames meanwhile.
-func openParent(p spot) (*os.Root, error) {
-	dir := path.Dir(p.rest)
-	if dir == "." {
-		return p.root.OpenRoot(".")
-	}
-	if err := p.root.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	return p.root.OpenRoot(dir)
-}
-
 var errFull = errors.New("larger than what is left")
 
-// writeFile replaces the file name in dir by at most most bytes of r, durably.
-func writeFile(dir *os.Root, name string, r io.Reader, most int64) (size int64, hash string, err error) {
+// writeFile replaces the file name in root by at most most bytes of r, durably. If a program moves its
+// folder meanwhile, that is an error. It does not open the folder as a root: that would wait for a pipe.
+func writeFile(root *os.Root, name string, r io.Reader, most int64) (size int64, hash string, err error) {
 	mode := fs.FileMode(0o600)
-	if info, err := dir.Lstat(name); err == nil && info.Mode().IsRegular() {
+	if info, err := root.Lstat(name); err == nil && info.Mode().IsRegular() {
 		mode = info.Mode().Perm() // a program stays a program
 	}
-	temp := tempPrefix + rand.Text()
-	f, err := dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	dir := path.Dir(name)
+	temp := path.Join(dir, tempPrefix+rand.Text())
+	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return 0, "", err
 	}
 	defer func() {
 		f.Close()
 		if err != nil {
-			_ = dir.Remove(temp) // if that fails, the next write removes it
+			_ = root.Remove(temp) // if that fails, the next write removes it
 		}
 	}()
 	sum := sha256.New()
@@ -208,10 +195,10 @@ func writeFile(dir *os.Root, name string, r io.Reader, most int64) (size int64, 
 	if err := errors.Join(f.Chmod(mode), f.Sync()); err != nil {
 		return 0, "", err
 	}
-	if err := dir.Rename(temp, name); err != nil {
+	if err := root.Rename(temp, name); err != nil {
 		return 0, "", err
 	}
-	return size, hex.EncodeToString(sum.Sum(nil)), syncDir(dir)
+	return size, hex.EncodeToString(sum.Sum(nil)), syncDir(root, dir)
 }
 
 // Remove deletes a file.

@@ -97,7 +97,7 @@ func inspect(ctx context.Context, b *bot, s mcp.Server) (mcpState, error) {
 	return m, nil
 }
 
-// reach inspects the server of that name. It fails if there is none, or if it cannot be reached.
+// reach inspects the server of that name. It fails if the configuration lacks it, or if it cannot be reached.
 func reach(ctx context.Context, b *bot, name string) (mcpState, error) {
 	var names []string
 	for _, s := range b.mcp.Configured() {

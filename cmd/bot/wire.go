@@ -227,14 +227,14 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 }
 
 func (b *bot) openWindow(gpu *vram.Prober) *window.Detector {
-	c := window.DetectorConfig{
+	d := &window.Detector{
 		Models: b.models, GPU: gpu, Tier: b.cfg.Context.Tier,
 		Settings: fmt.Sprintf("vram_mib=%d probe=%t", b.cfg.Context.VRAMMiB, b.cfg.Context.Probe),
 	}
 	for _, m := range b.cfg.LLM.Models {
-		c.Servers = append(c.Servers, window.Server{Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, Window: m.Window})
+		d.Servers = append(d.Servers, window.Server{Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, Window: m.Window})
 	}
-	return window.NewDetector(c)
+	return d
 }
 
 func (b *bot) close() {

@@ -70,7 +70,14 @@ func (b *bot) connect(c connection) *service {
 
 // backgroundLoops returns what runs beside the sessions until its context ends.
 func (s *service) backgroundLoops() []func(context.Context) error {
-	return []func(context.Context) error{s.models.Run, s.window.Run, s.runVectors, s.runHarvest, s.runNightly, s.runTasks, s.runMCP}
+	loops := []func(context.Context) error{s.models.Run, s.window.Run, s.runVectors, s.runNightly, s.runTasks}
+	if s.cfg.Harvest.Enabled {
+		loops = append(loops, s.harvester.Run)
+	}
+	if s.mcp != nil {
+		loops = append(loops, s.mcp.Run)
+	}
+	return loops
 }
 
 // statusLines returns lines for !status.

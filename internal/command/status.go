@@ -53,10 +53,7 @@ func showStatus(ctx context.Context, call *Call, _ string) (string, error) {
 
 func promptReport(ctx context.Context, call *Call, _ string) (string, error) {
 	p, err := call.Session.Preview(ctx, call.In)
-	if err != nil {
-		return "", err
-	}
-	return promptText(ctx, call, p.Report), nil
+	return promptText(ctx, call, p.Report), err
 }
 
 func verifyPerson(ctx context.Context, call *Call, args string) (string, error) {
@@ -84,11 +81,8 @@ func whoami(ctx context.Context, call *Call, _ string) (string, error) {
 // listTasks is the command !tasks.
 func listTasks(ctx context.Context, call *Call, _ string) (string, error) {
 	tasks, err := call.Tasks.List(ctx, call.Place, "")
-	if err != nil {
-		return "", err
-	}
-	if len(tasks) == 0 {
-		return call.text(ctx, "tasks.none"), nil
+	if err != nil || len(tasks) == 0 {
+		return call.text(ctx, "tasks.none"), err
 	}
 	var b strings.Builder
 	say := call.Messages.For(ctx, call.In.Room)
@@ -107,12 +101,9 @@ func listSubSessions(ctx context.Context, call *Call, _ string) (string, error) 
 	if call.SubSessions == nil {
 		return call.text(ctx, "helpers.off"), nil
 	}
-	lines, err := call.SubSessions.Lines(ctx, call.Place, call.Messages.For(ctx, call.In.Room))
-	if err != nil {
-		return "", err
-	}
-	if len(lines) == 0 {
-		return call.text(ctx, "helpers.none"), nil
+	lines, err := call.SubSessions(ctx, call.Place, call.Messages.For(ctx, call.In.Room))
+	if err != nil || len(lines) == 0 {
+		return call.text(ctx, "helpers.none"), err
 	}
 	return "- " + strings.Join(lines, "\n- ") + "\n\n" + call.text(ctx, "helpers.stop"), nil
 }

@@ -286,7 +286,7 @@ func (s *Session) runCancellable(
 }
 
 // Stop is the command !stop. mailbox.put has already cancelled the running work.
-func (s *Session) Stop(ctx context.Context, in chat.Message) (string, error) {
+func (s *Session) Stop(ctx context.Context, in chat.Message, _ string) (string, error) {
 	helpers := ""
 	if s.subSessions != nil {
 		n, err := s.subSessions.Stop(ctx, s.talk)

@@ -224,8 +224,12 @@ func (s *change) runApproved(ctx context.Context, a approval.Approval) error {
 			return ctx.Err()
 		}
 		scope.Key = fmt.Sprintf("%sa%c", a.Code, 'a'+i) // eight characters, as in the ids of tasks
-		scope.Send, scope.SetMode, scope.Granted = s.fileSender(in, act.Call.ID), s.modeSetter(in), act.Grants()
-		result := s.cfg.Tools.Run(uncancelled, scope, act.Call)
+		scope.Send, scope.SetMode = s.fileSender(in, act.Call.ID), s.modeSetter(in)
+		var later []*tool.Act
+		for j := range a.Acts[i+1:] {
+			later = append(later, &a.Acts[i+1+j].Act)
+		}
+		result := tool.RunApproved(uncancelled, s.cfg.Tools, scope, act.Act, later)
 		act.Done, act.Result, act.Failed, act.ReadIntegrity = true, result.Content, result.Failed, result.Integrity
 		s.log.Info("approved tool", "approval", a.Code, "tool", act.Call.Name, "failed", result.Failed, "by", a.Answer.Sender)
 		if err := s.approvals.Put(uncancelled, s.cfg.DB, a); err != nil {
@@ -236,13 +240,13 @@ func (s *change) runApproved(ctx context.Context, a approval.Approval) error {
 	return s.concludeApproval(ctx, a, a.Outcome(say, "approve.done"))
 }
 
-// concludeApproval sends the outcome of an approval and stores it for the model. If the acts have read
-// something, the model goes on with the request.
+// concludeApproval sends the outcome of an approval and stores it for the model. If the acts are steps of
+// work, the model goes on with the request.
 func (s *change) concludeApproval(ctx context.Context, a approval.Approval, text string) error {
-	least, read := min(trust.User, s.senderIntegrity(a.Answer)), false
+	least, step := min(trust.User, s.senderIntegrity(a.Answer)), false
 	for _, act := range a.Acts {
 		if act.Done {
-			least, read = min(least, act.ReadIntegrity), read || act.ReadIntegrity == trust.Foreign
+			least, step = min(least, act.ReadIntegrity), step || tool.IsStep(act.Call.Name)
 		}
 	}
 	out := chat.Outgoing{ID: outcomePrefix + a.Code, Thread: s.thread, Text: text, Notice: true}
@@ -250,7 +254,7 @@ func (s *change) concludeApproval(ctx context.Context, a approval.Approval, text
 	if err == nil {
 		err = s.appendOnce(context.WithoutCancel(ctx), s.ownMessage(out.ID, text, trust.Label{Integrity: least, Readers: a.Readers}))
 	}
-	if err == nil && read && a.State == approval.Done {
+	if err == nil && step && a.State == approval.Done {
 		err = s.goOn(ctx, a)
 	}
 	if ctx.Err() == nil || a.State == approval.Void { // else the next start concludes it again, which repeats nothing

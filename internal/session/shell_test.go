@@ -15,6 +15,7 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/test/expect"
 	"reverie/internal/tool"
+	"reverie/internal/tool/workspace"
 	"reverie/internal/trust"
 )
 
@@ -25,7 +26,7 @@ func (w *world) withShell(t *testing.T, rooms ...string) {
 		t.Skip(err)
 	}
 	w.inGroup()
-	w.cfg.Tools = tool.New(tool.Config{Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Goals: w.Manager.goals, Skills: w.cfg.Skills, Dir: w.dir,
+	w.cfg.Tools = tool.New(tool.Config{Files: workspace.Open(workspace.Config{Dir: w.dir, DB: w.cfg.DB}), Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Goals: w.Manager.goals, Skills: w.cfg.Skills, Dir: w.dir,
 		Location: time.UTC, Commands: tool.Commands{Code: true, Rooms: rooms, Owners: w.cfg.Owners, Time: 10 * time.Second, Hidden: []string{w.dir}}})
 	w.restart(t)
 }
@@ -119,4 +120,33 @@ func TestGoesOnAfterRestart(t *testing.T) {
 	expect.Equal(t, end.State, approval.Done)
 	expect.Equal(t, w.room.said(outcomePrefix+a.Code+":next").Text, "It is one line.")
 	expect.Equal(t, strings.Count(w.lastAsked(), "Allowed, and done"), 1)
+}
+
+// TestCorrectedAndRunAgain: one approval allows a change of a file and the command that runs it, but not if
+// somebody else changes the file meanwhile.
+func TestCorrectedAndRunAgain(t *testing.T) {
+	run := `shell {"command":"sh hello.sh"}`
+	for _, other := range []bool{false, true} {
+		w := newWorld(t, t.TempDir(), `write_file {"path":"work/hello.sh","content":"ehco hello\n"}`, run, "May I run it?",
+			`edit_file {"path":"work/hello.sh","old":"ehco","new":"echo"}`, run, "May I correct it?", "It works.")
+		w.withShell(t, "!group")
+		head := func(id string) chat.Head { return chat.Head{ID: id, Room: "!group", Sender: owner, At: time.Now()} }
+		vote := func(id string, a approval.Approval) approval.Approval {
+			w.deliver(t, chat.Vote{Change: chat.Change{Head: head(id), Target: a.QuestionID()}, Option: approval.Once})
+			return w.ends(t, a.Code)
+		}
+		w.deliver(t, chat.Message{Head: head("$m"), Text: "!mode developer"})
+		w.deliver(t, chat.Message{Head: head("$1"), Text: "write hello"})
+		a, _ := w.polled(t, "$1")
+		expect.Has(t, vote("$v", a).Acts[0].Result, "not found", "[exit status 127]")
+		b, poll := w.polled(t, outcomePrefix+a.Code+":next")
+		expect.Has(t, poll.Text, "   path: “work/hello.sh”\n   old: “ehco”\n   new: “echo”\n", "│ sh hello.sh")
+		if other {
+			path := filepath.Join(w.dir, "work", store.FileName(string(trust.RoomReaders("!group"))), "hello.sh")
+			expect.OK(t, os.WriteFile(path, []byte("ehco hello; echo evil"), 0o600))
+		}
+		end := vote("$w", b)
+		expect.False(t, len(end.Acts) != 2 || end.Acts[0].Failed || end.Acts[1].Failed != other, "it ended as %+v", end.Acts)
+		expect.Equal(t, end.Acts[1].Result == "hello\n", !other)
+	}
 }

@@ -4,12 +4,9 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
-	"log/slog"
 	"strings"
 
-	"reverie/cmd/bot/config"
 	"reverie/internal/memory"
 	"reverie/internal/prompt/section"
 	"reverie/internal/text"
@@ -17,13 +14,18 @@ import (
 )
 
 // openMCP returns the configured MCP servers, or nil.
-func openMCP(configured []config.MCPServer, db *sql.DB, log *slog.Logger) *mcp.Servers {
-	if len(configured) == 0 {
+func openMCP(b *bot) *mcp.Servers {
+	if len(b.cfg.MCP.Servers) == 0 {
 		return nil
 	}
-	c := mcp.Config{DB: db, Version: version, Log: log}
-	for _, s := range configured {
-		c.Servers = append(c.Servers, mcp.Server{Name: s.Name, URL: s.URL, Token: string(s.Token), Everyone: s.Everyone})
+	c := mcp.Config{Dir: b.cfg.Data, Hidden: b.hidden(), DB: b.db, Version: version, Log: b.log}
+	for _, s := range b.cfg.MCP.Servers {
+		environment := map[string]string{}
+		for name, value := range s.Environment {
+			environment[name] = string(value)
+		}
+		c.Servers = append(c.Servers, mcp.Server{Name: s.Name, URL: s.URL, Token: string(s.Token), Everyone: s.Everyone,
+			Command: s.Command, Environment: environment, Folders: s.Folders, Network: s.Network})
 	}
 	return mcp.New(c)
 }
@@ -66,7 +68,8 @@ type mcpCommand struct {
 // mcpState is a server in a list.
 type mcpState struct {
 	Name    string   `json:"name"`
-	URL     string   `json:"url"`
+	URL     string   `json:"url,omitempty"`
+	Command string   `json:"command,omitempty"`
 	State   string   `json:"state"` // agreed, new, changed or unreachable
 	Tools   []string `json:"tools"`
 	Changes []string `json:"changes,omitempty"` // since the owner agreed
@@ -77,7 +80,7 @@ type mcpState struct {
 
 // inspect connects to a server and compares its offer with what was agreed to.
 func inspect(ctx context.Context, b *bot, s mcp.Server) (mcpState, error) {
-	m := mcpState{Name: s.Name, URL: s.URL, State: "agreed", Tools: []string{}}
+	m := mcpState{Name: s.Name, URL: s.URL, Command: s.Command, State: "agreed", Tools: []string{}}
 	old, known, err := b.mcp.Agreed(ctx, s.Name)
 	if err != nil {
 		return m, err
@@ -133,7 +136,7 @@ func (mcpListCommand) Run(ctx context.Context, c console, b *bot) error {
 		fmt.Fprintln(c.err, "There are no MCP servers: mcp.servers in the configuration is empty.")
 	}
 	for _, m := range all {
-		fmt.Fprintf(c.out, "%s  %s  %s  tools: %d\n", m.Name, m.State, m.URL, len(m.Tools))
+		fmt.Fprintf(c.out, "%s  %s  %s  tools: %d\n", m.Name, m.State, cmp.Or(m.URL, m.Command), len(m.Tools))
 		m.explain(c)
 	}
 	return nil

@@ -5,6 +5,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/url"
+	"path"
+	"regexp"
 	"strings"
 
 	"reverie/internal/memory"
@@ -61,7 +64,7 @@ func (b *bot) programs(ctx context.Context) ([]section.Program, error) {
 type mcpCommand struct {
 	List  *mcpListCommand  `arg:"subcommand:list" help:"List the servers of the configuration, and whether the model may use them."`
 	Check *mcpCheckCommand `arg:"subcommand:check" help:"Connect to a server and show what it offers."`
-	Add   *mcpAddCommand   `arg:"subcommand:add" help:"Agree to what a server offers; the model may use it from then on."`
+	Add   *mcpAddCommand   `arg:"subcommand:add" help:"Let the model use what a server offers, or say how to configure an address."`
 	Serve *mcpServeCommand `arg:"subcommand:serve" help:"Offer one person's memory to another program, such as an editor."`
 }
 
@@ -113,8 +116,25 @@ func reach(ctx context.Context, b *bot, name string) (mcpState, error) {
 		}
 		names = append(names, s.Name)
 	}
-	return mcpState{}, usageError{fmt.Errorf("the configuration has no MCP server %s; mcp.servers has: %s",
-		name, cmp.Or(strings.Join(names, ", "), "none"))}
+	as, lines := newEntry(name)
+	return mcpState{}, usageError{fmt.Errorf("the configuration has no MCP server %s; mcp.servers has: %s.\n"+
+		"To connect it, write this into %s, then run `bot mcp add %s`:\n\nmcp:\n  servers:\n%s",
+		name, cmp.Or(strings.Join(names, ", "), "none"), b.cfg.File, as, lines)}
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9_-]+`)
+
+// newEntry returns the lines of the configuration for a server that is given by its name, address or command.
+func newEntry(given string) (name, lines string) {
+	key, value, name := "url", "https://mcp.example.org/mcp", given
+	if u, err := url.Parse(given); err == nil && u.Host != "" {
+		value = given
+		name, _, _ = strings.Cut(strings.TrimPrefix(u.Hostname(), "mcp."), ".")
+	} else if strings.ContainsAny(given, " /") {
+		key, value, name = "command", given, path.Base(strings.Fields(given)[0])
+	}
+	name = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(name), "-"), "-_")
+	return name, fmt.Sprintf("    - name: %s\n      %s: %q", name, key, value)
 }
 
 type mcpListCommand struct{}

@@ -180,8 +180,13 @@ mcp: {servers: [{name: github, url: %q, token: t0ken}]}
 	if out, err := bot("y\n", "mcp", "add", "github"); err != nil || !strings.Contains(out, "Agreed.") {
 		t.Fatalf("%s %v", out, err)
 	}
-	if out, err := bot("", "mcp", "check", "githob"); err == nil || !strings.Contains(out, "mcp.servers has: github") {
-		t.Fatalf("%s %v", out, err)
+	for given, want := range map[string]string{
+		"githob": `mcp.servers has: github.`, "https://mcp.example.org/v1/mcp": "    - name: example\n      url: \"https://mcp.example.org/v1/mcp\"\n",
+		"/opt/x/My-Server --stdio": "    - name: my-server\n      command: \"/opt/x/My-Server --stdio\"\n",
+	} {
+		out, err := bot("", "mcp", "add", given)
+		expect.False(t, err == nil, "%s is not configured", given)
+		expect.Has(t, out, want, "write this into "+filepath.Join(dir, "config.yaml"))
 	}
 
 	chat := exec.Command("bot", "chat")

@@ -34,6 +34,7 @@ import (
 	"reverie/internal/store/storetest"
 	"reverie/internal/task"
 	"reverie/internal/test/expect"
+	"reverie/internal/tool/mcp/mcptest"
 	"reverie/internal/trust"
 	"reverie/internal/tty"
 )
@@ -334,6 +335,7 @@ func TestJobMentions(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
+	mcptest.Main()
 	storetest.DoNotWait()
 	testscript.Main(m, map[string]func(){"bot": main})
 }

@@ -33,7 +33,7 @@ func (s *Session) newCommandCall(in chat.Message) *command.Call {
 	c := &command.Config{Memory: s.cfg.Memory, Questions: asked, Tasks: s.cfg.Tasks, Goals: s.goals,
 		Skills: s.cfg.Skills, History: s.cfg.History, Models: s.cfg.Models, Settings: s.settings(), Messages: s.cfg.Messages,
 		Location: s.cfg.Location, Started: s.started, Now: s.cfg.Now, Hooks: s.cfg.Hooks}
-	if s.subSessions != nil {
+	if s.spawns() {
 		c.SubSessions = s.subSessions.Lines
 	}
 	return &command.Call{Config: c, Session: s, In: in, Talk: s.talk, Place: s.place(in.Head), Access: s.access(in.Head),

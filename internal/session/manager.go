@@ -102,8 +102,7 @@ type Manager struct {
 	waiting     *idle.Priority
 	goals       *goal.Store
 	approvals   approval.Store
-
-	subSessions *subsession.Runner // nil = there are no sub-sessions
+	subSessions *subsession.Runner
 
 	mu       sync.Mutex
 	sessions map[history.Timeline]*Session // with a running goroutine
@@ -131,19 +130,17 @@ func New(cfg Config) *Manager {
 		turns: make(chan struct{}, cfg.Parallel), waiting: idle.NewPriority(), goals: goal.NewStore(cfg.DB, cfg.Now),
 		sessions: map[history.Timeline]*Session{}}
 	m.approvals = approval.Store{DB: cfg.DB, Transport: cfg.Transport, Messages: cfg.Messages, Now: func() time.Time { return m.cfg.Now() }}
-	if cfg.SubSessions.Parallel > 0 {
-		m.subSessions = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools,
-			History: cfg.History, Settings: m.settings(), Messages: cfg.Messages, Isolation: cfg.Isolation, Location: cfg.Location,
-			RetryDelay: cfg.RetryDelay, Now: cfg.Now, Log: cfg.Log, Limits: cfg.SubSessions, Left: cfg.Rooms.Left}, m)
-		m.cfg.Events = map[chat.EventKind]Source{}
-		maps.Copy(m.cfg.Events, cfg.Events)
-		for _, kind := range []chat.EventKind{chat.SubSessionResult, chat.SubSessionFailed} {
-			m.cfg.Events[kind] = m.subSessions
-		}
-	}
-	m.offers = offers(cfg.Tools.Specs(), cfg.Tools.Brief(), m.subSessions != nil)
+	m.subSessions = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools,
+		History: cfg.History, Settings: m.settings(), Messages: cfg.Messages, Isolation: cfg.Isolation, Location: cfg.Location,
+		RetryDelay: cfg.RetryDelay, Now: cfg.Now, Log: cfg.Log, Limits: cfg.SubSessions, Left: cfg.Rooms.Left}, m)
+	m.cfg.Events = map[chat.EventKind]Source{chat.SubSessionResult: m.subSessions, chat.SubSessionFailed: m.subSessions}
+	maps.Copy(m.cfg.Events, cfg.Events)
+	m.offers = offers(cfg.Tools.Specs(), cfg.Tools.Brief(), m.spawns())
 	return m
 }
+
+// spawns reports whether sub-sessions are enabled.
+func (m *Manager) spawns() bool { return m.cfg.SubSessions.Parallel > 0 }
 
 // Deliver puts in into the mailbox of its conversation and returns at once. A mailbox keeps the
 // order; waiting messages of one person are answered together.
@@ -192,7 +189,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		}
 		return nil
 	})
-	if m.subSessions != nil {
+	if m.spawns() {
 		rooms.Go(func() error { m.subSessions.Run(ctx); return nil })
 	}
 	for {

@@ -58,7 +58,5 @@ func (m *Manager) LeaveRoom(room string) {
 		}
 	}
 	m.mu.Unlock()
-	if m.subSessions != nil {
-		m.subSessions.Wake()
-	}
+	m.subSessions.Wake()
 }

@@ -54,8 +54,8 @@ func (b *bot) connect(c connection) *service {
 			DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory,
 			Tasks: b.tasks, Skills: b.skills, Media: b.media, Messages: b.messages,
 		},
-		Limits:  session.Limits{FileText: b.cfg.Files().Text, SubSessions: subsession.Limits(b.cfg.Subs)},
-		Program: session.Program{Hooks: command.Hooks{Verify: c.verify, Status: s.statusLines, Dreams: b.dreamHooks()}},
+		Limits: session.Limits{FileText: b.cfg.Files().Text, SubSessions: subsession.Limits(b.cfg.Subs)},
+		Hooks:  command.Hooks{Verify: c.verify, Status: s.statusLines, Dreams: b.dreamHooks()},
 
 		Background: b.background, Transport: c.transport, Rooms: c.rooms, WindowInputs: b.window.Inputs,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.Owners(), Location: b.cfg.Zone, Log: b.log,

@@ -121,8 +121,8 @@ type Session interface {
 	Approve(ctx context.Context, in chat.Message, args string) (string, error)
 	// Deny denies the acts of the question code.
 	Deny(ctx context.Context, in chat.Message, code string) (string, error)
-	// Preview returns the prompt that in would get now.
-	Preview(ctx context.Context, in chat.Message) (prompt.Prompt, error)
+	// Preview returns the prompt that in would get now, and its tools.
+	Preview(ctx context.Context, in chat.Message) (prompt.Prompt, []llm.ToolSpec, error)
 	// WindowStatus returns lines for !status about the tier and the window.
 	WindowStatus(ctx context.Context, past []history.Message) ([]string, error)
 }

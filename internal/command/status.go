@@ -52,7 +52,7 @@ func showStatus(ctx context.Context, call *Call, _ string) (string, error) {
 }
 
 func promptReport(ctx context.Context, call *Call, _ string) (string, error) {
-	p, err := call.Session.Preview(ctx, call.In)
+	p, _, err := call.Session.Preview(ctx, call.In)
 	return promptText(ctx, call, p.Report), err
 }
 

@@ -86,14 +86,8 @@ func (s *Session) Retry(ctx context.Context, m chat.Message) error {
 	return s.sendNotice(ctx, in.ID, s.text(ctx, "retry.nothing"))
 }
 
-// Preview returns the prompt that in would get now, and changes nothing.
-func (s *Session) Preview(ctx context.Context, in chat.Message) (prompt.Prompt, error) {
-	p, _, err := s.preview(ctx, in)
-	return p, err
-}
-
-// preview returns the prompt that in would get now, and its tools.
-func (s *Session) preview(ctx context.Context, in chat.Message) (prompt.Prompt, []llm.ToolSpec, error) {
+// Preview returns the prompt that in would get now, and its tools. It changes nothing.
+func (s *Session) Preview(ctx context.Context, in chat.Message) (prompt.Prompt, []llm.ToolSpec, error) {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return prompt.Prompt{}, nil, err
@@ -106,14 +100,4 @@ func (s *Session) preview(ctx context.Context, in chat.Message) (prompt.Prompt, 
 	t.Preview = true
 	p, err := s.cfg.Prompt.Assemble(ctx, t)
 	return p, s.offer(set).Specs, err
-}
-
-// tidy asks for a dream of each contributor that outgrew its cap.
-func (s *Session) tidy(over []prompt.Oversize) {
-	if s.cfg.Dreams == nil || s.cfg.Dreams.Tidy == nil {
-		return
-	}
-	for _, o := range over {
-		s.cfg.Dreams.Tidy(o.Contributor)
-	}
 }

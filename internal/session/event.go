@@ -85,8 +85,12 @@ func (s *Session) runEvent(ctx context.Context, in chat.Event) (answer string, e
 		}
 		return said.Text, err
 	}
-	if in.Verbatim {
-		return in.Text, s.sendVerbatim(ctx, in)
+	if in.Verbatim { // the text is stored as the model's message
+		label := trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in.Head).Readers()}
+		if err := s.appendOnce(ctx, s.ownMessage(replyID(in.ID), in.Text, label)); err != nil {
+			return "", err
+		}
+		return in.Text, s.sendAnswer(ctx, eventItem(in), in.Text)
 	}
 	if err := s.appendEvent(ctx, in, past); err != nil {
 		return "", err
@@ -154,15 +158,6 @@ func (s *Session) answerEvent(ctx context.Context, in chat.Event) (string, error
 		return answer.Text, err
 	}
 	return answer.Text, s.sendAnswer(ctx, t.in, answer.Text)
-}
-
-// sendVerbatim sends the event's text unchanged, and stores it as the model's message.
-func (s *Session) sendVerbatim(ctx context.Context, in chat.Event) error {
-	label := trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in.Head).Readers()}
-	if err := s.appendOnce(ctx, s.ownMessage(replyID(in.ID), in.Text, label)); err != nil {
-		return err
-	}
-	return s.sendAnswer(ctx, eventItem(in), in.Text)
 }
 
 // ownMessage makes a message of ours for the history.

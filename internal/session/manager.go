@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
@@ -64,19 +63,15 @@ type Limits struct {
 	SubSessions subsession.Limits
 }
 
-// Program holds the callbacks into the rest of the program.
-type Program struct {
-	command.Hooks
-	// BeforeEvict is called before messages of a conversation leave its prompt. It returns at once; may be nil.
-	BeforeEvict func(room string)
-}
-
 // Config configures a Manager.
 type Config struct {
 	Stores
 	Times
 	Limits
-	Program
+	command.Hooks
+	// BeforeEvict is called before messages of a conversation leave its prompt. It returns at once; may be nil.
+	BeforeEvict func(room string)
+
 	Background *idle.Gate // background work that yields to these sessions; nil = none
 	Transport  chat.Transport
 	Rooms      chat.Rooms // nil = without a connection, see offlineRooms
@@ -217,25 +212,22 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, []ll
 		in.Sender = m.cfg.Owners[0]
 	}
 	in.Private = in.Private || !known
-	return s.preview(ctx, chat.Message{Head: in})
+	return s.Preview(ctx, chat.Message{Head: in})
 }
 
 // Rooms lists the rooms with messages, the most recent first.
 func Rooms(ctx context.Context, db *sql.DB) ([]string, error) {
 	rooms, err := store.Column[string](ctx, db, `SELECT room FROM session ORDER BY last_message_at DESC, room`)
-	if err != nil {
-		return nil, fmt.Errorf("session: list rooms: %w", err)
-	}
-	return rooms, nil
+	return rooms, store.Wrap(err, "session: list rooms")
 }
 
 // LastMessageAt returns the time of the last message of a person in room; zero = no message yet.
 func LastMessageAt(ctx context.Context, db store.DBTX, room string) (time.Time, error) {
-	all, err := store.Column[int64](ctx, db, `SELECT last_message_at FROM session WHERE room = ?`, room)
-	if err != nil || len(all) == 0 {
+	at, err := store.Value[int64](ctx, db, `SELECT last_message_at FROM session WHERE room = ?`, room)
+	if at == 0 {
 		return time.Time{}, err
 	}
-	return time.Unix(all[0], 0), nil
+	return time.Unix(at, 0), nil
 }
 
 // recordRoom stores the room's last message, and when a direct chat got other readers.
@@ -244,8 +236,5 @@ func (m *Manager) recordRoom(ctx context.Context, db store.DBTX, in chat.Head) e
 		ON CONFLICT (room) DO UPDATE SET person = excluded.person, private = excluded.private, last_message_at = excluded.last_message_at,
 			public_since = iif(private AND NOT excluded.private, excluded.last_message_at, public_since)`,
 		in.Room, in.Sender, in.Private, m.cfg.Now().Unix())
-	if err != nil {
-		return fmt.Errorf("session: record room: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "session: record room")
 }

@@ -50,15 +50,14 @@ func (b *bot) connect(c connection) *service {
 		Rooms: session.TaskRooms{Rooms: c.rooms, Transport: c.transport, Messages: b.messages},
 	})
 	sessionConfig := session.Config{
-		Stores: session.Stores{
-			DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory,
-			Tasks: b.tasks, Skills: b.skills, Media: b.media, Messages: b.messages,
+		Config: command.Config{
+			Models: b.models, History: b.history, Memory: b.memory, Tasks: b.tasks, Skills: b.skills, Messages: b.messages,
+			Location: b.cfg.Zone, Verify: c.verify, Status: s.statusLines, Dreams: b.dreamHooks(),
 		},
-		Limits: session.Limits{FileText: b.cfg.Files().Text, SubSessions: subsession.Limits(b.cfg.Subs)},
-		Hooks:  command.Hooks{Verify: c.verify, Status: s.statusLines, Dreams: b.dreamHooks()},
-
+		DB: b.db, Prompt: b.prompt, Tools: b.tools, Media: b.media,
+		Limits:     session.Limits{FileText: b.cfg.Files().Text, SubSessions: subsession.Limits(b.cfg.Subs)},
 		Background: b.background, Transport: c.transport, Rooms: c.rooms, WindowInputs: b.window.Inputs,
-		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.Owners(), Location: b.cfg.Zone, Log: b.log,
+		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.Owners(), Log: b.log,
 		Events: map[chat.EventKind]session.Source{chat.ScheduledTask: taskSource{s.scheduler}, chat.MemoryQuestion: s.asker},
 	}
 	if b.cfg.Harvest.Enabled {

@@ -11,7 +11,6 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
-	"reverie/internal/questions"
 	"reverie/internal/trust"
 )
 
@@ -29,14 +28,7 @@ func (s *Session) runCommand(ctx context.Context, in chat.Message, name, args st
 
 // newCommandCall makes the command call of the message in.
 func (s *Session) newCommandCall(in chat.Message) *command.Call {
-	asked := questions.Store{DB: s.cfg.DB, Memory: s.cfg.Memory}
-	c := &command.Config{Memory: s.cfg.Memory, Questions: asked, Tasks: s.cfg.Tasks, Goals: s.goals,
-		Skills: s.cfg.Skills, History: s.cfg.History, Models: s.cfg.Models, Settings: s.settings(), Messages: s.cfg.Messages,
-		Location: s.cfg.Location, Started: s.started, Now: s.cfg.Now, Hooks: s.cfg.Hooks}
-	if s.spawns() {
-		c.SubSessions = s.subSessions.Lines
-	}
-	return &command.Call{Config: c, Session: s, In: in, Talk: s.talk, Place: s.place(in.Head), Access: s.access(in.Head),
+	return &command.Call{Config: &s.cfg.Config, Session: s, In: in, Talk: s.talk, Place: s.place(in.Head), Access: s.access(in.Head),
 		Caller: s.caller(item{Message: in}), Log: s.log}
 }
 

@@ -22,28 +22,13 @@ import (
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/questions"
 	"reverie/internal/settings"
-	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/subsession"
-	"reverie/internal/task"
 	"reverie/internal/tool"
 	"reverie/internal/window"
 )
-
-// Stores are shared by the sessions of all rooms.
-type Stores struct {
-	DB       *sql.DB
-	Models   *llm.Models
-	Prompt   *prompt.Assembler
-	Tools    *tool.Set
-	History  *history.Store
-	Memory   *memory.Store
-	Tasks    *task.Store
-	Skills   *skill.Library
-	Messages *settings.Messages // texts that need no model; nil = in English
-	Media    *media.Store       // received files; nil = files cannot be read
-}
 
 // Times are timeouts and delays.
 type Times struct {
@@ -65,10 +50,16 @@ type Limits struct {
 
 // Config configures a Manager.
 type Config struct {
-	Stores
+	// New sets Questions, Goals, Settings, Helpers and Started. Now is time.Now if it is nil, and a nil
+	// Messages says everything in English.
+	command.Config
+	DB     *sql.DB
+	Prompt *prompt.Assembler
+	Tools  *tool.Set
+	Media  *media.Store // received files; nil = files cannot be read
 	Times
 	Limits
-	command.Hooks
+
 	// BeforeEvict is called before messages of a conversation leave its prompt. It returns at once; may be nil.
 	BeforeEvict func(room string)
 
@@ -78,8 +69,6 @@ type Config struct {
 
 	Isolation memory.Isolation // where new memories go; empty = strict
 	Owners    []string
-	Location  *time.Location
-	Now       func() time.Time // nil = time.Now
 	Log       *slog.Logger
 
 	Events        map[chat.EventKind]Source // the sources of system events
@@ -91,7 +80,6 @@ type Config struct {
 type Manager struct {
 	cfg         Config
 	offers      map[string][topTier + 1]agent.Offer // by mode and tier
-	started     time.Time
 	newSessions chan *Session
 	turns       chan struct{} // holds a token for each turn that runs
 	waiting     *idle.Priority
@@ -121,15 +109,19 @@ func New(cfg Config) *Manager {
 		cfg.Rooms = offlineRooms{db: cfg.DB}
 	}
 	cfg.Background = cmp.Or(cfg.Background, idle.New(cfg.IdleAfter, cfg.Now))
-	m := &Manager{cfg: cfg, started: cfg.Now(), newSessions: make(chan *Session, 16),
-		turns: make(chan struct{}, cfg.Parallel), waiting: idle.NewPriority(), goals: goal.NewStore(cfg.DB, cfg.Now),
-		sessions: map[history.Timeline]*Session{}}
+	cfg.Questions, cfg.Settings = questions.Store{DB: cfg.DB, Memory: cfg.Memory}, settings.Store{DB: cfg.DB}
+	cfg.Goals, cfg.Started = goal.NewStore(cfg.DB, cfg.Now), cfg.Now()
+	m := &Manager{cfg: cfg, newSessions: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel),
+		waiting: idle.NewPriority(), goals: cfg.Goals, sessions: map[history.Timeline]*Session{}}
 	m.approvals = approval.Store{DB: cfg.DB, Transport: cfg.Transport, Messages: cfg.Messages, Now: func() time.Time { return m.cfg.Now() }}
 	m.subSessions = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools,
-		History: cfg.History, Settings: m.settings(), Messages: cfg.Messages, Isolation: cfg.Isolation, Location: cfg.Location,
+		History: cfg.History, Settings: m.cfg.Settings, Messages: cfg.Messages, Isolation: cfg.Isolation, Location: cfg.Location,
 		RetryDelay: cfg.RetryDelay, Now: cfg.Now, Log: cfg.Log, Limits: cfg.SubSessions, Left: cfg.Rooms.Left}, m)
 	m.cfg.Events = map[chat.EventKind]Source{chat.SubSessionResult: m.subSessions, chat.SubSessionFailed: m.subSessions}
 	maps.Copy(m.cfg.Events, cfg.Events)
+	if m.spawns() {
+		m.cfg.Helpers = m.subSessions.Lines
+	}
 	m.offers = offers(cfg.Tools.Specs(), cfg.Tools.Brief(), m.spawns())
 	return m
 }

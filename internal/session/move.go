@@ -18,7 +18,7 @@ func (m *Manager) Move(ctx context.Context, from, to string) error {
 		SELECT ?, person, private, last_message_at FROM session WHERE room = ?
 		ON CONFLICT (room) DO NOTHING`, to, from)
 	failed := []error{m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.goals.Move(ctx, from, to),
-		m.settings().Move(ctx, from, to), m.objective().Move(ctx, from, to), store.Wrap(err, "session: move room"),
+		m.cfg.Settings.Move(ctx, from, to), m.objective().Move(ctx, from, to), store.Wrap(err, "session: move room"),
 		subsession.Move(ctx, m.cfg.DB, from, to), m.cfg.Skills.Move(from, to), m.cfg.Tools.Move(ctx, from, to)}
 	entries, err := m.cfg.Memory.Entries(ctx, memory.Room(from))
 	failed = append(failed, err)

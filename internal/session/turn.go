@@ -418,7 +418,7 @@ func (t *turn) draft(ctx context.Context, text string, notice bool) {
 // streams reports whether drafts of the answer are shown. By default that is only so where at most two
 // people are: in larger rooms edits are noise.
 func (t *turn) streams(ctx context.Context) bool {
-	set, err := t.settings().Get(ctx, t.room, settings.Streaming)
+	set, err := t.cfg.Settings.Get(ctx, t.room, settings.Streaming)
 	switch {
 	case err != nil:
 		t.log.Warn("streaming setting not read", "err", err)

@@ -56,11 +56,13 @@ func parseBase(text string, known []string) ([]baseSection, []store.Problem) {
 		body = nil
 	}
 	for i, line := range strings.Split(text, "\n") {
+		problem := func(format string, args ...any) {
+			problems = append(problems, store.Problem{Line: i + 1, Text: fmt.Sprintf(format, args...)})
+		}
 		m := marker.FindStringSubmatch(line)
 		if m == nil {
 			if strings.Contains(line, "<!-- section:") {
-				problems = append(problems, store.Problem{Line: i + 1,
-					Text: "a section marker must stand at the start of its line; this one is read as text"})
+				problem("a section marker must stand at the start of its line; this one is read as text")
 			}
 			body = append(body, line)
 			continue
@@ -68,15 +70,14 @@ func parseBase(text string, known []string) ([]baseSection, []store.Problem) {
 		flush()
 		s, err := parseMarker(m[1], m[2] != "")
 		if err != nil {
-			problems = append(problems, store.Problem{Line: i + 1, Text: fmt.Sprintf(
-				"section marker not understood (%v); the text after it is always on. "+
-					"Write <!-- section: NAME requires: tool_a, tool_b -->", err)})
+			problem("section marker not understood (%v); the text after it is always on. "+
+				"Write <!-- section: NAME requires: tool_a, tool_b -->", err)
 			s = baseSection{name: "unnamed"}
 		}
 		s.line = i + 1
 		for _, name := range slices.Concat(s.any, s.all, s.not) {
 			if known != nil && !slices.Contains(known, name) {
-				problems = append(problems, store.Problem{Line: i + 1, Text: fmt.Sprintf("section %s names an unknown tool %q", s.name, name)})
+				problem("section %s names an unknown tool %q", s.name, name)
 			}
 		}
 		sections = append(sections, s)

@@ -29,11 +29,11 @@ type connection struct {
 	verify               func(ctx context.Context, person, room, args string) (string, error)
 }
 
-// service is the bot with a connection: sessions, tasks and questions.
+// service is the bot with a connection: sessions, tasks and questions. It implements matrix.Handler.
 type service struct {
 	*bot
+	*session.Manager
 	connection
-	sessions  *session.Manager
 	scheduler *task.Scheduler
 	asker     *questions.Asker
 }
@@ -63,7 +63,7 @@ func (b *bot) connect(c connection) *service {
 	if b.cfg.Harvest.Enabled {
 		sessionConfig.BeforeEvict, sessionConfig.ObjectiveRole = b.harvester.Wake, "harvest"
 	}
-	s.sessions = session.New(sessionConfig)
+	s.Manager = session.New(sessionConfig)
 	return s
 }
 
@@ -87,24 +87,6 @@ func (s *service) statusLines(ctx context.Context, say i18n.Say) (lines []string
 	return append(lines, s.vectorLines(ctx, say)...)
 }
 
-// Deliver implements matrix.Handler.
-func (s *service) Deliver(ctx context.Context, in chat.Inbound) error {
-	return s.sessions.Deliver(ctx, in)
-}
-
-// RoomReplaced implements matrix.Handler.
-func (s *service) RoomReplaced(ctx context.Context, from, to string) error {
-	return s.sessions.Move(ctx, from, to)
-}
-
-// RoomLeft implements matrix.Handler.
-func (s *service) RoomLeft(room string) { s.sessions.LeaveRoom(room) }
-
-// Redacted implements matrix.Handler.
-func (s *service) Redacted(ctx context.Context, event string) error {
-	return s.forgetRedacted(ctx, event)
-}
-
 // runTasks delivers due tasks to their sessions until ctx ends.
 func (s *service) runTasks(ctx context.Context) error {
 	return s.scheduler.Run(ctx, func(ctx context.Context, r task.Run) error {
@@ -113,7 +95,7 @@ func (s *service) runTasks(ctx context.Context) error {
 			return err
 		}
 		alone := s.rooms.UserID() == "" || person == s.jobPerson(r) // a terminal has one person
-		return s.sessions.Deliver(ctx, s.jobEvent(ctx, r, alone))
+		return s.Deliver(ctx, s.jobEvent(ctx, r, alone))
 	})
 }
 
@@ -125,7 +107,7 @@ func (s *service) runNightly(ctx context.Context) error {
 
 // askQuestions sends open questions about memories to people.
 func (s *service) askQuestions(ctx context.Context) {
-	if err := s.asker.Ask(ctx, s.sessions.Deliver); err != nil && ctx.Err() == nil && !errors.Is(err, chat.ErrStopping) {
+	if err := s.asker.Ask(ctx, s.Deliver); err != nil && ctx.Err() == nil && !errors.Is(err, chat.ErrStopping) {
 		s.log.Warn("cannot ask the open questions; will retry after the next dream", "err", err)
 	}
 }

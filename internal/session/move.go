@@ -11,9 +11,9 @@ import (
 	"reverie/internal/subsession"
 )
 
-// Move moves everything of the room from to the room to, after an upgrade. It may be repeated. Memory is
+// RoomReplaced moves everything of the room from to the room to, after an upgrade. It may be repeated. Memory is
 // copied: people may have notes in the old room's file.
-func (m *Manager) Move(ctx context.Context, from, to string) error {
+func (m *Manager) RoomReplaced(ctx context.Context, from, to string) error {
 	_, err := m.cfg.DB.ExecContext(ctx, `INSERT INTO session (room, person, private, last_message_at)
 		SELECT ?, person, private, last_message_at FROM session WHERE room = ?
 		ON CONFLICT (room) DO NOTHING`, to, from)
@@ -45,9 +45,9 @@ func (m *Manager) moveTalks(ctx context.Context, from, to string) error {
 	return errors.Join(failed...)
 }
 
-// LeaveRoom cancels all work for a room that we have left. The answers would have no readers.
+// RoomLeft cancels all work for a room that we have left. The answers would have no readers.
 // Memory of the room stays. It returns at once.
-func (m *Manager) LeaveRoom(room string) {
+func (m *Manager) RoomLeft(room string) {
 	m.mu.Lock()
 	for talk, s := range m.sessions { // of the room and its threads
 		if talk.Room() == room {

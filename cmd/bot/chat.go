@@ -58,7 +58,7 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	b.models.Detect(ctx) // the first message needs the right window
 	work, stop := context.WithCancel(ctx)
 	g, work := errgroup.WithContext(work)
-	for _, run := range append(s.backgroundLoops(), s.sessions.Run) {
+	for _, run := range append(s.backgroundLoops(), s.Run) {
 		g.Go(func() error { return run(work) })
 	}
 	t.Tell("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D or exit ends.\n"+editableFiles, cfg.Name, cfg.Data)
@@ -66,7 +66,7 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 		t.Tell("%s", noModelHint)
 	}
 	t.Tell("")
-	err = t.talk(work, in, s.sessions, cfg.Owner())
+	err = t.talk(work, in, s.Manager, cfg.Owner())
 	in.Close()
 	stop()
 	return errors.Join(err, g.Wait())
@@ -99,10 +99,7 @@ func (t *terminal) busy() (some bool) {
 func (t *terminal) talk(ctx context.Context, in *tty.Input, m *session.Manager, owner string) error {
 	err := tty.Talk(ctx, in, t.busy, func(text string) error { return t.deliver(ctx, m, owner, text) },
 		t.answered, func(struct{}) error { return nil })
-	if err != nil {
-		return fmt.Errorf("chat: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "chat")
 }
 
 func (t *terminal) deliver(ctx context.Context, m *session.Manager, owner, text string) error {

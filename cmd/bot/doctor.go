@@ -83,7 +83,7 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *doctorRepo
 func (b *bot) doctor() doctor.Doctor {
 	d := doctor.Doctor{
 		Dir: b.cfg.Data, Defaults: reverie.Data, Skills: b.skills, Messages: b.messages, Models: b.models,
-		Preview: b.connect(connection{}).sessions.Preview,
+		Preview: b.connect(connection{}).Preview,
 		Tier: func(ctx context.Context) (window.Decision, error) {
 			r, err := b.tier(ctx)
 			return r.Decision, err

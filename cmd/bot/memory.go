@@ -35,8 +35,8 @@ func (b *bot) forgetTexts(ctx context.Context, tx *sql.Tx, texts []string) (kept
 		approval.Forget(ctx, tx, texts), delivery.Forget(ctx, tx, beginnings), dreamt.Forget(b.cfg.Data, texts))
 }
 
-// forgetRedacted deletes a redacted message, its files, and what was learned from it.
-func (b *bot) forgetRedacted(ctx context.Context, event string) error {
+// Redacted deletes a redacted message, its files, and what was learned from it.
+func (b *bot) Redacted(ctx context.Context, event string) error {
 	files, err := b.history.FilesOf(ctx, event)
 	if err == nil {
 		err = recall.Redact(ctx, b.history, b.memory, event)

@@ -99,7 +99,7 @@ type taskAddCommand struct {
 
 // Run adds a task; a running bot sees it within ten seconds.
 func (a taskAddCommand) Run(ctx context.Context, c console, b *bot) error {
-	sessions := b.connect(connection{}).sessions
+	sessions := b.connect(connection{})
 	t := task.Task{Room: a.Room, User: b.cfg.Owner(), Content: strings.Join(a.Text, " "), Priority: a.Priority, Prompt: a.Prompt,
 		Background: a.Silent}
 	if t.Room == "" {

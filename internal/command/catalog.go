@@ -89,16 +89,12 @@ type Config struct {
 	Models    *llm.Models
 	Settings  settings.Store
 	Messages  *settings.Messages
-	// SubSessions lists the sub-sessions visible at p, a line each. nil = disabled.
-	SubSessions func(ctx context.Context, p trust.Place, say i18n.Say) ([]string, error)
-	Location    *time.Location
-	Started     time.Time // when the program started
-	Now         func() time.Time
-	Hooks
-}
+	// Helpers lists the sub-sessions visible at p, a line each. nil = disabled.
+	Helpers  func(ctx context.Context, p trust.Place, say i18n.Say) ([]string, error)
+	Location *time.Location
+	Started  time.Time // when the program started
+	Now      func() time.Time
 
-// Hooks are callbacks into the rest of the program.
-type Hooks struct {
 	Dreams *Dreams // nil = dreaming is off
 	// Status returns more lines for !status, in the language of say; may be nil.
 	Status func(ctx context.Context, say i18n.Say) []string
@@ -121,8 +117,8 @@ type Session interface {
 	Approve(ctx context.Context, in chat.Message, args string) (string, error)
 	// Deny denies the acts of the question code.
 	Deny(ctx context.Context, in chat.Message, code string) (string, error)
-	// Preview returns the prompt that in would get now.
-	Preview(ctx context.Context, in chat.Message) (prompt.Prompt, error)
+	// Preview returns the prompt that in would get now, and its tools.
+	Preview(ctx context.Context, in chat.Message) (prompt.Prompt, []llm.ToolSpec, error)
 	// WindowStatus returns lines for !status about the tier and the window.
 	WindowStatus(ctx context.Context, past []history.Message) ([]string, error)
 }

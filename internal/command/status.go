@@ -52,7 +52,7 @@ func showStatus(ctx context.Context, call *Call, _ string) (string, error) {
 }
 
 func promptReport(ctx context.Context, call *Call, _ string) (string, error) {
-	p, err := call.Session.Preview(ctx, call.In)
+	p, _, err := call.Session.Preview(ctx, call.In)
 	return promptText(ctx, call, p.Report), err
 }
 
@@ -98,10 +98,10 @@ func listTasks(ctx context.Context, call *Call, _ string) (string, error) {
 
 // listSubSessions is the command !helpers.
 func listSubSessions(ctx context.Context, call *Call, _ string) (string, error) {
-	if call.SubSessions == nil {
+	if call.Helpers == nil {
 		return call.text(ctx, "helpers.off"), nil
 	}
-	lines, err := call.SubSessions(ctx, call.Place, call.Messages.For(ctx, call.In.Room))
+	lines, err := call.Helpers(ctx, call.Place, call.Messages.For(ctx, call.In.Room))
 	if err != nil || len(lines) == 0 {
 		return call.text(ctx, "helpers.none"), err
 	}

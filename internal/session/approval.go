@@ -122,7 +122,7 @@ func (s *Session) askApprovals(ctx context.Context, event string) error {
 
 // sameReaders reports whether the room has the same readers as when a was created.
 func (s *Session) sameReaders(ctx context.Context, a approval.Approval) (bool, error) {
-	private, err := s.private(ctx, a.Asker)
+	private, err := s.Private(ctx, s.room, a.Asker)
 	return s.place(chat.Head{Sender: a.Asker, Private: private}).Readers() == a.Readers, err
 }
 

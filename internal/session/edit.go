@@ -157,7 +157,7 @@ func (c *change) apply(ctx context.Context, in chat.Inbound) (err error) {
 			err = c.retryOnReaction(ctx, in)
 		}
 	case chat.Vote:
-		if in.Private, err = c.private(ctx, in.Sender); err == nil {
+		if in.Private, err = c.Private(ctx, c.room, in.Sender); err == nil {
 			err = c.applyVote(ctx, in)
 		}
 	case approvalAnswered:

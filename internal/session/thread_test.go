@@ -257,7 +257,7 @@ func TestMove(t *testing.T) {
 	say("!old", "!config threads off")
 	expect.OK(t, settings.Store{DB: w.cfg.DB}.Put(t.Context(), "!new", settings.Threads, "always", owner, time.Now()))
 	for range 2 { // it can be repeated
-		expect.OK(t, w.Move(t.Context(), "!old", "!new"))
+		expect.OK(t, w.RoomReplaced(t.Context(), "!old", "!new"))
 	}
 	prompt := ask("!new", "what do you know?")
 	for _, want := range []string{"Orinoco", "herons", "cactus", "CURRENT GOAL: Implement user authentication system"} {

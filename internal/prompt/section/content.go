@@ -175,13 +175,8 @@ func cutTail(s string, most int) string {
 	if most <= 0 {
 		return ""
 	}
-	n := 0
-	for i := range s {
-		if n == most {
-			s = s[:i]
-			break
-		}
-		n++
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most])
 	}
 	if i := strings.LastIndexByte(s, '\n'); i > len(s)/2 {
 		s = s[:i]

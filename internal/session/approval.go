@@ -189,6 +189,9 @@ func (s *change) resumeApproval(ctx context.Context, code string) error {
 	return s.runApproved(ctx, a)
 }
 
+// interruptedAct is the result of a step during which the program was killed.
+const interruptedAct = "Interrupted: the program was ended while this ran. It may have been done, in part or whole; look before it is done again."
+
 // runApproved runs the acts of a that have not run yet.
 func (s *change) runApproved(ctx context.Context, a approval.Approval) error {
 	in := item{Message: chat.Message{Text: a.Quote,
@@ -222,6 +225,15 @@ func (s *change) runApproved(ctx context.Context, a approval.Approval) error {
 			return s.concludeApproval(uncancelled, a, a.Outcome(say, "stop.ended"))
 		case ctx.Err() != nil:
 			return ctx.Err()
+		}
+		if tool.IsStep(act.Call.Name) && !act.Begun { // unlike the others, it has no key against running twice
+			act.Begun = true
+			if err := s.approvals.Put(uncancelled, s.cfg.DB, a); err != nil {
+				return err
+			}
+		} else if act.Begun {
+			act.Done, act.Failed, act.Result, act.ReadIntegrity = true, true, interruptedAct, trust.Owner
+			continue
 		}
 		scope.Key = fmt.Sprintf("%sa%c", a.Code, 'a'+i) // eight characters, as in the ids of tasks
 		scope.Send, scope.SetMode = s.fileSender(in, act.Call.ID), s.modeSetter(in)

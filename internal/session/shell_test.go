@@ -150,3 +150,22 @@ func TestCorrectedAndRunAgain(t *testing.T) {
 		expect.Equal(t, end.Acts[1].Result == "hello\n", !other)
 	}
 }
+
+// TestCommandNeverRunsTwice: a command during which the program was killed is not run again.
+func TestCommandNeverRunsTwice(t *testing.T) {
+	w := newWorld(t, t.TempDir(), `shell {"command":"echo x >> count; wc -l count"}`, "I count.", "I will look.")
+	w.withShell(t, "!group")
+	head := func(id string) chat.Head { return chat.Head{ID: id, Room: "!group", Sender: owner, At: time.Now()} }
+	w.deliver(t, chat.Message{Head: head("$m"), Text: "!mode developer"})
+	w.deliver(t, chat.Message{Head: head("$1"), Text: "count"})
+	a, _ := w.polled(t, "$1")
+	w.stop()
+	a.State, a.Answer, a.Acts[0].Begun = approval.Approved, chat.Head{Sender: owner}, true // as it was when the program was killed
+	expect.OK(t, w.approvals.Put(t.Context(), w.cfg.DB, a))
+	w.restart(t)
+	end := w.ends(t, a.Code)
+	expect.Has(t, end.Acts[0].Result, "Interrupted")
+	_, err := os.Stat(filepath.Join(w.dir, "work", store.FileName(string(trust.RoomReaders("!group"))), "count"))
+	expect.False(t, !os.IsNotExist(err), "it ran: %v", err)
+	expect.Equal(t, w.room.said(outcomePrefix+a.Code+":next").Text, "I will look.")
+}

@@ -155,9 +155,9 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.acc.SignDevice(ctx)
+	c.acc.CrossSignDevice(ctx)
 	c.acc.Identity.Open(ctx)
-	c.backup = e2ee.OpenBackup(ctx, c.acc.KeyConfig(), c.acc.Identity)
+	c.backup = e2ee.OpenBackup(ctx, c.acc.E2EEConfig(), c.acc.Identity)
 	if c.verifier, err = verification.New(ctx, verification.Config{
 		Client: c.cli, Machine: c.olmMachine(), Log: c.cfg.Log, Now: c.cfg.now, Text: cfg.Text, Rooms: c,
 	}); err != nil {

@@ -181,7 +181,7 @@ func (c *Client) skipOldMessagesAfterAbsence(ctx context.Context, b *batch, sinc
 // isTooOldToAnswer reports whether a message is too old to answer. It compares with the homeserver's
 // clock because ours may be wrong.
 func (c *Client) isTooOldToAnswer(at time.Time) bool {
-	return c.cfg.now().Add(c.acc.Skew()).Sub(at) > oldAfter
+	return c.cfg.now().Add(c.acc.HomeserverClockSkew()).Sub(at) > oldAfter
 }
 
 // dropMessagesBeforeJoin removes messages from before the bot's time from a timeline. It keeps all state

@@ -17,7 +17,7 @@ import (
 // Status returns the state of the connection without asking the homeserver.
 func (c *Client) Status(ctx context.Context) doctor.Status {
 	problem, last := c.sync.problemAndLastSuccess()
-	skew := int64(c.acc.Skew().Seconds())
+	skew := int64(c.acc.HomeserverClockSkew().Seconds())
 	login := c.acc.CurrentLogin()
 	s := doctor.Status{
 		Running: true, Homeserver: c.cfg.Homeserver, User: login.UserID.String(), Device: login.DeviceID.String(),

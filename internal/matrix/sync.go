@@ -102,7 +102,7 @@ func (c *Client) runSyncLoop(ctx context.Context, members *room.Memberships) err
 	var filter string
 	c.sync.hasty.Store(true) // nothing is sent before the first sync
 	for ctx.Err() == nil {
-		if err := c.acc.CheckStaleKeys(ctx); err != nil {
+		if err := c.acc.SetAsideStaleKeys(ctx); err != nil {
 			return err
 		}
 		err := c.syncOnce(ctx, &filter, members)
@@ -260,7 +260,8 @@ func (c *Client) recoverFromSyncError(ctx context.Context, err error) error {
 		if err := c.acc.RenewAccessToken(ctx); err != nil {
 			return err
 		}
-		if err := c.acc.Retry(ctx, "checking this device's keys", func() error { return c.acc.ReuploadKeys(ctx) }); err != nil {
+		reupload := func() error { return c.acc.ReuploadDeviceKeysIfLost(ctx) }
+		if err := c.acc.RetryRequest(ctx, "checking this device's keys", reupload); err != nil {
 			c.cfg.Log.Error("matrix: after logging in again", "err", err)
 		}
 		return nil

@@ -108,7 +108,7 @@ func (b *bot) examineMatrix(ctx context.Context, r *doctorReport) {
 	if err != nil {
 		f.Unreadable(err)
 	}
-	status, found := matrix.Examine(ctx, b.matrixConfig(), matrixdoctor.Process{ID: pid, Since: since})
+	status, found := matrix.ExamineAccount(ctx, b.matrixConfig(), matrixdoctor.Process{ID: pid, Since: since})
 	r.Matrix = &status
 	for _, m := range found {
 		s := doctor.Broken

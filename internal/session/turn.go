@@ -57,9 +57,9 @@ func (s *Session) acquireTurn(ctx context.Context, now settings.RoomMode) (done 
 		leave()
 		return nil, ctx.Err()
 	}
-	s.cfg.Transport.Typing(ctx, s.room, true)
+	s.cfg.Transport.ShowTyping(ctx, s.room, true)
 	return func() {
-		s.cfg.Transport.Typing(context.WithoutCancel(ctx), s.room, false)
+		s.cfg.Transport.ShowTyping(context.WithoutCancel(ctx), s.room, false)
 		<-s.turns
 		leave()
 	}, nil

@@ -46,7 +46,8 @@ func Loop(ctx context.Context, w Work, done, most int) (llm.Reply, error) {
 		}
 		last := round >= most
 		reply, err := w.Infer(ctx, last)
-		if IsTooLarge(err) && !relieved { // once: if the shorter request is refused, too, the cause is another
+		var refused *llm.Error
+		if errors.As(err, &refused) && refused.Kind == llm.TooLarge && !relieved { // once: if the shorter one is refused, the cause is another
 			if relieved = true; w.Shorten(ctx) {
 				reply, err = w.Infer(ctx, last)
 			}
@@ -61,12 +62,6 @@ func Loop(ctx context.Context, w Work, done, most int) (llm.Reply, error) {
 			return reply, err
 		}
 	}
-}
-
-// IsTooLarge reports whether err means that a request was too large for the server.
-func IsTooLarge(err error) bool {
-	var model *llm.Error
-	return errors.As(err, &model) && model.Kind == llm.TooLarge
 }
 
 // FirstModel returns the model that a role asks first.

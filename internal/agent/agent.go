@@ -39,7 +39,7 @@ type Work interface {
 // Loop runs w until the model answers in words, within most requests. done of them are made
 // already.
 func Loop(ctx context.Context, w Work, done, most int) (llm.Reply, error) {
-	relieved := false
+	shortened := false // once: if the shorter request is refused, too, the cause is another
 	for round := done + 1; ; round++ {
 		if err := w.Ready(ctx); err != nil {
 			return llm.Reply{}, err
@@ -47,8 +47,8 @@ func Loop(ctx context.Context, w Work, done, most int) (llm.Reply, error) {
 		last := round >= most
 		reply, err := w.Infer(ctx, last)
 		var refused *llm.Error
-		if errors.As(err, &refused) && refused.Kind == llm.TooLarge && !relieved { // once: if the shorter one is refused, the cause is another
-			if relieved = true; w.Shorten(ctx) {
+		if errors.As(err, &refused) && refused.Kind == llm.TooLarge && !shortened {
+			if shortened = true; w.Shorten(ctx) {
 				reply, err = w.Infer(ctx, last)
 			}
 		}

@@ -140,9 +140,7 @@ func (s *Session) handle(ctx context.Context, inbound []chat.Inbound) bool {
 			log.Info("redacted or left while it was being answered")
 			return nil
 		}
-		ref := agent.ErrorReference()
-		log.Error("message not answered", "err", err, "reference", ref)
-		return s.sendNotice(ctx, newest.ID, agent.ErrorText(s.cfg.Messages.For(ctx, s.room), err, ref))
+		return s.sendNotice(ctx, newest.ID, agent.ErrorText(log, s.cfg.Messages.For(ctx, s.room), err))
 	})
 	s.lastHandled = newest.Head
 	if changed && ctx.Err() == nil {

@@ -190,7 +190,7 @@ func (s *change) resumeApproval(ctx context.Context, code string) error {
 }
 
 // interruptedAct is the result of a step during which the program was killed.
-const interruptedAct = "Interrupted: the program was ended while this ran. It may have been done, in part or whole; look before it is done again."
+const interruptedAct = "Interrupted: the program was ended while this ran. Part of it may be done; look before you do it again."
 
 // runApproved runs the acts of a that have not run yet.
 func (s *change) runApproved(ctx context.Context, a approval.Approval) error {

@@ -17,6 +17,7 @@ import (
 	"reverie/internal/session"
 	"reverie/internal/subsession"
 	"reverie/internal/task"
+	"reverie/internal/tool"
 )
 
 // connection connects the sessions to a transport. The zero value suits commands that only read.
@@ -70,7 +71,8 @@ func (b *bot) connect(c connection) *service {
 
 // backgroundLoops returns what runs beside the sessions until its context ends.
 func (s *service) backgroundLoops() []func(context.Context) error {
-	return []func(context.Context) error{s.models.Run, s.window.Run, s.runVectors, s.runHarvest, s.runNightly, s.runTasks, s.runMCP}
+	return []func(context.Context) error{s.models.Run, s.window.Run, s.runVectors, s.runHarvest, s.runNightly, s.runTasks, s.runMCP,
+		func(ctx context.Context) error { return tool.RunBackground(ctx, s.tools) }}
 }
 
 // statusLines returns lines for !status.

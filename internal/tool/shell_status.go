@@ -41,9 +41,7 @@ type job struct {
 	kill    context.CancelFunc
 	ended   chan struct{} // closed at its end
 	how     string        // it ended; valid then
-
-	mu   sync.Mutex
-	said sandbox.Output
+	said    sandbox.Output
 }
 
 // RunBackground runs the commands that calls of the tool shell start in the background, until ctx ends.
@@ -64,7 +62,7 @@ func startInBackground(s *Set, ctx context.Context, scope Scope, spec sandbox.Sp
 	own, kill := context.WithCancel(context.WithoutCancel(ctx))
 	j := &job{id: store.NewID("cmd"), of: scope.Place().Readers(), command: spec.Command, began: time.Now(), kill: kill,
 		ended: make(chan struct{})}
-	spec.Time, spec.Output = s.cfg.Commands.Background, j
+	spec.Time, spec.Output = s.cfg.Commands.Background, &j.said
 	run := func(bot context.Context) {
 		defer context.AfterFunc(bot, kill)()
 		defer kill()
@@ -129,13 +127,6 @@ func describeJobs(all []*job) string {
 	return text
 }
 
-// Write implements io.Writer for the output of the command.
-func (j *job) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.said.Write(p)
-}
-
 func (j *job) runs() bool {
 	select {
 	case <-j.ended:
@@ -174,9 +165,7 @@ func shellStatus(s *Set, ctx context.Context, scope Scope, a shellStatusArgs) (s
 			return "", ctx.Err()
 		}
 	}
-	state := j.state()
-	j.mu.Lock()
-	defer j.mu.Unlock()
+	state := j.state() // first: then the output of one that has ended is complete
 	said := []rune(strings.ToValidUTF8(j.said.String(), "\uFFFD"))
 	if over := len(said) - maxTail; over > 0 {
 		said = append([]rune(fmt.Sprintf("[%d characters left out]\n", over)), said[over:]...)

@@ -47,7 +47,8 @@ func (a *Approval) Question(say i18n.Say) []chat.Outgoing {
 		options = append(options, chat.Option{ID: Wide, Text: say("approve.wide")})
 	}
 	options = append(options, chat.Option{ID: No, Text: say("approve.no")})
-	text := say("approve.ask") + " (" + strings.Join(names, ", ") + ") " + say(how, "code", a.Code, "minutes", fmt.Sprint(int(answerTimeout.Minutes())))
+	text := say("approve.ask") + " (" + strings.Join(names, ", ") + ") " +
+		say(how, "code", a.Code, "minutes", fmt.Sprint(int(answerTimeout.Minutes())))
 	return []chat.Outgoing{{ID: a.detailsID(), Thread: a.Talk.Thread(), Text: details, Notice: true},
 		{ID: a.QuestionID(), Thread: a.Talk.Thread(), Text: text, Notice: true, Options: options}}
 }

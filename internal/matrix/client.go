@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/crypto"
+	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
 	"reverie/internal/command"
@@ -125,7 +126,8 @@ var _ chat.Transport = (*Client)(nil)
 func Open(ctx context.Context, cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	c := &Client{
-		cfg: cfg, sync: &syncState{synced: make(chan struct{})}, keys: newMissingKeys(),
+		cfg: cfg, sync: &syncState{synced: make(chan struct{})},
+		keys:   &missingKeys{wake: make(chan struct{}, 1), asked: map[id.SessionID]bool{}, arrived: map[id.SessionID]struct{}{}},
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), redactWake: make(chan struct{}, 1),
 		ending: make(chan struct{}),
 	}

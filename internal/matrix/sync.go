@@ -198,10 +198,7 @@ func (c *Client) requestSync(ctx context.Context, since, filter string) (*mautri
 		return nil, err
 	}
 	res := &mautrix.RespSync{}
-	if err := c.decodeWithoutMalformedEvents(raw, res); err != nil {
-		return nil, fmt.Errorf("read a sync: %w", err)
-	}
-	return res, nil
+	return res, store.Wrap(c.decodeWithoutMalformedEvents(raw, res), "read a sync")
 }
 
 // decodeWithoutMalformedEvents unmarshals a response and drops malformed events. So one malformed

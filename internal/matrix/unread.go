@@ -55,10 +55,6 @@ type missingKeys struct {
 	arrived map[id.SessionID]struct{}
 }
 
-func newMissingKeys() *missingKeys {
-	return &missingKeys{wake: make(chan struct{}, 1), asked: map[id.SessionID]bool{}, arrived: map[id.SessionID]struct{}{}}
-}
-
 // addArrivedSessionAndWake records that a megolm session arrived: from its sender, another device of
 // ours, or the key backup.
 func (k *missingKeys) addArrivedSessionAndWake(_ context.Context, _ id.RoomID, s id.SessionID) {
@@ -173,11 +169,8 @@ func (c *Client) markLateMessagesAndAddNotices(ctx context.Context, b *batch, u 
 			continue
 		}
 		b.In[i].Past = true
-		name := "late-" + u.Session
-		if u.Session == "" {
-			name = "late-" + u.ID
-		}
-		b.Notices = append(b.Notices, delivery.Notice{ID: name, Room: m.Room, Text: c.cfg.Text(ctx, m.Room, "matrix.late"), ReplyTo: m.ID})
+		b.Notices = append(b.Notices, delivery.Notice{ID: "late-" + cmp.Or(u.Session, u.ID), Room: m.Room, ReplyTo: m.ID,
+			Text: c.cfg.Text(ctx, m.Room, "matrix.late")})
 	}
 }
 

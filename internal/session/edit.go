@@ -121,9 +121,7 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 			log.Info("stopped by a person")
 			return s.reportStopped(work, c.question)
 		}
-		ref := agent.ErrorReference()
-		log.Error("message not answered again", "err", err, "reference", ref)
-		return s.sendNotice(work, c.question.ID, agent.ErrorText(s.cfg.Messages.For(work, s.room), err, ref))
+		return s.sendNotice(work, c.question.ID, agent.ErrorText(log, s.cfg.Messages.For(work, s.room), err))
 	})
 	done := s.joined
 	if _, own := in.(approvalAnswered); !own { // the transport waits for the others
@@ -157,7 +155,7 @@ func (c *change) apply(ctx context.Context, in chat.Inbound) (err error) {
 			err = c.retryOnReaction(ctx, in)
 		}
 	case chat.Vote:
-		if in.Private, err = c.private(ctx, in.Sender); err == nil {
+		if in.Private, err = c.Private(ctx, c.room, in.Sender); err == nil {
 			err = c.applyVote(ctx, in)
 		}
 	case approvalAnswered:

@@ -108,18 +108,15 @@ func (b *Backup) Run(ctx context.Context) error {
 			return ctx.Err()
 		}
 		b.setProblem(err)
-		wait := backupEvery
+		wait, wake := backupEvery, b.wake
 		if err == nil {
 			attempt = -1
 		} else {
+			wake = nil // new keys do not help
 			var v retry.Class
 			if v, wait = retry.Classify(err, attempt); v == retry.Never || errors.Is(err, errNoSecrets) {
 				wait = backupIdle
 			}
-		}
-		wake := b.wake
-		if err != nil {
-			wake = nil // new keys do not help
 		}
 		if err := retry.Pause(ctx, wake, wait); err != nil {
 			return err

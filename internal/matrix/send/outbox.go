@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -182,11 +183,7 @@ func (s *Sender) updateDraft(room string, m chat.Outgoing) {
 func (s *Sender) DropDrafts(room string) {
 	s.drafts.mu.Lock()
 	defer s.drafts.mu.Unlock()
-	for id, d := range s.drafts.all {
-		if d.room == room {
-			delete(s.drafts.all, id)
-		}
-	}
+	maps.DeleteFunc(s.drafts.all, func(_ string, d *draft) bool { return d.room == room })
 }
 
 // Run sends what is due until ctx ends. It also ends when stopping is closed and nothing is due. It

@@ -67,8 +67,8 @@ func (s *syncState) syncNow() {
 	}
 }
 
-// lastSyncNumbers returns the number of the last sync that was started, and that was processed.
-func (s *syncState) lastSyncNumbers() (begun, done int64) { return s.begun.Load(), s.done.Load() }
+// lastBegunAndDoneSync returns the number of the last sync that was started, and that was processed.
+func (s *syncState) lastBegunAndDoneSync() (begun, done int64) { return s.begun.Load(), s.done.Load() }
 
 func (s *syncState) setProblem(problem string) {
 	s.mu.Lock()

@@ -98,13 +98,6 @@ func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err err
 	return f, err
 }
 
-// everEncrypted reports whether the room was ever marked as encrypted, whatever the homeserver
-// says now.
-func (r *Rooms) everEncrypted(ctx context.Context, room id.RoomID) (bool, error) {
-	ever, err := store.Value[bool](ctx, r.db, `SELECT encrypted FROM matrix_room WHERE id = ?`, room.String())
-	return ever, store.Wrap(err, "look up a room")
-}
-
 // DisplayName returns the display name of a member, or "".
 func (r *Rooms) DisplayName(ctx context.Context, room id.RoomID, user id.UserID) string {
 	m, err := r.cli.StateStore.(*sqlstatestore.SQLStateStore).TryGetMember(ctx, room, user)

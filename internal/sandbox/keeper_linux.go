@@ -101,9 +101,6 @@ func (r *report) run(o order, orders io.Reader) error {
 	}
 	limit, look, free := time.After(allowed), time.NewTimer(tick), freeSpace(o.Temporary)
 	calm := time.Now().Add(calmAfter)
-	failed := make(chan []byte, 1)
-	// go: ends when the confined process has begun or ended
-	go func() { text, _ := io.ReadAll(failure); failed <- text }()
 	for {
 		select {
 		case status := <-ended:
@@ -112,7 +109,7 @@ func (r *report) run(o order, orders io.Reader) error {
 			} else {
 				r.Code = status.ExitStatus()
 			}
-			if text := <-failed; len(text) > 0 {
+			if text, _ := io.ReadAll(failure); len(text) > 0 {
 				return errors.New(string(text))
 			}
 			return nil

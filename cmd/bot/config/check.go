@@ -309,15 +309,14 @@ func (c *Config) completeQdrant(r *reader, dir string) {
 var serverPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 
 func (c *Config) completeMCP(r *reader, dir string) {
-	names := map[string]bool{}
 	for i := range c.MCP.Servers {
 		s, key := &c.MCP.Servers[i], fmt.Sprintf("mcp.servers[%d].", i)
+		same := func(o MCPServer) bool { return o.Name == s.Name }
 		r.check(
 			rule{key + "name", serverPattern.MatchString(s.Name),
 				"write small letters, digits, - and _, 32 at most; its tools are called NAME.TOOL"},
-			rule{key + "name", s.Name == "" || !names[s.Name], "another server has the same name; choose another"},
+			rule{key + "name", !slices.ContainsFunc(c.MCP.Servers[:i], same), "another server has the same name; choose another"},
 		)
-		names[s.Name] = true
 		if s.Command != "" {
 			c.completeProgram(r, dir, key, s)
 			continue

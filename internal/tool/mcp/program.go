@@ -54,7 +54,12 @@ func (s *Servers) start(ctx context.Context, server Server) (_ mcp.Transport, en
 		r, err := sandbox.Run(ctx, sandbox.Spec{Command: server.Command, Dir: dir, Folders: server.Folders, Environment: server.Environment,
 			Network: server.Network, Time: sandbox.Forever, Quota: maxStored, Hidden: s.cfg.Hidden,
 			Input: stdin, Output: stdout, Errors: &said})
-		words := text.Clean(server.withoutSecrets(said.String()))
+		words := text.Clean(said.String())
+		for _, secret := range server.Environment {
+			if secret != "" {
+				words = strings.ReplaceAll(words, secret, "(hidden)")
+			}
+		}
 		s.cfg.Log.Debug("MCP server ended", "server", server.Name, "status", r.Code, "limit", r.Ended, "err", err, "stderr", words)
 		switch {
 		case ctx.Err() != nil, err == nil && r.Code == 0:
@@ -83,15 +88,4 @@ func (p *program) Close() error {
 	defer time.AfterFunc(grace, p.kill).Stop()
 	_ = p.running.Wait() // end returns it
 	return nil
-}
-
-// withoutSecrets returns what a program said without the values of its environment.
-func (s Server) withoutSecrets(said string) string {
-	var pairs []string
-	for _, value := range s.Environment {
-		if value != "" {
-			pairs = append(pairs, value, "(hidden)")
-		}
-	}
-	return strings.NewReplacer(pairs...).Replace(said)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"fmt"
@@ -30,14 +29,6 @@ func openMCP(b *bot) *mcp.Servers {
 			Command: s.Command, Environment: environment, Folders: s.Folders, Network: s.Network})
 	}
 	return mcp.New(c)
-}
-
-// runMCP stays connected to the MCP servers until ctx ends.
-func (s *service) runMCP(ctx context.Context) error {
-	if s.mcp == nil {
-		return nil
-	}
-	return s.mcp.Run(ctx)
 }
 
 // programs lists the connected programs for the prompt.
@@ -137,7 +128,7 @@ type mcpListCommand struct{}
 
 // Run lists the servers. It connects to each.
 func (mcpListCommand) Run(ctx context.Context, c console, b *bot) error {
-	all := []mcpState{}
+	var all []mcpState
 	for _, s := range b.mcp.Configured() {
 		m, err := inspect(ctx, b, s)
 		if err != nil {
@@ -145,29 +136,22 @@ func (mcpListCommand) Run(ctx context.Context, c console, b *bot) error {
 		}
 		all = append(all, m)
 	}
-	if c.json {
-		return printJSON(c.out, all)
-	}
-	if len(all) == 0 {
-		fmt.Fprintln(c.err, "There are no MCP servers: mcp.servers in the configuration is empty.")
-	}
-	for _, m := range all {
-		fmt.Fprintf(c.out, "%s  %s  %s  tools: %d\n", m.Name, m.State, cmp.Or(m.URL, m.Command), len(m.Tools))
-		m.explain(c)
-	}
-	return nil
+	return printList(c, all, "There are no MCP servers: mcp.servers in the configuration is empty.", func(m mcpState) string {
+		return fmt.Sprintf("%s  %s  %s  tools: %d%s", m.Name, m.State, cmp.Or(m.URL, m.Command), len(m.Tools), m.remedy())
+	})
 }
 
-// explain says what is to be done about a server that the model may not use.
-func (m mcpState) explain(c console) {
+// remedy says what is to be done about a server that the model may not use, on a line of its own.
+func (m mcpState) remedy() string {
 	switch m.State {
 	case "unreachable":
-		fmt.Fprintln(c.out, "  "+m.Error)
+		return "\n  " + m.Error
 	case "changed":
-		fmt.Fprintf(c.out, "  It is off: %s. `bot mcp add %s` shows it and asks you.\n", strings.Join(m.Changes, ", "), m.Name)
+		return fmt.Sprintf("\n  It is off: %s. `bot mcp add %s` shows it and asks you.", strings.Join(m.Changes, ", "), m.Name)
 	case "new":
-		fmt.Fprintf(c.out, "  It is off: `bot mcp add %s` shows what it offers and asks you.\n", m.Name)
+		return fmt.Sprintf("\n  It is off: `bot mcp add %s` shows what it offers and asks you.", m.Name)
 	}
+	return ""
 }
 
 type mcpCheckCommand struct {
@@ -180,25 +164,22 @@ func (k mcpCheckCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return printJSON(c.out, struct {
-			mcpState
-			Offer mcp.Offer `json:"offer"`
-		}{m, m.offer})
-	}
-	m.print(c)
-	m.explain(c)
-	return nil
+	return c.print(struct {
+		mcpState
+		Offer mcp.Offer `json:"offer"`
+	}{m, m.offer}, "%s%s\n", m.texts(), strings.TrimPrefix(m.remedy(), "\n"))
 }
 
-// print shows all texts of a server that the model may read.
-func (m mcpState) print(c console) {
+// texts returns all texts of a server that the model may read.
+func (m mcpState) texts() string {
+	var b strings.Builder
 	for _, t := range m.offer.Tools {
-		fmt.Fprintf(c.out, "tool %s: %s\n  arguments: %s\n", t.Name, t.Description, t.Schema)
+		fmt.Fprintf(&b, "tool %s: %s\n  arguments: %s\n", t.Name, t.Description, t.Schema)
 	}
 	for _, p := range m.offer.Prompts {
-		fmt.Fprintf(c.out, "prompt %s: %s\n", p.Name, p.Text)
+		fmt.Fprintf(&b, "prompt %s: %s\n", p.Name, p.Text)
 	}
+	return b.String()
 }
 
 type mcpAddCommand struct {
@@ -216,16 +197,12 @@ func (a mcpAddCommand) Run(ctx context.Context, c console, b *bot) error {
 		_, err := fmt.Fprintf(c.out, "You have agreed to this before; nothing has changed. Tools: %d.\n", len(m.Tools))
 		return err
 	}
-	m.print(c)
+	fmt.Fprint(c.out, m.texts())
 	for _, line := range m.Changes {
 		fmt.Fprintln(c.out, "Since you agreed:", line)
 	}
-	if !a.Yes {
-		fmt.Fprint(c.out, "The model reads these texts as yours. Agree? [y/N] ")
-		answer, _ := bufio.NewReader(c.in).ReadString('\n') // no answer is a no
-		if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-			return fmt.Errorf("not agreed; %s stays off", text.Clip(a.Name, 40))
-		}
+	if !a.Yes && !confirm(c, "The model reads these texts as yours. Agree?") {
+		return fmt.Errorf("not agreed; %s stays off", text.Clip(a.Name, 40))
 	}
 	if err := b.mcp.Agree(ctx, a.Name, m.offer); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"reverie/internal/i18n"
@@ -11,9 +12,11 @@ import (
 	"reverie/internal/prompt"
 )
 
-// ErrorText returns what a person reads when a message could not be answered. The full error is in the
-// operator's log, under ref.
-func ErrorText(say i18n.Say, err error, ref string) string {
+// ErrorText returns what a person reads when a message could not be answered. The operator's log gets the
+// full error, under a random code that the person may be told.
+func ErrorText(log *slog.Logger, say i18n.Say, err error) string {
+	ref := strings.ToLower(rand.Text()[:6])
+	log.Error("message not answered", "err", err, "reference", ref)
 	saved := say("error.kept")
 	var model *llm.Error
 	var large *prompt.TooLargeError
@@ -28,6 +31,3 @@ func ErrorText(say i18n.Say, err error, ref string) string {
 		return i18n.Sentences(say("error.unknown", "reference", ref), saved)
 	}
 }
-
-// ErrorReference returns a random code that links an error message to its log line.
-func ErrorReference() string { return strings.ToLower(rand.Text()[:6]) }

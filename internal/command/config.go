@@ -41,7 +41,9 @@ func configure(ctx context.Context, call *Call, args string) (string, error) {
 		}
 		return i18n.Sentences(call.text(ctx, "settings.unknown", "name", Word(name)), suggestion(ctx, call, name, names, "")), nil
 	case value == "":
-		return oneSetting(ctx, call, all[i]), nil
+		k := all[i]
+		return call.text(ctx, "settings.one", "name", k.Name, "what", call.text(ctx, "config."+k.Name),
+			"value", settingValue(ctx, call, k, k.value, k.MaxLength), "since", k.by, "values", possibleValues(ctx, call, k)), nil
 	case !tool.AllowsAct(call.Access.Integrity, "!config"):
 		return call.text(ctx, "settings.owners"), nil
 	}
@@ -86,13 +88,6 @@ func settingsTable(ctx context.Context, call *Call, all []shownSetting) string {
 	return b.String() + "\n" + call.text(ctx, "settings.usage")
 }
 
-// oneSetting describes a setting, its value and its possible values.
-func oneSetting(ctx context.Context, call *Call, k shownSetting) string {
-	return call.text(ctx, "settings.one", "name", k.Name, "what", call.text(ctx, "config."+k.Name),
-		"value", settingValue(ctx, call, k, k.value, k.MaxLength),
-		"since", k.by, "values", possibleValues(ctx, call, k))
-}
-
 // maxShownText limits the characters of a text value in the table of settings.
 const maxShownText = 60
 
@@ -122,20 +117,18 @@ func changeSetting(ctx context.Context, call *Call, k shownSetting, value string
 		value = k.Values[i]
 	}
 	value, ok := k.Normalize(value)
+	said, err := "settings.set", error(nil)
 	switch {
 	case reset:
-		if err := call.Settings.Clear(ctx, call.In.Room, k.Name); err != nil {
-			return "", err
-		}
-		return call.text(ctx, "settings.reset", "name", k.Name, "value", settingValue(ctx, call, k, k.DefaultValue(), maxShownText)), nil
+		said, value = "settings.reset", k.DefaultValue()
+		err = call.Settings.Clear(ctx, call.In.Room, k.Name)
 	case !ok:
 		return call.text(ctx, "settings.value", "name", k.Name, "value", Word(value), "values", possibleValues(ctx, call, k)), nil
-	}
-	if err := call.Settings.Set(ctx, call.In.Room, k.Name, value, call.In.Sender, call.Now()); err != nil {
-		return "", err
+	default:
+		err = call.Settings.Put(ctx, call.In.Room, k.Name, value, call.In.Sender, call.Now())
 	}
 	call.Log.Info("setting", "name", k.Name, "who", call.In.Sender)
-	return call.text(ctx, "settings.set", "name", k.Name, "value", settingValue(ctx, call, k, value, maxShownText)), nil
+	return call.text(ctx, said, "name", k.Name, "value", settingValue(ctx, call, k, value, maxShownText)), err
 }
 
 // Word formats a word that a person wrote as inline code.

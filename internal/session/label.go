@@ -129,7 +129,7 @@ func (s *Session) splitOnNewReaders(ctx context.Context, now trust.Readers) erro
 // splitOnCurrentReaders is splitOnNewReaders for a change. Its sender may be a moderator who redacts
 // messages, so the place is that of the person who wrote last.
 func (s *Session) splitOnCurrentReaders(ctx context.Context) error {
-	at, err := s.lastPlace(ctx)
+	at, err := s.lastPlace(ctx, s.room)
 	if err != nil {
 		return err
 	}

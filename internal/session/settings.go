@@ -15,8 +15,6 @@ const (
 	minute   = "2006-01-02 15:04"
 )
 
-func (m *Manager) settings() settings.Store { return settings.Store{DB: m.cfg.DB} }
-
 // objective returns the store of current tasks.
 func (m *Manager) objective() objective.Store {
 	return objective.Store{DB: m.cfg.DB, Tasks: m.cfg.Tasks, History: m.cfg.History, Models: m.cfg.Models, Role: m.cfg.ObjectiveRole}
@@ -32,7 +30,7 @@ func (s *Session) text(ctx context.Context, key string, fill ...string) string {
 
 // mode reads the mode of the room.
 func (s *Session) mode(ctx context.Context) (settings.RoomMode, error) {
-	return s.settings().RoomMode(ctx, s.room, s.cfg.Models.Names())
+	return s.cfg.Settings.RoomMode(ctx, s.room, s.cfg.Models.Names())
 }
 
 // modeSetter returns the function with which a tool call sets the mode; nil unless a person is
@@ -56,6 +54,6 @@ func (s *Session) modeSetter(in item) func(context.Context, string) error {
 			return nil
 		}
 		s.log.Info("mode", "from", now.Name, "to", next.Name, "who", in.Sender)
-		return s.settings().Put(ctx, s.room, settings.ModeName, next.Name, in.Sender, s.cfg.Now())
+		return s.cfg.Settings.Put(ctx, s.room, settings.ModeName, next.Name, in.Sender, s.cfg.Now())
 	}
 }

@@ -41,7 +41,7 @@ func (s *Session) turnSettings(ctx context.Context, at trust.Place, past []histo
 	if m.tokenRatio, err = s.windows().TokenRatio(ctx, s.firstModel(m.mode.Role)); err != nil {
 		return m, err
 	}
-	if m.roomContext, err = s.Manager.settings().Get(ctx, s.room, settings.Context); err != nil {
+	if m.roomContext, err = s.cfg.Settings.Get(ctx, s.room, settings.Context); err != nil {
 		return m, err
 	}
 	m.showsPictures = attachment.HasPictures(past) && s.cfg.Models.AcceptsPictures(ctx, m.mode.Role)

@@ -162,12 +162,11 @@ func (r *Runner) Status(ctx context.Context, scope tool.Scope, id string) (strin
 		if err != nil {
 			return "", err
 		}
-		line := r.line(n, i18n.English)
 		scope.MarkShown(n.integrity)
-		if n.Result != "" {
-			line += "\n" + quoteLines(i18n.English, n.Result, tool.MaxResult-1000)
+		if n.Result == "" {
+			return r.line(n, i18n.English), nil
 		}
-		return line, nil
+		return r.line(n, i18n.English) + "\n" + quoteLines(i18n.English, n.Result, tool.MaxResult-1000), nil
 	}
 	all, err := r.listVisible(ctx, scope.Place())
 	if err != nil {

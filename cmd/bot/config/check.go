@@ -187,20 +187,16 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 func (c *Config) completeModels(r *reader, dir string) {
 	r.check(rule{"llm.models", len(c.LLM.Models) > 0 || !r.needsModel,
 		`name at least one model, such as {name: local, base_url: "http://127.0.0.1:11434/v1", model: qwen3:8b}`})
-	first := map[string]int{}
 	for i := range c.LLM.Models {
 		m := &c.LLM.Models[i]
 		key := fmt.Sprintf("llm.models[%d].", i)
-		j, twice := first[m.Name]
-		if !twice {
-			first[m.Name] = i
-		}
+		first := slices.IndexFunc(c.LLM.Models, func(o Model) bool { return o.Name == m.Name })
 		if most := min(defaultMaxOutput, max(m.Window/4, 1)); m.MaxOutput == 0 && m.Window > 0 {
 			m.MaxOutput = most
 		}
 		m.MaxOutput, m.Timeout = cmp.Or(m.MaxOutput, defaultMaxOutput), cmp.Or(m.Timeout, defaultTimeout)
 		r.check(rule{key + "name", m.Name != "", "missing; choose any word, the roles use it"},
-			rule{key + "name", !twice, fmt.Sprintf("llm.models[%d] has the same name; choose another", j)})
+			rule{key + "name", first == i, fmt.Sprintf("llm.models[%d] has the same name; choose another", first)})
 		if m.BaseURL != discover.Rehearsal {
 			c.checkModelURL(r, key+"base_url", m.BaseURL,
 				"leave out /chat/completions; the address ends before it, mostly in /v1", "/chat/completions")
@@ -311,11 +307,11 @@ var serverPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 func (c *Config) completeMCP(r *reader, dir string) {
 	for i := range c.MCP.Servers {
 		s, key := &c.MCP.Servers[i], fmt.Sprintf("mcp.servers[%d].", i)
-		same := func(o MCPServer) bool { return o.Name == s.Name }
+		first := slices.IndexFunc(c.MCP.Servers, func(o MCPServer) bool { return o.Name == s.Name })
 		r.check(
 			rule{key + "name", serverPattern.MatchString(s.Name),
 				"write small letters, digits, - and _, 32 at most; its tools are called NAME.TOOL"},
-			rule{key + "name", !slices.ContainsFunc(c.MCP.Servers[:i], same), "another server has the same name; choose another"},
+			rule{key + "name", s.Name == "" || first == i, "another server has the same name; choose another"},
 		)
 		if s.Command != "" {
 			c.completeProgram(r, dir, key, s)
@@ -356,7 +352,7 @@ func (c *Config) folder(r *reader, key, dir, path string) string {
 	full := Resolve(dir, path)
 	info, err := os.Stat(full)
 	r.check(rule{key, path != "" && err == nil && info.IsDir(), "there is no such folder on this machine"},
-		rule{key, !overlap(full, c.Data) && !holds(full, dir),
+		rule{key, !holds(full, c.Data) && !holds(c.Data, full) && !holds(full, dir),
 			"this folder and the one with the assistant's keys and conversations are inside one another; name another"})
 	return full
 }
@@ -421,9 +417,6 @@ func (c *Config) completeFolders(r *reader, dir string) {
 
 // takenNames begin paths of files already.
 var takenNames = []string{"data", "work", "skills", "prompts", "personas", "media", "memories"}
-
-// overlap reports whether one of two folders is in the other.
-func overlap(a, b string) bool { return holds(a, b) || holds(b, a) }
 
 // holds reports whether folder is inner, or has it somewhere inside, also by links.
 func holds(folder, inner string) bool {

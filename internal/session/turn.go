@@ -374,14 +374,12 @@ func (t *turn) Act(ctx context.Context, reply llm.Reply) error {
 		return err
 	}
 	scope.Label = t.label
-	sources, fingerprint, err := t.untrustedInput(ctx, past)
+	input, granted, err := t.untrustedInput(ctx, past)
 	if err != nil {
 		return err
 	}
-	if scope.Granted, err = t.granted(ctx, t.in.Sender, past, fingerprint); err != nil {
-		return err
-	}
-	asked, err := t.storeCalls(ctx, scope, reply, sources, fingerprint)
+	scope.Granted = granted
+	asked, err := t.storeCalls(ctx, scope, reply, input)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ const (
 type program struct {
 	in      *os.File
 	kill    context.CancelFunc
-	running errgroup.Group // its error says why the program ended by itself
+	running errgroup.Group
 }
 
 // start starts the command of a server. It ends with the transport, with ctx, or by end, which returns
@@ -71,7 +71,7 @@ func (s *Servers) start(ctx context.Context, server Server) (_ mcp.Transport, en
 		}
 		return fmt.Errorf("the program ended with status %d: %s", r.Code, text.Clip(words, 500))
 	})
-	return &mcp.IOTransport{Reader: out, Writer: p, MaxLineLength: maxMessage}, func() error { _ = p.Close(); return p.running.Wait() }, nil
+	return &mcp.IOTransport{Reader: out, Writer: p, MaxLineLength: maxMessage}, p.Close, nil
 }
 
 // Write sends to the program. It fails if the program does not read.
@@ -82,10 +82,9 @@ func (p *program) Write(b []byte) (int, error) {
 	return p.in.Write(b)
 }
 
-// Close ends the program, and waits until nothing of it is left.
+// Close ends the program and waits until nothing of it is left. It returns why it had ended by itself.
 func (p *program) Close() error {
 	_ = p.in.Close() // may be closed already
 	defer time.AfterFunc(grace, p.kill).Stop()
-	_ = p.running.Wait() // end returns it
-	return nil
+	return p.running.Wait()
 }

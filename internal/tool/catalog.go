@@ -59,9 +59,9 @@ var catalog = []entry{
 	define(RunCode, 3, rules{anyAction: {trust.Foreign, nothing, noText}},
 		`{"code": "[3, 1, 2].sort().join()"}`, runCode),
 	define(Shell, 3, rules{anyAction: {trust.Owner, room, rows}},
-		`{"command": "wc -l *.txt"}`, shell).askingEachTime(mayUseShell).asStep(),
+		`{"command": "wc -l *.txt"}`, shell).where(mayUseShell, true).asStep(),
 	define(ShellStatus, 3, rules{anyAction: {trust.Foreign, nothing, rows}},
-		`{"id": "cmd_ab12cd34"}`, shellStatus).where(mayLookAtCommands),
+		`{"id": "cmd_ab12cd34"}`, shellStatus).where(mayLookAtCommands, false),
 }
 
 // otherActs are acts without a tool, and the integrity that each needs: goal markers in an answer,
@@ -112,16 +112,10 @@ type entry struct {
 	eachTime bool                            // a person approves each call as it is
 }
 
-// where returns e as a tool that is used where may returns nil.
-func (e entry) where(may func(*Set, Scope) error) entry {
-	e.may = may
-	return e
-}
-
-// askingEachTime returns e as a tool whose calls can start anything, so that no approval covers
-// another call. Where may returns an error, no person is asked.
-func (e entry) askingEachTime(may func(*Set, Scope) error) entry {
-	e.may, e.eachTime = may, true
+// where returns e as a tool that is used where may returns nil. eachTime says that its calls can start
+// anything, so that no approval covers another call.
+func (e entry) where(may func(*Set, Scope) error, eachTime bool) entry {
+	e.may, e.eachTime = may, eachTime
 	return e
 }
 

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -79,19 +80,14 @@ const done = "done"
 
 // howEnded says how a command ended that had the time limit.
 func howEnded(r sandbox.Result, limit time.Duration) string {
-	switch {
-	case r.Ended == sandbox.TimeUp:
-		return fmt.Sprintf("stopped after %v", limit)
-	case r.Ended == sandbox.QuotaFull:
-		return "stopped: the work folder is full"
-	case r.Ended == sandbox.MemoryFull:
-		return "stopped: it used too much memory"
-	case r.Ended == sandbox.TooMany:
-		return "stopped: it started too many processes"
-	case r.Code != 0:
-		return fmt.Sprintf("exit status %d", r.Code)
+	end := map[sandbox.Reason]string{
+		sandbox.TimeUp: fmt.Sprintf("stopped after %v", limit), sandbox.QuotaFull: "stopped: the work folder is full",
+		sandbox.MemoryFull: "stopped: it used too much memory", sandbox.TooMany: "stopped: it started too many processes",
+	}[r.Ended]
+	if end == "" && r.Code != 0 {
+		end = fmt.Sprintf("exit status %d", r.Code)
 	}
-	return done
+	return cmp.Or(end, done)
 }
 
 // workFolder returns the folder of a conversation's readers. Only they see what is in it.

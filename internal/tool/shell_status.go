@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -28,8 +29,8 @@ const (
 type background struct {
 	begin chan func(ctx context.Context) // what RunBackground is to run
 
-	mu  sync.Mutex
-	all []*job // oldest first
+	mu   sync.Mutex
+	jobs []*job // the oldest first
 }
 
 // job is a command in the background.
@@ -39,9 +40,8 @@ type job struct {
 	command string
 	began   time.Time
 	kill    context.CancelFunc
-	ended   chan struct{} // closed at its end
-	how     string        // it ended; valid then
 	said    sandbox.Output
+	end     string // how it has ended; "" = it runs
 }
 
 // RunBackground runs the commands that calls of the tool shell start in the background, until ctx ends.
@@ -59,88 +59,62 @@ func RunBackground(ctx context.Context, s *Set) error {
 
 // startInBackground starts the command of spec. It goes on when the call and the turn have ended.
 func startInBackground(s *Set, ctx context.Context, scope Scope, spec sandbox.Spec) (string, error) {
+	b := &s.background
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	mine := b.of(scope.Place())
+	if ended := slices.IndexFunc(mine, (*job).hasEnded); len(mine) >= maxKnown && ended >= 0 {
+		b.jobs = slices.DeleteFunc(b.jobs, func(o *job) bool { return o == mine[ended] })
+	}
+	if len(slices.DeleteFunc(slices.Clone(mine), (*job).hasEnded)) >= maxRunning {
+		return "", refusal(fmt.Sprintf("Not started: %d commands run in the background already. Wait for one, or end one with %s: %s",
+			maxRunning, ShellStatus, describeJobs(mine)))
+	}
 	own, kill := context.WithCancel(context.WithoutCancel(ctx))
-	j := &job{id: store.NewID("cmd"), of: scope.Place().Readers(), command: spec.Command, began: time.Now(), kill: kill,
-		ended: make(chan struct{})}
+	j := &job{id: store.NewID("cmd"), of: scope.Place().Readers(), command: spec.Command, began: time.Now(), kill: kill}
 	spec.Time, spec.Output = s.cfg.Commands.Background, &j.said
 	run := func(bot context.Context) {
 		defer context.AfterFunc(bot, kill)()
 		defer kill()
 		r, err := sandbox.Run(own, spec)
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		switch {
 		case own.Err() != nil:
-			j.how = "ended before it was done"
+			j.end = "ended before it was done"
 		case err != nil:
-			j.how = notConfined(s, own, scope, Shell, err).Error()
+			j.end = notConfined(s, own, scope, Shell, err).Error()
 		default:
-			j.how = howEnded(r, spec.Time)
+			j.end = howEnded(r, spec.Time)
 		}
-		close(j.ended)
-	}
-	if !s.background.add(j) {
-		kill()
-		return "", refusal(fmt.Sprintf("Not started: %d commands run in the background already. Wait for one, or end one with %s: %s",
-			maxRunning, ShellStatus, describeJobs(s.background.of(j.of))))
 	}
 	select {
-	case s.background.begin <- run:
-		return fmt.Sprintf("Started in the background as %s, for at most %v. %s shows its output and ends it.",
-			j.id, spec.Time, ShellStatus), nil
+	case b.begin <- run:
 	case <-ctx.Done():
 		kill()
-		run(ctx) // which only says that it has ended
 		return "", ctx.Err()
 	}
+	b.jobs = append(b.jobs, j)
+	return fmt.Sprintf("Started in the background as %s, for at most %v; see %s.", j.id, spec.Time, ShellStatus), nil
 }
 
-// add makes j known. It returns false if too many commands of its work folder run.
-func (b *background) add(j *job) bool {
-	mine := b.of(j.of)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	ended := slices.DeleteFunc(slices.Clone(mine), (*job).runs)
-	if len(mine)-len(ended) >= maxRunning {
-		return false
-	}
-	if len(mine) >= maxKnown {
-		b.all = slices.DeleteFunc(b.all, func(o *job) bool { return o == ended[0] })
-	}
-	b.all = append(b.all, j)
-	return true
+// of returns the commands of the work folder of a place. b.mu is held.
+func (b *background) of(p trust.Place) []*job {
+	return slices.DeleteFunc(slices.Clone(b.jobs), func(j *job) bool { return j.of != p.Readers() })
 }
 
-// of returns the commands of a work folder, the oldest first.
-func (b *background) of(of trust.Readers) []*job {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(b.all), func(j *job) bool { return j.of != of })
+func (j *job) hasEnded() bool { return j.end != "" }
+
+func (j *job) state() string {
+	return cmp.Or(j.end, "running for "+time.Since(j.began).Round(time.Second).String())
 }
 
 func describeJobs(all []*job) string {
-	if len(all) == 0 {
-		return "none"
-	}
 	text := ""
 	for _, j := range all {
 		text += fmt.Sprintf("\n- %s (%s): %s", j.id, j.state(), clip(j.command))
 	}
-	return text
-}
-
-func (j *job) runs() bool {
-	select {
-	case <-j.ended:
-		return false
-	default:
-		return true
-	}
-}
-
-func (j *job) state() string {
-	if j.runs() {
-		return "running for " + time.Since(j.began).Round(time.Second).String()
-	}
-	return j.how
+	return cmp.Or(text, "none")
 }
 
 type shellStatusArgs struct {
@@ -149,23 +123,20 @@ type shellStatusArgs struct {
 }
 
 // shellStatus shows the last output of a command in the background, which is foreign as that of shell is.
-func shellStatus(s *Set, ctx context.Context, scope Scope, a shellStatusArgs) (string, error) {
+func shellStatus(s *Set, _ context.Context, scope Scope, a shellStatusArgs) (string, error) {
 	scope.MarkShown(trust.Foreign)
-	mine := s.background.of(scope.Place().Readers())
+	s.background.mu.Lock()
+	defer s.background.mu.Unlock()
+	mine := s.background.of(scope.Place())
 	i := slices.IndexFunc(mine, func(j *job) bool { return j.id == store.NormalizeID(a.ID) })
 	if i < 0 {
 		return "", refusal("There is no such command here. Commands in the background: " + describeJobs(mine))
 	}
-	j := mine[i]
-	if a.End != nil && *a.End {
+	j, state := mine[i], mine[i].state()
+	if a.End != nil && *a.End && !j.hasEnded() {
 		j.kill()
-		select {
-		case <-j.ended:
-		case <-ctx.Done():
-			return "", ctx.Err()
-		}
+		state = "it is being ended now"
 	}
-	state := j.state() // first: then the output of one that has ended is complete
 	said := []rune(strings.ToValidUTF8(j.said.String(), "\uFFFD"))
 	if over := len(said) - maxTail; over > 0 {
 		said = append([]rune(fmt.Sprintf("[%d characters left out]\n", over)), said[over:]...)

@@ -26,7 +26,7 @@ func survivors() (found []string) {
 	return found
 }
 
-var startedID = regexp.MustCompile(`^Started in the background as (cmd_\w+), for at most 1m0s\.`)
+var startedID = regexp.MustCompile(`^Started in the background as (cmd_\w+), for at most 1m0s; see shell_status\.$`)
 
 // TestBackgroundCommands: an approved command goes on in the background; its room looks at its output and
 // ends it, no other does; it ends with the bot.
@@ -96,8 +96,10 @@ func TestBackgroundCommands(t *testing.T) {
 	third := start(scope, "sleep 471504")
 	expect.Has(t, approved(scope, "true").Content, "Not started: 3 commands run in the background already", long)
 	start(other, "true") // another folder has its own limit
-	expect.Has(t, look(scope, long, true).Content, "begun\n\n[ended before it was done]")
-	expect.Has(t, look(scope, strings.ToUpper(third), true).Content, "[ended before it was done]")
+	expect.Has(t, look(scope, long, true).Content, "begun\n\n[it is being ended now]")
+	expect.Has(t, look(scope, strings.ToUpper(third), true).Content, "[it is being ended now]")
+	until(scope, long, "begun\n\n[ended before it was done]")
+	until(scope, third, "[ended before it was done]")
 	for range 5 { // the oldest are forgotten
 		until(scope, start(scope, "true"), "[done]")
 	}

@@ -140,11 +140,11 @@ func (t *terminal) SendFinal(ctx context.Context, room string, m chat.Outgoing, 
 // Redact does nothing: printed text stays.
 func (t *terminal) Redact(context.Context, string, string) error { return nil }
 
-// Typing shows that an answer is being written.
-func (t *terminal) Typing(_ context.Context, _ string, on bool) { t.SetTyping(on) }
+// ShowTyping shows that an answer is being written.
+func (t *terminal) ShowTyping(_ context.Context, _ string, on bool) { t.SetTyping(on) }
 
-// Cancelled is always false: typed lines cannot be redacted.
-func (t *terminal) Cancelled(context.Context, string) (bool, error) { return false, nil }
+// MessageCancelled is always false: typed lines cannot be redacted.
+func (t *terminal) MessageCancelled(context.Context, string) (bool, error) { return false, nil }
 
 // Ack marks a message as answered.
 func (t *terminal) Ack(_ context.Context, id string) error {

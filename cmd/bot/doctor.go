@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 
 	reverie "reverie"
 	"reverie/cmd/bot/config"
@@ -14,6 +15,7 @@ import (
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/sandbox"
 	"reverie/internal/store"
+	"reverie/internal/tool/mcp"
 	"reverie/internal/window"
 )
 
@@ -87,7 +89,7 @@ func (b *bot) doctor() doctor.Doctor {
 			return r.Decision, err
 		},
 		Embedding: b.embedding(), Backend: b.backend(), Server: b.server, Web: b.openWeb(),
-		Code: b.cfg.Tools.Code, Shell: len(b.cfg.Tools.Shell.Rooms) > 0,
+		Code: b.cfg.Tools.Code, Commands: len(b.cfg.Tools.Shell.Rooms) > 0 || slices.ContainsFunc(b.mcp.Configured(), mcp.Server.IsProgram),
 		Confined: func(ctx context.Context) (string, error) { return sandbox.Available(ctx, b.hidden()...) },
 	}
 	if b.server != nil {
@@ -106,7 +108,7 @@ func (b *bot) examineMatrix(ctx context.Context, r *doctorReport) {
 	if err != nil {
 		f.Unreadable(err)
 	}
-	status, found := matrix.Examine(ctx, b.matrixConfig(), matrixdoctor.Process{ID: pid, Since: since})
+	status, found := matrix.ExamineAccount(ctx, b.matrixConfig(), matrixdoctor.Process{ID: pid, Since: since})
 	r.Matrix = &status
 	for _, m := range found {
 		s := doctor.Broken

@@ -3,12 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
-	"log/slog"
+	"net/url"
+	"path"
+	"regexp"
 	"strings"
 
-	"reverie/cmd/bot/config"
 	"reverie/internal/memory"
 	"reverie/internal/prompt/section"
 	"reverie/internal/text"
@@ -16,13 +16,18 @@ import (
 )
 
 // openMCP returns the configured MCP servers, or nil.
-func openMCP(configured []config.MCPServer, db *sql.DB, log *slog.Logger) *mcp.Servers {
-	if len(configured) == 0 {
+func openMCP(b *bot) *mcp.Servers {
+	if len(b.cfg.MCP.Servers) == 0 {
 		return nil
 	}
-	c := mcp.Config{DB: db, Version: version, Log: log}
-	for _, s := range configured {
-		c.Servers = append(c.Servers, mcp.Server{Name: s.Name, URL: s.URL, Token: string(s.Token), Everyone: s.Everyone})
+	c := mcp.Config{Dir: b.cfg.Data, Hidden: b.hidden(), DB: b.db, Version: version, Log: b.log}
+	for _, s := range b.cfg.MCP.Servers {
+		environment := map[string]string{}
+		for name, value := range s.Environment {
+			environment[name] = string(value)
+		}
+		c.Servers = append(c.Servers, mcp.Server{Name: s.Name, URL: s.URL, Token: string(s.Token), Everyone: s.Everyone,
+			Command: s.Command, Environment: environment, Folders: s.Folders, Network: s.Network})
 	}
 	return mcp.New(c)
 }
@@ -50,14 +55,15 @@ func (b *bot) programs(ctx context.Context) ([]section.Program, error) {
 type mcpCommand struct {
 	List  *mcpListCommand  `arg:"subcommand:list" help:"List the servers of the configuration, and whether the model may use them."`
 	Check *mcpCheckCommand `arg:"subcommand:check" help:"Connect to a server and show what it offers."`
-	Add   *mcpAddCommand   `arg:"subcommand:add" help:"Agree to what a server offers; the model may use it from then on."`
+	Add   *mcpAddCommand   `arg:"subcommand:add" help:"Let the model use what a server offers, or say how to configure an address."`
 	Serve *mcpServeCommand `arg:"subcommand:serve" help:"Offer one person's memory to another program, such as an editor."`
 }
 
 // mcpState is a server in a list.
 type mcpState struct {
 	Name    string   `json:"name"`
-	URL     string   `json:"url"`
+	URL     string   `json:"url,omitempty"`
+	Command string   `json:"command,omitempty"`
 	State   string   `json:"state"` // agreed, new, changed or unreachable
 	Tools   []string `json:"tools"`
 	Changes []string `json:"changes,omitempty"` // since the owner agreed
@@ -68,7 +74,7 @@ type mcpState struct {
 
 // inspect connects to a server and compares its offer with what was agreed to.
 func inspect(ctx context.Context, b *bot, s mcp.Server) (mcpState, error) {
-	m := mcpState{Name: s.Name, URL: s.URL, State: "agreed", Tools: []string{}}
+	m := mcpState{Name: s.Name, URL: s.URL, Command: s.Command, State: "agreed", Tools: []string{}}
 	old, known, err := b.mcp.Agreed(ctx, s.Name)
 	if err != nil {
 		return m, err
@@ -101,8 +107,25 @@ func reach(ctx context.Context, b *bot, name string) (mcpState, error) {
 		}
 		names = append(names, s.Name)
 	}
-	return mcpState{}, usageError{fmt.Errorf("the configuration has no MCP server %s; mcp.servers has: %s",
-		name, cmp.Or(strings.Join(names, ", "), "none"))}
+	as, lines := newEntry(name)
+	return mcpState{}, usageError{fmt.Errorf("the configuration has no MCP server %s; mcp.servers has: %s.\n"+
+		"To connect it, write this into %s, then run `bot mcp add %s`:\n\nmcp:\n  servers:\n%s",
+		name, cmp.Or(strings.Join(names, ", "), "none"), b.cfg.File, as, lines)}
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9_-]+`)
+
+// newEntry returns the lines of the configuration for a server that is given by its name, address or command.
+func newEntry(given string) (name, lines string) {
+	key, value, name := "url", "https://mcp.example.org/mcp", given
+	if u, err := url.Parse(given); err == nil && u.Host != "" {
+		value = given
+		name, _, _ = strings.Cut(strings.TrimPrefix(u.Hostname(), "mcp."), ".")
+	} else if strings.ContainsAny(given, " /") {
+		key, value, name = "command", given, path.Base(strings.Fields(given)[0])
+	}
+	name = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(name), "-"), "-_")
+	return name, fmt.Sprintf("    - name: %s\n      %s: %q", name, key, value)
 }
 
 type mcpListCommand struct{}
@@ -118,7 +141,7 @@ func (mcpListCommand) Run(ctx context.Context, c console, b *bot) error {
 		all = append(all, m)
 	}
 	return printList(c, all, "There are no MCP servers: mcp.servers in the configuration is empty.", func(m mcpState) string {
-		return fmt.Sprintf("%s  %s  %s  tools: %d%s", m.Name, m.State, m.URL, len(m.Tools), m.remedy())
+		return fmt.Sprintf("%s  %s  %s  tools: %d%s", m.Name, m.State, cmp.Or(m.URL, m.Command), len(m.Tools), m.remedy())
 	})
 }
 

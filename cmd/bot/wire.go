@@ -128,7 +128,7 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"), log, cfg.Skills...)
 	b.history = history.NewStore(b.db)
 	b.media = media.Open(cfg.Data, cfg.Files().Side)
-	b.mcp = openMCP(cfg.MCP.Servers, b.db, log)
+	b.mcp = openMCP(b)
 	files := cfg.Tools.Files
 	work := workspace.Config{Dir: cfg.Data, DB: b.db, Quota: files.Bytes}
 	for _, f := range files.Folders {

@@ -61,6 +61,7 @@ const (
 // Act is one tool call and its result.
 type Act struct {
 	tool.Act
+	Begun         bool            `json:"begun,omitempty"` // of a step: it may have run, and must not run again
 	Done          bool            `json:"done,omitempty"`
 	Result        string          `json:"result,omitempty"`
 	Failed        bool            `json:"failed,omitempty"`

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -66,7 +67,10 @@ func argumentLines(arguments string) []string {
 		return []string{visibleText(arguments)}
 	}
 	var lines []string
-	for _, name := range slices.Sorted(maps.Keys(args)) {
+	first := []string{"old", "path"}
+	for _, name := range slices.SortedFunc(maps.Keys(args), func(a, b string) int {
+		return cmp.Or(slices.Index(first, b)-slices.Index(first, a), cmp.Compare(a, b))
+	}) {
 		if name == "action" { // part of actText
 			continue
 		}
@@ -141,7 +145,7 @@ func (a *Approval) Outcome(say i18n.Say, key string) string {
 			key = "approve.failed"
 		}
 		result := history.OneLine(act.Result, shownRunes)
-		if act.Covers == "" { // the output of a command
+		if act.Covers == "" || strings.Contains(act.Result, "\n") { // the output of a command, or a diff
 			result = "\n" + codeBlock(text.Clip(act.Result, shownOutput))
 		}
 		lines = append(lines, "- "+say(key, "act", actText(say, act.Act), "result", result))

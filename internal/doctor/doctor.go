@@ -70,8 +70,9 @@ type Doctor struct {
 	ServerURL string
 	Web       *web.Client // its search engines are asked; nil = none
 
-	Code, Shell bool                                            // the tools are configured
-	Confined    func(context.Context) (level string, err error) // tries whether programs are confined
+	Code     bool                                            // run_code is configured
+	Commands bool                                            // so is the tool shell, or an MCP server that is a program
+	Confined func(context.Context) (level string, err error) // tries whether programs are confined
 }
 
 // Examine runs all checks. The bot may run at the same time.
@@ -196,20 +197,20 @@ func (d Doctor) vectors(ctx context.Context, f *Findings) {
 	}
 }
 
-// programs checks the tools run_code and shell.
+// programs checks whether code and commands are confined.
 func (d Doctor) programs(ctx context.Context, f *Findings) {
-	if !d.Code && !d.Shell {
+	if !d.Code && !d.Commands {
 		return
 	}
 	level, err := d.Confined(ctx)
 	switch {
-	case err == nil && d.Shell:
+	case err == nil && d.Commands:
 		f.Add("programs", OK, "code and commands are confined by "+level)
 	case err == nil:
 		f.Add("programs", OK, "code is confined by "+level+"; there are no commands (tools.shell)")
-	case d.Shell:
+	case d.Commands:
 		f.Add("programs", Broken, "neither code nor commands run: "+err.Error(),
-			"use such a kernel, or take the rooms out of tools.shell in the configuration")
+			"use such a kernel, or take the rooms out of tools.shell and the commands out of mcp.servers in the configuration")
 	default:
 		f.Add("programs", Note, "the model cannot compute with code: "+err.Error(), "use such a kernel, or set `tools: {code: false}`")
 	}

@@ -59,7 +59,10 @@ func confined(run func(code string, limit time.Duration) int) int {
 		return probe(o.Dir, o.Hidden)
 	}
 	if err == nil {
-		if err = os.Chdir(o.Dir); err == nil {
+		for name, value := range o.Environment {
+			err = errors.Join(err, os.Setenv(name, value))
+		}
+		if err = errors.Join(err, os.Chdir(o.Dir)); err == nil {
 			err = syscall.Exec("/bin/sh", []string{"sh", "-c", o.Command}, os.Environ()) //nolint:gosec // that is what it is for
 		}
 	}
@@ -159,7 +162,7 @@ func (o *order) restrictFiles() error {
 				rules = append(rules, landlock.PathAccess(of, path))
 			}
 		}
-		allow(rightsRead, readable(o.Network)...)
+		allow(rightsRead, append(readable(o.Network), o.Folders...)...)
 		allow(ll.AccessFSReadFile|ll.AccessFSWriteFile, "/dev/null")
 		allow(ll.AccessFSReadFile, "/dev/zero", "/dev/urandom", "/dev/random")
 		allow(rightsWrite, o.Temporary)

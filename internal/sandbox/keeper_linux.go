@@ -48,8 +48,11 @@ const (
 	reportFile = 4
 )
 
-// tick is how often the keeper looks at what the processes use.
-const tick = 100 * time.Millisecond
+// tick is how often the keeper looks at what the processes use; after calmAfter it is ten times rarer.
+const (
+	tick      = 100 * time.Millisecond
+	calmAfter = 10 * time.Second
+)
 
 // keep runs one order and reports how it ended. It returns an exit status.
 func keep() int {
@@ -97,6 +100,7 @@ func (r *report) run(o order, orders io.Reader) error {
 		allowed += time.Second // a script that takes too long says so itself
 	}
 	limit, look, free := time.After(allowed), time.NewTimer(tick), freeSpace(o.Temporary)
+	calm := time.Now().Add(calmAfter)
 	failed := make(chan []byte, 1)
 	// go: ends when the confined process has begun or ended
 	go func() { text, _ := io.ReadAll(failure); failed <- text }()
@@ -124,7 +128,11 @@ func (r *report) run(o order, orders io.Reader) error {
 				r.Code = 128 + int(syscall.SIGKILL)
 				return nil
 			}
-			look.Reset(max(tick, 5*time.Since(began)))
+			pause := max(tick, 5*time.Since(began))
+			if began.After(calm) {
+				pause *= 10
+			}
+			look.Reset(pause)
 		}
 	}
 }
@@ -146,7 +154,7 @@ func startConfined(o order) (cmd *exec.Cmd, failure *os.File, err error) {
 	}
 	defer told.Close()
 	cmd = exec.Command("/proc/self/exe", confinedName)
-	cmd.Args[0], cmd.Dir, cmd.Stdout, cmd.Stderr = "bot", "/", os.Stdout, os.Stderr
+	cmd.Args[0], cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = "bot", "/", os.Stdin, os.Stdout, os.Stderr
 	if o.Command == "" {
 		cmd.Args[1], cmd.Stderr = scriptName, nil // not the runtime's words on its own end
 	}
@@ -210,7 +218,7 @@ func (o *order) exceeded(free int64) Reason {
 		return TooMany
 	case memory > maxMemory:
 		return MemoryFull
-	case sizeOf(o.Dir)+sizeOf(o.Temporary) > o.Quota, free-freeSpace(o.Temporary) > 2*o.Quota:
+	case sizeOf(o.Dir) > o.Quota, sizeOf(o.Temporary) > o.Quota, free-freeSpace(o.Temporary) > 2*o.Quota:
 		return QuotaFull
 	}
 	return Finished

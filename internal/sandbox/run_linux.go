@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -44,7 +45,7 @@ func Run(ctx context.Context, spec Spec) (Result, error) {
 		return Result{}, err
 	}
 	r, err := run(ctx, order{Spec: spec})
-	return Result{Output: r.output, Code: r.Code, Ended: r.Ended}, err
+	return r.Result, err
 }
 
 func run(ctx context.Context, o order) (report, error) {
@@ -86,11 +87,9 @@ func (o *order) environment() []string {
 
 // report is what the keeper says at the end.
 type report struct {
-	Code       int
-	Ended      Reason
+	Result
 	Failed     string // why nothing was run
 	Namespaced bool
-	output     string
 }
 
 // check fills in defaults. It refuses a run that could read what is hidden.
@@ -110,14 +109,19 @@ func (s *Spec) check() error {
 		if err != nil {
 			real = hidden
 		}
-		for _, path := range append(readable(s.Network), s.Dir) {
+		for _, path := range slices.Concat(readable(s.Network), s.Folders, []string{s.Dir}) {
 			granted, err := filepath.EvalSymlinks(path)
-			if err == nil && (real == granted || strings.HasPrefix(real, granted+"/")) {
+			if err == nil && (holds(granted, real) || slices.Contains(s.Folders, path) && holds(real, granted)) {
 				return fmt.Errorf("sandbox: programs could read %s, because it is in %s; move it elsewhere", hidden, path)
 			}
 		}
 	}
 	return nil
+}
+
+// holds reports whether path is folder or below it.
+func holds(folder, path string) bool {
+	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
 }
 
 var errNotStarted = errors.New("sandbox: the keeper was not started")
@@ -137,10 +141,11 @@ func start(ctx context.Context, o order, attr *syscall.SysProcAttr) (r report, e
 	defer reports.Close()
 	ctx, cancel := context.WithTimeout(ctx, o.Time+10*time.Second) // a keeper that hangs
 	defer cancel()
-	var out Output
+	var kept Output
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", keeperName)
 	cmd.Args[0], cmd.Env, cmd.Dir = "bot", o.environment(), "/"
-	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Stdin, cmd.Stdout = o.Input, cmp.Or[io.Writer](o.Output, &kept)
+	cmd.Stderr = cmp.Or(o.Errors, cmd.Stdout)
 	cmd.ExtraFiles = []*os.File{control, told}
 	cmd.SysProcAttr = cmp.Or(attr, &syscall.SysProcAttr{Setsid: true})
 	cmd.Cancel, cmd.WaitDelay = hold.Close, 5*time.Second
@@ -159,7 +164,7 @@ func start(ctx context.Context, o order, attr *syscall.SysProcAttr) (r report, e
 	if r.Failed != "" {
 		return r, errors.New("sandbox: nothing was run: " + r.Failed)
 	}
-	r.output = out.String()
+	r.Output = kept.String()
 	return r, ctx.Err()
 }
 
@@ -191,8 +196,8 @@ func Available(ctx context.Context, hidden ...string) (level string, err error) 
 	switch {
 	case err != nil:
 		return "", err
-	case strings.TrimSpace(r.output) != held:
-		return "", fmt.Errorf("sandbox: a confined process was not held: %s", r.output)
+	case strings.TrimSpace(r.Output) != held:
+		return "", fmt.Errorf("sandbox: a confined process was not held: %s", r.Output)
 	case r.Namespaced:
 		return "Landlock, seccomp, limits and a process namespace", nil
 	}

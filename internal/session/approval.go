@@ -162,7 +162,7 @@ func (m *Manager) resumeApprovals(ctx context.Context) error {
 }
 
 // resumeApproval runs the acts approved under code, or tells the model that they were denied.
-func (s *Session) resumeApproval(ctx context.Context, code string) error {
+func (s *change) resumeApproval(ctx context.Context, code string) error {
 	a, err := s.approvals.Find(ctx, s.cfg.DB, code)
 	if err != nil || a.Talk != s.talk || a.State != approval.Approved && a.State != approval.Denied {
 		return err
@@ -176,8 +176,11 @@ func (s *Session) resumeApproval(ctx context.Context, code string) error {
 	return s.runApproved(ctx, a)
 }
 
+// interruptedAct is the result of a step during which the program was killed.
+const interruptedAct = "Interrupted: the program was ended while this ran. Part of it may be done; look before you do it again."
+
 // runApproved runs the acts of a that have not run yet.
-func (s *Session) runApproved(ctx context.Context, a approval.Approval) error {
+func (s *change) runApproved(ctx context.Context, a approval.Approval) error {
 	in := item{Message: chat.Message{Text: a.Quote,
 		Head: chat.Head{ID: a.Event, Room: s.room, Branch: s.thread, Sender: a.Asker, At: a.Created}}}
 	switch same, err := s.sameReaders(ctx, a); {
@@ -210,9 +213,22 @@ func (s *Session) runApproved(ctx context.Context, a approval.Approval) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
+		if tool.IsStep(act.Call.Name) && !act.Begun { // unlike the others, it has no key against running twice
+			act.Begun = true
+			if err := s.approvals.Put(uncancelled, s.cfg.DB, a); err != nil {
+				return err
+			}
+		} else if act.Begun {
+			act.Done, act.Failed, act.Result, act.ReadIntegrity = true, true, interruptedAct, trust.Owner
+			continue
+		}
 		scope.Key = fmt.Sprintf("%sa%c", a.Code, 'a'+i) // eight characters, as in the ids of tasks
-		scope.Send, scope.SetMode, scope.Granted = s.fileSender(in, act.Call.ID), s.modeSetter(in), act.Grants()
-		result := s.cfg.Tools.Run(uncancelled, scope, act.Call)
+		scope.Send, scope.SetMode = s.fileSender(in, act.Call.ID), s.modeSetter(in)
+		var later []*tool.Act
+		for j := range a.Acts[i+1:] {
+			later = append(later, &a.Acts[i+1+j].Act)
+		}
+		result := tool.RunApproved(uncancelled, s.cfg.Tools, scope, act.Act, later)
 		act.Done, act.Result, act.Failed, act.ReadIntegrity = true, result.Content, result.Failed, result.Integrity
 		s.log.Info("approved tool", "approval", a.Code, "tool", act.Call.Name, "failed", result.Failed, "by", a.Answer.Sender)
 		if err := s.approvals.Put(uncancelled, s.cfg.DB, a); err != nil {
@@ -220,31 +236,38 @@ func (s *Session) runApproved(ctx context.Context, a approval.Approval) error {
 		}
 	}
 	a.State = approval.Done
-	return s.concludeApproval(uncancelled, a, a.Outcome(say, "approve.done"))
+	return s.concludeApproval(ctx, a, a.Outcome(say, "approve.done"))
 }
 
-// concludeApproval sends the outcome of an approval, and stores it for the model too.
-func (s *Session) concludeApproval(ctx context.Context, a approval.Approval, text string) error {
-	least := min(trust.User, s.senderIntegrity(a.Answer))
+// concludeApproval sends the outcome of an approval and stores it for the model. If the acts are steps of
+// work, the model goes on with the request.
+func (s *change) concludeApproval(ctx context.Context, a approval.Approval, text string) error {
+	least, step := min(trust.User, s.senderIntegrity(a.Answer)), false
 	for _, act := range a.Acts {
 		if act.Done {
-			least = min(least, act.ReadIntegrity)
+			least, step = min(least, act.ReadIntegrity), step || tool.IsStep(act.Call.Name)
 		}
 	}
-	said := s.ownMessage(outcomePrefix+a.Code, text, trust.Label{Integrity: least, Readers: a.Readers})
 	out := chat.Outgoing{ID: outcomePrefix + a.Code, Thread: s.thread, Text: text, Notice: true}
-	if err := s.cfg.Transport.Send(ctx, s.room, out); err != nil { // first: repeating it is harmless
-		return err
+	err := s.cfg.Transport.Send(context.WithoutCancel(ctx), s.room, out)
+	if err == nil {
+		err = s.appendOnce(context.WithoutCancel(ctx), s.ownMessage(out.ID, text, trust.Label{Integrity: least, Readers: a.Readers}))
 	}
-	return store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {
-		if err := s.approvals.Put(ctx, tx, a); err != nil {
-			return err
-		}
-		if err := s.cfg.History.AppendIn(ctx, tx, said); !errors.Is(err, history.ErrDuplicate) {
-			return err
-		}
-		return nil
-	})
+	if err == nil && step && a.State == approval.Done {
+		err = s.goOn(ctx, a)
+	}
+	if ctx.Err() == nil || a.State == approval.Void { // else the next start concludes it again, which repeats nothing
+		err = errors.Join(err, s.approvals.Put(context.WithoutCancel(ctx), s.cfg.DB, a))
+	}
+	return err
+}
+
+// goOn answers the approval as a message of the person who asked.
+func (s *change) goOn(ctx context.Context, a approval.Approval) error {
+	s.question = chat.Head{ID: outcomePrefix + a.Code + ":next", Room: s.room, Branch: s.thread, Sender: a.Asker,
+		Private: a.Readers.Person() != "", Unproven: a.Answer.Unproven, At: s.cfg.Now()}
+	s.lastHandled = s.question
+	return s.dispatch(ctx, []chat.Message{{Head: s.question, Text: s.text(ctx, "approve.next")}})
 }
 
 // Approve is the command !approve: CODE, or CODE conversation.

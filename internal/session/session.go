@@ -220,7 +220,7 @@ func (s *Session) dispatch(ctx context.Context, burst []chat.Message) error {
 func (s *Session) dropCancelled(ctx context.Context, burst []chat.Message) ([]chat.Message, error) {
 	var left []chat.Message
 	for _, in := range burst {
-		cancelled, err := s.cfg.Transport.Cancelled(ctx, in.ID)
+		cancelled, err := s.cfg.Transport.MessageCancelled(ctx, in.ID)
 		if err != nil {
 			return nil, err
 		}

@@ -57,9 +57,9 @@ func (s *Session) acquireTurn(ctx context.Context, now settings.RoomMode) (done 
 		leave()
 		return nil, ctx.Err()
 	}
-	s.cfg.Transport.Typing(ctx, s.room, true)
+	s.cfg.Transport.ShowTyping(ctx, s.room, true)
 	return func() {
-		s.cfg.Transport.Typing(context.WithoutCancel(ctx), s.room, false)
+		s.cfg.Transport.ShowTyping(context.WithoutCancel(ctx), s.room, false)
 		<-s.turns
 		leave()
 	}, nil
@@ -104,7 +104,7 @@ func (s *Session) answerMessage(ctx context.Context, in item, text string) (chat
 	if q := ask.Of(past, m.ID); q != nil {
 		q.Show(&m)
 	}
-	if in.event.Kind == "" { // people cannot see system events
+	if in.event.Kind == "" && !strings.HasPrefix(in.ID, outcomePrefix) { // people cannot see the others
 		m.ReplyTo = in.ID
 	} else if in.event.Verbatim && in.event.Mention {
 		m.Mention = []string{in.Sender}

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -310,12 +311,48 @@ func (c *Config) completeMCP(r *reader, dir string) {
 				"write small letters, digits, - and _, 32 at most; its tools are called NAME.TOOL"},
 			rule{key + "name", s.Name == "" || first == i, "another server has the same name; choose another"},
 		)
-		u := checkURL(r, key+"url", s.URL, "https://mcp.example.org/mcp")
+		if s.Command != "" {
+			c.completeProgram(r, dir, key, s)
+			continue
+		}
+		r.check(rule{key + "url", len(s.Environment)+len(s.Folders) == 0 && !s.Network,
+			"environment, folders and network are for a server with a command"})
+		u := checkURL(r, key+"url", s.URL, "https://mcp.example.org/mcp; a program of this machine has a command instead")
 		c.secretFile(r, dir, key+"token", &s.Token, s.TokenFile)
 		if u != nil && u.Scheme == "http" && s.Token != "" && !discover.IsLocal(u.Hostname()) {
 			c.warn("%surl: the token goes over the network for everybody to read; write https", key)
 		}
 	}
+}
+
+// completeProgram checks a server that is started by a command. A variable NAME_file of its environment
+// names the file with the value of NAME.
+func (c *Config) completeProgram(r *reader, dir, key string, s *MCPServer) {
+	r.check(rule{key + "command", s.URL == "" && s.Token == "" && s.TokenFile == "",
+		"a server has a command, or a url with its token; keep one, and write a token of the command under environment"})
+	for _, name := range slices.Sorted(maps.Keys(s.Environment)) {
+		at := key + "environment."
+		r.check(rule{at + name, variableName.MatchString(name), "write the name of a variable: letters, digits and _"})
+		if of, isFile := strings.CutSuffix(name, "_file"); isFile {
+			value := s.Environment[of]
+			c.secretFile(r, dir, at+of, &value, string(s.Environment[name]))
+			s.Environment[of] = value
+			delete(s.Environment, name)
+		}
+	}
+	for i, path := range s.Folders {
+		s.Folders[i] = c.folder(r, fmt.Sprintf("%sfolders[%d]", key, i), dir, path)
+	}
+}
+
+// folder returns the absolute path of a folder that others see. It must not hold keys and conversations.
+func (c *Config) folder(r *reader, key, dir, path string) string {
+	full := Resolve(dir, path)
+	info, err := os.Stat(full)
+	r.check(rule{key, path != "" && err == nil && info.IsDir(), "there is no such folder on this machine"},
+		rule{key, !holds(full, c.Data) && !holds(c.Data, full) && !holds(full, dir),
+			"this folder and the one with the assistant's keys and conversations are inside one another; name another"})
+	return full
 }
 
 // completeWeb checks tools.web.
@@ -364,9 +401,6 @@ func (c *Config) completeFolders(r *reader, dir string) {
 	for i := range f.Folders {
 		b := &f.Folders[i]
 		key := fmt.Sprintf("tools.files.folders[%d].", i)
-		given := b.Path != ""
-		b.Path = Resolve(dir, b.Path)
-		info, err := os.Stat(b.Path)
 		same := func(o BoundFolder) bool { return o.Room == b.Room && o.Name == b.Name }
 		r.check(
 			rule{key + "room", strings.HasPrefix(b.Room, "!"),
@@ -374,10 +408,8 @@ func (c *Config) completeFolders(r *reader, dir string) {
 			rule{key + "name", folderPattern.MatchString(b.Name) && !slices.Contains(takenNames, b.Name),
 				"write a short name of small letters, digits, - and _, but not: " + strings.Join(takenNames, ", ")},
 			rule{key + "name", !slices.ContainsFunc(f.Folders[:i], same), "this room has a folder of that name already"},
-			rule{key + "path", given && err == nil && info.IsDir(), "there is no such folder on this machine"},
-			rule{key + "path", !holds(b.Path, c.Data) && !holds(c.Data, b.Path) && !holds(b.Path, dir),
-				"this folder and the one with the assistant's keys and conversations are inside one another; name another"},
 		)
+		b.Path = c.folder(r, key+"path", dir, b.Path)
 	}
 }
 

@@ -206,13 +206,18 @@ type MCP struct {
 	Servers []MCPServer `yaml:"servers"`
 }
 
-// MCPServer is a program with tools. After loading, Token includes one from a file.
+// MCPServer is a server with tools, at a URL or started by a command. After loading, Token and
+// Environment include those from files.
 type MCPServer struct {
-	Name      string `yaml:"name"`
-	URL       string `yaml:"url"`
-	Token     Secret `yaml:"token"`
-	TokenFile string `yaml:"token_file"`
-	Everyone  bool   `yaml:"everyone"` // not for owners alone
+	Name        string            `yaml:"name"`
+	URL         string            `yaml:"url"`
+	Token       Secret            `yaml:"token"`
+	TokenFile   string            `yaml:"token_file"`
+	Command     string            `yaml:"command"`
+	Environment map[string]Secret `yaml:"environment"`
+	Folders     []string          `yaml:"folders"` // that the command may read; absolute after loading
+	Network     bool              `yaml:"network"`
+	Everyone    bool              `yaml:"everyone"` // not for owners alone
 }
 
 // Tools configures the tools of the model that need it.

@@ -171,7 +171,7 @@ func (b *bot) commands(ctx context.Context, test bool) tool.Commands {
 		zone = os.Getenv("TZ")
 	}
 	return tool.Commands{Code: t.Code, Rooms: t.Shell.Rooms, Owners: b.cfg.Owners(), Network: t.Shell.Network, Time: t.Shell.Time,
-		Hidden: b.hidden(), Zone: zone}
+		Background: t.Shell.Background, Quota: t.Files.Bytes, Hidden: b.hidden(), Zone: zone}
 }
 
 func (b *bot) openPrompt() (*prompt.Assembler, error) {

@@ -139,34 +139,15 @@ func (r *report) run(o order, orders io.Reader) error {
 
 // startConfined starts the confined process. What can be read from failure says why it did not begin.
 func startConfined(o order) (cmd *exec.Cmd, failure *os.File, err error) {
-	text, err := json.Marshal(o)
-	if err != nil {
-		return nil, nil, err
-	}
-	orders, write, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer orders.Close()
-	failure, told, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer told.Close()
 	cmd = exec.Command("/proc/self/exe", confinedName)
-	cmd.Args[0], cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = "bot", "/", os.Stdin, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if o.Command == "" {
 		cmd.Args[1], cmd.Stderr = scriptName, nil // not the runtime's words on its own end
 	}
-	cmd.Env = o.environment()
-	cmd.ExtraFiles = []*os.File{orders, told}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		return nil, nil, err
-	}
-	_, err = write.Write(text) // EPIPE: failure says why
-	if err = errors.Join(err, write.Close()); errors.Is(err, syscall.EPIPE) {
-		err = nil
+	failure, orders, err := spawn(cmd, o)
+	if err == nil {
+		err = orders.Close()
 	}
 	return cmd, failure, err
 }

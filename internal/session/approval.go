@@ -96,7 +96,9 @@ func (s *Session) askApprovals(ctx context.Context, event string) error {
 		case err != nil:
 			return err
 		case same:
-			err = s.cfg.Transport.Send(ctx, s.room, a.Poll(s.cfg.Messages.For(ctx, s.room)))
+			for _, m := range a.Question(s.cfg.Messages.For(ctx, s.room)) {
+				err = errors.Join(err, s.cfg.Transport.Send(ctx, s.room, m))
+			}
 		default: // new readers must not see the earlier text in the question
 			err = s.approvals.End(ctx, a, approval.Void, false)
 		}

@@ -44,7 +44,7 @@ func TestShellIsApproved(t *testing.T) {
 	w.deliver(t, in("$m", owner, "!mode developer"))
 	w.deliver(t, in("$1", owner, "count"))
 	a, poll := w.polled(t, "$1")
-	expect.Has(t, poll.Text, "run this command on my machine", "\n   │ printf 'a  b\\n'\n   │ cat ../../bot.db; echo x >> count; wc -l count\n", "folder: work")
+	expect.Has(t, poll.Text, "run this command on my machine", "\n│ printf 'a  b\\n'\n│ cat ../../bot.db; echo x >> count; wc -l count\n", "folder: work")
 	expect.False(t, len(poll.Options) != 2 || strings.Contains(poll.Text, "conversation"), "the question is %+v", poll)
 	count := filepath.Join(w.dir, "work", store.FileName(string(trust.RoomReaders("!group"))), "count")
 	if _, err := os.Stat(count); err == nil {
@@ -140,7 +140,7 @@ func TestCorrectedAndRunAgain(t *testing.T) {
 		a, _ := w.polled(t, "$1")
 		expect.Has(t, vote("$v", a).Acts[0].Result, "not found", "[exit status 127]")
 		b, poll := w.polled(t, outcomePrefix+a.Code+":next")
-		expect.Has(t, poll.Text, "   path: “work/hello.sh”\n   old: “ehco”\n   new: “echo”\n", "│ sh hello.sh")
+		expect.Has(t, poll.Text, "\npath: “work/hello.sh”\nold: “ehco”\nnew: “echo”\n", "│ sh hello.sh")
 		if other {
 			path := filepath.Join(w.dir, "work", store.FileName(string(trust.RoomReaders("!group"))), "hello.sh")
 			expect.OK(t, os.WriteFile(path, []byte("ehco hello; echo evil"), 0o600))

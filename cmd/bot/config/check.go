@@ -110,6 +110,8 @@ func (c *Config) rules() []rule {
 			`write ids of rooms in quotes, such as "!id:example.org", or "*" for the direct chats of owners`},
 		{"tools.shell.time", inRange(c.Tools.Shell.Time, time.Second, 10*time.Minute),
 			"write how long one command may run, from 1s to 10m, such as 1m"},
+		{"tools.shell.background", inRange(c.Tools.Shell.Background, time.Minute, 24*time.Hour),
+			"write how long one command may run in the background, from 1m to 24h, such as 1h"},
 		{"seed.language", languagePattern.MatchString(c.Seed.Language),
 			"write two small letters, such as en; data/prompts/SEED_en.txt belongs to it"},
 		oneOf("log.level", c.Log.Level, logLevels),

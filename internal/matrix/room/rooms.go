@@ -83,8 +83,8 @@ func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err err
 	case direct == "off":
 		f.With = ""
 	case direct == "on" && f.With == "":
-		by, err := settingStore.Choice(ctx, room.String(), settings.Direct)
-		if f.With = by.Person; err != nil {
+		by, err := settingStore.Choices(ctx, room.String())
+		if f.With = by[settings.Direct].Person; err != nil {
 			return f, err
 		}
 	}

@@ -58,16 +58,20 @@ var (
 	promises    = words.All("promise")     // an answer claims that something was stored
 )
 
-// facts are the inputs of rules: the history, and the present state. A turn lasts from a person's
-// message to the answer.
-type facts struct {
+// state is the present state.
+type state struct {
 	openTasks int
 	goal      bool // there is one, with open steps
 	bare      bool // there is one without steps
 	pinned    bool // there is a current task
 	terminal  bool // the conversation is in a terminal
 	recovered bool // no request was sent since a compaction
+}
 
+// facts are the inputs of rules: the history, and the present state. A turn lasts from a person's
+// message to the answer.
+type facts struct {
+	state
 	said        []string // the person's words in each turn, the newest last
 	sinceTool   int      // turns since a tool did something, including this one
 	sinceMemory int      // turns since something was remembered
@@ -204,9 +208,9 @@ func gatherSteering(_ context.Context, q *Question) (*Content, error) {
 	for said >= 0 && past[said].Role != llm.User {
 		said--
 	}
-	f := facts{openTasks: len(tasks), goal: len(q.turn.Steps) > 0 || q.turn.Pin != "", pinned: q.turn.Pin != "",
+	f := facts{state: state{openTasks: len(tasks), goal: len(q.turn.Steps) > 0 || q.turn.Pin != "", pinned: q.turn.Pin != "",
 		bare:     len(q.turn.Steps) == 0 && slices.Contains(q.turn.Goal, "Status: Active"),
-		terminal: q.turn.Room == q.sources.Terminal && q.turn.Room != ""}
+		terminal: q.turn.Room == q.sources.Terminal && q.turn.Room != ""}}
 	notes := Content{Source: "steering"}
 	for i := range past {
 		f.addMessage(&past[i])

@@ -91,11 +91,12 @@ survival: go ## dream for thirty nights with models that err, lie or do harm, an
 attacks: go ## have models that obey every text they read attack the assistant, and count what they do without an approval
 	@go test -count=1 -v -run '^TestInjections$$|^TestOrdinaryRequests$$|^TestRecalledBeforeAFailedAnswer$$|^TestEverydayTalks$$|^TestApprovalAttacks$$|^TestNothingLeaks$$|^TestPagesSendNothingOut$$|^TestWebNeedsNoApproval$$|^TestProgramsGiveNoOrders$$|^TestProgramNeedsNoApproval$$|^TestFilesAsCarriers$$|^TestOwnFilesNeedNoApproval$$|^TestSkillFromOutsideAttacks$$|^TestVoteIsNotThePersonsWords$$|^TestShellIsApproved$$' ./internal/session
 
-storm: go homeserver ## kill the bot 300 times while people talk to it, 40 times on the real homeserver, 200 times each at due times and in workflows, 300 times around approvals; STORM=n for another number
+storm: go homeserver ## kill the bot 300 times while people talk to it, 40 times on the real homeserver, 200 times each at due times and in workflows, 300 times around approvals; start 1000 programs of MCP servers; STORM=n for another number
 	@REVERIE_STORM=$(or $(STORM),300) go test -count=1 -timeout 60m -v -run '^TestStorm$$' ./test
 	@REVERIE_STORM=$(or $(STORM),40) go test -count=1 -timeout 60m -v -run '^TestStormOnTheHomeserver$$' ./test
 	@REVERIE_JOB_KILLS=$(or $(STORM),200) go test -count=1 -timeout 60m -v -run '^TestStormOfProcesses$$' ./internal/task
 	@REVERIE_SUB_KILLS=$(or $(STORM),200) go test -count=1 -timeout 60m -v -run '^TestKilledWorkflows$$' ./internal/session
+	@REVERIE_PROGRAM_STARTS=$(or $(STORM),1000) go test -count=1 -timeout 60m -v -run '^TestManyStarts$$' ./internal/tool/mcp
 	@REVERIE_APPROVAL_KILLS=$(or $(STORM),300) go test -count=1 -timeout 60m -v -run '^TestApprovalsSurviveKills$$' ./internal/session
 
 faults: go ## write and show docs/faults.md: faults, defects seen elsewhere, manners, and the tests that hold them

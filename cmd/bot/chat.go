@@ -44,48 +44,33 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	if in.Live && tty.IsTerminal(c.err) {
 		logs = screen
 	}
-	b, err := openBot(ctx, cfg, newLogger(logs, errorsOnly(cfg.Log)), true)
+	if cfg.Log.Level != "debug" { // log lines mix with answers
+		cfg.Log.Level = "error"
+	}
+	b, err := openBot(ctx, cfg, newLogger(logs, cfg.Log), true)
 	if err != nil {
 		return err
 	}
 	defer b.close()
 
-	t := newTerminal(screen, b.db, cfg.Data)
+	t := &terminal{Screen: screen, db: b.db, data: cfg.Data, answered: make(chan struct{}, 1)}
 	s := b.connect(connection{transport: t, rooms: chat.OneRoom{Room: terminalRoom, Person: cfg.Owner()}, onlyRoom: terminalRoom})
 	b.models.Detect(ctx) // the first message needs the right window
 	work, stop := context.WithCancel(ctx)
 	g, work := errgroup.WithContext(work)
-	for _, run := range append(s.backgroundLoops(), s.sessions.Run) {
+	for _, run := range append(s.backgroundLoops(), s.Run) {
 		g.Go(func() error { return run(work) })
 	}
-	t.Tell("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D or exit ends.\n"+editableFiles, cfg.Name, cfg.Data)
-	if b.usesRehearsal() {
-		t.Tell("%s", noModelHint)
+	t.Tell("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D or exit ends.\n"+
+		"Files that you can edit, in %s: MEMORIES.txt, SOUL.md, skills/", cfg.Name, cfg.Data)
+	if slices.ContainsFunc(cfg.LLM.Models, func(m config.Model) bool { return m.BaseURL == discover.Rehearsal }) {
+		t.Tell("No language model is connected: `ollama run qwen3:8b` starts one, and llm.models in the configuration names it.")
 	}
 	t.Tell("")
-	err = t.talk(work, in, s.sessions, cfg.Owner())
+	err = t.talk(work, in, s.Manager, cfg.Owner())
 	in.Close()
 	stop()
 	return errors.Join(err, g.Wait())
-}
-
-// editableFiles names the files of a data folder that people are meant to change.
-const editableFiles = "Files that you can edit, in %s: MEMORIES.txt, SOUL.md, skills/"
-
-// noModelHint tells a person without a language model how to get one.
-const noModelHint = "No language model is connected: `ollama run qwen3:8b` starts one, and llm.models in the configuration names it."
-
-// usesRehearsal reports whether the rehearsal model stands in for a language model.
-func (b *bot) usesRehearsal() bool {
-	return slices.ContainsFunc(b.cfg.LLM.Models, func(m config.Model) bool { return m.BaseURL == discover.Rehearsal })
-}
-
-// errorsOnly limits the log to errors unless debug is set. Log lines would mix with answers.
-func errorsOnly(c config.Log) config.Log {
-	if c.Level != "debug" {
-		c.Level = "error"
-	}
-	return c
 }
 
 // terminal is the transport of `bot chat`.
@@ -99,10 +84,6 @@ type terminal struct {
 	answered chan struct{} // signals that pending shrank
 }
 
-func newTerminal(screen *tty.Screen, db *sql.DB, data string) *terminal {
-	return &terminal{Screen: screen, db: db, data: data, answered: make(chan struct{}, 1)}
-}
-
 // busy reports whether an answer is pending.
 func (t *terminal) busy() (some bool) {
 	t.pending.Range(func(any, any) bool { some = true; return false })
@@ -113,10 +94,7 @@ func (t *terminal) busy() (some bool) {
 func (t *terminal) talk(ctx context.Context, in *tty.Input, m *session.Manager, owner string) error {
 	err := tty.Talk(ctx, in, t.busy, func(text string) error { return t.deliver(ctx, m, owner, text) },
 		t.answered, func(struct{}) error { return nil })
-	if err != nil {
-		return fmt.Errorf("chat: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "chat")
 }
 
 func (t *terminal) deliver(ctx context.Context, m *session.Manager, owner, text string) error {
@@ -162,11 +140,11 @@ func (t *terminal) SendFinal(ctx context.Context, room string, m chat.Outgoing, 
 // Redact does nothing: printed text stays.
 func (t *terminal) Redact(context.Context, string, string) error { return nil }
 
-// Typing shows that an answer is being written.
-func (t *terminal) Typing(_ context.Context, _ string, on bool) { t.SetTyping(on) }
+// ShowTyping shows that an answer is being written.
+func (t *terminal) ShowTyping(_ context.Context, _ string, on bool) { t.SetTyping(on) }
 
-// Cancelled is always false: typed lines cannot be redacted.
-func (t *terminal) Cancelled(context.Context, string) (bool, error) { return false, nil }
+// MessageCancelled is always false: typed lines cannot be redacted.
+func (t *terminal) MessageCancelled(context.Context, string) (bool, error) { return false, nil }
 
 // Ack marks a message as answered.
 func (t *terminal) Ack(_ context.Context, id string) error {

@@ -143,11 +143,7 @@ func (b *bot) printDream(c console, r dreamt.Report, failed error) error {
 	if r.Run == "" {
 		return failed
 	}
-	if c.json {
-		return errors.Join(failed, printJSON(c.out, r))
-	}
-	_, err := fmt.Fprint(c.out, r.Text(b.cfg.Zone))
-	return errors.Join(failed, err)
+	return errors.Join(failed, c.print(r, "%s", r.Text(b.cfg.Zone)))
 }
 
 func (b *bot) openHarvester() *harvest.Harvester {
@@ -160,14 +156,6 @@ func (b *bot) openHarvester() *harvest.Harvester {
 		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, CallsPerDay: b.cfg.Harvest.Calls,
 		Location: b.cfg.Zone, Now: time.Now, Log: b.log,
 	})
-}
-
-// runHarvest harvests conversations until ctx ends.
-func (b *bot) runHarvest(ctx context.Context) error {
-	if !b.cfg.Harvest.Enabled {
-		return nil
-	}
-	return b.harvester.Run(ctx)
 }
 
 // errTruncated comes with the beginning of an answer.

@@ -280,7 +280,7 @@ func TestQuestionsReachPeople(t *testing.T) {
 	w.direct = map[string]string{owner: "!own", guestOfTest: "!guest", "@barred:example.org": "!barred"}
 	w.rooms, w.left, w.barred = []string{"!group", "!gone"}, []string{"!gone"}, []string{"@barred:example.org"}
 	expect.Must(w.db.Exec(`INSERT INTO room (id) VALUES ('!guest')`))(t)
-	expect.OK(t, (settings.Store{DB: w.db}).Set(t.Context(), "!guest", settings.Language, "de", guestOfTest, time.Now()))
+	expect.OK(t, (settings.Store{DB: w.db}).Put(t.Context(), "!guest", settings.Language, "de", guestOfTest, time.Now()))
 	for _, n := range []string{"gin", "rum", "ale", "rye"} {
 		w.doubt(memory.Private(guestOfTest), n)
 	}

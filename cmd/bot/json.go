@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"reverie/internal/i18n"
+	"reverie/internal/store"
 	"reverie/internal/tty"
 )
 
@@ -16,6 +17,37 @@ func jsonEncoder(w io.Writer) *json.Encoder {
 	e := json.NewEncoder(escapeWriter{w})
 	e.SetEscapeHTML(false)
 	return e
+}
+
+func printJSON(w io.Writer, v any) error {
+	e := jsonEncoder(w)
+	e.SetIndent("", "  ")
+	return store.Wrap(e.Encode(v), "print")
+}
+
+// print prints the result of a command: v with --json, else the text.
+func (c console) print(v any, format string, args ...any) error {
+	if c.json {
+		return printJSON(c.out, v)
+	}
+	_, err := fmt.Fprintf(c.out, format, args...)
+	return err
+}
+
+// printList prints a list, each entry as line says. none is said of an empty one.
+func printList[T any](c console, all []T, none string, line func(T) string) error {
+	if c.json {
+		return printJSON(c.out, append([]T{}, all...)) // not nil: JSON prints []
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(c.err, none)
+	}
+	for _, one := range all {
+		if _, err := fmt.Fprintln(c.out, line(one)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // storedSentences matches JSON strings that may be stored sentences of package i18n.

@@ -40,7 +40,6 @@ type commandLine struct {
 	Version *versionCommand `arg:"subcommand:version" help:"Print the version."`
 	Help    *helpCommand    `arg:"subcommand:help" help:"Explain the commands, or one of them."`
 
-	Try      *tryCommand      `arg:"subcommand:try,hidden" help:"Say how to try Reverie."`
 	FirstRun *firstRunCommand `arg:"subcommand:first-run,hidden" help:"Make accounts, a room and a configuration for docker-compose.yml."`
 
 	JSON        bool `help:"Print JSON."`
@@ -186,22 +185,9 @@ type helpCommand struct {
 	Command []string `arg:"positional" help:"The command to explain."`
 }
 
-// tryCommand points to the program of `make try`.
-type tryCommand struct{}
-
-// Run says how to try Reverie.
-func (tryCommand) Run(context.Context, console, filePath) error {
-	return usageError{errors.New("`make try` in the source folder starts a throw-away homeserver and a chat with Reverie; " +
-		"that is a program of its own, bin/try")}
-}
-
 type versionCommand struct{}
 
 // Run prints the version.
 func (v versionCommand) Run(_ context.Context, c console, _ filePath) error {
-	if c.json {
-		return printJSON(c.out, map[string]string{"version": version, "commit": commit})
-	}
-	_, err := fmt.Fprintf(c.out, "Reverie %s (%s)\n", version, commit)
-	return err
+	return c.print(map[string]string{"version": version, "commit": commit}, "Reverie %s (%s)\n", version, commit)
 }

@@ -34,6 +34,7 @@ import (
 	"reverie/internal/store/storetest"
 	"reverie/internal/task"
 	"reverie/internal/test/expect"
+	"reverie/internal/tool/mcp/mcptest"
 	"reverie/internal/trust"
 	"reverie/internal/tty"
 )
@@ -221,10 +222,10 @@ func (b *board) Send(_ context.Context, room string, m chat.Outgoing) error {
 func (b *board) SendFinal(ctx context.Context, room string, m chat.Outgoing, _ []string, also func(context.Context, *sql.Tx) error) error {
 	return errors.Join(store.InTx(ctx, b.db, func(tx *sql.Tx) error { return also(ctx, tx) }), b.Send(ctx, room, m))
 }
-func (b *board) Redact(context.Context, string, string) error    { return nil }
-func (b *board) Typing(context.Context, string, bool)            {}
-func (b *board) Cancelled(context.Context, string) (bool, error) { return false, nil }
-func (b *board) Ack(context.Context, string) error               { return nil }
+func (b *board) Redact(context.Context, string, string) error           { return nil }
+func (b *board) ShowTyping(context.Context, string, bool)               {}
+func (b *board) MessageCancelled(context.Context, string) (bool, error) { return false, nil }
+func (b *board) Ack(context.Context, string) error                      { return nil }
 func (b *board) all() (texts []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -251,7 +252,7 @@ func TestJobs(t *testing.T) {
 	}
 	out := &board{said: map[string]string{}, db: b.db}
 	s := b.connect(connection{transport: out, rooms: chat.OneRoom{Room: terminalRoom, Person: b.cfg.Owner()}, onlyRoom: terminalRoom})
-	background(t, s.sessions.Run, s.runTasks)
+	background(t, s.Manager.Run, s.runTasks)
 	until(t, "not all runs are done", func() bool {
 		runs := expect.Must(b.tasks.Runs(t.Context(), "", "", 10))(t)
 		return len(slices.DeleteFunc(runs, func(r task.Run) bool { return r.State != "done" })) == 3
@@ -283,7 +284,7 @@ func TestPrivateJob(t *testing.T) {
 	expect.OK(t, err)
 	out := &board{said: map[string]string{}, db: b.db}
 	s := b.connect(connection{transport: out, rooms: chat.OneRoom{Room: terminalRoom, Person: b.cfg.Owner()}, onlyRoom: terminalRoom})
-	background(t, s.sessions.Run, s.runTasks)
+	background(t, s.Manager.Run, s.runTasks)
 	until(t, "the task is not paused", func() bool {
 		if it, err = b.tasks.Find(t.Context(), it.ID); err != nil {
 			t.Fatal(err)
@@ -334,6 +335,7 @@ func TestJobMentions(t *testing.T) {
 }
 
 func TestMain(m *testing.M) {
+	mcptest.Main()
 	storetest.DoNotWait()
 	testscript.Main(m, map[string]func(){"bot": main})
 }

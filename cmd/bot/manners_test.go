@@ -257,7 +257,7 @@ func alwaysThreads(t *testing.T) (*running, *echoing, string) {
 	room := r.direct()
 	db := expect.Must(store.Open(t.Context(), filepath.Join(r.dir, "data", "bot.db"), reverie.Migrations))(t)
 	defer db.Close()
-	expect.OK(t, (settings.Store{DB: db}).Set(t.Context(), room, settings.Threads, "always", you, time.Now()))
+	expect.OK(t, (settings.Store{DB: db}).Put(t.Context(), room, settings.Threads, "always", you, time.Now()))
 	return r, m, room
 }
 

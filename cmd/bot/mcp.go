@@ -1,15 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
-	"log/slog"
+	"net/url"
+	"path"
+	"regexp"
 	"strings"
 
-	"reverie/cmd/bot/config"
 	"reverie/internal/memory"
 	"reverie/internal/prompt/section"
 	"reverie/internal/text"
@@ -17,23 +16,20 @@ import (
 )
 
 // openMCP returns the configured MCP servers, or nil.
-func openMCP(configured []config.MCPServer, db *sql.DB, log *slog.Logger) *mcp.Servers {
-	if len(configured) == 0 {
+func openMCP(b *bot) *mcp.Servers {
+	if len(b.cfg.MCP.Servers) == 0 {
 		return nil
 	}
-	c := mcp.Config{DB: db, Version: version, Log: log}
-	for _, s := range configured {
-		c.Servers = append(c.Servers, mcp.Server{Name: s.Name, URL: s.URL, Token: string(s.Token), Everyone: s.Everyone})
+	c := mcp.Config{Dir: b.cfg.Data, Hidden: b.hidden(), DB: b.db, Version: version, Log: b.log}
+	for _, s := range b.cfg.MCP.Servers {
+		environment := map[string]string{}
+		for name, value := range s.Environment {
+			environment[name] = string(value)
+		}
+		c.Servers = append(c.Servers, mcp.Server{Name: s.Name, URL: s.URL, Token: string(s.Token), Everyone: s.Everyone,
+			Command: s.Command, Environment: environment, Folders: s.Folders, Network: s.Network})
 	}
 	return mcp.New(c)
-}
-
-// runMCP stays connected to the MCP servers until ctx ends.
-func (s *service) runMCP(ctx context.Context) error {
-	if s.mcp == nil {
-		return nil
-	}
-	return s.mcp.Run(ctx)
 }
 
 // programs lists the connected programs for the prompt.
@@ -59,14 +55,15 @@ func (b *bot) programs(ctx context.Context) ([]section.Program, error) {
 type mcpCommand struct {
 	List  *mcpListCommand  `arg:"subcommand:list" help:"List the servers of the configuration, and whether the model may use them."`
 	Check *mcpCheckCommand `arg:"subcommand:check" help:"Connect to a server and show what it offers."`
-	Add   *mcpAddCommand   `arg:"subcommand:add" help:"Agree to what a server offers; the model may use it from then on."`
+	Add   *mcpAddCommand   `arg:"subcommand:add" help:"Let the model use what a server offers, or say how to configure an address."`
 	Serve *mcpServeCommand `arg:"subcommand:serve" help:"Offer one person's memory to another program, such as an editor."`
 }
 
 // mcpState is a server in a list.
 type mcpState struct {
 	Name    string   `json:"name"`
-	URL     string   `json:"url"`
+	URL     string   `json:"url,omitempty"`
+	Command string   `json:"command,omitempty"`
 	State   string   `json:"state"` // agreed, new, changed or unreachable
 	Tools   []string `json:"tools"`
 	Changes []string `json:"changes,omitempty"` // since the owner agreed
@@ -77,7 +74,7 @@ type mcpState struct {
 
 // inspect connects to a server and compares its offer with what was agreed to.
 func inspect(ctx context.Context, b *bot, s mcp.Server) (mcpState, error) {
-	m := mcpState{Name: s.Name, URL: s.URL, State: "agreed", Tools: []string{}}
+	m := mcpState{Name: s.Name, URL: s.URL, Command: s.Command, State: "agreed", Tools: []string{}}
 	old, known, err := b.mcp.Agreed(ctx, s.Name)
 	if err != nil {
 		return m, err
@@ -110,15 +107,32 @@ func reach(ctx context.Context, b *bot, name string) (mcpState, error) {
 		}
 		names = append(names, s.Name)
 	}
-	return mcpState{}, usageError{fmt.Errorf("the configuration has no MCP server %s; mcp.servers has: %s",
-		name, cmp.Or(strings.Join(names, ", "), "none"))}
+	as, lines := newEntry(name)
+	return mcpState{}, usageError{fmt.Errorf("the configuration has no MCP server %s; mcp.servers has: %s.\n"+
+		"To connect it, write this into %s, then run `bot mcp add %s`:\n\nmcp:\n  servers:\n%s",
+		name, cmp.Or(strings.Join(names, ", "), "none"), b.cfg.File, as, lines)}
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9_-]+`)
+
+// newEntry returns the lines of the configuration for a server that is given by its name, address or command.
+func newEntry(given string) (name, lines string) {
+	key, value, name := "url", "https://mcp.example.org/mcp", given
+	if u, err := url.Parse(given); err == nil && u.Host != "" {
+		value = given
+		name, _, _ = strings.Cut(strings.TrimPrefix(u.Hostname(), "mcp."), ".")
+	} else if strings.ContainsAny(given, " /") {
+		key, value, name = "command", given, path.Base(strings.Fields(given)[0])
+	}
+	name = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(name), "-"), "-_")
+	return name, fmt.Sprintf("    - name: %s\n      %s: %q", name, key, value)
 }
 
 type mcpListCommand struct{}
 
 // Run lists the servers. It connects to each.
 func (mcpListCommand) Run(ctx context.Context, c console, b *bot) error {
-	all := []mcpState{}
+	var all []mcpState
 	for _, s := range b.mcp.Configured() {
 		m, err := inspect(ctx, b, s)
 		if err != nil {
@@ -126,29 +140,22 @@ func (mcpListCommand) Run(ctx context.Context, c console, b *bot) error {
 		}
 		all = append(all, m)
 	}
-	if c.json {
-		return printJSON(c.out, all)
-	}
-	if len(all) == 0 {
-		fmt.Fprintln(c.err, "There are no MCP servers: mcp.servers in the configuration is empty.")
-	}
-	for _, m := range all {
-		fmt.Fprintf(c.out, "%s  %s  %s  tools: %d\n", m.Name, m.State, m.URL, len(m.Tools))
-		m.explain(c)
-	}
-	return nil
+	return printList(c, all, "There are no MCP servers: mcp.servers in the configuration is empty.", func(m mcpState) string {
+		return fmt.Sprintf("%s  %s  %s  tools: %d%s", m.Name, m.State, cmp.Or(m.URL, m.Command), len(m.Tools), m.remedy())
+	})
 }
 
-// explain says what is to be done about a server that the model may not use.
-func (m mcpState) explain(c console) {
+// remedy says what is to be done about a server that the model may not use, on a line of its own.
+func (m mcpState) remedy() string {
 	switch m.State {
 	case "unreachable":
-		fmt.Fprintln(c.out, "  "+m.Error)
+		return "\n  " + m.Error
 	case "changed":
-		fmt.Fprintf(c.out, "  It is off: %s. `bot mcp add %s` shows it and asks you.\n", strings.Join(m.Changes, ", "), m.Name)
+		return fmt.Sprintf("\n  It is off: %s. `bot mcp add %s` shows it and asks you.", strings.Join(m.Changes, ", "), m.Name)
 	case "new":
-		fmt.Fprintf(c.out, "  It is off: `bot mcp add %s` shows what it offers and asks you.\n", m.Name)
+		return fmt.Sprintf("\n  It is off: `bot mcp add %s` shows what it offers and asks you.", m.Name)
 	}
+	return ""
 }
 
 type mcpCheckCommand struct {
@@ -161,25 +168,22 @@ func (k mcpCheckCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return printJSON(c.out, struct {
-			mcpState
-			Offer mcp.Offer `json:"offer"`
-		}{m, m.offer})
-	}
-	m.print(c)
-	m.explain(c)
-	return nil
+	return c.print(struct {
+		mcpState
+		Offer mcp.Offer `json:"offer"`
+	}{m, m.offer}, "%s%s\n", m.texts(), strings.TrimPrefix(m.remedy(), "\n"))
 }
 
-// print shows all texts of a server that the model may read.
-func (m mcpState) print(c console) {
+// texts returns all texts of a server that the model may read.
+func (m mcpState) texts() string {
+	var b strings.Builder
 	for _, t := range m.offer.Tools {
-		fmt.Fprintf(c.out, "tool %s: %s\n  arguments: %s\n", t.Name, t.Description, t.Schema)
+		fmt.Fprintf(&b, "tool %s: %s\n  arguments: %s\n", t.Name, t.Description, t.Schema)
 	}
 	for _, p := range m.offer.Prompts {
-		fmt.Fprintf(c.out, "prompt %s: %s\n", p.Name, p.Text)
+		fmt.Fprintf(&b, "prompt %s: %s\n", p.Name, p.Text)
 	}
+	return b.String()
 }
 
 type mcpAddCommand struct {
@@ -197,16 +201,12 @@ func (a mcpAddCommand) Run(ctx context.Context, c console, b *bot) error {
 		_, err := fmt.Fprintf(c.out, "You have agreed to this before; nothing has changed. Tools: %d.\n", len(m.Tools))
 		return err
 	}
-	m.print(c)
+	fmt.Fprint(c.out, m.texts())
 	for _, line := range m.Changes {
 		fmt.Fprintln(c.out, "Since you agreed:", line)
 	}
-	if !a.Yes {
-		fmt.Fprint(c.out, "The model reads these texts as yours. Agree? [y/N] ")
-		answer, _ := bufio.NewReader(c.in).ReadString('\n') // no answer is a no
-		if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-			return fmt.Errorf("not agreed; %s stays off", text.Clip(a.Name, 40))
-		}
+	if !a.Yes && !confirm(c, "The model reads these texts as yours. Agree?") {
+		return fmt.Errorf("not agreed; %s stays off", text.Clip(a.Name, 40))
 	}
 	if err := b.mcp.Agree(ctx, a.Name, m.offer); err != nil {
 		return err

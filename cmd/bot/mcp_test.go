@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"reverie/internal/sandbox"
 	"reverie/internal/store"
 	"reverie/internal/test/expect"
 	"reverie/internal/tool/mcp/mcptest"
@@ -178,8 +180,13 @@ mcp: {servers: [{name: github, url: %q, token: t0ken}]}
 	if out, err := bot("y\n", "mcp", "add", "github"); err != nil || !strings.Contains(out, "Agreed.") {
 		t.Fatalf("%s %v", out, err)
 	}
-	if out, err := bot("", "mcp", "check", "githob"); err == nil || !strings.Contains(out, "mcp.servers has: github") {
-		t.Fatalf("%s %v", out, err)
+	for given, want := range map[string]string{
+		"githob": `mcp.servers has: github.`, "https://mcp.example.org/v1/mcp": "    - name: example\n      url: \"https://mcp.example.org/v1/mcp\"\n",
+		"/opt/x/My-Server --stdio": "    - name: my-server\n      command: \"/opt/x/My-Server --stdio\"\n",
+	} {
+		out, err := bot("", "mcp", "add", given)
+		expect.False(t, err == nil, "%s is not configured", given)
+		expect.Has(t, out, want, "write this into "+filepath.Join(dir, "config.yaml"))
 	}
 
 	chat := exec.Command("bot", "chat")
@@ -208,4 +215,38 @@ mcp: {servers: [{name: github, url: %q, token: t0ken}]}
 	expect.Has(t, expect.Must(bot("", "mcp", "list"))(t), "github  changed", "tool create_issue has changed")
 	expect.OK(t, in.Close())
 	expect.OK(t, chat.Wait())
+}
+
+// TestMCPProgram: a program of this machine is connected as a server is; its secrets are not shown.
+func TestMCPProgram(t *testing.T) {
+	if err := sandbox.Supported(); err != nil {
+		t.Skip(err)
+	}
+	program, dir := mcptest.Program(t, "2026-07-28"), t.TempDir()
+	expect.OK(t, store.WriteFile(filepath.Join(dir, "token"), []byte("t0ken-1\n")))
+	config := `data: ./data
+timezone: UTC
+llm: {models: [{name: stand-in, base_url: "rehearsal:", model: rehearsal}]}
+mcp:
+  servers:
+    - name: issues
+      command: %s; echo "$A$B" >&2; exit 3
+      folders: [%q]
+      environment: {A: "${BOT_A}", B_file: token}
+`
+	expect.OK(t, store.WriteFile(filepath.Join(dir, "config.yaml"), fmt.Appendf(nil, strings.ReplaceAll(config, "exec ", ""), program.Command, program.Folders[0])))
+	bot := func(args ...string) (string, error) {
+		cmd := exec.Command("bot", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "BOT_A=t0ken-0")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	for _, c := range []struct{ args, says string }{
+		{"mcp list", "issues  new  "}, {"mcp check issues", "tool create_issue: Create an issue"}, {"mcp add issues --yes", "Agreed."}, {"mcp list --json", `"state": "agreed"`},
+	} {
+		out, err := bot(strings.Fields(c.args)...)
+		expect.False(t, err != nil, "%s: %v", out, err)
+		expect.Has(t, out, c.says)
+		expect.Lacks(t, out, "t0ken")
+	}
 }

@@ -35,32 +35,16 @@ func (b *bot) forgetTexts(ctx context.Context, tx *sql.Tx, texts []string) (kept
 		approval.Forget(ctx, tx, texts), delivery.Forget(ctx, tx, beginnings), dreamt.Forget(b.cfg.Data, texts))
 }
 
-// indexHistory adds all conversations to the search index.
-func (b *bot) indexHistory(ctx context.Context) error {
-	return recall.IndexAll(ctx, b.history, b.memory)
-}
-
-// forgetRedacted deletes a redacted message, its files, and what was learned from it.
-func (b *bot) forgetRedacted(ctx context.Context, event string) error {
+// Redacted deletes a redacted message, its files, and what was learned from it.
+func (b *bot) Redacted(ctx context.Context, event string) error {
 	files, err := b.history.FilesOf(ctx, event)
+	if err == nil {
+		err = recall.Redact(ctx, b.history, b.memory, event)
+	}
 	if err != nil {
 		return err
 	}
-	if err := b.history.Redact(ctx, event); err != nil {
-		return err
-	}
-	if err := b.removeUnusedFiles(ctx, files); err != nil {
-		return err
-	}
-	quotes, err := b.memory.RedactTurn(ctx, event)
-	if err != nil {
-		return err
-	}
-	if err := b.history.RemoveQuotes(ctx, quotes); err != nil {
-		return err
-	}
-	_, err = b.memory.ForgetEvent(ctx, memory.Access{Actor: "redaction", All: true}, event)
-	return err
+	return b.removeUnusedFiles(ctx, files)
 }
 
 // fileUses lists the files in use; moving returns those being transferred.
@@ -151,22 +135,17 @@ func (l memoryListCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return printJSON(c.out, append([]memory.Entry{}, all...))
+	none := "There are no memories yet."
+	if q.Words != "" {
+		none = "No memory contains these words."
 	}
-	if len(all) == 0 && q.Words == "" {
-		fmt.Fprintln(c.err, "There are no memories yet.")
-	} else if len(all) == 0 {
-		fmt.Fprintln(c.err, "No memory contains these words.")
-	}
-	for _, e := range all {
+	return printList(c, all, none, func(e memory.Entry) string {
 		mark := ""
 		if e.State != memory.Active {
 			mark = " (" + string(e.State) + ")"
 		}
-		fmt.Fprintf(c.out, "%s  %s  %s  %s%s\n", e.ID, e.ObservedAt.In(b.cfg.Zone).Format("2006-01-02"), e.Scope, e.Text, mark)
-	}
-	return nil
+		return fmt.Sprintf("%s  %s  %s  %s%s", e.ID, e.ObservedAt.In(b.cfg.Zone).Format(time.DateOnly), e.Scope, e.Text, mark)
+	})
 }
 
 type memoryAddCommand struct {
@@ -184,18 +163,11 @@ func (a memoryAddCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return printJSON(c.out, struct {
-			Added bool         `json:"added"`
-			Entry memory.Entry `json:"entry"`
-		}{added, e})
-	}
 	word := "Remembered"
 	if !added {
 		word = "Already known"
 	}
-	_, err = fmt.Fprintf(c.out, "%s: %s  %s  %s\n", word, e.ID, e.Scope, e.Text)
-	return err
+	return c.print(map[string]any{"added": added, "entry": e}, "%s: %s  %s  %s\n", word, e.ID, e.Scope, e.Text)
 }
 
 type memoryForgetCommand struct {
@@ -225,17 +197,14 @@ func (f memoryForgetCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return printJSON(c.out, map[string]any{"ids": ids, "entries": done.Entries, "kept": done.StillQuoted, "unfound": done.Unindexed})
-	}
-	fmt.Fprintf(c.out, "Forgotten for good, earlier wordings included: %d.\n", done.Entries)
+	text := fmt.Sprintf("Forgotten for good, earlier wordings included: %d.\n", done.Entries)
 	if done.Unindexed > 0 {
-		fmt.Fprintf(c.out, "%d earlier messages say it in other words; search no longer finds them.\n", done.Unindexed)
+		text += fmt.Sprintf("%d earlier messages say it in other words; search no longer finds them.\n", done.Unindexed)
 	}
 	if done.StillQuoted > 0 {
-		fmt.Fprintf(c.out, "%d messages that people wrote in conversations still say it.\n", done.StillQuoted)
+		text += fmt.Sprintf("%d messages that people wrote in conversations still say it.\n", done.StillQuoted)
 	}
-	return nil
+	return c.print(map[string]any{"ids": ids, "entries": done.Entries, "kept": done.StillQuoted, "unfound": done.Unindexed}, "%s", text)
 }
 
 type memoryHistoryCommand struct {
@@ -248,14 +217,10 @@ func (h memoryHistoryCommand) Run(ctx context.Context, c console, b *bot) error 
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return printJSON(c.out, all)
-	}
-	for _, o := range all {
-		fmt.Fprintf(c.out, "%s  batch %s  %s  %s  %s  %s\n", o.At.In(b.cfg.Zone).Format("2006-01-02 15:04:05"), o.Batch, o.Actor,
-			o.Op, o.Entry, describeOp(o, b.cfg.Zone))
-	}
-	return nil
+	return printList(c, all, "", func(o memory.Op) string {
+		return fmt.Sprintf("%s  batch %s  %s  %s  %s  %s", o.At.In(b.cfg.Zone).Format(time.DateTime), o.Batch, o.Actor, o.Op, o.Entry,
+			describeOp(o, b.cfg.Zone))
+	})
 }
 
 // describeOp describes an operation of the journal, and for an added entry its source.
@@ -286,12 +251,8 @@ func (u memoryUndoCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return printJSON(c.out, done)
-	}
-	_, err = fmt.Fprintf(c.out, "Undone: batch %s. %s\n`bot memory undo %s` reverts this.\n", done.Undid,
-		strings.Join(done.Lines(), "; "), done.Batch)
-	return err
+	return c.print(done, "Undone: batch %s. %s\n`bot memory undo %s` reverts this.\n", done.Undid, strings.Join(done.Lines(), "; "),
+		done.Batch)
 }
 
 type memoryExportCommand struct {

@@ -60,14 +60,24 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if c.json {
-		found := make([]foundHit, len(hits))
-		for i, h := range hits {
-			found[i] = foundHit{hitRef(h), h.Text(), h}
-		}
-		return printJSON(c.out, found)
+	found := make([]foundHit, len(hits))
+	for i, h := range hits {
+		found[i] = foundHit{hitRef(h), h.Text(), h}
 	}
-	return printHits(c.out, hits, b.cfg.Zone)
+	if len(found) == 0 && !c.json {
+		_, err := fmt.Fprintln(c.out, "Nothing was found.")
+		return err
+	}
+	return printList(c, found, "", func(f foundHit) string {
+		at, who, id := f.Entry.ObservedAt, f.Entry.Subject, f.Entry.ID
+		if f.Turn != nil {
+			at, who, id = f.Turn.At, f.Turn.Sender, f.Turn.Event
+		}
+		if who != "" {
+			who += ": "
+		}
+		return fmt.Sprintf("%s  %s%s  [%s]", at.In(b.cfg.Zone).Format(time.DateOnly), who, f.Text, id)
+	})
 }
 
 // foundHit is a hit in --json, with the most used fields first.
@@ -84,26 +94,6 @@ func hitRef(h memory.Hit) string {
 		return h.Turn.Event
 	}
 	return cmp.Or(h.Entry.Ref, h.Entry.ID)
-}
-
-func printHits(w io.Writer, hits []memory.Hit, where *time.Location) error {
-	if len(hits) == 0 {
-		_, err := fmt.Fprintln(w, "Nothing was found.")
-		return err
-	}
-	for _, h := range hits {
-		at, who, id := h.Entry.ObservedAt, h.Entry.Subject, h.Entry.ID
-		if h.Turn != nil {
-			at, who, id = h.Turn.At, h.Turn.Sender, h.Turn.Event
-		}
-		if who != "" {
-			who += ": "
-		}
-		if _, err := fmt.Fprintf(w, "%s  %s%s  [%s]\n", at.In(where).Format(time.DateOnly), who, h.Text(), id); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // batchQuestion is one line of a --batch file.
@@ -227,11 +217,8 @@ func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error 
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return printJSON(c.out, map[string]any{"texts": documents, "seconds": time.Since(begin).Seconds()})
-	}
-	_, err = fmt.Fprintf(c.out, "The index was rebuilt: %d texts.\n", documents)
-	return err
+	return c.print(map[string]any{"texts": documents, "seconds": time.Since(begin).Seconds()},
+		"The index was rebuilt: %d texts.\n", documents)
 }
 
 // commandPatience is how long a command waits for the vector of a query.

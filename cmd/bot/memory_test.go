@@ -47,7 +47,7 @@ func TestRedactedNotRecalled(t *testing.T) {
 		expect.OK(t, b.history.Append(t.Context(), &m))
 		expect.Must(b.db.Exec(`UPDATE message SET tail = ? WHERE id = ?`, tail, m.ID))(t)
 	}
-	expect.OK(t, b.forgetRedacted(t.Context(), "$1"))
+	expect.OK(t, b.Redacted(t.Context(), "$1"))
 	hits, err := b.memory.Search(t.Context(), memory.Query{Text: "vault HERON-99", Scopes: []memory.Scope{me}, Turns: true})
 	if err != nil || len(hits) != 0 {
 		t.Errorf("found %+v, %v", hits, err)
@@ -87,7 +87,7 @@ func TestFilesAreDeleted(t *testing.T) {
 	expect.Must(b.history.StartNew(t.Context(), "!dm"))(t)
 	say("$1", "one", "both")
 	say("$2", "both")
-	expect.OK(t, b.forgetRedacted(t.Context(), "$1"))
+	expect.OK(t, b.Redacted(t.Context(), "$1"))
 	if there("one") || !there("both") {
 		t.Errorf("one is there: %v; both: %v", there("one"), there("both"))
 	}

@@ -35,7 +35,7 @@ func (p promptCommand) Run(ctx context.Context, c console, path filePath) error 
 	}
 	defer b.close()
 	b.models.Detect(ctx)
-	sessions := b.connect(connection{}).sessions
+	sessions := b.connect(connection{})
 	if p.Room != "" {
 		rooms, err := session.Rooms(ctx, b.db)
 		if err != nil {

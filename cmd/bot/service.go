@@ -17,6 +17,7 @@ import (
 	"reverie/internal/session"
 	"reverie/internal/subsession"
 	"reverie/internal/task"
+	"reverie/internal/tool"
 )
 
 // connection connects the sessions to a transport. The zero value suits commands that only read.
@@ -29,11 +30,11 @@ type connection struct {
 	verify               func(ctx context.Context, person, room, args string) (string, error)
 }
 
-// service is the bot with a connection: sessions, tasks and questions.
+// service is the bot with a connection: sessions, tasks and questions. It implements matrix.Handler.
 type service struct {
 	*bot
+	*session.Manager
 	connection
-	sessions  *session.Manager
 	scheduler *task.Scheduler
 	asker     *questions.Asker
 }
@@ -50,27 +51,38 @@ func (b *bot) connect(c connection) *service {
 		Rooms: session.TaskRooms{Rooms: c.rooms, Transport: c.transport, Messages: b.messages},
 	})
 	sessionConfig := session.Config{
-		Stores: session.Stores{
-			DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory,
-			Tasks: b.tasks, Skills: b.skills, Media: b.media, Messages: b.messages,
+		Config: command.Config{
+			Models: b.models, History: b.history, Memory: b.memory, Tasks: b.tasks, Skills: b.skills, Messages: b.messages,
+			Location: b.cfg.Zone, Verify: c.verify, Status: s.statusLines, Dreams: b.dreamHooks(),
 		},
-		Limits:  session.Limits{FileText: b.cfg.Files().Text, SubSessions: subsession.Limits(b.cfg.Subs)},
-		Program: session.Program{Hooks: command.Hooks{Verify: c.verify, Status: s.statusLines, Dreams: b.dreamHooks()}},
-
+		DB: b.db, Prompt: b.prompt, Tools: b.tools, Media: b.media,
+		Limits:     session.Limits{FileText: b.cfg.Files().Text, SubSessions: subsession.Limits(b.cfg.Subs)},
 		Background: b.background, Transport: c.transport, Rooms: c.rooms, WindowInputs: b.window.Inputs,
-		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.Owners(), Location: b.cfg.Zone, Log: b.log,
+		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.Owners(), Log: b.log,
 		Events: map[chat.EventKind]session.Source{chat.ScheduledTask: taskSource{s.scheduler}, chat.MemoryQuestion: s.asker},
 	}
 	if b.cfg.Harvest.Enabled {
 		sessionConfig.BeforeEvict, sessionConfig.ObjectiveRole = b.harvester.Wake, "harvest"
 	}
-	s.sessions = session.New(sessionConfig)
+	s.Manager = session.New(sessionConfig)
 	return s
 }
 
 // backgroundLoops returns what runs beside the sessions until its context ends.
 func (s *service) backgroundLoops() []func(context.Context) error {
-	return []func(context.Context) error{s.models.Run, s.window.Run, s.runVectors, s.runHarvest, s.runNightly, s.runTasks, s.runMCP}
+	nightly := func(ctx context.Context) error {
+		s.askQuestions(ctx) // those of earlier dreams
+		return s.nightly.Run(ctx, s.reportDream)
+	}
+	loops := []func(context.Context) error{s.models.Run, s.window.Run, s.runVectors, nightly, s.runTasks,
+		func(ctx context.Context) error { return tool.RunBackground(ctx, s.tools) }}
+	if s.cfg.Harvest.Enabled {
+		loops = append(loops, s.harvester.Run)
+	}
+	if s.mcp != nil {
+		loops = append(loops, s.mcp.Run)
+	}
+	return loops
 }
 
 // statusLines returns lines for !status.
@@ -81,24 +93,6 @@ func (s *service) statusLines(ctx context.Context, say i18n.Say) (lines []string
 	return append(lines, s.vectorLines(ctx, say)...)
 }
 
-// Deliver implements matrix.Handler.
-func (s *service) Deliver(ctx context.Context, in chat.Inbound) error {
-	return s.sessions.Deliver(ctx, in)
-}
-
-// RoomReplaced implements matrix.Handler.
-func (s *service) RoomReplaced(ctx context.Context, from, to string) error {
-	return s.sessions.Move(ctx, from, to)
-}
-
-// RoomLeft implements matrix.Handler.
-func (s *service) RoomLeft(room string) { s.sessions.LeaveRoom(room) }
-
-// Redacted implements matrix.Handler.
-func (s *service) Redacted(ctx context.Context, event string) error {
-	return s.forgetRedacted(ctx, event)
-}
-
 // runTasks delivers due tasks to their sessions until ctx ends.
 func (s *service) runTasks(ctx context.Context) error {
 	return s.scheduler.Run(ctx, func(ctx context.Context, r task.Run) error {
@@ -107,19 +101,13 @@ func (s *service) runTasks(ctx context.Context) error {
 			return err
 		}
 		alone := s.rooms.UserID() == "" || person == s.jobPerson(r) // a terminal has one person
-		return s.sessions.Deliver(ctx, s.jobEvent(ctx, r, alone))
+		return s.Deliver(ctx, s.jobEvent(ctx, r, alone))
 	})
-}
-
-// runNightly sends open questions of earlier dreams, then dreams on schedule.
-func (s *service) runNightly(ctx context.Context) error {
-	s.askQuestions(ctx)
-	return s.nightly.Run(ctx, s.reportDream)
 }
 
 // askQuestions sends open questions about memories to people.
 func (s *service) askQuestions(ctx context.Context) {
-	if err := s.asker.Ask(ctx, s.sessions.Deliver); err != nil && ctx.Err() == nil && !errors.Is(err, chat.ErrStopping) {
+	if err := s.asker.Ask(ctx, s.Deliver); err != nil && ctx.Err() == nil && !errors.Is(err, chat.ErrStopping) {
 		s.log.Warn("cannot ask the open questions; will retry after the next dream", "err", err)
 	}
 }

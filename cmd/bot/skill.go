@@ -48,24 +48,17 @@ func (skillListCommand) Run(_ context.Context, c console, b *bot) error {
 		Unreviewed bool          `json:"unreviewed"`
 		Always     bool          `json:"always"`
 	}
-	rows := []row{}
+	var rows []row
 	for _, s := range all {
 		rows = append(rows, row{s.ID(), s.Summary, s.Path, s.Label.Readers, s.Label.Integrity.String(), s.Unreviewed, s.Always})
 	}
-	if c.json {
-		return printJSON(c.out, rows)
-	}
-	for _, r := range rows {
+	return printList(c, rows, "There are no skills.", func(r row) string {
 		mark := ""
 		if r.Unreviewed {
 			mark = "  (not reviewed)"
 		}
-		fmt.Fprintf(c.out, "%s  %s  %s%s\n", r.ID, r.Readers, r.Summary, mark)
-	}
-	if len(rows) == 0 {
-		fmt.Fprintln(c.err, "There are no skills.")
-	}
-	return nil
+		return fmt.Sprintf("%s  %s  %s%s", r.ID, r.Readers, r.Summary, mark)
+	})
 }
 
 type skillCheckCommand struct {
@@ -85,28 +78,19 @@ func (k skillCheckCommand) Run(_ context.Context, c console, b *bot) error {
 	if err != nil {
 		return fmt.Errorf("check %s: %w", k.What, err)
 	}
-	if c.json {
-		err = printJSON(c.out, append([]skill.Finding{}, found...))
-	} else {
-		printFindings(c, found)
+	if err := printFindings(c, found); err != nil || !skill.Faulty(found) {
+		return err
 	}
-	if err == nil && skill.Faulty(found) {
-		return errReported
-	}
-	return err
+	return errReported
 }
 
-func printFindings(c console, found []skill.Finding) {
-	for _, f := range found {
-		word := ""
+func printFindings(c console, found []skill.Finding) error {
+	return printList(c, found, "Nothing is wrong.", func(f skill.Finding) string {
 		if f.Warning {
-			word = "warning: "
+			return "warning: " + f.Problem.String()
 		}
-		fmt.Fprintf(c.out, "%s%s\n", word, f.Problem)
-	}
-	if len(found) == 0 {
-		fmt.Fprintln(c.err, "Nothing is wrong.")
-	}
+		return f.Problem.String()
+	})
 }
 
 type skillAddCommand struct {
@@ -130,7 +114,7 @@ func (a skillAddCommand) Run(_ context.Context, c console, b *bot) error {
 		return printJSON(c.out, map[string]any{"id": s.ID(), "path": s.Path, "findings": append([]skill.Finding{}, found...)})
 	}
 	if len(found) > 0 {
-		printFindings(console{out: c.err, err: c.err}, found)
+		_ = printFindings(console{out: c.err, err: c.err}, found) // what follows matters more
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

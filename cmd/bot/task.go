@@ -24,11 +24,11 @@ type taskCommand struct {
 	Runs     *taskRunsCommand     `arg:"subcommand:runs" help:"Show past runs of tasks, and how they went."`
 }
 
-func (b *bot) printRuns(c console, runs []task.Run) {
-	for _, r := range runs {
-		fmt.Fprintf(c.out, "%s  #%s  %s  %s\n", b.tasks.FormatTime(i18n.English, r.Task, r.Due), r.Task.ID, r.State,
+func (b *bot) printRuns(c console, runs []task.Run) error {
+	return printList(c, runs, "No task has run yet.", func(r task.Run) string {
+		return fmt.Sprintf("%s  #%s  %s  %s", b.tasks.FormatTime(i18n.English, r.Task, r.Due), r.Task.ID, r.State,
 			strings.Join(strings.Fields(r.Result.String()), " "))
-	}
+	})
 }
 
 type taskListCommand struct {
@@ -46,20 +46,13 @@ func (l taskListCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return printJSON(c.out, append([]task.Task{}, tasks...))
-	}
-	for _, t := range tasks {
+	return printList(c, tasks, "There are no tasks.", func(t task.Task) string {
 		why := ""
 		if t.NextDue.IsZero() && t.Status == task.Paused && t.Reason != "" {
 			why = ", because " + t.Reason.String()
 		}
-		fmt.Fprintf(c.out, "%s  %s%s\n", t.Room, b.formatTask(t), why)
-	}
-	if len(tasks) == 0 {
-		fmt.Fprintln(c.err, "There are no tasks.")
-	}
-	return nil
+		return fmt.Sprintf("%s  %s%s", t.Room, b.formatTask(t), why)
+	})
 }
 
 type taskShowCommand struct {
@@ -92,11 +85,7 @@ func (s taskShowCommand) Run(ctx context.Context, c console, b *bot) error {
 	if !t.NextDue.IsZero() {
 		fmt.Fprintf(c.out, "next: %s\n", b.tasks.FormatTime(i18n.English, t, t.NextDue))
 	}
-	if len(runs) == 0 {
-		fmt.Fprintln(c.err, "No task has run yet.")
-	}
-	b.printRuns(c, runs)
-	return nil
+	return b.printRuns(c, runs)
 }
 
 type taskAddCommand struct {
@@ -110,7 +99,7 @@ type taskAddCommand struct {
 
 // Run adds a task; a running bot sees it within ten seconds.
 func (a taskAddCommand) Run(ctx context.Context, c console, b *bot) error {
-	sessions := b.connect(connection{}).sessions
+	sessions := b.connect(connection{})
 	t := task.Task{Room: a.Room, User: b.cfg.Owner(), Content: strings.Join(a.Text, " "), Priority: a.Priority, Prompt: a.Prompt,
 		Background: a.Silent}
 	if t.Room == "" {
@@ -158,11 +147,7 @@ func (a taskAddCommand) schedule(now time.Time, loc *time.Location) (*task.Sched
 }
 
 func (b *bot) printTask(c console, word string, t task.Task) error {
-	if c.json {
-		return printJSON(c.out, t)
-	}
-	_, err := fmt.Fprintf(c.out, "%s: %s\n", word, b.formatTask(t))
-	return err
+	return c.print(t, "%s: %s\n", word, b.formatTask(t))
 }
 
 // formatTask formats a task with its next due time.
@@ -237,9 +222,5 @@ func (r taskRunsCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	if c.json {
-		return printJSON(c.out, append([]task.Run{}, runs...))
-	}
-	b.printRuns(c, runs)
-	return nil
+	return b.printRuns(c, runs)
 }

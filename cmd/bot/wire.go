@@ -24,6 +24,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
+	"reverie/internal/recall"
 	"reverie/internal/sandbox"
 	"reverie/internal/search/backend"
 	"reverie/internal/search/vector"
@@ -116,8 +117,9 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	}
 	b.server = b.openServer(b.vectors, 0)
 	if b.memory, err = memory.Open(ctx, memory.Config{
-		DB: b.db, Dir: cfg.Data, Owner: cfg.Owner(), Purge: b.forgetTexts, BeforeForget: b.indexHistory, Log: log,
+		DB: b.db, Dir: cfg.Data, Owner: cfg.Owner(), Purge: b.forgetTexts, Log: log,
 		Backend: cfg.Memory.Backend, Vectors: b.vectors, Server: b.server,
+		BeforeForget: func(ctx context.Context) error { return recall.IndexAll(ctx, b.history, b.memory) },
 	}); err != nil {
 		return nil, err
 	}
@@ -126,7 +128,7 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"), log, cfg.Skills...)
 	b.history = history.NewStore(b.db)
 	b.media = media.Open(cfg.Data, cfg.Files().Side)
-	b.mcp = openMCP(cfg.MCP.Servers, b.db, log)
+	b.mcp = openMCP(b)
 	files := cfg.Tools.Files
 	work := workspace.Config{Dir: cfg.Data, DB: b.db, Quota: files.Bytes}
 	for _, f := range files.Folders {
@@ -169,7 +171,7 @@ func (b *bot) commands(ctx context.Context, test bool) tool.Commands {
 		zone = os.Getenv("TZ")
 	}
 	return tool.Commands{Code: t.Code, Rooms: t.Shell.Rooms, Owners: b.cfg.Owners(), Network: t.Shell.Network, Time: t.Shell.Time,
-		Hidden: b.hidden(), Zone: zone}
+		Background: t.Shell.Background, Quota: t.Files.Bytes, Hidden: b.hidden(), Zone: zone}
 }
 
 func (b *bot) openPrompt() (*prompt.Assembler, error) {
@@ -225,14 +227,14 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 }
 
 func (b *bot) openWindow(gpu *vram.Prober) *window.Detector {
-	c := window.DetectorConfig{
+	d := &window.Detector{
 		Models: b.models, GPU: gpu, Tier: b.cfg.Context.Tier,
 		Settings: fmt.Sprintf("vram_mib=%d probe=%t", b.cfg.Context.VRAMMiB, b.cfg.Context.Probe),
 	}
 	for _, m := range b.cfg.LLM.Models {
-		c.Servers = append(c.Servers, window.Server{Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, Window: m.Window})
+		d.Servers = append(d.Servers, window.Server{Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, Window: m.Window})
 	}
-	return window.NewDetector(c)
+	return d
 }
 
 func (b *bot) close() {
@@ -265,13 +267,4 @@ func loadConfig(path filePath, w io.Writer, needsModel bool) (*config.Config, *s
 		log.Warn(s)
 	}
 	return cfg, log, nil
-}
-
-func printJSON(w io.Writer, v any) error {
-	e := jsonEncoder(w)
-	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	return nil
 }

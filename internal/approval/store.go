@@ -116,11 +116,18 @@ func (s Store) End(ctx context.Context, a Approval, state State, shown bool) err
 
 // ClosePoll replaces the poll of a question by a note that it is over.
 func (s Store) ClosePoll(ctx context.Context, a Approval) error {
-	key := "approve.over"
-	if a.State == Expired {
-		key = "approve.expired"
+	say := s.Messages.For(ctx, a.Room)
+	text := say("approve.over")
+	switch {
+	case a.State == Expired:
+		text = say("approve.expired")
+	case a.State == Denied:
+		text = say("ask.answered", "answer", say("approve.no"))
+	case a.State != Void && a.Wide:
+		text = say("ask.answered", "answer", say("approve.wide"))
+	case a.State != Void:
+		text = say("ask.answered", "answer", say("approve.once"))
 	}
-	text := s.Messages.Text(ctx, a.Room, key)
 	return s.Transport.Send(ctx, a.Room, chat.Outgoing{ID: a.QuestionID(), Thread: a.Talk.Thread(), Text: text, Notice: true})
 }
 

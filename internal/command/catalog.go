@@ -3,9 +3,12 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"reverie/internal/chat"
@@ -19,6 +22,7 @@ import (
 	"reverie/internal/settings"
 	"reverie/internal/skill"
 	"reverie/internal/task"
+	"reverie/internal/text"
 	"reverie/internal/trust"
 )
 
@@ -28,10 +32,10 @@ func catalog() []entry {
 		{"help", help},
 		{"new", startNew},
 		{"retry", retry},
-		{"stop", stop},
-		{"compact", compact},
-		{"approve", approve},
-		{"deny", deny},
+		{"stop", bySession(Session.Stop)},
+		{"compact", bySession(Session.CompactNow)},
+		{"approve", bySession(Session.Approve)},
+		{"deny", bySession(Session.Deny)},
 		{"summary", showSummary},
 		{"status", showStatus},
 		{"tasks", listTasks},
@@ -53,43 +57,52 @@ func catalog() []entry {
 	}
 }
 
-// entry is one command. run returns the answer in Markdown.
+// entry is one command.
 type entry struct {
 	name string
-	run  func(ctx context.Context, call *Call, args string) (string, error)
+	run  run
+}
+
+// run runs a command and returns its answer in Markdown.
+type run func(ctx context.Context, call *Call, args string) (string, error)
+
+// bySession returns the command that a method of the session is.
+func bySession(do func(s Session, ctx context.Context, in chat.Message, args string) (string, error)) run {
+	return func(ctx context.Context, call *Call, args string) (string, error) {
+		return do(call.Session, ctx, call.In, args)
+	}
+}
+
+func startNew(ctx context.Context, call *Call, _ string) (string, error) {
+	return call.text(ctx, "new"), call.Session.StartNew(ctx)
+}
+
+func retry(ctx context.Context, call *Call, _ string) (string, error) {
+	return "", cmp.Or(call.Session.Retry(ctx, call.In), ErrAnswered)
 }
 
 // Config holds what the commands of all rooms need.
 type Config struct {
-	Memory      *memory.Store
-	Questions   questions.Store
-	Tasks       *task.Store
-	Goals       *goal.Store
-	Skills      *skill.Library
-	History     *history.Store
-	Models      *llm.Models
-	Settings    settings.Store
-	Messages    *settings.Messages
-	SubSessions SubSessions // nil = disabled
-	Location    *time.Location
-	Started     time.Time // when the program started
-	Now         func() time.Time
-	Hooks
-}
+	Memory    *memory.Store
+	Questions questions.Store
+	Tasks     *task.Store
+	Goals     *goal.Store
+	Skills    *skill.Library
+	History   *history.Store
+	Models    *llm.Models
+	Settings  settings.Store
+	Messages  *settings.Messages
+	// Helpers lists the sub-sessions visible at p, a line each. nil = disabled.
+	Helpers  func(ctx context.Context, p trust.Place, say i18n.Say) ([]string, error)
+	Location *time.Location
+	Started  time.Time // when the program started
+	Now      func() time.Time
 
-// Hooks are callbacks into the rest of the program.
-type Hooks struct {
 	Dreams *Dreams // nil = dreaming is off
 	// Status returns more lines for !status, in the language of say; may be nil.
 	Status func(ctx context.Context, say i18n.Say) []string
 	// Verify runs !verify with its arguments and returns the answer. nil = devices cannot be verified here.
 	Verify func(ctx context.Context, person, room, args string) (string, error)
-}
-
-// SubSessions lists the sub-sessions.
-type SubSessions interface {
-	// Lines lists the sub-sessions visible at p, a line each.
-	Lines(ctx context.Context, p trust.Place, say i18n.Say) ([]string, error)
 }
 
 // Session is the conversation in which a command is given. Methods that return a string return the
@@ -100,15 +113,15 @@ type Session interface {
 	// Retry answers the last message of a person again.
 	Retry(ctx context.Context, in chat.Message) error
 	// Stop cancels the running work.
-	Stop(ctx context.Context, in chat.Message) (string, error)
+	Stop(ctx context.Context, in chat.Message, args string) (string, error)
 	// CompactNow compacts the conversation.
-	CompactNow(ctx context.Context, in chat.Message) (string, error)
+	CompactNow(ctx context.Context, in chat.Message, args string) (string, error)
 	// Approve approves acts; args are the question's code and optionally "conversation".
 	Approve(ctx context.Context, in chat.Message, args string) (string, error)
 	// Deny denies the acts of the question code.
 	Deny(ctx context.Context, in chat.Message, code string) (string, error)
-	// Preview returns the prompt that in would get now.
-	Preview(ctx context.Context, in chat.Message) (prompt.Prompt, error)
+	// Preview returns the prompt that in would get now, and its tools.
+	Preview(ctx context.Context, in chat.Message) (prompt.Prompt, []llm.ToolSpec, error)
 	// WindowStatus returns lines for !status about the tier and the window.
 	WindowStatus(ctx context.Context, past []history.Message) ([]string, error)
 }
@@ -155,4 +168,37 @@ func Names() []string {
 		names[i] = e.name
 	}
 	return names
+}
+
+func unknownCommand(ctx context.Context, call *Call, name string) string {
+	return i18n.Sentences(call.text(ctx, "command.unknown", "name", Word("!"+name)), suggestion(ctx, call, name, Names(), "!"),
+		call.text(ctx, "command.list"))
+}
+
+// help is the command !help: it lists all commands, or describes the one in args.
+func help(ctx context.Context, call *Call, args string) (string, error) {
+	if name := strings.ToLower(strings.TrimLeft(args, "!/")); name != "" {
+		if _, known := lookup(name); !known {
+			return unknownCommand(ctx, call, name), nil
+		}
+		return fmt.Sprintf("`!%s`: %s", name, call.text(ctx, "help."+name)), nil
+	}
+	var b strings.Builder
+	b.WriteString(call.text(ctx, "help") + "\n\n")
+	for _, e := range catalog() {
+		fmt.Fprintf(&b, "- `!%s`: %s\n", e.name, call.text(ctx, "help."+e.name))
+	}
+	return strings.TrimSpace(b.String()), nil
+}
+
+// suggestion offers the names that are similar to word, each with prefix; "" if none is.
+func suggestion(ctx context.Context, call *Call, word string, names []string, prefix string) string {
+	near := text.Nearest(word, names)
+	if len(near) == 0 {
+		return ""
+	}
+	for i := range near {
+		near[i] = prefix + near[i]
+	}
+	return call.text(ctx, "nearest", "names", codeWords(near))
 }

@@ -23,9 +23,14 @@ type shownSetting struct {
 
 // configure is the command !config: it shows the settings of the room, or changes one.
 func configure(ctx context.Context, call *Call, args string) (string, error) {
-	all, err := shownSettings(ctx, call)
+	set, err := call.Settings.Choices(ctx, call.In.Room)
 	if err != nil {
 		return "", err
+	}
+	var all []shownSetting
+	for _, k := range settings.List() {
+		d := set[k.Name]
+		all = append(all, shownSetting{k, k.Effective(d.Value), decidedBy(ctx, call, d)})
 	}
 	name, value, _ := strings.Cut(args, " ")
 	value = strings.TrimLeft(value, "= ")
@@ -41,25 +46,13 @@ func configure(ctx context.Context, call *Call, args string) (string, error) {
 		}
 		return i18n.Sentences(call.text(ctx, "settings.unknown", "name", Word(name)), suggestion(ctx, call, name, names, "")), nil
 	case value == "":
-		return oneSetting(ctx, call, all[i]), nil
+		k := all[i]
+		return call.text(ctx, "settings.one", "name", k.Name, "what", call.text(ctx, "config."+k.Name),
+			"value", settingValue(ctx, call, k, k.value, k.MaxLength), "since", k.by, "values", possibleValues(ctx, call, k)), nil
 	case !tool.AllowsAct(call.Access.Integrity, "!config"):
 		return call.text(ctx, "settings.owners"), nil
 	}
 	return changeSetting(ctx, call, all[i], value)
-}
-
-// shownSettings reads all settings of the room.
-func shownSettings(ctx context.Context, call *Call) ([]shownSetting, error) {
-	set, err := call.Settings.Choices(ctx, call.In.Room)
-	if err != nil {
-		return nil, err
-	}
-	var all []shownSetting
-	for _, k := range settings.List() {
-		d := set[k.Name]
-		all = append(all, shownSetting{k, k.Effective(d.Value), decidedBy(ctx, call, d)})
-	}
-	return all, nil
 }
 
 // decidedBy says who set a setting and when, or that it is the default.
@@ -84,13 +77,6 @@ func settingsTable(ctx context.Context, call *Call, all []shownSetting) string {
 			strings.ReplaceAll(others, "|", `\|`))
 	}
 	return b.String() + "\n" + call.text(ctx, "settings.usage")
-}
-
-// oneSetting describes a setting, its value and its possible values.
-func oneSetting(ctx context.Context, call *Call, k shownSetting) string {
-	return call.text(ctx, "settings.one", "name", k.Name, "what", call.text(ctx, "config."+k.Name),
-		"value", settingValue(ctx, call, k, k.value, k.MaxLength),
-		"since", k.by, "values", possibleValues(ctx, call, k))
 }
 
 // maxShownText limits the characters of a text value in the table of settings.
@@ -122,20 +108,18 @@ func changeSetting(ctx context.Context, call *Call, k shownSetting, value string
 		value = k.Values[i]
 	}
 	value, ok := k.Normalize(value)
+	said, err := "settings.set", error(nil)
 	switch {
 	case reset:
-		if err := call.Settings.Clear(ctx, call.In.Room, k.Name); err != nil {
-			return "", err
-		}
-		return call.text(ctx, "settings.reset", "name", k.Name, "value", settingValue(ctx, call, k, k.DefaultValue(), maxShownText)), nil
+		said, value = "settings.reset", k.DefaultValue()
+		err = call.Settings.Clear(ctx, call.In.Room, k.Name)
 	case !ok:
 		return call.text(ctx, "settings.value", "name", k.Name, "value", Word(value), "values", possibleValues(ctx, call, k)), nil
-	}
-	if err := call.Settings.Set(ctx, call.In.Room, k.Name, value, call.In.Sender, call.Now()); err != nil {
-		return "", err
+	default:
+		err = call.Settings.Put(ctx, call.In.Room, k.Name, value, call.In.Sender, call.Now())
 	}
 	call.Log.Info("setting", "name", k.Name, "who", call.In.Sender)
-	return call.text(ctx, "settings.set", "name", k.Name, "value", settingValue(ctx, call, k, value, maxShownText)), nil
+	return call.text(ctx, said, "name", k.Name, "value", settingValue(ctx, call, k, value, maxShownText)), err
 }
 
 // Word formats a word that a person wrote as inline code.

@@ -39,10 +39,7 @@ func controlDream(ctx context.Context, call *Call, args string) (string, error) 
 		return strings.TrimSpace(text + "\n\n" + open), err
 	case "undo":
 		text, err := call.Dreams.Undo(ctx, call.Messages.For(ctx, call.In.Room))
-		if err != nil {
-			return "", err
-		}
-		return capitalize(text) + ".", nil
+		return capitalize(text) + ".", err
 	}
 	return call.text(ctx, "dream.usage"), nil
 }

@@ -55,21 +55,16 @@ func changeGoal(ctx context.Context, call *Call, args string) (string, error) {
 }
 
 func showGoal(ctx context.Context, call *Call) (string, error) {
+	say := call.Messages.For(ctx, call.In.Room)
 	g, ok, err := call.Goals.Active(ctx, call.Place)
-	if err != nil {
-		return "", err
-	}
-	if ok {
-		return goalText(call.Messages.For(ctx, call.In.Room), g), nil
+	if err != nil || ok {
+		return goalText(say, g), err
 	}
 	all, err := call.Goals.List(ctx, call.Place, 1)
-	if err != nil {
-		return "", err
-	}
 	if len(all) > 0 && all[0].Status == goal.Paused {
-		return call.text(ctx, "goal.waits", "goal", all[0].LineIn(call.Messages.For(ctx, call.In.Room))), nil
+		return say("goal.waits", "goal", all[0].LineIn(say)), nil
 	}
-	return call.text(ctx, "goal.none"), nil
+	return say("goal.none"), err
 }
 
 // maxFiles is how many files of a goal are shown.
@@ -123,17 +118,15 @@ const maxGoals = 15
 
 func goalHistory(ctx context.Context, call *Call) (string, error) {
 	goals, err := call.Goals.List(ctx, call.Place, maxGoals)
-	if err != nil {
-		return "", err
-	}
-	if len(goals) == 0 {
-		return call.text(ctx, "goal.never"), nil
+	if err != nil || len(goals) == 0 {
+		return call.text(ctx, "goal.never"), err
 	}
 	var b strings.Builder
+	say := call.Messages.For(ctx, call.In.Room)
 	for _, g := range goals {
-		b.WriteString("- " + g.LineIn(call.Messages.For(ctx, call.In.Room)))
+		b.WriteString("- " + g.LineIn(say))
 		if g.Summary != "" {
-			b.WriteString(": " + g.Summary.In(call.Messages.For(ctx, call.In.Room)))
+			b.WriteString(": " + g.Summary.In(say))
 		}
 		b.WriteString("\n")
 	}

@@ -48,17 +48,16 @@ func listMemories(ctx context.Context, call *Call, args string) (string, error) 
 		}
 		fmt.Fprintf(&b, "**%s** (%d)\n\n", call.Memory.File(scope), len(entries))
 		for _, e := range entries[max(0, len(entries)-maxListed):] {
-			fmt.Fprintf(&b, "- %s `%s`\n", history.OneLine(e.Text, listedRunes), e.ID)
+			b.WriteString(entryLine(e))
 		}
 		if n := len(entries) - maxListed; n > 0 {
 			b.WriteString("- " + call.text(ctx, "memory.older", "count", fmt.Sprint(n)) + "\n")
 		}
 		b.WriteString("\n")
 	}
-	switch {
-	case found == 0 && args == "":
+	if found == 0 && args == "" {
 		b.WriteString(call.text(ctx, "memory.empty"))
-	case found == 0:
+	} else if found == 0 {
 		b.WriteString(call.text(ctx, "memory.not_found"))
 	}
 	return strings.TrimSpace(b.String()), nil
@@ -125,7 +124,7 @@ func forget(ctx context.Context, call *Call, args string) (string, error) {
 		var b strings.Builder
 		b.WriteString(call.text(ctx, "memory.which", "count", fmt.Sprint(len(found))) + "\n\n")
 		for _, e := range found[max(0, len(found)-maxListed):] {
-			fmt.Fprintf(&b, "- %s `%s`\n", history.OneLine(e.Text, listedRunes), e.ID)
+			b.WriteString(entryLine(e))
 		}
 		return b.String(), nil
 	}
@@ -174,11 +173,8 @@ func answerQuestion(ctx context.Context, call *Call, number, choice string) (str
 	}
 	chosen := questions.Choice(strings.ToLower(choice))
 	kept, other, err := call.Questions.Answer(ctx, call.Access, n, chosen)
-	switch {
-	case err != nil:
-		return "", err
-	case chosen == questions.KeepBoth:
-		return call.text(ctx, "question.both"), nil
+	if err != nil || chosen == questions.KeepBoth {
+		return call.text(ctx, "question.both"), err
 	}
 	return call.text(ctx, "question.kept") + "\n\n- " + call.text(ctx, "dream.now", "text", history.OneLine(kept.Text, listedRunes)) +
 		"\n- " + call.text(ctx, "dream.no_longer", "text", history.OneLine(other.Text, listedRunes)), nil
@@ -191,4 +187,9 @@ func openQuestions(ctx context.Context, call *Call) (string, error) {
 		return "", err
 	}
 	return questions.NoticeText(call.Messages.For(ctx, call.In.Room), list, call.Location), nil
+}
+
+// entryLine lists an entry with its ID, for !forget.
+func entryLine(e memory.Entry) string {
+	return fmt.Sprintf("- %s `%s`\n", history.OneLine(e.Text, listedRunes), e.ID)
 }

@@ -21,28 +21,21 @@ func changeMode(ctx context.Context, call *Call, args string) (string, error) {
 	next, known := settings.FindMode(args)
 	switch {
 	case args == "":
-		return describeMode(ctx, call, now), nil
+		var b strings.Builder
+		b.WriteString(modeSentence(ctx, call, now) + "\n\n")
+		for _, m := range settings.Modes() {
+			fmt.Fprintf(&b, "- `!mode %s`: %s\n", m.Name, call.text(ctx, "mode.what."+m.Name))
+		}
+		return strings.TrimSpace(b.String()), nil
 	case !known:
 		return i18n.Sentences(call.text(ctx, "mode.unknown", "modes", codeWords(settings.ModeNames())),
 			suggestion(ctx, call, args, settings.ModeNames(), "")), nil
 	case next.Name == now.Name:
 		return call.text(ctx, "mode.already", "mode", now.Name), nil
 	}
-	if err := call.Settings.Put(ctx, call.In.Room, settings.ModeName, next.Name, call.In.Sender, call.Now()); err != nil {
-		return "", err
-	}
 	call.Log.Info("mode", "from", now.Name, "to", next.Name, "who", call.In.Sender)
-	return ModeSet(call.Messages.For(ctx, call.In.Room), next), nil
-}
-
-// describeMode shows the mode, since when and why, and lists all modes.
-func describeMode(ctx context.Context, call *Call, now settings.RoomMode) string {
-	var b strings.Builder
-	b.WriteString(modeSentence(ctx, call, now) + "\n\n")
-	for _, m := range settings.Modes() {
-		fmt.Fprintf(&b, "- `!mode %s`: %s\n", m.Name, call.text(ctx, "mode.what."+m.Name))
-	}
-	return strings.TrimSpace(b.String())
+	return ModeSet(call.Messages.For(ctx, call.In.Room), next),
+		call.Settings.Put(ctx, call.In.Room, settings.ModeName, next.Name, call.In.Sender, call.Now())
 }
 
 // modeSentence describes the mode in one sentence, for !mode and !status.
@@ -59,11 +52,8 @@ func modeSentence(ctx context.Context, call *Call, now settings.RoomMode) string
 func changeThink(ctx context.Context, call *Call, args string) (string, error) {
 	if args == "" {
 		now, err := modeNow(ctx, call)
-		if err != nil {
-			return "", err
-		}
-		if now.Think == llm.ThinkDefault {
-			return call.text(ctx, "think.free"), nil
+		if err != nil || now.Think == llm.ThinkDefault {
+			return call.text(ctx, "think.free"), err
 		}
 		return call.text(ctx, "think.now", "level", string(now.Think)), nil
 	}
@@ -71,26 +61,20 @@ func changeThink(ctx context.Context, call *Call, args string) (string, error) {
 	if err != nil {
 		return call.text(ctx, "think.unknown"), nil
 	}
-	if err := call.Settings.Put(ctx, call.In.Room, settings.ThinkLevel, string(level), call.In.Sender, call.Now()); err != nil {
-		return "", err
-	}
+	err = call.Settings.Put(ctx, call.In.Room, settings.ThinkLevel, string(level), call.In.Sender, call.Now())
 	if level == llm.ThinkDefault {
-		return call.text(ctx, "think.freed"), nil
+		return call.text(ctx, "think.freed"), err
 	}
-	return call.text(ctx, "think.set", "level", string(level)), nil
+	return call.text(ctx, "think.set", "level", string(level)), err
 }
 
 // showSummary is the command !summary.
 func showSummary(ctx context.Context, call *Call, _ string) (string, error) {
 	c, err := call.History.LatestCompaction(ctx, call.Talk)
-	if err != nil {
-		return "", err
+	if err != nil || c.Text() == "" {
+		return call.text(ctx, "summary.none"), err
 	}
-	text := c.Text()
-	if text == "" {
-		return call.text(ctx, "summary.none"), nil
-	}
-	return call.text(ctx, "summary.head", "at", c.At.In(call.Location).Format(minute)) + "\n\n" + text, nil
+	return call.text(ctx, "summary.head", "at", c.At.In(call.Location).Format(minute)) + "\n\n" + c.Text(), nil
 }
 
 // ModeSet returns the notice that a room's mode is m now.

@@ -25,10 +25,7 @@ func changeModel(ctx context.Context, call *Call, args string) (string, error) {
 			return "", err
 		}
 		now, err := modeNow(ctx, call)
-		if err != nil {
-			return "", err
-		}
-		return call.text(ctx, "model.reset", "model", Word(agent.FirstModel(call.Models, now.Role))), nil
+		return call.text(ctx, "model.reset", "model", Word(agent.FirstModel(call.Models, now.Role))), err
 	}
 	names := call.Models.Names()
 	i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, args) })
@@ -36,11 +33,9 @@ func changeModel(ctx context.Context, call *Call, args string) (string, error) {
 		return i18n.Sentences(call.text(ctx, "model.unknown", "name", Word(args), "models", codeWords(names)),
 			suggestion(ctx, call, args, names, "")), nil
 	}
-	if err := call.Settings.Put(ctx, call.In.Room, settings.ModelName, names[i], call.In.Sender, call.Now()); err != nil {
-		return "", err
-	}
 	call.Log.Info("model", "name", names[i], "who", call.In.Sender)
-	return call.text(ctx, "model.set", "model", Word(names[i])), nil
+	return call.text(ctx, "model.set", "model", Word(names[i])),
+		call.Settings.Put(ctx, call.In.Room, settings.ModelName, names[i], call.In.Sender, call.Now())
 }
 
 func describeModel(ctx context.Context, call *Call) (string, error) {

@@ -18,11 +18,8 @@ func listSkills(ctx context.Context, call *Call, args string) (string, error) {
 		return shareSkill(ctx, call, strings.Trim(strings.TrimSpace(name), "`"))
 	}
 	all, err := call.Skills.List(call.Place)
-	if err != nil {
-		return "", err
-	}
-	if len(all) == 0 {
-		return call.text(ctx, "skills.none"), nil
+	if err != nil || len(all) == 0 {
+		return call.text(ctx, "skills.none"), err
 	}
 	var b strings.Builder
 	b.WriteString(call.text(ctx, "skills.head") + "\n\n")

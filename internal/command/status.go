@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"reverie/internal/i18n"
-	"reverie/internal/prompt"
 	"reverie/internal/trust"
 )
 
@@ -51,14 +50,6 @@ func showStatus(ctx context.Context, call *Call, _ string) (string, error) {
 	return "- " + strings.Join(lines, "\n- "), nil
 }
 
-func promptReport(ctx context.Context, call *Call, _ string) (string, error) {
-	p, err := call.Session.Preview(ctx, call.In)
-	if err != nil {
-		return "", err
-	}
-	return promptText(ctx, call, p.Report), nil
-}
-
 func verifyPerson(ctx context.Context, call *Call, args string) (string, error) {
 	if call.Verify == nil {
 		return call.text(ctx, "verify.nobody"), nil
@@ -84,11 +75,8 @@ func whoami(ctx context.Context, call *Call, _ string) (string, error) {
 // listTasks is the command !tasks.
 func listTasks(ctx context.Context, call *Call, _ string) (string, error) {
 	tasks, err := call.Tasks.List(ctx, call.Place, "")
-	if err != nil {
-		return "", err
-	}
-	if len(tasks) == 0 {
-		return call.text(ctx, "tasks.none"), nil
+	if err != nil || len(tasks) == 0 {
+		return call.text(ctx, "tasks.none"), err
 	}
 	var b strings.Builder
 	say := call.Messages.For(ctx, call.In.Room)
@@ -104,23 +92,21 @@ func listTasks(ctx context.Context, call *Call, _ string) (string, error) {
 
 // listSubSessions is the command !helpers.
 func listSubSessions(ctx context.Context, call *Call, _ string) (string, error) {
-	if call.SubSessions == nil {
+	if call.Helpers == nil {
 		return call.text(ctx, "helpers.off"), nil
 	}
-	lines, err := call.SubSessions.Lines(ctx, call.Place, call.Messages.For(ctx, call.In.Room))
-	if err != nil {
-		return "", err
-	}
-	if len(lines) == 0 {
-		return call.text(ctx, "helpers.none"), nil
+	lines, err := call.Helpers(ctx, call.Place, call.Messages.For(ctx, call.In.Room))
+	if err != nil || len(lines) == 0 {
+		return call.text(ctx, "helpers.none"), err
 	}
 	return "- " + strings.Join(lines, "\n- ") + "\n\n" + call.text(ctx, "helpers.stop"), nil
 }
 
-// promptText is the answer of !prompt: the figures of the next request. Its text is only for the
+// promptReport is the command !prompt: the figures of the next request. Its text is only for the
 // operator, see `bot prompt`.
-func promptText(ctx context.Context, call *Call, r prompt.Report) string {
-	window := call.text(ctx, "prompt.window_unknown")
+func promptReport(ctx context.Context, call *Call, _ string) (string, error) {
+	p, _, err := call.Session.Preview(ctx, call.In)
+	r, window := p.Report, call.text(ctx, "prompt.window_unknown")
 	if r.Window > 0 {
 		window = call.text(ctx, "prompt.window", "window", fmt.Sprint(r.Window), "answer", fmt.Sprint(r.MaxOutput))
 	}
@@ -139,5 +125,5 @@ func promptText(ctx context.Context, call *Call, r prompt.Report) string {
 	} else {
 		lines = append(lines, call.text(ctx, "prompt.epoch", "at", r.Epoch.Started.Format(minute)))
 	}
-	return "- " + strings.Join(append(lines, call.text(ctx, "prompt.words")), "\n- ")
+	return "- " + strings.Join(append(lines, call.text(ctx, "prompt.words")), "\n- "), err
 }

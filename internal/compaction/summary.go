@@ -30,7 +30,7 @@ func (c Compactor) summarise(ctx context.Context, done *history.Compaction, r Re
 	if r.Previous.Text() != "" {
 		done.Integrity = min(done.Integrity, r.Previous.Integrity)
 	}
-	text, err := "", errNotAsked
+	text, err := "", errors.New("a model was asked for this message already")
 	if !r.Extract {
 		if text, err = c.askModel(ctx, r, evicted, share); ctx.Err() != nil {
 			return ctx.Err()
@@ -44,11 +44,6 @@ func (c Compactor) summarise(ctx context.Context, done *history.Compaction, r Re
 	done.Details = compact.Details(evicted, r.Previous, done.Summary, limit-llm.EstimateTokens(done.Summary)-16)
 	return nil
 }
-
-var (
-	errNotAsked = errors.New("a model was asked for this message already")
-	errCut      = errors.New("the summary was cut off")
-)
 
 // askModel asks a model for a summary of at most maxTokens, and checks it.
 func (c Compactor) askModel(ctx context.Context, r Request, evicted []history.Message, maxTokens int) (string, error) {
@@ -77,7 +72,7 @@ func (c Compactor) askModel(ctx context.Context, r Request, evicted []history.Me
 	case err != nil:
 		return "", err
 	case reply.Finish == "length":
-		return "", errCut
+		return "", errors.New("the summary was cut off")
 	}
 	return strings.TrimSpace(reply.Text), compact.Check(reply.Text, ask.Previous+"\n"+ask.Conversation, maxTokens)
 }

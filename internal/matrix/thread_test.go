@@ -293,7 +293,7 @@ func (b *bot) set(t *testing.T, room, name, value string) {
 	t.Helper()
 	db := openDB(t, b.dir)
 	defer db.Close()
-	expect.OK(t, settings.Store{DB: db}.Set(t.Context(), room, name, value, "@you:matrix.test", time.Now()))
+	expect.OK(t, settings.Store{DB: db}.Put(t.Context(), room, name, value, "@you:matrix.test", time.Now()))
 }
 
 // TestGroupContext: group context is quoted once with its senders; redacted, edited or private messages are

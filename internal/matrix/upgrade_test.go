@@ -444,7 +444,7 @@ func (w *historyWorld) step(rt *rapid.T, h *roomHistory) {
 		h.setting, h.setBy = rapid.SampledFrom([]string{"auto", "on", "off"}).Draw(rt, "value"), owner
 		db := openDB(w.t, w.b.dir)
 		defer db.Close()
-		expect.OK(w.t, settings.Store{DB: db}.Set(w.t.Context(), h.room, settings.Direct, h.setting, h.setBy, time.Now()))
+		expect.OK(w.t, settings.Store{DB: db}.Put(w.t.Context(), h.room, settings.Direct, h.setting, h.setBy, time.Now()))
 	case "tombstone":
 		own := w.s.Room(ben, matrixtest.NewRoom{Direct: true, Invite: []string{w.b.UserID()}})
 		w.hear(rt, ben, own)

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -38,7 +39,7 @@ type Assembler struct {
 
 	mu     sync.Mutex                 // for what is below
 	rooms  map[history.Timeline]*room // by conversation
-	logged string                     // the problems in the last log line
+	logged []store.Problem            // the problems logged last
 }
 
 // room is the assembler's state of a room between requests. It is a cache: all of it may be lost.
@@ -87,9 +88,8 @@ func (a *Assembler) Assemble(ctx context.Context, t Turn) (Prompt, error) {
 	if !t.Preview && (n == 0 || t.History[n-1].Role == llm.Assistant) {
 		return Prompt{}, errors.New("prompt: there is no message to answer")
 	}
-	if t.Timeline == "" {
-		t.Timeline = history.Timeline(t.Room)
-	}
+	t.TokenRatio = cmp.Or(t.TokenRatio, 1)
+	t.Timeline = cmp.Or(t.Timeline, history.Timeline(t.Room))
 	if t.Layout == job {
 		t.Timeline = jobTalk(t.Timeline)
 	}
@@ -166,16 +166,12 @@ func (a *Assembler) Leave(room history.Timeline) {
 
 // logProblems logs problems if they differ from the last logged ones.
 func (a *Assembler) logProblems(problems []store.Problem) {
-	var b strings.Builder
-	for _, p := range problems {
-		b.WriteString(p.String() + "\n")
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if b.String() == a.logged {
+	if slices.Equal(problems, a.logged) {
 		return
 	}
-	a.logged = b.String()
+	a.logged = problems
 	for _, p := range problems {
 		a.cfg.Log.Warn("prompt problem", "file", p.File, "line", p.Line, "problem", p.Text)
 	}

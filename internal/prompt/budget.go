@@ -84,8 +84,7 @@ func fit(d demand) (g grant, needed int, ok bool) {
 	if sum+newest > d.room {
 		return g, sum + newest, false
 	}
-	room := d.room - sum
-	g.dropTurns = turnsToDrop(d.turns, room, d.mustDrop)
+	g.dropTurns = turnsToDrop(d.turns, d.room-sum, d.mustDrop)
 	return g, sum + newest, true
 }
 

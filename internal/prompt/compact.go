@@ -50,11 +50,9 @@ func (a *Assembler) CompactionRequest(c Compaction) []llm.Message {
 	var system, user []string
 	for _, s := range sections {
 		text, ok := fillPlaceholders(strings.ReplaceAll(s.Text, "{history}", "{conversation}"), values, said) // {history} is an alias
-		switch {
-		case !ok:
-		case slices.Contains(compactData, s.Name):
+		if ok && slices.Contains(compactData, s.Name) {
 			user = append(user, text)
-		default:
+		} else if ok {
 			system = append(system, text)
 		}
 	}

@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"cmp"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -40,15 +39,12 @@ const (
 	tailFrame    = 16
 )
 
-// tokenRatio returns how many of the model's tokens one estimated token is.
-func (t *Turn) tokenRatio() float64 { return cmp.Or(t.TokenRatio, 1) }
-
 // space returns the window's room for prefix, history and tail, in estimated tokens.
 func (r *request) space() int {
 	if r.turn.Window <= 0 {
 		return 1 << 30
 	}
-	return int(float64(r.turn.Window-r.turn.MaxOutput)/r.turn.tokenRatio()) - r.turn.ToolTokens - messageFrame
+	return int(float64(r.turn.Window-r.turn.MaxOutput)/r.turn.TokenRatio) - r.turn.ToolTokens - messageFrame
 }
 
 // draft continues the room's epoch if possible, or else begins a new one.
@@ -123,7 +119,7 @@ func (r *request) compose(e *epoch, fresh, batch bool) (*draft, grant, error) {
 }
 
 func (r *request) tooLarge(needed int) error {
-	said := func(tokens int) int { return int(float64(tokens) * r.turn.tokenRatio()) }
+	said := func(tokens int) int { return int(float64(tokens) * r.turn.TokenRatio) }
 	return &TooLargeError{Needed: said(needed), Room: said(r.space()), Window: r.turn.Window, Output: r.turn.MaxOutput,
 		Tools: said(r.turn.ToolTokens)}
 }

@@ -40,54 +40,34 @@ type shown struct {
 	Lines   []uint64 `json:"lines,omitempty"`   // of single lines
 }
 
-// compare compares c with what was shown of its source: gone reports a missing line, and fresh are
-// the lines (indices) not in the prefix.
-func (e *epoch) compare(c *section.Content) (gone bool, fresh []int) {
-	var all []uint64
-	inPrefix := map[uint64]bool{}
+// lines returns the lines of source that the model has been shown, where holds.
+func (e *epoch) lines(source string, where func(shown) bool) (ids []uint64) {
 	for _, s := range e.shown {
-		if s.Source != c.Source {
-			continue
-		}
-		all = append(all, s.Lines...)
-		if s.Message == 0 {
-			for _, id := range s.Lines {
-				inPrefix[id] = true
-			}
+		if s.Source == source && where(s) {
+			ids = append(ids, s.Lines...)
 		}
 	}
-	gone = c.Lacks(all)
-	for i, l := range c.Lines {
-		if !inPrefix[l.ID] {
-			fresh = append(fresh, i)
-		}
-	}
-	return gone, fresh
+	return ids
+}
+
+// lacks reports whether c has lost a line that the model was shown.
+func (e *epoch) lacks(c *section.Content) bool {
+	return c.Lacks(e.lines(c.Source, func(shown) bool { return true }))
 }
 
 // unseen returns the lines of c (indices) that the model does not see. They are neither in the
-// prefix nor in a message that is still sent.
-func (e *epoch) unseen(c *section.Content, past []history.Message) []int {
-	_, fresh := e.compare(c)
-	if len(fresh) == 0 {
-		return nil
-	}
+// prefix nor in a message of past, which is still sent.
+func (e *epoch) unseen(c *section.Content, past []history.Message) (fresh []int) {
 	seen := map[uint64]bool{}
-	for _, s := range e.shown {
-		if s.Source != c.Source || !e.stillSent(s, past) {
-			continue
-		}
-		for _, id := range s.Lines {
-			seen[id] = true
+	for _, id := range e.lines(c.Source, func(s shown) bool { return s.Message == 0 || e.stillSent(s, past) }) {
+		seen[id] = true
+	}
+	for i, l := range c.Lines {
+		if !seen[l.ID] {
+			fresh = append(fresh, i)
 		}
 	}
-	var out []int
-	for _, i := range fresh {
-		if !seen[c.Lines[i].ID] {
-			out = append(out, i)
-		}
-	}
-	return out
+	return fresh
 }
 
 // lastShown returns the hash of the content of source that the model saw last.
@@ -145,7 +125,7 @@ func (r *request) endReason(e *epoch) string {
 		}
 		switch row.Change {
 		case section.LinesEnd:
-			if gone, _ := e.compare(c); gone {
+			if e.lacks(c) {
 				return c.Source + " edited"
 			}
 		case section.NewLines:
@@ -157,7 +137,7 @@ func (r *request) endReason(e *epoch) string {
 					return c.Source + " grew"
 				}
 			}
-			if _, fresh := e.compare(c); len(fresh) > 0 && r.answersPerson() && r.localDay(e.started) != r.localDay(r.turn.Now) {
+			if len(e.unseen(c, nil)) > 0 && r.answersPerson() && r.localDay(e.started) != r.localDay(r.turn.Now) {
 				return newDay
 			}
 		}

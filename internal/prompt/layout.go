@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -113,12 +114,7 @@ func exactly(order string, own map[string]override) []section.Contributor {
 		at := slices.IndexFunc(section.Catalog, func(c section.Contributor) bool { return c.Name == name })
 		c := section.Catalog[at]
 		c.Zone, c.Change = section.Prefix, section.Rebuilt
-		if w := own[name]; w.keep != 0 {
-			c.Keep = w.keep
-		}
-		if w := own[name]; w.max != 0 {
-			c.Max = w.max
-		}
+		c.Keep, c.Max = cmp.Or(own[name].keep, c.Keep), cmp.Or(own[name].max, c.Max)
 		rows = append(rows, c)
 	}
 	return rows

@@ -3,6 +3,7 @@ package prompt
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -52,13 +53,6 @@ func looksLikeOpeningBracket(r rune) bool {
 
 // otherOpening are quotation marks, parentheses and braces among opening punctuation.
 const otherOpening = "„‚⹂〝「『｢﹁﹃（⁽₍❨❪﹙｛❴﹛⦃⦅｟"
-
-func looksLikeClosingBracket(r rune) bool {
-	if r <= unicode.MaxASCII {
-		return r == ']'
-	}
-	return unicode.Is(unicode.Pe, r)
-}
 
 // folded is a text as a careless reader sees it: small Latin letters, 0 for each digit, [ and ] for
 // brackets, - for dashes; other letters are otherLetter.
@@ -113,7 +107,7 @@ func foldRune(r rune) byte {
 		return ' '
 	case looksLikeOpeningBracket(r):
 		return '['
-	case looksLikeClosingBracket(r):
+	case unicode.Is(unicode.Pe, r):
 		return ']'
 	case unicode.In(r, unicode.Cf, unicode.Mn, unicode.Cc):
 		return 0
@@ -157,6 +151,8 @@ func (f *folded) replacement(i int, ascii, event bool) string {
 		inside = rest[:end]
 	}
 	angle := f.text[i] == '<'
+	before := bytes.TrimRight(f.text[:i], " \t")
+	beginsLine := len(before) == 0 || before[len(before)-1] == '\n'
 	switch {
 	case angle && len(rest) > 0 && rest[0] == '|':
 		return "< "
@@ -166,27 +162,14 @@ func (f *folded) replacement(i int, ascii, event bool) string {
 		return ""
 	case noteLike.Match(rest), instLike.Match(rest), event && saysSystemEvent(inside),
 		// A header with an author continues with a comma.
-		headerLike.Match(rest) && (f.beginsLine(i) || bytes.IndexByte(inside, ',') >= 0):
+		headerLike.Match(rest) && (beginsLine || bytes.IndexByte(inside, ',') >= 0):
 		return "("
 	}
 	return ""
 }
 
-// beginsLine reports whether only white space precedes the i-th character in its line.
-func (f *folded) beginsLine(i int) bool {
-	before := bytes.TrimRight(f.text[:i], " \t")
-	return len(before) == 0 || before[len(before)-1] == '\n'
-}
-
 // saysSystemEvent reports whether a text contains "system event", with anything between the letters.
-func saysSystemEvent(text []byte) bool { return bytes.Contains(lettersOf(text), []byte("systemevent")) }
-
-func lettersOf(text []byte) []byte {
-	letters := make([]byte, 0, len(text))
-	for _, c := range text {
-		if 'a' <= c && c <= 'z' || c == otherLetter {
-			letters = append(letters, c)
-		}
-	}
-	return letters
+func saysSystemEvent(text []byte) bool {
+	other := func(c byte) bool { return (c < 'a' || 'z' < c) && c != otherLetter }
+	return bytes.Contains(slices.DeleteFunc(bytes.Clone(text), other), []byte("systemevent"))
 }

@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -77,13 +76,11 @@ func (r Report) Room() int {
 	if r.Window <= 0 {
 		return 0
 	}
-	return int(float64(r.Window-r.MaxOutput) / r.tokenRatio())
+	return int(float64(r.Window-r.MaxOutput) / r.TokenRatio)
 }
 
 // Counted returns the request's size in the model's tokens.
-func (r Report) Counted() int { return int(float64(r.Total) * r.tokenRatio()) }
-
-func (r Report) tokenRatio() float64 { return cmp.Or(r.TokenRatio, 1) }
+func (r Report) Counted() int { return int(float64(r.Total) * r.TokenRatio) }
 
 // String returns the report as a table for people.
 func (r Report) String() string {
@@ -120,7 +117,7 @@ func (r Report) String() string {
 	if r.Window > 0 {
 		window = fmt.Sprintf("window %d, %d of it for the answer", r.Window, r.MaxOutput)
 	}
-	if r.tokenRatio() != 1 {
+	if r.TokenRatio != 1 {
 		window = fmt.Sprintf("%d as the model counts; ", r.Counted()) + window
 	}
 	fmt.Fprintf(&b, "\n\ntotal %d tokens; %s\nlayout %s; prefix %s; %.0f%% of it as in the last request\n",
@@ -225,8 +222,9 @@ func (r *request) tailIntegrity(d *draft) trust.Integrity {
 }
 
 func (r *request) report(d *draft, sent []llm.Message) Report {
+	prefix := sha256.Sum256([]byte(d.prefix))
 	rep := Report{
-		Layout: r.layout, TokenRatio: r.turn.tokenRatio(), PrefixHash: hashOf(d.prefix), ToolTokens: r.turn.ToolTokens,
+		Layout: r.layout, TokenRatio: r.turn.TokenRatio, PrefixHash: hex.EncodeToString(prefix[:6]), ToolTokens: r.turn.ToolTokens,
 		Window: r.turn.Window, MaxOutput: r.turn.MaxOutput,
 		Epoch:  EpochReport{New: d.newEpoch, Started: d.epoch.started.In(r.a.cfg.Location), Reason: d.epoch.reason},
 		Reused: reusedShare(r.room.last, sent), Problems: r.problems, Pictures: d.pictures, Instructions: r.instructions,
@@ -235,10 +233,17 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 	made := append(sectionReports(d.sections, section.Prefix), d.storedSections...)
 	made = append(made, sectionReports(d.sections, section.Tail)...)
 	for i := range r.rows {
-		if s, ok := r.reportRow(i, made); ok {
-			rep.Sections = append(rep.Sections, s)
+		row, c, err := &r.rows[i], r.contents[i], r.errs[i]
+		at := slices.IndexFunc(made, func(s SectionReport) bool { return s.ID == row.Name })
+		switch {
+		case at >= 0:
+			if err != nil {
+				made[at].Note = fmt.Sprintf("as rendered earlier; now: %v", err)
+			}
+			rep.Sections = append(rep.Sections, made[at])
+		case err != nil:
+			rep.Sections = append(rep.Sections, SectionReport{ID: row.Name, Zone: row.Zone, State: Failed, Note: err.Error()})
 		}
-		row, c := &r.rows[i], r.contents[i]
 		// Content in both prefix and tail is counted at its first place.
 		if c != nil && c.Size > row.Max && row.Change != section.NewLines {
 			rep.Oversize = append(rep.Oversize, Oversize{r.a.contributors[row.source].Name, c.Size, row.Max})
@@ -257,30 +262,6 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 	}
 	rep.Total = messageFrame + rep.PrefixTokens + rep.History.Tokens + rep.TailTokens + rep.ToolTokens
 	return rep
-}
-
-// reportRow returns the report of row i, if there is one.
-func (r *request) reportRow(i int, made []SectionReport) (SectionReport, bool) {
-	row, err := &r.rows[i], r.errs[i]
-	for _, s := range made {
-		if s.ID != row.Name {
-			continue
-		}
-		if err != nil {
-			s.Note = fmt.Sprintf("as rendered earlier; now: %v", err)
-		}
-		return s, true
-	}
-	if err != nil {
-		return SectionReport{ID: row.Name, Zone: row.Zone, State: Failed, Note: err.Error()}, true
-	}
-	return SectionReport{}, false
-}
-
-// hashOf returns a short hash of a prefix.
-func hashOf(prefix string) string {
-	sum := sha256.Sum256([]byte(prefix))
-	return hex.EncodeToString(sum[:6])
 }
 
 // reusedShare returns the share of now's bytes that last begins with.

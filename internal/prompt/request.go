@@ -114,11 +114,11 @@ func (r *request) gather(ctx context.Context) error {
 	if err != nil {
 		return err // the caller cancelled
 	}
-	r.contents = make([]*section.Content, len(r.rows))
-	r.errs = make([]error, len(r.rows))
-	for i := range r.rows {
-		got := &replies[r.rows[i].source]
-		r.contents[i], r.errs[i] = got.content, got.err
+	r.contents, r.errs = make([]*section.Content, len(r.rows)), make([]error, len(r.rows))
+	names := make([]string, len(r.rows))
+	for i, row := range r.rows {
+		got := &replies[row.source]
+		r.contents[i], r.errs[i], names[i] = got.content, got.err, row.Name
 	}
 	for _, at := range sources { // in the layout's order, not in the order of arrival
 		for _, p := range replies[at].problems {
@@ -127,10 +127,6 @@ func (r *request) gather(ctx context.Context) error {
 		if err := replies[at].err; err != nil {
 			r.problem(store.Problem{Text: fmt.Sprintf("%s: %v", r.a.contributors[at].Name, err)})
 		}
-	}
-	names := make([]string, len(r.rows))
-	for i := range r.rows {
-		names[i] = r.rows[i].Name
 	}
 	var long []store.Problem
 	r.instructions, long = section.FitInstructions(&r.turn.Turn, names, r.contents)

@@ -35,10 +35,7 @@ func render(row *row, c *section.Content, most int, nonce string) *rendered {
 		s.Integrity = c.Integrity
 	}
 	body, note := c.Cut(row.Shrink, most)
-	if c.Note != "" {
-		note = joinNotes(c.Note, note)
-	}
-	if note != "" {
+	if note = joinNotes(c.Note, note); note != "" {
 		s.State, s.Note = Shrunk, note
 	}
 	var parts []string
@@ -52,10 +49,7 @@ func render(row *row, c *section.Content, most int, nonce string) *rendered {
 		parts = append(parts, body)
 	}
 	if note != "" && body != "" {
-		if c.Rest != "" {
-			note = joinNotes(note, c.Rest)
-		}
-		parts = append(parts, "("+note+")")
+		parts = append(parts, "("+joinNotes(note, c.Rest)+")")
 	}
 	if len(c.Lines) == 0 && c.None != "" {
 		parts = append(parts, c.None)

@@ -94,13 +94,7 @@ func (p Prompt) CacheMarks() []int {
 		return nil
 	}
 	last := len(p.Messages()) - 1
-	var marks []int
-	for _, i := range []int{0, last - 1, last} {
-		if i >= 0 && !slices.Contains(marks, i) {
-			marks = append(marks, i)
-		}
-	}
-	return marks
+	return slices.Compact([]int{0, max(last-1, 0), max(last, 0)})
 }
 
 // joinTail appends a tail, as history.Message.Content does.

@@ -75,6 +75,21 @@ func IndexNew(ctx context.Context, h *history.Store, store *memory.Store, talk h
 	return failed
 }
 
+// Redact deletes the message event from the history, the search index, and what was remembered of it.
+func Redact(ctx context.Context, h *history.Store, store *memory.Store, event string) error {
+	if err := h.Redact(ctx, event); err != nil {
+		return err
+	}
+	quotes, err := store.RedactTurn(ctx, event)
+	if err == nil {
+		err = h.RemoveQuotes(ctx, quotes)
+	}
+	if err == nil {
+		_, err = store.ForgetEvent(ctx, memory.Access{Actor: "redaction", All: true}, event)
+	}
+	return err
+}
+
 // IndexEdited indexes the edited message m again, if the index has passed it.
 func IndexEdited(ctx context.Context, store *memory.Store, talk history.Timeline, m history.Message) error {
 	cursor, err := store.LastTurnSeq(ctx, string(talk))

@@ -3,11 +3,9 @@
 package sandbox
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"syscall"
@@ -39,10 +37,7 @@ func confined(run func(code string, limit time.Duration) int) int {
 		return 1
 	}
 	var o order
-	text, err := io.ReadAll(orders)
-	if err == nil {
-		err = json.NewDecoder(bytes.NewReader(text)).Decode(&o)
-	}
+	err := json.NewDecoder(orders).Decode(&o)
 	_ = time.Local.String() // reads the time zone's file, as long as that is possible
 	// Where the machine's memory runs out, this ends first, and not the bot.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
@@ -59,7 +54,10 @@ func confined(run func(code string, limit time.Duration) int) int {
 		return probe(o.Dir, o.Hidden)
 	}
 	if err == nil {
-		if err = os.Chdir(o.Dir); err == nil {
+		for name, value := range o.Environment {
+			err = errors.Join(err, os.Setenv(name, value))
+		}
+		if err = errors.Join(err, os.Chdir(o.Dir)); err == nil {
 			err = syscall.Exec("/bin/sh", []string{"sh", "-c", o.Command}, os.Environ()) //nolint:gosec // that is what it is for
 		}
 	}
@@ -159,7 +157,7 @@ func (o *order) restrictFiles() error {
 				rules = append(rules, landlock.PathAccess(of, path))
 			}
 		}
-		allow(rightsRead, readable(o.Network)...)
+		allow(rightsRead, append(readable(o.Network), o.Folders...)...)
 		allow(ll.AccessFSReadFile|ll.AccessFSWriteFile, "/dev/null")
 		allow(ll.AccessFSReadFile, "/dev/zero", "/dev/urandom", "/dev/random")
 		allow(rightsWrite, o.Temporary)

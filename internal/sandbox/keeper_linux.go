@@ -48,8 +48,11 @@ const (
 	reportFile = 4
 )
 
-// tick is how often the keeper looks at what the processes use.
-const tick = 100 * time.Millisecond
+// tick is how often the keeper looks at what the processes use; after calmAfter it is ten times rarer.
+const (
+	tick      = 100 * time.Millisecond
+	calmAfter = 10 * time.Second
+)
 
 // keep runs one order and reports how it ended. It returns an exit status.
 func keep() int {
@@ -97,6 +100,7 @@ func (r *report) run(o order, orders io.Reader) error {
 		allowed += time.Second // a script that takes too long says so itself
 	}
 	limit, look, free := time.After(allowed), time.NewTimer(tick), freeSpace(o.Temporary)
+	calm := time.Now().Add(calmAfter)
 	failed := make(chan []byte, 1)
 	// go: ends when the confined process has begun or ended
 	go func() { text, _ := io.ReadAll(failure); failed <- text }()
@@ -124,41 +128,26 @@ func (r *report) run(o order, orders io.Reader) error {
 				r.Code = 128 + int(syscall.SIGKILL)
 				return nil
 			}
-			look.Reset(max(tick, 5*time.Since(began)))
+			pause := max(tick, 5*time.Since(began))
+			if began.After(calm) {
+				pause *= 10
+			}
+			look.Reset(pause)
 		}
 	}
 }
 
 // startConfined starts the confined process. What can be read from failure says why it did not begin.
 func startConfined(o order) (cmd *exec.Cmd, failure *os.File, err error) {
-	text, err := json.Marshal(o)
-	if err != nil {
-		return nil, nil, err
-	}
-	orders, write, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer orders.Close()
-	failure, told, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer told.Close()
 	cmd = exec.Command("/proc/self/exe", confinedName)
-	cmd.Args[0], cmd.Dir, cmd.Stdout, cmd.Stderr = "bot", "/", os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if o.Command == "" {
 		cmd.Args[1], cmd.Stderr = scriptName, nil // not the runtime's words on its own end
 	}
-	cmd.Env = o.environment()
-	cmd.ExtraFiles = []*os.File{orders, told}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		return nil, nil, err
-	}
-	_, err = write.Write(text) // EPIPE: failure says why
-	if err = errors.Join(err, write.Close()); errors.Is(err, syscall.EPIPE) {
-		err = nil
+	failure, orders, err := spawn(cmd, o)
+	if err == nil {
+		err = orders.Close()
 	}
 	return cmd, failure, err
 }
@@ -210,7 +199,7 @@ func (o *order) exceeded(free int64) Reason {
 		return TooMany
 	case memory > maxMemory:
 		return MemoryFull
-	case sizeOf(o.Dir)+sizeOf(o.Temporary) > o.Quota, free-freeSpace(o.Temporary) > 2*o.Quota:
+	case sizeOf(o.Dir) > o.Quota, sizeOf(o.Temporary) > o.Quota, free-freeSpace(o.Temporary) > 2*o.Quota:
 		return QuotaFull
 	}
 	return Finished

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -44,7 +45,7 @@ func Run(ctx context.Context, spec Spec) (Result, error) {
 		return Result{}, err
 	}
 	r, err := run(ctx, order{Spec: spec})
-	return Result{Output: r.output, Code: r.Code, Ended: r.Ended}, err
+	return r.Result, err
 }
 
 func run(ctx context.Context, o order) (report, error) {
@@ -86,11 +87,9 @@ func (o *order) environment() []string {
 
 // report is what the keeper says at the end.
 type report struct {
-	Code       int
-	Ended      Reason
+	Result
 	Failed     string // why nothing was run
 	Namespaced bool
-	output     string
 }
 
 // check fills in defaults. It refuses a run that could read what is hidden.
@@ -110,9 +109,9 @@ func (s *Spec) check() error {
 		if err != nil {
 			real = hidden
 		}
-		for _, path := range append(readable(s.Network), s.Dir) {
+		for _, path := range slices.Concat(readable(s.Network), s.Folders, []string{s.Dir}) {
 			granted, err := filepath.EvalSymlinks(path)
-			if err == nil && (real == granted || strings.HasPrefix(real, granted+"/")) {
+			if err == nil && (holds(granted, real) || slices.Contains(s.Folders, path) && holds(real, granted)) {
 				return fmt.Errorf("sandbox: programs could read %s, because it is in %s; move it elsewhere", hidden, path)
 			}
 		}
@@ -120,47 +119,62 @@ func (s *Spec) check() error {
 	return nil
 }
 
+// holds reports whether path is folder or below it.
+func holds(folder, path string) bool {
+	return path == folder || strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
+}
+
 var errNotStarted = errors.New("sandbox: the keeper was not started")
 
 // start runs o under a keeper that is created with attr; nil = no namespaces.
 func start(ctx context.Context, o order, attr *syscall.SysProcAttr) (r report, err error) {
-	control, hold, err := os.Pipe()
-	if err != nil {
-		return r, fmt.Errorf("sandbox: %w", err)
-	}
-	defer hold.Close() // its end ends the keeper
-	reports, told, err := os.Pipe()
-	if err != nil {
-		control.Close()
-		return r, fmt.Errorf("sandbox: %w", err)
-	}
-	defer reports.Close()
 	ctx, cancel := context.WithTimeout(ctx, o.Time+10*time.Second) // a keeper that hangs
 	defer cancel()
-	var out Output
+	var kept Output
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", keeperName)
-	cmd.Args[0], cmd.Env, cmd.Dir = "bot", o.environment(), "/"
-	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.ExtraFiles = []*os.File{control, told}
-	cmd.SysProcAttr = cmp.Or(attr, &syscall.SysProcAttr{Setsid: true})
-	cmd.Cancel, cmd.WaitDelay = hold.Close, 5*time.Second
-	err = cmd.Start()
-	control.Close()
-	told.Close()
+	cmd.Stdin, cmd.Stdout = o.Input, cmp.Or[io.Writer](o.Output, &kept)
+	cmd.Stderr = cmp.Or(o.Errors, cmd.Stdout)
+	cmd.SysProcAttr, cmd.WaitDelay = cmp.Or(attr, &syscall.SysProcAttr{Setsid: true}), 5*time.Second
+	reports, hold, err := spawn(cmd, o)
 	if err != nil {
 		return r, errors.Join(errNotStarted, err)
 	}
-	sent := json.NewEncoder(hold).Encode(o)
+	defer reports.Close()
+	defer hold.Close()
 	said, _ := io.ReadAll(io.LimitReader(reports, 64<<10)) // empty = it was killed
 	err = cmd.Wait()
 	if failed := json.Unmarshal(said, &r); failed != nil {
-		return r, errors.Join(errors.New("sandbox: the keeper ended without a report"), sent, err, ctx.Err())
+		return r, errors.Join(errors.New("sandbox: the keeper ended without a report"), err, ctx.Err())
 	}
 	if r.Failed != "" {
 		return r, errors.New("sandbox: nothing was run: " + r.Failed)
 	}
-	r.output = out.String()
+	r.Output = kept.String()
 	return r, ctx.Err()
+}
+
+// spawn starts this program again by cmd, in a role of its own, and gives it the order o. What it reports
+// can be read until it ends. It notices the end of hold, which is also that of a context of cmd.
+func spawn(cmd *exec.Cmd, o order) (reports, hold *os.File, err error) {
+	orders, hold, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer orders.Close()
+	reports, told, err := os.Pipe()
+	if err != nil {
+		return nil, nil, errors.Join(err, hold.Close())
+	}
+	defer told.Close()
+	cmd.Args[0], cmd.Env, cmd.Dir, cmd.ExtraFiles = "bot", o.environment(), "/", []*os.File{orders, told}
+	if cmd.Cancel != nil {
+		cmd.Cancel = hold.Close
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, errors.Join(err, hold.Close(), reports.Close())
+	}
+	_ = json.NewEncoder(hold).Encode(o) // if it has ended already, its reports say why
+	return reports, hold, nil
 }
 
 // namespaces returns the attributes of a keeper that is the first process of a namespace: when it
@@ -191,8 +205,8 @@ func Available(ctx context.Context, hidden ...string) (level string, err error) 
 	switch {
 	case err != nil:
 		return "", err
-	case strings.TrimSpace(r.output) != held:
-		return "", fmt.Errorf("sandbox: a confined process was not held: %s", r.output)
+	case strings.TrimSpace(r.Output) != held:
+		return "", fmt.Errorf("sandbox: a confined process was not held: %s", r.Output)
 	case r.Namespaced:
 		return "Landlock, seccomp, limits and a process namespace", nil
 	}

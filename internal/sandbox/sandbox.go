@@ -16,6 +16,8 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io"
+	"sync"
 	"time"
 )
 
@@ -28,13 +30,23 @@ type Spec struct {
 	Network  bool   // IP sockets are allowed, to every address that this machine reaches
 
 	Time  time.Duration // until it is ended; 0 = 30 s
-	Quota int64         // bytes that Dir and the temporary folder may hold; 0 = 256 MiB
+	Quota int64         // bytes that Dir may hold, and the temporary folder as many again; 0 = 256 MiB
 	Zone  string        // the time zone, such as Europe/Berlin; "" = the machine's
 
+	Folders     []string          // further ones that Command may read and run programs from, absolute
+	Environment map[string]string // further variables of Command; only it gets them
+
+	Input  io.Reader `json:"-"` // nil = empty
+	Output io.Writer `json:"-"` // gets the output as it comes; nil = Result.Output has it
+	Errors io.Writer `json:"-"` // gets the standard error; nil = it is in the output
+
 	// Hidden are files and folders that must not be readable, such as the data folder. Run refuses if
-	// one of them is below a folder of programs.
+	// one of them is below a folder of programs, or one of Folders below it.
 	Hidden []string
 }
+
+// Forever is a time that no program reaches.
+const Forever = 100 * 365 * 24 * time.Hour
 
 // Result is the end of a run.
 type Result struct {
@@ -65,14 +77,18 @@ const (
 	maxProcesses = 256
 )
 
-// Output keeps the head and the tail of what is written to it, 64 KiB together.
+// Output keeps the head and the tail of what is written to it, 64 KiB together. It is safe for
+// concurrent use.
 type Output struct {
+	mu         sync.Mutex
 	head, tail []byte
 	left       int // bytes left out between them
 }
 
 // Write keeps p or a part of it. It never fails.
 func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	n := min(len(p), maxOutput/2-len(o.head))
 	o.head = append(o.head, p[:n]...)
 	o.tail = append(o.tail, p[n:]...)
@@ -84,6 +100,8 @@ func (o *Output) Write(p []byte) (int, error) {
 }
 
 func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.left == 0 {
 		return string(o.head) + string(o.tail)
 	}

@@ -358,6 +358,25 @@ func TestWork(t *testing.T) {
 		!strings.HasSuffix(r.Output, "\n100000\n") || !strings.Contains(r.Output, "bytes left out here") {
 		t.Errorf("got %d bytes", len(r.Output))
 	}
+	in, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(write, "asked")
+	write.Close()
+	var out, failed Output
+	more := t.TempDir()
+	if err := os.WriteFile(more+"/tool", []byte("#!/bin/sh\necho tool $KEY $HOME"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(Spec{Command: "cat; echo no >&2; tool; echo x > " + more + "/y", Input: in, Output: &out, Errors: &failed, Folders: []string{more},
+		Environment: map[string]string{"KEY": "secret", "PATH": more + ":/usr/bin:/bin"}}); r.Output != "" || out.String() != "asked\ntool secret "+dir+"\n" ||
+		!strings.HasPrefix(failed.String(), "no\n") || !strings.Contains(failed.String(), "Permission denied") {
+		t.Errorf("got %+v, output %s, errors %s", r, out.String(), failed.String())
+	}
+	if r := run(Spec{Command: "cat " + more + "/tool"}); r.Code == 0 {
+		t.Errorf("read a folder of another: %+v", r)
+	}
 	if r := run(Spec{Command: "kill -9 $$"}); r.Code != 137 || r.Ended != Finished {
 		t.Errorf("got %+v", r)
 	}
@@ -409,6 +428,14 @@ func TestHiddenBelowPrograms(t *testing.T) {
 	for _, hidden := range []string{"/usr/share", "/bin", dir, dir + "/config.yaml"} {
 		if _, err := Run(t.Context(), Spec{Command: "true", Dir: dir, Hidden: []string{hidden}}); err == nil {
 			t.Errorf("%s could be read", hidden)
+		}
+	}
+	for _, folder := range []string{"/", filepath.Dir(dir), dir, dir + "/work"} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Run(t.Context(), Spec{Command: "true", Dir: t.TempDir(), Folders: []string{folder}, Hidden: []string{dir}}); err == nil {
+			t.Errorf("%s was allowed", folder)
 		}
 	}
 }

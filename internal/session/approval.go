@@ -22,45 +22,32 @@ import (
 const outcomePrefix = "asked:"
 
 // untrustedInput describes the untrusted text in the last request: its sources, and a fingerprint that
-// changes when more of it arrives.
-func (t *turn) untrustedInput(ctx context.Context, past []history.Message) (sources []string, fingerprint string, err error) {
-	if t.label.Integrity >= trust.User {
-		return nil, "", nil
+// changes when more of it arrives. granted are the acts that the sender was allowed to repeat in this
+// conversation, until more of it arrives. Acts that failed or did not run are not included.
+func (t *turn) untrustedInput(ctx context.Context, past []history.Message) (in approval.Approval, granted map[string]bool, err error) {
+	if t.label.Integrity >= trust.User || len(past) == 0 {
+		return in, nil, nil
 	}
 	c, err := t.cfg.History.LatestCompaction(ctx, t.talk)
 	if err != nil {
-		return nil, "", err
+		return in, nil, err
 	}
-	sources, fingerprint = approval.ListUntrusted(t.cfg.Messages.For(ctx, t.room), past, c, t.sections)
-	return sources, fingerprint, nil
-}
-
-// granted returns the acts that asker was allowed to repeat in this conversation. More untrusted text
-// revokes them. Acts that failed or did not run are not included.
-func (t *turn) granted(ctx context.Context, asker string, past []history.Message, fingerprint string) (map[string]bool, error) {
-	if t.label.Integrity >= trust.User || len(past) == 0 {
-		return nil, nil
-	}
-	all, err := t.approvals.ListGranted(ctx, t.talk, past[len(past)-1].Conversation, asker, fingerprint)
-	if err != nil {
-		return nil, err
-	}
-	covered := map[string]bool{}
+	in.Sources, in.Fingerprint = approval.ListUntrusted(t.cfg.Messages.For(ctx, t.room), past, c, t.sections)
+	all, err := t.approvals.ListGranted(ctx, t.talk, past[len(past)-1].Conversation, t.in.Sender, in.Fingerprint)
+	granted = map[string]bool{}
 	for _, a := range all {
 		for _, act := range a.Acts {
 			if act.Done && !act.Failed && t.senderIntegrity(a.Answer) >= trust.User {
-				covered[act.Covers] = true
+				granted[act.Covers] = true
 			}
 		}
 	}
-	return covered, nil
+	return in, granted, err
 }
 
 // storeCalls stores the model's calls. Calls that need approval get a placeholder result and join the
-// question, all in one transaction. It returns the IDs of these calls.
-func (t *turn) storeCalls(
-	ctx context.Context, scope tool.Scope, reply llm.Reply, sources []string, fingerprint string,
-) (asked map[string]bool, err error) {
+// question a, all in one transaction. It returns the IDs of these calls.
+func (t *turn) storeCalls(ctx context.Context, scope tool.Scope, reply llm.Reply, a approval.Approval) (asked map[string]bool, err error) {
 	calls := history.Message{Room: t.talk, Role: llm.Assistant, Text: reply.Text, Calls: reply.ToolCalls, At: t.cfg.Now(), Label: t.label}
 	var acts []approval.Act
 	if t.in.ID != "" && t.in.Sender != "" {
@@ -78,9 +65,9 @@ func (t *turn) storeCalls(
 		if err := t.cfg.History.AppendIn(ctx, tx, &calls); err != nil {
 			return err
 		}
-		results, err := t.approvals.AddActs(ctx, tx, approval.Approval{Room: t.room, Talk: t.talk, Conversation: calls.Conversation,
-			Event: t.in.ID, Asker: t.in.Sender, Readers: scope.Place().Readers(), Quote: t.in.Text,
-			Sources: sources, Fingerprint: fingerprint}, acts)
+		a.Room, a.Talk, a.Conversation, a.Event, a.Asker = t.room, t.talk, calls.Conversation, t.in.ID, t.in.Sender
+		a.Readers, a.Quote = scope.Place().Readers(), t.in.Text
+		results, err := t.approvals.AddActs(ctx, tx, a, acts)
 		if err != nil {
 			return err
 		}
@@ -109,7 +96,9 @@ func (s *Session) askApprovals(ctx context.Context, event string) error {
 		case err != nil:
 			return err
 		case same:
-			err = s.cfg.Transport.Send(ctx, s.room, a.Poll(s.cfg.Messages.For(ctx, s.room)))
+			for _, m := range a.Question(s.cfg.Messages.For(ctx, s.room)) {
+				err = errors.Join(err, s.cfg.Transport.Send(ctx, s.room, m))
+			}
 		default: // new readers must not see the earlier text in the question
 			err = s.approvals.End(ctx, a, approval.Void, false)
 		}
@@ -122,7 +111,7 @@ func (s *Session) askApprovals(ctx context.Context, event string) error {
 
 // sameReaders reports whether the room has the same readers as when a was created.
 func (s *Session) sameReaders(ctx context.Context, a approval.Approval) (bool, error) {
-	private, err := s.private(ctx, a.Asker)
+	private, err := s.Private(ctx, s.room, a.Asker)
 	return s.place(chat.Head{Sender: a.Asker, Private: private}).Readers() == a.Readers, err
 }
 
@@ -175,7 +164,7 @@ func (m *Manager) resumeApprovals(ctx context.Context) error {
 }
 
 // resumeApproval runs the acts approved under code, or tells the model that they were denied.
-func (s *Session) resumeApproval(ctx context.Context, code string) error {
+func (s *change) resumeApproval(ctx context.Context, code string) error {
 	a, err := s.approvals.Find(ctx, s.cfg.DB, code)
 	if err != nil || a.Talk != s.talk || a.State != approval.Approved && a.State != approval.Denied {
 		return err
@@ -189,8 +178,11 @@ func (s *Session) resumeApproval(ctx context.Context, code string) error {
 	return s.runApproved(ctx, a)
 }
 
+// interruptedAct is the result of a step during which the program was killed.
+const interruptedAct = "Interrupted: the program was ended while this ran. Part of it may be done; look before you do it again."
+
 // runApproved runs the acts of a that have not run yet.
-func (s *Session) runApproved(ctx context.Context, a approval.Approval) error {
+func (s *change) runApproved(ctx context.Context, a approval.Approval) error {
 	in := item{Message: chat.Message{Text: a.Quote,
 		Head: chat.Head{ID: a.Event, Room: s.room, Branch: s.thread, Sender: a.Asker, At: a.Created}}}
 	switch same, err := s.sameReaders(ctx, a); {
@@ -223,9 +215,22 @@ func (s *Session) runApproved(ctx context.Context, a approval.Approval) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		}
+		if tool.IsStep(act.Call.Name) && !act.Begun { // unlike the others, it has no key against running twice
+			act.Begun = true
+			if err := s.approvals.Put(uncancelled, s.cfg.DB, a); err != nil {
+				return err
+			}
+		} else if act.Begun {
+			act.Done, act.Failed, act.Result, act.ReadIntegrity = true, true, interruptedAct, trust.Owner
+			continue
+		}
 		scope.Key = fmt.Sprintf("%sa%c", a.Code, 'a'+i) // eight characters, as in the ids of tasks
-		scope.Send, scope.SetMode, scope.Granted = s.fileSender(in, act.Call.ID), s.modeSetter(in), act.Grants()
-		result := s.cfg.Tools.Run(uncancelled, scope, act.Call)
+		scope.Send, scope.SetMode = s.fileSender(in, act.Call.ID), s.modeSetter(in)
+		var later []*tool.Act
+		for j := range a.Acts[i+1:] {
+			later = append(later, &a.Acts[i+1+j].Act)
+		}
+		result := tool.RunApproved(uncancelled, s.cfg.Tools, scope, act.Act, later)
 		act.Done, act.Result, act.Failed, act.ReadIntegrity = true, result.Content, result.Failed, result.Integrity
 		s.log.Info("approved tool", "approval", a.Code, "tool", act.Call.Name, "failed", result.Failed, "by", a.Answer.Sender)
 		if err := s.approvals.Put(uncancelled, s.cfg.DB, a); err != nil {
@@ -233,31 +238,38 @@ func (s *Session) runApproved(ctx context.Context, a approval.Approval) error {
 		}
 	}
 	a.State = approval.Done
-	return s.concludeApproval(uncancelled, a, a.Outcome(say, "approve.done"))
+	return s.concludeApproval(ctx, a, a.Outcome(say, "approve.done"))
 }
 
-// concludeApproval sends the outcome of an approval, and stores it for the model too.
-func (s *Session) concludeApproval(ctx context.Context, a approval.Approval, text string) error {
-	least := min(trust.User, s.senderIntegrity(a.Answer))
+// concludeApproval sends the outcome of an approval and stores it for the model. If the acts are steps of
+// work, the model goes on with the request.
+func (s *change) concludeApproval(ctx context.Context, a approval.Approval, text string) error {
+	least, step := min(trust.User, s.senderIntegrity(a.Answer)), false
 	for _, act := range a.Acts {
 		if act.Done {
-			least = min(least, act.ReadIntegrity)
+			least, step = min(least, act.ReadIntegrity), step || tool.IsStep(act.Call.Name)
 		}
 	}
-	said := s.ownMessage(outcomePrefix+a.Code, text, trust.Label{Integrity: least, Readers: a.Readers})
 	out := chat.Outgoing{ID: outcomePrefix + a.Code, Thread: s.thread, Text: text, Notice: true}
-	if err := s.cfg.Transport.Send(ctx, s.room, out); err != nil { // first: repeating it is harmless
-		return err
+	err := s.cfg.Transport.Send(context.WithoutCancel(ctx), s.room, out)
+	if err == nil {
+		err = s.appendOnce(context.WithoutCancel(ctx), s.ownMessage(out.ID, text, trust.Label{Integrity: least, Readers: a.Readers}))
 	}
-	return store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {
-		if err := s.approvals.Put(ctx, tx, a); err != nil {
-			return err
-		}
-		if err := s.cfg.History.AppendIn(ctx, tx, said); !errors.Is(err, history.ErrDuplicate) {
-			return err
-		}
-		return nil
-	})
+	if err == nil && step && a.State == approval.Done {
+		err = s.goOn(ctx, a)
+	}
+	if ctx.Err() == nil || a.State == approval.Void { // else the next start concludes it again, which repeats nothing
+		err = errors.Join(err, s.approvals.Put(context.WithoutCancel(ctx), s.cfg.DB, a))
+	}
+	return err
+}
+
+// goOn answers the approval as a message of the person who asked.
+func (s *change) goOn(ctx context.Context, a approval.Approval) error {
+	s.question = chat.Head{ID: outcomePrefix + a.Code + ":next", Room: s.room, Branch: s.thread, Sender: a.Asker,
+		Private: a.Readers.Person() != "", Unproven: a.Answer.Unproven, At: s.cfg.Now()}
+	s.lastHandled = s.question
+	return s.dispatch(ctx, []chat.Message{{Head: s.question, Text: s.text(ctx, "approve.next")}})
 }
 
 // Approve is the command !approve: CODE, or CODE conversation.

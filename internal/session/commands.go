@@ -11,7 +11,6 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
-	"reverie/internal/questions"
 	"reverie/internal/trust"
 )
 
@@ -29,14 +28,7 @@ func (s *Session) runCommand(ctx context.Context, in chat.Message, name, args st
 
 // newCommandCall makes the command call of the message in.
 func (s *Session) newCommandCall(in chat.Message) *command.Call {
-	asked := questions.Store{DB: s.cfg.DB, Memory: s.cfg.Memory}
-	c := &command.Config{Memory: s.cfg.Memory, Questions: asked, Tasks: s.cfg.Tasks, Goals: s.goals,
-		Skills: s.cfg.Skills, History: s.cfg.History, Models: s.cfg.Models, Settings: s.settings(), Messages: s.cfg.Messages,
-		Location: s.cfg.Location, Started: s.started, Now: s.cfg.Now, Hooks: s.cfg.Hooks}
-	if s.subSessions != nil {
-		c.SubSessions = s.subSessions
-	}
-	return &command.Call{Config: c, Session: s, In: in, Talk: s.talk, Place: s.place(in.Head), Access: s.access(in.Head),
+	return &command.Call{Config: &s.cfg.Config, Session: s, In: in, Talk: s.talk, Place: s.place(in.Head), Access: s.access(in.Head),
 		Caller: s.caller(item{Message: in}), Log: s.log}
 }
 
@@ -86,14 +78,8 @@ func (s *Session) Retry(ctx context.Context, m chat.Message) error {
 	return s.sendNotice(ctx, in.ID, s.text(ctx, "retry.nothing"))
 }
 
-// Preview returns the prompt that in would get now, and changes nothing.
-func (s *Session) Preview(ctx context.Context, in chat.Message) (prompt.Prompt, error) {
-	p, _, err := s.preview(ctx, in)
-	return p, err
-}
-
-// preview returns the prompt that in would get now, and its tools.
-func (s *Session) preview(ctx context.Context, in chat.Message) (prompt.Prompt, []llm.ToolSpec, error) {
+// Preview returns the prompt that in would get now, and its tools. It changes nothing.
+func (s *Session) Preview(ctx context.Context, in chat.Message) (prompt.Prompt, []llm.ToolSpec, error) {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return prompt.Prompt{}, nil, err
@@ -106,14 +92,4 @@ func (s *Session) preview(ctx context.Context, in chat.Message) (prompt.Prompt, 
 	t.Preview = true
 	p, err := s.cfg.Prompt.Assemble(ctx, t)
 	return p, s.offer(set).Specs, err
-}
-
-// tidy asks for a dream of each contributor that outgrew its cap.
-func (s *Session) tidy(over []prompt.Oversize) {
-	if s.cfg.Dreams == nil || s.cfg.Dreams.Tidy == nil {
-		return
-	}
-	for _, o := range over {
-		s.cfg.Dreams.Tidy(o.Contributor)
-	}
 }

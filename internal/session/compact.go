@@ -105,7 +105,7 @@ func (s *Session) reportCompaction(ctx context.Context, waiting string, c histor
 }
 
 // CompactNow is the command !compact.
-func (s *Session) CompactNow(ctx context.Context, in chat.Message) (string, error) {
+func (s *Session) CompactNow(ctx context.Context, in chat.Message, _ string) (string, error) {
 	t := &turn{Session: s, in: item{Message: in}}
 	c, err := t.compactTo(ctx, compaction.Asked, 100)
 	if err != nil {

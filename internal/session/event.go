@@ -66,7 +66,7 @@ func (s *Session) handleEvent(work context.Context, in chat.Event) {
 
 // runEvent answers a system event.
 func (s *Session) runEvent(ctx context.Context, in chat.Event) (answer string, err error) {
-	if in.Private, err = s.private(ctx, in.Sender); err != nil {
+	if in.Private, err = s.Private(ctx, s.room, in.Sender); err != nil {
 		return "", err
 	}
 	if err := s.splitOnNewReaders(ctx, s.place(in.Head).Readers()); err != nil {
@@ -85,8 +85,12 @@ func (s *Session) runEvent(ctx context.Context, in chat.Event) (answer string, e
 		}
 		return said.Text, err
 	}
-	if in.Verbatim {
-		return in.Text, s.sendVerbatim(ctx, in)
+	if in.Verbatim { // the text is stored as the model's message
+		label := trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in.Head).Readers()}
+		if err := s.appendOnce(ctx, s.ownMessage(replyID(in.ID), in.Text, label)); err != nil {
+			return "", err
+		}
+		return in.Text, s.sendAnswer(ctx, eventItem(in), in.Text)
 	}
 	if err := s.appendEvent(ctx, in, past); err != nil {
 		return "", err
@@ -156,15 +160,6 @@ func (s *Session) answerEvent(ctx context.Context, in chat.Event) (string, error
 	return answer.Text, s.sendAnswer(ctx, t.in, answer.Text)
 }
 
-// sendVerbatim sends the event's text unchanged, and stores it as the model's message.
-func (s *Session) sendVerbatim(ctx context.Context, in chat.Event) error {
-	label := trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in.Head).Readers()}
-	if err := s.appendOnce(ctx, s.ownMessage(replyID(in.ID), in.Text, label)); err != nil {
-		return err
-	}
-	return s.sendAnswer(ctx, eventItem(in), in.Text)
-}
-
 // ownMessage makes a message of ours for the history.
 func (s *Session) ownMessage(id, text string, label trust.Label) *history.Message {
 	return &history.Message{Room: s.talk, Role: llm.Assistant, EventID: id, Text: text, At: s.cfg.Now(), Label: label}
@@ -183,34 +178,29 @@ func (s *Session) stillWanted(ctx context.Context, in item) (bool, error) {
 	if in.event.Kind != "" {
 		return s.cfg.Events[in.event.Kind].Wanted(ctx, in.ID)
 	}
-	gone, err := s.cfg.Transport.Cancelled(ctx, in.ID)
+	gone, err := s.cfg.Transport.MessageCancelled(ctx, in.ID)
 	return !gone, err
 }
 
-// private reports whether the room is a direct chat with person now. Events do not carry that, and
-// others may have joined since the task was made.
-func (s *Session) private(ctx context.Context, person string) (bool, error) {
-	with, err := s.cfg.Rooms.DirectWith(ctx, s.room)
+// Private reports whether a room is a direct chat with person now. Events do not carry that, and others may
+// have joined since the task was made.
+func (m *Manager) Private(ctx context.Context, room, person string) (bool, error) {
+	with, err := m.cfg.Rooms.DirectWith(ctx, room)
 	return err == nil && with != "" && with == person, err
 }
 
-// lastPlace returns the room's current place for the person who wrote there last.
-func (s *Session) lastPlace(ctx context.Context) (trust.Place, error) {
-	in, known, err := offlineRooms{db: s.cfg.DB}.lastHead(ctx, s.room)
+// lastPlace returns a room's current place for the person who wrote there last.
+func (m *Manager) lastPlace(ctx context.Context, room string) (trust.Place, error) {
+	in, known, err := offlineRooms{db: m.cfg.DB}.lastHead(ctx, room)
 	if err != nil || !known {
-		return trust.Place{Room: s.room}, err
+		return trust.Place{Room: room}, err
 	}
-	in.Private, err = s.private(ctx, in.Sender)
-	return s.place(in), err
-}
-
-// Private reports whether a room is a direct chat with person now.
-func (m *Manager) Private(ctx context.Context, room, person string) (bool, error) {
-	return newSession(m, history.Timeline(room)).private(ctx, person)
+	in.Private, err = m.Private(ctx, room, in.Sender)
+	return trust.Place{Room: room, Person: in.Sender, Private: in.Private}, err
 }
 
 // Readers returns who reads a room now, for the person who wrote there last.
 func (m *Manager) Readers(ctx context.Context, room string) (trust.Readers, error) {
-	at, err := newSession(m, history.Timeline(room)).lastPlace(ctx)
+	at, err := m.lastPlace(ctx, room)
 	return at.Readers(), err
 }

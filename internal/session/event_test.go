@@ -273,7 +273,7 @@ func TestStreamingSetting(t *testing.T) {
 			w.who.people = func(context.Context, string) (int, error) { return c.people, nil }
 		}
 		if c.set != "" {
-			expect.OK(t, (settings.Store{DB: w.cfg.DB}).Set(t.Context(), "!r", settings.Streaming, c.set, owner, time.Now()))
+			expect.OK(t, (settings.Store{DB: w.cfg.DB}).Put(t.Context(), "!r", settings.Streaming, c.set, owner, time.Now()))
 		}
 		w.deliver(t, chat.Message{Head: chat.Head{ID: "$1", Room: "!r", Sender: owner, Private: c.private, At: time.Now()}, Text: "hello"})
 		w.room.mu.Lock()

@@ -408,7 +408,7 @@ func TestPinSurvives(t *testing.T) {
 	}
 	expect.False(t, !pinned("$3", "!dm"), "not pinned after the compaction")
 	w.restart(t)
-	expect.OK(t, w.Move(t.Context(), "!dm", "!next"))
+	expect.OK(t, w.RoomReplaced(t.Context(), "!dm", "!next"))
 	expect.False(t, !pinned("$4", "!next"), "not pinned in the room that took its place")
 	w.deliver(t, chat.Message{Head: chat.Head{ID: "$5", Room: "!next", Sender: owner, Private: true, At: time.Now()}, Text: "!new"})
 	expect.False(t, pinned("$6", "!next"), "pinned in a new conversation")

@@ -33,7 +33,7 @@ func (s *Session) askObjective(ctx context.Context) bool {
 		return false
 	}
 	defer done()
-	at, err := s.lastPlace(background)
+	at, err := s.lastPlace(background, s.room)
 	if err == nil {
 		err = s.objective().Ask(background, at)
 	}

@@ -316,7 +316,7 @@ func (h *leakHistory) upgrades() {
 	}
 	h.mu.Unlock()
 	h.note("%s is replaced by %s (%s), with %v", old.id, r.id, r.readers(), r.members)
-	expect.OK(h.t, h.w.Move(h.t.Context(), old.id, r.id))
+	expect.OK(h.t, h.w.RoomReplaced(h.t.Context(), old.id, r.id))
 }
 
 func (h *leakHistory) restarts() {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
@@ -23,28 +22,13 @@ import (
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/questions"
 	"reverie/internal/settings"
-	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/subsession"
-	"reverie/internal/task"
 	"reverie/internal/tool"
 	"reverie/internal/window"
 )
-
-// Stores are shared by the sessions of all rooms.
-type Stores struct {
-	DB       *sql.DB
-	Models   *llm.Models
-	Prompt   *prompt.Assembler
-	Tools    *tool.Set
-	History  *history.Store
-	Memory   *memory.Store
-	Tasks    *task.Store
-	Skills   *skill.Library
-	Messages *settings.Messages // texts that need no model; nil = in English
-	Media    *media.Store       // received files; nil = files cannot be read
-}
 
 // Times are timeouts and delays.
 type Times struct {
@@ -64,27 +48,27 @@ type Limits struct {
 	SubSessions subsession.Limits
 }
 
-// Program holds the callbacks into the rest of the program.
-type Program struct {
-	command.Hooks
-	// BeforeEvict is called before messages of a conversation leave its prompt. It returns at once; may be nil.
-	BeforeEvict func(room string)
-}
-
 // Config configures a Manager.
 type Config struct {
-	Stores
+	// New sets Questions, Goals, Settings, Helpers and Started. Now is time.Now if it is nil, and a nil
+	// Messages says everything in English.
+	command.Config
+	DB     *sql.DB
+	Prompt *prompt.Assembler
+	Tools  *tool.Set
+	Media  *media.Store // received files; nil = files cannot be read
 	Times
 	Limits
-	Program
+
+	// BeforeEvict is called before messages of a conversation leave its prompt. It returns at once; may be nil.
+	BeforeEvict func(room string)
+
 	Background *idle.Gate // background work that yields to these sessions; nil = none
 	Transport  chat.Transport
 	Rooms      chat.Rooms // nil = without a connection, see offlineRooms
 
 	Isolation memory.Isolation // where new memories go; empty = strict
 	Owners    []string
-	Location  *time.Location
-	Now       func() time.Time // nil = time.Now
 	Log       *slog.Logger
 
 	Events        map[chat.EventKind]Source // the sources of system events
@@ -96,14 +80,12 @@ type Config struct {
 type Manager struct {
 	cfg         Config
 	offers      map[string][topTier + 1]agent.Offer // by mode and tier
-	started     time.Time
 	newSessions chan *Session
 	turns       chan struct{} // holds a token for each turn that runs
 	waiting     *idle.Priority
 	goals       *goal.Store
 	approvals   approval.Store
-
-	subSessions *subsession.Runner // nil = there are no sub-sessions
+	subSessions *subsession.Runner
 
 	mu       sync.Mutex
 	sessions map[history.Timeline]*Session // with a running goroutine
@@ -127,23 +109,25 @@ func New(cfg Config) *Manager {
 		cfg.Rooms = offlineRooms{db: cfg.DB}
 	}
 	cfg.Background = cmp.Or(cfg.Background, idle.New(cfg.IdleAfter, cfg.Now))
-	m := &Manager{cfg: cfg, started: cfg.Now(), newSessions: make(chan *Session, 16),
-		turns: make(chan struct{}, cfg.Parallel), waiting: idle.NewPriority(), goals: goal.NewStore(cfg.DB, cfg.Now),
-		sessions: map[history.Timeline]*Session{}}
+	cfg.Questions, cfg.Settings = questions.Store{DB: cfg.DB, Memory: cfg.Memory}, settings.Store{DB: cfg.DB}
+	cfg.Goals, cfg.Started = goal.NewStore(cfg.DB, cfg.Now), cfg.Now()
+	m := &Manager{cfg: cfg, newSessions: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel),
+		waiting: idle.NewPriority(), goals: cfg.Goals, sessions: map[history.Timeline]*Session{}}
 	m.approvals = approval.Store{DB: cfg.DB, Transport: cfg.Transport, Messages: cfg.Messages, Now: func() time.Time { return m.cfg.Now() }}
-	if cfg.SubSessions.Parallel > 0 {
-		m.subSessions = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools,
-			History: cfg.History, Settings: m.settings(), Messages: cfg.Messages, Isolation: cfg.Isolation, Location: cfg.Location,
-			RetryDelay: cfg.RetryDelay, Now: cfg.Now, Log: cfg.Log, Limits: cfg.SubSessions, Left: cfg.Rooms.Left}, m)
-		m.cfg.Events = map[chat.EventKind]Source{}
-		maps.Copy(m.cfg.Events, cfg.Events)
-		for _, kind := range []chat.EventKind{chat.SubSessionResult, chat.SubSessionFailed} {
-			m.cfg.Events[kind] = m.subSessions
-		}
+	m.subSessions = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools,
+		History: cfg.History, Settings: m.cfg.Settings, Messages: cfg.Messages, Isolation: cfg.Isolation, Location: cfg.Location,
+		RetryDelay: cfg.RetryDelay, Now: cfg.Now, Log: cfg.Log, Limits: cfg.SubSessions, Left: cfg.Rooms.Left}, m)
+	m.cfg.Events = map[chat.EventKind]Source{chat.SubSessionResult: m.subSessions, chat.SubSessionFailed: m.subSessions}
+	maps.Copy(m.cfg.Events, cfg.Events)
+	if m.spawns() {
+		m.cfg.Helpers = m.subSessions.Lines
 	}
-	m.offers = offers(cfg.Tools.Specs(), cfg.Tools.Brief(), m.subSessions != nil)
+	m.offers = offers(cfg.Tools.Specs(), cfg.Tools.Brief(), m.spawns())
 	return m
 }
+
+// spawns reports whether sub-sessions are enabled.
+func (m *Manager) spawns() bool { return m.cfg.SubSessions.Parallel > 0 }
 
 // Deliver puts in into the mailbox of its conversation and returns at once. A mailbox keeps the
 // order; waiting messages of one person are answered together.
@@ -192,7 +176,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		}
 		return nil
 	})
-	if m.subSessions != nil {
+	if m.spawns() {
 		rooms.Go(func() error { m.subSessions.Run(ctx); return nil })
 	}
 	for {
@@ -220,25 +204,22 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, []ll
 		in.Sender = m.cfg.Owners[0]
 	}
 	in.Private = in.Private || !known
-	return s.preview(ctx, chat.Message{Head: in})
+	return s.Preview(ctx, chat.Message{Head: in})
 }
 
 // Rooms lists the rooms with messages, the most recent first.
 func Rooms(ctx context.Context, db *sql.DB) ([]string, error) {
 	rooms, err := store.Column[string](ctx, db, `SELECT room FROM session ORDER BY last_message_at DESC, room`)
-	if err != nil {
-		return nil, fmt.Errorf("session: list rooms: %w", err)
-	}
-	return rooms, nil
+	return rooms, store.Wrap(err, "session: list rooms")
 }
 
 // LastMessageAt returns the time of the last message of a person in room; zero = no message yet.
 func LastMessageAt(ctx context.Context, db store.DBTX, room string) (time.Time, error) {
-	all, err := store.Column[int64](ctx, db, `SELECT last_message_at FROM session WHERE room = ?`, room)
-	if err != nil || len(all) == 0 {
+	at, err := store.Value[int64](ctx, db, `SELECT last_message_at FROM session WHERE room = ?`, room)
+	if at == 0 {
 		return time.Time{}, err
 	}
-	return time.Unix(all[0], 0), nil
+	return time.Unix(at, 0), nil
 }
 
 // recordRoom stores the room's last message, and when a direct chat got other readers.
@@ -247,8 +228,5 @@ func (m *Manager) recordRoom(ctx context.Context, db store.DBTX, in chat.Head) e
 		ON CONFLICT (room) DO UPDATE SET person = excluded.person, private = excluded.private, last_message_at = excluded.last_message_at,
 			public_since = iif(private AND NOT excluded.private, excluded.last_message_at, public_since)`,
 		in.Room, in.Sender, in.Private, m.cfg.Now().Unix())
-	if err != nil {
-		return fmt.Errorf("session: record room: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "session: record room")
 }

@@ -136,7 +136,7 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 				return say("!mixed", owner, "and now?", false) + strings.Join(w.script.asked()[before:], "\n")
 			}
 			ways["the room is upgraded"] = func() string {
-				expect.OK(t, w.Move(t.Context(), "!group", "!group2"))
+				expect.OK(t, w.RoomReplaced(t.Context(), "!group", "!group2"))
 				return say("!group2", owner, "!memory", false)
 			}
 			for name, way := range ways {

@@ -104,7 +104,7 @@ func builtinTexts(t *testing.T, language string) map[string]string {
 func everythingSaid(t *testing.T, language string) {
 	w := newWorld(t, t.TempDir())
 	w.cfg.Messages, w.who.self = settings.OpenMessages(w.dir, w.cfg.DB, "en"), "@bot:example.org"
-	expect.OK(t, (settings.Store{DB: w.cfg.DB}).Set(t.Context(), "!dm", settings.Language, language, owner, time.Now()))
+	expect.OK(t, (settings.Store{DB: w.cfg.DB}).Put(t.Context(), "!dm", settings.Language, language, owner, time.Now()))
 	said, n := map[string]bool{}, 0
 	say := func(texts ...string) {
 		t.Helper()

@@ -3,28 +3,25 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"reverie/internal/agent"
 	"reverie/internal/history"
 	"reverie/internal/memory"
+	"reverie/internal/store"
 	"reverie/internal/subsession"
 )
 
-// Move moves everything of the room from to the room to, after an upgrade. It may be repeated. Memory is
+// RoomReplaced moves everything of the room from to the room to, after an upgrade. It may be repeated. Memory is
 // copied: people may have notes in the old room's file.
-func (m *Manager) Move(ctx context.Context, from, to string) error {
-	var failed []error
-	failed = append(failed, m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.goals.Move(ctx, from, to),
-		m.settings().Move(ctx, from, to), m.objective().Move(ctx, from, to))
-	if _, err := m.cfg.DB.ExecContext(ctx, `INSERT INTO session (room, person, private, last_message_at)
+func (m *Manager) RoomReplaced(ctx context.Context, from, to string) error {
+	_, err := m.cfg.DB.ExecContext(ctx, `INSERT INTO session (room, person, private, last_message_at)
 		SELECT ?, person, private, last_message_at FROM session WHERE room = ?
-		ON CONFLICT (room) DO NOTHING`, to, from); err != nil {
-		failed = append(failed, fmt.Errorf("session: move room: %w", err))
-	}
-	failed = append(failed, subsession.Move(ctx, m.cfg.DB, from, to))
+		ON CONFLICT (room) DO NOTHING`, to, from)
+	failed := []error{m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.goals.Move(ctx, from, to),
+		m.cfg.Settings.Move(ctx, from, to), m.objective().Move(ctx, from, to), store.Wrap(err, "session: move room"),
+		subsession.Move(ctx, m.cfg.DB, from, to), m.cfg.Skills.Move(from, to), m.cfg.Tools.Move(ctx, from, to)}
 	entries, err := m.cfg.Memory.Entries(ctx, memory.Room(from))
-	failed = append(failed, m.cfg.Skills.Move(from, to), m.cfg.Tools.Move(ctx, from, to), err)
+	failed = append(failed, err)
 	for _, e := range entries {
 		e.Scope = memory.Room(to)
 		_, _, err := m.cfg.Memory.Add(ctx, e, "upgrade")
@@ -48,9 +45,9 @@ func (m *Manager) moveTalks(ctx context.Context, from, to string) error {
 	return errors.Join(failed...)
 }
 
-// LeaveRoom cancels all work for a room that we have left. The answers would have no readers.
+// RoomLeft cancels all work for a room that we have left. The answers would have no readers.
 // Memory of the room stays. It returns at once.
-func (m *Manager) LeaveRoom(room string) {
+func (m *Manager) RoomLeft(room string) {
 	m.mu.Lock()
 	for talk, s := range m.sessions { // of the room and its threads
 		if talk.Room() == room {
@@ -58,7 +55,5 @@ func (m *Manager) LeaveRoom(room string) {
 		}
 	}
 	m.mu.Unlock()
-	if m.subSessions != nil {
-		m.subSessions.Wake()
-	}
+	m.subSessions.Wake()
 }

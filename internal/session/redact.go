@@ -10,7 +10,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
-	"reverie/internal/memory"
+	"reverie/internal/recall"
 	"reverie/internal/subsession"
 )
 
@@ -20,7 +20,8 @@ func (c *change) applyRedaction(ctx context.Context, in chat.Redaction) error {
 	if strings.HasPrefix(in.Target, replyID("")) {
 		return c.forgetAnswer(ctx, in.Target)
 	}
-	if err := c.cfg.History.Redact(ctx, in.Target); err != nil {
+	// The transport did this before, but indexing or a tool may have run meanwhile.
+	if err := recall.Redact(ctx, c.cfg.History, c.cfg.Memory, in.Target); err != nil {
 		return err
 	}
 	if err := c.cfg.History.RedactToolRounds(ctx, in.Target); err != nil {
@@ -31,17 +32,6 @@ func (c *change) applyRedaction(ctx context.Context, in chat.Redaction) error {
 		return err
 	}
 	if err := c.cancelWork(ctx, in, replies); err != nil {
-		return err
-	}
-	quotes, err := c.cfg.Memory.RedactTurn(ctx, in.Target) // indexing may have run meanwhile
-	if err != nil {
-		return err
-	}
-	if err := c.cfg.History.RemoveQuotes(ctx, quotes); err != nil {
-		return err
-	}
-	// A tool may have remembered it meanwhile.
-	if _, err := c.cfg.Memory.ForgetEvent(ctx, memory.Access{Actor: "redaction", All: true}, in.Target); err != nil {
 		return err
 	}
 	for _, reply := range replies {

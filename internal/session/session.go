@@ -140,9 +140,7 @@ func (s *Session) handle(ctx context.Context, inbound []chat.Inbound) bool {
 			log.Info("redacted or left while it was being answered")
 			return nil
 		}
-		ref := agent.ErrorReference()
-		log.Error("message not answered", "err", err, "reference", ref)
-		return s.sendNotice(ctx, newest.ID, agent.ErrorText(s.cfg.Messages.For(ctx, s.room), err, ref))
+		return s.sendNotice(ctx, newest.ID, agent.ErrorText(log, s.cfg.Messages.For(ctx, s.room), err))
 	})
 	s.lastHandled = newest.Head
 	if changed && ctx.Err() == nil {
@@ -222,7 +220,7 @@ func (s *Session) dispatch(ctx context.Context, burst []chat.Message) error {
 func (s *Session) dropCancelled(ctx context.Context, burst []chat.Message) ([]chat.Message, error) {
 	var left []chat.Message
 	for _, in := range burst {
-		cancelled, err := s.cfg.Transport.Cancelled(ctx, in.ID)
+		cancelled, err := s.cfg.Transport.MessageCancelled(ctx, in.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -251,7 +249,7 @@ func (s *Session) scopes(in chat.Head) []memory.Scope {
 func (s *Session) toolScope(in item, now settings.RoomMode) tool.Scope {
 	scope := tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in.Head),
 		Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.event.Kind != ""}
-	if s.subSessions != nil {
+	if s.spawns() {
 		scope.Spawner = s.subSessions
 	}
 	return scope
@@ -286,16 +284,14 @@ func (s *Session) runCancellable(
 }
 
 // Stop is the command !stop. mailbox.put has already cancelled the running work.
-func (s *Session) Stop(ctx context.Context, in chat.Message) (string, error) {
+func (s *Session) Stop(ctx context.Context, in chat.Message, _ string) (string, error) {
+	n, err := s.subSessions.Stop(ctx, s.talk)
+	if err != nil {
+		return "", err
+	}
 	helpers := ""
-	if s.subSessions != nil {
-		n, err := s.subSessions.Stop(ctx, s.talk)
-		if err != nil {
-			return "", err
-		}
-		if n > 0 {
-			helpers = s.text(ctx, "helpers.stopped", "count", fmt.Sprint(n))
-		}
+	if n > 0 {
+		helpers = s.text(ctx, "helpers.stopped", "count", fmt.Sprint(n))
 	}
 	voided, err := s.approvals.VoidApproved(ctx, s.talk)
 	if err != nil {
@@ -308,17 +304,13 @@ func (s *Session) Stop(ctx context.Context, in chat.Message) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	stopped := s.mail.clearStopped() || voided || asked != nil
-	if !stopped && s.thread == "" {
-		stopped = s.stopThreads(in.Sender)
-	}
-	if !stopped && helpers != "" {
+	switch {
+	case s.mail.clearStopped() || voided || asked != nil || s.thread == "" && s.stopThreads(in.Sender):
+		return i18n.Sentences(s.text(ctx, "stop.done"), helpers), nil
+	case helpers != "":
 		return helpers, nil
 	}
-	if !stopped {
-		return s.text(ctx, "stop.nothing"), nil
-	}
-	return i18n.Sentences(s.text(ctx, "stop.done"), helpers), nil
+	return s.text(ctx, "stop.nothing"), nil
 }
 
 // reportStopped tells the room and the history that in gets no answer. Without the row in the

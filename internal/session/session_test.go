@@ -135,9 +135,9 @@ func (r *room) Redact(_ context.Context, _, id string) error {
 	return nil
 }
 
-func (r *room) Typing(context.Context, string, bool) {}
+func (r *room) ShowTyping(context.Context, string, bool) {}
 
-func (r *room) Cancelled(_ context.Context, id string) (bool, error) {
+func (r *room) MessageCancelled(_ context.Context, id string) (bool, error) {
 	defer holding(&r.mu)()
 	return r.gone[id], nil
 }
@@ -221,8 +221,9 @@ func newWorldOf(t *testing.T, dir string, backend string, window int, answers ..
 		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC, SeedLanguage: "en",
 		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names()}}))(t)
 	w.Manager = New(Config{
-		Stores:    Stores{DB: db, Models: models, Prompt: assembler, Tools: tools, History: past, Memory: mem, Tasks: tasks, Skills: skills},
-		Transport: w.room, Rooms: w.who, Owners: []string{owner}, Location: time.UTC, Limits: Limits{MaxRound: 4}, Times: Times{Grace: 100 * time.Millisecond},
+		Config: command.Config{Models: models, History: past, Memory: mem, Tasks: tasks, Skills: skills, Location: time.UTC},
+		DB:     db, Prompt: assembler, Tools: tools,
+		Transport: w.room, Rooms: w.who, Owners: []string{owner}, Limits: Limits{MaxRound: 4}, Times: Times{Grace: 100 * time.Millisecond},
 		WindowInputs: w.chatInputs})
 	w.begin(t)
 	return w

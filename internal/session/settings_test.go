@@ -141,13 +141,9 @@ func TestSettings(t *testing.T) {
 		expect.False(t, err != nil || all[settings.Threads] != want || all[settings.Mention] != "needed", "%s has %v, %v, want %q", room, all, err, want)
 	}
 	get("!a", "auto")
-	expect.OK(t, s.Set(ctx, "!a", settings.Threads, "always", "@me:x", time.Now()))
+	expect.OK(t, s.Put(ctx, "!a", settings.Threads, "always", "@me:x", time.Now()))
 	get("!a", "always")
 	get("!b", "auto")
-	err := s.Set(ctx, "!a", settings.Threads, "sometimes", "@me:x", time.Now())
-	expect.False(t, err == nil, "a value that there is not was stored")
-	err = s.Set(ctx, "!a", "colour", "blue", "@me:x", time.Now())
-	expect.False(t, err == nil, "a setting that there is not was stored")
 	w.exec(t, `UPDATE room_setting SET value = 'of an older release' WHERE room = '!a'`)
 	get("!a", "auto")
 }
@@ -194,11 +190,12 @@ func TestRoomContext(t *testing.T) {
 // TestRoomContextIsPlainText: control characters and other rooms' texts do not reach the prompt.
 func TestRoomContextIsPlainText(t *testing.T) {
 	s := settings.Store{DB: newWorld(t, t.TempDir()).cfg.DB}
-	expect.OK(t, s.Set(t.Context(), "!a", settings.Context, " One\x00\x1b[31m\r\ntwo\tthree \u202e", owner, time.Now()))
+	expect.OK(t, s.Put(t.Context(), "!a", settings.Context, " One\x00\x1b[31m\r\ntwo\tthree \u202e", owner, time.Now()))
 	got, err := s.Get(t.Context(), "!a", settings.Context)
 	expect.False(t, err != nil || got != "One[31m\ntwo\tthree", "%q, %v", got, err)
-	err = s.Set(t.Context(), "!a", settings.Context, strings.Repeat("x", settings.MaxContext+1), owner, time.Now())
-	expect.False(t, err == nil, "a text that is too long is stored")
+	expect.OK(t, s.Put(t.Context(), "!a", settings.Context, strings.Repeat("x", settings.MaxContext+1), owner, time.Now()))
+	got, err = s.Get(t.Context(), "!a", settings.Context)
+	expect.False(t, err != nil || got != "", "a text that is too long is %.20q, %v", got, err)
 }
 
 // TestCommandsSayWhatTheyDoNotKnow: a command reports unknown arguments. "/" works like "!".

@@ -15,6 +15,7 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/test/expect"
 	"reverie/internal/tool"
+	"reverie/internal/tool/workspace"
 	"reverie/internal/trust"
 )
 
@@ -25,17 +26,17 @@ func (w *world) withShell(t *testing.T, rooms ...string) {
 		t.Skip(err)
 	}
 	w.inGroup()
-	w.cfg.Tools = tool.New(tool.Config{Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Goals: w.Manager.goals, Skills: w.cfg.Skills, Dir: w.dir,
+	w.cfg.Tools = tool.New(tool.Config{Files: workspace.Open(workspace.Config{Dir: w.dir, DB: w.cfg.DB}), Memory: w.cfg.Memory, Tasks: w.cfg.Tasks, Goals: w.Manager.goals, Skills: w.cfg.Skills, Dir: w.dir,
 		Location: time.UTC, Commands: tool.Commands{Code: true, Rooms: rooms, Owners: w.cfg.Owners, Time: 10 * time.Second, Hidden: []string{w.dir}}})
 	w.restart(t)
 }
 
 // TestShellIsApproved: the owner sees each command as it is and agrees to it alone; then it runs once, and
-// its output is in the room and the history.
+// its output is in the room and the history, and the model goes on with it.
 func TestShellIsApproved(t *testing.T) {
 	const first, second = "printf 'a  b\\n'\ncat ../../bot.db; echo x >> count; wc -l count", "cat count"
 	call := func(command string) string { return `shell {"command":` + strconv.Quote(command) + `}` }
-	w := newWorld(t, t.TempDir(), call(first), "I count.", call(second), "Once more.", call(second), "Again.")
+	w := newWorld(t, t.TempDir(), call(first), "I count.", call(second), "Once more.", "It is one line.", call(second), "Again.", "I could not read it.")
 	w.withShell(t, "!group")
 	in := func(id, sender, text string) chat.Message {
 		return chat.Message{Head: chat.Head{ID: id, Room: "!group", Sender: sender, At: time.Now()}, Text: text}
@@ -43,7 +44,7 @@ func TestShellIsApproved(t *testing.T) {
 	w.deliver(t, in("$m", owner, "!mode developer"))
 	w.deliver(t, in("$1", owner, "count"))
 	a, poll := w.polled(t, "$1")
-	expect.Has(t, poll.Text, "run this command on my machine", "\n   │ printf 'a  b\\n'\n   │ cat ../../bot.db; echo x >> count; wc -l count\n", "folder: work")
+	expect.Has(t, poll.Text, "run this command on my machine", "\n│ printf 'a  b\\n'\n│ cat ../../bot.db; echo x >> count; wc -l count\n", "folder: work")
 	expect.False(t, len(poll.Options) != 2 || strings.Contains(poll.Text, "conversation"), "the question is %+v", poll)
 	count := filepath.Join(w.dir, "work", store.FileName(string(trust.RoomReaders("!group"))), "count")
 	if _, err := os.Stat(count); err == nil {
@@ -55,15 +56,15 @@ func TestShellIsApproved(t *testing.T) {
 	expect.False(t, end.State != approval.Done || end.Wide || end.Acts[0].Failed || end.Acts[0].ReadIntegrity != trust.Foreign, "it ended as %+v", end)
 	expect.Has(t, end.Acts[0].Result, "a  b\n", "Permission denied", "1 count\n")
 	w.deliver(t, vote) // repeated
-	past := expect.Must(w.cfg.History.Load(t.Context(), "!group"))(t)
-	last := past[len(past)-1]
-	expect.Has(t, last.Text, "```\na  b\n", "1 count\n```")
-	expect.Equal(t, last.Label.Integrity, trust.Foreign)
+	ran, known, err := w.cfg.History.Find(t.Context(), "!group", outcomePrefix+a.Code)
+	expect.False(t, err != nil || !known, "no outcome in the history: %v", err)
+	expect.Has(t, ran.Text, "```\na  b\n", "1 count\n```")
+	expect.Equal(t, ran.Label.Integrity, trust.Foreign)
 
-	w.deliver(t, in("$2", owner, "show it")) // the vote for the conversation covers nothing
-	b, _ := w.polled(t, "$2")
+	b, _ := w.polled(t, outcomePrefix+a.Code+":next") // the vote for the conversation covers nothing
 	w.deliver(t, in("$c", owner, "!approve "+b.Code+" conversation"))
 	expect.Equal(t, w.ends(t, b.Code).Acts[0].Result, "x\n")
+	expect.Equal(t, w.room.said(outcomePrefix+b.Code+":next").Text, "It is one line.")
 	w.deliver(t, in("$3", owner, "again"))
 	c, _ := w.polled(t, "$3")
 	expect.OK(t, os.WriteFile(count, []byte("other"), 0o600)) // a file that it names
@@ -91,4 +92,80 @@ func TestShellIsNotOffered(t *testing.T) {
 	s := newSession(w.Manager, "!group")
 	names := s.offers["debugger"][5].Without(w.cfg.Tools.Withheld("!other", trust.RoomReaders("!other"))).Names
 	expect.False(t, slices.Contains(names, tool.Shell) || len(names) == 0, "offered %v", names)
+}
+
+// TestGoesOnAfterRestart: a restart while the model goes on with an approved command neither runs the command
+// again nor loses the answer.
+func TestGoesOnAfterRestart(t *testing.T) {
+	w := newWorld(t, t.TempDir(), `shell {"command":"echo x >> count; wc -l count"}`, "I count.", "not sent", "It is one line.")
+	w.withShell(t, "!group")
+	head := func(id string) chat.Head { return chat.Head{ID: id, Room: "!group", Sender: owner, At: time.Now()} }
+	w.deliver(t, chat.Message{Head: head("$m"), Text: "!mode developer"})
+	w.deliver(t, chat.Message{Head: head("$1"), Text: "count"})
+	a, _ := w.polled(t, "$1")
+	goesOn := make(chan struct{})
+	w.script.hold = func(body string) <-chan struct{} {
+		if strings.Contains(body, "Allowed, and done") {
+			w.script.hold = nil
+			close(goesOn)
+			return make(chan struct{})
+		}
+		return nil
+	}
+	w.deliver(t, chat.Vote{Change: chat.Change{Head: head("$v"), Target: a.QuestionID()}, Option: approval.Once})
+	<-goesOn
+	w.restart(t)
+	end := w.ends(t, a.Code)
+	expect.Has(t, end.Acts[0].Result, "1 count")
+	expect.Equal(t, end.State, approval.Done)
+	expect.Equal(t, w.room.said(outcomePrefix+a.Code+":next").Text, "It is one line.")
+	expect.Equal(t, strings.Count(w.lastAsked(), "Allowed, and done"), 1)
+}
+
+// TestCorrectedAndRunAgain: one approval allows a change of a file and the command that runs it, but not if
+// somebody else changes the file meanwhile.
+func TestCorrectedAndRunAgain(t *testing.T) {
+	run := `shell {"command":"sh hello.sh"}`
+	for _, other := range []bool{false, true} {
+		w := newWorld(t, t.TempDir(), `write_file {"path":"work/hello.sh","content":"ehco hello\n"}`, run, "May I run it?",
+			`edit_file {"path":"work/hello.sh","old":"ehco","new":"echo"}`, run, "May I correct it?", "It works.")
+		w.withShell(t, "!group")
+		head := func(id string) chat.Head { return chat.Head{ID: id, Room: "!group", Sender: owner, At: time.Now()} }
+		vote := func(id string, a approval.Approval) approval.Approval {
+			w.deliver(t, chat.Vote{Change: chat.Change{Head: head(id), Target: a.QuestionID()}, Option: approval.Once})
+			return w.ends(t, a.Code)
+		}
+		w.deliver(t, chat.Message{Head: head("$m"), Text: "!mode developer"})
+		w.deliver(t, chat.Message{Head: head("$1"), Text: "write hello"})
+		a, _ := w.polled(t, "$1")
+		expect.Has(t, vote("$v", a).Acts[0].Result, "not found", "[exit status 127]")
+		b, poll := w.polled(t, outcomePrefix+a.Code+":next")
+		expect.Has(t, poll.Text, "\npath: “work/hello.sh”\nold: “ehco”\nnew: “echo”\n", "│ sh hello.sh")
+		if other {
+			path := filepath.Join(w.dir, "work", store.FileName(string(trust.RoomReaders("!group"))), "hello.sh")
+			expect.OK(t, os.WriteFile(path, []byte("ehco hello; echo evil"), 0o600))
+		}
+		end := vote("$w", b)
+		expect.False(t, len(end.Acts) != 2 || end.Acts[0].Failed || end.Acts[1].Failed != other, "it ended as %+v", end.Acts)
+		expect.Equal(t, end.Acts[1].Result == "hello\n", !other)
+	}
+}
+
+// TestCommandNeverRunsTwice: a command during which the program was killed is not run again.
+func TestCommandNeverRunsTwice(t *testing.T) {
+	w := newWorld(t, t.TempDir(), `shell {"command":"echo x >> count; wc -l count"}`, "I count.", "I will look.")
+	w.withShell(t, "!group")
+	head := func(id string) chat.Head { return chat.Head{ID: id, Room: "!group", Sender: owner, At: time.Now()} }
+	w.deliver(t, chat.Message{Head: head("$m"), Text: "!mode developer"})
+	w.deliver(t, chat.Message{Head: head("$1"), Text: "count"})
+	a, _ := w.polled(t, "$1")
+	w.stop()
+	a.State, a.Answer, a.Acts[0].Begun = approval.Approved, chat.Head{Sender: owner}, true // as it was when the program was killed
+	expect.OK(t, w.approvals.Put(t.Context(), w.cfg.DB, a))
+	w.restart(t)
+	end := w.ends(t, a.Code)
+	expect.Has(t, end.Acts[0].Result, "Interrupted")
+	_, err := os.Stat(filepath.Join(w.dir, "work", store.FileName(string(trust.RoomReaders("!group"))), "count"))
+	expect.False(t, !os.IsNotExist(err), "it ran: %v", err)
+	expect.Equal(t, w.room.said(outcomePrefix+a.Code+":next").Text, "I will look.")
 }

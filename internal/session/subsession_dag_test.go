@@ -353,7 +353,7 @@ func TestLeft(t *testing.T) {
 		if left.Store(true); down {
 			w.restart(t)
 		} else {
-			w.LeaveRoom("!dm")
+			w.RoomLeft("!dm")
 		}
 		waitUntil(t, "they are ended", func() bool {
 			return find(long).status == subsession.Cancelled && find(later).status == subsession.Cancelled

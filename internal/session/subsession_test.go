@@ -533,7 +533,7 @@ func TestRoomsShareSlotsFairly(t *testing.T) {
 	}
 	waitUntil(t, "two run", func() bool { return begun.Load() == 2 })
 	w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "theirs"})
-	expect.OK(t, w.Move(t.Context(), "!group", "!new"))
+	expect.OK(t, w.RoomReplaced(t.Context(), "!group", "!new"))
 	close(gates[0])
 	waitUntil(t, "the third runs", func() bool { return begun.Load() == 3 })
 	if n := w.helpersOf(t, "!new"); len(n) != 1 || n[0].status != subsession.Running {

@@ -255,9 +255,9 @@ func TestMove(t *testing.T) {
 	say("!old", "!mode developer")
 	say("!old", "!think low")
 	say("!old", "!config threads off")
-	expect.OK(t, settings.Store{DB: w.cfg.DB}.Set(t.Context(), "!new", settings.Threads, "always", owner, time.Now()))
+	expect.OK(t, settings.Store{DB: w.cfg.DB}.Put(t.Context(), "!new", settings.Threads, "always", owner, time.Now()))
 	for range 2 { // it can be repeated
-		expect.OK(t, w.Move(t.Context(), "!old", "!new"))
+		expect.OK(t, w.RoomReplaced(t.Context(), "!old", "!new"))
 	}
 	prompt := ask("!new", "what do you know?")
 	for _, want := range []string{"Orinoco", "herons", "cactus", "CURRENT GOAL: Implement user authentication system"} {

@@ -57,9 +57,9 @@ func (s *Session) acquireTurn(ctx context.Context, now settings.RoomMode) (done 
 		leave()
 		return nil, ctx.Err()
 	}
-	s.cfg.Transport.Typing(ctx, s.room, true)
+	s.cfg.Transport.ShowTyping(ctx, s.room, true)
 	return func() {
-		s.cfg.Transport.Typing(context.WithoutCancel(ctx), s.room, false)
+		s.cfg.Transport.ShowTyping(context.WithoutCancel(ctx), s.room, false)
 		<-s.turns
 		leave()
 	}, nil
@@ -104,7 +104,7 @@ func (s *Session) answerMessage(ctx context.Context, in item, text string) (chat
 	if q := ask.Of(past, m.ID); q != nil {
 		q.Show(&m)
 	}
-	if in.event.Kind == "" { // people cannot see system events
+	if in.event.Kind == "" && !strings.HasPrefix(in.ID, outcomePrefix) { // people cannot see the others
 		m.ReplyTo = in.ID
 	} else if in.event.Verbatim && in.event.Mention {
 		m.Mention = []string{in.Sender}
@@ -300,12 +300,16 @@ func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
 	if err != nil {
 		return llm.Reply{}, err
 	}
-	if err := t.cfg.Prompt.Commit(ctx, p, t.storeQuestions()...); err != nil {
+	if err := t.cfg.Prompt.Commit(ctx, p, t.storeQuestions); err != nil {
 		return llm.Reply{}, err
 	}
 	t.answering, t.questions = "", nil
 	t.log.Info("prompt", "message", t.in.ID, "report", p.Report)
-	t.tidy(p.Report.Oversize)
+	if d := t.cfg.Dreams; d != nil && d.Tidy != nil {
+		for _, o := range p.Report.Oversize {
+			d.Tidy(o.Contributor)
+		}
+	}
 	t.label, t.sections = trust.Label{Integrity: p.Integrity, Readers: t.place(t.in.Head).Readers()}, p.Report.Sections
 	t.lastRequest = p.Messages()
 	req := llm.Request{Messages: t.lastRequest, Tools: t.offer(set).Specs, NoCalls: last, Fit: t.cfg.Tools.Fit, Think: set.mode.Think,
@@ -352,19 +356,14 @@ func (t *turn) trackQuestions(past []history.Message) {
 	}
 }
 
-// storeQuestions returns the writes that store what trackQuestions recorded.
-func (t *turn) storeQuestions() []func(context.Context, *sql.Tx) error {
-	if len(t.questions) == 0 {
-		return nil
-	}
-	return []func(context.Context, *sql.Tx) error{func(ctx context.Context, tx *sql.Tx) error {
-		for _, question := range t.questions {
-			if err := delivery.RecordAnswer(ctx, tx, question, replyID(t.answering)); err != nil {
-				return err
-			}
+// storeQuestions stores what trackQuestions recorded.
+func (t *turn) storeQuestions(ctx context.Context, tx *sql.Tx) error {
+	for _, question := range t.questions {
+		if err := delivery.RecordAnswer(ctx, tx, question, replyID(t.answering)); err != nil {
+			return err
 		}
-		return nil
-	}}
+	}
+	return nil
 }
 
 // Act implements agent.Work: it stores the model's calls, runs them in order and stores each result at
@@ -375,14 +374,12 @@ func (t *turn) Act(ctx context.Context, reply llm.Reply) error {
 		return err
 	}
 	scope.Label = t.label
-	sources, fingerprint, err := t.untrustedInput(ctx, past)
+	input, granted, err := t.untrustedInput(ctx, past)
 	if err != nil {
 		return err
 	}
-	if scope.Granted, err = t.granted(ctx, t.in.Sender, past, fingerprint); err != nil {
-		return err
-	}
-	asked, err := t.storeCalls(ctx, scope, reply, sources, fingerprint)
+	scope.Granted = granted
+	asked, err := t.storeCalls(ctx, scope, reply, input)
 	if err != nil {
 		return err
 	}
@@ -419,7 +416,7 @@ func (t *turn) draft(ctx context.Context, text string, notice bool) {
 // streams reports whether drafts of the answer are shown. By default that is only so where at most two
 // people are: in larger rooms edits are noise.
 func (t *turn) streams(ctx context.Context) bool {
-	set, err := t.settings().Get(ctx, t.room, settings.Streaming)
+	set, err := t.cfg.Settings.Get(ctx, t.room, settings.Streaming)
 	switch {
 	case err != nil:
 		t.log.Warn("streaming setting not read", "err", err)

@@ -122,7 +122,7 @@ func TestWorkFolderMovesWithTheRoom(t *testing.T) {
 	}
 	say("$0", "!group")
 	expect.Has(t, say("$1", "!group", `write_file {"path":"work/a","content":"one\n"}`), "room=3a!group/a one")
-	expect.OK(t, w.Manager.Move(t.Context(), "!group", "!next"))
+	expect.OK(t, w.Manager.RoomReplaced(t.Context(), "!group", "!next"))
 	got := say("$2", "!next", `edit_file {"path":"work/a","old":"one","new":"two"}`)
 	expect.Has(t, got, "room=3a!next/a two")
 	expect.Lacks(t, got, "3a!group/a")

@@ -70,10 +70,10 @@ func (m *Messages) Text(ctx context.Context, room, key string, fill ...string) s
 
 // Language returns the language of room.
 func (m *Messages) Language(ctx context.Context, room string) string {
-	switch {
-	case m == nil:
+	if m == nil {
 		return english
-	case m.settings.DB != nil:
+	}
+	if m.settings.DB != nil {
 		if set, err := m.settings.Get(ctx, room, Language); err == nil && set != Auto {
 			return set
 		}
@@ -84,21 +84,12 @@ func (m *Messages) Language(ctx context.Context, room string) string {
 // In returns the sentence key in a language. {count} selects between the forms key_one and
 // key_more. An unknown key is returned as it is.
 func (m *Messages) In(language, key string, fill ...string) string {
-	text, ok := m.lookup(language, key, fill)
-	if !ok {
-		return key // a test checks that all keys exist
-	}
-	return i18n.Fill(text, fill)
-}
-
-// lookup finds a sentence in the form for its count: the owner's, else the built-in one, else English.
-func (m *Messages) lookup(language, key string, fill []string) (string, bool) {
-	for _, l := range slices.Compact([]string{language, english}) {
+	for _, l := range slices.Compact([]string{language, english}) { // the owner's, else the built-in one
 		if text, ok := i18n.FindMessage(l, key, fill, m.loadFile(l).text, builtin(l).text); ok {
-			return text, true
+			return i18n.Fill(text, fill)
 		}
 	}
-	return "", false
+	return key // a test checks that all keys exist
 }
 
 // Problems lists the faults in the files of the data folder. A missing translation is not a fault.

@@ -118,7 +118,7 @@ func TestMessages(t *testing.T) {
 	write("# mine\nhelp.stop: hält an\n") // it is read again
 	expect.Equal(t, said("!r", "stop.done"), german)
 	expect.Equal(t, said("!r", "help.stop"), "hält an")
-	expect.OK(t, (Store{db}).Set(t.Context(), "!french", Language, "fr", "@you:example.org", time.Now()))
+	expect.OK(t, (Store{db}).Put(t.Context(), "!french", Language, "fr", "@you:example.org", time.Now()))
 	expect.Equal(t, said("!french", "stop.done"), builtin("fr").text["stop.done"])
 	other := OpenMessages(dir, nil, "pt")
 	expect.Equal(t, other.Text(t.Context(), "!r", "stop.done"), "Stopped.")

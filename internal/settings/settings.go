@@ -7,9 +7,7 @@ package settings
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -78,15 +76,6 @@ func List() []Setting {
 	}
 }
 
-func findSetting(name string) (Setting, error) {
-	for _, k := range List() {
-		if k.Name == name {
-			return k, nil
-		}
-	}
-	return Setting{}, fmt.Errorf("settings: there is no setting %q", name)
-}
-
 // Store keeps the settings of rooms in bot.db.
 type Store struct {
 	DB *sql.DB // migrated
@@ -95,12 +84,8 @@ type Store struct {
 // Get returns the value of a setting in room, or its default. The default applies if none or no
 // allowed one is stored.
 func (s Store) Get(ctx context.Context, room, name string) (string, error) {
-	setting, err := findSetting(name)
-	if err != nil {
-		return "", err
-	}
-	d, err := s.Choice(ctx, room, name)
-	return setting.Effective(d.Value), err
+	all, err := s.All(ctx, room)
+	return all[name], err
 }
 
 // All returns Get for every setting.
@@ -116,23 +101,7 @@ func (s Store) All(ctx context.Context, room string) (map[string]string, error) 
 	return all, nil
 }
 
-// Set validates and stores a setting chosen by person.
-func (s Store) Set(ctx context.Context, room, name, value, person string, at time.Time) error {
-	setting, err := findSetting(name)
-	if err != nil {
-		return err
-	}
-	value, ok := setting.Normalize(value)
-	switch {
-	case !ok && setting.Values == nil:
-		return fmt.Errorf("settings: %s is too long, write at most %d characters", name, setting.MaxLength)
-	case !ok:
-		return fmt.Errorf("settings: %s cannot be %q, only %s", name, value, strings.Join(setting.Values, ", "))
-	}
-	return s.Put(ctx, room, name, value, person, at)
-}
-
-// Put stores a setting without validation.
+// Put stores a value, which Normalize returned, chosen by person. Readers ignore one that is not allowed.
 func (s Store) Put(ctx context.Context, room, name, value, person string, at time.Time) error {
 	_, err := s.DB.ExecContext(ctx, `INSERT INTO room_setting (room, name, value, person, at) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (room, name) DO UPDATE SET value = excluded.value, person = excluded.person, at = excluded.at`,

@@ -112,15 +112,6 @@ func (r *Runner) failDependents(ctx context.Context) error {
 
 func (r *Runner) nowMillis() int64 { return r.cfg.Now().UnixMilli() }
 
-// startable lists sub-sessions that may run, the oldest first: interrupted ones, and pending ones whose
-// dependencies are complete.
-func (r *Runner) startable(ctx context.Context) ([]Job, error) {
-	return queryJobs(ctx, r.cfg.DB, `WHERE reported_at = 0 AND (status = 'running' OR status = 'pending'
-		AND NOT EXISTS (SELECT 1 FROM sub_session_need AS w JOIN sub_session AS d ON d.id = w.needs
-			WHERE w.node = n.id AND d.status <> 'completed'))
-		ORDER BY created, rowid`)
-}
-
 // findJob finds a sub-session by its id; false if it does not exist.
 func findJob(ctx context.Context, from store.DBTX, id string) (Job, bool, error) {
 	found, err := queryJobs(ctx, from, `WHERE id = ?`, id)
@@ -128,11 +119,6 @@ func findJob(ctx context.Context, from store.DBTX, id string) (Job, bool, error)
 		return Job{}, false, err
 	}
 	return found[0], true, nil
-}
-
-// dependencies returns the sub-sessions whose results n uses.
-func (r *Runner) dependencies(ctx context.Context, n Job) ([]Job, error) {
-	return queryJobs(ctx, r.cfg.DB, `JOIN sub_session_need AS w ON w.needs = n.id WHERE w.node = ? ORDER BY n.created, n.rowid`, n.id)
 }
 
 // Open reports whether it has not ended.

@@ -47,7 +47,8 @@ func (r *Runner) reportEnded(ctx context.Context) error {
 func (r *Runner) reportToRoom(ctx context.Context, n Job, ended []Job) error {
 	var with []Job
 	for _, o := range ended {
-		if o.room == n.room && o.event == n.event && (n.event != "" || sameEvent(n, o)) {
+		alike := o.user == n.user && o.private == n.private && o.eventKind() == n.eventKind()
+		if o.room == n.room && o.event == n.event && (n.event != "" || alike) {
 			with = append(with, o)
 		}
 	}
@@ -71,11 +72,6 @@ func (r *Runner) reportToRoom(ctx context.Context, n Job, ended []Job) error {
 		r.clearEvent(in.ID)
 	}
 	return err
-}
-
-// sameEvent reports whether one event may report both a and b.
-func sameEvent(a, b Job) bool {
-	return a.user == b.user && a.private == b.private && a.eventKind() == b.eventKind()
 }
 
 // endEvent makes the system event that reports the ends of jobs.
@@ -242,13 +238,13 @@ func (r *Runner) cancelLeftRooms(ctx context.Context) error {
 			continue
 		}
 		all, err := queryJobs(ctx, r.cfg.DB, `WHERE reported_at = 0 AND room = ?`, room)
+		if err == nil {
+			_, err = r.cancel(ctx, all, i18n.New("why.room_left"))
+		}
+		if err == nil {
+			_, err = updateJobs(ctx, r.cfg.DB, `reported_at = ? WHERE reported_at = 0 AND room = ?`, r.nowMillis(), room)
+		}
 		if err != nil {
-			return err
-		}
-		if _, err := r.cancel(ctx, all, i18n.New("why.room_left")); err != nil {
-			return err
-		}
-		if _, err := updateJobs(ctx, r.cfg.DB, `reported_at = ? WHERE reported_at = 0 AND room = ?`, r.nowMillis(), room); err != nil {
 			return err
 		}
 	}
@@ -269,9 +265,6 @@ const Redacted = "[taken back]"
 // MadeFor lists the sub-sessions of the room that were spawned for one of events. It includes their
 // descendants.
 func (r *Runner) MadeFor(ctx context.Context, room string, events []string) ([]Job, error) {
-	if r == nil {
-		return nil, nil
-	}
 	return queryJobs(ctx, r.cfg.DB, `WHERE id IN (WITH RECURSIVE mine(id) AS (
 		SELECT id FROM sub_session WHERE room = ? AND origin IN (SELECT value FROM json_each(?))
 		UNION SELECT c.id FROM sub_session AS c JOIN mine ON c.parent = mine.id) SELECT id FROM mine) ORDER BY created, rowid`,

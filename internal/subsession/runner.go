@@ -140,9 +140,13 @@ func (r *Runner) step(ctx context.Context) error {
 	return nil
 }
 
-// startReady starts sub-sessions while slots are free.
+// startReady starts sub-sessions while slots are free, the oldest first: interrupted ones, and pending ones
+// whose dependencies are complete.
 func (r *Runner) startReady(ctx context.Context) error {
-	ready, err := r.startable(ctx)
+	ready, err := queryJobs(ctx, r.cfg.DB, `WHERE reported_at = 0 AND (status = 'running' OR status = 'pending'
+		AND NOT EXISTS (SELECT 1 FROM sub_session_need AS w JOIN sub_session AS d ON d.id = w.needs
+			WHERE w.node = n.id AND d.status <> 'completed'))
+		ORDER BY created, rowid`)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,8 @@ func (r *Runner) storeBrief(ctx context.Context, n Job) error {
 	if err != nil || known {
 		return err
 	}
-	needed, err := r.dependencies(ctx, n)
+	needed, err := queryJobs(ctx, r.cfg.DB, `JOIN sub_session_need AS w ON w.needs = n.id WHERE w.node = ?
+		ORDER BY n.created, n.rowid`, n.id)
 	if err != nil {
 		return err
 	}

@@ -37,17 +37,17 @@ var catalog = []entry{
 	define(SendFile, 2, rules{anyAction: {trust.User, room, noText}},
 		`{"path": "data/skills/weekly-report.md"}`, (*Set).sendFile),
 	define(webSearch, 3, rules{anyAction: {trust.User, internet, strangers}},
-		`{"query": "weather Brno tomorrow"}`, (*Set).webSearch),
+		`{"query": "weather Brno tomorrow"}`, (*Set).webSearch).asStep(),
 	define(webFetch, 3, rules{anyAction: {trust.User, internet, strangers}},
-		`{"url": "https://example.org/news"}`, (*Set).webFetch),
+		`{"url": "https://example.org/news"}`, (*Set).webFetch).asStep(),
 	define("list_files", 3, rules{anyAction: {trust.Foreign, nothing, rows}},
 		`{"path": "work"}`, onFiles(files.list)),
 	define("find_in_files", 3, rules{anyAction: {trust.Foreign, nothing, rows}},
 		`{"text": "func main", "files": "*.go"}`, onFiles(files.find)),
 	define("write_file", 3, rules{anyAction: {trust.User, readers, rows}, bound: {trust.Owner, machine, rows}},
-		`{"path": "work/hello.py", "content": "print(\"hello\")\n"}`, onFiles(files.write)),
+		`{"path": "work/hello.py", "content": "print(\"hello\")\n"}`, onFiles(files.write)).asStep(),
 	define("edit_file", 3, rules{anyAction: {trust.User, readers, rows}, bound: {trust.Owner, machine, rows}},
-		`{"path": "work/hello.py", "old": "hello", "new": "good morning"}`, onFiles(files.edit)),
+		`{"path": "work/hello.py", "old": "hello", "new": "good morning"}`, onFiles(files.edit)).asStep(),
 	define("delete_file", 3, rules{anyAction: {trust.User, readers, noText}, bound: {trust.Owner, machine, noText}},
 		`{"path": "work/hello.py"}`, onFiles(files.remove)),
 	define(SetMode, 4, rules{anyAction: {trust.User, room, noText}},
@@ -55,11 +55,13 @@ var catalog = []entry{
 	define(FindTool, 3, rules{anyAction: {trust.Foreign, nothing, noText}},
 		`{"query": "create an issue"}`, (*Set).findTool),
 	define(CallTool, 3, rules{anyAction: {trust.Owner, program, rows}}, // or less, see refuse
-		`{"tool": "github.create_issue", "arguments": {"title": "The build fails"}}`, (*Set).callTool),
+		`{"tool": "github.create_issue", "arguments": {"title": "The build fails"}}`, (*Set).callTool).asStep(),
 	define(RunCode, 3, rules{anyAction: {trust.Foreign, nothing, noText}},
 		`{"code": "[3, 1, 2].sort().join()"}`, runCode),
 	define(Shell, 3, rules{anyAction: {trust.Owner, room, rows}},
-		`{"command": "wc -l *.txt"}`, shell).askingEachTime(mayUseShell),
+		`{"command": "wc -l *.txt"}`, shell).askingEachTime(mayUseShell).asStep(),
+	define(ShellStatus, 3, rules{anyAction: {trust.Foreign, nothing, rows}},
+		`{"id": "cmd_ab12cd34"}`, shellStatus).where(mayLookAtCommands),
 }
 
 // otherActs are acts without a tool, and the integrity that each needs: goal markers in an answer,
@@ -101,25 +103,44 @@ type entry struct {
 	spec    llm.ToolSpec
 	brief   llm.ToolSpec // for the smallest windows
 	example string       // valid arguments, shown after bad ones
+	step    bool         // see asStep
 	fields  []field
 	fit     func(arguments string) (string, error) // normalizes a model's arguments for run
 	run     func(s *Set, ctx context.Context, scope Scope, arguments string) (string, error)
 
-	// may, if set, says that a person approves each call as it is. It returns why no person is asked.
-	may func(s *Set, scope Scope) error
+	may      func(s *Set, scope Scope) error // returns why it is not used here; nil = it is
+	eachTime bool                            // a person approves each call as it is
+}
+
+// where returns e as a tool that is used where may returns nil.
+func (e entry) where(may func(*Set, Scope) error) entry {
+	e.may = may
+	return e
 }
 
 // askingEachTime returns e as a tool whose calls can start anything, so that no approval covers
-// another call.
+// another call. Where may returns an error, no person is asked.
 func (e entry) askingEachTime(may func(*Set, Scope) error) entry {
-	e.may = may
+	e.may, e.eachTime = may, true
 	return e
+}
+
+// asStep makes calls of e steps of work: once a person has approved one, the model goes on.
+func (e entry) asStep() entry {
+	e.step = true
+	return e
+}
+
+// IsStep reports whether calls of the tool are steps of work.
+func IsStep(name string) bool {
+	e, _ := entryNamed(catalog, name)
+	return e.step
 }
 
 // AsksEachTime reports whether a person must approve each call of the tool.
 func AsksEachTime(name string) bool {
 	e, _ := entryNamed(catalog, name)
-	return e.may != nil
+	return e.eachTime
 }
 
 // define makes an entry from a function over typed arguments. The tags of struct A are the only

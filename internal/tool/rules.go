@@ -1,9 +1,11 @@
 package tool
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"reverie/internal/llm"
@@ -194,6 +196,22 @@ const ownersOnly = refusal("Not done: only an owner of the assistant may have th
 // notTheSame tells that an approved call is no longer what was approved.
 const notTheSame = refusal("Not done: an owner must agree to exactly this; a file that it names, its folder or the mode may have " +
 	"changed since they were asked. Ask again.")
+
+// RunApproved runs an approved act. The acts approved with it stay so if it changes files that they name.
+func RunApproved(ctx context.Context, s *Set, scope Scope, a Act, later []*Act) Result {
+	var same []*Act
+	for _, l := range later {
+		if slices.Equal(act(s, scope, l.Call).Shown, l.Shown) {
+			same = append(same, l)
+		}
+	}
+	scope.Granted = a.Grants()
+	result := s.Run(ctx, scope, a.Call)
+	for _, l := range same {
+		l.Shown = act(s, scope, l.Call).Shown
+	}
+	return result
+}
 
 // notAllowed tells the model that no person can be asked here.
 const notAllowed = refusal("Not done: text that did not come from the person who asks has been read here, and nobody can be asked now. " +

@@ -1,10 +1,11 @@
 package window
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
+	"reverie/internal/store"
 )
 
 // Token estimates are corrected per model: each answer reports how many tokens the server counted.
@@ -45,13 +46,10 @@ func (s Store) TokenRatio(ctx context.Context, model string) (float64, error) {
 // factor returns the stored ratio of a model. answers is how many answers it was learned from.
 func (s Store) factor(ctx context.Context, model string) (factor float64, answers int, err error) {
 	err = s.DB.QueryRowContext(ctx, `SELECT factor, answers FROM token_ratio WHERE model = ?`, model).Scan(&factor, &answers)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return 1, 0, nil
-	case err != nil:
-		return 1, 0, fmt.Errorf("window: read how a model counts: %w", err)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
 	}
-	return factor, answers, nil
+	return cmp.Or(factor, 1), answers, store.Wrap(err, "window: read how a model counts")
 }
 
 // LearnRatio updates the model's ratio from an answer.

@@ -13,8 +13,8 @@ import (
 	"reverie/internal/vram"
 )
 
-// DetectorConfig holds the configured models and GPUs.
-type DetectorConfig struct {
+// Detector detects the context window of the chat model. It sends no requests before Detect or Run.
+type Detector struct {
 	Models   *llm.Models
 	Servers  []Server
 	GPU      *vram.Prober
@@ -27,12 +27,6 @@ type Server struct {
 	Name, Model, BaseURL string
 	Window               int // 0 = detect
 }
-
-// Detector detects the context window of the chat model.
-type Detector struct{ cfg DetectorConfig }
-
-// NewDetector returns a detector. It sends no requests yet.
-func NewDetector(c DetectorConfig) *Detector { return &Detector{cfg: c} }
 
 // isLocalServer reports whether the server at base runs on this machine, and explains it.
 func isLocalServer(base string) (here bool, why string) {
@@ -54,9 +48,9 @@ func isLocalServer(base string) (here bool, why string) {
 
 // ChatModel returns the first chat model, with its detection result; empty without one.
 func (d *Detector) ChatModel() (Server, detect.Found) {
-	found := append(d.cfg.Models.Limits("chat"), detect.Found{})[0]
-	if i := slices.IndexFunc(d.cfg.Servers, func(s Server) bool { return s.Name == found.Model }); i >= 0 {
-		return d.cfg.Servers[i], found
+	found := append(d.Models.Limits("chat"), detect.Found{})[0]
+	if i := slices.IndexFunc(d.Servers, func(s Server) bool { return s.Name == found.Model }); i >= 0 {
+		return d.Servers[i], found
 	}
 	return Server{}, found
 }
@@ -78,7 +72,7 @@ func (d *Detector) Run(ctx context.Context) error {
 
 // Detect queries the model servers and GPUs and waits a few seconds for them.
 func (d *Detector) Detect(ctx context.Context) {
-	d.cfg.Models.Detect(ctx)
+	d.Models.Detect(ctx)
 	d.askGPU(ctx)
 }
 
@@ -86,7 +80,7 @@ func (d *Detector) Detect(ctx context.Context) {
 func (d *Detector) askGPU(ctx context.Context) {
 	server, _ := d.ChatModel()
 	if here, _ := isLocalServer(server.BaseURL); here {
-		d.cfg.GPU.Probe(ctx)
+		d.GPU.Probe(ctx)
 	}
 }
 
@@ -95,15 +89,15 @@ func (d *Detector) Inputs() Inputs {
 	server, found := d.ChatModel()
 	in := InputsOf(found)
 	in.ID = server.Model + " at " + server.BaseURL
-	in.Settings = fmt.Sprintf("tier=%d window=%d %s", d.cfg.Tier, server.Window, d.cfg.Settings)
-	in.Tier = d.cfg.Tier
+	in.Settings = fmt.Sprintf("tier=%d window=%d %s", d.Tier, server.Window, d.Settings)
+	in.Tier = d.Tier
 	in.Configured = Claim{}
 	if server.Window > 0 {
 		in.Configured = Claim{Tokens: server.Window, By: "llm.models: window"}
 	}
 	in.VRAM = vram.Report{State: vram.Unknown, Reason: "not asked", Devices: []vram.Device{}, Steps: []string{}}
 	if in.Local, in.LocalReason = isLocalServer(server.BaseURL); in.Local {
-		in.VRAM = d.cfg.GPU.Last()
+		in.VRAM = d.GPU.Last()
 	} else {
 		in.VRAM.Reason += ": " + in.LocalReason
 	}

@@ -51,16 +51,6 @@ func (s Store) loadLastSeen(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// saveLastSeen stores the window that the server enforces, for when it does not answer.
-func (s Store) saveLastSeen(ctx context.Context, in Inputs) error {
-	_, err := s.DB.ExecContext(ctx, `INSERT OR REPLACE INTO model_window (model, tokens, source, seen_at) VALUES (?, ?, ?, ?)`,
-		in.ID, in.Server.Tokens, in.Server.By, s.Now().UnixMilli())
-	if err != nil {
-		return fmt.Errorf("window: remember window: %w", err)
-	}
-	return nil
-}
-
 // Tier returns the locked tier of a request; it changes only at boundaries. With preview, nothing is stored.
 func (s Store) Tier(ctx context.Context, r Request, in Inputs, preview bool) (int, error) {
 	if err := s.loadLastSeen(ctx, &in); err != nil {
@@ -74,8 +64,10 @@ func (s Store) Tier(ctx context.Context, r Request, in Inputs, preview bool) (in
 	if preview {
 		return next.Tier, nil
 	}
-	if in.Server.Tokens > 0 && in.Server.Tokens != in.Last.Tokens {
-		err = s.saveLastSeen(ctx, in)
+	if in.Server.Tokens > 0 && in.Server.Tokens != in.Last.Tokens { // for when the server does not answer
+		_, err = s.DB.ExecContext(ctx, `INSERT OR REPLACE INTO model_window (model, tokens, source, seen_at) VALUES (?, ?, ?, ?)`,
+			in.ID, in.Server.Tokens, in.Server.By, s.Now().UnixMilli())
+		err = store.Wrap(err, "window: remember window")
 	}
 	if lock == nil || *lock != next {
 		err = errors.Join(err, s.replaceLock(ctx, lock, next))
@@ -115,18 +107,17 @@ func (s Store) LowerTier(ctx context.Context, talk string, in Inputs, tier, toke
 
 // replaceLock stores next in place of old, which may be nil.
 func (s Store) replaceLock(ctx context.Context, old *Lock, next Lock) error {
-	if err := s.saveLock(ctx, next); err != nil {
-		return err
+	before := 0
+	if old != nil {
+		before = old.Tier
 	}
-	if old == nil || old.Tier != next.Tier {
-		before := 0
-		if old != nil {
-			before = old.Tier
-		}
+	_, err := s.DB.ExecContext(ctx, `INSERT OR REPLACE INTO tier_lock (`+lockColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, next.Room,
+		next.Conversation, next.Tier, next.Window, next.Source, next.Sure, next.Model, next.Settings, next.At.UnixMilli(), next.Reason)
+	if err == nil && before != next.Tier {
 		s.Log.Info("tier", "tier", next.Tier, "before", before, "window", next.Window,
 			"source", next.Source, "sure", next.Sure, "reason", next.Reason)
 	}
-	return nil
+	return store.Wrap(err, "window: store tier")
 }
 
 const lockColumns = `room, conversation, tier, window, source, sure, model, settings, locked_at, reason`
@@ -140,30 +131,15 @@ func scanLock(row store.Row) (l Lock, err error) {
 
 // Lock returns the lock of a room or thread, or nil.
 func (s Store) Lock(ctx context.Context, talk string) (*Lock, error) {
-	l, err := scanLock(s.DB.QueryRowContext(ctx, `SELECT `+lockColumns+` FROM tier_lock WHERE room = ?`, talk))
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+	locks, err := store.List(ctx, s.DB, scanLock, `SELECT `+lockColumns+` FROM tier_lock WHERE room = ?`, talk)
+	if err != nil || len(locks) == 0 {
+		return nil, store.Wrap(err, "window: read tier")
 	}
-	if err != nil {
-		return nil, fmt.Errorf("window: read tier: %w", err)
-	}
-	return &l, nil
+	return &locks[0], nil
 }
 
 // Locks lists all locks, latest first.
 func (s Store) Locks(ctx context.Context) ([]Lock, error) {
 	locks, err := store.List(ctx, s.DB, scanLock, `SELECT `+lockColumns+` FROM tier_lock ORDER BY locked_at DESC, room`)
-	if err != nil {
-		return nil, fmt.Errorf("window: list tiers: %w", err)
-	}
-	return append([]Lock{}, locks...), nil // not nil: JSON prints []
-}
-
-func (s Store) saveLock(ctx context.Context, l Lock) error {
-	_, err := s.DB.ExecContext(ctx, `INSERT OR REPLACE INTO tier_lock (`+lockColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		l.Room, l.Conversation, l.Tier, l.Window, l.Source, l.Sure, l.Model, l.Settings, l.At.UnixMilli(), l.Reason)
-	if err != nil {
-		return fmt.Errorf("window: store tier: %w", err)
-	}
-	return nil
+	return append([]Lock{}, locks...), store.Wrap(err, "window: list tiers") // not nil: JSON prints []
 }

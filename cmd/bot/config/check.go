@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -109,6 +110,8 @@ func (c *Config) rules() []rule {
 			`write ids of rooms in quotes, such as "!id:example.org", or "*" for the direct chats of owners`},
 		{"tools.shell.time", inRange(c.Tools.Shell.Time, time.Second, 10*time.Minute),
 			"write how long one command may run, from 1s to 10m, such as 1m"},
+		{"tools.shell.background", inRange(c.Tools.Shell.Background, time.Minute, 24*time.Hour),
+			"write how long one command may run in the background, from 1m to 24h, such as 1h"},
 		{"seed.language", languagePattern.MatchString(c.Seed.Language),
 			"write two small letters, such as en; data/prompts/SEED_en.txt belongs to it"},
 		oneOf("log.level", c.Log.Level, logLevels),
@@ -184,20 +187,16 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 func (c *Config) completeModels(r *reader, dir string) {
 	r.check(rule{"llm.models", len(c.LLM.Models) > 0 || !r.needsModel,
 		`name at least one model, such as {name: local, base_url: "http://127.0.0.1:11434/v1", model: qwen3:8b}`})
-	first := map[string]int{}
 	for i := range c.LLM.Models {
 		m := &c.LLM.Models[i]
 		key := fmt.Sprintf("llm.models[%d].", i)
-		j, twice := first[m.Name]
-		if !twice {
-			first[m.Name] = i
-		}
+		first := slices.IndexFunc(c.LLM.Models, func(o Model) bool { return o.Name == m.Name })
 		if most := min(defaultMaxOutput, max(m.Window/4, 1)); m.MaxOutput == 0 && m.Window > 0 {
 			m.MaxOutput = most
 		}
 		m.MaxOutput, m.Timeout = cmp.Or(m.MaxOutput, defaultMaxOutput), cmp.Or(m.Timeout, defaultTimeout)
 		r.check(rule{key + "name", m.Name != "", "missing; choose any word, the roles use it"},
-			rule{key + "name", !twice, fmt.Sprintf("llm.models[%d] has the same name; choose another", j)})
+			rule{key + "name", first == i, fmt.Sprintf("llm.models[%d] has the same name; choose another", first)})
 		if m.BaseURL != discover.Rehearsal {
 			c.checkModelURL(r, key+"base_url", m.BaseURL,
 				"leave out /chat/completions; the address ends before it, mostly in /v1", "/chat/completions")
@@ -306,21 +305,56 @@ func (c *Config) completeQdrant(r *reader, dir string) {
 var serverPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 
 func (c *Config) completeMCP(r *reader, dir string) {
-	names := map[string]bool{}
 	for i := range c.MCP.Servers {
 		s, key := &c.MCP.Servers[i], fmt.Sprintf("mcp.servers[%d].", i)
+		first := slices.IndexFunc(c.MCP.Servers, func(o MCPServer) bool { return o.Name == s.Name })
 		r.check(
 			rule{key + "name", serverPattern.MatchString(s.Name),
 				"write small letters, digits, - and _, 32 at most; its tools are called NAME.TOOL"},
-			rule{key + "name", s.Name == "" || !names[s.Name], "another server has the same name; choose another"},
+			rule{key + "name", s.Name == "" || first == i, "another server has the same name; choose another"},
 		)
-		names[s.Name] = true
-		u := checkURL(r, key+"url", s.URL, "https://mcp.example.org/mcp")
+		if s.Command != "" {
+			c.completeProgram(r, dir, key, s)
+			continue
+		}
+		r.check(rule{key + "url", len(s.Environment)+len(s.Folders) == 0 && !s.Network,
+			"environment, folders and network are for a server with a command"})
+		u := checkURL(r, key+"url", s.URL, "https://mcp.example.org/mcp; a program of this machine has a command instead")
 		c.secretFile(r, dir, key+"token", &s.Token, s.TokenFile)
 		if u != nil && u.Scheme == "http" && s.Token != "" && !discover.IsLocal(u.Hostname()) {
 			c.warn("%surl: the token goes over the network for everybody to read; write https", key)
 		}
 	}
+}
+
+// completeProgram checks a server that is started by a command. A variable NAME_file of its environment
+// names the file with the value of NAME.
+func (c *Config) completeProgram(r *reader, dir, key string, s *MCPServer) {
+	r.check(rule{key + "command", s.URL == "" && s.Token == "" && s.TokenFile == "",
+		"a server has a command, or a url with its token; keep one, and write a token of the command under environment"})
+	for _, name := range slices.Sorted(maps.Keys(s.Environment)) {
+		at := key + "environment."
+		r.check(rule{at + name, variableName.MatchString(name), "write the name of a variable: letters, digits and _"})
+		if of, isFile := strings.CutSuffix(name, "_file"); isFile {
+			value := s.Environment[of]
+			c.secretFile(r, dir, at+of, &value, string(s.Environment[name]))
+			s.Environment[of] = value
+			delete(s.Environment, name)
+		}
+	}
+	for i, path := range s.Folders {
+		s.Folders[i] = c.folder(r, fmt.Sprintf("%sfolders[%d]", key, i), dir, path)
+	}
+}
+
+// folder returns the absolute path of a folder that others see. It must not hold keys and conversations.
+func (c *Config) folder(r *reader, key, dir, path string) string {
+	full := Resolve(dir, path)
+	info, err := os.Stat(full)
+	r.check(rule{key, path != "" && err == nil && info.IsDir(), "there is no such folder on this machine"},
+		rule{key, !holds(full, c.Data) && !holds(c.Data, full) && !holds(full, dir),
+			"this folder and the one with the assistant's keys and conversations are inside one another; name another"})
+	return full
 }
 
 // completeWeb checks tools.web.
@@ -369,9 +403,6 @@ func (c *Config) completeFolders(r *reader, dir string) {
 	for i := range f.Folders {
 		b := &f.Folders[i]
 		key := fmt.Sprintf("tools.files.folders[%d].", i)
-		given := b.Path != ""
-		b.Path = Resolve(dir, b.Path)
-		info, err := os.Stat(b.Path)
 		same := func(o BoundFolder) bool { return o.Room == b.Room && o.Name == b.Name }
 		r.check(
 			rule{key + "room", strings.HasPrefix(b.Room, "!"),
@@ -379,18 +410,13 @@ func (c *Config) completeFolders(r *reader, dir string) {
 			rule{key + "name", folderPattern.MatchString(b.Name) && !slices.Contains(takenNames, b.Name),
 				"write a short name of small letters, digits, - and _, but not: " + strings.Join(takenNames, ", ")},
 			rule{key + "name", !slices.ContainsFunc(f.Folders[:i], same), "this room has a folder of that name already"},
-			rule{key + "path", given && err == nil && info.IsDir(), "there is no such folder on this machine"},
-			rule{key + "path", !overlap(b.Path, c.Data) && !holds(b.Path, dir),
-				"this folder and the one with the assistant's keys and conversations are inside one another; name another"},
 		)
+		b.Path = c.folder(r, key+"path", dir, b.Path)
 	}
 }
 
 // takenNames begin paths of files already.
 var takenNames = []string{"data", "work", "skills", "prompts", "personas", "media", "memories"}
-
-// overlap reports whether one of two folders is in the other.
-func overlap(a, b string) bool { return holds(a, b) || holds(b, a) }
 
 // holds reports whether folder is inner, or has it somewhere inside, also by links.
 func holds(folder, inner string) bool {

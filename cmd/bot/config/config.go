@@ -206,13 +206,18 @@ type MCP struct {
 	Servers []MCPServer `yaml:"servers"`
 }
 
-// MCPServer is a program with tools. After loading, Token includes one from a file.
+// MCPServer is a server with tools, at a URL or started by a command. After loading, Token and
+// Environment include those from files.
 type MCPServer struct {
-	Name      string `yaml:"name"`
-	URL       string `yaml:"url"`
-	Token     Secret `yaml:"token"`
-	TokenFile string `yaml:"token_file"`
-	Everyone  bool   `yaml:"everyone"` // not for owners alone
+	Name        string            `yaml:"name"`
+	URL         string            `yaml:"url"`
+	Token       Secret            `yaml:"token"`
+	TokenFile   string            `yaml:"token_file"`
+	Command     string            `yaml:"command"`
+	Environment map[string]Secret `yaml:"environment"`
+	Folders     []string          `yaml:"folders"` // that the command may read; absolute after loading
+	Network     bool              `yaml:"network"`
+	Everyone    bool              `yaml:"everyone"` // not for owners alone
 }
 
 // Tools configures the tools of the model that need it.
@@ -265,9 +270,10 @@ type BoundFolder struct {
 
 // Shell configures commands on this machine.
 type Shell struct {
-	Rooms   []string      `yaml:"rooms"` // by id; "*" is the direct chats of owners; empty = off
-	Network bool          `yaml:"network"`
-	Time    time.Duration `yaml:"time"` // of one command
+	Rooms      []string      `yaml:"rooms"` // by id; "*" is the direct chats of owners; empty = off
+	Network    bool          `yaml:"network"`
+	Time       time.Duration `yaml:"time"`       // of one command
+	Background time.Duration `yaml:"background"` // of one in the background
 }
 
 // Web configures the status page.
@@ -313,9 +319,10 @@ func defaultConfig() *Config {
 		Tasks:    Tasks{PerRoom: task.DefaultPerRoom, PerPerson: task.DefaultPerPerson, RunsPerDay: task.DefaultRunsPerDay},
 		Memory:   Memory{Backend: "local_vector", Isolation: "strict"},
 		Seed:     Seed{Language: "en"},
-		Tools:    Tools{Web: WebTools{Fetch: true}, Files: Files{Quota: "100MB"}, Code: true, Shell: Shell{Time: time.Minute}},
-		Subs:     SubSessions{Parallel: 2, Depth: 2, Timeout: 15 * time.Minute, Rounds: 15},
-		Log:      Log{Level: "info", Format: "text"},
+		Tools: Tools{Web: WebTools{Fetch: true}, Files: Files{Quota: "100MB"}, Code: true,
+			Shell: Shell{Time: time.Minute, Background: time.Hour}},
+		Subs: SubSessions{Parallel: 2, Depth: 2, Timeout: 15 * time.Minute, Rounds: 15},
+		Log:  Log{Level: "info", Format: "text"},
 	}
 }
 

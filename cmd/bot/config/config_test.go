@@ -412,7 +412,8 @@ tasks: {per_room: 1, per_person: 2, runs_per_day: 3}
 context: {tier: 5, probe: false, vram_mib: 24564, component_size_limits: {tasks: 300}}
 dreaming: {budget: {calls: 5, tokens: 5000, minutes: 6}}
 memory: {backend: qdrant, isolation: shared, qdrant: {url: "https://q.example.org", api_key_file: key}}
-mcp: {servers: [{name: issues, url: "https://mcp.example.org/mcp", token_file: key, everyone: true}]}
+mcp: {servers: [{name: issues, url: "https://mcp.example.org/mcp", token_file: key, everyone: true},
+  {name: prog, command: "srv --x", environment: {A: "${UNITS}", B_file: key}}]}
 prompt:
   layout: phased
   steering: false
@@ -430,7 +431,8 @@ prompt:
 		{c.Context, Context{5, false, 24564, ComponentLimits{10_000, 300, 2_000}}},
 		{c.Dreaming.Budget, DreamBudget{5, 5000, 6}},
 		{*c.Memory.Qdrant, Server{"https://q.example.org", "hunter4", "key", "reverie"}},
-		{c.MCP.Servers[0], MCPServer{"issues", "https://mcp.example.org/mcp", "hunter4", "key", true}},
+		{c.MCP.Servers[0].Token, Secret("hunter4")}, {c.MCP.Servers[0].Everyone, true}, {c.MCP.Servers[0].URL, "https://mcp.example.org/mcp"},
+		{c.MCP.Servers[1].Environment["B"], Secret("hunter4")}, {len(c.MCP.Servers[1].Environment), 2}, {fmt.Sprint(c.MCP.Servers[1].Environment), "map[A:(hidden) B:(hidden)]"},
 		{c.Prompt, Prompt{"phased", "Prefer ${UNITS}.\n{agent_name} is kind.\n", false}},
 		{c.Memory.Isolation, "shared"},
 	} {
@@ -460,7 +462,7 @@ func TestConfigYAML(t *testing.T) {
 		"complex key":   {"? [a]\n: b\n", "config.yaml:1: a key must be a single word"},
 		"not text":      {"name: \xc3\x28", "not valid YAML"},
 		"bool for text": {small + "name: true\n", "config.yaml:4: name: expected text"},
-		"roles as list": {small + "  roles: [a]\n", "config.yaml:4: llm.roles: expected one line for each role"},
+		"roles as list": {small + "  roles: [a]\n", "config.yaml:4: llm.roles: expected one line for each name"},
 		"deep":          {strings.Repeat("[", 20000), "not valid YAML"},
 		"BOM":           {"\ufeffname: x\nlog: [x]\n", "config.yaml:2: log: expected keys below it"},
 	} {

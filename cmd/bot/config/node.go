@@ -139,7 +139,7 @@ func (r *reader) value(key string, n *yaml.Node, v reflect.Value) {
 	case t.Kind() == reflect.Pointer:
 		v.Set(reflect.New(t.Elem()))
 		r.value(key, n, v.Elem())
-	case n.Kind == yaml.MappingNode && (t.Kind() == reflect.Struct || t == rolesType):
+	case n.Kind == yaml.MappingNode && (t.Kind() == reflect.Struct || t.Kind() == reflect.Map):
 		r.readStruct(key, n, v)
 	case n.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice:
 		v.Set(reflect.MakeSlice(t, len(n.Content), len(n.Content)))
@@ -154,7 +154,7 @@ func (r *reader) value(key string, n *yaml.Node, v reflect.Value) {
 		r.text(key, n, v)
 	case t.Kind() == reflect.Struct:
 		r.addFault(key, remedies[t.Kind()], keyNames(t)[0])
-	case n.Kind != yaml.ScalarNode && t.Kind() != reflect.Slice && t != rolesType:
+	case n.Kind != yaml.ScalarNode && t.Kind() != reflect.Slice && t.Kind() != reflect.Map:
 		r.addFault(key, "expected a single value here, not a list or further keys")
 	case t.Kind() == reflect.String || t.Kind() == reflect.Int && n.Tag != "!!int" || n.Decode(v.Addr().Interface()) != nil:
 		r.addFault(key, "%s", remedies[t.Kind()])
@@ -163,7 +163,7 @@ func (r *reader) value(key string, n *yaml.Node, v reflect.Value) {
 
 // remedies says what to write for a value of the wrong kind.
 var remedies = map[reflect.Kind]string{
-	reflect.Map:     "expected one line for each role below it, such as `chat: [local]`",
+	reflect.Map:     "expected one line for each name below it, such as `chat: [local]` or `TOKEN: ${TOKEN}`",
 	reflect.Struct:  "expected keys below it, such as `%s: …`",
 	reflect.Slice:   "expected a list: put the value in [brackets], or one entry a line after a dash",
 	reflect.Int64:   "write a time with its unit, such as 90s or 2m",
@@ -173,12 +173,11 @@ var remedies = map[reflect.Kind]string{
 	reflect.String:  "expected text; put it in quotes if it is meant literally",
 }
 
-// readStruct sets v from the keys of n, and reports unknown keys. v is a struct or the map of
-// roles.
+// readStruct sets v from the keys of n, and reports unknown keys. v is a struct or a map.
 func (r *reader) readStruct(key string, n *yaml.Node, v reflect.Value) {
 	names, seen := keyNames(v.Type()), map[string]int{}
 	if v.Kind() == reflect.Map {
-		v.Set(reflect.MakeMap(rolesType))
+		v.Set(reflect.MakeMap(v.Type()))
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, val := n.Content[i], n.Content[i+1]
@@ -193,14 +192,14 @@ func (r *reader) readStruct(key string, n *yaml.Node, v reflect.Value) {
 		case seen[k.Value] > 0:
 			r.addFault(path, "is a duplicate (first on line %d); keep one", seen[k.Value])
 			continue
-		case at < 0:
+		case at < 0 && names != nil:
 			r.addFault(path, "%s", unknownKey(k.Value, names))
 		case v.Kind() == reflect.Struct:
 			r.value(path, val, v.FieldByIndex(configFields(v.Type())[at].Index))
 		case val.Tag != "!!null":
-			list := reflect.New(rolesType.Elem()).Elem()
-			r.value(path, val, list)
-			v.SetMapIndex(reflect.ValueOf(k.Value), list)
+			item := reflect.New(v.Type().Elem()).Elem()
+			r.value(path, val, item)
+			v.SetMapIndex(reflect.ValueOf(k.Value), item)
 		}
 		seen[k.Value] = k.Line
 	}
@@ -211,10 +210,13 @@ func configFields(t reflect.Type) []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Tag.Get("yaml") == "" })
 }
 
-// keyNames returns the keys of a section of type t.
+// keyNames returns the keys of a section of type t; nil = any.
 func keyNames(t reflect.Type) (names []string) {
-	if t == rolesType {
+	switch {
+	case t == rolesType:
 		return roleNames
+	case t.Kind() == reflect.Map:
+		return nil
 	}
 	for _, f := range configFields(t) {
 		names = append(names, f.Tag.Get("yaml"))

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"regexp"
+	"reverie/internal/store"
 	"strings"
 )
 
@@ -37,6 +39,9 @@ var configTemplate string
 //go:embed config_matrix.yaml.tmpl
 var matrixTemplate string
 
+// textLine matches a line that is not blank.
+var textLine = regexp.MustCompile(`(?m)^.*\S.*$`)
+
 // Render returns the commented configuration for a. Missing values are commented out.
 func Render(a Answers) []byte {
 	unless := func(holds bool) string {
@@ -53,7 +58,7 @@ func Render(a Answers) []byte {
 		"{{#password_file}}", unless(a.PasswordFile),
 	).Replace(matrixTemplate)
 	if a.Homeserver == "" {
-		matrix = commentOut(matrix)
+		matrix = textLine.ReplaceAllString(matrix, "# $0")
 	}
 	key := "# api_key: ${LLM_KEY}"
 	if a.KeyVariable != "" {
@@ -71,16 +76,6 @@ func quoteYAML(s string) string {
 	return string(b)
 }
 
-func commentOut(text string) string {
-	lines := strings.SplitAfter(text, "\n")
-	for i, l := range lines {
-		if strings.TrimSpace(l) != "" {
-			lines[i] = "# " + l
-		}
-	}
-	return strings.Join(lines, "")
-}
-
 // Write creates the configuration for a at path (mode 0600). It never overwrites a file.
 func Write(path string, a Answers) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // O_EXCL also refuses links
@@ -91,8 +86,5 @@ func Write(path string, a Answers) error {
 		_, err = f.Write(Render(a))
 		err = errors.Join(err, f.Close())
 	}
-	if err != nil {
-		return fmt.Errorf("write configuration: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "write configuration")
 }

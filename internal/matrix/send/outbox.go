@@ -130,11 +130,10 @@ func (s *Sender) enqueue(ctx context.Context, room string, m chat.Outgoing, with
 	if m.File == nil && strings.TrimSpace(m.Text) == "" {
 		return errors.New("matrix: nothing to say")
 	}
-	if m.Draft && len(m.Options) > 0 {
-		return nil // a poll cannot be edited
-	}
 	if m.Draft {
-		s.updateDraft(room, m)
+		if len(m.Options) == 0 { // a poll cannot be edited
+			s.updateDraft(room, m)
+		}
 		return nil
 	}
 	s.drafts.mu.Lock()
@@ -204,7 +203,7 @@ func (s *Sender) Run(ctx context.Context, stopping <-chan struct{}) {
 	case <-stopping:
 		return
 	}
-	s.unconfirmed.extend()
+	s.SyncRecovered()
 	if err := s.endInterruptedDrafts(ctx); err != nil {
 		s.Log.Error("matrix: drafts of the last run", "err", err)
 	}
@@ -214,17 +213,14 @@ func (s *Sender) Run(ctx context.Context, stopping <-chan struct{}) {
 		if end == nil && !started && l.idle() {
 			return
 		}
-		timer := time.NewTimer(min(max(next.Sub(s.Now()), 10*time.Millisecond), time.Minute))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		case <-end:
 			end = nil
 		case <-s.OutWake:
-		case <-timer.C:
+		case <-time.After(min(max(next.Sub(s.Now()), 10*time.Millisecond), time.Minute)):
 		}
-		timer.Stop()
 	}
 }
 
@@ -345,25 +341,19 @@ func (s *Sender) transmit(ctx context.Context, r delivery.OutboxRow) error {
 	// has the draft's text, and the edit below is needed.
 	whole := !r.Drafted && r.Revision <= 1
 	if r.EventID == "" {
-		event, err := s.send(ctx, id.RoomID(r.Room), content, r.Txn)
+		sent, err := s.send(ctx, r.Room, event.EventMessage, content, r.Txn)
 		if err != nil {
 			return err
 		}
-		if r.EventID, err = s.Outbox.MarkDelivered(ctx, r, event.String(), whole); err != nil {
-			return err
-		}
-	} else if whole {
-		if err := s.Outbox.MarkSent(ctx, r); err != nil {
+		if r.EventID, err = s.Outbox.MarkDelivered(ctx, r, sent.String(), whole); err != nil {
 			return err
 		}
 	}
-	if whole {
-		s.Log.Info("matrix: sent", "room", r.Room, "event", r.EventID, "message", r.ID)
-		return nil
-	}
-	txn := fmt.Sprintf("%s-final-%d", r.Txn, r.Revision)
-	if _, err := s.send(ctx, id.RoomID(r.Room), edit(content, id.EventID(r.EventID), false), txn); err != nil {
-		return err
+	if !whole {
+		txn := fmt.Sprintf("%s-final-%d", r.Txn, r.Revision)
+		if _, err := s.send(ctx, r.Room, event.EventMessage, edit(content, id.EventID(r.EventID), false), txn); err != nil {
+			return err
+		}
 	}
 	s.Log.Info("matrix: sent", "room", r.Room, "event", r.EventID, "message", r.ID)
 	return s.Outbox.MarkSent(ctx, r)
@@ -472,13 +462,13 @@ func (s *Sender) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	}
 	if row.EventID == "" {
 		var e id.EventID
-		if e, err = s.send(ctx, id.RoomID(d.room), live(content), row.Txn); err == nil {
+		if e, err = s.send(ctx, d.room, event.EventMessage, live(content), row.Txn); err == nil {
 			_, err = s.Outbox.MarkDelivered(ctx, row, e.String(), false)
 		} else if mayBeSent(err) {
 			s.unconfirmed.add(d.id)
 		}
 	} else {
-		_, err = s.send(ctx, id.RoomID(d.room), live(edit(content, id.EventID(row.EventID), true)), "")
+		_, err = s.send(ctx, d.room, event.EventMessage, live(edit(content, id.EventID(row.EventID), true)), "")
 	}
 	if err == nil {
 		err = s.Outbox.UpdateDraft(ctx, d.id, row.Text)

@@ -83,7 +83,7 @@ func (s *Sender) transmitPoll(ctx context.Context, r delivery.OutboxRow) error {
 		if err != nil {
 			return err
 		}
-		started, err := s.sendAs(ctx, id.RoomID(r.Room), event.EventUnstablePollStart, pollStart(p, r.Txn, m), r.Txn)
+		started, err := s.send(ctx, r.Room, event.EventUnstablePollStart, pollStart(p, r.Txn, m), r.Txn)
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (s *Sender) transmitPoll(ctx context.Context, r delivery.OutboxRow) error {
 	if r.Closed {
 		txn := fmt.Sprintf("%s-end-%d", r.Txn, r.Revision)
 		content := pollEnd(id.EventID(r.EventID), render.PlainBody(r.Text))
-		if _, err := s.sendAs(ctx, id.RoomID(r.Room), event.EventUnstablePollEnd, content, txn); err != nil {
+		if _, err := s.send(ctx, r.Room, event.EventUnstablePollEnd, content, txn); err != nil {
 			return err
 		}
 		s.Log.Info("matrix: poll closed", "room", r.Room, "event", r.EventID, "message", r.ID)

@@ -66,7 +66,7 @@ type Rooms interface {
 	Send(ctx context.Context, room string, m chat.Outgoing) error
 	// Allowed reports whether user may talk to the bot.
 	Allowed(user string) bool
-	// Sendable fetches the room's state. It returns an error if no event may be sent there.
+	// PrepareSend fetches the room's state. It returns an error if no event may be sent there.
 	PrepareSend(ctx context.Context, room id.RoomID) error
 	// DirectWith returns the person with whom room is private, or "".
 	DirectWith(ctx context.Context, room string) (string, error)

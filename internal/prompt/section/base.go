@@ -26,12 +26,8 @@ type baseSection struct {
 // enabled reports whether the section belongs into a prompt with these tools.
 func (s baseSection) enabled(tools []string) bool {
 	has := func(name string) bool { return slices.Contains(tools, name) }
-	for _, name := range s.all {
-		if !has(name) {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(s.not, has) && (len(s.any) == 0 || slices.ContainsFunc(s.any, has))
+	lacks := func(name string) bool { return !has(name) }
+	return !slices.ContainsFunc(s.all, lacks) && !slices.ContainsFunc(s.not, has) && (len(s.any) == 0 || slices.ContainsFunc(s.any, has))
 }
 
 // inTier reports whether the section is for a tier. The unknown tier, 0, counts as the largest.
@@ -60,11 +56,13 @@ func parseBase(text string, known []string) ([]baseSection, []store.Problem) {
 		body = nil
 	}
 	for i, line := range strings.Split(text, "\n") {
+		problem := func(format string, args ...any) {
+			problems = append(problems, store.Problem{Line: i + 1, Text: fmt.Sprintf(format, args...)})
+		}
 		m := marker.FindStringSubmatch(line)
 		if m == nil {
 			if strings.Contains(line, "<!-- section:") {
-				problems = append(problems, store.Problem{Line: i + 1,
-					Text: "a section marker must stand at the start of its line; this one is read as text"})
+				problem("a section marker must stand at the start of its line; this one is read as text")
 			}
 			body = append(body, line)
 			continue
@@ -72,14 +70,15 @@ func parseBase(text string, known []string) ([]baseSection, []store.Problem) {
 		flush()
 		s, err := parseMarker(m[1], m[2] != "")
 		if err != nil {
-			problems = append(problems, store.Problem{Line: i + 1, Text: fmt.Sprintf(
-				"section marker not understood (%v); the text after it is always on. "+
-					"Write <!-- section: NAME requires: tool_a, tool_b -->", err)})
+			problem("section marker not understood (%v); the text after it is always on. "+
+				"Write <!-- section: NAME requires: tool_a, tool_b -->", err)
 			s = baseSection{name: "unnamed"}
 		}
 		s.line = i + 1
-		for _, name := range unknownTools(s, known) {
-			problems = append(problems, store.Problem{Line: i + 1, Text: fmt.Sprintf("section %s names an unknown tool %q", s.name, name)})
+		for _, name := range slices.Concat(s.any, s.all, s.not) {
+			if known != nil && !slices.Contains(known, name) {
+				problem("section %s names an unknown tool %q", s.name, name)
+			}
 		}
 		sections = append(sections, s)
 		if strings.TrimSpace(m[3]) != "" {
@@ -154,22 +153,6 @@ func (s *baseSection) addTiers(text string) error {
 		s.tiers = append(s.tiers, tier)
 	}
 	return nil
-}
-
-// unknownTools lists the tools that a section names and that do not exist.
-func unknownTools(s baseSection, known []string) []string {
-	if known == nil {
-		return nil
-	}
-	var out []string
-	for _, list := range [][]string{s.any, s.all, s.not} {
-		for _, name := range list {
-			if !slices.Contains(known, name) {
-				out = append(out, name)
-			}
-		}
-	}
-	return out
 }
 
 // isName reports whether s can be the name of a section or a tool.

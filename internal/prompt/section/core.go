@@ -47,16 +47,10 @@ func (q *Question) part(t *text, file, part string) *Content {
 
 // sectionsOfPart returns the sections of a part for a tier.
 func sectionsOfPart(sections []baseSection, part string, tier int) []baseSection {
-	var out []baseSection
-	for _, s := range sections {
-		if !s.inTier(tier) {
-			continue
-		}
-		if part == all || s.name == part || part == rest && !slices.Contains(ownSections, s.name) {
-			out = append(out, s)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(sections), func(s baseSection) bool {
+		in := part == all || s.name == part || part == rest && !slices.Contains(ownSections, s.name)
+		return !in || !s.inTier(tier)
+	})
 }
 
 // sectionsOf parses a file of sections and returns its problems. Only BASE_PROMPT.txt is required.

@@ -13,32 +13,31 @@ const maxListed = 10
 
 // gatherFootprint gathers the tools used recently, the newest last.
 func gatherFootprint(_ context.Context, q *Question) (*Content, error) {
-	used := Content{Source: "footprint"}
-	for i := range q.turn.History {
-		for _, c := range q.turn.History[i].Calls {
-			used.Lines = append(used.Lines, Line{Text: "- " + OneLine(c.Name+" "+c.Arguments, 160),
-				SaidIn: q.turn.History[i].ID, from: q.turn.History[i].Label.Integrity})
-		}
-	}
-	used.Lines = used.Lines[max(0, len(used.Lines)-maxListed):]
-	return q.contentOrNil(used)
+	return q.listCalls("footprint", false, func(c llm.ToolCall) string { return OneLine(c.Name+" "+c.Arguments, 160) })
 }
 
 // gatherFiles gathers the names of the files read in this conversation, the newest last.
 func gatherFiles(_ context.Context, q *Question) (*Content, error) {
-	read := Content{Source: "files"}
-	for i := range q.turn.History {
-		for _, call := range q.turn.History[i].Calls {
-			name := readPath(call)
-			if name == "" {
-				continue
+	return q.listCalls("files", true, func(c llm.ToolCall) string { return OneLine(readPath(c), 200) })
+}
+
+// listCalls lists the latest calls of tools in the words of show; those without words are left out. With once,
+// the latest of equal ones counts.
+func (q *Question) listCalls(source string, once bool, show func(llm.ToolCall) string) (*Content, error) {
+	c := Content{Source: source}
+	for _, m := range q.turn.History {
+		for _, call := range m.Calls {
+			l := Line{Text: "- " + show(call), SaidIn: m.ID, from: m.Label.Integrity}
+			if once {
+				c.Lines = slices.DeleteFunc(c.Lines, func(o Line) bool { return o.Text == l.Text })
 			}
-			l := Line{Text: "- " + OneLine(name, 200), SaidIn: q.turn.History[i].ID, from: q.turn.History[i].Label.Integrity}
-			read.Lines = append(slices.DeleteFunc(read.Lines, func(o Line) bool { return o.Text == l.Text }), l)
+			if l.Text != "- " {
+				c.Lines = append(c.Lines, l)
+			}
 		}
 	}
-	read.Lines = read.Lines[max(0, len(read.Lines)-maxListed):]
-	return q.contentOrNil(read)
+	c.Lines = c.Lines[max(0, len(c.Lines)-maxListed):]
+	return q.contentOrNil(c)
 }
 
 // readPath returns the path that a call reads, or "".

@@ -30,7 +30,12 @@ func (t *Turn) SetGoal(g goal.Goal) {
 		return
 	}
 	t.From.Goal, t.From.Pin = g.Label.Integrity, g.Label.Integrity
-	locked := goalFixed(g)
+	var locked []string
+	for _, d := range g.Decisions {
+		if d.Locked {
+			locked = append(locked, d.Line())
+		}
+	}
 	t.Markers = g.Status == goal.Active && !slices.Contains(t.Tools, "goal")
 	if t.Tier == 1 {
 		line := fmt.Sprintf("CURRENT GOAL: %s (%s, %s)", g.Description, g.Priority, g.Status)
@@ -48,15 +53,6 @@ func (t *Turn) SetGoal(g goal.Goal) {
 }
 
 func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
-func goalFixed(g goal.Goal) (lines []string) {
-	for _, d := range g.Decisions {
-		if d.Locked {
-			lines = append(lines, d.Line())
-		}
-	}
-	return lines
-}
 
 // goalSteps returns the checkpoints, the changeable decisions, and the latest files. It drops the
 // least important and counts them.

@@ -2,7 +2,6 @@ package section
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -32,24 +31,20 @@ func gatherPrograms(_ context.Context, q *Question) (*Content, error) {
 	if err != nil || !slices.Contains(q.turn.Tools, "call_tool") {
 		return nil, err
 	}
-	count := 0
+	var each, names []string // a line for each tool, and one for each program
 	for _, p := range programs {
-		count += len(p.Tools)
-	}
-	c := Content{Source: "programs", Rest: "find_tool finds them", None: "No programs are connected any more."}
-	for _, p := range programs {
-		var names []string
+		var of []string
 		for _, t := range p.Tools {
-			if count <= maxSummaries {
-				c.Lines = append(c.Lines, Line{Text: OneLine(fmt.Sprintf("%s: %s", t.Name, t.Summary), 160), from: trust.Owner})
-			}
-			names = append(names, t.Name)
+			each, of = append(each, OneLine(t.Name+": "+t.Summary, 160)), append(of, t.Name)
 		}
-		if count > maxSummaries {
-			c.Lines = append(c.Lines, Line{Text: OneLine(p.Name+" has "+strings.Join(names, ", "), 400), from: trust.Owner})
-		}
+		names = append(names, OneLine(p.Name+" has "+strings.Join(of, ", "), 400))
 	}
-	return NewContent(c), nil
+	lines := each
+	if len(each) > maxSummaries {
+		lines = names
+	}
+	return NewContent(Content{Source: "programs", Lines: linesOf(trust.Owner, lines...), Rest: "find_tool finds them",
+		None: "No programs are connected any more."}), nil
 }
 
 // gatherProgramPrompts gathers the texts that connected programs have for the model.

@@ -49,7 +49,7 @@ func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	v := recalled{q: q, zone: q.sources.Location, visible: map[string]int64{}}
+	v := recalled{zone: q.sources.Location, visible: map[string]int64{}}
 	if before >= 0 {
 		v.lastAnswer = past[before].EventID
 	}
@@ -73,7 +73,6 @@ func lastBy(past []history.Message, end int, role llm.Role) int {
 
 // recalled makes lines of hits.
 type recalled struct {
-	q          *Question
 	zone       *time.Location
 	visible    map[string]int64 // messages in the history, by event
 	lastAnswer string           // the event of the last answer, which is part of the query
@@ -128,8 +127,16 @@ func (v *recalled) inOrder(hits []memory.Hit) *Content {
 			said[h.Turn.Event] = true
 		}
 	}
+	when := func(i int) (kind int, at time.Time) {
+		if h := hits[i]; h.Turn != nil {
+			return 1, h.Turn.At
+		}
+		return 0, hits[i].Entry.ObservedAt
+	}
 	slices.SortStableFunc(order, func(i, j int) int {
-		return cmp.Or(cmp.Compare(kindRank(hits[i]), kindRank(hits[j])), hitTime(hits[i]).Compare(hitTime(hits[j])))
+		kind, at := when(i)
+		other, then := when(j)
+		return cmp.Or(cmp.Compare(kind, other), at.Compare(then))
 	})
 	c := Content{Source: Recalled, ranked: true, Lead: "It may be old or beside the point; what the person says now counts."}
 	for _, i := range order {
@@ -157,20 +164,6 @@ func markSaid(said map[string]bool, h memory.Hit) {
 			said[t.Event] = true
 		}
 	}
-}
-
-func kindRank(h memory.Hit) int {
-	if h.Turn != nil {
-		return 1
-	}
-	return 0
-}
-
-func hitTime(h memory.Hit) time.Time {
-	if h.Turn != nil {
-		return h.Turn.At
-	}
-	return h.Entry.ObservedAt
 }
 
 // historyMessage returns the history's message that is h; 0 = none.

@@ -49,12 +49,6 @@ var rules = []rule{
 // mostNotes limits the notes of one message.
 const mostNotes = 3
 
-// note is a rule that applies to a message.
-type note struct {
-	rank    int // of the rule
-	message int64
-}
-
 // Phrases from data/words. They match whole words in any case, like the triggers of skills.
 var (
 	asksKeeping = words.All("asks_to_keep")
@@ -205,7 +199,7 @@ func gatherSteering(_ context.Context, q *Question) (*Content, error) {
 		said--
 	}
 	f := facts{openTasks: len(tasks), goal: len(q.turn.Steps) > 0 || q.turn.Pin != ""}
-	var notes []note
+	notes := Content{Source: "steering"}
 	for i := range past {
 		f.addMessage(&past[i])
 		f.recovered = q.recovered && i == last
@@ -218,17 +212,13 @@ func gatherSteering(_ context.Context, q *Question) (*Content, error) {
 		}
 		for rank, r := range rules {
 			if r.phase&now != 0 && says[r.name] != "" && r.when(&f) {
-				notes = append(notes, note{rank, past[i].ID})
+				notes.Lines = append(notes.Lines, Line{Text: "- " + says[r.name], key: noteKey(past[i].ID, r.name), rank: rank})
 			}
 		}
 	}
-	slices.SortStableFunc(notes, func(a, b note) int { return a.rank - b.rank })
-	c := Content{Source: "steering"}
-	for _, n := range notes[:min(len(notes), mostNotes)] {
-		name := rules[n.rank].name
-		c.Lines = append(c.Lines, Line{Text: "- " + says[name], key: noteKey(n.message, name)})
-	}
-	return q.contentOrNil(c)
+	slices.SortStableFunc(notes.Lines, func(a, b Line) int { return a.rank - b.rank })
+	notes.Lines = notes.Lines[:min(len(notes.Lines), mostNotes)]
+	return q.contentOrNil(notes)
 }
 
 func noteKey(message int64, rule string) string { return fmt.Sprintf("%d %s", message, rule) }

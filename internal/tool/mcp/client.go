@@ -16,19 +16,32 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sync/errgroup"
+
+	"reverie/internal/sandbox"
 )
 
-// Server is an MCP server of the configuration, reached by streamable HTTP.
+// Server is an MCP server of the configuration: one that is reached by streamable HTTP, or a command
+// that is started in the sandbox and speaks on its standard streams.
 type Server struct {
 	Name     string // letters, digits, - and _
 	URL      string
 	Token    string // sent to URL as "Authorization: Bearer"; "" = none
 	Everyone bool   // everybody who may talk to the assistant may use it; otherwise its owners alone
+
+	Command     string            // for /bin/sh -c; "" = URL is asked
+	Environment map[string]string // of the command; its values are secrets
+	Folders     []string          // that the command may read and run programs from, besides the system's
+	Network     bool              // the command may use it
 }
+
+// IsProgram reports whether a command starts the server.
+func (s Server) IsProgram() bool { return s.Command != "" }
 
 // Config configures Servers. All fields are required but Every and Log (nil = silent).
 type Config struct {
 	Servers []Server
+	Dir     string        // the data folder; each command has a folder in mcp/ there
+	Hidden  []string      // files and folders that no command may read
 	DB      *sql.DB       // migrated
 	Version string        // of the program
 	Every   time.Duration // how often the servers are asked for what they have; 0 = a minute
@@ -47,7 +60,14 @@ type Servers struct {
 type peer struct {
 	session *mcp.ClientSession
 	offer   Offer
-	stored  string // the offer as it is stored when the owner agrees to it
+	stored  string       // the offer as it is stored when the owner agrees to it
+	end     func() error // ends a program, and returns why it has ended by itself
+}
+
+// close ends the connection. A program ends first: the session would wait for its answers.
+func (p *peer) close() {
+	_ = p.end()
+	_ = p.session.Close()
 }
 
 // New returns the servers of cfg. Run connects to them.
@@ -82,6 +102,10 @@ func (s *Servers) Run(ctx context.Context) error {
 				if ctx.Err() != nil {
 					break
 				}
+				if errors.Is(err, sandbox.ErrUnsupported) {
+					s.cfg.Log.Error("MCP server not started", "server", server.Name, "err", err)
+					break
+				}
 				if time.Since(began) > lastRetry { // it worked for a while
 					wait = firstRetry
 				}
@@ -101,23 +125,34 @@ func (s *Servers) Run(ctx context.Context) error {
 // serve keeps one connection until it breaks. It reads the offer again at intervals: servers need not
 // say that it has changed, or that they end.
 func (s *Servers) serve(ctx context.Context, server Server) error {
-	session, offer, err := s.dial(ctx, server)
+	p, err := s.dial(ctx, server)
 	if err != nil {
 		return err
 	}
-	defer session.Close()
-	defer s.set(server.Name, nil)
-	s.cfg.Log.Info("MCP server connected", "server", server.Name, "tools", len(offer.Tools), "prompts", len(offer.Prompts))
+	var waiting errgroup.Group
+	defer func() {
+		s.set(server.Name, nil)
+		p.close()
+		_ = waiting.Wait()
+	}()
+	gone := make(chan struct{})
+	waiting.Go(func() error { defer close(gone); return p.session.Wait() })
+	s.cfg.Log.Info("MCP server connected", "server", server.Name, "tools", len(p.offer.Tools), "prompts", len(p.offer.Prompts))
 	for {
-		s.set(server.Name, &peer{session, offer, offer.json()})
+		s.set(server.Name, p)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-gone:
+			return cmp.Or(p.end(), errors.New("the server has ended the connection"))
 		case <-time.After(s.cfg.Every):
 		}
-		if offer, err = s.read(ctx, session); err != nil {
+		now := *p
+		if now.offer, err = s.read(ctx, p.session); err != nil {
 			return err
 		}
+		now.stored = now.offer.json()
+		p = &now
 	}
 }
 
@@ -132,24 +167,35 @@ func (s *Servers) set(name string, p *peer) {
 }
 
 // dial connects to a server and reads its offer.
-func (s *Servers) dial(ctx context.Context, server Server) (*mcp.ClientSession, Offer, error) {
+func (s *Servers) dial(ctx context.Context, server Server) (p *peer, err error) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "reverie", Version: s.cfg.Version}, &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{}}) // no roots, no sampling, no questions to people
-	http := &http.Client{Transport: bearer{server.Token}, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return errors.New("the server redirects elsewhere; write its final address into the configuration")
-	}}
+	p = &peer{end: func() error { return nil }}
+	transport := overHTTP(server)
+	if server.IsProgram() {
+		if transport, p.end, err = s.start(ctx, server); err != nil {
+			return nil, fmt.Errorf("start: %w", err)
+		}
+	}
 	timed, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	transport := &mcp.StreamableClientTransport{Endpoint: server.URL, HTTPClient: http, DisableStandaloneSSE: true}
-	session, err := client.Connect(timed, transport, nil)
-	if err != nil {
-		return nil, Offer{}, fmt.Errorf("connect: %w", err)
+	if p.session, err = client.Connect(timed, transport, nil); err != nil {
+		return nil, cmp.Or(p.end(), fmt.Errorf("connect: %w", err))
 	}
-	offer, err := s.read(ctx, session)
-	if err != nil {
-		return nil, offer, errors.Join(err, session.Close())
+	if p.offer, err = s.read(ctx, p.session); err != nil {
+		err = cmp.Or(p.end(), err)
+		p.close()
+		return nil, err
 	}
-	return session, offer, nil
+	p.stored = p.offer.json()
+	return p, nil
+}
+
+func overHTTP(s Server) mcp.Transport {
+	return &mcp.StreamableClientTransport{Endpoint: s.URL, DisableStandaloneSSE: true, HTTPClient: &http.Client{
+		Transport: bearer{s.Token}, CheckRedirect: func(*http.Request, []*http.Request) error {
+			return errors.New("the server redirects elsewhere; write its final address into the configuration")
+		}}}
 }
 
 func (s *Servers) read(ctx context.Context, session *mcp.ClientSession) (Offer, error) {
@@ -176,11 +222,12 @@ func (s *Servers) Inspect(ctx context.Context, name string) (Offer, error) {
 	if i < 0 {
 		return Offer{}, fmt.Errorf("there is no server %s under mcp.servers in the configuration", name)
 	}
-	session, offer, err := s.dial(ctx, s.cfg.Servers[i])
+	p, err := s.dial(ctx, s.cfg.Servers[i])
 	if err != nil {
-		return offer, err
+		return Offer{}, err
 	}
-	return offer, session.Close()
+	p.close()
+	return p.offer, nil
 }
 
 // Running is a connected server whose offer the owner agreed to.

@@ -7,10 +7,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"reverie/internal/tool/mcp"
@@ -32,14 +36,19 @@ type issueArgs struct {
 	Title string `json:"title" jsonschema:"in a few words"`
 }
 
-// Start starts a server, which ends with the test. A stateless one speaks the protocol of 2026-07-28,
-// another that of 2025-11-25.
-func Start(t testing.TB, stateless bool) *Server {
+func newServer() *Server {
 	s := &Server{sdk: sdk.NewServer(&sdk.Implementation{Name: "issues", Version: "1"}, nil)}
 	s.Describe("Create an issue in the tracker.")
 	s.sdk.AddPrompt(&sdk.Prompt{Name: "house_rules"}, func(context.Context, *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
 		return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{{Role: "user", Content: &sdk.TextContent{Text: "Titles are short."}}}}, nil
 	})
+	return s
+}
+
+// Start starts a server, which ends with the test. A stateless one speaks the protocol of 2026-07-28,
+// another that of 2025-11-25.
+func Start(t testing.TB, stateless bool) *Server {
+	s := newServer()
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.sdk }, &sdk.StreamableHTTPOptions{Stateless: stateless})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.Token != "" && r.Header.Get("Authorization") != "Bearer "+s.Token {
@@ -54,6 +63,46 @@ func Start(t testing.TB, stateless bool) *Server {
 	})
 	s.URL = server.URL
 	return s
+}
+
+// Program returns the command of a server that Main is, and the folder to allow it. protocol is its version.
+func Program(t testing.TB, protocol string) mcp.Server {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mcp.Server{Name: "github", Command: "exec " + self + " mcp-server " + protocol, Folders: []string{filepath.Dir(self)}}
+}
+
+// Main serves on the standard streams, if this process was started by the command of Program. Its tools
+// are create_issue, and run, which runs a command of sh and returns what it prints.
+func Main() {
+	if len(os.Args) != 3 || os.Args[1] != "mcp-server" {
+		return
+	}
+	s := newServer()
+	if text, err := os.ReadFile("description"); err == nil {
+		s.Describe(string(text))
+	}
+	if os.Args[2] < "2026" { // an old server knows no server/discover
+		s.sdk.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+			return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+				if method == "server/discover" {
+					return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "unknown"}
+				}
+				return next(ctx, method, r)
+			}
+		})
+	}
+	sdk.AddTool(s.sdk, &sdk.Tool{Name: "run"}, func(_ context.Context, r *sdk.CallToolRequest, a issueArgs) (*sdk.CallToolResult, any, error) {
+		out, _ := exec.Command("/bin/sh", "-c", a.Title).CombinedOutput()
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(out)}}}, nil, nil
+	})
+	if err := s.sdk.Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(0)
 }
 
 // Describe changes the description of create_issue.

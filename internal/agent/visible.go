@@ -76,11 +76,14 @@ func ErrorText(log *slog.Logger, say i18n.Say, err error) string {
 	saved := say("error.kept")
 	var model *llm.Error
 	var large *prompt.TooLargeError
+	var fence *prompt.FenceError
 	switch {
 	case errors.As(err, &model):
 		return i18n.Sentences(model.ForPeople().In(say), saved)
 	case errors.As(err, &large):
 		return say("error.too_large", "needed", fmt.Sprint(large.Needed), "room", fmt.Sprint(max(large.Room, 0)))
+	case errors.As(err, &fence):
+		return say("error.fences", "reference", ref)
 	case errors.Is(err, ErrRounds):
 		return i18n.Sentences(say("error.rounds"), saved)
 	default:

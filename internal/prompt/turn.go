@@ -56,7 +56,8 @@ type Prompt struct {
 
 	Integrity trust.Integrity // the least of all its texts
 
-	commit *commit // nil = a preview
+	notes  []string // of the section steering
+	commit *commit  // nil = a preview
 }
 
 // commit holds the changes that sending a prompt makes.

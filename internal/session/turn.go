@@ -317,7 +317,7 @@ func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
 	var draft func(string)
 	if t.in.ID != "" && t.in.event.Kind == "" && t.streams(ctx) {
 		draft = func(text string) {
-			if text = goal.VisibleDraft(prompt.WithoutFences(text)); strings.TrimSpace(text) == "" {
+			if text = goal.VisibleDraft(prompt.WithoutFences(p.WithoutNotes(text))); strings.TrimSpace(text) == "" {
 				return
 			}
 			t.stopProgress()
@@ -325,6 +325,7 @@ func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
 		}
 	}
 	reply, err := t.cfg.Models.Complete(ctx, set.mode.Role, req, draft)
+	reply.Text = p.WithoutNotes(reply.Text)
 	t.learnTokenRatio(ctx, p.Report, last, reply)
 	return reply, err
 }

@@ -62,10 +62,11 @@ func (g *Gate) Allows(user string) bool {
 	if user == g.self || !strings.HasPrefix(user, "@") {
 		return false
 	}
-	if slices.Contains(g.users, user) || slices.ContainsFunc(g.bots, func(p string) bool { return matches(p, user) }) {
-		return slices.Contains(g.users, user)
+	if slices.Contains(g.users, user) {
+		return true
 	}
-	return slices.Contains(g.servers, strings.ToLower(Server(user)))
+	bot := slices.ContainsFunc(g.bots, func(p string) bool { return matches(p, user) })
+	return !bot && slices.Contains(g.servers, strings.ToLower(Server(user)))
 }
 
 // matches reports whether a valid pattern matches user.

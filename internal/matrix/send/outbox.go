@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -182,11 +183,7 @@ func (s *Sender) updateDraft(room string, m chat.Outgoing) {
 func (s *Sender) DropDrafts(room string) {
 	s.drafts.mu.Lock()
 	defer s.drafts.mu.Unlock()
-	for id, d := range s.drafts.all {
-		if d.room == room {
-			delete(s.drafts.all, id)
-		}
-	}
+	maps.DeleteFunc(s.drafts.all, func(_ string, d *draft) bool { return d.room == room })
 }
 
 // Run sends what is due until ctx ends. It also ends when stopping is closed and nothing is due. It
@@ -384,12 +381,10 @@ func (s *Sender) content(ctx context.Context, r delivery.OutboxRow) (*event.Mess
 	if m.RelatesTo != nil {
 		m.Body = render.EscapeQuote(m.Body)
 	}
-	if r.ReplyTo != "" && !facts.DirectPair() {
+	if !facts.DirectPair() {
 		if asker, _, _ := s.Inbox.Origin(ctx, r.ReplyTo); asker != "" {
 			m.Mentions.Add(id.UserID(asker))
 		}
-	}
-	if !facts.DirectPair() {
 		for _, user := range strings.Fields(r.Mention) {
 			m.Mentions.Add(id.UserID(user))
 		}
@@ -423,24 +418,22 @@ func (s *Sender) showDraft(ctx context.Context, d *draft) {
 	s.drafts.mu.Lock()
 	now := *d
 	s.drafts.mu.Unlock()
-	text := now.text
-	pause, full, err := s.transmitDraft(ctx, &now, text)
+	pause, full, err := s.transmitDraft(ctx, now)
 	if err != nil && ctx.Err() == nil {
 		s.Log.Debug("matrix: draft not shown", "room", d.room, "message", d.id, "err", err)
 	}
 	s.drafts.mu.Lock()
 	defer s.drafts.mu.Unlock()
-	d.due = s.Now().Add(pause)
-	d.full = full
+	d.due, d.full = s.Now().Add(pause), full
 	if err == nil {
-		d.shown, d.asNotice = text, now.notice
+		d.shown, d.asNotice = now.text, now.notice
 		d.edits++
 	}
 }
 
 // transmitDraft sends a draft. It returns the pause before its next edit, and whether it must not
 // be edited any more.
-func (s *Sender) transmitDraft(ctx context.Context, d *draft, text string) (pause time.Duration, full bool, err error) {
+func (s *Sender) transmitDraft(ctx context.Context, d draft) (pause time.Duration, full bool, err error) {
 	row, err := s.Outbox.EnsureDraft(ctx, d.room, chat.Outgoing{ID: d.id, Notice: d.notice, ReplyTo: d.replyTo, Thread: d.thread})
 	if err != nil {
 		return 5 * time.Second, false, err
@@ -448,13 +441,13 @@ func (s *Sender) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	if row.State != "draft" {
 		return 0, true, nil // already final, or given up
 	}
-	if strings.TrimSpace(text) == "" {
+	if strings.TrimSpace(d.text) == "" {
 		return draftPause, false, nil
 	}
-	row.Text = text
-	large := render.Size(text) > render.MaxSize
+	row.Text = d.text
+	large := render.Size(d.text) > render.MaxSize
 	if large {
-		row.Text = render.Truncate(text, render.MaxSize, "")
+		row.Text = render.Truncate(d.text, render.MaxSize, "")
 	}
 	content, err := s.content(ctx, row)
 	if err != nil {
@@ -475,7 +468,7 @@ func (s *Sender) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	}
 	// Longer texts are edited less often.
 	verdict, wait := retry.Classify(err, 1)
-	pause = draftPause + draftPause*time.Duration(d.edits)/10 + time.Duration(utf8.RuneCountInString(text)/20)*time.Millisecond
+	pause = draftPause + draftPause*time.Duration(d.edits)/10 + time.Duration(utf8.RuneCountInString(d.text)/20)*time.Millisecond
 	if facts, err := s.Rooms.Facts(ctx, id.RoomID(d.room)); err != nil || facts.Encrypted {
 		pause *= 2 // each edit uses an index of the megolm session, which rotates after a hundred
 	}

@@ -1,6 +1,7 @@
 package send
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,10 +57,7 @@ const textKey = "org.matrix.msc1767.text"
 
 // withRelation adds the relation and the mentions of m to content.
 func withRelation(m *event.MessageEventContent, content map[string]any) map[string]any {
-	content["m.mentions"] = &event.Mentions{}
-	if m.Mentions != nil {
-		content["m.mentions"] = m.Mentions
-	}
+	content["m.mentions"] = cmp.Or(m.Mentions, &event.Mentions{})
 	if m.RelatesTo != nil {
 		content["m.relates_to"] = m.RelatesTo
 	}

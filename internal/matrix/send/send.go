@@ -46,11 +46,7 @@ func (s *Sender) setRelation(ctx context.Context, m *event.MessageEventContent, 
 		m.RelatesTo = (&event.RelatesTo{}).SetThread(id.EventID(r.Thread), id.EventID(cmp.Or(repliesTo, newest, r.Thread)))
 		return nil
 	}
-	if r.ReplyTo == "" {
-		return nil
-	}
-	// A question in a thread may be answered in the main timeline.
-	if !private || thread != "" {
+	if r.ReplyTo != "" && (!private || thread != "") { // a question in a thread may be answered in the main timeline
 		m.RelatesTo = (&event.RelatesTo{}).SetReplyTo(id.EventID(repliesTo))
 	}
 	return nil

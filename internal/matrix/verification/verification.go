@@ -105,24 +105,22 @@ func (v *Verifier) Open() (txns []string) {
 	return txns
 }
 
-// find returns a copy of an open verification.
-func (v *Verifier) find(match func(*verification) bool) (verification, bool) {
+// byTxn returns a copy of an open verification.
+func (v *Verifier) byTxn(txn id.VerificationTransactionID) (found verification, ok bool) {
+	ok = v.change(txn, func(o *verification) { found = *o })
+	return found, ok
+}
+
+// byPerson returns a copy of a person's open verification.
+func (v *Verifier) byPerson(person string) (verification, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, o := range v.open {
-		if match(o) {
+		if o.person.String() == person {
 			return *o, true
 		}
 	}
 	return verification{}, false
-}
-
-func (v *Verifier) byTxn(txn id.VerificationTransactionID) (verification, bool) {
-	return v.find(func(o *verification) bool { return o.txn == txn })
-}
-
-func (v *Verifier) byPerson(person string) (verification, bool) {
-	return v.find(func(o *verification) bool { return o.person.String() == person })
 }
 
 // change changes an open verification. It returns false if the verification is over.

@@ -169,3 +169,21 @@ func TestCommandNeverRunsTwice(t *testing.T) {
 	expect.False(t, !os.IsNotExist(err), "it ran: %v", err)
 	expect.Equal(t, w.room.said(outcomePrefix+a.Code+":next").Text, "I will look.")
 }
+
+// TestScriptOfSkill: a skill's script runs as a copy in the work folder, after an owner has agreed to its content.
+func TestScriptOfSkill(t *testing.T) {
+	w := newWorld(t, t.TempDir(), `write_file {"path":"work/steep.sh","from":"data/skills/tea/scripts/steep.sh"}`,
+		`shell {"command":"sh steep.sh"}`, "May I?", "Four minutes.")
+	w.withShell(t, "!group")
+	dir := filepath.Join(w.dir, "skills", "tea", "scripts")
+	expect.OK(t, os.MkdirAll(dir, 0o700))
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "..", "SKILL.md"), []byte("---\nname: tea\ndescription: How to make tea\n---\nRun scripts/steep.sh.\n"), 0o600))
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "steep.sh"), []byte("echo four minutes\n"), 0o600))
+	head := func(id string) chat.Head { return chat.Head{ID: id, Room: "!group", Sender: owner, At: time.Now()} }
+	w.deliver(t, chat.Message{Head: head("$m"), Text: "!mode developer"})
+	w.deliver(t, chat.Message{Head: head("$1"), Text: "how long does tea steep?"})
+	a, poll := w.polled(t, "$1")
+	expect.Has(t, poll.Text, "file: steep.sh, SHA-256 ")
+	w.deliver(t, chat.Vote{Change: chat.Change{Head: head("$v"), Target: a.QuestionID()}, Option: approval.Once})
+	expect.Equal(t, w.ends(t, a.Code).Acts[0].Result, "four minutes\n")
+}

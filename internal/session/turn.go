@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"reverie/internal/agent"
+	"reverie/internal/approval"
 	"reverie/internal/ask"
 	"reverie/internal/chat"
 	"reverie/internal/compaction"
@@ -104,7 +105,7 @@ func (s *Session) answerMessage(ctx context.Context, in item, text string) (chat
 	if q := ask.Of(past, m.ID); q != nil {
 		q.Show(&m)
 	}
-	if in.event.Kind == "" && !strings.HasPrefix(in.ID, outcomePrefix) { // people cannot see the others
+	if in.event.Kind == "" && !strings.HasPrefix(in.ID, approval.OutcomePrefix) { // people cannot see the others
 		m.ReplyTo = in.ID
 	} else if in.event.Verbatim && in.event.Mention {
 		m.Mention = []string{in.Sender}

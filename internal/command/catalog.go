@@ -15,6 +15,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/profile"
 	"reverie/internal/prompt"
 	"reverie/internal/questions"
 	"reverie/internal/settings"
@@ -42,6 +43,7 @@ func catalog() []entry {
 		{"remember", remember},
 		{"forget", forget},
 		{"undo", undoThis},
+		{"profile", changeProfile},
 		{"dream", controlDream},
 		{"think", changeThink},
 		{"mode", changeMode},
@@ -91,7 +93,7 @@ type Config struct {
 	Messages  *settings.Messages
 	// Helpers lists the sub-sessions visible at p, a line each. nil = disabled.
 	Helpers  func(ctx context.Context, p trust.Place, say i18n.Say) ([]string, error)
-	Location *time.Location
+	Profiles profile.Store
 	Started  time.Time // when the program started
 	Now      func() time.Time
 
@@ -133,6 +135,8 @@ type Call struct {
 	Access  memory.Access // to memory, of the person
 	Caller  trust.Caller
 	Log     *slog.Logger
+
+	Location *time.Location // of times in the answer
 }
 
 // text returns a message text in the room's language.

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -119,7 +120,11 @@ func (s *Set) checkTask(scope Scope, a taskArgs) (*task.Schedule, error) {
 		case a.ScheduleType == "none" && len(parts) > 0:
 			found.add("schedule_type: none means no schedule, but there is %s; remove one of the two", strings.Join(parts, ", "))
 		case a.ScheduleType != "none" && a.ScheduleType+a.At != "":
-			valid, err := a.schedule().Validate(scope.Now, s.cfg.Location)
+			plan := a.schedule()
+			if zone := scope.Now.Location(); zone != s.cfg.Location { // the task keeps the zone in which the person gave it
+				plan.Zone = cmp.Or(plan.Zone, zone.String())
+			}
+			valid, err := plan.Validate(scope.Now, s.cfg.Location)
 			if err != nil {
 				found.add("%v", err)
 			}

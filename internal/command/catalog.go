@@ -135,8 +135,7 @@ type Call struct {
 	Access  memory.Access // to memory, of the person
 	Caller  trust.Caller
 	Log     *slog.Logger
-
-	Location *time.Location // of times in the answer
+	Zone    *time.Location // of times in the answer
 }
 
 // text returns a message text in the room's language.

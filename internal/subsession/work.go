@@ -328,10 +328,9 @@ func (r *Runner) scope(ctx context.Context, n Job) (tool.Scope, settings.Mode, e
 	if len(n.tools) == 0 {
 		p.Deny = []string{"*"} // an empty list allows everything
 	}
-	at := trust.Place{Room: n.room, Person: n.user, Private: private}
+	zone := r.cfg.Profiles.LocationAt(trust.Place{Person: n.user, Private: private})
 	return tool.Scope{Room: n.room, User: n.user, Private: private, Memory: r.cfg.Isolation.Visible(n.room, n.user, private),
-		Now: r.cfg.Now().In(r.cfg.Profiles.LocationAt(at)), Policy: p, Event: n.Event(), System: true, Spawner: r,
-		SubSession: n.id}, now.Mode, nil
+		Now: r.cfg.Now().In(zone), Policy: p, Event: n.Event(), System: true, Spawner: r, SubSession: n.id}, now.Mode, nil
 }
 
 // assemble makes the prompt of t, with a shortened history if needed.

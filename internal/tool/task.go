@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -121,8 +120,8 @@ func (s *Set) checkTask(scope Scope, a taskArgs) (*task.Schedule, error) {
 			found.add("schedule_type: none means no schedule, but there is %s; remove one of the two", strings.Join(parts, ", "))
 		case a.ScheduleType != "none" && a.ScheduleType+a.At != "":
 			plan := a.schedule()
-			if zone := scope.Now.Location(); zone != s.cfg.Location { // the task keeps the zone in which the person gave it
-				plan.Zone = cmp.Or(plan.Zone, zone.String())
+			if zone := scope.Now.Location(); zone != s.cfg.Location && plan.Zone == "" {
+				plan.Zone = zone.String() // the task keeps the person's zone
 			}
 			valid, err := plan.Validate(scope.Now, s.cfg.Location)
 			if err != nil {

@@ -42,9 +42,7 @@ type Fault struct {
 // File returns the path of a person's file, relative to the data folder. It has forward slashes and need not exist.
 func File(person string) string { return "memories/users/" + store.FileName(person) + "/profile.txt" }
 
-func (s Store) path(person string) string {
-	return filepath.Join(s.Dir, filepath.FromSlash(File(person)))
-}
+func (s Store) path(person string) string { return filepath.Join(s.Dir, File(person)) }
 
 // LocationAt returns the time zone of a place: in a direct chat the person's, else the usual one.
 func (s Store) LocationAt(at trust.Place) *time.Location {

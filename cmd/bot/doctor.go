@@ -15,7 +15,6 @@ import (
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/sandbox"
 	"reverie/internal/store"
-	"reverie/internal/tool/mcp"
 	"reverie/internal/window"
 )
 
@@ -89,7 +88,7 @@ func (b *bot) doctor() doctor.Doctor {
 			return r.Decision, err
 		},
 		Embedding: b.embedding(), Backend: b.backend(), Server: b.server, Web: b.openWeb(),
-		Code: b.cfg.Tools.Code, Commands: len(b.cfg.Tools.Shell.Rooms) > 0 || slices.ContainsFunc(b.mcp.Configured(), mcp.Server.IsProgram),
+		Code: b.cfg.Tools.Code, Commands: len(b.cfg.Tools.Shell.Rooms) > 0 || slices.ContainsFunc(b.cfg.MCP.Servers, isProgram),
 		Confined: func(ctx context.Context) (string, error) { return sandbox.Available(ctx, b.hidden()...) },
 	}
 	if b.server != nil {
@@ -97,6 +96,8 @@ func (b *bot) doctor() doctor.Doctor {
 	}
 	return d
 }
+
+func isProgram(s config.MCPServer) bool { return s.Command != "" }
 
 func (b *bot) examineMatrix(ctx context.Context, r *doctorReport) {
 	f := &r.Findings

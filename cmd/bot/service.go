@@ -17,6 +17,7 @@ import (
 	"reverie/internal/session"
 	"reverie/internal/subsession"
 	"reverie/internal/task"
+	"reverie/internal/tool"
 )
 
 // connection connects the sessions to a transport. The zero value suits commands that only read.
@@ -73,7 +74,8 @@ func (s *service) backgroundLoops() []func(context.Context) error {
 		s.askQuestions(ctx) // those of earlier dreams
 		return s.nightly.Run(ctx, s.reportDream)
 	}
-	loops := []func(context.Context) error{s.models.Run, s.window.Run, s.runVectors, nightly, s.runTasks}
+	loops := []func(context.Context) error{s.models.Run, s.window.Run, s.runVectors, nightly, s.runTasks,
+		func(ctx context.Context) error { return tool.RunBackground(ctx, s.tools) }}
 	if s.cfg.Harvest.Enabled {
 		loops = append(loops, s.harvester.Run)
 	}

@@ -172,7 +172,7 @@ func (b *bot) commands(ctx context.Context, test bool) tool.Commands {
 		zone = os.Getenv("TZ")
 	}
 	return tool.Commands{Code: t.Code, Rooms: t.Shell.Rooms, Owners: b.cfg.Owners(), Network: t.Shell.Network, Time: t.Shell.Time,
-		Hidden: b.hidden(), Zone: zone}
+		Background: t.Shell.Background, Quota: t.Files.Bytes, Hidden: b.hidden(), Zone: zone}
 }
 
 func (b *bot) profiles() profile.Store { return profile.Store{Dir: b.cfg.Data, Location: b.cfg.Zone} }
@@ -189,7 +189,7 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 		Sources: section.Sources{
 			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Profiles: b.profiles(), SeedLanguage: cfg.Seed.Language,
 			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
-			Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering,
+			Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering, Terminal: terminalRoom,
 			Programs: b.programs}})
 }
 

@@ -87,6 +87,9 @@ const (
 // QuestionID returns the Outgoing.ID of the question about a.
 func (a *Approval) QuestionID() string { return prefix + a.Code }
 
+// detailsID returns the Outgoing.ID of the notice before the question.
+func (a *Approval) detailsID() string { return "acts:" + a.Code }
+
 // CodeOf returns the approval code in the Outgoing.ID of a question; "" = it is not a question.
 func CodeOf(id string) string {
 	code, ok := strings.CutPrefix(id, prefix)

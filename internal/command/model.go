@@ -47,10 +47,11 @@ func describeModel(ctx context.Context, call *Call) (string, error) {
 	if len(asked) == 0 {
 		return call.text(ctx, "error.no_model"), nil
 	}
-	d, err := call.Settings.Choice(ctx, call.In.Room, settings.ModelName)
+	set, err := call.Settings.Choices(ctx, call.In.Room)
 	if err != nil {
 		return "", err
 	}
+	d := set[settings.ModelName]
 	if d.Value != asked[0] {
 		d = settings.Choice{}
 	}

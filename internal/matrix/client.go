@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/crypto"
+	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
 	"reverie/internal/command"
@@ -125,7 +126,8 @@ var _ chat.Transport = (*Client)(nil)
 func Open(ctx context.Context, cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	c := &Client{
-		cfg: cfg, sync: &syncState{synced: make(chan struct{})}, keys: newMissingKeys(),
+		cfg: cfg, sync: &syncState{synced: make(chan struct{})},
+		keys:   &missingKeys{wake: make(chan struct{}, 1), asked: map[id.SessionID]bool{}, arrived: map[id.SessionID]struct{}{}},
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), redactWake: make(chan struct{}, 1),
 		ending: make(chan struct{}),
 	}
@@ -149,7 +151,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c.Sender, err = send.New(ctx, send.Config{
 		Client: c.cli, Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, DB: cfg.DB, Media: cfg.Media, MaxFile: cfg.MaxFile,
 		Log: cfg.Log, Now: cfg.now, Text: cfg.Text, Echo: cfg.timings.echo, Restart: cfg.timings.restart,
-		SyncNumbers: c.sync.lastSyncNumbers, SyncNow: c.sync.syncNow, Synced: c.sync.synced, Ending: c.ending,
+		SyncNumbers: c.sync.lastBegunAndDoneSync, SyncNow: c.sync.syncNow, Synced: c.sync.synced, Ending: c.ending,
 		InWake: c.inWake, OutWake: c.outWake,
 	})
 	if err != nil {
@@ -202,7 +204,7 @@ func (c *Client) Run(ctx context.Context, h Handler) error {
 	defer context.AfterFunc(ctx, func() { close(c.ending) })()
 	g.Go(func() error { return c.runSyncLoop(ctx, members) })
 	g.Go(func() error { return c.runInboxDelivery(ctx, h.Deliver) })
-	g.Go(func() error { return c.runUnreadableRetries(ctx, members) })
+	g.Go(func() error { return c.runUnreadableEventRetries(ctx, members) })
 	g.Go(func() error { return members.Run(ctx) })
 	g.Go(func() error { return c.runRedactedMessageDeletion(ctx, h.Redacted) })
 	g.Go(func() error { return c.typing.runRefresh(ctx) })

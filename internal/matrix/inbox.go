@@ -111,7 +111,7 @@ func (c *Client) updatePrivateAndUnproven(ctx context.Context, h *chat.Head) err
 func (c *Client) Ack(ctx context.Context, id string) error {
 	err := c.inbox.MarkDone(ctx, c.cfg.DB, id)
 	retry.Wake(c.inWake) // a room may have more messages than are handed over at once
-	return err           // more messages of the room may be due
+	return err
 }
 
 // MessageCancelled reports whether the inbound message id was redacted before it was answered.

@@ -27,11 +27,7 @@ func (c *Client) Status(ctx context.Context) doctor.Status {
 	if !last.IsZero() {
 		s.SetLastSync(last, c.cfg.now())
 	}
-	err := fillRecoveryKeyAndCounts(ctx, c.cfg, c.cfg.now(), &s)
-	if err == nil {
-		s.BackupWaiting, err = e2ee.CountNotBackedUp(ctx, c.cfg.DB, s.Backup)
-	}
-	if err != nil && s.Problem == "" {
+	if err := fillRecoveryKeyAndCounts(ctx, c.cfg, c.cfg.now(), &s); err != nil && s.Problem == "" {
 		s.Problem = err.Error()
 	}
 	return s
@@ -60,25 +56,23 @@ func (cfg Config) readStoredStatus(ctx context.Context, s *doctor.Status, now ti
 	case !errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("matrix: read when the last sync was: %w", err)
 	}
-	if err := fillRecoveryKeyAndCounts(ctx, cfg, now, s); err != nil {
+	return fillRecoveryKeyAndCounts(ctx, cfg, now, s)
+}
+
+// fillRecoveryKeyAndCounts fills in the state of the data folder, the sizes of the queues, and the
+// numbers of rooms and of keys to back up.
+func fillRecoveryKeyAndCounts(ctx context.Context, cfg Config, now time.Time, s *doctor.Status) error {
+	_, err := os.Stat(cfg.matrixPath("recovery.key"))
+	s.RecoveryKey = err == nil
+	if s.Queues, err = delivery.CountRows(ctx, cfg.DB, now.UnixMilli()); err != nil {
+		return err
+	}
+	if s.Rooms, s.Encrypted, err = room.Count(ctx, cfg.DB); err != nil {
 		return err
 	}
 	if device, err := e2ee.StoredDevice(ctx, cfg.DB); err != nil || device == "" {
 		return err // there are no room keys yet
 	}
 	s.BackupWaiting, err = e2ee.CountNotBackedUp(ctx, cfg.DB, s.Backup)
-	return err
-}
-
-// fillRecoveryKeyAndCounts fills in the state of the data folder and the sizes of the queues.
-func fillRecoveryKeyAndCounts(ctx context.Context, cfg Config, now time.Time, s *doctor.Status) error {
-	if _, err := os.Stat(cfg.matrixPath("recovery.key")); err == nil {
-		s.RecoveryKey = true
-	}
-	var err error
-	if s.Queues, err = delivery.CountRows(ctx, cfg.DB, now.UnixMilli()); err != nil {
-		return err
-	}
-	s.Rooms, s.Encrypted, err = room.Count(ctx, cfg.DB)
 	return err
 }

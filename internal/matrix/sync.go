@@ -67,8 +67,8 @@ func (s *syncState) syncNow() {
 	}
 }
 
-// lastSyncNumbers returns the number of the last sync that was started, and that was processed.
-func (s *syncState) lastSyncNumbers() (begun, done int64) { return s.begun.Load(), s.done.Load() }
+// lastBegunAndDoneSync returns the number of the last sync that was started, and that was processed.
+func (s *syncState) lastBegunAndDoneSync() (begun, done int64) { return s.begun.Load(), s.done.Load() }
 
 func (s *syncState) setProblem(problem string) {
 	s.mu.Lock()
@@ -198,10 +198,7 @@ func (c *Client) requestSync(ctx context.Context, since, filter string) (*mautri
 		return nil, err
 	}
 	res := &mautrix.RespSync{}
-	if err := c.decodeWithoutMalformedEvents(raw, res); err != nil {
-		return nil, fmt.Errorf("read a sync: %w", err)
-	}
-	return res, nil
+	return res, store.Wrap(c.decodeWithoutMalformedEvents(raw, res), "read a sync")
 }
 
 // decodeWithoutMalformedEvents unmarshals a response and drops malformed events. So one malformed

@@ -49,14 +49,10 @@ func parseStoredEvent(u delivery.Unreadable) (*event.Event, error) {
 // missingKeys are the megolm sessions that stored events wait for.
 type missingKeys struct {
 	wake  chan struct{}
-	asked map[id.SessionID]bool // requested in this run; runUnreadableRetries only
+	asked map[id.SessionID]bool // requested in this run; runUnreadableEventRetries only
 
 	mu      sync.Mutex
 	arrived map[id.SessionID]struct{}
-}
-
-func newMissingKeys() *missingKeys {
-	return &missingKeys{wake: make(chan struct{}, 1), asked: map[id.SessionID]bool{}, arrived: map[id.SessionID]struct{}{}}
 }
 
 // addArrivedSessionAndWake records that a megolm session arrived: from its sender, another device of
@@ -81,9 +77,9 @@ func (k *missingKeys) takeArrivedSessions() map[id.SessionID]struct{} {
 	return arrived
 }
 
-// runUnreadableRetries reads stored events again when their key arrives or their time comes. It starts
-// with those of an earlier run.
-func (c *Client) runUnreadableRetries(ctx context.Context, members *room.Memberships) error {
+// runUnreadableEventRetries reads stored events again when their key arrives or their time comes. It
+// starts with those of an earlier run.
+func (c *Client) runUnreadableEventRetries(ctx context.Context, members *room.Memberships) error {
 	select { // before, the room state may be outdated
 	case <-ctx.Done():
 		return ctx.Err()
@@ -91,7 +87,7 @@ func (c *Client) runUnreadableRetries(ctx context.Context, members *room.Members
 	}
 	c.keys.addArrivedSessions(map[id.SessionID]struct{}{"": {}}) // keys may have arrived in an earlier run
 	return retry.RunWhenDue(ctx, c.cfg.now, c.keys.wake, func(ctx context.Context) time.Time {
-		next, err := c.retryDueUnreadables(ctx, members)
+		next, err := c.retryDueUnreadableEvents(ctx, members)
 		if err != nil && ctx.Err() == nil {
 			c.cfg.Log.Error("matrix: messages that wait to be read", "err", err)
 			next = c.cfg.now().Add(time.Minute)
@@ -100,8 +96,8 @@ func (c *Client) runUnreadableRetries(ctx context.Context, members *room.Members
 	})
 }
 
-// retryDueUnreadables tries the events that are due and returns when to try next.
-func (c *Client) retryDueUnreadables(ctx context.Context, members *room.Memberships) (time.Time, error) {
+// retryDueUnreadableEvents tries the events that are due and returns when to try next.
+func (c *Client) retryDueUnreadableEvents(ctx context.Context, members *room.Memberships) (time.Time, error) {
 	arrived := c.keys.takeArrivedSessions()
 	for s := range arrived {
 		if err := c.inbox.KeyArrived(ctx, s.String()); err != nil {
@@ -116,7 +112,7 @@ func (c *Client) retryDueUnreadables(ctx context.Context, members *room.Membersh
 			return next, err
 		}
 		for _, u := range due {
-			restart, err := c.retryUnreadable(ctx, u, ordered, members)
+			restart, err := c.retryUnreadableEvent(ctx, u, ordered, members)
 			if err != nil {
 				return time.Time{}, err
 			}
@@ -127,10 +123,10 @@ func (c *Client) retryDueUnreadables(ctx context.Context, members *room.Membersh
 	}
 }
 
-// retryUnreadable tries one event and stores the result in one transaction. If an earlier event waits
-// for the same key, which may have arrived since its last try, both become due instead. That happens
-// once per key, recorded in ordered.
-func (c *Client) retryUnreadable(
+// retryUnreadableEvent tries one event and stores the result in one transaction. If an earlier event
+// waits for the same key, which may have arrived since its last try, both become due instead. That
+// happens once per key, recorded in ordered.
+func (c *Client) retryUnreadableEvent(
 	ctx context.Context, u delivery.Unreadable, ordered map[string]bool, members *room.Memberships,
 ) (restart bool, err error) {
 	b := &batch{members: members}
@@ -138,7 +134,7 @@ func (c *Client) retryUnreadable(
 	evt, err := parseStoredEvent(u)
 	if err != nil {
 		u.Session, u.Err = "", err
-		return false, c.scheduleRetryOrGiveUp(ctx, u)
+		return false, c.retryUnreadableLaterOrGiveUp(ctx, u)
 	}
 	c.intake.routeEvent(ctx, b, evt, evt)
 	if b.err != nil {
@@ -146,7 +142,7 @@ func (c *Client) retryUnreadable(
 	}
 	if len(b.Unreadable) > 0 {
 		u.Session, u.Err = b.Unreadable[0].Session, b.Unreadable[0].Err
-		return false, c.scheduleRetryOrGiveUp(ctx, u)
+		return false, c.retryUnreadableLaterOrGiveUp(ctx, u)
 	}
 	if u.Session != "" && !ordered[u.Session] {
 		ordered[u.Session] = true
@@ -173,16 +169,13 @@ func (c *Client) markLateMessagesAndAddNotices(ctx context.Context, b *batch, u 
 			continue
 		}
 		b.In[i].Past = true
-		name := "late-" + u.Session
-		if u.Session == "" {
-			name = "late-" + u.ID
-		}
-		b.Notices = append(b.Notices, delivery.Notice{ID: name, Room: m.Room, Text: c.cfg.Text(ctx, m.Room, "matrix.late"), ReplyTo: m.ID})
+		b.Notices = append(b.Notices, delivery.Notice{ID: "late-" + cmp.Or(u.Session, u.ID), Room: m.Room, ReplyTo: m.ID,
+			Text: c.cfg.Text(ctx, m.Room, "matrix.late")})
 	}
 }
 
-// scheduleRetryOrGiveUp requests the key, tells the sender, or gives up.
-func (c *Client) scheduleRetryOrGiveUp(ctx context.Context, u delivery.Unreadable) error {
+// retryUnreadableLaterOrGiveUp requests the key, tells the sender, or gives up.
+func (c *Client) retryUnreadableLaterOrGiveUp(ctx context.Context, u delivery.Unreadable) error {
 	if u.Session == "" {
 		u.Tries++
 		if u.Tries < readTries {

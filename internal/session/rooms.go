@@ -56,25 +56,20 @@ func (r TaskRooms) TaskRoom(ctx context.Context, t task.Task) (string, error) {
 		}
 		return "", nil
 	}
-	switch alone, err := r.alone(ctx, t.Room, person); {
-	case err != nil:
+	with, err := r.DirectWith(ctx, t.Room)
+	if err != nil {
 		return "", err
-	case alone:
+	}
+	if with == person {
 		return t.Room, nil
 	}
-	room, err := r.Rooms.DirectChat(ctx, person)
+	room, err := r.DirectChat(ctx, person)
 	if err != nil || room == "" || room == t.Room {
 		return "", err
 	}
-	if alone, err := r.alone(ctx, room, person); err != nil || !alone {
+	if with, err = r.DirectWith(ctx, room); err != nil || with != person {
 		return "", err
 	}
 	text := r.Messages.For(ctx, room)("task.moved", "task", t.Content)
 	return room, r.Transport.Send(ctx, room, chat.Outgoing{ID: "moved:" + t.ID + ":" + room, Text: text, Notice: true})
-}
-
-// alone reports whether a room is a direct chat with person now.
-func (r TaskRooms) alone(ctx context.Context, room, person string) (bool, error) {
-	with, err := r.Rooms.DirectWith(ctx, room)
-	return err == nil && with == person, err
 }

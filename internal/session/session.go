@@ -212,7 +212,9 @@ func (s *Session) dispatch(ctx context.Context, burst []chat.Message) error {
 		return s.commit(ctx, nil)
 	}
 	err = s.answerBurst(ctx, burst)
-	s.recordAnswered(newest.Sender)
+	if p := s.loopDetectors[newest.Sender]; p != nil {
+		p.lastAt = s.cfg.Now()
+	}
 	return err
 }
 

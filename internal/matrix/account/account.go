@@ -94,13 +94,10 @@ func LoadLogin(dir string) (*Login, error) {
 
 func (a *Account) saveLogin() error {
 	data, err := json.MarshalIndent(a.login, "", "  ")
-	if err != nil {
-		return fmt.Errorf("matrix: save account: %w", err)
+	if err == nil {
+		err = store.WriteFile(a.cfg.FilePath(fileName), append(data, '\n'))
 	}
-	if err := store.WriteFile(a.cfg.FilePath(fileName), append(data, '\n')); err != nil {
-		return fmt.Errorf("matrix: save account: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "matrix: save account")
 }
 
 // Open logs in or reuses the stored device, and opens the crypto store.

@@ -62,9 +62,9 @@ func (a *Account) setDeviceKeysAside(ctx context.Context, device id.DeviceID) er
 		return nil
 	})
 	if err != nil {
-		return errors.Join(err, os.Rename(aside, path))
+		err = errors.Join(err, os.Rename(aside, path))
 	}
-	return nil
+	return err
 }
 
 // isDeviceKeyMismatch reports whether mautrix refuses the crypto store because of the device's keys. The

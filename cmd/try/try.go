@@ -62,7 +62,8 @@ func runTrial(ctx context.Context, o options, c console) error {
 	ctx, end := context.WithCancelCause(ctx)
 	t := &trial{options: o, console: c, screen: &tty.Screen{Out: c.out, Name: "Reverie"}, end: end}
 	defer t.cleanUp()
-	for _, step := range []func(context.Context) error{t.findBotAndMakeStateDir, t.startHomeserverAndSetUpTrial, t.startBot, t.logInAndAwaitBot} {
+	steps := []func(context.Context) error{t.findBotAndMakeStateDir, t.startHomeserverAndSetUpTrial, t.startBot, t.logInAndAwaitBot}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("try: %w", err)
 		}

@@ -408,7 +408,7 @@ func TestConfigRead(t *testing.T) {
 	c := expect.Must(parse(t, dir, strings.Replace(small, "model: m", "model: m, vision: true, temperature: 0.5, cache_marks: true", 1)+
 		`  embedding: {base_url: "http://127.0.0.1:11434/api", model: nomic-embed-text, api_key_file: key, timeout: 9s}
 sub_sessions: {parallel: 0, depth: 1, timeout: 90s, rounds: 4}
-tasks: {per_room: 1, per_person: 2, runs_per_day: 3}
+tasks: {per_person: 2, runs_per_day: 3}
 context: {tier: 5, probe: false, vram_mib: 24564, component_size_limits: {tasks: 300}}
 dreaming: {budget: {calls: 5, tokens: 5000, minutes: 6}}
 memory: {backend: qdrant, isolation: shared, qdrant: {url: "https://q.example.org", api_key_file: key}}
@@ -427,7 +427,7 @@ prompt:
 	for _, section := range []struct{ got, want any }{
 		{*c.LLM.Embedding, Embedding{"http://127.0.0.1:11434/api", "nomic-embed-text", "hunter4", "key", 9 * time.Second}},
 		{c.Subs, SubSessions{0, 1, 90 * time.Second, 4}},
-		{c.Tasks, Tasks{1, 2, 3}},
+		{c.Tasks, Tasks{2, 3}},
 		{c.Context, Context{5, false, 24564, ComponentLimits{10_000, 300, 2_000}}},
 		{c.Dreaming.Budget, DreamBudget{5, 5000, 6}},
 		{*c.Memory.Qdrant, Server{"https://q.example.org", "hunter4", "key", "reverie"}},

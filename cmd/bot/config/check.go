@@ -149,9 +149,6 @@ func (c *Config) complete(r *reader, dir string) {
 	c.completeMCP(r, dir)
 	c.completeWeb(r, dir)
 	c.completeFolders(r, dir)
-	if c.Web.Listen != "" {
-		c.warn("web.listen: the status page is not in this release yet; nothing listens there")
-	}
 }
 
 func (c *Config) completeMatrix(r *reader, dir string) {

@@ -40,7 +40,6 @@ type Config struct {
 	MCP      MCP         `yaml:"mcp"`
 	Skills   []string    `yaml:"skills"` // shared ones whose text is in every prompt
 	Tools    Tools       `yaml:"tools"`
-	Web      Web         `yaml:"web"`
 	Log      Log         `yaml:"log"`
 
 	Loaded
@@ -273,11 +272,6 @@ type Shell struct {
 	Network    bool          `yaml:"network"`
 	Time       time.Duration `yaml:"time"`       // of one command
 	Background time.Duration `yaml:"background"` // of one in the background
-}
-
-// Web configures the status page.
-type Web struct {
-	Listen string `yaml:"listen"` // host:port on loopback; empty = off
 }
 
 // Log configures the operator's log.

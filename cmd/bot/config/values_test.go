@@ -105,11 +105,10 @@ func TestConfigWarnings(t *testing.T) {
 	for text, want := range map[string]string{
 		small:                                "",
 		strings.Replace(small, "/v1", "", 1): "llm.models[0].base_url: ",
-		small + "web: {listen: \"127.0.0.1:8080\"}": "web.listen: ",
-		qdrant("http://q.example.org:6333"):         "memory.qdrant.url: the key and the vectors",
-		qdrant("http://127.0.0.1:6333"):             "",
-		qdrant("http://[::1]:6333"):                 "",
-		qdrant("http://localhost"):                  "",
+		qdrant("http://q.example.org:6333"):  "memory.qdrant.url: the key and the vectors",
+		qdrant("http://127.0.0.1:6333"):      "",
+		qdrant("http://[::1]:6333"):          "",
+		qdrant("http://localhost"):           "",
 	} {
 		c := expect.Must(parse(t, "/x", text))(t)
 		if w := strings.Join(c.Warnings, "|"); (w == "") != (want == "") || !strings.HasPrefix(w, want) {

@@ -17,7 +17,6 @@ import (
 	"reverie/internal/harvest"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
-	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/task"
 )
@@ -34,7 +33,6 @@ type Config struct {
 	DB      *sql.DB // with the tables of the migrations; the caller closes it
 	Store   *memory.Store
 	Tasks   *task.Store            // nil = tasks are skipped
-	Skills  *skill.Library         // nil = skills are skipped
 	Trusted func(user string) bool // whose messages can show that a task is done; nil = everyone's
 	Dir     string                 // the data folder; copies and reports go to its folder dreams
 	Prompts fs.FS                  // has prompts/DREAM_*.txt, read for each request
@@ -65,11 +63,10 @@ const (
 	Contradiction Phase = "contradiction" // supersedes outdated entries
 	Stale         Phase = "stale"         // archives entries unused for long
 	Tasks         Phase = "tasks"         // tidies tasks
-	Skills        Phase = "skills"        // finds similar skills
 )
 
 // Phases lists all phases in their order.
-var Phases = []Phase{Harvest, Dedup, Contradiction, Stale, Tasks, Skills}
+var Phases = []Phase{Harvest, Dedup, Contradiction, Stale, Tasks}
 
 // Options selects the parts of a dream.
 type Options struct {
@@ -172,7 +169,7 @@ func (r *run) dream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.tasks, err = r.planChores(ctx); err != nil {
+	if p.tasks, err = r.planTasks(ctx); err != nil {
 		return err
 	}
 	if r.o.DryRun {

@@ -88,15 +88,20 @@ type roomPlan struct {
 	proposals []report.Proposal
 }
 
-// tasks plans changes of tasks. It only writes which requests were made.
-func (r *run) tasks(ctx context.Context, before chores) (steps []plannedTask, proposals []report.Proposal, err error) {
-	if r.d.cfg.Tasks == nil {
-		return nil, nil, nil
+// planTasks plans changes of tasks and proposes others. It only writes which requests were made.
+func (r *run) planTasks(ctx context.Context) (steps []plannedTask, err error) {
+	if r.d.cfg.Tasks == nil || !r.has(Tasks) {
+		return nil, nil
+	}
+	before, err := r.d.chores(ctx)
+	if err != nil {
+		return nil, err
 	}
 	rooms, err := r.taskRooms(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("dream: the tasks: %w", err)
+		return nil, fmt.Errorf("dream: the tasks: %w", err)
 	}
+	var proposals []report.Proposal
 	model := r.d.cfg.Model()
 	asked := 0
 	for _, room := range rooms {
@@ -107,12 +112,13 @@ func (r *run) tasks(ctx context.Context, before chores) (steps []plannedTask, pr
 			did, err = r.askTasks(ctx, p, model)
 			asked += flag(did)
 		}
-		steps, proposals = append(steps, p.steps...), append(proposals, p.proposals...)
 		if err != nil {
-			return steps, proposals, err
+			return nil, err
 		}
+		steps, proposals = append(steps, p.steps...), append(proposals, p.proposals...)
 	}
-	return steps, proposals, ctx.Err()
+	r.report.Proposals = before.newProposals(proposals)
+	return steps, ctx.Err()
 }
 
 // taskRooms reads the settled active tasks by room and readers, the longest unasked first.

@@ -19,6 +19,7 @@ import (
 	"reverie/internal/settings"
 	"reverie/internal/task"
 	"reverie/internal/trust"
+	"reverie/internal/voice"
 )
 
 // Config is the validated configuration file, with defaults, environment variables and secret files
@@ -43,6 +44,7 @@ type Config struct {
 	Web      Web         `yaml:"web"`
 	Log      Log         `yaml:"log"`
 
+	voice.Voice
 	Loaded
 }
 

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/trust"
+	"reverie/internal/voice"
 )
 
 // Frame is the overhead of a section in tokens.
@@ -26,6 +27,8 @@ type Content struct {
 	Note   string // what was left out already
 	Hash   string // of lead and lines
 	Size   int    // characters of the lines, joined
+
+	Choices []voice.Choice // that the lines stand for, if they are of style
 
 	Integrity trust.Integrity // of the least trusted line; the words of a Trusted contributor need none
 

@@ -61,9 +61,10 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	for _, run := range append(s.backgroundLoops(), s.Run) {
 		g.Go(func() error { return run(work) })
 	}
-	t.Tell("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D or exit ends.\n"+editableFiles, cfg.Name, cfg.Data)
+	t.Tell("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D or exit ends.\n"+
+		"Files that you can edit, in %s: MEMORIES.txt, SOUL.md, skills/", cfg.Name, cfg.Data)
 	if slices.ContainsFunc(cfg.LLM.Models, func(m config.Model) bool { return m.BaseURL == discover.Rehearsal }) {
-		t.Tell("%s", noModelHint)
+		t.Tell("No language model is connected: `ollama run qwen3:8b` starts one, and llm.models in the configuration names it.")
 	}
 	t.Tell("")
 	err = t.talk(work, in, s.Manager, cfg.Owner())
@@ -71,12 +72,6 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	stop()
 	return errors.Join(err, g.Wait())
 }
-
-// editableFiles names the files of a data folder that people are meant to change.
-const editableFiles = "Files that you can edit, in %s: MEMORIES.txt, SOUL.md, skills/"
-
-// noModelHint tells a person without a language model how to get one.
-const noModelHint = "No language model is connected: `ollama run qwen3:8b` starts one, and llm.models in the configuration names it."
 
 // terminal is the transport of `bot chat`.
 type terminal struct {
@@ -145,11 +140,11 @@ func (t *terminal) SendFinal(ctx context.Context, room string, m chat.Outgoing, 
 // Redact does nothing: printed text stays.
 func (t *terminal) Redact(context.Context, string, string) error { return nil }
 
-// Typing shows that an answer is being written.
-func (t *terminal) Typing(_ context.Context, _ string, on bool) { t.SetTyping(on) }
+// ShowTyping shows that an answer is being written.
+func (t *terminal) ShowTyping(_ context.Context, _ string, on bool) { t.SetTyping(on) }
 
-// Cancelled is always false: typed lines cannot be redacted.
-func (t *terminal) Cancelled(context.Context, string) (bool, error) { return false, nil }
+// MessageCancelled is always false: typed lines cannot be redacted.
+func (t *terminal) MessageCancelled(context.Context, string) (bool, error) { return false, nil }
 
 // Ack marks a message as answered.
 func (t *terminal) Ack(_ context.Context, id string) error {

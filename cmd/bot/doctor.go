@@ -15,7 +15,6 @@ import (
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/sandbox"
 	"reverie/internal/store"
-	"reverie/internal/tool/mcp"
 	"reverie/internal/window"
 )
 
@@ -58,7 +57,7 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *doctorRepo
 	f := &r.Findings
 	cfg, err := config.Load(string(path), os.LookupEnv, true)
 	if err != nil {
-		f.Advise("config", doctor.Broken, err.Error(), "fix the file, or write a new one with `bot init`")
+		f.Add("config", doctor.Broken, err.Error(), "fix the file, or write a new one with `bot init`")
 		return
 	}
 	f.Add("config", doctor.OK, string(path)+" is valid")
@@ -70,7 +69,7 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *doctorRepo
 	}
 	b, err := openBot(ctx, cfg, slog.New(slog.DiscardHandler), false)
 	if err != nil {
-		f.Advise("data", doctor.Broken, err.Error(),
+		f.Add("data", doctor.Broken, err.Error(),
 			"check free space and permissions; a damaged file is left as it is: restore it from a backup, or move it away to start again")
 		return
 	}
@@ -89,7 +88,7 @@ func (b *bot) doctor() doctor.Doctor {
 			return r.Decision, err
 		},
 		Embedding: b.embedding(), Backend: b.backend(), Server: b.server, Web: b.openWeb(),
-		Code: b.cfg.Tools.Code, Commands: len(b.cfg.Tools.Shell.Rooms) > 0 || slices.ContainsFunc(b.mcp.Configured(), mcp.Server.IsProgram),
+		Code: b.cfg.Tools.Code, Commands: len(b.cfg.Tools.Shell.Rooms) > 0 || slices.ContainsFunc(b.cfg.MCP.Servers, isProgram),
 		Confined: func(ctx context.Context) (string, error) { return sandbox.Available(ctx, b.hidden()...) },
 	}
 	if b.server != nil {
@@ -97,6 +96,8 @@ func (b *bot) doctor() doctor.Doctor {
 	}
 	return d
 }
+
+func isProgram(s config.MCPServer) bool { return s.Command != "" }
 
 func (b *bot) examineMatrix(ctx context.Context, r *doctorReport) {
 	f := &r.Findings
@@ -108,7 +109,7 @@ func (b *bot) examineMatrix(ctx context.Context, r *doctorReport) {
 	if err != nil {
 		f.Unreadable(err)
 	}
-	status, found := matrix.Examine(ctx, b.matrixConfig(), matrixdoctor.Process{ID: pid, Since: since})
+	status, found := matrix.ExamineAccount(ctx, b.matrixConfig(), matrixdoctor.Process{ID: pid, Since: since})
 	r.Matrix = &status
 	for _, m := range found {
 		s := doctor.Broken
@@ -118,10 +119,10 @@ func (b *bot) examineMatrix(ctx context.Context, r *doctorReport) {
 		case m.OK:
 			s = doctor.OK
 		}
-		f.Advise("matrix", s, m.What, m.Remedy)
+		f.Add("matrix", s, m.What, m.Remedy)
 	}
 	if e2ee.DeviceRule(b.cfg.Matrix.Devices) == e2ee.DevicesAny {
-		f.Advise("matrix", doctor.Note, "matrix.devices is any: commands from unverified devices are accepted, and in rooms without "+
+		f.Add("matrix", doctor.Note, "matrix.devices is any: commands from unverified devices are accepted, and in rooms without "+
 			"encryption only the homeserver vouches for the sender",
 			"set `matrix.devices: owners`, so that an owner's devices must be verified")
 	}

@@ -135,7 +135,18 @@ func execute(ctx context.Context, args []string, c console) int {
 		return exitUsage
 	}
 	c.json = line.JSON
-	return exitCode(run.Run(ctx, c, line.Config), c.err)
+	err = run.Run(ctx, c, line.Config)
+	if err != nil && !errors.Is(err, errReported) {
+		fmt.Fprintln(c.err, "bot:", err)
+	}
+	var usage usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &usage):
+		return exitUsage
+	}
+	return exitFailed
 }
 
 // selectCommand returns the command to run. parsed is the innermost one named on the command line.
@@ -161,20 +172,6 @@ func (p *filePath) UnmarshalText(text []byte) error {
 	dir, err := os.Getwd()
 	*p = filePath(config.Resolve(dir, string(text)))
 	return err
-}
-
-func exitCode(err error, w io.Writer) int {
-	if err == nil {
-		return 0
-	}
-	if !errors.Is(err, errReported) {
-		fmt.Fprintln(w, "bot:", err)
-	}
-	var usage usageError
-	if errors.As(err, &usage) {
-		return exitUsage
-	}
-	return exitFailed
 }
 
 // errReported fails a command that has already printed the reason.

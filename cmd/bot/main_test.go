@@ -222,10 +222,10 @@ func (b *board) Send(_ context.Context, room string, m chat.Outgoing) error {
 func (b *board) SendFinal(ctx context.Context, room string, m chat.Outgoing, _ []string, also func(context.Context, *sql.Tx) error) error {
 	return errors.Join(store.InTx(ctx, b.db, func(tx *sql.Tx) error { return also(ctx, tx) }), b.Send(ctx, room, m))
 }
-func (b *board) Redact(context.Context, string, string) error    { return nil }
-func (b *board) Typing(context.Context, string, bool)            {}
-func (b *board) Cancelled(context.Context, string) (bool, error) { return false, nil }
-func (b *board) Ack(context.Context, string) error               { return nil }
+func (b *board) Redact(context.Context, string, string) error           { return nil }
+func (b *board) ShowTyping(context.Context, string, bool)               {}
+func (b *board) MessageCancelled(context.Context, string) (bool, error) { return false, nil }
+func (b *board) Ack(context.Context, string) error                      { return nil }
 func (b *board) all() (texts []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

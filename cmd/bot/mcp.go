@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"path"
-	"regexp"
 	"strings"
 
 	"reverie/internal/memory"
@@ -113,8 +112,6 @@ func reach(ctx context.Context, b *bot, name string) (mcpState, error) {
 		name, cmp.Or(strings.Join(names, ", "), "none"), b.cfg.File, as, lines)}
 }
 
-var notInNames = regexp.MustCompile(`[^a-z0-9_-]+`)
-
 // newEntry returns the lines of the configuration for a server that is given by its name, address or command.
 func newEntry(given string) (name, lines string) {
 	key, value, name := "url", "https://mcp.example.org/mcp", given
@@ -122,9 +119,8 @@ func newEntry(given string) (name, lines string) {
 		value = given
 		name, _, _ = strings.Cut(strings.TrimPrefix(u.Hostname(), "mcp."), ".")
 	} else if strings.ContainsAny(given, " /") {
-		key, value, name = "command", given, path.Base(strings.Fields(given)[0])
+		key, value, name = "command", given, strings.ToLower(path.Base(strings.Fields(given)[0]))
 	}
-	name = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(name), "-"), "-_")
 	return name, fmt.Sprintf("    - name: %s\n      %s: %q", name, key, value)
 }
 

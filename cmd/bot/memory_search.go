@@ -64,7 +64,11 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 	for i, h := range hits {
 		found[i] = foundHit{hitRef(h), h.Text(), h}
 	}
-	return printList(c, found, "Nothing was found.", func(f foundHit) string {
+	if len(found) == 0 && !c.json {
+		_, err := fmt.Fprintln(c.out, "Nothing was found.")
+		return err
+	}
+	return printList(c, found, "", func(f foundHit) string {
 		at, who, id := f.Entry.ObservedAt, f.Entry.Subject, f.Entry.ID
 		if f.Turn != nil {
 			at, who, id = f.Turn.At, f.Turn.Sender, f.Turn.Event

@@ -49,7 +49,7 @@ func (runCommand) Run(ctx context.Context, c console, path filePath) error {
 // grace period for running turns, then the client sends their replies.
 func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 	s := b.connect(connection{
-		transport: client, rooms: client, exceptRoom: terminalRoom, verify: client.Verify,
+		transport: client, rooms: client, exceptRoom: terminalRoom, verify: client.RunVerifyCommand,
 		activeRooms: func(ctx context.Context) ([]string, error) { return session.Rooms(ctx, b.db) },
 		status:      func(ctx context.Context, say i18n.Say) []string { return client.Status(ctx).Lines(time.Now(), say) },
 	})
@@ -60,7 +60,7 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 		g.Go(func() error { return run(ctx) })
 	}
 	g.Go(func() error { return freeStartupMemory(ctx) })
-	g.Go(func() error { return b.media.Run(ctx, b.fileUses(client.KeptFiles), b.log) })
+	g.Go(func() error { return b.media.Run(ctx, b.fileUses(client.ReferencedFiles), b.log) })
 	g.Go(func() error { defer unlink(); return s.Run(ctx) })
 	g.Go(func() error { return client.Run(link, s) })
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {

@@ -17,6 +17,7 @@ import (
 	"reverie/internal/session"
 	"reverie/internal/subsession"
 	"reverie/internal/task"
+	"reverie/internal/tool"
 )
 
 // connection connects the sessions to a transport. The zero value suits commands that only read.
@@ -69,7 +70,12 @@ func (b *bot) connect(c connection) *service {
 
 // backgroundLoops returns what runs beside the sessions until its context ends.
 func (s *service) backgroundLoops() []func(context.Context) error {
-	loops := []func(context.Context) error{s.models.Run, s.window.Run, s.runVectors, s.runNightly, s.runTasks}
+	nightly := func(ctx context.Context) error {
+		s.askQuestions(ctx) // those of earlier dreams
+		return s.nightly.Run(ctx, s.reportDream)
+	}
+	loops := []func(context.Context) error{s.models.Run, s.window.Run, s.runVectors, nightly, s.runTasks,
+		func(ctx context.Context) error { return tool.RunBackground(ctx, s.tools) }}
 	if s.cfg.Harvest.Enabled {
 		loops = append(loops, s.harvester.Run)
 	}
@@ -97,12 +103,6 @@ func (s *service) runTasks(ctx context.Context) error {
 		alone := s.rooms.UserID() == "" || person == s.jobPerson(r) // a terminal has one person
 		return s.Deliver(ctx, s.jobEvent(ctx, r, alone))
 	})
-}
-
-// runNightly sends open questions of earlier dreams, then dreams on schedule.
-func (s *service) runNightly(ctx context.Context) error {
-	s.askQuestions(ctx)
-	return s.nightly.Run(ctx, s.reportDream)
 }
 
 // askQuestions sends open questions about memories to people.

@@ -171,7 +171,7 @@ func (b *bot) commands(ctx context.Context, test bool) tool.Commands {
 		zone = os.Getenv("TZ")
 	}
 	return tool.Commands{Code: t.Code, Rooms: t.Shell.Rooms, Owners: b.cfg.Owners(), Network: t.Shell.Network, Time: t.Shell.Time,
-		Hidden: b.hidden(), Zone: zone}
+		Background: t.Shell.Background, Quota: t.Files.Bytes, Hidden: b.hidden(), Zone: zone}
 }
 
 func (b *bot) openPrompt() (*prompt.Assembler, error) {
@@ -187,7 +187,7 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Location: cfg.Zone, SeedLanguage: cfg.Seed.Language,
 			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
 			Voice: cfg.Voice, Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering,
-			Programs: b.programs}})
+			Terminal: terminalRoom, Programs: b.programs}})
 }
 
 // openWeb returns the client of the web tools.

@@ -50,7 +50,7 @@ func main() {
 	if message := os.Getenv("REVERIE_TRY_MESSAGE"); message != "" { // replaces typed input
 		c.in = strings.NewReader(message)
 	}
-	err := try(ctx, o, c)
+	err := runTrial(ctx, o, c)
 	stop()
 	if err != nil {
 		fmt.Fprintln(c.err, err)
@@ -58,18 +58,18 @@ func main() {
 	}
 }
 
-func try(ctx context.Context, o options, c console) error {
+func runTrial(ctx context.Context, o options, c console) error {
 	ctx, end := context.WithCancelCause(ctx)
 	t := &trial{options: o, console: c, screen: &tty.Screen{Out: c.out, Name: "Reverie"}, end: end}
 	defer t.cleanUp()
-	for _, step := range []func(context.Context) error{t.makeStateDir, t.setUp, t.startBot, t.logInAndAwaitBot} {
+	for _, step := range []func(context.Context) error{t.makeStateDir, t.startAndSetUpHomeserver, t.startBot, t.logInAndAwaitBot} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("try: %w", err)
 		}
 	}
 	in := t.screen.Open(c.in, c.out, os.Getenv("TERM"))
 	defer in.Close()
-	return t.chat(ctx, in)
+	return t.chatInTerminal(ctx, in)
 }
 
 // trial is one run, with the processes to stop at its end.
@@ -86,7 +86,7 @@ type trial struct {
 	undo    []func()
 }
 
-func (t *trial) step(name, format string, args ...any) {
+func (t *trial) printStep(name, format string, args ...any) {
 	fmt.Fprintf(t.err, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
 }
 
@@ -107,32 +107,33 @@ func (t *trial) makeStateDir(context.Context) error {
 	return err
 }
 
-// file returns a path in the state folder.
-func (t *trial) file(name string) string { return filepath.Join(t.dir, name) }
+// statePath returns a path in the state folder.
+func (t *trial) statePath(name string) string { return filepath.Join(t.dir, name) }
 
-// setUp starts the homeserver and creates accounts, room and configuration like docker-compose.yml.
-func (t *trial) setUp(ctx context.Context) error {
-	home, err := homeserver.Start(ctx, homeserver.Config{BinDir: t.bins, Dir: t.file("homeserver")})
+// startAndSetUpHomeserver starts the homeserver and creates accounts, room and configuration like
+// docker-compose.yml.
+func (t *trial) startAndSetUpHomeserver(ctx context.Context) error {
+	home, err := homeserver.Start(ctx, homeserver.Config{BinDir: t.bins, Dir: t.statePath("homeserver")})
 	if err != nil {
 		return err
 	}
 	t.undo = append(t.undo, func() { _ = home.Stop() })
-	t.step("homeserver", "%s, in %s", home.URL, t.dir)
+	t.printStep("homeserver", "%s, in %s", home.URL, t.dir)
 	model, err := discover.Detect(ctx, os.Getenv)
 	if err != nil {
 		return err
 	}
 	if model.URL == discover.Rehearsal {
-		t.step("model", "none found: the rehearsal model stands in. To connect one: "+
+		t.printStep("model", "none found: the rehearsal model stands in. To connect one: "+
 			"`ollama run qwen3:8b`, or llama.cpp, LM Studio or REVERIE_LLM_URL; then again")
 	} else {
-		t.step("model", "%s at %s: %s", model.Name, model.URL, model.Model)
+		t.printStep("model", "%s at %s: %s", model.Name, model.URL, model.Model)
 	}
-	if err := t.runFirstRun(ctx, home, model); err != nil {
+	if err := t.runBotFirstRun(ctx, home, model); err != nil {
 		return err
 	}
 	t.account = setup.Account{Homeserver: home.URL, User: "@me:" + home.Name}
-	login, err := os.ReadFile(t.file("LOGIN.txt"))
+	login, err := os.ReadFile(t.statePath("LOGIN.txt"))
 	if err != nil {
 		return err
 	}
@@ -146,14 +147,14 @@ func (t *trial) setUp(ctx context.Context) error {
 // password matches the password in LOGIN.txt.
 var password = regexp.MustCompile(`(?m)^ *password +(\S+)$`)
 
-// runFirstRun runs `bot first-run` with this model.
-func (t *trial) runFirstRun(ctx context.Context, home *homeserver.Server, model discover.Server) error {
-	config := t.file("config.yaml")
+// runBotFirstRun runs `bot first-run` with this model.
+func (t *trial) runBotFirstRun(ctx context.Context, home *homeserver.Server, model discover.Server) error {
+	config := t.statePath("config.yaml")
 	if err := os.Remove(config); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	args := []string{"first-run", "--config", config, "--homeserver", home.URL, "--address", home.URL, "--server-name", home.Name,
-		"--secret-file", t.file("homeserver/registration_secret"), "--model-url", model.URL, "--model", model.Model}
+		"--secret-file", t.statePath("homeserver/registration_secret"), "--model-url", model.URL, "--model", model.Model}
 	if model.Key != "" {
 		args = append(args, "--key-variable", "REVERIE_LLM_KEY")
 	}
@@ -167,11 +168,11 @@ var errBotEnded = errors.New("the bot has ended")
 
 // startBot runs `bot run` and logs to a file.
 func (t *trial) startBot(context.Context) error {
-	log, err := os.OpenFile(t.file("bot.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(t.statePath("bot.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	bot := exec.Command(t.bot, "run", "--config", t.file("config.yaml"))
+	bot := exec.Command(t.bot, "run", "--config", t.statePath("config.yaml"))
 	bot.Stdout, bot.Stderr = log, log
 	bot.SysProcAttr = homeserver.OwnGroup()
 	started := make(chan error, 1)
@@ -193,13 +194,13 @@ func (t *trial) startBot(context.Context) error {
 		return err
 	}
 	t.undo = append(t.undo, func() { _ = bot.Process.Signal(syscall.SIGTERM); <-exited })
-	t.step("bot", "log in %s", log.Name())
+	t.printStep("bot", "log in %s", log.Name())
 	return nil
 }
 
 func (t *trial) logInAndAwaitBot(ctx context.Context) (err error) {
 	a := t.account
-	as := peer.Config{Homeserver: a.Homeserver, User: a.User, Password: a.Password, DB: t.file("me.db")}
+	as := peer.Config{Homeserver: a.Homeserver, User: a.User, Password: a.Password, DB: t.statePath("me.db")}
 	if t.you, err = peer.Login(ctx, as); err != nil {
 		return fmt.Errorf("log in as you: %w", err)
 	}
@@ -212,19 +213,20 @@ func (t *trial) logInAndAwaitBot(ctx context.Context) (err error) {
 	wait, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if err := t.you.WaitJoined(wait, t.room, "@reverie:"+strings.SplitN(a.User, ":", 2)[1]); err != nil {
-		return fmt.Errorf("the bot did not join the room within a minute; %s", t.logTail())
+		return fmt.Errorf("the bot did not join the room within a minute; %s", t.botLogTail())
 	}
-	t.step("room", "end-to-end encrypted: %s", t.room)
-	t.step("files", "in %s, yours to edit: MEMORIES.txt, SOUL.md, skills/", t.file("data"))
+	t.printStep("room", "end-to-end encrypted: %s", t.room)
+	t.printStep("files", "in %s, yours to edit: MEMORIES.txt, SOUL.md, skills/", t.statePath("data"))
 	if !t.keep {
-		t.step("", "all of this is thrown away at the end; `make try KEEP=1` keeps it")
+		t.printStep("", "all of this is thrown away at the end; `make try KEEP=1` keeps it")
 	}
-	t.step("you", "any Matrix client on this machine may join in: homeserver %s, user %s, password %s", a.Homeserver, a.User, a.Password)
+	t.printStep("you", "any Matrix client on this machine may join in: homeserver %s, user %s, password %s",
+		a.Homeserver, a.User, a.Password)
 	return nil
 }
 
-func (t *trial) logTail() string {
-	b, err := os.ReadFile(t.file("bot.log"))
+func (t *trial) botLogTail() string {
+	b, err := os.ReadFile(t.statePath("bot.log"))
 	if err != nil {
 		return "its log cannot be read: " + err.Error()
 	}
@@ -241,8 +243,8 @@ func (t *trial) cleanUp() {
 	}
 }
 
-// showEvent prints one event of the room. done reports whether it is a finished message of the bot.
-func (t *trial) showEvent(e peer.Event) (done bool, err error) {
+// printRoomEvent prints one event of the room. done reports whether it is a finished message of the bot.
+func (t *trial) printRoomEvent(e peer.Event) (done bool, err error) {
 	if e.Room != t.room || e.Sender == t.you.UserID() {
 		return false, nil
 	}
@@ -270,8 +272,8 @@ func (t *trial) showEvent(e peer.Event) (done bool, err error) {
 	return false, nil
 }
 
-// chat sends typed lines and prints events until every line has been answered.
-func (t *trial) chat(ctx context.Context, in *tty.Input) error {
+// chatInTerminal sends typed lines and prints events until every line has been answered.
+func (t *trial) chatInTerminal(ctx context.Context, in *tty.Input) error {
 	t.screen.Tell("\nWrite a message; !help lists commands; Ctrl-D or exit ends.\n")
 	unanswered := 0
 	send := func(text string) error {
@@ -284,14 +286,14 @@ func (t *trial) chat(ctx context.Context, in *tty.Input) error {
 		return nil
 	}
 	err := tty.Talk(ctx, in, func() bool { return unanswered > 0 }, send, t.you.Events(), func(e peer.Event) error {
-		done, err := t.showEvent(e)
+		done, err := t.printRoomEvent(e)
 		if done { // or a reminder
 			unanswered = max(0, unanswered-1)
 		}
 		return err
 	})
 	if errors.Is(context.Cause(ctx), errBotEnded) {
-		return fmt.Errorf("try: %w; %s", errBotEnded, t.logTail())
+		return fmt.Errorf("try: %w; %s", errBotEnded, t.botLogTail())
 	}
 	return err
 }

@@ -39,15 +39,16 @@ type Work interface {
 // Loop runs w until the model answers in words, within most requests. done of them are made
 // already.
 func Loop(ctx context.Context, w Work, done, most int) (llm.Reply, error) {
-	relieved := false
+	shortened := false // once: if the shorter request is refused, too, the cause is another
 	for round := done + 1; ; round++ {
 		if err := w.Ready(ctx); err != nil {
 			return llm.Reply{}, err
 		}
 		last := round >= most
 		reply, err := w.Infer(ctx, last)
-		if IsTooLarge(err) && !relieved { // once: if the shorter request is refused, too, the cause is another
-			if relieved = true; w.Shorten(ctx) {
+		var refused *llm.Error
+		if errors.As(err, &refused) && refused.Kind == llm.TooLarge && !shortened {
+			if shortened = true; w.Shorten(ctx) {
 				reply, err = w.Infer(ctx, last)
 			}
 		}
@@ -61,12 +62,6 @@ func Loop(ctx context.Context, w Work, done, most int) (llm.Reply, error) {
 			return reply, err
 		}
 	}
-}
-
-// IsTooLarge reports whether err means that a request was too large for the server.
-func IsTooLarge(err error) bool {
-	var model *llm.Error
-	return errors.As(err, &model) && model.Kind == llm.TooLarge
 }
 
 // FirstModel returns the model that a role asks first.

@@ -61,6 +61,7 @@ const (
 // Act is one tool call and its result.
 type Act struct {
 	tool.Act
+	Begun         bool            `json:"begun,omitempty"` // of a step: it may have run, and must not run again
 	Done          bool            `json:"done,omitempty"`
 	Result        string          `json:"result,omitempty"`
 	Failed        bool            `json:"failed,omitempty"`
@@ -85,6 +86,9 @@ const (
 
 // QuestionID returns the Outgoing.ID of the question about a.
 func (a *Approval) QuestionID() string { return prefix + a.Code }
+
+// detailsID returns the Outgoing.ID of the notice before the question.
+func (a *Approval) detailsID() string { return "acts:" + a.Code }
 
 // CodeOf returns the approval code in the Outgoing.ID of a question; "" = it is not a question.
 func CodeOf(id string) string {

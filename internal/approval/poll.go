@@ -16,13 +16,12 @@ import (
 	"reverie/internal/tool"
 )
 
-// Poll makes the question about a: each act with its arguments, and the sources of untrusted text. It is
-// plain text, because clients show polls without Markdown.
-func (a *Approval) Poll(say i18n.Say) chat.Outgoing {
-	var b strings.Builder
-	b.WriteString(say("approve.ask") + "\n")
+// Question makes the messages that ask about a: a notice with each act, its arguments and the sources of
+// untrusted text, and the poll. Clients show polls without line breaks, so it has only names.
+func (a *Approval) Question(say i18n.Say) []chat.Outgoing {
+	details := say("approve.ask")
+	var names []string
 	for _, act := range a.Acts {
-		b.WriteString("\n• " + actText(say, act.Act) + "\n")
 		lines := argumentLines(act.Call.Arguments)
 		if act.Covers == "" {
 			lines = nil
@@ -30,24 +29,28 @@ func (a *Approval) Poll(say i18n.Say) chat.Outgoing {
 				lines = append(lines, exactText(line))
 			}
 		}
-		for _, line := range lines {
-			b.WriteString("   " + line + "\n")
+		name := actText(say, act.Act)
+		details += "\n\n" + name + "\n" + codeBlock(strings.Join(lines, "\n"))
+		if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	if len(a.Sources) > 0 {
-		b.WriteString("\n" + say("approve.seen", "seen", strings.Join(a.Sources, ", ")) + "\n")
+		details += "\n\n" + say("approve.seen", "seen", strings.Join(a.Sources, ", "))
 	}
 	how := "approve.how"
 	if !a.mayCover() {
 		how = "approve.how_once"
 	}
-	b.WriteString(say(how, "code", a.Code, "minutes", fmt.Sprint(int(answerTimeout.Minutes()))))
 	options := []chat.Option{{ID: Once, Text: say("approve.once")}}
 	if a.mayCover() {
 		options = append(options, chat.Option{ID: Wide, Text: say("approve.wide")})
 	}
 	options = append(options, chat.Option{ID: No, Text: say("approve.no")})
-	return chat.Outgoing{ID: a.QuestionID(), Thread: a.Talk.Thread(), Text: b.String(), Notice: true, Options: options}
+	text := say("approve.ask") + " (" + strings.Join(names, ", ") + ") " +
+		say(how, "code", a.Code, "minutes", fmt.Sprint(int(answerTimeout.Minutes())))
+	return []chat.Outgoing{{ID: a.detailsID(), Thread: a.Talk.Thread(), Text: details, Notice: true},
+		{ID: a.QuestionID(), Thread: a.Talk.Thread(), Text: text, Notice: true, Options: options}}
 }
 
 // actText describes a call for people.

@@ -16,11 +16,11 @@ type Transport interface {
 	SendFinal(ctx context.Context, room string, m Outgoing, done []string, also func(context.Context, *sql.Tx) error) error
 	// Redact redacts our message id in room. It is durable when it returns, and repeatable.
 	Redact(ctx context.Context, room, id string) error
-	// Typing shows or hides the typing notice. Best effort.
-	Typing(ctx context.Context, room string, on bool)
-	// Cancelled reports whether the inbound message id needs no answer any more: it was redacted, or
+	// ShowTyping shows or hides the typing notice. Best effort.
+	ShowTyping(ctx context.Context, room string, on bool)
+	// MessageCancelled reports whether the inbound message id needs no answer any more: it was redacted, or
 	// the bot has left its room.
-	Cancelled(ctx context.Context, id string) (bool, error)
+	MessageCancelled(ctx context.Context, id string) (bool, error)
 	// Ack records that the inbound message id needs no more work. It is not delivered again after a
 	// restart.
 	Ack(ctx context.Context, id string) error

@@ -23,9 +23,14 @@ type shownSetting struct {
 
 // configure is the command !config: it shows the settings of the room, or changes one.
 func configure(ctx context.Context, call *Call, args string) (string, error) {
-	all, err := shownSettings(ctx, call)
+	set, err := call.Settings.Choices(ctx, call.In.Room)
 	if err != nil {
 		return "", err
+	}
+	var all []shownSetting
+	for _, k := range settings.List() {
+		d := set[k.Name]
+		all = append(all, shownSetting{k, k.Effective(d.Value), decidedBy(ctx, call, d)})
 	}
 	name, value, _ := strings.Cut(args, " ")
 	value = strings.TrimLeft(value, "= ")
@@ -48,20 +53,6 @@ func configure(ctx context.Context, call *Call, args string) (string, error) {
 		return call.text(ctx, "settings.owners"), nil
 	}
 	return changeSetting(ctx, call, all[i], value)
-}
-
-// shownSettings reads all settings of the room.
-func shownSettings(ctx context.Context, call *Call) ([]shownSetting, error) {
-	set, err := call.Settings.Choices(ctx, call.In.Room)
-	if err != nil {
-		return nil, err
-	}
-	var all []shownSetting
-	for _, k := range settings.List() {
-		d := set[k.Name]
-		all = append(all, shownSetting{k, k.Effective(d.Value), decidedBy(ctx, call, d)})
-	}
-	return all, nil
 }
 
 // decidedBy says who set a setting and when, or that it is the default.

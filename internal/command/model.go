@@ -58,10 +58,11 @@ func describeModel(ctx context.Context, call *Call) (string, error) {
 	if len(asked) == 0 {
 		return call.text(ctx, "error.no_model"), nil
 	}
-	d, err := call.Settings.Choice(ctx, call.In.Room, settings.ModelName)
+	set, err := call.Settings.Choices(ctx, call.In.Room)
 	if err != nil {
 		return "", err
 	}
+	d := set[settings.ModelName]
 	if d.Value != asked[0] {
 		d = settings.Choice{}
 	}
@@ -84,7 +85,8 @@ func changePersona(ctx context.Context, call *Call, args string) (string, error)
 	if args != "" {
 		return choose(ctx, call, settings.PersonaName, args, names, func() (string, error) { return configured, nil })
 	}
-	now, err := call.Settings.Choice(ctx, call.In.Room, settings.PersonaName)
+	set, err := call.Settings.Choices(ctx, call.In.Room)
+	now := set[settings.PersonaName]
 	said := call.text(ctx, "persona.now", "persona", Word(cmp.Or(now.Value, configured)), "since", decidedBy(ctx, call, now)) + "\n\n"
 	for _, n := range names {
 		key := "persona.what." + n // people's own have none

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"reverie/internal/i18n"
-	"reverie/internal/prompt"
 	"reverie/internal/trust"
 )
 
@@ -49,11 +48,6 @@ func showStatus(ctx context.Context, call *Call, _ string) (string, error) {
 		lines = append(lines, call.Status(ctx, say)...)
 	}
 	return "- " + strings.Join(lines, "\n- "), nil
-}
-
-func promptReport(ctx context.Context, call *Call, _ string) (string, error) {
-	p, _, err := call.Session.Preview(ctx, call.In)
-	return promptText(ctx, call, p.Report), err
 }
 
 func verifyPerson(ctx context.Context, call *Call, args string) (string, error) {
@@ -108,10 +102,11 @@ func listSubSessions(ctx context.Context, call *Call, _ string) (string, error) 
 	return "- " + strings.Join(lines, "\n- ") + "\n\n" + call.text(ctx, "helpers.stop"), nil
 }
 
-// promptText is the answer of !prompt: the figures of the next request. Its text is only for the
+// promptReport is the command !prompt: the figures of the next request. Its text is only for the
 // operator, see `bot prompt`.
-func promptText(ctx context.Context, call *Call, r prompt.Report) string {
-	window := call.text(ctx, "prompt.window_unknown")
+func promptReport(ctx context.Context, call *Call, _ string) (string, error) {
+	p, _, err := call.Session.Preview(ctx, call.In)
+	r, window := p.Report, call.text(ctx, "prompt.window_unknown")
 	if r.Window > 0 {
 		window = call.text(ctx, "prompt.window", "window", fmt.Sprint(r.Window), "answer", fmt.Sprint(r.MaxOutput))
 	}
@@ -130,5 +125,5 @@ func promptText(ctx context.Context, call *Call, r prompt.Report) string {
 	} else {
 		lines = append(lines, call.text(ctx, "prompt.epoch", "at", r.Epoch.Started.Format(minute)))
 	}
-	return "- " + strings.Join(append(lines, call.text(ctx, "prompt.words")), "\n- ")
+	return "- " + strings.Join(append(lines, call.text(ctx, "prompt.words")), "\n- "), err
 }

@@ -94,23 +94,16 @@ func Needed(r prompt.Report, past []history.Message, err error) string {
 	case err != nil || r.Window <= 0 || len(past) == 0 || past[len(past)-1].Role != llm.User:
 		return "" // within a turn only TooLarge counts
 	}
-	room := r.Room() - (r.Total - r.History.Tokens)
-	if r.History.Tokens*100 > room*fullPercent(r.Window) {
+	percent := 85 // of the room; small windows cannot spare any
+	if r.Window <= 4096 {
+		percent = 95
+	} else if r.Window <= 8192 {
+		percent = 90
+	}
+	if r.History.Tokens*100 > (r.Room()-r.Total+r.History.Tokens)*percent {
 		return Full
 	}
 	return ""
-}
-
-// fullPercent is the fill level, in percent, at which a turn starts with a compaction. Small windows
-// cannot spare any space.
-func fullPercent(window int) int {
-	switch {
-	case window <= 4096:
-		return 95
-	case window <= 8192:
-		return 90
-	}
-	return 85
 }
 
 // worthIt reports whether a plan saves enough. For TooLarge and Refused any saving is enough.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"reverie/internal/dream"
@@ -43,17 +44,14 @@ const (
 // Findings lists results in the order of the checks.
 type Findings []Finding
 
-// Add adds a finding without a remedy.
-func (f *Findings) Add(area string, s State, what string) { f.Advise(area, s, what, "") }
-
-// Advise adds a finding with a remedy.
-func (f *Findings) Advise(area string, s State, what, remedy string) {
-	*f = append(*f, Finding{area, s, what, remedy})
+// Add adds a finding. A remedy says what to do about it.
+func (f *Findings) Add(area string, s State, what string, remedy ...string) {
+	*f = append(*f, Finding{area, s, what, strings.Join(remedy, "")})
 }
 
 // Unreadable adds that the data folder cannot be read.
 func (f *Findings) Unreadable(err error) {
-	f.Advise("files", Broken, err.Error(), "make the data folder readable for this user")
+	f.Add("files", Broken, err.Error(), "make the data folder readable for this user")
 }
 
 // Doctor holds the parts to check.
@@ -103,22 +101,22 @@ func (d Doctor) Examine(ctx context.Context) (f Findings) {
 
 func (d Doctor) files(f *Findings) {
 	if info, err := os.Stat(d.Dir); err == nil && info.Mode().Perm()&0o077 != 0 {
-		f.Advise("files", Note, fmt.Sprintf("other users of this machine can read %s (%v)", d.Dir, info.Mode().Perm()),
+		f.Add("files", Note, fmt.Sprintf("other users of this machine can read %s (%v)", d.Dir, info.Mode().Perm()),
 			"chmod 700 "+d.Dir)
 	}
 	file := filepath.Join(d.Dir, ".doctor")
 	if err := store.WriteFile(file, []byte("x")); err != nil {
-		f.Advise("files", Broken, "cannot write into the data folder: "+err.Error(), "check free space and permissions")
+		f.Add("files", Broken, "cannot write into the data folder: "+err.Error(), "check free space and permissions")
 	} else {
 		_ = os.Remove(file)
 		f.Add("files", OK, d.Dir+" can be written")
 	}
 	if !media.ReadsPDF() {
-		f.Advise("files", Note, "PDF files cannot be read: the program pdftotext is missing", "install the package poppler-utils")
+		f.Add("files", Note, "PDF files cannot be read: the program pdftotext is missing", "install the package poppler-utils")
 	}
 	edited, err := store.EditedDefaults(d.Defaults, d.Dir)
 	for _, file := range edited {
-		f.Advise("files", Note, file+" was edited by you, so new releases do not update it",
+		f.Add("files", Note, file+" was edited by you, so new releases do not update it",
 			"delete it to get the default back at the next start")
 	}
 	if err != nil {
@@ -133,7 +131,7 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 			continue
 		}
 		if err := t.Check(string(text)); err != nil {
-			f.Advise("prompt", Note, "the built-in text is used instead of "+t.File, err.Error())
+			f.Add("prompt", Note, "the built-in text is used instead of "+t.File, err.Error())
 		}
 	}
 	for _, p := range d.Skills.Problems() {
@@ -144,7 +142,7 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 	}
 	p, _, err := d.Preview(ctx, "")
 	if err != nil {
-		f.Advise("prompt", Broken, err.Error(), "shorten the files under data/, or use a model with a larger window")
+		f.Add("prompt", Broken, err.Error(), "shorten the files under data/, or use a model with a larger window")
 		return
 	}
 	for _, p := range p.Report.Problems {
@@ -153,7 +151,7 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 	for _, o := range p.Report.Oversize {
 		what := fmt.Sprintf("%s take %d characters, and a prompt has room for %d: the rest is left out",
 			o.Contributor, o.Size, o.Max)
-		f.Advise("prompt", Note, what, "shorten them (for tasks, skills and flat_file memories the model is asked to, once a day), "+
+		f.Add("prompt", Note, what, "shorten them (for tasks, skills and flat_file memories the model is asked to, once a day), "+
 			"or raise context.component_size_limits")
 	}
 	f.Add("prompt", OK, fmt.Sprintf("the prompt of a new conversation takes %d of %d tokens", p.Report.Total, p.Report.Window))
@@ -162,12 +160,12 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 func (d Doctor) contextTier(ctx context.Context, f *Findings) {
 	t, err := d.Tier(ctx)
 	if err != nil {
-		f.Advise("tier", Broken, err.Error(), "the file is left as it is; restore it from a backup, or move it away to start again")
+		f.Add("tier", Broken, err.Error(), "the file is left as it is; restore it from a backup, or move it away to start again")
 		return
 	}
 	f.Add("tier", OK, "a new conversation gets "+t.String())
 	for _, text := range t.Warnings {
-		f.Advise("tier", Note, text, "`bot tier` shows how it is decided")
+		f.Add("tier", Note, text, "`bot tier` shows how it is decided")
 	}
 }
 
@@ -211,10 +209,10 @@ func (d Doctor) programs(ctx context.Context, f *Findings) {
 	case err == nil:
 		f.Add("programs", OK, "code is confined by "+level+"; there are no commands (tools.shell)")
 	case d.Commands:
-		f.Advise("programs", Broken, "neither code nor commands run: "+err.Error(),
+		f.Add("programs", Broken, "neither code nor commands run: "+err.Error(),
 			"use such a kernel, or take the rooms out of tools.shell and the commands out of mcp.servers in the configuration")
 	default:
-		f.Advise("programs", Note, "the model cannot compute with code: "+err.Error(), "use such a kernel, or set `tools: {code: false}`")
+		f.Add("programs", Note, "the model cannot compute with code: "+err.Error(), "use such a kernel, or set `tools: {code: false}`")
 	}
 }
 
@@ -225,7 +223,7 @@ func probe(ctx context.Context, f *Findings, area, name, where string, ask func(
 	began := time.Now()
 	more, err := ask(ctx)
 	if err != nil {
-		f.Advise(area, Broken, err.Error(), "check that it runs and answers; "+where)
+		f.Add(area, Broken, err.Error(), "check that it runs and answers; "+where)
 		return
 	}
 	f.Add(area, OK, fmt.Sprintf("%s answers (%s)%s", name, time.Since(began).Round(time.Millisecond), more))

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/crypto"
+	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
 	"reverie/internal/command"
@@ -59,15 +60,15 @@ type Config struct {
 	now     func() time.Time // for tests
 }
 
-// account returns the part of the configuration that a login needs.
-func (cfg Config) account() account.Config {
+// accountConfig returns the part of the configuration that a login needs.
+func (cfg Config) accountConfig() account.Config {
 	return account.Config{
 		Homeserver: cfg.Homeserver, User: cfg.User, Password: cfg.Password, Token: cfg.Token, DeviceName: cfg.DeviceName,
-		Dir: cfg.dir(""), DB: cfg.DB, HTTP: cfg.HTTP, Log: cfg.Log,
+		Dir: cfg.matrixPath(""), DB: cfg.DB, HTTP: cfg.HTTP, Log: cfg.Log,
 	}
 }
 
-func (cfg Config) dir(name string) string { return filepath.Join(cfg.Dir, "matrix", name) }
+func (cfg Config) matrixPath(name string) string { return filepath.Join(cfg.Dir, "matrix", name) }
 
 // withDefaults replaces empty fields by their defaults.
 func (cfg Config) withDefaults() Config {
@@ -107,7 +108,7 @@ type Client struct {
 	intake   *intake
 	backup   *e2ee.Backup
 	verifier *verification.Verifier
-	typing   *typing
+	typing   *typingNotices
 	receipts sync.Mutex // held while receipts are sent
 	sync     *syncState
 	keys     *missingKeys
@@ -125,14 +126,15 @@ var _ chat.Transport = (*Client)(nil)
 func Open(ctx context.Context, cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	c := &Client{
-		cfg: cfg, sync: &syncState{synced: make(chan struct{})}, keys: newMissingKeys(),
+		cfg: cfg, sync: &syncState{synced: make(chan struct{})},
+		keys:   &missingKeys{wake: make(chan struct{}, 1), asked: map[id.SessionID]bool{}, arrived: map[id.SessionID]struct{}{}},
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), redactWake: make(chan struct{}, 1),
 		ending: make(chan struct{}),
 	}
 	c.inbox, c.outbox = delivery.New(cfg.DB, c.cfg.now, command.IsRetry)
 	keys := e2ee.NewStore(e2ee.StoreConfig{DB: cfg.DB, Log: c.cfg.Log, Ending: c.ending, RetryDelay: c.cfg.timings.retry,
 		OnProblem: c.sync.setProblem})
-	login := cfg.account()
+	login := cfg.accountConfig()
 	login.Now, login.Store = c.cfg.now, keys
 	login.Syncer = func() mautrix.Syncer { return mautrixSyncer{mautrix.NewDefaultSyncer()} }
 	login.Devices = e2ee.DevicesConfig{Rule: cfg.Devices, Owners: cfg.Owners, Allows: c.Allowed}
@@ -141,24 +143,25 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c.cli = c.acc.Client
-	c.typing = newTyping(c.cli, c.cfg.Log, c.cfg.now)
+	c.typing = newTypingNotices(c.cli, c.cfg.Log, c.cfg.now)
 	c.gate = gate.New(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
 	c.Rooms = room.New(cfg.DB, c.acc, c.cfg.Log)
 	c.intake = &intake{cfg: cfg, cli: c.cli, devices: c.acc.Devices, gate: c.gate, rooms: c.Rooms, outbox: c.outbox}
-	e2ee.OnSession(c.machine(), c.keys.markArrived)
+	e2ee.OnSession(c.olmMachine(), c.keys.addArrivedSessionAndWake)
 	c.Sender, err = send.New(ctx, send.Config{
 		Client: c.cli, Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, DB: cfg.DB, Media: cfg.Media, MaxFile: cfg.MaxFile,
 		Log: cfg.Log, Now: cfg.now, Text: cfg.Text, Echo: cfg.timings.echo, Restart: cfg.timings.restart,
-		SyncNumbers: c.sync.numbers, SyncNow: c.sync.syncNow, Synced: c.sync.synced, Ending: c.ending, InWake: c.inWake, OutWake: c.outWake,
+		SyncNumbers: c.sync.lastBegunAndDoneSync, SyncNow: c.sync.syncNow, Synced: c.sync.synced, Ending: c.ending,
+		InWake: c.inWake, OutWake: c.outWake,
 	})
 	if err != nil {
 		return nil, err
 	}
-	c.acc.SignDevice(ctx)
+	c.acc.CrossSignDevice(ctx)
 	c.acc.Identity.Open(ctx)
-	c.backup = e2ee.OpenBackup(ctx, c.acc.KeyConfig(), c.acc.Identity)
+	c.backup = e2ee.OpenBackup(ctx, c.acc.E2EEConfig(), c.acc.Identity)
 	if c.verifier, err = verification.New(ctx, verification.Config{
-		Client: c.cli, Machine: c.machine(), Log: c.cfg.Log, Now: c.cfg.now, Text: cfg.Text, Rooms: c,
+		Client: c.cli, Machine: c.olmMachine(), Log: c.cfg.Log, Now: c.cfg.now, Text: cfg.Text, Rooms: c,
 	}); err != nil {
 		return nil, fmt.Errorf("matrix: open verification: %w", err)
 	}
@@ -188,7 +191,7 @@ func (c *Client) Run(ctx context.Context, h Handler) error {
 	members := room.NewMemberships(room.Config{
 		Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, Log: c.cfg.Log, Now: c.cfg.now, RetryDelay: c.cfg.timings.retry,
 		RefuseDelay: c.cfg.timings.refuse, Text: c.cfg.Text, Allows: c.gate.Allows, Notify: c.Notify,
-		OnLeft: func(room string) { c.DropDrafts(room); c.typing.set(room, false); h.RoomLeft(room) },
+		OnLeft: func(room string) { c.DropDrafts(room); c.typing.setRoomTyping(room, false); h.RoomLeft(room) },
 		Move:   h.RoomReplaced, InWake: c.inWake, OutWake: c.outWake,
 	})
 	out, stopOut := context.WithCancel(context.WithoutCancel(ctx))
@@ -199,12 +202,12 @@ func (c *Client) Run(ctx context.Context, h Handler) error {
 
 	g, ctx := errgroup.WithContext(ctx)
 	defer context.AfterFunc(ctx, func() { close(c.ending) })()
-	g.Go(func() error { return c.runSync(ctx, members) })
-	g.Go(func() error { return c.runInbox(ctx, h.Deliver) })
-	g.Go(func() error { return c.runUnread(ctx, members) })
+	g.Go(func() error { return c.runSyncLoop(ctx, members) })
+	g.Go(func() error { return c.runInboxDelivery(ctx, h.Deliver) })
+	g.Go(func() error { return c.runUnreadableEventRetries(ctx, members) })
 	g.Go(func() error { return members.Run(ctx) })
-	g.Go(func() error { return c.runRedactions(ctx, h.Redacted) })
-	g.Go(func() error { return c.typing.run(ctx) })
+	g.Go(func() error { return c.runRedactedMessageDeletion(ctx, h.Redacted) })
+	g.Go(func() error { return c.typing.runRefresh(ctx) })
 	g.Go(func() error { return c.backup.Run(ctx) })
 	g.Go(func() error { return c.verifier.Run(ctx) })
 	err := g.Wait()
@@ -213,15 +216,15 @@ func (c *Client) Run(ctx context.Context, h Handler) error {
 	stop := time.AfterFunc(flushTime, stopOut)
 	defer stop.Stop()
 	_ = sender.Wait()
-	c.machine().Destroy()
+	c.olmMachine().Destroy()
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err
 }
 
-// Verify runs the command !verify of person in room. It returns the text to show.
-func (c *Client) Verify(ctx context.Context, person, room, args string) (string, error) {
+// RunVerifyCommand runs the command !verify of person in room. It returns the text to show.
+func (c *Client) RunVerifyCommand(ctx context.Context, person, room, args string) (string, error) {
 	return c.verifier.Command(ctx, person, room, args), nil
 }
 
@@ -231,5 +234,5 @@ func (c *Client) Allowed(user string) bool { return c.gate.Allows(user) }
 // UserID returns the bot's Matrix user ID.
 func (c *Client) UserID() string { return c.cli.UserID.String() }
 
-// machine returns the Olm machine of the account.
-func (c *Client) machine() *crypto.OlmMachine { return c.acc.Crypto.Machine() }
+// olmMachine returns the Olm machine of the account.
+func (c *Client) olmMachine() *crypto.OlmMachine { return c.acc.Crypto.Machine() }

@@ -336,7 +336,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 	server, you := atHome(t)
 	b := start(t, server, t.TempDir(), nil, you.UserID())
 	room := directChat(t, you, b)
-	b.Typing(t.Context(), room, true)
+	b.ShowTyping(t.Context(), room, true)
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Typing)); !e.On || e.Sender != b.UserID() {
 		t.Errorf("typing: %+v", e)
 	}
@@ -359,7 +359,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Edit)); e.ID != first.ID || e.Body != text {
 		t.Errorf("final: %+v", e)
 	}
-	b.Typing(t.Context(), room, false)
+	b.ShowTyping(t.Context(), room, false)
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Typing)); e.On {
 		t.Errorf("typing: %+v", e)
 	}

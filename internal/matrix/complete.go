@@ -20,9 +20,9 @@ type completer struct {
 	wake  chan struct{} // signalled when a message is complete
 }
 
-// startCompleting starts completing the first incomplete message of each room. It returns the
+// startCompletingMessages starts completing the first incomplete message of each room. It returns the
 // rows that can be delivered now: those before the first incomplete one of their room.
-func (f *completer) startCompleting(
+func (f *completer) startCompletingMessages(
 	ctx context.Context, g *errgroup.Group, l *send.RoomLocks, rows []delivery.InboxRow,
 ) []delivery.InboxRow {
 	var ready []delivery.InboxRow
@@ -35,7 +35,7 @@ func (f *completer) startCompleting(
 			blocked[m.ID] = true
 		case r.Incomplete:
 			blocked[m.Room], blocked[m.ID] = true, true
-			l.TryGo(g, m.Room, f.wake, func() { f.complete(ctx, m) })
+			l.TryGo(g, m.Room, f.wake, func() { f.completeAndStoreMessage(ctx, m) })
 		default:
 			ready = append(ready, r)
 		}
@@ -43,15 +43,19 @@ func (f *completer) startCompleting(
 	return ready
 }
 
-// complete fetches the missing parts of m and stores it. After a restart it starts over. A part
-// that cannot be fetched is named in m, so that the model can tell the person.
-func (f *completer) complete(ctx context.Context, m chat.Message) {
+// completeAndStoreMessage fetches the missing parts of m and stores it. After a restart it starts
+// over. A part that cannot be fetched is named in m, so that the model can tell the person.
+func (f *completer) completeAndStoreMessage(ctx context.Context, m chat.Message) {
 	for _, step := range []struct {
 		what  string
 		limit time.Duration
 		fetch func(context.Context, *chat.Message) error
-	}{{"files", fetchLimit, f.fetchFiles}, {"the root of its thread", rootTime, f.fetchRoot}, {"reply", chainTime, f.quoteReplyChain}} {
-		if err := f.fetchWithin(ctx, step.limit, step.fetch, &m); err != nil && ctx.Err() == nil {
+	}{
+		{"files", fetchLimit, f.fetchOwnAndRepliedFiles},
+		{"the root of its thread", rootTime, f.quoteThreadRoot},
+		{"reply", chainTime, f.quoteReplyChain},
+	} {
+		if err := f.fetchWithTimeout(ctx, step.limit, step.fetch, &m); err != nil && ctx.Err() == nil {
 			f.cfg.Log.Warn("matrix: a message could not be completed", "room", m.Room, "event", m.ID, "what", step.what, "err", err)
 		}
 	}
@@ -64,7 +68,7 @@ func (f *completer) complete(ctx context.Context, m chat.Message) {
 	}
 }
 
-func (f *completer) fetchWithin(ctx context.Context, limit time.Duration, fetch func(context.Context, *chat.Message) error,
+func (f *completer) fetchWithTimeout(ctx context.Context, limit time.Duration, fetch func(context.Context, *chat.Message) error,
 	m *chat.Message) (err error) {
 	if f.cfg.timings.fetch > 0 {
 		limit = min(limit, f.cfg.timings.fetch)

@@ -15,38 +15,38 @@ import (
 	"reverie/internal/matrix/retry"
 )
 
-// onEdit adds an m.replace relation to the batch. Package delivery checks that the sender also
+// addEditToBatch adds an m.replace relation to the batch. Package delivery checks that the sender also
 // sent the message that it replaces.
-func (t *intake) onEdit(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, room gate.Room) error {
+func (t *intake) addEditToBatch(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, room gate.Room) error {
 	target := msg.RelatesTo.EventID
 	if target == "" || msg.NewContent == nil {
-		return t.ignore(evt, "it does not say what it replaces, or by what")
+		return t.logIgnoredEvent(evt, "it does not say what it replaces, or by what")
 	}
 	plain := *msg.NewContent
 	plain.RelatesTo, plain.NewContent = nil, nil
 	now := *evt
 	now.Content.Parsed = &plain
 	o := t.gate.Check(&now, room, func(id.EventID) bool { return false })
-	files := filesOf(&plain, evt.Mautrix.WasEncrypted, t.cfg.MaxFile) // the edit of a file changes its caption only
+	files := filesOfMessage(&plain, evt.Mautrix.WasEncrypted, t.cfg.MaxFile) // the edit of a file changes its caption only
 	switch {
 	case !o.Allowed: // an edit that does not address the bot may change a message that did
-		return t.ignore(evt, o.Reason)
+		return t.logIgnoredEvent(evt, o.Reason)
 	case o.Text == "" && !slices.ContainsFunc(files, func(f chat.File) bool { return f.Source != "" }):
-		return t.ignore(evt, "it leaves neither words nor a file")
+		return t.logIgnoredEvent(evt, "it leaves neither words nor a file")
 	}
-	head, err := t.head(ctx, evt, room)
+	head, err := t.buildEventHeadFromFacts(ctx, evt, room)
 	edit := chat.Edit{Change: chat.Change{Head: head, Target: target.String()}, Text: o.Text}
 	b.In = append(b.In, delivery.Incoming{Event: edit, Addressed: o.Pass, Files: files})
 	return err
 }
 
-// changeHead returns the head of a redaction or reaction.
-func (t *intake) changeHead(ctx context.Context, evt *event.Event) (chat.Head, error) {
+// buildEventHead returns the head of a redaction or reaction.
+func (t *intake) buildEventHead(ctx context.Context, evt *event.Event) (chat.Head, error) {
 	room, err := t.rooms.Facts(ctx, evt.RoomID)
 	if err != nil {
 		return chat.Head{}, err
 	}
-	return t.head(ctx, evt, room)
+	return t.buildEventHeadFromFacts(ctx, evt, room)
 }
 
 // reactionActions maps reaction keys, without variation selectors, to actions.
@@ -56,9 +56,9 @@ var reactionActions = map[string]chat.Action{
 	"🔁": chat.RetryAnswer, "🔄": chat.RetryAnswer,
 }
 
-// onReaction adds the reaction of an allowed sender to the batch. Package delivery checks whether
-// the sender may do what it asks for.
-func (t *intake) onReaction(ctx context.Context, b *batch, evt *event.Event) error {
+// addReactionToBatch adds the reaction of an allowed sender to the batch. Package delivery checks
+// whether the sender may do what it asks for.
+func (t *intake) addReactionToBatch(ctx context.Context, b *batch, evt *event.Event) error {
 	content, ok := evt.Content.Parsed.(*event.ReactionEventContent)
 	if !ok || evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return nil
@@ -67,7 +67,7 @@ func (t *intake) onReaction(ctx context.Context, b *batch, evt *event.Event) err
 	if !found || content.RelatesTo.Type != event.RelAnnotation || content.RelatesTo.EventID == "" || !t.gate.Allows(evt.Sender.String()) {
 		return nil
 	}
-	head, err := t.changeHead(ctx, evt)
+	head, err := t.buildEventHead(ctx, evt)
 	change := chat.Change{Head: head, Target: content.RelatesTo.EventID.String()}
 	b.In = append(b.In, delivery.Incoming{Event: chat.Reaction{Change: change, Action: action},
 		Addressed: slices.Contains(t.cfg.Owners, head.Sender) && !head.Unproven})
@@ -77,8 +77,8 @@ func (t *intake) onReaction(ctx context.Context, b *batch, evt *event.Event) err
 // redactionRetry is the delay before a failed deletion of a redacted message is retried.
 const redactionRetry = time.Minute
 
-// runRedactions calls forget for each redacted message until it succeeds.
-func (c *Client) runRedactions(ctx context.Context, forget func(ctx context.Context, event string) error) error {
+// runRedactedMessageDeletion calls forget for each redacted message until it succeeds.
+func (c *Client) runRedactedMessageDeletion(ctx context.Context, forget func(ctx context.Context, event string) error) error {
 	return retry.RunWhenDue(ctx, c.cfg.now, c.redactWake, func(ctx context.Context) (next time.Time) {
 		if err := c.inbox.ForgetRedacted(ctx, forget); err != nil && ctx.Err() == nil {
 			c.cfg.Log.Error("matrix: a message that was taken back is not forgotten yet; it is tried again", "in", redactionRetry,

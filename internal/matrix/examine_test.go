@@ -47,7 +47,7 @@ func (p *patient) exec(query string, args ...any) {
 // look returns the status and the findings, one per line: mark, what, remedy.
 func (p *patient) look(running doctor.Process) (doctor.Status, string) {
 	p.t.Helper()
-	s, found := matrix.Examine(p.t.Context(), p.cfg, running)
+	s, found := matrix.ExamineAccount(p.t.Context(), p.cfg, running)
 	out := ""
 	for _, f := range found {
 		mark := "ill"

@@ -39,7 +39,7 @@ func (c *Client) ReadMessage(ctx context.Context, room, event string) (string, e
 
 // KeptSecrets returns the secrets of the identity in the crypto store of cfg.DB.
 func KeptSecrets(ctx context.Context, cfg Config) (string, error) {
-	kept, err := e2ee.OpenStore(ctx, cfg.DB, cfg.dir(""))
+	kept, err := e2ee.OpenStore(ctx, cfg.DB, cfg.matrixPath(""))
 	if err != nil {
 		return "", err
 	}
@@ -48,7 +48,7 @@ func KeptSecrets(ctx context.Context, cfg Config) (string, error) {
 
 // KeepSecrets replaces them.
 func KeepSecrets(ctx context.Context, cfg Config, data string) error {
-	kept, err := e2ee.OpenStore(ctx, cfg.DB, cfg.dir(""))
+	kept, err := e2ee.OpenStore(ctx, cfg.DB, cfg.matrixPath(""))
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func KeepSecrets(ctx context.Context, cfg Config, data string) error {
 
 // Trusts reports whether the bot has verified user.
 func (c *Client) Trusts(ctx context.Context, user string) (bool, error) {
-	return c.machine().IsUserTrusted(ctx, id.UserID(user))
+	return c.olmMachine().IsUserTrusted(ctx, id.UserID(user))
 }
 
 // Verifications returns the transaction IDs of the open verifications.
@@ -95,7 +95,7 @@ func (c *Client) OneTimeKeys(ctx context.Context) (map[string]bool, error) {
 
 // Check returns the doctor's findings about the account.
 func Check(ctx context.Context, cfg Config) []doctor.Finding {
-	return doctor.Check(ctx, cfg.doctor(), &doctor.Status{})
+	return doctor.Check(ctx, cfg.doctorConfig(), &doctor.Status{})
 }
 
 // Hurry shortens all delays of clients of this configuration.
@@ -133,26 +133,26 @@ func TestTypingIsRefreshed(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	cfg := Config{Homeserver: server.URL, User: "@reverie:example.org", Owners: []string{"@a:b"}}
 	cfg = cfg.withDefaults()
-	cli := expect.Must(account.NewClient(cfg.account()))(t)
-	c := newTyping(cli, cfg.Log, func() time.Time { return now })
+	cli := expect.Must(account.NewClient(cfg.accountConfig()))(t)
+	c := newTypingNotices(cli, cfg.Log, func() time.Time { return now })
 	show := func(after time.Duration, end bool, want ...string) {
 		t.Helper()
 		now, got = now.Add(after), nil
-		next := c.show(t.Context(), end)
+		next := c.sendDueNotices(t.Context(), end)
 		expect.NoDiff(t, got, want, "after %s", after)
 		if !end && len(c.rooms) > 0 && next.Sub(now) > 25*time.Second {
 			t.Errorf("looks again only after %s: the notice has run out by then", next.Sub(now))
 		}
 	}
-	c.set("!a", true)
+	c.setRoomTyping("!a", true)
 	show(0, false, "!a 30s")
 	show(10*time.Second, false)
 	show(11*time.Second, false, "!a 30s")
 	show(21*time.Second, false, "!a 30s")
-	c.set("!a", false)
+	c.setRoomTyping("!a", false)
 	show(time.Second, false, "!a off")
 	show(time.Hour, false)
-	c.set("!a", true)
+	c.setRoomTyping("!a", true)
 	show(0, false, "!a 30s")
 	show(0, true, "!a off") // the end of the program
 }

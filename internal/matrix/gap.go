@@ -25,17 +25,17 @@ const (
 	oldAfter = time.Hour // age at which a message read late is not answered any more
 )
 
-// fetchGap returns the events that a limited timeline left out, oldest first. They start after
+// fetchTimelineGap returns the events that a limited timeline left out, oldest first. They start after
 // the last stored event or our join. At most the newest maxGap events are returned.
-func (c *Client) fetchGap(ctx context.Context, room id.RoomID, timeline mautrix.SyncTimeline) ([]*event.Event, error) {
-	if timeline.PrevBatch == "" || lastJoin(timeline.Events, c.cli.UserID) >= 0 {
+func (c *Client) fetchTimelineGap(ctx context.Context, room id.RoomID, timeline mautrix.SyncTimeline) ([]*event.Event, error) {
+	if timeline.PrevBatch == "" || lastOwnJoinIndex(timeline.Events, c.cli.UserID) >= 0 {
 		return nil, nil
 	}
 	last, err := c.LastEvent(ctx, room)
 	if err != nil {
 		return nil, err
 	}
-	found, whole, err := c.pageBack(ctx, room, timeline.PrevBatch, last)
+	found, whole, err := c.fetchHistoryBackTo(ctx, room, timeline.PrevBatch, last)
 	if err != nil {
 		if v, _ := retry.Classify(err, 0); ctx.Err() != nil || v != retry.Never && c.sync.failures.Load() < gapTries {
 			return nil, fmt.Errorf("fetch missed messages: %w", err)
@@ -51,11 +51,13 @@ func (c *Client) fetchGap(ctx context.Context, room id.RoomID, timeline mautrix.
 	return found, nil
 }
 
-// pageBack returns the events before from, newest first, up to last or our join. The result
+// fetchHistoryBackTo returns the events before from, newest first, up to last or our join. The result
 // whole reports whether it reached either.
-func (c *Client) pageBack(ctx context.Context, room id.RoomID, from string, last id.EventID) (found []*event.Event, whole bool, err error) {
+func (c *Client) fetchHistoryBackTo(ctx context.Context, room id.RoomID, from string, last id.EventID) (
+	found []*event.Event, whole bool, err error,
+) {
 	for len(found) < maxGap {
-		page, err := c.historyPage(ctx, room, from)
+		page, err := c.fetchHistoryPage(ctx, room, from)
 		if err != nil {
 			return nil, false, err
 		}
@@ -67,7 +69,7 @@ func (c *Client) pageBack(ctx context.Context, room id.RoomID, from string, last
 				return found, false, nil
 			}
 			found = append(found, evt)
-			if lastJoin([]*event.Event{evt}, c.cli.UserID) == 0 {
+			if lastOwnJoinIndex([]*event.Event{evt}, c.cli.UserID) == 0 {
 				return found, true, nil
 			}
 		}
@@ -79,9 +81,9 @@ func (c *Client) pageBack(ctx context.Context, room id.RoomID, from string, last
 	return found, false, nil
 }
 
-// fetchSkippedByToken adds events that the last sync before an interruption left out.
+// addEventsMissedBySync adds events that the last sync before an interruption left out.
 // A homeserver that shuts down may return a sync token past events that it does not include.
-func (c *Client) fetchSkippedByToken(ctx context.Context, res *mautrix.RespSync) error {
+func (c *Client) addEventsMissedBySync(ctx context.Context, res *mautrix.RespSync) error {
 	rooms, err := c.Rooms.LastEvents(ctx)
 	if err != nil {
 		return err
@@ -97,12 +99,12 @@ func (c *Client) fetchSkippedByToken(ctx context.Context, res *mautrix.RespSync)
 		from := joined.Timeline.PrevBatch
 		switch {
 		case joined.Timeline.Limited || from == "" && len(joined.Timeline.Events) > 0:
-			continue // fetchGap handles it, or there is no token to page from
+			continue // fetchTimelineGap handles it, or there is no token to page from
 		case len(joined.Timeline.Events) == 0:
 			from = "" // the token may be older than the omitted events
 		}
 		g.Go(func() error {
-			page, err := c.historyPage(ctx, room, from)
+			page, err := c.fetchHistoryPage(ctx, room, from)
 			if v, _ := retry.Classify(err, 0); v == retry.Never && ctx.Err() == nil || err != nil && c.sync.failures.Load() >= gapTries {
 				c.cfg.Log.Warn("matrix: cannot look whether messages were missed", "room", room, "err", err)
 				return nil
@@ -136,8 +138,8 @@ func (c *Client) fetchSkippedByToken(ctx context.Context, res *mautrix.RespSync)
 	return g.Wait()
 }
 
-// historyPage fetches events before from, newest first. An empty from means the newest events.
-func (c *Client) historyPage(ctx context.Context, room id.RoomID, from string) (*mautrix.RespMessages, error) {
+// fetchHistoryPage fetches events before from, newest first. An empty from means the newest events.
+func (c *Client) fetchHistoryPage(ctx context.Context, room id.RoomID, from string) (*mautrix.RespMessages, error) {
 	query := map[string]string{"dir": "b", "limit": "100"}
 	if from != "" {
 		query["from"] = from
@@ -147,24 +149,24 @@ func (c *Client) historyPage(ctx context.Context, room id.RoomID, from string) (
 	_, err := c.cli.MakeRequest(ctx, http.MethodGet, c.cli.BuildURLWithQuery(mautrix.ClientURLPath{"v3", "rooms", room, "messages"}, query),
 		nil, &raw)
 	if err == nil {
-		err = c.decode(raw, page)
+		err = c.decodeWithoutMalformedEvents(raw, page)
 	}
 	return page, err
 }
 
-// skipAfterAbsence marks messages that are too old to answer after a long absence. It tells each
-// room once. Without an absence it trusts no timestamp: some server's clock may be wrong.
-func (c *Client) skipAfterAbsence(ctx context.Context, b *batch, since time.Time) {
+// skipOldMessagesAfterAbsence marks messages that are too old to answer after a long absence. It tells
+// each room once. Without an absence it trusts no timestamp: some server's clock may be wrong.
+func (c *Client) skipOldMessagesAfterAbsence(ctx context.Context, b *batch, since time.Time) {
 	if since.IsZero() || c.cfg.now().Sub(since) <= oldAfter {
 		return
 	}
 	b.In = slices.DeleteFunc(b.In, func(s delivery.Incoming) bool {
 		r, reaction := s.Event.(chat.Reaction)
-		return reaction && c.tooOld(r.At)
+		return reaction && c.isTooOldToAnswer(r.At)
 	})
 	newest := map[string]string{} // room → its newest skipped message
 	for i, s := range b.In {
-		if m, asks := s.NeedsAnswer(); asks && c.tooOld(m.At) {
+		if m, asks := s.NeedsAnswer(); asks && c.isTooOldToAnswer(m.At) {
 			b.In[i].Past, newest[m.Room] = true, m.ID
 		}
 	}
@@ -176,19 +178,21 @@ func (c *Client) skipAfterAbsence(ctx context.Context, b *batch, since time.Time
 	}
 }
 
-// tooOld reports whether a message is too old to answer. It compares with the homeserver's clock
-// because ours may be wrong.
-func (c *Client) tooOld(at time.Time) bool { return c.cfg.now().Add(c.acc.Skew()).Sub(at) > oldAfter }
+// isTooOldToAnswer reports whether a message is too old to answer. It compares with the homeserver's
+// clock because ours may be wrong.
+func (c *Client) isTooOldToAnswer(at time.Time) bool {
+	return c.cfg.now().Add(c.acc.HomeserverClockSkew()).Sub(at) > oldAfter
+}
 
-// dropBeforeJoin removes messages from before the bot's time from a timeline. It keeps all state
+// dropMessagesBeforeJoin removes messages from before the bot's time from a timeline. It keeps all state
 // events. With a new store all messages are old. In the sync with our join, messages before our
 // invitation are old; those between invitation and join are answered.
-func dropBeforeJoin(room *mautrix.SyncJoinedRoom, self id.UserID, fresh bool) (dropped int) {
+func dropMessagesBeforeJoin(room *mautrix.SyncJoinedRoom, self id.UserID, fresh bool) (dropped int) {
 	events := room.Timeline.Events
 	from := 0
 	if fresh {
 		from = len(events)
-	} else if joined := lastJoin(events, self); joined >= 0 {
+	} else if joined := lastOwnJoinIndex(events, self); joined >= 0 {
 		from = joined
 		for i := joined - 1; i >= 0; i-- {
 			if m := ownMembership(events[i], self); m != "" {
@@ -209,9 +213,9 @@ func dropBeforeJoin(room *mautrix.SyncJoinedRoom, self id.UserID, fresh bool) (d
 	return len(events) - len(kept)
 }
 
-// lastJoin returns the index of our last join in events, or -1.
+// lastOwnJoinIndex returns the index of our last join in events, or -1.
 // A member event that changes only our profile is no join.
-func lastJoin(events []*event.Event, self id.UserID) int {
+func lastOwnJoinIndex(events []*event.Event, self id.UserID) int {
 	for i := len(events) - 1; i >= 0; i-- {
 		if ownMembership(events[i], self) != string(event.MembershipJoin) {
 			continue

@@ -18,23 +18,25 @@ import (
 // maxContextLine limits the runes of a stored line that is not addressed to the bot.
 const maxContextLine = 1_000
 
-// storeAsContext stores a group message that is not addressed to the bot, as later context.
-func (t *intake) storeAsContext(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, o gate.Decision) error {
+// addGroupContextToBatch stores a group message that is not addressed to the bot, as later context.
+func (t *intake) addGroupContextToBatch(
+	ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, o gate.Decision,
+) error {
 	if o.Context == "" {
 		return nil
 	}
 	line := &delivery.Line{Room: evt.RoomID.String(), Thread: msg.RelatesTo.GetThreadParent().String(), Quote: chat.Quote{
 		ID: evt.ID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp),
-		Text: t.withEmote(ctx, evt, msg, text.Clip(o.Context, maxContextLine))}}
-	listening, err := t.keepsContext(ctx, line.Room)
+		Text: t.prefixEmoteSender(ctx, evt, msg, text.Clip(o.Context, maxContextLine))}}
+	listening, err := t.roomStoresGroupContext(ctx, line.Room)
 	if listening {
 		b.In = append(b.In, delivery.Incoming{Line: line})
 	}
 	return err
 }
 
-// editStoredContext applies an edit to a stored line of group context.
-func (t *intake) editStoredContext(b *batch, evt *event.Event, msg *event.MessageEventContent, room gate.Room) {
+// addContextEditToBatch applies an edit to a stored line of group context.
+func (t *intake) addContextEditToBatch(b *batch, evt *event.Event, msg *event.MessageEventContent, room gate.Room) {
 	if msg.NewContent == nil || room.DirectPair() || room.Encrypted && !evt.Mautrix.WasEncrypted {
 		return
 	}
@@ -46,16 +48,16 @@ func (t *intake) editStoredContext(b *batch, evt *event.Event, msg *event.Messag
 		ID: msg.RelatesTo.GetReplaceID().String(), Sender: evt.Sender.String(), Text: text}}})
 }
 
-// withEmote returns text; for an emote (/me) it prefixes the sender's display name.
-func (t *intake) withEmote(ctx context.Context, evt *event.Event, msg *event.MessageEventContent, text string) string {
+// prefixEmoteSender returns text; for an emote (/me) it prefixes the sender's display name.
+func (t *intake) prefixEmoteSender(ctx context.Context, evt *event.Event, msg *event.MessageEventContent, text string) string {
 	if msg.MsgType != event.MsgEmote {
 		return text
 	}
 	return "* " + cmp.Or(t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), evt.Sender.String()) + " " + text
 }
 
-// keepsContext reports whether room stores messages that are not addressed to the bot.
-func (t *intake) keepsContext(ctx context.Context, room string) (bool, error) {
+// roomStoresGroupContext reports whether room stores messages that are not addressed to the bot.
+func (t *intake) roomStoresGroupContext(ctx context.Context, room string) (bool, error) {
 	v, err := settings.Store{DB: t.cfg.DB}.Get(ctx, room, settings.Listen)
 	return v == "on", err
 }

@@ -23,9 +23,9 @@ const (
 // maxPending limits the messages of a room that are delivered and not handled yet.
 const maxPending = 64
 
-// runInbox passes messages to deliver in the order of their arrival. It starts with those that an
-// earlier run has not finished.
-func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, chat.Inbound) error) error {
+// runInboxDelivery passes messages to deliver in the order of their arrival. It starts with those that
+// an earlier run has not finished.
+func (c *Client) runInboxDelivery(ctx context.Context, deliver func(context.Context, chat.Inbound) error) error {
 	delivered := map[string]bool{} // delivered and not handled yet
 	l, incomplete := send.NewRoomLocks(), &completer{intake: c.intake, inbox: c.inbox, wake: c.inWake}
 	var g errgroup.Group
@@ -33,10 +33,10 @@ func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, cha
 	defer func() { _ = g.Wait() }()
 	return retry.RunWhenDue(ctx, c.cfg.now, c.inWake, func(ctx context.Context) (next time.Time) {
 		l.Begin()
-		rows, err := c.waiting(ctx)
+		rows, err := c.waitingInboxRows(ctx)
 		if err == nil {
-			rows = incomplete.startCompleting(ctx, &g, l, rows)
-			err = c.deliverNew(ctx, rows, delivered, deliver)
+			rows = incomplete.startCompletingMessages(ctx, &g, l, rows)
+			err = c.deliverNewInboxRows(ctx, rows, delivered, deliver)
 		}
 		if err != nil && ctx.Err() == nil {
 			c.cfg.Log.Warn("matrix: message not delivered; trying again", "err", err)
@@ -46,9 +46,9 @@ func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, cha
 	})
 }
 
-// waiting returns the inbox rows that need an answer. It leaves out rooms whose data still has to
-// be moved from the room that they replace.
-func (c *Client) waiting(ctx context.Context) ([]delivery.InboxRow, error) {
+// waitingInboxRows returns the inbox rows that need an answer. It leaves out rooms whose data still
+// has to be moved from the room that they replace.
+func (c *Client) waitingInboxRows(ctx context.Context) ([]delivery.InboxRow, error) {
 	rows, err := c.inbox.Waiting(ctx, maxPending)
 	if err != nil {
 		return nil, err
@@ -58,8 +58,8 @@ func (c *Client) waiting(ctx context.Context) ([]delivery.InboxRow, error) {
 	return rows, err
 }
 
-// deliverNew delivers the rows that are not delivered yet, up to the first that fails.
-func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, delivered map[string]bool,
+// deliverNewInboxRows delivers the rows that are not delivered yet, up to the first that fails.
+func (c *Client) deliverNewInboxRows(ctx context.Context, rows []delivery.InboxRow, delivered map[string]bool,
 	deliver func(context.Context, chat.Inbound) error) error {
 	waiting := map[string]bool{}
 	for _, r := range rows {
@@ -69,7 +69,7 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 	defer func() {
 		if len(newest) > 0 {
 			// go: receipts are not waited for; they end with ctx
-			go c.sendReceipts(ctx, newest)
+			go c.sendReadReceipts(ctx, newest)
 		}
 	}()
 	maps.DeleteFunc(delivered, func(id string, _ bool) bool { return !waiting[id] })
@@ -78,7 +78,7 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 		if delivered[m.ID] {
 			continue
 		}
-		if err := c.recheckPrivateAndUnproven(ctx, &m.Head); err != nil {
+		if err := c.updatePrivateAndUnproven(ctx, &m.Head); err != nil {
 			return err
 		}
 		in := r.Inbound()
@@ -94,9 +94,9 @@ func (c *Client) deliverNew(ctx context.Context, rows []delivery.InboxRow, deliv
 	return nil
 }
 
-// recheckPrivateAndUnproven updates whether h is private and its sender is proven. While the message waited,
-// people may have joined, and the sender's identity may have become known.
-func (c *Client) recheckPrivateAndUnproven(ctx context.Context, h *chat.Head) error {
+// updatePrivateAndUnproven updates whether h is private and its sender is proven. While the message
+// waited, people may have joined, and the sender's identity may have become known.
+func (c *Client) updatePrivateAndUnproven(ctx context.Context, h *chat.Head) error {
 	room, err := c.Rooms.Facts(ctx, id.RoomID(h.Room))
 	if err != nil {
 		return err
@@ -111,15 +111,15 @@ func (c *Client) recheckPrivateAndUnproven(ctx context.Context, h *chat.Head) er
 func (c *Client) Ack(ctx context.Context, id string) error {
 	err := c.inbox.MarkDone(ctx, c.cfg.DB, id)
 	retry.Wake(c.inWake) // a room may have more messages than are handed over at once
-	return err           // more messages of the room may be due
+	return err
 }
 
-// Cancelled reports whether the inbound message id was redacted before it was answered.
-func (c *Client) Cancelled(ctx context.Context, id string) (bool, error) {
+// MessageCancelled reports whether the inbound message id was redacted before it was answered.
+func (c *Client) MessageCancelled(ctx context.Context, id string) (bool, error) {
 	return c.inbox.IsRedacted(ctx, id)
 }
 
-// KeptFiles lists the stored files that rows of the inbox or outbox still refer to.
-func (c *Client) KeptFiles(ctx context.Context) ([]string, error) {
+// ReferencedFiles lists the stored files that rows of the inbox or outbox still refer to.
+func (c *Client) ReferencedFiles(ctx context.Context) ([]string, error) {
 	return c.inbox.KeptFiles(ctx)
 }

@@ -34,24 +34,24 @@ type intake struct {
 	outbox  *delivery.Outbox
 }
 
-// routeSync passes all events of a sync to their handlers.
-func (t *intake) routeSync(ctx context.Context, b *batch, res *mautrix.RespSync) {
-	t.routeEvents(ctx, b, "", event.SourceToDevice, res.ToDevice.Events)
-	t.routeEvents(ctx, b, "", event.SourceAccountData, res.AccountData.Events)
+// routeSyncEvents passes all events of a sync to their handlers.
+func (t *intake) routeSyncEvents(ctx context.Context, b *batch, res *mautrix.RespSync) {
+	t.parseAndRouteEvents(ctx, b, "", event.SourceToDevice, res.ToDevice.Events)
+	t.parseAndRouteEvents(ctx, b, "", event.SourceAccountData, res.AccountData.Events)
 	for room, joined := range res.Rooms.Join {
-		t.routeEvents(ctx, b, room, event.SourceJoin|event.SourceState, joined.State.Events)
-		t.routeEvents(ctx, b, room, event.SourceJoin|event.SourceTimeline, joined.Timeline.Events)
+		t.parseAndRouteEvents(ctx, b, room, event.SourceJoin|event.SourceState, joined.State.Events)
+		t.parseAndRouteEvents(ctx, b, room, event.SourceJoin|event.SourceTimeline, joined.Timeline.Events)
 	}
 	for room, invited := range res.Rooms.Invite {
-		t.routeEvents(ctx, b, room, event.SourceInvite|event.SourceState, invited.State.Events)
+		t.parseAndRouteEvents(ctx, b, room, event.SourceInvite|event.SourceState, invited.State.Events)
 	}
 	for room, left := range res.Rooms.Leave {
-		t.routeEvents(ctx, b, room, event.SourceLeave|event.SourceState, left.State.Events)
-		t.routeEvents(ctx, b, room, event.SourceLeave|event.SourceTimeline, left.Timeline.Events)
+		t.parseAndRouteEvents(ctx, b, room, event.SourceLeave|event.SourceState, left.State.Events)
+		t.parseAndRouteEvents(ctx, b, room, event.SourceLeave|event.SourceTimeline, left.Timeline.Events)
 	}
 }
 
-func (t *intake) routeEvents(ctx context.Context, b *batch, room id.RoomID, source event.Source, events []*event.Event) {
+func (t *intake) parseAndRouteEvents(ctx context.Context, b *batch, room id.RoomID, source event.Source, events []*event.Event) {
 	for _, evt := range events {
 		evt.RoomID, evt.Mautrix.EventSource = room, source
 		switch {
@@ -64,22 +64,22 @@ func (t *intake) routeEvents(ctx context.Context, b *batch, room id.RoomID, sour
 		default:
 			evt.Type.Class = event.MessageEventType
 		}
-		if err := evt.Content.ParseRaw(evt.Type); err == nil || t.acceptUnparsed(ctx, b, evt, err) {
-			t.route(ctx, b, evt, evt)
+		if err := evt.Content.ParseRaw(evt.Type); err == nil || t.acceptUnparsedEvent(ctx, b, evt, err) {
+			t.routeEvent(ctx, b, evt, evt)
 		}
 	}
 }
 
-// route passes an event first to mautrix, and then to handle. mautrix updates the state store.
-// origin is the event as received; evt may be its decrypted form.
-func (t *intake) route(ctx context.Context, b *batch, evt, origin *event.Event) {
-	t.recoverPanic(b, origin, func() { t.cli.Syncer.(mautrixSyncer).Dispatch(ctx, evt) })
-	t.recoverPanic(b, origin, func() { b.fail(t.handle(ctx, b, evt)) })
+// routeEvent passes an event first to mautrix, and then to dispatchEventByType. mautrix updates the
+// state store. origin is the event as received; evt may be its decrypted form.
+func (t *intake) routeEvent(ctx context.Context, b *batch, evt, origin *event.Event) {
+	t.callAndRecoverPanic(b, origin, func() { t.cli.Syncer.(mautrixSyncer).Dispatch(ctx, evt) })
+	t.callAndRecoverPanic(b, origin, func() { b.recordFirstError(t.dispatchEventByType(ctx, b, evt)) })
 }
 
-// handle adds the content of an event to the batch. An error is a local fault, such as a full
-// disk: the batch cannot be stored.
-func (t *intake) handle(ctx context.Context, b *batch, evt *event.Event) error {
+// dispatchEventByType passes an event to the function for its type, which may add it to the batch. An
+// error is a local fault, such as a full disk: the batch cannot be stored.
+func (t *intake) dispatchEventByType(ctx context.Context, b *batch, evt *event.Event) error {
 	if evt.Sender == t.cli.UserID && evt.Unsigned.TransactionID != "" && evt.StateKey == nil { // the echo of our own message
 		b.Echoes = append(b.Echoes, delivery.Echo{Txn: evt.Unsigned.TransactionID, Event: evt.ID.String()})
 	}
@@ -95,37 +95,37 @@ func (t *intake) handle(ctx context.Context, b *batch, evt *event.Event) error {
 	case event.AccountDataDirectChats:
 		return t.rooms.StoreDirect(ctx, *evt.Content.AsDirectChats())
 	case event.EventRedaction:
-		return t.onRedaction(ctx, b, evt)
+		return t.addRedactionToBatch(ctx, b, evt)
 	case event.EventReaction:
-		return t.onReaction(ctx, b, evt)
+		return t.addReactionToBatch(ctx, b, evt)
 	case event.EventUnstablePollResponse, pollVote:
-		return t.onVote(ctx, b, evt)
+		return t.addVoteToBatch(ctx, b, evt)
 	case event.EventEncrypted:
-		return t.onEncrypted(ctx, b, evt)
+		return t.decryptAndRouteEvent(ctx, b, evt)
 	}
 	if msg := gate.ContentOf(evt); msg != nil && evt.Mautrix.EventSource&event.SourceLeave == 0 {
-		return t.onMessage(ctx, b, evt, msg)
+		return t.addMessageToBatch(ctx, b, evt, msg)
 	}
 	return nil
 }
 
-// acceptUnparsed reports whether to handle an event whose content cannot be parsed. It accepts
+// acceptUnparsedEvent reports whether to handle an event whose content cannot be parsed. It accepts
 // unknown event types and logs and rejects malformed content.
-func (t *intake) acceptUnparsed(ctx context.Context, b *batch, evt *event.Event, err error) bool {
+func (t *intake) acceptUnparsedEvent(ctx context.Context, b *batch, evt *event.Event, err error) bool {
 	if errors.Is(err, event.ErrUnsupportedContentType) || errors.Is(err, event.ErrContentAlreadyParsed) {
 		return true
 	}
 	if evt.StateKey != nil && evt.Type.Type == event.StateMember.Type && *evt.StateKey != t.cli.UserID.String() {
-		b.fail(t.rooms.Expose(ctx, evt.RoomID)) // another person may have joined
+		b.recordFirstError(t.rooms.Expose(ctx, evt.RoomID)) // another person may have joined
 	}
 	t.cfg.Log.Warn("matrix: an event makes no sense and is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
 		"type", text.Clip(evt.Type.Type, 60), "err", err)
 	return false
 }
 
-// recoverPanic calls f and keeps a panic over one event from stopping the whole sync. A message
+// callAndRecoverPanic calls f and keeps a panic over one event from stopping the whole sync. A message
 // is stored and retried. For a state event the room state is fetched again before the next send.
-func (t *intake) recoverPanic(b *batch, evt *event.Event, f func()) {
+func (t *intake) callAndRecoverPanic(b *batch, evt *event.Event, f func()) {
 	defer func() {
 		r := recover()
 		if r == nil {
@@ -137,13 +137,14 @@ func (t *intake) recoverPanic(b *batch, evt *event.Event, f func()) {
 			t.rooms.ForgetState(evt.RoomID)
 			return
 		}
-		t.storeUnreadable(b, evt, "", fmt.Errorf("panic: %v", r))
+		t.addUnreadableToBatch(b, evt, "", fmt.Errorf("panic: %v", r))
 	}()
 	f()
 }
 
-// onRedaction adds a redaction to the batch. The homeserver has checked that its sender may redact.
-func (t *intake) onRedaction(ctx context.Context, b *batch, evt *event.Event) error {
+// addRedactionToBatch adds a redaction to the batch. The homeserver has checked that its sender may
+// redact.
+func (t *intake) addRedactionToBatch(ctx context.Context, b *batch, evt *event.Event) error {
 	target := evt.Redacts
 	if content, ok := evt.Content.Parsed.(*event.RedactionEventContent); ok && content.Redacts != "" {
 		target = content.Redacts
@@ -154,7 +155,7 @@ func (t *intake) onRedaction(ctx context.Context, b *batch, evt *event.Event) er
 	redaction := chat.Redaction{Change: chat.Change{Target: target.String()}}
 	if evt.Sender != t.cli.UserID && evt.ID != "" { // our own redactions need no handling
 		var err error
-		if redaction.Head, err = t.changeHead(ctx, evt); err != nil {
+		if redaction.Head, err = t.buildEventHead(ctx, evt); err != nil {
 			return err
 		}
 	}
@@ -162,10 +163,10 @@ func (t *intake) onRedaction(ctx context.Context, b *batch, evt *event.Event) er
 	return nil
 }
 
-// onMessage checks a message, decrypted if needed, and adds it to the batch.
-func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent) error {
+// addMessageToBatch checks a message, decrypted if needed, and adds it to the batch.
+func (t *intake) addMessageToBatch(ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent) error {
 	if evt.Sender == t.cli.UserID { // the echo of our own message
-		return t.ignore(evt, "own message")
+		return t.logIgnoredEvent(evt, "own message")
 	}
 	room, err := t.rooms.Facts(ctx, evt.RoomID)
 	if err != nil {
@@ -185,49 +186,49 @@ func (t *intake) onMessage(ctx context.Context, b *batch, evt *event.Event, msg 
 	if failed != nil {
 		return failed
 	}
-	if refused, err := t.checkSigned(ctx, b, evt, room, o); err != nil || refused {
+	if refused, err := t.enforceSignedDeviceRule(ctx, b, evt, room, o); err != nil || refused {
 		return err
 	}
 	if msg.RelatesTo != nil && msg.RelatesTo.Type == event.RelReplace {
-		err := t.onEdit(ctx, b, evt, msg, room)
-		t.editStoredContext(b, evt, msg, room)
+		err := t.addEditToBatch(ctx, b, evt, msg, room)
+		t.addContextEditToBatch(b, evt, msg, room)
 		return err
 	}
 	if !o.Pass {
-		_ = t.ignore(evt, o.Reason)
-		return t.storeAsContext(ctx, b, evt, msg, o)
+		_ = t.logIgnoredEvent(evt, o.Reason)
+		return t.addGroupContextToBatch(ctx, b, evt, msg, o)
 	}
-	head, err := t.head(ctx, evt, room)
+	head, err := t.buildEventHeadFromFacts(ctx, evt, room)
 	if err != nil {
 		return err
 	}
 	m := chat.Message{Head: head, Text: o.Text, Thread: gate.ThreadRoot(msg.RelatesTo),
-		ReplyTo: msg.RelatesTo.GetNonFallbackReplyTo().String(), Files: filesOf(msg, room.Encrypted, t.cfg.MaxFile)}
-	if m.Branch, err = t.branchOf(ctx, m); err != nil {
+		ReplyTo: msg.RelatesTo.GetNonFallbackReplyTo().String(), Files: filesOfMessage(msg, room.Encrypted, t.cfg.MaxFile)}
+	if m.Branch, err = t.answerThreadOf(ctx, m); err != nil {
 		return err
 	}
-	m.Text = t.withEmote(ctx, evt, msg, o.Text)
+	m.Text = t.prefixEmoteSender(ctx, evt, msg, o.Text)
 	listens := false
 	if !m.Private && !command.Is(m.Text) {
-		if listens, err = t.keepsContext(ctx, m.Room); err != nil {
+		if listens, err = t.roomStoresGroupContext(ctx, m.Room); err != nil {
 			return err
 		}
 	}
-	t.noticeUnencryptedRoom(ctx, b, m, room)
+	t.addUnencryptedRoomNotice(ctx, b, m, room)
 	t.cfg.Log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted,
 		"trust", evt.Mautrix.TrustState.String())
 	b.In = append(b.In, delivery.Incoming{Event: m, WithContext: listens})
 	return nil
 }
 
-// ignore logs why an event is ignored.
-func (t *intake) ignore(evt *event.Event, reason string) error {
+// logIgnoredEvent logs why an event is ignored.
+func (t *intake) logIgnoredEvent(evt *event.Event, reason string) error {
 	t.cfg.Log.Debug("matrix: event not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
 	return nil
 }
 
-// head returns the fields that all kinds of inbound events share.
-func (t *intake) head(ctx context.Context, evt *event.Event, room gate.Room) (chat.Head, error) {
+// buildEventHeadFromFacts returns the fields that all kinds of inbound events share.
+func (t *intake) buildEventHeadFromFacts(ctx context.Context, evt *event.Event, room gate.Room) (chat.Head, error) {
 	unproven, err := t.devices.Unproven(ctx, room.Encrypted, evt.Sender)
 	return chat.Head{
 		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp),
@@ -235,8 +236,8 @@ func (t *intake) head(ctx context.Context, evt *event.Event, room gate.Room) (ch
 	}, err
 }
 
-// onEncrypted decrypts an event and hands it to the handlers.
-func (t *intake) onEncrypted(ctx context.Context, b *batch, evt *event.Event) error {
+// decryptAndRouteEvent decrypts an event and hands it to the handlers.
+func (t *intake) decryptAndRouteEvent(ctx context.Context, b *batch, evt *event.Event) error {
 	content, ok := evt.Content.Parsed.(*event.EncryptedEventContent)
 	if !ok || content.Algorithm == "" || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return nil
@@ -244,21 +245,21 @@ func (t *intake) onEncrypted(ctx context.Context, b *batch, evt *event.Event) er
 	plain, err := t.devices.Decrypt(ctx, evt)
 	switch {
 	case err == nil:
-		t.route(ctx, b, plain, evt)
+		t.routeEvent(ctx, b, plain, evt)
 	case errors.Is(err, crypto.ErrDuplicateMessageIndex): // a replay of an earlier message
 		t.cfg.Log.Warn("matrix: a repeated encrypted message is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
 			"err", err)
 	case errors.Is(err, crypto.ErrNoSessionFound), errors.Is(err, crypto.ErrGroupSessionWithheld),
 		errors.Is(err, olm.ErrUnknownMessageIndex):
-		t.storeUnreadable(b, evt, content.SessionID, err)
+		t.addUnreadableToBatch(b, evt, content.SessionID, err)
 	default:
-		t.storeUnreadable(b, evt, "", err)
+		t.addUnreadableToBatch(b, evt, "", err)
 	}
 	return nil
 }
 
-// storeUnreadable adds an event that cannot be read yet to the batch. Its sender must be allowed.
-func (t *intake) storeUnreadable(b *batch, evt *event.Event, missing id.SessionID, cause error) {
+// addUnreadableToBatch adds an event that cannot be read yet to the batch. Its sender must be allowed.
+func (t *intake) addUnreadableToBatch(b *batch, evt *event.Event, missing id.SessionID, cause error) {
 	if !gate.MayBeMessage(evt) || evt.Mautrix.EventSource&event.SourceLeave != 0 || !t.gate.Allows(evt.Sender.String()) {
 		t.cfg.Log.Debug("matrix: an event that cannot be read is dropped", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender,
 			"err", cause)
@@ -266,7 +267,7 @@ func (t *intake) storeUnreadable(b *batch, evt *event.Event, missing id.SessionI
 	}
 	u := delivery.Unreadable{
 		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), SentAt: time.UnixMilli(evt.Timestamp),
-		Raw: rawEvent(evt), Session: missing.String(), Tries: 1, Wait: t.cfg.timings.retry, Err: cause,
+		Raw: marshalEvent(evt), Session: missing.String(), Tries: 1, Wait: t.cfg.timings.retry, Err: cause,
 	}
 	if missing != "" {
 		u.Tries, u.Wait = 0, t.cfg.timings.askKey
@@ -274,8 +275,8 @@ func (t *intake) storeUnreadable(b *batch, evt *event.Event, missing id.SessionI
 	b.Unreadable = append(b.Unreadable, u)
 }
 
-// branchOf returns the thread in which m is answered, by the setting of its room.
-func (t *intake) branchOf(ctx context.Context, m chat.Message) (string, error) {
+// answerThreadOf returns the thread in which m is answered, by the setting of its room.
+func (t *intake) answerThreadOf(ctx context.Context, m chat.Message) (string, error) {
 	setting, err := settings.Store{DB: t.cfg.DB}.Get(ctx, m.Room, settings.Threads)
 	return command.AnswerThread(setting, m), err
 }

@@ -29,8 +29,8 @@ const (
 	fetchTries = 4
 )
 
-// filesOf returns the file of a file message, not fetched yet, or nil.
-func filesOf(msg *event.MessageEventContent, encrypted bool, limit int64) []chat.File {
+// filesOfMessage returns the file of a file message, not fetched yet, or nil.
+func filesOfMessage(msg *event.MessageEventContent, encrypted bool, limit int64) []chat.File {
 	kind := gate.FileKinds[msg.MsgType]
 	if kind == "" {
 		return nil
@@ -46,7 +46,7 @@ func filesOf(msg *event.MessageEventContent, encrypted bool, limit int64) []chat
 	case kind == chat.VideoFile:
 		f.Note = i18n.New("why.no_videos")
 	case f.Size > limit:
-		f.Note = tooLargeNote(limit)
+		f.Note = fileTooLargeNote(limit)
 	case msg.File != nil && msg.File.URL != "":
 		source, err := json.Marshal(msg.File)
 		if f.Source = string(source); err != nil {
@@ -62,25 +62,25 @@ func filesOf(msg *event.MessageEventContent, encrypted bool, limit int64) []chat
 	return []chat.File{f}
 }
 
-func tooLargeNote(limit int64) i18n.Text {
+func fileTooLargeNote(limit int64) i18n.Text {
 	return i18n.New("why.file_large", "size", media.FormatSize(limit))
 }
 
-// fetchFiles fetches the message's own file and that of the message it replies to.
-func (f *completer) fetchFiles(ctx context.Context, m *chat.Message) error {
-	err := f.addRepliedFile(ctx, m)
+// fetchOwnAndRepliedFiles fetches the message's own file and that of the message it replies to.
+func (f *completer) fetchOwnAndRepliedFiles(ctx context.Context, m *chat.Message) error {
+	err := f.addFileOfRepliedMessage(ctx, m)
 	for i := range m.Files {
 		if file := &m.Files[i]; file.Source != "" {
-			file.Note = f.fetchFile(ctx, file)
+			file.Note = f.downloadFileWithRetry(ctx, file)
 			file.Source = ""
 		}
 	}
 	return err
 }
 
-// addRepliedFile adds the file of the message that m replies to. It does nothing if that is not a
-// file message.
-func (f *completer) addRepliedFile(ctx context.Context, m *chat.Message) error {
+// addFileOfRepliedMessage adds the file of the message that m replies to. It does nothing if that is
+// not a file message.
+func (f *completer) addFileOfRepliedMessage(ctx context.Context, m *chat.Message) error {
 	if m.ReplyTo == "" {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (f *completer) addRepliedFile(ctx context.Context, m *chat.Message) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, smallTimeout)
 	defer cancel()
-	evt, err := f.eventOf(ctx, id.RoomID(m.Room), id.EventID(m.ReplyTo))
+	evt, err := f.fetchAndDecryptEvent(ctx, id.RoomID(m.Room), id.EventID(m.ReplyTo))
 	if err != nil || evt.Unsigned.RedactedBecause != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (f *completer) addRepliedFile(ctx context.Context, m *chat.Message) error {
 	if msg == nil || !gate.IsFile(msg) {
 		return nil
 	}
-	found := filesOf(msg, evt.Mautrix.WasEncrypted, f.cfg.MaxFile)
+	found := filesOfMessage(msg, evt.Mautrix.WasEncrypted, f.cfg.MaxFile)
 	if found[0].Kind == chat.VoiceFile { // a voice message of another person is not this person's question
 		found[0].Kind = chat.AudioFile
 	}
@@ -105,10 +105,10 @@ func (f *completer) addRepliedFile(ctx context.Context, m *chat.Message) error {
 	return nil
 }
 
-// fetchFile downloads and stores a file. If that fails, the note tells the model why.
-func (f *completer) fetchFile(ctx context.Context, file *chat.File) (note i18n.Text) {
+// downloadFileWithRetry downloads and stores a file. If that fails, the note tells the model why.
+func (f *completer) downloadFileWithRetry(ctx context.Context, file *chat.File) (note i18n.Text) {
 	for try := 0; ; try++ {
-		stored, err := f.download(ctx, file.Source)
+		stored, err := f.downloadAndStoreFile(ctx, file.Source)
 		if err == nil {
 			file.Path, file.Type, file.Size = stored.Path, stored.Type, stored.Size
 			return ""
@@ -119,7 +119,7 @@ func (f *completer) fetchFile(ctx context.Context, file *chat.File) (note i18n.T
 		case ctx.Err() != nil:
 			return i18n.New("why.file_slow")
 		case errors.As(err, &large):
-			return tooLargeNote(large.Most)
+			return fileTooLargeNote(large.Most)
 		case errors.Is(err, errSource):
 			return i18n.New("why.file_nowhere")
 		case errors.Is(err, attachment.ErrHashMismatch), errors.Is(err, errSealed):
@@ -146,9 +146,9 @@ var (
 	errSealed = errors.New("the file's key is invalid")
 )
 
-// download fetches and stores the file at source, a value made by filesOf. It ignores the size and
-// type that the sender or the homeserver claims.
-func (f *completer) download(ctx context.Context, source string) (media.Stored, error) {
+// downloadAndStoreFile fetches and stores the file at source, a value made by filesOfMessage. It
+// ignores the size and type that the sender or the homeserver claims.
+func (f *completer) downloadAndStoreFile(ctx context.Context, source string) (media.Stored, error) {
 	var file *event.EncryptedFileInfo
 	where := id.ContentURIString(source)
 	if strings.HasPrefix(source, "{") {
@@ -177,7 +177,7 @@ func (f *completer) download(ctx context.Context, source string) (media.Stored, 
 		return media.Stored{}, &media.TooLargeError{Most: limit}
 	}
 	stream := bufio.NewReader(resp.Body)
-	if isRateLimited(resp, stream) {
+	if isRateLimitResponse(resp, stream) {
 		return media.Stored{}, mautrix.HTTPError{Response: resp, Request: resp.Request, Message: "too many downloads"}
 	}
 	var body io.Reader = stream
@@ -188,9 +188,9 @@ func (f *completer) download(ctx context.Context, source string) (media.Stored, 
 	return stored, store.Wrap(err, "matrix: fetch a file")
 }
 
-// isRateLimited reports whether a response is Dendrite's refusal of too many downloads.
+// isRateLimitResponse reports whether a response is Dendrite's refusal of too many downloads.
 // It has status 200 and no headers of a file.
-func isRateLimited(resp *http.Response, body *bufio.Reader) bool {
+func isRateLimitResponse(resp *http.Response, body *bufio.Reader) bool {
 	const refusal = `{"Code":429,`
 	if resp.Header.Get("Content-Disposition") != "" || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
 		return false

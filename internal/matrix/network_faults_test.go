@@ -225,7 +225,7 @@ func TestHomeserverRestarts(t *testing.T) {
 	plain, secret := metIn(t, s, you, b, false), metIn(t, s, you, b, true)
 	echoes(t, you, secret, "before")
 	t.Run("in the middle of a poll", func(t *testing.T) {
-		b.Typing(t.Context(), plain, true)
+		b.ShowTyping(t.Context(), plain, true)
 		await(t, s, "not typing", func() bool { return s.Typing(plain, b.UserID()) })
 		poll := make(chan struct{})
 		var once sync.Once
@@ -241,7 +241,7 @@ func TestHomeserverRestarts(t *testing.T) {
 		hears(t, you, plain, "echo: **asked while you were down**")
 		echoes(t, you, secret, "after")
 		typing := s.Count("typing")
-		b.Typing(t.Context(), plain, false)
+		b.ShowTyping(t.Context(), plain, false)
 		await(t, s, "still typing", func() bool { return s.Count("typing") > typing && !s.Typing(plain, b.UserID()) })
 	})
 	t.Run("in the middle of sending", func(t *testing.T) {

@@ -35,24 +35,24 @@ func inbound(id string) chat.Message {
 // Holds F8.
 func TestInboxAndTokenGoTogether(t *testing.T) {
 	c, ctx := newOffline(t), t.Context()
-	expect.OK(t, c.commit(ctx, "s1", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Event: inbound("$1")}, {Event: inbound("$2")}}}}))
+	expect.OK(t, c.commitBatchAndSyncToken(ctx, "s1", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Event: inbound("$1")}, {Event: inbound("$2")}}}}))
 	rows := expect.Must(c.inbox.Waiting(ctx, 100))(t)
 	want := []delivery.InboxRow{{Message: inbound("$1")}, {Message: inbound("$2")}}
 	expect.NoDiff(t, rows, want, "inbox")
 	// A sync that cannot be stored completely leaves no rows and no token.
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := c.commit(cancelled, "s2", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Event: inbound("$3")}}}}); err == nil {
+	if err := c.commitBatchAndSyncToken(cancelled, "s2", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Event: inbound("$3")}}}}); err == nil {
 		t.Error("stored with a cancelled context")
 	}
 	expect.Must(c.cfg.DB.ExecContext(ctx, `CREATE TRIGGER fail BEFORE UPDATE ON matrix_sync BEGIN SELECT raise(ABORT, 'disk full'); END`))(t)
-	if err := c.commit(ctx, "s2", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Event: inbound("$3")}}}}); err == nil {
+	if err := c.commitBatchAndSyncToken(ctx, "s2", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Event: inbound("$3")}}}}); err == nil {
 		t.Error("stored without its token")
 	}
 	expect.Equal(t, len(expect.Must(c.inbox.Waiting(ctx, 100))(t)), 2, "messages, none without its token")
-	expect.Equal(t, expect.Must(c.position(ctx))(t).token, "s1", "the token")
+	expect.Equal(t, expect.Must(c.storedSyncPosition(ctx))(t).token, "s1", "the token")
 	c.cli.DeviceID = "OTHER"
-	if p, err := c.position(ctx); err != nil || p.token != "" || !p.at.IsZero() {
+	if p, err := c.storedSyncPosition(ctx); err != nil || p.token != "" || !p.at.IsZero() {
 		t.Errorf("another device's position %+v %v, want none", p, err)
 	}
 }
@@ -93,7 +93,7 @@ func TestDropOld(t *testing.T) {
 					states++
 				}
 			}
-			dropped := dropBeforeJoin(room, self, c.fresh)
+			dropped := dropMessagesBeforeJoin(room, self, c.fresh)
 			got := ""
 			for _, e := range room.Timeline.Events {
 				if e.StateKey != nil {

@@ -14,18 +14,18 @@ import (
 // pollVote is the stable event type of a vote; clients send the unstable one (MSC3381).
 var pollVote = event.Type{Type: "m.poll.response", Class: event.MessageEventType}
 
-// onVote adds the vote of an allowed sender to the batch. Package delivery checks that it is for
+// addVoteToBatch adds the vote of an allowed sender to the batch. Package delivery checks that it is for
 // an option of one of our polls.
-func (t *intake) onVote(ctx context.Context, b *batch, evt *event.Event) error {
+func (t *intake) addVoteToBatch(ctx context.Context, b *batch, evt *event.Event) error {
 	if evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return nil
 	}
-	target, answer, ok := voteOf(evt)
+	target, answer, ok := parsePollVote(evt)
 	switch {
 	case !ok:
-		return t.ignore(evt, "it is not for one option of a poll")
+		return t.logIgnoredEvent(evt, "it is not for one option of a poll")
 	case !t.gate.Allows(evt.Sender.String()):
-		return t.ignore(evt, "sender is not allowed")
+		return t.logIgnoredEvent(evt, "sender is not allowed")
 	}
 	room, err := t.rooms.Facts(ctx, evt.RoomID)
 	if err != nil {
@@ -45,15 +45,15 @@ func (t *intake) onVote(ctx context.Context, b *batch, evt *event.Event) error {
 	case err != nil:
 		return fmt.Errorf("look up who votes: %w", err)
 	case in.Membership != event.MembershipJoin:
-		return t.ignore(evt, "sender is not in the room")
+		return t.logIgnoredEvent(evt, "sender is not in the room")
 	}
-	head, err := t.head(ctx, evt, room)
+	head, err := t.buildEventHeadFromFacts(ctx, evt, room)
 	b.In = append(b.In, delivery.Incoming{Event: chat.Vote{Change: chat.Change{Head: head, Target: target}, Option: answer}})
 	return err
 }
 
-// voteOf returns the poll and the answer of a vote; ok reports whether it has exactly one answer.
-func voteOf(evt *event.Event) (poll, answer string, ok bool) {
+// parsePollVote returns the poll and the answer of a vote; ok reports whether it has exactly one answer.
+func parsePollVote(evt *event.Event) (poll, answer string, ok bool) {
 	var v struct {
 		Relates  event.RelatesTo    `json:"m.relates_to"`
 		Unstable event.PollResponse `json:"org.matrix.msc3381.poll.response"`

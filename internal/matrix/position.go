@@ -17,8 +17,8 @@ type position struct {
 	at    time.Time // by our clock; zero = never
 }
 
-// position returns the stored sync position of this device.
-func (c *Client) position(ctx context.Context) (p position, err error) {
+// storedSyncPosition returns the stored sync position of this device.
+func (c *Client) storedSyncPosition(ctx context.Context) (p position, err error) {
 	var at int64
 	err = c.cfg.DB.QueryRowContext(ctx, `SELECT next_batch, at FROM matrix_sync WHERE user = ? AND device = ?`,
 		c.cli.UserID.String(), c.cli.DeviceID.String()).Scan(&p.token, &at)
@@ -32,8 +32,8 @@ func (c *Client) position(ctx context.Context) (p position, err error) {
 	return p, nil
 }
 
-// commit stores the batch of a sync and the next sync token in one transaction.
-func (c *Client) commit(ctx context.Context, next string, b *batch) error {
+// commitBatchAndSyncToken stores the batch of a sync and the next sync token in one transaction.
+func (c *Client) commitBatchAndSyncToken(ctx context.Context, next string, b *batch) error {
 	return c.inbox.Commit(ctx, &b.Batch, func(tx *sql.Tx) error {
 		if err := room.StoreLastEvents(ctx, tx, b.last); err != nil {
 			return err
@@ -45,9 +45,9 @@ func (c *Client) commit(ctx context.Context, next string, b *batch) error {
 	})
 }
 
-// noteSyncFailed records a failed sync for `bot doctor`. Before the first sync there is no row to
+// storeSyncFailure records a failed sync for `bot doctor`. Before the first sync there is no row to
 // record it in.
-func (c *Client) noteSyncFailed(ctx context.Context, failures int64, why error) error {
+func (c *Client) storeSyncFailure(ctx context.Context, failures int64, why error) error {
 	_, err := c.cfg.DB.ExecContext(ctx, `UPDATE matrix_sync SET failures = ?, problem = ? WHERE user = ? AND device = ?`,
 		failures, why.Error(), c.cli.UserID.String(), c.cli.DeviceID.String())
 	return store.Wrap(err, "matrix: note that a sync failed")

@@ -15,8 +15,8 @@ type receiptKey struct{ room, thread string }
 // mainTimeline is the thread ID of a receipt for events outside threads.
 const mainTimeline = "main"
 
-// sendReceipts sends a read receipt for the newest event of each place. A failed one is not retried.
-func (c *Client) sendReceipts(ctx context.Context, newest map[receiptKey]string) {
+// sendReadReceipts sends a read receipt for the newest event of each place. A failed one is not retried.
+func (c *Client) sendReadReceipts(ctx context.Context, newest map[receiptKey]string) {
 	c.receipts.Lock() // one at a time
 	defer c.receipts.Unlock()
 	for where, evt := range newest {

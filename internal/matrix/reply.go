@@ -41,12 +41,12 @@ func (f *completer) quoteReplyChain(ctx context.Context, m *chat.Message) error 
 	left := chainRunes
 	for at := m.ReplyTo; at != "" && len(chain) < chainLength && !seen[at]; {
 		seen[at] = true
-		l, err := f.fetchLink(ctx, m.Room, at)
+		l, err := f.fetchMessageToQuote(ctx, m.Room, at)
 		if failed = err; l.newest || err != nil && len(chain) > 0 {
 			break
 		}
 		if err != nil {
-			l = link{quote: chat.Quote{ID: at, Text: whyNot(err)}}
+			l = link{quote: chat.Quote{ID: at, Text: messageFetchErrorText(err)}}
 		}
 		if l.quote.Text != "" {
 			l.quote.Why, l.quote.Text = chat.QuoteReply, text.Clip(l.quote.Text, replyRunes)
@@ -70,13 +70,13 @@ type link struct {
 	newest bool   // the bot's newest answer in the room
 }
 
-// fetchLink returns one message of a chain: ours from the outbox, others from the homeserver.
-func (f *completer) fetchLink(ctx context.Context, room, evt string) (link, error) {
+// fetchMessageToQuote returns one message of a chain: ours from the outbox, others from the homeserver.
+func (f *completer) fetchMessageToQuote(ctx context.Context, room, evt string) (link, error) {
 	if own, replyTo, newest, err := f.outbox.QuoteOf(ctx, room, evt); own.ID != "" || err != nil {
 		own.Sender = f.cli.UserID.String()
 		return link{quote: own, next: replyTo, newest: newest}, err
 	}
-	got, err := f.eventOf(ctx, id.RoomID(room), id.EventID(evt))
+	got, err := f.fetchAndDecryptEvent(ctx, id.RoomID(room), id.EventID(evt))
 	if err != nil {
 		return link{}, err
 	}
@@ -85,7 +85,7 @@ func (f *completer) fetchLink(ctx context.Context, room, evt string) (link, erro
 	if msg == nil || got.Unsigned.RedactedBecause != nil {
 		return l, nil
 	}
-	l.next, l.quote.Text = msg.RelatesTo.GetNonFallbackReplyTo().String(), f.withEmote(ctx, got, msg, gate.TextOf(msg))
+	l.next, l.quote.Text = msg.RelatesTo.GetNonFallbackReplyTo().String(), f.prefixEmoteSender(ctx, got, msg, gate.TextOf(msg))
 	switch msg.MsgType {
 	case event.MsgText, event.MsgNotice, event.MsgEmote:
 	default:
@@ -103,11 +103,11 @@ var (
 	errPlain     = errors.New("the event is not encrypted, but its room is")
 )
 
-// eventOf fetches an event from the homeserver, parsed and decrypted, without edits.
+// fetchAndDecryptEvent fetches an event from the homeserver, parsed and decrypted, without edits.
 // A redacted event has Unsigned.RedactedBecause and no content. It is an error if a message in an
 // encrypted room is plain text, which a homeserver can forge, or if the device rule excludes its
 // device.
-func (f *completer) eventOf(ctx context.Context, room id.RoomID, evt id.EventID) (*event.Event, error) {
+func (f *completer) fetchAndDecryptEvent(ctx context.Context, room id.RoomID, evt id.EventID) (*event.Event, error) {
 	got, err := f.cli.GetEvent(ctx, room, evt)
 	if err == nil && (got == nil || got.ID != evt || got.RoomID != "" && got.RoomID != room) {
 		err = errElsewhere
@@ -146,8 +146,8 @@ func (f *completer) eventOf(ctx context.Context, room id.RoomID, evt id.EventID)
 	return plain, nil
 }
 
-// whyNot returns the text that tells the model why a message cannot be shown.
-func whyNot(err error) string {
+// messageFetchErrorText returns the text that tells the model why a message cannot be shown.
+func messageFetchErrorText(err error) string {
 	switch {
 	case errors.Is(err, mautrix.MNotFound), errors.Is(err, mautrix.MForbidden), errors.Is(err, errElsewhere):
 		return "(this message is not there, or not for you to see)"

@@ -231,7 +231,7 @@ func watch(t *testing.T, server *homeserver.Server, see func(*http.Request)) *ho
 func TestTypingEnds(t *testing.T) {
 	t.Parallel()
 	s, _, b, room := chatting(t, false, nil)
-	b.Typing(context.Background(), room, true)
+	b.ShowTyping(context.Background(), room, true)
 	await(t, s, "not typing", func() bool { return s.Typing(room, b.UserID()) })
 	b.stop()
 	expect.Equal(t, s.Typing(room, b.UserID()), false, "typing after the end")
@@ -327,7 +327,7 @@ func TestRemovedWhileAnswering(t *testing.T) {
 			s.SetState(you.UserID(), room, "m.room.member", b.UserID(), map[string]any{"membership": membership})
 			for _, id := range []string{long, waits} {
 				await(t, s, "its messages wait on", func() bool {
-					gone, err := b.Cancelled(t.Context(), id)
+					gone, err := b.MessageCancelled(t.Context(), id)
 					if err != nil {
 						t.Error(err)
 					}

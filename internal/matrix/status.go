@@ -16,8 +16,8 @@ import (
 
 // Status returns the state of the connection without asking the homeserver.
 func (c *Client) Status(ctx context.Context) doctor.Status {
-	problem, last := c.sync.status()
-	skew := int64(c.acc.Skew().Seconds())
+	problem, last := c.sync.problemAndLastSuccess()
+	skew := int64(c.acc.HomeserverClockSkew().Seconds())
 	login := c.acc.CurrentLogin()
 	s := doctor.Status{
 		Running: true, Homeserver: c.cfg.Homeserver, User: login.UserID.String(), Device: login.DeviceID.String(),
@@ -27,26 +27,22 @@ func (c *Client) Status(ctx context.Context) doctor.Status {
 	if !last.IsZero() {
 		s.SetLastSync(last, c.cfg.now())
 	}
-	err := countRows(ctx, c.cfg, c.cfg.now(), &s)
-	if err == nil {
-		s.BackupWaiting, err = e2ee.CountNotBackedUp(ctx, c.cfg.DB, s.Backup)
-	}
-	if err != nil && s.Problem == "" {
+	if err := fillRecoveryKeyAndCounts(ctx, c.cfg, c.cfg.now(), &s); err != nil && s.Problem == "" {
 		s.Problem = err.Error()
 	}
 	return s
 }
 
-// doctor returns the configuration of the doctor.
-func (cfg Config) doctor() doctor.Config {
+// doctorConfig returns the configuration of the doctor.
+func (cfg Config) doctorConfig() doctor.Config {
 	cfg = cfg.withDefaults()
-	return doctor.Config{Account: cfg.account(), ReadStored: cfg.readStoredStatus}
+	return doctor.Config{Account: cfg.accountConfig(), ReadStored: cfg.readStoredStatus}
 }
 
-// Examine checks the account and the delivery state stored in cfg.DB. The bot may run in another
+// ExamineAccount checks the account and the delivery state stored in cfg.DB. The bot may run in another
 // process. Examine changes nothing.
-func Examine(ctx context.Context, cfg Config, p doctor.Process) (doctor.Status, []doctor.Finding) {
-	return doctor.Examine(ctx, cfg.doctor(), p)
+func ExamineAccount(ctx context.Context, cfg Config, p doctor.Process) (doctor.Status, []doctor.Finding) {
+	return doctor.Examine(ctx, cfg.doctorConfig(), p)
 }
 
 // readStoredStatus fills in the state stored in bot.db.
@@ -60,25 +56,23 @@ func (cfg Config) readStoredStatus(ctx context.Context, s *doctor.Status, now ti
 	case !errors.Is(err, sql.ErrNoRows):
 		return fmt.Errorf("matrix: read when the last sync was: %w", err)
 	}
-	if err := countRows(ctx, cfg, now, s); err != nil {
+	return fillRecoveryKeyAndCounts(ctx, cfg, now, s)
+}
+
+// fillRecoveryKeyAndCounts fills in the state of the data folder, the sizes of the queues, and the
+// numbers of rooms and of keys to back up.
+func fillRecoveryKeyAndCounts(ctx context.Context, cfg Config, now time.Time, s *doctor.Status) error {
+	_, err := os.Stat(cfg.matrixPath("recovery.key"))
+	s.RecoveryKey = err == nil
+	if s.Queues, err = delivery.CountRows(ctx, cfg.DB, now.UnixMilli()); err != nil {
+		return err
+	}
+	if s.Rooms, s.Encrypted, err = room.Count(ctx, cfg.DB); err != nil {
 		return err
 	}
 	if device, err := e2ee.StoredDevice(ctx, cfg.DB); err != nil || device == "" {
 		return err // there are no room keys yet
 	}
 	s.BackupWaiting, err = e2ee.CountNotBackedUp(ctx, cfg.DB, s.Backup)
-	return err
-}
-
-// countRows fills in the state of the data folder and the sizes of the queues.
-func countRows(ctx context.Context, cfg Config, now time.Time, s *doctor.Status) error {
-	if _, err := os.Stat(cfg.dir("recovery.key")); err == nil {
-		s.RecoveryKey = true
-	}
-	var err error
-	if s.Queues, err = delivery.CountRows(ctx, cfg.DB, now.UnixMilli()); err != nil {
-		return err
-	}
-	s.Rooms, s.Encrypted, err = room.Count(ctx, cfg.DB)
 	return err
 }

@@ -67,8 +67,8 @@ func (s *syncState) syncNow() {
 	}
 }
 
-// numbers returns the number of the last sync that was started, and that was processed.
-func (s *syncState) numbers() (begun, done int64) { return s.begun.Load(), s.done.Load() }
+// lastBegunAndDoneSync returns the number of the last sync that was started, and that was processed.
+func (s *syncState) lastBegunAndDoneSync() (begun, done int64) { return s.begun.Load(), s.done.Load() }
 
 func (s *syncState) setProblem(problem string) {
 	s.mu.Lock()
@@ -76,9 +76,9 @@ func (s *syncState) setProblem(problem string) {
 	s.problem = problem
 }
 
-// status returns the error of the last sync and the time of the last success. The zero time means
-// never.
-func (s *syncState) status() (problem string, last time.Time) {
+// problemAndLastSuccess returns the error of the last sync and the time of the last success. The zero
+// time means never.
+func (s *syncState) problemAndLastSuccess() (problem string, last time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at := s.lastSync.Load(); at > 0 {
@@ -96,20 +96,20 @@ const longestWaitForDisk = 5 * time.Second
 // errHurried cancels a poll because a fresh sync is needed at once.
 var errHurried = errors.New("matrix: a fresh sync is needed")
 
-// runSync syncs with the homeserver until ctx ends. It replaces mautrix's loop, which stores the
+// runSyncLoop syncs with the homeserver until ctx ends. It replaces mautrix's loop, which stores the
 // token before it processes the events, waits for ever on a dead connection, and stops at a panic.
-func (c *Client) runSync(ctx context.Context, members *room.Memberships) error {
+func (c *Client) runSyncLoop(ctx context.Context, members *room.Memberships) error {
 	var filter string
 	c.sync.hasty.Store(true) // nothing is sent before the first sync
 	for ctx.Err() == nil {
-		if err := c.acc.CheckStaleKeys(ctx); err != nil {
+		if err := c.acc.SetAsideStaleKeys(ctx); err != nil {
 			return err
 		}
 		err := c.syncOnce(ctx, &filter, members)
 		if err == nil || ctx.Err() != nil || errors.Is(err, errHurried) {
 			continue
 		}
-		if err := c.syncFailed(ctx, err); err != nil {
+		if err := c.recoverFromSyncError(ctx, err); err != nil {
 			return err
 		}
 	}
@@ -118,22 +118,22 @@ func (c *Client) runSync(ctx context.Context, members *room.Memberships) error {
 
 func (c *Client) syncOnce(ctx context.Context, filter *string, members *room.Memberships) error {
 	if *filter == "" {
-		f, err := c.cli.CreateFilter(ctx, syncFilter())
+		f, err := c.cli.CreateFilter(ctx, newSyncFilter())
 		if err != nil {
 			return err
 		}
 		*filter = f.FilterID
 	}
-	pos, err := c.position(ctx)
+	pos, err := c.storedSyncPosition(ctx)
 	if err != nil {
 		return err
 	}
 	n := c.sync.begun.Add(1)
-	res, err := c.poll(ctx, pos.token, *filter)
+	res, err := c.requestSync(ctx, pos.token, *filter)
 	if err != nil {
 		return err
 	}
-	if err := c.processSync(ctx, res, pos, members); err != nil {
+	if err := c.processAndStoreSync(ctx, res, pos, members); err != nil {
 		return fmt.Errorf("process a sync: %w", err)
 	}
 	if c.sync.failures.Swap(0) > 0 {
@@ -151,7 +151,7 @@ func (c *Client) syncOnce(ctx context.Context, filter *string, members *room.Mem
 	return nil
 }
 
-func syncFilter() *mautrix.Filter {
+func newSyncFilter() *mautrix.Filter {
 	none := &mautrix.FilterPart{NotTypes: []event.Type{{Type: "*"}}}
 	return &mautrix.Filter{
 		Presence: none,
@@ -159,8 +159,8 @@ func syncFilter() *mautrix.Filter {
 	}
 }
 
-// poll requests one sync. It gives up a connection that delivers nothing any more.
-func (c *Client) poll(ctx context.Context, since, filter string) (*mautrix.RespSync, error) {
+// requestSync requests one sync. It gives up a connection that delivers nothing any more.
+func (c *Client) requestSync(ctx context.Context, since, filter string) (*mautrix.RespSync, error) {
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	c.sync.mu.Lock()
@@ -198,15 +198,12 @@ func (c *Client) poll(ctx context.Context, since, filter string) (*mautrix.RespS
 		return nil, err
 	}
 	res := &mautrix.RespSync{}
-	if err := c.decode(raw, res); err != nil {
-		return nil, fmt.Errorf("read a sync: %w", err)
-	}
-	return res, nil
+	return res, store.Wrap(c.decodeWithoutMalformedEvents(raw, res), "read a sync")
 }
 
-// decode unmarshals a response and drops malformed events. So one malformed event does not hide the
-// others.
-func (c *Client) decode(raw []byte, into any) error {
+// decodeWithoutMalformedEvents unmarshals a response and drops malformed events. So one malformed
+// event does not hide the others.
+func (c *Client) decodeWithoutMalformedEvents(raw []byte, into any) error {
 	if err := json.Unmarshal(raw, into); err == nil && !bytes.Contains(raw, []byte("null")) {
 		return nil
 	}
@@ -216,7 +213,7 @@ func (c *Client) decode(raw []byte, into any) error {
 	if err := d.Decode(&doc); err != nil {
 		return err
 	}
-	if dropped := dropMalformed(doc); dropped > 0 {
+	if dropped := dropMalformedEvents(doc); dropped > 0 {
 		c.cfg.Log.Error("matrix: malformed events in a response were dropped", "count", dropped)
 		raw, _ = json.Marshal(doc) //nolint:errchkjson // it was JSON when it came
 	}
@@ -224,14 +221,14 @@ func (c *Client) decode(raw []byte, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
-// dropMalformed removes list items that are no events from v. It returns their number.
-func dropMalformed(v any) (dropped int) {
+// dropMalformedEvents removes list items that are no events from v. It returns their number.
+func dropMalformedEvents(v any) (dropped int) {
 	switch v := v.(type) {
 	case map[string]any:
 		for k, child := range v {
 			list, ok := child.([]any)
 			if !ok || k != "events" && k != "chunk" {
-				dropped += dropMalformed(child)
+				dropped += dropMalformedEvents(child)
 				continue
 			}
 			kept := slices.DeleteFunc(slices.Clone(list), func(e any) bool {
@@ -243,14 +240,14 @@ func dropMalformed(v any) (dropped int) {
 		}
 	case []any:
 		for _, child := range v {
-			dropped += dropMalformed(child)
+			dropped += dropMalformedEvents(child)
 		}
 	}
 	return dropped
 }
 
-// syncFailed handles a failed sync: it logs in again, gives up or waits for a retry.
-func (c *Client) syncFailed(ctx context.Context, err error) error {
+// recoverFromSyncError handles a failed sync: it logs in again, gives up or waits for a retry.
+func (c *Client) recoverFromSyncError(ctx context.Context, err error) error {
 	c.sync.setProblem(err.Error())
 	if errors.Is(err, mautrix.MUnknownToken) {
 		if c.sync.relogins++; c.sync.relogins > 1 {
@@ -260,7 +257,8 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 		if err := c.acc.RenewAccessToken(ctx); err != nil {
 			return err
 		}
-		if err := c.acc.Retry(ctx, "checking this device's keys", func() error { return c.acc.ReuploadKeys(ctx) }); err != nil {
+		reupload := func() error { return c.acc.ReuploadDeviceKeysIfLost(ctx) }
+		if err := c.acc.RetryRequest(ctx, "checking this device's keys", reupload); err != nil {
 			c.cfg.Log.Error("matrix: after logging in again", "err", err)
 		}
 		return nil
@@ -271,7 +269,7 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 	}
 	c.SyncFailed(err)
 	attempt := int(c.sync.failures.Add(1)) - 1
-	if err := c.noteSyncFailed(ctx, int64(attempt)+1, err); err != nil && ctx.Err() == nil {
+	if err := c.storeSyncFailure(ctx, int64(attempt)+1, err); err != nil && ctx.Err() == nil {
 		c.cfg.Log.Warn("matrix: cannot record a failed sync for `bot doctor`", "err", err)
 	}
 	v, wait := retry.Classify(err, attempt)

@@ -25,9 +25,9 @@ type batch struct {
 	err     error             // a local fault: the same sync must be processed again
 }
 
-// fail records that the batch cannot be stored. It is for local faults such as a full disk. An
-// event that cannot be read goes to Unreadable.
-func (b *batch) fail(err error) { b.err = cmp.Or(b.err, err) }
+// recordFirstError records that the batch cannot be stored. It is for local faults such as a full
+// disk. An event that cannot be read goes to Unreadable.
+func (b *batch) recordFirstError(err error) { b.err = cmp.Or(b.err, err) }
 
 // mautrixSyncer runs the handlers of mautrix: its state store, Olm machine and verification. It
 // leaves out handlers of whole syncs, see e2ee.Store.Take, and the one for encrypted events, which
@@ -42,28 +42,28 @@ func (l mautrixSyncer) OnEventType(t event.Type, h mautrix.EventHandler) {
 	}
 }
 
-// processSync handles a sync and stores its result and the next token in one transaction. It can be
-// repeated with the same sync.
-func (c *Client) processSync(ctx context.Context, res *mautrix.RespSync, pos position, members *room.Memberships) error {
+// processAndStoreSync handles a sync and stores its result and the next token in one transaction. It
+// can be repeated with the same sync.
+func (c *Client) processAndStoreSync(ctx context.Context, res *mautrix.RespSync, pos position, members *room.Memberships) error {
 	b := &batch{members: members, last: map[string]string{}}
-	if err := c.prepareTimelines(ctx, res, pos, b); err != nil {
+	if err := c.fillAndTrimTimelines(ctx, res, pos, b); err != nil {
 		return err
 	}
 	// A started batch is finished: if an Olm session advanced and the room key it carried was not
 	// stored, that key would be lost.
-	ctx = e2ee.WithFailures(context.WithoutCancel(ctx), b.fail)
+	ctx = e2ee.WithFailures(context.WithoutCancel(ctx), b.recordFirstError)
 	// The Olm machine fetches these device lists at once. It does not retry a failed one.
-	if err := c.machine().CryptoStore.MarkTrackedUsersOutdated(ctx, res.DeviceLists.Changed); err != nil {
+	if err := c.olmMachine().CryptoStore.MarkTrackedUsersOutdated(ctx, res.DeviceLists.Changed); err != nil {
 		return fmt.Errorf("note that lists of devices have changed: %w", err)
 	}
 	c.Rooms.CountMemberChanges(res)
-	c.acc.Store.ProcessSync(ctx, func(evt *event.Event, f func()) { c.intake.recoverPanic(b, evt, f) }, res, pos.token)
-	c.intake.routeSync(ctx, b, res)
+	c.acc.Store.ProcessSync(ctx, func(evt *event.Event, f func()) { c.intake.callAndRecoverPanic(b, evt, f) }, res, pos.token)
+	c.intake.routeSyncEvents(ctx, b, res)
 	if b.err != nil {
 		return b.err
 	}
 	if len(res.DeviceLists.Changed) > 0 {
-		if err := c.intake.reportChangedKeys(ctx, b); err != nil {
+		if err := c.intake.addChangedKeysNotices(ctx, b); err != nil {
 			return err
 		}
 	}
@@ -71,16 +71,16 @@ func (c *Client) processSync(ctx context.Context, res *mautrix.RespSync, pos pos
 		c.cfg.Log.Warn("matrix: a message cannot be read yet",
 			"room", u.Room, "event", u.ID, "sender", u.Sender, "session", u.Session, "err", u.Err)
 	}
-	c.skipAfterAbsence(ctx, b, pos.at)
-	if err := c.commit(ctx, res.NextBatch, b); err != nil {
+	c.skipOldMessagesAfterAbsence(ctx, b, pos.at)
+	if err := c.commitBatchAndSyncToken(ctx, res.NextBatch, b); err != nil {
 		return err
 	}
-	c.wake(b)
+	c.wakeLoopsWithWork(b)
 	return nil
 }
 
-// wake signals the loops that have work in a batch.
-func (c *Client) wake(b *batch) {
+// wakeLoopsWithWork signals the loops that have work in a batch.
+func (c *Client) wakeLoopsWithWork(b *batch) {
 	if len(b.In)+len(b.Notices) > 0 {
 		retry.Wake(c.inWake)
 		retry.Wake(c.redactWake)
@@ -91,10 +91,10 @@ func (c *Client) wake(b *batch) {
 	}
 }
 
-// prepareTimelines fills the gaps of the timelines and removes messages from before our join.
-func (c *Client) prepareTimelines(ctx context.Context, res *mautrix.RespSync, pos position, b *batch) error {
+// fillAndTrimTimelines fills the gaps of the timelines and removes messages from before our join.
+func (c *Client) fillAndTrimTimelines(ctx context.Context, res *mautrix.RespSync, pos position, b *batch) error {
 	if pos.token != "" && (c.sync.done.Load() == 0 || c.sync.failures.Load() > 0) {
-		if err := c.fetchSkippedByToken(ctx, res); err != nil {
+		if err := c.addEventsMissedBySync(ctx, res); err != nil {
 			return err
 		}
 	}
@@ -104,7 +104,7 @@ func (c *Client) prepareTimelines(ctx context.Context, res *mautrix.RespSync, po
 		}
 		missed := map[id.EventID]bool{}
 		if pos.token != "" && joined.Timeline.Limited {
-			events, err := c.fetchGap(ctx, room, joined.Timeline)
+			events, err := c.fetchTimelineGap(ctx, room, joined.Timeline)
 			if err != nil {
 				return err
 			}
@@ -116,7 +116,7 @@ func (c *Client) prepareTimelines(ctx context.Context, res *mautrix.RespSync, po
 			}
 			joined.Timeline.Events = append(events, joined.Timeline.Events...)
 		}
-		if n := dropBeforeJoin(joined, c.cli.UserID, pos.token == ""); n > 0 {
+		if n := dropMessagesBeforeJoin(joined, c.cli.UserID, pos.token == ""); n > 0 {
 			c.cfg.Log.Debug("matrix: messages from before the bot came are left alone", "room", room, "events", n)
 		}
 		joined.Timeline.Events = slices.DeleteFunc(joined.Timeline.Events, func(evt *event.Event) bool {

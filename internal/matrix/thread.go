@@ -14,9 +14,9 @@ const (
 	rootTime = 10 * time.Second
 )
 
-// fetchRoot quotes the root of m's thread if m begins the bot's conversation there. If the root
+// quoteThreadRoot quotes the root of m's thread if m begins the bot's conversation there. If the root
 // cannot be read, the quote says so: the model can tell the person.
-func (f *completer) fetchRoot(ctx context.Context, m *chat.Message) error {
+func (f *completer) quoteThreadRoot(ctx context.Context, m *chat.Message) error {
 	if m.Thread == "" {
 		return nil
 	}
@@ -25,7 +25,7 @@ func (f *completer) fetchRoot(ctx context.Context, m *chat.Message) error {
 			return err
 		}
 	}
-	l, err := f.fetchLink(ctx, m.Room, m.Thread)
+	l, err := f.fetchMessageToQuote(ctx, m.Room, m.Thread)
 	root := l.quote
 	switch {
 	case err != nil:

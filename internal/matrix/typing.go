@@ -18,9 +18,9 @@ const (
 	typingTimeout = 2 * time.Second // of one request
 )
 
-// typing keeps the typing notices of the rooms up to date. It refreshes each before it times out
+// typingNotices keeps the typing notices of the rooms up to date. It refreshes each before it times out
 // after typingFor, and ends all when the program ends.
-type typing struct {
+type typingNotices struct {
 	cli  *mautrix.Client
 	log  *slog.Logger
 	now  func() time.Time
@@ -30,14 +30,16 @@ type typing struct {
 	rooms map[string]time.Time // room → when its notice is due; zero = to be ended
 }
 
-func newTyping(cli *mautrix.Client, log *slog.Logger, now func() time.Time) *typing {
-	return &typing{cli: cli, log: log, now: now, wake: make(chan struct{}, 1), rooms: map[string]time.Time{}}
+func newTypingNotices(cli *mautrix.Client, log *slog.Logger, now func() time.Time) *typingNotices {
+	return &typingNotices{cli: cli, log: log, now: now, wake: make(chan struct{}, 1), rooms: map[string]time.Time{}}
 }
 
-// Typing shows or hides the typing notice of room, see chat.Transport.
-func (c *Client) Typing(_ context.Context, room string, on bool) { c.typing.set(room, on) }
+// ShowTyping shows or hides the typing notice of room, see chat.Transport.
+func (c *Client) ShowTyping(_ context.Context, room string, on bool) {
+	c.typing.setRoomTyping(room, on)
+}
 
-func (t *typing) set(room string, on bool) {
+func (t *typingNotices) setRoomTyping(room string, on bool) {
 	t.mu.Lock()
 	switch due, shown := t.rooms[room]; {
 	case on && due.IsZero():
@@ -49,13 +51,13 @@ func (t *typing) set(room string, on bool) {
 	retry.Wake(t.wake)
 }
 
-func (t *typing) run(ctx context.Context) error {
-	defer t.show(ctx, true)
-	return retry.RunWhenDue(ctx, t.now, t.wake, func(ctx context.Context) time.Time { return t.show(ctx, false) })
+func (t *typingNotices) runRefresh(ctx context.Context) error {
+	defer t.sendDueNotices(ctx, true)
+	return retry.RunWhenDue(ctx, t.now, t.wake, func(ctx context.Context) time.Time { return t.sendDueNotices(ctx, false) })
 }
 
-// show sends the notices that are due and returns when the next one is. With end it ends all.
-func (t *typing) show(ctx context.Context, end bool) (next time.Time) {
+// sendDueNotices sends the notices that are due and returns when the next one is. With end it ends all.
+func (t *typingNotices) sendDueNotices(ctx context.Context, end bool) (next time.Time) {
 	now := t.now()
 	next = now.Add(time.Hour)
 	todo := map[string]bool{}

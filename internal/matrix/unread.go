@@ -22,8 +22,8 @@ import (
 // does not count.
 const readTries = 3
 
-// rawEvent returns the parts of an event that reading it again needs, as JSON.
-func rawEvent(evt *event.Event) string {
+// marshalEvent returns the parts of an event that reading it again needs, as JSON.
+func marshalEvent(evt *event.Event) string {
 	raw, _ := json.Marshal(map[string]any{ //nolint:errchkjson // the content was JSON when it came
 		"type": evt.Type.Type, "event_id": evt.ID, "sender": evt.Sender, "origin_server_ts": evt.Timestamp,
 		"content": json.RawMessage(evt.Content.VeryRaw),
@@ -31,8 +31,8 @@ func rawEvent(evt *event.Event) string {
 	return string(raw)
 }
 
-// storedEvent parses a stored event into the form that the handlers expect.
-func storedEvent(u delivery.Unreadable) (*event.Event, error) {
+// parseStoredEvent parses a stored event into the form that the handlers expect.
+func parseStoredEvent(u delivery.Unreadable) (*event.Event, error) {
 	evt := &event.Event{}
 	if err := json.Unmarshal([]byte(u.Raw), evt); err != nil {
 		return nil, fmt.Errorf("read a stored event: %w", err)
@@ -49,31 +49,27 @@ func storedEvent(u delivery.Unreadable) (*event.Event, error) {
 // missingKeys are the megolm sessions that stored events wait for.
 type missingKeys struct {
 	wake  chan struct{}
-	asked map[id.SessionID]bool // requested in this run; runUnread only
+	asked map[id.SessionID]bool // requested in this run; runUnreadableEventRetries only
 
 	mu      sync.Mutex
 	arrived map[id.SessionID]struct{}
 }
 
-func newMissingKeys() *missingKeys {
-	return &missingKeys{wake: make(chan struct{}, 1), asked: map[id.SessionID]bool{}, arrived: map[id.SessionID]struct{}{}}
-}
-
-// markArrived records that a megolm session arrived: from its sender, another device of ours, or the key
-// backup.
-func (k *missingKeys) markArrived(_ context.Context, _ id.RoomID, s id.SessionID) {
-	k.markAllArrived(map[id.SessionID]struct{}{s: {}})
+// addArrivedSessionAndWake records that a megolm session arrived: from its sender, another device of
+// ours, or the key backup.
+func (k *missingKeys) addArrivedSessionAndWake(_ context.Context, _ id.RoomID, s id.SessionID) {
+	k.addArrivedSessions(map[id.SessionID]struct{}{s: {}})
 	retry.Wake(k.wake)
 }
 
-func (k *missingKeys) markAllArrived(sessions map[id.SessionID]struct{}) {
+func (k *missingKeys) addArrivedSessions(sessions map[id.SessionID]struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	maps.Copy(k.arrived, sessions)
 }
 
-// takeArrived returns and clears the sessions that arrived since the last call.
-func (k *missingKeys) takeArrived() map[id.SessionID]struct{} {
+// takeArrivedSessions returns and clears the sessions that arrived since the last call.
+func (k *missingKeys) takeArrivedSessions() map[id.SessionID]struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	arrived := k.arrived
@@ -81,17 +77,17 @@ func (k *missingKeys) takeArrived() map[id.SessionID]struct{} {
 	return arrived
 }
 
-// runUnread reads stored events again when their key arrives or their time comes. It starts with
-// those of an earlier run.
-func (c *Client) runUnread(ctx context.Context, members *room.Memberships) error {
+// runUnreadableEventRetries reads stored events again when their key arrives or their time comes. It
+// starts with those of an earlier run.
+func (c *Client) runUnreadableEventRetries(ctx context.Context, members *room.Memberships) error {
 	select { // before, the room state may be outdated
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-c.sync.synced:
 	}
-	c.keys.markAllArrived(map[id.SessionID]struct{}{"": {}}) // keys may have arrived in an earlier run
+	c.keys.addArrivedSessions(map[id.SessionID]struct{}{"": {}}) // keys may have arrived in an earlier run
 	return retry.RunWhenDue(ctx, c.cfg.now, c.keys.wake, func(ctx context.Context) time.Time {
-		next, err := c.readAgain(ctx, members)
+		next, err := c.retryDueUnreadableEvents(ctx, members)
 		if err != nil && ctx.Err() == nil {
 			c.cfg.Log.Error("matrix: messages that wait to be read", "err", err)
 			next = c.cfg.now().Add(time.Minute)
@@ -100,12 +96,12 @@ func (c *Client) runUnread(ctx context.Context, members *room.Memberships) error
 	})
 }
 
-// readAgain tries the events that are due and returns when to try next.
-func (c *Client) readAgain(ctx context.Context, members *room.Memberships) (time.Time, error) {
-	arrived := c.keys.takeArrived()
+// retryDueUnreadableEvents tries the events that are due and returns when to try next.
+func (c *Client) retryDueUnreadableEvents(ctx context.Context, members *room.Memberships) (time.Time, error) {
+	arrived := c.keys.takeArrivedSessions()
 	for s := range arrived {
 		if err := c.inbox.KeyArrived(ctx, s.String()); err != nil {
-			c.keys.markAllArrived(arrived) // events that wait for these keys have no other due time
+			c.keys.addArrivedSessions(arrived) // events that wait for these keys have no other due time
 			return time.Time{}, err
 		}
 	}
@@ -116,7 +112,7 @@ func (c *Client) readAgain(ctx context.Context, members *room.Memberships) (time
 			return next, err
 		}
 		for _, u := range due {
-			restart, err := c.readOne(ctx, u, ordered, members)
+			restart, err := c.retryUnreadableEvent(ctx, u, ordered, members)
 			if err != nil {
 				return time.Time{}, err
 			}
@@ -127,26 +123,26 @@ func (c *Client) readAgain(ctx context.Context, members *room.Memberships) (time
 	}
 }
 
-// readOne tries one event and stores the result in one transaction. If an earlier event waits for
-// the same key, which may have arrived since its last try, both become due instead. That happens
-// once per key, recorded in ordered.
-func (c *Client) readOne(
+// retryUnreadableEvent tries one event and stores the result in one transaction. If an earlier event
+// waits for the same key, which may have arrived since its last try, both become due instead. That
+// happens once per key, recorded in ordered.
+func (c *Client) retryUnreadableEvent(
 	ctx context.Context, u delivery.Unreadable, ordered map[string]bool, members *room.Memberships,
 ) (restart bool, err error) {
 	b := &batch{members: members}
-	ctx = e2ee.WithFailures(context.WithoutCancel(ctx), b.fail)
-	evt, err := storedEvent(u)
+	ctx = e2ee.WithFailures(context.WithoutCancel(ctx), b.recordFirstError)
+	evt, err := parseStoredEvent(u)
 	if err != nil {
 		u.Session, u.Err = "", err
-		return false, c.retryLater(ctx, u)
+		return false, c.retryUnreadableLaterOrGiveUp(ctx, u)
 	}
-	c.intake.route(ctx, b, evt, evt)
+	c.intake.routeEvent(ctx, b, evt, evt)
 	if b.err != nil {
 		return false, b.err
 	}
 	if len(b.Unreadable) > 0 {
 		u.Session, u.Err = b.Unreadable[0].Session, b.Unreadable[0].Err
-		return false, c.retryLater(ctx, u)
+		return false, c.retryUnreadableLaterOrGiveUp(ctx, u)
 	}
 	if u.Session != "" && !ordered[u.Session] {
 		ordered[u.Session] = true
@@ -154,34 +150,32 @@ func (c *Client) readOne(
 			return true, cmp.Or(err, c.inbox.KeyArrived(ctx, u.Session))
 		}
 	}
-	c.noticeLateDecrypted(ctx, b, u)
+	c.markLateMessagesAndAddNotices(ctx, b, u)
 	b.Read = u.ID
 	if err := c.inbox.Commit(ctx, &b.Batch, nil); err != nil {
 		return false, err
 	}
 	c.cfg.Log.Info("matrix: a message can be read now", "room", u.Room, "event", u.ID)
-	c.wake(b)
+	c.wakeLoopsWithWork(b)
 	return false, nil
 }
 
-// noticeLateDecrypted marks a message that became readable too late to answer, and tells its room.
-func (c *Client) noticeLateDecrypted(ctx context.Context, b *batch, u delivery.Unreadable) {
+// markLateMessagesAndAddNotices marks a message that became readable too late to answer, and tells its
+// room.
+func (c *Client) markLateMessagesAndAddNotices(ctx context.Context, b *batch, u delivery.Unreadable) {
 	for i, s := range b.In {
 		m, asks := s.NeedsAnswer()
-		if !asks || !c.tooOld(m.At) {
+		if !asks || !c.isTooOldToAnswer(m.At) {
 			continue
 		}
 		b.In[i].Past = true
-		name := "late-" + u.Session
-		if u.Session == "" {
-			name = "late-" + u.ID
-		}
-		b.Notices = append(b.Notices, delivery.Notice{ID: name, Room: m.Room, Text: c.cfg.Text(ctx, m.Room, "matrix.late"), ReplyTo: m.ID})
+		b.Notices = append(b.Notices, delivery.Notice{ID: "late-" + cmp.Or(u.Session, u.ID), Room: m.Room, ReplyTo: m.ID,
+			Text: c.cfg.Text(ctx, m.Room, "matrix.late")})
 	}
 }
 
-// retryLater requests the key, tells the sender, or gives up.
-func (c *Client) retryLater(ctx context.Context, u delivery.Unreadable) error {
+// retryUnreadableLaterOrGiveUp requests the key, tells the sender, or gives up.
+func (c *Client) retryUnreadableLaterOrGiveUp(ctx context.Context, u delivery.Unreadable) error {
 	if u.Session == "" {
 		u.Tries++
 		if u.Tries < readTries {
@@ -193,7 +187,7 @@ func (c *Client) retryLater(ctx context.Context, u delivery.Unreadable) error {
 		return c.inbox.GiveUp(ctx, u, delivery.Notice{ID: "unread-" + u.ID, Room: u.Room, Text: c.cfg.Text(ctx, u.Room, "matrix.broken"),
 			ReplyTo: u.ID})
 	}
-	c.askForKey(ctx, u)
+	c.requestRoomKeyOnce(ctx, u)
 	if noticeAt := u.ReceivedAt.Add(c.cfg.timings.keyWait); noticeAt.After(c.cfg.now()) {
 		return c.inbox.RetryRead(ctx, u, noticeAt)
 	}
@@ -204,14 +198,14 @@ func (c *Client) retryLater(ctx context.Context, u delivery.Unreadable) error {
 		Text: c.cfg.Text(ctx, u.Room, "matrix.unreadable"), ReplyTo: u.ID})
 }
 
-// askForKey requests a room key from the sender's devices and our own others. It does so once per
-// run.
-func (c *Client) askForKey(ctx context.Context, u delivery.Unreadable) {
+// requestRoomKeyOnce requests a room key from the sender's devices and our own others. It does so once
+// per run.
+func (c *Client) requestRoomKeyOnce(ctx context.Context, u delivery.Unreadable) {
 	if c.keys.asked[id.SessionID(u.Session)] {
 		return
 	}
 	c.keys.asked[id.SessionID(u.Session)] = true
-	evt, err := storedEvent(u)
+	evt, err := parseStoredEvent(u)
 	if err != nil {
 		return
 	}

@@ -13,9 +13,11 @@ import (
 	"reverie/internal/text"
 )
 
-// checkSigned handles a message from an unsigned device. Its sender and the owners are told once
-// per device. It returns true if the bot must not act on the message.
-func (t *intake) checkSigned(ctx context.Context, b *batch, evt *event.Event, room gate.Room, o gate.Decision) (refused bool, err error) {
+// enforceSignedDeviceRule handles a message from an unsigned device. Its sender and the owners are
+// told once per device. It returns true if the bot must not act on the message.
+func (t *intake) enforceSignedDeviceRule(
+	ctx context.Context, b *batch, evt *event.Event, room gate.Room, o gate.Decision,
+) (refused bool, err error) {
 	if unsigned, err := t.devices.Unsigned(ctx, evt); err != nil || !unsigned {
 		return false, err
 	}
@@ -27,7 +29,7 @@ func (t *intake) checkSigned(ctx context.Context, b *batch, evt *event.Event, ro
 	t.cfg.Log.Warn("matrix: a message comes from a device that its sender's identity has not signed", "room", evt.RoomID, "event", evt.ID,
 		"sender", evt.Sender, "device", printableDeviceID(device), "trust", evt.Mautrix.TrustState.String(), "refused", refused)
 	if refused { // stored as handled: it must not be answered when the device is signed later
-		head, err := t.head(ctx, evt, room)
+		head, err := t.buildEventHeadFromFacts(ctx, evt, room)
 		if err != nil {
 			return true, err
 		}
@@ -36,9 +38,9 @@ func (t *intake) checkSigned(ctx context.Context, b *batch, evt *event.Event, ro
 	switch {
 	case !o.Pass && !room.Private(evt.Sender.String()):
 	case device != nil:
-		err = t.reportUnsigned(ctx, b, evt, device, refused)
+		err = t.addUnsignedDeviceNotices(ctx, b, evt, device, refused)
 	case refused:
-		t.refuse(ctx, b, evt, "matrix.unknown_device")
+		t.addRefusalNotice(ctx, b, evt, "matrix.unknown_device")
 	}
 	return refused, err
 }
@@ -50,16 +52,16 @@ func printableDeviceID(d *id.Device) string {
 	return text.Clip(text.Clean(d.DeviceID.String()), 40)
 }
 
-// refuse tells the sender that the bot does not act on a message.
-func (t *intake) refuse(ctx context.Context, b *batch, evt *event.Event, key string, fill ...string) {
+// addRefusalNotice tells the sender that the bot does not act on a message.
+func (t *intake) addRefusalNotice(ctx context.Context, b *batch, evt *event.Event, key string, fill ...string) {
 	room, event := evt.RoomID.String(), evt.ID.String()
 	b.Notices = append(b.Notices, delivery.Notice{ID: "unsigned-" + event, Room: room, ReplyTo: event,
 		Text: t.cfg.Text(ctx, room, key, fill...)})
 }
 
-// reportUnsigned tells the sender, and the owners in their direct chats, about an unsigned
+// addUnsignedDeviceNotices tells the sender, and the owners in their direct chats, about an unsigned
 // device. For a later message the sender is told only that it is refused.
-func (t *intake) reportUnsigned(ctx context.Context, b *batch, evt *event.Event, device *id.Device, refused bool) error {
+func (t *intake) addUnsignedDeviceNotices(ctx context.Context, b *batch, evt *event.Event, device *id.Device, refused bool) error {
 	name := "unsigned-" + device.UserID.String() + "-" + device.SigningKey.String()
 	text := func(room, key string) string {
 		out := t.cfg.Text(ctx, room, key, "person", evt.Sender.String(), "device", printableDeviceID(device))
@@ -78,7 +80,7 @@ func (t *intake) reportUnsigned(ctx context.Context, b *batch, evt *event.Event,
 		b.Notices = append(b.Notices, delivery.Notice{ID: name, Room: room, ReplyTo: evt.ID.String(),
 			Text: text(room, "matrix.unsigned_own")})
 	case by != evt.ID.String() && refused:
-		t.refuse(ctx, b, evt, "matrix.unsigned_refused", "device", printableDeviceID(device))
+		t.addRefusalNotice(ctx, b, evt, "matrix.unsigned_refused", "device", printableDeviceID(device))
 	}
 	for _, owner := range t.cfg.Owners {
 		chat, err := t.rooms.DirectChat(ctx, owner)
@@ -96,9 +98,9 @@ func (t *intake) reportUnsigned(ctx context.Context, b *batch, evt *event.Event,
 	return nil
 }
 
-// noticeUnencryptedRoom tells an unencrypted room once what the bot does not do there. It does so only
-// if the sender could do more in an encrypted room.
-func (t *intake) noticeUnencryptedRoom(ctx context.Context, b *batch, m chat.Message, room gate.Room) {
+// addUnencryptedRoomNotice tells an unencrypted room once what the bot does not do there. It does so
+// only if the sender could do more in an encrypted room.
+func (t *intake) addUnencryptedRoomNotice(ctx context.Context, b *batch, m chat.Message, room gate.Room) {
 	if m.Unproven && (room.DirectPair() && room.With == m.Sender || slices.Contains(t.cfg.Owners, m.Sender)) {
 		b.Notices = append(b.Notices, delivery.Notice{ID: "unencrypted-" + m.Room, Room: m.Room,
 			Text: t.cfg.Text(ctx, m.Room, "matrix.unencrypted")})
@@ -114,9 +116,9 @@ func (t *intake) noticeReplyTarget(ctx context.Context, b *batch, id string) (ev
 	return t.outbox.ReplyTarget(ctx, id)
 }
 
-// reportChangedKeys tells the owners once when an allowed user's identity or device has new keys.
+// addChangedKeysNotices tells the owners once when an allowed user's identity or device has new keys.
 // Messages are still answered: most people who reset their identity have lost their recovery key.
-func (t *intake) reportChangedKeys(ctx context.Context, b *batch) error {
+func (t *intake) addChangedKeysNotices(ctx context.Context, b *batch) error {
 	changes, err := t.devices.Changed(ctx, t.cfg.DB)
 	if err != nil || len(changes) == 0 {
 		return err

@@ -40,7 +40,7 @@ func commanded(b *bot, in chat.Message) {
 		return
 	}
 	ctx := context.Background()
-	text, err := b.Verify(ctx, in.Sender, in.Room, args)
+	text, err := b.RunVerifyCommand(ctx, in.Sender, in.Room, args)
 	if err != nil {
 		b.t.Error(err)
 		return

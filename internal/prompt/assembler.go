@@ -115,7 +115,8 @@ func (a *Assembler) Assemble(ctx context.Context, t Turn) (Prompt, error) {
 		return Prompt{}, err
 	}
 	a.logProblems(r.problems)
-	return r.toPrompt(d), nil
+	p := r.toPrompt(d)
+	return p, checkRequest(p.Messages(), d.epoch.nonce)
 }
 
 // Commit records that p is about to be sent. It stores the epoch and the newest message's tail in

@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -20,10 +19,6 @@ type Compaction struct {
 	Previous     string   // previous summary; "" = none
 	Conversation string   // the part to be summarised
 }
-
-// Placeholders of COMPACTION_PROMPT.txt for other people's words. Their sections go into a separate
-// message.
-var compactData = []string{"previous", "conversation"}
 
 // compactPlaceholders are the placeholders of COMPACTION_PROMPT.txt.
 var compactPlaceholders = []string{"{goal}", "{previous}", "{conversation}", "{words}", "{agent_name}"}
@@ -50,7 +45,7 @@ func (a *Assembler) CompactionRequest(c Compaction) []llm.Message {
 	var system, user []string
 	for _, s := range sections {
 		text, ok := fillPlaceholders(strings.ReplaceAll(s.Text, "{history}", "{conversation}"), values, said) // {history} is an alias
-		if ok && slices.Contains(compactData, s.Name) {
+		if ok && (s.Name == "previous" || s.Name == "conversation") {                                         // words of people go apart
 			user = append(user, text)
 		} else if ok {
 			system = append(system, text)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"reverie/internal/llm"
 )
 
 // Fences separate other people's words from the program's. Both kinds carry the conversation's
@@ -63,6 +65,44 @@ func checkFences(s, nonce string) error {
 		return fmt.Errorf("a block is not closed")
 	}
 	return nil
+}
+
+// FenceError is the error of a request whose fences are not as the assembler makes them. It is not sent.
+type FenceError struct {
+	Message int // in the request, from 0
+	Role    llm.Role
+	Err     error
+}
+
+func (e *FenceError) Error() string {
+	return fmt.Sprintf("prompt: fences of message %d (%s): %v", e.Message, e.Role, e.Err)
+}
+
+func (e *FenceError) Unwrap() error { return e.Err }
+
+// checkRequest checks the fences of all messages.
+func checkRequest(messages []llm.Message, nonce string) error {
+	for i, m := range messages {
+		if err := checkFences(m.Content, nonce); err != nil {
+			return &FenceError{i, m.Role, err}
+		}
+	}
+	return nil
+}
+
+// WithoutNotes returns answer without steering notes of the request that the model repeats, whole or, at
+// the end of a draft, in part.
+func (p Prompt) WithoutNotes(answer string) string {
+	const part = 20 // bytes
+	for _, note := range p.notes {
+		if answer = strings.ReplaceAll(answer, note, ""); len(note) < part {
+			continue
+		}
+		if i := strings.LastIndex(answer, note[:part]); i >= 0 && strings.HasPrefix(note, answer[i:]) {
+			answer = answer[:i]
+		}
+	}
+	return answer
 }
 
 // fences matches notes, and delimiters of data, of any conversation.

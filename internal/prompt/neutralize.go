@@ -151,6 +151,8 @@ func (f *folded) replacement(i int, ascii, event bool) string {
 		inside = rest[:end]
 	}
 	angle := f.text[i] == '<'
+	before := bytes.TrimRight(f.text[:i], " \t")
+	beginsLine := len(before) == 0 || before[len(before)-1] == '\n'
 	switch {
 	case angle && len(rest) > 0 && rest[0] == '|':
 		return "< "
@@ -160,16 +162,10 @@ func (f *folded) replacement(i int, ascii, event bool) string {
 		return ""
 	case noteLike.Match(rest), instLike.Match(rest), event && saysSystemEvent(inside),
 		// A header with an author continues with a comma.
-		headerLike.Match(rest) && (f.beginsLine(i) || bytes.IndexByte(inside, ',') >= 0):
+		headerLike.Match(rest) && (beginsLine || bytes.IndexByte(inside, ',') >= 0):
 		return "("
 	}
 	return ""
-}
-
-// beginsLine reports whether only white space precedes the i-th character in its line.
-func (f *folded) beginsLine(i int) bool {
-	before := bytes.TrimRight(f.text[:i], " \t")
-	return len(before) == 0 || before[len(before)-1] == '\n'
 }
 
 // saysSystemEvent reports whether a text contains "system event", with anything between the letters.

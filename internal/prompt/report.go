@@ -173,6 +173,11 @@ func (r *request) toPrompt(d *draft) Prompt {
 	sent := p.Messages()
 	p.Report = r.report(d, sent)
 	p.Integrity = r.integrity(d)
+	for _, s := range d.sections {
+		if s.ID == "steering" {
+			p.notes = strings.Split(strings.TrimPrefix(s.Text, "- "), "\n- ")
+		}
+	}
 	if r.turn.Preview {
 		return p
 	}

@@ -3,6 +3,7 @@ package prompt
 import (
 	stdcmp "cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -71,7 +72,7 @@ func (w *world) notes() []string {
 	builtin := section.Sources{Dir: w.t.TempDir(), Defaults: reverie.Data}
 	rules, _ := builtin.Read("prompts/steering/en.txt", 0)
 	for line := range strings.SplitSeq(lines, "\n") {
-		i := slices.IndexFunc(rules, func(r section.Marked) bool { return "- "+r.Text == line })
+		i := slices.IndexFunc(rules, func(r section.Marked) bool { return "- "+strings.ReplaceAll(r.Text, "{agent_name}", "Reverie") == line })
 		if i < 0 {
 			w.t.Fatalf("%q is nobody's words in\n%s", line, w.sent.Tail)
 		}
@@ -108,14 +109,20 @@ var plays = map[string]string{
 		"talk Do you remember that film?; tools read_file; talk Please remember: tea.",
 	"promised": "ask My sister is Jana.; reply I'll remember that.; talk Fine. = promised; ask And her son is Tom.; memory; " +
 		"reply I'll remember that.; talk Fine.; event; reply I have saved it.; talk Fine.", // nobody heard that
-	"act": "steps one; 4*talk Go on.; talk Go on. = act; 4*talk Go on.; talk Go on. = act; talk Go on.; steps; 6*talk Go on.",
-	"remember": "4*talk My cat is hungry.; talk My cat is hungry. = remember; 7*talk My cat is hungry.; " +
-		"talk My cat is hungry. = remember; talk My cat is hungry.; ask My cat is thirsty.; memory; reply Well.; " +
-		"4*talk My cat is hungry.; talk My cat is hungry. = remember; 6*talk Why?; talk Remember my cat. = keep; 10*talk Why?",
-	"tasks":            "task 5 Call Jana; 11*talk Hello.; talk Hello. = tasks; 11*talk Hello.; talk Hello. = tasks; 2*talk Hello.",
-	"tasks, none open": "14*talk Hello.",
-	"the most important three": "steps one; 3*talk My cat is hungry.; ask My cat is hungry.; reply I'll remember that.; " +
-		"ask Remember that my cat is hungry. = keep promised act; reply Well.; talk My cat.",
+	"act": "steps one; 4*talk Go on.; talk Go on. = act; 3*talk Go on.; talk Go on. = identity; talk Go on. = act; talk Go on.; steps; " +
+		"5*talk Go on.; talk Go on. = identity",
+	"remember": "4*talk My cat is hungry.; talk My cat is hungry. = remember; 3*talk My cat is hungry.; talk My cat is hungry. = identity; " +
+		"3*talk My cat is hungry.; talk My cat is hungry. = remember; talk My cat is hungry.; ask My cat is thirsty.; memory; reply Well.; " +
+		"talk My cat is hungry.; talk My cat is hungry. = identity; 2*talk My cat is hungry.; talk My cat is hungry. = remember; " +
+		"4*talk Why?; talk Why? = identity; talk Why?; talk Remember my cat. = keep; 5*talk Why?; talk Why? = identity; 4*talk Why?",
+	"tasks": "task 5 Call Jana; 8*talk Hello.; talk Hello. = identity; 2*talk Hello.; talk Hello. = tasks; " +
+		"4*talk Hello.; talk Hello. = identity; 6*talk Hello.; talk Hello. = tasks; talk Hello. = identity; talk Hello.",
+	"tasks, none open": "8*talk Hello.; talk Hello. = identity; 5*talk Hello.",
+	"the most important": "steps one; 3*talk My cat is hungry.; ask My cat is hungry.; reply I'll remember that.; " +
+		"ask Remember that my cat is hungry. = keep; reply Well.; talk My cat.",
+	"identity": "8*talk Hello.; talk Hello. = identity; 7*talk Hello.; talk Hello. = identity",
+	"no steps": "bare goal; talk Go on.; talk Go on. = no_steps; 4*talk Go on.; talk Go on. = no_steps",
+	"pending":  "pin the roof; 2*talk Go on.; talk Go on. = pending; talk Go on.; talk Go on. = act; 2*talk Go on.; talk Go on. = pending; talk Go on. = identity; talk Go on. = act",
 	// A retry begins the rounds of tools anew, and keeps what the person's message got.
 	"retry": "ask Remember that my sister is Jana. = keep; tool a; tool a = repeat; event; reply Done.; retry; tool a; tool a = repeat",
 }
@@ -164,6 +171,9 @@ func (w *world) happens(what string) (asked bool) {
 		w.result("fine")
 	case "event":
 		w.event("Tidy up.")
+	case "bare":
+		w.goal = []string{"CURRENT GOAL: Ship it.", "Status: Active"}
+		return false
 	default:
 		step(w, nil, verb, text, nil)
 		return verb == "retry"
@@ -171,7 +181,7 @@ func (w *world) happens(what string) (asked bool) {
 	return true
 }
 
-// In any conversation a message gets at most three notes, and the same ones when it is sent again,
+// In any conversation a message gets at most one note, and the same ones when it is sent again,
 // after a preview and without cached state.
 func TestNotesOfAMessageStay(t *testing.T) {
 	w := newWorld(t, Stable)
@@ -196,7 +206,7 @@ func TestNotesOfAMessageStay(t *testing.T) {
 			}
 			w.send()
 			notes := w.notes()
-			if len(notes) > 3 {
+			if len(notes) > 2 {
 				rt.Fatalf("%d notes: %v", len(notes), notes)
 			}
 			for _, n := range notes {
@@ -221,7 +231,7 @@ func TestNotesAfterCompactionStay(t *testing.T) {
 			w.send()
 		}
 	}
-	expect.Equal(t, strings.Join(w.notes(), " "), "repeat errors recovered")
+	expect.Equal(t, strings.Join(w.notes(), " "), "keep recovered")
 	w.assembler.Leave(history.Timeline(w.room))
 	expect.Equal(t, w.send().Tail, "", "sent again, it gets")
 }
@@ -381,4 +391,57 @@ func TestRuntimeAndModels(t *testing.T) {
 	w.expect(true, "# Runtime\nagent Reverie, model qwen3:8b, OS linux/amd64")
 	w.expect(false, "# Models", "# Tools Reminder")
 	w.expect(true, "# Current Time\nFriday, 2027-01-01 00:05 CET")
+}
+
+// The steps of the goal are told again after each eight rounds of tools.
+func TestChecklist(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.steps = []string{"- [ ] Lay the bricks"}
+	w.says("Build it.")
+	var told []int
+	for round := range 20 {
+		if strings.Contains(w.send().Tail, "Lay the bricks") {
+			told = append(told, round)
+		}
+		w.uses("read_file", fmt.Sprint(round), "fine")
+	}
+	expect.Equal(t, fmt.Sprint(told), "[0 8 16]")
+}
+
+// The terminal is told that it is one, at most every ten turns.
+func TestTerminalNote(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.talks("Hello.", "")
+	w.startsNew()
+	w.assembler.cfg.Terminal = w.room
+	w.talks("Hello.", "channel")
+	w.talks("And?", "")
+}
+
+// A note that the model repeats is not in its answer, nor the part of one that a draft ends with.
+func TestNotesAreNotShown(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.says("Remember that my sister is Jana.")
+	p := w.send()
+	expect.Equal(t, len(p.notes), 1)
+	expect.Equal(t, p.WithoutNotes("Sure. "+p.notes[0]+" Well."), "Sure.  Well.")
+	expect.Equal(t, p.WithoutNotes("Sure. "+p.notes[0][:40]), "Sure. ")
+	expect.Equal(t, p.WithoutNotes("Sure, I keep that Jana is your sister."), "Sure, I keep that Jana is your sister.")
+}
+
+// A request whose fences were changed is not sent; a new conversation is.
+func TestBrokenFenceIsNotSent(t *testing.T) {
+	w := newWorld(t, Stable)
+	m := w.says("Remember that my sister is Jana.")
+	w.send()
+	w.answers("Well.")
+	expect.Must(w.db.Exec(`UPDATE message SET tail = replace(tail, '[/note', '[/noted') WHERE id = ?`, m.ID))(t)
+	w.says("And now?")
+	_, err := w.assembler.Assemble(t.Context(), w.turn())
+	var broken *FenceError
+	expect.False(t, !errors.As(err, &broken) || broken.Message != 1 || broken.Role != llm.User, "assembled: %v", err)
+	w.last = nil
+	w.startsNew()
+	w.says("And now?")
+	w.send()
 }

@@ -56,7 +56,8 @@ type Prompt struct {
 
 	Integrity trust.Integrity // the least of all its texts
 
-	commit *commit // nil = a preview
+	notes  []string // of the section steering
+	commit *commit  // nil = a preview
 }
 
 // commit holds the changes that sending a prompt makes.
@@ -94,13 +95,7 @@ func (p Prompt) CacheMarks() []int {
 		return nil
 	}
 	last := len(p.Messages()) - 1
-	var marks []int
-	for _, i := range []int{0, last - 1, last} {
-		if i >= 0 && !slices.Contains(marks, i) {
-			marks = append(marks, i)
-		}
-	}
-	return marks
+	return slices.Compact([]int{0, max(last-1, 0), max(last, 0)})
 }
 
 // joinTail appends a tail, as history.Message.Content does.

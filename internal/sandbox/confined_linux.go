@@ -3,11 +3,9 @@
 package sandbox
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"syscall"
@@ -39,10 +37,7 @@ func confined(run func(code string, limit time.Duration) int) int {
 		return 1
 	}
 	var o order
-	text, err := io.ReadAll(orders)
-	if err == nil {
-		err = json.NewDecoder(bytes.NewReader(text)).Decode(&o)
-	}
+	err := json.NewDecoder(orders).Decode(&o)
 	_ = time.Local.String() // reads the time zone's file, as long as that is possible
 	// Where the machine's memory runs out, this ends first, and not the bot.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)

@@ -62,8 +62,7 @@ func keep() int {
 		return 1
 	}
 	var o order
-	read := json.NewDecoder(orders)
-	if err := read.Decode(&o); err != nil {
+	if json.NewDecoder(orders).Decode(&o) != nil {
 		return 1
 	}
 	o.Namespaced = os.Getpid() == 1
@@ -71,9 +70,7 @@ func keep() int {
 	if err := r.run(o, orders); err != nil {
 		r.Failed = err.Error()
 	}
-	if json.NewEncoder(out).Encode(r) != nil {
-		return 1
-	}
+	_ = json.NewEncoder(out).Encode(r) // a program that has ended reads no report
 	return 0
 }
 
@@ -101,9 +98,7 @@ func (r *report) run(o order, orders io.Reader) error {
 	}
 	limit, look, free := time.After(allowed), time.NewTimer(tick), freeSpace(o.Temporary)
 	calm := time.Now().Add(calmAfter)
-	failed := make(chan []byte, 1)
-	// go: ends when the confined process has begun or ended
-	go func() { text, _ := io.ReadAll(failure); failed <- text }()
+	r.Code = 128 + int(syscall.SIGKILL) // unless it ends by itself
 	for {
 		select {
 		case status := <-ended:
@@ -112,20 +107,18 @@ func (r *report) run(o order, orders io.Reader) error {
 			} else {
 				r.Code = status.ExitStatus()
 			}
-			if text := <-failed; len(text) > 0 {
+			if text, _ := io.ReadAll(failure); len(text) > 0 {
 				return errors.New(string(text))
 			}
 			return nil
 		case <-gone:
-			r.Code = 128 + int(syscall.SIGKILL)
 			return nil
 		case <-limit:
-			r.Code, r.Ended = 128+int(syscall.SIGKILL), TimeUp
+			r.Ended = TimeUp
 			return nil
 		case <-look.C:
 			began := time.Now()
 			if r.Ended = o.exceeded(free); r.Ended != Finished {
-				r.Code = 128 + int(syscall.SIGKILL)
 				return nil
 			}
 			pause := max(tick, 5*time.Since(began))
@@ -139,34 +132,15 @@ func (r *report) run(o order, orders io.Reader) error {
 
 // startConfined starts the confined process. What can be read from failure says why it did not begin.
 func startConfined(o order) (cmd *exec.Cmd, failure *os.File, err error) {
-	text, err := json.Marshal(o)
-	if err != nil {
-		return nil, nil, err
-	}
-	orders, write, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer orders.Close()
-	failure, told, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer told.Close()
 	cmd = exec.Command("/proc/self/exe", confinedName)
-	cmd.Args[0], cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = "bot", "/", os.Stdin, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if o.Command == "" {
 		cmd.Args[1], cmd.Stderr = scriptName, nil // not the runtime's words on its own end
 	}
-	cmd.Env = o.environment()
-	cmd.ExtraFiles = []*os.File{orders, told}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		return nil, nil, err
-	}
-	_, err = write.Write(text) // EPIPE: failure says why
-	if err = errors.Join(err, write.Close()); errors.Is(err, syscall.EPIPE) {
-		err = nil
+	failure, orders, err := spawn(cmd, o)
+	if err == nil {
+		err = orders.Close()
 	}
 	return cmd, failure, err
 }
@@ -189,8 +163,9 @@ func (r *report) endAll() {
 		if r.Namespaced {
 			_ = syscall.Kill(-1, syscall.SIGKILL) // all in the namespace but this one
 		} else {
-			for _, p := range descendants() {
-				_ = syscall.Kill(p.pid, syscall.SIGKILL)
+			all, _ := descendants()
+			for _, pid := range all {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
 		for {
@@ -209,10 +184,7 @@ func (r *report) endAll() {
 // exceeded returns the limit that the processes are beyond. free was the free space at the start: files
 // that are deleted but open take it, too.
 func (o *order) exceeded(free int64) Reason {
-	running, memory := descendants(), int64(0)
-	for _, p := range running {
-		memory += p.memory
-	}
+	running, memory := descendants()
 	switch {
 	case len(running) > maxProcesses:
 		return TooMany
@@ -224,20 +196,15 @@ func (o *order) exceeded(free int64) Reason {
 	return Finished
 }
 
-// process is one of the confined processes.
-type process struct {
-	pid    int // as /proc counts, which may be another namespace
-	memory int64
-}
-
-// descendants lists the processes below this one.
-func descendants() (found []process) {
+// descendants lists the processes below this one, as /proc counts, which may be another namespace. It
+// returns the bytes of memory that they use.
+func descendants() (found []int, memory int64) {
 	self, err := os.Readlink("/proc/self")
 	names, failed := os.ReadDir("/proc")
 	if err != nil || failed != nil {
-		return nil
+		return nil, 0
 	}
-	children := map[string][]process{}
+	children, used := map[string][]int{}, map[int]int64{}
 	for _, entry := range names {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil {
@@ -252,15 +219,17 @@ func descendants() (found []process) {
 			continue
 		}
 		pages, _ := strconv.ParseInt(fields[21], 10, 64)
-		children[fields[1]] = append(children[fields[1]], process{pid, pages * int64(os.Getpagesize())})
+		children[fields[1]] = append(children[fields[1]], pid)
+		used[pid] = pages * int64(os.Getpagesize())
 	}
 	for next := []string{self}; len(next) > 0; next = next[1:] {
-		for _, p := range children[next[0]] {
-			found = append(found, p)
-			next = append(next, strconv.Itoa(p.pid))
+		for _, pid := range children[next[0]] {
+			found = append(found, pid)
+			memory += used[pid]
+			next = append(next, strconv.Itoa(pid))
 		}
 	}
-	return found
+	return found, memory
 }
 
 // freeSpace returns the free bytes of the file system of dir.
@@ -274,20 +243,10 @@ func freeSpace(dir string) int64 {
 
 // sizeOf returns the bytes on disk of the files below dir; "" has none.
 func sizeOf(dir string) (size int64) {
-	if dir == "" {
-		return 0
-	}
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil //nolint:nilerr // it has been deleted
-		}
-		info, err := d.Info()
-		if err != nil {
-			return nil //nolint:nilerr // it has been deleted
-		}
-		size += 512 // so that many empty files count
-		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-			size += stat.Blocks * 512
+	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, _ error) error {
+		var s unix.Stat_t
+		if unix.Lstat(path, &s) == nil { // otherwise it has been deleted
+			size += (s.Blocks + 1) * 512 // one more, so that many empty files count
 		}
 		return nil
 	})

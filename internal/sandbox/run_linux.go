@@ -128,44 +128,53 @@ var errNotStarted = errors.New("sandbox: the keeper was not started")
 
 // start runs o under a keeper that is created with attr; nil = no namespaces.
 func start(ctx context.Context, o order, attr *syscall.SysProcAttr) (r report, err error) {
-	control, hold, err := os.Pipe()
-	if err != nil {
-		return r, fmt.Errorf("sandbox: %w", err)
-	}
-	defer hold.Close() // its end ends the keeper
-	reports, told, err := os.Pipe()
-	if err != nil {
-		control.Close()
-		return r, fmt.Errorf("sandbox: %w", err)
-	}
-	defer reports.Close()
 	ctx, cancel := context.WithTimeout(ctx, o.Time+10*time.Second) // a keeper that hangs
 	defer cancel()
 	var kept Output
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", keeperName)
-	cmd.Args[0], cmd.Env, cmd.Dir = "bot", o.environment(), "/"
 	cmd.Stdin, cmd.Stdout = o.Input, cmp.Or[io.Writer](o.Output, &kept)
 	cmd.Stderr = cmp.Or(o.Errors, cmd.Stdout)
-	cmd.ExtraFiles = []*os.File{control, told}
-	cmd.SysProcAttr = cmp.Or(attr, &syscall.SysProcAttr{Setsid: true})
-	cmd.Cancel, cmd.WaitDelay = hold.Close, 5*time.Second
-	err = cmd.Start()
-	control.Close()
-	told.Close()
+	cmd.SysProcAttr, cmd.WaitDelay = cmp.Or(attr, &syscall.SysProcAttr{Setsid: true}), 5*time.Second
+	reports, hold, err := spawn(cmd, o)
 	if err != nil {
 		return r, errors.Join(errNotStarted, err)
 	}
-	sent := json.NewEncoder(hold).Encode(o)
+	defer reports.Close()
+	defer hold.Close()
 	said, _ := io.ReadAll(io.LimitReader(reports, 64<<10)) // empty = it was killed
 	err = cmd.Wait()
 	if failed := json.Unmarshal(said, &r); failed != nil {
-		return r, errors.Join(errors.New("sandbox: the keeper ended without a report"), sent, err, ctx.Err())
+		return r, errors.Join(errors.New("sandbox: the keeper ended without a report"), err, ctx.Err())
 	}
 	if r.Failed != "" {
 		return r, errors.New("sandbox: nothing was run: " + r.Failed)
 	}
 	r.Output = kept.String()
 	return r, ctx.Err()
+}
+
+// spawn starts this program again by cmd, in a role of its own, and gives it the order o. What it reports
+// can be read until it ends. It notices the end of hold, which is also that of a context of cmd.
+func spawn(cmd *exec.Cmd, o order) (reports, hold *os.File, err error) {
+	orders, hold, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer orders.Close()
+	reports, told, err := os.Pipe()
+	if err != nil {
+		return nil, nil, errors.Join(err, hold.Close())
+	}
+	defer told.Close()
+	cmd.Args[0], cmd.Env, cmd.Dir, cmd.ExtraFiles = "bot", o.environment(), "/", []*os.File{orders, told}
+	if cmd.Cancel != nil {
+		cmd.Cancel = hold.Close
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, errors.Join(err, hold.Close(), reports.Close())
+	}
+	_ = json.NewEncoder(hold).Encode(o) // if it has ended already, its reports say why
+	return reports, hold, nil
 }
 
 // namespaces returns the attributes of a keeper that is the first process of a namespace: when it

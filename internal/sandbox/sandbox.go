@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 )
 
@@ -76,14 +77,18 @@ const (
 	maxProcesses = 256
 )
 
-// Output keeps the head and the tail of what is written to it, 64 KiB together.
+// Output keeps the head and the tail of what is written to it, 64 KiB together. It is safe for
+// concurrent use.
 type Output struct {
+	mu         sync.Mutex
 	head, tail []byte
 	left       int // bytes left out between them
 }
 
 // Write keeps p or a part of it. It never fails.
 func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	n := min(len(p), maxOutput/2-len(o.head))
 	o.head = append(o.head, p[:n]...)
 	o.tail = append(o.tail, p[n:]...)
@@ -95,6 +100,8 @@ func (o *Output) Write(p []byte) (int, error) {
 }
 
 func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.left == 0 {
 		return string(o.head) + string(o.tail)
 	}

@@ -22,45 +22,32 @@ import (
 const outcomePrefix = "asked:"
 
 // untrustedInput describes the untrusted text in the last request: its sources, and a fingerprint that
-// changes when more of it arrives.
-func (t *turn) untrustedInput(ctx context.Context, past []history.Message) (sources []string, fingerprint string, err error) {
-	if t.label.Integrity >= trust.User {
-		return nil, "", nil
+// changes when more of it arrives. granted are the acts that the sender was allowed to repeat in this
+// conversation, until more of it arrives. Acts that failed or did not run are not included.
+func (t *turn) untrustedInput(ctx context.Context, past []history.Message) (in approval.Approval, granted map[string]bool, err error) {
+	if t.label.Integrity >= trust.User || len(past) == 0 {
+		return in, nil, nil
 	}
 	c, err := t.cfg.History.LatestCompaction(ctx, t.talk)
 	if err != nil {
-		return nil, "", err
+		return in, nil, err
 	}
-	sources, fingerprint = approval.ListUntrusted(t.cfg.Messages.For(ctx, t.room), past, c, t.sections)
-	return sources, fingerprint, nil
-}
-
-// granted returns the acts that asker was allowed to repeat in this conversation. More untrusted text
-// revokes them. Acts that failed or did not run are not included.
-func (t *turn) granted(ctx context.Context, asker string, past []history.Message, fingerprint string) (map[string]bool, error) {
-	if t.label.Integrity >= trust.User || len(past) == 0 {
-		return nil, nil
-	}
-	all, err := t.approvals.ListGranted(ctx, t.talk, past[len(past)-1].Conversation, asker, fingerprint)
-	if err != nil {
-		return nil, err
-	}
-	covered := map[string]bool{}
+	in.Sources, in.Fingerprint = approval.ListUntrusted(t.cfg.Messages.For(ctx, t.room), past, c, t.sections)
+	all, err := t.approvals.ListGranted(ctx, t.talk, past[len(past)-1].Conversation, t.in.Sender, in.Fingerprint)
+	granted = map[string]bool{}
 	for _, a := range all {
 		for _, act := range a.Acts {
 			if act.Done && !act.Failed && t.senderIntegrity(a.Answer) >= trust.User {
-				covered[act.Covers] = true
+				granted[act.Covers] = true
 			}
 		}
 	}
-	return covered, nil
+	return in, granted, err
 }
 
 // storeCalls stores the model's calls. Calls that need approval get a placeholder result and join the
-// question, all in one transaction. It returns the IDs of these calls.
-func (t *turn) storeCalls(
-	ctx context.Context, scope tool.Scope, reply llm.Reply, sources []string, fingerprint string,
-) (asked map[string]bool, err error) {
+// question a, all in one transaction. It returns the IDs of these calls.
+func (t *turn) storeCalls(ctx context.Context, scope tool.Scope, reply llm.Reply, a approval.Approval) (asked map[string]bool, err error) {
 	calls := history.Message{Room: t.talk, Role: llm.Assistant, Text: reply.Text, Calls: reply.ToolCalls, At: t.cfg.Now(), Label: t.label}
 	var acts []approval.Act
 	if t.in.ID != "" && t.in.Sender != "" {
@@ -78,9 +65,9 @@ func (t *turn) storeCalls(
 		if err := t.cfg.History.AppendIn(ctx, tx, &calls); err != nil {
 			return err
 		}
-		results, err := t.approvals.AddActs(ctx, tx, approval.Approval{Room: t.room, Talk: t.talk, Conversation: calls.Conversation,
-			Event: t.in.ID, Asker: t.in.Sender, Readers: scope.Place().Readers(), Quote: t.in.Text,
-			Sources: sources, Fingerprint: fingerprint}, acts)
+		a.Room, a.Talk, a.Conversation, a.Event, a.Asker = t.room, t.talk, calls.Conversation, t.in.ID, t.in.Sender
+		a.Readers, a.Quote = scope.Place().Readers(), t.in.Text
+		results, err := t.approvals.AddActs(ctx, tx, a, acts)
 		if err != nil {
 			return err
 		}
@@ -109,7 +96,9 @@ func (s *Session) askApprovals(ctx context.Context, event string) error {
 		case err != nil:
 			return err
 		case same:
-			err = s.cfg.Transport.Send(ctx, s.room, a.Poll(s.cfg.Messages.For(ctx, s.room)))
+			for _, m := range a.Question(s.cfg.Messages.For(ctx, s.room)) {
+				err = errors.Join(err, s.cfg.Transport.Send(ctx, s.room, m))
+			}
 		default: // new readers must not see the earlier text in the question
 			err = s.approvals.End(ctx, a, approval.Void, false)
 		}
@@ -189,6 +178,9 @@ func (s *change) resumeApproval(ctx context.Context, code string) error {
 	return s.runApproved(ctx, a)
 }
 
+// interruptedAct is the result of a step during which the program was killed.
+const interruptedAct = "Interrupted: the program was ended while this ran. Part of it may be done; look before you do it again."
+
 // runApproved runs the acts of a that have not run yet.
 func (s *change) runApproved(ctx context.Context, a approval.Approval) error {
 	in := item{Message: chat.Message{Text: a.Quote,
@@ -222,6 +214,15 @@ func (s *change) runApproved(ctx context.Context, a approval.Approval) error {
 			return s.concludeApproval(uncancelled, a, a.Outcome(say, "stop.ended"))
 		case ctx.Err() != nil:
 			return ctx.Err()
+		}
+		if tool.IsStep(act.Call.Name) && !act.Begun { // unlike the others, it has no key against running twice
+			act.Begun = true
+			if err := s.approvals.Put(uncancelled, s.cfg.DB, a); err != nil {
+				return err
+			}
+		} else if act.Begun {
+			act.Done, act.Failed, act.Result, act.ReadIntegrity = true, true, interruptedAct, trust.Owner
+			continue
 		}
 		scope.Key = fmt.Sprintf("%sa%c", a.Code, 'a'+i) // eight characters, as in the ids of tasks
 		scope.Send, scope.SetMode = s.fileSender(in, act.Call.ID), s.modeSetter(in)

@@ -41,12 +41,16 @@ func (w *world) approvalOf(t *testing.T, event string) approval.Approval {
 	return all[0]
 }
 
-// asked returns the poll about the message event.
+// polled returns the question about the message event, as one text.
 func (w *world) polled(t *testing.T, event string) (approval.Approval, chat.Outgoing) {
 	t.Helper()
 	a := w.approvalOf(t, event)
 	defer holding(&w.room.mu)()
-	return a, w.room.final[a.QuestionID()]
+	poll := w.room.final[a.QuestionID()]
+	if len(poll.Options) > 0 {
+		poll.Text = w.room.final["acts:"+a.Code].Text + "\n" + poll.Text
+	}
+	return a, poll
 }
 
 // ends waits until the approval code is in a final state.

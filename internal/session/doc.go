@@ -14,18 +14,10 @@
 // their placeholder results and the question are one transaction. Approved calls run once; a key made
 // from the approval's code makes a repetition harmless.
 //
-// # Compaction
+// # Before a request
 //
-// If the assembler reports that the next request does not fit, package compaction shortens the
-// conversation (compact.go), and the waiting person is told.
-//
-// # The window
-//
-// Package window says how many tokens the model reads. The tier of a room's prompt is locked. It
-// changes only at boundaries: a new conversation, another model, a compaction.
-//
-// # The current task
-//
-// The tail of the prompt holds the task that the conversation works on, see package objective.
-// While the room is idle, a model may be asked which task that is.
+// Package window says how many tokens the model reads. The tier of a room's prompt is locked and changes
+// only at boundaries. If the next request does not fit, package compaction shortens the conversation
+// (compact.go), and the waiting person is told. The prompt's tail holds the task that the conversation
+// works on, see package objective.
 package session

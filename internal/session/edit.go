@@ -121,9 +121,7 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 			log.Info("stopped by a person")
 			return s.reportStopped(work, c.question)
 		}
-		ref := agent.ErrorReference()
-		log.Error("message not answered again", "err", err, "reference", ref)
-		return s.sendNotice(work, c.question.ID, agent.ErrorText(s.cfg.Messages.For(work, s.room), err, ref))
+		return s.sendNotice(work, c.question.ID, agent.ErrorText(log, s.cfg.Messages.For(work, s.room), err))
 	})
 	done := s.joined
 	if _, own := in.(approvalAnswered); !own { // the transport waits for the others
@@ -209,7 +207,7 @@ func (c *change) applyEdit(ctx context.Context, in chat.Edit) error {
 // applyUnstoredEdit handles the edit of a message that is not in the history. Usually it is a
 // command. It is handled as a new message within EditWindow.
 func (c *change) applyUnstoredEdit(ctx context.Context, in chat.Edit) error {
-	gone, err := c.cfg.Transport.Cancelled(ctx, in.Target)
+	gone, err := c.cfg.Transport.MessageCancelled(ctx, in.Target)
 	if err != nil || gone || c.cfg.Now().Sub(in.At) > EditWindow || in.Text == "" {
 		return err
 	}
@@ -377,7 +375,7 @@ func (s *Session) answeredAs(ctx context.Context, question string) (string, erro
 		return "", err
 	}
 	first := strings.TrimPrefix(replies[len(replies)-1], replyID(""))
-	if gone, err := s.cfg.Transport.Cancelled(ctx, first); err != nil || gone {
+	if gone, err := s.cfg.Transport.MessageCancelled(ctx, first); err != nil || gone {
 		return question, err
 	}
 	return first, nil

@@ -178,7 +178,7 @@ func (s *Session) stillWanted(ctx context.Context, in item) (bool, error) {
 	if in.event.Kind != "" {
 		return s.cfg.Events[in.event.Kind].Wanted(ctx, in.ID)
 	}
-	gone, err := s.cfg.Transport.Cancelled(ctx, in.ID)
+	gone, err := s.cfg.Transport.MessageCancelled(ctx, in.ID)
 	return !gone, err
 }
 

@@ -24,7 +24,7 @@ func (s *Session) transcribeVoice(ctx context.Context, burst []chat.Message) ([]
 		}
 		_, stored, err := s.cfg.History.Find(ctx, s.talk, in.ID)
 		if err == nil && !stored { // stored messages have transcripts
-			s.cfg.Transport.Typing(ctx, s.room, true)
+			s.cfg.Transport.ShowTyping(ctx, s.room, true)
 			out[i], err = s.attachments().TranscribeVoice(ctx, in)
 		}
 		if err != nil {

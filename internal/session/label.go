@@ -93,10 +93,7 @@ func (s *Session) mayQuote(ctx context.Context, in chat.Head, q chat.Quote) (boo
 	var private bool
 	var opened int64
 	err = s.cfg.DB.QueryRowContext(ctx, `SELECT private, public_since FROM session WHERE room = ?`, s.room).Scan(&private, &opened)
-	if errors.Is(err, sql.ErrNoRows) {
-		return true, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return false, fmt.Errorf("session: read room: %w", err)
 	}
 	return !private && (opened == 0 || q.At.Unix() > opened), nil

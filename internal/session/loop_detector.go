@@ -65,10 +65,3 @@ func (s *Session) passesLoopDetector(ctx context.Context, burst []chat.Message) 
 	}
 	return false, s.sendNotice(ctx, newest.ID, s.text(ctx, "pace.stopped", "person", newest.Sender))
 }
-
-// recordAnswered records that sender got an answer now.
-func (s *Session) recordAnswered(sender string) {
-	if p := s.loopDetectors[sender]; p != nil {
-		p.lastAt = s.cfg.Now()
-	}
-}

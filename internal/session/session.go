@@ -140,9 +140,7 @@ func (s *Session) handle(ctx context.Context, inbound []chat.Inbound) bool {
 			log.Info("redacted or left while it was being answered")
 			return nil
 		}
-		ref := agent.ErrorReference()
-		log.Error("message not answered", "err", err, "reference", ref)
-		return s.sendNotice(ctx, newest.ID, agent.ErrorText(s.cfg.Messages.For(ctx, s.room), err, ref))
+		return s.sendNotice(ctx, newest.ID, agent.ErrorText(log, s.cfg.Messages.For(ctx, s.room), err))
 	})
 	s.lastHandled = newest.Head
 	if changed && ctx.Err() == nil {
@@ -214,7 +212,9 @@ func (s *Session) dispatch(ctx context.Context, burst []chat.Message) error {
 		return s.commit(ctx, nil)
 	}
 	err = s.answerBurst(ctx, burst)
-	s.recordAnswered(newest.Sender)
+	if p := s.loopDetectors[newest.Sender]; p != nil {
+		p.lastAt = s.cfg.Now()
+	}
 	return err
 }
 
@@ -222,7 +222,7 @@ func (s *Session) dispatch(ctx context.Context, burst []chat.Message) error {
 func (s *Session) dropCancelled(ctx context.Context, burst []chat.Message) ([]chat.Message, error) {
 	var left []chat.Message
 	for _, in := range burst {
-		cancelled, err := s.cfg.Transport.Cancelled(ctx, in.ID)
+		cancelled, err := s.cfg.Transport.MessageCancelled(ctx, in.ID)
 		if err != nil {
 			return nil, err
 		}

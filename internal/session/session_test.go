@@ -135,9 +135,9 @@ func (r *room) Redact(_ context.Context, _, id string) error {
 	return nil
 }
 
-func (r *room) Typing(context.Context, string, bool) {}
+func (r *room) ShowTyping(context.Context, string, bool) {}
 
-func (r *room) Cancelled(_ context.Context, id string) (bool, error) {
+func (r *room) MessageCancelled(_ context.Context, id string) (bool, error) {
 	defer holding(&r.mu)()
 	return r.gone[id], nil
 }

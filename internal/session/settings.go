@@ -2,12 +2,21 @@ package session
 
 import (
 	"context"
+	"time"
 
 	"reverie/internal/agent"
+	"reverie/internal/attachment"
 	"reverie/internal/chat"
 	"reverie/internal/command"
+	"reverie/internal/goal"
+	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/objective"
+	"reverie/internal/prompt"
+	"reverie/internal/prompt/section"
 	"reverie/internal/settings"
+	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 const (
@@ -56,4 +65,78 @@ func (s *Session) modeSetter(in item) func(context.Context, string) error {
 		s.log.Info("mode", "from", now.Name, "to", next.Name, "who", in.Sender)
 		return s.cfg.Settings.Put(ctx, s.room, settings.ModeName, next.Name, in.Sender, s.cfg.Now())
 	}
+}
+
+// turnSettings are people's choices and the window's limits for a room's next request.
+type turnSettings struct {
+	mode          settings.RoomMode
+	tier          int
+	goal          goal.Goal
+	task          task.Task // the current task, if there is no goal; may have no ID
+	showsPictures bool      // the conversation has pictures, and the model accepts them
+	tokenRatio    float64   // tokens as the model counts them, per estimated token
+	roomContext   string    // the setting context, an owner's description of the room
+
+	summary history.Compaction // summary of older messages; zero = nothing was compacted
+}
+
+// turnSettings reads the settings for an answer to the end of past; preview stores nothing.
+func (s *Session) turnSettings(ctx context.Context, at trust.Place, past []history.Message, preview bool) (m turnSettings, err error) {
+	if m.mode, err = s.mode(ctx); err != nil {
+		return m, err
+	}
+	if m.tier, err = s.tier(ctx, past, preview); err != nil {
+		return m, err
+	}
+	if m.tokenRatio, err = s.windows().TokenRatio(ctx, s.firstModel(m.mode.Role)); err != nil {
+		return m, err
+	}
+	if m.roomContext, err = s.cfg.Settings.Get(ctx, s.room, settings.Context); err != nil {
+		return m, err
+	}
+	m.showsPictures = attachment.HasPictures(past) && s.cfg.Models.AcceptsPictures(ctx, m.mode.Role)
+	var since time.Time
+	if len(past) > 0 {
+		since = past[0].At
+	}
+	if m.goal, _, err = s.goals.ForPrompt(ctx, at, since); err != nil {
+		return m, err
+	}
+	if m.task, err = s.objective().Current(ctx, s.talk, at, past, preview); err != nil {
+		return m, err
+	}
+	m.summary, err = s.cfg.History.LatestCompaction(ctx, s.talk)
+	return m, err
+}
+
+// offer returns the tools described to the model.
+func (s *Session) offer(m turnSettings) agent.Offer {
+	return s.offers[m.mode.Name][min(max(m.tier, 0), topTier)].Without(s.cfg.Tools.Withheld(s.room, s.readers))
+}
+
+// promptTurn collects what the assembler needs for an answer to in.
+func (s *Session) promptTurn(in item, past []history.Message, m turnSettings) prompt.Turn {
+	window, out := s.cfg.Models.Window(m.mode.Role)
+	tools := s.offer(m)
+	t := prompt.Turn{
+		Timeline: s.talk, Window: window, MaxOutput: out, TokenRatio: m.tokenRatio, ToolTokens: tools.Tokens,
+		Turn: section.Turn{
+			Room: s.room, User: in.Sender, Scopes: s.scopes(in.Head), Shared: !in.Private, Tools: tools.Names,
+			Now: s.cfg.Now().In(s.cfg.Location), History: past, Mode: m.mode.Name, Tier: m.tier,
+		},
+	}
+	t.Chosen, t.Model, t.Persona = m.mode.Model, s.firstModel(m.mode.Role), m.mode.Persona
+	if !s.cfg.Models.AcceptsThinking(m.mode.Role) { // the model has no such parameter: the prompt says it
+		t.Thinking = string(m.mode.Think)
+	}
+	t.Summary, t.Compacted, t.From.Summary = m.summary.Text(), m.summary.ID, m.summary.Integrity
+	t.Vision, t.Context = m.showsPictures, m.roomContext
+	t.SetGoal(m.goal)
+	if t.Pin == "" && m.task.ID != "" {
+		t.Pin, t.From.Pin = m.task.Line(i18n.English), m.task.Label.Integrity
+	}
+	if in.event.Kind == chat.ScheduledTask {
+		t.IsolateJob()
+	}
+	return t
 }

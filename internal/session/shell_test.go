@@ -44,7 +44,7 @@ func TestShellIsApproved(t *testing.T) {
 	w.deliver(t, in("$m", owner, "!mode developer"))
 	w.deliver(t, in("$1", owner, "count"))
 	a, poll := w.polled(t, "$1")
-	expect.Has(t, poll.Text, "run this command on my machine", "\n   │ printf 'a  b\\n'\n   │ cat ../../bot.db; echo x >> count; wc -l count\n", "folder: work")
+	expect.Has(t, poll.Text, "run this command on my machine", "\n│ printf 'a  b\\n'\n│ cat ../../bot.db; echo x >> count; wc -l count\n", "folder: work")
 	expect.False(t, len(poll.Options) != 2 || strings.Contains(poll.Text, "conversation"), "the question is %+v", poll)
 	count := filepath.Join(w.dir, "work", store.FileName(string(trust.RoomReaders("!group"))), "count")
 	if _, err := os.Stat(count); err == nil {
@@ -140,7 +140,7 @@ func TestCorrectedAndRunAgain(t *testing.T) {
 		a, _ := w.polled(t, "$1")
 		expect.Has(t, vote("$v", a).Acts[0].Result, "not found", "[exit status 127]")
 		b, poll := w.polled(t, outcomePrefix+a.Code+":next")
-		expect.Has(t, poll.Text, "   path: “work/hello.sh”\n   old: “ehco”\n   new: “echo”\n", "│ sh hello.sh")
+		expect.Has(t, poll.Text, "\npath: “work/hello.sh”\nold: “ehco”\nnew: “echo”\n", "│ sh hello.sh")
 		if other {
 			path := filepath.Join(w.dir, "work", store.FileName(string(trust.RoomReaders("!group"))), "hello.sh")
 			expect.OK(t, os.WriteFile(path, []byte("ehco hello; echo evil"), 0o600))
@@ -149,4 +149,41 @@ func TestCorrectedAndRunAgain(t *testing.T) {
 		expect.False(t, len(end.Acts) != 2 || end.Acts[0].Failed || end.Acts[1].Failed != other, "it ended as %+v", end.Acts)
 		expect.Equal(t, end.Acts[1].Result == "hello\n", !other)
 	}
+}
+
+// TestCommandNeverRunsTwice: a command during which the program was killed is not run again.
+func TestCommandNeverRunsTwice(t *testing.T) {
+	w := newWorld(t, t.TempDir(), `shell {"command":"echo x >> count; wc -l count"}`, "I count.", "I will look.")
+	w.withShell(t, "!group")
+	head := func(id string) chat.Head { return chat.Head{ID: id, Room: "!group", Sender: owner, At: time.Now()} }
+	w.deliver(t, chat.Message{Head: head("$m"), Text: "!mode developer"})
+	w.deliver(t, chat.Message{Head: head("$1"), Text: "count"})
+	a, _ := w.polled(t, "$1")
+	w.stop()
+	a.State, a.Answer, a.Acts[0].Begun = approval.Approved, chat.Head{Sender: owner}, true // as it was when the program was killed
+	expect.OK(t, w.approvals.Put(t.Context(), w.cfg.DB, a))
+	w.restart(t)
+	end := w.ends(t, a.Code)
+	expect.Has(t, end.Acts[0].Result, "Interrupted")
+	_, err := os.Stat(filepath.Join(w.dir, "work", store.FileName(string(trust.RoomReaders("!group"))), "count"))
+	expect.False(t, !os.IsNotExist(err), "it ran: %v", err)
+	expect.Equal(t, w.room.said(outcomePrefix+a.Code+":next").Text, "I will look.")
+}
+
+// TestScriptOfSkill: a skill's script runs as a copy in the work folder, after an owner has agreed to its content.
+func TestScriptOfSkill(t *testing.T) {
+	w := newWorld(t, t.TempDir(), `write_file {"path":"work/steep.sh","from":"data/skills/tea/scripts/steep.sh"}`,
+		`shell {"command":"sh steep.sh"}`, "May I?", "Four minutes.")
+	w.withShell(t, "!group")
+	dir := filepath.Join(w.dir, "skills", "tea", "scripts")
+	expect.OK(t, os.MkdirAll(dir, 0o700))
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "..", "SKILL.md"), []byte("---\nname: tea\ndescription: How to make tea\n---\nRun scripts/steep.sh.\n"), 0o600))
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "steep.sh"), []byte("echo four minutes\n"), 0o600))
+	head := func(id string) chat.Head { return chat.Head{ID: id, Room: "!group", Sender: owner, At: time.Now()} }
+	w.deliver(t, chat.Message{Head: head("$m"), Text: "!mode developer"})
+	w.deliver(t, chat.Message{Head: head("$1"), Text: "how long does tea steep?"})
+	a, poll := w.polled(t, "$1")
+	expect.Has(t, poll.Text, "file: steep.sh, SHA-256 ")
+	w.deliver(t, chat.Vote{Change: chat.Change{Head: head("$v"), Target: a.QuestionID()}, Option: approval.Once})
+	expect.Equal(t, w.ends(t, a.Code).Acts[0].Result, "four minutes\n")
 }

@@ -30,7 +30,7 @@ type typist struct {
 	draft []chat.Outgoing
 }
 
-func (r *typist) Typing(_ context.Context, room string, on bool) {
+func (r *typist) ShowTyping(_ context.Context, room string, on bool) {
 	defer holding(&r.mu)()
 	r.seen = append(r.seen, fmt.Sprint(room, " typing ", on))
 }

@@ -57,9 +57,9 @@ func (s *Session) acquireTurn(ctx context.Context, now settings.RoomMode) (done 
 		leave()
 		return nil, ctx.Err()
 	}
-	s.cfg.Transport.Typing(ctx, s.room, true)
+	s.cfg.Transport.ShowTyping(ctx, s.room, true)
 	return func() {
-		s.cfg.Transport.Typing(context.WithoutCancel(ctx), s.room, false)
+		s.cfg.Transport.ShowTyping(context.WithoutCancel(ctx), s.room, false)
 		<-s.turns
 		leave()
 	}, nil
@@ -317,7 +317,7 @@ func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
 	var draft func(string)
 	if t.in.ID != "" && t.in.event.Kind == "" && t.streams(ctx) {
 		draft = func(text string) {
-			if text = goal.VisibleDraft(prompt.WithoutFences(text)); strings.TrimSpace(text) == "" {
+			if text = goal.VisibleDraft(prompt.WithoutFences(p.WithoutNotes(text))); strings.TrimSpace(text) == "" {
 				return
 			}
 			t.stopProgress()
@@ -325,6 +325,7 @@ func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
 		}
 	}
 	reply, err := t.cfg.Models.Complete(ctx, set.mode.Role, req, draft)
+	reply.Text = p.WithoutNotes(reply.Text)
 	t.learnTokenRatio(ctx, p.Report, last, reply)
 	return reply, err
 }
@@ -374,14 +375,12 @@ func (t *turn) Act(ctx context.Context, reply llm.Reply) error {
 		return err
 	}
 	scope.Label = t.label
-	sources, fingerprint, err := t.untrustedInput(ctx, past)
+	input, granted, err := t.untrustedInput(ctx, past)
 	if err != nil {
 		return err
 	}
-	if scope.Granted, err = t.granted(ctx, t.in.Sender, past, fingerprint); err != nil {
-		return err
-	}
-	asked, err := t.storeCalls(ctx, scope, reply, sources, fingerprint)
+	scope.Granted = granted
+	asked, err := t.storeCalls(ctx, scope, reply, input)
 	if err != nil {
 		return err
 	}

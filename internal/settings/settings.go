@@ -130,12 +130,6 @@ func (s Store) Choices(ctx context.Context, room string) (map[string]Choice, err
 	return set, store.Wrap(err, "settings: read settings")
 }
 
-// Choice returns the stored value of a name in room, without validation; zero if none.
-func (s Store) Choice(ctx context.Context, room, name string) (Choice, error) {
-	set, err := s.Choices(ctx, room)
-	return set[name], err
-}
-
 // Clear resets a setting of room to its default.
 func (s Store) Clear(ctx context.Context, room, name string) error {
 	_, err := s.DB.ExecContext(ctx, `DELETE FROM room_setting WHERE room = ? AND name = ?`, room, name)

@@ -66,13 +66,16 @@ func (r *Runner) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id,
 	return id, waits, nil
 }
 
+// conversational are tools that need a conversation.
+var conversational = []string{tool.StaySilent, tool.SetMode, tool.ShellStatus}
+
 // grantTools returns the tools of a sub-session: those that the job names and its spawner may use,
 // without tools that need a conversation.
 func (r *Runner) grantTools(scope tool.Scope, job tool.Job) []string {
 	wanted := tool.Policy{Allow: job.Tools}
 	names := []string{}
 	for _, name := range r.cfg.Tools.Names() {
-		if wanted.Allows(name) && scope.Policy.Allows(name) && name != tool.StaySilent && name != tool.SetMode && !tool.AsksEachTime(name) {
+		if wanted.Allows(name) && scope.Policy.Allows(name) && !slices.Contains(conversational, name) && !tool.AsksEachTime(name) {
 			names = append(names, name)
 		}
 	}

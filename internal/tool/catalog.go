@@ -59,7 +59,9 @@ var catalog = []entry{
 	define(RunCode, 3, rules{anyAction: {trust.Foreign, nothing, noText}},
 		`{"code": "[3, 1, 2].sort().join()"}`, runCode),
 	define(Shell, 3, rules{anyAction: {trust.Owner, room, rows}},
-		`{"command": "wc -l *.txt"}`, shell).askingEachTime(mayUseShell).asStep(),
+		`{"command": "wc -l *.txt"}`, shell).where(mayUseShell, true).asStep(),
+	define(ShellStatus, 3, rules{anyAction: {trust.Foreign, nothing, rows}},
+		`{"id": "cmd_ab12cd34"}`, shellStatus).where(mayLookAtCommands, false),
 }
 
 // otherActs are acts without a tool, and the integrity that each needs: goal markers in an answer,
@@ -106,14 +108,14 @@ type entry struct {
 	fit     func(arguments string) (string, error) // normalizes a model's arguments for run
 	run     func(s *Set, ctx context.Context, scope Scope, arguments string) (string, error)
 
-	// may, if set, says that a person approves each call as it is. It returns why no person is asked.
-	may func(s *Set, scope Scope) error
+	may      func(s *Set, scope Scope) error // returns why it is not used here; nil = it is
+	eachTime bool                            // a person approves each call as it is
 }
 
-// askingEachTime returns e as a tool whose calls can start anything, so that no approval covers
-// another call.
-func (e entry) askingEachTime(may func(*Set, Scope) error) entry {
-	e.may = may
+// where returns e as a tool that is used where may returns nil. eachTime says that its calls can start
+// anything, so that no approval covers another call.
+func (e entry) where(may func(*Set, Scope) error, eachTime bool) entry {
+	e.may, e.eachTime = may, eachTime
 	return e
 }
 
@@ -132,7 +134,7 @@ func IsStep(name string) bool {
 // AsksEachTime reports whether a person must approve each call of the tool.
 func AsksEachTime(name string) bool {
 	e, _ := entryNamed(catalog, name)
-	return e.may != nil
+	return e.eachTime
 }
 
 // define makes an entry from a function over typed arguments. The tags of struct A are the only

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -28,53 +29,65 @@ const Shell = "shell"
 type Commands struct {
 	Code bool // run_code is offered
 
-	Rooms   []string      // with the tool shell, by id; "*" is the direct chats of owners
-	Owners  []string      // who may have commands run
-	Network bool          // commands may use it
-	Time    time.Duration // of one command
-	Hidden  []string      // files and folders that no command may read
+	Rooms      []string      // with the tool shell, by id; "*" is the direct chats of owners
+	Owners     []string      // who may have commands run
+	Network    bool          // commands may use it
+	Time       time.Duration // of one command
+	Background time.Duration // of one in the background
+	Quota      int64         // bytes of a work folder
+	Hidden     []string      // files and folders that no command may read
 
 	Zone string // as in sandbox.Spec, also for code
 }
 
 type shellArgs struct {
-	Command string `json:"command" rule:"required" doc:"For /bin/sh -c."`
+	Command    string `json:"command" rule:"required" doc:"For /bin/sh -c."`
+	Background *bool  `json:"background" doc:"true: it goes on meanwhile; see shell_status."`
 }
+
+func (a shellArgs) inBackground() bool { return a.Background != nil && *a.Background }
 
 // shell runs a command that a person has approved. Its output is foreign: anybody may have written the
 // files that it reads.
 func shell(s *Set, ctx context.Context, scope Scope, a shellArgs) (string, error) {
-	scope.MarkShown(trust.Foreign)
-	dir := workFolder(s, scope)
+	dir := workspace.Folder(s.cfg.Dir, scope.Place())
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make the work folder: %w", err)
 	}
 	c := s.cfg.Commands
-	s.cfg.Log.Info("command", "room", scope.Room, "user", scope.User, "command", a.Command)
-	r, err := sandbox.Run(ctx, sandbox.Spec{Command: a.Command, Dir: dir, ReadOnly: readsOnly(scope), Network: c.Network, Time: c.Time,
-		Zone: c.Zone, Hidden: c.Hidden})
+	s.cfg.Log.Info("command", "room", scope.Room, "user", scope.User, "command", a.Command, "background", a.inBackground())
+	spec := sandbox.Spec{Command: a.Command, Dir: dir, ReadOnly: readsOnly(scope), Network: c.Network, Time: c.Time, Quota: c.Quota,
+		Zone: c.Zone, Hidden: c.Hidden}
+	if a.inBackground() {
+		return startInBackground(s, ctx, scope, spec)
+	}
+	scope.MarkShown(trust.Foreign)
+	r, err := sandbox.Run(ctx, spec)
 	if err != nil {
 		return "", notConfined(s, ctx, scope, Shell, err)
 	}
-	end := map[sandbox.Reason]string{
-		sandbox.TimeUp: fmt.Sprintf("stopped after %v", c.Time), sandbox.QuotaFull: "stopped: the work folder is full",
-		sandbox.MemoryFull: "stopped: it used too much memory", sandbox.TooMany: "stopped: it started too many processes",
-	}[r.Ended]
+	end := howEnded(r, c.Time)
 	switch {
-	case end == "" && r.Code != 0:
-		end = fmt.Sprintf("exit status %d", r.Code)
-	case end == "" && r.Output == "":
-		end = "done, without output"
+	case end != done:
+		return capText(r.Output, MaxResult-100) + "\n[" + end + "]", nil
+	case r.Output == "":
+		return "[done, without output]", nil
 	}
-	if end == "" {
-		return r.Output, nil
-	}
-	return capText(r.Output, MaxResult-100) + "\n[" + end + "]", nil
+	return r.Output, nil
 }
 
-// workFolder returns the folder of a conversation's readers. Only they see what is in it.
-func workFolder(s *Set, scope Scope) string {
-	return workspace.Folder(s.cfg.Dir, scope.Place())
+const done = "done"
+
+// howEnded says how a command ended that had the time limit.
+func howEnded(r sandbox.Result, limit time.Duration) string {
+	end := map[sandbox.Reason]string{
+		sandbox.TimeUp: fmt.Sprintf("stopped after %v", limit), sandbox.QuotaFull: "stopped: the work folder is full",
+		sandbox.MemoryFull: "stopped: it used too much memory", sandbox.TooMany: "stopped: it started too many processes",
+	}[r.Ended]
+	if end == "" && r.Code != 0 {
+		end = fmt.Sprintf("exit status %d", r.Code)
+	}
+	return cmp.Or(end, done)
 }
 
 // readsOnly reports whether commands may not change the work folder: in modes that may not delete files.
@@ -91,19 +104,27 @@ func (s *Set) Withheld(room string, readers trust.Readers) []string {
 	if s.cfg.Commands.shellIn(room, readers) {
 		return nil
 	}
-	return []string{Shell}
+	return []string{Shell, ShellStatus}
+}
+
+// mayLookAtCommands returns the refusal in a room without the tool shell.
+func mayLookAtCommands(s *Set, scope Scope) error {
+	if s.cfg.Commands.shellIn(scope.Room, scope.Place().Readers()) {
+		return nil
+	}
+	return refusal("Not done: there are no commands in this room. The owner names rooms under tools.shell in the configuration.")
 }
 
 // mayUseShell returns the refusal where no person is asked about a command.
 func mayUseShell(s *Set, scope Scope) error {
-	c := s.cfg.Commands
+	none := mayLookAtCommands(s, scope)
 	switch {
-	case !c.shellIn(scope.Room, scope.Place().Readers()):
-		return refusal("Not done: there are no commands in this room. The owner names rooms under tools.shell in the configuration.")
+	case none != nil:
+		return none
 	case scope.System, scope.SubSession != "":
 		return refusal("Not done: a command needs an owner who has just asked for it and can agree. " +
 			"Say in your answer which command you would run.")
-	case !slices.Contains(c.Owners, scope.User):
+	case !slices.Contains(s.cfg.Commands.Owners, scope.User):
 		return refusal("Not done: only an owner may have commands run, and the person who asks is none. Say so.")
 	}
 	return nil
@@ -127,7 +148,10 @@ func showCommand(s *Set, scope Scope, call llm.ToolCall) []string {
 	if s.cfg.Commands.Network {
 		where += ", with network"
 	}
-	return append(append(lines, where), namedFiles(workFolder(s, scope), a.Command)...)
+	if a.inBackground() {
+		where += fmt.Sprintf(", in the background for up to %v", s.cfg.Commands.Background)
+	}
+	return append(append(lines, where), namedFiles(workspace.Folder(s.cfg.Dir, scope.Place()), a.Command)...)
 }
 
 const (

@@ -132,6 +132,19 @@ func TestShellAsksEachTime(t *testing.T) {
 	}
 }
 
+// TestShellQuota: programs fill a work folder as far as tools that write files do.
+func TestShellQuota(t *testing.T) {
+	needsGuard(t)
+	w := withCommands(t, "*")
+	w.Set.cfg.Commands.Quota = 1 << 20
+	scope := direct()
+	scope.Label.Integrity = trust.Owner
+	call := commandCall("for i in 1 2 3 4; do head -c 500000 /dev/zero > f$i; done; sleep 9; echo all")
+	act, _ := w.NeedsApproval(scope, call)
+	scope.Granted = act.Grants()
+	expect.Equal(t, w.ok(t, scope, Shell, call.Arguments), "Done; there is nothing to show.\n[stopped: the work folder is full]")
+}
+
 // TestNamedFiles: the files of a command are found wherever they are, by patterns, too.
 func TestNamedFiles(t *testing.T) {
 	dir := t.TempDir()

@@ -119,6 +119,8 @@ type Set struct {
 	cfg   Config
 	tools []entry
 	limit time.Duration
+
+	background background
 }
 
 // New returns the set of the tools in the catalog that are configured.
@@ -137,7 +139,7 @@ func (c Config) has(name string) bool {
 		return c.MCP != nil
 	case RunCode:
 		return c.Commands.Code
-	case Shell:
+	case Shell, ShellStatus:
 		return len(c.Commands.Rooms) > 0
 	}
 	return true
@@ -145,7 +147,7 @@ func (c Config) has(name string) bool {
 
 func newSet(cfg Config, tools []entry) *Set {
 	cfg.Location, cfg.Log = cmp.Or(cfg.Location, time.UTC), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	return &Set{cfg: cfg, tools: tools, limit: callLimit}
+	return &Set{cfg: cfg, tools: tools, limit: callLimit, background: background{begin: make(chan func(context.Context))}}
 }
 
 // Specs describes the tools to the model, in the catalog's order. The bytes are stable.

@@ -226,7 +226,19 @@ type Line struct {
 }
 
 // ReadLines reads lines of in, see readLines.
-func ReadLines(in io.Reader) <-chan Line { return readLines(linesOf(in)) }
+func ReadLines(in io.Reader) <-chan Line {
+	scan := bufio.NewScanner(in)
+	scan.Buffer(nil, 1<<20)
+	return readLines(func() (string, error) {
+		if scan.Scan() {
+			return scan.Text(), nil
+		}
+		if err := scan.Err(); err != nil {
+			return "", fmt.Errorf("read a line (at most 1 MiB): %w", err)
+		}
+		return "", io.EOF
+	})
+}
 
 // readLines reads in a goroutine, so that the caller can wait for other events. The goroutine ends
 // with the input or the program: a blocked read of a terminal cannot be interrupted.
@@ -243,21 +255,6 @@ func readLines(next func() (string, error)) <-chan Line {
 		}
 	}()
 	return lines
-}
-
-// linesOf returns a function that reads the next line of in.
-func linesOf(in io.Reader) func() (string, error) {
-	scan := bufio.NewScanner(in)
-	scan.Buffer(nil, 1<<20)
-	return func() (string, error) {
-		if scan.Scan() {
-			return scan.Text(), nil
-		}
-		if err := scan.Err(); err != nil {
-			return "", fmt.Errorf("read a line (at most 1 MiB): %w", err)
-		}
-		return "", io.EOF
-	}
 }
 
 // IsTerminal reports whether a reader or writer is a terminal.

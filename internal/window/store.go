@@ -51,13 +51,6 @@ func (s Store) loadLastSeen(ctx context.Context, in *Inputs) error {
 	return nil
 }
 
-// saveLastSeen stores the window that the server enforces, for when it does not answer.
-func (s Store) saveLastSeen(ctx context.Context, in Inputs) error {
-	_, err := s.DB.ExecContext(ctx, `INSERT OR REPLACE INTO model_window (model, tokens, source, seen_at) VALUES (?, ?, ?, ?)`,
-		in.ID, in.Server.Tokens, in.Server.By, s.Now().UnixMilli())
-	return store.Wrap(err, "window: remember window")
-}
-
 // Tier returns the locked tier of a request; it changes only at boundaries. With preview, nothing is stored.
 func (s Store) Tier(ctx context.Context, r Request, in Inputs, preview bool) (int, error) {
 	if err := s.loadLastSeen(ctx, &in); err != nil {
@@ -71,8 +64,10 @@ func (s Store) Tier(ctx context.Context, r Request, in Inputs, preview bool) (in
 	if preview {
 		return next.Tier, nil
 	}
-	if in.Server.Tokens > 0 && in.Server.Tokens != in.Last.Tokens {
-		err = s.saveLastSeen(ctx, in)
+	if in.Server.Tokens > 0 && in.Server.Tokens != in.Last.Tokens { // for when the server does not answer
+		_, err = s.DB.ExecContext(ctx, `INSERT OR REPLACE INTO model_window (model, tokens, source, seen_at) VALUES (?, ?, ?, ?)`,
+			in.ID, in.Server.Tokens, in.Server.By, s.Now().UnixMilli())
+		err = store.Wrap(err, "window: remember window")
 	}
 	if lock == nil || *lock != next {
 		err = errors.Join(err, s.replaceLock(ctx, lock, next))
@@ -116,12 +111,13 @@ func (s Store) replaceLock(ctx context.Context, old *Lock, next Lock) error {
 	if old != nil {
 		before = old.Tier
 	}
-	err := s.saveLock(ctx, next)
+	_, err := s.DB.ExecContext(ctx, `INSERT OR REPLACE INTO tier_lock (`+lockColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, next.Room,
+		next.Conversation, next.Tier, next.Window, next.Source, next.Sure, next.Model, next.Settings, next.At.UnixMilli(), next.Reason)
 	if err == nil && before != next.Tier {
 		s.Log.Info("tier", "tier", next.Tier, "before", before, "window", next.Window,
 			"source", next.Source, "sure", next.Sure, "reason", next.Reason)
 	}
-	return err
+	return store.Wrap(err, "window: store tier")
 }
 
 const lockColumns = `room, conversation, tier, window, source, sure, model, settings, locked_at, reason`
@@ -146,10 +142,4 @@ func (s Store) Lock(ctx context.Context, talk string) (*Lock, error) {
 func (s Store) Locks(ctx context.Context) ([]Lock, error) {
 	locks, err := store.List(ctx, s.DB, scanLock, `SELECT `+lockColumns+` FROM tier_lock ORDER BY locked_at DESC, room`)
 	return append([]Lock{}, locks...), store.Wrap(err, "window: list tiers") // not nil: JSON prints []
-}
-
-func (s Store) saveLock(ctx context.Context, l Lock) error {
-	_, err := s.DB.ExecContext(ctx, `INSERT OR REPLACE INTO tier_lock (`+lockColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		l.Room, l.Conversation, l.Tier, l.Window, l.Source, l.Sure, l.Model, l.Settings, l.At.UnixMilli(), l.Reason)
-	return store.Wrap(err, "window: store tier")
 }

@@ -111,6 +111,8 @@ func (c *Config) rules() []rule {
 			`write ids of rooms in quotes, such as "!id:example.org", or "*" for the direct chats of owners`},
 		{"tools.shell.time", inRange(c.Tools.Shell.Time, time.Second, 10*time.Minute),
 			"write how long one command may run, from 1s to 10m, such as 1m"},
+		{"tools.shell.background", inRange(c.Tools.Shell.Background, time.Minute, 24*time.Hour),
+			"write how long one command may run in the background, from 1m to 24h, such as 1h"},
 		{"seed.language", languagePattern.MatchString(c.Seed.Language),
 			"write two small letters, such as en; data/prompts/SEED_en.txt belongs to it"},
 		oneOf("log.level", c.Log.Level, logLevels),
@@ -171,7 +173,9 @@ func (c *Config) checkVoice(r *reader) {
 func (c *Config) completeMatrix(r *reader, dir string) {
 	m := c.Matrix
 	m.Devices, m.DeviceName = cmp.Or(m.Devices, string(e2ee.DevicesOwners)), cmp.Or(m.DeviceName, c.Name)
-	m.Media.complete()
+	media := &m.Media
+	media.MaxSize, media.Side = cmp.Or(media.MaxSize, defaultMedia.MaxSize), cmp.Or(media.Side, defaultMedia.Side)
+	media.Text, media.Bytes = cmp.Or(media.Text, defaultMedia.Text), parseSize(media.MaxSize)
 	checkURL(r, "matrix.homeserver", m.Homeserver, "https://matrix.example.org")
 	r.check(
 		rule{"matrix.user", IsPerson(m.User), `write the bot's full Matrix id in quotes, such as "@reverie:example.org"`},
@@ -460,13 +464,6 @@ func parseSize(s string) int64 {
 	}
 	n, _ := strconv.ParseInt(m[1], 10, 64) // nine digits always parse
 	return n * map[byte]int64{'k': 1000, 'K': 1000, 'M': 1_000_000, 'G': 1_000_000_000}[m[2][0]]
-}
-
-// complete fills in defaults.
-func (m *Media) complete() {
-	m.MaxSize, m.Side, m.Text = cmp.Or(m.MaxSize, defaultMedia.MaxSize), cmp.Or(m.Side, defaultMedia.Side),
-		cmp.Or(m.Text, defaultMedia.Text)
-	m.Bytes = parseSize(m.MaxSize)
 }
 
 // IsPerson reports whether s is the full Matrix id of one person.

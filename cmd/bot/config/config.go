@@ -272,9 +272,10 @@ type BoundFolder struct {
 
 // Shell configures commands on this machine.
 type Shell struct {
-	Rooms   []string      `yaml:"rooms"` // by id; "*" is the direct chats of owners; empty = off
-	Network bool          `yaml:"network"`
-	Time    time.Duration `yaml:"time"` // of one command
+	Rooms      []string      `yaml:"rooms"` // by id; "*" is the direct chats of owners; empty = off
+	Network    bool          `yaml:"network"`
+	Time       time.Duration `yaml:"time"`       // of one command
+	Background time.Duration `yaml:"background"` // of one in the background
 }
 
 // Web configures the status page.
@@ -320,9 +321,10 @@ func defaultConfig() *Config {
 		Tasks:    Tasks{PerRoom: task.DefaultPerRoom, PerPerson: task.DefaultPerPerson, RunsPerDay: task.DefaultRunsPerDay},
 		Memory:   Memory{Backend: "local_vector", Isolation: "strict"},
 		Seed:     Seed{Language: "en"},
-		Tools:    Tools{Web: WebTools{Fetch: true}, Files: Files{Quota: "100MB"}, Code: true, Shell: Shell{Time: time.Minute}},
-		Subs:     SubSessions{Parallel: 2, Depth: 2, Timeout: 15 * time.Minute, Rounds: 15},
-		Log:      Log{Level: "info", Format: "text"},
+		Tools: Tools{Web: WebTools{Fetch: true}, Files: Files{Quota: "100MB"}, Code: true,
+			Shell: Shell{Time: time.Minute, Background: time.Hour}},
+		Subs: SubSessions{Parallel: 2, Depth: 2, Timeout: 15 * time.Minute, Rounds: 15},
+		Log:  Log{Level: "info", Format: "text"},
 	}
 }
 

@@ -42,8 +42,8 @@ type Config struct {
 	Devices e2ee.DevicesConfig // the fields that Open cannot fill in
 }
 
-// File returns the path of a file in Dir.
-func (cfg Config) File(name string) string { return filepath.Join(cfg.Dir, name) }
+// FilePath returns the path of a file in Dir.
+func (cfg Config) FilePath(name string) string { return filepath.Join(cfg.Dir, name) }
 
 const fileName = "account.json"
 
@@ -74,8 +74,8 @@ type Login struct {
 	CrossSigned bool        `json:"cross_signed"` // this device was signed; not checked again
 }
 
-// Load reads the login in dir. It returns nil if there is no login.
-func Load(dir string) (*Login, error) {
+// LoadLogin reads the login in dir. It returns nil if there is no login.
+func LoadLogin(dir string) (*Login, error) {
 	path := filepath.Join(dir, fileName)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -92,35 +92,32 @@ func Load(dir string) (*Login, error) {
 	return &l, nil
 }
 
-func (a *Account) save() error {
+func (a *Account) saveLogin() error {
 	data, err := json.MarshalIndent(a.login, "", "  ")
-	if err != nil {
-		return fmt.Errorf("matrix: save account: %w", err)
+	if err == nil {
+		err = store.WriteFile(a.cfg.FilePath(fileName), append(data, '\n'))
 	}
-	if err := store.WriteFile(a.cfg.File(fileName), append(data, '\n')); err != nil {
-		return fmt.Errorf("matrix: save account: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "matrix: save account")
 }
 
 // Open logs in or reuses the stored device, and opens the crypto store.
 func Open(ctx context.Context, cfg Config) (*Account, error) {
 	a := &Account{cfg: cfg, Store: cfg.Store}
-	if err := a.open(ctx); err != nil {
+	if err := a.openClientAndCrypto(ctx); err != nil {
 		return nil, err
 	}
 	d := cfg.Devices
-	d.Client, d.Machine, d.Decrypt, d.Log, d.Now = a.Client, a.machine(), a.Crypto.Decrypt, cfg.Log, cfg.Now
+	d.Client, d.Machine, d.Decrypt, d.Log, d.Now = a.Client, a.olmMachine(), a.Crypto.Decrypt, cfg.Log, cfg.Now
 	a.Devices = e2ee.NewDevices(d)
 	a.Client.Crypto = a.Devices.Encrypter(a.Crypto)
-	cfg.Store.Attach(a.machine(), a.Devices)
-	a.Identity = e2ee.NewIdentity(a.KeyConfig())
+	cfg.Store.Attach(a.olmMachine(), a.Devices)
+	a.Identity = e2ee.NewIdentity(a.E2EEConfig())
 	return a, nil
 }
 
-// KeyConfig returns the configuration of the identity and the key backup.
-func (a *Account) KeyConfig() e2ee.Config {
-	return e2ee.Config{Client: a.Client, Machine: a.machine(), DB: a.cfg.DB, Dir: a.cfg.Dir, Password: a.cfg.Password, Log: a.cfg.Log}
+// E2EEConfig returns the configuration of the identity and the key backup.
+func (a *Account) E2EEConfig() e2ee.Config {
+	return e2ee.Config{Client: a.Client, Machine: a.olmMachine(), DB: a.cfg.DB, Dir: a.cfg.Dir, Password: a.cfg.Password, Log: a.cfg.Log}
 }
 
 // CurrentLogin returns the login in use.
@@ -130,9 +127,9 @@ func (a *Account) CurrentLogin() Login {
 	return *a.login
 }
 
-// open creates a.Client and a.Crypto and logs in if needed.
-func (a *Account) open(ctx context.Context) (err error) {
-	if a.login, err = Load(a.cfg.Dir); err != nil {
+// openClientAndCrypto creates a.Client and a.Crypto and logs in if needed.
+func (a *Account) openClientAndCrypto(ctx context.Context) (err error) {
+	if a.login, err = LoadLogin(a.cfg.Dir); err != nil {
 		return err
 	}
 	device, err := e2ee.StoredDevice(ctx, a.cfg.DB)
@@ -159,25 +156,25 @@ func (a *Account) open(ctx context.Context) (err error) {
 	if a.Crypto, err = cryptohelper.NewCryptoHelper(a.Client, key, db); err != nil {
 		return fmt.Errorf("matrix: open crypto store: %w", err)
 	}
-	if err := a.openCrypto(ctx); err != nil {
-		if !returning || !isKeyMismatch(err) || !a.canReplaceDevice() {
-			return a.explainInit(err)
+	if err := a.openCryptoStore(ctx); err != nil {
+		if !returning || !isDeviceKeyMismatch(err) || !a.canLogInAsNewDevice() {
+			return a.explainCryptoStoreError(err)
 		}
-		// account.json was moved away, as explainInit advises.
+		// account.json was moved away, as explainCryptoStoreError advises.
 		a.cfg.Log.Warn("matrix: the keys in bot.db do not match their device; they are set aside, and a new device is created",
 			"device", a.login.DeviceID)
-		if err := a.setAside(ctx, a.login.DeviceID); err != nil {
+		if err := a.setDeviceKeysAside(ctx, a.login.DeviceID); err != nil {
 			return fmt.Errorf("matrix: set the keys in bot.db aside: %w", err)
 		}
-		return a.open(ctx)
+		return a.openClientAndCrypto(ctx)
 	}
 	return nil
 }
 
-// openCrypto opens the crypto store and compares it with the device keys on the homeserver.
-func (a *Account) openCrypto(ctx context.Context) error {
+// openCryptoStore opens the crypto store and compares it with the device keys on the homeserver.
+func (a *Account) openCryptoStore(ctx context.Context) error {
 	open := func() error {
-		return a.Retry(ctx, "opening the crypto store", func() error { return a.Crypto.Init(ctx) })
+		return a.RetryRequest(ctx, "opening the crypto store", func() error { return a.Crypto.Init(ctx) })
 	}
 	err := open()
 	if errors.Is(err, mautrix.MUnknownToken) {
@@ -187,7 +184,7 @@ func (a *Account) openCrypto(ctx context.Context) error {
 		err = open()
 	}
 	if err != nil && strings.Contains(err.Error(), "not marked as shared") {
-		if there, failed := a.recoverLostKeyUpload(ctx); failed != nil {
+		if there, failed := a.markKeysUploadedIfOnServer(ctx); failed != nil {
 			return failed
 		} else if there {
 			err = open()
@@ -206,10 +203,10 @@ func (a *Account) openCrypto(ctx context.Context) error {
 	return err
 }
 
-// ReuploadKeys uploads this device's keys again if the homeserver has lost them. It loses them when
-// the device is logged out.
-func (a *Account) ReuploadKeys(ctx context.Context) error {
-	m := a.machine()
+// ReuploadDeviceKeysIfLost uploads this device's keys again if the homeserver has lost them. It loses
+// them when the device is logged out.
+func (a *Account) ReuploadDeviceKeysIfLost(ctx context.Context) error {
+	m := a.olmMachine()
 	resp, err := a.Client.QueryKeys(ctx, &mautrix.ReqQueryKeys{DeviceKeys: mautrix.DeviceKeysRequest{a.login.UserID: {a.login.DeviceID}}})
 	if err != nil {
 		return fmt.Errorf("matrix: ask for this device's keys: %w", err)
@@ -223,22 +220,22 @@ func (a *Account) ReuploadKeys(ctx context.Context) error {
 		return fmt.Errorf("matrix: upload this device's keys again: %w", err)
 	}
 	a.signAgain = true
-	a.SignDevice(ctx)
+	a.CrossSignDevice(ctx)
 	return nil
 }
 
 // signTime limits the retries of cross-signing.
 const signTime = 15 * time.Second
 
-// SignDevice cross-signs the bot's device once. Clients warn of messages from an unsigned device,
+// CrossSignDevice cross-signs the bot's device once. Clients warn of messages from an unsigned device,
 // and some refuse them. The bot also works without the signature, so a failure is only logged.
-func (a *Account) SignDevice(ctx context.Context) {
+func (a *Account) CrossSignDevice(ctx context.Context) {
 	if a.login.CrossSigned && !a.signAgain {
 		return
 	}
 	trying, cancel := context.WithTimeout(ctx, signTime)
 	defer cancel()
-	if err := a.Retry(trying, "signing the bot's device", func() error { return a.Identity.Sign(ctx, a.signAgain) }); err != nil {
+	if err := a.RetryRequest(trying, "signing the bot's device", func() error { return a.Identity.Sign(ctx, a.signAgain) }); err != nil {
 		a.cfg.Log.Warn("matrix: the bot's device is not cross-signed, so other clients show a warning at its messages; "+
 			"this is tried again at the next start", "device", a.login.DeviceID, "err", err)
 		return
@@ -247,7 +244,7 @@ func (a *Account) SignDevice(ctx context.Context) {
 	signed.CrossSigned = true
 	a.useLogin(&signed)
 	a.signAgain = false
-	if err := a.save(); err != nil {
+	if err := a.saveLogin(); err != nil {
 		a.cfg.Log.Warn("matrix: the device is cross-signed, but that could not be stored", "err", err)
 	}
 }
@@ -260,7 +257,7 @@ func NewClient(cfg Config) (*mautrix.Client, error) {
 	}
 	cli.UserAgent = "Reverie"
 	cli.Client.Transport = cfg.HTTP
-	cli.Log = mautrixLog(cfg.Log)
+	cli.Log = newMautrixLogger(cfg.Log)
 	return cli, nil
 }
 
@@ -276,9 +273,9 @@ func (a *Account) authenticate(ctx context.Context, device id.DeviceID) error {
 		a.useLogin(a.login)
 		return nil
 	case a.cfg.Token != "":
-		return a.useToken(ctx)
+		return a.useConfiguredToken(ctx)
 	case a.cfg.Password != "":
-		return a.logIn(ctx, device)
+		return a.logInWithPassword(ctx, device)
 	}
 	return errors.New("matrix: neither password nor access token is configured, and this data folder has no login yet; " +
 		"set matrix.password or matrix.access_token")
@@ -296,11 +293,11 @@ func (a *Account) useLogin(l *Login) {
 	}
 }
 
-// useToken checks and stores the access token of the configuration.
-func (a *Account) useToken(ctx context.Context) error {
+// useConfiguredToken checks and stores the access token of the configuration.
+func (a *Account) useConfiguredToken(ctx context.Context) error {
 	a.Client.AccessToken = a.cfg.Token
 	var me *mautrix.RespWhoami
-	err := a.Retry(ctx, "asking who the access token belongs to", func() (err error) { me, err = a.Client.Whoami(ctx); return err })
+	err := a.RetryRequest(ctx, "asking who the access token belongs to", func() (err error) { me, err = a.Client.Whoami(ctx); return err })
 	switch {
 	case errors.Is(err, mautrix.MUnknownToken):
 		return errors.New("matrix: the homeserver does not know the configured access token; get a new one, " +
@@ -314,13 +311,13 @@ func (a *Account) useToken(ctx context.Context) error {
 		return fmt.Errorf("matrix: the configured access token belongs to %s, not to %s", me.UserID, a.cfg.User)
 	}
 	a.useLogin(&Login{UserID: me.UserID, DeviceID: me.DeviceID, AccessToken: a.cfg.Token})
-	return a.save()
+	return a.saveLogin()
 }
 
-// logIn logs in with the password, as the given device when there is one.
-func (a *Account) logIn(ctx context.Context, device id.DeviceID) error {
+// logInWithPassword logs in with the password, as the given device when there is one.
+func (a *Account) logInWithPassword(ctx context.Context, device id.DeviceID) error {
 	var resp *mautrix.RespLogin
-	err := a.Retry(ctx, "logging in", func() (err error) {
+	err := a.RetryRequest(ctx, "logging in", func() (err error) {
 		resp, err = a.Client.Login(ctx, &mautrix.ReqLogin{
 			Type:       mautrix.AuthTypePassword,
 			Identifier: mautrix.UserIdentifier{Type: mautrix.IdentifierTypeUser, User: a.cfg.User},
@@ -346,7 +343,7 @@ func (a *Account) logIn(ctx context.Context, device id.DeviceID) error {
 	signed := a.login != nil && a.login.DeviceID == resp.DeviceID && a.login.CrossSigned
 	a.useLogin(&Login{UserID: resp.UserID, DeviceID: resp.DeviceID, AccessToken: resp.AccessToken, CrossSigned: signed})
 	a.cfg.Log.Info("matrix: logged in", "user", a.login.UserID, "device", a.login.DeviceID)
-	return a.save()
+	return a.saveLogin()
 }
 
 // RenewAccessToken replaces an invalid access token. The device stays the same, so messages that were
@@ -357,13 +354,13 @@ func (a *Account) RenewAccessToken(ctx context.Context) error {
 			"configure a new matrix.access_token for the same device, or a matrix.password so that the bot can log in by itself")
 	}
 	a.cfg.Log.Warn("matrix: the access token is no longer valid; logging in again", "device", a.login.DeviceID)
-	return a.logIn(ctx, a.login.DeviceID)
+	return a.logInWithPassword(ctx, a.login.DeviceID)
 }
 
-// explainInit turns mautrix's errors about the crypto store into advice for the operator. It
+// explainCryptoStoreError turns mautrix's errors about the crypto store into advice for the operator. It
 // deletes nothing.
-func (a *Account) explainInit(err error) error {
-	dir := a.cfg.File("") + "/"
+func (a *Account) explainCryptoStoreError(err error) error {
+	dir := a.cfg.FilePath("") + "/"
 	text, remedy := err.Error(), ""
 	switch {
 	case strings.Contains(text, "not marked as shared"), strings.Contains(text, "mismatching identity key"):
@@ -386,9 +383,9 @@ func (a *Account) explainInit(err error) error {
 	return fmt.Errorf("matrix: the encryption keys cannot be used: %s: %w", remedy, err)
 }
 
-// Retry calls f until it succeeds or fails for good. The delays grow while the homeserver does not
-// answer.
-func (a *Account) Retry(ctx context.Context, doing string, f func() error) error {
+// RetryRequest calls f until it succeeds or fails for good. The delays grow while the homeserver does
+// not answer.
+func (a *Account) RetryRequest(ctx context.Context, doing string, f func() error) error {
 	for attempt := 0; ; attempt++ {
 		err := f()
 		var h mautrix.HTTPError
@@ -407,5 +404,5 @@ func (a *Account) Retry(ctx context.Context, doing string, f func() error) error
 	}
 }
 
-// machine returns the Olm machine of the account.
-func (a *Account) machine() *crypto.OlmMachine { return a.Crypto.Machine() }
+// olmMachine returns the Olm machine of the account.
+func (a *Account) olmMachine() *crypto.OlmMachine { return a.Crypto.Machine() }

@@ -10,9 +10,9 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// mautrixLog passes mautrix's warnings and errors to log, without request and response bodies:
+// newMautrixLogger passes mautrix's warnings and errors to log, without request and response bodies:
 // they contain what people wrote.
-func mautrixLog(log *slog.Logger) zerolog.Logger {
+func newMautrixLogger(log *slog.Logger) zerolog.Logger {
 	return zerolog.New(zerologWriter{log}).Level(zerolog.WarnLevel)
 }
 

@@ -19,35 +19,35 @@ import (
 // may be an accident.
 const staleAfter = 2
 
-// CheckStaleKeys returns an error if the keys of this device are outdated: messages to it may be
-// unreadable for good.
-func (a *Account) CheckStaleKeys(ctx context.Context) error {
+// SetAsideStaleKeys sets outdated keys of this device aside and returns an error: messages to it may
+// be unreadable for good. Without outdated keys it does nothing.
+func (a *Account) SetAsideStaleKeys(ctx context.Context) error {
 	if a.refusedUploads.Load() < staleAfter {
 		return nil
 	}
 	device := a.login.DeviceID
 	const why = "matrix: bot.db was put back from an older copy: the homeserver holds newer keys of device %s, " +
 		"and messages to it would be lost. "
-	if !a.canReplaceDevice() {
+	if !a.canLogInAsNewDevice() {
 		return fmt.Errorf(why+"Configure matrix.password in place of matrix.access_token and start again: "+
 			"the bot then logs in as a new device", device)
 	}
-	if err := a.setAside(ctx, device); err != nil {
+	if err := a.setDeviceKeysAside(ctx, device); err != nil {
 		return fmt.Errorf(why+"They could not be set aside: %w", device, err)
 	}
 	return fmt.Errorf(why+"They are set aside, nothing is deleted. Start the bot again: "+
 		"it logs in as a new device and verifies that with recovery.key. Log device %s out in another client", device, device)
 }
 
-// canReplaceDevice reports whether the bot can log in as a new device on its own.
-func (a *Account) canReplaceDevice() bool { return a.cfg.Password != "" && a.cfg.Token == "" }
+// canLogInAsNewDevice reports whether the bot can log in as a new device on its own.
+func (a *Account) canLogInAsNewDevice() bool { return a.cfg.Password != "" && a.cfg.Token == "" }
 
-// setAside disables the keys of a device. The next login then creates a new device. It deletes
+// setDeviceKeysAside disables the keys of a device. The next login then creates a new device. It deletes
 // nothing, and room keys stay in use: they belong to no device.
-func (a *Account) setAside(ctx context.Context, device id.DeviceID) error {
+func (a *Account) setDeviceKeysAside(ctx context.Context, device id.DeviceID) error {
 	// The account first: if only this step is done, the next start finds the same device again. With
 	// the other order it would miss the keys.
-	path := a.cfg.File(fileName)
+	path := a.cfg.FilePath(fileName)
 	aside := fmt.Sprintf("%s.%d", path, time.Now().Unix())
 	if err := os.Rename(path, aside); err != nil {
 		return err
@@ -62,21 +62,21 @@ func (a *Account) setAside(ctx context.Context, device id.DeviceID) error {
 		return nil
 	})
 	if err != nil {
-		return errors.Join(err, os.Rename(aside, path))
+		err = errors.Join(err, os.Rename(aside, path))
 	}
-	return nil
+	return err
 }
 
-// isKeyMismatch reports whether mautrix refuses the crypto store because of the device's keys. The
+// isDeviceKeyMismatch reports whether mautrix refuses the crypto store because of the device's keys. The
 // homeserver has other keys of its device then.
-func isKeyMismatch(err error) bool {
+func isDeviceKeyMismatch(err error) bool {
 	return strings.Contains(err.Error(), "not marked as shared") || strings.Contains(err.Error(), "mismatching identity key")
 }
 
-// recoverLostKeyUpload repairs a lost response to the first key upload: the crypto store says that its
-// keys are not on the homeserver, but they are. It reports whether they are.
-func (a *Account) recoverLostKeyUpload(ctx context.Context) (bool, error) {
-	m := a.machine()
+// markKeysUploadedIfOnServer repairs a lost response to the first key upload: the crypto store says
+// that its keys are not on the homeserver, but they are. It reports whether they are.
+func (a *Account) markKeysUploadedIfOnServer(ctx context.Context) (bool, error) {
+	m := a.olmMachine()
 	resp, err := a.Client.QueryKeys(ctx, &mautrix.ReqQueryKeys{DeviceKeys: mautrix.DeviceKeysRequest{a.login.UserID: {a.login.DeviceID}}})
 	if err != nil {
 		return false, err

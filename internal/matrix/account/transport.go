@@ -45,5 +45,5 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// Skew returns by how much the homeserver's clock is ahead of ours.
-func (a *Account) Skew() time.Duration { return time.Duration(a.skew.Load()) }
+// HomeserverClockSkew returns by how much the homeserver's clock is ahead of ours.
+func (a *Account) HomeserverClockSkew() time.Duration { return time.Duration(a.skew.Load()) }

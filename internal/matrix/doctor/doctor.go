@@ -95,7 +95,7 @@ func Check(ctx context.Context, c Config, s *Status) []Finding {
 			"the homeserver's clock is %s %s mine", span(skew.Abs()), way)
 	}
 
-	acc, err := account.Load(cfg.Dir)
+	acc, err := account.LoadLogin(cfg.Dir)
 	switch {
 	case err != nil:
 		out.bad("see there", "%v", err)
@@ -138,19 +138,19 @@ func (f *findings) account(ctx context.Context, cfg account.Config, cli *mautrix
 	case err != nil:
 		f.bad("check whether bot.db is intact", "the crypto store cannot be read: %v", err)
 	case device != acc.DeviceID.String():
-		f.bad("put bot.db and "+cfg.File("account.json")+" of the same device together",
+		f.bad("put bot.db and "+cfg.FilePath("account.json")+" of the same device together",
 			"the crypto store belongs to device %q, the account to %s", device, acc.DeviceID)
 	default:
 		f.fingerprints(ctx, cfg)
 	}
 	for _, name := range []string{"pickle.key", "recovery.key"} {
-		switch info, err := os.Stat(cfg.File(name)); {
+		switch info, err := os.Stat(cfg.FilePath(name)); {
 		case err != nil:
-			f.bad("restore it from a backup", "%s is not there", cfg.File(name))
+			f.bad("restore it from a backup", "%s is not there", cfg.FilePath(name))
 		case info.Mode().Perm()&0o077 != 0:
-			f.bad("chmod 600 "+cfg.File(name), "%s can be read by others", cfg.File(name))
+			f.bad("chmod 600 "+cfg.FilePath(name), "%s can be read by others", cfg.FilePath(name))
 		default:
-			f.good("%s is there", cfg.File(name))
+			f.good("%s is there", cfg.FilePath(name))
 		}
 	}
 	f.backup(ctx, cfg, cli)
@@ -175,7 +175,7 @@ func (f *findings) fingerprints(ctx context.Context, cfg account.Config) {
 		err = errors.New("there is no account in it")
 	}
 	if err != nil {
-		f.bad("see whether "+cfg.File("pickle.key")+" belongs to bot.db", "the crypto store cannot be read: %v", err)
+		f.bad("see whether "+cfg.FilePath("pickle.key")+" belongs to bot.db", "the crypto store cannot be read: %v", err)
 		return
 	}
 	what := "the device's fingerprint is " + verification.Fingerprint(own.SigningKey().String())
@@ -195,7 +195,7 @@ func (f *findings) backup(ctx context.Context, cfg account.Config, cli *mautrix.
 		return
 	}
 	if stored == nil || stored.Backup == nil {
-		f.bad("see that "+cfg.File("recovery.key")+" is there and start the bot: it makes the backup, or its log says why not",
+		f.bad("see that "+cfg.FilePath("recovery.key")+" is there and start the bot: it makes the backup, or its log says why not",
 			"message keys are not backed up, so with bot.db old messages would be lost")
 		return
 	}
@@ -252,7 +252,7 @@ func (f *findings) devices(
 			if !s.IdentityTrusted {
 				f.bad("if it was not you, change the account's password and log the other devices out; "+
 					"then put the recovery key of the present identity into "+
-					cfg.File("recovery.key")+" and start the bot",
+					cfg.FilePath("recovery.key")+" and start the bot",
 					"the account's identity on the homeserver is not the one that this bot made: another client, or someone else, "+
 						"has replaced it")
 			}
@@ -302,7 +302,7 @@ func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
 	acct := cfg.Account
 	s := Status{Running: !p.Since.IsZero(), Homeserver: acct.Homeserver, User: acct.User, UnknownDevices: []Device{}}
 	now := time.Now()
-	if acc, err := account.Load(acct.Dir); err == nil && acc != nil {
+	if acc, err := account.LoadLogin(acct.Dir); err == nil && acc != nil {
 		s.User, s.Device, s.CrossSigned = acc.UserID.String(), acc.DeviceID.String(), acc.CrossSigned
 	}
 	if stored, err := e2ee.LoadSecrets(ctx, acct.DB, acct.Dir); err == nil && stored != nil {

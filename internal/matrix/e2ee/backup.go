@@ -21,6 +21,7 @@ import (
 
 	"reverie/internal/i18n"
 	"reverie/internal/matrix/retry"
+	"reverie/internal/store"
 	"reverie/internal/text"
 )
 
@@ -107,18 +108,15 @@ func (b *Backup) Run(ctx context.Context) error {
 			return ctx.Err()
 		}
 		b.setProblem(err)
-		wait := backupEvery
+		wait, wake := backupEvery, b.wake
 		if err == nil {
 			attempt = -1
 		} else {
+			wake = nil // new keys do not help
 			var v retry.Class
 			if v, wait = retry.Classify(err, attempt); v == retry.Never || errors.Is(err, errNoSecrets) {
 				wait = backupIdle
 			}
-		}
-		wake := b.wake
-		if err != nil {
-			wake = nil // new keys do not help
 		}
 		if err := retry.Pause(ctx, wake, wait); err != nil {
 			return err
@@ -205,10 +203,7 @@ func (b *Backup) ensure(ctx context.Context) (BackupSecret, error) {
 	default:
 		created.Version = latest.Version
 	}
-	if err := b.id.changeStoredSecrets(ctx, func(s *Secrets) { s.Backup = &created }); err != nil {
-		return BackupSecret{}, err
-	}
-	return created, nil
+	return created, b.id.changeStoredSecrets(ctx, func(s *Secrets) { s.Backup = &created })
 }
 
 // backupKey returns the backup's private key from the secret storage. With create it makes a
@@ -238,10 +233,8 @@ func (b *Backup) backupKey(ctx context.Context, storage *ssss.Key, create bool) 
 	if err != nil {
 		return nil, fmt.Errorf("make a backup key: %w", err)
 	}
-	if err := b.cfg.Machine.SSSS.SetEncryptedAccountData(ctx, event.AccountDataMegolmBackupKey, key.Bytes(), storage); err != nil {
-		return nil, fmt.Errorf("store the backup's key: %w", err)
-	}
-	return key, nil
+	err = b.cfg.Machine.SSSS.SetEncryptedAccountData(ctx, event.AccountDataMegolmBackupKey, key.Bytes(), storage)
+	return key, store.Wrap(err, "store the backup's key")
 }
 
 func publicBackupKey(key *backup.MegolmBackupKey) id.Ed25519 {
@@ -326,8 +319,12 @@ func (b *Backup) uploadKeys(ctx context.Context, in BackupSecret) error {
 		return fmt.Errorf("the backup's key: %w", err)
 	}
 	for {
-		batch, err := b.notBackedUp(ctx, in.Version)
-		if err != nil {
+		var batch []*crypto.InboundGroupSession
+		missing := b.cfg.Machine.CryptoStore.GetGroupSessionsWithoutKeyBackupVersion(ctx, in.Version)
+		if err := missing.Iter(func(s *crypto.InboundGroupSession) (bool, error) {
+			batch = append(batch, s)
+			return len(batch) < backupBatch, nil
+		}); err != nil {
 			return fmt.Errorf("look for new keys: %w", err)
 		}
 		if len(batch) == 0 {
@@ -359,16 +356,6 @@ func (b *Backup) uploadKeys(ctx context.Context, in BackupSecret) error {
 	}
 }
 
-// notBackedUp returns up to backupBatch keys that are not in the backup.
-func (b *Backup) notBackedUp(ctx context.Context, version id.KeyBackupVersion) (out []*crypto.InboundGroupSession, err error) {
-	missing := b.cfg.Machine.CryptoStore.GetGroupSessionsWithoutKeyBackupVersion(ctx, version)
-	err = missing.Iter(func(s *crypto.InboundGroupSession) (bool, error) {
-		out = append(out, s)
-		return len(out) < backupBatch, nil
-	})
-	return out, err
-}
-
 func seal(key *backup.MegolmBackupKey, s *crypto.InboundGroupSession) (mautrix.ReqKeyBackupData, error) {
 	first := s.Internal.FirstKnownIndex()
 	exported, err := s.Internal.Export(first)
@@ -395,10 +382,7 @@ func seal(key *backup.MegolmBackupKey, s *crypto.InboundGroupSession) (mautrix.R
 
 // CountNotBackedUp counts the room keys in db that are not in the backup version.
 func CountNotBackedUp(ctx context.Context, db *sql.DB, version string) (n int, err error) {
-	err = db.QueryRowContext(ctx, `SELECT count(*) FROM crypto_megolm_inbound_session WHERE session IS NOT NULL
-		AND (?1 = '' OR key_backup_version <> ?1)`, version).Scan(&n)
-	if err != nil {
-		return 0, fmt.Errorf("matrix: count keys: %w", err)
-	}
-	return n, nil
+	n, err = store.Value[int](ctx, db, `SELECT count(*) FROM crypto_megolm_inbound_session WHERE session IS NOT NULL
+		AND (?1 = '' OR key_backup_version <> ?1)`, version)
+	return n, store.Wrap(err, "matrix: count keys")
 }

@@ -31,14 +31,11 @@ func (p retryingDB) ExecContext(ctx context.Context, query string, args ...any) 
 		}
 		p.s.cfg.OnProblem("the database cannot be written: " + err.Error())
 		p.s.cfg.Log.Error("matrix: the database cannot be written; waiting until it can", "err", err)
-		timer := time.NewTimer(min(p.s.cfg.RetryDelay<<min(attempt, 10), time.Minute))
 		select {
-		case <-timer.C:
+		case <-time.After(min(p.s.cfg.RetryDelay<<min(attempt, 10), time.Minute)):
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, err
 		case <-p.s.cfg.Ending:
-			timer.Stop()
 			if ctx.Value(failedKey{}) != nil {
 				p.s.writeLost.Store(true)
 			}

@@ -136,8 +136,6 @@ func (d *Devices) Changed(ctx context.Context, db *sql.DB) ([]ChangedKeys, error
 	}, `SELECT user_id, '', key FROM crypto_cross_signing_keys WHERE usage = 'master' AND key <> first_seen_key
 		UNION ALL SELECT user_id, device_id, signing_key FROM crypto_device WHERE trust = ? AND NOT deleted ORDER BY 1, 2`,
 		id.TrustStateDeviceKeyMismatch)
-	if err != nil {
-		return nil, fmt.Errorf("look up changed keys: %w", err)
-	}
-	return slices.DeleteFunc(changes, func(ch ChangedKeys) bool { return !d.cfg.Allows(ch.User) }), nil
+	changes = slices.DeleteFunc(changes, func(ch ChangedKeys) bool { return !d.cfg.Allows(ch.User) })
+	return changes, store.Wrap(err, "look up changed keys")
 }

@@ -123,10 +123,7 @@ func (i *Identity) secretKey(ctx context.Context) (*ssss.Key, error) {
 	if err := store.WriteFile(path, []byte(key.RecoveryKey()+"\n")); err != nil {
 		return nil, fmt.Errorf("write the recovery key: %w", err)
 	}
-	if err := m.SSSS.SetKeyData(ctx, key.ID, key.Metadata); err != nil {
-		return nil, fmt.Errorf("store the recovery key's description: %w", err)
-	}
-	return key, nil
+	return key, store.Wrap(m.SSSS.SetKeyData(ctx, key.ID, key.Metadata), "store the recovery key's description")
 }
 
 // passwordAuth answers the homeserver's user-interactive authentication with the password. It is

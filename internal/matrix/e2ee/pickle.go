@@ -40,8 +40,5 @@ func PickleKey(dir, device string) ([]byte, error) {
 	}
 	key = make([]byte, 32)
 	rand.Read(key)
-	if err := store.WriteFile(path, key); err != nil {
-		return nil, fmt.Errorf("matrix: write pickle key: %w", err)
-	}
-	return key, nil
+	return key, store.Wrap(store.WriteFile(path, key), "matrix: write pickle key")
 }

@@ -73,7 +73,6 @@ var errNotStored = errors.New("matrix: a room key waits for the next start, and 
 
 // deferWrite defers step until the room key of the current Olm message is stored. It returns false
 // outside the handling of an Olm message.
-
 func (k *Store) deferWrite(ctx context.Context, step func() error) bool {
 	o, _ := ctx.Value(olmMessageKey{}).(*olmMessage)
 	if o == nil {

@@ -62,10 +62,11 @@ func (g *Gate) Allows(user string) bool {
 	if user == g.self || !strings.HasPrefix(user, "@") {
 		return false
 	}
-	if slices.Contains(g.users, user) || slices.ContainsFunc(g.bots, func(p string) bool { return matches(p, user) }) {
-		return slices.Contains(g.users, user)
+	if slices.Contains(g.users, user) {
+		return true
 	}
-	return slices.Contains(g.servers, strings.ToLower(Server(user)))
+	bot := slices.ContainsFunc(g.bots, func(p string) bool { return matches(p, user) })
+	return !bot && slices.Contains(g.servers, strings.ToLower(Server(user)))
 }
 
 // matches reports whether a valid pattern matches user.
@@ -159,27 +160,18 @@ func (g *Gate) Check(evt *event.Event, room Room, ours func(id.EventID) bool) De
 	return o
 }
 
-// messages maps the event types that are messages to functions that read them. Add new ones here.
-var messages = map[event.Type]func(*event.Event) *event.MessageEventContent{
-	event.EventMessage: parsedMessage,
-}
-
-func parsedMessage(evt *event.Event) *event.MessageEventContent {
+// ContentOf returns the message content of evt, or nil.
+func ContentOf(evt *event.Event) *event.MessageEventContent {
+	if evt.Type != event.EventMessage {
+		return nil
+	}
 	msg, _ := evt.Content.Parsed.(*event.MessageEventContent)
 	return msg
 }
 
-// ContentOf returns the message content of evt, or nil.
-func ContentOf(evt *event.Event) *event.MessageEventContent {
-	if read := messages[evt.Type]; read != nil {
-		return read(evt)
-	}
-	return nil
-}
-
 // MayBeMessage reports whether an unreadable event may be a message.
 func MayBeMessage(evt *event.Event) bool {
-	return evt.Type == event.EventEncrypted || messages[evt.Type] != nil
+	return evt.Type == event.EventEncrypted || evt.Type == event.EventMessage
 }
 
 // TextOf returns the text of a message without its reply fallback.
@@ -216,16 +208,7 @@ func linksTo(html, user string) bool {
 
 // mentionsID reports whether text contains a full user ID; @bot:a.org is not in @bot:a.org.uk.
 func mentionsID(text, user string) bool {
-	for rest := text; ; {
-		_, after, ok := strings.Cut(rest, user)
-		if !ok {
-			return false
-		}
-		if endsID(after) {
-			return true
-		}
-		rest = after
-	}
+	return slices.ContainsFunc(strings.Split(text, user)[1:], endsID)
 }
 
 // endsID reports whether an ID before s ends there.

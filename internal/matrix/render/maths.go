@@ -35,15 +35,10 @@ func formulaHTML(tex string) string {
 
 // mathFence returns the delimiters of a formula at the start of a line.
 func mathFence(line []byte) (open, end string) {
-	switch {
-	case bytes.HasPrefix(line, []byte("$$")):
-		return "$$", "$$"
-	case bytes.HasPrefix(line, []byte("$")):
-		return "$", "$"
-	case bytes.HasPrefix(line, []byte(`\(`)):
-		return `\(`, `\)`
-	case bytes.HasPrefix(line, []byte(`\[`)):
-		return `\[`, `\]`
+	for _, pair := range [][2]string{{"$$", "$$"}, {"$", "$"}, {`\(`, `\)`}, {`\[`, `\]`}} {
+		if bytes.HasPrefix(line, []byte(pair[0])) {
+			return pair[0], pair[1]
+		}
 	}
 	return "", ""
 }

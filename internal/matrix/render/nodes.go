@@ -131,12 +131,9 @@ func linkImage(n *ast.Image) {
 	}
 	to := ast.NewLink()
 	to.Destination = n.Destination
-	for c := n.FirstChild(); c != nil; {
-		next := c.NextSibling()
-		to.AppendChild(to, c)
-		c = next
-	}
 	replaceNode(n, to)
+	to.AppendChild(to, n)
+	unwrapNode(n)
 }
 
 // linksToUser reports whether a link leads to a Matrix user. Clients show such a link as a mention,

@@ -83,8 +83,8 @@ func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err err
 	case direct == "off":
 		f.With = ""
 	case direct == "on" && f.With == "":
-		by, err := settingStore.Choice(ctx, room.String(), settings.Direct)
-		if f.With = by.Person; err != nil {
+		by, err := settingStore.Choices(ctx, room.String())
+		if f.With = by[settings.Direct].Person; err != nil {
 			return f, err
 		}
 	}
@@ -96,13 +96,6 @@ func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err err
 	f.Name = r.DisplayName(ctx, room, r.cli.UserID)
 	f.Unproven, err = r.devices.Unproven(ctx, f.Encrypted, id.UserID(f.With))
 	return f, err
-}
-
-// everEncrypted reports whether the room was ever marked as encrypted, whatever the homeserver
-// says now.
-func (r *Rooms) everEncrypted(ctx context.Context, room id.RoomID) (bool, error) {
-	ever, err := store.Value[bool](ctx, r.db, `SELECT encrypted FROM matrix_room WHERE id = ?`, room.String())
-	return ever, store.Wrap(err, "look up a room")
 }
 
 // DisplayName returns the display name of a member, or "".

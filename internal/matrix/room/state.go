@@ -13,6 +13,7 @@ import (
 
 	"reverie/internal/i18n"
 	"reverie/internal/matrix/retry"
+	"reverie/internal/store"
 	"reverie/internal/text"
 )
 
@@ -111,18 +112,21 @@ func (r *Rooms) ForgetState(room id.RoomID) {
 	r.changes[room]++
 }
 
-// ensureEncryption makes sure that SendMessageEvent encrypts if it must, and that there is a
-// recipient.
-func (r *Rooms) ensureEncryption(ctx context.Context, room id.RoomID) error {
-	store := r.cli.StateStore.(*sqlstatestore.SQLStateStore)
-	content, err := store.GetEncryptionEvent(ctx, room)
+// PrepareSend fetches the state of a room. It makes sure that SendMessageEvent encrypts if it must,
+// and that there is a recipient. It returns an error if no event may be sent there.
+func (r *Rooms) PrepareSend(ctx context.Context, room id.RoomID) error {
+	if err := r.ensureState(ctx, room); err != nil {
+		return err
+	}
+	states := r.cli.StateStore.(*sqlstatestore.SQLStateStore)
+	content, err := states.GetEncryptionEvent(ctx, room)
 	if err != nil {
 		return fmt.Errorf("look up the encryption of the room: %w", err)
 	}
-	if content == nil {
-		ever, err := r.everEncrypted(ctx, room)
+	if content == nil { // the homeserver says that it is not encrypted; was it ever?
+		ever, err := store.Value[bool](ctx, r.db, `SELECT encrypted FROM matrix_room WHERE id = ?`, room.String())
 		if err != nil || !ever {
-			return err
+			return store.Wrap(err, "look up a room")
 		}
 	}
 	if err := r.MarkEncrypted(ctx, room); err != nil {
@@ -132,14 +136,14 @@ func (r *Rooms) ensureEncryption(ctx context.Context, room id.RoomID) error {
 	case content == nil || content.Algorithm == "":
 		// The room was encrypted and the server denies it. Encryption cannot be disabled.
 		r.log.Warn("matrix: the homeserver no longer says that this room is encrypted; encrypting anyway", "room", room)
-		if err := store.SetEncryptionEvent(ctx, room, &event.EncryptionEventContent{Algorithm: id.AlgorithmMegolmV1}); err != nil {
+		if err := states.SetEncryptionEvent(ctx, room, &event.EncryptionEventContent{Algorithm: id.AlgorithmMegolmV1}); err != nil {
 			return fmt.Errorf("note that the room is encrypted: %w", err)
 		}
 	case content.Algorithm != id.AlgorithmMegolmV1:
 		return retry.Refuse(i18n.Text(fmt.Sprintf("the room is encrypted in a way that is not supported here (%s), "+
 			"and plain text is never sent into an encrypted room", text.Clip(string(content.Algorithm), 60))))
 	}
-	members, err := store.GetRoomJoinedOrInvitedMembers(ctx, room)
+	members, err := states.GetRoomJoinedOrInvitedMembers(ctx, room)
 	if err != nil {
 		return fmt.Errorf("look up the members of the room: %w", err)
 	}
@@ -147,12 +151,4 @@ func (r *Rooms) ensureEncryption(ctx context.Context, room id.RoomID) error {
 		return retry.Refuse("nobody else is in the room, so nobody could read the message")
 	}
 	return r.devices.RefreshLists(ctx, members)
-}
-
-// PrepareSend fetches the state of a room. It returns an error if no event may be sent there.
-func (r *Rooms) PrepareSend(ctx context.Context, room id.RoomID) error {
-	if err := r.ensureState(ctx, room); err != nil {
-		return err
-	}
-	return r.ensureEncryption(ctx, room)
 }

@@ -69,9 +69,8 @@ func (s *Sender) fileContent(ctx context.Context, r delivery.OutboxRow) (*event.
 	if err != nil {
 		return nil, err
 	}
-	encrypted := facts.Encrypted
-	if encrypted && f.Sealed == nil || !encrypted && f.Sealed == nil && f.URL == "" {
-		if err := s.upload(ctx, r, &f, encrypted); err != nil {
+	if f.Sealed == nil && (facts.Encrypted || f.URL == "") {
+		if err := s.upload(ctx, r, &f, facts.Encrypted); err != nil {
 			return nil, err
 		}
 	}
@@ -163,7 +162,8 @@ func (s *Sender) unsentNotice(ctx context.Context, r delivery.OutboxRow, why err
 	case errors.As(why, &refused):
 		reason = refused.Reason
 	}
-	text := s.Text(ctx, r.Room, "files.unsent", "name", f.Name, "why", reason.In(s.sayFor(ctx, r.Room)))
+	say := func(key string, fill ...string) string { return s.Text(ctx, r.Room, key, fill...) }
+	text := say("files.unsent", "name", f.Name, "why", reason.In(say))
 	return delivery.Notice{ID: r.ID + "-unsent", Room: r.Room, Text: text, ReplyTo: r.ReplyTo, Thread: r.Thread}
 }
 
@@ -177,9 +177,4 @@ func (s *Sender) Notify(ctx context.Context, n delivery.Notice) error {
 	}
 	retry.Wake(s.OutWake)
 	return nil
-}
-
-// sayFor returns the message texts in the language of room.
-func (s *Sender) sayFor(ctx context.Context, room string) i18n.Say {
-	return func(key string, fill ...string) string { return s.Text(ctx, room, key, fill...) }
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -130,11 +131,10 @@ func (s *Sender) enqueue(ctx context.Context, room string, m chat.Outgoing, with
 	if m.File == nil && strings.TrimSpace(m.Text) == "" {
 		return errors.New("matrix: nothing to say")
 	}
-	if m.Draft && len(m.Options) > 0 {
-		return nil // a poll cannot be edited
-	}
 	if m.Draft {
-		s.updateDraft(room, m)
+		if len(m.Options) == 0 { // a poll cannot be edited
+			s.updateDraft(room, m)
+		}
 		return nil
 	}
 	s.drafts.mu.Lock()
@@ -183,11 +183,7 @@ func (s *Sender) updateDraft(room string, m chat.Outgoing) {
 func (s *Sender) DropDrafts(room string) {
 	s.drafts.mu.Lock()
 	defer s.drafts.mu.Unlock()
-	for id, d := range s.drafts.all {
-		if d.room == room {
-			delete(s.drafts.all, id)
-		}
-	}
+	maps.DeleteFunc(s.drafts.all, func(_ string, d *draft) bool { return d.room == room })
 }
 
 // Run sends what is due until ctx ends. It also ends when stopping is closed and nothing is due. It
@@ -204,7 +200,7 @@ func (s *Sender) Run(ctx context.Context, stopping <-chan struct{}) {
 	case <-stopping:
 		return
 	}
-	s.unconfirmed.extend()
+	s.SyncRecovered()
 	if err := s.endInterruptedDrafts(ctx); err != nil {
 		s.Log.Error("matrix: drafts of the last run", "err", err)
 	}
@@ -214,17 +210,14 @@ func (s *Sender) Run(ctx context.Context, stopping <-chan struct{}) {
 		if end == nil && !started && l.idle() {
 			return
 		}
-		timer := time.NewTimer(min(max(next.Sub(s.Now()), 10*time.Millisecond), time.Minute))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		case <-end:
 			end = nil
 		case <-s.OutWake:
-		case <-timer.C:
+		case <-time.After(min(max(next.Sub(s.Now()), 10*time.Millisecond), time.Minute)):
 		}
-		timer.Stop()
 	}
 }
 
@@ -345,25 +338,19 @@ func (s *Sender) transmit(ctx context.Context, r delivery.OutboxRow) error {
 	// has the draft's text, and the edit below is needed.
 	whole := !r.Drafted && r.Revision <= 1
 	if r.EventID == "" {
-		event, err := s.send(ctx, id.RoomID(r.Room), content, r.Txn)
+		sent, err := s.send(ctx, r.Room, event.EventMessage, content, r.Txn)
 		if err != nil {
 			return err
 		}
-		if r.EventID, err = s.Outbox.MarkDelivered(ctx, r, event.String(), whole); err != nil {
-			return err
-		}
-	} else if whole {
-		if err := s.Outbox.MarkSent(ctx, r); err != nil {
+		if r.EventID, err = s.Outbox.MarkDelivered(ctx, r, sent.String(), whole); err != nil {
 			return err
 		}
 	}
-	if whole {
-		s.Log.Info("matrix: sent", "room", r.Room, "event", r.EventID, "message", r.ID)
-		return nil
-	}
-	txn := fmt.Sprintf("%s-final-%d", r.Txn, r.Revision)
-	if _, err := s.send(ctx, id.RoomID(r.Room), edit(content, id.EventID(r.EventID), false), txn); err != nil {
-		return err
+	if !whole {
+		txn := fmt.Sprintf("%s-final-%d", r.Txn, r.Revision)
+		if _, err := s.send(ctx, r.Room, event.EventMessage, edit(content, id.EventID(r.EventID), false), txn); err != nil {
+			return err
+		}
 	}
 	s.Log.Info("matrix: sent", "room", r.Room, "event", r.EventID, "message", r.ID)
 	return s.Outbox.MarkSent(ctx, r)
@@ -394,12 +381,10 @@ func (s *Sender) content(ctx context.Context, r delivery.OutboxRow) (*event.Mess
 	if m.RelatesTo != nil {
 		m.Body = render.EscapeQuote(m.Body)
 	}
-	if r.ReplyTo != "" && !facts.DirectPair() {
+	if !facts.DirectPair() {
 		if asker, _, _ := s.Inbox.Origin(ctx, r.ReplyTo); asker != "" {
 			m.Mentions.Add(id.UserID(asker))
 		}
-	}
-	if !facts.DirectPair() {
 		for _, user := range strings.Fields(r.Mention) {
 			m.Mentions.Add(id.UserID(user))
 		}
@@ -433,24 +418,22 @@ func (s *Sender) showDraft(ctx context.Context, d *draft) {
 	s.drafts.mu.Lock()
 	now := *d
 	s.drafts.mu.Unlock()
-	text := now.text
-	pause, full, err := s.transmitDraft(ctx, &now, text)
+	pause, full, err := s.transmitDraft(ctx, now)
 	if err != nil && ctx.Err() == nil {
 		s.Log.Debug("matrix: draft not shown", "room", d.room, "message", d.id, "err", err)
 	}
 	s.drafts.mu.Lock()
 	defer s.drafts.mu.Unlock()
-	d.due = s.Now().Add(pause)
-	d.full = full
+	d.due, d.full = s.Now().Add(pause), full
 	if err == nil {
-		d.shown, d.asNotice = text, now.notice
+		d.shown, d.asNotice = now.text, now.notice
 		d.edits++
 	}
 }
 
 // transmitDraft sends a draft. It returns the pause before its next edit, and whether it must not
 // be edited any more.
-func (s *Sender) transmitDraft(ctx context.Context, d *draft, text string) (pause time.Duration, full bool, err error) {
+func (s *Sender) transmitDraft(ctx context.Context, d draft) (pause time.Duration, full bool, err error) {
 	row, err := s.Outbox.EnsureDraft(ctx, d.room, chat.Outgoing{ID: d.id, Notice: d.notice, ReplyTo: d.replyTo, Thread: d.thread})
 	if err != nil {
 		return 5 * time.Second, false, err
@@ -458,13 +441,13 @@ func (s *Sender) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	if row.State != "draft" {
 		return 0, true, nil // already final, or given up
 	}
-	if strings.TrimSpace(text) == "" {
+	if strings.TrimSpace(d.text) == "" {
 		return draftPause, false, nil
 	}
-	row.Text = text
-	large := render.Size(text) > render.MaxSize
+	row.Text = d.text
+	large := render.Size(d.text) > render.MaxSize
 	if large {
-		row.Text = render.Truncate(text, render.MaxSize, "")
+		row.Text = render.Truncate(d.text, render.MaxSize, "")
 	}
 	content, err := s.content(ctx, row)
 	if err != nil {
@@ -472,20 +455,20 @@ func (s *Sender) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	}
 	if row.EventID == "" {
 		var e id.EventID
-		if e, err = s.send(ctx, id.RoomID(d.room), live(content), row.Txn); err == nil {
+		if e, err = s.send(ctx, d.room, event.EventMessage, live(content), row.Txn); err == nil {
 			_, err = s.Outbox.MarkDelivered(ctx, row, e.String(), false)
 		} else if mayBeSent(err) {
 			s.unconfirmed.add(d.id)
 		}
 	} else {
-		_, err = s.send(ctx, id.RoomID(d.room), live(edit(content, id.EventID(row.EventID), true)), "")
+		_, err = s.send(ctx, d.room, event.EventMessage, live(edit(content, id.EventID(row.EventID), true)), "")
 	}
 	if err == nil {
 		err = s.Outbox.UpdateDraft(ctx, d.id, row.Text)
 	}
 	// Longer texts are edited less often.
 	verdict, wait := retry.Classify(err, 1)
-	pause = draftPause + draftPause*time.Duration(d.edits)/10 + time.Duration(utf8.RuneCountInString(text)/20)*time.Millisecond
+	pause = draftPause + draftPause*time.Duration(d.edits)/10 + time.Duration(utf8.RuneCountInString(d.text)/20)*time.Millisecond
 	if facts, err := s.Rooms.Facts(ctx, id.RoomID(d.room)); err != nil || facts.Encrypted {
 		pause *= 2 // each edit uses an index of the megolm session, which rotates after a hundred
 	}

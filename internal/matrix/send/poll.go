@@ -1,6 +1,7 @@
 package send
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,10 +57,7 @@ const textKey = "org.matrix.msc1767.text"
 
 // withRelation adds the relation and the mentions of m to content.
 func withRelation(m *event.MessageEventContent, content map[string]any) map[string]any {
-	content["m.mentions"] = &event.Mentions{}
-	if m.Mentions != nil {
-		content["m.mentions"] = m.Mentions
-	}
+	content["m.mentions"] = cmp.Or(m.Mentions, &event.Mentions{})
 	if m.RelatesTo != nil {
 		content["m.relates_to"] = m.RelatesTo
 	}
@@ -83,7 +81,7 @@ func (s *Sender) transmitPoll(ctx context.Context, r delivery.OutboxRow) error {
 		if err != nil {
 			return err
 		}
-		started, err := s.sendAs(ctx, id.RoomID(r.Room), event.EventUnstablePollStart, pollStart(p, r.Txn, m), r.Txn)
+		started, err := s.send(ctx, r.Room, event.EventUnstablePollStart, pollStart(p, r.Txn, m), r.Txn)
 		if err != nil {
 			return err
 		}
@@ -95,7 +93,7 @@ func (s *Sender) transmitPoll(ctx context.Context, r delivery.OutboxRow) error {
 	if r.Closed {
 		txn := fmt.Sprintf("%s-end-%d", r.Txn, r.Revision)
 		content := pollEnd(id.EventID(r.EventID), render.PlainBody(r.Text))
-		if _, err := s.sendAs(ctx, id.RoomID(r.Room), event.EventUnstablePollEnd, content, txn); err != nil {
+		if _, err := s.send(ctx, r.Room, event.EventUnstablePollEnd, content, txn); err != nil {
 			return err
 		}
 		s.Log.Info("matrix: poll closed", "room", r.Room, "event", r.EventID, "message", r.ID)

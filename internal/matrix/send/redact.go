@@ -39,19 +39,16 @@ func (s *Sender) redact(ctx context.Context, t delivery.Redaction) {
 	if err != nil && ctx.Err() != nil {
 		return
 	}
-	v, wait := retry.Classify(err, t.Attempts)
-	switch {
-	case err != nil && v == retry.Again:
+	switch v, wait := retry.Classify(err, t.Attempts); v {
+	case retry.Again:
 		s.Log.Warn("matrix: redaction failed; trying again", "room", t.Room, "event", t.Event, "reason", t.Reason,
 			"in", wait.Round(time.Millisecond), "err", err)
 		err = s.Outbox.PostponeRedaction(ctx, t.Event, s.Now().Add(wait))
+	case retry.Fine:
+		s.Log.Info("matrix: redacted a message of ours", "room", t.Room, "event", t.Event, "reason", t.Reason)
+		err = s.Outbox.RedactionDone(ctx, t.Event)
 	default:
-		if err != nil {
-			s.Log.Error("matrix: redaction given up", "room", t.Room, "event", t.Event, "reason", t.Reason,
-				"err", err)
-		} else {
-			s.Log.Info("matrix: redacted a message of ours", "room", t.Room, "event", t.Event, "reason", t.Reason)
-		}
+		s.Log.Error("matrix: redaction given up", "room", t.Room, "event", t.Event, "reason", t.Reason, "err", err)
 		err = s.Outbox.RedactionDone(ctx, t.Event)
 	}
 	if err != nil && ctx.Err() == nil {

@@ -28,16 +28,6 @@ func (l *RoomLocks) Begin() {
 	l.used = maps.Clone(l.busy)
 }
 
-func (l *RoomLocks) tryLock(room string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.used[room] {
-		return false
-	}
-	l.busy[room], l.used[room] = true, true
-	return true
-}
-
 func (l *RoomLocks) unlock(room string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,19 +37,22 @@ func (l *RoomLocks) unlock(room string) {
 // TryGo runs f for room in g and then signals wake. It returns false without running f if the room
 // is locked or g is full.
 func (l *RoomLocks) TryGo(g *errgroup.Group, room string, wake chan struct{}, f func()) bool {
-	if !l.tryLock(room) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.used[room] {
 		return false
 	}
-	if !g.TryGo(func() error {
+	l.used[room] = true
+	started := g.TryGo(func() error {
 		defer retry.Wake(wake)
 		defer l.unlock(room)
 		f()
 		return nil
-	}) {
-		l.unlock(room)
-		return false
+	})
+	if started {
+		l.busy[room] = true
 	}
-	return true
+	return started
 }
 
 // idle reports whether no room was busy since Begin. If one was, its end starts the next pass.

@@ -11,22 +11,17 @@ import (
 	"reverie/internal/delivery"
 )
 
-// send sends a message event. All events of ours go through sendAs. It never sends plain text into
-// a room that is or ever was encrypted, and never encrypts without recipients. Both need the full
-// room state, so without it nothing is sent.
+// send sends an event. All events of ours go through it. It never sends plain text into a room that
+// is or ever was encrypted, and never encrypts without recipients. Both need the full room state, so
+// without it nothing is sent.
 //
 // The homeserver returns the same event for the same txn, even if the first response was lost.
 // Events that may be lost have an empty txn.
-func (s *Sender) send(ctx context.Context, room id.RoomID, content any, txn string) (id.EventID, error) {
-	return s.sendAs(ctx, room, event.EventMessage, content, txn)
-}
-
-// sendAs sends an event of any type.
-func (s *Sender) sendAs(ctx context.Context, room id.RoomID, kind event.Type, content any, txn string) (id.EventID, error) {
-	if err := s.Rooms.PrepareSend(ctx, room); err != nil {
+func (s *Sender) send(ctx context.Context, room string, kind event.Type, content any, txn string) (id.EventID, error) {
+	if err := s.Rooms.PrepareSend(ctx, id.RoomID(room)); err != nil {
 		return "", err
 	}
-	resp, err := s.Client.SendMessageEvent(ctx, room, kind, content, mautrix.ReqSendEvent{TransactionID: txn})
+	resp, err := s.Client.SendMessageEvent(ctx, id.RoomID(room), kind, content, mautrix.ReqSendEvent{TransactionID: txn})
 	if err != nil {
 		return "", err
 	}
@@ -51,11 +46,7 @@ func (s *Sender) setRelation(ctx context.Context, m *event.MessageEventContent, 
 		m.RelatesTo = (&event.RelatesTo{}).SetThread(id.EventID(r.Thread), id.EventID(cmp.Or(repliesTo, newest, r.Thread)))
 		return nil
 	}
-	if r.ReplyTo == "" {
-		return nil
-	}
-	// A question in a thread may be answered in the main timeline.
-	if !private || thread != "" {
+	if r.ReplyTo != "" && (!private || thread != "") { // a question in a thread may be answered in the main timeline
 		m.RelatesTo = (&event.RelatesTo{}).SetReplyTo(id.EventID(repliesTo))
 	}
 	return nil

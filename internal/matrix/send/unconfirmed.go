@@ -61,15 +61,6 @@ func (u *unconfirmed) has(id string) bool {
 	return u.sends[id] != nil
 }
 
-// extend restarts the wait for all echoes.
-func (u *unconfirmed) extend() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for _, s := range u.sends {
-		s.due = later(s.due, u.now().Add(u.echo))
-	}
-}
-
 // SyncFailed records a failed sync. The homeserver may have restarted, and then it shows the echo of
 // a message only a while later.
 func (u *unconfirmed) SyncFailed(err error) {

@@ -2,6 +2,7 @@ package verification
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"maunium.net/go/mautrix/event"
@@ -96,12 +97,9 @@ func (v *Verifier) explain(ctx context.Context, person string, say i18n.Say) str
 
 // Fingerprint formats a key in groups of four, like other clients.
 func Fingerprint(key string) string {
-	var b strings.Builder
-	for i, r := range key {
-		if i > 0 && i%4 == 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteRune(r)
+	var groups []string
+	for group := range slices.Chunk([]byte(key), 4) {
+		groups = append(groups, string(group))
 	}
-	return b.String()
+	return strings.Join(groups, " ")
 }

@@ -49,21 +49,16 @@ func (*transactions) GetAllVerificationTransactions(context.Context) ([]transact
 	return nil, nil // called at the start only
 }
 
-// handlerRecorder records the handlers that the helper registers, so that they can be wrapped.
-type handlerRecorder struct {
+// handlerWrapper wraps the handlers that the helper registers.
+type handlerWrapper struct {
 	mautrix.Syncer
-	handlers []recordedHandler
+	wrap func(mautrix.EventHandler) mautrix.EventHandler
 }
 
-type recordedHandler struct {
-	kind   event.Type
-	handle mautrix.EventHandler
-}
-
-func (*handlerRecorder) OnSync(mautrix.SyncHandler)   {}
-func (*handlerRecorder) OnEvent(mautrix.EventHandler) {}
-func (c *handlerRecorder) OnEventType(t event.Type, h mautrix.EventHandler) {
-	c.handlers = append(c.handlers, recordedHandler{t, h})
+func (handlerWrapper) OnSync(mautrix.SyncHandler)   {}
+func (handlerWrapper) OnEvent(mautrix.EventHandler) {}
+func (w handlerWrapper) OnEventType(t event.Type, h mautrix.EventHandler) {
+	w.Syncer.(mautrix.ExtensibleSyncer).OnEventType(t, w.wrap(h))
 }
 
 // New connects the verification helper with the syncer of cfg.Client. It must be called before the
@@ -71,18 +66,11 @@ func (c *handlerRecorder) OnEventType(t event.Type, h mautrix.EventHandler) {
 func New(ctx context.Context, cfg Config) (*Verifier, error) {
 	v := &Verifier{cfg: cfg, wake: make(chan struct{}, 1), open: map[id.VerificationTransactionID]*verification{}, store: &transactions{}}
 	real := cfg.Client.Syncer
-	catch := &handlerRecorder{Syncer: real}
-	cfg.Client.Syncer = catch
+	cfg.Client.Syncer = handlerWrapper{real, v.wrap}
 	v.helper = verificationhelper.NewVerificationHelper(cfg.Client, cfg.Machine, v.store, callbacks{v}, false, false, true)
 	err := v.helper.Init(ctx)
 	cfg.Client.Syncer = real
-	if err != nil {
-		return nil, err
-	}
-	for _, h := range catch.handlers {
-		real.(mautrix.ExtensibleSyncer).OnEventType(h.kind, v.wrap(h.handle))
-	}
-	return v, nil
+	return v, err
 }
 
 // wrap passes admitted events to the helper, one at a time. It waits while an answer is handled:
@@ -157,10 +145,16 @@ func (v *Verifier) admit(ctx context.Context, evt *event.Event) (*event.Event, e
 	}
 	// Other clients send these unencrypted even in encrypted rooms: the emoji and the MAC protect a
 	// verification.
-	if evt.Type == event.EventMessage || evt.Type == event.ToDeviceVerificationRequest {
-		return v.rejectRepeated(ctx, &out)
-	}
 	txn := id.VerificationTransactionID("")
+	if evt.Type == event.EventMessage || evt.Type == event.ToDeviceVerificationRequest {
+		if txn = id.VerificationTransactionID(evt.ID); evt.Type == event.ToDeviceVerificationRequest {
+			txn = evt.Content.AsVerificationRequest().TransactionID
+		}
+		if _, err := v.store.GetVerificationTransaction(ctx, txn); err == nil {
+			return nil, errors.New("the verification is open already") // a repeated sync
+		}
+		return &out, nil
+	}
 	if out.RoomID != "" {
 		if r, ok := evt.Content.Parsed.(event.Relatable); ok {
 			if to := r.OptionalGetRelatesTo(); to != nil && to.Type == event.RelReference {
@@ -179,17 +173,6 @@ func (v *Verifier) admit(ctx context.Context, evt *event.Event) (*event.Event, e
 		return nil, errors.New("the verification belongs to another user")
 	}
 	return &out, nil
-}
-
-func (v *Verifier) rejectRepeated(ctx context.Context, evt *event.Event) (*event.Event, error) {
-	txn := id.VerificationTransactionID(evt.ID)
-	if evt.Type == event.ToDeviceVerificationRequest {
-		txn = evt.Content.AsVerificationRequest().TransactionID
-	}
-	if _, err := v.store.GetVerificationTransaction(ctx, txn); err == nil {
-		return nil, errors.New("the verification is open already") // a repeated sync
-	}
-	return evt, nil
 }
 
 // callbacks are called by the helper while it holds its lock. Each only queues a step for Run.

@@ -66,7 +66,7 @@ type Rooms interface {
 	Send(ctx context.Context, room string, m chat.Outgoing) error
 	// Allowed reports whether user may talk to the bot.
 	Allowed(user string) bool
-	// Sendable fetches the room's state. It returns an error if no event may be sent there.
+	// PrepareSend fetches the room's state. It returns an error if no event may be sent there.
 	PrepareSend(ctx context.Context, room id.RoomID) error
 	// DirectWith returns the person with whom room is private, or "".
 	DirectWith(ctx context.Context, room string) (string, error)
@@ -105,24 +105,22 @@ func (v *Verifier) Open() (txns []string) {
 	return txns
 }
 
-// find returns a copy of an open verification.
-func (v *Verifier) find(match func(*verification) bool) (verification, bool) {
+// byTxn returns a copy of an open verification.
+func (v *Verifier) byTxn(txn id.VerificationTransactionID) (found verification, ok bool) {
+	ok = v.change(txn, func(o *verification) { found = *o })
+	return found, ok
+}
+
+// byPerson returns a copy of a person's open verification.
+func (v *Verifier) byPerson(person string) (verification, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, o := range v.open {
-		if match(o) {
+		if o.person.String() == person {
 			return *o, true
 		}
 	}
 	return verification{}, false
-}
-
-func (v *Verifier) byTxn(txn id.VerificationTransactionID) (verification, bool) {
-	return v.find(func(o *verification) bool { return o.txn == txn })
-}
-
-func (v *Verifier) byPerson(person string) (verification, bool) {
-	return v.find(func(o *verification) bool { return o.person.String() == person })
 }
 
 // change changes an open verification. It returns false if the verification is over.

@@ -36,6 +36,7 @@ type Sources struct {
 	Host       string // the machine's name; "" = not shown
 	System     string // the machine's system; "" = the one this program is built for
 	NoSteering bool   // no steering notes
+	Terminal   string // the room that is a terminal; "" = none
 }
 
 func (s *Sources) files() *files { return &files{s.Dir, s.Defaults} }

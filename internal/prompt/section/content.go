@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	words "reverie/internal/text"
 	"reverie/internal/trust"
 	"reverie/internal/voice"
 )
@@ -210,12 +211,8 @@ func OneLine(s string, most int) string {
 	other := func(r rune) bool { // neither a blank nor visible
 		return r < ' ' || r >= 0x7f && (unicode.IsSpace(r) || unicode.IsControl(r))
 	}
-	if len(s) <= most && !strings.ContainsFunc(s, other) {
-		return s
+	if len(s) > most || strings.ContainsFunc(s, other) {
+		s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 	}
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
-	if utf8.RuneCountInString(s) > most {
-		s = string([]rune(s)[:most]) + "…"
-	}
-	return s
+	return words.Clip(s, most)
 }

@@ -97,7 +97,11 @@ func gatherGoal(_ context.Context, q *Question) (*Content, error) {
 }
 
 func gatherSteps(_ context.Context, q *Question) (*Content, error) {
-	return q.contentOrNil(Content{Source: "steps", Lines: linesOf(q.turn.From.Goal, oneLines(q.turn.Steps)...),
+	lead := ""
+	if rounds := q.turn.rounds(); rounds >= 8 { // told again, as a checklist
+		lead = fmt.Sprintf("After %d rounds of tools:", rounds/8*8)
+	}
+	return q.contentOrNil(Content{Source: "steps", Lead: lead, Lines: linesOf(q.turn.From.Goal, oneLines(q.turn.Steps)...),
 		None: "No steps are open any more."})
 }
 

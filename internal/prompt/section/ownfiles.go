@@ -2,6 +2,7 @@ package section
 
 import (
 	"context"
+	"strconv"
 	"strings"
 )
 
@@ -24,4 +25,43 @@ func (q *Question) optionalFile(name string) string {
 // fill replaces the only placeholder that is allowed everywhere. Other braces are text.
 func (q *Question) fill(s string) string {
 	return strings.ReplaceAll(strings.TrimSpace(s), "{agent_name}", q.sources.Name)
+}
+
+// tierFile returns the path of the template for a mode and tier.
+func tierFile(mode string, tier int) string {
+	return "prompts/" + mode + "/tier" + strconv.Itoa(tier) + ".txt"
+}
+
+// gatherTemplate gathers the template of the turn's mode and tier. An empty one falls back to the
+// tier below.
+func gatherTemplate(_ context.Context, q *Question) (*Content, error) {
+	if !isName(q.turn.Mode) {
+		return nil, nil
+	}
+	for n := q.turn.tier(); n > 0; n-- {
+		name := tierFile(q.turn.Mode, n)
+		if said := q.optionalFile(name); said != "" {
+			return q.textContent(name, said)
+		}
+	}
+	return nil, nil
+}
+
+// gatherSeed gathers the program's note for the start of a conversation. It is English if the
+// language has none.
+func gatherSeed(_ context.Context, q *Question) (*Content, error) {
+	if !q.turn.opensConversation() {
+		return nil, nil
+	}
+	file := func(language string) string { return "prompts/SEED_" + language + ".txt" }
+	name := file(q.sources.SeedLanguage)
+	t := q.files.read(name)
+	if !t.exists && q.sources.SeedLanguage != "en" {
+		t = q.files.read(file("en"))
+		t.problem = "is missing; SEED_en.txt is used"
+	}
+	if t.problem != "" {
+		q.Problem(name, 0, t.problem)
+	}
+	return q.textContent("seed", q.fill(t.text))
 }

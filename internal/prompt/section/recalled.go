@@ -49,7 +49,7 @@ func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	v := recalled{q: q, zone: q.sources.Location, visible: map[string]int64{}}
+	v := recalled{zone: q.sources.Location, visible: map[string]int64{}}
 	if before >= 0 {
 		v.lastAnswer = past[before].EventID
 	}
@@ -73,7 +73,6 @@ func lastBy(past []history.Message, end int, role llm.Role) int {
 
 // recalled makes lines of hits.
 type recalled struct {
-	q          *Question
 	zone       *time.Location
 	visible    map[string]int64 // messages in the history, by event
 	lastAnswer string           // the event of the last answer, which is part of the query

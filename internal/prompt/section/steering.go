@@ -32,27 +32,22 @@ const (
 	inLoop                   // with the results of tools
 )
 
-// rules are in order of importance: more than mostNotes are cut at the end. A rule that stays true
-// is repeated after some turns or rounds.
+// rules are in order of importance: a message gets the note of the first that applies. A rule that stays
+// true is repeated after some turns or rounds. The section clock tells the time.
 var rules = []rule{
+	{"recovered", atTurn | inLoop, func(f *facts) bool { return f.recovered }},
 	{"repeat", inLoop, func(f *facts) bool { return f.repeats%2 == 0 || f.repeats == 1 && f.repeatsInTurn >= 3 }},
 	{"errors", inLoop, func(f *facts) bool { return f.failingSince > 0 && (f.rounds-f.failingSince)%3 == 0 }},
-	{"recovered", atTurn | inLoop, func(f *facts) bool { return f.recovered }},
 	{"rounds", inLoop, func(f *facts) bool { return f.rounds >= 10 && f.rounds%6 == 4 }},
 	{"keep", atTurn, (*facts).asksToRemember},
 	{"promised", atTurn, func(f *facts) bool { return skill.FindPhrase(f.answer, promises) != "" }},
+	{"channel", atTurn, func(f *facts) bool { return f.terminal && len(f.said)%10 == 1 }},
+	{"no_steps", atTurn, func(f *facts) bool { return f.bare && f.sinceTool%5 == 2 }},
+	{"pending", atTurn, func(f *facts) bool { return f.pinned && f.sinceTool%5 == 3 }},
 	{"act", atTurn, func(f *facts) bool { return f.goal && f.sinceTool%5 == 0 }},
 	{"remember", atTurn, func(f *facts) bool { return f.sinceMemory%8 == 5 && f.personal() >= 3 && !f.asksToRemember() }},
 	{"tasks", atTurn, func(f *facts) bool { return f.openTasks > 0 && f.sinceTask%12 == 0 }},
-}
-
-// mostNotes limits the notes of one message.
-const mostNotes = 3
-
-// note is a rule that applies to a message.
-type note struct {
-	rank    int // of the rule
-	message int64
+	{"identity", atTurn, func(f *facts) bool { return f.answers > 0 && f.answers%8 == 0 }},
 }
 
 // Phrases from data/words. They match whole words in any case, like the triggers of skills.
@@ -63,18 +58,26 @@ var (
 	promises    = words.All("promise")     // an answer claims that something was stored
 )
 
+// state is the present state.
+type state struct {
+	openTasks int
+	goal      bool // there is one, with open steps
+	bare      bool // there is one without steps
+	pinned    bool // there is a current task
+	terminal  bool // the conversation is in a terminal
+	recovered bool // no request was sent since a compaction
+}
+
 // facts are the inputs of rules: the history, and the present state. A turn lasts from a person's
 // message to the answer.
 type facts struct {
-	openTasks int
-	goal      bool // there is one, with open steps
-	recovered bool // no request was sent since a compaction
-
+	state
 	said        []string // the person's words in each turn, the newest last
 	sinceTool   int      // turns since a tool did something, including this one
 	sinceMemory int      // turns since something was remembered
 	sinceTask   int      // turns since the task tool was used
-	answer      string   // the last answer to a person, if no tool was used for it
+	answers     int      // answers to a person
+	answer      string   // the last one, if no tool was used for it
 
 	// Of the turn:
 	unanswered    bool              // no answer and no tool call yet
@@ -161,6 +164,7 @@ func (f *facts) countAnswer(text string) {
 	if f.bySystem || len(f.said) == 0 {
 		return
 	}
+	f.answers++
 	if f.answer = text; f.usedTool {
 		f.answer = ""
 	}
@@ -204,8 +208,10 @@ func gatherSteering(_ context.Context, q *Question) (*Content, error) {
 	for said >= 0 && past[said].Role != llm.User {
 		said--
 	}
-	f := facts{openTasks: len(tasks), goal: len(q.turn.Steps) > 0 || q.turn.Pin != ""}
-	var notes []note
+	f := facts{state: state{openTasks: len(tasks), goal: len(q.turn.Steps) > 0 || q.turn.Pin != "", pinned: q.turn.Pin != "",
+		bare:     len(q.turn.Steps) == 0 && slices.Contains(q.turn.Goal, "Status: Active"),
+		terminal: q.turn.Room == q.sources.Terminal && q.turn.Room != ""}}
+	notes := Content{Source: "steering"}
 	for i := range past {
 		f.addMessage(&past[i])
 		f.recovered = q.recovered && i == last
@@ -216,19 +222,12 @@ func gatherSteering(_ context.Context, q *Question) (*Content, error) {
 		case i == last && byTool(&past[i]):
 			now = inLoop
 		}
-		for rank, r := range rules {
-			if r.phase&now != 0 && says[r.name] != "" && r.when(&f) {
-				notes = append(notes, note{rank, past[i].ID})
-			}
+		applies := func(r rule) bool { return r.phase&now != 0 && says[r.name] != "" && r.when(&f) }
+		if n := slices.IndexFunc(rules, applies); n >= 0 {
+			notes.Lines = append(notes.Lines, Line{Text: "- " + says[rules[n].name], key: noteKey(past[i].ID, rules[n].name)})
 		}
 	}
-	slices.SortStableFunc(notes, func(a, b note) int { return a.rank - b.rank })
-	c := Content{Source: "steering"}
-	for _, n := range notes[:min(len(notes), mostNotes)] {
-		name := rules[n.rank].name
-		c.Lines = append(c.Lines, Line{Text: "- " + says[name], key: noteKey(n.message, name)})
-	}
-	return q.contentOrNil(c)
+	return q.contentOrNil(notes)
 }
 
 func noteKey(message int64, rule string) string { return fmt.Sprintf("%d %s", message, rule) }

@@ -1,6 +1,7 @@
 package section
 
 import (
+	"slices"
 	"time"
 
 	"reverie/internal/history"
@@ -49,6 +50,19 @@ const highestTier = 5
 
 // tier returns the turn's tier; 0 = unknown.
 func (t *Turn) tier() int { return max(0, min(t.Tier, highestTier)) }
+
+// rounds counts the rounds of tool calls since the last message of a person or the program.
+func (t *Turn) rounds() (n int) {
+	for _, m := range slices.Backward(t.History) {
+		if m.Role == llm.User {
+			break
+		}
+		if len(m.Calls) > 0 {
+			n++
+		}
+	}
+	return n
+}
 
 // opensConversation reports whether the turn answers a person's first message in a new conversation. The
 // program's messages and their answers do not count.

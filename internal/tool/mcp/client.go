@@ -34,9 +34,6 @@ type Server struct {
 	Network     bool              // the command may use it
 }
 
-// IsProgram reports whether a command starts the server.
-func (s Server) IsProgram() bool { return s.Command != "" }
-
 // Config configures Servers. All fields are required but Every and Log (nil = silent).
 type Config struct {
 	Servers []Server
@@ -53,7 +50,7 @@ type Servers struct {
 	cfg Config
 
 	mu    sync.Mutex
-	peers map[string]*peer // connected ones, by name
+	peers map[string]*peer // by name; nil = not connected
 }
 
 // peer is a connected server.
@@ -159,10 +156,6 @@ func (s *Servers) serve(ctx context.Context, server Server) error {
 func (s *Servers) set(name string, p *peer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p == nil {
-		delete(s.peers, name)
-		return
-	}
 	s.peers[name] = p
 }
 
@@ -172,7 +165,7 @@ func (s *Servers) dial(ctx context.Context, server Server) (p *peer, err error) 
 		Capabilities: &mcp.ClientCapabilities{}}) // no roots, no sampling, no questions to people
 	p = &peer{end: func() error { return nil }}
 	transport := overHTTP(server)
-	if server.IsProgram() {
+	if server.Command != "" {
 		if transport, p.end, err = s.start(ctx, server); err != nil {
 			return nil, fmt.Errorf("start: %w", err)
 		}
@@ -234,6 +227,7 @@ func (s *Servers) Inspect(ctx context.Context, name string) (Offer, error) {
 type Running struct {
 	Server
 	Offer
+	session *mcp.ClientSession
 }
 
 // Running lists the servers that the model may use now, in the order of the configuration.
@@ -250,7 +244,7 @@ func (s *Servers) Running(ctx context.Context) ([]Running, error) {
 	var all []Running
 	for _, server := range s.cfg.Servers {
 		if p := s.peers[server.Name]; p != nil && ok[server.Name] == p.stored {
-			all = append(all, Running{server, p.offer})
+			all = append(all, Running{server, p.offer, p.session})
 		}
 	}
 	return all, nil
@@ -273,18 +267,13 @@ func (s *Servers) Call(ctx context.Context, tool string, arguments json.RawMessa
 		return "", false, err
 	}
 	name, of, _ := strings.Cut(tool, ".")
-	if !slices.ContainsFunc(all, func(r Running) bool {
+	i := slices.IndexFunc(all, func(r Running) bool {
 		return r.Name == name && slices.ContainsFunc(r.Tools, func(t Tool) bool { return t.Name == of })
-	}) {
+	})
+	if i < 0 {
 		return "", false, ErrNoTool
 	}
-	s.mu.Lock()
-	p := s.peers[name]
-	s.mu.Unlock()
-	if p == nil {
-		return "", false, ErrNoTool
-	}
-	res, err := p.session.CallTool(ctx, &mcp.CallToolParams{Name: of, Arguments: arguments})
+	res, err := all[i].session.CallTool(ctx, &mcp.CallToolParams{Name: of, Arguments: arguments})
 	if err != nil {
 		return "", false, fmt.Errorf("mcp: call %s: %w", tool, err)
 	}

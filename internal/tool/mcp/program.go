@@ -26,7 +26,7 @@ const (
 type program struct {
 	in      *os.File
 	kill    context.CancelFunc
-	running errgroup.Group // its error says why the program ended by itself
+	running errgroup.Group
 }
 
 // start starts the command of a server. It ends with the transport, with ctx, or by end, which returns
@@ -54,7 +54,12 @@ func (s *Servers) start(ctx context.Context, server Server) (_ mcp.Transport, en
 		r, err := sandbox.Run(ctx, sandbox.Spec{Command: server.Command, Dir: dir, Folders: server.Folders, Environment: server.Environment,
 			Network: server.Network, Time: sandbox.Forever, Quota: maxStored, Hidden: s.cfg.Hidden,
 			Input: stdin, Output: stdout, Errors: &said})
-		words := text.Clean(server.withoutSecrets(said.String()))
+		words := text.Clean(said.String())
+		for _, secret := range server.Environment {
+			if secret != "" {
+				words = strings.ReplaceAll(words, secret, "(hidden)")
+			}
+		}
 		s.cfg.Log.Debug("MCP server ended", "server", server.Name, "status", r.Code, "limit", r.Ended, "err", err, "stderr", words)
 		switch {
 		case ctx.Err() != nil, err == nil && r.Code == 0:
@@ -66,7 +71,7 @@ func (s *Servers) start(ctx context.Context, server Server) (_ mcp.Transport, en
 		}
 		return fmt.Errorf("the program ended with status %d: %s", r.Code, text.Clip(words, 500))
 	})
-	return &mcp.IOTransport{Reader: out, Writer: p, MaxLineLength: maxMessage}, func() error { _ = p.Close(); return p.running.Wait() }, nil
+	return &mcp.IOTransport{Reader: out, Writer: p, MaxLineLength: maxMessage}, p.Close, nil
 }
 
 // Write sends to the program. It fails if the program does not read.
@@ -77,21 +82,9 @@ func (p *program) Write(b []byte) (int, error) {
 	return p.in.Write(b)
 }
 
-// Close ends the program, and waits until nothing of it is left.
+// Close ends the program and waits until nothing of it is left. It returns why it had ended by itself.
 func (p *program) Close() error {
 	_ = p.in.Close() // may be closed already
 	defer time.AfterFunc(grace, p.kill).Stop()
-	_ = p.running.Wait() // end returns it
-	return nil
-}
-
-// withoutSecrets returns what a program said without the values of its environment.
-func (s Server) withoutSecrets(said string) string {
-	var pairs []string
-	for _, value := range s.Environment {
-		if value != "" {
-			pairs = append(pairs, value, "(hidden)")
-		}
-	}
-	return strings.NewReplacer(pairs...).Replace(said)
+	return p.running.Wait()
 }

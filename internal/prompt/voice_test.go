@@ -41,7 +41,7 @@ func TestVoiceInEveryLayout(t *testing.T) {
 		w.file("SOUL.md", "---\nlength: long\n---\nYou love {agent_name}'s maps.\n")
 		w.last = nil
 		p := w.send()
-		w.placed(p.Prefix, "# Persona\n## Identity\nYou are Reverie, a partner for ideas, texts and plans.", "A name for my boat?", "\nYou are an owl. Your vibe: calm.\n",
+		w.placed(p.Prefix, "# Persona\nYou are an owl. Your vibe: calm.\n## Identity\nYou are Reverie, a partner for ideas, texts and plans.", "A name for my boat?",
 			"# Soul\nYou love Reverie's maps.", "# Style\nThese rules go before others on style:\n- Add one light remark", "- Answer in full: ", "- Answer in this language: German.")
 		w.expect(false, "length: long", "Offer two, one unexpected.", "one to three sentences", "short paragraphs", "{name}")
 		w.wrong("")

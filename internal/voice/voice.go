@@ -134,7 +134,7 @@ func (fields Fields) Resolve(layers ...Layer) (all []Choice) {
 }
 
 // keyLine matches a line such as "length: short  # as I like it".
-var keyLine = regexp.MustCompile(`^\s*(\pL+):\s*["']?(.*?)["']?\s*(?:#.*)?$`)
+var keyLine = regexp.MustCompile(`^\s*(\pL+):\s*["']?(.*?)["']?\s*(?:\s#.*)?$`)
 
 // Parse splits a text into the style that its first lines set, between two lines ---, and the rest, in
 // which empty lines stand for them. A text without such lines may begin with a ruler of Markdown.

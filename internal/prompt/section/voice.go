@@ -17,7 +17,7 @@ func gatherSoul(_ context.Context, q *Question) (*Content, error) {
 	return q.textContent(soulFile, q.fill(t.text))
 }
 
-// gatherPersona gathers the persona, and a line on the assistant's character.
+// gatherPersona gathers a line on the assistant's character, and the persona.
 func gatherPersona(_ context.Context, q *Question) (*Content, error) {
 	file, t, _ := q.persona()
 	t.text = strings.ReplaceAll(t.text, "{name}", q.sources.Name)
@@ -27,7 +27,7 @@ func gatherPersona(_ context.Context, q *Question) (*Content, error) {
 		is = append(is, of.Rule)
 	}
 	if len(is) > 0 {
-		c.Lines = append(c.Lines, linesOf(trust.Owner, strings.Join(is, " "))...)
+		c.Lines = append(linesOf(trust.Owner, strings.Join(is, " ")), c.Lines...)
 	}
 	return q.contentOrNil(*c)
 }

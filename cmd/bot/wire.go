@@ -188,8 +188,8 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 		Sources: section.Sources{
 			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Profiles: b.profiles(), SeedLanguage: cfg.Seed.Language,
 			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
-			Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering, Terminal: terminalRoom,
-			Programs: b.programs}})
+			Voice: cfg.Voice, Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering,
+			Terminal: terminalRoom, Programs: b.programs}})
 }
 
 // openWeb returns the client of the web tools.

@@ -125,7 +125,7 @@ func (s *Session) promptTurn(in item, past []history.Message, m turnSettings) pr
 			Now: s.cfg.Now().In(s.cfg.Profiles.LocationAt(s.place(in.Head))), History: past, Mode: m.mode.Name, Tier: m.tier,
 		},
 	}
-	t.Chosen, t.Model = m.mode.Model, s.firstModel(m.mode.Role)
+	t.Chosen, t.Model, t.Persona = m.mode.Model, s.firstModel(m.mode.Role), m.mode.Persona
 	if !s.cfg.Models.AcceptsThinking(m.mode.Role) { // the model has no such parameter: the prompt says it
 		t.Thinking = string(m.mode.Think)
 	}

@@ -19,6 +19,7 @@ import (
 	"reverie/internal/settings"
 	"reverie/internal/task"
 	"reverie/internal/trust"
+	"reverie/internal/voice"
 )
 
 // Config is the validated configuration file, with defaults, environment variables and secret files
@@ -42,6 +43,7 @@ type Config struct {
 	Tools    Tools       `yaml:"tools"`
 	Log      Log         `yaml:"log"`
 
+	voice.Voice
 	Loaded
 }
 

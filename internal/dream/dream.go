@@ -121,7 +121,6 @@ func (d *Dreamer) Dream(ctx context.Context, o Options) (report.Report, error) {
 	now := d.cfg.Now().UTC().Truncate(time.Millisecond)
 	r := &run{d: d, o: o, now: now, report: report.Report{At: now, DryRun: o.DryRun, Cost: report.Cost{Most: d.cfg.Budget},
 		Run: "dream_" + now.In(d.cfg.Location).Format("20060102") + "_" + strings.ToLower(rand.Text()[:6])}}
-	r.models = models{ask: d.cfg.Ask, budget: d.cfg.Budget, cost: &r.report.Cost}
 	release, err := d.lease()
 	if err != nil {
 		return report.Report{}, err
@@ -149,8 +148,10 @@ type run struct {
 	o      Options
 	now    time.Time
 	report report.Report
-	models models
-	more   bool // work is left for the next dream
+	began  time.Time // of the first request to a model
+	failed int       // requests in a row without a readable answer
+	silent bool      // no model is asked any more
+	more   bool      // work is left for the next dream
 }
 
 func (r *run) has(p Phase) bool { return len(r.o.Phases) == 0 || slices.Contains(r.o.Phases, p) }

@@ -87,6 +87,27 @@ func TestOwnFiles(t *testing.T) {
 	w.wrong("")
 }
 
+// Rules as JSON: only what is on is shown. Other JSON is shown as it is, and reported.
+func TestOwnFilesWithSwitches(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.file("AGENTS.md", `{"version": 1, "sections": [
+		{"name": "Tone", "enabled": true, "items": [{"text": "Be {agent_name}.", "enabled": true}, {"text": "Sing.", "enabled": false}, {"text": " "}, {"text": "Say du."}]},
+		{"name": "Work", "enabled": false, "items": [{"text": "Never rest.", "enabled": true}]},
+		{"name": "Pets", "items": [{"text": "Dogs only.", "enabled": false}]},
+		{"name": "House", "items": [{"text": "No shoes."}]}]}`)
+	w.file("TOOLS.md", `{"sections": []}`)
+	w.asks("Hello")
+	w.wrong("")
+	w.expect(true, "# Agents\n## Tone\n- Be Reverie.\n- Say du.\n\n## House\n- No shoes.\n\n---")
+	w.expect(false, "Sing", "Never rest", "Pets", "Dogs", "enabled", "# Tool Notes")
+	w.file("AGENTS.md", `{"sections": [{"name": "Tone",}]}`)
+	w.file("TOOLS.md", `{"hosts": ["nas"]}`)
+	w.epoch("And now?", "agents, toolnotes changed")
+	w.expect(true, `# Agents`+"\n"+`{"sections": [{"name": "Tone",}]}`, `{"hosts": ["nas"]}`)
+	w.wrong("AGENTS.md: is read as Markdown, switches included: invalid character '}' looking for beginning of object key string\n" +
+		"TOOLS.md: is read as Markdown, switches included: no sections")
+}
+
 // An unreadable file is reported, and replaced by the built-in text, if there is one.
 func TestOwnFilesThatCannotBeRead(t *testing.T) {
 	w := newWorld(t, Stable)

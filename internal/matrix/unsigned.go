@@ -13,9 +13,9 @@ import (
 	"reverie/internal/text"
 )
 
-// handleUnsignedDevice handles a message from an unsigned device. Its sender and the owners are
+// warnOrRefuseIfDeviceUnsigned handles a message from an unsigned device. Its sender and the owners are
 // told once per device. It returns true if the bot must not act on the message.
-func (t *intake) handleUnsignedDevice(
+func (t *intake) warnOrRefuseIfDeviceUnsigned(
 	ctx context.Context, b *batch, evt *event.Event, room gate.Room, o gate.Decision,
 ) (refused bool, err error) {
 	if unsigned, err := t.devices.Unsigned(ctx, evt); err != nil || !unsigned {
@@ -29,7 +29,7 @@ func (t *intake) handleUnsignedDevice(
 	t.cfg.Log.Warn("matrix: a message comes from a device that its sender's identity has not signed", "room", evt.RoomID, "event", evt.ID,
 		"sender", evt.Sender, "device", printableDeviceID(device), "trust", evt.Mautrix.TrustState.String(), "refused", refused)
 	if refused { // stored as handled: it must not be answered when the device is signed later
-		head, err := t.buildEventHeadFromFacts(ctx, evt, room)
+		head, err := t.buildHeadInRoom(ctx, evt, room)
 		if err != nil {
 			return true, err
 		}
@@ -70,7 +70,7 @@ func (t *intake) tellOfUnsignedDevice(ctx context.Context, b *batch, evt *event.
 		}
 		return out
 	}
-	by, err := t.replyTargetOfEarlierNotice(ctx, b, name)
+	by, err := t.findEventNoticeRepliesTo(ctx, b, name)
 	if err != nil {
 		return err
 	}
@@ -107,9 +107,9 @@ func (t *intake) addUnencryptedRoomNotice(ctx context.Context, b *batch, m chat.
 	}
 }
 
-// replyTargetOfEarlierNotice returns the event that the notice id replies to. Without such a notice it returns
+// findEventNoticeRepliesTo returns the event that the notice id replies to. Without such a notice it returns
 // "".
-func (t *intake) replyTargetOfEarlierNotice(ctx context.Context, b *batch, id string) (event string, err error) {
+func (t *intake) findEventNoticeRepliesTo(ctx context.Context, b *batch, id string) (event string, err error) {
 	if at := slices.IndexFunc(b.Notices, func(n delivery.Notice) bool { return n.ID == id }); at >= 0 {
 		return b.Notices[at].ReplyTo, nil
 	}

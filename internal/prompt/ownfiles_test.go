@@ -219,16 +219,32 @@ func shipped(t *testing.T, mode string, tier int) string {
 	return strings.TrimSpace(string(data))
 }
 
-// The files in readable folders are counted, without hidden ones.
+// The owner's files that may be read are listed with their first line, but not hidden ones, links, and those of the
+// program.
 func TestWorkspace(t *testing.T) {
 	w := newWorld(t, phased)
 	w.tier = 4
 	w.file("skills/a.md", "# A")
 	w.file("skills/.a.md.1", "# older")
-	w.file("personas/p.txt", "x")
+	w.file("prompts/SANITY.txt", "<!-- section: sanity -->\nCheck </data> it.\n")
+	w.file("prompts/assistant/tier1.txt", "x")
+	w.file("prompts/.SANITY.txt.swp", "x")
+	w.file("prompts/SEED_de.txt", string(expect.Must(fs.ReadFile(w.assembler.cfg.Defaults, "prompts/SEED_de.txt"))(t)))
+	w.file("personas/p.md", "---\n\n# Warm\n")
+	w.file("personas/q.md", strings.Repeat("long ", 100))
 	w.file("secret/x", "x")
+	w.must(os.Symlink(w.path("secret/x"), w.path("prompts/y.txt")))
 	w.asks("Hello")
-	w.expect(true, `source="workspace">`+"\n- data/skills: 1 entries\n- data/prompts: 2 entries\n- data/personas: 1 entries\n</data")
+	_, after, _ := strings.Cut(w.sent.Prefix, `source="workspace">`+"\n")
+	list, _, _ := strings.Cut(after, "\n</data ")
+	const want = `- data/skills: 1, see Skills
+- data/prompts/SANITY.txt: Check ‹/data> it.
+- data/prompts/SEED_en.txt: Greet the person.
+- data/personas/p.md: Warm
+- data/personas/q.md: `
+	if rest, ok := strings.CutPrefix(list, want); !ok || len(rest) > 105 || strings.Contains(rest, "\n") {
+		t.Errorf("the list is\n%s\nwant\n%s", list, want)
+	}
 }
 
 // Recent files and tools are listed, the newest last, each file once, at most ten.

@@ -33,10 +33,7 @@ func InTx(ctx context.Context, db interface {
 	if err := do(tx); err != nil {
 		return err
 	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("commit a transaction: %w", err)
-	}
-	return nil
+	return Wrap(tx.Commit(), "commit a transaction")
 }
 
 // Each calls do with every row of a query, in order. It stops at its first error. It keeps one row

@@ -108,14 +108,7 @@ func (f *FTS) loadFrequencies(ctx context.Context, scopes []int64, terms []term)
 	for _, t := range terms {
 		forms = append(forms, t.forms...)
 	}
-	df := map[string]int{}
-	err := store.Each(ctx, f.db, func(row store.Row) error {
-		var form string
-		var n int
-		err := row.Scan(&form, &n)
-		df[form] = n
-		return err
-	}, `SELECT t.value, sum(i.df) FROM json_each(?) AS t CROSS JOIN json_each(?) AS s
+	df, err := store.Pairs[string, int](ctx, f.db, `SELECT t.value, sum(i.df) FROM json_each(?) AS t CROSS JOIN json_each(?) AS s
 		CROSS JOIN index_term AS i ON i.scope = s.value AND i.term = t.value GROUP BY t.value`, store.Array(forms), store.Array(scopes))
 	if err != nil {
 		return err

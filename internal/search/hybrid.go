@@ -127,28 +127,22 @@ func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m
 	return found, nil
 }
 
-// loadNearest loads docs as candidates, without those that q excludes.
+// loadNearest loads docs as candidates, without those that q excludes. The full-text index decides,
+// because it is always current.
 func (h *Hybrid) loadNearest(ctx context.Context, q Query, m matches, docs []int64) ([]candidate, error) {
-	rows, err := h.rowsOf(ctx, q, m.scopes, docs)
+	query := `SELECT d.row FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.doc = j.value`
+	rows, err := store.Column[int64](ctx, h.db, query, store.Array(docs))
 	if err != nil {
 		return nil, err
 	}
-	added, err := h.load(ctx, rows)
+	added, err := h.load(ctx, slices.DeleteFunc(rows, func(row int64) bool {
+		class := classOfRow(row)
+		return !slices.Contains(m.scopes, scopeOfRow(row)) || class == classPast && !q.Past || class == classTurn && !q.Turns
+	}))
 	if err != nil {
 		return nil, err
 	}
 	return added, h.addAdjacentTexts(ctx, added, m.found)
-}
-
-// rowsOf returns the rows of docs, without those that q excludes. The full-text index decides,
-// because it is always current.
-func (h *Hybrid) rowsOf(ctx context.Context, q Query, scopes, docs []int64) ([]int64, error) {
-	query := `SELECT d.row FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.doc = j.value`
-	rows, err := store.Column[int64](ctx, h.db, query, store.Array(docs))
-	return slices.DeleteFunc(rows, func(row int64) bool {
-		class := classOfRow(row)
-		return !slices.Contains(scopes, scopeOfRow(row)) || class == classPast && !q.Past || class == classTurn && !q.Turns
-	}), err
 }
 
 // A text without a common word is a hit if its cosine is an outlier. That is outlierDeviations
@@ -205,11 +199,8 @@ func (h *Hybrid) Rebuild(ctx context.Context) (documents int, err error) {
 	if err := h.vectors.Rebuild(ctx); err != nil {
 		return 0, fmt.Errorf("the full-text index is rebuilt, but not all vectors are: %w", err)
 	}
-	if h.server == nil {
-		return documents, nil
+	if h.server != nil {
+		err = h.server.Rebuild(ctx)
 	}
-	if err := h.server.Rebuild(ctx); err != nil {
-		return 0, fmt.Errorf("the indexes here are rebuilt, but the server's is not: %w", err)
-	}
-	return documents, nil
+	return documents, store.Wrap(err, "the indexes here are rebuilt, but the server's is not")
 }

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"reverie/internal/text"
 	"strings"
-	"unicode"
 )
 
 const maxBody = 64 << 10 // bytes
@@ -27,26 +27,9 @@ func (l *Library) Body(id string) (string, error) {
 		}
 		_, body := splitValidFront(raw)
 		note := fmt.Sprintf("\n[The skill is longer than %d KiB. The rest stands in %s%s.]", maxBody>>10, pathPrefix, rel)
-		return cutBody(cleanText(string(body)), len(raw) > headSize+maxBody, note), nil
+		return cutBody(text.Clean(string(body)), len(raw) > headSize+maxBody, note), nil
 	}
 	return "", fmt.Errorf("skill %s: its file %s%s.md is not there: %w", id, pathPrefix, id, fs.ErrNotExist)
-}
-
-// cleanText converts a file's bytes to plain text with \n as line ends.
-func cleanText(s string) string {
-	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case r == '\r':
-			return '\n'
-		case unicode.IsControl(r) || r == '\uFEFF':
-			return -1
-		}
-		return r
-	}, s)
-	return strings.Trim(s, "\n")
 }
 
 // cutBody cuts a text that is too long or has more unread. It cuts after a line and adds note.

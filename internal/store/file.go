@@ -62,6 +62,32 @@ func writeAndReplace(f *renameio.PendingFile, data []byte, before func() error) 
 	return f.CloseAtomicallyReplace()
 }
 
+// MoveEntries moves the files and folders in the folder from to the folder to. Both are below dir, with
+// slashes. Names that exist in to stay where they are, so it may be repeated.
+func MoveEntries(dir, from, to string) error {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	entries, err := fs.ReadDir(root.FS(), from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = root.MkdirAll(to, 0o700)
+	}
+	for _, e := range entries {
+		if _, missing := root.Lstat(to + "/" + e.Name()); missing != nil && err == nil {
+			err = root.Rename(from+"/"+e.Name(), to+"/"+e.Name())
+		}
+	}
+	return err
+}
+
 // resolveLink returns the target of path if it is a symbolic link, else path.
 func resolveLink(path string) (string, error) {
 	info, err := os.Lstat(path)

@@ -13,6 +13,8 @@ func Clean(s string) string {
 		switch {
 		case r == '\n' || r == '\t':
 			return r
+		case r == '\r':
+			return '\n'
 		case unicode.IsControl(r), invisible(r), r == utf8.RuneError:
 			return -1
 		}

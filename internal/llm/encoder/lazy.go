@@ -6,16 +6,16 @@ import (
 )
 
 // Lazy makes vectors with the built-in encoder, which it loads on first use.
-type Lazy struct{ load func() (*Encoder, error) }
+type lazy struct{ load func() (*Encoder, error) }
 
 // NewLazy returns a Lazy that has loaded nothing.
-func NewLazy() Lazy { return Lazy{sync.OnceValues(Embedded)} }
+func NewLazy() lazy { return lazy{sync.OnceValues(Embedded)} }
 
 // Name implements vector.Embedder.
-func (Lazy) Name() string { return Model }
+func (lazy) Name() string { return Model }
 
 // Embed implements vector.Embedder.
-func (l Lazy) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+func (l lazy) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	e, err := l.load()
 	if err != nil {
 		return nil, err

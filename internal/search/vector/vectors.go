@@ -137,11 +137,8 @@ func (v *Vectors) Follow(ctx context.Context) error {
 // followLocked is Follow for callers that hold v.followMu.
 func (v *Vectors) followLocked(ctx context.Context) error {
 	newest, err := store.Value[int64](ctx, v.db, `SELECT coalesce(max(seq), 0) FROM document_change`)
-	if err != nil {
-		return fmt.Errorf("read vectors: %w", err)
-	}
-	if newest == v.lastSeq {
-		return nil
+	if err != nil || newest == v.lastSeq {
+		return store.Wrap(err, "read vectors")
 	}
 	if v.lastSeq >= 0 {
 		where := `WHERE m.id IN (SELECT id FROM document_change WHERE seq > ? AND seq <= ?)`

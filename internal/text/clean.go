@@ -44,3 +44,11 @@ func invisible(r rune) bool {
 	}
 	return unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }
+
+// Cut truncates a text to limit characters, with "…" as the last one.
+func Cut(text string, limit int) string {
+	if r := []rune(text); len(r) > limit {
+		return string(r[:limit-1]) + "…"
+	}
+	return text
+}

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"reverie/internal/llm/encoder"
 	"reverie/internal/store"
 	"reverie/internal/trust"
 )
@@ -334,4 +335,15 @@ func Forget(ctx context.Context, tx *sql.Tx, hash string) error {
 		}
 	}
 	return nil
+}
+
+// OpenBuiltIn is Open with the encoder built into the program. A program without one returns
+// encoder.ErrNoWeights.
+func OpenBuiltIn(ctx context.Context, c Config) (*Vectors, error) {
+	if !encoder.BuiltIn() {
+		return nil, encoder.ErrNoWeights
+	}
+	c.Embedder = encoder.NewLazy()
+	c.Patience = cmp.Or(c.Patience, 2*time.Second) // a busy computer is slow, but reachable
+	return Open(ctx, c)
 }

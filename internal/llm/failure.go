@@ -101,12 +101,7 @@ func (m *model) classify(ctx context.Context, err error) *failure {
 	if errors.As(err, &server) {
 		return classifyServerError(server)
 	}
-	return unreachable(m, err)
-}
-
-// unreachable returns the failure of a request without an answer.
-func unreachable(m *model, err error) *failure {
-	return &failure{kind: Unreachable, text: fmt.Sprintf("%s: %v", m.serverAddress(), withoutURL(err)), retryable: true}
+	return &failure{kind: Unreachable, text: fmt.Sprintf("%s: %v", m.serverAddress(), withoutURL(err)), retryable: true} // no answer
 }
 
 // parseRefusal parses an error answer of any form.

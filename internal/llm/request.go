@@ -2,7 +2,6 @@ package llm
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -165,8 +164,7 @@ func shortID(id string) string {
 	if nineLetters.MatchString(id) {
 		return id
 	}
-	sum := sha256.Sum256([]byte(id))
-	return hex.EncodeToString(sum[:])[:9]
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(id)))[:9]
 }
 
 func toolOf(t ToolSpec) openai.Tool {

@@ -229,14 +229,11 @@ func (f *FTS) toHits(ctx context.Context, q Query, ranked []scored) ([]Hit, erro
 	}
 	hits := make([]Hit, 0, len(ranked))
 	for _, s := range ranked {
-		h := Hit{Doc: max(s.doc, 0), Score: round(s.score), Covered: round(s.covered), Near: s.outlier}
-		if s.doc < 0 {
-			t, there := turns[-s.doc]
-			if !there { // deleted in the meantime
-				continue
-			}
-			h.Turn, h.Around = &t.turn, t.around
+		h := turns[-s.doc]
+		if s.doc < 0 && h.Turn == nil { // deleted in the meantime
+			continue
 		}
+		h.Doc, h.Score, h.Covered, h.Near = max(s.doc, 0), round(s.score), round(s.covered), s.outlier
 		hits = append(hits, h)
 	}
 	return hits, nil

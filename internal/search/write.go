@@ -109,7 +109,6 @@ func distinctTerms(fields ...string) []string {
 
 // indexWriter changes the index within one transaction and collects the statistics.
 type indexWriter struct {
-	f      *FTS
 	tx     store.DBTX
 	scopes map[trust.Readers]int64
 	docs   map[int64][2]int         // scope → change of documents and words
@@ -119,7 +118,7 @@ type indexWriter struct {
 // replaceDocs removes the documents gone from the index and adds all. A changed document is in
 // both.
 func (f *FTS) replaceDocs(ctx context.Context, tx *sql.Tx, gone []int64, all []source) error {
-	w := &indexWriter{f: f, tx: tx, scopes: map[trust.Readers]int64{}, docs: map[int64][2]int{}, df: map[int64]map[string]int{}}
+	w := &indexWriter{tx: tx, scopes: map[trust.Readers]int64{}, docs: map[int64][2]int{}, df: map[int64]map[string]int{}}
 	// In ascending order, because SQLite flushes its buffer when rowids are out of order.
 	slices.SortFunc(gone, func(a, b int64) int { return cmp.Compare(max(a, -a), max(b, -b)) })
 	for _, doc := range gone {
@@ -182,14 +181,11 @@ func (w *indexWriter) remove(ctx context.Context, doc int64) error {
 	case err != nil:
 		return err
 	}
+	w.count(scopeOfRow(row), -1, words, distinctTerms(body, day, names))
 	if err := w.exec(ctx, `DELETE FROM index_fts WHERE rowid = ?`, row); err != nil {
 		return err
 	}
-	if err := w.exec(ctx, `DELETE FROM index_doc WHERE row = ?`, row); err != nil {
-		return err
-	}
-	w.count(scopeOfRow(row), -1, words, distinctTerms(body, day, names))
-	return nil
+	return w.exec(ctx, `DELETE FROM index_doc WHERE row = ?`, row)
 }
 
 // count records that documents with terms were added or removed. by is 1 or -1.
@@ -210,14 +206,10 @@ func (w *indexWriter) scope(ctx context.Context, name trust.Readers) (int64, err
 	if no := w.scopes[name]; no != 0 {
 		return no, nil
 	}
-	var no int64
-	err := w.tx.QueryRowContext(ctx, `INSERT INTO index_scope (scope) VALUES (?)
-		ON CONFLICT (scope) DO UPDATE SET scope = scope RETURNING no`, name).Scan(&no)
-	if err != nil {
-		return 0, err
-	}
+	no, err := store.Value[int64](ctx, w.tx, `INSERT INTO index_scope (scope) VALUES (?)
+		ON CONFLICT (scope) DO UPDATE SET scope = scope RETURNING no`, name)
 	w.scopes[name] = no
-	return no, nil
+	return no, err
 }
 
 // writeStatistics writes the collected statistics.

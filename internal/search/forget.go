@@ -131,13 +131,10 @@ func (f *FTS) RedactFact(
 		}
 	}
 	others, err := f.findReworded(ctx, tx, scope, statements[0])
-	if err != nil {
-		return nil, 0, err
+	if err == nil {
+		err = redact(`n IN (SELECT value FROM json_each(?))`, store.Array(others))
 	}
-	if err := redact(`n IN (SELECT value FROM json_each(?))`, store.Array(others)); err != nil {
-		return nil, 0, err
-	}
-	return texts, len(others), nil
+	return texts, len(others), err
 }
 
 // redact empties the messages selected by condition, and the answers to those of people. Their rows

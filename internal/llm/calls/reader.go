@@ -104,7 +104,9 @@ func (r *Reader) Split(text string, cut bool) (prose string, calls []Call) {
 		return text, nil
 	}
 	ends := strings.TrimSpace(text[pieces[len(pieces)-1].to:]) == ""
-	if first := pieces[0]; !ends && (strings.TrimSpace(text[:first.from]) != "" || first.fenced || !endsLine(text[first.to:])) {
+	first := pieces[0]
+	line, _, _ := strings.Cut(text[first.to:], "\n")
+	if !ends && (strings.TrimSpace(text[:first.from]+line) != "" || first.fenced) {
 		return text, nil
 	}
 	start := -1
@@ -287,10 +289,4 @@ func foldName(name string) string {
 		}
 		return unicode.ToLower(c)
 	}, name)
-}
-
-// endsLine reports whether the rest of the line is blank.
-func endsLine(s string) bool {
-	line, _, _ := strings.Cut(s, "\n")
-	return strings.TrimSpace(line) == ""
 }

@@ -216,13 +216,13 @@ func (b *Backup) backupKey(ctx context.Context, storage *ssss.Key, create bool) 
 		return nil, fmt.Errorf("ask for the backup's key: %w", err)
 	case err == nil && len(sealed.Encrypted) > 0:
 		raw, err := sealed.Decrypt(event.AccountDataMegolmBackupKey.Type, storage)
+		var key *backup.MegolmBackupKey
+		if err == nil {
+			key, err = backup.MegolmBackupKeyFromBytes(raw)
+		}
 		if err != nil {
 			return nil, retry.Refuse(i18n.Text(fmt.Sprintf("%s does not open the key of the account's key backup: %v",
 				b.cfg.recoveryKey(), err)))
-		}
-		key, err := backup.MegolmBackupKeyFromBytes(raw)
-		if err != nil {
-			return nil, retry.Refuse(i18n.Text(fmt.Sprintf("the key of the account's key backup is damaged: %v", err)))
 		}
 		return key, nil
 	case !create:

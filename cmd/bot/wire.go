@@ -22,6 +22,7 @@ import (
 	"reverie/internal/llm/rehearsal"
 	"reverie/internal/media"
 	"reverie/internal/memory"
+	"reverie/internal/profile"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
 	"reverie/internal/recall"
@@ -123,8 +124,7 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	}); err != nil {
 		return nil, err
 	}
-	b.tasks = task.NewStore(b.db, task.Config{Location: cfg.Zone,
-		PerRoom: cfg.Tasks.PerRoom, PerPerson: cfg.Tasks.PerPerson, RunsPerDay: cfg.Tasks.RunsPerDay})
+	b.tasks = task.NewStore(b.db, task.Config{Location: cfg.Zone, PerPerson: cfg.Tasks.PerPerson, RunsPerDay: cfg.Tasks.RunsPerDay})
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"), log, cfg.Skills...)
 	b.history = history.NewStore(b.db)
 	b.media = media.Open(cfg.Data, cfg.Files().Side)
@@ -174,6 +174,8 @@ func (b *bot) commands(ctx context.Context, test bool) tool.Commands {
 		Background: t.Shell.Background, Quota: t.Files.Bytes, Hidden: b.hidden(), Zone: zone}
 }
 
+func (b *bot) profiles() profile.Store { return profile.Store{Dir: b.cfg.Data, Location: b.cfg.Zone} }
+
 func (b *bot) openPrompt() (*prompt.Assembler, error) {
 	cfg := b.cfg
 	host, err := os.Hostname()
@@ -184,7 +186,7 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 	return prompt.New(prompt.Config{Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, History: b.history, Log: b.log,
 		Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
 		Sources: section.Sources{
-			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Location: cfg.Zone, SeedLanguage: cfg.Seed.Language,
+			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Profiles: b.profiles(), SeedLanguage: cfg.Seed.Language,
 			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
 			Voice: cfg.Voice, Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering,
 			Terminal: terminalRoom, Programs: b.programs}})

@@ -99,7 +99,6 @@ func (c *Config) rules() []rule {
 			"write a number from 1 to 100000, of requests in 24 hours; `enabled: false` turns it off"},
 		{"harvest.idle", inRange(c.Harvest.Idle, time.Minute, 7*24*time.Hour),
 			"write how long a pause is, from 1m to 168h, such as 15m"},
-		rangeRule("tasks.per_room", c.Tasks.PerRoom, 1, 1000),
 		rangeRule("tasks.per_person", c.Tasks.PerPerson, 1, 1000),
 		rangeRule("tasks.runs_per_day", c.Tasks.RunsPerDay, 1, 100_000),
 		rangeRule("sub_sessions.parallel", c.Subs.Parallel, 0, 16),
@@ -153,9 +152,6 @@ func (c *Config) complete(r *reader, dir string) {
 	c.completeMCP(r, dir)
 	c.completeWeb(r, dir)
 	c.completeFolders(r, dir)
-	if c.Web.Listen != "" {
-		c.warn("web.listen: the status page is not in this release yet; nothing listens there")
-	}
 }
 
 // checkVoice checks who the assistant is and how it speaks. A persona is checked when it is read.

@@ -24,6 +24,7 @@ import (
 	"reverie/internal/task"
 	"reverie/internal/text"
 	"reverie/internal/trust"
+	"reverie/internal/usage"
 )
 
 // catalog lists the commands in the order of !help. The message text help.NAME describes each.
@@ -38,6 +39,7 @@ func catalog() []entry {
 		{"deny", bySession(Session.Deny)},
 		{"summary", showSummary},
 		{"status", showStatus},
+		{"usage", showUsage},
 		{"tasks", listTasks},
 		{"helpers", listSubSessions},
 		{"goal", changeGoal},
@@ -91,6 +93,7 @@ type Config struct {
 	History   *history.Store
 	Models    *llm.Models
 	Settings  settings.Store
+	Usage     *usage.Store // nil = tokens are not counted
 	Messages  *settings.Messages
 	// Helpers lists the sub-sessions visible at p, a line each. nil = disabled.
 	Helpers  func(ctx context.Context, p trust.Place, say i18n.Say) ([]string, error)

@@ -22,6 +22,7 @@ import (
 	"reverie/internal/llm/rehearsal"
 	"reverie/internal/media"
 	"reverie/internal/memory"
+	"reverie/internal/profile"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
 	"reverie/internal/recall"
@@ -176,6 +177,8 @@ func (b *bot) commands(ctx context.Context, test bool) tool.Commands {
 		Background: t.Shell.Background, Quota: t.Files.Bytes, Hidden: b.hidden(), Zone: zone}
 }
 
+func (b *bot) profiles() profile.Store { return profile.Store{Dir: b.cfg.Data, Location: b.cfg.Zone} }
+
 func (b *bot) openPrompt() (*prompt.Assembler, error) {
 	cfg := b.cfg
 	host, err := os.Hostname()
@@ -186,7 +189,7 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 	return prompt.New(prompt.Config{Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, History: b.history, Log: b.log,
 		Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
 		Sources: section.Sources{
-			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Location: cfg.Zone, SeedLanguage: cfg.Seed.Language,
+			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Profiles: b.profiles(), SeedLanguage: cfg.Seed.Language,
 			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
 			Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering, Terminal: terminalRoom,
 			Programs: b.programs, Warned: b.usage.Warned}})

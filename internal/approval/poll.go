@@ -149,7 +149,7 @@ func (a *Approval) Outcome(say i18n.Say, key string) string {
 		}
 		result := history.OneLine(act.Result, shownRunes)
 		if act.Covers == "" || strings.Contains(act.Result, "\n") { // the output of a command, or a diff
-			result = "\n" + codeBlock(text.Clip(act.Result, shownOutput))
+			result = "\n" + codeBlock(text.Clip(tool.ForPeople(act.Result), shownOutput))
 		}
 		lines = append(lines, "- "+say(key, "act", actText(say, act.Act), "result", result))
 	}

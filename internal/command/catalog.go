@@ -17,6 +17,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/profile"
 	"reverie/internal/prompt"
 	"reverie/internal/questions"
 	"reverie/internal/settings"
@@ -47,6 +48,7 @@ func catalog() []entry {
 		{"remember", remember},
 		{"forget", forget},
 		{"undo", undoThis},
+		{"profile", changeProfile},
 		{"dream", controlDream},
 		{"think", changeThink},
 		{"mode", changeMode},
@@ -97,7 +99,7 @@ type Config struct {
 	Messages  *settings.Messages
 	// Helpers lists the sub-sessions visible at p, a line each. nil = disabled.
 	Helpers  func(ctx context.Context, p trust.Place, say i18n.Say) ([]string, error)
-	Location *time.Location
+	Profiles profile.Store
 	Started  time.Time // when the program started
 	Now      func() time.Time
 
@@ -139,6 +141,7 @@ type Call struct {
 	Access  memory.Access // to memory, of the person
 	Caller  trust.Caller
 	Log     *slog.Logger
+	Zone    *time.Location // of times in the answer
 }
 
 // text returns a message text in the room's language.

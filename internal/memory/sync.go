@@ -56,10 +56,7 @@ func (s fileEntries) View(ctx context.Context, scope Scope, ids []string) (lines
 		v.Successor[id] = next
 		return err
 	}, successors, store.Array(gone))
-	if err != nil {
-		return lines.View{}, fmt.Errorf("read memory: %w", err)
-	}
-	return v, nil
+	return v, store.Wrap(err, "read memory")
 }
 
 // successors selects, for each entry ?1, the entry that replaced it. If a replacement by ?1 was
@@ -73,10 +70,7 @@ const successors = `SELECT new.entry, old.entry FROM memory_op AS new
 // IsActive implements file.Entries.
 func (s fileEntries) IsActive(ctx context.Context, scope Scope, id string) (yes bool, err error) {
 	err = s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory WHERE id = ? AND scope = ? AND state = 'active'`, id, scope).Scan(&yes)
-	if err != nil {
-		err = fmt.Errorf("read memory: %w", err)
-	}
-	return yes, err
+	return yes, store.Wrap(err, "read memory")
 }
 
 // ApplyEdit implements file.Entries.

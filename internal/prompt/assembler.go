@@ -70,10 +70,10 @@ func New(cfg Config) (*Assembler, error) {
 	return a, nil
 }
 
-// Header returns the first line of a person's message for the model: the local time, and the author
+// Header returns the first line of a person's message for the model: the time, in the zone of now, and the author
 // in shared rooms.
 func (a *Assembler) Header(now time.Time, sender string, shared bool) string {
-	at := now.In(a.cfg.Location).Format("Mon 2006-01-02 15:04 MST")
+	at := now.Format("Mon 2006-01-02 15:04 MST")
 	if !shared {
 		return "[" + at + "]"
 	}

@@ -231,7 +231,7 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 	rep := Report{
 		Layout: r.layout, TokenRatio: r.turn.TokenRatio, PrefixHash: hex.EncodeToString(prefix[:6]), ToolTokens: r.turn.ToolTokens,
 		Window: r.turn.Window, MaxOutput: r.turn.MaxOutput,
-		Epoch:  EpochReport{New: d.newEpoch, Started: d.epoch.started.In(r.a.cfg.Location), Reason: d.epoch.reason},
+		Epoch:  EpochReport{New: d.newEpoch, Started: d.epoch.started.In(r.turn.Now.Location()), Reason: d.epoch.reason},
 		Reused: reusedShare(r.room.last, sent), Problems: r.problems, Pictures: d.pictures, Instructions: r.instructions,
 		History: HistoryReport{Messages: len(d.history), LeftOut: d.leftOut},
 	}

@@ -178,8 +178,8 @@ func (h *leakHistory) commands() {
 	}
 	text := one(h, []string{"!tasks", "!goal", "!goal history", "!memory", "!memory canary", "!skills",
 		"!summary", "!status", "!helpers", "!prompt", "!whoami", "!remember", "!remember", "!goal new", "!goal done",
-		"!compact", "!compact", "!new", "!retry", "!retry", "!undo", "!memory keep", "!forget keep", "!stop", "!mode"})
-	if text == "!remember" || text == "!goal new" {
+		"!compact", "!compact", "!new", "!retry", "!retry", "!undo", "!memory keep", "!forget keep", "!stop", "!mode", "!profile", "!profile goals", "!profile goals"})
+	if text == "!remember" || text == "!goal new" || text == "!profile goals" {
 		text += " I keep " + h.fresh(r)
 	}
 	h.says(r, who, text, nil)

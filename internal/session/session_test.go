@@ -21,6 +21,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/profile"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
 	"reverie/internal/recall"
@@ -220,11 +221,12 @@ func newWorldOf(t *testing.T, dir string, backend string, window int, answers ..
 		BeforeForget: func(ctx context.Context) error { return recall.IndexAll(ctx, history.NewStore(db), mem) }}))(t)
 	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills"), nil), history.NewStore(db)
 	tools := tool.New(tool.Config{Files: workspace.Open(workspace.Config{Dir: dir, DB: db}), Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC})
+	profiles := profile.Store{Dir: dir, Location: time.UTC}
 	assembler := expect.Must(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{
-		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC, SeedLanguage: "en",
+		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Profiles: profiles, SeedLanguage: "en",
 		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names(), Warned: counts.Warned}}))(t)
 	w.Manager = New(Config{
-		Config: command.Config{Models: models, History: past, Memory: mem, Tasks: tasks, Skills: skills, Location: time.UTC, Usage: counts},
+		Config: command.Config{Models: models, History: past, Memory: mem, Tasks: tasks, Skills: skills, Profiles: profiles, Usage: counts},
 		DB:     db, Prompt: assembler, Tools: tools,
 		Transport: w.room, Rooms: w.who, Owners: []string{owner}, Limits: Limits{MaxRound: 4}, Times: Times{Grace: 100 * time.Millisecond},
 		WindowInputs: w.chatInputs})

@@ -14,7 +14,7 @@ import (
 
 // windows returns the store of window sizes and tier locks. It logs tier changes to the room's log.
 func (s *Session) windows() window.Store {
-	return window.Store{DB: s.cfg.DB, Now: s.cfg.Now, Location: s.cfg.Location, Log: s.log}
+	return window.Store{DB: s.cfg.DB, Now: s.cfg.Now, Location: s.cfg.Profiles.Location, Log: s.log}
 }
 
 // windowInputs returns what is known of the window of the room's chat model. For a model chosen by
@@ -119,7 +119,7 @@ func (s *Session) WindowStatus(ctx context.Context, past []history.Message) ([]s
 		"source", s.text(ctx, "status.from."+string(d.Source)))
 	if lock != nil && lock.Tier == tier {
 		line = s.text(ctx, "status.tier_since", "tier", fmt.Sprint(tier), "window", fmt.Sprint(lock.Window),
-			"source", s.text(ctx, "status.from."+string(lock.Source)), "at", lock.At.In(s.cfg.Location).Format(minute))
+			"source", s.text(ctx, "status.from."+string(lock.Source)), "at", lock.At.In(s.cfg.Profiles.Location).Format(minute))
 		if d.Tier != tier {
 			line = i18n.Sentences(line, s.text(ctx, "status.tier_next", "window", fmt.Sprint(d.Window)))
 		}

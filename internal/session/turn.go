@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"reverie/internal/agent"
+	"reverie/internal/approval"
 	"reverie/internal/ask"
 	"reverie/internal/chat"
 	"reverie/internal/command"
@@ -108,7 +109,7 @@ func (s *Session) answerMessage(ctx context.Context, in item, text string) (chat
 	if q := ask.Of(past, m.ID); q != nil {
 		q.Show(&m)
 	}
-	if in.event.Kind == "" && !strings.HasPrefix(in.ID, outcomePrefix) { // people cannot see the others
+	if in.event.Kind == "" && !strings.HasPrefix(in.ID, approval.OutcomePrefix) { // people cannot see the others
 		m.ReplyTo = in.ID
 	} else if in.event.Verbatim && in.event.Mention {
 		m.Mention = []string{in.Sender}
@@ -217,7 +218,7 @@ func (s *Session) historyMessage(ctx context.Context, in chat.Message) (history.
 	}
 	m := history.Message{
 		Room: s.talk, Role: llm.User, EventID: in.ID, Sender: in.Sender, Text: in.Text, At: at, Files: s.attachments().Files(ctx, in),
-		Header: s.cfg.Prompt.Header(at.In(s.cfg.Location), in.Sender, !in.Private),
+		Header: s.cfg.Prompt.Header(at.In(s.cfg.Profiles.LocationAt(s.place(in.Head))), in.Sender, !in.Private),
 	}
 	quotes, err := s.readableQuotes(ctx, in)
 	if err != nil {
@@ -226,7 +227,7 @@ func (s *Session) historyMessage(ctx context.Context, in chat.Message) (history.
 	if s.thread != "" { // startThread has quoted the root
 		quotes = slices.DeleteFunc(quotes, func(q chat.Quote) bool { return q.Why == chat.QuoteThread })
 	}
-	m.Quoted, quotes = s.attachments().Quotes(quotes, s.cfg.Rooms.UserID(), s.cfg.Location)
+	m.Quoted, quotes = s.attachments().Quotes(quotes, s.cfg.Rooms.UserID(), s.cfg.Profiles.LocationAt(s.place(in.Head)))
 	if m.Label, err = s.messageLabel(ctx, in.Head, quotes, m.Files); err != nil || in.Answers == "" {
 		return m, err
 	}

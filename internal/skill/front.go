@@ -30,6 +30,9 @@ type head struct {
 	integrity       trust.Integrity
 	owner           string          // Matrix ID
 	faults          []store.Problem // faults found; File is not set
+
+	line   int        // of the opening "---"; 0 = none
+	fields *yaml.Node // of the front matter; nil = it cannot be read
 }
 
 func (h *head) addFault(line int, format string, args ...any) {
@@ -72,16 +75,11 @@ func readHead(text []byte) head {
 	h := head{priority: defaultPriority, turns: defaultTurns, integrity: trust.Owner}
 	text = text[:min(len(text), headSize)]
 	front, body, line, closed := splitFront(text)
-	switch {
-	case line > 0 && !closed:
+	if h.line = line; line > 0 && !closed {
 		h.addFault(line, `the front matter that begins here has no end: close it with a line of its own that reads "---"`)
-		h.checkStrayLabel(text)
-	case closed:
-		if !h.readFront(front, line) {
-			body = text // a horizontal rule, so all is text
-			h.checkStrayLabel(text)
-		}
-	default:
+	}
+	if !closed || !h.readFront(front, line) { // none, or a horizontal rule: all is text
+		body = text
 		h.checkStrayLabel(text)
 	}
 	if h.summary == "" {
@@ -100,14 +98,15 @@ func (h *head) readFront(front []byte, line int) bool {
 		h.checkStrayLabel(front)
 		return true
 	}
-	if len(doc.Content) == 0 { // empty, or only comments
-		return true
+	fields := &yaml.Node{Kind: yaml.MappingNode}
+	if len(doc.Content) > 0 { // not empty, nor only comments
+		fields = doc.Content[0]
 	}
-	fields := doc.Content[0]
 	if fields.Kind != yaml.MappingNode {
 		h.addFault(line, `between the first two "---" lines should stand fields, such as "triggers: deploy, release"`)
 		return false
 	}
+	h.fields = fields
 	h.readLabel(fields, line)
 	for i := 0; i+1 < len(fields.Content); i += 2 {
 		key, value := fields.Content[i], fields.Content[i+1]

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reverie/internal/memory"
+	"reverie/internal/profile"
 	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/task"
@@ -19,7 +20,7 @@ type Sources struct {
 	Dir          string // the data folder
 	Defaults     fs.FS  // built-in substitutes for missing files
 	Name         string // of the assistant
-	Location     *time.Location
+	Profiles     profile.Store
 	SeedLanguage string // of SEED_*.txt
 	Memory       *memory.Store
 	Tasks        *task.Store

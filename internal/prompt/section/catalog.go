@@ -27,6 +27,7 @@ var Catalog = []Contributor{
 	{"agent", "Agent", Trusted, TailCut, Prefix, 95, 8_000, EndsEpoch, gatherFile("AGENT.md")},
 	{"preferences", "Preferences", Trusted, TailCut, Prefix, 95, 8_000, EndsEpoch, gatherFile("PREFERENCES.md")},
 	{"user", "About the Person", Trusted, TailCut, Prefix, 95, 8_000, EndsEpoch, gatherFile("USER.md")},
+	{"profile", "Profile of This Person", Data, Items, Prefix, 92, 3_200, EndsEpoch, gatherProfile}, // in the direct chat
 	{"instructions", "Instructions", Trusted, TailCut, Prefix, Must, 8_000, EndsEpoch, gatherInstructions},
 	{"context", "About This Room", Trusted, TailCut, Prefix, 88, 1_200, EndsEpoch, gatherContext},
 	{"models", "Models", Trusted, Items, Prefix, 20, 600, EndsEpoch, fromTier4(gatherModels)},

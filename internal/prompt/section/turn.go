@@ -12,12 +12,12 @@ import (
 
 // Turn is what contributors read when a prompt is made.
 type Turn struct {
-	Room     string         // its tasks are shown
-	User     string         // author of the message
-	Scopes   []memory.Scope // readable memories; new ones go to the first
-	Shared   bool           // more than one person is in the room
-	Tools    []string       // names of the offered tools
-	Now      time.Time
+	Room     string            // its tasks are shown
+	User     string            // author of the message
+	Scopes   []memory.Scope    // readable memories; new ones go to the first
+	Shared   bool              // more than one person is in the room
+	Tools    []string          // names of the offered tools
+	Now      time.Time         // in the zone of the place
 	History  []history.Message // oldest first; the last is the user message or tool result to be answered
 	Model    string            // name of the model; "" = not shown
 	Mode     string            // selects the template; "" = none
@@ -37,6 +37,7 @@ type Origins struct {
 	Summary trust.Integrity
 	Goal    trust.Integrity // of Goal and Steps
 	Pin     trust.Integrity
+	Profile trust.Integrity // of the words of the person in their profile
 }
 
 // Place returns where the answer is read, and who asks.

@@ -246,30 +246,19 @@ func (s *Store) Find(ctx context.Context, at trust.Place, asked, files string, m
 		if err != nil {
 			continue // no text, or gone
 		}
-		before := len(found.Hits)
-		found.Search(e.Path, data, match, most)
-		if len(found.Hits) > before {
+		found.Files++
+		n := 0
+		for line := range strings.Lines(string(data)) {
+			if n++; !match(strings.TrimRight(line, "\r\n")) {
+				continue
+			}
+			if len(found.Hits) >= most {
+				found.Cut = true
+				return found, nil
+			}
+			found.Hits = append(found.Hits, Hit{e.Path, n, strings.TrimSpace(line)})
 			found.Integrity = min(found.Integrity, known[p.rest].of(data))
 		}
 	}
 	return found, nil
-}
-
-// Search adds the lines of a text for which match is true, until there are most hits. What is no text is left out.
-func (f *Found) Search(name string, text []byte, match func(line string) bool, most int) {
-	if len(text) > MaxText || !isText(text) {
-		return
-	}
-	f.Files++
-	n := 0
-	for line := range strings.Lines(string(text)) {
-		if n++; !match(strings.TrimRight(line, "\r\n")) {
-			continue
-		}
-		if len(f.Hits) >= most {
-			f.Cut = true
-			return
-		}
-		f.Hits = append(f.Hits, Hit{name, n, strings.TrimSpace(line)})
-	}
 }

@@ -67,8 +67,8 @@ func (s *syncState) syncNow() {
 	}
 }
 
-// lastBegunAndDoneSync returns the number of the last sync that was started, and that was processed.
-func (s *syncState) lastBegunAndDoneSync() (begun, done int64) { return s.begun.Load(), s.done.Load() }
+// begunAndDoneSyncNumbers returns the number of the last sync that was started, and that was processed.
+func (s *syncState) begunAndDoneSyncNumbers() (begun, done int64) { return s.begun.Load(), s.done.Load() }
 
 func (s *syncState) setProblem(problem string) {
 	s.mu.Lock()

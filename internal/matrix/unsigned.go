@@ -40,7 +40,7 @@ func (t *intake) warnOrRefuseIfDeviceUnsigned(
 	case device != nil:
 		err = t.tellOfUnsignedDevice(ctx, b, evt, device, refused)
 	case refused:
-		t.addRefusalNotice(ctx, b, evt, "matrix.unknown_device")
+		t.addUnsignedDeviceRefusal(ctx, b, evt, "matrix.unknown_device")
 	}
 	return refused, err
 }
@@ -52,8 +52,8 @@ func printableDeviceID(d *id.Device) string {
 	return text.Clip(text.Clean(d.DeviceID.String()), 40)
 }
 
-// addRefusalNotice tells the sender that the bot does not act on a message.
-func (t *intake) addRefusalNotice(ctx context.Context, b *batch, evt *event.Event, key string, fill ...string) {
+// addUnsignedDeviceRefusal tells the sender that the bot does not act on a message.
+func (t *intake) addUnsignedDeviceRefusal(ctx context.Context, b *batch, evt *event.Event, key string, fill ...string) {
 	room, event := evt.RoomID.String(), evt.ID.String()
 	b.Notices = append(b.Notices, delivery.Notice{ID: "unsigned-" + event, Room: room, ReplyTo: event,
 		Text: t.cfg.Text(ctx, room, key, fill...)})
@@ -80,7 +80,7 @@ func (t *intake) tellOfUnsignedDevice(ctx context.Context, b *batch, evt *event.
 		b.Notices = append(b.Notices, delivery.Notice{ID: name, Room: room, ReplyTo: evt.ID.String(),
 			Text: text(room, "matrix.unsigned_own")})
 	case by != evt.ID.String() && refused:
-		t.addRefusalNotice(ctx, b, evt, "matrix.unsigned_refused", "device", printableDeviceID(device))
+		t.addUnsignedDeviceRefusal(ctx, b, evt, "matrix.unsigned_refused", "device", printableDeviceID(device))
 	}
 	for _, owner := range t.cfg.Owners {
 		chat, err := t.rooms.DirectChat(ctx, owner)

@@ -436,7 +436,7 @@ func (h *leakHistory) openNightly() {
 		Window: func(string) (int, int) { return 8_192, 512 }, Prompts: os.DirFS(h.w.dir),
 	})
 	h.nightly = dream.Open(dream.Config{
-		DB: c.DB, Store: c.Memory, Tasks: c.Tasks, Skills: c.Skills, Dir: h.w.dir, Prompts: os.DirFS(h.w.dir), Default: reverie.Data,
+		DB: c.DB, Store: c.Memory, Tasks: c.Tasks, Dir: h.w.dir, Prompts: os.DirFS(h.w.dir), Default: reverie.Data,
 		Trusted: c.Rooms.Allowed, Harvester: harvester, Now: func() time.Time { return time.Now().AddDate(0, 0, 100) },
 		Ask: func(_ context.Context, _, prompt string) (string, error) { return h.tidies(prompt), nil },
 	})

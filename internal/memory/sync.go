@@ -35,12 +35,10 @@ func (s fileEntries) View(ctx context.Context, scope Scope, ids []string) (lines
 	wanted := map[string]bool{}
 	err := store.Each(ctx, s.db, func(row store.Row) error {
 		var l lines.Line
-		if err := row.Scan(&l.ID, &l.Text); err != nil {
-			return err
-		}
+		err := row.Scan(&l.ID, &l.Text)
 		v.Want = append(v.Want, l)
 		wanted[l.ID] = true
-		return nil
+		return err
 	}, query, args...)
 	if err != nil {
 		return lines.View{}, fmt.Errorf("read memory: %w", err)

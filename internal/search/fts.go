@@ -85,13 +85,11 @@ func (f *FTS) scopeNumbers(ctx context.Context, names []trust.Readers) (numbers 
 	err = store.Each(ctx, f.db, func(row store.Row) error {
 		var no int64
 		var docs, n int
-		if err := row.Scan(&no, &docs, &n); err != nil {
-			return err
-		}
+		err := row.Scan(&no, &docs, &n)
 		if docs > 0 {
 			numbers, stats.docs, words = append(numbers, no), stats.docs+docs, words+n
 		}
-		return nil
+		return err
 	}, `SELECT no, docs, words FROM index_scope WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY no`, store.Array(names))
 	if err != nil {
 		return nil, stats, fmt.Errorf("search: %w", err)

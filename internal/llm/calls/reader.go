@@ -171,7 +171,8 @@ func (r *Reader) nextOpening(text string, at int) int {
 			at = end + 1
 			continue
 		}
-		if first >= at && startsCall(text[first:]) {
+		mark := callMark.FindString(text[first:])
+		if first >= at && (mark != "" && !strings.HasPrefix(mark, "</") || strings.HasPrefix(text[first:], "{")) {
 			return first
 		}
 		for _, m := range callTag.FindAllStringIndex(text[at:end], -1) {
@@ -182,11 +183,6 @@ func (r *Reader) nextOpening(text string, at int) int {
 		at = end + 1
 	}
 	return -1
-}
-
-// startsCall reports whether a line with this start may begin a call.
-func startsCall(s string) bool {
-	return callMark.MatchString(s) && !strings.HasPrefix(s, "</") || strings.HasPrefix(s, "{")
 }
 
 // skipOpening returns where to continue when the text at from is no call. decided is false while a growing

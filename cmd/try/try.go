@@ -62,7 +62,8 @@ func runTrial(ctx context.Context, o options, c console) error {
 	ctx, end := context.WithCancelCause(ctx)
 	t := &trial{options: o, console: c, screen: &tty.Screen{Out: c.out, Name: "Reverie"}, end: end}
 	defer t.cleanUp()
-	for _, step := range []func(context.Context) error{t.makeStateDir, t.startAndSetUpHomeserver, t.startBot, t.logInAndAwaitBot} {
+	steps := []func(context.Context) error{t.findBotAndMakeStateDir, t.startHomeserverAndSetUpTrial, t.startBot, t.logInAndAwaitBot}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("try: %w", err)
 		}
@@ -90,7 +91,7 @@ func (t *trial) printStep(name, format string, args ...any) {
 	fmt.Fprintf(t.err, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
 }
 
-func (t *trial) makeStateDir(context.Context) error {
+func (t *trial) findBotAndMakeStateDir(context.Context) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -110,9 +111,9 @@ func (t *trial) makeStateDir(context.Context) error {
 // statePath returns a path in the state folder.
 func (t *trial) statePath(name string) string { return filepath.Join(t.dir, name) }
 
-// startAndSetUpHomeserver starts the homeserver and creates accounts, room and configuration like
+// startHomeserverAndSetUpTrial starts the homeserver and creates accounts, room and configuration like
 // docker-compose.yml.
-func (t *trial) startAndSetUpHomeserver(ctx context.Context) error {
+func (t *trial) startHomeserverAndSetUpTrial(ctx context.Context) error {
 	home, err := homeserver.Start(ctx, homeserver.Config{BinDir: t.bins, Dir: t.statePath("homeserver")})
 	if err != nil {
 		return err
@@ -243,8 +244,8 @@ func (t *trial) cleanUp() {
 	}
 }
 
-// printRoomEvent prints one event of the room. done reports whether it is a finished message of the bot.
-func (t *trial) printRoomEvent(e peer.Event) (done bool, err error) {
+// checkAndShowEvent prints one event of the room. done reports whether it is a finished message of the bot.
+func (t *trial) checkAndShowEvent(e peer.Event) (done bool, err error) {
 	if e.Room != t.room || e.Sender == t.you.UserID() {
 		return false, nil
 	}
@@ -286,7 +287,7 @@ func (t *trial) chatInTerminal(ctx context.Context, in *tty.Input) error {
 		return nil
 	}
 	err := tty.Talk(ctx, in, func() bool { return unanswered > 0 }, send, t.you.Events(), func(e peer.Event) error {
-		done, err := t.printRoomEvent(e)
+		done, err := t.checkAndShowEvent(e)
 		if done { // or a reminder
 			unanswered = max(0, unanswered-1)
 		}

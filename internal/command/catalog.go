@@ -25,6 +25,7 @@ import (
 	"reverie/internal/task"
 	"reverie/internal/text"
 	"reverie/internal/trust"
+	"reverie/internal/voice"
 )
 
 // catalog lists the commands in the order of !help. The message text help.NAME describes each.
@@ -51,6 +52,7 @@ func catalog() []entry {
 		{"think", changeThink},
 		{"mode", changeMode},
 		{"model", changeModel},
+		{"persona", changePersona},
 		{"skills", listSkills},
 		{"config", configure},
 		{"prompt", promptReport},
@@ -94,6 +96,7 @@ type Config struct {
 	Models    *llm.Models
 	Settings  settings.Store
 	Messages  *settings.Messages
+	Voice     voice.Voice
 	// Helpers lists the sub-sessions visible at p, a line each. nil = disabled.
 	Helpers  func(ctx context.Context, p trust.Place, say i18n.Say) ([]string, error)
 	Profiles profile.Store

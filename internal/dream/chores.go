@@ -45,25 +45,6 @@ func (c chores) newProposals(proposals []report.Proposal) []report.Proposal {
 	return all[:min(len(all), maxProposals)]
 }
 
-// planChores plans changes of tasks, and makes proposals about tasks and skills.
-func (r *run) planChores(ctx context.Context) (tasks []plannedTask, err error) {
-	c, err := r.d.chores(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var proposals []report.Proposal
-	if r.has(Tasks) {
-		tasks, proposals, err = r.tasks(ctx, c)
-	}
-	if err == nil && r.has(Skills) {
-		var more []report.Proposal
-		more, err = r.skills(ctx)
-		proposals = append(proposals, more...)
-	}
-	r.report.Proposals = c.newProposals(proposals)
-	return tasks, err
-}
-
 // chores reads the changes and proposals of earlier dreams.
 func (d *Dreamer) chores(ctx context.Context) (chores, error) {
 	c := chores{done: map[[2]string]chore{}, told: map[[2]string]bool{}}
@@ -81,7 +62,7 @@ func (d *Dreamer) chores(ctx context.Context) (chores, error) {
 		c.done[key] = chore{time.UnixMilli(at), c.done[key].undone || state == "undone"}
 		return nil
 	}, `SELECT kind, item, other, state, at FROM dream_change ORDER BY id`)
-	return c, store.Wrap(err, "dream: read what was done to tasks and skills")
+	return c, store.Wrap(err, "dream: read what was done to tasks")
 }
 
 // proposed is the kind of the rows of proposals.

@@ -207,7 +207,7 @@ func (c *Client) Run(ctx context.Context, h Handler) error {
 	g.Go(func() error { return c.runUnreadableEventRetries(ctx, members) })
 	g.Go(func() error { return members.Run(ctx) })
 	g.Go(func() error { return c.runRedactedMessageDeletion(ctx, h.Redacted) })
-	g.Go(func() error { return c.typing.runRefresh(ctx) })
+	g.Go(func() error { return c.typing.runTypingSender(ctx) })
 	g.Go(func() error { return c.backup.Run(ctx) })
 	g.Go(func() error { return c.verifier.Run(ctx) })
 	err := g.Wait()

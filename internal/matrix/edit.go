@@ -40,8 +40,8 @@ func (t *intake) addEditToBatch(ctx context.Context, b *batch, evt *event.Event,
 	return err
 }
 
-// buildEventHead returns the head of a redaction or reaction.
-func (t *intake) buildEventHead(ctx context.Context, evt *event.Event) (chat.Head, error) {
+// lookUpRoomAndBuildHead returns the head of a redaction or reaction.
+func (t *intake) lookUpRoomAndBuildHead(ctx context.Context, evt *event.Event) (chat.Head, error) {
 	room, err := t.rooms.Facts(ctx, evt.RoomID)
 	if err != nil {
 		return chat.Head{}, err
@@ -67,7 +67,7 @@ func (t *intake) addReactionToBatch(ctx context.Context, b *batch, evt *event.Ev
 	if !found || content.RelatesTo.Type != event.RelAnnotation || content.RelatesTo.EventID == "" || !t.gate.Allows(evt.Sender.String()) {
 		return nil
 	}
-	head, err := t.buildEventHead(ctx, evt)
+	head, err := t.lookUpRoomAndBuildHead(ctx, evt)
 	change := chat.Change{Head: head, Target: content.RelatesTo.EventID.String()}
 	b.In = append(b.In, delivery.Incoming{Event: chat.Reaction{Change: change, Action: action},
 		Addressed: slices.Contains(t.cfg.Owners, head.Sender) && !head.Unproven})

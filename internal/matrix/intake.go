@@ -155,7 +155,7 @@ func (t *intake) addRedactionToBatch(ctx context.Context, b *batch, evt *event.E
 	redaction := chat.Redaction{Change: chat.Change{Target: target.String()}}
 	if evt.Sender != t.cli.UserID && evt.ID != "" { // our own redactions need no handling
 		var err error
-		if redaction.Head, err = t.buildEventHead(ctx, evt); err != nil {
+		if redaction.Head, err = t.lookUpRoomAndBuildHead(ctx, evt); err != nil {
 			return err
 		}
 	}
@@ -186,7 +186,7 @@ func (t *intake) addMessageToBatch(ctx context.Context, b *batch, evt *event.Eve
 	if failed != nil {
 		return failed
 	}
-	if refused, err := t.enforceSignedDeviceRule(ctx, b, evt, room, o); err != nil || refused {
+	if refused, err := t.handleUnsignedDevice(ctx, b, evt, room, o); err != nil || refused {
 		return err
 	}
 	if msg.RelatesTo != nil && msg.RelatesTo.Type == event.RelReplace {

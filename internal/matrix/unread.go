@@ -156,7 +156,7 @@ func (c *Client) retryUnreadableEvent(
 		return false, err
 	}
 	c.cfg.Log.Info("matrix: a message can be read now", "room", u.Room, "event", u.ID)
-	c.wakeLoopsWithWork(b)
+	c.wakeLoopsForBatch(b)
 	return false, nil
 }
 

@@ -13,9 +13,9 @@ import (
 	"reverie/internal/text"
 )
 
-// enforceSignedDeviceRule handles a message from an unsigned device. Its sender and the owners are
+// handleUnsignedDevice handles a message from an unsigned device. Its sender and the owners are
 // told once per device. It returns true if the bot must not act on the message.
-func (t *intake) enforceSignedDeviceRule(
+func (t *intake) handleUnsignedDevice(
 	ctx context.Context, b *batch, evt *event.Event, room gate.Room, o gate.Decision,
 ) (refused bool, err error) {
 	if unsigned, err := t.devices.Unsigned(ctx, evt); err != nil || !unsigned {
@@ -38,7 +38,7 @@ func (t *intake) enforceSignedDeviceRule(
 	switch {
 	case !o.Pass && !room.Private(evt.Sender.String()):
 	case device != nil:
-		err = t.addUnsignedDeviceNotices(ctx, b, evt, device, refused)
+		err = t.tellOfUnsignedDevice(ctx, b, evt, device, refused)
 	case refused:
 		t.addRefusalNotice(ctx, b, evt, "matrix.unknown_device")
 	}
@@ -59,9 +59,9 @@ func (t *intake) addRefusalNotice(ctx context.Context, b *batch, evt *event.Even
 		Text: t.cfg.Text(ctx, room, key, fill...)})
 }
 
-// addUnsignedDeviceNotices tells the sender, and the owners in their direct chats, about an unsigned
+// tellOfUnsignedDevice tells the sender, and the owners in their direct chats, about an unsigned
 // device. For a later message the sender is told only that it is refused.
-func (t *intake) addUnsignedDeviceNotices(ctx context.Context, b *batch, evt *event.Event, device *id.Device, refused bool) error {
+func (t *intake) tellOfUnsignedDevice(ctx context.Context, b *batch, evt *event.Event, device *id.Device, refused bool) error {
 	name := "unsigned-" + device.UserID.String() + "-" + device.SigningKey.String()
 	text := func(room, key string) string {
 		out := t.cfg.Text(ctx, room, key, "person", evt.Sender.String(), "device", printableDeviceID(device))
@@ -70,7 +70,7 @@ func (t *intake) addUnsignedDeviceNotices(ctx context.Context, b *batch, evt *ev
 		}
 		return out
 	}
-	by, err := t.noticeReplyTarget(ctx, b, name)
+	by, err := t.replyTargetOfEarlierNotice(ctx, b, name)
 	if err != nil {
 		return err
 	}
@@ -107,18 +107,18 @@ func (t *intake) addUnencryptedRoomNotice(ctx context.Context, b *batch, m chat.
 	}
 }
 
-// noticeReplyTarget returns the event that the notice id replies to. Without such a notice it returns
+// replyTargetOfEarlierNotice returns the event that the notice id replies to. Without such a notice it returns
 // "".
-func (t *intake) noticeReplyTarget(ctx context.Context, b *batch, id string) (event string, err error) {
+func (t *intake) replyTargetOfEarlierNotice(ctx context.Context, b *batch, id string) (event string, err error) {
 	if at := slices.IndexFunc(b.Notices, func(n delivery.Notice) bool { return n.ID == id }); at >= 0 {
 		return b.Notices[at].ReplyTo, nil
 	}
 	return t.outbox.ReplyTarget(ctx, id)
 }
 
-// addChangedKeysNotices tells the owners once when an allowed user's identity or device has new keys.
+// tellOwnersOfChangedKeys tells the owners once when an allowed user's identity or device has new keys.
 // Messages are still answered: most people who reset their identity have lost their recovery key.
-func (t *intake) addChangedKeysNotices(ctx context.Context, b *batch) error {
+func (t *intake) tellOwnersOfChangedKeys(ctx context.Context, b *batch) error {
 	changes, err := t.devices.Changed(ctx, t.cfg.DB)
 	if err != nil || len(changes) == 0 {
 		return err

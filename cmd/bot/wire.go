@@ -185,7 +185,8 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 		b.log.Debug("hostname unknown", "err", err)
 	}
 	limits := cfg.Context.Limits
-	return prompt.New(prompt.Config{Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, History: b.history, Log: b.log,
+	return prompt.New(prompt.Config{Layout: prompt.Layout(cfg.Prompt.Layout), Budget: cfg.Prompt.Budget,
+		DB: b.db, History: b.history, Log: b.log,
 		Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
 		Sources: section.Sources{
 			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Profiles: b.profiles(), SeedLanguage: cfg.Seed.Language,

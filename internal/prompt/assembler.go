@@ -25,6 +25,7 @@ type Config struct {
 	Layout  Layout // of conversations
 	DB      *sql.DB
 	History *history.Store
+	Budget  int            // estimated tokens for all sections of a request, but those that must stay; 0 = none
 	Limits  map[string]int // caps by contributor, in characters, that override the layout's; nil = none
 	Log     *slog.Logger   // nil = silent
 }

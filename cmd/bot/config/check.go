@@ -78,6 +78,8 @@ func (c *Config) rules() []rule {
 		oneOf("prompt.layout", c.Prompt.Layout, layouts),
 		{"prompt.instructions", utf8.RuneCountInString(string(c.Prompt.Instructions)) <= maxInstructions,
 			fmt.Sprintf("write at most %d characters here; longer texts belong into files such as data/AGENTS.md", maxInstructions)},
+		{"prompt.budget", c.Prompt.Budget == 0 || inRange(c.Prompt.Budget, 1_000, 1_000_000),
+			"write 1000 to 1000000 tokens, or 0 for no limit but the window"},
 		{"context.tier", inRange(c.Context.Tier, 0, 5), "write 1 to 5, or 0 to have it follow the model's window"},
 		{"context.vram_mib", inRange(c.Context.VRAMMiB, 0, 4<<20),
 			"write the memory of this machine's GPUs in MiB, such as 24576, or 0 to have it found out"},

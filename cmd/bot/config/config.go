@@ -122,6 +122,7 @@ type Prompt struct {
 	Layout       string      `yaml:"layout"`
 	Instructions literalText `yaml:"instructions"` // the owner's, for every conversation and job
 	Steering     bool        `yaml:"steering"`     // notes for the model on the state of the conversation
+	Budget       int         `yaml:"budget"`       // tokens of the sections; 0 = as many as the window holds
 }
 
 // Context limits the prompt and its parts.
@@ -310,7 +311,7 @@ const (
 func defaultConfig() *Config {
 	return &Config{
 		Name: "Reverie", Data: "./data", Timezone: "Local",
-		Prompt:   Prompt{Layout: "stable", Steering: true},
+		Prompt:   Prompt{Layout: "stable", Steering: true, Budget: 16_384},
 		Context:  Context{Probe: true, Limits: ComponentLimits{Memories: 10_000, Tasks: 5_000, Skills: 2_000}},
 		Dreaming: Dreaming{Schedule: "0 3 * * *", Questions: 3, Budget: DreamBudget{Calls: 60, Tokens: 200_000, Minutes: 30}},
 		Harvest:  Harvest{Enabled: true, Messages: 20, Idle: 15 * time.Minute, Calls: 500},

@@ -433,7 +433,7 @@ prompt:
 		{*c.Memory.Qdrant, Server{"https://q.example.org", "hunter4", "key", "reverie"}},
 		{c.MCP.Servers[0].Token, Secret("hunter4")}, {c.MCP.Servers[0].Everyone, true}, {c.MCP.Servers[0].URL, "https://mcp.example.org/mcp"},
 		{c.MCP.Servers[1].Environment["B"], Secret("hunter4")}, {len(c.MCP.Servers[1].Environment), 2}, {fmt.Sprint(c.MCP.Servers[1].Environment), "map[A:(hidden) B:(hidden)]"},
-		{c.Prompt, Prompt{"phased", "Prefer ${UNITS}.\n{agent_name} is kind.\n", false}},
+		{c.Prompt, Prompt{"phased", "Prefer ${UNITS}.\n{agent_name} is kind.\n", false, 16_384}},
 		{c.Memory.Isolation, "shared"},
 	} {
 		expect.Equal(t, section.got, section.want)

@@ -12,6 +12,7 @@ import (
 	"reverie/internal/command"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
+	"reverie/internal/manner"
 	"reverie/internal/memory"
 	"reverie/internal/questions"
 	"reverie/internal/session"
@@ -53,7 +54,7 @@ func (b *bot) connect(c connection) *service {
 	sessionConfig := session.Config{
 		Config: command.Config{
 			Models: b.models, History: b.history, Memory: b.memory, Tasks: b.tasks, Skills: b.skills, Messages: b.messages,
-			Location: b.cfg.Zone, Verify: c.verify, Status: s.statusLines, Dreams: b.dreamHooks(),
+			Manner: manner.Store{DB: b.db}, Location: b.cfg.Zone, Verify: c.verify, Status: s.statusLines, Dreams: b.dreamHooks(),
 		},
 		DB: b.db, Prompt: b.prompt, Tools: b.tools, Media: b.media,
 		Limits:     session.Limits{FileText: b.cfg.Files().Text, SubSessions: subsession.Limits(b.cfg.Subs)},

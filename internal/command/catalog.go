@@ -16,6 +16,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
+	"reverie/internal/manner"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/questions"
@@ -50,6 +51,7 @@ func catalog() []entry {
 		{"mode", changeMode},
 		{"model", changeModel},
 		{"skills", listSkills},
+		{"voice", showVoice},
 		{"config", configure},
 		{"prompt", promptReport},
 		{"verify", verifyPerson},
@@ -88,6 +90,7 @@ type Config struct {
 	Tasks     *task.Store
 	Goals     *goal.Store
 	Skills    *skill.Library
+	Manner    manner.Store
 	History   *history.Store
 	Models    *llm.Models
 	Settings  settings.Store

@@ -10,7 +10,9 @@ import (
 	"reverie/internal/agent"
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/manner"
 	"reverie/internal/memory"
+	"reverie/internal/store"
 )
 
 // IndexAll indexes the new messages of all conversations. Call it before forgetting a text, so that the
@@ -75,19 +77,29 @@ func IndexNew(ctx context.Context, h *history.Store, store *memory.Store, talk h
 	return failed
 }
 
-// Redact deletes the message event from the history, the search index, and what was remembered of it.
-func Redact(ctx context.Context, h *history.Store, store *memory.Store, event string) error {
+// Redact deletes the message event from the history, the search index, and what was remembered and noticed
+// of it.
+func Redact(ctx context.Context, h *history.Store, store *memory.Store, noticed manner.Store, event string) error {
 	if err := h.Redact(ctx, event); err != nil {
 		return err
 	}
 	quotes, err := store.RedactTurn(ctx, event)
+	if err != nil {
+		return err
+	}
+	lines, err := noticed.Redact(ctx, event)
 	if err == nil {
-		err = h.RemoveQuotes(ctx, quotes)
+		err = h.RemoveQuotes(ctx, append(quotes, lines...))
 	}
 	if err == nil {
 		_, err = store.ForgetEvent(ctx, memory.Access{Actor: "redaction", All: true}, event)
 	}
 	return err
+}
+
+// Notice counts what a person's message m shows of how they like to be answered.
+func Notice(ctx context.Context, db store.DBTX, noticed manner.Store, m history.Message) error {
+	return noticed.Observe(ctx, db, manner.Said{Event: m.EventID, Person: m.Sender, Label: m.Label, Text: m.Text, At: m.At})
 }
 
 // IndexEdited indexes the edited message m again, if the index has passed it.

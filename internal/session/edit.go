@@ -72,7 +72,7 @@ func (s *Session) replaceText(ctx context.Context, target, text, note string) er
 		}
 		if err == nil {
 			was.Text = text
-			err = recall.IndexEdited(ctx, s.cfg.Memory, s.talk, was)
+			err = errors.Join(recall.IndexEdited(ctx, s.cfg.Memory, s.talk, was), recall.Notice(ctx, s.cfg.DB, s.cfg.Manner, was))
 		}
 		if err != nil {
 			return err

@@ -19,6 +19,7 @@ import (
 	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/manner"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
@@ -219,9 +220,9 @@ func newWorldOf(t *testing.T, dir string, backend string, window int, answers ..
 	tools := tool.New(tool.Config{Files: workspace.Open(workspace.Config{Dir: dir, DB: db}), Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC})
 	assembler := expect.Must(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{
 		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC, SeedLanguage: "en",
-		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names()}}))(t)
+		Memory: mem, Tasks: tasks, Skills: skills, Manner: manner.Store{DB: db}, KnownTools: tools.Names()}}))(t)
 	w.Manager = New(Config{
-		Config: command.Config{Models: models, History: past, Memory: mem, Tasks: tasks, Skills: skills, Location: time.UTC},
+		Config: command.Config{Models: models, History: past, Memory: mem, Tasks: tasks, Skills: skills, Manner: manner.Store{DB: db}, Location: time.UTC},
 		DB:     db, Prompt: assembler, Tools: tools,
 		Transport: w.room, Rooms: w.who, Owners: []string{owner}, Limits: Limits{MaxRound: 4}, Times: Times{Grace: 100 * time.Millisecond},
 		WindowInputs: w.chatInputs})

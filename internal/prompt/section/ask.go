@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"reverie/internal/manner"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/store"
@@ -24,6 +25,7 @@ type Sources struct {
 	Memory       *memory.Store
 	Tasks        *task.Store
 	Skills       *skill.Library
+	Manner       manner.Store
 	KnownTools   []string                 // names that BASE_PROMPT.txt may mention; nil = any
 	Instructions string                   // the owner's, from the configuration; "" = none
 	Models       []string                 // names of the models for people; fewer than two are not shown

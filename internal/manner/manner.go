@@ -77,6 +77,11 @@ func (s Store) Observe(ctx context.Context, db store.DBTX, m Said) error {
 	return store.Wrap(err, "manner: observe")
 }
 
+// ObserveRepeat counts that the person asked for another answer, by m, right after a long one.
+func (s Store) ObserveRepeat(ctx context.Context, m Said) error {
+	return store.Wrap(s.add(ctx, s.DB, m, finding{"length", "short", false}), "manner: observe")
+}
+
 // add stores a finding of a message in a direct chat. A wish replaces its contraries, a habit only habits.
 func (s Store) add(ctx context.Context, db store.DBTX, m Said, f finding) error {
 	if s.DB == nil || m.Person == "" || m.Label.Readers.Person() != m.Person || m.Label.Integrity < trust.User {

@@ -307,6 +307,9 @@ func (c *change) regenerate(ctx context.Context, in chat.Inbound, past []history
 		question.Text = edit.Text
 	}
 	used, err := c.cfg.History.RewindTo(ctx, c.talk, past[g.last].EventID, reply)
+	if err == nil && g.answer >= 0 {
+		err = recall.NoticeRepeat(ctx, c.cfg.Manner, in, past[g.last], past[g.answer], c.cfg.Now())
+	}
 	if err != nil {
 		return err
 	}

@@ -95,6 +95,19 @@ func TestMannerIsTheirOwn(t *testing.T) {
 	expect.False(t, strings.Contains(w.lastAsked(), answersShort), "to another person")
 }
 
+// TestMannerOfRetries: the third 🔁 right after a long answer asks for shorter ones. One message counts once.
+func TestMannerOfRetries(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.forever = strings.Repeat("Long words. ", 120)
+	w.say(t, "$1", "Why?")
+	for _, id := range []string{"$a", "$b", "$b", "$c"} {
+		expect.False(t, strings.Contains(w.lastAsked(), answersShort), "before the third one")
+		w.deliver(t, chat.Reaction{Change: chat.Change{Head: mannerHead(id), Target: "$1"}, Action: chat.RetryAnswer})
+	}
+	expect.Has(t, w.lastAsked(), answersShort)
+	expect.Has(t, w.say(t, "$2", "!voice").Text, "Short answers. Noticed 3 times")
+}
+
 // TestMannerIsRedacted: a phrase of a redacted message stands nowhere.
 func TestMannerIsRedacted(t *testing.T) {
 	w := newWorld(t, t.TempDir())

@@ -37,7 +37,10 @@ func TestMannerIsLearned(t *testing.T) {
 	asked(answersShort)
 	expect.Has(t, w.say(t, "$4", "!voice").Text, "1. Short answers. You said so on 20", "`answer shorter, please`")
 
+	before := w.sessions["!dm"].lastRequest
 	w.say(t, "$5", "no, longer")
+	reused := repeated(before, w.sessions["!dm"].lastRequest)
+	expect.False(t, reused < .98, "a changed line costs the prefix: %.2f is reused", reused)
 	w.say(t, "$6", "!new")
 	w.say(t, "$7", "hello again")
 	asked(answersLong)

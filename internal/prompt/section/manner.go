@@ -13,7 +13,7 @@ func gatherManner(ctx context.Context, q *Question) (*Content, error) {
 		return nil, nil
 	}
 	noticed, err := q.sources.Manner.Lines(ctx, q.turn.User, q.turn.Now)
-	c := Content{Source: "manner", Lead: "The person's own wishes; what the person asks for now goes before them.",
+	c := Content{Source: "manner", Lead: "The newest of these lists holds; what the person asks for now goes before it.",
 		None: "The person has no such wishes any more."}
 	for _, l := range noticed {
 		c.Lines = append(c.Lines, linesOf(trust.Owner, "- "+l.Rule)...)

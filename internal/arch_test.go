@@ -54,6 +54,7 @@ var rows = map[string]int{
 	"internal/task":     3,
 	"internal/goal":     3,
 	"internal/skill":    3,
+	"internal/manner":   3,
 	"internal/history":  3,
 	"internal/settings": 3,
 	"internal/profile":  3,

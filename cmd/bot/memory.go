@@ -14,6 +14,7 @@ import (
 	"reverie/internal/delivery"
 	dreamt "reverie/internal/dream/report"
 	"reverie/internal/history"
+	"reverie/internal/manner"
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
@@ -32,14 +33,15 @@ func (b *bot) forgetTexts(ctx context.Context, tx *sql.Tx, texts []string) (kept
 		}
 	}
 	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), subsession.Forget(ctx, tx, texts),
-		approval.Forget(ctx, tx, texts), delivery.Forget(ctx, tx, beginnings), dreamt.Forget(b.cfg.Data, texts))
+		approval.Forget(ctx, tx, texts), manner.ForgetTexts(ctx, tx, texts),
+		delivery.Forget(ctx, tx, beginnings), dreamt.Forget(b.cfg.Data, texts))
 }
 
 // Redacted deletes a redacted message, its files, and what was learned from it.
 func (b *bot) Redacted(ctx context.Context, event string) error {
 	files, err := b.history.FilesOf(ctx, event)
 	if err == nil {
-		err = recall.Redact(ctx, b.history, b.memory, event)
+		err = recall.Redact(ctx, b.history, b.memory, manner.Store{DB: b.db}, event)
 	}
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"reverie/internal/command"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
+	"reverie/internal/manner"
 	"reverie/internal/memory"
 	"reverie/internal/questions"
 	"reverie/internal/session"
@@ -53,7 +54,8 @@ func (b *bot) connect(c connection) *service {
 	sessionConfig := session.Config{
 		Config: command.Config{
 			Models: b.models, History: b.history, Memory: b.memory, Tasks: b.tasks, Skills: b.skills, Messages: b.messages,
-			Voice: b.cfg.Voice, Profiles: b.profiles(), Verify: c.verify, Status: s.statusLines, Dreams: b.dreamHooks(), Usage: b.usage,
+			Voice: b.cfg.Voice, Profiles: b.profiles(), Manner: manner.Store{DB: b.db}, Verify: c.verify, Status: s.statusLines, Dreams: b.dreamHooks(),
+			Usage: b.usage,
 		},
 		DB: b.db, Prompt: b.prompt, Tools: b.tools, Media: b.media,
 		Limits:     session.Limits{FileText: b.cfg.Files().Text, SubSessions: subsession.Limits(b.cfg.Subs)},

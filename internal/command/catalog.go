@@ -16,6 +16,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
+	"reverie/internal/manner"
 	"reverie/internal/memory"
 	"reverie/internal/profile"
 	"reverie/internal/prompt"
@@ -56,6 +57,7 @@ func catalog() []entry {
 		{"model", changeModel},
 		{"persona", changePersona},
 		{"skills", listSkills},
+		{"voice", showVoice},
 		{"config", configure},
 		{"prompt", promptReport},
 		{"verify", verifyPerson},
@@ -94,6 +96,7 @@ type Config struct {
 	Tasks     *task.Store
 	Goals     *goal.Store
 	Skills    *skill.Library
+	Manner    manner.Store
 	History   *history.Store
 	Models    *llm.Models
 	Settings  settings.Store

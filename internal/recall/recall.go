@@ -6,11 +6,16 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"reverie/internal/agent"
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/manner"
 	"reverie/internal/memory"
+	"reverie/internal/store"
 )
 
 // IndexAll indexes the new messages of all conversations. Call it before forgetting a text, so that the
@@ -75,19 +80,44 @@ func IndexNew(ctx context.Context, h *history.Store, store *memory.Store, talk h
 	return failed
 }
 
-// Redact deletes the message event from the history, the search index, and what was remembered of it.
-func Redact(ctx context.Context, h *history.Store, store *memory.Store, event string) error {
+// Redact deletes the message event from the history, the search index, and what was remembered and noticed
+// of it.
+func Redact(ctx context.Context, h *history.Store, store *memory.Store, noticed manner.Store, event string) error {
 	if err := h.Redact(ctx, event); err != nil {
 		return err
 	}
 	quotes, err := store.RedactTurn(ctx, event)
+	if err != nil {
+		return err
+	}
+	lines, err := noticed.Redact(ctx, event)
 	if err == nil {
-		err = h.RemoveQuotes(ctx, quotes)
+		err = h.RemoveQuotes(ctx, append(quotes, lines...))
 	}
 	if err == nil {
 		_, err = store.ForgetEvent(ctx, memory.Access{Actor: "redaction", All: true}, event)
 	}
 	return err
+}
+
+// Notice counts what a person's message m shows of how they like to be answered.
+func Notice(ctx context.Context, db store.DBTX, noticed manner.Store, m history.Message) error {
+	return noticed.Observe(ctx, db, manner.Said{Event: m.EventID, Person: m.Sender, Label: m.Label, Text: m.Text, At: m.At})
+}
+
+// What makes a repeated answer count as too long.
+const (
+	longAnswer = 1200 // characters
+	soon       = 5 * time.Minute
+)
+
+// NoticeRepeat counts that a reaction or an edit asks again for the answer to asked, because it was long.
+func NoticeRepeat(ctx context.Context, noticed manner.Store, in chat.Inbound, asked, answer history.Message, now time.Time) error {
+	head, long := chat.HeadOf(in), utf8.RuneCountInString(answer.Text) >= longAnswer
+	if _, redaction := in.(chat.Redaction); redaction || !long || now.Sub(answer.At) > soon {
+		return nil
+	}
+	return noticed.ObserveRepeat(ctx, manner.Said{Event: head.ID, Person: head.Sender, Label: asked.Label, Text: "🔁", At: now})
 }
 
 // IndexEdited indexes the edited message m again, if the index has passed it.

@@ -72,7 +72,7 @@ func (s *Session) replaceText(ctx context.Context, target, text, note string) er
 		}
 		if err == nil {
 			was.Text = text
-			err = recall.IndexEdited(ctx, s.cfg.Memory, s.talk, was)
+			err = errors.Join(recall.IndexEdited(ctx, s.cfg.Memory, s.talk, was), recall.Notice(ctx, s.cfg.DB, s.cfg.Manner, was))
 		}
 		if err != nil {
 			return err
@@ -307,6 +307,9 @@ func (c *change) regenerate(ctx context.Context, in chat.Inbound, past []history
 		question.Text = edit.Text
 	}
 	used, err := c.cfg.History.RewindTo(ctx, c.talk, past[g.last].EventID, reply)
+	if err == nil && g.answer >= 0 {
+		err = recall.NoticeRepeat(ctx, c.cfg.Manner, in, past[g.last], past[g.answer], c.cfg.Now())
+	}
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func (c *change) applyRedaction(ctx context.Context, in chat.Redaction) error {
 		return c.forgetAnswer(ctx, in.Target)
 	}
 	// The transport did this before, but indexing or a tool may have run meanwhile.
-	if err := recall.Redact(ctx, c.cfg.History, c.cfg.Memory, in.Target); err != nil {
+	if err := recall.Redact(ctx, c.cfg.History, c.cfg.Memory, c.cfg.Manner, in.Target); err != nil {
 		return err
 	}
 	if err := c.cfg.History.RedactToolRounds(ctx, in.Target); err != nil {
@@ -107,11 +107,10 @@ func (c *change) cancelWork(ctx context.Context, in chat.Redaction, replies []st
 		if err != nil {
 			return err
 		}
-		wanted, err := c.anyUnredacted(ctx, questions)
-		if err != nil {
+		switch wanted, err := c.anyUnredacted(ctx, questions); {
+		case err != nil:
 			return err
-		}
-		if !wanted { // !retry gives answers IDs of their own
+		case !wanted: // !retry gives answers IDs of their own
 			events = append(append(events, questions...), strings.TrimPrefix(reply, replyID("")))
 		}
 	}

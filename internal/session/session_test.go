@@ -20,6 +20,7 @@ import (
 	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/manner"
 	"reverie/internal/memory"
 	"reverie/internal/profile"
 	"reverie/internal/prompt"
@@ -224,9 +225,9 @@ func newWorldOf(t *testing.T, dir string, backend string, window int, answers ..
 	profiles := profile.Store{Dir: dir, Location: time.UTC}
 	assembler := expect.Must(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{
 		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Profiles: profiles, SeedLanguage: "en",
-		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names(), Warned: counts.Warned}}))(t)
+		Memory: mem, Tasks: tasks, Skills: skills, Manner: manner.Store{DB: db}, KnownTools: tools.Names(), Warned: counts.Warned}}))(t)
 	w.Manager = New(Config{
-		Config: command.Config{Models: models, History: past, Memory: mem, Tasks: tasks, Skills: skills, Profiles: profiles, Usage: counts},
+		Config: command.Config{Models: models, History: past, Memory: mem, Tasks: tasks, Skills: skills, Profiles: profiles, Manner: manner.Store{DB: db}, Usage: counts},
 		DB:     db, Prompt: assembler, Tools: tools,
 		Transport: w.room, Rooms: w.who, Owners: []string{owner}, Limits: Limits{MaxRound: 4}, Times: Times{Grace: 100 * time.Millisecond},
 		WindowInputs: w.chatInputs})

@@ -19,6 +19,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/recall"
 	"reverie/internal/settings"
 	"reverie/internal/store"
 	"reverie/internal/trust"
@@ -181,6 +182,9 @@ func (s *Session) appendBurst(ctx context.Context, burst []chat.Message, reply s
 			}
 			if err == nil && reply != "" {
 				err = delivery.RecordAnswer(ctx, tx, m.EventID, reply)
+			}
+			if err == nil {
+				err = recall.Notice(ctx, tx, s.cfg.Manner, m)
 			}
 			if err != nil {
 				return err

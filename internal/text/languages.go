@@ -30,6 +30,11 @@ const (
 	languages = iota
 )
 
+// Code returns the code of the language's word lists, such as "de".
+func (l Language) Code() string {
+	return [languages]string{"en", "de", "es", "fr", "it", "pt", "ru"}[l]
+}
+
 var latin = []Language{en, de, es, fr, it, pt}
 var cyrillic = []Language{ru}
 

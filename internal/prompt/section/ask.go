@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"reverie/internal/manner"
 	"reverie/internal/memory"
 	"reverie/internal/profile"
 	"reverie/internal/skill"
@@ -29,6 +30,7 @@ type Sources struct {
 	KnownTools   []string // names that BASE_PROMPT.txt may mention; nil = any
 	Instructions string   // the owner's, from the configuration; "" = none
 	Voice        voice.Voice
+	Manner       manner.Store
 	Models       []string                 // names of the models for people; fewer than two are not shown
 	Summary      func(tool string) string // one line about a tool; nil = none
 	// Programs lists the connected programs that the model may use; nil = none.

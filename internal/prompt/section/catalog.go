@@ -43,7 +43,8 @@ var Catalog = []Contributor{
 	{"seed", "", Trusted, TailCut, Tail, 90, 2_000, Once, gatherSeed},
 	{"clock", clockTitle, Trusted, None, Tail, Must, 100, NewLines, gatherClock}, // the headers of messages tell the time
 	{"runtime", "Runtime", Trusted, None, Tail, 20, 400, Changed, fromTier4(gatherRuntime)},
-	{"learned", "New memories", Data, Items, Tail, 75, 2_000, NewLines, nil}, // see SameAs
+	{"learned", "New memories", Data, Items, Tail, 75, 2_000, NewLines, nil},                           // see SameAs
+	{"manner", "How the Person Likes Answers", Trusted, Items, Tail, 88, 1_200, Changed, gatherManner}, // a change keeps the prefix
 	{"thinking", "Thinking", Trusted, None, Tail, 90, 400, Changed, gatherThinking},
 	{"steps", "Goal steps now", Data, Items, Tail, Must, 2_000, Changed, gatherSteps},
 	{"pin", "Current Task", Data, TailCut, Tail, 85, 1_000, Changed, gatherPin},

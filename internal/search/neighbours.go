@@ -2,11 +2,10 @@ package search
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"reverie/internal/search/vector"
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -40,16 +39,12 @@ func (h *Hybrid) Neighbours(ctx context.Context, id string, k int) ([]string, er
 		if l.Doc == n || l.Cosine < least || len(out) == k {
 			continue
 		}
-		var other string
-		query := `SELECT id FROM document WHERE n = ? AND state = 'active' AND scope = ?`
-		err := h.db.QueryRowContext(ctx, query, l.Doc, scope).Scan(&other)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
+		const id = `SELECT id FROM document WHERE n = ? AND state = 'active' AND scope = ?`
+		others, err := store.Column[string](ctx, h.db, id, l.Doc, scope)
 		if err != nil {
 			return nil, fmt.Errorf("search: %w", err)
 		}
-		out = append(out, other)
+		out = append(out, others...)
 	}
 	return out, nil
 }

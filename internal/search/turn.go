@@ -3,7 +3,6 @@ package search
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -21,10 +20,7 @@ func (f *FTS) IndexTurn(ctx context.Context, t Turn) error {
 		ON CONFLICT (scope, event) WHERE event <> ''
 			DO UPDATE SET text = excluded.text, integrity = excluded.integrity WHERE text <> '' RETURNING n`,
 			t.Scope, t.Event, t.Sender, t.At.UnixMilli(), t.Conversation, t.Seq, t.Text, t.Integrity).Scan(&n)
-		if errors.Is(err, sql.ErrNoRows) { // redacted
-			return nil
-		}
-		if err != nil {
+		if found, err := store.Found(err); !found { // redacted
 			return err
 		}
 		return f.updateTurns(ctx, tx, n)

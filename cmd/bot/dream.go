@@ -154,7 +154,7 @@ func (b *bot) openHarvester() *harvest.Harvester {
 			return session.LastMessageAt(ctx, b.db, room)
 		},
 		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, CallsPerDay: b.cfg.Harvest.Calls,
-		Location: b.cfg.Zone, Now: time.Now, Log: b.log,
+		Profiles: b.profiles(), Now: time.Now, Log: b.log,
 	})
 }
 

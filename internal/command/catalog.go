@@ -25,6 +25,8 @@ import (
 	"reverie/internal/task"
 	"reverie/internal/text"
 	"reverie/internal/trust"
+	"reverie/internal/usage"
+	"reverie/internal/voice"
 )
 
 // catalog lists the commands in the order of !help. The message text help.NAME describes each.
@@ -39,6 +41,7 @@ func catalog() []entry {
 		{"deny", bySession(Session.Deny)},
 		{"summary", showSummary},
 		{"status", showStatus},
+		{"usage", showUsage},
 		{"tasks", listTasks},
 		{"helpers", listSubSessions},
 		{"goal", changeGoal},
@@ -51,6 +54,7 @@ func catalog() []entry {
 		{"think", changeThink},
 		{"mode", changeMode},
 		{"model", changeModel},
+		{"persona", changePersona},
 		{"skills", listSkills},
 		{"config", configure},
 		{"prompt", promptReport},
@@ -93,7 +97,9 @@ type Config struct {
 	History   *history.Store
 	Models    *llm.Models
 	Settings  settings.Store
+	Usage     *usage.Store // nil = tokens are not counted
 	Messages  *settings.Messages
+	Voice     voice.Voice
 	// Helpers lists the sub-sessions visible at p, a line each. nil = disabled.
 	Helpers  func(ctx context.Context, p trust.Place, say i18n.Say) ([]string, error)
 	Profiles profile.Store

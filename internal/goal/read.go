@@ -71,7 +71,7 @@ func (e *edit) find(where string, args ...any) (*Goal, error) {
 	return findGoal(e.ctx, e.tx, e.by.Place, where, args...)
 }
 
-// findGoal reads one goal with all its parts; nil = there is none. Every query requires that it may be
+// findGoal reads one goal with all its parts; nil = it does not exist. Every query requires that it may be
 // read at the place.
 func findGoal(ctx context.Context, db store.DBTX, at trust.Place, where string, args ...any) (*Goal, error) {
 	g := &Goal{}

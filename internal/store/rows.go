@@ -66,6 +66,18 @@ func List[T any](ctx context.Context, db DBTX, scan func(Row) (T, error), query 
 	return all, nil
 }
 
+// Pairs returns the rows of a query of two columns as a map from the first to the second.
+func Pairs[K comparable, V any](ctx context.Context, db DBTX, query string, args ...any) (map[K]V, error) {
+	all := map[K]V{}
+	return all, Each(ctx, db, func(row Row) error {
+		var key K
+		var value V
+		err := row.Scan(&key, &value)
+		all[key] = value
+		return err
+	}, query, args...)
+}
+
 // Column returns the values of a query of one column, in order; nil = no rows.
 func Column[T any](ctx context.Context, db DBTX, query string, args ...any) ([]T, error) {
 	return List(ctx, db, func(row Row) (value T, err error) {

@@ -25,6 +25,7 @@ import (
 	"reverie/internal/task"
 	"reverie/internal/text"
 	"reverie/internal/tool/web"
+	"reverie/internal/voice"
 )
 
 // maxInstructions is the maximum length of prompt.instructions, in characters.
@@ -126,6 +127,7 @@ func (c *Config) complete(r *reader, dir string) {
 	zone, _ := time.LoadLocation(c.Timezone) // reported by a rule
 	c.Zone = cmp.Or(zone, time.UTC)
 	c.Data = Resolve(dir, c.Data)
+	c.Voice.Dir = c.Data
 	if c.Matrix != nil {
 		c.completeMatrix(r, dir)
 	}
@@ -142,6 +144,7 @@ func (c *Config) complete(r *reader, dir string) {
 		r.check(rule{fmt.Sprintf("skills[%d]", i), skill.IsName(name) && !slices.Contains(c.Skills[:i], name),
 			"write the name of a skill in data/skills once, without .md, such as weekly-report"})
 	}
+	c.checkVoice(r)
 	c.completeModels(r, dir)
 	c.completeRoles(r)
 	c.completeEmbedding(r, dir)
@@ -149,6 +152,18 @@ func (c *Config) complete(r *reader, dir string) {
 	c.completeMCP(r, dir)
 	c.completeWeb(r, dir)
 	c.completeFolders(r, dir)
+}
+
+// checkVoice checks who the assistant is and how it speaks. A persona is checked when it is read.
+func (c *Config) checkVoice(r *reader) {
+	for _, name := range slices.Sorted(maps.Keys(c.Character)) {
+		remedy := voice.Character.Check(name, c.Character[name])
+		r.check(rule{"character." + name, remedy == "", remedy})
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Style)) {
+		remedy := voice.Speech.Check(name, c.Style[name])
+		r.check(rule{"style." + name, remedy == "", remedy})
+	}
 }
 
 func (c *Config) completeMatrix(r *reader, dir string) {
@@ -185,6 +200,8 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 func (c *Config) completeModels(r *reader, dir string) {
 	r.check(rule{"llm.models", len(c.LLM.Models) > 0 || !r.needsModel,
 		`name at least one model, such as {name: local, base_url: "http://127.0.0.1:11434/v1", model: qwen3:8b}`})
+	const noLimit = "write the most tokens of one day, or 0 for no limit"
+	r.check(rule{"llm.person_daily_tokens", c.LLM.PersonTokens >= 0, noLimit})
 	for i := range c.LLM.Models {
 		m := &c.LLM.Models[i]
 		key := fmt.Sprintf("llm.models[%d].", i)
@@ -204,6 +221,7 @@ func (c *Config) completeModels(r *reader, dir string) {
 			rule{key + "window", m.Window >= 0, "write the size of the context window in tokens, or 0 to have it found out"},
 			rule{key + "max_output", m.MaxOutput > 0 && (m.Window <= 0 || m.MaxOutput < m.Window),
 				"write the most tokens of one answer, fewer than the window"},
+			rule{key + "daily_tokens", m.DailyTokens >= 0, noLimit},
 			rule{key + "timeout", m.Timeout >= 0, "write how long one answer may take, such as 5m"},
 			rule{key + "temperature", m.Temperature == nil || inRange(*m.Temperature, 0, 2),
 				"write a number from 0 to 2, or leave it out"},

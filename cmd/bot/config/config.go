@@ -19,6 +19,7 @@ import (
 	"reverie/internal/settings"
 	"reverie/internal/task"
 	"reverie/internal/trust"
+	"reverie/internal/voice"
 )
 
 // Config is the validated configuration file, with defaults, environment variables and secret files
@@ -42,6 +43,7 @@ type Config struct {
 	Tools    Tools       `yaml:"tools"`
 	Log      Log         `yaml:"log"`
 
+	voice.Voice
 	Loaded
 }
 
@@ -85,6 +87,8 @@ type LLM struct {
 	Models []Model             `yaml:"models"`
 	Roles  map[string][]string `yaml:"roles"` // role → model names, in failover order; "chat" always exists
 
+	PersonTokens int `yaml:"person_daily_tokens"` // of one person a day, of all models; 0 = no limit
+
 	Embedding *Embedding `yaml:"embedding"` // nil = none
 }
 
@@ -98,9 +102,10 @@ type Model struct {
 	Window      int           `yaml:"window"`     // tokens; 0 = detected
 	MaxOutput   int           `yaml:"max_output"` // tokens
 	Timeout     time.Duration `yaml:"timeout"`
-	Temperature *float32      `yaml:"temperature"` // nil = the server's own
-	Vision      *bool         `yaml:"vision"`      // accepts pictures; nil = as its server says
-	CacheMarks  bool          `yaml:"cache_marks"` // mark cacheable parts of requests
+	Temperature *float32      `yaml:"temperature"`  // nil = the server's own
+	Vision      *bool         `yaml:"vision"`       // accepts pictures; nil = as its server says
+	CacheMarks  bool          `yaml:"cache_marks"`  // mark cacheable parts of requests
+	DailyTokens int           `yaml:"daily_tokens"` // most tokens a day; 0 = no limit
 }
 
 // Embedding is the embedding model. After loading, APIKey includes one from a file.

@@ -118,7 +118,7 @@ name: "B"
 	want := strings.TrimSpace(`
 config.yaml:1: nam: unknown key; did you mean ` + "`name`" + `?
 config.yaml:2: timezone: unknown time zone; write one such as Europe/Berlin, or Local for this machine's
-config.yaml:3: homeserver: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, mcp, skills, tools, log
+config.yaml:3: homeserver: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, mcp, skills, tools, log, persona, character, style
 config.yaml:4: skills: expected a list: put the value in [brackets], or one entry a line after a dash
 config.yaml:6: matrix.homeserver: write a full http or https address, such as https://matrix.example.org
 config.yaml:7: matrix.user: write the bot's full Matrix id in quotes, such as "@reverie:example.org"
@@ -146,7 +146,7 @@ config.yaml:22: prompt.layout: write stable, classic, tiered, split, layered or 
 config.yaml:23: memory.backend: write ` + strings.Join(known[:last], ", ") + " or " + known[last] + `; did you mean fts5?
 config.yaml:24: dreaming.schedule: write the five fields minute, hour, day, month, weekday of a time that comes, such as "0 3 * * *"; empty = never
 config.yaml:25: seed.language: write two small letters, such as en; data/prompts/SEED_en.txt belongs to it
-config.yaml:26: web: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, mcp, skills, tools, log
+config.yaml:26: web: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, mcp, skills, tools, log, persona, character, style
 config.yaml:27: log.Level: unknown key; did you mean ` + "`level`" + `?
 config.yaml:27: log.level: write debug, info, warn or error
 config.yaml:27: log.format: write text or json

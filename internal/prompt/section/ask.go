@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 	"sync"
+	"time"
 
 	"reverie/internal/memory"
 	"reverie/internal/profile"
@@ -11,6 +12,7 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/trust"
+	"reverie/internal/voice"
 )
 
 // Sources is what contributors read besides the turn. Fields are required unless their comment
@@ -24,12 +26,17 @@ type Sources struct {
 	Memory       *memory.Store
 	Tasks        *task.Store
 	Skills       *skill.Library
-	KnownTools   []string                 // names that BASE_PROMPT.txt may mention; nil = any
-	Instructions string                   // the owner's, from the configuration; "" = none
+	KnownTools   []string // names that BASE_PROMPT.txt may mention; nil = any
+	Instructions string   // the owner's, from the configuration; "" = none
+	Voice        voice.Voice
 	Models       []string                 // names of the models for people; fewer than two are not shown
 	Summary      func(tool string) string // one line about a tool; nil = none
 	// Programs lists the connected programs that the model may use; nil = none.
 	Programs func(context.Context) ([]Program, error)
+
+	// Warned reports whether person was told that a daily limit is nearly reached, after since and until a time.
+	// nil = there are no limits.
+	Warned func(ctx context.Context, person string, since, until time.Time) (bool, error)
 
 	Host       string // the machine's name; "" = not shown
 	System     string // the machine's system; "" = the one this program is built for

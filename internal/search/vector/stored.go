@@ -130,8 +130,7 @@ func (v *Vectors) ActiveVector(ctx context.Context, id string) (doc int64, scope
 	var blob []byte
 	row := v.db.QueryRowContext(ctx, `SELECT m.n, m.scope, v.vec FROM document AS m
 		JOIN embedding AS v ON v.hash = m.hash AND v.model = ? WHERE m.id = ? AND m.state = 'active'`, space.No, id)
-	err = row.Scan(&doc, &scope, &blob)
-	if errors.Is(err, sql.ErrNoRows) {
+	if err = row.Scan(&doc, &scope, &blob); errors.Is(err, sql.ErrNoRows) {
 		return 0, "", nil, nil
 	}
 	return doc, scope, decodeVector(blob, space.Dim), store.Wrap(err, "read vectors")

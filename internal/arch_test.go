@@ -64,6 +64,7 @@ var rows = map[string]int{
 
 	"internal/search": 2, // finds texts by id; knows nothing of memories
 	"internal/media":  2,
+	"internal/usage":  2,
 
 	"internal/chat":    1,
 	"internal/llm":     1,

@@ -45,6 +45,7 @@ var owners = map[string][]string{
 	"internal/task":        {"task", "job_run"},
 	"internal/goal":        {"goal", "goal_artifact", "goal_checkpoint", "goal_decision", "goal_cursor"},
 	"internal/settings":    {"room_setting"},
+	"internal/usage":       {"usage", "usage_warning"},
 	"internal/window":      {"tier_lock", "model_window", "token_ratio"},
 	"internal/session":     {"session"},
 	"internal/approval":    {"approval"},

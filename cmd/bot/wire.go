@@ -37,6 +37,7 @@ import (
 	"reverie/internal/tool/mcp"
 	"reverie/internal/tool/web"
 	"reverie/internal/tool/workspace"
+	"reverie/internal/usage"
 	"reverie/internal/vram"
 	"reverie/internal/window"
 )
@@ -47,6 +48,7 @@ type bot struct {
 	log     *slog.Logger
 	db      *sql.DB
 	models  *llm.Models
+	usage   *usage.Store
 	memory  *memory.Store
 	vectors *vector.Vectors // nil = search by words only
 	server  backend.Server  // nil = no vector server
@@ -189,7 +191,7 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Profiles: b.profiles(), SeedLanguage: cfg.Seed.Language,
 			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
 			Voice: cfg.Voice, Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering,
-			Terminal: terminalRoom, Programs: b.programs}})
+			Terminal: terminalRoom, Programs: b.programs, Warned: b.usage.Warned}})
 }
 
 // openWeb returns the client of the web tools.
@@ -204,8 +206,12 @@ func (b *bot) openWeb() *web.Client {
 }
 
 func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
-	c := llm.Config{Roles: b.cfg.LLM.Roles, Log: b.log}
+	b.usage = &usage.Store{DB: b.db, Models: map[string]int{}, Person: b.cfg.LLM.PersonTokens,
+		Location: b.cfg.Zone, Now: time.Now, Log: b.log}
+	b.closers = append(b.closers, func() error { return b.usage.Write(context.WithoutCancel(ctx)) })
+	c := llm.Config{Roles: b.cfg.LLM.Roles, Meter: b.usage, Log: b.log}
 	for _, m := range b.cfg.LLM.Models {
+		b.usage.Models[m.Name] = m.DailyTokens
 		url := m.BaseURL
 		if url == discover.Rehearsal {
 			served, stop, err := rehearsal.Start(ctx, rehearsal.Config{Log: b.log})

@@ -87,7 +87,7 @@ type trial struct {
 	undo    []func()
 }
 
-func (t *trial) printStep(name, format string, args ...any) {
+func (t *trial) printLabelled(name, format string, args ...any) {
 	fmt.Fprintf(t.err, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
 }
 
@@ -119,16 +119,16 @@ func (t *trial) startHomeserverAndSetUpTrial(ctx context.Context) error {
 		return err
 	}
 	t.undo = append(t.undo, func() { _ = home.Stop() })
-	t.printStep("homeserver", "%s, in %s", home.URL, t.dir)
+	t.printLabelled("homeserver", "%s, in %s", home.URL, t.dir)
 	model, err := discover.Detect(ctx, os.Getenv)
 	if err != nil {
 		return err
 	}
 	if model.URL == discover.Rehearsal {
-		t.printStep("model", "none found: the rehearsal model stands in. To connect one: "+
+		t.printLabelled("model", "none found: the rehearsal model stands in. To connect one: "+
 			"`ollama run qwen3:8b`, or llama.cpp, LM Studio or REVERIE_LLM_URL; then again")
 	} else {
-		t.printStep("model", "%s at %s: %s", model.Name, model.URL, model.Model)
+		t.printLabelled("model", "%s at %s: %s", model.Name, model.URL, model.Model)
 	}
 	if err := t.runBotFirstRun(ctx, home, model); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (t *trial) startBot(context.Context) error {
 		return err
 	}
 	t.undo = append(t.undo, func() { _ = bot.Process.Signal(syscall.SIGTERM); <-exited })
-	t.printStep("bot", "log in %s", log.Name())
+	t.printLabelled("bot", "log in %s", log.Name())
 	return nil
 }
 
@@ -216,12 +216,12 @@ func (t *trial) logInAndAwaitBot(ctx context.Context) (err error) {
 	if err := t.you.WaitJoined(wait, t.room, "@reverie:"+strings.SplitN(a.User, ":", 2)[1]); err != nil {
 		return fmt.Errorf("the bot did not join the room within a minute; %s", t.botLogTail())
 	}
-	t.printStep("room", "end-to-end encrypted: %s", t.room)
-	t.printStep("files", "in %s, yours to edit: MEMORIES.txt, SOUL.md, skills/", t.statePath("data"))
+	t.printLabelled("room", "end-to-end encrypted: %s", t.room)
+	t.printLabelled("files", "in %s, yours to edit: MEMORIES.txt, SOUL.md, skills/", t.statePath("data"))
 	if !t.keep {
-		t.printStep("", "all of this is thrown away at the end; `make try KEEP=1` keeps it")
+		t.printLabelled("", "all of this is thrown away at the end; `make try KEEP=1` keeps it")
 	}
-	t.printStep("you", "any Matrix client on this machine may join in: homeserver %s, user %s, password %s",
+	t.printLabelled("you", "any Matrix client on this machine may join in: homeserver %s, user %s, password %s",
 		a.Homeserver, a.User, a.Password)
 	return nil
 }

@@ -25,6 +25,7 @@ import (
 	"reverie/internal/task"
 	"reverie/internal/text"
 	"reverie/internal/trust"
+	"reverie/internal/usage"
 	"reverie/internal/voice"
 )
 
@@ -40,6 +41,7 @@ func catalog() []entry {
 		{"deny", bySession(Session.Deny)},
 		{"summary", showSummary},
 		{"status", showStatus},
+		{"usage", showUsage},
 		{"tasks", listTasks},
 		{"helpers", listSubSessions},
 		{"goal", changeGoal},
@@ -95,6 +97,7 @@ type Config struct {
 	History   *history.Store
 	Models    *llm.Models
 	Settings  settings.Store
+	Usage     *usage.Store // nil = tokens are not counted
 	Messages  *settings.Messages
 	Voice     voice.Voice
 	// Helpers lists the sub-sessions visible at p, a line each. nil = disabled.

@@ -23,15 +23,16 @@ func changeModel(ctx context.Context, call *Call, args string) (string, error) {
 	case !tool.AllowsAct(call.Access.Integrity, "!model"):
 		return call.text(ctx, "settings.owners"), nil
 	}
-	return choose(ctx, call, settings.ModelName, args, call.Models.Names(), func() (string, error) {
+	return choose(ctx, call, "model.", args, call.Models.Names(), func() (string, error) {
 		now, err := modeNow(ctx, call)
 		return agent.FirstModel(call.Models, now.Role), err
 	})
 }
 
 // choose sets a setting of the room to one of names, or back to what the configuration says, and returns the
-// answer.
-func choose(ctx context.Context, call *Call, setting, to string, names []string, configured func() (string, error)) (string, error) {
+// answer. texts is the beginning of its texts: the setting's name and a point.
+func choose(ctx context.Context, call *Call, texts, to string, names []string, configured func() (string, error)) (string, error) {
+	setting := strings.TrimSuffix(texts, ".")
 	at := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, to) })
 	switch {
 	case strings.EqualFold(to, settings.Default), strings.EqualFold(to, settings.Auto):
@@ -39,13 +40,13 @@ func choose(ctx context.Context, call *Call, setting, to string, names []string,
 			return "", err
 		}
 		value, err := configured()
-		return call.text(ctx, setting+".reset", setting, Word(value)), err
+		return call.text(ctx, texts+"reset", setting, Word(value)), err
 	case at < 0:
-		return i18n.Sentences(call.text(ctx, setting+".unknown", "name", Word(to), setting+"s", codeWords(names)),
+		return i18n.Sentences(call.text(ctx, texts+"unknown", "name", Word(to), setting+"s", codeWords(names)),
 			suggestion(ctx, call, to, names, "")), nil
 	}
 	call.Log.Info(setting, "name", names[at], "who", call.In.Sender)
-	return call.text(ctx, setting+".set", setting, Word(names[at])),
+	return call.text(ctx, texts+"set", setting, Word(names[at])),
 		call.Settings.Put(ctx, call.In.Room, setting, names[at], call.In.Sender, call.Now())
 }
 
@@ -83,7 +84,7 @@ func changePersona(ctx context.Context, call *Call, args string) (string, error)
 	configured := cmp.Or(call.Voice.Persona, voice.None)
 	names := append(call.Voice.Names(), voice.None)
 	if args != "" {
-		return choose(ctx, call, settings.PersonaName, args, names, func() (string, error) { return configured, nil })
+		return choose(ctx, call, "persona.", args, names, func() (string, error) { return configured, nil })
 	}
 	set, err := call.Settings.Choices(ctx, call.In.Room)
 	now := set[settings.PersonaName]

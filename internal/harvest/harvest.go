@@ -299,7 +299,7 @@ func modelUnavailable(err error) bool {
 		return false
 	}
 	switch model.Kind {
-	case llm.Unreachable, llm.RateLimited, llm.Denied, llm.NotFound:
+	case llm.Unreachable, llm.RateLimited, llm.Quota, llm.Denied, llm.NotFound:
 		return true
 	}
 	return false

@@ -245,15 +245,17 @@ type Kind string
 
 // The kinds of failure. Their sentences for people have the same names.
 const (
-	Failed      Kind = "failed"       // an error reported by the server that fits no other kind
-	Unreachable Kind = "unreachable"  // no connection, or it broke
-	RateLimited Kind = "rate limited" // too many requests for now
-	Denied      Kind = "denied"       // key or account refused
-	NotFound    Kind = "not found"    // no such model or path on that server
-	TooLarge    Kind = "too large"    // the request does not fit the model's window
-	TimedOut    Kind = "timed out"    // no answer in time
-	Empty       Kind = "empty"        // an answer with nothing in it
-	Garbled     Kind = "garbled"      // the answer violates the protocol
+	Failed        Kind = "failed"         // an error reported by the server that fits no other kind
+	Unreachable   Kind = "unreachable"    // no connection, or it broke
+	RateLimited   Kind = "rate limited"   // too many requests for now
+	Quota         Kind = "quota"          // the model's daily limit of tokens is used up
+	PersonalQuota Kind = "personal quota" // that of the person, for all models
+	Denied        Kind = "denied"         // key or account refused
+	NotFound      Kind = "not found"      // no such model or path on that server
+	TooLarge      Kind = "too large"      // the request does not fit the model's window
+	TimedOut      Kind = "timed out"      // no answer in time
+	Empty         Kind = "empty"          // an answer with nothing in it
+	Garbled       Kind = "garbled"        // the answer violates the protocol
 )
 
 // Why returns the kind in a word or two, for people.

@@ -34,7 +34,7 @@ func (t *intake) addEditToBatch(ctx context.Context, b *batch, evt *event.Event,
 	case o.Text == "" && !slices.ContainsFunc(files, func(f chat.File) bool { return f.Source != "" }):
 		return t.logIgnoredEvent(evt, "it leaves neither words nor a file")
 	}
-	head, err := t.buildEventHeadFromFacts(ctx, evt, room)
+	head, err := t.buildHeadInRoom(ctx, evt, room)
 	edit := chat.Edit{Change: chat.Change{Head: head, Target: target.String()}, Text: o.Text}
 	b.In = append(b.In, delivery.Incoming{Event: edit, Addressed: o.Pass, Files: files})
 	return err
@@ -46,7 +46,7 @@ func (t *intake) lookUpRoomAndBuildHead(ctx context.Context, evt *event.Event) (
 	if err != nil {
 		return chat.Head{}, err
 	}
-	return t.buildEventHeadFromFacts(ctx, evt, room)
+	return t.buildHeadInRoom(ctx, evt, room)
 }
 
 // reactionActions maps reaction keys, without variation selectors, to actions.

@@ -149,7 +149,7 @@ func (c *Client) fetchHistoryPage(ctx context.Context, room id.RoomID, from stri
 	_, err := c.cli.MakeRequest(ctx, http.MethodGet, c.cli.BuildURLWithQuery(mautrix.ClientURLPath{"v3", "rooms", room, "messages"}, query),
 		nil, &raw)
 	if err == nil {
-		err = c.decodeWithoutUnparsableEvents(raw, page)
+		err = c.decodeResponseDroppingBadEvents(raw, page)
 	}
 	return page, err
 }

@@ -67,8 +67,10 @@ func (s *syncState) syncNow() {
 	}
 }
 
-// lastBegunAndDoneSync returns the number of the last sync that was started, and that was processed.
-func (s *syncState) lastBegunAndDoneSync() (begun, done int64) { return s.begun.Load(), s.done.Load() }
+// begunAndDoneSyncNumbers returns the number of the last sync that was started, and that was processed.
+func (s *syncState) begunAndDoneSyncNumbers() (begun, done int64) {
+	return s.begun.Load(), s.done.Load()
+}
 
 func (s *syncState) setProblem(problem string) {
 	s.mu.Lock()
@@ -102,7 +104,7 @@ func (c *Client) runSyncLoop(ctx context.Context, members *room.Memberships) err
 	var filter string
 	c.sync.hasty.Store(true) // nothing is sent before the first sync
 	for ctx.Err() == nil {
-		if err := c.acc.FailIfKeysStale(ctx); err != nil {
+		if err := c.acc.SetStaleKeysAsideAndFail(ctx); err != nil {
 			return err
 		}
 		err := c.syncOnce(ctx, &filter, members)
@@ -198,12 +200,12 @@ func (c *Client) requestSync(ctx context.Context, since, filter string) (*mautri
 		return nil, err
 	}
 	res := &mautrix.RespSync{}
-	return res, store.Wrap(c.decodeWithoutUnparsableEvents(raw, res), "read a sync")
+	return res, store.Wrap(c.decodeResponseDroppingBadEvents(raw, res), "read a sync")
 }
 
-// decodeWithoutUnparsableEvents unmarshals a response and drops malformed events. So one malformed
+// decodeResponseDroppingBadEvents unmarshals a response and drops malformed events. So one malformed
 // event does not hide the others.
-func (c *Client) decodeWithoutUnparsableEvents(raw []byte, into any) error {
+func (c *Client) decodeResponseDroppingBadEvents(raw []byte, into any) error {
 	if err := json.Unmarshal(raw, into); err == nil && !bytes.Contains(raw, []byte("null")) {
 		return nil
 	}

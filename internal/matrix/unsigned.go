@@ -13,9 +13,9 @@ import (
 	"reverie/internal/text"
 )
 
-// handleUnsignedDevice handles a message from an unsigned device. Its sender and the owners are
+// warnOrRefuseIfDeviceUnsigned handles a message from an unsigned device. Its sender and the owners are
 // told once per device. It returns true if the bot must not act on the message.
-func (t *intake) handleUnsignedDevice(
+func (t *intake) warnOrRefuseIfDeviceUnsigned(
 	ctx context.Context, b *batch, evt *event.Event, room gate.Room, o gate.Decision,
 ) (refused bool, err error) {
 	if unsigned, err := t.devices.Unsigned(ctx, evt); err != nil || !unsigned {
@@ -29,7 +29,7 @@ func (t *intake) handleUnsignedDevice(
 	t.cfg.Log.Warn("matrix: a message comes from a device that its sender's identity has not signed", "room", evt.RoomID, "event", evt.ID,
 		"sender", evt.Sender, "device", printableDeviceID(device), "trust", evt.Mautrix.TrustState.String(), "refused", refused)
 	if refused { // stored as handled: it must not be answered when the device is signed later
-		head, err := t.buildEventHeadFromFacts(ctx, evt, room)
+		head, err := t.buildHeadInRoom(ctx, evt, room)
 		if err != nil {
 			return true, err
 		}
@@ -40,7 +40,7 @@ func (t *intake) handleUnsignedDevice(
 	case device != nil:
 		err = t.tellOfUnsignedDevice(ctx, b, evt, device, refused)
 	case refused:
-		t.addRefusalNotice(ctx, b, evt, "matrix.unknown_device")
+		t.addUnsignedDeviceRefusal(ctx, b, evt, "matrix.unknown_device")
 	}
 	return refused, err
 }
@@ -52,8 +52,8 @@ func printableDeviceID(d *id.Device) string {
 	return text.Clip(text.Clean(d.DeviceID.String()), 40)
 }
 
-// addRefusalNotice tells the sender that the bot does not act on a message.
-func (t *intake) addRefusalNotice(ctx context.Context, b *batch, evt *event.Event, key string, fill ...string) {
+// addUnsignedDeviceRefusal tells the sender that the bot does not act on a message.
+func (t *intake) addUnsignedDeviceRefusal(ctx context.Context, b *batch, evt *event.Event, key string, fill ...string) {
 	room, event := evt.RoomID.String(), evt.ID.String()
 	b.Notices = append(b.Notices, delivery.Notice{ID: "unsigned-" + event, Room: room, ReplyTo: event,
 		Text: t.cfg.Text(ctx, room, key, fill...)})
@@ -70,7 +70,7 @@ func (t *intake) tellOfUnsignedDevice(ctx context.Context, b *batch, evt *event.
 		}
 		return out
 	}
-	by, err := t.replyTargetOfEarlierNotice(ctx, b, name)
+	by, err := t.findEventNoticeRepliesTo(ctx, b, name)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (t *intake) tellOfUnsignedDevice(ctx context.Context, b *batch, evt *event.
 		b.Notices = append(b.Notices, delivery.Notice{ID: name, Room: room, ReplyTo: evt.ID.String(),
 			Text: text(room, "matrix.unsigned_own")})
 	case by != evt.ID.String() && refused:
-		t.addRefusalNotice(ctx, b, evt, "matrix.unsigned_refused", "device", printableDeviceID(device))
+		t.addUnsignedDeviceRefusal(ctx, b, evt, "matrix.unsigned_refused", "device", printableDeviceID(device))
 	}
 	for _, owner := range t.cfg.Owners {
 		chat, err := t.rooms.DirectChat(ctx, owner)
@@ -107,9 +107,9 @@ func (t *intake) addUnencryptedRoomNotice(ctx context.Context, b *batch, m chat.
 	}
 }
 
-// replyTargetOfEarlierNotice returns the event that the notice id replies to. Without such a notice it returns
+// findEventNoticeRepliesTo returns the event that the notice id replies to. Without such a notice it returns
 // "".
-func (t *intake) replyTargetOfEarlierNotice(ctx context.Context, b *batch, id string) (event string, err error) {
+func (t *intake) findEventNoticeRepliesTo(ctx context.Context, b *batch, id string) (event string, err error) {
 	if at := slices.IndexFunc(b.Notices, func(n delivery.Notice) bool { return n.ID == id }); at >= 0 {
 		return b.Notices[at].ReplyTo, nil
 	}

@@ -43,7 +43,7 @@ type Session struct {
 	lastCounted int64          // row of the last answer whose use of memories is counted
 	lastRequest []llm.Message  // messages of the last request to the model
 
-	usage         usage
+	usage         requestSize
 	loopDetectors map[string]*loopDetector // by sender
 }
 

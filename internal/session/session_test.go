@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -32,6 +33,7 @@ import (
 	"reverie/internal/tool"
 	"reverie/internal/tool/workspace"
 	"reverie/internal/trust"
+	"reverie/internal/usage"
 	"reverie/internal/window"
 )
 
@@ -212,6 +214,7 @@ func newWorldOf(t *testing.T, dir string, backend string, window int, answers ..
 	expect.Must(store.WriteDefaults(reverie.Data, dir))(t)
 	db := expect.Must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
+	counts := &usage.Store{DB: db, Location: time.UTC, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 	w.room.db, w.who = db, &stubRooms{Rooms: offlineRooms{db: db}}
 	var mem *memory.Store
 	mem = expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: backend,
@@ -221,9 +224,9 @@ func newWorldOf(t *testing.T, dir string, backend string, window int, answers ..
 	profiles := profile.Store{Dir: dir, Location: time.UTC}
 	assembler := expect.Must(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{
 		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Profiles: profiles, SeedLanguage: "en",
-		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names()}}))(t)
+		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names(), Warned: counts.Warned}}))(t)
 	w.Manager = New(Config{
-		Config: command.Config{Models: models, History: past, Memory: mem, Tasks: tasks, Skills: skills, Profiles: profiles},
+		Config: command.Config{Models: models, History: past, Memory: mem, Tasks: tasks, Skills: skills, Profiles: profiles, Usage: counts},
 		DB:     db, Prompt: assembler, Tools: tools,
 		Transport: w.room, Rooms: w.who, Owners: []string{owner}, Limits: Limits{MaxRound: 4}, Times: Times{Grace: 100 * time.Millisecond},
 		WindowInputs: w.chatInputs})

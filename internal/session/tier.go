@@ -71,8 +71,8 @@ func (s *Session) retryLowerTier(ctx context.Context, t prompt.Turn, p prompt.Pr
 	return smaller, keep()
 }
 
-// usage is the size of the last request of a conversation.
-type usage struct {
+// requestSize is the size of the last request of a conversation.
+type requestSize struct {
 	expected int // tokens of the request
 	room     int // tokens that the window has for a request; 0 = not known
 }
@@ -83,7 +83,7 @@ func (s *Session) learnTokenRatio(ctx context.Context, r prompt.Report, bare boo
 	if reply.Model == "" {
 		return // no answer
 	}
-	s.usage = usage{expected: r.Counted(), room: max(r.Window-r.MaxOutput, 0)}
+	s.usage = requestSize{expected: r.Counted(), room: max(r.Window-r.MaxOutput, 0)}
 	if r.Pictures > 0 { // pictures have another ratio
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"reverie/internal/approval"
 	"reverie/internal/ask"
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/compaction"
 	"reverie/internal/delivery"
 	"reverie/internal/goal"
@@ -85,7 +86,10 @@ func (s *Session) respond(ctx context.Context, in item, done ...string) error {
 	if err != nil {
 		return err
 	}
-	return t.finish(ctx, answer, done)
+	if err = t.finish(ctx, answer, done); err == nil {
+		command.WarnOfLimits(ctx, s.newCommandCall(in.Message), s.cfg.Transport)
+	}
+	return err
 }
 
 // sendAnswer sends text as the answer to in.
@@ -314,7 +318,7 @@ func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
 	t.label, t.sections = trust.Label{Integrity: p.Integrity, Readers: t.place(t.in.Head).Readers()}, p.Report.Sections
 	t.lastRequest = p.Messages()
 	req := llm.Request{Messages: t.lastRequest, Tools: t.offer(set).Specs, NoCalls: last, Fit: t.cfg.Tools.Fit, Think: set.mode.Think,
-		Temperature: &set.mode.Temperature, Marks: p.CacheMarks()}
+		Temperature: &set.mode.Temperature, Marks: p.CacheMarks(), Person: t.in.Sender}
 	var draft func(string)
 	if t.in.ID != "" && t.in.event.Kind == "" && t.streams(ctx) {
 		draft = func(text string) {

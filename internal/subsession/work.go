@@ -268,8 +268,8 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		return llm.Reply{}, err
 	}
 	reply, err := w.r.cfg.Models.Complete(ctx, subRole, llm.Request{Messages: p.Messages(), Marks: p.CacheMarks(), Tools: o.Specs,
-		NoCalls: last,
-		Fit:     w.r.cfg.Tools.Fit, Temperature: &now.Temperature}, nil)
+		NoCalls: last, Person: w.n.user,
+		Fit: w.r.cfg.Tools.Fit, Temperature: &now.Temperature}, nil)
 	w.n.integrity = min(w.n.integrity, p.Integrity)
 	if _, err := updateJobs(ctx, w.r.cfg.DB, `integrity = min(integrity, ?), rounds = rounds + 1 WHERE id = ?`,
 		w.n.integrity, w.n.id); err != nil {

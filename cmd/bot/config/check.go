@@ -200,6 +200,8 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 func (c *Config) completeModels(r *reader, dir string) {
 	r.check(rule{"llm.models", len(c.LLM.Models) > 0 || !r.needsModel,
 		`name at least one model, such as {name: local, base_url: "http://127.0.0.1:11434/v1", model: qwen3:8b}`})
+	const noLimit = "write the most tokens of one day, or 0 for no limit"
+	r.check(rule{"llm.person_daily_tokens", c.LLM.PersonTokens >= 0, noLimit})
 	for i := range c.LLM.Models {
 		m := &c.LLM.Models[i]
 		key := fmt.Sprintf("llm.models[%d].", i)
@@ -219,6 +221,7 @@ func (c *Config) completeModels(r *reader, dir string) {
 			rule{key + "window", m.Window >= 0, "write the size of the context window in tokens, or 0 to have it found out"},
 			rule{key + "max_output", m.MaxOutput > 0 && (m.Window <= 0 || m.MaxOutput < m.Window),
 				"write the most tokens of one answer, fewer than the window"},
+			rule{key + "daily_tokens", m.DailyTokens >= 0, noLimit},
 			rule{key + "timeout", m.Timeout >= 0, "write how long one answer may take, such as 5m"},
 			rule{key + "temperature", m.Temperature == nil || inRange(*m.Temperature, 0, 2),
 				"write a number from 0 to 2, or leave it out"},

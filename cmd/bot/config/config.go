@@ -87,6 +87,8 @@ type LLM struct {
 	Models []Model             `yaml:"models"`
 	Roles  map[string][]string `yaml:"roles"` // role → model names, in failover order; "chat" always exists
 
+	PersonTokens int `yaml:"person_daily_tokens"` // of one person a day, of all models; 0 = no limit
+
 	Embedding *Embedding `yaml:"embedding"` // nil = none
 }
 
@@ -100,9 +102,10 @@ type Model struct {
 	Window      int           `yaml:"window"`     // tokens; 0 = detected
 	MaxOutput   int           `yaml:"max_output"` // tokens
 	Timeout     time.Duration `yaml:"timeout"`
-	Temperature *float32      `yaml:"temperature"` // nil = the server's own
-	Vision      *bool         `yaml:"vision"`      // accepts pictures; nil = as its server says
-	CacheMarks  bool          `yaml:"cache_marks"` // mark cacheable parts of requests
+	Temperature *float32      `yaml:"temperature"`  // nil = the server's own
+	Vision      *bool         `yaml:"vision"`       // accepts pictures; nil = as its server says
+	CacheMarks  bool          `yaml:"cache_marks"`  // mark cacheable parts of requests
+	DailyTokens int           `yaml:"daily_tokens"` // most tokens a day; 0 = no limit
 }
 
 // Embedding is the embedding model. After loading, APIKey includes one from a file.

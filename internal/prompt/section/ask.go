@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 	"sync"
+	"time"
 
 	"reverie/internal/memory"
 	"reverie/internal/profile"
@@ -32,6 +33,10 @@ type Sources struct {
 	Summary      func(tool string) string // one line about a tool; nil = none
 	// Programs lists the connected programs that the model may use; nil = none.
 	Programs func(context.Context) ([]Program, error)
+
+	// Warned reports whether person was told that a daily limit is nearly reached, after since and until a time.
+	// nil = there are no limits.
+	Warned func(ctx context.Context, person string, since, until time.Time) (bool, error)
 
 	Host       string // the machine's name; "" = not shown
 	System     string // the machine's system; "" = the one this program is built for

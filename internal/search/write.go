@@ -242,16 +242,12 @@ func (f *FTS) Rebuild(ctx context.Context) (documents int, err error) {
 		if err := clearIndex(ctx, tx); err != nil {
 			return err
 		}
-		entries, err := readSources(ctx, tx, entrySource)
+		all, err := readSources(ctx, tx, entrySource+` UNION ALL `+turnSource)
 		if err != nil {
 			return err
 		}
-		turns, err := readSources(ctx, tx, turnSource)
-		if err != nil {
-			return err
-		}
-		documents = len(entries) + len(turns)
-		for part := range slices.Chunk(append(entries, turns...), rebuildBatch) {
+		documents = len(all)
+		for part := range slices.Chunk(all, rebuildBatch) {
 			if err := f.replaceDocs(ctx, tx, nil, part); err != nil {
 				return err
 			}

@@ -56,8 +56,8 @@ var rows = map[string]int{
 	"internal/skill":    3,
 	"internal/history":  3,
 	"internal/settings": 3,
-	"internal/persona":  3,
 	"internal/profile":  3,
+	"internal/voice":    3,
 	"internal/window":   3,
 	"internal/delivery": 3,
 	"internal/tools":    3, // what `make` runs; no part of the program

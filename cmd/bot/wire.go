@@ -126,8 +126,7 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	}); err != nil {
 		return nil, err
 	}
-	b.tasks = task.NewStore(b.db, task.Config{Location: cfg.Zone,
-		PerRoom: cfg.Tasks.PerRoom, PerPerson: cfg.Tasks.PerPerson, RunsPerDay: cfg.Tasks.RunsPerDay})
+	b.tasks = task.NewStore(b.db, task.Config{Location: cfg.Zone, PerPerson: cfg.Tasks.PerPerson, RunsPerDay: cfg.Tasks.RunsPerDay})
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"), log, cfg.Skills...)
 	b.history = history.NewStore(b.db)
 	b.media = media.Open(cfg.Data, cfg.Files().Side)
@@ -191,8 +190,8 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 		Sources: section.Sources{
 			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Profiles: b.profiles(), SeedLanguage: cfg.Seed.Language,
 			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
-			Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering, Terminal: terminalRoom,
-			Programs: b.programs, Warned: b.usage.Warned}})
+			Voice: cfg.Voice, Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering,
+			Terminal: terminalRoom, Programs: b.programs, Warned: b.usage.Warned}})
 }
 
 // openWeb returns the client of the web tools.

@@ -253,10 +253,8 @@ const sqlClearTexts = `UPDATE approval SET quote = '', acts = '[]', sources = '[
 
 // Redact deletes the texts of the approvals of the message event.
 func (s Store) Redact(ctx context.Context, room, event string) error {
-	if _, err := s.DB.ExecContext(ctx, sqlClearTexts+` WHERE room = ? AND event = ?`, room, event); err != nil {
-		return fmt.Errorf("approval: forget in approvals: %w", err)
-	}
-	return nil
+	_, err := s.DB.ExecContext(ctx, sqlClearTexts+` WHERE room = ? AND event = ?`, room, event)
+	return store.Wrap(err, "approval: forget in approvals")
 }
 
 // Forget deletes the texts of the approvals that contain one of texts, in tx.

@@ -26,6 +26,7 @@ import (
 	"reverie/internal/text"
 	"reverie/internal/trust"
 	"reverie/internal/usage"
+	"reverie/internal/voice"
 )
 
 // catalog lists the commands in the order of !help. The message text help.NAME describes each.
@@ -53,6 +54,7 @@ func catalog() []entry {
 		{"think", changeThink},
 		{"mode", changeMode},
 		{"model", changeModel},
+		{"persona", changePersona},
 		{"skills", listSkills},
 		{"config", configure},
 		{"prompt", promptReport},
@@ -97,6 +99,7 @@ type Config struct {
 	Settings  settings.Store
 	Usage     *usage.Store // nil = tokens are not counted
 	Messages  *settings.Messages
+	Voice     voice.Voice
 	// Helpers lists the sub-sessions visible at p, a line each. nil = disabled.
 	Helpers  func(ctx context.Context, p trust.Place, say i18n.Say) ([]string, error)
 	Profiles profile.Store

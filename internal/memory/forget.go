@@ -261,10 +261,8 @@ func vacuum(ctx context.Context, db *sql.DB) error {
 	if err := checkpoint(ctx, db); err != nil {
 		return err
 	}
-	if _, err := db.ExecContext(ctx, `UPDATE memory_forgotten SET purged = 1 WHERE purged = 0`); err != nil {
-		return fmt.Errorf("forget: %w", err)
-	}
-	return nil
+	_, err := db.ExecContext(ctx, `UPDATE memory_forgotten SET purged = 1 WHERE purged = 0`)
+	return store.Wrap(err, "forget")
 }
 
 // checkpoint moves the WAL into the database and truncates it. It retries while a reader blocks it.

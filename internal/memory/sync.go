@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,12 +35,10 @@ func (s fileEntries) View(ctx context.Context, scope Scope, ids []string) (lines
 	wanted := map[string]bool{}
 	err := store.Each(ctx, s.db, func(row store.Row) error {
 		var l lines.Line
-		if err := row.Scan(&l.ID, &l.Text); err != nil {
-			return err
-		}
+		err := row.Scan(&l.ID, &l.Text)
 		v.Want = append(v.Want, l)
 		wanted[l.ID] = true
-		return nil
+		return err
 	}, query, args...)
 	if err != nil {
 		return lines.View{}, fmt.Errorf("read memory: %w", err)
@@ -50,12 +47,7 @@ func (s fileEntries) View(ctx context.Context, scope Scope, ids []string) (lines
 	if len(gone) == 0 {
 		return v, nil
 	}
-	err = store.Each(ctx, s.db, func(row store.Row) error {
-		var id, next string
-		err := row.Scan(&id, &next)
-		v.Successor[id] = next
-		return err
-	}, successors, store.Array(gone))
+	v.Successor, err = store.Pairs[string, string](ctx, s.db, successors, store.Array(gone))
 	return v, store.Wrap(err, "read memory")
 }
 
@@ -130,12 +122,11 @@ type handEdit struct {
 func (i *handEdit) linesBefore() ([]lines.Line, error) {
 	all := make([]lines.Line, 0, len(i.Before))
 	for _, id := range i.Before {
-		l := lines.Line{ID: id}
-		err := i.tx.QueryRowContext(i.ctx, `SELECT text FROM memory WHERE id = ?`, id).Scan(&l.Text)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		text, err := store.Value[string](i.ctx, i.tx, `SELECT text FROM memory WHERE id = ?`, id)
+		if err != nil {
 			return nil, fmt.Errorf("read memory: %w", err)
 		}
-		all = append(all, l)
+		all = append(all, lines.Line{ID: id, Text: text})
 	}
 	return all, nil
 }

@@ -44,9 +44,9 @@ func File(person string) string { return "memories/users/" + store.FileName(pers
 
 func (s Store) path(person string) string { return filepath.Join(s.Dir, File(person)) }
 
-// LocationAt returns the time zone of a place: in a direct chat the person's, else the usual one.
-func (s Store) LocationAt(at trust.Place) *time.Location {
-	values, _, _ := s.Read(at.Readers().Person()) // `bot doctor` reports faults
+// LocationFor returns the time zone for readers: the person's of a direct chat, else the usual one.
+func (s Store) LocationFor(readers trust.Readers) *time.Location {
+	values, _, _ := s.Read(readers.Person()) // `bot doctor` reports faults
 	if zone := values[Zone]; zone != "" {
 		return location(zone)
 	}

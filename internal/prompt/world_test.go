@@ -67,7 +67,7 @@ type world struct {
 	pin, summary      string
 	markers           bool
 	thinking, model   string
-	context           string
+	context, persona  string
 	instructions      string
 	window, maxOutput int
 	calls, numbered   int           // tool calls and tasks so far
@@ -214,7 +214,7 @@ func (w *world) turn() Turn {
 	past := expect.Must(w.history.Load(context.Background(), history.Timeline(w.room)))(w.t)
 	return Turn{ToolTokens: 100, Window: w.window, MaxOutput: w.maxOutput, Compacted: w.compacted, Turn: section.Turn{
 		Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, Now: w.now.In(w.zone), History: past,
-		Mode: w.mode, Tier: w.tier, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary,
+		Mode: w.mode, Tier: w.tier, Persona: w.persona, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary,
 		Thinking: w.thinking, Model: w.model, Context: w.context}}
 }
 

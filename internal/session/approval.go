@@ -141,19 +141,20 @@ func (m *Manager) notifyAnswered(ctx context.Context, a approval.Approval) error
 	return err
 }
 
-// resumeApprovals continues approvals that an interruption left: it sends open questions again and
-// runs approved acts.
-func (m *Manager) resumeApprovals(ctx context.Context) error {
+// resumeApprovals ends questions that have expired. At the start it also continues approvals that an
+// interruption left: it sends open questions again and runs approved acts.
+func (m *Manager) resumeApprovals(ctx context.Context, start bool) error {
 	left, failed := m.approvals.PruneAndListPending(ctx)
 	for _, a := range left {
 		var err error
 		switch {
+		case a.State == approval.Open && !m.cfg.Now().Before(a.Expires):
+			err = m.approvals.End(ctx, a, approval.Expired, true)
+		case !start:
 		case a.State == approval.Approved:
 			err = m.notifyAnswered(ctx, a)
-		case m.cfg.Now().Before(a.Expires):
-			err = newSession(m, a.Talk).askApprovals(ctx, a.Event)
 		default:
-			err = m.approvals.End(ctx, a, approval.Expired, true)
+			err = newSession(m, a.Talk).askApprovals(ctx, a.Event)
 		}
 		failed = errors.Join(failed, err)
 	}

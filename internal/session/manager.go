@@ -171,10 +171,16 @@ func (m *Manager) Run(ctx context.Context) error {
 	defer stop()
 	var rooms errgroup.Group
 	rooms.Go(func() error {
-		if err := m.resumeApprovals(ctx); err != nil && ctx.Err() == nil {
-			m.cfg.Log.Error("open approvals are not resumed", "err", err)
+		for first := true; ; first = false {
+			if err := m.resumeApprovals(ctx, first); err != nil && ctx.Err() == nil {
+				m.cfg.Log.Error("open approvals are not looked after", "err", err)
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(time.Minute):
+			}
 		}
-		return nil
 	})
 	if m.spawns() {
 		rooms.Go(func() error { m.subSessions.Run(ctx); return nil })

@@ -11,6 +11,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/profile"
 	"reverie/internal/test/expect"
+	"reverie/internal/trust"
 )
 
 // TestProfile: a person's profile is in the prompts of their direct chat and sets its clock, and no other chat has it.
@@ -43,6 +44,12 @@ func TestProfile(t *testing.T) {
 	}
 	expect.Lacks(t, asked(friend, "!group", " UTC"), "heron")
 	expect.Lacks(t, asked(friend, "!friend", " EAT]"), "heron")
+
+	// It is as trusted as its person.
+	for room, want := range map[string]trust.Integrity{"!dm": trust.Owner, "!friend": trust.User} {
+		got := value[trust.Integrity](t, w, `SELECT integrity FROM message WHERE room = ? AND role = 'assistant' ORDER BY id DESC LIMIT 1`, room)
+		expect.Equal(t, got, want, room)
+	}
 
 	// Somebody joins: the chat is direct no more.
 	w.deliver(t, chat.Message{Head: chat.Head{Room: "!friend", Sender: friend, At: time.Now()}, Text: "we are three"})

@@ -99,29 +99,5 @@ func (l *Library) Move(from, to string) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return store.Wrap(l.move(old, now), "skills: move room")
-}
-
-func (l *Library) move(from, to string) error {
-	entries, err := l.readDir(from)
-	if err != nil || len(entries) == 0 {
-		return err
-	}
-	root, err := os.OpenRoot(l.dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := root.MkdirAll(to, 0o700); err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if _, err := root.Lstat(to + "/" + e.Name()); err == nil {
-			continue
-		}
-		if err := root.Rename(from+"/"+e.Name(), to+"/"+e.Name()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return store.Wrap(store.MoveEntries(l.dir, old, now), "skills: move room")
 }

@@ -3,7 +3,6 @@ package skill
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -94,7 +93,7 @@ func hashFiles(files []File) string {
 		fmt.Fprintf(h, "%q %o %d\n", f.Path, f.Mode, len(f.Data))
 		h.Write(f.Data)
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
 // readFolder reads a skill folder below root.

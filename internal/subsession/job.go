@@ -51,11 +51,10 @@ func (n *Job) talk() history.Timeline { return history.Timeline(n.Event()) }
 // Event is the source ID of what the sub-session makes, such as tasks.
 func (n *Job) Event() string { return subPrefix + n.id }
 
-// place returns where the sub-session was spawned, and readers who may know of it.
-func (n *Job) place() trust.Place {
-	return trust.Place{Room: n.room, Person: n.user, Private: n.private}
+// readers returns who may know of the sub-session.
+func (n *Job) readers() trust.Readers {
+	return trust.Place{Room: n.room, Person: n.user, Private: n.private}.Readers()
 }
-func (n *Job) readers() trust.Readers { return n.place().Readers() }
 
 const columns = `id, parent, depth, room, user, private, objective, context, mode, tools, timeout, status,
 	result, reason, rounds, event, tries, created, ended, integrity`

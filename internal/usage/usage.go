@@ -150,7 +150,7 @@ func (s *Store) Limits(ctx context.Context, person, model string) (limits []Limi
 	return limits, store.Wrap(err, "usage: read limits")
 }
 
-// Warnings returns the limits that are nearly reached and of which person was not told today, and records
+// Warnings returns the limits that are nearly reached and not yet reported to person today, and records
 // that they are told now. Owners are told of models, everybody of their own limit.
 func (s *Store) Warnings(ctx context.Context, person string, owner bool) (told []Limit, err error) {
 	limits, err := s.Limits(ctx, person, "")

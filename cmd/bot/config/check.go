@@ -25,6 +25,7 @@ import (
 	"reverie/internal/task"
 	"reverie/internal/text"
 	"reverie/internal/tool/web"
+	"reverie/internal/voice"
 )
 
 // maxInstructions is the maximum length of prompt.instructions, in characters.
@@ -98,7 +99,6 @@ func (c *Config) rules() []rule {
 			"write a number from 1 to 100000, of requests in 24 hours; `enabled: false` turns it off"},
 		{"harvest.idle", inRange(c.Harvest.Idle, time.Minute, 7*24*time.Hour),
 			"write how long a pause is, from 1m to 168h, such as 15m"},
-		rangeRule("tasks.per_room", c.Tasks.PerRoom, 1, 1000),
 		rangeRule("tasks.per_person", c.Tasks.PerPerson, 1, 1000),
 		rangeRule("tasks.runs_per_day", c.Tasks.RunsPerDay, 1, 100_000),
 		rangeRule("sub_sessions.parallel", c.Subs.Parallel, 0, 16),
@@ -127,6 +127,7 @@ func (c *Config) complete(r *reader, dir string) {
 	zone, _ := time.LoadLocation(c.Timezone) // reported by a rule
 	c.Zone = cmp.Or(zone, time.UTC)
 	c.Data = Resolve(dir, c.Data)
+	c.Voice.Dir = c.Data
 	if c.Matrix != nil {
 		c.completeMatrix(r, dir)
 	}
@@ -143,6 +144,7 @@ func (c *Config) complete(r *reader, dir string) {
 		r.check(rule{fmt.Sprintf("skills[%d]", i), skill.IsName(name) && !slices.Contains(c.Skills[:i], name),
 			"write the name of a skill in data/skills once, without .md, such as weekly-report"})
 	}
+	c.checkVoice(r)
 	c.completeModels(r, dir)
 	c.completeRoles(r)
 	c.completeEmbedding(r, dir)
@@ -150,8 +152,17 @@ func (c *Config) complete(r *reader, dir string) {
 	c.completeMCP(r, dir)
 	c.completeWeb(r, dir)
 	c.completeFolders(r, dir)
-	if c.Web.Listen != "" {
-		c.warn("web.listen: the status page is not in this release yet; nothing listens there")
+}
+
+// checkVoice checks who the assistant is and how it speaks. A persona is checked when it is read.
+func (c *Config) checkVoice(r *reader) {
+	for _, name := range slices.Sorted(maps.Keys(c.Character)) {
+		remedy := voice.Character.Check(name, c.Character[name])
+		r.check(rule{"character." + name, remedy == "", remedy})
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Style)) {
+		remedy := voice.Speech.Check(name, c.Style[name])
+		r.check(rule{"style." + name, remedy == "", remedy})
 	}
 }
 

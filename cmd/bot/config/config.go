@@ -19,6 +19,7 @@ import (
 	"reverie/internal/settings"
 	"reverie/internal/task"
 	"reverie/internal/trust"
+	"reverie/internal/voice"
 )
 
 // Config is the validated configuration file, with defaults, environment variables and secret files
@@ -40,9 +41,9 @@ type Config struct {
 	MCP      MCP         `yaml:"mcp"`
 	Skills   []string    `yaml:"skills"` // shared ones whose text is in every prompt
 	Tools    Tools       `yaml:"tools"`
-	Web      Web         `yaml:"web"`
 	Log      Log         `yaml:"log"`
 
+	voice.Voice
 	Loaded
 }
 
@@ -186,7 +187,6 @@ type Harvest struct {
 
 // Tasks limits scheduled tasks with a prompt.
 type Tasks struct {
-	PerRoom    int `yaml:"per_room"`     // active ones in a room
 	PerPerson  int `yaml:"per_person"`   // active ones of a person, over all rooms
 	RunsPerDay int `yaml:"runs_per_day"` // in 24 hours, over all rooms
 }
@@ -279,11 +279,6 @@ type Shell struct {
 	Background time.Duration `yaml:"background"` // of one in the background
 }
 
-// Web configures the status page.
-type Web struct {
-	Listen string `yaml:"listen"` // host:port on loopback; empty = off
-}
-
 // Log configures the operator's log.
 type Log struct {
 	Level  string `yaml:"level"`
@@ -319,7 +314,7 @@ func defaultConfig() *Config {
 		Context:  Context{Probe: true, Limits: ComponentLimits{Memories: 10_000, Tasks: 5_000, Skills: 2_000}},
 		Dreaming: Dreaming{Schedule: "0 3 * * *", Questions: 3, Budget: DreamBudget{Calls: 60, Tokens: 200_000, Minutes: 30}},
 		Harvest:  Harvest{Enabled: true, Messages: 20, Idle: 15 * time.Minute, Calls: 500},
-		Tasks:    Tasks{PerRoom: task.DefaultPerRoom, PerPerson: task.DefaultPerPerson, RunsPerDay: task.DefaultRunsPerDay},
+		Tasks:    Tasks{PerPerson: task.DefaultPerPerson, RunsPerDay: task.DefaultRunsPerDay},
 		Memory:   Memory{Backend: "local_vector", Isolation: "strict"},
 		Seed:     Seed{Language: "en"},
 		Tools: Tools{Web: WebTools{Fetch: true}, Files: Files{Quota: "100MB"}, Code: true,

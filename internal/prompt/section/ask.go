@@ -12,6 +12,7 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/trust"
+	"reverie/internal/voice"
 )
 
 // Sources is what contributors read besides the turn. Fields are required unless their comment
@@ -25,8 +26,9 @@ type Sources struct {
 	Memory       *memory.Store
 	Tasks        *task.Store
 	Skills       *skill.Library
-	KnownTools   []string                 // names that BASE_PROMPT.txt may mention; nil = any
-	Instructions string                   // the owner's, from the configuration; "" = none
+	KnownTools   []string // names that BASE_PROMPT.txt may mention; nil = any
+	Instructions string   // the owner's, from the configuration; "" = none
+	Voice        voice.Voice
 	Models       []string                 // names of the models for people; fewer than two are not shown
 	Summary      func(tool string) string // one line about a tool; nil = none
 	// Programs lists the connected programs that the model may use; nil = none.

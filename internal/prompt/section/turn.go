@@ -21,6 +21,7 @@ type Turn struct {
 	History  []history.Message // oldest first; the last is the user message or tool result to be answered
 	Model    string            // name of the model; "" = not shown
 	Mode     string            // selects the template; "" = none
+	Persona  string            // chosen for the room; "" = as configured
 	Tier     int               // 1–5: of the template and the budget for it and BASE_PROMPT.txt; 0 = unknown: no template, no budget
 	Thinking string            // level that must be told in words: off, low, medium, high; "" = none
 	Context  string            // the room's topic, in an owner's words; "" = none

@@ -134,17 +134,14 @@ func (p spot) list(ctx context.Context, known map[string]label) (l Listing, err 
 }
 
 func (p spot) entry(rel string, info fs.FileInfo, known map[string]label) Entry {
-	return Entry{Path: path.Join(p.top, rel), Size: info.Size(), Kind: kindOf(info.Mode()), Integrity: known[rel].integrity}
-}
-
-func kindOf(mode fs.FileMode) string {
+	e := Entry{Path: path.Join(p.top, rel), Size: info.Size(), Integrity: known[rel].integrity}
 	switch {
-	case mode.IsRegular():
-		return ""
-	case mode&fs.ModeSymlink != 0:
-		return "link"
+	case info.Mode()&fs.ModeSymlink != 0:
+		e.Kind = "link"
+	case !info.Mode().IsRegular():
+		e.Kind = "no regular file"
 	}
-	return "no regular file"
+	return e
 }
 
 var errEntries = errors.New("too many files")

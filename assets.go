@@ -16,6 +16,8 @@ import (
 //go:embed data/prompts/assistant/tier?.txt data/prompts/developer/tier?.txt data/prompts/planning/tier?.txt
 //go:embed data/prompts/debugger/tier?.txt data/prompts/user/tier?.txt
 //go:embed data/prompts/steering/*.txt data/prompts/tools/*.txt
+//go:embed data/personas/balanced.md data/personas/professional.md data/personas/creative.md
+//go:embed data/personas/minimal.md data/personas/supportive.md
 //go:embed data/messages/*.txt
 var data embed.FS
 

@@ -57,13 +57,15 @@ var rows = map[string]int{
 	"internal/manner":   3,
 	"internal/history":  3,
 	"internal/settings": 3,
-	"internal/persona":  3,
+	"internal/profile":  3,
+	"internal/voice":    3,
 	"internal/window":   3,
 	"internal/delivery": 3,
 	"internal/tools":    3, // what `make` runs; no part of the program
 
 	"internal/search": 2, // finds texts by id; knows nothing of memories
 	"internal/media":  2,
+	"internal/usage":  2,
 
 	"internal/chat":    1,
 	"internal/llm":     1,

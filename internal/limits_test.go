@@ -46,6 +46,7 @@ var owners = map[string][]string{
 	"internal/goal":        {"goal", "goal_artifact", "goal_checkpoint", "goal_decision", "goal_cursor"},
 	"internal/settings":    {"room_setting"},
 	"internal/manner":      {"manner"},
+	"internal/usage":       {"usage", "usage_warning"},
 	"internal/window":      {"tier_lock", "model_window", "token_ratio"},
 	"internal/session":     {"session"},
 	"internal/approval":    {"approval"},

@@ -27,7 +27,7 @@ func (b *bot) openDreamer() *dream.Dreamer {
 	level := b.cfg.Level()
 	c := dream.Config{
 		DB: b.db, Store: b.memory, Dir: b.cfg.Data, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
-		Location: b.cfg.Zone, Log: b.log, Tasks: b.tasks, Skills: b.skills,
+		Location: b.cfg.Zone, Log: b.log, Tasks: b.tasks,
 		Trusted: func(user string) bool { return level(user) >= trust.User },
 		Budget: dreamt.Budget{Calls: b.cfg.Dreaming.Budget.Calls, Tokens: b.cfg.Dreaming.Budget.Tokens,
 			Time: time.Duration(b.cfg.Dreaming.Budget.Minutes) * time.Minute},
@@ -60,7 +60,7 @@ func (b *bot) openDreamSchedule() *dream.Nightly {
 }
 
 // tidyPhases maps an oversized prompt part to the dream phase that shrinks it.
-var tidyPhases = map[string]dream.Phase{"memories": dream.Dedup, "tasks": dream.Tasks, "skills": dream.Skills}
+var tidyPhases = map[string]dream.Phase{"memories": dream.Dedup, "tasks": dream.Tasks}
 
 // dreamHooks returns the functions behind !dream and the clean-up of oversized prompt parts.
 func (b *bot) dreamHooks() *command.Dreams {
@@ -112,7 +112,7 @@ type dreamCommand struct {
 	Undo *dreamUndoCommand `arg:"subcommand:undo" help:"Revert a dream; the last one if none is given."`
 
 	DryRun bool     `arg:"--dry-run" help:"Only show what would be done."`
-	Phase  []string `arg:"separate" help:"Only this part: harvest, dedup, contradiction, stale, tasks or skills. May be repeated."`
+	Phase  []string `arg:"separate" help:"Only this part: harvest, dedup, contradiction, stale or tasks. May be repeated."`
 }
 
 // Run dreams once.
@@ -154,7 +154,7 @@ func (b *bot) openHarvester() *harvest.Harvester {
 			return session.LastMessageAt(ctx, b.db, room)
 		},
 		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, CallsPerDay: b.cfg.Harvest.Calls,
-		Location: b.cfg.Zone, Now: time.Now, Log: b.log,
+		Profiles: b.profiles(), Now: time.Now, Log: b.log,
 	})
 }
 

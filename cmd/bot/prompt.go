@@ -3,18 +3,22 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/session"
+	"reverie/internal/voice"
 )
 
 type promptCommand struct {
 	Layout string `help:"The layout to show: stable, classic, tiered, split, layered, phased; default: as configured."`
 	Room   string `help:"The room whose next prompt to show; default: a new direct chat with the first owner."`
+	Why    bool   `help:"Show what decides how the assistant speaks, instead of the prompt."`
 }
 
 // Run prints the prompt and report of the next message. It changes nothing; the bot may run at the same time.
@@ -49,6 +53,9 @@ func (p promptCommand) Run(ctx context.Context, c console, path filePath) error 
 	if err != nil {
 		return err
 	}
+	if p.Why && !c.json { // else it is in the report
+		return printStyle(c.out, next.Report.Style)
+	}
 	if c.json {
 		return printJSON(c.out, struct {
 			Layout   prompt.Layout `json:"layout"`
@@ -64,6 +71,22 @@ func (p promptCommand) Run(ctx context.Context, c console, path filePath) error 
 	fmt.Fprintf(c.out, "%s=== tools ===\n%s\n\n=== report ===\n%s\n",
 		formatRequest(next.Messages()), strings.Join(names, ", "), next.Report)
 	return nil
+}
+
+// printStyle prints how the assistant speaks, what decides it, and what that replaces.
+func printStyle(w io.Writer, style []voice.Choice) error {
+	if len(style) == 0 {
+		fmt.Fprintln(w, "Nothing decides how the assistant speaks: no persona, no style in the configuration or SOUL.md.")
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, s := range style {
+		fmt.Fprintf(table, "%s\t%s\t%s", s.Field, s.Value, s.Source)
+		for _, o := range s.Instead {
+			fmt.Fprintf(table, ", not %s (%s)", o.Value, o.Source)
+		}
+		fmt.Fprintln(table)
+	}
+	return table.Flush()
 }
 
 // formatRequest formats a request for people.

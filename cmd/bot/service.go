@@ -54,7 +54,8 @@ func (b *bot) connect(c connection) *service {
 	sessionConfig := session.Config{
 		Config: command.Config{
 			Models: b.models, History: b.history, Memory: b.memory, Tasks: b.tasks, Skills: b.skills, Messages: b.messages,
-			Manner: manner.Store{DB: b.db}, Location: b.cfg.Zone, Verify: c.verify, Status: s.statusLines, Dreams: b.dreamHooks(),
+			Manner: manner.Store{DB: b.db}, Voice: b.cfg.Voice, Profiles: b.profiles(),
+			Verify: c.verify, Status: s.statusLines, Dreams: b.dreamHooks(), Usage: b.usage,
 		},
 		DB: b.db, Prompt: b.prompt, Tools: b.tools, Media: b.media,
 		Limits:     session.Limits{FileText: b.cfg.Files().Text, SubSessions: subsession.Limits(b.cfg.Subs)},
@@ -75,7 +76,7 @@ func (s *service) backgroundLoops() []func(context.Context) error {
 		s.askQuestions(ctx) // those of earlier dreams
 		return s.nightly.Run(ctx, s.reportDream)
 	}
-	loops := []func(context.Context) error{s.models.Run, s.window.Run, s.runVectors, nightly, s.runTasks,
+	loops := []func(context.Context) error{s.models.Run, s.usage.Run, s.window.Run, s.runVectors, nightly, s.runTasks,
 		func(ctx context.Context) error { return tool.RunBackground(ctx, s.tools) }}
 	if s.cfg.Harvest.Enabled {
 		loops = append(loops, s.harvester.Run)

@@ -94,9 +94,8 @@ func printFindings(c console, found []skill.Finding) error {
 }
 
 type skillAddCommand struct {
-	Source  filePath `arg:"positional,required" placeholder:"DIR" help:"A folder with a SKILL.md, or a file NAME.md of that form."`
-	For     string   `placeholder:"ID" help:"For @user:server or !room:server only; default: for everybody."`
-	Replace bool     `help:"Put it in the place of a skill of that name, which is kept as a hidden .NAME.TIME."`
+	Source filePath `arg:"positional,required" placeholder:"DIR" help:"A folder with a SKILL.md."`
+	For    string   `placeholder:"ID" help:"For @user:server or !room:server only; default: for everybody."`
 }
 
 // Run copies a skill in.
@@ -110,7 +109,7 @@ func (a skillAddCommand) Run(_ context.Context, c console, b *bot) error {
 	case a.For != "":
 		return usageError{errors.New("--for takes a person, @user:server, or a room, !id:server")}
 	}
-	s, found, err := b.quietSkills().Import(string(a.Source), readers, a.Replace)
+	s, found, err := b.quietSkills().Import(string(a.Source), readers)
 	if c.json && err == nil {
 		return printJSON(c.out, map[string]any{"id": s.ID(), "path": s.Path, "findings": append([]skill.Finding{}, found...)})
 	}
@@ -118,8 +117,6 @@ func (a skillAddCommand) Run(_ context.Context, c console, b *bot) error {
 		_ = printFindings(console{out: c.err, err: c.err}, found) // what follows matters more
 	}
 	switch {
-	case errors.Is(err, skill.ErrExists):
-		return fmt.Errorf("not added: %w; --replace puts this one in its place", err)
 	case errors.Is(err, fs.ErrNotExist):
 		return usageError{fmt.Errorf("not added: %w", err)}
 	case err != nil:

@@ -23,6 +23,7 @@ import (
 	"reverie/internal/manner"
 	"reverie/internal/media"
 	"reverie/internal/memory"
+	"reverie/internal/profile"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
 	"reverie/internal/recall"
@@ -37,6 +38,7 @@ import (
 	"reverie/internal/tool/mcp"
 	"reverie/internal/tool/web"
 	"reverie/internal/tool/workspace"
+	"reverie/internal/usage"
 	"reverie/internal/vram"
 	"reverie/internal/window"
 )
@@ -47,6 +49,7 @@ type bot struct {
 	log     *slog.Logger
 	db      *sql.DB
 	models  *llm.Models
+	usage   *usage.Store
 	memory  *memory.Store
 	vectors *vector.Vectors // nil = search by words only
 	server  backend.Server  // nil = no vector server
@@ -124,8 +127,7 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	}); err != nil {
 		return nil, err
 	}
-	b.tasks = task.NewStore(b.db, task.Config{Location: cfg.Zone,
-		PerRoom: cfg.Tasks.PerRoom, PerPerson: cfg.Tasks.PerPerson, RunsPerDay: cfg.Tasks.RunsPerDay})
+	b.tasks = task.NewStore(b.db, task.Config{Location: cfg.Zone, PerPerson: cfg.Tasks.PerPerson, RunsPerDay: cfg.Tasks.RunsPerDay})
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"), log, cfg.Skills...)
 	b.history = history.NewStore(b.db)
 	b.media = media.Open(cfg.Data, cfg.Files().Side)
@@ -175,6 +177,8 @@ func (b *bot) commands(ctx context.Context, test bool) tool.Commands {
 		Background: t.Shell.Background, Quota: t.Files.Bytes, Hidden: b.hidden(), Zone: zone}
 }
 
+func (b *bot) profiles() profile.Store { return profile.Store{Dir: b.cfg.Data, Location: b.cfg.Zone} }
+
 func (b *bot) openPrompt() (*prompt.Assembler, error) {
 	cfg := b.cfg
 	host, err := os.Hostname()
@@ -182,13 +186,14 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 		b.log.Debug("hostname unknown", "err", err)
 	}
 	limits := cfg.Context.Limits
-	return prompt.New(prompt.Config{Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, History: b.history, Log: b.log,
+	return prompt.New(prompt.Config{Layout: prompt.Layout(cfg.Prompt.Layout), Budget: cfg.Prompt.Budget,
+		DB: b.db, History: b.history, Log: b.log,
 		Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
 		Sources: section.Sources{
-			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Location: cfg.Zone, SeedLanguage: cfg.Seed.Language,
+			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Profiles: b.profiles(), SeedLanguage: cfg.Seed.Language,
 			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
-			Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering, Terminal: terminalRoom,
-			Programs: b.programs, Manner: manner.Store{DB: b.db}}})
+			Voice: cfg.Voice, Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering,
+			Terminal: terminalRoom, Programs: b.programs, Warned: b.usage.Warned, Manner: manner.Store{DB: b.db}}})
 }
 
 // openWeb returns the client of the web tools.
@@ -203,8 +208,12 @@ func (b *bot) openWeb() *web.Client {
 }
 
 func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
-	c := llm.Config{Roles: b.cfg.LLM.Roles, Log: b.log}
+	b.usage = &usage.Store{DB: b.db, Models: map[string]int{}, Person: b.cfg.LLM.PersonTokens,
+		Location: b.cfg.Zone, Now: time.Now, Log: b.log}
+	b.closers = append(b.closers, func() error { return b.usage.Write(context.WithoutCancel(ctx)) })
+	c := llm.Config{Roles: b.cfg.LLM.Roles, Meter: b.usage, Log: b.log}
 	for _, m := range b.cfg.LLM.Models {
+		b.usage.Models[m.Name] = m.DailyTokens
 		url := m.BaseURL
 		if url == discover.Rehearsal {
 			served, stop, err := rehearsal.Start(ctx, rehearsal.Config{Log: b.log})

@@ -62,7 +62,8 @@ func runTrial(ctx context.Context, o options, c console) error {
 	ctx, end := context.WithCancelCause(ctx)
 	t := &trial{options: o, console: c, screen: &tty.Screen{Out: c.out, Name: "Reverie"}, end: end}
 	defer t.cleanUp()
-	for _, step := range []func(context.Context) error{t.makeStateDir, t.startAndSetUpHomeserver, t.startBot, t.logInAndAwaitBot} {
+	steps := []func(context.Context) error{t.findBotAndMakeStateDir, t.startHomeserverAndSetUpTrial, t.startBot, t.logInAndAwaitBot}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("try: %w", err)
 		}
@@ -86,11 +87,11 @@ type trial struct {
 	undo    []func()
 }
 
-func (t *trial) printStep(name, format string, args ...any) {
+func (t *trial) printLabelled(name, format string, args ...any) {
 	fmt.Fprintf(t.err, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
 }
 
-func (t *trial) makeStateDir(context.Context) error {
+func (t *trial) findBotAndMakeStateDir(context.Context) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -110,24 +111,24 @@ func (t *trial) makeStateDir(context.Context) error {
 // statePath returns a path in the state folder.
 func (t *trial) statePath(name string) string { return filepath.Join(t.dir, name) }
 
-// startAndSetUpHomeserver starts the homeserver and creates accounts, room and configuration like
+// startHomeserverAndSetUpTrial starts the homeserver and creates accounts, room and configuration like
 // docker-compose.yml.
-func (t *trial) startAndSetUpHomeserver(ctx context.Context) error {
+func (t *trial) startHomeserverAndSetUpTrial(ctx context.Context) error {
 	home, err := homeserver.Start(ctx, homeserver.Config{BinDir: t.bins, Dir: t.statePath("homeserver")})
 	if err != nil {
 		return err
 	}
 	t.undo = append(t.undo, func() { _ = home.Stop() })
-	t.printStep("homeserver", "%s, in %s", home.URL, t.dir)
+	t.printLabelled("homeserver", "%s, in %s", home.URL, t.dir)
 	model, err := discover.Detect(ctx, os.Getenv)
 	if err != nil {
 		return err
 	}
 	if model.URL == discover.Rehearsal {
-		t.printStep("model", "none found: the rehearsal model stands in. To connect one: "+
+		t.printLabelled("model", "none found: the rehearsal model stands in. To connect one: "+
 			"`ollama run qwen3:8b`, or llama.cpp, LM Studio or REVERIE_LLM_URL; then again")
 	} else {
-		t.printStep("model", "%s at %s: %s", model.Name, model.URL, model.Model)
+		t.printLabelled("model", "%s at %s: %s", model.Name, model.URL, model.Model)
 	}
 	if err := t.runBotFirstRun(ctx, home, model); err != nil {
 		return err
@@ -194,7 +195,7 @@ func (t *trial) startBot(context.Context) error {
 		return err
 	}
 	t.undo = append(t.undo, func() { _ = bot.Process.Signal(syscall.SIGTERM); <-exited })
-	t.printStep("bot", "log in %s", log.Name())
+	t.printLabelled("bot", "log in %s", log.Name())
 	return nil
 }
 
@@ -215,12 +216,12 @@ func (t *trial) logInAndAwaitBot(ctx context.Context) (err error) {
 	if err := t.you.WaitJoined(wait, t.room, "@reverie:"+strings.SplitN(a.User, ":", 2)[1]); err != nil {
 		return fmt.Errorf("the bot did not join the room within a minute; %s", t.botLogTail())
 	}
-	t.printStep("room", "end-to-end encrypted: %s", t.room)
-	t.printStep("files", "in %s, yours to edit: MEMORIES.txt, SOUL.md, skills/", t.statePath("data"))
+	t.printLabelled("room", "end-to-end encrypted: %s", t.room)
+	t.printLabelled("files", "in %s, yours to edit: MEMORIES.txt, SOUL.md, skills/", t.statePath("data"))
 	if !t.keep {
-		t.printStep("", "all of this is thrown away at the end; `make try KEEP=1` keeps it")
+		t.printLabelled("", "all of this is thrown away at the end; `make try KEEP=1` keeps it")
 	}
-	t.printStep("you", "any Matrix client on this machine may join in: homeserver %s, user %s, password %s",
+	t.printLabelled("you", "any Matrix client on this machine may join in: homeserver %s, user %s, password %s",
 		a.Homeserver, a.User, a.Password)
 	return nil
 }
@@ -243,8 +244,8 @@ func (t *trial) cleanUp() {
 	}
 }
 
-// printRoomEvent prints one event of the room. done reports whether it is a finished message of the bot.
-func (t *trial) printRoomEvent(e peer.Event) (done bool, err error) {
+// checkAndShowEvent prints one event of the room. done reports whether it is a finished message of the bot.
+func (t *trial) checkAndShowEvent(e peer.Event) (done bool, err error) {
 	if e.Room != t.room || e.Sender == t.you.UserID() {
 		return false, nil
 	}
@@ -286,7 +287,7 @@ func (t *trial) chatInTerminal(ctx context.Context, in *tty.Input) error {
 		return nil
 	}
 	err := tty.Talk(ctx, in, func() bool { return unanswered > 0 }, send, t.you.Events(), func(e peer.Event) error {
-		done, err := t.printRoomEvent(e)
+		done, err := t.checkAndShowEvent(e)
 		if done { // or a reminder
 			unanswered = max(0, unanswered-1)
 		}

@@ -75,6 +75,8 @@ const (
 	maxArguments  = 6_000 // characters of all arguments of one question
 
 	prefix = "ask:"
+	// OutcomePrefix begins the Outgoing.ID of a message with the outcome of an approval.
+	OutcomePrefix = "asked:"
 )
 
 // The options of a question: for now, for this conversation, no.

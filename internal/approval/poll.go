@@ -19,8 +19,7 @@ import (
 // Question makes the messages that ask about a: a notice with each act, its arguments and the sources of
 // untrusted text, and the poll. Clients show polls without line breaks, so it has only names.
 func (a *Approval) Question(say i18n.Say) []chat.Outgoing {
-	details := say("approve.ask")
-	var names []string
+	var details, names []string
 	for _, act := range a.Acts {
 		lines := argumentLines(act.Call.Arguments)
 		if act.Covers == "" {
@@ -30,13 +29,13 @@ func (a *Approval) Question(say i18n.Say) []chat.Outgoing {
 			}
 		}
 		name := actText(say, act.Act)
-		details += "\n\n" + name + "\n" + codeBlock(strings.Join(lines, "\n"))
+		details = append(details, name+"\n"+codeBlock(strings.Join(lines, "\n")))
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
 	if len(a.Sources) > 0 {
-		details += "\n\n" + say("approve.seen", "seen", strings.Join(a.Sources, ", "))
+		details = append(details, say("approve.seen", "seen", strings.Join(a.Sources, ", ")))
 	}
 	how := "approve.how"
 	if !a.mayCover() {
@@ -49,7 +48,7 @@ func (a *Approval) Question(say i18n.Say) []chat.Outgoing {
 	options = append(options, chat.Option{ID: No, Text: say("approve.no")})
 	text := say("approve.ask") + " (" + strings.Join(names, ", ") + ") " +
 		say(how, "code", a.Code, "minutes", fmt.Sprint(int(answerTimeout.Minutes())))
-	return []chat.Outgoing{{ID: a.detailsID(), Thread: a.Talk.Thread(), Text: details, Notice: true},
+	return []chat.Outgoing{{ID: a.detailsID(), Thread: a.Talk.Thread(), Text: strings.Join(details, "\n\n"), Notice: true},
 		{ID: a.QuestionID(), Thread: a.Talk.Thread(), Text: text, Notice: true, Options: options}}
 }
 
@@ -149,7 +148,7 @@ func (a *Approval) Outcome(say i18n.Say, key string) string {
 		}
 		result := history.OneLine(act.Result, shownRunes)
 		if act.Covers == "" || strings.Contains(act.Result, "\n") { // the output of a command, or a diff
-			result = "\n" + codeBlock(text.Clip(act.Result, shownOutput))
+			result = "\n" + codeBlock(text.Clip(tool.ForPeople(act.Result), shownOutput))
 		}
 		lines = append(lines, "- "+say(key, "act", actText(say, act.Act), "result", result))
 	}

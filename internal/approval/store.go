@@ -32,10 +32,7 @@ const columns = `code, room, thread, conversation, event, asker, readers, quote,
 // list reads the approvals that match the WHERE clause, the oldest first.
 func list(ctx context.Context, from store.DBTX, where string, args ...any) ([]Approval, error) {
 	all, err := store.List(ctx, from, scan, `SELECT `+columns+` FROM approval `+where+` ORDER BY created, rowid`, args...)
-	if err != nil {
-		return nil, fmt.Errorf("approval: read approvals: %w", err)
-	}
-	return all, nil
+	return all, store.Wrap(err, "approval: read approvals")
 }
 
 func scan(row store.Row) (a Approval, err error) {
@@ -61,10 +58,7 @@ func (s Store) Put(ctx context.Context, db store.DBTX, a Approval) error {
 			answered_by = excluded.answered_by, unverified = excluded.unverified WHERE approval.state IN ('gathering', 'open', 'approved')`,
 		a.Code, a.Room, a.Talk, a.Conversation, a.Event, a.Asker, a.Readers, a.Quote, store.JSON(&a.Acts), store.JSON(&a.Sources),
 		a.Fingerprint, a.State, a.Wide, a.Answer.Sender, a.Answer.Unproven, a.Created.UnixMilli(), expires)
-	if err != nil {
-		return fmt.Errorf("approval: store an approval: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "approval: store an approval")
 }
 
 // ListGranted lists asker's approvals for a whole conversation, if fingerprint has not changed since.
@@ -211,10 +205,7 @@ func (s Store) Open(ctx context.Context, in store.DBTX, talk history.Timeline, e
 	now := s.Now()
 	_, err := in.ExecContext(ctx, `UPDATE approval SET state = 'open', created = ?, expires = ?
 		WHERE thread = ? AND event = ? AND state = 'gathering'`, now.UnixMilli(), now.Add(answerTimeout).UnixMilli(), talk, event)
-	if err != nil {
-		return fmt.Errorf("approval: open an approval: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "approval: open an approval")
 }
 
 // Answer records an answer to the question code. in is the answer's head and integrity its sender's.
@@ -262,10 +253,8 @@ const sqlClearTexts = `UPDATE approval SET quote = '', acts = '[]', sources = '[
 
 // Redact deletes the texts of the approvals of the message event.
 func (s Store) Redact(ctx context.Context, room, event string) error {
-	if _, err := s.DB.ExecContext(ctx, sqlClearTexts+` WHERE room = ? AND event = ?`, room, event); err != nil {
-		return fmt.Errorf("approval: forget in approvals: %w", err)
-	}
-	return nil
+	_, err := s.DB.ExecContext(ctx, sqlClearTexts+` WHERE room = ? AND event = ?`, room, event)
+	return store.Wrap(err, "approval: forget in approvals")
 }
 
 // Forget deletes the texts of the approvals that contain one of texts, in tx.

@@ -3,6 +3,7 @@ package approval
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"reverie/internal/history"
 	"reverie/internal/i18n"
@@ -25,12 +26,13 @@ func ListUntrusted(say i18n.Say, past []history.Message, c history.Compaction, s
 	newest, prefix := int64(0), ""
 	for i := range past {
 		m := &past[i]
-		if m.Role == llm.Assistant || m.Label.Integrity >= trust.User { // the model's text derives from the others
+		outcome := strings.HasPrefix(m.EventID, OutcomePrefix) && m.Label.Integrity < trust.Guest
+		if m.Role == llm.Assistant && !outcome || m.Label.Integrity >= trust.User { // the model's text derives from the others
 			continue
 		}
 		newest = m.ID
 		switch {
-		case m.Role == llm.Tool:
+		case m.Role == llm.Tool, outcome:
 			add("approve.seen.tool")
 		case len(m.Files) > 0:
 			for _, f := range m.Files {

@@ -18,6 +18,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/manner"
 	"reverie/internal/memory"
+	"reverie/internal/profile"
 	"reverie/internal/prompt"
 	"reverie/internal/questions"
 	"reverie/internal/settings"
@@ -25,6 +26,8 @@ import (
 	"reverie/internal/task"
 	"reverie/internal/text"
 	"reverie/internal/trust"
+	"reverie/internal/usage"
+	"reverie/internal/voice"
 )
 
 // catalog lists the commands in the order of !help. The message text help.NAME describes each.
@@ -39,6 +42,7 @@ func catalog() []entry {
 		{"deny", bySession(Session.Deny)},
 		{"summary", showSummary},
 		{"status", showStatus},
+		{"usage", showUsage},
 		{"tasks", listTasks},
 		{"helpers", listSubSessions},
 		{"goal", changeGoal},
@@ -46,10 +50,12 @@ func catalog() []entry {
 		{"remember", remember},
 		{"forget", forget},
 		{"undo", undoThis},
+		{"profile", changeProfile},
 		{"dream", controlDream},
 		{"think", changeThink},
 		{"mode", changeMode},
 		{"model", changeModel},
+		{"persona", changePersona},
 		{"skills", listSkills},
 		{"voice", showVoice},
 		{"config", configure},
@@ -94,10 +100,12 @@ type Config struct {
 	History   *history.Store
 	Models    *llm.Models
 	Settings  settings.Store
+	Usage     *usage.Store // nil = tokens are not counted
 	Messages  *settings.Messages
+	Voice     voice.Voice
 	// Helpers lists the sub-sessions visible at p, a line each. nil = disabled.
 	Helpers  func(ctx context.Context, p trust.Place, say i18n.Say) ([]string, error)
-	Location *time.Location
+	Profiles profile.Store
 	Started  time.Time // when the program started
 	Now      func() time.Time
 
@@ -139,6 +147,7 @@ type Call struct {
 	Access  memory.Access // to memory, of the person
 	Caller  trust.Caller
 	Log     *slog.Logger
+	Zone    *time.Location // of times in the answer
 }
 
 // text returns a message text in the room's language.

@@ -60,7 +60,7 @@ func decidedBy(ctx context.Context, call *Call, d settings.Choice) string {
 	if d.At.IsZero() {
 		return call.text(ctx, "settings.default")
 	}
-	return call.text(ctx, "settings.by", "person", d.Person, "at", d.At.In(call.Location).Format(minute))
+	return call.text(ctx, "settings.by", "person", d.Person, "at", d.At.In(call.Zone).Format(minute))
 }
 
 func settingsTable(ctx context.Context, call *Call, all []shownSetting) string {

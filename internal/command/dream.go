@@ -13,7 +13,7 @@ type Dreams struct {
 	Wake   func()                                          // starts a dream soon
 	Status func(context.Context, i18n.Say) (string, error) // describes the last one
 	Undo   func(context.Context, i18n.Say) (string, error) // reverts the last one
-	// Tidy asks for a dream of one part: memories, tasks or skills. It dreams of each at most once a day,
+	// Tidy asks for a dream of one part: memories or tasks. It dreams of each at most once a day,
 	// and returns at once.
 	Tidy func(part string)
 }

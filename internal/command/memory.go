@@ -186,7 +186,7 @@ func openQuestions(ctx context.Context, call *Call) (string, error) {
 	if err != nil || len(list) == 0 {
 		return "", err
 	}
-	return questions.NoticeText(call.Messages.For(ctx, call.In.Room), list, call.Location), nil
+	return questions.NoticeText(call.Messages.For(ctx, call.In.Room), list, call.Zone), nil
 }
 
 // entryLine lists an entry with its ID, for !forget.

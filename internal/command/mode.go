@@ -42,7 +42,7 @@ func changeMode(ctx context.Context, call *Call, args string) (string, error) {
 func modeSentence(ctx context.Context, call *Call, now settings.RoomMode) string {
 	since := call.text(ctx, "mode.first")
 	if !now.Chosen.At.IsZero() {
-		since = call.text(ctx, "mode.since", "at", now.Chosen.At.In(call.Location).Format(minute),
+		since = call.text(ctx, "mode.since", "at", now.Chosen.At.In(call.Zone).Format(minute),
 			"why", call.text(ctx, "mode.by", "person", now.Chosen.Person))
 	}
 	return call.text(ctx, "mode.now", "mode", now.Name, "since", since)
@@ -74,7 +74,7 @@ func showSummary(ctx context.Context, call *Call, _ string) (string, error) {
 	if err != nil || c.Text() == "" {
 		return call.text(ctx, "summary.none"), err
 	}
-	return call.text(ctx, "summary.head", "at", c.At.In(call.Location).Format(minute)) + "\n\n" + c.Text(), nil
+	return call.text(ctx, "summary.head", "at", c.At.In(call.Zone).Format(minute)) + "\n\n" + c.Text(), nil
 }
 
 // ModeSet returns the notice that a room's mode is m now.

@@ -40,7 +40,7 @@ func showVoice(ctx context.Context, call *Call, args string) (string, error) {
 			evidence = "voice.seen"
 		}
 		fmt.Fprintf(&b, "%d. %s %s\n", i+1, call.text(ctx, key, "value", code(l.Name)), call.text(ctx, evidence,
-			"count", strconv.Itoa(l.Count), "at", l.Last.In(call.Location).Format(time.DateOnly), "quote", code(l.Quote)))
+			"count", strconv.Itoa(l.Count), "at", l.Last.In(call.Zone).Format(time.DateOnly), "quote", code(l.Quote)))
 	}
 	return b.String() + "\n" + call.text(ctx, "voice.forget"), nil
 }

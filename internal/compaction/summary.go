@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"reverie/internal/agent"
@@ -11,6 +12,7 @@ import (
 	"reverie/internal/history/compact"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/trust"
 	"reverie/internal/window"
 )
 
@@ -37,7 +39,9 @@ func (c Compactor) summarise(ctx context.Context, done *history.Compaction, r Re
 		}
 	}
 	done.Level, done.Summary = history.Summary, text
-	if err != nil {
+	if _, from := workAtHand(&r.Turn); err == nil {
+		done.Integrity = min(done.Integrity, from)
+	} else {
 		c.Log.Warn("no summary by a model: using an extract", "err", err)
 		done.Level, done.Summary = history.Extracted, compact.SummaryWithoutModel(r.Previous.Summary, evicted, share)
 	}
@@ -45,12 +49,26 @@ func (c Compactor) summarise(ctx context.Context, done *history.Compaction, r Re
 	return nil
 }
 
+// workAtHand returns the goal, its steps and the current task, which a summary keeps in view, and the
+// integrity of their texts.
+func workAtHand(t *prompt.Turn) (lines []string, from trust.Integrity) {
+	from = trust.Owner
+	if lines = slices.Concat(t.Goal, t.Steps); len(lines) > 0 {
+		from = t.From.Goal
+	}
+	if t.Pin != "" {
+		lines, from = append(lines, "Current task: "+t.Pin), min(from, t.From.Pin)
+	}
+	return lines, from
+}
+
 // askModel asks a model for a summary of at most maxTokens, and checks it.
 func (c Compactor) askModel(ctx context.Context, r Request, evicted []history.Message, maxTokens int) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	size, out := c.Models.Window(role)
-	ask := prompt.Compaction{Words: max(30, maxTokens*100/wordTokens), Tier: window.TierFor(size), Goal: r.Turn.Goal,
+	goal, _ := workAtHand(&r.Turn)
+	ask := prompt.Compaction{Words: max(30, maxTokens*100/wordTokens), Tier: window.TierFor(size), Goal: goal,
 		Previous: r.Previous.Text()}
 	frame := 0
 	for _, m := range c.Prompt.CompactionRequest(ask) {

@@ -14,6 +14,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/llm/encoder"
 	"reverie/internal/media"
+	"reverie/internal/profile"
 	"reverie/internal/prompt"
 	"reverie/internal/search/backend"
 	"reverie/internal/settings"
@@ -139,6 +140,9 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 	}
 	for _, p := range d.Messages.Problems() {
 		f.Add("messages", Note, p.String())
+	}
+	for _, p := range (profile.Store{Dir: d.Dir}).Problems() {
+		f.Add("profiles", Note, p.String())
 	}
 	p, _, err := d.Preview(ctx, "")
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"reverie/internal/dream/report"
 	"reverie/internal/harvest"
 	"reverie/internal/llm"
 	"reverie/internal/llm/answer"
@@ -45,7 +44,7 @@ const (
 	perRequest   = 10                  // pairs
 	perTokens    = 1200                // of the texts in one request; the first pair may be longer
 	callTime     = 2 * time.Minute     // timeout of one request
-	failures     = 2                   // consecutive failures that stop requests for the night
+	failures     = 2                   // in a row, which stop the reading; one more stops the night
 	unclearUntil = 60 * 24 * time.Hour // then a pair with an unreadable answer is asked again
 )
 
@@ -67,91 +66,95 @@ func (r *run) ask(ctx context.Context, pairs []*pair) {
 		r.more = true
 		return
 	}
-	r.requests(ctx, batches(todo), salt, model)
-}
-
-// requests asks a model about batches within the budget.
-func (r *run) requests(ctx context.Context, batches [][]*pair, salt []byte, model string) {
-	within, cancel := context.WithTimeout(ctx, r.models.timeLeft())
-	defer cancel()
-	failed, lost := 0, 0
-	defer func() {
-		if lost > 0 {
-			r.note("what the model said of %d pairs could not be read; nothing was done about them", lost)
-		}
-	}()
-	for _, batch := range batches {
-		prompt := r.d.prompt(batch, strings.ToLower(rand.Text()[:8]))
-		if why := r.models.spent(within, prompt); why != "" {
-			r.note("%s; the rest waits for the next dream", why)
-			r.more = true
-			return
-		}
-		said, err := r.models.request(within, batch, prompt)
+	lost := 0
+	for _, batch := range batches(todo) {
+		answer, ok := r.send(ctx, r.d.prompt(batch, strings.ToLower(rand.Text()[:8])))
 		if ctx.Err() != nil {
 			return
 		}
-		if failed++; said > 0 {
-			failed = 0
+		if !ok {
+			r.more = true
+			continue
 		}
-		if err != nil {
-			if r.more = true; failed == 1 {
-				r.note("a model did not answer, so what it was asked waits: %v", err)
-			}
-		} else {
-			lost += len(batch) - said
-			if err := r.d.saveVerdicts(ctx, batch, salt, model, r.now); err != nil {
-				r.note("what the model said could not be kept: %v", err)
-			}
-		}
-		if failed > failures || err != nil && failed == failures { // an answer that cannot be read may be chance
-			r.note("the model is asked no more tonight")
-			r.more, r.models.silent = true, true
-			return
+		r.report.Cost.Pairs += len(batch)
+		said := setVerdicts(batch, answer)
+		r.countAnswer(said > 0)
+		lost += len(batch) - said
+		if err := r.d.saveVerdicts(ctx, batch, salt, model, r.now); err != nil {
+			r.note("what the model said could not be kept: %v", err)
 		}
 	}
-}
-
-// models sends the requests of a night within its budget.
-type models struct {
-	ask    Ask // nil = no model
-	budget report.Budget
-	cost   *report.Cost
-	began  time.Time // time of the first request
-	silent bool      // they failed too often
+	if lost > 0 {
+		r.note("what the model said of %d pairs could not be read; nothing was done about them", lost)
+	}
 }
 
 // timeLeft is the rest of the time budget, which the first request starts.
-func (m *models) timeLeft() time.Duration {
-	if m.began.IsZero() {
-		m.began = time.Now()
+func (r *run) timeLeft() time.Duration {
+	if r.began.IsZero() {
+		r.began = time.Now()
 	}
-	return m.budget.Time - time.Since(m.began)
+	return r.d.cfg.Budget.Time - time.Since(r.began)
 }
 
-// spent says which part of the budget prompt would exceed, or "". The first request of a night may
-// exceed the token budget.
-func (m *models) spent(ctx context.Context, prompt string) string {
-	cost, most := m.cost, m.budget
+// spent says which part of the budget prompt would exceed, or "". Of the budget, one share may be used.
+// With all of it, the first request of a night may exceed the tokens.
+func (r *run) spent(prompt string, share int) string {
+	cost, calls, tokens := r.report.Cost, r.d.cfg.Budget.Calls/share, r.d.cfg.Budget.Tokens/share
 	switch {
-	case ctx.Err() != nil || m.timeLeft() <= 0:
+	case r.timeLeft() <= 0:
 		return "the time for questions to the model is used up"
-	case cost.Calls >= most.Calls:
-		return fmt.Sprintf("the model was asked %d times", cost.Calls)
-	case cost.Tokens >= most.Tokens, cost.Calls > 0 && cost.Tokens+llm.EstimateTokens(prompt) > most.Tokens:
-		return fmt.Sprintf("%d tokens are used up", cost.Tokens)
+	case cost.Calls >= calls:
+		return fmt.Sprintf("%d of %d requests are used up", cost.Calls, calls)
+	case cost.Tokens >= tokens, (cost.Calls > 0 || share > 1) && cost.Tokens+llm.EstimateTokens(prompt) > tokens:
+		return fmt.Sprintf("%d of %d tokens are used up", cost.Tokens, tokens)
 	}
 	return ""
 }
 
-// send sends one prompt to a model and counts its cost.
-func (m *models) send(ctx context.Context, prompt string) (string, error) {
-	within, cancel := context.WithTimeout(ctx, min(callTime, m.timeLeft()))
+// send sends one prompt to a model. It is not ok without an answer, and a note says why. Nothing more is
+// sent in a night whose budget is spent, or after some failures in a row.
+func (r *run) send(ctx context.Context, prompt string) (answer string, ok bool) {
+	if r.silent {
+		return "", false
+	}
+	why := r.spent(prompt, 1)
+	if why == "" && r.failed > failures {
+		why = "the model failed too often"
+	}
+	if why != "" {
+		r.note("%s; the rest waits for the next dream", why)
+		r.silent = true
+		return "", false
+	}
+	ask := func(ctx context.Context, prompt string) (string, error) { return r.d.cfg.Ask(ctx, role, prompt) }
+	answer, err := r.request(ctx, prompt, ask)
+	if err != nil && ctx.Err() == nil {
+		r.countAnswer(false)
+		r.note("a model did not answer, so the things it was asked about stay as they are: %v", err)
+	}
+	return answer, err == nil
+}
+
+// countAnswer counts the requests in a row that gave no readable answer.
+func (r *run) countAnswer(readable bool) {
+	if r.failed++; readable {
+		r.failed = 0
+	}
+}
+
+// request sends one prompt with ask and counts its cost.
+func (r *run) request(ctx context.Context, prompt string, ask func(context.Context, string) (string, error)) (string, error) {
+	within, cancel := context.WithTimeout(ctx, min(callTime, r.timeLeft()))
 	defer cancel()
-	m.cost.Calls++
-	m.cost.Tokens += llm.EstimateTokens(prompt)
-	answer, err := m.ask(within, role, prompt)
-	m.cost.Tokens += llm.EstimateTokens(answer)
+	cost := &r.report.Cost
+	cost.Calls++
+	cost.Tokens += llm.EstimateTokens(prompt)
+	answer, err := ask(within, prompt)
+	cost.Tokens += llm.EstimateTokens(answer)
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		return "", fmt.Errorf("no answer within %s; %w", callTime, harvest.ErrLimit)
+	}
 	return answer, err
 }
 
@@ -181,13 +184,8 @@ func batches(pairs []*pair) (all [][]*pair) {
 	return all
 }
 
-// request sends prompt and sets the verdicts of batch. It counts the readable ones; others are unclear.
-func (m *models) request(ctx context.Context, batch []*pair, prompt string) (said int, err error) {
-	m.cost.Pairs += len(batch)
-	answer, err := m.send(ctx, prompt)
-	if err != nil {
-		return 0, err
-	}
+// setVerdicts sets the verdicts of batch from an answer. It counts the readable ones; others are unclear.
+func setVerdicts(batch []*pair, answer string) (said int) {
 	for i, v := range readVerdicts(answer, len(batch)) {
 		p := batch[i]
 		if p.verdict = v; v == unclear {
@@ -197,7 +195,7 @@ func (m *models) request(ctx context.Context, batch []*pair, prompt string) (sai
 			p.verdict = neither
 		}
 	}
-	return said, nil
+	return said
 }
 
 // readVerdicts parses the last list in an answer, which may be truncated. A pair without exactly one

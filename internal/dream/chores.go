@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -14,12 +13,9 @@ import (
 	"reverie/internal/task"
 )
 
-// chores holds what earlier dreams did to tasks, by kind and item. It also holds the earlier
-// proposals, by item and other item. Both are rows of dream_change.
-type chores struct {
-	done map[[2]string]chore
-	told map[[2]string]bool
-}
+// chores holds the changes of tasks and the proposals of earlier dreams, as rows of dream_change. The keys
+// are kind and item, and for proposals the other item.
+type chores map[[3]string]chore
 
 // chore is when a change was last made, and whether a person undid it.
 type chore struct {
@@ -28,60 +24,34 @@ type chore struct {
 }
 
 // doneSince reports whether kind was done to item after since, or was ever undone.
-func (c chores) doneSince(kind, item string, since time.Time) bool {
-	last := c.done[[2]string{kind, item}]
+func (c chores) doneSince(kind task.TidyKind, item string, since time.Time) bool {
+	last := c[[3]string{string(kind), item}]
 	return last.undone || last.at.After(since)
 }
 
 // newProposals returns up to maxProposals proposals that were not made before.
 func (c chores) newProposals(proposals []report.Proposal) []report.Proposal {
-	told := maps.Clone(c.told)
 	all := slices.DeleteFunc(proposals, func(p report.Proposal) bool {
-		key := [2]string{p.Item, p.Other}
-		before := told[key]
-		told[key] = true
+		key := [3]string{proposed, p.Item, p.Other}
+		_, before := c[key]
+		c[key] = chore{}
 		return before
 	})
 	return all[:min(len(all), maxProposals)]
 }
 
-// planChores plans changes of tasks, and makes proposals about tasks and skills.
-func (r *run) planChores(ctx context.Context) (tasks []plannedTask, err error) {
-	c, err := r.d.chores(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var proposals []report.Proposal
-	if r.has(Tasks) {
-		tasks, proposals, err = r.tasks(ctx, c)
-	}
-	if err == nil && r.has(Skills) {
-		var more []report.Proposal
-		more, err = r.skills(ctx)
-		proposals = append(proposals, more...)
-	}
-	r.report.Proposals = c.newProposals(proposals)
-	return tasks, err
-}
-
 // chores reads the changes and proposals of earlier dreams.
 func (d *Dreamer) chores(ctx context.Context) (chores, error) {
-	c := chores{done: map[[2]string]chore{}, told: map[[2]string]bool{}}
+	c := chores{}
 	err := store.Each(ctx, d.cfg.DB, func(row store.Row) error {
-		var kind, item, other, state string
+		var key [3]string
 		var at int64
-		if err := row.Scan(&kind, &item, &other, &state, &at); err != nil {
-			return err
-		}
-		if kind == proposed {
-			c.told[[2]string{item, other}] = true
-			return nil
-		}
-		key := [2]string{kind, item}
-		c.done[key] = chore{time.UnixMilli(at), c.done[key].undone || state == "undone"}
-		return nil
-	}, `SELECT kind, item, other, state, at FROM dream_change ORDER BY id`)
-	return c, store.Wrap(err, "dream: read what was done to tasks and skills")
+		var undone bool
+		err := row.Scan(&key[0], &key[1], &key[2], &at, &undone)
+		c[key] = chore{time.UnixMilli(at), undone}
+		return err
+	}, `SELECT kind, item, iif(kind = ?, other, ''), max(at), max(state = 'undone') FROM dream_change GROUP BY 1, 2, 3`, proposed)
+	return c, store.Wrap(err, "dream: read what was done to tasks")
 }
 
 // proposed is the kind of the rows of proposals.

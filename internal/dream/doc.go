@@ -1,4 +1,4 @@
-// Package dream tidies memories, tasks and skills while the rooms are quiet. A night reads new
+// Package dream tidies memories and tasks while the rooms are quiet. A night reads new
 // messages (package harvest), plans, copies the database, applies the plan in one transaction and
 // reports. It never edits or deletes the text of a memory. Whatever a model says, true facts stay
 // active, and every night can be undone.
@@ -20,5 +20,5 @@
 // Nightly derives the next night from the last completed one.
 //
 // Tasks of the same words are merged, and tasks untouched for 90 days are paused. Whether a task is
-// done, or is the same as another, is a question. Similar skills are only proposed for merging.
+// done, or is the same as another, is a question.
 package dream

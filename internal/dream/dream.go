@@ -17,7 +17,6 @@ import (
 	"reverie/internal/harvest"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
-	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/task"
 )
@@ -34,7 +33,6 @@ type Config struct {
 	DB      *sql.DB // with the tables of the migrations; the caller closes it
 	Store   *memory.Store
 	Tasks   *task.Store            // nil = tasks are skipped
-	Skills  *skill.Library         // nil = skills are skipped
 	Trusted func(user string) bool // whose messages can show that a task is done; nil = everyone's
 	Dir     string                 // the data folder; copies and reports go to its folder dreams
 	Prompts fs.FS                  // has prompts/DREAM_*.txt, read for each request
@@ -65,11 +63,10 @@ const (
 	Contradiction Phase = "contradiction" // supersedes outdated entries
 	Stale         Phase = "stale"         // archives entries unused for long
 	Tasks         Phase = "tasks"         // tidies tasks
-	Skills        Phase = "skills"        // finds similar skills
 )
 
 // Phases lists all phases in their order.
-var Phases = []Phase{Harvest, Dedup, Contradiction, Stale, Tasks, Skills}
+var Phases = []Phase{Harvest, Dedup, Contradiction, Stale, Tasks}
 
 // Options selects the parts of a dream.
 type Options struct {
@@ -124,7 +121,6 @@ func (d *Dreamer) Dream(ctx context.Context, o Options) (report.Report, error) {
 	now := d.cfg.Now().UTC().Truncate(time.Millisecond)
 	r := &run{d: d, o: o, now: now, report: report.Report{At: now, DryRun: o.DryRun, Cost: report.Cost{Most: d.cfg.Budget},
 		Run: "dream_" + now.In(d.cfg.Location).Format("20060102") + "_" + strings.ToLower(rand.Text()[:6])}}
-	r.models = models{ask: d.cfg.Ask, budget: d.cfg.Budget, cost: &r.report.Cost}
 	release, err := d.lease()
 	if err != nil {
 		return report.Report{}, err
@@ -152,8 +148,10 @@ type run struct {
 	o      Options
 	now    time.Time
 	report report.Report
-	models models
-	more   bool // work is left for the next dream
+	began  time.Time // of the first request to a model
+	failed int       // requests in a row without a readable answer
+	silent bool      // no model is asked any more
+	more   bool      // work is left for the next dream
 }
 
 func (r *run) has(p Phase) bool { return len(r.o.Phases) == 0 || slices.Contains(r.o.Phases, p) }
@@ -172,7 +170,7 @@ func (r *run) dream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if p.tasks, err = r.planChores(ctx); err != nil {
+	if p.tasks, err = r.planTasks(ctx); err != nil {
 		return err
 	}
 	if r.o.DryRun {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"reverie/internal/harvest"
-	"reverie/internal/llm"
 )
 
 // readShare is the divisor of the budget for reading conversations: half of it.
@@ -41,7 +40,7 @@ func (r *run) read(ctx context.Context) error {
 	case len(rooms) == 0:
 		return nil
 	}
-	within, cancel := context.WithTimeout(ctx, r.models.timeLeft()/readShare)
+	within, cancel := context.WithTimeout(ctx, r.timeLeft()/readShare)
 	defer cancel()
 	read, err := h.Read(within, rooms, r.readPart, failures)
 	r.report.Harvested = &read
@@ -59,24 +58,9 @@ func (r *run) read(ctx context.Context) error {
 
 // readPart sends a harvest prompt if the budget allows it.
 func (r *run) readPart(ctx context.Context, prompt string) (string, error) {
-	cost, most := &r.report.Cost, r.d.cfg.Budget
-	size := llm.EstimateTokens(prompt)
-	switch {
-	case cost.Calls >= most.Calls/readShare:
-		return "", fmt.Errorf("half of the requests are used up (%d of %d); %w", cost.Calls, most.Calls, harvest.ErrLimit)
-	case cost.Tokens+size > most.Tokens/readShare:
-		return "", fmt.Errorf("half of the tokens are used up (%d of %d, and the next request has %d); %w",
-			cost.Tokens, most.Tokens, size, harvest.ErrLimit)
+	if why := r.spent(prompt, readShare); why != "" {
+		return "", fmt.Errorf("%s; %w", why, harvest.ErrLimit)
 	}
-	within, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	cost.Calls++
-	cost.Read++
-	cost.Tokens += size
-	answer, err := r.d.cfg.Harvester.Ask(within, prompt)
-	if err != nil && within.Err() != nil && ctx.Err() == nil { // outside a dream there is no timeout
-		return "", fmt.Errorf("no answer within %s; %w", callTime, harvest.ErrLimit)
-	}
-	cost.Tokens += llm.EstimateTokens(answer)
-	return answer, err
+	r.report.Cost.Read++
+	return r.request(ctx, prompt, r.d.cfg.Harvester.Ask)
 }

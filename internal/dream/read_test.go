@@ -20,6 +20,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/llm/answer"
 	"reverie/internal/memory"
+	"reverie/internal/profile"
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
@@ -45,7 +46,7 @@ func (k *talk) listen(change func(*harvest.Config)) {
 	k.t.Helper()
 	c := harvest.Config{LastMessageAt: func(context.Context, string) (time.Time, error) { return time.Time{}, nil },
 		WaitIdle: func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() },
-		Messages: 20, CallsPerDay: 500, Idle: 15 * time.Minute, Location: time.UTC, Log: slog.New(slog.DiscardHandler),
+		Messages: 20, CallsPerDay: 500, Idle: 15 * time.Minute, Profiles: profile.Store{Location: time.UTC}, Log: slog.New(slog.DiscardHandler),
 		DB: k.d.cfg.DB, Store: k.store, Default: fstest.MapFS{harvest.Template.File: {Data: []byte("Find facts.\n{transcript}\n")}}, Window: func(string) (int, int) { return 8192, 512 },
 		Level: func(string) trust.Integrity { return trust.Owner }, // it is the owner who speaks
 		Now:   func() time.Time { return k.now }, Ask: func(ctx context.Context, _, prompt string) (string, error) {

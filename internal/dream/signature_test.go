@@ -2,11 +2,8 @@ package dream
 
 import (
 	"bytes"
-	"errors"
 	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -16,7 +13,6 @@ import (
 	"reverie/internal/harvest"
 	"reverie/internal/llm/template"
 	"reverie/internal/memory"
-	"reverie/internal/skill"
 	"reverie/internal/test/expect"
 )
 
@@ -150,75 +146,6 @@ func TestSelf(t *testing.T) {
 		if s := signed(c.text)[0]; s.self != c.self {
 			t.Errorf("%q is about the person themselves: %v", c.text, s.self)
 		}
-	}
-}
-
-const longLine = "How to water the plants in the office on the third floor, the plants on the balcony, and the plants in the hall of the office, without ever drowning any of the plants"
-
-// newSkills is a world with skills.
-func newSkills(t *testing.T) (c *choreWorld, dir string) {
-	t.Helper()
-	c = newChores(t)
-	dir = filepath.Join(c.dir, "skills")
-	for name, text := range map[string]string{
-		"dusty.md": "How to dust shelves\n\nFrom top to bottom.\n", "folder/SKILL.md": "How to fold paper\n\nTwice.\n",
-		"plants.md": longLine + "\n\nIn the morning.\n",
-	} {
-		writeSkill(t, filepath.Join(dir, name), text)
-	}
-	c.d.cfg.Skills = skill.Open(dir, nil)
-	return c, dir
-}
-
-func writeSkill(t *testing.T, path, text string) {
-	t.Helper()
-	expect.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
-}
-
-// TestTwins: skills that are about the same are proposed, once, and stay.
-func TestTwins(t *testing.T) {
-	c, dir := newSkills(t)
-	for _, name := range []string{"tea", "brew"} {
-		text := "How to make tea\n\nBoil fresh water, warm the pot, add three spoons, wait four minutes, pour. (" + name + ")\n"
-		writeSkill(t, filepath.Join(dir, name+".md"), text)
-	}
-	c.d.cfg.Ask = nil
-	r := c.dream(Options{Phases: []Phase{Skills}})
-	if n := len(r.Proposals); n != 1 || !strings.Contains(r.Proposals[n-1].Text.String(), "data/skills/brew.md and data/skills/tea.md") {
-		t.Errorf("%+v", r.Proposals)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "tea.md")); err != nil {
-		t.Error(err)
-	}
-	if r := c.dream(Options{Phases: []Phase{Skills}}); len(r.Proposals) != 0 {
-		t.Errorf("proposed again: %+v", r.Proposals)
-	}
-}
-
-// TestSkillsOfOthers: skills of different readers are not compared, no model is asked about
-// them, and they are not told to others.
-func TestSkillsOfOthers(t *testing.T) {
-	c, dir := newSkills(t)
-	write := func(place, text string) { writeSkill(t, filepath.Join(dir, place), text) }
-	const ann, eve, room = "users/@ann=3ax", "users/@eve=3ax", "rooms/!group"
-	for folder, canary := range map[string]string{ann: "ANN", eve: "EVE", room: "ROOM"} {
-		write(folder+"/plants.md", "---\nintegrity: user\nwritten_by: \"@x:x\"\ntriggers: hello\n---\n"+longLine+" "+canary+"\n\nIn the morning.\n")
-		write(folder+"/tea.md", "How to make tea\n\nBoil fresh water, warm the pot, add three spoons, wait four minutes, pour. ("+folder+")\n")
-	}
-	write(ann+"/tea-2.md", "How to make tea\n\nBoil fresh water, warm the pot, add three spoons, wait four minutes, pour. (again)\n")
-	r := c.dream(Options{Phases: []Phase{Skills}})
-	if len(r.Proposals) != 1 || r.Proposals[0].Scope != "private:@ann:x" || !strings.Contains(r.Proposals[0].Text.String(), ann+"/tea.md and data/skills/"+ann+"/tea-2.md") {
-		t.Errorf("%+v", r.Proposals)
-	}
-	for _, asked := range c.asked {
-		if strings.Contains(asked, "ANN") || strings.Contains(asked, "EVE") || strings.Contains(asked, "ROOM") {
-			t.Errorf("a model is asked about skills: %s", asked)
-		}
-	}
-	say := func(text string, args ...string) string { return text + " " + strings.Join(args, " ") }
-	told := r.Digest(say, func(s memory.Scope) bool { return s == memory.Shared || s == memory.Private("@eve:x") })
-	if strings.Contains(told, "ANN") || strings.Contains(told, "tea-2") {
-		t.Errorf("%s", told)
 	}
 }
 

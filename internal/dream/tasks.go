@@ -88,31 +88,36 @@ type roomPlan struct {
 	proposals []report.Proposal
 }
 
-// tasks plans changes of tasks. It only writes which requests were made.
-func (r *run) tasks(ctx context.Context, before chores) (steps []plannedTask, proposals []report.Proposal, err error) {
-	if r.d.cfg.Tasks == nil {
-		return nil, nil, nil
+// planTasks plans changes of tasks and proposes others. It only writes which requests were made.
+func (r *run) planTasks(ctx context.Context) (steps []plannedTask, err error) {
+	if r.d.cfg.Tasks == nil || !r.has(Tasks) {
+		return nil, nil
+	}
+	before, err := r.d.chores(ctx)
+	if err != nil {
+		return nil, err
 	}
 	rooms, err := r.taskRooms(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("dream: the tasks: %w", err)
+		return nil, fmt.Errorf("dream: the tasks: %w", err)
 	}
-	model := r.d.cfg.Model()
+	var proposals []report.Proposal
 	asked := 0
 	for _, room := range rooms {
 		p := &roomPlan{taskRoom: room, now: r.now, zone: r.d.cfg.Location, before: before}
 		p.sameTasks()
-		if r.models.ask != nil && !r.models.silent && asked < taskRooms {
+		if r.d.cfg.Ask != nil && !r.silent && asked < taskRooms {
 			var did bool
-			did, err = r.askTasks(ctx, p, model)
+			did, err = r.askTasks(ctx, p)
 			asked += flag(did)
 		}
-		steps, proposals = append(steps, p.steps...), append(proposals, p.proposals...)
 		if err != nil {
-			return steps, proposals, err
+			return nil, err
 		}
+		steps, proposals = append(steps, p.steps...), append(proposals, p.proposals...)
 	}
-	return steps, proposals, ctx.Err()
+	r.report.Proposals = before.newProposals(proposals)
+	return steps, ctx.Err()
 }
 
 // taskRooms reads the settled active tasks by room and readers, the longest unasked first.
@@ -199,7 +204,8 @@ func (p *roomPlan) sameTasks() {
 
 // askTasks asks a model about the tasks of p and plans the answer. It does neither if the request
 // was made before.
-func (r *run) askTasks(ctx context.Context, p *roomPlan, model string) (asked bool, err error) {
+func (r *run) askTasks(ctx context.Context, p *roomPlan) (asked bool, err error) {
+	model := r.d.cfg.Model()
 	nonce := strings.ToLower(rand.Text()[:8])
 	shown := p.tasks[:min(len(p.tasks), taskMost)]
 	content, witnesses := p.lines(shown, nonce)
@@ -216,21 +222,12 @@ func (r *run) askTasks(ctx context.Context, p *roomPlan, model string) (asked bo
 	form := taskForm.Load(r.d.cfg.Prompts, r.d.cfg.Default, r.d.cfg.Log)
 	form = strings.NewReplacer("{nonce}", nonce, "{count}", strconv.Itoa(len(shown))).Replace(form)
 	prompt := template.Fill(form, "{content}", content)
-	if why := r.models.spent(ctx, prompt); why != "" {
-		r.note("%s; the tasks wait for the next dream", why)
-		r.models.silent = true
-		return false, nil
-	}
-	answer, err := r.models.send(ctx, prompt)
-	if err != nil {
-		if ctx.Err() == nil {
-			r.note("the model did not answer about tasks, so they stay as they are: %v", err)
-			r.models.silent = true
-		}
+	answer, ok := r.send(ctx, prompt)
+	if !ok {
 		return true, ctx.Err()
 	}
 	actions, err := readActions(answer)
-	if err != nil {
+	if r.countAnswer(err == nil); err != nil {
 		r.note("what the model said about the tasks of a room could not be read, so they stay as they are: %v", err)
 	} else {
 		refused := p.decide(shown, witnesses, actions)

@@ -69,7 +69,7 @@ func (p *roomPlan) propose(item, other string, text i18n.Text) {
 // change plans a step for t. It does not if a dream made the step within taskRest or a person undid
 // it.
 func (p *roomPlan) change(t *openTask, s task.TidyStep, what i18n.Text) bool {
-	if p.before.doneSince(string(s.Kind), t.ID, p.now.Add(-taskRest)) {
+	if p.before.doneSince(s.Kind, t.ID, p.now.Add(-taskRest)) {
 		return false
 	}
 	t.gone = true

@@ -33,10 +33,7 @@ func (g *Store) ApplyMarkers(ctx context.Context, c trust.Caller, conversation s
 		if n, err := done.RowsAffected(); err != nil || n == 0 {
 			return err
 		}
-		switch active, err := e.find(activeGoal); {
-		case err == nil:
-			e.goal = &active
-		case !errors.Is(err, sql.ErrNoRows):
+		if e.goal, err = e.find(activeGoal); err != nil {
 			return err
 		}
 		lastStepDone, hasNext := false, false
@@ -128,7 +125,7 @@ func (e *edit) applyGoal(m Marker) error {
 		}
 		return e.setOtherStatus(existing, m.GoalStatus)
 	case existing != nil && existing.Status == Paused:
-		return e.resume(*existing)
+		return e.resume(existing)
 	case existing != nil && !active:
 		return nil
 	}
@@ -147,11 +144,8 @@ func (e *edit) findByDescription(text string) (*Goal, error) {
 	}
 	for _, id := range found {
 		goal, err := e.find(`id = ?`, id)
-		if err != nil {
-			return nil, err
-		}
-		if foldText(goal.Description) == foldText(text) {
-			return &goal, nil
+		if err != nil || foldText(goal.Description) == foldText(text) {
+			return goal, err
 		}
 	}
 	return nil, nil

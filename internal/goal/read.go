@@ -43,13 +43,10 @@ func (g *Store) Get(ctx context.Context, at trust.Place, id string) (Goal, error
 
 func (g *Store) findOne(ctx context.Context, at trust.Place, where string, args ...any) (Goal, bool, error) {
 	goal, err := findGoal(ctx, g.db, at, where, args...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Goal{}, false, nil
+	if err != nil || goal == nil {
+		return Goal{}, false, store.Wrap(err, "read goal")
 	}
-	if err != nil {
-		return Goal{}, false, fmt.Errorf("read goal: %w", err)
-	}
-	return goal, true, nil
+	return *goal, true, nil
 }
 
 // List returns at most most goals that may be read at a place: active, paused, then ended ones, newest first.
@@ -71,13 +68,14 @@ func (g *Store) List(ctx context.Context, at trust.Place, most int) ([]Goal, err
 	return goals, nil
 }
 
-func (e *edit) find(where string, args ...any) (Goal, error) {
+func (e *edit) find(where string, args ...any) (*Goal, error) {
 	return findGoal(e.ctx, e.tx, e.by.Place, where, args...)
 }
 
-// findGoal reads one goal with all its parts. Every query requires that it may be read at the place.
-func findGoal(ctx context.Context, db store.DBTX, at trust.Place, where string, args ...any) (Goal, error) {
-	var g Goal
+// findGoal reads one goal with all its parts; nil = it does not exist. Every query requires that it may be
+// read at the place.
+func findGoal(ctx context.Context, db store.DBTX, at trust.Place, where string, args ...any) (*Goal, error) {
+	g := &Goal{}
 	var created, updated int64
 	var ended sql.NullInt64
 	err := db.QueryRowContext(ctx, `SELECT id, room, user, description, priority, status,
@@ -85,8 +83,11 @@ func findGoal(ctx context.Context, db store.DBTX, at trust.Place, where string, 
 		FROM goal WHERE `+trust.Readable+` AND `+where, append(at.ReadableArgs(), args...)...).Scan(
 		&g.ID, &g.Room, &g.User, &g.Description, &g.Priority, &g.Status,
 		&g.Summary, &g.Next, &created, &updated, &ended, &g.Label.Integrity, &g.Label.Readers)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
 	if err != nil {
-		return Goal{}, err
+		return nil, err
 	}
 	g.Created, g.Updated = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
 	if ended.Valid {

@@ -53,7 +53,7 @@ func (g *Store) Resume(ctx context.Context, c trust.Caller, id string) (Goal, er
 		case err != nil:
 			return err
 		case paused.Status == Active: // said twice
-			e.goal = &paused
+			e.goal = paused
 			return nil
 		case paused.Status != Paused:
 			return refuse(nil, "why.goal_not_resumed", "id", paused.ID, "state", paused.Status.text())
@@ -156,20 +156,20 @@ func (g *Store) editOpen(ctx context.Context, c trust.Caller, id string, f func(
 			return modelRefusal("goal #%s cannot be changed, it is %s already (%s): create a new goal instead",
 				found.ID, found.Status, found.Summary)
 		}
-		e.goal = &found
+		e.goal = found
 		return f(e)
 	})
 }
 
 // goalToEdit returns the goal id, or without one the goal that matches where. noneKey is the
 // message if no goal matches.
-func (e *edit) goalToEdit(id, where, noneKey string) (Goal, error) {
+func (e *edit) goalToEdit(id, where, noneKey string) (*Goal, error) {
 	missing, args := refuse(errNotFound, noneKey), []any(nil)
 	if id = store.NormalizeID(id); id != "" {
 		missing, where, args = unknownGoal(id), `id = ?`, []any{id}
 	}
 	goal, err := e.find(where, args...)
-	if errors.Is(err, sql.ErrNoRows) {
+	if err == nil && goal == nil {
 		err = missing
 	}
 	return goal, err
@@ -189,15 +189,15 @@ func (e *edit) create(description, priority string) error {
 		return err
 	}
 	active, err := e.find(activeGoal)
-	switch {
-	case err == nil && foldText(active.Description) == foldText(description):
-		e.goal = &active
+	if err != nil {
+		return err
+	}
+	if active != nil && foldText(active.Description) == foldText(description) {
+		e.goal = active
 		if !given {
 			return nil
 		}
 		return e.update(Patch{Priority: priority})
-	case err != nil && !errors.Is(err, sql.ErrNoRows):
-		return err
 	}
 	open, err := store.Value[int](e.ctx, e.tx, `SELECT count(*) FROM goal WHERE `+trust.Readable+` AND status IN ('active', 'paused')`,
 		e.by.ReadableArgs()...)
@@ -218,13 +218,10 @@ func (e *edit) create(description, priority string) error {
 // pauseActive pauses the active goal, if any.
 func (e *edit) pauseActive() error {
 	active, err := e.find(activeGoal)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
-	if err != nil {
+	if err != nil || active == nil {
 		return err
 	}
-	return e.setOtherStatus(&active, Paused)
+	return e.setOtherStatus(active, Paused)
 }
 
 // setOtherStatus sets the state of a goal other than e.goal.
@@ -234,11 +231,11 @@ func (e *edit) setOtherStatus(goal *Goal, to Status) error {
 	return other.setStatus(to, "")
 }
 
-func (e *edit) resume(paused Goal) error {
+func (e *edit) resume(paused *Goal) error {
 	if err := e.pauseActive(); err != nil {
 		return err
 	}
-	e.goal = &paused
+	e.goal = paused
 	return e.setStatus(Active, "")
 }
 
@@ -279,17 +276,13 @@ func (e *edit) update(p Patch) (err error) {
 	return e.saveChange(true)
 }
 
-// saveChange stores the goal. If the caller's words went into it, the caller's integrity caps its own.
+// saveChange stores the goal and its parts. If the caller's words went into it, the caller's integrity
+// caps its own. A locked decision is left as it is.
 func (e *edit) saveChange(words bool) error {
-	if words {
-		e.goal.Label.Integrity = min(e.goal.Label.Integrity, e.by.Integrity)
-	}
-	return e.save()
-}
-
-// save stores the goal and its parts. A locked decision is left as it is.
-func (e *edit) save() error {
 	g := e.goal
+	if words {
+		g.Label.Integrity = min(g.Label.Integrity, e.by.Integrity)
+	}
 	g.Updated = e.now
 	var ended any
 	if !g.Ended.IsZero() {

@@ -22,6 +22,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/llm/template"
 	"reverie/internal/memory"
+	"reverie/internal/profile"
 	"reverie/internal/store"
 	"reverie/internal/trust"
 )
@@ -44,10 +45,10 @@ type Config struct {
 	// writes; done must be called.
 	WaitIdle func(ctx context.Context) (work context.Context, done func(), err error)
 
-	Messages    int            // unread messages that start a reading without a pause
-	CallsPerDay int            // requests of Run in 24 hours; the rest is read later
-	Idle        time.Duration  // silence that starts a reading
-	Location    *time.Location // of times in the prompt
+	Messages    int           // unread messages that start a reading without a pause
+	CallsPerDay int           // requests of Run in 24 hours; the rest is read later
+	Idle        time.Duration // silence that starts a reading
+	Profiles    profile.Store // for the time zone of a message
 	Now         func() time.Time
 	Log         *slog.Logger
 }
@@ -298,7 +299,7 @@ func modelUnavailable(err error) bool {
 		return false
 	}
 	switch model.Kind {
-	case llm.Unreachable, llm.RateLimited, llm.Denied, llm.NotFound:
+	case llm.Unreachable, llm.RateLimited, llm.Quota, llm.Denied, llm.NotFound:
 		return true
 	}
 	return false

@@ -21,6 +21,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/llm/answer"
 	"reverie/internal/memory"
+	"reverie/internal/profile"
 	"reverie/internal/store/storetest"
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
@@ -64,7 +65,7 @@ func openRig(t *testing.T, dir string, change func(*Config)) *rig {
 		files: fstest.MapFS{}, answer: func(string) (string, error) { return "[]", nil }}
 	c := Config{Level: func(string) trust.Integrity { return trust.User }, LastMessageAt: func(context.Context, string) (time.Time, error) { return time.Time{}, nil },
 		WaitIdle: func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() },
-		Messages: 20, CallsPerDay: 500, Idle: 15 * time.Minute, Location: time.UTC, Log: slog.New(slog.DiscardHandler),
+		Messages: 20, CallsPerDay: 500, Idle: 15 * time.Minute, Profiles: profile.Store{Location: time.UTC}, Log: slog.New(slog.DiscardHandler),
 		DB: db, Store: mem, Prompts: r.files, Window: func(string) (int, int) { return r.window, 512 },
 		Now: func() time.Time { r.clock = r.clock.Add(time.Second); return r.clock },
 		Ask: func(_ context.Context, role, prompt string) (string, error) {
@@ -233,6 +234,17 @@ func TestHarvest(t *testing.T) {
 	if p := r.prompts[0]; !strings.Contains(p, "{and braces}.\n[1] 2026-11-20 09:01 anna: Good morning!") || !strings.Contains(p, "\n[2] ") {
 		t.Errorf("asked: %s", p)
 	}
+}
+
+// TestHarvestInPersonsZone: the model reads times of a direct chat as its person does.
+func TestHarvestInPersonsZone(t *testing.T) {
+	profiles := profile.Store{Dir: t.TempDir(), Location: time.UTC}
+	expect.Must(profiles.Set(anna, profile.Zone, "Asia/Tokyo"))(t)
+	r := newRig(t, func(c *Config) { c.Profiles = profiles })
+	r.say("$1", "My sister Jana moved to Kiel yesterday.")
+	r.sayIn("!group", anna, "$2", "I prefer tea.", true)
+	r.harvest()
+	expect.Has(t, strings.Join(r.prompts, "\n"), "2026-11-20 18:01 anna: My sister", "2026-11-20 09:02 anna: I prefer")
 }
 
 // TestTemplate: without the placeholder the messages come last; the placeholder's text in a message

@@ -203,7 +203,8 @@ func (h *Harvester) formatMessage(number int, t *unreadMessage, tokens int) (lin
 	if t.question != "" {
 		lead = "    (the question before it: " + t.question + ")\n"
 	}
-	lead += "[" + strconv.Itoa(number) + "] " + t.at.In(h.cfg.Location).Format("2006-01-02 15:04") + " " + ShortName(t.sender) + ": "
+	at := t.at.In(h.cfg.Profiles.LocationFor(t.scope)).Format("2006-01-02 15:04")
+	lead += "[" + strconv.Itoa(number) + "] " + at + " " + ShortName(t.sender) + ": "
 	rest := t.ownWords[t.pos:]
 	t.excerpt, t.excerptEnd, fits = rest, len(t.ownWords), true
 	if space := tokens - llm.EstimateTokens(lead) - 2; llm.EstimateTokens(rest) > space {

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -73,16 +73,14 @@ func (e *eventStream) next() ([]byte, error) {
 			return append(line, rest...), err
 		case line[0] == '{': // an error within a stream, without its "data:"
 			return line, nil
-		case first && !isData && !isEventField(line):
+		case first && !isData && !eventField.Match(line):
 			return nil, &garbledError{"the answer is no event stream but begins with " + excerpt(string(line), 80)}
 		}
 	}
 	return nil, io.EOF
 }
 
-func isEventField(line []byte) bool {
-	return slices.ContainsFunc([]string{":", "event:", "id:", "retry:"}, func(f string) bool { return bytes.HasPrefix(line, []byte(f)) })
-}
+var eventField = regexp.MustCompile(`^(?:event|id|retry)?:`)
 
 // excerpt returns the first n runes of s on one line, quoted.
 func excerpt(s string, n int) string {

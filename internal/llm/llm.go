@@ -73,6 +73,8 @@ type Request struct {
 	// cache the request up to the end of each. They are sent only to models with CacheMarks.
 	Marks []int
 
+	Person string // for whom the model is asked; "" = the program's own work
+
 	answerSchema *ToolSpec // the answer must be an object of this tool's schema
 }
 
@@ -119,8 +121,18 @@ type Config struct {
 	Idle       time.Duration // between two events of an answer; 0 = 60 s
 	Detect     time.Duration // to ask a server for its window; 0 = 2 s
 
+	Meter Meter // nil = tokens are not counted
+
 	Now  func() time.Time  // nil = time.Now
 	HTTP http.RoundTripper // nil = a new transport
+}
+
+// Meter counts tokens and holds limits.
+type Meter interface {
+	// Count counts the tokens of a request with its answer. estimated says that the server did not.
+	Count(model, person string, tokens int, estimated bool)
+	// Exhausted returns why the model may not be asked for person today; nil = it may.
+	Exhausted(ctx context.Context, model, person string) *Error
 }
 
 // Retry says how often a failed request is sent to the same model again. The waits are 0.5 s, 2 s

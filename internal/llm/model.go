@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -67,6 +68,11 @@ func (m *model) learnQuirk(q quirk) {
 
 // complete makes the request with retries, and logs the outcome.
 func (m *model) complete(ctx context.Context, req Request, stream func(string)) (Reply, *Error) {
+	if m.cfg.Meter != nil {
+		if err := m.cfg.Meter.Exhausted(ctx, m.Name, req.Person); err != nil {
+			return Reply{}, err
+		}
+	}
 	begin := time.Now()
 	if hasPictures(req) && !m.acceptsPictures(ctx) {
 		req.Messages = describePictures(req.Messages)
@@ -84,6 +90,7 @@ func (m *model) complete(ctx context.Context, req Request, stream func(string)) 
 				slog.Int("output_tokens", reply.Usage.Output), slog.String("finish", reply.Finish),
 				slog.Duration("first_token", reply.FirstToken.Round(time.Millisecond)),
 				slog.Duration("took", time.Since(begin).Round(time.Millisecond)), slog.Int("tries", try))
+			m.count(req, reply)
 			m.learnFromReply(ctx, req, reply)
 			return reply, nil
 		}
@@ -115,6 +122,21 @@ func (m *model) complete(ctx context.Context, req Request, stream func(string)) 
 			return Reply{}, &Error{Kind: f.kind, Model: m.Name, Err: errors.New(f.text)}
 		}
 	}
+}
+
+// count tells the meter what an answer cost: the server's own numbers, else an estimate.
+func (m *model) count(req Request, reply Reply) {
+	if m.cfg.Meter == nil {
+		return
+	}
+	tokens := reply.Usage.Prompt + reply.Usage.Output
+	if tokens > 0 {
+		m.cfg.Meter.Count(m.Name, req.Person, tokens, false)
+		return
+	}
+	said := Message{Role: Assistant, Content: reply.Text, ToolCalls: reply.ToolCalls}
+	req.Messages = append(slices.Clip(req.Messages), said)
+	m.cfg.Meter.Count(m.Name, req.Person, estimate(req), true)
 }
 
 // retry waits before the next try and reports whether there is one. An empty or garbled answer is

@@ -79,14 +79,11 @@ func newClient(cfg Config) *http.Client {
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
+	case <-time.After(d):
 	}
+	return ctx.Err()
 }
 
 // Preferring returns the role that asks the model name first, then the models of role. An unknown

@@ -2,7 +2,6 @@ package llm
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -165,8 +164,7 @@ func shortID(id string) string {
 	if nineLetters.MatchString(id) {
 		return id
 	}
-	sum := sha256.Sum256([]byte(id))
-	return hex.EncodeToString(sum[:])[:9]
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(id)))[:9]
 }
 
 func toolOf(t ToolSpec) openai.Tool {
@@ -228,4 +226,54 @@ func withoutTools(messages []Message) []Message {
 		out = append(out, m)
 	}
 	return out
+}
+
+// cacheMarks returns the messages that carry a cache mark, in order. A message without text and a tool's
+// result pass their mark to the message before, because some servers accept none there. Tools come
+// before the first message, so every mark covers them.
+func (m *model) cacheMarks(req Request, messages []Message, q quirk) (at []int) {
+	if !m.CacheMarks || q&(noMarks|alternating) != 0 {
+		return nil
+	}
+	for _, i := range req.Marks {
+		for i >= 0 && (strings.TrimSpace(messages[i].Content) == "" || messages[i].Role == Tool) {
+			i--
+		}
+		if i >= 0 {
+			at = append(at, i)
+		}
+	}
+	return slices.Compact(at)
+}
+
+// encodeWithMarks encodes the request with cache marks on the messages at. go-openai has no field for them.
+func encodeWithMarks(r openai.ChatCompletionRequest, at []int) ([]byte, error) {
+	if len(at) == 0 {
+		return json.Marshal(r)
+	}
+	messages := make([]any, len(r.Messages))
+	for i, msg := range r.Messages {
+		messages[i] = msg
+	}
+	for _, i := range at {
+		raw, err := json.Marshal(r.Messages[i])
+		if err != nil {
+			return nil, err
+		}
+		var msg map[string]any
+		if err := json.Unmarshal(raw, &msg); err != nil {
+			return nil, err
+		}
+		content, ok := msg["content"].([]any) // a text and pictures, or else a text alone
+		if !ok {
+			content = []any{map[string]any{"type": "text", "text": msg["content"]}}
+		}
+		text, _ := content[0].(map[string]any)
+		text["cache_control"] = map[string]string{"type": "ephemeral"}
+		msg["content"], messages[i] = content, msg
+	}
+	return json.Marshal(struct {
+		openai.ChatCompletionRequest
+		Messages []any `json:"messages"` // in place of the one within
+	}{r, messages})
 }

@@ -151,7 +151,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c.Sender, err = send.New(ctx, send.Config{
 		Client: c.cli, Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, DB: cfg.DB, Media: cfg.Media, MaxFile: cfg.MaxFile,
 		Log: cfg.Log, Now: cfg.now, Text: cfg.Text, Echo: cfg.timings.echo, Restart: cfg.timings.restart,
-		SyncNumbers: c.sync.lastBegunAndDoneSync, SyncNow: c.sync.syncNow, Synced: c.sync.synced, Ending: c.ending,
+		SyncNumbers: c.sync.begunAndDoneSyncNumbers, SyncNow: c.sync.syncNow, Synced: c.sync.synced, Ending: c.ending,
 		InWake: c.inWake, OutWake: c.outWake,
 	})
 	if err != nil {
@@ -207,7 +207,7 @@ func (c *Client) Run(ctx context.Context, h Handler) error {
 	g.Go(func() error { return c.runUnreadableEventRetries(ctx, members) })
 	g.Go(func() error { return members.Run(ctx) })
 	g.Go(func() error { return c.runRedactedMessageDeletion(ctx, h.Redacted) })
-	g.Go(func() error { return c.typing.runRefresh(ctx) })
+	g.Go(func() error { return c.typing.runTypingSender(ctx) })
 	g.Go(func() error { return c.backup.Run(ctx) })
 	g.Go(func() error { return c.verifier.Run(ctx) })
 	err := g.Wait()

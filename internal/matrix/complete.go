@@ -55,7 +55,7 @@ func (f *completer) completeAndStoreMessage(ctx context.Context, m chat.Message)
 		{"the root of its thread", rootTime, f.quoteThreadRoot},
 		{"reply", chainTime, f.quoteReplyChain},
 	} {
-		if err := f.fetchWithTimeout(ctx, step.limit, step.fetch, &m); err != nil && ctx.Err() == nil {
+		if err := f.runStepWithTimeout(ctx, step.limit, step.fetch, &m); err != nil && ctx.Err() == nil {
 			f.cfg.Log.Warn("matrix: a message could not be completed", "room", m.Room, "event", m.ID, "what", step.what, "err", err)
 		}
 	}
@@ -68,7 +68,7 @@ func (f *completer) completeAndStoreMessage(ctx context.Context, m chat.Message)
 	}
 }
 
-func (f *completer) fetchWithTimeout(ctx context.Context, limit time.Duration, fetch func(context.Context, *chat.Message) error,
+func (f *completer) runStepWithTimeout(ctx context.Context, limit time.Duration, fetch func(context.Context, *chat.Message) error,
 	m *chat.Message) (err error) {
 	if f.cfg.timings.fetch > 0 {
 		limit = min(limit, f.cfg.timings.fetch)

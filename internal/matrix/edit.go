@@ -34,19 +34,19 @@ func (t *intake) addEditToBatch(ctx context.Context, b *batch, evt *event.Event,
 	case o.Text == "" && !slices.ContainsFunc(files, func(f chat.File) bool { return f.Source != "" }):
 		return t.logIgnoredEvent(evt, "it leaves neither words nor a file")
 	}
-	head, err := t.buildEventHeadFromFacts(ctx, evt, room)
+	head, err := t.buildHeadInRoom(ctx, evt, room)
 	edit := chat.Edit{Change: chat.Change{Head: head, Target: target.String()}, Text: o.Text}
 	b.In = append(b.In, delivery.Incoming{Event: edit, Addressed: o.Pass, Files: files})
 	return err
 }
 
-// buildEventHead returns the head of a redaction or reaction.
-func (t *intake) buildEventHead(ctx context.Context, evt *event.Event) (chat.Head, error) {
+// lookUpRoomAndBuildHead returns the head of a redaction or reaction.
+func (t *intake) lookUpRoomAndBuildHead(ctx context.Context, evt *event.Event) (chat.Head, error) {
 	room, err := t.rooms.Facts(ctx, evt.RoomID)
 	if err != nil {
 		return chat.Head{}, err
 	}
-	return t.buildEventHeadFromFacts(ctx, evt, room)
+	return t.buildHeadInRoom(ctx, evt, room)
 }
 
 // reactionActions maps reaction keys, without variation selectors, to actions.
@@ -67,7 +67,7 @@ func (t *intake) addReactionToBatch(ctx context.Context, b *batch, evt *event.Ev
 	if !found || content.RelatesTo.Type != event.RelAnnotation || content.RelatesTo.EventID == "" || !t.gate.Allows(evt.Sender.String()) {
 		return nil
 	}
-	head, err := t.buildEventHead(ctx, evt)
+	head, err := t.lookUpRoomAndBuildHead(ctx, evt)
 	change := chat.Change{Head: head, Target: content.RelatesTo.EventID.String()}
 	b.In = append(b.In, delivery.Incoming{Event: chat.Reaction{Change: change, Action: action},
 		Addressed: slices.Contains(t.cfg.Owners, head.Sender) && !head.Unproven})

@@ -149,14 +149,14 @@ func (c *Client) fetchHistoryPage(ctx context.Context, room id.RoomID, from stri
 	_, err := c.cli.MakeRequest(ctx, http.MethodGet, c.cli.BuildURLWithQuery(mautrix.ClientURLPath{"v3", "rooms", room, "messages"}, query),
 		nil, &raw)
 	if err == nil {
-		err = c.decodeWithoutMalformedEvents(raw, page)
+		err = c.decodeResponseDroppingBadEvents(raw, page)
 	}
 	return page, err
 }
 
-// skipOldMessagesAfterAbsence marks messages that are too old to answer after a long absence. It tells
+// markOldMessagesPastAndTellRooms marks messages that are too old to answer after a long absence. It tells
 // each room once. Without an absence it trusts no timestamp: some server's clock may be wrong.
-func (c *Client) skipOldMessagesAfterAbsence(ctx context.Context, b *batch, since time.Time) {
+func (c *Client) markOldMessagesPastAndTellRooms(ctx context.Context, b *batch, since time.Time) {
 	if since.IsZero() || c.cfg.now().Sub(since) <= oldAfter {
 		return
 	}

@@ -33,7 +33,7 @@ func (c *Client) runInboxDelivery(ctx context.Context, deliver func(context.Cont
 	defer func() { _ = g.Wait() }()
 	return retry.RunWhenDue(ctx, c.cfg.now, c.inWake, func(ctx context.Context) (next time.Time) {
 		l.Begin()
-		rows, err := c.waitingInboxRows(ctx)
+		rows, err := c.unansweredInboxRows(ctx)
 		if err == nil {
 			rows = incomplete.startCompletingMessages(ctx, &g, l, rows)
 			err = c.deliverNewInboxRows(ctx, rows, delivered, deliver)
@@ -46,9 +46,9 @@ func (c *Client) runInboxDelivery(ctx context.Context, deliver func(context.Cont
 	})
 }
 
-// waitingInboxRows returns the inbox rows that need an answer. It leaves out rooms whose data still
+// unansweredInboxRows returns the inbox rows that need an answer. It leaves out rooms whose data still
 // has to be moved from the room that they replace.
-func (c *Client) waitingInboxRows(ctx context.Context) ([]delivery.InboxRow, error) {
+func (c *Client) unansweredInboxRows(ctx context.Context) ([]delivery.InboxRow, error) {
 	rows, err := c.inbox.Waiting(ctx, maxPending)
 	if err != nil {
 		return nil, err

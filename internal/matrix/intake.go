@@ -155,7 +155,7 @@ func (t *intake) addRedactionToBatch(ctx context.Context, b *batch, evt *event.E
 	redaction := chat.Redaction{Change: chat.Change{Target: target.String()}}
 	if evt.Sender != t.cli.UserID && evt.ID != "" { // our own redactions need no handling
 		var err error
-		if redaction.Head, err = t.buildEventHead(ctx, evt); err != nil {
+		if redaction.Head, err = t.lookUpRoomAndBuildHead(ctx, evt); err != nil {
 			return err
 		}
 	}
@@ -186,7 +186,7 @@ func (t *intake) addMessageToBatch(ctx context.Context, b *batch, evt *event.Eve
 	if failed != nil {
 		return failed
 	}
-	if refused, err := t.enforceSignedDeviceRule(ctx, b, evt, room, o); err != nil || refused {
+	if refused, err := t.warnOrRefuseIfDeviceUnsigned(ctx, b, evt, room, o); err != nil || refused {
 		return err
 	}
 	if msg.RelatesTo != nil && msg.RelatesTo.Type == event.RelReplace {
@@ -198,7 +198,7 @@ func (t *intake) addMessageToBatch(ctx context.Context, b *batch, evt *event.Eve
 		_ = t.logIgnoredEvent(evt, o.Reason)
 		return t.addGroupContextToBatch(ctx, b, evt, msg, o)
 	}
-	head, err := t.buildEventHeadFromFacts(ctx, evt, room)
+	head, err := t.buildHeadInRoom(ctx, evt, room)
 	if err != nil {
 		return err
 	}
@@ -227,8 +227,8 @@ func (t *intake) logIgnoredEvent(evt *event.Event, reason string) error {
 	return nil
 }
 
-// buildEventHeadFromFacts returns the fields that all kinds of inbound events share.
-func (t *intake) buildEventHeadFromFacts(ctx context.Context, evt *event.Event, room gate.Room) (chat.Head, error) {
+// buildHeadInRoom returns the fields that all kinds of inbound events share.
+func (t *intake) buildHeadInRoom(ctx context.Context, evt *event.Event, room gate.Room) (chat.Head, error) {
 	unproven, err := t.devices.Unproven(ctx, room.Encrypted, evt.Sender)
 	return chat.Head{
 		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp),

@@ -47,7 +47,7 @@ func (t *intake) addVoteToBatch(ctx context.Context, b *batch, evt *event.Event)
 	case in.Membership != event.MembershipJoin:
 		return t.logIgnoredEvent(evt, "sender is not in the room")
 	}
-	head, err := t.buildEventHeadFromFacts(ctx, evt, room)
+	head, err := t.buildHeadInRoom(ctx, evt, room)
 	b.In = append(b.In, delivery.Incoming{Event: chat.Vote{Change: chat.Change{Head: head, Target: target}, Option: answer}})
 	return err
 }

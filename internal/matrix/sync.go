@@ -67,8 +67,10 @@ func (s *syncState) syncNow() {
 	}
 }
 
-// lastBegunAndDoneSync returns the number of the last sync that was started, and that was processed.
-func (s *syncState) lastBegunAndDoneSync() (begun, done int64) { return s.begun.Load(), s.done.Load() }
+// begunAndDoneSyncNumbers returns the number of the last sync that was started, and that was processed.
+func (s *syncState) begunAndDoneSyncNumbers() (begun, done int64) {
+	return s.begun.Load(), s.done.Load()
+}
 
 func (s *syncState) setProblem(problem string) {
 	s.mu.Lock()
@@ -102,7 +104,7 @@ func (c *Client) runSyncLoop(ctx context.Context, members *room.Memberships) err
 	var filter string
 	c.sync.hasty.Store(true) // nothing is sent before the first sync
 	for ctx.Err() == nil {
-		if err := c.acc.SetAsideStaleKeys(ctx); err != nil {
+		if err := c.acc.SetStaleKeysAsideAndFail(ctx); err != nil {
 			return err
 		}
 		err := c.syncOnce(ctx, &filter, members)
@@ -198,12 +200,12 @@ func (c *Client) requestSync(ctx context.Context, since, filter string) (*mautri
 		return nil, err
 	}
 	res := &mautrix.RespSync{}
-	return res, store.Wrap(c.decodeWithoutMalformedEvents(raw, res), "read a sync")
+	return res, store.Wrap(c.decodeResponseDroppingBadEvents(raw, res), "read a sync")
 }
 
-// decodeWithoutMalformedEvents unmarshals a response and drops malformed events. So one malformed
+// decodeResponseDroppingBadEvents unmarshals a response and drops malformed events. So one malformed
 // event does not hide the others.
-func (c *Client) decodeWithoutMalformedEvents(raw []byte, into any) error {
+func (c *Client) decodeResponseDroppingBadEvents(raw []byte, into any) error {
 	if err := json.Unmarshal(raw, into); err == nil && !bytes.Contains(raw, []byte("null")) {
 		return nil
 	}
@@ -213,7 +215,7 @@ func (c *Client) decodeWithoutMalformedEvents(raw []byte, into any) error {
 	if err := d.Decode(&doc); err != nil {
 		return err
 	}
-	if dropped := dropMalformedEvents(doc); dropped > 0 {
+	if dropped := dropUnparsableEvents(doc); dropped > 0 {
 		c.cfg.Log.Error("matrix: malformed events in a response were dropped", "count", dropped)
 		raw, _ = json.Marshal(doc) //nolint:errchkjson // it was JSON when it came
 	}
@@ -221,14 +223,14 @@ func (c *Client) decodeWithoutMalformedEvents(raw []byte, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
-// dropMalformedEvents removes list items that are no events from v. It returns their number.
-func dropMalformedEvents(v any) (dropped int) {
+// dropUnparsableEvents removes list items that are no events from v. It returns their number.
+func dropUnparsableEvents(v any) (dropped int) {
 	switch v := v.(type) {
 	case map[string]any:
 		for k, child := range v {
 			list, ok := child.([]any)
 			if !ok || k != "events" && k != "chunk" {
-				dropped += dropMalformedEvents(child)
+				dropped += dropUnparsableEvents(child)
 				continue
 			}
 			kept := slices.DeleteFunc(slices.Clone(list), func(e any) bool {
@@ -240,7 +242,7 @@ func dropMalformedEvents(v any) (dropped int) {
 		}
 	case []any:
 		for _, child := range v {
-			dropped += dropMalformedEvents(child)
+			dropped += dropUnparsableEvents(child)
 		}
 	}
 	return dropped

@@ -46,7 +46,7 @@ func (l mautrixSyncer) OnEventType(t event.Type, h mautrix.EventHandler) {
 // can be repeated with the same sync.
 func (c *Client) processAndStoreSync(ctx context.Context, res *mautrix.RespSync, pos position, members *room.Memberships) error {
 	b := &batch{members: members, last: map[string]string{}}
-	if err := c.fillAndTrimTimelines(ctx, res, pos, b); err != nil {
+	if err := c.fillGapsAndDropEventsBeforeJoin(ctx, res, pos, b); err != nil {
 		return err
 	}
 	// A started batch is finished: if an Olm session advanced and the room key it carried was not
@@ -63,7 +63,7 @@ func (c *Client) processAndStoreSync(ctx context.Context, res *mautrix.RespSync,
 		return b.err
 	}
 	if len(res.DeviceLists.Changed) > 0 {
-		if err := c.intake.addChangedKeysNotices(ctx, b); err != nil {
+		if err := c.intake.tellOwnersOfChangedKeys(ctx, b); err != nil {
 			return err
 		}
 	}
@@ -71,16 +71,16 @@ func (c *Client) processAndStoreSync(ctx context.Context, res *mautrix.RespSync,
 		c.cfg.Log.Warn("matrix: a message cannot be read yet",
 			"room", u.Room, "event", u.ID, "sender", u.Sender, "session", u.Session, "err", u.Err)
 	}
-	c.skipOldMessagesAfterAbsence(ctx, b, pos.at)
+	c.markOldMessagesPastAndTellRooms(ctx, b, pos.at)
 	if err := c.commitBatchAndSyncToken(ctx, res.NextBatch, b); err != nil {
 		return err
 	}
-	c.wakeLoopsWithWork(b)
+	c.wakeLoopsForBatch(b)
 	return nil
 }
 
-// wakeLoopsWithWork signals the loops that have work in a batch.
-func (c *Client) wakeLoopsWithWork(b *batch) {
+// wakeLoopsForBatch signals the loops that have work in a batch.
+func (c *Client) wakeLoopsForBatch(b *batch) {
 	if len(b.In)+len(b.Notices) > 0 {
 		retry.Wake(c.inWake)
 		retry.Wake(c.redactWake)
@@ -91,8 +91,8 @@ func (c *Client) wakeLoopsWithWork(b *batch) {
 	}
 }
 
-// fillAndTrimTimelines fills the gaps of the timelines and removes messages from before our join.
-func (c *Client) fillAndTrimTimelines(ctx context.Context, res *mautrix.RespSync, pos position, b *batch) error {
+// fillGapsAndDropEventsBeforeJoin fills the gaps of the timelines and removes messages from before our join.
+func (c *Client) fillGapsAndDropEventsBeforeJoin(ctx context.Context, res *mautrix.RespSync, pos position, b *batch) error {
 	if pos.token != "" && (c.sync.done.Load() == 0 || c.sync.failures.Load() > 0) {
 		if err := c.addEventsMissedBySync(ctx, res); err != nil {
 			return err

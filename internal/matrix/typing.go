@@ -51,7 +51,7 @@ func (t *typingNotices) setRoomTyping(room string, on bool) {
 	retry.Wake(t.wake)
 }
 
-func (t *typingNotices) runRefresh(ctx context.Context) error {
+func (t *typingNotices) runTypingSender(ctx context.Context) error {
 	defer t.sendDueNotices(ctx, true)
 	return retry.RunWhenDue(ctx, t.now, t.wake, func(ctx context.Context) time.Time { return t.sendDueNotices(ctx, false) })
 }

@@ -16,6 +16,7 @@ import (
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/retry"
 	"reverie/internal/matrix/room"
+	"reverie/internal/store"
 )
 
 // readTries is the number of failed tries after which an event is given up. Waiting for a key
@@ -40,10 +41,7 @@ func parseStoredEvent(u delivery.Unreadable) (*event.Event, error) {
 	evt.RoomID = id.RoomID(u.Room)
 	evt.Type.Class = event.MessageEventType
 	evt.Mautrix.EventSource = event.SourceJoin | event.SourceTimeline
-	if err := evt.Content.ParseRaw(evt.Type); err != nil {
-		return nil, fmt.Errorf("read a stored event: %w", err)
-	}
-	return evt, nil
+	return evt, store.Wrap(evt.Content.ParseRaw(evt.Type), "read a stored event")
 }
 
 // missingKeys are the megolm sessions that stored events wait for.
@@ -156,7 +154,7 @@ func (c *Client) retryUnreadableEvent(
 		return false, err
 	}
 	c.cfg.Log.Info("matrix: a message can be read now", "room", u.Room, "event", u.ID)
-	c.wakeLoopsWithWork(b)
+	c.wakeLoopsForBatch(b)
 	return false, nil
 }
 

@@ -13,9 +13,9 @@ import (
 	"reverie/internal/text"
 )
 
-// enforceSignedDeviceRule handles a message from an unsigned device. Its sender and the owners are
+// warnOrRefuseIfDeviceUnsigned handles a message from an unsigned device. Its sender and the owners are
 // told once per device. It returns true if the bot must not act on the message.
-func (t *intake) enforceSignedDeviceRule(
+func (t *intake) warnOrRefuseIfDeviceUnsigned(
 	ctx context.Context, b *batch, evt *event.Event, room gate.Room, o gate.Decision,
 ) (refused bool, err error) {
 	if unsigned, err := t.devices.Unsigned(ctx, evt); err != nil || !unsigned {
@@ -29,7 +29,7 @@ func (t *intake) enforceSignedDeviceRule(
 	t.cfg.Log.Warn("matrix: a message comes from a device that its sender's identity has not signed", "room", evt.RoomID, "event", evt.ID,
 		"sender", evt.Sender, "device", printableDeviceID(device), "trust", evt.Mautrix.TrustState.String(), "refused", refused)
 	if refused { // stored as handled: it must not be answered when the device is signed later
-		head, err := t.buildEventHeadFromFacts(ctx, evt, room)
+		head, err := t.buildHeadInRoom(ctx, evt, room)
 		if err != nil {
 			return true, err
 		}
@@ -38,9 +38,9 @@ func (t *intake) enforceSignedDeviceRule(
 	switch {
 	case !o.Pass && !room.Private(evt.Sender.String()):
 	case device != nil:
-		err = t.addUnsignedDeviceNotices(ctx, b, evt, device, refused)
+		err = t.tellOfUnsignedDevice(ctx, b, evt, device, refused)
 	case refused:
-		t.addRefusalNotice(ctx, b, evt, "matrix.unknown_device")
+		t.addUnsignedDeviceRefusal(ctx, b, evt, "matrix.unknown_device")
 	}
 	return refused, err
 }
@@ -52,16 +52,16 @@ func printableDeviceID(d *id.Device) string {
 	return text.Clip(text.Clean(d.DeviceID.String()), 40)
 }
 
-// addRefusalNotice tells the sender that the bot does not act on a message.
-func (t *intake) addRefusalNotice(ctx context.Context, b *batch, evt *event.Event, key string, fill ...string) {
+// addUnsignedDeviceRefusal tells the sender that the bot does not act on a message.
+func (t *intake) addUnsignedDeviceRefusal(ctx context.Context, b *batch, evt *event.Event, key string, fill ...string) {
 	room, event := evt.RoomID.String(), evt.ID.String()
 	b.Notices = append(b.Notices, delivery.Notice{ID: "unsigned-" + event, Room: room, ReplyTo: event,
 		Text: t.cfg.Text(ctx, room, key, fill...)})
 }
 
-// addUnsignedDeviceNotices tells the sender, and the owners in their direct chats, about an unsigned
+// tellOfUnsignedDevice tells the sender, and the owners in their direct chats, about an unsigned
 // device. For a later message the sender is told only that it is refused.
-func (t *intake) addUnsignedDeviceNotices(ctx context.Context, b *batch, evt *event.Event, device *id.Device, refused bool) error {
+func (t *intake) tellOfUnsignedDevice(ctx context.Context, b *batch, evt *event.Event, device *id.Device, refused bool) error {
 	name := "unsigned-" + device.UserID.String() + "-" + device.SigningKey.String()
 	text := func(room, key string) string {
 		out := t.cfg.Text(ctx, room, key, "person", evt.Sender.String(), "device", printableDeviceID(device))
@@ -70,7 +70,7 @@ func (t *intake) addUnsignedDeviceNotices(ctx context.Context, b *batch, evt *ev
 		}
 		return out
 	}
-	by, err := t.noticeReplyTarget(ctx, b, name)
+	by, err := t.findEventNoticeRepliesTo(ctx, b, name)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (t *intake) addUnsignedDeviceNotices(ctx context.Context, b *batch, evt *ev
 		b.Notices = append(b.Notices, delivery.Notice{ID: name, Room: room, ReplyTo: evt.ID.String(),
 			Text: text(room, "matrix.unsigned_own")})
 	case by != evt.ID.String() && refused:
-		t.addRefusalNotice(ctx, b, evt, "matrix.unsigned_refused", "device", printableDeviceID(device))
+		t.addUnsignedDeviceRefusal(ctx, b, evt, "matrix.unsigned_refused", "device", printableDeviceID(device))
 	}
 	for _, owner := range t.cfg.Owners {
 		chat, err := t.rooms.DirectChat(ctx, owner)
@@ -107,18 +107,18 @@ func (t *intake) addUnencryptedRoomNotice(ctx context.Context, b *batch, m chat.
 	}
 }
 
-// noticeReplyTarget returns the event that the notice id replies to. Without such a notice it returns
+// findEventNoticeRepliesTo returns the event that the notice id replies to. Without such a notice it returns
 // "".
-func (t *intake) noticeReplyTarget(ctx context.Context, b *batch, id string) (event string, err error) {
+func (t *intake) findEventNoticeRepliesTo(ctx context.Context, b *batch, id string) (event string, err error) {
 	if at := slices.IndexFunc(b.Notices, func(n delivery.Notice) bool { return n.ID == id }); at >= 0 {
 		return b.Notices[at].ReplyTo, nil
 	}
 	return t.outbox.ReplyTarget(ctx, id)
 }
 
-// addChangedKeysNotices tells the owners once when an allowed user's identity or device has new keys.
+// tellOwnersOfChangedKeys tells the owners once when an allowed user's identity or device has new keys.
 // Messages are still answered: most people who reset their identity have lost their recovery key.
-func (t *intake) addChangedKeysNotices(ctx context.Context, b *batch) error {
+func (t *intake) tellOwnersOfChangedKeys(ctx context.Context, b *batch) error {
 	changes, err := t.devices.Changed(ctx, t.cfg.DB)
 	if err != nil || len(changes) == 0 {
 		return err

@@ -113,10 +113,7 @@ func (s *Store) draw(name string, data []byte, p Picture, turn int) (_ Picture, 
 
 // writeDerived writes a derived file.
 func (s *Store) writeDerived(name string, data []byte) error {
-	if err := store.WriteFile(s.File(name), data); err != nil {
-		return fmt.Errorf("store a file: %w", err)
-	}
-	return nil
+	return store.Wrap(store.WriteFile(s.File(name), data), "store a file")
 }
 
 // fitWithin scales a size down so that no side exceeds most.

@@ -199,10 +199,7 @@ func (c *change) erase(e Entry) error {
 		_, err = c.tx.ExecContext(c.ctx, `INSERT INTO memory_forgotten (hash, at) VALUES (?, ?)
 			ON CONFLICT (hash) DO UPDATE SET at = excluded.at, purged = 0`, hash, c.now.UnixMilli())
 	}
-	if err != nil {
-		return fmt.Errorf("forget: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "forget")
 }
 
 // tombstoneHash identifies forgotten words in scope: a hash with the salt of this database.
@@ -224,10 +221,7 @@ func (c *change) isForgotten(scope Scope, text string) (is bool, err error) {
 	if err == nil {
 		err = c.tx.QueryRowContext(c.ctx, `SELECT EXISTS (SELECT 1 FROM memory_forgotten WHERE hash = ?)`, hash).Scan(&is)
 	}
-	if err != nil {
-		return false, fmt.Errorf("read memory: %w", err)
-	}
-	return is, nil
+	return is, store.Wrap(err, "read memory")
 }
 
 // removeTombstone lets text be learned again in scope.
@@ -236,10 +230,7 @@ func (c *change) removeTombstone(scope Scope, text string) error {
 	if err == nil {
 		_, err = c.tx.ExecContext(c.ctx, `DELETE FROM memory_forgotten WHERE hash = ?`, hash)
 	}
-	if err != nil {
-		return fmt.Errorf("allow a forgotten text: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "allow a forgotten text")
 }
 
 // purgeDisk removes the words of erased from the disk: from files, temporary files, and the
@@ -258,10 +249,7 @@ func (s *Store) purgeDisk(ctx context.Context, scopes []Scope, erased []Entry) e
 	if err == nil {
 		err = vacuum(ctx, s.db)
 	}
-	if err != nil {
-		return fmt.Errorf("the memory is forgotten, but traces are left on disk; they are removed at the next start: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "the memory is forgotten, but traces are left on disk; they are removed at the next start")
 }
 
 // vacuum rebuilds the database without its free pages and empties the WAL. Overwriting deleted
@@ -273,10 +261,8 @@ func vacuum(ctx context.Context, db *sql.DB) error {
 	if err := checkpoint(ctx, db); err != nil {
 		return err
 	}
-	if _, err := db.ExecContext(ctx, `UPDATE memory_forgotten SET purged = 1 WHERE purged = 0`); err != nil {
-		return fmt.Errorf("forget: %w", err)
-	}
-	return nil
+	_, err := db.ExecContext(ctx, `UPDATE memory_forgotten SET purged = 1 WHERE purged = 0`)
+	return store.Wrap(err, "forget")
 }
 
 // checkpoint moves the WAL into the database and truncates it. It retries while a reader blocks it.

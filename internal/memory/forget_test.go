@@ -60,6 +60,9 @@ func TestForgetLeavesNothing(t *testing.T) {
 	conn := expect.Must(s.db.Conn(ctx))(t)
 	cutOff := filepath.Join(dir, ".MEMORIES.txt12345678")
 	expect.OK(t, os.WriteFile(cutOff, []byte(canary), 0o600))
+	cutOffProfile := filepath.Join(dir, "memories", "users", "@a=3ax", ".profile.txt12345678")
+	expect.OK(t, os.MkdirAll(filepath.Dir(cutOffProfile), 0o700))
+	expect.OK(t, os.WriteFile(cutOffProfile, []byte(canary), 0o600))
 	// A copy in the free space, as an earlier release may have left one.
 	for _, query := range []string{`PRAGMA secure_delete = 0`, `CREATE TABLE junk (a TEXT)`, `INSERT INTO junk VALUES ('` + canary + `')`, `DELETE FROM junk`} {
 		expect.Must(conn.ExecContext(ctx, query))(t)

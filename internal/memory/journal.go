@@ -182,10 +182,7 @@ func writeOp(ctx context.Context, tx store.DBTX, o Op) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO memory_op (batch, at, actor, op, entry, before, after, undoes)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		o.Batch, o.At.UnixMilli(), o.Actor, o.Op, o.Entry, sides[0], sides[1], o.Undoes)
-	if err != nil {
-		return fmt.Errorf("write the journal of memory: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "write the journal of memory")
 }
 
 func (c *change) retire(e Entry) error {
@@ -209,10 +206,7 @@ func (c *change) supersede(e, next Entry) (Entry, error) {
 func selectEntries(ctx context.Context, db store.DBTX, rest string, args ...any) ([]Entry, error) {
 	all, err := store.List(ctx, db, func(row store.Row) (Entry, error) { return scanEntry(row) },
 		`SELECT `+entryColumns+` FROM memory `+rest, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read memory: %w", err)
-	}
-	return all, nil
+	return all, store.Wrap(err, "read memory")
 }
 
 func entryByID(ctx context.Context, db store.DBTX, id string) (Entry, error) {
@@ -220,10 +214,7 @@ func entryByID(ctx context.Context, db store.DBTX, id string) (Entry, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return Entry{}, ErrNotFound
 	}
-	if err != nil {
-		return Entry{}, fmt.Errorf("read memory: %w", err)
-	}
-	return e, nil
+	return e, store.Wrap(err, "read memory")
 }
 
 // selectOps reads journal operations; rest is the query after `SELECT … FROM memory_op`.
@@ -231,10 +222,7 @@ func selectOps(ctx context.Context, db store.DBTX, rest string, args ...any) ([]
 	all, err := store.List(ctx, db, scanOp, `SELECT seq, batch, at, actor, op, entry, before, after, undoes,
 		coalesce((SELECT text FROM memory WHERE id = entry), ''), coalesce((SELECT quote FROM memory WHERE id = entry), '')
 		FROM memory_op `+rest, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read the journal of memory: %w", err)
-	}
-	return all, nil
+	return all, store.Wrap(err, "read the journal of memory")
 }
 
 func scanOp(row store.Row) (o Op, err error) {

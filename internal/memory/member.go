@@ -19,10 +19,8 @@ const memberCondition = `(successor <> '' AND EXISTS (SELECT 1 FROM memory AS he
 
 // isMember reports whether the active entry id is a member.
 func isMember(ctx context.Context, db store.DBTX, id string) (is bool, err error) {
-	if err := db.QueryRowContext(ctx, `SELECT `+memberCondition+` FROM memory WHERE id = ?`, id).Scan(&is); err != nil {
-		return false, fmt.Errorf("read memory: %w", err)
-	}
-	return is, nil
+	is, err = store.Value[bool](ctx, db, `SELECT `+memberCondition+` FROM memory WHERE id = ?`, id)
+	return is, store.Wrap(err, "read memory")
 }
 
 // membersOf lists the members of the entry id, the oldest first.

@@ -193,10 +193,7 @@ func statedByPerson(ctx context.Context, db store.DBTX, id string) (own bool, er
 			VALUES (?) UNION SELECT m.id FROM part JOIN memory AS m ON m.successor = part.id AND m.state = 'merged')
 		SELECT EXISTS (SELECT 1 FROM part JOIN memory_op ON entry = part.id AND op = 'add'
 			WHERE iif(after = '', '', json_extract(after, '$.source')) IN ('user_explicit', 'file'))`, id).Scan(&own)
-	if err != nil {
-		return false, fmt.Errorf("read the journal of memory: %w", err)
-	}
-	return own, nil
+	return own, store.Wrap(err, "read the journal of memory")
 }
 
 // readPlanned reads an active entry at the planned revision. The revision that an earlier step gave

@@ -2,8 +2,9 @@ package memory
 
 import (
 	"context"
-	"fmt"
 	"slices"
+
+	"reverie/internal/store"
 )
 
 // workingSetSize is how many entries of a scope files and prompts show. This limit applies when the
@@ -38,10 +39,7 @@ func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
 // the same scope; the nearest is first. It returns none without vectors, and computes none.
 func (s *Store) Neighbours(ctx context.Context, id string, k int) ([]string, error) {
 	found, err := s.index.Neighbours(ctx, id, k)
-	if err != nil {
-		return nil, fmt.Errorf("memory: %w", err)
-	}
-	return found, nil
+	return found, store.Wrap(err, "memory")
 }
 
 // WorkingSet picks from entries, as Entries returns them, those that the files show. Prompts
@@ -82,10 +80,7 @@ func (s *Store) IndexTurn(ctx context.Context, t Turn) error {
 // LastTurnSeq is the highest Seq of the indexed messages of a conversation, in any scope; 0 = none.
 func (s *Store) LastTurnSeq(ctx context.Context, conversation string) (int, error) {
 	n, err := s.index.LastTurnSeq(ctx, conversation)
-	if err != nil {
-		return 0, fmt.Errorf("read memory: %w", err)
-	}
-	return n, nil
+	return n, store.Wrap(err, "read memory")
 }
 
 // RedactTurn removes the message event and the answer to it from the index. It does so in every

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -18,10 +17,7 @@ func (c *change) addSource(known *Entry, said Entry) error {
 	}
 	insert := `INSERT INTO memory_source (entry, event, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`
 	_, err := c.tx.ExecContext(c.ctx, insert, known.ID, said.Event, c.now.UnixMilli())
-	if err != nil {
-		return fmt.Errorf("record another source: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "record another source")
 }
 
 // reassignSource moves entries learned from the message event to another message that said the
@@ -55,10 +51,7 @@ func (s *Store) reassignSource(ctx context.Context, event string, keep func(Entr
 		_, err = c.tx.ExecContext(ctx, `DELETE FROM memory_source WHERE event = (SELECT event FROM memory WHERE id = entry)`)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("redact a message: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "redact a message")
 }
 
 // ApplyEdit forgets what was learned from the message event but is not in now. now is its new text.
@@ -104,10 +97,7 @@ func (s *Store) ApplyEdit(ctx context.Context, a Access, event, now string) erro
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("forget what an edit removed: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "forget what an edit removed")
 }
 
 // ResetTurns removes the messages events, and the answers to them, like RedactTurn. Unlike that, it
@@ -128,8 +118,5 @@ func (s *Store) ResetTurns(ctx context.Context, events ...string) (quotes []stri
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("reset messages: %w", err)
-	}
-	return quotes, nil
+	return quotes, store.Wrap(err, "reset messages")
 }

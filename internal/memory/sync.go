@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,12 +35,10 @@ func (s fileEntries) View(ctx context.Context, scope Scope, ids []string) (lines
 	wanted := map[string]bool{}
 	err := store.Each(ctx, s.db, func(row store.Row) error {
 		var l lines.Line
-		if err := row.Scan(&l.ID, &l.Text); err != nil {
-			return err
-		}
+		err := row.Scan(&l.ID, &l.Text)
 		v.Want = append(v.Want, l)
 		wanted[l.ID] = true
-		return nil
+		return err
 	}, query, args...)
 	if err != nil {
 		return lines.View{}, fmt.Errorf("read memory: %w", err)
@@ -50,16 +47,8 @@ func (s fileEntries) View(ctx context.Context, scope Scope, ids []string) (lines
 	if len(gone) == 0 {
 		return v, nil
 	}
-	err = store.Each(ctx, s.db, func(row store.Row) error {
-		var id, next string
-		err := row.Scan(&id, &next)
-		v.Successor[id] = next
-		return err
-	}, successors, store.Array(gone))
-	if err != nil {
-		return lines.View{}, fmt.Errorf("read memory: %w", err)
-	}
-	return v, nil
+	v.Successor, err = store.Pairs[string, string](ctx, s.db, successors, store.Array(gone))
+	return v, store.Wrap(err, "read memory")
 }
 
 // successors selects, for each entry ?1, the entry that replaced it. If a replacement by ?1 was
@@ -73,10 +62,7 @@ const successors = `SELECT new.entry, old.entry FROM memory_op AS new
 // IsActive implements file.Entries.
 func (s fileEntries) IsActive(ctx context.Context, scope Scope, id string) (yes bool, err error) {
 	err = s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory WHERE id = ? AND scope = ? AND state = 'active'`, id, scope).Scan(&yes)
-	if err != nil {
-		err = fmt.Errorf("read memory: %w", err)
-	}
-	return yes, err
+	return yes, store.Wrap(err, "read memory")
 }
 
 // ApplyEdit implements file.Entries.
@@ -136,12 +122,11 @@ type handEdit struct {
 func (i *handEdit) linesBefore() ([]lines.Line, error) {
 	all := make([]lines.Line, 0, len(i.Before))
 	for _, id := range i.Before {
-		l := lines.Line{ID: id}
-		err := i.tx.QueryRowContext(i.ctx, `SELECT text FROM memory WHERE id = ?`, id).Scan(&l.Text)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		text, err := store.Value[string](i.ctx, i.tx, `SELECT text FROM memory WHERE id = ?`, id)
+		if err != nil {
 			return nil, fmt.Errorf("read memory: %w", err)
 		}
-		all = append(all, l)
+		all = append(all, lines.Line{ID: id, Text: text})
 	}
 	return all, nil
 }

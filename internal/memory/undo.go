@@ -151,19 +151,13 @@ func lastBatch(c *change, a Access) (string, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", ErrNothing
 	}
-	if err != nil {
-		return "", fmt.Errorf("read the journal of memory: %w", err)
-	}
-	return batch, nil
+	return batch, store.Wrap(err, "read the journal of memory")
 }
 
 // scopesOf lists the scopes of the entries whose id is IN condition. condition has one parameter.
 func scopesOf(ctx context.Context, db store.DBTX, condition string, arg any) ([]Scope, error) {
 	all, err := store.Column[Scope](ctx, db, `SELECT DISTINCT scope FROM memory WHERE id IN `+condition+` ORDER BY scope`, arg)
-	if err != nil {
-		return nil, fmt.Errorf("read memory: %w", err)
-	}
-	return all, nil
+	return all, store.Wrap(err, "read memory")
 }
 
 // entriesOfBatch selects the entries that a batch changed.

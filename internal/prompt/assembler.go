@@ -25,6 +25,7 @@ type Config struct {
 	Layout  Layout // of conversations
 	DB      *sql.DB
 	History *history.Store
+	Budget  int            // estimated tokens for all sections of a request, but those that must stay; 0 = none
 	Limits  map[string]int // caps by contributor, in characters, that override the layout's; nil = none
 	Log     *slog.Logger   // nil = silent
 }
@@ -70,10 +71,10 @@ func New(cfg Config) (*Assembler, error) {
 	return a, nil
 }
 
-// Header returns the first line of a person's message for the model: the local time, and the author
+// Header returns the first line of a person's message for the model: the time, in the zone of now, and the author
 // in shared rooms.
 func (a *Assembler) Header(now time.Time, sender string, shared bool) string {
-	at := now.In(a.cfg.Location).Format("Mon 2006-01-02 15:04 MST")
+	at := now.Format("Mon 2006-01-02 15:04 MST")
 	if !shared {
 		return "[" + at + "]"
 	}

@@ -222,7 +222,7 @@ func manyLines(n int) string {
 
 func TestHeader(t *testing.T) {
 	w := newWorld(t, Stable)
-	at := time.Date(2026, 7, 4, 22, 5, 0, 0, time.UTC)
+	at := time.Date(2026, 7, 4, 22, 5, 0, 0, time.UTC).In(w.zone)
 	expect.Equal(t, w.assembler.Header(at, testUser, false), "[Sun 2026-07-05 00:05 CEST]", "private")
 	expect.Equal(t, w.assembler.Header(at, "@x]\n[Sat:example.org", true), "[Sun 2026-07-05 00:05 CEST, @x) (Sat:example.org]", "shared")
 }

@@ -30,6 +30,7 @@ type demand struct {
 	sections []need
 	turns    []int // whole turns, oldest first
 	mustDrop bool  // the history has outgrown its room, so turns must be dropped
+	budget   int   // for all sections together, in any window; 0 = none
 }
 
 type need struct {
@@ -49,8 +50,8 @@ type grant struct {
 const minSection = 40
 
 // fit decides what a request holds. Required sections and the newest turn always stay; ok is false
-// if they do not fit. Other sections give way to that turn and to the history's share, those with
-// the lowest keep first. Older turns are dropped in one batch, down to half of their room, so that
+// if they do not fit. Other sections give way to that turn, to the history's share and to the budget,
+// those with the lowest keep first. Older turns are dropped in one batch, down to half of their room, so that
 // dropping is rare. needed is the size of the required parts.
 func fit(d demand) (g grant, needed int, ok bool) {
 	sum := 0
@@ -71,6 +72,9 @@ func fit(d demand) (g grant, needed int, ok bool) {
 	for _, i := range order {
 		s := d.sections[i]
 		over := sum + max(newest, d.history) - d.room
+		if d.budget > 0 {
+			over = max(over, sum-d.budget)
+		}
 		if over <= 0 || s.keep >= section.Must {
 			break
 		}

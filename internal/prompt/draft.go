@@ -125,7 +125,7 @@ func (r *request) tooLarge(needed int) error {
 }
 
 func (r *request) demand(d *draft) demand {
-	want := demand{room: r.space() - d.tailTokens()}
+	want := demand{room: r.space() - d.tailTokens(), budget: r.a.cfg.Budget}
 	for _, s := range d.sections {
 		row := &r.rows[s.row]
 		n := need{id: s.ID, keep: row.Keep, tokens: s.Tokens, allOrNothing: row.Shrink == section.None}

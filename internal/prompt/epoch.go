@@ -137,7 +137,7 @@ func (r *request) endReason(e *epoch) string {
 					return c.Source + " grew"
 				}
 			}
-			if len(e.unseen(c, nil)) > 0 && r.answersPerson() && r.localDay(e.started) != r.localDay(r.turn.Now) {
+			if len(e.unseen(c, nil)) > 0 && r.answersPerson() && r.day(e.started) != r.day(r.turn.Now) {
 				return newDay
 			}
 		}
@@ -158,7 +158,7 @@ func (r *request) answersPerson() bool {
 	return n > 0 && r.turn.History[n-1].Role == llm.User
 }
 
-func (r *request) localDay(t time.Time) string { return t.In(r.a.cfg.Location).Format(time.DateOnly) }
+func (r *request) day(t time.Time) string { return t.In(r.turn.Now.Location()).Format(time.DateOnly) }
 
 // epochKey joins the hashes of everything whose change ends an epoch. An unreadable source counts as
 // unchanged since old, which may be nil.

@@ -44,14 +44,14 @@ var layouts = map[Layout][]section.Contributor{
 
 	// One document. Other sections are next to similar ones.
 	Classic: withOthers(`
-		core guides tools template sanity soul agents toolnotes commands agent preferences user instructions context models
-		clock runtime thinking memories recalled goal steps pin tasks workspace summary footprint files
+		core guides tools template sanity persona soul agents toolnotes commands agent preferences user profile instructions style context
+		models clock runtime thinking memories recalled goal steps pin tasks workspace summary footprint files
 		skills active_skills skill_hints reminder`, nil),
 
 	// It begins with the template for the mode and the model's tier; goals are never cut.
 	tiered: withOthers(`
 		template identity mandates safety base goal steps pin tasks skills active_skills skill_hints guides tools reminder models
-		sanity instructions context soul agents toolnotes commands agent preferences user clock runtime thinking
+		sanity instructions context persona soul agents toolnotes commands agent preferences user profile style clock runtime thinking
 		memories recalled workspace footprint files summary`, map[string]override{
 		"template": {0, 6_000}, "steps": {0, 4_000}, "sanity": {0, 800},
 	}),
@@ -59,7 +59,8 @@ var layouts = map[Layout][]section.Contributor{
 	// It has a static part, first the assistant's and the person's identity, and a suffix that is
 	// new for every request: time, model, task and summary.
 	split: withOthers(`
-		soul user preferences memories identity mandates safety base template sanity agent agents toolnotes commands instructions context
+		persona soul user profile preferences memories identity mandates safety base template sanity agent agents toolnotes commands
+		instructions style context
 		guides tools skill_hints active_skills skills models reminder
 		clock runtime thinking goal steps pin tasks workspace footprint files summary recalled`, map[string]override{
 		"soul": {section.Must, 0}, "guides": {0, 8_000}, "tools": {85, 0}, "reminder": {40, 0}, "runtime": {30, 0}, "summary": {0, 16_000},
@@ -67,11 +68,11 @@ var layouts = map[Layout][]section.Contributor{
 
 	// It numbers its layers; a lower number comes earlier and survives longer.
 	layered: withOthers(`
-		identity tools mandates safety template sanity instructions thinking soul agent preferences agents toolnotes commands base guides
-		context user goal steps pin reminder skills active_skills skill_hints models memories recalled
+		identity tools mandates safety template sanity instructions thinking persona soul agent preferences agents toolnotes commands
+		base guides style context user profile goal steps pin reminder skills active_skills skill_hints models memories recalled
 		tasks workspace footprint files clock summary runtime`, map[string]override{
 		"identity": {section.Must, 2_000}, "tools": {100, 2_000}, "mandates": {section.Must, 2_000}, "safety": {section.Must, 2_000},
-		"instructions": {section.Must, 4_000}, "thinking": {88, 800}, "soul": {85, 4_000}, "agents": {85, 4_000},
+		"instructions": {section.Must, 4_000}, "thinking": {88, 800}, "persona": {85, 4_000}, "soul": {85, 4_000}, "agents": {85, 4_000},
 		"toolnotes": {85, 4_000}, "commands": {85, 4_000}, "agent": {85, 4_000}, "preferences": {85, 4_000},
 		"base": {82, 8_000}, "guides": {82, 8_000}, "user": {80, 4_000}, "skills": {60, 4_000},
 		"active_skills": {60, 16_000}, "memories": {50, 8_000}, "recalled": {48, 8_000}, "tasks": {45, 4_000},
@@ -81,8 +82,8 @@ var layouts = map[Layout][]section.Contributor{
 	// It has sticky constraints first, then the phases task, memory and tools. A phase's weight is
 	// its keep.
 	phased: withOthers(`
-		identity mandates agent safety clock runtime preferences instructions context template sanity soul user agents
-		toolnotes commands thinking
+		identity mandates agent safety clock runtime preferences instructions context template sanity persona soul user profile agents
+		toolnotes commands style thinking
 		goal steps pin tasks
 		memories workspace summary footprint files recalled
 		base guides tools skills active_skills skill_hints models reminder`, map[string]override{
@@ -92,8 +93,8 @@ var layouts = map[Layout][]section.Contributor{
 		"base": {80, 0}, "guides": {75, 8_000}, "tools": {65, 0}, "skills": {50, 0},
 	}),
 
-	// Rules, the task, and the skills and memories that match its words.
-	job: exactly("identity mandates safety guides clock instructions context active_skills recalled", shortIdentity),
+	// Rules, the style, the task, and the skills and memories that match its words.
+	job: exactly("identity mandates safety style guides clock instructions context active_skills recalled", shortIdentity),
 
 	minimal:  exactly("identity safety clock instructions", shortIdentity),
 	baseOnly: exactly("core", nil),

@@ -87,6 +87,27 @@ func TestOwnFiles(t *testing.T) {
 	w.wrong("")
 }
 
+// Rules as JSON: only what is on is shown. Other JSON is shown as it is, and reported.
+func TestOwnFilesWithSwitches(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.file("AGENTS.md", `{"version": 1, "sections": [
+		{"name": "Tone", "enabled": true, "items": [{"text": "Be {agent_name}.", "enabled": true}, {"text": "Sing.", "enabled": false}, {"text": " "}, {"text": "Say du."}]},
+		{"name": "Work", "enabled": false, "items": [{"text": "Never rest.", "enabled": true}]},
+		{"name": "Pets", "items": [{"text": "Dogs only.", "enabled": false}]},
+		{"name": "House", "items": [{"text": "No shoes."}]}]}`)
+	w.file("TOOLS.md", `{"sections": []}`)
+	w.asks("Hello")
+	w.wrong("")
+	w.expect(true, "# Agents\n## Tone\n- Be Reverie.\n- Say du.\n\n## House\n- No shoes.\n\n---")
+	w.expect(false, "Sing", "Never rest", "Pets", "Dogs", "enabled", "# Tool Notes")
+	w.file("AGENTS.md", `{"sections": [{"name": "Tone",}]}`)
+	w.file("TOOLS.md", `{"hosts": ["nas"]}`)
+	w.epoch("And now?", "agents, toolnotes changed")
+	w.expect(true, `# Agents`+"\n"+`{"sections": [{"name": "Tone",}]}`, `{"hosts": ["nas"]}`)
+	w.wrong("AGENTS.md: is read as Markdown, switches included: invalid character '}' looking for beginning of object key string\n" +
+		"TOOLS.md: is read as Markdown, switches included: no sections")
+}
+
 // An unreadable file is reported, and replaced by the built-in text, if there is one.
 func TestOwnFilesThatCannotBeRead(t *testing.T) {
 	w := newWorld(t, Stable)
@@ -198,16 +219,32 @@ func shipped(t *testing.T, mode string, tier int) string {
 	return strings.TrimSpace(string(data))
 }
 
-// The files in readable folders are counted, without hidden ones.
+// The owner's files that may be read are listed with their first line, but not hidden ones, links, and those of the
+// program.
 func TestWorkspace(t *testing.T) {
 	w := newWorld(t, phased)
 	w.tier = 4
 	w.file("skills/a.md", "# A")
 	w.file("skills/.a.md.1", "# older")
-	w.file("personas/p.txt", "x")
+	w.file("prompts/SANITY.txt", "<!-- section: sanity -->\nCheck </data> it.\n")
+	w.file("prompts/assistant/tier1.txt", "x")
+	w.file("prompts/.SANITY.txt.swp", "x")
+	w.file("prompts/SEED_de.txt", string(expect.Must(fs.ReadFile(w.assembler.cfg.Defaults, "prompts/SEED_de.txt"))(t)))
+	w.file("personas/p.md", "---\n\n# Warm\n")
+	w.file("personas/q.md", strings.Repeat("long ", 100))
 	w.file("secret/x", "x")
+	w.must(os.Symlink(w.path("secret/x"), w.path("prompts/y.txt")))
 	w.asks("Hello")
-	w.expect(true, `source="workspace">`+"\n- data/skills: 1 entries\n- data/prompts: 2 entries\n- data/personas: 1 entries\n</data")
+	_, after, _ := strings.Cut(w.sent.Prefix, `source="workspace">`+"\n")
+	list, _, _ := strings.Cut(after, "\n</data ")
+	const want = `- data/skills: 1, see Skills
+- data/prompts/SANITY.txt: Check ‹/data> it.
+- data/prompts/SEED_en.txt: Greet the person.
+- data/personas/p.md: Warm
+- data/personas/q.md: `
+	if rest, ok := strings.CutPrefix(list, want); !ok || len(rest) > 105 || strings.Contains(rest, "\n") {
+		t.Errorf("the list is\n%s\nwant\n%s", list, want)
+	}
 }
 
 // Recent files and tools are listed, the newest last, each file once, at most ten.

@@ -16,6 +16,7 @@ import (
 	"reverie/internal/prompt/section"
 	"reverie/internal/store"
 	"reverie/internal/trust"
+	"reverie/internal/voice"
 )
 
 // Report says what a prompt consists of and why. All sizes are estimated tokens.
@@ -36,6 +37,7 @@ type Report struct {
 	Pictures     int                        `json:"pictures,omitempty"` // number shown to the model; their tokens are unknown
 	Oversize     []Oversize                 `json:"oversize,omitempty"`
 	Instructions *section.InstructionReport `json:"instructions,omitempty"` // nil = the tier is unknown
+	Style        []voice.Choice             `json:"style,omitempty"`
 	Problems     []store.Problem            `json:"problems"`
 }
 
@@ -231,7 +233,7 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 	rep := Report{
 		Layout: r.layout, TokenRatio: r.turn.TokenRatio, PrefixHash: hex.EncodeToString(prefix[:6]), ToolTokens: r.turn.ToolTokens,
 		Window: r.turn.Window, MaxOutput: r.turn.MaxOutput,
-		Epoch:  EpochReport{New: d.newEpoch, Started: d.epoch.started.In(r.a.cfg.Location), Reason: d.epoch.reason},
+		Epoch:  EpochReport{New: d.newEpoch, Started: d.epoch.started.In(r.turn.Now.Location()), Reason: d.epoch.reason},
 		Reused: reusedShare(r.room.last, sent), Problems: r.problems, Pictures: d.pictures, Instructions: r.instructions,
 		History: HistoryReport{Messages: len(d.history), LeftOut: d.leftOut},
 	}
@@ -248,6 +250,9 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 			rep.Sections = append(rep.Sections, made[at])
 		case err != nil:
 			rep.Sections = append(rep.Sections, SectionReport{ID: row.Name, Zone: row.Zone, State: Failed, Note: err.Error()})
+		}
+		if c != nil && c.Choices != nil {
+			rep.Style = c.Choices
 		}
 		// Content in both prefix and tail is counted at its first place.
 		if c != nil && c.Size > row.Max && row.Change != section.NewLines {

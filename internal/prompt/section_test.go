@@ -125,6 +125,35 @@ func TestFitExactly(t *testing.T) {
 	}
 }
 
+// TestBudget: in a large window the budget limits the sections. The least important ones give way, the
+// rules stay, and the prefix stays what it was.
+func TestBudget(t *testing.T) {
+	for _, layout := range []Layout{Stable, phased} {
+		w := newWorld(t, layout)
+		w.assembler.cfg.Budget = 1500
+		w.tier = 4
+		w.file("SOUL.md", strings.Repeat("Warm and calm. ", 100))
+		w.file("AGENTS.md", strings.Repeat("No shoes in here. ", 300))
+		w.file("USER.md", strings.Repeat("Ada lives in Brno. ", 80))
+		for range 3 {
+			w.asks("Hello")
+			sum := 0
+			for _, s := range w.sent.Report.Sections {
+				sum += s.Tokens
+			}
+			expect.False(t, sum > 1500+section.Frame || sum < 1200, "%s: %d tokens\n%s", layout, sum, w.sent.Report)
+			expect.Equal(t, w.section("agents").State, Shrunk, w.sent.Report.String())
+			expect.Equal(t, w.section("soul").State, Kept)
+		}
+		w.restart()
+		w.assembler.cfg.Budget = 100 // less than the rules
+		w.file("SOUL.md", "Cold.")
+		w.asks("Hello")
+		expect.Equal(t, w.section("user").State, Dropped)
+		w.expect(true, "You are Reverie")
+	}
+}
+
 func left(turns []int, n int) (sum int) {
 	for _, t := range turns[:n] {
 		sum += t

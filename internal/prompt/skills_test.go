@@ -42,7 +42,7 @@ func TestSkillsFromOutside(t *testing.T) {
 	expect.OK(t, os.WriteFile(filepath.Join(source, "SKILL.md"), []byte("---\nname: tea\ndescription: CANARY\ntriggers: tea\n---\nCANARY\n"), 0o600))
 	w.skills = skill.Open(filepath.Join(w.dir, "skills"), nil, "tea")
 	w.assembler.cfg.Sources.Skills = w.skills
-	_, _, err := w.skills.Import(source, trust.Everybody, false)
+	_, _, err := w.skills.Import(source, trust.Everybody)
 	expect.OK(t, err)
 	w.says("tea please")
 	p := w.send()

@@ -193,7 +193,7 @@ func TestCompactionRequest(t *testing.T) {
 	}
 	c.Previous, c.Goal, c.Tier = "", nil, 5
 	system, user = ask(c)
-	if strings.Contains(user, "Previous") || strings.Contains(system, "holds in any case") || !strings.Contains(system, "Use these headings") {
+	if strings.Contains(user, "Previous") || strings.Contains(system, "shown again in any case") || !strings.Contains(system, "Use these headings") {
 		t.Errorf("without goal and summary: %s\n%s", system, user)
 	}
 	w.file("COMPACTION_PROMPT.txt", "Fasse zusammen, {agent_name}. {Klammer}")

@@ -23,6 +23,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/profile"
 	"reverie/internal/prompt/section"
 	"reverie/internal/skill"
 	"reverie/internal/store/storetest"
@@ -66,7 +67,7 @@ type world struct {
 	pin, summary      string
 	markers           bool
 	thinking, model   string
-	context           string
+	context, persona  string
 	instructions      string
 	window, maxOutput int
 	calls, numbered   int           // tool calls and tasks so far
@@ -104,7 +105,7 @@ func (w *world) restart() {
 	w.history = history.NewStore(w.db)
 	w.assembler, err = New(Config{
 		Layout: w.layout, DB: w.db, History: w.history, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
-		Sources: section.Sources{Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone, SeedLanguage: "en",
+		Sources: section.Sources{Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Profiles: profile.Store{Dir: w.dir, Location: w.zone}, SeedLanguage: "en",
 			Memory: w.memory, Tasks: w.tasks, Skills: w.skills, KnownTools: w.tools, Instructions: w.instructions,
 			Models: []string{"small", "large"}, Summary: func(tool string) string { return "what " + tool + " is for" },
 			Host: "attic", System: "linux/amd64",
@@ -154,7 +155,7 @@ func (w *world) add(m history.Message) history.Message {
 }
 
 func (w *world) says(text string) history.Message {
-	return w.add(history.Message{Role: llm.User, Sender: testUser, Text: text, Header: w.assembler.Header(w.now, testUser, !w.private)})
+	return w.add(history.Message{Role: llm.User, Sender: testUser, Text: text, Header: w.assembler.Header(w.now.In(w.zone), testUser, !w.private)})
 }
 
 // tells is says, and what is sent for it.
@@ -212,8 +213,8 @@ func (w *world) turn() Turn {
 	w.t.Helper()
 	past := expect.Must(w.history.Load(context.Background(), history.Timeline(w.room)))(w.t)
 	return Turn{ToolTokens: 100, Window: w.window, MaxOutput: w.maxOutput, Compacted: w.compacted, Turn: section.Turn{
-		Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, Now: w.now, History: past,
-		Mode: w.mode, Tier: w.tier, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary,
+		Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, Now: w.now.In(w.zone), History: past,
+		Mode: w.mode, Tier: w.tier, Persona: w.persona, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary,
 		Thinking: w.thinking, Model: w.model, Context: w.context}}
 }
 

@@ -131,13 +131,10 @@ func (f *FTS) RedactFact(
 		}
 	}
 	others, err := f.findReworded(ctx, tx, scope, statements[0])
-	if err != nil {
-		return nil, 0, err
+	if err == nil {
+		err = redact(`n IN (SELECT value FROM json_each(?))`, store.Array(others))
 	}
-	if err := redact(`n IN (SELECT value FROM json_each(?))`, store.Array(others)); err != nil {
-		return nil, 0, err
-	}
-	return texts, len(others), nil
+	return texts, len(others), err
 }
 
 // redact empties the messages selected by condition, and the answers to those of people. Their rows
@@ -147,11 +144,9 @@ func (f *FTS) redact(ctx context.Context, tx *sql.Tx, condition string, args ...
 	err = store.Each(ctx, tx, func(row store.Row) error {
 		var n int64
 		var text string
-		if err := row.Scan(&n, &text); err != nil {
-			return err
-		}
+		err := row.Scan(&n, &text)
 		numbers, texts = append(numbers, n), append(texts, text)
-		return nil
+		return err
 	}, `SELECT n, text FROM past_message WHERE text <> '' AND `+condition+`
 		UNION SELECT a.n, a.text FROM past_message AS q JOIN past_message AS a ON a.n = (SELECT n FROM past_message AS x
 			WHERE x.scope = q.scope AND x.conversation = q.conversation AND q.conversation <> '' AND x.seq > q.seq ORDER BY x.seq LIMIT 1)
@@ -188,13 +183,11 @@ func (f *FTS) findReworded(ctx context.Context, tx *sql.Tx, scope trust.Readers,
 	err = store.Each(ctx, tx, func(row store.Row) error {
 		var n int64
 		var sender, said string
-		if err := row.Scan(&n, &sender, &said); err != nil {
-			return err
-		}
+		err := row.Scan(&n, &sender, &said)
 		if terms.matchedBy(text.FormsIn(text.NameTerms(sender) + " " + said)) {
 			found = append(found, n)
 		}
-		return nil
+		return err
 	}, `SELECT t.n, t.sender, t.text FROM index_fts CROSS JOIN index_doc AS d ON d.row = index_fts.rowid
 		CROSS JOIN past_message AS t ON t.n = -d.doc WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ?`, expression, first, last)
 	return found, store.Wrap(err, "look for messages that say the same")

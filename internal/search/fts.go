@@ -85,13 +85,11 @@ func (f *FTS) scopeNumbers(ctx context.Context, names []trust.Readers) (numbers 
 	err = store.Each(ctx, f.db, func(row store.Row) error {
 		var no int64
 		var docs, n int
-		if err := row.Scan(&no, &docs, &n); err != nil {
-			return err
-		}
+		err := row.Scan(&no, &docs, &n)
 		if docs > 0 {
 			numbers, stats.docs, words = append(numbers, no), stats.docs+docs, words+n
 		}
-		return nil
+		return err
 	}, `SELECT no, docs, words FROM index_scope WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY no`, store.Array(names))
 	if err != nil {
 		return nil, stats, fmt.Errorf("search: %w", err)
@@ -108,14 +106,7 @@ func (f *FTS) loadFrequencies(ctx context.Context, scopes []int64, terms []term)
 	for _, t := range terms {
 		forms = append(forms, t.forms...)
 	}
-	df := map[string]int{}
-	err := store.Each(ctx, f.db, func(row store.Row) error {
-		var form string
-		var n int
-		err := row.Scan(&form, &n)
-		df[form] = n
-		return err
-	}, `SELECT t.value, sum(i.df) FROM json_each(?) AS t CROSS JOIN json_each(?) AS s
+	df, err := store.Pairs[string, int](ctx, f.db, `SELECT t.value, sum(i.df) FROM json_each(?) AS t CROSS JOIN json_each(?) AS s
 		CROSS JOIN index_term AS i ON i.scope = s.value AND i.term = t.value GROUP BY t.value`, store.Array(forms), store.Array(scopes))
 	if err != nil {
 		return err
@@ -236,14 +227,11 @@ func (f *FTS) toHits(ctx context.Context, q Query, ranked []scored) ([]Hit, erro
 	}
 	hits := make([]Hit, 0, len(ranked))
 	for _, s := range ranked {
-		h := Hit{Doc: max(s.doc, 0), Score: round(s.score), Covered: round(s.covered), Near: s.outlier}
-		if s.doc < 0 {
-			t, there := turns[-s.doc]
-			if !there { // deleted in the meantime
-				continue
-			}
-			h.Turn, h.Around = &t.turn, t.around
+		h := turns[-s.doc]
+		if s.doc < 0 && h.Turn == nil { // deleted in the meantime
+			continue
 		}
+		h.Doc, h.Score, h.Covered, h.Near = max(s.doc, 0), round(s.score), round(s.covered), s.outlier
 		hits = append(hits, h)
 	}
 	return hits, nil

@@ -8,6 +8,7 @@ import (
 
 	"reverie/internal/search/vector"
 	"reverie/internal/store"
+	"reverie/internal/trust"
 )
 
 // Hybrid is the full-text index combined with vectors. Candidates from both are ranked together.
@@ -127,28 +128,22 @@ func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m
 	return found, nil
 }
 
-// loadNearest loads docs as candidates, without those that q excludes.
+// loadNearest loads docs as candidates, without those that q excludes. The full-text index decides,
+// because it is always current.
 func (h *Hybrid) loadNearest(ctx context.Context, q Query, m matches, docs []int64) ([]candidate, error) {
-	rows, err := h.rowsOf(ctx, q, m.scopes, docs)
+	query := `SELECT d.row FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.doc = j.value`
+	rows, err := store.Column[int64](ctx, h.db, query, store.Array(docs))
 	if err != nil {
 		return nil, err
 	}
-	added, err := h.load(ctx, rows)
+	added, err := h.load(ctx, slices.DeleteFunc(rows, func(row int64) bool {
+		class := classOfRow(row)
+		return !slices.Contains(m.scopes, scopeOfRow(row)) || class == classPast && !q.Past || class == classTurn && !q.Turns
+	}))
 	if err != nil {
 		return nil, err
 	}
 	return added, h.addAdjacentTexts(ctx, added, m.found)
-}
-
-// rowsOf returns the rows of docs, without those that q excludes. The full-text index decides,
-// because it is always current.
-func (h *Hybrid) rowsOf(ctx context.Context, q Query, scopes, docs []int64) ([]int64, error) {
-	query := `SELECT d.row FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.doc = j.value`
-	rows, err := store.Column[int64](ctx, h.db, query, store.Array(docs))
-	return slices.DeleteFunc(rows, func(row int64) bool {
-		class := classOfRow(row)
-		return !slices.Contains(scopes, scopeOfRow(row)) || class == classPast && !q.Past || class == classTurn && !q.Turns
-	}), err
 }
 
 // A text without a common word is a hit if its cosine is an outlier. That is outlierDeviations
@@ -205,11 +200,48 @@ func (h *Hybrid) Rebuild(ctx context.Context) (documents int, err error) {
 	if err := h.vectors.Rebuild(ctx); err != nil {
 		return 0, fmt.Errorf("the full-text index is rebuilt, but not all vectors are: %w", err)
 	}
-	if h.server == nil {
-		return documents, nil
+	if h.server != nil {
+		err = h.server.Rebuild(ctx)
 	}
-	if err := h.server.Rebuild(ctx); err != nil {
-		return 0, fmt.Errorf("the indexes here are rebuilt, but the server's is not: %w", err)
+	return documents, store.Wrap(err, "the indexes here are rebuilt, but the server's is not")
+}
+
+// A neighbour must be nearer than almost all texts of the same scope. This needs enough texts to
+// compare. It must also be at least at nearFloor.
+const (
+	nearFloor      = .8
+	nearDeviations = 2.576 // standard deviations: 99.5 %
+)
+
+// Neighbours returns the ids of up to k documents near the document id in meaning. All are active
+// and in its scope; the nearest is first. It returns none without vectors, and computes none.
+func (h *Hybrid) Neighbours(ctx context.Context, id string, k int) ([]string, error) {
+	if h.vectors == nil {
+		return nil, nil
 	}
-	return documents, nil
+	n, scope, embedding, err := h.vectors.ActiveVector(ctx, id)
+	if err != nil || embedding == nil {
+		return nil, err
+	}
+	found, err := h.comparer.Nearest(ctx, embedding, vector.Filter{Scopes: []trust.Readers{scope}}, k+1)
+	if err != nil {
+		return nil, err
+	}
+	least := nearFloor
+	if count, mean, deviation := h.vectors.Background(embedding, []trust.Readers{scope}); count >= minBackground {
+		least = max(least, mean+nearDeviations*deviation)
+	}
+	var out []string
+	for _, l := range found {
+		if l.Doc == n || l.Cosine < least || len(out) == k {
+			continue
+		}
+		query := `SELECT id FROM document WHERE n = ? AND state = 'active' AND scope = ?`
+		other, err := store.Column[string](ctx, h.db, query, l.Doc, scope)
+		if err != nil {
+			return nil, fmt.Errorf("search: %w", err)
+		}
+		out = append(out, other...)
+	}
+	return out, nil
 }

@@ -248,10 +248,7 @@ func rank(q parsedQuery, c corpus, candidates []candidate) []scored {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b scored) int {
-		if c := cmp.Compare(b.score, a.score); c != 0 {
-			return c
-		}
-		return cmp.Compare(b.doc, a.doc) // newest first
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.doc, a.doc)) // newest first
 	})
 	return all
 }

@@ -3,7 +3,6 @@ package search
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -16,15 +15,11 @@ const turnColumns = `scope, event, sender, at, conversation, seq, text, integrit
 // because it was edited; a redacted one stays empty.
 func (f *FTS) IndexTurn(ctx context.Context, t Turn) error {
 	err := store.InTx(ctx, f.db, func(tx *sql.Tx) error {
-		var n int64
-		err := tx.QueryRowContext(ctx, `INSERT INTO past_message (`+turnColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		n, err := store.Value[int64](ctx, tx, `INSERT INTO past_message (`+turnColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (scope, event) WHERE event <> ''
 			DO UPDATE SET text = excluded.text, integrity = excluded.integrity WHERE text <> '' RETURNING n`,
-			t.Scope, t.Event, t.Sender, t.At.UnixMilli(), t.Conversation, t.Seq, t.Text, t.Integrity).Scan(&n)
-		if errors.Is(err, sql.ErrNoRows) { // redacted
-			return nil
-		}
-		if err != nil {
+			t.Scope, t.Event, t.Sender, t.At.UnixMilli(), t.Conversation, t.Seq, t.Text, t.Integrity)
+		if err != nil || n == 0 { // 0 = it was redacted
 			return err
 		}
 		return f.updateTurns(ctx, tx, n)
@@ -55,21 +50,15 @@ var turnsQuery = `SELECT t.scope, t.event, t.sender, t.at, t.conversation, t.seq
 	FROM json_each(?) AS j CROSS JOIN past_message AS h ON h.n = j.value
 	CROSS JOIN past_message AS t ON t.n IN (h.n, ` + adjacentTurn("<", "DESC") + `, ` + adjacentTurn(">", "") + `) ORDER BY t.seq, t.n`
 
-// turnInContext is a message with the ones before and after it.
-type turnInContext struct {
-	turn   Turn
-	around []Turn
-}
-
-// loadTurns reads the messages among ranked, by number.
-func (f *FTS) loadTurns(ctx context.Context, ranked []scored) (map[int64]turnInContext, error) {
+// loadTurns reads the messages among ranked with the ones before and after them, by number.
+func (f *FTS) loadTurns(ctx context.Context, ranked []scored) (map[int64]Hit, error) {
 	var numbers []int64
 	for _, s := range ranked {
 		if s.doc < 0 {
 			numbers = append(numbers, -s.doc)
 		}
 	}
-	out := map[int64]turnInContext{}
+	out := map[int64]Hit{}
 	return out, store.Each(ctx, f.db, func(row store.Row) error {
 		var of, n, at int64
 		var t Turn
@@ -77,9 +66,9 @@ func (f *FTS) loadTurns(ctx context.Context, ranked []scored) (map[int64]turnInC
 		t.At = time.UnixMilli(at).UTC()
 		h := out[of]
 		if of == n {
-			h.turn = t
+			h.Turn = &t
 		} else {
-			h.around = append(h.around, t)
+			h.Around = append(h.Around, t)
 		}
 		out[of] = h
 		return err

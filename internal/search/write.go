@@ -109,7 +109,6 @@ func distinctTerms(fields ...string) []string {
 
 // indexWriter changes the index within one transaction and collects the statistics.
 type indexWriter struct {
-	f      *FTS
 	tx     store.DBTX
 	scopes map[trust.Readers]int64
 	docs   map[int64][2]int         // scope → change of documents and words
@@ -119,7 +118,7 @@ type indexWriter struct {
 // replaceDocs removes the documents gone from the index and adds all. A changed document is in
 // both.
 func (f *FTS) replaceDocs(ctx context.Context, tx *sql.Tx, gone []int64, all []source) error {
-	w := &indexWriter{f: f, tx: tx, scopes: map[trust.Readers]int64{}, docs: map[int64][2]int{}, df: map[int64]map[string]int{}}
+	w := &indexWriter{tx: tx, scopes: map[trust.Readers]int64{}, docs: map[int64][2]int{}, df: map[int64]map[string]int{}}
 	// In ascending order, because SQLite flushes its buffer when rowids are out of order.
 	slices.SortFunc(gone, func(a, b int64) int { return cmp.Compare(max(a, -a), max(b, -b)) })
 	for _, doc := range gone {
@@ -182,14 +181,11 @@ func (w *indexWriter) remove(ctx context.Context, doc int64) error {
 	case err != nil:
 		return err
 	}
+	w.count(scopeOfRow(row), -1, words, distinctTerms(body, day, names))
 	if err := w.exec(ctx, `DELETE FROM index_fts WHERE rowid = ?`, row); err != nil {
 		return err
 	}
-	if err := w.exec(ctx, `DELETE FROM index_doc WHERE row = ?`, row); err != nil {
-		return err
-	}
-	w.count(scopeOfRow(row), -1, words, distinctTerms(body, day, names))
-	return nil
+	return w.exec(ctx, `DELETE FROM index_doc WHERE row = ?`, row)
 }
 
 // count records that documents with terms were added or removed. by is 1 or -1.
@@ -210,14 +206,10 @@ func (w *indexWriter) scope(ctx context.Context, name trust.Readers) (int64, err
 	if no := w.scopes[name]; no != 0 {
 		return no, nil
 	}
-	var no int64
-	err := w.tx.QueryRowContext(ctx, `INSERT INTO index_scope (scope) VALUES (?)
-		ON CONFLICT (scope) DO UPDATE SET scope = scope RETURNING no`, name).Scan(&no)
-	if err != nil {
-		return 0, err
-	}
+	no, err := store.Value[int64](ctx, w.tx, `INSERT INTO index_scope (scope) VALUES (?)
+		ON CONFLICT (scope) DO UPDATE SET scope = scope RETURNING no`, name)
 	w.scopes[name] = no
-	return no, nil
+	return no, err
 }
 
 // writeStatistics writes the collected statistics.
@@ -242,4 +234,67 @@ func (w *indexWriter) writeStatistics(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// rebuildBatch is how many texts are analysed before they are written.
+const rebuildBatch = 4000
+
+// Rebuild rebuilds the index in one transaction and returns the number of documents. If it fails,
+// the old index stays.
+func (f *FTS) Rebuild(ctx context.Context) (documents int, err error) {
+	err = store.InTx(ctx, f.db, func(tx *sql.Tx) error {
+		if err := clearIndex(ctx, tx); err != nil {
+			return err
+		}
+		entries, err := readSources(ctx, tx, entrySource)
+		if err != nil {
+			return err
+		}
+		turns, err := readSources(ctx, tx, turnSource)
+		if err != nil {
+			return err
+		}
+		documents = len(entries) + len(turns)
+		for part := range slices.Chunk(append(entries, turns...), rebuildBatch) {
+			if err := f.replaceDocs(ctx, tx, nil, part); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return documents, store.Wrap(err, "reindex")
+}
+
+// clearIndex empties the index. It recreates the full-text table, which may be damaged.
+func clearIndex(ctx context.Context, tx *sql.Tx) error {
+	table, err := store.Value[string](ctx, tx, `SELECT sql FROM sqlite_schema WHERE name = 'index_fts'`)
+	if err != nil {
+		return err
+	}
+	for _, statement := range []string{
+		`DROP TABLE index_fts`, table, `INSERT INTO index_fts (index_fts, rank) VALUES ('hashsize', 16777216)`,
+		`DELETE FROM index_doc`, `DELETE FROM index_term`, `DELETE FROM index_scope`,
+	} {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EnsureBuilt rebuilds an empty index. An upgrade that changes its form leaves it empty.
+func (f *FTS) EnsureBuilt(ctx context.Context) error {
+	missing, err := store.Value[bool](ctx, f.db, `SELECT NOT EXISTS (SELECT 1 FROM index_doc) AND (EXISTS (SELECT 1 FROM (`+entrySource+`))
+		OR EXISTS (SELECT 1 FROM past_message WHERE text <> ''))`)
+	if err != nil || !missing {
+		return store.Wrap(err, "check the search index")
+	}
+	_, err = f.Rebuild(ctx)
+	return err
+}
+
+// Scopes lists the scopes that are not empty.
+func (f *FTS) Scopes(ctx context.Context) ([]trust.Readers, error) {
+	scopes, err := store.Column[trust.Readers](ctx, f.db, `SELECT scope FROM index_scope WHERE docs > 0 ORDER BY scope`)
+	return scopes, store.Wrap(err, "list scopes")
 }

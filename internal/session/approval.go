@@ -18,9 +18,6 @@ import (
 	"reverie/internal/trust"
 )
 
-// outcomePrefix begins the Outgoing.ID of a message with the outcome of an approval.
-const outcomePrefix = "asked:"
-
 // untrustedInput describes the untrusted text in the last request: its sources, and a fingerprint that
 // changes when more of it arrives. granted are the acts that the sender was allowed to repeat in this
 // conversation, until more of it arrives. Acts that failed or did not run are not included.
@@ -136,7 +133,7 @@ type approvalAnswered struct{ chat.Change }
 
 // notifyAnswered tells the conversation of the question a that it was answered.
 func (m *Manager) notifyAnswered(ctx context.Context, a approval.Approval) error {
-	head := chat.Head{ID: outcomePrefix + a.Code, Room: a.Room, Branch: a.Talk.Thread(), Sender: a.Asker, At: m.cfg.Now()}
+	head := chat.Head{ID: approval.OutcomePrefix + a.Code, Room: a.Room, Branch: a.Talk.Thread(), Sender: a.Asker, At: m.cfg.Now()}
 	err := m.Deliver(ctx, approvalAnswered{chat.Change{Head: head, Target: a.QuestionID()}})
 	if errors.Is(err, chat.ErrStopping) { // the next start finds it
 		return nil
@@ -144,19 +141,20 @@ func (m *Manager) notifyAnswered(ctx context.Context, a approval.Approval) error
 	return err
 }
 
-// resumeApprovals continues approvals that an interruption left: it sends open questions again and
-// runs approved acts.
-func (m *Manager) resumeApprovals(ctx context.Context) error {
+// resumeApprovals ends questions that have expired. At the start it also continues approvals that an
+// interruption left: it sends open questions again and runs approved acts.
+func (m *Manager) resumeApprovals(ctx context.Context, start bool) error {
 	left, failed := m.approvals.PruneAndListPending(ctx)
 	for _, a := range left {
 		var err error
 		switch {
+		case a.State == approval.Open && !m.cfg.Now().Before(a.Expires):
+			err = m.approvals.End(ctx, a, approval.Expired, true)
+		case !start:
 		case a.State == approval.Approved:
 			err = m.notifyAnswered(ctx, a)
-		case m.cfg.Now().Before(a.Expires):
-			err = newSession(m, a.Talk).askApprovals(ctx, a.Event)
 		default:
-			err = m.approvals.End(ctx, a, approval.Expired, true)
+			err = newSession(m, a.Talk).askApprovals(ctx, a.Event)
 		}
 		failed = errors.Join(failed, err)
 	}
@@ -173,7 +171,7 @@ func (s *change) resumeApproval(ctx context.Context, code string) error {
 		return err
 	}
 	if a.State == approval.Denied {
-		return s.appendOnce(ctx, s.ownMessage(outcomePrefix+a.Code, s.text(ctx, "approve.denied"), programLabel(a.Readers)))
+		return s.appendOnce(ctx, s.ownMessage(approval.OutcomePrefix+a.Code, s.text(ctx, "approve.denied"), programLabel(a.Readers)))
 	}
 	return s.runApproved(ctx, a)
 }
@@ -250,7 +248,7 @@ func (s *change) concludeApproval(ctx context.Context, a approval.Approval, text
 			least, step = min(least, act.ReadIntegrity), step || tool.IsStep(act.Call.Name)
 		}
 	}
-	out := chat.Outgoing{ID: outcomePrefix + a.Code, Thread: s.thread, Text: text, Notice: true}
+	out := chat.Outgoing{ID: approval.OutcomePrefix + a.Code, Thread: s.thread, Text: text, Notice: true}
 	err := s.cfg.Transport.Send(context.WithoutCancel(ctx), s.room, out)
 	if err == nil {
 		err = s.appendOnce(context.WithoutCancel(ctx), s.ownMessage(out.ID, text, trust.Label{Integrity: least, Readers: a.Readers}))
@@ -266,7 +264,7 @@ func (s *change) concludeApproval(ctx context.Context, a approval.Approval, text
 
 // goOn answers the approval as a message of the person who asked.
 func (s *change) goOn(ctx context.Context, a approval.Approval) error {
-	s.question = chat.Head{ID: outcomePrefix + a.Code + ":next", Room: s.room, Branch: s.thread, Sender: a.Asker,
+	s.question = chat.Head{ID: approval.OutcomePrefix + a.Code + ":next", Room: s.room, Branch: s.thread, Sender: a.Asker,
 		Private: a.Readers.Person() != "", Unproven: a.Answer.Unproven, At: s.cfg.Now()}
 	s.lastHandled = s.question
 	return s.dispatch(ctx, []chat.Message{{Head: s.question, Text: s.text(ctx, "approve.next")}})

@@ -130,7 +130,7 @@ func TestQuestionIsNotShownToOthers(t *testing.T) {
 	delete(w.room.final, poll.ID)
 	w.room.mu.Unlock()
 	w.who.directWith = func(context.Context, string) (string, error) { return "", nil }
-	expect.OK(t, w.resumeApprovals(t.Context()))
+	expect.OK(t, w.resumeApprovals(t.Context(), true))
 	w.room.mu.Lock()
 	again := w.room.final[poll.ID].Text
 	w.room.mu.Unlock()
@@ -421,4 +421,17 @@ func scripted(t *testing.T, body string, calls []string) string {
 		return "Well."
 	}
 	return calls[made]
+}
+
+// TestQuestionExpires: the poll of a question that nobody answered closes while the program runs, and the question is not
+// asked again.
+func TestQuestionExpires(t *testing.T) {
+	w, a := asksOwner(t)
+	asked := w.room.count()
+	expect.OK(t, w.resumeApprovals(t.Context(), false))
+	expect.Equal(t, w.room.count(), asked)
+	w.exec(t, `UPDATE approval SET expires = 1 WHERE code = ?`, a.Code)
+	expect.OK(t, w.resumeApprovals(t.Context(), false))
+	now, poll := w.polled(t, "$1")
+	expect.False(t, now.State != approval.Expired || len(poll.Options) > 0, "%+v with %+v", now, poll)
 }

@@ -14,6 +14,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/command"
+	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/test/expect"
@@ -146,6 +147,25 @@ func TestCompaction(t *testing.T) {
 func (w *world) compacted(t testing.TB) history.Compaction {
 	t.Helper()
 	return expect.Must(w.cfg.History.LatestCompaction(t.Context(), "!dm"))(t)
+}
+
+// TestSummaryOfAGoal: who writes the summary sees the goal with its steps and files, and the current task.
+func TestSummaryOfAGoal(t *testing.T) {
+	w := newWindow(t, t.TempDir(), 6000)
+	w.summarising(t, func(string) string { return "They ported the parser, and the tests are still in the way." })
+	w.say(t, "$0", "!goal new Port the parser")
+	for step, status := range map[string]goal.CheckpointStatus{"Read the old one": goal.Done, "Write the new one": goal.InProgress} {
+		expect.Must(w.Manager.goals.SetCheckpoint(t.Context(), inDM, "", step, status))(t)
+	}
+	expect.Must(w.Manager.goals.RecordArtifact(t.Context(), inDM, "", goal.Artifact{Path: "work/parser.go", Action: "created"}))(t)
+	w.untilCompacted(t, 1)
+	for _, body := range w.script.asked() {
+		if isSummary(body) {
+			expect.Has(t, sent(t, body)[0].Content, "CURRENT GOAL: Port the parser", "Read the old one", "work/parser.go", "Current task: Write the new one",
+				"Say what was done for it")
+		}
+	}
+	expect.Equal(t, w.compacted(t).Integrity, inDM.Label().Integrity)
 }
 
 // TestRecoveredNote: the first message after a summary warns the model about it, once.

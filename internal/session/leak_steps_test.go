@@ -178,8 +178,8 @@ func (h *leakHistory) commands() {
 	}
 	text := one(h, []string{"!tasks", "!goal", "!goal history", "!memory", "!memory canary", "!skills",
 		"!summary", "!status", "!helpers", "!prompt", "!whoami", "!remember", "!remember", "!goal new", "!goal done",
-		"!compact", "!compact", "!new", "!retry", "!retry", "!undo", "!memory keep", "!forget keep", "!stop", "!mode"})
-	if text == "!remember" || text == "!goal new" {
+		"!compact", "!compact", "!new", "!retry", "!retry", "!undo", "!memory keep", "!forget keep", "!stop", "!mode", "!profile", "!profile goals", "!profile goals"})
+	if text == "!remember" || text == "!goal new" || text == "!profile goals" {
 		text += " I keep " + h.fresh(r)
 	}
 	h.says(r, who, text, nil)
@@ -429,14 +429,14 @@ func (h *leakHistory) openNightly() {
 	harvester := harvest.Open(harvest.Config{
 		LastMessageAt: func(context.Context, string) (time.Time, error) { return time.Time{}, nil },
 		WaitIdle:      func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() },
-		Messages:      20, CallsPerDay: 500, Idle: 15 * time.Minute, Location: time.UTC, Log: slog.New(slog.DiscardHandler),
+		Messages:      20, CallsPerDay: 500, Idle: 15 * time.Minute, Profiles: h.w.cfg.Profiles, Log: slog.New(slog.DiscardHandler),
 		Now: time.Now,
 		DB:  c.DB, Store: c.Memory, Level: func(sender string) trust.Integrity { return h.w.senderIntegrity(chat.Head{Sender: sender}) },
 		Ask:    func(_ context.Context, _, prompt string) (string, error) { return h.harvests(prompt), nil },
 		Window: func(string) (int, int) { return 8_192, 512 }, Prompts: os.DirFS(h.w.dir),
 	})
 	h.nightly = dream.Open(dream.Config{
-		DB: c.DB, Store: c.Memory, Tasks: c.Tasks, Skills: c.Skills, Dir: h.w.dir, Prompts: os.DirFS(h.w.dir), Default: reverie.Data,
+		DB: c.DB, Store: c.Memory, Tasks: c.Tasks, Dir: h.w.dir, Prompts: os.DirFS(h.w.dir), Default: reverie.Data,
 		Trusted: c.Rooms.Allowed, Harvester: harvester, Now: func() time.Time { return time.Now().AddDate(0, 0, 100) },
 		Ask: func(_ context.Context, _, prompt string) (string, error) { return h.tidies(prompt), nil },
 	})

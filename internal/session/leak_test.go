@@ -23,6 +23,7 @@ import (
 	"reverie/internal/command"
 	"reverie/internal/dream"
 	"reverie/internal/media"
+	"reverie/internal/profile"
 	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/test/expect"
@@ -376,6 +377,9 @@ func (h *leakHistory) checkFiles() {
 	}
 	for _, r := range all {
 		of[h.w.cfg.Memory.File(r)], of["work/"+store.FileName(string(r))] = r, r
+	}
+	for _, person := range []string{owner, friend, bob, stranger} {
+		of[profile.File(person)] = trust.PersonReaders(person)
 	}
 	for _, folder := range []string{"skills", "memories", "MEMORIES.txt", "work"} {
 		_ = filepath.WalkDir(filepath.Join(h.w.dir, folder), func(path string, d fs.DirEntry, err error) error {

@@ -98,7 +98,7 @@ func New(cfg Config) *Manager {
 	cfg.Grace, cfg.ProgressAfter = cmp.Or(cfg.Grace, 10*time.Second), cmp.Or(cfg.ProgressAfter, 8*time.Second)
 	cfg.IdleAfter, cfg.EditDebounce = cmp.Or(cfg.IdleAfter, 2*time.Second), cmp.Or(cfg.EditDebounce, 1500*time.Millisecond)
 	cfg.SummaryTimeout, cfg.RetryDelay = cmp.Or(cfg.SummaryTimeout, time.Minute), cmp.Or(cfg.RetryDelay, time.Second)
-	cfg.Location, cfg.Log = cmp.Or(cfg.Location, time.Local), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.Profiles.Location, cfg.Log = cmp.Or(cfg.Profiles.Location, time.Local), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -115,7 +115,7 @@ func New(cfg Config) *Manager {
 		waiting: idle.NewPriority(), goals: cfg.Goals, sessions: map[history.Timeline]*Session{}}
 	m.approvals = approval.Store{DB: cfg.DB, Transport: cfg.Transport, Messages: cfg.Messages, Now: func() time.Time { return m.cfg.Now() }}
 	m.subSessions = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools,
-		History: cfg.History, Settings: m.cfg.Settings, Messages: cfg.Messages, Isolation: cfg.Isolation, Location: cfg.Location,
+		History: cfg.History, Settings: m.cfg.Settings, Messages: cfg.Messages, Isolation: cfg.Isolation, Profiles: cfg.Profiles,
 		RetryDelay: cfg.RetryDelay, Now: cfg.Now, Log: cfg.Log, Limits: cfg.SubSessions, Left: cfg.Rooms.Left}, m)
 	m.cfg.Events = map[chat.EventKind]Source{chat.SubSessionResult: m.subSessions, chat.SubSessionFailed: m.subSessions}
 	maps.Copy(m.cfg.Events, cfg.Events)
@@ -171,10 +171,16 @@ func (m *Manager) Run(ctx context.Context) error {
 	defer stop()
 	var rooms errgroup.Group
 	rooms.Go(func() error {
-		if err := m.resumeApprovals(ctx); err != nil && ctx.Err() == nil {
-			m.cfg.Log.Error("open approvals are not resumed", "err", err)
+		for first := true; ; first = false {
+			if err := m.resumeApprovals(ctx, first); err != nil && ctx.Err() == nil {
+				m.cfg.Log.Error("open approvals are not looked after", "err", err)
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(time.Minute):
+			}
 		}
-		return nil
 	})
 	if m.spawns() {
 		rooms.Go(func() error { m.subSessions.Run(ctx); return nil })

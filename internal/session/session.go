@@ -43,7 +43,7 @@ type Session struct {
 	lastCounted int64          // row of the last answer whose use of memories is counted
 	lastRequest []llm.Message  // messages of the last request to the model
 
-	usage         usage
+	usage         requestSize
 	loopDetectors map[string]*loopDetector // by sender
 }
 
@@ -249,8 +249,8 @@ func (s *Session) scopes(in chat.Head) []memory.Scope {
 }
 
 func (s *Session) toolScope(in item, now settings.RoomMode) tool.Scope {
-	scope := tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in.Head),
-		Now: s.cfg.Now().In(s.cfg.Location), Policy: policyOf(now.Mode), System: in.event.Kind != ""}
+	scope := tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in.Head), Policy: policyOf(now.Mode),
+		Now: s.cfg.Now().In(s.cfg.Profiles.LocationFor(s.place(in.Head).Readers())), System: in.event.Kind != ""}
 	if s.spawns() {
 		scope.Spawner = s.subSessions
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/manner"
 	"reverie/internal/memory"
+	"reverie/internal/profile"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
 	"reverie/internal/recall"
@@ -32,6 +34,7 @@ import (
 	"reverie/internal/tool"
 	"reverie/internal/tool/workspace"
 	"reverie/internal/trust"
+	"reverie/internal/usage"
 	"reverie/internal/window"
 )
 
@@ -212,17 +215,19 @@ func newWorldOf(t *testing.T, dir string, backend string, window int, answers ..
 	expect.Must(store.WriteDefaults(reverie.Data, dir))(t)
 	db := expect.Must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
+	counts := &usage.Store{DB: db, Location: time.UTC, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 	w.room.db, w.who = db, &stubRooms{Rooms: offlineRooms{db: db}}
 	var mem *memory.Store
 	mem = expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: backend,
 		BeforeForget: func(ctx context.Context) error { return recall.IndexAll(ctx, history.NewStore(db), mem) }}))(t)
 	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills"), nil), history.NewStore(db)
 	tools := tool.New(tool.Config{Files: workspace.Open(workspace.Config{Dir: dir, DB: db}), Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC})
+	profiles := profile.Store{Dir: dir, Location: time.UTC}
 	assembler := expect.Must(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{
-		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC, SeedLanguage: "en",
-		Memory: mem, Tasks: tasks, Skills: skills, Manner: manner.Store{DB: db}, KnownTools: tools.Names()}}))(t)
+		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Profiles: profiles, SeedLanguage: "en",
+		Memory: mem, Tasks: tasks, Skills: skills, Manner: manner.Store{DB: db}, KnownTools: tools.Names(), Warned: counts.Warned}}))(t)
 	w.Manager = New(Config{
-		Config: command.Config{Models: models, History: past, Memory: mem, Tasks: tasks, Skills: skills, Manner: manner.Store{DB: db}, Location: time.UTC},
+		Config: command.Config{Models: models, History: past, Memory: mem, Tasks: tasks, Skills: skills, Manner: manner.Store{DB: db}, Profiles: profiles, Usage: counts},
 		DB:     db, Prompt: assembler, Tools: tools,
 		Transport: w.room, Rooms: w.who, Owners: []string{owner}, Limits: Limits{MaxRound: 4}, Times: Times{Grace: 100 * time.Millisecond},
 		WindowInputs: w.chatInputs})

@@ -122,15 +122,15 @@ func (s *Session) promptTurn(in item, past []history.Message, m turnSettings) pr
 		Timeline: s.talk, Window: window, MaxOutput: out, TokenRatio: m.tokenRatio, ToolTokens: tools.Tokens,
 		Turn: section.Turn{
 			Room: s.room, User: in.Sender, Scopes: s.scopes(in.Head), Shared: !in.Private, Tools: tools.Names,
-			Now: s.cfg.Now().In(s.cfg.Location), History: past, Mode: m.mode.Name, Tier: m.tier,
+			Now: s.cfg.Now().In(s.cfg.Profiles.LocationFor(s.place(in.Head).Readers())), History: past, Mode: m.mode.Name, Tier: m.tier,
 		},
 	}
-	t.Chosen, t.Model = m.mode.Model, s.firstModel(m.mode.Role)
+	t.Chosen, t.Model, t.Persona = m.mode.Model, s.firstModel(m.mode.Role), m.mode.Persona
 	if !s.cfg.Models.AcceptsThinking(m.mode.Role) { // the model has no such parameter: the prompt says it
 		t.Thinking = string(m.mode.Think)
 	}
 	t.Summary, t.Compacted, t.From.Summary = m.summary.Text(), m.summary.ID, m.summary.Integrity
-	t.Vision, t.Context = m.showsPictures, m.roomContext
+	t.Vision, t.Context, t.From.Profile = m.showsPictures, m.roomContext, s.senderIntegrity(in.Head)
 	t.SetGoal(m.goal)
 	if t.Pin == "" && m.task.ID != "" {
 		t.Pin, t.From.Pin = m.task.Line(i18n.English), m.task.Label.Integrity

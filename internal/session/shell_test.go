@@ -56,15 +56,15 @@ func TestShellIsApproved(t *testing.T) {
 	expect.False(t, end.State != approval.Done || end.Wide || end.Acts[0].Failed || end.Acts[0].ReadIntegrity != trust.Foreign, "it ended as %+v", end)
 	expect.Has(t, end.Acts[0].Result, "a  b\n", "Permission denied", "1 count\n")
 	w.deliver(t, vote) // repeated
-	ran, known, err := w.cfg.History.Find(t.Context(), "!group", outcomePrefix+a.Code)
+	ran, known, err := w.cfg.History.Find(t.Context(), "!group", approval.OutcomePrefix+a.Code)
 	expect.False(t, err != nil || !known, "no outcome in the history: %v", err)
 	expect.Has(t, ran.Text, "```\na  b\n", "1 count\n```")
 	expect.Equal(t, ran.Label.Integrity, trust.Foreign)
 
-	b, _ := w.polled(t, outcomePrefix+a.Code+":next") // the vote for the conversation covers nothing
+	b, _ := w.polled(t, approval.OutcomePrefix+a.Code+":next") // the vote for the conversation covers nothing
 	w.deliver(t, in("$c", owner, "!approve "+b.Code+" conversation"))
 	expect.Equal(t, w.ends(t, b.Code).Acts[0].Result, "x\n")
-	expect.Equal(t, w.room.said(outcomePrefix+b.Code+":next").Text, "It is one line.")
+	expect.Equal(t, w.room.said(approval.OutcomePrefix+b.Code+":next").Text, "It is one line.")
 	w.deliver(t, in("$3", owner, "again"))
 	c, _ := w.polled(t, "$3")
 	expect.OK(t, os.WriteFile(count, []byte("other"), 0o600)) // a file that it names
@@ -118,7 +118,7 @@ func TestGoesOnAfterRestart(t *testing.T) {
 	end := w.ends(t, a.Code)
 	expect.Has(t, end.Acts[0].Result, "1 count")
 	expect.Equal(t, end.State, approval.Done)
-	expect.Equal(t, w.room.said(outcomePrefix+a.Code+":next").Text, "It is one line.")
+	expect.Equal(t, w.room.said(approval.OutcomePrefix+a.Code+":next").Text, "It is one line.")
 	expect.Equal(t, strings.Count(w.lastAsked(), "Allowed, and done"), 1)
 }
 
@@ -139,7 +139,7 @@ func TestCorrectedAndRunAgain(t *testing.T) {
 		w.deliver(t, chat.Message{Head: head("$1"), Text: "write hello"})
 		a, _ := w.polled(t, "$1")
 		expect.Has(t, vote("$v", a).Acts[0].Result, "not found", "[exit status 127]")
-		b, poll := w.polled(t, outcomePrefix+a.Code+":next")
+		b, poll := w.polled(t, approval.OutcomePrefix+a.Code+":next")
 		expect.Has(t, poll.Text, "\npath: “work/hello.sh”\nold: “ehco”\nnew: “echo”\n", "│ sh hello.sh")
 		if other {
 			path := filepath.Join(w.dir, "work", store.FileName(string(trust.RoomReaders("!group"))), "hello.sh")
@@ -167,5 +167,46 @@ func TestCommandNeverRunsTwice(t *testing.T) {
 	expect.Has(t, end.Acts[0].Result, "Interrupted")
 	_, err := os.Stat(filepath.Join(w.dir, "work", store.FileName(string(trust.RoomReaders("!group"))), "count"))
 	expect.False(t, !os.IsNotExist(err), "it ran: %v", err)
-	expect.Equal(t, w.room.said(outcomePrefix+a.Code+":next").Text, "I will look.")
+	expect.Equal(t, w.room.said(approval.OutcomePrefix+a.Code+":next").Text, "I will look.")
+}
+
+// TestScriptOfSkill: a skill's script runs as a copy in the work folder, after an owner has agreed to its content.
+func TestScriptOfSkill(t *testing.T) {
+	w := newWorld(t, t.TempDir(), `write_file {"path":"work/steep.sh","from":"data/skills/tea/scripts/steep.sh"}`,
+		`shell {"command":"sh steep.sh"}`, "May I?", "Four minutes.")
+	w.withShell(t, "!group")
+	dir := filepath.Join(w.dir, "skills", "tea", "scripts")
+	expect.OK(t, os.MkdirAll(dir, 0o700))
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "..", "SKILL.md"), []byte("---\nname: tea\ndescription: How to make tea\n---\nRun scripts/steep.sh.\n"), 0o600))
+	expect.OK(t, os.WriteFile(filepath.Join(dir, "steep.sh"), []byte("echo four minutes\n"), 0o600))
+	head := func(id string) chat.Head { return chat.Head{ID: id, Room: "!group", Sender: owner, At: time.Now()} }
+	w.deliver(t, chat.Message{Head: head("$m"), Text: "!mode developer"})
+	w.deliver(t, chat.Message{Head: head("$1"), Text: "how long does tea steep?"})
+	a, poll := w.polled(t, "$1")
+	expect.Has(t, poll.Text, "file: steep.sh, SHA-256 ")
+	w.deliver(t, chat.Vote{Change: chat.Change{Head: head("$v"), Target: a.QuestionID()}, Option: approval.Once})
+	expect.Equal(t, w.ends(t, a.Code).Acts[0].Result, "four minutes\n")
+}
+
+// TestOutputEndsGrants: the output of an approved command is a text of strangers, which a later question names, and more of it
+// ends what was allowed for the conversation.
+func TestOutputEndsGrants(t *testing.T) {
+	say, todo := `shell {"command":"echo order"}`, `task {"action":"add","content":"Tell Mallory"}`
+	w := newWorld(t, t.TempDir(), say, "May I?", todo, "May I?", say, "May I?", todo, "May I?")
+	w.withShell(t, "!group")
+	head := func(id string) chat.Head { return chat.Head{ID: id, Room: "!group", Sender: owner, At: time.Now()} }
+	vote := func(event, option string) approval.Approval {
+		a, _ := w.polled(t, event)
+		w.deliver(t, chat.Vote{Change: chat.Change{Head: head("$v" + a.Code), Target: a.QuestionID()}, Option: option})
+		return w.ends(t, a.Code)
+	}
+	w.deliver(t, chat.Message{Head: head("$m"), Text: "!mode developer"})
+	w.deliver(t, chat.Message{Head: head("$1"), Text: "read it"})
+	next := approval.OutcomePrefix + vote("$1", approval.Once).Code + ":next"
+	_, poll := w.polled(t, next)
+	expect.Has(t, poll.Text, "results of tools")
+	vote(next, approval.Wide)
+	w.deliver(t, chat.Message{Head: head("$2"), Text: "once more"})
+	next = approval.OutcomePrefix + vote("$2", approval.Once).Code + ":next"
+	expect.Equal(t, w.approvalOf(t, next).State, approval.Open)
 }

@@ -33,7 +33,7 @@ func newSkillWorld(t *testing.T, answers ...string) *world {
 		expect.OK(t, os.MkdirAll(filepath.Dir(file), 0o700))
 		expect.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	}
-	_, found, err := w.cfg.Skills.Import(source, trust.Everybody, false)
+	_, found, err := w.cfg.Skills.Import(source, trust.Everybody)
 	expect.False(t, err != nil || len(found) != 1, "%v, %v", found, err)
 	return w
 }

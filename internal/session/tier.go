@@ -14,7 +14,7 @@ import (
 
 // windows returns the store of window sizes and tier locks. It logs tier changes to the room's log.
 func (s *Session) windows() window.Store {
-	return window.Store{DB: s.cfg.DB, Now: s.cfg.Now, Location: s.cfg.Location, Log: s.log}
+	return window.Store{DB: s.cfg.DB, Now: s.cfg.Now, Location: s.cfg.Profiles.Location, Log: s.log}
 }
 
 // windowInputs returns what is known of the window of the room's chat model. For a model chosen by
@@ -71,8 +71,8 @@ func (s *Session) retryLowerTier(ctx context.Context, t prompt.Turn, p prompt.Pr
 	return smaller, keep()
 }
 
-// usage is the size of the last request of a conversation.
-type usage struct {
+// requestSize is the size of the last request of a conversation.
+type requestSize struct {
 	expected int // tokens of the request
 	room     int // tokens that the window has for a request; 0 = not known
 }
@@ -83,7 +83,7 @@ func (s *Session) learnTokenRatio(ctx context.Context, r prompt.Report, bare boo
 	if reply.Model == "" {
 		return // no answer
 	}
-	s.usage = usage{expected: r.Counted(), room: max(r.Window-r.MaxOutput, 0)}
+	s.usage = requestSize{expected: r.Counted(), room: max(r.Window-r.MaxOutput, 0)}
 	if r.Pictures > 0 { // pictures have another ratio
 		return
 	}
@@ -119,7 +119,7 @@ func (s *Session) WindowStatus(ctx context.Context, past []history.Message) ([]s
 		"source", s.text(ctx, "status.from."+string(d.Source)))
 	if lock != nil && lock.Tier == tier {
 		line = s.text(ctx, "status.tier_since", "tier", fmt.Sprint(tier), "window", fmt.Sprint(lock.Window),
-			"source", s.text(ctx, "status.from."+string(lock.Source)), "at", lock.At.In(s.cfg.Location).Format(minute))
+			"source", s.text(ctx, "status.from."+string(lock.Source)), "at", lock.At.In(s.cfg.Profiles.Location).Format(minute))
 		if d.Tier != tier {
 			line = i18n.Sentences(line, s.text(ctx, "status.tier_next", "window", fmt.Sprint(d.Window)))
 		}

@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	"reverie/internal/agent"
+	"reverie/internal/approval"
 	"reverie/internal/ask"
 	"reverie/internal/chat"
+	"reverie/internal/command"
 	"reverie/internal/compaction"
 	"reverie/internal/delivery"
 	"reverie/internal/goal"
@@ -85,7 +87,10 @@ func (s *Session) respond(ctx context.Context, in item, done ...string) error {
 	if err != nil {
 		return err
 	}
-	return t.finish(ctx, answer, done)
+	if err = t.finish(ctx, answer, done); err == nil {
+		command.WarnOfLimits(ctx, s.newCommandCall(in.Message), s.cfg.Transport)
+	}
+	return err
 }
 
 // sendAnswer sends text as the answer to in.
@@ -105,7 +110,7 @@ func (s *Session) answerMessage(ctx context.Context, in item, text string) (chat
 	if q := ask.Of(past, m.ID); q != nil {
 		q.Show(&m)
 	}
-	if in.event.Kind == "" && !strings.HasPrefix(in.ID, outcomePrefix) { // people cannot see the others
+	if in.event.Kind == "" && !strings.HasPrefix(in.ID, approval.OutcomePrefix) { // people cannot see the others
 		m.ReplyTo = in.ID
 	} else if in.event.Verbatim && in.event.Mention {
 		m.Mention = []string{in.Sender}
@@ -217,7 +222,7 @@ func (s *Session) historyMessage(ctx context.Context, in chat.Message) (history.
 	}
 	m := history.Message{
 		Room: s.talk, Role: llm.User, EventID: in.ID, Sender: in.Sender, Text: in.Text, At: at, Files: s.attachments().Files(ctx, in),
-		Header: s.cfg.Prompt.Header(at.In(s.cfg.Location), in.Sender, !in.Private),
+		Header: s.cfg.Prompt.Header(at.In(s.cfg.Profiles.LocationFor(s.place(in.Head).Readers())), in.Sender, !in.Private),
 	}
 	quotes, err := s.readableQuotes(ctx, in)
 	if err != nil {
@@ -226,7 +231,7 @@ func (s *Session) historyMessage(ctx context.Context, in chat.Message) (history.
 	if s.thread != "" { // startThread has quoted the root
 		quotes = slices.DeleteFunc(quotes, func(q chat.Quote) bool { return q.Why == chat.QuoteThread })
 	}
-	m.Quoted, quotes = s.attachments().Quotes(quotes, s.cfg.Rooms.UserID(), s.cfg.Location)
+	m.Quoted, quotes = s.attachments().Quotes(quotes, s.cfg.Rooms.UserID(), s.cfg.Profiles.LocationFor(s.place(in.Head).Readers()))
 	if m.Label, err = s.messageLabel(ctx, in.Head, quotes, m.Files); err != nil || in.Answers == "" {
 		return m, err
 	}
@@ -317,7 +322,7 @@ func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
 	t.label, t.sections = trust.Label{Integrity: p.Integrity, Readers: t.place(t.in.Head).Readers()}, p.Report.Sections
 	t.lastRequest = p.Messages()
 	req := llm.Request{Messages: t.lastRequest, Tools: t.offer(set).Specs, NoCalls: last, Fit: t.cfg.Tools.Fit, Think: set.mode.Think,
-		Temperature: &set.mode.Temperature, Marks: p.CacheMarks()}
+		Temperature: &set.mode.Temperature, Marks: p.CacheMarks(), Person: t.in.Sender}
 	var draft func(string)
 	if t.in.ID != "" && t.in.event.Kind == "" && t.streams(ctx) {
 		draft = func(text string) {

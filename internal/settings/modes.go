@@ -70,13 +70,15 @@ func FindMode(name string) (Mode, bool) {
 	return modes[i], true
 }
 
-// RoomMode is the mode of a room with its thinking level and model.
+// RoomMode is the mode of a room with its thinking level, model and persona.
 type RoomMode struct {
 	Mode
 	Chosen Choice // who chose it, and when
 	Think  llm.Think
 	Role   string // the mode's role, with Model preferred
 	Model  string // chosen for the room; "" = none
+
+	Persona string // chosen for the room; "" = as configured
 }
 
 // RoomMode reads the mode of room. An unknown mode counts as the first, a model not in models as none.
@@ -89,7 +91,7 @@ func (s Store) RoomMode(ctx context.Context, room string, models []string) (Room
 	if chosen, ok := FindMode(set[ModeName].Value); ok {
 		m.Mode, m.Chosen = chosen, set[ModeName]
 	}
-	m.Think = llm.Think(set[ThinkLevel].Value)
+	m.Think, m.Persona = llm.Think(set[ThinkLevel].Value), set[PersonaName].Value
 	if model := set[ModelName].Value; slices.Contains(models, model) {
 		m.Model = model
 	}

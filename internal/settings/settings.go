@@ -145,8 +145,9 @@ func (s Store) Move(ctx context.Context, from, to string) error {
 
 // Names stored by commands of their own, and the word that resets a setting.
 const (
-	ModeName   = "mode"
-	ModelName  = "model"
-	ThinkLevel = "think"
-	Default    = "default"
+	ModeName    = "mode"
+	ModelName   = "model"
+	PersonaName = "persona"
+	ThinkLevel  = "think"
+	Default     = "default"
 )

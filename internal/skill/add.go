@@ -46,10 +46,7 @@ func (l *Library) Add(at trust.Place, integrity trust.Integrity, name, summary, 
 		rel = strings.TrimPrefix(old.Path, pathPrefix)
 	}
 	text, err := l.writeSkill(rel, old != nil, at.Person, integrity, body)
-	if err != nil {
-		return Skill{}, false, fmt.Errorf("skill %s: %w", name, err)
-	}
-	return newSkill(name, rel, readHead(text)), old != nil, nil
+	return newSkill(name, rel, readHead(text)), old != nil, store.Wrap(err, "skill %s", name)
 }
 
 // checkArguments validates the arguments of Add. It returns the name and the text of the file.

@@ -17,8 +17,8 @@
 //
 // # Published skills
 //
-// A folder as published for agentskills.io works unchanged. Check lists what is wrong with one. Nothing
-// runs its scripts.
+// A folder as published for agentskills.io works unchanged. Check lists what is wrong with one. A script
+// runs only as a command of the tool shell, on a copy in the work folder that an owner approved by its hash.
 //
 // Import copies a folder from outside and puts a file ".imported" into it. Until an owner has read all of
 // it (Review), it is foreign: the prompt has only its name, its triggers do not count, and reading it

@@ -58,43 +58,15 @@ func (f *form) checkForm(text []byte) {
 	for _, p := range head.faults {
 		f.fault(p.Line, "%s", p.Text)
 	}
-	front, body, line, closed := splitFront(text)
-	if line == 0 {
+	if head.line == 0 {
 		f.fault(1, `front matter is missing: begin with the lines "---", "name: …", "description: …" and "---"`)
-		return
 	}
-	var doc yaml.Node
-	if !closed || yaml.Unmarshal(front, &doc) != nil {
+	if head.fields == nil {
 		return // reported by readHead
 	}
-	fields := &yaml.Node{Kind: yaml.MappingNode}
-	if len(doc.Content) > 0 {
-		fields = doc.Content[0]
-	}
-	if fields.Kind != yaml.MappingNode {
-		return
-	}
-	f.checkNode(fields, line)
-	f.checkFields(fields, line)
+	f.checkFields(head.fields, head.line)
+	_, body := splitValidFront(text)
 	f.checkBody(body)
-}
-
-// checkNode finds aliases and double keys at any depth.
-func (f *form) checkNode(n *yaml.Node, line int) {
-	if n.Anchor != "" || n.Kind == yaml.AliasNode {
-		f.fault(line+n.Line, "anchors and aliases (& and *) are not allowed: write the text out, or put it into quotes")
-		return
-	}
-	seen := map[string]bool{}
-	for i, part := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 0 {
-			if seen[part.Value] {
-				f.fault(line+part.Line, "this field is there twice: remove one of them")
-			}
-			seen[part.Value] = true
-		}
-		f.checkNode(part, line)
-	}
 }
 
 func (f *form) checkFields(fields *yaml.Node, line int) {
@@ -102,6 +74,9 @@ func (f *form) checkFields(fields *yaml.Node, line int) {
 	for i := 0; i+1 < len(fields.Content); i += 2 {
 		key, value := fields.Content[i], fields.Content[i+1]
 		at := line + key.Line
+		if given[key.Value] {
+			f.fault(at, "this field is there twice: remove one of them")
+		}
 		given[key.Value] = true
 		switch key.Value {
 		case "name":
@@ -210,7 +185,7 @@ func (l *Library) Check(id string) (found []Finding, err error) {
 		if s.RelPath()+"/"+folderFile != strings.TrimPrefix(s.Path, pathPrefix) {
 			continue
 		}
-		_, form, err := l.readFolder(s)
+		_, form, err := l.checkFolder(s)
 		if err != nil {
 			return nil, err
 		}

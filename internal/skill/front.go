@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,6 +31,9 @@ type head struct {
 	integrity       trust.Integrity
 	owner           string          // Matrix ID
 	faults          []store.Problem // faults found; File is not set
+
+	line   int        // of the opening "---"; 0 = none
+	fields *yaml.Node // of the front matter; nil = it cannot be read
 }
 
 func (h *head) addFault(line int, format string, args ...any) {
@@ -40,6 +44,8 @@ var (
 	quoted        = regexp.MustCompile(`'[^']*'`) // may be a value
 	byteOrderMark = []byte("\xef\xbb\xbf")
 	fence         = "---"
+	opening       = regexp.MustCompile(`\A(?:[ \t\r]*\n)*---[ \t\r]*(?:\n|\z)`)
+	closing       = regexp.MustCompile(`(?m)^---[ \t\r]*(?:\n|\z)`)
 )
 
 // splitFront splits off the front matter. line is the line of its opening "---"; 0 = none. Only the
@@ -47,24 +53,17 @@ var (
 func splitFront(text []byte) (front, body []byte, line int, closed bool) {
 	searched := bytes.TrimPrefix(text[:min(len(text), headSize)], byteOrderMark)
 	text = bytes.TrimPrefix(text, byteOrderMark)
-	begin, n := -1, 0
-	for at := 0; at < len(searched); {
-		end := len(searched)
-		if i := bytes.IndexByte(searched[at:], '\n'); i >= 0 {
-			end = at + i + 1
-		}
-		n++
-		switch is := string(bytes.TrimRight(searched[at:end], " \t\r\n")); {
-		case is == fence && begin < 0:
-			begin, line = end, n
-		case is == fence:
-			return searched[begin:at], text[end:], line, true
-		case is != "" && begin < 0:
-			return nil, text, 0, false
-		}
-		at = end
+	first := opening.Find(searched)
+	if first == nil {
+		return nil, text, 0, false
 	}
-	return nil, text, line, false
+	line = 1 + bytes.Count(bytes.TrimRight(first, " \t\r\n"), []byte("\n"))
+	front = searched[len(first):]
+	last := closing.FindIndex(front)
+	if last == nil {
+		return nil, text, line, false
+	}
+	return front[:last[0]], text[len(first)+last[1]:], line, true
 }
 
 // readHead parses the beginning of a skill file. Faulty values are ignored and reported.
@@ -72,16 +71,11 @@ func readHead(text []byte) head {
 	h := head{priority: defaultPriority, turns: defaultTurns, integrity: trust.Owner}
 	text = text[:min(len(text), headSize)]
 	front, body, line, closed := splitFront(text)
-	switch {
-	case line > 0 && !closed:
+	if h.line = line; line > 0 && !closed {
 		h.addFault(line, `the front matter that begins here has no end: close it with a line of its own that reads "---"`)
-		h.checkStrayLabel(text)
-	case closed:
-		if !h.readFront(front, line) {
-			body = text // a horizontal rule, so all is text
-			h.checkStrayLabel(text)
-		}
-	default:
+	}
+	if !closed || !h.readFront(front, line) { // none, or a horizontal rule: all is text
+		body = text
 		h.checkStrayLabel(text)
 	}
 	if h.summary == "" {
@@ -100,14 +94,15 @@ func (h *head) readFront(front []byte, line int) bool {
 		h.checkStrayLabel(front)
 		return true
 	}
-	if len(doc.Content) == 0 { // empty, or only comments
-		return true
+	fields := &yaml.Node{Kind: yaml.MappingNode}
+	if len(doc.Content) > 0 { // not empty, nor only comments
+		fields = doc.Content[0]
 	}
-	fields := doc.Content[0]
 	if fields.Kind != yaml.MappingNode {
 		h.addFault(line, `between the first two "---" lines should stand fields, such as "triggers: deploy, release"`)
 		return false
 	}
+	h.fields = fields
 	h.readLabel(fields, line)
 	for i := 0; i+1 < len(fields.Content); i += 2 {
 		key, value := fields.Content[i], fields.Content[i+1]
@@ -181,4 +176,71 @@ func splitValidFront(text []byte) (front, body []byte) {
 		return front, body
 	}
 	return nil, bytes.TrimPrefix(text, byteOrderMark)
+}
+
+// Keys of front matter that the program writes.
+const (
+	integrityKey = "integrity"
+	ownerKey     = "written_by"
+)
+
+var labelKeys = []string{integrityKey, ownerKey}
+
+// readLabel reads the label keys. Without them the skill was written by hand; invalid ones make it foreign.
+func (h *head) readLabel(fields *yaml.Node, line int) {
+	seen := map[string]string{}
+	for i := 0; i+1 < len(fields.Content); i += 2 {
+		key, value := fields.Content[i], fields.Content[i+1]
+		if key.Kind != yaml.ScalarNode || !slices.Contains(labelKeys, key.Value) {
+			continue
+		}
+		if _, again := seen[key.Value]; again || value.Kind != yaml.ScalarNode || value.Value == "" {
+			h.distrust(line+key.Line, key.Value+" must stand there once, with one value")
+			return
+		}
+		seen[key.Value] = value.Value
+	}
+	if len(seen) == 0 {
+		return
+	}
+	for _, level := range []trust.Integrity{trust.Foreign, trust.Guest, trust.User, trust.Owner} {
+		if seen[integrityKey] == level.String() {
+			h.integrity, h.owner = level, seen[ownerKey]
+			return
+		}
+	}
+	h.distrust(line, "integrity must be owner, user, guest or foreign; leave it and written_by out of what you wrote yourself")
+}
+
+var strayKey = regexp.MustCompile(`(?m)^[ \t]*(integrity: *(owner|user|guest|foreign)|written_by:.*)[ \t\r]*$`)
+
+// checkStrayLabel makes the skill foreign if text has a label key. text is no valid front matter.
+// An edit may have broken the program's own.
+func (h *head) checkStrayLabel(text []byte) {
+	if at := strayKey.FindIndex(text); at != nil {
+		h.distrust(1+bytes.Count(text[:at[0]], []byte("\n")), "integrity and written_by count only in front matter that can be read")
+	}
+}
+
+func (h *head) distrust(line int, why string) {
+	h.integrity, h.owner = trust.Foreign, ""
+	h.addFault(line, "%s: the skill counts as foreign text until then", why)
+}
+
+// composeFile returns the text of a skill file: label keys, other lines of front matter, and body.
+func composeFile(integrity trust.Integrity, owner string, front, body []byte) []byte {
+	keys := integrityKey + ": " + integrity.String() + "\n"
+	if owner != "" {
+		keys += ownerKey + ": " + strconv.Quote(owner) + "\n"
+	}
+	return slices.Concat([]byte(fence+"\n"+keys), front, []byte(fence+"\n"), body)
+}
+
+// relabel returns text with another integrity and no other change; false if its front matter cannot be edited.
+func relabel(text []byte, integrity trust.Integrity) ([]byte, bool) {
+	was := readHead(text)
+	_, body := splitValidFront(text)
+	out := composeFile(integrity, was.owner, frontLinesWithout(text, labelKeys...), body)
+	now := readHead(out)
+	return out, now.integrity == integrity && now.owner == was.owner && now.summary == was.summary && len(now.faults) <= len(was.faults)
 }

@@ -1,16 +1,15 @@
 package skill
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"reverie/internal/store"
 	"reverie/internal/trust"
@@ -22,7 +21,7 @@ const markFile = ".imported"
 // Errors of Import and Review.
 var (
 	ErrForm   = errors.New("it is not a skill in the published form")
-	ErrExists = errors.New("there is a skill of that name already")
+	ErrExists = errors.New("there is a skill of that name already; `bot skill remove` deletes it")
 	ErrByHand = errors.New("it did not come from outside: it counts as written by hand, or has its origin in its front matter")
 )
 
@@ -37,35 +36,25 @@ func readMark(root *os.Root, folder string) (imported, reviewed bool) {
 	if err != nil || read == "" {
 		return true, false
 	}
-	inner, err := root.OpenRoot(folder)
-	if err != nil {
-		return true, false
-	}
-	defer inner.Close()
-	files, found, err := readTree(inner)
+	files, found, err := readFolder(root, folder)
 	return true, err == nil && len(found) == 0 && hashFiles(files) == read
 }
 
-// readFolder reads and checks the folder of s.
-func (l *Library) readFolder(s Skill) (files []File, found []Finding, err error) {
+// checkFolder reads and checks the folder of s.
+func (l *Library) checkFolder(s Skill) (files []File, found []Finding, err error) {
 	root, err := os.OpenRoot(l.dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer root.Close()
-	inner, err := root.OpenRoot(s.RelPath())
-	if err != nil {
-		return nil, nil, err
-	}
-	defer inner.Close()
-	files, found, err = readTree(inner)
+	files, found, err = readFolder(root, s.RelPath())
 	return files, append(checkFiles(s.Name, files, !s.imported), found...), err
 }
 
-// Import copies a folder, or a file NAME.md, into the library, for everybody or for the readers
-// given. It stays foreign until Review. With faults among found nothing is copied and the error is
-// ErrForm. A skill of that name is an error, or is renamed to a hidden .NAME.TIME with replace.
-func (l *Library) Import(source string, readers trust.Readers, replace bool) (s Skill, found []Finding, err error) {
+// Import copies a folder into the library, for everybody or for the readers given. It stays foreign
+// until Review. With faults among found nothing is copied and the error is ErrForm. The error of a name
+// that is taken is ErrExists.
+func (l *Library) Import(source string, readers trust.Readers) (s Skill, found []Finding, err error) {
 	name, files, found, err := readSource(source)
 	if err != nil {
 		return Skill{}, nil, err
@@ -79,14 +68,10 @@ func (l *Library) Import(source string, readers trust.Readers, replace bool) (s 
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	old, err := l.namesakes(folder, name)
-	if err == nil && len(old) > 0 && !replace {
-		err = ErrExists
+	if taken, err := l.taken(folder, name); taken || err != nil {
+		return Skill{}, found, cmp.Or(err, ErrExists)
 	}
-	if err == nil {
-		err = os.MkdirAll(l.dir, 0o700)
-	}
-	if err != nil {
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
 		return Skill{}, found, err
 	}
 	root, err := os.OpenRoot(l.dir)
@@ -102,12 +87,6 @@ func (l *Library) Import(source string, readers trust.Readers, replace bool) (s 
 	if err := l.writeFolder(root, temp, files); err != nil {
 		return Skill{}, found, err
 	}
-	for _, base := range old {
-		kept := fmt.Sprintf(".%s.%s", base, time.Now().UTC().Format("20060102-150405.000000"))
-		if err := root.Rename(path.Join(folder, base), path.Join(folder, kept)); err != nil {
-			return Skill{}, found, err
-		}
-	}
 	if err := root.Rename(temp, path.Join(folder, name)); err != nil {
 		return Skill{}, found, err
 	}
@@ -115,15 +94,13 @@ func (l *Library) Import(source string, readers trust.Readers, replace bool) (s 
 	return s, found, nil
 }
 
-// namesakes lists what has the name of a skill in a folder. Case is ignored, as by some file systems.
-func (l *Library) namesakes(folder, name string) (bases []string, err error) {
+// taken reports whether something in a folder has the name of a skill. Case is ignored, as by some file
+// systems.
+func (l *Library) taken(folder, name string) (bool, error) {
 	entries, err := l.readDir(folder)
-	for _, e := range entries {
-		if strings.EqualFold(strings.TrimSuffix(e.Name(), ".md"), name) {
-			bases = append(bases, e.Name())
-		}
-	}
-	return bases, err
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return strings.EqualFold(strings.TrimSuffix(e.Name(), ".md"), name)
+	}), err
 }
 
 // writeFolder writes files and an empty mark into a new folder. The mark is durable before anything else is
@@ -171,7 +148,7 @@ func (l *Library) Review(id string) (files []File, trust func() error, err error
 	if !s.imported {
 		return nil, nil, ErrByHand
 	}
-	files, found, err := l.readFolder(s)
+	files, found, err := l.checkFolder(s)
 	if err == nil && Faulty(found) {
 		err = ErrForm
 	}

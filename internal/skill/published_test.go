@@ -49,7 +49,7 @@ func TestPublished(t *testing.T) {
 			found := expect.Must(CheckSource(filepath.Join(source, name)))(t)
 			checkFound(t, name, found, want)
 			l := Open(t.TempDir(), nil)
-			s, again, err := l.Import(filepath.Join(source, name), trust.Everybody, false)
+			s, again, err := l.Import(filepath.Join(source, name), trust.Everybody)
 			expect.Equal(t, len(again), len(found), "findings when it is added")
 			if Faulty(found) {
 				expect.False(t, !errors.Is(err, ErrForm), "%v, want %v", err, ErrForm)
@@ -143,7 +143,7 @@ func TestPublishedFiles(t *testing.T) {
 			put(t, source, "good/SKILL.md", goodHead+"Text.\n")
 			tt.make(filepath.Join(source, "good"))
 			l := Open(t.TempDir(), nil)
-			_, _, err := l.Import(filepath.Join(source, "good"), trust.Everybody, false)
+			_, _, err := l.Import(filepath.Join(source, "good"), trust.Everybody)
 			if tt.want == "" {
 				expect.OK(t, err)
 				return
@@ -163,7 +163,7 @@ func TestPublishedFiles(t *testing.T) {
 		put(t, source, "good/"+hidden, "CANARY")
 	}
 	l := Open(filepath.Join(t.TempDir(), "skills"), nil)
-	_, _, err := l.Import(filepath.Join(source, "good"), trust.Everybody, false)
+	_, _, err := l.Import(filepath.Join(source, "good"), trust.Everybody)
 	expect.OK(t, err)
 	expect.Equal(t, read(t, l.dir, "good/assets/logo.png"), "\x89PNG\x00\xff", "binary file")
 	var modes []string
@@ -195,7 +195,7 @@ func imported(t *testing.T) (l *Library, source string) {
 	put(t, source, "SKILL.md", strings.Replace(goodHead, "name", "triggers: deploy\nname", 1)+"Text.\n")
 	put(t, source, "references/x.md", "More.\n")
 	l = Open(t.TempDir(), nil, "good")
-	_, _, err := l.Import(source, trust.Everybody, false)
+	_, _, err := l.Import(source, trust.Everybody)
 	expect.OK(t, err)
 	return l, source
 }
@@ -277,9 +277,9 @@ func TestReviewShowsWhatIsTrusted(t *testing.T) {
 // TestImportedStaysForeign: nothing but a review makes a skill from outside trusted.
 func TestImportedStaysForeign(t *testing.T) {
 	l, source := imported(t)
-	_, _, err := l.Import(source, trust.PersonReaders("@ann:x"), false)
+	_, _, err := l.Import(source, trust.PersonReaders("@ann:x"))
 	expect.OK(t, err)
-	_, _, err = l.Import(source, trust.RoomReaders("!Room"), false)
+	_, _, err = l.Import(source, trust.RoomReaders("!Room"))
 	expect.OK(t, err)
 	expect.OK(t, l.Move("!Room", "!next"))
 	expect.False(t, !only(t, l, "rooms/!next/good").Unreviewed, "moved with the room")
@@ -298,66 +298,30 @@ func TestImportedStaysForeign(t *testing.T) {
 	expect.False(t, only(t, l, "good").Unreviewed, "sharing a reviewed one makes it foreign again")
 }
 
-// TestImportReplaces: only with replace, and what was there is kept.
-func TestImportReplaces(t *testing.T) {
-	l, source := imported(t)
-	review(t, l, "good")
-	put(t, l.dir, "GOOD.md", "By hand\n")
-	before := tree(t, l.dir)
-	_, _, err := l.Import(source, trust.Everybody, false)
-	expect.False(t, !errors.Is(err, ErrExists), "%v, want %v", err, ErrExists)
-	expect.NoDiff(t, tree(t, l.dir), before, "changed")
-	put(t, source, "references/x.md", "New.\n")
-	for range 2 {
-		_, _, err = l.Import(source, trust.Everybody, true)
-		expect.OK(t, err)
-	}
-	kept := func(pattern string) (all string) {
-		for _, name := range expect.Must(filepath.Glob(filepath.Join(l.dir, pattern)))(t) {
-			all += read(t, "/", name)
-		}
-		return all
-	}
-	s := only(t, l, "good")
-	expect.False(t, !s.Unreviewed || read(t, l.dir, "good/references/x.md") != "New.\n" || kept(".good.*/references/x.md") != "More.\nNew.\n" || kept(".GOOD.md.*") != "By hand\n",
-		"%+v %v", s, tree(t, l.dir))
-}
-
-// tree lists the files below dir.
-func tree(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	expect.OK(t, filepath.Walk(dir, func(name string, _ os.FileInfo, err error) error {
-		names = append(names, strings.TrimPrefix(name, dir))
-		return err
-	}))
-	return names
-}
-
-// TestImportSources: a SKILL.md, a single file, and what is none.
+// TestImportSources: a folder, its SKILL.md, and what is none.
 func TestImportSources(t *testing.T) {
 	source := t.TempDir()
 	put(t, source, "good/SKILL.md", goodHead+"Text.\n")
-	put(t, source, "one/good.md", goodHead+"Text.\n")
 	put(t, source, "one/plain.md", "How to make tea\n")
 	put(t, source, "good.txt", goodHead)
-	for _, from := range []string{"good", "good/", "good/SKILL.md", "one/good.md"} {
+	for _, from := range []string{"good", "good/", "good/SKILL.md"} {
 		l := Open(t.TempDir(), nil)
-		s, _, err := l.Import(filepath.Join(source, from), trust.PersonReaders("@ann:x"), false)
+		s, _, err := l.Import(filepath.Join(source, from), trust.PersonReaders("@ann:x"))
 		expect.False(t, err != nil || s.Path != "data/skills/"+annFolder+"/good/SKILL.md" || s.Label.Readers != ann.Readers(), "%s: %+v, %v", from, s, err)
 	}
 	l := Open(t.TempDir(), nil)
 	outside := t.TempDir()
 	link(t, outside, l.dir, "users")
-	_, _, err := l.Import(filepath.Join(source, "good"), ann.Readers(), false)
+	_, _, err := l.Import(filepath.Join(source, "good"), ann.Readers())
 	expect.False(t, err == nil, "a link leads out of the library")
 	expect.Len(t, expect.Must(os.ReadDir(outside))(t), 0, "outside")
 	l = Open(t.TempDir(), nil)
 	for _, from := range []string{"one/plain.md", "good.txt", "none", "one"} {
-		_, _, err := l.Import(filepath.Join(source, from), trust.Everybody, false)
+		_, _, err := l.Import(filepath.Join(source, from), trust.Everybody)
 		expect.False(t, err == nil, "%s is a skill", from)
 	}
 	for _, to := range []trust.Readers{trust.Nobody, trust.PersonReaders("@" + strings.Repeat("A", 200))} {
-		_, _, err := l.Import(filepath.Join(source, "good"), to, false)
+		_, _, err := l.Import(filepath.Join(source, "good"), to)
 		expect.False(t, err == nil, "%q has skills", to)
 	}
 	expect.Len(t, expect.Must(os.ReadDir(l.dir))(t), 0, "left")
@@ -413,7 +377,7 @@ func BenchmarkListImported(b *testing.B) {
 		put(b, source, fmt.Sprintf("references/%d.md", i), strings.Repeat("Text.\n", 8<<10))
 	}
 	l := Open(b.TempDir(), nil)
-	_, _, err := l.Import(source, trust.Everybody, false)
+	_, _, err := l.Import(source, trust.Everybody)
 	expect.OK(b, err)
 	_, trusted, err := l.Review("good")
 	expect.OK(b, err)

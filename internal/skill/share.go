@@ -2,7 +2,6 @@ package skill
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"path"
@@ -24,15 +23,11 @@ var (
 
 // Share publishes a skill visible at a place to everyone. The skill gets the integrity of an owner.
 // Only call it for an owner, who vouches for it. Earlier versions stay in the old folder.
-func (l *Library) Share(at trust.Place, name string) (Skill, error) {
+func (l *Library) Share(at trust.Place, name string) (s Skill, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s, err := l.share(at, name)
-	return s, store.Wrap(err, "skill %s", name)
-}
-
-func (l *Library) share(at trust.Place, name string) (Skill, error) {
-	s, err := l.sharable(at, name)
+	defer func() { err = store.Wrap(err, "skill %s", name) }()
+	s, err = l.sharable(at, name)
 	if err != nil {
 		return Skill{}, err
 	}
@@ -88,16 +83,11 @@ func (l *Library) sharable(at trust.Place, name string) (Skill, error) {
 	if found.Name == "" {
 		return Skill{}, err
 	}
-	entries, err := os.ReadDir(l.dir)
-	if err != nil {
-		return Skill{}, fmt.Errorf("skills: %w", err)
+	taken, err := l.taken("", name)
+	if taken {
+		err = ErrTaken
 	}
-	for _, e := range entries {
-		if strings.EqualFold(strings.TrimSuffix(e.Name(), ".md"), name) {
-			return Skill{}, ErrTaken
-		}
-	}
-	return found, nil
+	return found, err
 }
 
 // Move moves the skills of a room, with their earlier versions, to another. Names that exist there
@@ -109,29 +99,5 @@ func (l *Library) Move(from, to string) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return store.Wrap(l.move(old, now), "skills: move room")
-}
-
-func (l *Library) move(from, to string) error {
-	entries, err := l.readDir(from)
-	if err != nil || len(entries) == 0 {
-		return err
-	}
-	root, err := os.OpenRoot(l.dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := root.MkdirAll(to, 0o700); err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if _, err := root.Lstat(to + "/" + e.Name()); err == nil {
-			continue
-		}
-		if err := root.Rename(from+"/"+e.Name(), to+"/"+e.Name()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return store.Wrap(store.MoveEntries(l.dir, old, now), "skills: move room")
 }

@@ -3,7 +3,6 @@ package skill
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -94,41 +93,35 @@ func hashFiles(files []File) string {
 		fmt.Fprintf(h, "%q %o %d\n", f.Path, f.Mode, len(f.Data))
 		h.Write(f.Data)
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// readSource reads a folder, or a single file NAME.md, that a person named, and checks it.
+// readFolder reads a skill folder below root.
+func readFolder(root *os.Root, folder string) (files []File, found []Finding, err error) {
+	inner, err := root.OpenRoot(folder)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer inner.Close()
+	return readTree(inner)
+}
+
+// readSource reads a folder that a person named, or that of a SKILL.md, and checks it.
 func readSource(source string) (name string, files []File, found []Finding, err error) {
-	info, err := os.Stat(source)
+	if filepath.Base(source) == folderFile {
+		source = filepath.Dir(source)
+	}
+	root, err := os.OpenRoot(source)
 	if err != nil {
 		return "", nil, nil, err
 	}
-	if filepath.Base(source) == folderFile {
-		source = filepath.Dir(source)
-		info, err = os.Stat(source)
-	}
-	name, single := strings.CutSuffix(filepath.Base(source), ".md")
-	switch {
-	case err != nil:
-		return "", nil, nil, err
-	case info.IsDir():
-		root, err := os.OpenRoot(source)
-		if err != nil {
-			return "", nil, nil, err
-		}
-		defer root.Close()
-		name = filepath.Base(source)
-		files, found, err = readTree(root)
-		return name, files, append(checkFiles(name, files, false), found...), err
-	case !single || !info.Mode().IsRegular() || info.Size() > maxBytes:
-		return "", nil, nil, errors.New("name a folder with a SKILL.md in it, or a file NAME.md")
-	}
-	data, err := os.ReadFile(source)
-	files = []File{{folderFile, 0o600, data}}
-	return name, files, checkFiles(name, files, false), err
+	defer root.Close()
+	name = filepath.Base(source)
+	files, found, err = readTree(root)
+	return name, files, append(checkFiles(name, files, false), found...), err
 }
 
-// CheckSource lists what is wrong with a folder, or a file NAME.md, that is not in the library.
+// CheckSource lists what is wrong with a folder that is not in the library.
 func CheckSource(source string) ([]Finding, error) {
 	name, _, found, err := readSource(source)
 	for i := range found {

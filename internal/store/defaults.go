@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -70,10 +69,7 @@ func compareDefaults(defaults fs.FS, dir string, write bool) (edited []string, e
 	return edited, errors.Join(append(failed, err)...)
 }
 
-func hash(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
-}
+func hash(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
 // ledger maps a path to the hash of the content last written there.
 type ledger map[string]string

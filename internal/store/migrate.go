@@ -42,10 +42,8 @@ func migrate(ctx context.Context, db *sql.DB, migrations fs.FS) error {
 			return err
 		}
 	}
-	if _, err := p.Up(ctx); err != nil {
-		return fmt.Errorf("bring the schema from version %d to %d: %w", current, newest, err)
-	}
-	return nil
+	_, err = p.Up(ctx)
+	return Wrap(err, "bring the schema from version %d to %d", current, newest)
 }
 
 // Schema versions: the oldest that is upgraded, and the first of release 0.1.0.

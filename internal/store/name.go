@@ -1,7 +1,9 @@
 package store
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base32"
 	"encoding/hex"
 	"fmt"
 	"net/url"
@@ -48,4 +50,19 @@ func isPlain(c byte) bool {
 func FileNameID(name string) (string, bool) {
 	id, err := url.PathUnescape(strings.ReplaceAll(name, "=", "%"))
 	return id, err == nil && !strings.Contains(name, "~") && id != "" && FileName(id) == name
+}
+
+// The alphabet omits 0, 1, 8 and 9, which are easy to misread.
+var ids = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// NewID returns a random row id such as "task_ab12cd34". In case of a collision the insert fails.
+func NewID(kind string) string {
+	b := make([]byte, 5)
+	rand.Read(b) // never fails
+	return kind + "_" + ids.EncodeToString(b)
+}
+
+// NormalizeID accepts the forms that people and models write: "#task_x", "TASK_X".
+func NormalizeID(id string) string {
+	return strings.ToLower(strings.TrimPrefix(strings.TrimSpace(id), "#"))
 }

@@ -33,10 +33,7 @@ func InTx(ctx context.Context, db interface {
 	if err := do(tx); err != nil {
 		return err
 	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("commit a transaction: %w", err)
-	}
-	return nil
+	return Wrap(tx.Commit(), "commit a transaction")
 }
 
 // Each calls do with every row of a query, in order. It stops at its first error. It keeps one row
@@ -67,6 +64,18 @@ func List[T any](ctx context.Context, db DBTX, scan func(Row) (T, error), query 
 		return nil, err
 	}
 	return all, nil
+}
+
+// Pairs returns the rows of a query of two columns as a map from the first to the second.
+func Pairs[K comparable, V any](ctx context.Context, db DBTX, query string, args ...any) (map[K]V, error) {
+	all := map[K]V{}
+	return all, Each(ctx, db, func(row Row) error {
+		var key K
+		var value V
+		err := row.Scan(&key, &value)
+		all[key] = value
+		return err
+	}, query, args...)
 }
 
 // Column returns the values of a query of one column, in order; nil = no rows.

@@ -197,14 +197,14 @@ func (r *Runner) Stop(ctx context.Context, talk history.Timeline) (int, error) {
 func (r *Runner) Lines(ctx context.Context, p trust.Place, say i18n.Say) (lines []string, err error) {
 	all, err := r.listVisible(ctx, p)
 	for _, n := range all {
-		lines = append(lines, r.line(n, say))
+		lines = append(lines, n.line(say, r.cfg.Profiles.LocationFor(p.Readers())))
 	}
 	return lines, err
 }
 
 // line describes a sub-session in one line, in the language of say.
-func (r *Runner) line(n Job, say i18n.Say) string {
-	at := func(t time.Time) string { return t.In(r.cfg.Location).Format(minute) }
+func (n *Job) line(say i18n.Say, zone *time.Location) string {
+	at := func(t time.Time) string { return t.In(zone).Format(minute) }
 	parts := []string{say("helpers.since", "at", at(n.created))}
 	if !n.Open() {
 		parts = append(parts, say("helpers.ended", "at", at(n.ended)))

@@ -22,6 +22,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/profile"
 	"reverie/internal/prompt"
 	"reverie/internal/settings"
 	"reverie/internal/store"
@@ -46,7 +47,7 @@ type Config struct {
 	Settings   settings.Store
 	Messages   *settings.Messages
 	Isolation  memory.Isolation
-	Location   *time.Location
+	Profiles   profile.Store
 	RetryDelay time.Duration // before the retry of a failed step
 	Now        func() time.Time
 	Log        *slog.Logger

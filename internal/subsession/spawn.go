@@ -164,9 +164,9 @@ func (r *Runner) Status(ctx context.Context, scope tool.Scope, id string) (strin
 		}
 		scope.MarkShown(n.integrity)
 		if n.Result == "" {
-			return r.line(n, i18n.English), nil
+			return n.line(i18n.English, scope.Now.Location()), nil
 		}
-		return r.line(n, i18n.English) + "\n" + quoteLines(i18n.English, n.Result, tool.MaxResult-1000), nil
+		return n.line(i18n.English, scope.Now.Location()) + "\n" + quoteLines(i18n.English, n.Result, tool.MaxResult-1000), nil
 	}
 	all, err := r.listVisible(ctx, scope.Place())
 	if err != nil {
@@ -177,7 +177,7 @@ func (r *Runner) Status(ctx context.Context, scope tool.Scope, id string) (strin
 	}
 	var lines []string
 	for _, n := range all {
-		lines = append(lines, r.line(n, i18n.English))
+		lines = append(lines, n.line(i18n.English, scope.Now.Location()))
 		scope.MarkShown(n.integrity)
 	}
 	return strings.Join(lines, "\n"), nil

@@ -104,9 +104,9 @@ func minIntegrity(of []Job) trust.Integrity {
 // appendOnce stores a message of the program to a sub-session. It skips a message whose name is
 // stored already.
 func (r *Runner) appendOnce(ctx context.Context, n Job, name, text string, of trust.Integrity) error {
-	now := r.cfg.Now()
+	now := r.cfg.Now().In(r.cfg.Profiles.LocationFor(n.readers()))
 	err := r.cfg.History.Append(ctx, &history.Message{Room: n.talk(), Role: llm.User, EventID: name, Text: text, At: now,
-		Label: trust.Label{Integrity: of, Readers: n.readers()}, Header: r.cfg.Prompt.Header(now.In(r.cfg.Location), "", false)})
+		Label: trust.Label{Integrity: of, Readers: n.readers()}, Header: r.cfg.Prompt.Header(now, "", false)})
 	if errors.Is(err, history.ErrDuplicate) {
 		return nil
 	}
@@ -262,14 +262,14 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		o.Add(spec)
 	}
 	t.Tools, t.ToolTokens = o.Names, o.Tokens
-	t.From = section.Origins{Summary: trust.Owner, Goal: trust.Owner}
+	t.From = section.Origins{Summary: trust.Owner, Goal: trust.Owner, Profile: w.n.integrity}
 	p, err := w.assemble(ctx, t)
 	if err != nil {
 		return llm.Reply{}, err
 	}
 	reply, err := w.r.cfg.Models.Complete(ctx, subRole, llm.Request{Messages: p.Messages(), Marks: p.CacheMarks(), Tools: o.Specs,
-		NoCalls: last,
-		Fit:     w.r.cfg.Tools.Fit, Temperature: &now.Temperature}, nil)
+		NoCalls: last, Person: w.n.user,
+		Fit: w.r.cfg.Tools.Fit, Temperature: &now.Temperature}, nil)
 	w.n.integrity = min(w.n.integrity, p.Integrity)
 	if _, err := updateJobs(ctx, w.r.cfg.DB, `integrity = min(integrity, ?), rounds = rounds + 1 WHERE id = ?`,
 		w.n.integrity, w.n.id); err != nil {
@@ -328,8 +328,9 @@ func (r *Runner) scope(ctx context.Context, n Job) (tool.Scope, settings.Mode, e
 	if len(n.tools) == 0 {
 		p.Deny = []string{"*"} // an empty list allows everything
 	}
+	zone := r.cfg.Profiles.LocationFor(trust.Place{Person: n.user, Private: private}.Readers())
 	return tool.Scope{Room: n.room, User: n.user, Private: private, Memory: r.cfg.Isolation.Visible(n.room, n.user, private),
-		Now: r.cfg.Now().In(r.cfg.Location), Policy: p, Event: n.Event(), System: true, Spawner: r, SubSession: n.id}, now.Mode, nil
+		Now: r.cfg.Now().In(zone), Policy: p, Event: n.Event(), System: true, Spawner: r, SubSession: n.id}, now.Mode, nil
 }
 
 // assemble makes the prompt of t, with a shortened history if needed.

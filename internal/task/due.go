@@ -57,7 +57,7 @@ func (s *Store) Resume(ctx context.Context, at trust.Place, id string) (Task, er
 				return Task{}, fmt.Errorf("the time of task #%s has passed (%s): give it a new schedule first", t.ID, t.Schedule)
 			}
 			if t.Prompt != "" {
-				if err := s.checkLimits(ctx, tx, t.Room, t.User, t.ID); err != nil {
+				if err := s.checkLimit(ctx, tx, t.User, t.ID); err != nil {
 					return Task{}, err
 				}
 			}

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,44 +12,23 @@ import (
 
 // Defaults for active tasks with a prompt, and for their runs in 24 hours.
 const (
-	DefaultPerRoom    = 20
 	DefaultPerPerson  = 20
 	DefaultRunsPerDay = 500
 )
 
 const day = 24 * time.Hour
 
-// limitError means that a room or person reached a limit of tasks. It counts active tasks with a
-// prompt.
-type limitError struct {
-	Most   int
-	Person string // "" = the room has them
-}
-
-func (e *limitError) Error() string {
-	whose := "this room has"
-	if e.Person != "" {
-		whose = e.Person + " has, over all rooms,"
+// checkLimit returns an error if user has the most scheduled tasks with a prompt, over all rooms.
+// Those of the program itself, whose user is "", count together. The task except is not counted.
+func (s *Store) checkLimit(ctx context.Context, db store.DBTX, user, except string) error {
+	n, err := store.Value[int](ctx, db, `SELECT count(*) FROM task
+		WHERE status = 'active' AND schedule <> '' AND prompt <> '' AND user = ? AND id <> ?`, user, except)
+	if err == nil && n >= s.cfg.PerPerson {
+		return fmt.Errorf("%s has %d active tasks with a schedule and an ai_prompt over all rooms, and no more are allowed: tell the "+
+			"person so, who can have one of them completed, paused or deleted first; a reminder without ai_prompt is possible",
+			cmp.Or(user, "nobody in particular"), n)
 	}
-	return fmt.Sprintf("%s %d active tasks with a schedule and an ai_prompt, and no more are allowed: tell the person so, "+
-		"who can have one of them completed, paused or deleted first; a reminder without ai_prompt is possible", whose, e.Most)
-}
-
-// checkLimits returns a limitError if one more scheduled task with a prompt exceeds a limit. The
-// task except is not counted.
-func (s *Store) checkLimits(ctx context.Context, db store.DBTX, room, user, except string) error {
-	var inRoom, ofUser int
-	err := db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE room = ?1), count(*) FILTER (WHERE user = ?2 AND ?2 <> '')
-		FROM task WHERE status = 'active' AND schedule <> '' AND prompt <> '' AND id <> ?3`, room, user, except).Scan(&inRoom, &ofUser)
-	switch {
-	case err != nil:
-		return fmt.Errorf("count tasks: %w", err)
-	case inRoom >= s.cfg.PerRoom:
-		return &limitError{Most: s.cfg.PerRoom}
-	case ofUser >= s.cfg.PerPerson:
-		return &limitError{Most: s.cfg.PerPerson, Person: user}
-	}
-	return nil
+	return store.Wrap(err, "count tasks")
 }
 
 // deferOverLimit postpones r if the limit of model runs in 24 hours is reached. It reports whether

@@ -3,6 +3,7 @@ package task
 import (
 	"errors"
 	"fmt"
+	"reverie/internal/store"
 	"strconv"
 	"strings"
 	"time"
@@ -119,10 +120,7 @@ func dayOf(t time.Time) time.Time {
 // parseClock parses a time of day into minutes since midnight.
 func parseClock(text string) (int, error) {
 	t, err := time.Parse("15:04", text)
-	if err != nil {
-		return 0, fmt.Errorf("time of day: %w", err)
-	}
-	return t.Hour()*60 + t.Minute(), nil
+	return t.Hour()*60 + t.Minute(), store.Wrap(err, "time of day")
 }
 
 // wallClockTime returns when clocks in loc show minute c of day d. It is the first of two such

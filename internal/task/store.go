@@ -32,8 +32,7 @@ type Store struct {
 // Config configures a Store.
 type Config struct {
 	Location   *time.Location   // zone of times without one; nil = UTC
-	PerRoom    int              // active scheduled tasks with a prompt; 0 = DefaultPerRoom
-	PerPerson  int              // … over all rooms; 0 = DefaultPerPerson
+	PerPerson  int              // active scheduled tasks with a prompt, over all rooms; 0 = DefaultPerPerson
 	RunsPerDay int              // model runs in 24 hours, over all rooms; 0 = DefaultRunsPerDay
 	Now        func() time.Time // nil = time.Now
 }
@@ -41,8 +40,7 @@ type Config struct {
 // NewStore returns a Store on db, which must have this package's tables.
 func NewStore(db *sql.DB, c Config) *Store {
 	c.Location = cmp.Or(c.Location, time.UTC)
-	c.PerRoom, c.PerPerson = cmp.Or(c.PerRoom, DefaultPerRoom), cmp.Or(c.PerPerson, DefaultPerPerson)
-	c.RunsPerDay = cmp.Or(c.RunsPerDay, DefaultRunsPerDay)
+	c.PerPerson, c.RunsPerDay = cmp.Or(c.PerPerson, DefaultPerPerson), cmp.Or(c.RunsPerDay, DefaultRunsPerDay)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -72,7 +70,7 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 	s.limitsMu.Lock()
 	defer s.limitsMu.Unlock()
 	if t.Schedule != nil && t.Prompt != "" {
-		if err := s.checkLimits(ctx, s.db, t.Room, t.User, ""); err != nil {
+		if err := s.checkLimit(ctx, s.db, t.User, ""); err != nil {
 			return Task{}, err
 		}
 	}
@@ -111,7 +109,7 @@ func (s *Store) Update(ctx context.Context, at trust.Place, id string, p Patch) 
 			return Task{}, err
 		}
 		if t.Status == Active && !wasCounted && t.Schedule != nil && t.Prompt != "" {
-			if err := s.checkLimits(ctx, tx, t.Room, t.User, t.ID); err != nil {
+			if err := s.checkLimit(ctx, tx, t.User, t.ID); err != nil {
 				return Task{}, err
 			}
 		}

@@ -13,6 +13,8 @@ func Clean(s string) string {
 		switch {
 		case r == '\n' || r == '\t':
 			return r
+		case r == '\r':
+			return '\n'
 		case unicode.IsControl(r), invisible(r), r == utf8.RuneError:
 			return -1
 		}
@@ -41,4 +43,12 @@ func invisible(r rune) bool {
 		return true
 	}
 	return unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
+}
+
+// Cut truncates a text to limit characters, with "…" as the last one.
+func Cut(text string, limit int) string {
+	if r := []rune(text); len(r) > limit {
+		return string(r[:limit-1]) + "…"
+	}
+	return text
 }

@@ -146,7 +146,8 @@ func bareNumber(s string) string {
 	if n == 0 {
 		return s
 	}
-	if rest := s[n:]; rest != "" && (rest == "st" || rest == "nd" || rest == "rd" || rest == "th") {
+	switch s[n:] {
+	case "st", "nd", "rd", "th":
 		s = s[:n]
 	}
 	if n == len(s) && n == 2 && s[0] == '0' {

@@ -4,16 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"maps"
-	"path"
 	"regexp"
-	"slices"
 	"strings"
 
 	"reverie/internal/text"
 	"reverie/internal/tool/workspace"
-	"reverie/internal/trust"
 )
 
 type findInFilesArgs struct {
@@ -39,14 +34,9 @@ func (f files) find(ctx context.Context, a findInFilesArgs) (string, error) {
 		return "", faults{"text: is no regular expression (" + err.Error() + "); leave out regexp to look for it as it is"}
 	}
 	where := strings.Trim(strings.TrimSpace(cmp.Or(a.Path, workspace.Top)), "/")
-	found := workspace.Found{Integrity: trust.Owner}
-	if where != receivedFolder {
-		if found, err = f.cfg.Files.Find(ctx, f.Place(), where, a.Files, line.MatchString, maxHits); err != nil {
-			return "", err
-		}
-	}
-	if where == workspace.Top || where == receivedFolder {
-		f.findInReceived(a.Files, line.MatchString, &found)
+	found, err := f.cfg.Files.Find(ctx, f.Place(), where, a.Files, line.MatchString, maxHits)
+	if err != nil {
+		return "", err
 	}
 	if len(found.Hits) == 0 {
 		return fmt.Sprintf("No line in the %d text files of %s contains it. list_files shows what is there.", found.Files, clip(where)), nil
@@ -60,27 +50,4 @@ func (f files) find(ctx context.Context, a findInFilesArgs) (string, error) {
 		lines = append(lines, "[there are more; name a folder or a longer text]")
 	}
 	return strings.Join(lines, "\n"), nil
-}
-
-// findInReceived finds lines in the text files that people sent.
-func (f files) findInReceived(pattern string, match func(string) bool, found *workspace.Found) {
-	all := f.received()
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if fits, err := path.Match(pattern, path.Base(name)); pattern != "" && (err != nil || !fits) {
-			continue
-		}
-		sent, err := f.openFile(f.Scope, all[name])
-		if err != nil {
-			continue
-		}
-		text, err := io.ReadAll(io.LimitReader(sent, maxFileSize+1))
-		sent.Close()
-		if err != nil {
-			continue
-		}
-		before := len(found.Hits)
-		if found.Search(name, text, match, maxHits); len(found.Hits) > before {
-			found.Integrity = trust.Foreign
-		}
-	}
 }

@@ -29,7 +29,7 @@ func (s *Set) searchMemory(ctx context.Context, scope Scope, a searchMemoryArgs)
 	}
 	var lines []string
 	for _, h := range hits {
-		line := h.Line(s.cfg.Location, nil)
+		line := h.Line(scope.Now.Location(), nil)
 		scope.MarkShown(h.Integrity())
 		if h.Turn == nil && h.Entry.State != memory.Active {
 			line += " (no longer holds)"

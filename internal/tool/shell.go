@@ -50,7 +50,7 @@ func (a shellArgs) inBackground() bool { return a.Background != nil && *a.Backgr
 // shell runs a command that a person has approved. Its output is foreign: anybody may have written the
 // files that it reads.
 func shell(s *Set, ctx context.Context, scope Scope, a shellArgs) (string, error) {
-	dir := workFolder(s, scope)
+	dir := workspace.Folder(s.cfg.Dir, scope.Place())
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make the work folder: %w", err)
 	}
@@ -88,11 +88,6 @@ func howEnded(r sandbox.Result, limit time.Duration) string {
 		end = fmt.Sprintf("exit status %d", r.Code)
 	}
 	return cmp.Or(end, done)
-}
-
-// workFolder returns the folder of a conversation's readers. Only they see what is in it.
-func workFolder(s *Set, scope Scope) string {
-	return workspace.Folder(s.cfg.Dir, scope.Place())
 }
 
 // readsOnly reports whether commands may not change the work folder: in modes that may not delete files.
@@ -156,7 +151,7 @@ func showCommand(s *Set, scope Scope, call llm.ToolCall) []string {
 	if a.inBackground() {
 		where += fmt.Sprintf(", in the background for up to %v", s.cfg.Commands.Background)
 	}
-	return append(append(lines, where), namedFiles(workFolder(s, scope), a.Command)...)
+	return append(append(lines, where), namedFiles(workspace.Folder(s.cfg.Dir, scope.Place()), a.Command)...)
 }
 
 const (

@@ -19,7 +19,7 @@ func TestReadFileOfSkillFolders(t *testing.T) {
 	put(t, source, "references/water.md", "Eighty degrees.\n")
 	put(t, source, "assets/leaf.png", "\x89PNG\x00"+canary)
 	put(t, source, "assets/huge.txt", strings.Repeat(canary+"\n", maxFileSize/len(canary)))
-	_, _, err := w.cfg.Skills.Import(source, trust.Everybody, false)
+	_, _, err := w.cfg.Skills.Import(source, trust.Everybody)
 	expect.OK(t, err)
 	put(t, w.dir, "skills/cook/SKILL.md", "Cook\n")
 	put(t, w.dir, "skills/cook/references/salt.md", "Little salt.\n")

@@ -119,7 +119,11 @@ func (s *Set) checkTask(scope Scope, a taskArgs) (*task.Schedule, error) {
 		case a.ScheduleType == "none" && len(parts) > 0:
 			found.add("schedule_type: none means no schedule, but there is %s; remove one of the two", strings.Join(parts, ", "))
 		case a.ScheduleType != "none" && a.ScheduleType+a.At != "":
-			valid, err := a.schedule().Validate(scope.Now, s.cfg.Location)
+			plan := a.schedule()
+			if zone := scope.Now.Location(); zone != s.cfg.Location && plan.Zone == "" {
+				plan.Zone = zone.String() // the task keeps the person's zone
+			}
+			valid, err := plan.Validate(scope.Now, s.cfg.Location)
 			if err != nil {
 				found.add("%v", err)
 			}

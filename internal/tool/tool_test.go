@@ -314,7 +314,7 @@ func TestFloodOfTasks(t *testing.T) {
 			}
 		}
 	}
-	expect.False(t, refused != 1000-task.DefaultPerRoom, "%d of 1000 tasks were refused", refused)
+	expect.False(t, refused != 1000-task.DefaultPerPerson, "%d of 1000 tasks were refused", refused)
 }
 
 func TestPolicyAllows(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 	"reverie/internal/task"
 	"reverie/internal/text"
 	"reverie/internal/tool/web"
+	"reverie/internal/voice"
 )
 
 // maxInstructions is the maximum length of prompt.instructions, in characters.
@@ -77,6 +78,8 @@ func (c *Config) rules() []rule {
 		oneOf("prompt.layout", c.Prompt.Layout, layouts),
 		{"prompt.instructions", utf8.RuneCountInString(string(c.Prompt.Instructions)) <= maxInstructions,
 			fmt.Sprintf("write at most %d characters here; longer texts belong into files such as data/AGENTS.md", maxInstructions)},
+		{"prompt.budget", c.Prompt.Budget == 0 || inRange(c.Prompt.Budget, 1_000, 1_000_000),
+			"write 1000 to 1000000 tokens, or 0 for no limit but the window"},
 		{"context.tier", inRange(c.Context.Tier, 0, 5), "write 1 to 5, or 0 to have it follow the model's window"},
 		{"context.vram_mib", inRange(c.Context.VRAMMiB, 0, 4<<20),
 			"write the memory of this machine's GPUs in MiB, such as 24576, or 0 to have it found out"},
@@ -98,7 +101,6 @@ func (c *Config) rules() []rule {
 			"write a number from 1 to 100000, of requests in 24 hours; `enabled: false` turns it off"},
 		{"harvest.idle", inRange(c.Harvest.Idle, time.Minute, 7*24*time.Hour),
 			"write how long a pause is, from 1m to 168h, such as 15m"},
-		rangeRule("tasks.per_room", c.Tasks.PerRoom, 1, 1000),
 		rangeRule("tasks.per_person", c.Tasks.PerPerson, 1, 1000),
 		rangeRule("tasks.runs_per_day", c.Tasks.RunsPerDay, 1, 100_000),
 		rangeRule("sub_sessions.parallel", c.Subs.Parallel, 0, 16),
@@ -127,6 +129,7 @@ func (c *Config) complete(r *reader, dir string) {
 	zone, _ := time.LoadLocation(c.Timezone) // reported by a rule
 	c.Zone = cmp.Or(zone, time.UTC)
 	c.Data = Resolve(dir, c.Data)
+	c.Voice.Dir = c.Data
 	if c.Matrix != nil {
 		c.completeMatrix(r, dir)
 	}
@@ -143,6 +146,7 @@ func (c *Config) complete(r *reader, dir string) {
 		r.check(rule{fmt.Sprintf("skills[%d]", i), skill.IsName(name) && !slices.Contains(c.Skills[:i], name),
 			"write the name of a skill in data/skills once, without .md, such as weekly-report"})
 	}
+	c.checkVoice(r)
 	c.completeModels(r, dir)
 	c.completeRoles(r)
 	c.completeEmbedding(r, dir)
@@ -150,8 +154,17 @@ func (c *Config) complete(r *reader, dir string) {
 	c.completeMCP(r, dir)
 	c.completeWeb(r, dir)
 	c.completeFolders(r, dir)
-	if c.Web.Listen != "" {
-		c.warn("web.listen: the status page is not in this release yet; nothing listens there")
+}
+
+// checkVoice checks who the assistant is and how it speaks. A persona is checked when it is read.
+func (c *Config) checkVoice(r *reader) {
+	for _, name := range slices.Sorted(maps.Keys(c.Character)) {
+		remedy := voice.Character.Check(name, c.Character[name])
+		r.check(rule{"character." + name, remedy == "", remedy})
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Style)) {
+		remedy := voice.Speech.Check(name, c.Style[name])
+		r.check(rule{"style." + name, remedy == "", remedy})
 	}
 }
 
@@ -189,6 +202,8 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 func (c *Config) completeModels(r *reader, dir string) {
 	r.check(rule{"llm.models", len(c.LLM.Models) > 0 || !r.needsModel,
 		`name at least one model, such as {name: local, base_url: "http://127.0.0.1:11434/v1", model: qwen3:8b}`})
+	const noLimit = "write the most tokens of one day, or 0 for no limit"
+	r.check(rule{"llm.person_daily_tokens", c.LLM.PersonTokens >= 0, noLimit})
 	for i := range c.LLM.Models {
 		m := &c.LLM.Models[i]
 		key := fmt.Sprintf("llm.models[%d].", i)
@@ -208,6 +223,7 @@ func (c *Config) completeModels(r *reader, dir string) {
 			rule{key + "window", m.Window >= 0, "write the size of the context window in tokens, or 0 to have it found out"},
 			rule{key + "max_output", m.MaxOutput > 0 && (m.Window <= 0 || m.MaxOutput < m.Window),
 				"write the most tokens of one answer, fewer than the window"},
+			rule{key + "daily_tokens", m.DailyTokens >= 0, noLimit},
 			rule{key + "timeout", m.Timeout >= 0, "write how long one answer may take, such as 5m"},
 			rule{key + "temperature", m.Temperature == nil || inRange(*m.Temperature, 0, 2),
 				"write a number from 0 to 2, or leave it out"},

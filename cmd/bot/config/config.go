@@ -19,6 +19,7 @@ import (
 	"reverie/internal/settings"
 	"reverie/internal/task"
 	"reverie/internal/trust"
+	"reverie/internal/voice"
 )
 
 // Config is the validated configuration file, with defaults, environment variables and secret files
@@ -40,9 +41,9 @@ type Config struct {
 	MCP      MCP         `yaml:"mcp"`
 	Skills   []string    `yaml:"skills"` // shared ones whose text is in every prompt
 	Tools    Tools       `yaml:"tools"`
-	Web      Web         `yaml:"web"`
 	Log      Log         `yaml:"log"`
 
+	voice.Voice
 	Loaded
 }
 
@@ -86,6 +87,8 @@ type LLM struct {
 	Models []Model             `yaml:"models"`
 	Roles  map[string][]string `yaml:"roles"` // role → model names, in failover order; "chat" always exists
 
+	PersonTokens int `yaml:"person_daily_tokens"` // of one person a day, of all models; 0 = no limit
+
 	Embedding *Embedding `yaml:"embedding"` // nil = none
 }
 
@@ -99,9 +102,10 @@ type Model struct {
 	Window      int           `yaml:"window"`     // tokens; 0 = detected
 	MaxOutput   int           `yaml:"max_output"` // tokens
 	Timeout     time.Duration `yaml:"timeout"`
-	Temperature *float32      `yaml:"temperature"` // nil = the server's own
-	Vision      *bool         `yaml:"vision"`      // accepts pictures; nil = as its server says
-	CacheMarks  bool          `yaml:"cache_marks"` // mark cacheable parts of requests
+	Temperature *float32      `yaml:"temperature"`  // nil = the server's own
+	Vision      *bool         `yaml:"vision"`       // accepts pictures; nil = as its server says
+	CacheMarks  bool          `yaml:"cache_marks"`  // mark cacheable parts of requests
+	DailyTokens int           `yaml:"daily_tokens"` // most tokens a day; 0 = no limit
 }
 
 // Embedding is the embedding model. After loading, APIKey includes one from a file.
@@ -118,6 +122,7 @@ type Prompt struct {
 	Layout       string      `yaml:"layout"`
 	Instructions literalText `yaml:"instructions"` // the owner's, for every conversation and job
 	Steering     bool        `yaml:"steering"`     // notes for the model on the state of the conversation
+	Budget       int         `yaml:"budget"`       // tokens of the sections; 0 = as many as the window holds
 }
 
 // Context limits the prompt and its parts.
@@ -183,7 +188,6 @@ type Harvest struct {
 
 // Tasks limits scheduled tasks with a prompt.
 type Tasks struct {
-	PerRoom    int `yaml:"per_room"`     // active ones in a room
 	PerPerson  int `yaml:"per_person"`   // active ones of a person, over all rooms
 	RunsPerDay int `yaml:"runs_per_day"` // in 24 hours, over all rooms
 }
@@ -276,11 +280,6 @@ type Shell struct {
 	Background time.Duration `yaml:"background"` // of one in the background
 }
 
-// Web configures the status page.
-type Web struct {
-	Listen string `yaml:"listen"` // host:port on loopback; empty = off
-}
-
 // Log configures the operator's log.
 type Log struct {
 	Level  string `yaml:"level"`
@@ -312,11 +311,11 @@ const (
 func defaultConfig() *Config {
 	return &Config{
 		Name: "Reverie", Data: "./data", Timezone: "Local",
-		Prompt:   Prompt{Layout: "stable", Steering: true},
+		Prompt:   Prompt{Layout: "stable", Steering: true, Budget: 16_384},
 		Context:  Context{Probe: true, Limits: ComponentLimits{Memories: 10_000, Tasks: 5_000, Skills: 2_000}},
 		Dreaming: Dreaming{Schedule: "0 3 * * *", Questions: 3, Budget: DreamBudget{Calls: 60, Tokens: 200_000, Minutes: 30}},
 		Harvest:  Harvest{Enabled: true, Messages: 20, Idle: 15 * time.Minute, Calls: 500},
-		Tasks:    Tasks{PerRoom: task.DefaultPerRoom, PerPerson: task.DefaultPerPerson, RunsPerDay: task.DefaultRunsPerDay},
+		Tasks:    Tasks{PerPerson: task.DefaultPerPerson, RunsPerDay: task.DefaultRunsPerDay},
 		Memory:   Memory{Backend: "local_vector", Isolation: "strict"},
 		Seed:     Seed{Language: "en"},
 		Tools: Tools{Web: WebTools{Fetch: true}, Files: Files{Quota: "100MB"}, Code: true,

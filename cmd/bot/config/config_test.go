@@ -57,7 +57,6 @@ prompt: {layout: stable}
 memory: {backend: fts5}
 dreaming: {schedule: "0 3 * * *"}
 seed: {language: en}
-web: {listen: ""}
 `
 
 const small = "llm:\n  models:\n    - {name: a, base_url: \"http://127.0.0.1:1/v1\", model: m}\n"
@@ -119,7 +118,7 @@ name: "B"
 	want := strings.TrimSpace(`
 config.yaml:1: nam: unknown key; did you mean ` + "`name`" + `?
 config.yaml:2: timezone: unknown time zone; write one such as Europe/Berlin, or Local for this machine's
-config.yaml:3: homeserver: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, mcp, skills, tools, web, log
+config.yaml:3: homeserver: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, mcp, skills, tools, log, persona, character, style
 config.yaml:4: skills: expected a list: put the value in [brackets], or one entry a line after a dash
 config.yaml:6: matrix.homeserver: write a full http or https address, such as https://matrix.example.org
 config.yaml:7: matrix.user: write the bot's full Matrix id in quotes, such as "@reverie:example.org"
@@ -147,6 +146,7 @@ config.yaml:22: prompt.layout: write stable, classic, tiered, split, layered or 
 config.yaml:23: memory.backend: write ` + strings.Join(known[:last], ", ") + " or " + known[last] + `; did you mean fts5?
 config.yaml:24: dreaming.schedule: write the five fields minute, hour, day, month, weekday of a time that comes, such as "0 3 * * *"; empty = never
 config.yaml:25: seed.language: write two small letters, such as en; data/prompts/SEED_en.txt belongs to it
+config.yaml:26: web: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, mcp, skills, tools, log, persona, character, style
 config.yaml:27: log.Level: unknown key; did you mean ` + "`level`" + `?
 config.yaml:27: log.level: write debug, info, warn or error
 config.yaml:27: log.format: write text or json
@@ -328,7 +328,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add([]byte("a: &a [*a]\n"))
 	f.Add([]byte("name: |\n  x\nllm: {models: [{}]}\n---\n"))
-	f.Add([]byte("dreaming: {schedule: \"CRON_TZ= * * * * *\"}\nweb: {listen: \"[::1%x]:1\"}\nseed: {language: ${MATRIX_PASSWORD}}"))
+	f.Add([]byte("dreaming: {schedule: \"CRON_TZ= * * * * *\"}\nseed: {language: ${MATRIX_PASSWORD}}"))
 	f.Add(Render(exampleAnswers()))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if bytes.Contains(data, []byte("_file")) {
@@ -408,7 +408,7 @@ func TestConfigRead(t *testing.T) {
 	c := expect.Must(parse(t, dir, strings.Replace(small, "model: m", "model: m, vision: true, temperature: 0.5, cache_marks: true", 1)+
 		`  embedding: {base_url: "http://127.0.0.1:11434/api", model: nomic-embed-text, api_key_file: key, timeout: 9s}
 sub_sessions: {parallel: 0, depth: 1, timeout: 90s, rounds: 4}
-tasks: {per_room: 1, per_person: 2, runs_per_day: 3}
+tasks: {per_person: 2, runs_per_day: 3}
 context: {tier: 5, probe: false, vram_mib: 24564, component_size_limits: {tasks: 300}}
 dreaming: {budget: {calls: 5, tokens: 5000, minutes: 6}}
 memory: {backend: qdrant, isolation: shared, qdrant: {url: "https://q.example.org", api_key_file: key}}
@@ -427,13 +427,13 @@ prompt:
 	for _, section := range []struct{ got, want any }{
 		{*c.LLM.Embedding, Embedding{"http://127.0.0.1:11434/api", "nomic-embed-text", "hunter4", "key", 9 * time.Second}},
 		{c.Subs, SubSessions{0, 1, 90 * time.Second, 4}},
-		{c.Tasks, Tasks{1, 2, 3}},
+		{c.Tasks, Tasks{2, 3}},
 		{c.Context, Context{5, false, 24564, ComponentLimits{10_000, 300, 2_000}}},
 		{c.Dreaming.Budget, DreamBudget{5, 5000, 6}},
 		{*c.Memory.Qdrant, Server{"https://q.example.org", "hunter4", "key", "reverie"}},
 		{c.MCP.Servers[0].Token, Secret("hunter4")}, {c.MCP.Servers[0].Everyone, true}, {c.MCP.Servers[0].URL, "https://mcp.example.org/mcp"},
 		{c.MCP.Servers[1].Environment["B"], Secret("hunter4")}, {len(c.MCP.Servers[1].Environment), 2}, {fmt.Sprint(c.MCP.Servers[1].Environment), "map[A:(hidden) B:(hidden)]"},
-		{c.Prompt, Prompt{"phased", "Prefer ${UNITS}.\n{agent_name} is kind.\n", false}},
+		{c.Prompt, Prompt{"phased", "Prefer ${UNITS}.\n{agent_name} is kind.\n", false, 16_384}},
 		{c.Memory.Isolation, "shared"},
 	} {
 		expect.Equal(t, section.got, section.want)

@@ -20,7 +20,7 @@ func TestConfigValues(t *testing.T) {
 	for text, want := range map[string]string{ // "" = it is right
 		"sub_sessions: {parallel: 99}":  "sub_sessions.parallel: write a number from 0 to 16",
 		"sub_sessions: {timeout: 1s}":   "sub_sessions.timeout: write how long one may work",
-		"tasks: {per_room: 0}":          "tasks.per_room: write a number from 1 to 1000",
+		"tasks: {per_person: 0}":        "tasks.per_person: write a number from 1 to 1000",
 		"skills: [tea, weekly-report]":  "",
 		"skills: [../tea]":              "config.yaml:4: skills[0]: write the name of a skill",
 		"skills: [tea, tea]":            "skills[1]: write the name of a skill in data/skills once",
@@ -105,11 +105,10 @@ func TestConfigWarnings(t *testing.T) {
 	for text, want := range map[string]string{
 		small:                                "",
 		strings.Replace(small, "/v1", "", 1): "llm.models[0].base_url: ",
-		small + "web: {listen: \"127.0.0.1:8080\"}": "web.listen: ",
-		qdrant("http://q.example.org:6333"):         "memory.qdrant.url: the key and the vectors",
-		qdrant("http://127.0.0.1:6333"):             "",
-		qdrant("http://[::1]:6333"):                 "",
-		qdrant("http://localhost"):                  "",
+		qdrant("http://q.example.org:6333"):  "memory.qdrant.url: the key and the vectors",
+		qdrant("http://127.0.0.1:6333"):      "",
+		qdrant("http://[::1]:6333"):          "",
+		qdrant("http://localhost"):           "",
 	} {
 		c := expect.Must(parse(t, "/x", text))(t)
 		if w := strings.Join(c.Warnings, "|"); (w == "") != (want == "") || !strings.HasPrefix(w, want) {

@@ -104,7 +104,9 @@ func (r *Reader) Split(text string, cut bool) (prose string, calls []Call) {
 		return text, nil
 	}
 	ends := strings.TrimSpace(text[pieces[len(pieces)-1].to:]) == ""
-	if first := pieces[0]; !ends && (strings.TrimSpace(text[:first.from]) != "" || first.fenced || !endsLine(text[first.to:])) {
+	first := pieces[0]
+	line, _, _ := strings.Cut(text[first.to:], "\n")
+	if !ends && (strings.TrimSpace(text[:first.from]+line) != "" || first.fenced) {
 		return text, nil
 	}
 	start := -1
@@ -169,7 +171,8 @@ func (r *Reader) nextOpening(text string, at int) int {
 			at = end + 1
 			continue
 		}
-		if first >= at && startsCall(text[first:]) {
+		mark := callMark.FindString(text[first:])
+		if first >= at && (mark != "" && !strings.HasPrefix(mark, "</") || strings.HasPrefix(text[first:], "{")) {
 			return first
 		}
 		for _, m := range callTag.FindAllStringIndex(text[at:end], -1) {
@@ -180,11 +183,6 @@ func (r *Reader) nextOpening(text string, at int) int {
 		at = end + 1
 	}
 	return -1
-}
-
-// startsCall reports whether a line with this start may begin a call.
-func startsCall(s string) bool {
-	return callMark.MatchString(s) && !strings.HasPrefix(s, "</") || strings.HasPrefix(s, "{")
 }
 
 // skipOpening returns where to continue when the text at from is no call. decided is false while a growing
@@ -287,10 +285,4 @@ func foldName(name string) string {
 		}
 		return unicode.ToLower(c)
 	}, name)
-}
-
-// endsLine reports whether the rest of the line is blank.
-func endsLine(s string) bool {
-	line, _, _ := strings.Cut(s, "\n")
-	return strings.TrimSpace(line) == ""
 }

@@ -167,10 +167,8 @@ func decide(answers []Found) Found {
 	case f.Server == Ollama || f.Server == lmStudio:
 		f.Limit = capped(Limit{Tokens: minLoaded, Label: Estimated, LowerBound: true,
 			Source: "what " + f.Server + " loads by itself at least"})
-	case f.Server != "":
-		if f.Trained > 0 && f.Trained < DefaultWindow {
-			f.Limit = Limit{Tokens: f.Trained, Label: Estimated, Source: "the model reads no more"}
-		}
+	case f.Server != "" && f.Trained > 0 && f.Trained < DefaultWindow:
+		f.Limit = Limit{Tokens: f.Trained, Label: Estimated, Source: "the model reads no more"}
 	}
 	return f
 }

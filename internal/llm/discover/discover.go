@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 )
@@ -84,4 +85,10 @@ func (s *Server) chooseModel(ctx context.Context, limit time.Duration) error {
 		}
 	}
 	return nil
+}
+
+// IsLocal reports whether host is this machine.
+func IsLocal(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && (addr.Unmap().IsLoopback() || addr.Unmap().IsUnspecified())
 }

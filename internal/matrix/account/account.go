@@ -103,7 +103,7 @@ func (a *Account) saveLogin() error {
 // Open logs in or reuses the stored device, and opens the crypto store.
 func Open(ctx context.Context, cfg Config) (*Account, error) {
 	a := &Account{cfg: cfg, Store: cfg.Store}
-	if err := a.openClientAndCrypto(ctx); err != nil {
+	if err := a.logInAndOpenCrypto(ctx); err != nil {
 		return nil, err
 	}
 	d := cfg.Devices
@@ -127,8 +127,8 @@ func (a *Account) CurrentLogin() Login {
 	return *a.login
 }
 
-// openClientAndCrypto creates a.Client and a.Crypto and logs in if needed.
-func (a *Account) openClientAndCrypto(ctx context.Context) (err error) {
+// logInAndOpenCrypto creates a.Client and a.Crypto and logs in if needed.
+func (a *Account) logInAndOpenCrypto(ctx context.Context) (err error) {
 	if a.login, err = LoadLogin(a.cfg.Dir); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (a *Account) openClientAndCrypto(ctx context.Context) (err error) {
 	if a.Crypto, err = cryptohelper.NewCryptoHelper(a.Client, key, db); err != nil {
 		return fmt.Errorf("matrix: open crypto store: %w", err)
 	}
-	if err := a.openCryptoStore(ctx); err != nil {
+	if err := a.initCryptoAndRepairKeys(ctx); err != nil {
 		if !returning || !isDeviceKeyMismatch(err) || !a.canLogInAsNewDevice() {
 			return a.explainCryptoStoreError(err)
 		}
@@ -166,13 +166,13 @@ func (a *Account) openClientAndCrypto(ctx context.Context) (err error) {
 		if err := a.setDeviceKeysAside(ctx, a.login.DeviceID); err != nil {
 			return fmt.Errorf("matrix: set the keys in bot.db aside: %w", err)
 		}
-		return a.openClientAndCrypto(ctx)
+		return a.logInAndOpenCrypto(ctx)
 	}
 	return nil
 }
 
-// openCryptoStore opens the crypto store and compares it with the device keys on the homeserver.
-func (a *Account) openCryptoStore(ctx context.Context) error {
+// initCryptoAndRepairKeys opens the crypto store and compares it with the device keys on the homeserver.
+func (a *Account) initCryptoAndRepairKeys(ctx context.Context) error {
 	open := func() error {
 		return a.RetryRequest(ctx, "opening the crypto store", func() error { return a.Crypto.Init(ctx) })
 	}

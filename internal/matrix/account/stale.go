@@ -19,9 +19,9 @@ import (
 // may be an accident.
 const staleAfter = 2
 
-// SetAsideStaleKeys sets outdated keys of this device aside and returns an error: messages to it may
+// SetStaleKeysAsideAndFail sets outdated keys of this device aside and returns an error: messages to it may
 // be unreadable for good. Without outdated keys it does nothing.
-func (a *Account) SetAsideStaleKeys(ctx context.Context) error {
+func (a *Account) SetStaleKeysAsideAndFail(ctx context.Context) error {
 	if a.refusedUploads.Load() < staleAfter {
 		return nil
 	}

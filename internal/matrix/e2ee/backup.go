@@ -139,12 +139,16 @@ func (b *Backup) sync(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	key, err := backup.MegolmBackupKeyFromBytes(in.Key)
+	if err != nil {
+		return fmt.Errorf("the backup's key: %w", err)
+	}
 	if in.Restored != b.cfg.Client.DeviceID {
-		if err := b.restoreKeys(ctx, in); err != nil {
+		if err := b.restoreKeys(ctx, in, key); err != nil {
 			return fmt.Errorf("restore keys: %w", err)
 		}
 	}
-	if err = b.uploadKeys(ctx, in); err != nil && b.replaced(ctx, in) {
+	if err = b.uploadKeys(ctx, in, key); err != nil && b.replaced(ctx, in) {
 		b.cfg.Log.Warn("matrix: the key backup is no longer the one on the homeserver; looking for the new one", "version", in.Version,
 			"err", err)
 		if err := b.id.changeStoredSecrets(ctx, func(s *Secrets) { s.Backup = nil }); err != nil {
@@ -216,13 +220,13 @@ func (b *Backup) backupKey(ctx context.Context, storage *ssss.Key, create bool) 
 		return nil, fmt.Errorf("ask for the backup's key: %w", err)
 	case err == nil && len(sealed.Encrypted) > 0:
 		raw, err := sealed.Decrypt(event.AccountDataMegolmBackupKey.Type, storage)
+		var key *backup.MegolmBackupKey
+		if err == nil {
+			key, err = backup.MegolmBackupKeyFromBytes(raw)
+		}
 		if err != nil {
 			return nil, retry.Refuse(i18n.Text(fmt.Sprintf("%s does not open the key of the account's key backup: %v",
 				b.cfg.recoveryKey(), err)))
-		}
-		key, err := backup.MegolmBackupKeyFromBytes(raw)
-		if err != nil {
-			return nil, retry.Refuse(i18n.Text(fmt.Sprintf("the key of the account's key backup is damaged: %v", err)))
 		}
 		return key, nil
 	case !create:
@@ -262,11 +266,7 @@ func (b *Backup) newBackup(ctx context.Context, key *backup.MegolmBackupKey) (id
 
 // restoreKeys imports all keys of the backup into the crypto store. It keeps a stored key that is
 // as good.
-func (b *Backup) restoreKeys(ctx context.Context, in BackupSecret) error {
-	key, err := backup.MegolmBackupKeyFromBytes(in.Key)
-	if err != nil {
-		return fmt.Errorf("the backup's key: %w", err)
-	}
+func (b *Backup) restoreKeys(ctx context.Context, in BackupSecret, key *backup.MegolmBackupKey) error {
 	all, err := b.cfg.Client.GetKeyBackup(ctx, in.Version)
 	if err != nil && !errors.Is(err, mautrix.MNotFound) { // some servers answer so for an empty backup
 		return fmt.Errorf("download: %w", err)
@@ -313,11 +313,7 @@ func (b *Backup) restoreKey(
 
 // uploadKeys uploads all keys that are not in the backup. The crypto store records which are, so
 // a restart loses nothing.
-func (b *Backup) uploadKeys(ctx context.Context, in BackupSecret) error {
-	key, err := backup.MegolmBackupKeyFromBytes(in.Key)
-	if err != nil {
-		return fmt.Errorf("the backup's key: %w", err)
-	}
+func (b *Backup) uploadKeys(ctx context.Context, in BackupSecret, key *backup.MegolmBackupKey) error {
 	for {
 		var batch []*crypto.InboundGroupSession
 		missing := b.cfg.Machine.CryptoStore.GetGroupSessionsWithoutKeyBackupVersion(ctx, in.Version)

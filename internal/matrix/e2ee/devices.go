@@ -81,10 +81,8 @@ func (d *Devices) MustBeSigned(user id.UserID) bool {
 // its keys, so a homeserver cannot hide an identity that was seen once.
 func (d *Devices) hasIdentity(ctx context.Context, user id.UserID) (bool, error) {
 	keys, err := d.cfg.Machine.CryptoStore.GetCrossSigningKeys(ctx, user)
-	if err != nil {
-		return false, fmt.Errorf("look up the identity of %s: %w", user, err)
-	}
-	return keys[id.XSUsageMaster].Key != "" && keys[id.XSUsageSelfSigning].Key != "", nil
+	has := keys[id.XSUsageMaster].Key != "" && keys[id.XSUsageSelfSigning].Key != ""
+	return has, store.Wrap(err, "look up the identity of %s", user)
 }
 
 // Unsigned reports whether the sender's identity has not signed the device of an event. It is

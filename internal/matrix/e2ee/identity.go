@@ -3,6 +3,7 @@ package e2ee
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -91,11 +92,8 @@ func (i *Identity) newIdentity(ctx context.Context) error {
 		}
 		return fmt.Errorf("publish the identity (a homeserver with a separate account page wants this confirmed there): %w", err)
 	}
-	if err := m.SignOwnDevice(ctx, m.OwnIdentity()); err != nil {
-		return fmt.Errorf("sign this device: %w", err)
-	}
-	if err := m.SignOwnMasterKey(ctx); err != nil {
-		return fmt.Errorf("sign the identity: %w", err)
+	if err := errors.Join(m.SignOwnDevice(ctx, m.OwnIdentity()), m.SignOwnMasterKey(ctx)); err != nil {
+		return fmt.Errorf("sign this device and the identity: %w", err)
 	}
 	i.cfg.Log.Info("matrix: new identity made and device signed; keep a copy of the recovery key", "device", i.cfg.Client.DeviceID,
 		"file", i.cfg.recoveryKey())

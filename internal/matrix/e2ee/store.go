@@ -132,21 +132,14 @@ func (k *Store) UpdateSession(ctx context.Context, key id.SenderKey, s *crypto.O
 	if k.writeLost.Load() {
 		return errNotStored
 	}
-	err = put()
-	if err != nil && ended(k.cfg.Ending) {
-		k.writeLost.Store(true)
+	if err = put(); err != nil {
+		select {
+		case <-k.cfg.Ending:
+			k.writeLost.Store(true)
+		default:
+		}
 	}
 	return err
-}
-
-// ended reports whether c is closed.
-func ended(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // AddSession implements crypto.Store. It removes the one-time key last: without it the message

@@ -171,13 +171,7 @@ func (r *Rooms) LastEvent(ctx context.Context, room id.RoomID) (id.EventID, erro
 
 // LastEvents returns the newest stored event of each joined room.
 func (r *Rooms) LastEvents(ctx context.Context) (map[id.RoomID]id.EventID, error) {
-	last := map[id.RoomID]id.EventID{}
-	err := store.Each(ctx, r.db, func(row store.Row) error {
-		var room id.RoomID
-		var evt id.EventID
-		err := row.Scan(&room, &evt)
-		last[room] = evt
-		return err
-	}, `SELECT id, last_event FROM matrix_room WHERE membership = 'joined' AND last_event <> ''`)
+	last, err := store.Pairs[id.RoomID, id.EventID](ctx, r.db,
+		`SELECT id, last_event FROM matrix_room WHERE membership = 'joined' AND last_event <> ''`)
 	return last, store.Wrap(err, "matrix: look up the newest events")
 }

@@ -238,11 +238,8 @@ func (m *Memberships) moveRoom(ctx context.Context, r replacement) (at time.Time
 // store does not have that event.
 func (m *Memberships) predecessor(ctx context.Context, room id.RoomID) (old string, known bool, err error) {
 	create, err := m.Rooms.cli.StateStore.(*sqlstatestore.SQLStateStore).GetCreate(ctx, room)
-	if err != nil {
-		return "", false, fmt.Errorf("look up how the room began: %w", err)
-	}
-	if create == nil {
-		return "", false, nil
+	if err != nil || create == nil {
+		return "", false, store.Wrap(err, "look up how the room began")
 	}
 	return create.Content.AsCreate().GetPredecessor().RoomID.String(), true, nil
 }

@@ -71,7 +71,7 @@ func (f *Files) heading(scope trust.Readers) []byte {
 // RemoveTempFiles removes temporary files of interrupted writes. They may hold forgotten texts.
 func (f *Files) RemoveTempFiles() error {
 	var failed []error
-	for _, pattern := range []string{".MEMORIES.txt?*", "memories/.*.txt?*", "memories/*/.*.txt?*"} {
+	for _, pattern := range []string{".MEMORIES.txt?*", "memories/.*.txt?*", "memories/*/.*.txt?*", "memories/users/*/.*.txt?*"} {
 		names, err := fs.Glob(os.DirFS(f.c.Dir), pattern)
 		failed = append(failed, err)
 		for _, name := range names {

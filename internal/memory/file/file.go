@@ -137,10 +137,7 @@ func saveSnapshot(ctx context.Context, db store.DBTX, scope trust.Readers, n Sna
 	_, err := db.ExecContext(ctx, `INSERT INTO memory_file (scope, changes, name, hash, lines) VALUES (?1, 1, ?2, ?3, ?4)
 		ON CONFLICT (scope) DO UPDATE SET changes = changes + (lines <> ?4), name = ?2, hash = ?3, lines = ?4`,
 		scope, n.name, n.hash, n.lines)
-	if err != nil {
-		return fmt.Errorf("memory: %w", err)
-	}
-	return nil
+	return store.Wrap(err, "memory")
 }
 
 // StatCache is the stamp of a file that matched its snapshot. So the file need not be read each

@@ -33,10 +33,7 @@ func (f *Files) Sync(ctx context.Context, scope trust.Readers) error {
 	if errors.Is(err, errChanged) {
 		err = errors.New("another program keeps changing it; try again later")
 	}
-	if err != nil {
-		return fmt.Errorf("memory file %s: %w", f.Name(scope), err)
-	}
-	return nil
+	return store.Wrap(err, "memory file %s", f.Name(scope))
 }
 
 // trySync is one attempt of Sync. It returns errChanged if the file was changed at the same time.

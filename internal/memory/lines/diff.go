@@ -196,7 +196,7 @@ func Render(data []byte, ids []string, v View) (out []byte, newIDs []string) {
 		if present[w.ID] {
 			continue
 		}
-		out = AppendLine(out, Escape(w.Text))
+		out = appendLine(out, Escape(w.Text))
 		newIDs = append(newIDs, w.ID)
 	}
 	return out, newIDs

@@ -54,7 +54,7 @@ func Escape(text string) string {
 
 // AppendLine returns data with line appended, in the file's style: with its line ending, and after
 // a newline if the last line has none.
-func AppendLine(data []byte, line string) []byte {
+func appendLine(data []byte, line string) []byte {
 	end := "\n"
 	if i := bytes.IndexByte(data, '\n'); i > 0 && data[i-1] == '\r' {
 		end = "\r\n"

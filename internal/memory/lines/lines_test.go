@@ -27,7 +27,7 @@ func FuzzParse(f *testing.F) {
 		if text = strings.Join(strings.Fields(text), " "); text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, hidden) {
 			return // an entry is none of these
 		}
-		after := AppendLine(data, Escape(text))
+		after := appendLine(data, Escape(text))
 		if !strings.HasPrefix(string(after), string(data)) {
 			t.Fatalf("%q became %q", data, after)
 		}

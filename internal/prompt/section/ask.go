@@ -8,10 +8,12 @@ import (
 
 	"reverie/internal/manner"
 	"reverie/internal/memory"
+	"reverie/internal/profile"
 	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/trust"
+	"reverie/internal/voice"
 )
 
 // Sources is what contributors read besides the turn. Fields are required unless their comment
@@ -20,18 +22,23 @@ type Sources struct {
 	Dir          string // the data folder
 	Defaults     fs.FS  // built-in substitutes for missing files
 	Name         string // of the assistant
-	Location     *time.Location
+	Profiles     profile.Store
 	SeedLanguage string // of SEED_*.txt
 	Memory       *memory.Store
 	Tasks        *task.Store
 	Skills       *skill.Library
 	Manner       manner.Store
-	KnownTools   []string                 // names that BASE_PROMPT.txt may mention; nil = any
-	Instructions string                   // the owner's, from the configuration; "" = none
+	KnownTools   []string // names that BASE_PROMPT.txt may mention; nil = any
+	Instructions string   // the owner's, from the configuration; "" = none
+	Voice        voice.Voice
 	Models       []string                 // names of the models for people; fewer than two are not shown
 	Summary      func(tool string) string // one line about a tool; nil = none
 	// Programs lists the connected programs that the model may use; nil = none.
 	Programs func(context.Context) ([]Program, error)
+
+	// Warned reports whether person was told that a daily limit is nearly reached, after since and until a time.
+	// nil = there are no limits.
+	Warned func(ctx context.Context, person string, since, until time.Time) (bool, error)
 
 	Host       string // the machine's name; "" = not shown
 	System     string // the machine's system; "" = the one this program is built for

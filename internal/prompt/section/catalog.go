@@ -20,14 +20,17 @@ var Catalog = []Contributor{
 	{"guides", "Tool Guides", Trusted, Items, Prefix, 85, 4_000, EndsEpoch, gatherGuides},                     // prompts/tools/NAME.txt
 	{"template", "Mode", Trusted, TailCut, Prefix, Must, 8_000, EndsEpoch, gatherTemplate},                    // prompts/MODE/tierN.txt
 	{"sanity", "Sanity Checks", Trusted, TailCut, Prefix, 30, 800, EndsEpoch, gatherPart(sanityFile, all)},    // prompts/SANITY.txt
-	{"soul", "Soul", Trusted, TailCut, Prefix, 95, 8_000, EndsEpoch, gatherFile("SOUL.md")},                   // the owner's files, to user
+	{"persona", "Persona", Trusted, TailCut, Prefix, 95, 8_000, EndsEpoch, gatherPersona},                     // personas/NAME.md
+	{"soul", "Soul", Trusted, TailCut, Prefix, 95, 8_000, EndsEpoch, gatherSoul},                              // the owner's files, to user
 	{"agents", "Agents", Trusted, TailCut, Prefix, 90, 8_000, EndsEpoch, gatherFile("AGENTS.md")},
 	{"toolnotes", "Tool Notes", Trusted, TailCut, Prefix, 90, 8_000, EndsEpoch, gatherFile("TOOLS.md")},
 	{"commands", "Commands", Trusted, TailCut, Prefix, 90, 8_000, EndsEpoch, gatherFile("COMMANDS.md")},
 	{"agent", "Agent", Trusted, TailCut, Prefix, 95, 8_000, EndsEpoch, gatherFile("AGENT.md")},
 	{"preferences", "Preferences", Trusted, TailCut, Prefix, 95, 8_000, EndsEpoch, gatherFile("PREFERENCES.md")},
 	{"user", "About the Person", Trusted, TailCut, Prefix, 95, 8_000, EndsEpoch, gatherFile("USER.md")},
+	{"profile", "Profile of This Person", Data, Items, Prefix, 92, 3_200, EndsEpoch, gatherProfile}, // in the direct chat
 	{"instructions", "Instructions", Trusted, TailCut, Prefix, Must, 8_000, EndsEpoch, gatherInstructions},
+	{"style", "Style", Trusted, Items, Prefix, 96, 1_200, EndsEpoch, gatherStyle},
 	{"context", "About This Room", Trusted, TailCut, Prefix, 88, 1_200, EndsEpoch, gatherContext},
 	{"models", "Models", Trusted, Items, Prefix, 20, 600, EndsEpoch, fromTier4(gatherModels)},
 	{"program_prompts", "Notes of Connected Programs", Data, Items, Prefix, 45, 4_000, EndsEpoch, gatherProgramPrompts},

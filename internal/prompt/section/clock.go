@@ -16,7 +16,7 @@ const clockTitle = "Current Time"
 // gatherClock gathers the local time, to the minute. A message tells it in its header or, once, in
 // its tail.
 func gatherClock(_ context.Context, q *Question) (*Content, error) {
-	l := Line{Text: q.turn.Now.In(q.sources.Location).Format("Monday, 2006-01-02 15:04 MST")}
+	l := Line{Text: q.turn.Now.Format("Monday, 2006-01-02 15:04 MST")}
 	for i, m := range slices.Backward(q.turn.History) {
 		told := strings.Contains(m.Tail, clockTitle+":\n")
 		if m.Header == "" && !told {

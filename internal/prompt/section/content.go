@@ -12,6 +12,7 @@ import (
 
 	words "reverie/internal/text"
 	"reverie/internal/trust"
+	"reverie/internal/voice"
 )
 
 // Frame is the overhead of a section in tokens.
@@ -27,6 +28,8 @@ type Content struct {
 	Note   string // what was left out already
 	Hash   string // of lead and lines
 	Size   int    // characters of the lines, joined
+
+	Choices []voice.Choice // that the lines stand for, if they are of style
 
 	Integrity trust.Integrity // of the least trusted line; the words of a Trusted contributor need none
 

@@ -1,7 +1,10 @@
 package section
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 )
@@ -9,8 +12,47 @@ import (
 // gatherFile gathers one of the owner's files. A missing one is empty.
 func gatherFile(name string) gather {
 	return func(_ context.Context, q *Question) (*Content, error) {
-		return q.textContent(name, q.optionalFile(name))
+		return q.textContent(name, q.markdown(name, q.optionalFile(name)))
 	}
+}
+
+// switched are rules with switches, as JSON. What has no switch is on.
+type switched struct {
+	Sections []struct {
+		Name    string
+		Enabled *bool
+		Items   []struct {
+			Text    string
+			Enabled *bool
+		}
+	}
+}
+
+// markdown returns the text of a file of the owner. Rules with switches become a heading and a list for
+// each section; of these only what is on. JSON of another form is a problem, and stays as it is.
+func (q *Question) markdown(name, said string) string {
+	if !strings.HasPrefix(said, "{") {
+		return said
+	}
+	var rules switched
+	if err := json.Unmarshal([]byte(said), &rules); err != nil || rules.Sections == nil {
+		q.Problem(name, 0, "is read as Markdown, switches included: "+cmp.Or(err, errors.New("no sections")).Error())
+		return said
+	}
+	on := func(enabled *bool) bool { return enabled == nil || *enabled }
+	var out []string
+	for _, s := range rules.Sections {
+		list := "## " + s.Name
+		for _, item := range s.Items {
+			if text := strings.TrimSpace(item.Text); on(s.Enabled) && on(item.Enabled) && text != "" {
+				list += "\n- " + text
+			}
+		}
+		if strings.Contains(list, "\n") {
+			out = append(out, list)
+		}
+	}
+	return strings.Join(out, "\n\n")
 }
 
 // optionalFile returns the text of an optional file.

@@ -49,7 +49,7 @@ func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	v := recalled{zone: q.sources.Location, visible: map[string]int64{}}
+	v := recalled{zone: q.turn.Now.Location(), visible: map[string]int64{}}
 	if before >= 0 {
 		v.lastAnswer = past[before].EventID
 	}

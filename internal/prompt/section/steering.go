@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -36,6 +37,7 @@ const (
 // true is repeated after some turns or rounds. The section clock tells the time.
 var rules = []rule{
 	{"recovered", atTurn | inLoop, func(f *facts) bool { return f.recovered }},
+	{"quota", atTurn, func(f *facts) bool { return f.quota }},
 	{"repeat", inLoop, func(f *facts) bool { return f.repeats%2 == 0 || f.repeats == 1 && f.repeatsInTurn >= 3 }},
 	{"errors", inLoop, func(f *facts) bool { return f.failingSince > 0 && (f.rounds-f.failingSince)%3 == 0 }},
 	{"rounds", inLoop, func(f *facts) bool { return f.rounds >= 10 && f.rounds%6 == 4 }},
@@ -65,6 +67,7 @@ type state struct {
 	bare      bool // there is one without steps
 	pinned    bool // there is a current task
 	terminal  bool // the conversation is in a terminal
+	quota     bool // since the last message the person was told that a daily limit is nearly reached
 	recovered bool // no request was sent since a compaction
 }
 
@@ -190,7 +193,7 @@ func (f *facts) personal() (n int) {
 
 // gatherSteering gathers the notes of the turn: those of the person's message, and those of the
 // newest tool results.
-func gatherSteering(_ context.Context, q *Question) (*Content, error) {
+func gatherSteering(ctx context.Context, q *Question) (*Content, error) {
 	past := q.turn.History
 	last := len(past) - 1
 	if q.sources.NoSteering {
@@ -208,7 +211,11 @@ func gatherSteering(_ context.Context, q *Question) (*Content, error) {
 	for said >= 0 && past[said].Role != llm.User {
 		said--
 	}
-	f := facts{state: state{openTasks: len(tasks), goal: len(q.turn.Steps) > 0 || q.turn.Pin != "", pinned: q.turn.Pin != "",
+	quota, err := q.quota(ctx, past, said)
+	if err != nil {
+		return nil, err
+	}
+	f := facts{state: state{openTasks: len(tasks), quota: quota, goal: len(q.turn.Steps) > 0 || q.turn.Pin != "", pinned: q.turn.Pin != "",
 		bare:     len(q.turn.Steps) == 0 && slices.Contains(q.turn.Goal, "Status: Active"),
 		terminal: q.turn.Room == q.sources.Terminal && q.turn.Room != ""}}
 	notes := Content{Source: "steering"}
@@ -228,6 +235,20 @@ func gatherSteering(_ context.Context, q *Question) (*Content, error) {
 		}
 	}
 	return q.contentOrNil(notes)
+}
+
+// quota reports whether the person of the message past[said] was told of a limit since their message before it.
+func (q *Question) quota(ctx context.Context, past []history.Message, said int) (bool, error) {
+	if q.sources.Warned == nil || said < 0 {
+		return false, nil
+	}
+	var since time.Time
+	for i := range past[:said] {
+		if isFromPerson(&past[i]) {
+			since = past[i].At
+		}
+	}
+	return q.sources.Warned(ctx, q.turn.User, since, past[said].At)
 }
 
 func noteKey(message int64, rule string) string { return fmt.Sprintf("%d %s", message, rule) }

@@ -64,8 +64,9 @@ func TestSteeringCues(t *testing.T) {
 		return func(s string) bool { return skill.FindPhrase(s, cues) != "" }
 	}
 	says("personal", said(personal),
-		[]string{"My cat is hungry", "Ich habe Hunger", "Vivo en Brno", "J'aime le thé", "Mi piace il tè", "私は茶が好き", "我喜欢茶"},
-		[]string{"Mystery", "Why is it so?", "Mount it", "What about Ada?"})
+		[]string{"My cat is hungry", "Ich habe Hunger", "Vivo en Brno", "J'aime le thé", "Mi piace il tè", "私は茶が好き", "我喜欢茶",
+			"I work in Brno", "call me Al", "Nenn mich Al", "Trabajo en Brno", "Llámame Al", "Appelle-moi Al", "Chiamami Al", "叫我小王"},
+		[]string{"Mystery", "How does it work?", "Why is it so?", "Mount it", "What about Ada?"})
 	says("promises", said(promises),
 		[]string{"OK, I'll remember that!", "Das merke ich mir.", "Lo recordaré.", "C'est noté !", "Me lo ricorderò.", "覚えておきます。", "好的，我会记住。"},
 		[]string{"I remember your sister.", "It is noted in the book", "Ich erinnere mich nicht"})

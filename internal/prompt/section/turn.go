@@ -12,15 +12,16 @@ import (
 
 // Turn is what contributors read when a prompt is made.
 type Turn struct {
-	Room     string         // its tasks are shown
-	User     string         // author of the message
-	Scopes   []memory.Scope // readable memories; new ones go to the first
-	Shared   bool           // more than one person is in the room
-	Tools    []string       // names of the offered tools
-	Now      time.Time
+	Room     string            // its tasks are shown
+	User     string            // author of the message
+	Scopes   []memory.Scope    // readable memories; new ones go to the first
+	Shared   bool              // more than one person is in the room
+	Tools    []string          // names of the offered tools
+	Now      time.Time         // in the zone of the place
 	History  []history.Message // oldest first; the last is the user message or tool result to be answered
 	Model    string            // name of the model; "" = not shown
 	Mode     string            // selects the template; "" = none
+	Persona  string            // chosen for the room; "" = as configured
 	Tier     int               // 1–5: of the template and the budget for it and BASE_PROMPT.txt; 0 = unknown: no template, no budget
 	Thinking string            // level that must be told in words: off, low, medium, high; "" = none
 	Context  string            // the room's topic, in an owner's words; "" = none
@@ -37,6 +38,7 @@ type Origins struct {
 	Summary trust.Integrity
 	Goal    trust.Integrity // of Goal and Steps
 	Pin     trust.Integrity
+	Profile trust.Integrity // of the words of the person in their profile
 }
 
 // Place returns where the answer is read, and who asks.

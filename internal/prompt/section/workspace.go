@@ -6,28 +6,41 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"reverie/internal/skill"
-	"reverie/internal/trust"
 )
 
-// gatherWorkspace gathers the contents of the folders that the model may read.
+// gatherWorkspace gathers what the owner put into the folders that the model may read: files with their
+// first line, but those of the program, and the number of skills, which have a section of their own.
 func gatherWorkspace(_ context.Context, q *Question) (*Content, error) {
 	var lines []string
-	for _, dir := range []string{"skills", "prompts", "personas"} {
-		names, err := q.listFolder(dir)
+	if skills, err := q.skills(); err == nil && len(skills) > 0 {
+		lines = append(lines, fmt.Sprintf("- data/skills: %d, see Skills", len(skills)))
+	}
+	for _, dir := range []string{"prompts", "personas"} {
+		all, err := os.ReadDir(filepath.Join(q.sources.Dir, dir))
 		if err != nil {
 			continue
 		}
-		n := 0
-		for _, name := range names {
-			if !strings.HasPrefix(name, ".") && (dir != "skills" || skill.Readers(name) != trust.Nobody) {
-				n++
+		for _, e := range all {
+			name := dir + "/" + e.Name()
+			if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") { // read_file follows no links, either
+				continue
+			}
+			if t := q.files.read(name); t.text != q.files.builtin(name).text {
+				lines = append(lines, OneLine("- data/"+name+firstWords(t.text), 120))
 			}
 		}
-		lines = append(lines, fmt.Sprintf("- data/%s: %d entries", dir, n))
 	}
-	return q.textContent("workspace", lines...) // numbers, not names
+	return q.textContent("workspace", lines...)
+}
+
+// firstWords returns the first line of a text file that is no marker, after a colon; "" = none.
+func firstWords(text string) string {
+	for line := range strings.Lines(text) {
+		if line = strings.Trim(line, "#- \t\n"); line != "" && !strings.HasPrefix(line, "<!") {
+			return ": " + line
+		}
+	}
+	return ""
 }
 
 // listFolder returns the names in a folder of the data folder, sorted.

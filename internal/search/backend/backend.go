@@ -4,13 +4,11 @@ package backend
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"reverie/internal/i18n"
 	"reverie/internal/search"
 	"reverie/internal/search/qdrant"
-	"reverie/internal/search/vector"
 )
 
 // table lists every backend, by its name in the configuration.
@@ -18,7 +16,7 @@ var table = []Backend{
 	{Name: "flat_file", Whole: true, Find: hybrid},
 	{Name: "fts5", Find: hybrid},
 	{Name: "local_vector", Meaning: true, Find: hybrid},
-	{Name: "qdrant", Meaning: true, Find: hybrid, Open: func(c Config) Server { return qdrant.Open(qdrant.Config(c)) }},
+	{Name: "qdrant", Meaning: true, Find: hybrid, Open: func(c Config) Server { return qdrant.Open(c) }},
 }
 
 // Backend is one way to find memories.
@@ -40,14 +38,7 @@ type Finder interface {
 func hybrid(index *search.Hybrid) Finder { return index }
 
 // Config says where a server is and what it gets.
-type Config struct {
-	Vectors    *vector.Vectors // nil = none; deletions are sent all the same
-	URL        string
-	Key        string        // "" = the server asks for none
-	Collection string        // prefix of its collections
-	Patience   time.Duration // how long a query waits for the server; 0 = not longer than an answer may
-	Log        *slog.Logger  // nil = silent
-}
+type Config = qdrant.Config
 
 // Server compares vectors elsewhere. While it fails, memories are found by their words.
 type Server interface {

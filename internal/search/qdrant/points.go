@@ -288,19 +288,15 @@ func (p *Points) differences(ctx context.Context, space vector.Space) (surplus, 
 // upsertDocs sends the current state of entries.
 func (p *Points) upsertDocs(ctx context.Context, space vector.Space, entries []string) error {
 	all, err := p.vectors.Points(ctx, space, entries)
-	if err != nil {
+	if err != nil || len(all) == 0 {
 		return err
 	}
-	var points []point
-	for _, e := range all {
-		id := pointID(e.ID)
-		p.revisions[id] = e.Rev
-		points = append(points, point{id, e.Vector, e})
+	points := make([]point, len(all))
+	for i, e := range all {
+		points[i] = point{pointID(e.ID), e.Vector, e}
+		p.revisions[points[i].ID] = e.Rev
 	}
-	if len(points) > 0 {
-		err = p.server.upsert(ctx, p.synced, points)
-	}
-	return err
+	return p.server.upsert(ctx, p.synced, points)
 }
 
 // Forget deletes entries from every collection. If the server cannot be reached, Complete does it

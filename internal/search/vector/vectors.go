@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"reverie/internal/llm/encoder"
 	"reverie/internal/store"
 	"reverie/internal/trust"
 )
@@ -137,11 +138,8 @@ func (v *Vectors) Follow(ctx context.Context) error {
 // followLocked is Follow for callers that hold v.followMu.
 func (v *Vectors) followLocked(ctx context.Context) error {
 	newest, err := store.Value[int64](ctx, v.db, `SELECT coalesce(max(seq), 0) FROM document_change`)
-	if err != nil {
-		return fmt.Errorf("read vectors: %w", err)
-	}
-	if newest == v.lastSeq {
-		return nil
+	if err != nil || newest == v.lastSeq {
+		return store.Wrap(err, "read vectors")
 	}
 	if v.lastSeq >= 0 {
 		where := `WHERE m.id IN (SELECT id FROM document_change WHERE seq > ? AND seq <= ?)`
@@ -337,4 +335,15 @@ func Forget(ctx context.Context, tx *sql.Tx, hash string) error {
 		}
 	}
 	return nil
+}
+
+// OpenBuiltIn is Open with the encoder built into the program. A program without one returns
+// encoder.ErrNoWeights.
+func OpenBuiltIn(ctx context.Context, c Config) (*Vectors, error) {
+	if !encoder.BuiltIn() {
+		return nil, encoder.ErrNoWeights
+	}
+	c.Embedder = encoder.NewLazy()
+	c.Patience = cmp.Or(c.Patience, 2*time.Second) // a busy computer is slow, but reachable
+	return Open(ctx, c)
 }

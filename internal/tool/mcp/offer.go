@@ -163,13 +163,7 @@ func (o Offer) texts() map[string]string {
 
 // agreed returns what the owner agreed to, by server.
 func agreed(ctx context.Context, db *sql.DB) (map[string]string, error) {
-	all := map[string]string{}
-	err := store.Each(ctx, db, func(row store.Row) error {
-		var name, offer string
-		err := row.Scan(&name, &offer)
-		all[name] = offer
-		return err
-	}, `SELECT name, offer FROM mcp_server`)
+	all, err := store.Pairs[string, string](ctx, db, `SELECT name, offer FROM mcp_server`)
 	return all, store.Wrap(err, "mcp: read what was agreed to")
 }
 

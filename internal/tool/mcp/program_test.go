@@ -152,6 +152,7 @@ func TestHostilePrograms(t *testing.T) {
 // TestManyStarts: programs start and end, by themselves and by force, and none is left. REVERIE_PROGRAM_STARTS
 // is how many.
 func TestManyStarts(t *testing.T) {
+	mark := "47" + strconv.Itoa(os.Getpid()) // other runs have theirs
 	n := 30
 	if set := os.Getenv("REVERIE_PROGRAM_STARTS"); set != "" {
 		n = expect.Must(strconv.Atoi(set))(t)
@@ -165,9 +166,9 @@ func TestManyStarts(t *testing.T) {
 		limit := 20 * time.Second
 		switch i % 6 {
 		case 3: // it leaves daemons
-			server.Command = "setsid sleep 471304 & (nohup sleep 471304 &); " + server.Command
+			server.Command = "setsid sleep " + mark + " & (nohup sleep " + mark + " &); " + server.Command
 		case 4: // it does not end by itself
-			server.Command = "trap '' TERM HUP INT; sleep 471304 & " + strings.TrimPrefix(server.Command, "exec ") + "; sleep 471304"
+			server.Command = "trap '' TERM HUP INT; sleep " + mark + " & " + strings.TrimPrefix(server.Command, "exec ") + "; sleep " + mark
 		case 5: // it is given up, somewhere
 			limit = time.Duration(i) * time.Millisecond
 		}
@@ -176,7 +177,7 @@ func TestManyStarts(t *testing.T) {
 		cancel()
 		expect.False(t, err != nil && i%6 != 5, "start %d: %v", i, err)
 	}
-	found := append(left("471304"), left("mcp-server")...)
+	found := append(left(mark), left(expect.Must(os.Executable())(t)+" mcp-server")...)
 	t.Logf("%d starts, %d processes left", n, len(found))
 	expect.False(t, len(found) > 0, "left behind: %q", found)
 	expect.False(t, files() > before+n/10, "open files: %d, and before %d", files(), before)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"reverie/internal/store"
 	"reverie/internal/text"
 )
 
@@ -126,10 +127,7 @@ func (c *Client) Ask(ctx context.Context, e Engine, query string) ([]Result, err
 		return nil, fmt.Errorf("%s: %w", e.Name(), explain(err))
 	}
 	found, err := e.read(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", e.Name(), err)
-	}
-	return found, nil
+	return found, store.Wrap(err, "%s", e.Name())
 }
 
 // hint says what a status mostly means.

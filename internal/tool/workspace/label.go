@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
 
 	"reverie/internal/store"
 	"reverie/internal/trust"
@@ -16,14 +18,9 @@ type label struct {
 	integrity trust.Integrity
 }
 
-func hashOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
-
 // of returns the integrity of a file with this content: that of what was written, or foreign.
 func (l label) of(data []byte) trust.Integrity {
-	if l.hash != hashOf(data) {
+	if l.hash != fmt.Sprintf("%x", sha256.Sum256(data)) {
 		return trust.Foreign
 	}
 	return l.integrity
@@ -35,39 +32,26 @@ func (s *Store) labels(ctx context.Context, dir string) (map[string]label, error
 	if dir == "" {
 		return all, nil
 	}
-	rows, err := s.cfg.DB.QueryContext(ctx, `SELECT path, hash, integrity FROM work_file WHERE folder = ?`, dir)
-	if err != nil {
-		return nil, store.Wrap(err, "work folder: read labels")
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := store.Each(ctx, s.cfg.DB, func(row store.Row) error {
 		var path string
 		var l label
-		if err := rows.Scan(&path, &l.hash, &l.integrity); err != nil {
-			return nil, store.Wrap(err, "work folder: read labels")
-		}
+		err := row.Scan(&path, &l.hash, &l.integrity)
 		all[path] = l
-	}
-	return all, store.Wrap(rows.Err(), "work folder: read labels")
+		return err
+	}, `SELECT path, hash, integrity FROM work_file WHERE folder = ?`, dir)
+	return all, store.Wrap(err, "work folder: read labels")
 }
 
 // setLabel stores the label of a path, and drops those of files that are gone. Without a label, or if the
 // program is killed before it is stored, the file is foreign.
 func (s *Store) setLabel(ctx context.Context, dir, path string, l label, there map[string]bool) error {
-	known, err := s.labels(ctx, dir)
-	if err != nil {
-		return err
-	}
-	err = store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {
-		for old := range known {
-			if !there[old] {
-				if _, err := tx.ExecContext(ctx, `DELETE FROM work_file WHERE folder = ? AND path = ?`, dir, old); err != nil {
-					return err
-				}
-			}
+	err := store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM work_file WHERE folder = ? AND path NOT IN (SELECT value FROM json_each(?))`,
+			dir, store.Array(slices.Collect(maps.Keys(there))))
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO work_file (folder, path, hash, integrity) VALUES (?, ?, ?, ?)`,
+				dir, path, l.hash, l.integrity)
 		}
-		_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO work_file (folder, path, hash, integrity) VALUES (?, ?, ?, ?)`,
-			dir, path, l.hash, l.integrity)
 		return err
 	})
 	return store.Wrap(err, "work folder: store label")

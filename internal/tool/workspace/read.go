@@ -134,17 +134,14 @@ func (p spot) list(ctx context.Context, known map[string]label) (l Listing, err 
 }
 
 func (p spot) entry(rel string, info fs.FileInfo, known map[string]label) Entry {
-	return Entry{Path: path.Join(p.top, rel), Size: info.Size(), Kind: kindOf(info.Mode()), Integrity: known[rel].integrity}
-}
-
-func kindOf(mode fs.FileMode) string {
+	e := Entry{Path: path.Join(p.top, rel), Size: info.Size(), Integrity: known[rel].integrity}
 	switch {
-	case mode.IsRegular():
-		return ""
-	case mode&fs.ModeSymlink != 0:
-		return "link"
+	case info.Mode()&fs.ModeSymlink != 0:
+		e.Kind = "link"
+	case !info.Mode().IsRegular():
+		e.Kind = "no regular file"
 	}
-	return "no regular file"
+	return e
 }
 
 var errEntries = errors.New("too many files")
@@ -246,30 +243,19 @@ func (s *Store) Find(ctx context.Context, at trust.Place, asked, files string, m
 		if err != nil {
 			continue // no text, or gone
 		}
-		before := len(found.Hits)
-		found.Search(e.Path, data, match, most)
-		if len(found.Hits) > before {
+		found.Files++
+		n := 0
+		for line := range strings.Lines(string(data)) {
+			if n++; !match(strings.TrimRight(line, "\r\n")) {
+				continue
+			}
+			if len(found.Hits) >= most {
+				found.Cut = true
+				return found, nil
+			}
+			found.Hits = append(found.Hits, Hit{e.Path, n, strings.TrimSpace(line)})
 			found.Integrity = min(found.Integrity, known[p.rest].of(data))
 		}
 	}
 	return found, nil
-}
-
-// Search adds the lines of a text for which match is true, until there are most hits. What is no text is left out.
-func (f *Found) Search(name string, text []byte, match func(line string) bool, most int) {
-	if len(text) > MaxText || !isText(text) {
-		return
-	}
-	f.Files++
-	n := 0
-	for line := range strings.Lines(string(text)) {
-		if n++; !match(strings.TrimRight(line, "\r\n")) {
-			continue
-		}
-		if len(f.Hits) >= most {
-			f.Cut = true
-			return
-		}
-		f.Hits = append(f.Hits, Hit{name, n, strings.TrimSpace(line)})
-	}
 }

@@ -31,6 +31,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/store"
+	"reverie/internal/text"
 	"reverie/internal/trust"
 )
 
@@ -122,12 +123,7 @@ func readable(name string) bool {
 	})
 }
 
-func clip(s string) string {
-	if r := []rune(strings.ToValidUTF8(s, "\uFFFD")); len(r) > 80 {
-		return string(r[:80]) + "…"
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
-}
+func clip(s string) string { return text.Clip(strings.ToValidUTF8(s, "\uFFFD"), 80) }
 
 // Has reports whether a path, valid or not, begins in one of the folders that the place sees.
 func (s *Store) Has(at trust.Place, asked string) bool {
@@ -287,29 +283,8 @@ func (s *Store) Move(ctx context.Context, from, to string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old, now := folderName(trust.RoomReaders(from)), folderName(trust.RoomReaders(to))
-	return store.Wrap(errors.Join(s.moveFiles(old, now), s.moveLabels(ctx, old, now)), "work folder: move room")
-}
-
-func (s *Store) moveFiles(old, now string) error {
-	data, err := os.OpenRoot(s.cfg.Dir)
-	if err != nil {
-		return err
-	}
-	defer data.Close()
-	entries, err := fs.ReadDir(data.FS(), path.Join(Top, old))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		err = data.MkdirAll(path.Join(Top, now), 0o700)
-	}
-	for _, e := range entries {
-		to := path.Join(Top, now, e.Name())
-		if _, missing := data.Lstat(to); missing != nil && err == nil {
-			err = data.Rename(path.Join(Top, old, e.Name()), to)
-		}
-	}
-	return err
+	err := store.MoveEntries(s.cfg.Dir, path.Join(Top, old), path.Join(Top, now))
+	return store.Wrap(errors.Join(err, s.moveLabels(ctx, old, now)), "work folder: move room")
 }
 
 // syncDir makes new names in a folder durable.

@@ -5,8 +5,8 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -198,7 +198,7 @@ func writeFile(root *os.Root, name string, r io.Reader, most int64) (size int64,
 	if err := root.Rename(temp, name); err != nil {
 		return 0, "", err
 	}
-	return size, hex.EncodeToString(sum.Sum(nil)), syncDir(root, dir)
+	return size, fmt.Sprintf("%x", sum.Sum(nil)), syncDir(root, dir)
 }
 
 // Remove deletes a file.

@@ -3,7 +3,7 @@
 //
 // It learns only from what a person writes in the direct chat with the assistant: not from quotes,
 // files, polls, groups or other people. The phrases that it understands are in data/words: few and sure
-// ones, because to learn nothing is better than to learn what nobody meant.
+// ones, because it is better to miss a wish than to learn a wrong one.
 package manner
 
 import (

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -126,4 +128,15 @@ func TestMannerIsRedacted(t *testing.T) {
 			expect.Equal(t, n, 0, table, column)
 		}
 	}
+}
+
+// TestMannerAndStyle: what the owner has decided goes before what was noticed.
+func TestMannerAndStyle(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	expect.OK(t, os.WriteFile(filepath.Join(w.dir, "SOUL.md"), []byte("---\nlength: long\n---\nBe kind.\n"), 0o600))
+	w.say(t, "$1", "answer shorter, please")
+	expect.Has(t, w.lastAsked(), answersLong)
+	expect.False(t, strings.Contains(w.lastAsked(), answersShort), "against SOUL.md")
+	w.say(t, "$2", "No emojis.")
+	expect.Has(t, w.lastAsked(), "Use words only, no emoji.")
 }

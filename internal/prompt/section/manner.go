@@ -1,13 +1,19 @@
 package section
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"reverie/internal/trust"
+	"reverie/internal/voice"
 )
 
-// gatherManner gathers how the person likes to be answered. It is noticed in direct chats, and used only
-// there.
+// styleOf names the field of style that says the same as a key of manner, where the names differ.
+var styleOf = map[string]string{"address": "formality"}
+
+// gatherManner gathers how the person likes to be answered, but what the owner has decided. It is noticed
+// in direct chats, and used only there.
 func gatherManner(ctx context.Context, q *Question) (*Content, error) {
 	if q.turn.Shared {
 		return nil, nil
@@ -15,8 +21,12 @@ func gatherManner(ctx context.Context, q *Question) (*Content, error) {
 	noticed, err := q.sources.Manner.Lines(ctx, q.turn.User, q.turn.Now)
 	c := Content{Source: "manner", Lead: "The newest of these lists holds; what the person asks for now goes before it.",
 		None: "The person has no such wishes any more."}
+	style := (&Question{TurnSources: q.TurnSources}).style() // its problems are those of the section style
 	for _, l := range noticed {
-		c.Lines = append(c.Lines, linesOf(trust.Owner, "- "+l.Rule)...)
+		decided := func(choice voice.Choice) bool { return choice.Field == cmp.Or(styleOf[l.Key], l.Key) }
+		if !slices.ContainsFunc(style, decided) {
+			c.Lines = append(c.Lines, linesOf(trust.Owner, "- "+l.Rule)...)
+		}
 	}
 	return NewContent(c), err
 }

@@ -34,15 +34,19 @@ func gatherPersona(_ context.Context, q *Question) (*Content, error) {
 
 // gatherStyle gathers a rule for each field of style that a layer sets.
 func gatherStyle(_ context.Context, q *Question) (*Content, error) {
-	_, soul := q.styled(soulFile)
-	file, _, persona := q.persona()
-	c := Content{Source: "style", Lead: "These rules go before others on style:", Choices: voice.Speech.Resolve(
-		voice.Layer{Source: soulFile, Style: soul}, voice.Layer{Source: file, Style: persona},
-		voice.Layer{Source: "configuration", Style: q.sources.Voice.Style})}
+	c := Content{Source: "style", Lead: "These rules go before others on style:", Choices: q.style()}
 	for _, choice := range c.Choices {
 		c.Lines = append(c.Lines, linesOf(trust.Owner, "- "+choice.Rule)...)
 	}
 	return q.contentOrNil(c)
+}
+
+// style returns the fields of style that a layer of the owner sets.
+func (q *Question) style() []voice.Choice {
+	_, soul := q.styled(soulFile)
+	file, _, persona := q.persona()
+	return voice.Speech.Resolve(voice.Layer{Source: soulFile, Style: soul}, voice.Layer{Source: file, Style: persona},
+		voice.Layer{Source: "configuration", Style: q.sources.Voice.Style})
 }
 
 // persona returns the file of the room's persona with its text and style, all empty without one.

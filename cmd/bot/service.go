@@ -54,8 +54,8 @@ func (b *bot) connect(c connection) *service {
 	sessionConfig := session.Config{
 		Config: command.Config{
 			Models: b.models, History: b.history, Memory: b.memory, Tasks: b.tasks, Skills: b.skills, Messages: b.messages,
-			Manner: manner.Store{DB: b.db}, Voice: b.cfg.Voice, Profiles: b.profiles(),
-			Verify: c.verify, Status: s.statusLines, Dreams: b.dreamHooks(), Usage: b.usage,
+			Voice: b.cfg.Voice, Profiles: b.profiles(), Manner: manner.Store{DB: b.db}, Usage: b.usage,
+			Verify: c.verify, Status: s.statusLines, Dreams: b.dreamHooks(),
 		},
 		DB: b.db, Prompt: b.prompt, Tools: b.tools, Media: b.media,
 		Limits:     session.Limits{FileText: b.cfg.Files().Text, SubSessions: subsession.Limits(b.cfg.Subs)},

@@ -139,7 +139,7 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	}
 	b.tools = tool.New(tool.Config{
 		Memory: b.memory, Tasks: b.tasks, Goals: goal.NewStore(b.db, time.Now), Skills: b.skills, Dir: cfg.Data, Media: b.media,
-		Files: workspace.Open(work), MCP: b.mcp, Web: b.openWeb(), Commands: b.commands(ctx, lock),
+		Files: workspace.Open(work), MCP: b.mcp, Models: b.models.Names(), Web: b.openWeb(), Commands: b.commands(ctx, lock),
 		Location: cfg.Zone, Log: log,
 	})
 	if b.prompt, err = b.openPrompt(); err != nil {

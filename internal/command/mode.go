@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"reverie/internal/chat"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/settings"
@@ -34,7 +35,7 @@ func changeMode(ctx context.Context, call *Call, args string) (string, error) {
 		return call.text(ctx, "mode.already", "mode", now.Name), nil
 	}
 	call.Log.Info("mode", "from", now.Name, "to", next.Name, "who", call.In.Sender)
-	return ModeSet(call.Messages.For(ctx, call.In.Room), next),
+	return modeSet(ctx, call, next),
 		call.Settings.Put(ctx, call.In.Room, settings.ModeName, next.Name, call.In.Sender, call.Now())
 }
 
@@ -77,9 +78,31 @@ func showSummary(ctx context.Context, call *Call, _ string) (string, error) {
 	return call.text(ctx, "summary.head", "at", c.At.In(call.Zone).Format(minute)) + "\n\n" + c.Text(), nil
 }
 
-// ModeSet returns the notice that a room's mode is m now.
-func ModeSet(say i18n.Say, m settings.Mode) string {
-	return say("mode.set", "mode", m.Name, "what", say("mode.what."+m.Name))
+// Setter returns the function with which a tool call sets the room's mode or model. It always tells the room.
+func Setter(call *Call, to chat.Transport) func(ctx context.Context, name, value string) error {
+	return func(ctx context.Context, name, value string) error {
+		now, err := modeNow(ctx, call)
+		if err != nil {
+			return err
+		}
+		before, said := now.Model, call.text(ctx, "model.set", "model", Word(value))
+		if name == settings.ModeName {
+			next, _ := settings.FindMode(value)
+			before, value, said = now.Name, next.Name, modeSet(ctx, call, next)
+		}
+		// The notice goes first: sending it twice shows it once.
+		if err := to.Send(ctx, call.In.Room, chat.Outgoing{ID: name + ":" + call.In.ID + ":" + value,
+			Thread: call.Talk.Thread(), Notice: true, Text: said}); err != nil || value == before {
+			return err
+		}
+		call.Log.Info(name, "from", before, "to", value, "who", call.In.Sender)
+		return call.Settings.Put(ctx, call.In.Room, name, value, call.In.Sender, call.Now())
+	}
+}
+
+// modeSet returns the notice that the room's mode is m now.
+func modeSet(ctx context.Context, call *Call, m settings.Mode) string {
+	return call.text(ctx, "mode.set", "mode", m.Name, "what", call.text(ctx, "mode.what."+m.Name))
 }
 
 // modeNow returns the mode of the room.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"slices"
 	"time"
 
 	"reverie/internal/chat"
+	"reverie/internal/store"
 )
 
 // target is the inbox row of the event that a change refers to.
@@ -24,10 +24,7 @@ func targetRow(ctx context.Context, tx *sql.Tx, event string) (target, error) {
 	err := tx.QueryRowContext(ctx, `SELECT room, sender, state, change, target, sent_at, unverified, state = 'redacted' OR EXISTS (
 		SELECT 1 FROM inbox AS b WHERE b.target = inbox.id AND b.change = 'redacted') FROM inbox WHERE id = ?`, event).
 		Scan(&t.room, &t.sender, &t.state, &t.change, &t.target, &t.at, &t.unproven, &t.redacted)
-	if errors.Is(err, sql.ErrNoRows) {
-		return t, nil
-	}
-	t.known = err == nil
+	t.known, err = store.Found(err)
 	return t, err
 }
 
@@ -156,14 +153,11 @@ func (in *Inbox) vote(ctx context.Context, tx *sql.Tx, v chat.Vote) error {
 	err := tx.QueryRowContext(ctx, `SELECT id, txn, poll FROM outbox
 		WHERE event_id = ? AND event_id <> '' AND room = ? AND poll <> '' AND closed = 0`, v.Target, v.Room).
 		Scan(&message, &txn, &packed)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
+	if found, err := store.Found(err); !found {
+		return err
 	}
 	var p Poll
-	if err == nil {
-		err = json.Unmarshal([]byte(packed), &p)
-	}
-	if err != nil {
+	if err := json.Unmarshal([]byte(packed), &p); err != nil {
 		return err
 	}
 	chosen := slices.IndexFunc(p.Options, func(o chat.Option) bool { return AnswerID(txn, o.ID) == v.Option })

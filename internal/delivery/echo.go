@@ -1,9 +1,9 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 
 	"reverie/internal/store"
 )
@@ -17,14 +17,10 @@ func (o *Outbox) recordEcho(ctx context.Context, tx *sql.Tx, e Echo) error {
 	if err := redactDuplicate(ctx, tx, e); err != nil {
 		return err
 	}
-	var id string
-	err := tx.QueryRowContext(ctx, `UPDATE outbox SET event_id = ?,
+	id, err := store.Value[string](ctx, tx, `UPDATE outbox SET event_id = ?,
 		state = iif(state = 'pending' AND drafted = 0 AND revision = 1, 'sent', state)
-		WHERE txn = ? AND event_id = '' RETURNING id`, e.Event, e.Txn).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
-	if err != nil {
+		WHERE txn = ? AND event_id = '' RETURNING id`, e.Event, e.Txn)
+	if err != nil || id == "" {
 		return err
 	}
 	return o.recordThreadActivity(ctx, tx, id, e.Event)
@@ -37,15 +33,13 @@ func (o *Outbox) MarkDelivered(ctx context.Context, r OutboxRow, event string, w
 		if err := redactDuplicate(ctx, tx, Echo{Txn: r.Txn, Event: event}); err != nil {
 			return err
 		}
-		err := tx.QueryRowContext(ctx, `UPDATE outbox SET event_id = CASE event_id WHEN '' THEN ?1 ELSE event_id END,
+		known, err := store.Value[string](ctx, tx, `UPDATE outbox SET event_id = CASE event_id WHEN '' THEN ?1 ELSE event_id END,
 			state = iif(?4 AND revision = ?5, 'sent', state), error = iif(?4 AND revision = ?5, '', error)
-			WHERE id = ?2 AND generation = ?3 RETURNING event_id`, event, r.ID, r.Generation, whole, r.Revision).Scan(&carrier)
-		if errors.Is(err, sql.ErrNoRows) {
-			carrier, err = event, nil
-		}
+			WHERE id = ?2 AND generation = ?3 RETURNING event_id`, event, r.ID, r.Generation, whole, r.Revision)
 		if err != nil {
 			return err
 		}
+		carrier = cmp.Or(known, event)
 		return o.recordThreadActivity(ctx, tx, r.ID, carrier)
 	})
 	return carrier, store.Wrap(err, "delivery: update outbox")

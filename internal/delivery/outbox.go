@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
-	"errors"
 	"strings"
 	"time"
 
@@ -293,10 +292,7 @@ func (o *Outbox) QuoteOf(ctx context.Context, room, event string) (q chat.Quote,
 		coalesce((SELECT `+of+` FROM outbox AS o WHERE o.room = outbox.room AND o.kind = 'text' AND o.event_id <> ''
 			ORDER BY o.seq DESC LIMIT 1), '')
 		FROM outbox WHERE room = ? AND event_id = ?`, room, event).Scan(&name, &q.Text, &replyTo, &at, &last)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return chat.Quote{}, "", false, nil
-	case err != nil:
+	if found, err := store.Found(err); !found {
 		return chat.Quote{}, "", false, store.Wrap(err, "delivery: look into the outbox")
 	}
 	q.ID, q.OutgoingID, q.At = event, name, time.UnixMilli(at)

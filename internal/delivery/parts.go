@@ -3,7 +3,6 @@ package delivery
 import (
 	"context"
 	"database/sql"
-	"errors"
 
 	"reverie/internal/store"
 )
@@ -16,9 +15,7 @@ const partOf = `message = ?1 AND message <> ''`
 func (o *Outbox) messageOf(ctx context.Context, tx *sql.Tx, event string) (message, part string, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT iif(message = '', id, message), part FROM outbox WHERE event_id = ? AND event_id <> ''`, event).
 		Scan(&message, &part)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
+	_, err = store.Found(err)
 	return message, part, err
 }
 

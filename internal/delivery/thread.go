@@ -3,7 +3,6 @@ package delivery
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"reverie/internal/chat"
@@ -79,8 +78,6 @@ func (in *Inbox) joinRecentThread(ctx context.Context, tx *sql.Tx, m *chat.Messa
 			m.Branch = branch
 		}
 	}
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
+	_, err = store.Found(err)
 	return err
 }

@@ -61,12 +61,7 @@ func (d *Dreamer) Undo(ctx context.Context, run string) (report.Report, error) {
 		return err
 	}
 	undone, left, err := d.cfg.Store.UndoRun(ctx, batch, also)
-	if errors.Is(err, memory.ErrNothing) { // it did nothing to memories
-		var chores int
-		const done = `SELECT count(*) FROM dream_change WHERE run = ? AND state = 'done'`
-		if err := d.cfg.DB.QueryRowContext(ctx, done, run).Scan(&chores); err != nil || chores == 0 {
-			return report.Report{}, errors.Join(ErrNothing, err)
-		}
+	if errors.Is(err, memory.ErrNothing) { // it did nothing to memories, or that is undone already
 		record := func(ctx context.Context, tx *sql.Tx, _ memory.Applied) error { return also(ctx, tx) }
 		_, err = d.cfg.Store.Apply(ctx, "undo "+run, nil, record)
 	}

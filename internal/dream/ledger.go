@@ -142,9 +142,7 @@ const maxQuestions = 10
 func tooMany(questions []report.Question, scope memory.Scope) bool {
 	found := 0
 	for _, q := range questions {
-		if q.Scope == scope {
-			found++
-		}
+		found += flag(q.Scope == scope)
 	}
 	return found >= maxQuestions
 }

@@ -261,9 +261,7 @@ func differInLastWord(a, b *signature) bool {
 	}
 	other := 0
 	for _, x := range a.stems {
-		if !has(b.stems, x) {
-			other++
-		}
+		other += flag(!has(b.stems, x))
 	}
 	return other == 1 && b.index(a.tokens[len(a.tokens)-1]) < 0 && a.index(b.tokens[len(b.tokens)-1]) < 0
 }

@@ -195,9 +195,7 @@ func has(list []int32, x int32) bool {
 func jaccard(a, b []int32) float64 {
 	both := 0
 	for _, x := range a {
-		if has(b, x) {
-			both++
-		}
+		both += flag(has(b, x))
 	}
 	if both == 0 {
 		return 0

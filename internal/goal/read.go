@@ -3,7 +3,6 @@ package goal
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -83,10 +82,7 @@ func findGoal(ctx context.Context, db store.DBTX, at trust.Place, where string, 
 		FROM goal WHERE `+trust.Readable+` AND `+where, append(at.ReadableArgs(), args...)...).Scan(
 		&g.ID, &g.Room, &g.User, &g.Description, &g.Priority, &g.Status,
 		&g.Summary, &g.Next, &created, &updated, &ended, &g.Label.Integrity, &g.Label.Readers)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
+	if found, err := store.Found(err); !found {
 		return nil, err
 	}
 	g.Created, g.Updated = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()

@@ -54,7 +54,7 @@ func (s *Store) LatestCompaction(ctx context.Context, room Timeline) (Compaction
 	var c Compaction
 	var details string
 	var at int64
-	ok, err := rowFound(s.db.QueryRowContext(ctx, `SELECT id, room, conversation, messages, shortened,
+	ok, err := store.Found(s.db.QueryRowContext(ctx, `SELECT id, room, conversation, messages, shortened,
 			level, reason, summary, details, tokens_before, tokens_after, at, integrity
 		FROM compaction WHERE room = ?1 AND conversation = (SELECT conversation FROM room WHERE id = ?1)
 		ORDER BY id DESC LIMIT 1`, room).

@@ -18,7 +18,7 @@ func (s *Store) EditMessage(ctx context.Context, event, text, note string, also 
 	before Message, ok bool, err error) {
 	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		before, err = scanMessage(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+fromPerson, event))
-		if ok, err = rowFound(err); !ok {
+		if ok, err = store.Found(err); !ok {
 			return err
 		}
 		if err := tx.QueryRowContext(ctx, `SELECT text FROM message WHERE id = ?`, before.ID).Scan(&before.Text); err != nil {
@@ -55,8 +55,8 @@ func (s *Store) EditMessage(ctx context.Context, event, text, note string, also 
 func (s *Store) RewindTo(ctx context.Context, room Timeline, event, reply string) (used []string, err error) {
 	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var id int64
-		ok, err := rowFound(tx.QueryRowContext(ctx, `SELECT id FROM message WHERE `+loadedCondition+` AND event_id = ? AND event_id <> ''`,
-			room, room, event).Scan(&id))
+		const loaded = `SELECT id FROM message WHERE ` + loadedCondition + ` AND event_id = ? AND event_id <> ''`
+		ok, err := store.Found(tx.QueryRowContext(ctx, loaded, room, room, event).Scan(&id))
 		if !ok {
 			return err
 		}
@@ -92,7 +92,7 @@ func toolsAfter(ctx context.Context, tx *sql.Tx, room Timeline, id int64) (used 
 // Find returns the message event of room, in whatever state; false if it is unknown.
 func (s *Store) Find(ctx context.Context, room Timeline, event string) (Message, bool, error) {
 	m, err := scanMessage(s.db.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE `+eventInRoom, room, event))
-	ok, err := rowFound(err)
+	ok, err := store.Found(err)
 	return m, ok, store.Wrap(err, "read message %s", event)
 }
 
@@ -119,8 +119,8 @@ func (s *Store) RedactAnswer(ctx context.Context, reply string) error {
 	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var id int64
 		var room, words string
-		ok, err := rowFound(tx.QueryRowContext(ctx, `SELECT id, room, text FROM message WHERE event_id = ? AND role = 'assistant'`, reply).
-			Scan(&id, &room, &words))
+		const answer = `SELECT id, room, text FROM message WHERE event_id = ? AND role = 'assistant'`
+		ok, err := store.Found(tx.QueryRowContext(ctx, answer, reply).Scan(&id, &room, &words))
 		if !ok {
 			return err
 		}
@@ -147,7 +147,7 @@ const emptyRounds = `UPDATE message SET retired = 1, compaction = 0, text = ?1, 
 func (s *Store) RedactToolRounds(ctx context.Context, event string) error {
 	var id int64
 	var room string
-	ok, err := rowFound(s.db.QueryRowContext(ctx, `SELECT id, room FROM message WHERE `+fromPerson, event).Scan(&id, &room))
+	ok, err := store.Found(s.db.QueryRowContext(ctx, `SELECT id, room FROM message WHERE `+fromPerson, event).Scan(&id, &room))
 	if ok {
 		err = execAll(ctx, s.db, statement{emptyRounds + ` AND id > ?3
 			AND id < (SELECT coalesce(min(id), 9223372036854775807) FROM message AS n WHERE n.room = ?2 AND n.id > ?3 AND n.role = 'user'

@@ -59,7 +59,7 @@ func redact(ctx context.Context, tx *sql.Tx, event string) error {
 		return err
 	}
 	var words string
-	ok, err := rowFound(tx.QueryRowContext(ctx, `SELECT text FROM message WHERE `+fromPerson, event).Scan(&words))
+	ok, err := store.Found(tx.QueryRowContext(ctx, `SELECT text FROM message WHERE `+fromPerson, event).Scan(&words))
 	if !ok {
 		return err
 	}

@@ -160,7 +160,7 @@ func (s *Store) SetReaders(ctx context.Context, room Timeline, r trust.Readers) 
 // LabelOf returns the label of the message event in any conversation of room; false if it is
 // unknown.
 func (s *Store) LabelOf(ctx context.Context, room, event string) (l trust.Label, ok bool, err error) {
-	ok, err = rowFound(s.db.QueryRowContext(ctx, `SELECT integrity, readers FROM message
+	ok, err = store.Found(s.db.QueryRowContext(ctx, `SELECT integrity, readers FROM message
 		WHERE room IN (SELECT id FROM room WHERE id = ?1 OR thread_of = ?1) AND event_id = ?2 AND event_id <> '' AND readers <> ''
 		LIMIT 1`, room, event).Scan(&l.Integrity, &l.Readers))
 	return l, ok, store.Wrap(err, "look up the label of a message")
@@ -199,14 +199,6 @@ func scanMessage(row store.Row) (Message, error) {
 		m.At = time.UnixMilli(at).UTC()
 	}
 	return m, nil
-}
-
-// rowFound reports whether a row was scanned without error; sql.ErrNoRows is not an error.
-func rowFound(err error) (bool, error) {
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // expectOneRow returns an error unless a statement changed exactly one row.

@@ -13,7 +13,7 @@ func (s *Store) BeginThread(ctx context.Context, c *Compaction) (bool, error) {
 	begun := false
 	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var err error
-		begun, err = rowFound(tx.QueryRowContext(ctx, `INSERT INTO room (id, thread_of) VALUES (?, ?)
+		begun, err = store.Found(tx.QueryRowContext(ctx, `INSERT INTO room (id, thread_of) VALUES (?, ?)
 			ON CONFLICT DO NOTHING RETURNING conversation`, c.Room, c.Room.parent()).Scan(&c.Conversation))
 		if begun && c.Text() != "" {
 			c.Messages, c.Shortened = 0, 0

@@ -3,7 +3,7 @@
 //
 // It learns only from what a person writes in the direct chat with the assistant: not from quotes,
 // files, polls, groups or other people. The phrases that it understands are in data/words: few and sure
-// ones, because it is better to miss a wish than to learn a wrong one.
+// ones, because to learn nothing is better than to learn what was not meant.
 package manner
 
 import (
@@ -21,7 +21,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// Keys whose value is not one of a list: the code of a language, and a phrase, of which there may be several.
+// Keys whose value is not one of a list: the code of a language, and a phrase, which may be several.
 const (
 	Language = "language"
 	NotSay   = "not_say"

@@ -69,7 +69,7 @@ var lists = sync.OnceValue(func() *grammar {
 var (
 	code      = regexp.MustCompile("(?s)```.*?(?:```|$)|`[^`]*`")
 	quoteLine = regexp.MustCompile(`(?m)^\s*>`)
-	quoted    = regexp.MustCompile(`["“”„«»「」『』]|:\n`) // may be the words of others
+	quoted    = regexp.MustCompile(`["“”„«»「」『』]|:\n`) // perhaps words of others
 	sentences = regexp.MustCompile(`[^.!?。！？\n]+[.!?。！？]*`)
 	japanese  = regexp.MustCompile(`(?s)(?:[\p{Hiragana}\p{Katakana}].*){4}`)
 	chinese   = regexp.MustCompile(`^[^\p{Hiragana}\p{Katakana}]*(?:\p{Han}[^\p{Hiragana}\p{Katakana}]*){8}$`)

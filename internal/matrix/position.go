@@ -3,8 +3,6 @@ package matrix
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 	"time"
 
 	"reverie/internal/matrix/room"
@@ -22,11 +20,8 @@ func (c *Client) storedSyncPosition(ctx context.Context) (p position, err error)
 	var at int64
 	err = c.cfg.DB.QueryRowContext(ctx, `SELECT next_batch, at FROM matrix_sync WHERE user = ? AND device = ?`,
 		c.cli.UserID.String(), c.cli.DeviceID.String()).Scan(&p.token, &at)
-	if errors.Is(err, sql.ErrNoRows) {
-		return position{}, nil
-	}
-	if err != nil {
-		return position{}, fmt.Errorf("matrix: read sync token: %w", err)
+	if found, err := store.Found(err); !found {
+		return position{}, store.Wrap(err, "matrix: read sync token")
 	}
 	p.at = time.UnixMilli(at)
 	return p, nil

@@ -122,9 +122,7 @@ func (s Store) Move(ctx context.Context, from, to string) error {
 // last asked.
 func (s Store) read(ctx context.Context, room string) (id string, asked int64, err error) {
 	err = s.DB.QueryRowContext(ctx, `SELECT task, asked FROM objective WHERE room = ?`, room).Scan(&id, &asked)
-	if errors.Is(err, sql.ErrNoRows) {
-		return "", 0, nil
-	}
+	_, err = store.Found(err)
 	return id, asked, store.Wrap(err, "objective: read the current task")
 }
 

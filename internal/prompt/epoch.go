@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -228,11 +227,8 @@ func loadEpoch(ctx context.Context, db *sql.DB, room history.Timeline) (*epoch, 
 		nonce, first_message, since_message, started_at, reason
 		FROM prompt_epoch WHERE room = ?`, room).Scan(&e.conversation, &e.layout, &e.key, &e.prefix, &sections, &shown,
 		&e.nonce, &e.first, &e.since, &started, &e.reason)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("prompt: read epoch: %w", err)
+	if found, err := store.Found(err); !found {
+		return nil, store.Wrap(err, "prompt: read epoch")
 	}
 	if json.Unmarshal([]byte(sections), &e.sections) != nil || json.Unmarshal([]byte(shown), &e.shown) != nil || e.nonce == "" {
 		return nil, nil // this costs one new epoch

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -175,10 +174,7 @@ func (w *indexWriter) remove(ctx context.Context, doc int64) error {
 	var body, day, names string
 	err := w.tx.QueryRowContext(ctx, `SELECT d.row, d.words, t.body, t.day, t.subject
 		FROM index_doc AS d CROSS JOIN index_fts AS t ON t.rowid = d.row WHERE d.doc = ?`, doc).Scan(&row, &words, &body, &day, &names)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil
-	case err != nil:
+	if found, err := store.Found(err); !found {
 		return err
 	}
 	w.count(scopeOfRow(row), -1, words, distinctTerms(body, day, names))
@@ -246,16 +242,12 @@ func (f *FTS) Rebuild(ctx context.Context) (documents int, err error) {
 		if err := clearIndex(ctx, tx); err != nil {
 			return err
 		}
-		entries, err := readSources(ctx, tx, entrySource)
+		all, err := readSources(ctx, tx, entrySource+` UNION ALL `+turnSource)
 		if err != nil {
 			return err
 		}
-		turns, err := readSources(ctx, tx, turnSource)
-		if err != nil {
-			return err
-		}
-		documents = len(entries) + len(turns)
-		for part := range slices.Chunk(append(entries, turns...), rebuildBatch) {
+		documents = len(all)
+		for part := range slices.Chunk(all, rebuildBatch) {
 			if err := f.replaceDocs(ctx, tx, nil, part); err != nil {
 				return err
 			}

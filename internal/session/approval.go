@@ -223,7 +223,7 @@ func (s *change) runApproved(ctx context.Context, a approval.Approval) error {
 			continue
 		}
 		scope.Key = fmt.Sprintf("%sa%c", a.Code, 'a'+i) // eight characters, as in the ids of tasks
-		scope.Send, scope.SetMode = s.fileSender(in, act.Call.ID), s.modeSetter(in)
+		scope.Send, scope.Set = s.fileSender(in, act.Call.ID), s.setter(in)
 		var later []*tool.Act
 		for j := range a.Acts[i+1:] {
 			later = append(later, &a.Acts[i+1+j].Act)

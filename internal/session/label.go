@@ -3,12 +3,10 @@ package session
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
-	"fmt"
 
 	"reverie/internal/chat"
 	"reverie/internal/history"
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -93,10 +91,8 @@ func (s *Session) mayQuote(ctx context.Context, in chat.Head, q chat.Quote) (boo
 	var private bool
 	var opened int64
 	err = s.cfg.DB.QueryRowContext(ctx, `SELECT private, public_since FROM session WHERE room = ?`, s.room).Scan(&private, &opened)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return false, fmt.Errorf("session: read room: %w", err)
-	}
-	return !private && (opened == 0 || q.At.Unix() > opened), nil
+	_, err = store.Found(err)
+	return err == nil && !private && (opened == 0 || q.At.Unix() > opened), store.Wrap(err, "session: read room")
 }
 
 // splitOnNewReaders starts a new conversation if the room's readers have changed. It has no summary, as

@@ -3,11 +3,10 @@ package session
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
 
 	"reverie/internal/chat"
 	"reverie/internal/settings"
+	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -22,10 +21,8 @@ type offlineRooms struct {
 func (l offlineRooms) lastHead(ctx context.Context, room string) (in chat.Head, known bool, err error) {
 	in.Room = room
 	err = l.db.QueryRowContext(ctx, `SELECT person, private FROM session WHERE room = ?`, room).Scan(&in.Sender, &in.Private)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return in, false, fmt.Errorf("session: read room: %w", err)
-	}
-	return in, err == nil, nil
+	known, err = store.Found(err)
+	return in, known, store.Wrap(err, "session: read room")
 }
 
 func (l offlineRooms) DirectWith(ctx context.Context, room string) (string, error) {

@@ -42,29 +42,13 @@ func (s *Session) mode(ctx context.Context) (settings.RoomMode, error) {
 	return s.cfg.Settings.RoomMode(ctx, s.room, s.cfg.Models.Names())
 }
 
-// modeSetter returns the function with which a tool call sets the mode; nil unless a person is
-// answered. It always tells the room.
-func (s *Session) modeSetter(in item) func(context.Context, string) error {
+// setter returns the function with which a tool call sets the mode or the model; nil unless a person is
+// answered.
+func (s *Session) setter(in item) func(ctx context.Context, name, value string) error {
 	if in.event.Kind != "" || in.ID == "" {
 		return nil
 	}
-	return func(ctx context.Context, name string) error {
-		now, err := s.mode(ctx)
-		if err != nil {
-			return err
-		}
-		next, _ := settings.FindMode(name)
-		// The notice goes first: sending it twice shows it once.
-		if err := s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: "mode:" + in.ID + ":" + next.Name, Thread: s.thread, Notice: true,
-			Text: command.ModeSet(s.cfg.Messages.For(ctx, s.room), next)}); err != nil {
-			return err
-		}
-		if next.Name == now.Name {
-			return nil
-		}
-		s.log.Info("mode", "from", now.Name, "to", next.Name, "who", in.Sender)
-		return s.cfg.Settings.Put(ctx, s.room, settings.ModeName, next.Name, in.Sender, s.cfg.Now())
-	}
+	return command.Setter(s.newCommandCall(in.Message), s.cfg.Transport)
 }
 
 // turnSettings are people's choices and the window's limits for a room's next request.

@@ -400,7 +400,7 @@ func (t *turn) Act(ctx context.Context, reply llm.Reply) error {
 		if asked[c.ID] {
 			continue
 		}
-		scope.Send, scope.SetMode = t.fileSender(t.in, c.ID), t.modeSetter(t.in)
+		scope.Send, scope.Set = t.fileSender(t.in, c.ID), t.setter(t.in)
 		t.progress.setActivity(t.activity(ctx, c.Name))
 		result := t.cfg.Tools.Run(ctx, scope, c)
 		t.progress.setActivity(t.text(ctx, "doing.thinking"))

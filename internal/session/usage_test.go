@@ -7,6 +7,7 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/test/expect"
+	"reverie/internal/usage"
 )
 
 // usageWorld is a world with the models local and big, whose server counts 401 tokens for each answer of local
@@ -87,4 +88,23 @@ func TestUsageCommand(t *testing.T) {
 	w.say(t, "$4", "hello")
 	w.tells(t, "!usage", "401 today")
 	expect.Equal(t, value[int](t, w, `SELECT count(*) FROM usage`), 2) // the days 2 and 91; 90 days are kept
+}
+
+// What a sub-session and its report cost counts for the person who asked.
+func TestUsageOfSubSession(t *testing.T) {
+	w := usageWorld(t)
+	w.script.reply = func(body string) (string, bool) {
+		_, sub, last := readAsked(t, body)
+		if !sub && strings.Contains(last, "the kettle?") {
+			return `spawn_sub_session {"objective":"look around"}`, true
+		}
+		return "Green tea.", true
+	}
+	w.withSubSessions(t)
+	w.say(t, "$1", "Where is the kettle?")
+	waitUntil(t, "it is told", w.allTold(t))
+	rows := expect.Must(w.cfg.Usage.Rows(t.Context(), usage.Everybody))(t)
+	expect.Len(t, rows, 1)
+	expect.Equal(t, rows[0].Person, owner)
+	expect.Equal(t, rows[0].Today, 401*len(w.script.asked()))
 }

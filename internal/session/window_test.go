@@ -305,7 +305,7 @@ func TestFullWindow(t *testing.T) {
 // TestToolBudget: tools stay within each tier's budget with space for one more; one over the budget is left out.
 func TestToolBudget(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	all := tool.New(tool.Config{Web: web.New(web.Config{Fetch: true, Engines: []web.Engine{{Kind: web.Brave}}}), MCP: mcp.New(mcp.Config{}),
+	all := tool.New(tool.Config{Models: []string{"small", "big"}, Web: web.New(web.Config{Fetch: true, Engines: []web.Engine{{Kind: web.Brave}}}), MCP: mcp.New(mcp.Config{}),
 		Commands: tool.Commands{Code: true, Rooms: []string{"*"}}})
 	full, brief := all.Specs(), all.Brief()
 	expect.False(t, toolBudget[1] > 600, "tier 1 has too many tokens for tools")

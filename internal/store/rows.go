@@ -88,11 +88,16 @@ func Column[T any](ctx context.Context, db DBTX, query string, args ...any) ([]T
 
 // Value returns the value of a query of one row and one column; it is zero when there is no row.
 func Value[T any](ctx context.Context, db DBTX, query string, args ...any) (v T, err error) {
-	err = db.QueryRowContext(ctx, query, args...).Scan(&v)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
+	_, err = Found(db.QueryRowContext(ctx, query, args...).Scan(&v))
 	return v, err
+}
+
+// Found reports whether a row was scanned, by the error of the scan; sql.ErrNoRows is not an error.
+func Found(err error) (bool, error) {
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Wrap adds context to err; nil stays nil.

@@ -67,7 +67,7 @@ func (r *Runner) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id,
 }
 
 // conversational are tools that need a conversation.
-var conversational = []string{tool.StaySilent, tool.SetMode, tool.ShellStatus}
+var conversational = []string{tool.StaySilent, tool.SetMode, tool.SetModel, tool.ShellStatus}
 
 // grantTools returns the tools of a sub-session: those that the job names and its spawner may use,
 // without tools that need a conversation.

@@ -114,11 +114,8 @@ func (s *Scheduler) Wanted(ctx context.Context, id string) (bool, error) {
 	t, err := scan(s.store.db.QueryRowContext(ctx, `SELECT `+columns+`, CASE WHEN ?3 = ?4 THEN r.notice = 1
 		ELSE r.state = 'claimed' AND r.attempt = ?3 AND (?5 OR t.status = 'active') END
 		FROM job_run r JOIN task t ON t.id = r.task WHERE r.task = ?1 AND r.due = ?2`, task, due, attempt, noticeAttempt, begun), &wanted)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("look up run %s: %w", id, err)
+	if found, err := store.Found(err); !found {
+		return false, store.Wrap(err, "look up run %s", id)
 	}
 	if wanted {
 		relocated, err := s.relocate(ctx, t)

@@ -52,6 +52,8 @@ var catalog = []entry{
 		`{"path": "work/hello.py"}`, onFiles(files.remove)),
 	define(SetMode, 4, rules{anyAction: {trust.User, room, noText}},
 		`{"mode": "planning"}`, (*Set).setMode),
+	define(SetModel, 4, rules{anyAction: {trust.Owner, room, noText}}, // like !model
+		`{"model": "big"}`, setModel),
 	define(FindTool, 3, rules{anyAction: {trust.Foreign, nothing, noText}},
 		`{"query": "create an issue"}`, (*Set).findTool),
 	define(CallTool, 3, rules{anyAction: {trust.Owner, program, rows}}, // or less, see refuse

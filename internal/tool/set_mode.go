@@ -3,6 +3,8 @@ package tool
 import (
 	"context"
 	"fmt"
+
+	"reverie/internal/settings"
 )
 
 // SetMode is the name of the tool that changes a room's mode.
@@ -14,10 +16,10 @@ type setModeArgs struct {
 
 // setMode changes the room's mode, like the command !mode.
 func (*Set) setMode(ctx context.Context, scope Scope, a setModeArgs) (string, error) {
-	if scope.SetMode == nil || scope.System {
+	if scope.Set == nil || scope.System {
 		return "", refusal("The mode is changed only when a person asks for it. It stays as it is.")
 	}
-	if err := scope.SetMode(ctx, a.Mode); err != nil {
+	if err := scope.Set(ctx, settings.ModeName, a.Mode); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("From the next message on the mode of this room is %s. The person was told.", a.Mode), nil

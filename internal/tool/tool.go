@@ -60,8 +60,8 @@ type Scope struct {
 	Files map[string]string
 	Web   map[string][]string                         // results of web tools in this conversation, by the tool's name
 	Send  func(ctx context.Context, f Outgoing) error // into the room, once for each call; nil = files cannot be sent
-	// SetMode changes the room's mode; nil = no person asks here.
-	SetMode func(ctx context.Context, name string) error
+	// Set changes the room's mode or model, named as in package settings; nil = no person asks here.
+	Set func(ctx context.Context, name, value string) error
 
 	Spawner    Spawner // nil = sub-sessions are off
 	SubSession string  // id of the sub-session that calls; "" = the conversation itself
@@ -109,6 +109,7 @@ type Config struct {
 	Files    *workspace.Store // nil = there is no work folder
 	MCP      *mcp.Servers     // nil = no programs are connected
 	Web      *web.Client      // nil = no web; tools that it has no settings for are left out
+	Models   []string         // that a person can choose; fewer than two leave nothing to choose
 	Commands Commands         // what may run on the machine
 	Location *time.Location
 	Log      *slog.Logger
@@ -137,6 +138,8 @@ func (c Config) has(name string) bool {
 		return c.Web.Fetches()
 	case FindTool, CallTool:
 		return c.MCP != nil
+	case SetModel:
+		return len(c.Models) > 1
 	case RunCode:
 		return c.Commands.Code
 	case Shell, ShellStatus:

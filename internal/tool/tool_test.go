@@ -49,7 +49,7 @@ func newWorkshop(t testing.TB, folders ...workspace.Bound) *workshop {
 	clock := func() time.Time { return noon }
 	w.Set = New(Config{
 		Memory: mem, Tasks: task.NewStore(db, task.Config{Now: clock}), Goals: goal.NewStore(db, clock), Skills: skill.Open(filepath.Join(w.dir, "skills"), nil),
-		Dir: w.dir, Media: media.Open(w.dir, 0), Files: workspace.Open(workspace.Config{Dir: w.dir, DB: db, Quota: 1_000_000, Folders: w.folders}),
+		Models: []string{"small", "big"}, Dir: w.dir, Media: media.Open(w.dir, 0), Files: workspace.Open(workspace.Config{Dir: w.dir, DB: db, Quota: 1_000_000, Folders: w.folders}),
 		Web: web.New(web.Config{Fetch: true, Engines: []web.Engine{{Kind: web.SearXNG, URL: "http://127.0.0.1:1"}}}),
 		MCP: mcptest.Start(t, true).Connect(t, db), Log: slog.New(slog.NewTextHandler(&w.log, nil)),
 	})
@@ -129,7 +129,7 @@ func TestCatalog(t *testing.T) {
 			scope := direct()
 			scope.System, scope.Spawner = e.name == StaySilent, &spawned{}
 			scope.Send = func(context.Context, Outgoing) error { return nil }
-			scope.SetMode = func(context.Context, string) error { return nil }
+			scope.Set = func(context.Context, string, string) error { return nil }
 			res := w.call(t, scope, e.name, e.example)
 			expect.False(t, res.Failed && !strings.Contains(res.Content, "There is no file") && !strings.HasPrefix(e.name, "web_"), "its own example is refused: %s", res.Content)
 		})

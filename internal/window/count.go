@@ -3,8 +3,6 @@ package window
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"reverie/internal/store"
 )
 
@@ -46,9 +44,7 @@ func (s Store) TokenRatio(ctx context.Context, model string) (float64, error) {
 // factor returns the stored ratio of a model. answers is how many answers it was learned from.
 func (s Store) factor(ctx context.Context, model string) (factor float64, answers int, err error) {
 	err = s.DB.QueryRowContext(ctx, `SELECT factor, answers FROM token_ratio WHERE model = ?`, model).Scan(&factor, &answers)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
+	_, err = store.Found(err)
 	return cmp.Or(factor, 1), answers, store.Wrap(err, "window: read how a model counts")
 }
 

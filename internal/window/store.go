@@ -42,13 +42,11 @@ func (s Store) loadLastSeen(ctx context.Context, in *Inputs) error {
 	var seen int64
 	err := s.DB.QueryRowContext(ctx, `SELECT tokens, source, seen_at FROM model_window WHERE model = ?`, in.ID).
 		Scan(&in.Last.Tokens, &in.Last.By, &seen)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("window: read window: %w", err)
-	}
+	_, err = store.Found(err)
 	if in.Last.Tokens > 0 {
 		in.Last.By = fmt.Sprintf("%s, on %s", in.Last.By, time.UnixMilli(seen).In(s.Location).Format("2006-01-02 15:04"))
 	}
-	return nil
+	return store.Wrap(err, "window: read window")
 }
 
 // Tier returns the locked tier of a request; it changes only at boundaries. With preview, nothing is stored.

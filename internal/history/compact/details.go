@@ -1,6 +1,7 @@
 package compact
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -33,12 +34,7 @@ func Details(removed []history.Message, before history.Compaction, summary strin
 			all = append(all, rankSentence(speaker(m), s, len(all)))
 		}
 	}
-	slices.SortStableFunc(all, func(a, b detail) int {
-		if a.rank != b.rank {
-			return a.rank - b.rank
-		}
-		return b.at - a.at
-	})
+	slices.SortStableFunc(all, func(a, b detail) int { return cmp.Or(a.rank-b.rank, b.at-a.at) })
 	left, ofTools := limit, limit/4
 	var kept []detail
 	for _, d := range all {
@@ -199,11 +195,8 @@ func (c *coverage) add(line string) {
 // other word of d: a number alone may mean something else.
 func (c *coverage) covers(d detail) bool {
 	return slices.ContainsFunc(c.lines, func(line map[string]bool) bool {
-		for _, n := range d.names {
-			if !line[n] {
-				return false
-			}
-		}
-		return len(d.words) == 0 || slices.ContainsFunc(d.words, func(w string) bool { return line[w] })
+		has := func(w string) bool { return line[w] }
+		lacks := func(w string) bool { return !line[w] }
+		return !slices.ContainsFunc(d.names, lacks) && (len(d.words) == 0 || slices.ContainsFunc(d.words, has))
 	})
 }

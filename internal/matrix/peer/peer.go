@@ -151,11 +151,8 @@ func (p *Peer) login(ctx context.Context, cfg Config) error {
 func (p *Peer) resume(ctx context.Context) (bool, error) {
 	row := p.db.QueryRowContext(ctx, `SELECT user_id, device_id, token FROM peer_session`)
 	err := row.Scan(&p.client.UserID, &p.client.DeviceID, &p.client.AccessToken)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read session: %w", err)
+	if found, err := store.Found(err); !found {
+		return false, store.Wrap(err, "read session")
 	}
 	_, err = p.client.Whoami(ctx)
 	if errors.Is(err, mautrix.MUnknownToken) {

@@ -6,7 +6,6 @@ package file
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -127,10 +126,8 @@ func (n Snapshot) IDs() []string { return strings.Fields(n.lines) }
 func (f *Files) StoredSnapshot(ctx context.Context, scope trust.Readers) (n Snapshot, err error) {
 	err = f.c.DB.QueryRowContext(ctx, `SELECT changes, name, hash, lines FROM memory_file WHERE scope = ?`, scope).
 		Scan(&n.Changes, &n.name, &n.hash, &n.lines)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return Snapshot{}, fmt.Errorf("read memory: %w", err)
-	}
-	return n, nil
+	_, err = store.Found(err)
+	return n, store.Wrap(err, "read memory")
 }
 
 func saveSnapshot(ctx context.Context, db store.DBTX, scope trust.Readers, n Snapshot) error {

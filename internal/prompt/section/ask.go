@@ -27,10 +27,10 @@ type Sources struct {
 	Memory       *memory.Store
 	Tasks        *task.Store
 	Skills       *skill.Library
-	Manner       manner.Store
 	KnownTools   []string // names that BASE_PROMPT.txt may mention; nil = any
 	Instructions string   // the owner's, from the configuration; "" = none
 	Voice        voice.Voice
+	Manner       manner.Store
 	Models       []string                 // names of the models for people; fewer than two are not shown
 	Summary      func(tool string) string // one line about a tool; nil = none
 	// Programs lists the connected programs that the model may use; nil = none.

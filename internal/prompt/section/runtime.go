@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"runtime"
+	"slices"
 	"strings"
 
 	"reverie/internal/trust"
@@ -27,8 +28,11 @@ func gatherModels(_ context.Context, q *Question) (*Content, error) {
 	if len(q.sources.Models) < 2 { // nothing to choose
 		return nil, nil
 	}
-	return q.textContent("models",
-		"The person can choose one of these models with `!model NAME`: "+strings.Join(q.sources.Models, ", ")+".")
+	how := "The person can choose one of these models with `!model NAME`"
+	if slices.Contains(q.turn.Tools, "set_model") {
+		how += ", or ask you, and you call set_model"
+	}
+	return q.textContent("models", how+": "+strings.Join(q.sources.Models, ", ")+".")
 }
 
 // thinkingWords state the thinking level for models without a parameter.

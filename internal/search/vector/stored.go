@@ -2,8 +2,6 @@ package vector
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -131,8 +129,8 @@ func (v *Vectors) ActiveVector(ctx context.Context, id string) (doc int64, scope
 	row := v.db.QueryRowContext(ctx, `SELECT m.n, m.scope, v.vec FROM document AS m
 		JOIN embedding AS v ON v.hash = m.hash AND v.model = ? WHERE m.id = ? AND m.state = 'active'`, space.No, id)
 	err = row.Scan(&doc, &scope, &blob)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, "", nil, nil
+	if found, err := store.Found(err); !found {
+		return 0, "", nil, store.Wrap(err, "read vectors")
 	}
-	return doc, scope, decodeVector(blob, space.Dim), store.Wrap(err, "read vectors")
+	return doc, scope, decodeVector(blob, space.Dim), nil
 }

@@ -91,7 +91,7 @@ func (s *Store) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil
 		case <-time.After(writeEvery):
 		}
 		if err := s.Write(ctx); err != nil && ctx.Err() == nil {

@@ -21,7 +21,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// Keys whose value is not one of a list: the code of a language, and a phrase, of which there may be several.
+// Keys whose value is not one of a list: the code of a language, and a phrase, which may be several.
 const (
 	Language = "language"
 	NotSay   = "not_say"

@@ -354,7 +354,7 @@ func parseConfig(name string, data []byte, dir string, env func(string) (string,
 	r := &reader{env: env, lines: map[string]int{}, needsModel: needsModel}
 	c := defaultConfig()
 	r.read(data, c)
-	c.UnsetSecrets = r.unsetSecrets
+	c.UnsetSecrets, c.Warnings = r.unsetSecrets, append(c.Warnings, r.removed...)
 	if !slices.ContainsFunc(r.faults, func(f fault) bool { return f.key == "" }) {
 		c.complete(r, dir) // skip for a file that is not YAML keys
 	}

@@ -146,7 +146,6 @@ config.yaml:22: prompt.layout: write stable, classic, tiered, split, layered or 
 config.yaml:23: memory.backend: write ` + strings.Join(known[:last], ", ") + " or " + known[last] + `; did you mean fts5?
 config.yaml:24: dreaming.schedule: write the five fields minute, hour, day, month, weekday of a time that comes, such as "0 3 * * *"; empty = never
 config.yaml:25: seed.language: write two small letters, such as en; data/prompts/SEED_en.txt belongs to it
-config.yaml:26: web: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, mcp, skills, tools, log, persona, character, style
 config.yaml:27: log.Level: unknown key; did you mean ` + "`level`" + `?
 config.yaml:27: log.level: write debug, info, warn or error
 config.yaml:27: log.format: write text or json
@@ -483,4 +482,12 @@ func TestConfigYAML(t *testing.T) {
 			t.Errorf("%s: %v", value, err)
 		}
 	}
+}
+
+// TestRemovedKeys: a file with keys of earlier versions still works, and says so.
+func TestRemovedKeys(t *testing.T) {
+	c, _, err := parseConfig("config.yaml", []byte("web: {listen: \"\"}\ntasks: {per_room: 20, per_person: 5}\n"), t.TempDir(), os.LookupEnv, false)
+	expect.OK(t, err)
+	expect.Equal(t, strings.Join(c.Warnings, "|"), "web is not used any more; delete it|tasks.per_room is not used any more; delete it")
+	expect.Equal(t, c.Tasks.PerPerson, 5)
 }

@@ -36,6 +36,7 @@ type reader struct {
 	faults       []fault
 	literal      bool     // a secret stands in the file itself
 	unsetSecrets []string // secrets whose variable is not set
+	removed      []string // keys of earlier versions
 
 	needsModel bool
 }
@@ -192,6 +193,8 @@ func (r *reader) readStruct(key string, n *yaml.Node, v reflect.Value) {
 		case seen[k.Value] > 0:
 			r.addFault(path, "is a duplicate (first on line %d); keep one", seen[k.Value])
 			continue
+		case slices.Contains(removedKeys, path):
+			r.removed = append(r.removed, fmt.Sprintf("%s is not used any more; delete it", path))
 		case at < 0 && names != nil:
 			r.addFault(path, "%s", unknownKey(k.Value, names))
 		case v.Kind() == reflect.Struct:
@@ -204,6 +207,9 @@ func (r *reader) readStruct(key string, n *yaml.Node, v reflect.Value) {
 		seen[k.Value] = k.Line
 	}
 }
+
+// removedKeys are keys of earlier versions. They have no effect, so that an old file still works.
+var removedKeys = []string{"web", "tasks.per_room"}
 
 // configFields returns the fields of a config struct that have a key.
 func configFields(t reflect.Type) []reflect.StructField {

@@ -328,7 +328,7 @@ func TestEmbeddedDefaults(t *testing.T) {
 	seen := false
 	expect.OK(t, fs.WalkDir(reverie.Data, ".", func(path string, d fs.DirEntry, err error) error {
 		seen = seen || path == "BASE_PROMPT.txt"
-		if err == nil && !d.IsDir() && !strings.HasPrefix(path, "prompts/") && !strings.HasPrefix(path, "messages/") && !strings.HasSuffix(path, "_PROMPT.txt") {
+		if err == nil && !d.IsDir() && !strings.HasPrefix(path, "prompts/") && !strings.HasPrefix(path, "messages/") && !strings.HasPrefix(path, "personas/") && !strings.HasSuffix(path, "_PROMPT.txt") {
 			t.Errorf("embedded %s", path)
 		}
 		return err

@@ -27,8 +27,9 @@ help: ## list what there is to make
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
 		while IFS='|' read -r name what; do printf '  make %-14s%s\n' "$$name" "$$what"; done
 
+# The JavaScript engine without inlining makes the program 0.7 MB smaller.
 build: weights ## build the bot: bin/bot, one static file; and bin/try for `make try`
-	@go build -trimpath -ldflags '-s -w -X main.commit=$(COMMIT)' -o bin/ ./cmd/bot ./cmd/try
+	@go build -trimpath -gcflags=github.com/dop251/goja=-l -ldflags '-s -w -X main.commit=$(COMMIT)' -o bin/ ./cmd/bot ./cmd/try
 
 weights: go ## fetch what memory is searched by meaning with (by npm, once; it builds without)
 	@go run ./internal/tools/weights

@@ -311,8 +311,12 @@ func TestApproval(t *testing.T) {
 	sent(t)(you.SendFile(t.Context(), room, notes, nil))
 	hear(t, you, room)
 	ask(t, you, room, "remind me in 3 hours to water the ferns")
+	details := next(t, you, room, peer.Message)
 	poll := next(t, you, room, peer.PollStarted)
-	if !poll.Encrypted || !strings.Contains(poll.Body, "notes.txt") || !strings.Contains(strings.ToLower(poll.Body), "water the ferns") {
+	if !details.Encrypted || !strings.Contains(details.Body, "notes.txt") || !strings.Contains(strings.ToLower(details.Body), "water the ferns") {
+		t.Errorf("the notice before the poll is %+v", details)
+	}
+	if !poll.Encrypted || !strings.Contains(poll.Body, "add a task") {
 		t.Errorf("the poll is %+v", poll)
 	}
 	const tasks = `SELECT count(*) FROM task`

@@ -111,6 +111,7 @@ var homes = []struct {
 	{"golang.org/x/net/html", []string{"internal/matrix/render", "internal/tool/web"}},
 	{"codeberg.org/readeck/go-readability", []string{"internal/tool/web"}},
 	{"github.com/JohannesKaufmann/html-to-markdown", []string{"internal/tool/web"}},
+	{"github.com/andybalholm/cascadia", []string{"internal/tool/web"}},
 	{"golang.org/x/image", []string{"internal/media"}},
 	{"github.com/modelcontextprotocol/go-sdk", []string{"internal/tool/mcp"}},
 	{"golang.org/x/sync", nil},

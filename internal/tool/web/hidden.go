@@ -3,15 +3,17 @@ package web
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 )
 
 // A page can hide text from people that a model would obey. dropHidden removes what a browser would
-// not show, as far as elements and their own attributes tell; style sheets are not read.
+// not show, as far as the page's own HTML and CSS tell; files of styles are not fetched.
 
 // unseen are elements without text for a reader.
 var unseen = []string{
@@ -21,14 +23,15 @@ var unseen = []string{
 
 // dropHidden removes hidden elements, hidden text, comments and attributes with text from doc.
 func dropHidden(doc *html.Node) {
+	styles := pageStyles(doc)
 	drop(doc, func(n *html.Node) bool {
 		if n.Data == "html" || n.Data == "body" || n.Data == "main" { // scripts hide and show these at start
 			return false
 		}
 		return slices.Contains(unseen, n.Data) || hasAttr(n, "hidden") || n.Data == "dialog" && !hasAttr(n, "open") ||
-			strings.EqualFold(attr(n, "aria-hidden"), "true") || styleOf(n).hidesElement()
+			strings.EqualFold(attr(n, "aria-hidden"), "true") || styleOf(n, styles).hidesElement()
 	})
-	look{background: white}.apply(doc)
+	look{background: white}.apply(doc, styles)
 	for n := range doc.Descendants() {
 		n.Attr = slices.DeleteFunc(n.Attr, func(a html.Attribute) bool {
 			return a.Key == "title" || a.Key == "alt" || a.Key == "style" || strings.HasPrefix(a.Key, "data-")
@@ -39,7 +42,7 @@ func dropHidden(doc *html.Node) {
 // css holds declarations: property → value, in lower case.
 type css map[string]string
 
-// declarations parses a style attribute.
+// declarations parses the text between the braces of a rule, or a style attribute.
 func declarations(source string) css {
 	out := css{}
 	for part := range strings.SplitSeq(strings.ToLower(cssComment.ReplaceAllString(source, "")), ";") {
@@ -57,11 +60,69 @@ func declarations(source string) css {
 	return out
 }
 
-var cssComment = regexp.MustCompile(`(?s)/\*.*?\*/`)
+var (
+	cssComment = regexp.MustCompile(`(?s)/\*.*?\*/`)
+	cssRule    = regexp.MustCompile(`([^{}]+)\{([^{}]*)\}`)
+	cssPrint   = regexp.MustCompile(`@media\s+print\b[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}`)
+)
 
-// styleOf returns the declarations of an element.
-func styleOf(n *html.Node) css {
-	out := declarations(attr(n, "style"))
+const (
+	maxCSS   = 256 << 10 // bytes
+	maxRules = 400
+	maxSteps = 10_000_000 // of all rules, see effort
+)
+
+// pageStyles returns the declarations of the page's style elements that decide what is seen.
+func pageStyles(doc *html.Node) map[*html.Node]css {
+	styles, steps, rules := map[*html.Node]css{}, effort(doc, 0), 0
+	var source strings.Builder
+	for n := range doc.Descendants() {
+		if n.Type == html.TextNode && n.Parent.Data == "style" {
+			source.WriteString(n.Data + "\n")
+		}
+	}
+	plain := source.String()[:min(source.Len(), maxCSS)]
+	plain = cssPrint.ReplaceAllString(cssComment.ReplaceAllString(plain, ""), "")
+	for _, m := range cssRule.FindAllStringSubmatch(plain, -1) {
+		found := declarations(m[2])
+		if found["background-color"] == "" {
+			delete(found, "color") // on which background is not known
+		}
+		if found["display"]+found["visibility"]+found["background-color"] == "" && !found.hidesElement() && !found.hidesText() {
+			continue
+		}
+		if rules += 1 + strings.Count(m[1], ","); rules > maxRules || rules*steps > maxSteps {
+			break
+		}
+		selector, err := cascadia.ParseGroup(strings.TrimSpace(m[1]))
+		if err != nil || !isSimple(m[1]) {
+			continue
+		}
+		for _, n := range cascadia.QueryAll(doc, selector) {
+			if styles[n] == nil {
+				styles[n] = css{}
+			}
+			maps.Copy(styles[n], found) // later rules win, as in most style sheets
+		}
+	}
+	return styles
+}
+
+// isSimple reports whether selectors have at most one element around another, and nothing that takes long.
+func isSimple(group string) bool {
+	for selector := range strings.SplitSeq(group, ",") {
+		if strings.ContainsAny(selector, ":~+") || len(strings.Fields(strings.ReplaceAll(selector, ">", " "))) > 2 {
+			return false
+		}
+	}
+	return true
+}
+
+// styleOf returns the declarations of an element; its own go before those of the page.
+func styleOf(n *html.Node, styles map[*html.Node]css) css {
+	out := css{}
+	maps.Copy(out, styles[n])
+	maps.Copy(out, declarations(attr(n, "style")))
 	for from, to := range map[string]string{"color": "color", "bgcolor": "background-color"} {
 		if value := attr(n, from); value != "" && out[to] == "" {
 			out[to] = strings.ToLower(value)
@@ -95,6 +156,12 @@ func (s css) hidesElement() bool {
 	return false
 }
 
+// hidesText reports whether text is not shown. Elements within can change that.
+func (s css) hidesText() bool {
+	return s["visibility"] == "hidden" || s["visibility"] == "collapse" || s["color"] == "transparent" ||
+		tinyFont.MatchString(s["font-size"])
+}
+
 // look is how text is shown; elements pass it on to those in them.
 type look struct {
 	invisible, tiny   bool
@@ -102,9 +169,9 @@ type look struct {
 }
 
 // apply removes text below n that cannot be seen.
-func (l look) apply(n *html.Node) {
+func (l look) apply(n *html.Node, styles map[*html.Node]css) {
 	if n.Type == html.ElementNode {
-		s := styleOf(n)
+		s := styleOf(n, styles)
 		if v := s["visibility"]; v != "" {
 			l.invisible = v == "hidden" || v == "collapse"
 		}
@@ -123,7 +190,7 @@ func (l look) apply(n *html.Node) {
 		next := c.NextSibling
 		switch {
 		case c.Type != html.TextNode:
-			l.apply(c)
+			l.apply(c, styles)
 		case strings.TrimSpace(c.Data) != "" && (l.invisible || l.tiny || l.color.clear || l.color.near(l.background)):
 			n.RemoveChild(c)
 		}

@@ -90,8 +90,12 @@ func TestWhatAStyleHides(t *testing.T) {
 		expect.False(t, err != nil || !strings.Contains(got, "Shown"), "%s is dropped: %q %v", style, got, err)
 	}
 	for page, want := range map[string]string{
+		`<style>.a{display:flex;color:#fff}.b{background:#000}</style><div class=b><div class=a>Shown`:            "Shown",
+		`<style>.b{background:#000}</style><div class=b><p style="color:#fff">Shown`:                              "Shown",
 		`<div style="visibility:hidden">CANARY<p style="visibility:visible">Shown`:                                "Shown",
 		`<div style="font-size:0">CANARY<p style="font-size:1em">CANARY<p style="font-size:14px">Shown`:           "Shown",
+		`<style>.a{display:none}.a.on{display:block}</style><p class="a on">Shown<p class=a>CANARY`:               "Shown",
+		`<style>@media screen{.a{display:none}}@media print{p{display:none}}</style><p>Shown<p class=a>CANARY`:    "Shown",
 		`<div style="color:#fff"><p>CANARY</p><p style="color:#000">Shown</p></div>`:                              "Shown",
 		`<body style="opacity:0"><main aria-hidden=true>Shown</main><p aria-hidden=true>CANARY`:                   "Shown",
 		`<body bgcolor=black text=white><font color=white>Shown</font><font color="#000000">CANARY</font></body>`: "Shown",
@@ -105,9 +109,13 @@ func TestWhatAStyleHides(t *testing.T) {
 func TestHostilePages(t *testing.T) {
 	deep := strings.Repeat("<div class=a>", 480)
 	for name, page := range map[string]string{
-		"paragraphs": deep + strings.Repeat("<p>Shown, and more, of it.", 40_000),
-		"links":      strings.Repeat("<a href=x>Shown ", 400),
-		"attributes": "<p " + strings.Repeat("style='display:block' x", 50_000) + ">Shown",
+		"nested selectors": "<style>" + strings.Repeat(".a .a .a .a .a .a .b{display:none}", 300) + "</style>" + deep + "<p>Shown",
+		"selectors":        "<style>" + strings.Repeat(".a:has(:has(:has(b))),.a:contains(x),.a{opacity:0.5;display:block}", 20_000) + "</style>" + deep + "<p>Shown",
+		"paragraphs":       deep + strings.Repeat("<p>Shown, and more, of it.", 40_000),
+		"rules":            "<style>" + strings.Repeat("p{display:block}", 100_000) + "</style>" + strings.Repeat("<p>Shown", 20_000),
+		"open braces":      "<style>" + strings.Repeat("@media print{", 50_000) + "</style><p>Shown",
+		"links":            strings.Repeat("<a href=x>Shown ", 400),
+		"attributes":       "<p " + strings.Repeat("style='display:block' x", 50_000) + ">Shown",
 	} {
 		_, got, err := readHTML(page[:min(len(page), maxBody)], anywhere)
 		expect.False(t, err != nil || !strings.Contains(got, "Shown"), "%s: %.80q %v", name, got, err)
@@ -131,7 +139,7 @@ func FuzzReadHTML(f *testing.F) {
 	for _, file := range expect.Must(filepath.Glob("testdata/pages/*.html"))(f) {
 		f.Add(string(expect.Must(os.ReadFile(file))(f)))
 	}
-	f.Add(`<style>a{display:none}</style><table><td><div style="color:#;font-size:-1e9px;transform:scale(">`)
+	f.Add(`<style>a{display:none}@media x{b{c:d}}}}{{</style><table><td><div style="color:#;font-size:-1e9px;transform:scale(">`)
 	f.Add(strings.Repeat("<div><a href=x>", 600))
 	f.Fuzz(func(t *testing.T, source string) {
 		if len(source) > 1<<16 {

@@ -82,7 +82,7 @@ func describeModel(ctx context.Context, call *Call) (string, error) {
 // changePersona is the command !persona: it sets or shows the persona of the room.
 func changePersona(ctx context.Context, call *Call, args string) (string, error) {
 	configured := cmp.Or(call.Voice.Persona, voice.None)
-	names := append(call.Voice.Names(), voice.None)
+	names := append(call.Voice.PersonaNames(), voice.None)
 	if args != "" {
 		return choose(ctx, call, "persona.", args, names, func() (string, error) { return configured, nil })
 	}

@@ -21,7 +21,7 @@ func showUsage(ctx context.Context, call *Call, _ string) (string, error) {
 	if owner {
 		whose = usage.Everybody
 	}
-	rows, err := call.Usage.Rows(ctx, whose)
+	rows, err := call.Usage.LastWeek(ctx, whose)
 	if err != nil {
 		return "", err
 	}
@@ -64,7 +64,7 @@ func WarnOfLimits(ctx context.Context, call *Call, to chat.Transport) {
 	if call.Usage == nil {
 		return
 	}
-	limits, err := call.Usage.Warnings(ctx, call.In.Sender, call.Access.Integrity == trust.Owner)
+	limits, err := call.Usage.TakeWarnings(ctx, call.In.Sender, call.Access.Integrity == trust.Owner)
 	for _, l := range limits {
 		if err == nil {
 			err = to.Send(ctx, call.In.Room, chat.Outgoing{ID: "limit:" + call.In.ID + ":" + l.Model,

@@ -54,7 +54,8 @@ type Store struct{ DB *sql.DB }
 // Said is a message of a person, without its quotes.
 type Said struct {
 	Event, Person string
-	Label         trust.Label
+	Readers       trust.Readers
+	Allowed       bool // its words may be learned from
 	Text          string
 	At            time.Time
 }
@@ -69,7 +70,7 @@ func (s Store) Observe(ctx context.Context, db store.DBTX, m Said) error {
 		return store.Wrap(err, "manner: observe")
 	}
 	m.Text = code.ReplaceAllString(m.Text, "")
-	for _, f := range append(wishes(m.Text), habits(m.Text)...) {
+	for _, f := range append(wishesIn(m.Text), habitsIn(m.Text)...) {
 		if err == nil {
 			err = s.add(ctx, db, m, f)
 		}
@@ -77,14 +78,14 @@ func (s Store) Observe(ctx context.Context, db store.DBTX, m Said) error {
 	return store.Wrap(err, "manner: observe")
 }
 
-// ObserveRepeat counts that the person asked for another answer, by m, right after a long one.
-func (s Store) ObserveRepeat(ctx context.Context, m Said) error {
+// ObserveTooLong counts that the person asked for another answer, by m, right after a long one.
+func (s Store) ObserveTooLong(ctx context.Context, m Said) error {
 	return store.Wrap(s.add(ctx, s.DB, m, finding{"length", "short", false}), "manner: observe")
 }
 
 // add stores a finding of a message in a direct chat. A wish replaces its contraries, a habit only habits.
 func (s Store) add(ctx context.Context, db store.DBTX, m Said, f finding) error {
-	if s.DB == nil || m.Person == "" || m.Label.Readers.Person() != m.Person || m.Label.Integrity < trust.User {
+	if s.DB == nil || m.Person == "" || m.Readers.Person() != m.Person || !m.Allowed {
 		return nil
 	}
 	for _, statement := range []string{
@@ -125,7 +126,7 @@ func (s Store) Lines(ctx context.Context, person string, now time.Time) ([]Line,
 	lines, err := store.List(ctx, s.DB, func(row store.Row) (l Line, err error) {
 		var last, best int64
 		err = row.Scan(&l.Key, &l.Value, &l.Said, &l.Count, &last, &l.Quote, &best)
-		l.Last, l.Name, l.Rule = time.Unix(last, 0), l.Value, rule(l.Key, l.Value)
+		l.Last, l.Name, l.Rule = time.Unix(last, 0), l.Value, instruction(l.Key, l.Value)
 		if l.Key == Language {
 			l.Name = languageName(l.Value)
 		}
@@ -141,8 +142,8 @@ func (s Store) Lines(ctx context.Context, person string, now time.Time) ([]Line,
 	return lines, store.Wrap(err, "manner: read")
 }
 
-// rule returns the line for the model.
-func rule(key, value string) string {
+// instruction returns the line for the model.
+func instruction(key, value string) string {
 	switch key {
 	case Language:
 		return fmt.Sprintf("Answer in this language: %s.", languageName(value))
@@ -170,7 +171,7 @@ func (s Store) Redact(ctx context.Context, event string) (quotes []string, err e
 	}
 	phrases, err := store.Column[string](ctx, s.DB, `DELETE FROM manner WHERE event = ? RETURNING iif(key = 'not_say', value, '')`, event)
 	for _, p := range phrases {
-		quotes = append(quotes, rule(NotSay, p))
+		quotes = append(quotes, instruction(NotSay, p))
 	}
 	return quotes, store.Wrap(err, "manner: redact")
 }

@@ -48,7 +48,7 @@ func TestLines(t *testing.T) {
 			head, text, _ := strings.Cut(m, ": ")
 			var event string
 			expect.Must(fmt.Sscan(head, &day, &event))(t)
-			expect.OK(t, s.Observe(t.Context(), s.DB, Said{event, anna, trust.Label{Integrity: trust.User, Readers: trust.PersonReaders(anna)}, text,
+			expect.OK(t, s.Observe(t.Context(), s.DB, Said{event, anna, trust.PersonReaders(anna), true, text,
 				start.AddDate(0, 0, day)}))
 		}
 		var got []string
@@ -67,7 +67,7 @@ func TestNotTheirs(t *testing.T) {
 		{Integrity: trust.Guest, Readers: trust.PersonReaders(anna)}, {Integrity: trust.User, Readers: trust.RoomReaders("!r")},
 		{Integrity: trust.Owner, Readers: trust.PersonReaders("@eve:example.org")}, {Integrity: trust.Owner}, {},
 	} {
-		expect.OK(t, s.Observe(t.Context(), s.DB, Said{fmt.Sprint("$", i), anna, l, "no lists", start}))
+		expect.OK(t, s.Observe(t.Context(), s.DB, Said{fmt.Sprint("$", i), anna, l.Readers, l.Integrity >= trust.User, "no lists", start}))
 	}
 	expect.Equal(t, expect.Must(store.Value[int](t.Context(), s.DB, `SELECT count(*) FROM manner`))(t), 0)
 }
@@ -75,10 +75,10 @@ func TestNotTheirs(t *testing.T) {
 // TestBounds: there are at most 10 lines and 20 observations of a kind. A forgotten text takes its observation along.
 func TestBounds(t *testing.T) {
 	s := Store{expect.Must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)}
-	own := trust.Label{Integrity: trust.User, Readers: trust.PersonReaders(anna)}
+	own := trust.PersonReaders(anna)
 	for i := range 30 {
 		text := fmt.Sprintf("Don't say 'word %c'", 'a'+i%26)
-		expect.OK(t, s.Observe(t.Context(), s.DB, Said{fmt.Sprint("$", i), anna, own, text, start.Add(time.Duration(i) * time.Hour)}))
+		expect.OK(t, s.Observe(t.Context(), s.DB, Said{fmt.Sprint("$", i), anna, own, true, text, start.Add(time.Duration(i) * time.Hour)}))
 	}
 	lines := expect.Must(s.Lines(t.Context(), anna, start))(t)
 	expect.Equal(t, len(lines), 10)

@@ -76,8 +76,8 @@ var (
 	spelling  = strings.NewReplacer("’", "'", "‘", "'", "‚", "'", "  ", " ")
 )
 
-// wishes finds wishes that are said. A sentence counts only if all of it is wishes and politeness.
-func wishes(message string) (all []finding) {
+// wishesIn finds wishes that are said. A sentence counts only if all of it is wishes and politeness.
+func wishesIn(message string) (all []finding) {
 	g := lists()
 	if utf8.RuneCountInString(message) > longestWish || strings.Contains(message, ":\n") {
 		return nil
@@ -89,12 +89,12 @@ func wishes(message string) (all []finding) {
 		if strings.ContainsAny(sentence, "?？") && !g.request.MatchString(words) {
 			continue
 		}
-		all = append(all, g.inSentence(g.comma.ReplaceAllString(words, " $1"))...)
+		all = append(all, g.wishesInSentence(g.comma.ReplaceAllString(words, " $1"))...)
 	}
 	return all
 }
 
-func (g *grammar) inSentence(words string) (all []finding) {
+func (g *grammar) wishesInSentence(words string) (all []finding) {
 	for _, part := range g.and.Split(words, -1) {
 		n := len(all)
 		for f, pattern := range g.wishes {
@@ -109,8 +109,8 @@ func (g *grammar) inSentence(words string) (all []finding) {
 	return all
 }
 
-// habits finds how a message addresses the assistant, its language, and emoji.
-func habits(message string) (all []finding) {
+// habitsIn finds how a message addresses the assistant, its language, and emoji.
+func habitsIn(message string) (all []finding) {
 	familiar, formal := lists().familiar.MatchString(message), lists().formal.MatchString(message)
 	if familiar && !formal && !quoted.MatchString(message) {
 		all = append(all, finding{"address", "familiar", false})

@@ -101,7 +101,7 @@ func TestWishes(t *testing.T) {
 		}
 		for _, c := range all {
 			var got []string
-			for _, f := range wishes(c.text) {
+			for _, f := range wishesIn(c.text) {
 				got = append(got, f.key+" "+f.value)
 			}
 			slices.Sort(got)
@@ -128,7 +128,7 @@ func TestHabits(t *testing.T) {
 		"Sie schrieb: „Kannst du kommen?“": "language de", "☑": "", "du": "",
 	} {
 		var got []string
-		for _, f := range habits(text) {
+		for _, f := range habitsIn(text) {
 			got = append(got, f.key+" "+f.value)
 		}
 		if s := strings.Join(got, " "); s != want {

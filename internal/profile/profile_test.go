@@ -82,8 +82,8 @@ func TestZoneNames(t *testing.T) {
 	}
 }
 
-// TestLocationFor: only the person's own direct chat has their time zone.
-func TestLocationFor(t *testing.T) {
+// TestZoneForReaders: only the person's own direct chat has their time zone.
+func TestZoneForReaders(t *testing.T) {
 	s := edited(t, "time zone: Asia/Tokyo\n")
 	for at, want := range map[trust.Place]string{
 		{Room: "!dm", Person: ada, Private: true}:      "Asia/Tokyo",
@@ -91,11 +91,11 @@ func TestLocationFor(t *testing.T) {
 		{Room: "!dm", Person: "@bob:x", Private: true}: "UTC",
 		{}: "UTC",
 	} {
-		expect.Equal(t, s.LocationFor(at.Readers()).String(), want)
+		expect.Equal(t, s.ZoneForReaders(at.Readers()).String(), want)
 	}
 	expect.OK(t, os.Remove(s.path(ada)))
 	expect.OK(t, os.Mkdir(s.path(ada), 0o700)) // cannot be read
-	expect.Equal(t, s.LocationFor(trust.PersonReaders(ada)).String(), "UTC")
+	expect.Equal(t, s.ZoneForReaders(trust.PersonReaders(ada)).String(), "UTC")
 	_, err := s.Set(ada, "name", "Ada")
 	expect.False(t, err == nil, "written over what cannot be read")
 	expect.Has(t, s.Problems()[0].String(), File(ada), "is a directory")

@@ -16,6 +16,7 @@ import (
 	"reverie/internal/manner"
 	"reverie/internal/memory"
 	"reverie/internal/store"
+	"reverie/internal/tool"
 )
 
 // IndexAll indexes the new messages of all conversations. Call it before forgetting a text, so that the
@@ -102,7 +103,8 @@ func Redact(ctx context.Context, h *history.Store, store *memory.Store, noticed 
 
 // Notice counts what a person's message m shows of how they like to be answered.
 func Notice(ctx context.Context, db store.DBTX, noticed manner.Store, m history.Message) error {
-	return noticed.Observe(ctx, db, manner.Said{Event: m.EventID, Person: m.Sender, Label: m.Label, Text: m.Text, At: m.At})
+	return noticed.Observe(ctx, db, manner.Said{Event: m.EventID, Person: m.Sender, Readers: m.Label.Readers,
+		Allowed: tool.AllowsAct(m.Label.Integrity, tool.Manner), Text: m.Text, At: m.At})
 }
 
 // What makes a repeated answer count as too long.
@@ -117,7 +119,8 @@ func NoticeRepeat(ctx context.Context, noticed manner.Store, in chat.Inbound, as
 	if _, redaction := in.(chat.Redaction); redaction || !long || now.Sub(answer.At) > soon {
 		return nil
 	}
-	return noticed.ObserveRepeat(ctx, manner.Said{Event: head.ID, Person: head.Sender, Label: asked.Label, Text: "🔁", At: now})
+	return noticed.ObserveTooLong(ctx, manner.Said{Event: head.ID, Person: head.Sender, Readers: asked.Label.Readers,
+		Allowed: tool.AllowsAct(asked.Label.Integrity, tool.Manner), Text: "🔁", At: now})
 }
 
 // IndexEdited indexes the edited message m again, if the index has passed it.

@@ -113,11 +113,11 @@ func (s *Session) appendEvent(ctx context.Context, in chat.Event, past []history
 		}
 		break
 	}
-	now := s.cfg.Now()
+	now, readers := s.cfg.Now(), s.place(in.Head).Readers()
 	row := history.Message{Room: s.talk, Role: llm.User, EventID: in.ID, Text: in.Text, At: now, // without a sender
 		// No text of a person can look like this header, see prompt.plain.
-		Header: s.cfg.Prompt.Header(now.In(s.cfg.Profiles.LocationFor(s.place(in.Head).Readers())), "system event: "+string(in.Kind), true),
-		Label:  trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in.Head).Readers()}}
+		Header: s.cfg.Prompt.Header(now.In(s.cfg.Profiles.ZoneForReaders(readers)), "system event: "+string(in.Kind), true),
+		Label:  trust.Label{Integrity: in.Label.Integrity, Readers: readers}}
 	err := s.cfg.History.Append(ctx, &row)
 	if errors.Is(err, history.ErrDuplicate) {
 		row.EventID = repeatID(in.ID)

@@ -103,7 +103,7 @@ func TestUsageOfSubSession(t *testing.T) {
 	w.withSubSessions(t)
 	w.say(t, "$1", "Where is the kettle?")
 	waitUntil(t, "it is told", w.allTold(t))
-	rows := expect.Must(w.cfg.Usage.Rows(t.Context(), usage.Everybody))(t)
+	rows := expect.Must(w.cfg.Usage.LastWeek(t.Context(), usage.Everybody))(t)
 	expect.Len(t, rows, 1)
 	expect.Equal(t, rows[0].Person, owner)
 	expect.Equal(t, rows[0].Today, 401*len(w.script.asked()))

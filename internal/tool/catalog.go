@@ -67,10 +67,11 @@ var catalog = []entry{
 }
 
 // otherActs are acts without a tool, and the integrity that each needs: goal markers in an answer,
-// facts learned from a conversation, and commands that affect everybody.
+// facts and wishes learned from a conversation, and commands that affect everybody.
 var otherActs = map[string]trust.Integrity{
 	Markers:         trust.User,
 	Harvest:         trust.User,
+	Manner:          trust.User,
 	"!config":       trust.Owner,
 	"!model":        trust.Owner,
 	"!dream":        trust.Owner,

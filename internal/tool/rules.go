@@ -60,6 +60,7 @@ const bound = "in a bound folder"
 const (
 	Markers = "goal markers"
 	Harvest = "harvest"
+	Manner  = "manner"
 )
 
 // AllowsAct reports whether text of this integrity may cause an act without a tool: one of otherActs,

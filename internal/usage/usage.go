@@ -35,8 +35,8 @@ type Store struct {
 	pending map[key]counts // not written yet
 }
 
-// day returns the day that began ago days before today.
-func (s *Store) day(ago int) string {
+// dateAgo returns the day that began ago days before today.
+func (s *Store) dateAgo(ago int) string {
 	return s.Now().In(s.Location).AddDate(0, 0, -ago).Format(time.DateOnly)
 }
 
@@ -53,7 +53,7 @@ func (s *Store) Count(model, person string, tokens int, estimated bool) {
 	if s.pending == nil {
 		s.pending = map[key]counts{}
 	}
-	k := key{s.day(0), model, person}
+	k := key{s.dateAgo(0), model, person}
 	c := s.pending[k]
 	c.tokens += tokens
 	if estimated {
@@ -77,7 +77,7 @@ func (s *Store) Write(ctx context.Context) error {
 				return err
 			}
 		}
-		_, err = tx.ExecContext(ctx, `DELETE FROM usage WHERE day <= ?1; DELETE FROM usage_warning WHERE day <= ?1`, s.day(keepDays))
+		_, err = tx.ExecContext(ctx, `DELETE FROM usage WHERE day <= ?1; DELETE FROM usage_warning WHERE day <= ?1`, s.dateAgo(keepDays))
 		return err
 	})
 	if err == nil {
@@ -135,7 +135,7 @@ func (s *Store) Limits(ctx context.Context, person, model string) (limits []Limi
 			}
 			l := Limit{Model: of, Most: most}
 			query := `SELECT coalesce(sum(tokens), 0) FROM usage WHERE day = ? AND ` + where + ` = ?`
-			l.Used, err = store.Value[int](ctx, s.DB, query, s.day(0), value)
+			l.Used, err = store.Value[int](ctx, s.DB, query, s.dateAgo(0), value)
 			limits = append(limits, l)
 		}
 	}
@@ -150,16 +150,16 @@ func (s *Store) Limits(ctx context.Context, person, model string) (limits []Limi
 	return limits, store.Wrap(err, "usage: read limits")
 }
 
-// Warnings returns the limits that are nearly reached and not yet reported to person today, and records
+// TakeWarnings returns the limits that are nearly reached and not yet reported to person today, and records
 // that they are told now. Owners are told of models, everybody of their own limit.
-func (s *Store) Warnings(ctx context.Context, person string, owner bool) (told []Limit, err error) {
+func (s *Store) TakeWarnings(ctx context.Context, person string, owner bool) (told []Limit, err error) {
 	limits, err := s.Limits(ctx, person, "")
 	for _, l := range limits {
 		if err != nil || l.Percent() < nearly || l.Model != "" && !owner {
 			continue
 		}
 		r, failed := s.DB.ExecContext(ctx, `INSERT OR IGNORE INTO usage_warning (day, model, person, at) VALUES (?, ?, ?, ?)`,
-			s.day(0), l.Model, person, s.Now().UnixMilli())
+			s.dateAgo(0), l.Model, person, s.Now().UnixMilli())
 		if err = failed; err == nil {
 			if n, _ := r.RowsAffected(); n > 0 { // SQLite knows it
 				told = append(told, l)
@@ -169,8 +169,11 @@ func (s *Store) Warnings(ctx context.Context, person string, owner bool) (told [
 	return told, store.Wrap(err, "usage: record warnings")
 }
 
-// Warned reports whether person was told of a limit after since, until a time.
-func (s *Store) Warned(ctx context.Context, person string, since, until time.Time) (bool, error) {
+// WasWarned reports whether person was told of a limit after since, until a time.
+func (s *Store) WasWarned(ctx context.Context, person string, since, until time.Time) (bool, error) {
+	if s.Person == 0 && !slices.ContainsFunc(slices.Collect(maps.Values(s.Models)), func(most int) bool { return most > 0 }) {
+		return false, nil // there are no limits
+	}
 	n, err := store.Value[int](ctx, s.DB, `SELECT count(*) FROM usage_warning WHERE person = ? AND at > ? AND at <= ?`,
 		person, since.UnixMilli(), until.UnixMilli())
 	return n > 0, store.Wrap(err, "usage: read warnings")
@@ -183,8 +186,8 @@ type Row struct {
 	Estimated     bool // some of them
 }
 
-// Rows returns what was used in the last seven days, the most first. Of "*" it is everybody's.
-func (s *Store) Rows(ctx context.Context, person string) ([]Row, error) {
+// LastWeek returns what was used in the last seven days, the most first. Of "*" it is everybody's.
+func (s *Store) LastWeek(ctx context.Context, person string) ([]Row, error) {
 	if err := s.Write(ctx); err != nil {
 		return nil, err
 	}
@@ -192,9 +195,9 @@ func (s *Store) Rows(ctx context.Context, person string) ([]Row, error) {
 		return r, row.Scan(&r.Model, &r.Person, &r.Today, &r.Week, &r.Estimated)
 	}, `SELECT model, person, sum(iif(day = ?, tokens, 0)), sum(tokens), sum(estimated) > 0 FROM usage
 		WHERE day >= ? AND (person = ? OR ? = ?) GROUP BY model, person ORDER BY sum(tokens) DESC, model, person`,
-		s.day(0), s.day(6), person, person, Everybody)
+		s.dateAgo(0), s.dateAgo(6), person, person, Everybody)
 	return rows, store.Wrap(err, "usage: read")
 }
 
-// Everybody stands for all people in Rows.
+// Everybody stands for all people in LastWeek.
 const Everybody = "*"

@@ -23,15 +23,15 @@ type Voice struct {
 // None is the choice of no persona.
 const None = "none"
 
-// File returns the path of a persona in the data folder.
-func File(name string) string { return "personas/" + name + ".md" }
+// PersonaFile returns the path of a persona in the data folder.
+func PersonaFile(name string) string { return "personas/" + name + ".md" }
 
 // nameForm is the form of names that a command can have.
 var nameForm = regexp.MustCompile(`^[\pL\pN][\pL\pM\pN_-]{0,31}$`)
 
-// Names lists the personas in the data folder, by name.
-func (v Voice) Names() (names []string) {
-	files, _ := filepath.Glob(filepath.Join(v.Dir, File("*"))) // sorted; the pattern is valid
+// PersonaNames lists the personas in the data folder, by name.
+func (v Voice) PersonaNames() (names []string) {
+	files, _ := filepath.Glob(filepath.Join(v.Dir, PersonaFile("*"))) // sorted; the pattern is valid
 	for _, f := range files {
 		if name := strings.TrimSuffix(filepath.Base(f), ".md"); nameForm.MatchString(name) {
 			names = append(names, name)
@@ -49,21 +49,21 @@ type Layer struct {
 	Style  Style
 }
 
-// Fields are fields with their values, in the order of the prompt.
-type Fields []struct {
+// FieldSet are fields with their values, in the order of the prompt.
+type FieldSet []struct {
 	name   string
 	values []string // nil = a few words
 	rules  []string // what each value tells the model; for words one, with %s
 }
 
 // Character has the fields that say who the assistant is.
-var Character = Fields{
+var Character = FieldSet{
 	{"creature", nil, []string{"You are %s."}}, {"role", nil, []string{"Your relationship to the person: %s."}},
 	{"vibe", nil, []string{"Your vibe: %s."}}, {"emoji", nil, []string{"Your sign is %s"}},
 }
 
 // Speech has the fields of how it speaks. Small models follow rules that are concrete and positive.
-var Speech = Fields{
+var Speech = FieldSet{
 	{"voice", []string{"warm", "neutral", "playful", "direct"}, []string{
 		"When the person tells of themselves, answer to that first.", "Keep to the matter.",
 		"Add one light remark or image where the subject allows it.", "State your opinion in the first sentence."}},
@@ -82,8 +82,8 @@ var Speech = Fields{
 
 var words = regexp.MustCompile(`^[^\p{Cc}<>[\]]{1,60}$`)
 
-// Check returns what to write instead of a field or a value; "" = it is right.
-func (fields Fields) Check(name, value string) string {
+// Remedy returns what to write instead of a field or a value; "" = it is right.
+func (fields FieldSet) Remedy(name, value string) string {
 	var known []string
 	for _, f := range fields {
 		known = append(known, f.name)
@@ -109,14 +109,14 @@ type Choice struct {
 	Instead []Choice `json:"instead_of,omitempty"` // other values of later layers
 }
 
-// Resolve returns the values of the fields that a layer sets. The first one that does decides. A value
-// that Check refuses does not count.
-func (fields Fields) Resolve(layers ...Layer) (all []Choice) {
+// Choose returns the values of the fields that a layer sets. The first one that does decides. A value
+// that Remedy refuses does not count.
+func (fields FieldSet) Choose(layers ...Layer) (all []Choice) {
 	for _, f := range fields {
 		var c Choice
 		for _, l := range layers {
 			value := l.Style[f.name]
-			if value == "" || value == c.Value || fields.Check(f.name, value) != "" {
+			if value == "" || value == c.Value || fields.Remedy(f.name, value) != "" {
 				continue
 			}
 			if found := (Choice{Field: f.name, Value: value, Source: l.Source}); c.Field == "" {
@@ -136,9 +136,9 @@ func (fields Fields) Resolve(layers ...Layer) (all []Choice) {
 // keyLine matches a line such as "length: short  # as I like it".
 var keyLine = regexp.MustCompile(`^\s*(\pL+):\s*["']?(.*?)["']?\s*(?:\s#.*)?$`)
 
-// Parse splits a text into the style that its first lines set, between two lines ---, and the rest, in
+// SplitStyle splits a text into the style that its first lines set, between two lines ---, and the rest, in
 // which empty lines stand for them. A text without such lines may begin with a ruler of Markdown.
-func Parse(text string) (style Style, rest string, problems []store.Problem) {
+func SplitStyle(text string) (style Style, rest string, problems []store.Problem) {
 	head, body, closed := strings.Cut(text+"\n", "\n---\n")
 	lines := strings.Split(head, "\n")
 	switch {
@@ -153,7 +153,7 @@ func Parse(text string) (style Style, rest string, problems []store.Problem) {
 		if m == nil {
 			m = []string{"", strings.TrimSpace(line), ""}
 		}
-		switch remedy := Speech.Check(m[1], m[2]); {
+		switch remedy := Speech.Remedy(m[1], m[2]); {
 		case m[1] == "" || m[1][0] == '#': // a comment
 		case remedy != "":
 			problems = append(problems, store.Problem{Line: i + 2, Text: m[1] + ": " + remedy})

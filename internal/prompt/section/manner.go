@@ -21,7 +21,10 @@ func gatherManner(ctx context.Context, q *Question) (*Content, error) {
 	noticed, err := q.sources.Manner.Lines(ctx, q.turn.User, q.turn.Now)
 	c := Content{Source: "manner", Lead: "The newest of these lists holds; what the person asks for now goes before it.",
 		None: "The person has no such wishes any more."}
-	style := (&Question{TurnSources: q.TurnSources}).style() // its problems are those of the section style
+	var style []voice.Choice
+	if len(noticed) > 0 {
+		style = (&Question{TurnSources: q.TurnSources}).style() // its problems are those of the section style
+	}
 	for _, l := range noticed {
 		decided := func(choice voice.Choice) bool { return choice.Field == cmp.Or(styleOf[l.Key], l.Key) }
 		if !slices.ContainsFunc(style, decided) {

@@ -23,7 +23,7 @@ func gatherPersona(_ context.Context, q *Question) (*Content, error) {
 	t.text = strings.ReplaceAll(t.text, "{name}", q.sources.Name)
 	c := q.part(t, file, all)
 	var is []string
-	for _, of := range voice.Character.Resolve(voice.Layer{Style: q.sources.Voice.Character}) {
+	for _, of := range voice.Character.Choose(voice.Layer{Style: q.sources.Voice.Character}) {
 		is = append(is, of.Rule)
 	}
 	if len(is) > 0 {
@@ -45,7 +45,7 @@ func gatherStyle(_ context.Context, q *Question) (*Content, error) {
 func (q *Question) style() []voice.Choice {
 	_, soul := q.styled(soulFile)
 	file, _, persona := q.persona()
-	return voice.Speech.Resolve(voice.Layer{Source: soulFile, Style: soul}, voice.Layer{Source: file, Style: persona},
+	return voice.Speech.Choose(voice.Layer{Source: soulFile, Style: soul}, voice.Layer{Source: file, Style: persona},
 		voice.Layer{Source: "configuration", Style: q.sources.Voice.Style})
 }
 
@@ -55,7 +55,7 @@ func (q *Question) persona() (file string, t *text, style voice.Style) {
 	if name == voice.None {
 		return "", &text{}, nil
 	}
-	file = voice.File(name)
+	file = voice.PersonaFile(name)
 	if t, style = q.styled(file); t.problem == missing {
 		q.Problem(file, 0, "is missing; write it, or choose another persona with !persona or in the configuration")
 	}
@@ -68,7 +68,7 @@ func (q *Question) styled(file string) (*text, voice.Style) {
 	if t.problem != "" && t.problem != missing {
 		q.Problem(file, 0, t.problem)
 	}
-	style, rest, problems := voice.Parse(t.text)
+	style, rest, problems := voice.SplitStyle(t.text)
 	for _, p := range problems {
 		q.Problem(file, p.Line, p.Text)
 	}

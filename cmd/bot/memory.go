@@ -33,7 +33,7 @@ func (b *bot) forgetTexts(ctx context.Context, tx *sql.Tx, texts []string) (kept
 		}
 	}
 	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), subsession.Forget(ctx, tx, texts),
-		approval.Forget(ctx, tx, texts), manner.ForgetTexts(ctx, tx, texts),
+		approval.Forget(ctx, tx, texts), manner.ForgetQuoting(ctx, tx, texts),
 		delivery.Forget(ctx, tx, beginnings), dreamt.Forget(b.cfg.Data, texts))
 }
 

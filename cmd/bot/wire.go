@@ -193,7 +193,7 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Profiles: b.profiles(), SeedLanguage: cfg.Seed.Language,
 			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
 			Voice: cfg.Voice, Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering,
-			Terminal: terminalRoom, Programs: b.programs, Warned: b.usage.WasWarned, Manner: manner.Store{DB: b.db}}})
+			Terminal: terminalRoom, Programs: b.programs, Warned: b.usage.WarnedBetween, Manner: manner.Store{DB: b.db}}})
 }
 
 // openWeb returns the client of the web tools.

@@ -45,7 +45,7 @@ func showProfile(ctx context.Context, call *Call, values map[string]string, faul
 	for _, field := range profile.Fields {
 		fmt.Fprintf(&b, "- %s: %s\n", call.fieldName(ctx, field), cmp.Or(values[field], call.text(ctx, "settings.none")))
 	}
-	b.WriteString("\n" + call.text(ctx, "profile.usage", "file", code(profile.File(call.In.Sender))))
+	b.WriteString("\n" + call.text(ctx, "profile.usage", "file", code(profile.RelativePath(call.In.Sender))))
 	for _, f := range faults {
 		why := call.Messages.Reason(ctx, call.In.Room, f.Why)
 		b.WriteString("\n\n" + call.text(ctx, "profile.fault", "line", strconv.Itoa(f.Line), "why", why))

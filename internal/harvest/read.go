@@ -203,7 +203,7 @@ func (h *Harvester) formatMessage(number int, t *unreadMessage, tokens int) (lin
 	if t.question != "" {
 		lead = "    (the question before it: " + t.question + ")\n"
 	}
-	at := t.at.In(h.cfg.Profiles.ZoneForReaders(t.scope)).Format("2006-01-02 15:04")
+	at := t.at.In(h.cfg.Profiles.PersonalOrUsualZone(t.scope)).Format("2006-01-02 15:04")
 	lead += "[" + strconv.Itoa(number) + "] " + at + " " + ShortName(t.sender) + ": "
 	rest := t.ownWords[t.pos:]
 	t.excerpt, t.excerptEnd, fits = rest, len(t.ownWords), true

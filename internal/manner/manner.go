@@ -176,8 +176,8 @@ func (s Store) Redact(ctx context.Context, event string) (quotes []string, err e
 	return quotes, store.Wrap(err, "manner: redact")
 }
 
-// ForgetTexts removes observations that hold one of texts.
-func ForgetTexts(ctx context.Context, db store.DBTX, texts []string) error {
+// ForgetQuoting removes observations that hold one of texts.
+func ForgetQuoting(ctx context.Context, db store.DBTX, texts []string) error {
 	_, err := db.ExecContext(ctx, `DELETE FROM manner WHERE EXISTS
 		(SELECT 1 FROM json_each(?) AS forgotten WHERE forgotten.value <> '' AND instr(quote, forgotten.value) > 0)`, store.Array(texts))
 	return store.Wrap(err, "manner: forget texts")

@@ -83,7 +83,7 @@ func TestBounds(t *testing.T) {
 	lines := expect.Must(s.Lines(t.Context(), anna, start))(t)
 	expect.Equal(t, len(lines), 10)
 	expect.Equal(t, expect.Must(store.Value[int](t.Context(), s.DB, `SELECT count(*) FROM manner WHERE key = 'not_say'`))(t), 20)
-	expect.OK(t, ForgetTexts(t.Context(), s.DB, []string{"", "word z", "nothing"}))
+	expect.OK(t, ForgetQuoting(t.Context(), s.DB, []string{"", "word z", "nothing"}))
 	expect.Equal(t, expect.Must(store.Value[int](t.Context(), s.DB, `SELECT count(*) FROM manner WHERE value LIKE '%z'`))(t), 0)
 	expect.Equal(t, expect.Must(store.Value[int](t.Context(), s.DB, `SELECT count(*) FROM manner WHERE key = 'not_say'`))(t), 19)
 	expect.Equal(t, len(expect.Must(s.Lines(t.Context(), "@eve:example.org", start))(t)), 0)

@@ -39,13 +39,15 @@ type Fault struct {
 	Why  i18n.Text
 }
 
-// File returns the path of a person's file, relative to the data folder. It has forward slashes and need not exist.
-func File(person string) string { return "memories/users/" + store.FileName(person) + "/profile.txt" }
+// RelativePath returns the path of a person's file, relative to the data folder. It has forward slashes and need not exist.
+func RelativePath(person string) string {
+	return "memories/users/" + store.FileName(person) + "/profile.txt"
+}
 
-func (s Store) path(person string) string { return filepath.Join(s.Dir, File(person)) }
+func (s Store) path(person string) string { return filepath.Join(s.Dir, RelativePath(person)) }
 
-// ZoneForReaders returns the time zone for readers: the person's of a direct chat, else the usual one.
-func (s Store) ZoneForReaders(readers trust.Readers) *time.Location {
+// PersonalOrUsualZone returns the time zone for readers: the person's of a direct chat, else the usual one.
+func (s Store) PersonalOrUsualZone(readers trust.Readers) *time.Location {
 	values, _, _ := s.Read(readers.Person()) // `bot doctor` reports faults
 	if zone := values[Zone]; zone != "" {
 		return location(zone)
@@ -65,7 +67,7 @@ func (s Store) Read(person string) (values map[string]string, faults []Fault, er
 	values = map[string]string{}
 	for i, line := range strings.Split(string(data), "\n") {
 		field, value := split(line)
-		switch value, err := normalize(field, value); {
+		switch value, err := validate(field, value); {
 		case err != nil:
 			faults = append(faults, Fault{i + 1, i18n.FromError(err)})
 		case values[field] == "":
@@ -88,8 +90,8 @@ func split(line string) (field, value string) {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(text.Clean(s)), " ") }
 
-// normalize returns a value as it is used. Its error, an i18n.Text, does not repeat the words, because it is logged.
-func normalize(field, value string) (string, error) {
+// validate returns a value as it is used. Its error, an i18n.Text, does not repeat the words, because it is logged.
+func validate(field, value string) (string, error) {
 	switch {
 	case field+value != "" && !slices.Contains(Fields, field):
 		return "", i18n.New("profile.unknown", "names", strings.Join(Fields, ", "))
@@ -122,7 +124,7 @@ func location(name string) *time.Location {
 // Set sets a field of a person and returns the value as it is used; an empty value removes it. All other lines stay
 // as they are. An i18n.Text as error is meant for the person.
 func (s Store) Set(person, field, value string) (string, error) {
-	value, err := normalize(field, oneLine(value))
+	value, err := validate(field, oneLine(value))
 	if err != nil {
 		return "", err
 	}

@@ -40,7 +40,7 @@ func TestRead(t *testing.T) {
 		faults = append(faults, f.String())
 	}
 	for i, want := range []string{":5: Name a field, then", ":6: Name a field, then", ":7: There is no such time zone", ":8: An earlier line", ":11: The value is too long"} {
-		expect.False(t, i >= len(faults) || !strings.HasPrefix(faults[i], File(ada)+want), "fault %d: got %q, want %q", i, faults, want)
+		expect.False(t, i >= len(faults) || !strings.HasPrefix(faults[i], RelativePath(ada)+want), "fault %d: got %q, want %q", i, faults, want)
 	}
 	expect.Equal(t, len(faults), 5)
 	expect.Lacks(t, strings.Join(faults, "\n"), "blue", "tea", "Mars", "Eve") // the log has them
@@ -91,12 +91,12 @@ func TestZoneForReaders(t *testing.T) {
 		{Room: "!dm", Person: "@bob:x", Private: true}: "UTC",
 		{}: "UTC",
 	} {
-		expect.Equal(t, s.ZoneForReaders(at.Readers()).String(), want)
+		expect.Equal(t, s.PersonalOrUsualZone(at.Readers()).String(), want)
 	}
 	expect.OK(t, os.Remove(s.path(ada)))
 	expect.OK(t, os.Mkdir(s.path(ada), 0o700)) // cannot be read
-	expect.Equal(t, s.ZoneForReaders(trust.PersonReaders(ada)).String(), "UTC")
+	expect.Equal(t, s.PersonalOrUsualZone(trust.PersonReaders(ada)).String(), "UTC")
 	_, err := s.Set(ada, "name", "Ada")
 	expect.False(t, err == nil, "written over what cannot be read")
-	expect.Has(t, s.Problems()[0].String(), File(ada), "is a directory")
+	expect.Has(t, s.Problems()[0].String(), RelativePath(ada), "is a directory")
 }

@@ -29,7 +29,7 @@ func (s *Session) runCommand(ctx context.Context, in chat.Message, name, args st
 // newCommandCall makes the command call of the message in.
 func (s *Session) newCommandCall(in chat.Message) *command.Call {
 	return &command.Call{Config: &s.cfg.Config, Session: s, In: in, Talk: s.talk, Place: s.place(in.Head), Access: s.access(in.Head),
-		Caller: s.caller(item{Message: in}), Zone: s.cfg.Profiles.ZoneForReaders(s.place(in.Head).Readers()), Log: s.log}
+		Caller: s.caller(item{Message: in}), Zone: s.cfg.Profiles.PersonalOrUsualZone(s.place(in.Head).Readers()), Log: s.log}
 }
 
 // access returns what the sender of in may see and change in memory.

@@ -116,7 +116,7 @@ func (s *Session) appendEvent(ctx context.Context, in chat.Event, past []history
 	now, readers := s.cfg.Now(), s.place(in.Head).Readers()
 	row := history.Message{Room: s.talk, Role: llm.User, EventID: in.ID, Text: in.Text, At: now, // without a sender
 		// No text of a person can look like this header, see prompt.plain.
-		Header: s.cfg.Prompt.Header(now.In(s.cfg.Profiles.ZoneForReaders(readers)), "system event: "+string(in.Kind), true),
+		Header: s.cfg.Prompt.Header(now.In(s.cfg.Profiles.PersonalOrUsualZone(readers)), "system event: "+string(in.Kind), true),
 		Label:  trust.Label{Integrity: in.Label.Integrity, Readers: readers}}
 	err := s.cfg.History.Append(ctx, &row)
 	if errors.Is(err, history.ErrDuplicate) {

@@ -379,7 +379,7 @@ func (h *leakHistory) checkFiles() {
 		of[h.w.cfg.Memory.File(r)], of["work/"+store.FileName(string(r))] = r, r
 	}
 	for _, person := range []string{owner, friend, bob, stranger} {
-		of[profile.File(person)] = trust.PersonReaders(person)
+		of[profile.RelativePath(person)] = trust.PersonReaders(person)
 	}
 	for _, folder := range []string{"skills", "memories", "MEMORIES.txt", "work"} {
 		_ = filepath.WalkDir(filepath.Join(h.w.dir, folder), func(path string, d fs.DirEntry, err error) error {

@@ -29,7 +29,7 @@ func TestProfile(t *testing.T) {
 		return w.lastAsked()
 	}
 	expect.Has(t, in(friend, "!group", "!profile goals canary"), "direct chat")
-	expect.Has(t, in(friend, "!friend", "!profile"), "- goals: not set", "`"+profile.File(friend)+"`")
+	expect.Has(t, in(friend, "!friend", "!profile"), "- goals: not set", "`"+profile.RelativePath(friend)+"`")
 	expect.Has(t, in(friend, "!friend", "!profile zone Nairobi"), "Name a field", "time zone")
 	expect.Has(t, in(friend, "!friend", "!profile time zone Berlim"), "no such time zone")
 	asked(friend, "!friend", " UTC]\\nhello")
@@ -56,7 +56,7 @@ func TestProfile(t *testing.T) {
 	expect.Lacks(t, w.lastAsked(), "the canary", "Nairobi", " EAT]")
 
 	// An edited file counts at once; a faulty line is told, and kept by a change.
-	file := filepath.Join(w.dir, profile.File(friend))
+	file := filepath.Join(w.dir, profile.RelativePath(friend))
 	text := string(expect.Must(os.ReadFile(file))(t))
 	expect.OK(t, os.WriteFile(file, []byte(strings.ReplaceAll(text, "Africa/Nairobi", "Atlantis")+"colour: blue\n"), 0o600))
 	expect.Lacks(t, asked(friend, "!friend2", " UTC]\\nhello", "goals: the canary"), "Atlantis", "blue", " EAT]")

@@ -250,7 +250,7 @@ func (s *Session) scopes(in chat.Head) []memory.Scope {
 
 func (s *Session) toolScope(in item, now settings.RoomMode) tool.Scope {
 	scope := tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in.Head), Policy: policyOf(now.Mode),
-		Now: s.cfg.Now().In(s.cfg.Profiles.ZoneForReaders(s.place(in.Head).Readers())), System: in.event.Kind != ""}
+		Now: s.cfg.Now().In(s.cfg.Profiles.PersonalOrUsualZone(s.place(in.Head).Readers())), System: in.event.Kind != ""}
 	if s.spawns() {
 		scope.Spawner = s.subSessions
 	}

@@ -225,7 +225,7 @@ func newWorldOf(t *testing.T, dir string, backend string, window int, answers ..
 	profiles := profile.Store{Dir: dir, Location: time.UTC}
 	assembler := expect.Must(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{
 		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Profiles: profiles, SeedLanguage: "en",
-		Memory: mem, Tasks: tasks, Skills: skills, Manner: manner.Store{DB: db}, KnownTools: tools.Names(), Warned: counts.WasWarned}}))(t)
+		Memory: mem, Tasks: tasks, Skills: skills, Manner: manner.Store{DB: db}, KnownTools: tools.Names(), Warned: counts.WarnedBetween}}))(t)
 	w.Manager = New(Config{
 		Config: command.Config{Models: models, History: past, Memory: mem, Tasks: tasks, Skills: skills, Manner: manner.Store{DB: db}, Profiles: profiles, Usage: counts},
 		DB:     db, Prompt: assembler, Tools: tools,

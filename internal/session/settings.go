@@ -106,7 +106,8 @@ func (s *Session) promptTurn(in item, past []history.Message, m turnSettings) pr
 		Timeline: s.talk, Window: window, MaxOutput: out, TokenRatio: m.tokenRatio, ToolTokens: tools.Tokens,
 		Turn: section.Turn{
 			Room: s.room, User: in.Sender, Scopes: s.scopes(in.Head), Shared: !in.Private, Tools: tools.Names,
-			Now: s.cfg.Now().In(s.cfg.Profiles.ZoneForReaders(s.place(in.Head).Readers())), History: past, Mode: m.mode.Name, Tier: m.tier,
+			Now: s.cfg.Now().In(s.cfg.Profiles.PersonalOrUsualZone(s.place(in.Head).Readers())), History: past,
+			Mode: m.mode.Name, Tier: m.tier,
 		},
 	}
 	t.Chosen, t.Model, t.Persona = m.mode.Model, s.firstModel(m.mode.Role), m.mode.Persona

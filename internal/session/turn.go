@@ -222,7 +222,7 @@ func (s *Session) historyMessage(ctx context.Context, in chat.Message) (history.
 	}
 	m := history.Message{
 		Room: s.talk, Role: llm.User, EventID: in.ID, Sender: in.Sender, Text: in.Text, At: at, Files: s.attachments().Files(ctx, in),
-		Header: s.cfg.Prompt.Header(at.In(s.cfg.Profiles.ZoneForReaders(s.place(in.Head).Readers())), in.Sender, !in.Private),
+		Header: s.cfg.Prompt.Header(at.In(s.cfg.Profiles.PersonalOrUsualZone(s.place(in.Head).Readers())), in.Sender, !in.Private),
 	}
 	quotes, err := s.readableQuotes(ctx, in)
 	if err != nil {
@@ -231,7 +231,7 @@ func (s *Session) historyMessage(ctx context.Context, in chat.Message) (history.
 	if s.thread != "" { // startThread has quoted the root
 		quotes = slices.DeleteFunc(quotes, func(q chat.Quote) bool { return q.Why == chat.QuoteThread })
 	}
-	m.Quoted, quotes = s.attachments().Quotes(quotes, s.cfg.Rooms.UserID(), s.cfg.Profiles.ZoneForReaders(s.place(in.Head).Readers()))
+	m.Quoted, quotes = s.attachments().Quotes(quotes, s.cfg.Rooms.UserID(), s.cfg.Profiles.PersonalOrUsualZone(s.place(in.Head).Readers()))
 	if m.Label, err = s.messageLabel(ctx, in.Head, quotes, m.Files); err != nil || in.Answers == "" {
 		return m, err
 	}

@@ -197,7 +197,7 @@ func (r *Runner) Stop(ctx context.Context, talk history.Timeline) (int, error) {
 func (r *Runner) Lines(ctx context.Context, p trust.Place, say i18n.Say) (lines []string, err error) {
 	all, err := r.listVisible(ctx, p)
 	for _, n := range all {
-		lines = append(lines, n.line(say, r.cfg.Profiles.ZoneForReaders(p.Readers())))
+		lines = append(lines, n.line(say, r.cfg.Profiles.PersonalOrUsualZone(p.Readers())))
 	}
 	return lines, err
 }

@@ -104,7 +104,7 @@ func minIntegrity(of []Job) trust.Integrity {
 // appendOnce stores a message of the program to a sub-session. It skips a message whose name is
 // stored already.
 func (r *Runner) appendOnce(ctx context.Context, n Job, name, text string, of trust.Integrity) error {
-	now := r.cfg.Now().In(r.cfg.Profiles.ZoneForReaders(n.readers()))
+	now := r.cfg.Now().In(r.cfg.Profiles.PersonalOrUsualZone(n.readers()))
 	err := r.cfg.History.Append(ctx, &history.Message{Room: n.talk(), Role: llm.User, EventID: name, Text: text, At: now,
 		Label: trust.Label{Integrity: of, Readers: n.readers()}, Header: r.cfg.Prompt.Header(now, "", false)})
 	if errors.Is(err, history.ErrDuplicate) {
@@ -328,7 +328,7 @@ func (r *Runner) scope(ctx context.Context, n Job) (tool.Scope, settings.Mode, e
 	if len(n.tools) == 0 {
 		p.Deny = []string{"*"} // an empty list allows everything
 	}
-	zone := r.cfg.Profiles.ZoneForReaders(trust.Place{Person: n.user, Private: private}.Readers())
+	zone := r.cfg.Profiles.PersonalOrUsualZone(trust.Place{Person: n.user, Private: private}.Readers())
 	return tool.Scope{Room: n.room, User: n.user, Private: private, Memory: r.cfg.Isolation.Visible(n.room, n.user, private),
 		Now: r.cfg.Now().In(zone), Policy: p, Event: n.Event(), System: true, Spawner: r, SubSession: n.id}, now.Mode, nil
 }

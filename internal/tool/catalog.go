@@ -62,7 +62,7 @@ var catalog = []entry{
 		`{"code": "[3, 1, 2].sort().join()"}`, runCode),
 	define(Shell, 3, rules{anyAction: {trust.Owner, room, rows}},
 		`{"command": "wc -l *.txt"}`, shell).where(mayUseShell, true).asStep(),
-	define(ShellStatus, 3, rules{anyAction: {trust.Foreign, nothing, rows}},
+	define(ShellStatus, 3, rules{anyAction: {trust.Foreign, nothing, rows}, ending: {trust.User, readers, rows}},
 		`{"id": "cmd_ab12cd34"}`, shellStatus).where(mayLookAtCommands, false),
 }
 

@@ -56,6 +56,9 @@ const anyAction = ""
 // bound is the rule for paths outside the room's work folder. No action has this name.
 const bound = "in a bound folder"
 
+// ending is the rule for a call that ends a command in the background.
+const ending = "end"
+
 // Acts without a tool.
 const (
 	Markers = "goal markers"
@@ -93,6 +96,7 @@ type ruleArgs struct {
 	URL    string `json:"url"`       // of web_fetch
 	Query  string `json:"query"`     // of web_search
 	Path   string `json:"path"`      // of a file
+	End    any    `json:"end"`       // of shell_status; false = not
 }
 
 func readRuleArgs(call llm.ToolCall) ruleArgs {
@@ -100,7 +104,9 @@ func readRuleArgs(call llm.ToolCall) ruleArgs {
 	if json.Unmarshal([]byte(call.Arguments), &r) != nil {
 		return ruleArgs{Prompt: new(any)}
 	}
-	r.Action = strings.TrimSpace(r.Action)
+	if r.Action = strings.TrimSpace(r.Action); r.End != nil && r.End != false {
+		r.Action = ending
+	}
 	return r
 }
 

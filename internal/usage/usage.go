@@ -169,8 +169,8 @@ func (s *Store) TakeWarnings(ctx context.Context, person string, owner bool) (to
 	return told, store.Wrap(err, "usage: record warnings")
 }
 
-// WasWarned reports whether person was told of a limit after since, until a time.
-func (s *Store) WasWarned(ctx context.Context, person string, since, until time.Time) (bool, error) {
+// WarnedBetween reports whether person was told of a limit after since, until a time.
+func (s *Store) WarnedBetween(ctx context.Context, person string, since, until time.Time) (bool, error) {
 	if s.Person == 0 && !slices.ContainsFunc(slices.Collect(maps.Values(s.Models)), func(most int) bool { return most > 0 }) {
 		return false, nil // there are no limits
 	}

@@ -82,8 +82,8 @@ var Speech = FieldSet{
 
 var words = regexp.MustCompile(`^[^\p{Cc}<>[\]]{1,60}$`)
 
-// Remedy returns what to write instead of a field or a value; "" = it is right.
-func (fields FieldSet) Remedy(name, value string) string {
+// CheckValue returns what to write instead of a field or a value; "" = it is right.
+func (fields FieldSet) CheckValue(name, value string) string {
 	var known []string
 	for _, f := range fields {
 		known = append(known, f.name)
@@ -109,14 +109,14 @@ type Choice struct {
 	Instead []Choice `json:"instead_of,omitempty"` // other values of later layers
 }
 
-// Choose returns the values of the fields that a layer sets. The first one that does decides. A value
-// that Remedy refuses does not count.
-func (fields FieldSet) Choose(layers ...Layer) (all []Choice) {
+// ChooseValues returns the values of the fields that a layer sets. The first one that does decides. A value
+// that CheckValue refuses does not count.
+func (fields FieldSet) ChooseValues(layers ...Layer) (all []Choice) {
 	for _, f := range fields {
 		var c Choice
 		for _, l := range layers {
 			value := l.Style[f.name]
-			if value == "" || value == c.Value || fields.Remedy(f.name, value) != "" {
+			if value == "" || value == c.Value || fields.CheckValue(f.name, value) != "" {
 				continue
 			}
 			if found := (Choice{Field: f.name, Value: value, Source: l.Source}); c.Field == "" {
@@ -153,7 +153,7 @@ func SplitStyle(text string) (style Style, rest string, problems []store.Problem
 		if m == nil {
 			m = []string{"", strings.TrimSpace(line), ""}
 		}
-		switch remedy := Speech.Remedy(m[1], m[2]); {
+		switch remedy := Speech.CheckValue(m[1], m[2]); {
 		case m[1] == "" || m[1][0] == '#': // a comment
 		case remedy != "":
 			problems = append(problems, store.Problem{Line: i + 2, Text: m[1] + ": " + remedy})

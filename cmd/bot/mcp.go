@@ -12,6 +12,7 @@ import (
 	"reverie/internal/prompt/section"
 	"reverie/internal/text"
 	"reverie/internal/tool/mcp"
+	"reverie/internal/tool/web"
 )
 
 // openMCP returns the configured MCP servers, or nil.
@@ -19,7 +20,7 @@ func openMCP(b *bot) *mcp.Servers {
 	if len(b.cfg.MCP.Servers) == 0 {
 		return nil
 	}
-	c := mcp.Config{Dir: b.cfg.Data, Hidden: b.hidden(), DB: b.db, Version: version, Log: b.log}
+	c := mcp.Config{Dir: b.cfg.Data, Hidden: b.hidden(), DB: b.db, Version: version, Log: b.log, Transport: web.Transport}
 	for _, s := range b.cfg.MCP.Servers {
 		environment := map[string]string{}
 		for name, value := range s.Environment {

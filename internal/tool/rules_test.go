@@ -34,7 +34,9 @@ func TestEveryToolHasARule(t *testing.T) {
 			t.Errorf("catalog.go: write in the row of %s from which tier (1 to 5) it is offered, and in its rules for anyAction which integrity a call needs, who reads what it writes, and what it reads", e.name)
 		}
 		for action := range e.rules {
-			takes := slices.ContainsFunc(e.fields, func(f field) bool { return f.name == "action" && slices.Contains(f.enum, action) || f.name == ending && action == ending })
+			takes := slices.ContainsFunc(e.fields, func(f field) bool {
+				return f.name == "action" && slices.Contains(f.enum, action) || f.name == ending && action == ending
+			})
 			expect.False(t, action != anyAction && action != bound && !takes, "%s has a rule for %q, which is no action of it", e.name, action)
 		}
 	}

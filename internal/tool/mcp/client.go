@@ -43,6 +43,8 @@ type Config struct {
 	Version string        // of the program
 	Every   time.Duration // how often the servers are asked for what they have; 0 = a minute
 	Log     *slog.Logger
+	// Transport makes the connections to the URL of a server; nil = http.DefaultTransport does.
+	Transport func(address string) http.RoundTripper
 }
 
 // Servers keeps connections to MCP servers. It is safe for concurrent use.
@@ -164,7 +166,7 @@ func (s *Servers) dial(ctx context.Context, server Server) (p *peer, err error) 
 	client := mcp.NewClient(&mcp.Implementation{Name: "reverie", Version: s.cfg.Version}, &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{}}) // no roots, no sampling, no questions to people
 	p = &peer{end: func() error { return nil }}
-	transport := overHTTP(server)
+	transport := s.overHTTP(server)
 	if server.Command != "" {
 		if transport, p.end, err = s.start(ctx, server); err != nil {
 			return nil, fmt.Errorf("start: %w", err)
@@ -184,9 +186,13 @@ func (s *Servers) dial(ctx context.Context, server Server) (p *peer, err error) 
 	return p, nil
 }
 
-func overHTTP(s Server) mcp.Transport {
-	return &mcp.StreamableClientTransport{Endpoint: s.URL, DisableStandaloneSSE: true, HTTPClient: &http.Client{
-		Transport: bearer{s.Token}, CheckRedirect: func(*http.Request, []*http.Request) error {
+func (s *Servers) overHTTP(server Server) mcp.Transport {
+	by := http.DefaultTransport
+	if s.cfg.Transport != nil {
+		by = s.cfg.Transport(server.URL)
+	}
+	return &mcp.StreamableClientTransport{Endpoint: server.URL, DisableStandaloneSSE: true, HTTPClient: &http.Client{
+		Transport: bearer{server.Token, by}, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return errors.New("the server redirects elsewhere; write its final address into the configuration")
 		}}}
 }
@@ -198,7 +204,10 @@ func (s *Servers) read(ctx context.Context, session *mcp.ClientSession) (Offer, 
 }
 
 // bearer adds a token to requests.
-type bearer struct{ token string }
+type bearer struct {
+	token string
+	by    http.RoundTripper
+}
 
 // RoundTrip implements http.RoundTripper.
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -206,7 +215,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		r.Header.Set("Authorization", "Bearer "+b.token)
 	}
-	return http.DefaultTransport.RoundTrip(r)
+	return b.by.RoundTrip(r)
 }
 
 // Inspect connects to a server, reads its offer, and disconnects.

@@ -207,6 +207,16 @@ func (g *guard) also(u *url.URL) *guard {
 	return &wider
 }
 
+// Transport reaches the server of the operator at address, a valid URL, whatever IP address it has.
+// Elsewhere it reaches what the web tools do.
+func Transport(address string) http.RoundTripper {
+	u, err := url.Parse(strings.ToLower(address))
+	if err != nil {
+		u = &url.URL{} // nothing more is reached
+	}
+	return New(Config{}).guard.also(u).client(false).Transport
+}
+
 // client returns an HTTP client behind the guard. It has no cookies, no proxy and no connection that
 // outlives its request. Without follow it stops at redirects.
 func (g *guard) client(follow bool) *http.Client {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"strings"
@@ -246,4 +247,22 @@ func (w *net127) site(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fmt.Fprintf(rw, "public page %s referer=%q cookie=%q", r.URL.Path, r.Referer(), r.Header.Get("Cookie"))
+}
+
+// TestTransport: the server that is named is reached on loopback, no other one is.
+func TestTransport(t *testing.T) {
+	reached := 0
+	serve := func() *httptest.Server {
+		s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
+		t.Cleanup(s.Close)
+		return s
+	}
+	named, other := serve(), serve()
+	client := http.Client{Transport: Transport(named.URL + "/mcp")}
+	resp, err := client.Get(named.URL + "/mcp")
+	expect.OK(t, err)
+	expect.OK(t, resp.Body.Close())
+	_, err = client.Get(other.URL) //nolint:bodyclose // there is none
+	var refused *Refused
+	expect.False(t, !errors.As(err, &refused) || reached != 1, "%d reached: %v", reached, err)
 }

@@ -82,8 +82,8 @@ var Speech = FieldSet{
 
 var words = regexp.MustCompile(`^[^\p{Cc}<>[\]]{1,60}$`)
 
-// CheckValue returns what to write instead of a field or a value; "" = it is right.
-func (fields FieldSet) CheckValue(name, value string) string {
+// ValueRemedy returns what to write instead of a wrong field or value; "" = the value is right.
+func (fields FieldSet) ValueRemedy(name, value string) string {
 	var known []string
 	for _, f := range fields {
 		known = append(known, f.name)
@@ -109,14 +109,14 @@ type Choice struct {
 	Instead []Choice `json:"instead_of,omitempty"` // other values of later layers
 }
 
-// ChooseValues returns the values of the fields that a layer sets. The first one that does decides. A value
-// that CheckValue refuses does not count.
-func (fields FieldSet) ChooseValues(layers ...Layer) (all []Choice) {
+// ResolveLayers returns a value for each field that some layer sets: the value of the first layer that sets it.
+// Values that ValueRemedy refuses do not count.
+func (fields FieldSet) ResolveLayers(layers ...Layer) (all []Choice) {
 	for _, f := range fields {
 		var c Choice
 		for _, l := range layers {
 			value := l.Style[f.name]
-			if value == "" || value == c.Value || fields.CheckValue(f.name, value) != "" {
+			if value == "" || value == c.Value || fields.ValueRemedy(f.name, value) != "" {
 				continue
 			}
 			if found := (Choice{Field: f.name, Value: value, Source: l.Source}); c.Field == "" {
@@ -136,9 +136,9 @@ func (fields FieldSet) ChooseValues(layers ...Layer) (all []Choice) {
 // keyLine matches a line such as "length: short  # as I like it".
 var keyLine = regexp.MustCompile(`^\s*(\pL+):\s*["']?(.*?)["']?\s*(?:\s#.*)?$`)
 
-// SplitStyle splits a text into the style that its first lines set, between two lines ---, and the rest, in
-// which empty lines stand for them. A text without such lines may begin with a ruler of Markdown.
-func SplitStyle(text string) (style Style, rest string, problems []store.Problem) {
+// SplitOffStyle takes the style that the first lines of a text set, between two lines ---, off the text. In the
+// rest, empty lines stand for them. A text without such lines may begin with a ruler of Markdown.
+func SplitOffStyle(text string) (style Style, rest string, problems []store.Problem) {
 	head, body, closed := strings.Cut(text+"\n", "\n---\n")
 	lines := strings.Split(head, "\n")
 	switch {
@@ -153,7 +153,7 @@ func SplitStyle(text string) (style Style, rest string, problems []store.Problem
 		if m == nil {
 			m = []string{"", strings.TrimSpace(line), ""}
 		}
-		switch remedy := Speech.CheckValue(m[1], m[2]); {
+		switch remedy := Speech.ValueRemedy(m[1], m[2]); {
 		case m[1] == "" || m[1][0] == '#': // a comment
 		case remedy != "":
 			problems = append(problems, store.Problem{Line: i + 2, Text: m[1] + ": " + remedy})

@@ -12,7 +12,7 @@ import (
 
 // The first layer that sets a field decides; other values of lower layers are shown as replaced.
 func TestResolve(t *testing.T) {
-	got := Speech.ChooseValues(
+	got := Speech.ResolveLayers(
 		Layer{"SOUL.md", Style{"length": "long", "emoji": "lots"}},
 		Layer{"personas/a.md", Style{"length": "short", "emoji": "none", "formality": "casual"}},
 		Layer{"configuration", Style{"length": "long", "formality": "formal", "language": "German"}})
@@ -24,7 +24,7 @@ func TestResolve(t *testing.T) {
 			[]Choice{{Field: "length", Value: "short", Source: "personas/a.md"}}},
 		{"language", "German", "configuration", "Answer in this language: German.", nil},
 	})
-	expect.Equal(t, len(Speech.ChooseValues(Layer{}, Layer{"x", Style{"volume": "loud"}})), 0)
+	expect.Equal(t, len(Speech.ResolveLayers(Layer{}, Layer{"x", Style{"volume": "loud"}})), 0)
 }
 
 // Every value has a rule of its own.
@@ -33,8 +33,8 @@ func TestRules(t *testing.T) {
 	for _, f := range Speech {
 		expect.Equal(t, len(f.rules), max(1, len(f.values)), f.name)
 		for _, v := range f.values {
-			expect.Equal(t, Speech.CheckValue(f.name, v), "")
-			rule := Speech.ChooseValues(Layer{"x", Style{f.name: v}})[0].Rule
+			expect.Equal(t, Speech.ValueRemedy(f.name, v), "")
+			rule := Speech.ResolveLayers(Layer{"x", Style{f.name: v}})[0].Rule
 			expect.False(t, seen[rule] || rule == "", "%s: %s: %q", f.name, v, rule)
 			seen[rule] = true
 		}
@@ -50,10 +50,10 @@ func TestCheck(t *testing.T) {
 		{"address", "Ada\n# Safety", "write a few words, 60 characters at most"}, {"address", "", "write a few words, 60 characters at most"},
 		{"language", strings.Repeat("x", 61), "write a few words, 60 characters at most"}, {"address", "<data>", "write a few words, 60 characters at most"},
 	} {
-		expect.Equal(t, Speech.CheckValue(c.name, c.value), c.want, c.name, c.value)
+		expect.Equal(t, Speech.ValueRemedy(c.name, c.value), c.want, c.name, c.value)
 	}
-	expect.Equal(t, Character.CheckValue("emoji", "👩‍🚀"), "")
-	expect.Equal(t, Character.CheckValue("species", "fox"), "unknown; write one of: creature, role, vibe, emoji")
+	expect.Equal(t, Character.ValueRemedy("emoji", "👩‍🚀"), "")
+	expect.Equal(t, Character.ValueRemedy("species", "fox"), "unknown; write one of: creature, role, vibe, emoji")
 }
 
 // Front matter is taken off, numbers of lines stay, and what is no front matter is text.
@@ -77,7 +77,7 @@ func TestParse(t *testing.T) {
 			{Line: 3, Text: "and so: unknown; write one of: voice, formality, emoji, length, proactivity, address, language"},
 			{Line: 4, Text: "mood: unknown; write one of: voice, formality, emoji, length, proactivity, address, language"}}},
 	} {
-		style, rest, problems := SplitStyle(c.text)
+		style, rest, problems := SplitOffStyle(c.text)
 		expect.NoDiff(t, style, c.style, c.text)
 		expect.Equal(t, rest, c.rest, c.text)
 		expect.NoDiff(t, problems, c.problems, c.text)

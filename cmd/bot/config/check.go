@@ -159,11 +159,11 @@ func (c *Config) complete(r *reader, dir string) {
 // checkVoice checks who the assistant is and how it speaks. A persona is checked when it is read.
 func (c *Config) checkVoice(r *reader) {
 	for _, name := range slices.Sorted(maps.Keys(c.Character)) {
-		remedy := voice.Character.CheckValue(name, c.Character[name])
+		remedy := voice.Character.ValueRemedy(name, c.Character[name])
 		r.check(rule{"character." + name, remedy == "", remedy})
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Style)) {
-		remedy := voice.Speech.CheckValue(name, c.Style[name])
+		remedy := voice.Speech.ValueRemedy(name, c.Style[name])
 		r.check(rule{"style." + name, remedy == "", remedy})
 	}
 }

@@ -23,7 +23,7 @@ func gatherPersona(_ context.Context, q *Question) (*Content, error) {
 	t.text = strings.ReplaceAll(t.text, "{name}", q.sources.Name)
 	c := q.part(t, file, all)
 	var is []string
-	for _, of := range voice.Character.ChooseValues(voice.Layer{Style: q.sources.Voice.Character}) {
+	for _, of := range voice.Character.ResolveLayers(voice.Layer{Style: q.sources.Voice.Character}) {
 		is = append(is, of.Rule)
 	}
 	if len(is) > 0 {
@@ -45,7 +45,7 @@ func gatherStyle(_ context.Context, q *Question) (*Content, error) {
 func (q *Question) style() []voice.Choice {
 	_, soul := q.styled(soulFile)
 	file, _, persona := q.persona()
-	return voice.Speech.ChooseValues(voice.Layer{Source: soulFile, Style: soul}, voice.Layer{Source: file, Style: persona},
+	return voice.Speech.ResolveLayers(voice.Layer{Source: soulFile, Style: soul}, voice.Layer{Source: file, Style: persona},
 		voice.Layer{Source: "configuration", Style: q.sources.Voice.Style})
 }
 
@@ -68,7 +68,7 @@ func (q *Question) styled(file string) (*text, voice.Style) {
 	if t.problem != "" && t.problem != missing {
 		q.Problem(file, 0, t.problem)
 	}
-	style, rest, problems := voice.SplitStyle(t.text)
+	style, rest, problems := voice.SplitOffStyle(t.text)
 	for _, p := range problems {
 		q.Problem(file, p.Line, p.Text)
 	}

@@ -139,7 +139,7 @@ func (w *world) hears(scope memory.Scope, conversation string, said ...string) {
 // not recalled.
 func TestPastTurnsAreRecalled(t *testing.T) {
 	w := indexed(t, Stable)
-	w.hears(w.scopes()[0], "old", "It is for my aunt.", "Celadon would be the glaze for that vase.", "Good, that one then.", "Fine.")
+	w.hears(w.scopes()[0], "old", "Good morning.", "It is for your aunt?", "Celadon would be the glaze for that vase.", "Good, that one then.")
 	w.heard(history.Message{Role: llm.User, Sender: testUser, Text: "The kiln reaches 1240 degrees."}, "$kiln")
 	w.send()
 	expect.Equal(t, w.recalledNow(), "", "a message brings up itself")
@@ -147,13 +147,13 @@ func TestPastTurnsAreRecalled(t *testing.T) {
 	w.tells("Which celadon glaze for the vase, and what does the kiln reach?")
 	got := w.recalledNow()
 	for _, want := range []string{
-		"- 2026-10-21, you said: Celadon would be the glaze for that vase.",
-		"\n  before: 2026-10-21, " + testUser + " said: It is for my aunt.",
-		"\n  after: 2026-10-21, " + testUser + " said: Good, that one then.",
+		"- 2026-10-21, " + testUser + " said: Celadon would be the glaze for that vase.",
+		"  after: 2026-10-21, you said: It is for your aunt?",
+		"\n  after: 2026-10-21, you said: Good, that one then.",
 	} {
 		expect.Has(t, got, want)
 	}
-	for _, text := range []string{"It is for my aunt.", "Celadon would be", "Good, that one then."} {
+	for _, text := range []string{"It is for your aunt?", "Celadon would be", "Good, that one then."} {
 		if n := strings.Count(got, text); n != 1 {
 			t.Errorf("%q stands there %d times:\n%s", text, n, got)
 		}

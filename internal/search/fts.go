@@ -26,7 +26,8 @@ func Open(db *sql.DB) *FTS { return &FTS{db: db} }
 const (
 	classActive = iota
 	classPast   // superseded or archived
-	classTurn
+	classTurn   // a message of a person
+	classAnswer // a message of the bot
 
 	classShift = 60
 	scopeShift = 36
@@ -51,7 +52,7 @@ func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if err != nil || len(m.found) == 0 {
 		return nil, err
 	}
-	return f.toHits(ctx, q, rank(m.question, m.corpus, m.found))
+	return f.toHits(ctx, q, m.rank(m.found))
 }
 
 // matches are the candidates that contain terms of a query.
@@ -60,6 +61,15 @@ type matches struct {
 	question parsedQuery
 	corpus   corpus
 	found    []candidate
+	wishes   bool // they are standing wishes
+}
+
+// rank ranks candidates for the query of m.
+func (m matches) rank(candidates []candidate) []scored {
+	if m.wishes {
+		return rankWishes(m.question, m.corpus, candidates)
+	}
+	return rank(m.question, m.corpus, candidates)
 }
 
 func (f *FTS) lookUp(ctx context.Context, q Query) (m matches, err error) {
@@ -71,7 +81,11 @@ func (f *FTS) lookUp(ctx context.Context, q Query) (m matches, err error) {
 		return m, fmt.Errorf("search: %w", err)
 	}
 	m.corpus.weigh(m.question.terms)
-	m.found, err = f.candidates(ctx, q, m.scopes, selectTerms(m.question.terms, maxPostings))
+	if m.wishes = q.Wishes; m.wishes {
+		m.found, err = f.standingWishes(ctx, m.scopes)
+	} else {
+		m.found, err = f.candidates(ctx, q, m.scopes, selectTerms(m.question.terms, maxPostings))
+	}
 	return m, err
 }
 
@@ -152,28 +166,23 @@ func (f *FTS) candidates(ctx context.Context, q Query, scopes []int64, terms []t
 	if len(terms) == 0 {
 		return nil, nil
 	}
-	classes := []int64{classActive}
+	groups := [][]int64{{classActive}} // their rows are neighbours
 	if q.Past {
-		classes = append(classes, classPast)
+		groups = append(groups, []int64{classPast})
 	}
 	if q.Turns {
-		classes = append(classes, classTurn)
+		groups = append(groups, []int64{classTurn, classAnswer})
 	}
 	expression := ftsAnyOf(terms)
 	var out []candidate
-	for _, class := range classes {
-		var all []scoredRow
-		for _, scope := range scopes {
-			some, err := f.bestRows(ctx, expression, class, scope)
+	for _, group := range groups {
+		var rows []int64
+		for _, class := range group {
+			some, err := f.bestOfClass(ctx, expression, class, scopes)
 			if err != nil {
 				return nil, fmt.Errorf("search: %w", err)
 			}
-			all = append(all, some...)
-		}
-		slices.SortStableFunc(all, func(a, b scoredRow) int { return cmp.Compare(a.score, b.score) })
-		rows := make([]int64, 0, maxCandidates)
-		for _, x := range all[:min(len(all), maxCandidates)] {
-			rows = append(rows, x.row)
+			rows = append(rows, some...)
 		}
 		some, err := f.load(ctx, rows)
 		if err == nil {
@@ -185,6 +194,23 @@ func (f *FTS) candidates(ctx context.Context, q Query, scopes []int64, terms []t
 		out = append(out, some...)
 	}
 	return out, nil
+}
+
+// bestOfClass returns the best rows of class for an FTS5 expression.
+func (f *FTS) bestOfClass(ctx context.Context, expression string, class int64, scopes []int64) (rows []int64, err error) {
+	var all []scoredRow
+	for _, scope := range scopes {
+		some, err := f.bestRows(ctx, expression, class, scope)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	slices.SortStableFunc(all, func(a, b scoredRow) int { return cmp.Compare(a.score, b.score) })
+	for _, x := range all[:min(len(all), maxCandidates)] {
+		rows = append(rows, x.row)
+	}
+	return rows, nil
 }
 
 // bestRowsQuery scores the newest matching rows, up to a limit. So a query of frequent words does
@@ -206,7 +232,8 @@ func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 	out, err := store.List(ctx, f.db, func(row store.Row) (c candidate, err error) {
 		var marks int
 		err = row.Scan(&c.row, &c.doc, &c.at, &c.session, &c.chars, &c.words, &marks, &c.body, &c.day, &c.subject)
-		c.isQuestion, c.hasTime, c.past = marks&markQuestion != 0, marks&markTime != 0, classOfRow(c.row) == classPast
+		c.isQuestion, c.hasTime = marks&markQuestion != 0, marks&markTime != 0
+		c.past, c.answer = classOfRow(c.row) == classPast, classOfRow(c.row) == classAnswer
 		return c, err
 	}, `SELECT d.row, d.doc, d.at, d.conversation_day, d.chars, d.words, d.flags, t.c0, t.c1, t.c2
 		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value

@@ -77,7 +77,7 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	ranked := rank(m.question, m.corpus, found)
+	ranked := m.rank(found)
 	near := h.outlierCosine(q, embedding, m.question)
 	for i := range ranked {
 		ranked[i].outlier = ranked[i].similarity != nil && ranked[i].similarity.Cosine >= near
@@ -86,9 +86,11 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 }
 
 // addNearest adds the nearest documents to the candidates of m. It sets the similarity of all.
-func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m matches) ([]candidate, error) {
-	w := vector.Filter{Scopes: q.Scopes, Past: q.Past}
-	near, err := h.comparer.Nearest(ctx, embedding, w, maxNearest)
+func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m matches) (found []candidate, err error) {
+	var near []vector.Similarity
+	if !m.wishes {
+		near, err = h.comparer.Nearest(ctx, embedding, vector.Filter{Scopes: q.Scopes, Past: q.Past}, maxNearest)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +104,7 @@ func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m
 			more = append(more, l.Doc)
 		}
 	}
-	found := m.found
+	found = m.found
 	if len(more) > 0 {
 		added, err := h.loadNearest(ctx, q, m, more)
 		if err != nil {
@@ -138,7 +140,7 @@ func (h *Hybrid) loadNearest(ctx context.Context, q Query, m matches, docs []int
 	}
 	added, err := h.load(ctx, slices.DeleteFunc(rows, func(row int64) bool {
 		class := classOfRow(row)
-		return !slices.Contains(m.scopes, scopeOfRow(row)) || class == classPast && !q.Past || class == classTurn && !q.Turns
+		return !slices.Contains(m.scopes, scopeOfRow(row)) || class == classPast && !q.Past || class >= classTurn && !q.Turns
 	}))
 	if err != nil {
 		return nil, err

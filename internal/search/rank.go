@@ -53,6 +53,7 @@ const (
 	saturation      = .6 // k1
 	lengthPenalty   = .3 // b
 	pastFactor      = .3 // factor for superseded and archived documents
+	answerFactor    = .3 // … for what the bot said
 )
 
 // maxCandidates is how many candidates of each class are ranked.
@@ -205,6 +206,7 @@ type candidate struct {
 	chars, words        int
 	isQuestion, hasTime bool
 	past                bool
+	answer              bool               // the bot said it
 	similarity          *vector.Similarity // nil = it or the query has no vector
 }
 
@@ -219,18 +221,7 @@ type scored struct {
 
 // rank scores candidates and sorts them, the best first.
 func rank(q parsedQuery, c corpus, candidates []candidate) []scored {
-	all := make([]scored, len(candidates))
-	forms := formIndex(q.terms)
-	var total float64
-	for _, t := range q.terms {
-		if t.isContent() {
-			total += t.idf
-		}
-	}
-	for i := range candidates {
-		all[i].candidate = &candidates[i]
-		all[i].computeFeatures(q, c, forms, total)
-	}
+	all := computeAll(q, c, candidates)
 	scoreSessions(all)
 	normaliseAll(all)
 	joined := addSimilarity(all)
@@ -246,10 +237,30 @@ func rank(q parsedQuery, c corpus, candidates []candidate) []scored {
 		if s.past {
 			s.score *= pastFactor
 		}
+		if s.answer {
+			s.score *= answerFactor
+		}
 	}
 	slices.SortStableFunc(all, func(a, b scored) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.doc, a.doc)) // newest first
 	})
+	return all
+}
+
+// computeAll computes the features of candidates.
+func computeAll(q parsedQuery, c corpus, candidates []candidate) []scored {
+	all := make([]scored, len(candidates))
+	forms := formIndex(q.terms)
+	var total float64
+	for _, t := range q.terms {
+		if t.isContent() {
+			total += t.idf
+		}
+	}
+	for i := range candidates {
+		all[i].candidate = &candidates[i]
+		all[i].computeFeatures(q, c, forms, total)
+	}
 	return all
 }
 

@@ -29,8 +29,9 @@ type Query struct {
 	K     int     // maximum number of hits; 0 = DefaultK
 	Floor float64 // share of the query (0–1) that the best hit must cover, else nothing is found; see DefaultFloor
 
-	Turns bool // also search past messages
-	Past  bool // also find superseded and archived documents, ranked lower
+	Turns  bool // also search past messages
+	Wishes bool // only standing wishes: those of the query's topic and the newest, whatever words they share
+	Past   bool // also find superseded and archived documents, ranked lower
 }
 
 // DefaultFloor keeps small talk from finding memories. Below it, a hit has next to nothing of the

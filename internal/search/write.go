@@ -33,7 +33,7 @@ type source struct {
 const (
 	entrySource = `SELECT n, iif(state = 'active', 0, 1), scope, text, subject, conversation, seq, at, rev FROM document
 		WHERE state IN ('active', 'superseded', 'archived')`
-	turnSource = `SELECT -n, 2, scope, text, sender, conversation, seq, at, 1 FROM past_message WHERE text <> ''`
+	turnSource = `SELECT -n, iif(sender = '', 3, 2), scope, text, sender, conversation, seq, at, 1 FROM past_message WHERE text <> ''`
 )
 
 func readSources(ctx context.Context, db store.DBTX, query string, args ...any) ([]source, error) {
@@ -64,6 +64,7 @@ type analysedDoc struct {
 const (
 	markQuestion = 1 << iota
 	markTime
+	markWish // it asks for something from now on, or says what somebody likes
 )
 
 // analyse computes the terms and statistics of s.
@@ -76,7 +77,7 @@ func analyse(s source) analysedDoc {
 		m.day = strings.Join(text.DateTerms(at), " ")
 	}
 	if s.conversation != "" && s.class != classPast {
-		m.place = hash64(string(s.scope), s.conversation, map[bool]string{true: "turn"}[s.class == classTurn])
+		m.place = hash64(string(s.scope), s.conversation, map[bool]string{true: "turn"}[s.class >= classTurn])
 		m.session = hash64(s.conversation, at.Format(time.DateOnly))
 	}
 	if text.IsQuestion(s.text) {
@@ -84,6 +85,9 @@ func analyse(s source) analysedDoc {
 	}
 	if text.MentionsTime(ws, text.DatesIn(ws)) {
 		m.marks |= markTime
+	}
+	if s.class != classAnswer && text.IsStandingWish(s.text) {
+		m.marks |= markWish
 	}
 	return m
 }

@@ -12,24 +12,40 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/search"
+	words "reverie/internal/text"
+	"reverie/internal/trust"
 )
 
 // Recalled is the source of memories found for a message.
 const Recalled = "recalled"
 
-// recallLimits limit the search for one message, by tier.
-var recallLimits = []struct{ tokens, hits int }{
-	{1_500, 12}, // unknown tier
-	{300, 3},
-	{600, 6},
-	{1_500, 12}, {1_500, 12}, {1_500, 12},
+// recallLimits limit what is recalled for one message, by tier.
+var recallLimits = []recallLimit{
+	unknownTier: {1_500, 12, 300},
+	{300, 3, 80},
+	{600, 6, 150},
+	{1_500, 12, 300}, {1_500, 12, 300}, {1_500, 12, 300},
+}
+
+const unknownTier = 0
+
+type recallLimit struct {
+	tokens, hits int // of what the message is about
+	wishes       int // tokens of standing wishes
 }
 
 // maxVisibleHits is how many hits in the visible history the search may return in addition.
 const maxVisibleHits = 40
 
-// gatherRecalled searches the scopes of the turn for the newest message of a person: entries first,
-// then past messages, the oldest first in both.
+// A question that collects ("in what order …?") gets more hits in short lines.
+const (
+	collectHits   = 5   // times as many
+	collectTokens = 4   // thirds of the tokens
+	collectQuote  = 120 // characters of a message
+)
+
+// gatherRecalled searches the scopes of the turn for the newest message of a person: standing wishes
+// first, then entries, then past messages, the oldest first in each.
 func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 	store, past := q.sources.Memory, q.turn.History
 	at := lastBy(past, len(past), llm.User)
@@ -37,11 +53,14 @@ func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 		return nil, nil
 	}
 	limit := recallLimits[q.turn.tier()]
+	v := recalled{zone: q.turn.Now.Location(), visible: map[string]int64{}, collects: words.CollectsAll(past[at].Text)}
+	if v.collects {
+		limit.tokens, limit.hits = limit.tokens*collectTokens/3, limit.hits*collectHits
+	}
 	query := memory.Query{Text: past[at].Text, Scopes: q.turn.Scopes, Now: q.turn.Now, Turns: true,
 		Floor: search.DefaultFloor, K: limit.hits + min(len(past), maxVisibleHits)}
-	before := lastBy(past, at, llm.Assistant)
-	if before >= 0 {
-		query.Context = past[before].Text
+	if before := lastBy(past, at, llm.Assistant); before >= 0 {
+		query.Context, v.lastAnswer = past[before].Text, past[before].EventID
 	}
 	// Hand edits count from now on. The section of all memories reports unreadable files.
 	_, _ = store.Entries(ctx, q.turn.Scopes...)
@@ -49,16 +68,16 @@ func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	v := recalled{zone: q.turn.Now.Location(), visible: map[string]int64{}}
-	if before >= 0 {
-		v.lastAnswer = past[before].EventID
+	wishes, err := store.Search(ctx, memory.Query{Text: query.Text, Scopes: query.Scopes, Turns: true, Wishes: true, K: limit.wishes / 10})
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
 	}
 	for _, m := range past {
 		if m.EventID != "" && m.Text != "" && m.ID >= q.first {
 			v.visible[m.EventID] = m.ID
 		}
 	}
-	return v.content(hits, limit.tokens, limit.hits), nil
+	return v.content(v.takeWishes(wishes, limit.wishes), hits, limit), nil
 }
 
 // lastBy returns the index of the last message with words of role before end; -1 = none.
@@ -76,18 +95,37 @@ type recalled struct {
 	zone       *time.Location
 	visible    map[string]int64 // messages in the history, by event
 	lastAnswer string           // the event of the last answer, which is part of the query
+	collects   bool             // the message asks for all that was said of something
 }
 
-// content takes the best hits that fit. Hits that the history shows take no room. Whether it does
-// is known only once the history is cut, so they are kept, with the message that says them.
-func (v *recalled) content(hits []memory.Hit, tokens, most int) *Content {
-	var taken []memory.Hit
+// takeWishes takes the best standing wishes that fit.
+func (v *recalled) takeWishes(hits []memory.Hit, tokens int) (taken []memory.Hit) {
+	for _, h := range hits {
+		if h.Integrity() < trust.User {
+			continue
+		}
+		h.Around = nil
+		if tokens -= llm.EstimateTokens(h.Line(v.zone, nil)); tokens < 0 {
+			break
+		}
+		taken = append(taken, h)
+	}
+	return taken
+}
+
+// content takes the best hits that fit, after wishes. Hits that the history shows take no room. Whether it
+// does is known only once the history is cut, so they are kept, with the message that says them.
+func (v *recalled) content(wishes, hits []memory.Hit, limit recallLimit) *Content {
+	taken := wishes
 	var best, shown float64 // share of the question covered by hits new to the model, and by those in the history
-	room, left := [2]int{tokens, tokens}, [2]int{most, most}
+	room, left := [2]int{limit.tokens, limit.tokens}, [2]int{limit.hits, limit.hits}
 	said := map[string]bool{} // by event
+	for _, h := range wishes {
+		markSaid(said, h)
+	}
 	for _, h := range hits {
 		common := h.Covered < search.DefaultFloor/2 && !h.Near // hardly more than a common word
-		if common || h.Turn != nil && h.Turn.Event != "" && said[h.Turn.Event] {
+		if common || said[identity(h)] {
 			continue
 		}
 		kind, cost := 0, llm.EstimateTokens(v.render(h, said))
@@ -109,16 +147,18 @@ func (v *recalled) content(hits []memory.Hit, tokens, most int) *Content {
 		}
 		taken = append(taken, h)
 	}
-	// Only the history's hits are above the floor.
-	if len(taken) == 0 || best < max(search.DefaultFloor, shown/2) {
+	if best < max(search.DefaultFloor, shown/2) { // only the history's hits are above the floor
+		taken = wishes
+	}
+	if len(taken) == 0 {
 		return nil
 	}
-	return v.inOrder(taken)
+	return v.inOrder(taken, len(wishes))
 }
 
-// inOrder returns the lines of hits, which are sorted best first: entries, then messages, the
-// oldest first. When room is short the best stay.
-func (v *recalled) inOrder(hits []memory.Hit) *Content {
+// inOrder returns the lines of hits, which are sorted best first: the first wishes of them, then entries,
+// then messages, the oldest first. When room is short the best stay.
+func (v *recalled) inOrder(hits []memory.Hit, wishes int) *Content {
 	order := make([]int, len(hits))
 	said := map[string]bool{}
 	for i, h := range hits {
@@ -128,10 +168,19 @@ func (v *recalled) inOrder(hits []memory.Hit) *Content {
 		}
 	}
 	when := func(i int) (kind int, at time.Time) {
-		if h := hits[i]; h.Turn != nil {
-			return 1, h.Turn.At
+		at = hits[i].Entry.ObservedAt
+		if hits[i].Turn != nil {
+			kind, at = 2, hits[i].Turn.At
 		}
-		return 0, hits[i].Entry.ObservedAt
+		switch {
+		case i < wishes:
+			kind = 0
+		case v.collects: // one chain by time
+			kind = 2
+		default:
+			kind = max(kind, 1)
+		}
+		return kind, at
 	}
 	slices.SortStableFunc(order, func(i, j int) int {
 		kind, at := when(i)
@@ -139,9 +188,15 @@ func (v *recalled) inOrder(hits []memory.Hit) *Content {
 		return cmp.Or(cmp.Compare(kind, other), at.Compare(then))
 	})
 	c := Content{Source: Recalled, ranked: true, Lead: "It may be old or beside the point; what the person says now counts."}
+	if wishes > 0 {
+		c.Lead += " Follow a wish where it applies; of two that differ, the newer one."
+	}
 	for _, i := range order {
 		h := hits[i]
 		l := Line{Text: v.render(h, said), SaidIn: v.historyMessage(h), rank: i, from: h.Integrity()}
+		if i < wishes {
+			l.Text = wishMarker + strings.TrimPrefix(l.Text, "- ")
+		}
 		if h.Turn != nil {
 			l.key = fmt.Sprint("turn ", h.Turn.Scope, " ", h.Turn.Event, " ", h.Turn.Seq)
 		} else {
@@ -153,12 +208,22 @@ func (v *recalled) inOrder(hits []memory.Hit) *Content {
 	return NewContent(c)
 }
 
-// markSaid records in said which messages the line of h quotes in full.
-func markSaid(said map[string]bool, h memory.Hit) {
-	if h.Turn == nil {
-		return
+// wishMarker begins the line of a standing wish.
+const wishMarker = "- wish: "
+
+// identity is what a message is known by, or an entry.
+func identity(h memory.Hit) string {
+	if h.Turn != nil {
+		return h.Turn.Event
 	}
-	said[h.Turn.Event] = true
+	return h.Entry.ID
+}
+
+// markSaid records in said which messages, or which entry, the line of h quotes in full.
+func markSaid(said map[string]bool, h memory.Hit) {
+	if id := identity(h); id != "" {
+		said[id] = true
+	}
 	for _, t := range h.Around {
 		if t.QuotedWhole() {
 			said[t.Event] = true
@@ -175,7 +240,14 @@ func (v *recalled) historyMessage(h memory.Hit) int64 {
 }
 
 // render renders h for the model: a message with those before and after it, unless they are already
-// said or in the history.
+// said or in the history. In a collection each is one short line.
 func (v *recalled) render(h memory.Hit, said map[string]bool) string {
-	return h.Line(v.zone, func(t memory.Turn) bool { return t.Event != "" && (v.visible[t.Event] != 0 || said[t.Event]) })
+	if v.collects {
+		h.Around = nil
+	}
+	line := h.Line(v.zone, func(t memory.Turn) bool { return t.Event != "" && (v.visible[t.Event] != 0 || said[t.Event]) })
+	if v.collects {
+		line = words.Cut(line, collectQuote)
+	}
+	return line
 }

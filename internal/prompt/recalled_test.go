@@ -12,6 +12,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/prompt/section"
 	"reverie/internal/test/expect"
+	"reverie/internal/trust"
 )
 
 // indexed returns a world with a backend that searches.
@@ -131,7 +132,7 @@ func (w *world) hears(scope memory.Scope, conversation string, said ...string) {
 			sender = ""
 		}
 		w.must(w.memory.IndexTurn(w.t.Context(), memory.Turn{Scope: scope, Event: fmt.Sprintf("$%s%d", conversation, i), Sender: sender,
-			At: w.now.AddDate(0, -1, 0).Add(time.Duration(i) * time.Minute), Conversation: conversation, Seq: i + 1, Text: text}))
+			At: w.now.AddDate(0, -1, 0).Add(time.Duration(i) * time.Minute), Conversation: conversation, Seq: i + 1, Text: text, Integrity: trust.User}))
 	}
 }
 
@@ -433,4 +434,34 @@ func TestProgramsComeAndGo(t *testing.T) {
 	w.programs = []section.Program{{Name: "p", Prompts: []string{"Titles are short."}}}
 	p := w.tells("And now?")
 	expect.False(t, !p.Report.Epoch.New || !strings.Contains(p.Prefix, "p: Titles are short."), "the program's note is not in the prefix")
+}
+
+// A standing wish comes up whatever the message is about, and only once.
+func TestWishesAreRecalled(t *testing.T) {
+	w := indexed(t, Stable)
+	w.hears(w.scopes()[0], "old", "I can't stand big hotels.", "I see.", "The kiln is blue.", "Nice.")
+	w.tells("Where should we stay in Lisbon?")
+	got := w.recalledNow()
+	expect.Has(t, got, "- wish: 2026-10-21, "+testUser+" said: I can't stand big hotels.")
+	expect.Has(t, got, "Follow a wish where it applies")
+	expect.Lacks(t, got, "kiln")
+	w.send()
+	w.answers("At Ana's.")
+	w.tells("And in Porto?")
+	expect.Lacks(t, w.recalledNow(), "big hotels")
+}
+
+// A question that collects gets all that was said of it, one short line each, the oldest first.
+func TestCollectedByTime(t *testing.T) {
+	w := indexed(t, Stable)
+	var said []string
+	for i := range 30 {
+		said = append(said, fmt.Sprintf("I fired the kiln, batch %d, with %s.", i+1, strings.Repeat("many bowls and ", 20)), "Good.")
+	}
+	w.hears(w.scopes()[0], "old", said...)
+	w.tells("In what order did I fire the batches in the kiln?")
+	got := w.recalledNow()
+	lines := strings.Count(got, "\n- ")
+	expect.Equal(t, lines >= 25, true, fmt.Sprint(lines, " lines"))
+	expect.Equal(t, strings.Index(got, "batch 11") < strings.Index(got, "batch 29"), true, "the oldest first")
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"reverie/internal/store"
 	"reverie/internal/trust"
@@ -83,10 +84,37 @@ func (f *FTS) lookUp(ctx context.Context, q Query) (m matches, err error) {
 	m.corpus.weigh(m.question.terms)
 	if m.wishes = q.Wishes; m.wishes {
 		m.found, err = f.standingWishes(ctx, m.scopes)
-	} else {
-		m.found, err = f.candidates(ctx, q, m.scopes, selectTerms(m.question.terms, maxPostings))
+		return m, err
+	}
+	m.found, err = f.candidates(ctx, q, m.scopes, selectTerms(m.question.terms, maxPostings))
+	if err == nil && m.question.offset != [2]int{} {
+		err = f.addOffset(ctx, q, &m)
 	}
 	return m, err
+}
+
+// addOffset resolves the offset of a question, such as "two weeks before the move", from the day of the
+// best candidate on. It adds the days meant as a term, and what was said then as candidates.
+func (f *FTS) addOffset(ctx context.Context, q Query, m *matches) error {
+	ranked := rank(m.question, m.corpus, m.found)
+	if len(ranked) == 0 || ranked[0].at == 0 {
+		return nil
+	}
+	day := func(n int) time.Time { return time.UnixMilli(ranked[0].at).UTC().AddDate(0, 0, n) }
+	days := []term{spanTerm(day(m.question.offset[0]), day(m.question.offset[1]+1))}
+	if err := f.loadFrequencies(ctx, m.scopes, days); err != nil {
+		return err
+	}
+	m.corpus.weigh(days)
+	m.question.terms = append(m.question.terms, days...)
+	there := positionsByRow(m.found)
+	more, err := f.candidates(ctx, q, m.scopes, days)
+	for _, c := range more {
+		if _, found := there[c.row]; !found {
+			m.found = append(m.found, c)
+		}
+	}
+	return err
 }
 
 // maxPostings is how many documents of a scope and class are scored per query. bm25 reads the

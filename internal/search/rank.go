@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"reverie/internal/search/vector"
 	"reverie/internal/text"
@@ -78,6 +79,8 @@ type parsedQuery struct {
 	terms []term
 	names map[string]bool // its words, unstemmed, to match names
 	when  bool            // it asks for a time
+
+	offset [2]int // days: it asks for what was so long after something; 0 = it does not
 }
 
 // isContent reports whether t is a word of the query that tells its topic. An answer should contain
@@ -96,7 +99,10 @@ func parseQuery(q Query) parsedQuery {
 	}
 	addTerms(&out, ws, 1)
 	if from, to, ok := text.RelativeSpan(ws, q.Now); ok {
-		out.terms = append(out.terms, term{forms: text.SpanTerms(from, to), weight: 1, date: true})
+		out.terms = append(out.terms, spanTerm(from, to))
+	}
+	if from, to, ok := text.OffsetFrom(ws); ok {
+		out.offset = [2]int{from, to}
 	}
 	if q.Context != "" {
 		says := slices.ContainsFunc(out.terms, func(t term) bool { return t.date || !t.smallTalk })
@@ -106,6 +112,10 @@ func parseQuery(q Query) parsedQuery {
 		addTerms(&out, text.Tokens(clip(q.Context)), contextWeight)
 	}
 	return out
+}
+
+func spanTerm(from, to time.Time) term {
+	return term{forms: text.SpanTerms(from, to), weight: 1, date: true}
 }
 
 // lastSentence returns the last sentence of text, or its end if that is long.

@@ -28,17 +28,18 @@ type source struct {
 	seq           int
 	at            int64
 	rev           int
+	preference    bool
 }
 
 const (
-	entrySource = `SELECT n, iif(state = 'active', 0, 1), scope, text, subject, conversation, seq, at, rev FROM document
+	entrySource = `SELECT n, iif(state = 'active', 0, 1), scope, text, subject, conversation, seq, at, rev, kind = 'preference' FROM document
 		WHERE state IN ('active', 'superseded', 'archived')`
-	turnSource = `SELECT -n, iif(sender = '', 3, 2), scope, text, sender, conversation, seq, at, 1 FROM past_message WHERE text <> ''`
+	turnSource = `SELECT -n, iif(sender = '', 3, 2), scope, text, sender, conversation, seq, at, 1, false FROM past_message WHERE text <> ''`
 )
 
 func readSources(ctx context.Context, db store.DBTX, query string, args ...any) ([]source, error) {
 	return store.List(ctx, db, func(row store.Row) (s source, err error) {
-		err = row.Scan(&s.doc, &s.class, &s.scope, &s.text, &s.subject, &s.conversation, &s.seq, &s.at, &s.rev)
+		err = row.Scan(&s.doc, &s.class, &s.scope, &s.text, &s.subject, &s.conversation, &s.seq, &s.at, &s.rev, &s.preference)
 		return s, err
 	}, query, args...)
 }
@@ -86,7 +87,7 @@ func analyse(s source) analysedDoc {
 	if text.MentionsTime(ws, text.DatesIn(ws)) {
 		m.marks |= markTime
 	}
-	if s.class != classAnswer && text.IsStandingWish(s.text) {
+	if s.preference || s.class != classAnswer && text.IsStandingWish(s.text) {
 		m.marks |= markWish
 	}
 	return m

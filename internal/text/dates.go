@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -202,7 +203,11 @@ func RelativeSpan(ws []Token, now time.Time) (from, to time.Time, ok bool) {
 			from = today.AddDate(0, 0, -back)
 			return from, from.AddDate(0, 0, 1), true
 		}
-		if unit := timeUnits[w.Text]; unit != 0 {
+		if first := seasons[w.Text]; first != 0 {
+			from = seasonStart(ws, i, first, today)
+			return from, from.AddDate(0, 3, 0), true
+		}
+		if unit := timeUnits[w.Text]; unit != 0 && offsetSign(ws, i) == 0 {
 			if from, to, ok = unitSpan(ws, i, unit, today); ok {
 				return from, to, true
 			}
@@ -268,6 +273,54 @@ func unitSpan(ws []Token, i int, unit byte, today time.Time) (from, to time.Time
 	return from, to, false
 }
 
+// seasonStart is the first day of the season ws[i], of three months from month first on: of the year
+// named beside it, or of the last one that has begun; with "last", of one that is over.
+func seasonStart(ws []Token, i, first int, today time.Time) time.Time {
+	year, over := today.Year(), false
+	start := func() time.Time { return time.Date(year, time.Month(first), 1, 0, 0, 0, 0, today.Location()) }
+	for j := max(0, i-2); j < min(len(ws), i+3); j++ {
+		if y := smallNumber(ws[j].Text); y >= 1900 && y <= 2100 {
+			year = y
+			return start()
+		}
+		over = over || pastWords[ws[j].Text]
+	}
+	for start().After(today) || over && start().AddDate(0, 3, 0).After(today) {
+		year--
+	}
+	return start()
+}
+
+// OffsetFrom resolves "two weeks before" and "the day after" in a query: from and to are the days away
+// from what it names, as numbers of days.
+func OffsetFrom(ws []Token) (from, to int, ok bool) {
+	for i, w := range ws {
+		sign := offsetSign(ws, i)
+		if timeUnits[w.Text] == 0 || sign == 0 {
+			continue
+		}
+		n := 1
+		for j := max(0, i-2); j < i; j++ {
+			n = cmp.Or(parseCount(ws[j].Text), n)
+		}
+		span := map[byte][2]int{'d': {1, 0}, 'w': {7, 3}, 'm': {30, 10}, 'y': {365, 60}}[timeUnits[w.Text]]
+		return sign*n*span[0] - span[1], sign*n*span[0] + span[1], true
+	}
+	return 0, 0, false
+}
+
+// offsetSign is -1 if "before" follows the unit ws[i], 1 if "after" does.
+func offsetSign(ws []Token, i int) int {
+	switch {
+	case i+1 == len(ws):
+	case beforeWords[ws[i+1].Text]:
+		return -1
+	case afterWords[ws[i+1].Text]:
+		return 1
+	}
+	return 0
+}
+
 func parseCount(s string) int {
 	if n, ok := numberWords[s]; ok {
 		return n
@@ -293,6 +346,9 @@ var (
 	whichWords      = foldedSet("which")
 	timeWords       = foldedSet("time")
 	numberWords     = wordNumbers("number", 1)
+	beforeWords     = foldedSet("before")
+	afterWords      = foldedSet("after")
+	seasons         = firstMonths()
 )
 
 // wordNumbers maps the words of a list to numbers: the first item is first, the next first+1, ….
@@ -314,6 +370,15 @@ func foldedSet(name string) map[string]bool {
 	for _, w := range All(name) {
 		out[foldWord(w)] = true
 		out[Unaccented(foldWord(w))] = true
+	}
+	return out
+}
+
+// firstMonths maps words for seasons to their first month.
+func firstMonths() map[string]int {
+	out := wordNumbers("season", 1)
+	for w, n := range out {
+		out[w] = 3 * n
 	}
 	return out
 }

@@ -115,6 +115,9 @@ func TestSpan(t *testing.T) {
 		{"la semana pasada", "2026-03-09", "2026-03-16"}, {"la semaine dernière", "2026-03-09", "2026-03-16"},
 		{"last month", "2026-02-01", "2026-03-01"}, {"im letzten Jahr", "2025-01-01", "2026-01-01"}, {"this year", "2026-01-01", "2027-01-01"},
 		{"three days ago", "2026-03-14", "2026-03-17"}, {"vor drei Tagen", "2026-03-14", "2026-03-17"},
+		{"last spring", "2025-03-01", "2025-06-01"}, {"im Frühling", "2026-03-01", "2026-06-01"}, {"im letzten Winter", "2025-12-01", "2026-03-01"},
+		{"l'été dernier", "2025-06-01", "2025-09-01"}, {"in autumn 2023", "2023-09-01", "2023-12-01"}, {"el verano pasado", "2025-06-01", "2025-09-01"},
+		{"на прошлой зиме, зимой", "2025-12-01", "2026-03-01"},
 		{"on Monday", "2026-03-16", "2026-03-17"}, {"am Mittwoch", "2026-03-11", "2026-03-12"},
 	}
 	for _, tt := range tests {
@@ -123,10 +126,28 @@ func TestSpan(t *testing.T) {
 			t.Errorf("%s: %s (%v), want %s %s", tt.text, got, ok, tt.from, tt.to)
 		}
 	}
-	for _, text := range []string{"what is the code", "a week is long", "an apple"} {
+	for _, text := range []string{"what is the code", "a week is long", "an apple", "zwei Wochen vor dem Umzug"} {
 		if from, to, ok := RelativeSpan(Tokens(text), today); ok {
 			t.Errorf("%s: %v to %v, want no time", text, from, to)
 		}
+	}
+}
+
+func TestOffsetFrom(t *testing.T) {
+	for _, tt := range []struct {
+		text     string
+		from, to int
+	}{
+		{"What happened two weeks before the move?", -17, -11}, {"the day after the exam", 1, 1}, {"zwei Wochen vor dem Umzug", -17, -11},
+		{"un mois après le mariage", 20, 40}, {"tres días antes de la boda", -3, -3}, {"una settimana dopo", 4, 10},
+	} {
+		from, to, ok := OffsetFrom(Tokens(tt.text))
+		if !ok || from != tt.from || to != tt.to {
+			t.Errorf("%s: %d to %d (%v), want %d to %d", tt.text, from, to, ok, tt.from, tt.to)
+		}
+	}
+	if _, _, ok := OffsetFrom(Tokens("vor zwei Wochen, two weeks ago, last week")); ok {
+		t.Error("a time counted from now is no offset")
 	}
 }
 

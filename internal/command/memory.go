@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/questions"
+	"reverie/internal/search"
 )
 
 const (
@@ -20,9 +22,13 @@ const (
 	listedRunes = 300
 )
 
-// listMemories is the command !memory: it lists or searches entries, shares one, or answers a question.
+// listMemories is the command !memory: it lists or searches entries, tells what was said of a topic by time,
+// shares an entry, or answers a question.
 func listMemories(ctx context.Context, call *Call, args string) (string, error) {
 	words := strings.Fields(args)
+	if topic, ok := strings.CutPrefix(args, "timeline "); ok {
+		return showTimeline(ctx, call, topic)
+	}
 	if len(words) > 0 && len(words) < 3 && (words[0] == "share" || words[0] == "private") {
 		return shareMemory(ctx, call, words[0], strings.Join(words[1:], ""))
 	}
@@ -59,6 +65,31 @@ func listMemories(ctx context.Context, call *Call, args string) (string, error) 
 		b.WriteString(call.text(ctx, "memory.empty"))
 	} else if found == 0 {
 		b.WriteString(call.text(ctx, "memory.not_found"))
+	}
+	return strings.TrimSpace(b.String()), nil
+}
+
+const (
+	timelineHits  = 60
+	timelineRunes = 160
+)
+
+// showTimeline lists what was remembered and said of topic, the oldest first.
+func showTimeline(ctx context.Context, call *Call, topic string) (string, error) {
+	hits, err := call.Memory.Search(ctx, memory.Query{Text: topic, Scopes: call.Access.Scopes, Now: call.In.At.In(call.Zone),
+		Turns: true, Past: true, K: timelineHits, Floor: search.DefaultFloor})
+	if err != nil {
+		return "", err
+	}
+	hits = slices.DeleteFunc(hits, func(h memory.Hit) bool { return h.Covered < search.DefaultFloor && !h.Near })
+	if len(hits) == 0 {
+		return call.text(ctx, "memory.not_found"), nil
+	}
+	slices.SortStableFunc(hits, func(a, b memory.Hit) int { return a.At.Compare(b.At) })
+	var b strings.Builder
+	for _, h := range hits {
+		h.Around = nil
+		b.WriteString("- " + history.OneLine(strings.TrimPrefix(h.Line(call.Zone, nil), "- "), timelineRunes) + "\n")
 	}
 	return strings.TrimSpace(b.String()), nil
 }

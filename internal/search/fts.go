@@ -286,6 +286,7 @@ func (f *FTS) toHits(ctx context.Context, q Query, ranked []scored) ([]Hit, erro
 		if s.doc < 0 && h.Turn == nil { // deleted in the meantime
 			continue
 		}
+		h.At = time.UnixMilli(s.at).UTC()
 		h.Doc, h.Score, h.Covered, h.Near = max(s.doc, 0), round(s.score), round(s.covered), s.outlier
 		hits = append(hits, h)
 	}

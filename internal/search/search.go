@@ -40,12 +40,13 @@ const DefaultFloor = .22
 
 // Hit is a document or past message that was found.
 type Hit struct {
-	Doc     int64   `json:"-"`                // document number; 0 = a message
-	Turn    *Turn   `json:"turn,omitempty"`   // a past message; nil = a document
-	Around  []Turn  `json:"around,omitempty"` // the messages before and after Turn
-	Score   float64 `json:"score"`            // comparable within one result list only
-	Covered float64 `json:"covered"`          // share of the query's content terms that it and its neighbours cover
-	Near    bool    `json:"near,omitempty"`   // close enough in meaning to need no common word
+	Doc     int64     `json:"-"`                // document number; 0 = a message
+	Turn    *Turn     `json:"turn,omitempty"`   // a past message; nil = a document
+	Around  []Turn    `json:"around,omitempty"` // the messages before and after Turn
+	At      time.Time `json:"-"`                // when it was last said
+	Score   float64   `json:"score"`            // comparable within one result list only
+	Covered float64   `json:"covered"`          // share of the query's content terms that it and its neighbours cover
+	Near    bool      `json:"near,omitempty"`   // close enough in meaning to need no common word
 }
 
 // Turn is one message of a conversation, stored so that it can be found again.

@@ -176,7 +176,7 @@ func (h *leakHistory) commands() {
 	if r == nil {
 		return
 	}
-	text := one(h, []string{"!tasks", "!goal", "!goal history", "!memory", "!memory canary", "!skills",
+	text := one(h, []string{"!tasks", "!goal", "!goal history", "!memory", "!memory canary", "!memory timeline canary", "!skills",
 		"!summary", "!status", "!helpers", "!prompt", "!whoami", "!remember", "!remember", "!goal new", "!goal done",
 		"!compact", "!compact", "!new", "!retry", "!retry", "!undo", "!memory keep", "!forget keep", "!stop", "!mode", "!profile", "!profile goals", "!profile goals"})
 	if text == "!remember" || text == "!goal new" || text == "!profile goals" {

@@ -40,6 +40,8 @@ func TestMemoryCommands(t *testing.T) {
 	say("!remember my tea is hot", "Remembered")
 	say("!memory", "**MEMORIES.txt** (2)", "- My tea is green. `"+tea+"`", "**memories/shared.txt** (0)")
 	say("!memory HOT", "**MEMORIES.txt** (1)", "my tea is hot")
+	say("!memory timeline tea", "My tea is green.", "\n- ", "my tea is hot")
+	say("!memory timeline zebra", "no such memory")
 	say("!forget", "Add what I should forget")
 	say("!forget coffee", "no such memory")
 	say("!forget mem_unknown", "no such memory")

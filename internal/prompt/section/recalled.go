@@ -167,25 +167,17 @@ func (v *recalled) inOrder(hits []memory.Hit, wishes int) *Content {
 			said[h.Turn.Event] = true
 		}
 	}
-	when := func(i int) (kind int, at time.Time) {
-		at = hits[i].Entry.ObservedAt
-		if hits[i].Turn != nil {
-			kind, at = 2, hits[i].Turn.At
-		}
+	kind := func(i int) int {
 		switch {
 		case i < wishes:
-			kind = 0
-		case v.collects: // one chain by time
-			kind = 2
-		default:
-			kind = max(kind, 1)
+			return 0
+		case hits[i].Turn == nil && !v.collects: // else one chain by time
+			return 1
 		}
-		return kind, at
+		return 2
 	}
 	slices.SortStableFunc(order, func(i, j int) int {
-		kind, at := when(i)
-		other, then := when(j)
-		return cmp.Or(cmp.Compare(kind, other), at.Compare(then))
+		return cmp.Or(cmp.Compare(kind(i), kind(j)), hits[i].At.Compare(hits[j].At))
 	})
 	c := Content{Source: Recalled, ranked: true, Lead: "It may be old or beside the point; what the person says now counts."}
 	if wishes > 0 {

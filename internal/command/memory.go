@@ -14,7 +14,6 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/questions"
-	"reverie/internal/search"
 )
 
 const (
@@ -77,14 +76,15 @@ const (
 // showTimeline lists what was remembered and said of topic, the oldest first.
 func showTimeline(ctx context.Context, call *Call, topic string) (string, error) {
 	hits, err := call.Memory.Search(ctx, memory.Query{Text: topic, Scopes: call.Access.Scopes, Now: call.In.At.In(call.Zone),
-		Turns: true, Past: true, K: timelineHits, Floor: search.DefaultFloor})
+		Turns: true, Past: true, K: timelineHits})
 	if err != nil {
 		return "", err
 	}
-	hits = slices.DeleteFunc(hits, func(h memory.Hit) bool { return h.Covered < search.DefaultFloor && !h.Near })
 	if len(hits) == 0 {
 		return call.text(ctx, "memory.not_found"), nil
 	}
+	most := slices.MaxFunc(hits, func(a, b memory.Hit) int { return cmp.Compare(a.Covered, b.Covered) }).Covered
+	hits = slices.DeleteFunc(hits, func(h memory.Hit) bool { return h.Covered < most/2 && !h.Near })
 	slices.SortStableFunc(hits, func(a, b memory.Hit) int { return a.At.Compare(b.At) })
 	var b strings.Builder
 	for _, h := range hits {

@@ -22,8 +22,9 @@ type (
 
 // Hit is a search result with its entry.
 type Hit struct {
-	Entry Entry  `json:"entry,omitzero"`  // zero for a past message
-	Shown string `json:"shown,omitempty"` // the text of Entry's head, which prompts and files show; empty = Entry itself
+	Entry Entry   `json:"entry,omitzero"`  // zero for a past message
+	Shown string  `json:"shown,omitempty"` // the text of Entry's head, which prompts and files show; empty = Entry itself
+	Until []Entry `json:"until,omitempty"` // what held before Entry updated it, the newest; none if a person corrected it by hand
 	search.Hit
 }
 
@@ -36,6 +37,7 @@ func Search(ctx context.Context, db *sql.DB, index backend.Finder, q Query) ([]H
 		return nil, err
 	}
 	docs := make([]int64, 0, len(found))
+	old := map[string][]Entry{}
 	for _, h := range found {
 		docs = append(docs, h.Doc)
 	}
@@ -52,9 +54,20 @@ func Search(ctx context.Context, db *sql.DB, index backend.Finder, q Query) ([]H
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
+	err = store.Each(ctx, db, func(row store.Row) error {
+		e, err := scanEntry(row)
+		old[e.By] = append(old[e.By], e)
+		return err
+	}, updatedBy, store.Array(docs))
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
 	hits := make([]Hit, 0, len(found))
 	for _, f := range found {
 		h, there := byNumber[f.Doc]
+		if before := old[h.Entry.ID]; len(before) > 0 {
+			h.Until = before[:1]
+		}
 		if h.Hit = f; there || f.Turn != nil {
 			hits = append(hits, h)
 		}
@@ -63,12 +76,21 @@ func Search(ctx context.Context, db *sql.DB, index backend.Finder, q Query) ([]H
 	return hits[:min(len(hits), cmp.Or(q.K, search.DefaultK))], nil
 }
 
+// updatedBy selects the entries that the active entries ?1 superseded, the newest first.
+const updatedBy = `SELECT ` + entryColumns + ` FROM memory WHERE state = 'superseded' AND text <> '' AND successor IN (
+	SELECT id FROM memory AS now WHERE n IN (SELECT value FROM json_each(?)) AND state = 'active' AND source <> 'file'
+		AND now.scope = memory.scope) ORDER BY observed_at DESC, n DESC`
+
 // Integrity is the lowest integrity of what Line shows of h.
 func (h Hit) Integrity() trust.Integrity {
-	if h.Turn == nil {
-		return h.Entry.Integrity
+	if h.Turn != nil {
+		return h.Hit.Integrity()
 	}
-	return h.Hit.Integrity()
+	least := h.Entry.Integrity
+	for _, e := range h.Until {
+		least = min(least, e.Integrity)
+	}
+	return least
 }
 
 // Text is the text of the entry or message that was found.
@@ -81,10 +103,14 @@ func (h Hit) Text() string {
 
 // Line formats h for a model: date and origin, then the text. See search.Hit.Line.
 func (h Hit) Line(zone *time.Location, shown func(Turn) bool) string {
-	if h.Turn == nil {
-		return "- " + search.Day(h.Entry.ObservedAt, zone) + ", " + h.Entry.Origin() + ": " + h.Entry.Text
+	if h.Turn != nil {
+		return h.Hit.Line(zone, shown)
 	}
-	return h.Hit.Line(zone, shown)
+	line := "- " + search.Day(h.Entry.ObservedAt, zone) + ", " + h.Entry.Origin() + ": " + h.Entry.Text
+	for _, e := range h.Until {
+		line += " (before that, " + search.Day(e.ObservedAt, zone) + ": " + e.Text + ")"
+	}
+	return line
 }
 
 // dedupe removes hits that mean the same as a better one.

@@ -78,3 +78,18 @@ func TestForgottenAnswers(t *testing.T) {
 	expect.OK(t, err)
 	expect.Len(t, found(t, s, "4711", me), 0, "found after")
 }
+
+// TestUpdatedShowsBoth: an updated entry comes with what held before, dated; one that a person corrected by
+// hand does not.
+func TestUpdatedShowsBoth(t *testing.T) {
+	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: "fts5"})
+	me := Private(owner)
+	old := noted(t, s, me, "ada lives in Bonn", owner)
+	next := expect.Must(s.Supersede(t.Context(), as(owner), old.ID, "ada lives in Kiel"))(t)
+	hits := expect.Must(s.Search(t.Context(), Query{Text: "Where does ada live?", Scopes: []Scope{me}}))(t)
+	expect.Has(t, hits[0].Line(time.UTC, nil), "ada lives in Kiel (before that, ", ": ada lives in Bonn)")
+	_, err := s.db.Exec(`UPDATE memory SET source = 'file' WHERE id = ?`, next.ID)
+	expect.OK(t, err)
+	hits = expect.Must(s.Search(t.Context(), Query{Text: "Where does ada live?", Scopes: []Scope{me}}))(t)
+	expect.Lacks(t, hits[0].Line(time.UTC, nil), "Bonn")
+}

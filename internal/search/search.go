@@ -30,7 +30,7 @@ type Query struct {
 	Floor float64 // share of the query (0–1) that the best hit must cover, else nothing is found; see DefaultFloor
 
 	Turns  bool // also search past messages
-	Wishes bool // only standing wishes: those of the query's topic and the newest, whatever words they share
+	Wishes bool // only standing wishes, see wishes.go
 	Past   bool // also find superseded and archived documents, ranked lower
 }
 

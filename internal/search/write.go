@@ -32,9 +32,10 @@ type source struct {
 }
 
 const (
-	entrySource = `SELECT n, iif(state = 'active', 0, 1), scope, text, subject, conversation, seq, at, rev, kind = 'preference' FROM document
-		WHERE state IN ('active', 'superseded', 'archived')`
-	turnSource = `SELECT -n, iif(sender = '', 3, 2), scope, text, sender, conversation, seq, at, 1, false FROM past_message WHERE text <> ''`
+	entrySource = `SELECT n, iif(state = 'active', 0, 1), scope, text, subject, conversation, seq, at, rev, kind = 'preference'
+		FROM document WHERE state IN ('active', 'superseded', 'archived')`
+	turnSource = `SELECT -n, iif(sender = '', 3, 2), scope, text, sender, conversation, seq, at, 1, false
+		FROM past_message WHERE text <> ''`
 )
 
 func readSources(ctx context.Context, db store.DBTX, query string, args ...any) ([]source, error) {
@@ -65,7 +66,7 @@ type analysedDoc struct {
 const (
 	markQuestion = 1 << iota
 	markTime
-	markWish // it asks for something from now on, or says what somebody likes
+	markWish // it asks for something from now on, or says what a person likes
 )
 
 // analyse computes the terms and statistics of s.

@@ -31,7 +31,7 @@ var (
 const maxSentences = 40
 
 // IsStandingWish reports whether a sentence of s asks for something to be done so from now on, or says
-// what somebody likes or does not. A question counts only if it is a request.
+// what a person likes or does not. A question counts only if it is a request.
 func IsStandingWish(s string) bool {
 	for range maxSentences {
 		end := sentenceEnd.FindStringIndex(s)

@@ -35,6 +35,7 @@ type fact struct {
 	wish   bool
 	topic  *matter
 	values []string // of the same type, for the options of the answer
+	answer *fact    // the options in the first answer to it
 }
 
 // question is asked after the chat.
@@ -76,6 +77,7 @@ type maker struct {
 	topics []*matter
 	asks   []func()
 	decks  map[string][]int
+	said   string // the options in the last answer
 	tokens int
 }
 
@@ -377,11 +379,17 @@ func (m *maker) planContradictions() {
 	}
 }
 
-// askVoid asks for what was never said, and says what is no question.
+// askVoid asks for what was never said and for what the assistant said, and says what is no question.
 func (m *maker) askVoid() {
 	n := len(m.asks)
 	for _, f := range m.l.list("void", m.half) {
 		m.ask("abstention", "far", func() string { return m.fill(f[0], nil) })
+	}
+	slices.SortFunc(m.wonder, func(a, b *fact) int { return strings.Compare(a.Text, b.Text) })
+	for i, f := range m.wonder {
+		if line := m.l.list("q.said", m.half)[0][0]; i < 5 && f.answer != nil {
+			m.ask("extraction", "answer", func() string { return m.fill(line, f.topic, "q", f.Text) }, f.answer)
+		}
 	}
 	for _, f := range m.l.list("hello", m.half) {
 		m.ask("smalltalk", "", func() string { return f[0] })
@@ -431,7 +439,8 @@ func (m *maker) session(i, tokens int) {
 			f := m.wonder[0]
 			m.wonder = append(m.wonder[1:], f)
 			say("user", m.around(f.Text, nil))
-			say("assistant", m.answer(f.topic, f.Text, f.values))
+			answer := &fact{At: at, Ref: say("assistant", m.answer(f.topic, f.Text, f.values)), Text: m.said}
+			f.answer = cmp.Or(f.answer, answer)
 		default:
 			text := m.help(topic)
 			say("user", m.around(text, nil))
@@ -476,7 +485,8 @@ func (m *maker) answer(t *matter, said string, values []string) string {
 		for len(values) < 3 {
 			values = append(slices.Clone(values), pick(m.r, t.things))
 		}
-		parts[0] = m.join([]string{parts[0], m.fill(m.draw("options")[0], t, "a", values[0], "b", values[1], "c", values[2])})
+		m.said = m.fill(m.draw("options")[0], t, "a", values[0], "b", values[1], "c", values[2])
+		parts[0] = m.join([]string{parts[0], m.said})
 	}
 	tokens := 0
 	for _, p := range parts {

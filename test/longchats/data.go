@@ -142,7 +142,7 @@ var widths = map[string]int{
 	"names": 1, "months": 1, "pad": 1, "help": 1, "open": 1, "quote": 1, "bullet": 1, "reason": 1, "advice": 1, "options": 1, "close": 1,
 	"small": 2, "hello": 1, "date": 1, "who": 1, "place": 1,
 	"dislike": 1, "dislike-near": 1, "dislike-mem": 1, "preference": 5, "wish": 1, "wish-mem": 1, "instruction": 4, "fix": 2, "contradiction": 5,
-	"void": 1, "q.order": 1, "q.order-topic": 1, "q.first": 1, "q.summary": 1, "q.sum": 1, "q.compare": 1, "q.between": 1, "q.before": 1, "q.date": 1,
+	"void": 1, "q.order": 1, "q.order-topic": 1, "q.first": 1, "q.summary": 1, "q.sum": 1, "q.compare": 1, "q.between": 1, "q.before": 1, "q.date": 1, "q.said": 1,
 }
 
 func (l *language) check() error {

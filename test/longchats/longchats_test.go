@@ -49,7 +49,7 @@ func TestSet(t *testing.T) {
 				t.Errorf("%s, %s: %s %v", q.ID, q.Kind, q.Query, q.Evidence)
 			}
 			for _, f := range q.facts {
-				if m := said[f.Ref]; m.Speaker != "user" || !strings.Contains(m.Text, f.Text) {
+				if m := said[f.Ref]; (m.Speaker == "user") == (q.Sub == "answer") || !strings.Contains(m.Text, f.Text) {
 					t.Errorf("%s: %q does not say %q", q.ID, m.Text, f.Text)
 				}
 			}
@@ -90,10 +90,11 @@ func TestBlock(t *testing.T) {
 	full, empty := 0, 0
 	for i := range c.questions {
 		q := &c.questions[i]
-		r, err := measure(ctx, rig.words, q, rooms[0], false)
+		results, err := measure(ctx, rig.words, q, rooms[:1], false)
 		if err != nil {
 			t.Fatal(err)
 		}
+		r := results[0]
 		turn := prompt.Turn{Window: 32768, MaxOutput: 2048, Turn: section.Turn{Room: "!r", User: c.user(), Now: q.Now, Mode: "assistant", Tier: 4,
 			Scopes: []memory.Scope{memory.Scope(q.Scope), memory.Shared}, History: []history.Message{{ID: 1, Room: "!r", Role: llm.User, Sender: c.user(), Text: q.Query, At: q.Now, EventID: "$q"}}}}
 		p, err := a.Assemble(ctx, turn)

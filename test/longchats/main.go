@@ -109,20 +109,20 @@ func compare(ctx context.Context, o options, chats []*chat, harvest bool, missed
 		name string
 		*memory.Store
 	}{{"fts5", rig.words}, {"local_vector", rig.both}} {
-		if b.Store == nil {
-			continue
+		if b.Store == nil || b.Store == rig.both && !harvest {
+			continue // without memories there are no vectors: it is as fts5
 		}
 		t := table{name: fmt.Sprintf("%s, harvest %s", b.name, onOff(harvest))}
 		for _, c := range chats {
 			for i := range c.questions {
-				for n, size := range rooms {
-					r, err := measure(ctx, b.Store, &c.questions[i], size, missed != nil)
-					if err != nil {
-						return err
-					}
+				results, err := measure(ctx, b.Store, &c.questions[i], rooms, missed != nil)
+				if err != nil {
+					return err
+				}
+				for n, r := range results {
 					t.add(n, r)
 					if missed != nil {
-						writeMissed(missed, t.name, size, r)
+						writeMissed(missed, t.name, rooms[n], r)
 					}
 				}
 			}

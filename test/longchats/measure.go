@@ -35,33 +35,41 @@ func asked(ctx context.Context, m *memory.Store, q *question, k int, floor float
 		Floor: floor, K: k})
 }
 
-// measure asks for q and looks for its evidence in the recalled block.
-func measure(ctx context.Context, m *memory.Store, q *question, size room, why bool) (*result, error) {
-	r := &result{question: q}
+// measure asks for q and looks for its evidence in the recalled block of each size. A smaller block
+// is cut from the same hits, because fewer are only the first of them.
+func measure(ctx context.Context, m *memory.Store, q *question, sizes []room, why bool) (all []*result, err error) {
+	most := 0
+	for _, size := range sizes {
+		most = max(most, size.hits+1)
+	}
 	began := time.Now()
-	hits, err := asked(ctx, m, q, size.hits+1, search.DefaultFloor)
-	r.took = time.Since(began)
+	hits, err := asked(ctx, m, q, most, search.DefaultFloor)
+	took := time.Since(began)
 	if err != nil {
 		return nil, err
 	}
-	b := newBlock(hits, size)
-	r.block, r.tokens = b.text(), b.tokens
-	for _, f := range q.facts {
-		r.present = append(r.present, says(r.block, f))
+	var wide []memory.Hit
+	if why && len(q.facts) > 0 {
+		if wide, err = asked(ctx, m, q, 500, 0); err != nil {
+			return nil, err
+		}
 	}
-	if why && slices.Contains(r.present, false) {
-		err = r.explain(ctx, m, hits, size)
+	for _, size := range sizes {
+		b := newBlock(hits[:min(len(hits), size.hits+1)], size)
+		r := &result{question: q, block: b.text(), tokens: b.tokens, took: took}
+		for _, f := range q.facts {
+			r.present = append(r.present, says(r.block, f))
+		}
+		if why {
+			r.explain(wide, size)
+		}
+		all = append(all, r)
 	}
-	return r, err
+	return all, nil
 }
 
-// explain sets ranks and why of the facts.
-func (r *result) explain(ctx context.Context, m *memory.Store, hits []memory.Hit, size room) error {
-	const all = 500
-	wide, err := asked(ctx, m, r.question, all, 0)
-	if err != nil {
-		return err
-	}
+// explain sets ranks and why of the facts. wide are all hits, also below the floor.
+func (r *result) explain(wide []memory.Hit, size room) {
 	for i, f := range r.facts {
 		rank := 1 + slices.IndexFunc(wide, func(h memory.Hit) bool { return isOf(h, f) || says(line(h, nil), f) })
 		r.ranks = append(r.ranks, rank)
@@ -70,7 +78,7 @@ func (r *result) explain(ctx context.Context, m *memory.Store, hits []memory.Hit
 			r.why = append(r.why, "")
 		case rank == 0:
 			r.why = append(r.why, "no candidate")
-		case len(hits) == 0 || r.block == "":
+		case r.block == "":
 			r.why = append(r.why, "floor: empty block")
 		case isCommon(wide[rank-1]):
 			r.why = append(r.why, "floor: a common word only")
@@ -82,7 +90,6 @@ func (r *result) explain(ctx context.Context, m *memory.Store, hits []memory.Hit
 			r.why = append(r.why, "no room")
 		}
 	}
-	return nil
 }
 
 func isOf(h memory.Hit, f *fact) bool {

@@ -19,7 +19,7 @@ OTHER_MODULE = GOFLAGS=-buildvcs=false GOWORK=off
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: faults help build weights homeserver try test check unit race fuzz bench survival attacks storm look clean docker-check go tools
+.PHONY: faults help build weights homeserver try test check unit race fuzz bench survival longchats attacks storm look clean docker-check go tools
 
 help: ## list what there is to make
 	@echo 'make try is the quickest way to see Reverie. All there is:'
@@ -88,6 +88,9 @@ bench: build homeserver ## measure what it promises: speed, memory, size
 
 survival: go ## dream for thirty nights with models that err, lie or do harm, and count the facts that are left
 	@go run ./test/survival
+
+longchats: go ## ask about months of chats, and count how much of what answers is recalled
+	@go run ./test/longchats -cache "$${TMPDIR:-/tmp}/reverie-vectors"
 
 attacks: go ## have models that obey every text they read attack the assistant, and count what they do without an approval
 	@go test -count=1 -v -run '^TestInjections$$|^TestOrdinaryRequests$$|^TestRecalledBeforeAFailedAnswer$$|^TestEverydayTalks$$|^TestApprovalAttacks$$|^TestNothingLeaks$$|^TestPagesSendNothingOut$$|^TestWebNeedsNoApproval$$|^TestProgramsGiveNoOrders$$|^TestProgramNeedsNoApproval$$|^TestFilesAsCarriers$$|^TestOwnFilesNeedNoApproval$$|^TestSkillFromOutsideAttacks$$|^TestVoteIsNotThePersonsWords$$|^TestShellIsApproved$$' ./internal/session

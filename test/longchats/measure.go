@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"reverie/internal/llm"
+	"reverie/internal/memory"
+	"reverie/internal/search"
+	"reverie/internal/trust"
+)
+
+// room is the size of the recalled block.
+type room struct{ tokens, hits int }
+
+// rooms are those that are measured: today's largest, and two larger with hits in proportion.
+var rooms = []room{{1_500, 12}, {2_000, 16}, {4_000, 32}}
+
+// result is what stands in the prompt for one question.
+type result struct {
+	*question
+	present []bool // of each fact: it can be read in the block
+	ranks   []int  // of the best hit that says it, from 1; 0 = none of all that search can return
+	why     []string
+	tokens  int
+	block   string
+	took    time.Duration
+}
+
+// asked asks for q in the first message of a new conversation.
+func asked(ctx context.Context, m *memory.Store, q *question, k int, floor float64) ([]memory.Hit, error) {
+	return m.Search(ctx, memory.Query{Text: q.Query, Scopes: []memory.Scope{trust.Readers(q.Scope), memory.Shared}, Now: q.Now, Turns: true,
+		Floor: floor, K: k})
+}
+
+// measure asks for q and looks for its evidence in the recalled block of each size. A smaller block
+// is cut from the same hits, because fewer are only the first of them.
+func measure(ctx context.Context, m *memory.Store, q *question, sizes []room, why bool) (all []*result, err error) {
+	most := 0
+	for _, size := range sizes {
+		most = max(most, size.hits+1)
+	}
+	began := time.Now()
+	hits, err := asked(ctx, m, q, most, search.DefaultFloor)
+	took := time.Since(began)
+	if err != nil {
+		return nil, err
+	}
+	var wide []memory.Hit
+	if why && len(q.facts) > 0 {
+		if wide, err = asked(ctx, m, q, 500, 0); err != nil {
+			return nil, err
+		}
+	}
+	for _, size := range sizes {
+		b := newBlock(hits[:min(len(hits), size.hits+1)], size)
+		r := &result{question: q, block: b.text(), tokens: b.tokens, took: took}
+		for _, f := range q.facts {
+			r.present = append(r.present, says(r.block, f))
+		}
+		if why {
+			r.explain(wide, size)
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// explain sets ranks and why of the facts. wide are all hits, also below the floor.
+func (r *result) explain(wide []memory.Hit, size room) {
+	for i, f := range r.facts {
+		rank := 1 + slices.IndexFunc(wide, func(h memory.Hit) bool { return isOf(h, f) || says(line(h, nil), f) })
+		r.ranks = append(r.ranks, rank)
+		switch {
+		case r.present[i]:
+			r.why = append(r.why, "")
+		case rank == 0:
+			r.why = append(r.why, "no candidate")
+		case r.block == "":
+			r.why = append(r.why, "floor: empty block")
+		case isCommon(wide[rank-1]):
+			r.why = append(r.why, "floor: a common word only")
+		case rank > size.hits+1:
+			r.why = append(r.why, "ranked low")
+		case !says(line(wide[rank-1], nil), f):
+			r.why = append(r.why, "quote cut")
+		default:
+			r.why = append(r.why, "no room")
+		}
+	}
+}
+
+func isOf(h memory.Hit, f *fact) bool {
+	return h.Turn != nil && h.Turn.Event == event(f.Ref) || h.Entry.Event == event(f.Ref) || h.Turn == nil && h.Entry.Text == f.Memory
+}
+
+func isCommon(h memory.Hit) bool { return h.Covered < search.DefaultFloor/2 && !h.Near }
+
+// says reports whether text has the sentence that says f, or the memory of it.
+func says(text string, f *fact) bool {
+	return strings.Contains(text, f.Text) || f.Memory != "" && strings.Contains(text, f.Memory)
+}
+
+// block is the recalled block as section.gatherRecalled cuts it, where the history shows nothing.
+type block struct {
+	taken  []memory.Hit
+	tokens int
+}
+
+func newBlock(hits []memory.Hit, size room) block {
+	var b block
+	best, said := 0.0, map[string]bool{}
+	for _, h := range hits {
+		if isCommon(h) || h.Turn != nil && said[h.Turn.Event] {
+			continue
+		}
+		cost := llm.EstimateTokens(line(h, said))
+		if len(b.taken) == size.hits || b.tokens+cost > size.tokens {
+			continue
+		}
+		b.taken, b.tokens, best = append(b.taken, h), b.tokens+cost, max(best, h.Covered)
+		if h.Near {
+			best = 1
+		}
+		markSaid(said, h)
+	}
+	if best < search.DefaultFloor {
+		return block{}
+	}
+	return b
+}
+
+func (b block) text() string {
+	said := map[string]bool{}
+	for _, h := range b.taken {
+		if h.Turn != nil {
+			said[h.Turn.Event] = true
+		}
+	}
+	var lines []string
+	for _, h := range b.taken {
+		lines = append(lines, line(h, said))
+		markSaid(said, h)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func line(h memory.Hit, said map[string]bool) string {
+	return h.Line(time.UTC, func(t memory.Turn) bool { return said[t.Event] })
+}
+
+func markSaid(said map[string]bool, h memory.Hit) {
+	if h.Turn == nil {
+		return
+	}
+	said[h.Turn.Event] = true
+	for _, t := range h.Around {
+		if t.QuotedWhole() {
+			said[t.Event] = true
+		}
+	}
+}

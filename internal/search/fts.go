@@ -29,6 +29,7 @@ const (
 	classPast   // superseded or archived
 	classTurn   // a message of a person
 	classAnswer // a message of the bot
+	classTold   // an active document that an assistant said
 
 	classShift = 60
 	scopeShift = 36
@@ -194,7 +195,7 @@ func (f *FTS) candidates(ctx context.Context, q Query, scopes []int64, terms []t
 	if len(terms) == 0 {
 		return nil, nil
 	}
-	groups := [][]int64{{classActive}} // their rows are neighbours
+	groups := [][]int64{{classActive, classTold}} // their rows are neighbours
 	if q.Past {
 		groups = append(groups, []int64{classPast})
 	}
@@ -261,7 +262,7 @@ func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 		var marks int
 		err = row.Scan(&c.row, &c.doc, &c.at, &c.session, &c.chars, &c.words, &marks, &c.body, &c.day, &c.subject)
 		c.isQuestion, c.hasTime = marks&markQuestion != 0, marks&markTime != 0
-		c.past, c.answer = classOfRow(c.row) == classPast, classOfRow(c.row) == classAnswer
+		c.past, c.answer = classOfRow(c.row) == classPast, classOfRow(c.row) >= classAnswer
 		return c, err
 	}, `SELECT d.row, d.doc, d.at, d.conversation_day, d.chars, d.words, d.flags, t.c0, t.c1, t.c2
 		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value

@@ -32,7 +32,8 @@ type source struct {
 }
 
 const (
-	entrySource = `SELECT n, iif(state = 'active', 0, 1), scope, text, subject, conversation, seq, at, rev, kind = 'preference'
+	entrySource = `SELECT n, CASE WHEN state <> 'active' THEN 1
+			WHEN conversation <> '' AND lower(subject) IN ('', 'assistant') THEN 4 ELSE 0 END, scope, text, subject, conversation, seq, at, rev, kind = 'preference'
 		FROM document WHERE state IN ('active', 'superseded', 'archived')`
 	turnSource = `SELECT -n, iif(sender = '', 3, 2), scope, text, sender, conversation, seq, at, 1, false
 		FROM past_message WHERE text <> ''`
@@ -79,7 +80,7 @@ func analyse(s source) analysedDoc {
 		m.day = strings.Join(text.DateTerms(at), " ")
 	}
 	if s.conversation != "" && s.class != classPast {
-		m.place = hash64(string(s.scope), s.conversation, map[bool]string{true: "turn"}[s.class >= classTurn])
+		m.place = hash64(string(s.scope), s.conversation, map[bool]string{true: "turn"}[s.doc < 0])
 		m.session = hash64(s.conversation, at.Format(time.DateOnly))
 	}
 	if text.IsQuestion(s.text) {
@@ -88,7 +89,7 @@ func analyse(s source) analysedDoc {
 	if text.MentionsTime(ws, text.DatesIn(ws)) {
 		m.marks |= markTime
 	}
-	if s.preference || s.class != classAnswer && text.IsStandingWish(s.text) {
+	if s.preference || s.class < classAnswer && text.IsStandingWish(s.text) {
 		m.marks |= markWish
 	}
 	return m

@@ -8,6 +8,7 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/prompt/section"
 	"reverie/internal/search"
 	"reverie/internal/trust"
 )
@@ -18,6 +19,9 @@ type room struct{ tokens, hits int }
 // rooms are those that are measured: today's largest, and two larger with hits in proportion.
 var rooms = []room{{1_500, 12}, {2_000, 16}, {4_000, 32}}
 
+// wishes is the part of a block that standing wishes may take.
+const wishes = 300
+
 // result is what stands in the prompt for one question.
 type result struct {
 	*question
@@ -26,14 +30,17 @@ type result struct {
 	why     []string
 	tokens  int
 	block   string
+	wishes  int  // lines of the block that are standing wishes
+	silent  bool // nothing else stands in it
 	took    time.Duration
 }
 
 // asked asks for q in the first message of a new conversation.
 func asked(ctx context.Context, m *memory.Store, q *question, k int, floor float64) ([]memory.Hit, error) {
-	return m.Search(ctx, memory.Query{Text: q.Query, Scopes: []memory.Scope{trust.Readers(q.Scope), memory.Shared}, Now: q.Now, Turns: true,
-		Floor: floor, K: k})
+	return m.Search(ctx, memory.Query{Text: q.Query, Scopes: scopesOf(q), Now: q.Now, Turns: true, Floor: floor, K: k})
 }
+
+func scopesOf(q *question) []memory.Scope { return []memory.Scope{trust.Readers(q.Scope), memory.Shared} }
 
 // measure asks for q and looks for its evidence in the recalled block of each size. A smaller block
 // is cut from the same hits, because fewer are only the first of them.
@@ -43,7 +50,7 @@ func measure(ctx context.Context, m *memory.Store, q *question, sizes []room, wh
 		most = max(most, size.hits+1)
 	}
 	began := time.Now()
-	hits, err := asked(ctx, m, q, most, search.DefaultFloor)
+	_, err = asked(ctx, m, q, most, search.DefaultFloor)
 	took := time.Since(began)
 	if err != nil {
 		return nil, err
@@ -55,8 +62,19 @@ func measure(ctx context.Context, m *memory.Store, q *question, sizes []room, wh
 		}
 	}
 	for _, size := range sizes {
-		b := newBlock(hits[:min(len(hits), size.hits+1)], size)
-		r := &result{question: q, block: b.text(), tokens: b.tokens, took: took}
+		r := &result{question: q, took: took}
+		content, err := section.Recall(ctx, m, memory.Query{Text: q.Query, Scopes: scopesOf(q), Now: q.Now},
+			section.RecallLimit{Tokens: size.tokens - wishes, Hits: size.hits, Wishes: wishes})
+		if err != nil {
+			return nil, err
+		}
+		if content != nil {
+			r.block, r.tokens = content.Text(), llm.EstimateTokens(content.Text())
+			r.wishes = strings.Count(r.block, section.WishMarker)
+			r.silent = r.wishes == len(content.Lines)
+		} else {
+			r.silent = true
+		}
 		for _, f := range q.facts {
 			r.present = append(r.present, says(r.block, f))
 		}
@@ -78,7 +96,7 @@ func (r *result) explain(wide []memory.Hit, size room) {
 			r.why = append(r.why, "")
 		case rank == 0:
 			r.why = append(r.why, "no candidate")
-		case r.block == "":
+		case r.silent:
 			r.why = append(r.why, "floor: empty block")
 		case isCommon(wide[rank-1]):
 			r.why = append(r.why, "floor: a common word only")
@@ -103,62 +121,6 @@ func says(text string, f *fact) bool {
 	return strings.Contains(text, f.Text) || f.Memory != "" && strings.Contains(text, f.Memory)
 }
 
-// block is the recalled block as section.gatherRecalled cuts it, where the history shows nothing.
-type block struct {
-	taken  []memory.Hit
-	tokens int
-}
-
-func newBlock(hits []memory.Hit, size room) block {
-	var b block
-	best, said := 0.0, map[string]bool{}
-	for _, h := range hits {
-		if isCommon(h) || h.Turn != nil && said[h.Turn.Event] {
-			continue
-		}
-		cost := llm.EstimateTokens(line(h, said))
-		if len(b.taken) == size.hits || b.tokens+cost > size.tokens {
-			continue
-		}
-		b.taken, b.tokens, best = append(b.taken, h), b.tokens+cost, max(best, h.Covered)
-		if h.Near {
-			best = 1
-		}
-		markSaid(said, h)
-	}
-	if best < search.DefaultFloor {
-		return block{}
-	}
-	return b
-}
-
-func (b block) text() string {
-	said := map[string]bool{}
-	for _, h := range b.taken {
-		if h.Turn != nil {
-			said[h.Turn.Event] = true
-		}
-	}
-	var lines []string
-	for _, h := range b.taken {
-		lines = append(lines, line(h, said))
-		markSaid(said, h)
-	}
-	return strings.Join(lines, "\n")
-}
-
 func line(h memory.Hit, said map[string]bool) string {
 	return h.Line(time.UTC, func(t memory.Turn) bool { return said[t.Event] })
-}
-
-func markSaid(said map[string]bool, h memory.Hit) {
-	if h.Turn == nil {
-		return
-	}
-	said[h.Turn.Event] = true
-	for _, t := range h.Around {
-		if t.QuotedWhole() {
-			said[t.Event] = true
-		}
-	}
 }

@@ -49,7 +49,7 @@ func share(all []*result) (some, whole float64) {
 func silent(all []*result) float64 {
 	n := 0
 	for _, r := range all {
-		if r.block == "" {
+		if r.silent {
 			n++
 		}
 	}

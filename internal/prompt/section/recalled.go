@@ -19,19 +19,15 @@ import (
 // Recalled is the source of memories found for a message.
 const Recalled = "recalled"
 
-// recallLimits limit what is recalled for one message, by tier.
-var recallLimits = []recallLimit{
-	unknownTier: {1_500, 12, 300},
-	{300, 3, 80},
-	{600, 6, 150},
-	{1_500, 12, 300}, {1_500, 12, 300}, {1_500, 12, 300},
+// RecallLimit limits what is recalled for one message.
+type RecallLimit struct {
+	Tokens, Hits int // of what the message is about
+	Wishes       int // tokens of standing wishes
 }
 
-const unknownTier = 0
-
-type recallLimit struct {
-	tokens, hits int // of what the message is about
-	wishes       int // tokens of standing wishes
+// recallLimits are the limits by tier; 0 = unknown.
+var recallLimits = []RecallLimit{
+	{1_500, 12, 300}, {300, 3, 80}, {600, 6, 150}, {1_500, 12, 300}, {1_500, 12, 300}, {1_500, 12, 300},
 }
 
 // maxVisibleHits is how many hits in the visible history the search may return in addition.
@@ -39,9 +35,8 @@ const maxVisibleHits = 40
 
 // A question that collects ("in what order …?") gets more hits in short lines.
 const (
-	collectHits   = 5   // times as many
-	collectTokens = 4   // thirds of the tokens
-	collectQuote  = 120 // characters of a message
+	collectHits  = 5   // times as many
+	collectQuote = 160 // characters of a message
 )
 
 // gatherRecalled searches the scopes of the turn for the newest message of a person: standing wishes
@@ -52,32 +47,43 @@ func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 	if !store.UsesWorkingSet() || at < 0 {
 		return nil, nil
 	}
-	limit := recallLimits[q.turn.tier()]
-	v := recalled{zone: q.turn.Now.Location(), visible: map[string]int64{}, collects: words.CollectsAll(past[at].Text)}
-	if v.collects {
-		limit.tokens, limit.hits = limit.tokens*collectTokens/3, limit.hits*collectHits
-	}
-	query := memory.Query{Text: past[at].Text, Scopes: q.turn.Scopes, Now: q.turn.Now, Turns: true,
-		Floor: search.DefaultFloor, K: limit.hits + min(len(past), maxVisibleHits)}
+	v := recalled{visible: map[string]int64{}}
+	query := memory.Query{Text: past[at].Text, Scopes: q.turn.Scopes, Now: q.turn.Now}
 	if before := lastBy(past, at, llm.Assistant); before >= 0 {
 		query.Context, v.lastAnswer = past[before].Text, past[before].EventID
-	}
-	// Hand edits count from now on. The section of all memories reports unreadable files.
-	_, _ = store.Entries(ctx, q.turn.Scopes...)
-	hits, err := store.Search(ctx, query)
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
-	wishes, err := store.Search(ctx, memory.Query{Text: query.Text, Scopes: query.Scopes, Turns: true, Wishes: true, K: limit.wishes / 10})
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
 	}
 	for _, m := range past {
 		if m.EventID != "" && m.Text != "" && m.ID >= q.first {
 			v.visible[m.EventID] = m.ID
 		}
 	}
-	return v.content(v.takeWishes(wishes, limit.wishes), hits, limit), nil
+	// Hand edits count from now on. The section of all memories reports unreadable files.
+	_, _ = store.Entries(ctx, q.turn.Scopes...)
+	return v.recall(ctx, store, query, recallLimits[q.turn.tier()])
+}
+
+// Recall returns what is recalled for the first message of a conversation; nil = nothing. query needs its
+// text, scopes and time.
+func Recall(ctx context.Context, store *memory.Store, query memory.Query, limit RecallLimit) (*Content, error) {
+	return new(recalled).recall(ctx, store, query, limit)
+}
+
+func (v *recalled) recall(ctx context.Context, store *memory.Store, query memory.Query, limit RecallLimit) (*Content, error) {
+	v.zone, v.collects = query.Now.Location(), words.CollectsAll(query.Text)
+	if v.collects {
+		limit.Hits *= collectHits
+	}
+	query.Turns, query.Floor, query.K = true, search.DefaultFloor, limit.Hits+min(len(v.visible), maxVisibleHits)
+	hits, err := store.Search(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	query.Wishes, query.K, query.Floor, query.Context = true, limit.Wishes/10, 0, ""
+	wishes, err := store.Search(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	return v.content(v.takeWishes(wishes, limit.Wishes), hits, limit), nil
 }
 
 // lastBy returns the index of the last message with words of role before end; -1 = none.
@@ -100,8 +106,9 @@ type recalled struct {
 
 // takeWishes takes the best standing wishes that fit.
 func (v *recalled) takeWishes(hits []memory.Hit, tokens int) (taken []memory.Hit) {
+	said := map[string]bool{}
 	for _, h := range hits {
-		if h.Integrity() < trust.User {
+		if h.Integrity() < trust.User || said[identity(h)] {
 			continue
 		}
 		h.Around = nil
@@ -109,16 +116,17 @@ func (v *recalled) takeWishes(hits []memory.Hit, tokens int) (taken []memory.Hit
 			break
 		}
 		taken = append(taken, h)
+		markSaid(said, h)
 	}
 	return taken
 }
 
 // content takes the best hits that fit, after wishes. Hits that the history shows take no room. Whether it
 // does is known only once the history is cut, so they are kept, with the message that says them.
-func (v *recalled) content(wishes, hits []memory.Hit, limit recallLimit) *Content {
+func (v *recalled) content(wishes, hits []memory.Hit, limit RecallLimit) *Content {
 	taken := wishes
 	var best, shown float64 // share of the question covered by hits new to the model, and by those in the history
-	room, left := [2]int{limit.tokens, limit.tokens}, [2]int{limit.hits, limit.hits}
+	room, left := [2]int{limit.Tokens, limit.Tokens}, [2]int{limit.Hits, limit.Hits}
 	said := map[string]bool{} // by event
 	for _, h := range wishes {
 		markSaid(said, h)
@@ -187,7 +195,7 @@ func (v *recalled) inOrder(hits []memory.Hit, wishes int) *Content {
 		h := hits[i]
 		l := Line{Text: v.render(h, said), SaidIn: v.historyMessage(h), rank: i, from: h.Integrity()}
 		if i < wishes {
-			l.Text = wishMarker + strings.TrimPrefix(l.Text, "- ")
+			l.Text = WishMarker + strings.TrimPrefix(l.Text, "- ")
 		}
 		if h.Turn != nil {
 			l.key = fmt.Sprint("turn ", h.Turn.Scope, " ", h.Turn.Event, " ", h.Turn.Seq)
@@ -200,18 +208,18 @@ func (v *recalled) inOrder(hits []memory.Hit, wishes int) *Content {
 	return NewContent(c)
 }
 
-// wishMarker begins the line of a standing wish.
-const wishMarker = "- wish: "
+// WishMarker begins the line of a standing wish.
+const WishMarker = "- wish: "
 
-// identity is what a message is known by, or an entry.
+// identity is the message that h is or was learned from. What is said of it once is not said again.
 func identity(h memory.Hit) string {
 	if h.Turn != nil {
 		return h.Turn.Event
 	}
-	return h.Entry.ID
+	return cmp.Or(h.Entry.Event, h.Entry.ID)
 }
 
-// markSaid records in said which messages, or which entry, the line of h quotes in full.
+// markSaid records in said which messages the line of h quotes in full.
 func markSaid(said map[string]bool, h memory.Hit) {
 	if id := identity(h); id != "" {
 		said[id] = true

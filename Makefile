@@ -19,7 +19,7 @@ OTHER_MODULE = GOFLAGS=-buildvcs=false GOWORK=off
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: faults help build weights homeserver try test check unit race fuzz bench survival longchats attacks storm look clean docker-check go tools
+.PHONY: faults help build weights homeserver try test check unit race fuzz bench survival longchats recall attacks storm look clean docker-check go tools
 
 help: ## list what there is to make
 	@echo 'make try is the quickest way to see Reverie. All there is:'
@@ -85,6 +85,9 @@ fuzz: go ## run each fuzzer for FUZZTIME (20s)
 
 bench: build homeserver ## measure what it promises: speed, memory, size
 	@go run ./test/bench
+
+recall: go ## measure how much is found of the labelled sets in the folder SETS; test/recall/README.md says how one is made
+	@go run ./test/recall -sets '$(SETS)' -cache '$(CACHE)'
 
 survival: go ## dream for thirty nights with models that err, lie or do harm, and count the facts that are left
 	@go run ./test/survival

@@ -91,25 +91,64 @@ func (f *FTS) lookUp(ctx context.Context, q Query) (m matches, err error) {
 	if err == nil && m.question.offset != [2]int{} {
 		err = f.addOffset(ctx, q, &m)
 	}
+	if err == nil && m.question.collects {
+		err = f.addTopic(ctx, q, &m)
+	}
 	return m, err
 }
 
 // addOffset resolves the offset of a question, such as "two weeks before the move", from the day of the
-// best candidate on. It adds the days meant as a term, and what was said then as candidates.
+// best candidate on, and searches for what was said then.
 func (f *FTS) addOffset(ctx context.Context, q Query, m *matches) error {
 	ranked := rank(m.question, m.corpus, m.found)
 	if len(ranked) == 0 || ranked[0].at == 0 {
 		return nil
 	}
 	day := func(n int) time.Time { return time.UnixMilli(ranked[0].at).UTC().AddDate(0, 0, n) }
-	days := []term{spanTerm(day(m.question.offset[0]), day(m.question.offset[1]+1))}
-	if err := f.loadFrequencies(ctx, m.scopes, days); err != nil {
+	return f.addToSearch(ctx, q, m, []term{spanTerm(day(m.question.offset[0]), day(m.question.offset[1]+1))})
+}
+
+// Messages of a topic seldom name it. So a question that collects is searched for once more, with the words
+// that the best candidates have in common (pseudo relevance feedback).
+const (
+	topicSources = 10 // candidates
+	topicTerms   = 12
+)
+
+func (f *FTS) addTopic(ctx context.Context, q Query, m *matches) error {
+	ranked := rank(m.question, m.corpus, m.found)
+	known := formIndex(m.question.terms)
+	count := map[string]int{}
+	for _, s := range ranked[:min(len(ranked), topicSources)] {
+		for _, t := range distinctTerms(append(s.near, s.body)...) {
+			if _, asked := known[t]; !asked && !strings.HasPrefix(t, "date") {
+				count[t]++
+			}
+		}
+	}
+	var topic []term
+	for t, n := range count {
+		if n > 1 {
+			topic = append(topic, term{forms: []string{t}, weight: contextWeight * float64(n) / topicSources})
+		}
+	}
+	if err := f.loadFrequencies(ctx, m.scopes, topic); err != nil {
 		return err
 	}
-	m.corpus.weigh(days)
-	m.question.terms = append(m.question.terms, days...)
+	m.corpus.weigh(topic)
+	slices.SortFunc(topic, func(a, b term) int { return cmp.Or(cmp.Compare(b.idf, a.idf), cmp.Compare(a.forms[0], b.forms[0])) })
+	return f.addToSearch(ctx, q, m, topic[:min(len(topic), topicTerms)])
+}
+
+// addToSearch adds terms to the query of m, and the candidates that have them.
+func (f *FTS) addToSearch(ctx context.Context, q Query, m *matches, terms []term) error {
+	if err := f.loadFrequencies(ctx, m.scopes, terms); err != nil {
+		return err
+	}
+	m.corpus.weigh(terms)
+	m.question.terms = append(m.question.terms, terms...)
 	there := positionsByRow(m.found)
-	more, err := f.candidates(ctx, q, m.scopes, days)
+	more, err := f.candidates(ctx, q, m.scopes, selectTerms(terms, maxPostings))
 	for _, c := range more {
 		if _, found := there[c.row]; !found {
 			m.found = append(m.found, c)

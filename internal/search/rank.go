@@ -80,7 +80,8 @@ type parsedQuery struct {
 	names map[string]bool // its words, unstemmed, to match names
 	when  bool            // it asks for a time
 
-	offset [2]int // days: it asks for what was so long after something; 0 = it does not
+	offset   [2]int // days: it asks for what was so long after something; 0 = it does not
+	collects bool   // it asks for all that was said of something
 }
 
 // isContent reports whether t is a word of the query that tells its topic. An answer should contain
@@ -93,7 +94,7 @@ const contextWeight = .3
 // parseQuery analyses q.
 func parseQuery(q Query) parsedQuery {
 	ws := text.Tokens(clip(q.Text))
-	out := parsedQuery{names: map[string]bool{}, when: text.AsksWhen(ws)}
+	out := parsedQuery{names: map[string]bool{}, when: text.AsksWhen(ws), collects: text.CollectsAll(q.Text)}
 	for _, w := range ws {
 		out.names[text.DropApostrophes(text.Unaccented(strings.TrimSuffix(w.Text, "'s")))] = true
 	}

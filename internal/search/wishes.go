@@ -13,6 +13,7 @@ import (
 const (
 	maxWishes     = 300 // of a scope and class, the newest
 	recencyWeight = .3  // of the newest; the oldest has 0
+	judgedWeight  = .5  // of entries
 )
 
 // standingWishes returns the standing wishes in scopes.
@@ -43,6 +44,9 @@ func rankWishes(q parsedQuery, c corpus, candidates []candidate) []scored {
 	for i := range all {
 		s := &all[i]
 		s.score = s.covered + recencyWeight*float64(i)/float64(len(all))
+		if s.doc > 0 { // a model or a person judged it to be one
+			s.score += judgedWeight
+		}
 		if s.similarity != nil {
 			s.score += s.similarity.Cosine
 		}

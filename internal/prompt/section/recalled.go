@@ -35,8 +35,8 @@ const maxVisibleHits = 40
 
 // A question that collects ("in what order …?") gets more hits in short lines.
 const (
-	collectHits  = 5   // times as many
-	collectQuote = 160 // characters of a message
+	collectHits = 5   // times as many
+	shortQuote  = 120 // characters of a message
 )
 
 // gatherRecalled searches the scopes of the turn for the newest message of a person: standing wishes
@@ -111,10 +111,10 @@ func (v *recalled) takeWishes(hits []memory.Hit, tokens int) (taken []memory.Hit
 		if h.Integrity() < trust.User || said[identity(h)] {
 			continue
 		}
-		h.Around = nil
-		if tokens -= llm.EstimateTokens(h.Line(v.zone, nil)); tokens < 0 {
+		if tokens -= llm.EstimateTokens(v.wish(h)); tokens < 0 {
 			break
 		}
+		h.Around = nil
 		taken = append(taken, h)
 		markSaid(said, h)
 	}
@@ -132,7 +132,7 @@ func (v *recalled) content(wishes, hits []memory.Hit, limit RecallLimit) *Conten
 		markSaid(said, h)
 	}
 	for _, h := range hits {
-		common := h.Covered < search.DefaultFloor/2 && !h.Near // hardly more than a common word
+		common := h.Covered < search.DefaultFloor/2 && !h.Near && !v.collects // hardly more than a common word
 		if common || said[identity(h)] {
 			continue
 		}
@@ -195,7 +195,7 @@ func (v *recalled) inOrder(hits []memory.Hit, wishes int) *Content {
 		h := hits[i]
 		l := Line{Text: v.render(h, said), SaidIn: v.historyMessage(h), rank: i, from: h.Integrity()}
 		if i < wishes {
-			l.Text = WishMarker + strings.TrimPrefix(l.Text, "- ")
+			l.Text = v.wish(h)
 		}
 		if h.Turn != nil {
 			l.key = fmt.Sprint("turn ", h.Turn.Scope, " ", h.Turn.Event, " ", h.Turn.Seq)
@@ -243,11 +243,19 @@ func (v *recalled) historyMessage(h memory.Hit) int64 {
 // said or in the history. In a collection each is one short line.
 func (v *recalled) render(h memory.Hit, said map[string]bool) string {
 	if v.collects {
-		h.Around = nil
+		return "- " + v.short(h)
 	}
-	line := h.Line(v.zone, func(t memory.Turn) bool { return t.Event != "" && (v.visible[t.Event] != 0 || said[t.Event]) })
-	if v.collects {
-		line = words.Cut(line, collectQuote)
+	return h.Line(v.zone, func(t memory.Turn) bool { return t.Event != "" && (v.visible[t.Event] != 0 || said[t.Event]) })
+}
+
+func (v *recalled) wish(h memory.Hit) string { return WishMarker + v.short(h) }
+
+// short is the beginning of what h says, its date, and who said it.
+func (v *recalled) short(h memory.Hit) string {
+	by := ""
+	if h.Turn != nil {
+		name, _, _ := strings.Cut(strings.TrimPrefix(h.Turn.Sender, "@"), ":")
+		by = ", " + cmp.Or(name, "you")
 	}
-	return line
+	return search.Day(h.At, v.zone) + by + ": " + words.Cut(strings.Join(strings.Fields(h.Text()), " "), shortQuote)
 }

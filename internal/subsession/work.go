@@ -261,6 +261,7 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	for _, spec := range scope.Policy.Filter(w.r.cfg.Tools.Specs()) {
 		o.Add(spec)
 	}
+	o = o.Without(w.r.cfg.Tools.Withheld(w.n.room, w.n.readers()))
 	t.Tools, t.ToolTokens = o.Names, o.Tokens
 	t.From = section.Origins{Summary: trust.Owner, Goal: trust.Owner, Profile: w.n.integrity}
 	p, err := w.assemble(ctx, t)

@@ -139,7 +139,7 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 	for _, p := range d.Skills.Problems() {
 		f.Add("skills", Note, p.String())
 	}
-	_, faults := (&advisor.Panel{Dir: d.Dir}).List()
+	_, faults := advisor.Read(d.Dir)
 	for _, p := range faults {
 		f.Add("advisors", Note, p.String())
 	}

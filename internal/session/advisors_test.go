@@ -102,11 +102,11 @@ func TestAdvisors(t *testing.T) {
 	answers(t, c.say(t, "$1", "The code of my safe is 4711. Should we rent or buy?"), "I would rent.")
 	expect.Equal(t, c.together, 3)
 	expect.Has(t, c.result(t), "## optimist (Thinks as a optimist)\n"+advises, "## planner", "## sceptic", "This advice is for you alone")
-	expect.Lacks(t, c.result(t), "asleep", "Too late")
+	expect.Lacks(t, c.result(t), "asleep", "Without an answer")
 	asked := c.advisers.asked()
 	expect.Len(t, asked, 3)
 	for i, body := range slices.Sorted(slices.Values(asked)) {
-		expect.Has(t, body, "You are the "+[]string{"optimist", "planner", "sceptic"}[i], "Assessment: what you think of it", "Question: Rent or buy?", "three years")
+		expect.Has(t, body, "You are the "+[]string{"optimist", "planner", "sceptic"}[i], "Assessment: what you think of it", "Rent or buy?", "three years")
 		expect.Lacks(t, body, `"tools"`, "4711", "Reverie", "[note", "<data")
 	}
 	for _, m := range c.room.final {
@@ -128,6 +128,31 @@ func TestAdvisorsAreOffered(t *testing.T) {
 	expect.OK(t, os.RemoveAll(filepath.Join(c.dir, "advisors")))
 	c.say(t, "$3", "hello")
 	expect.Lacks(t, c.lastAsked(), `"ask_advisors"`)
+}
+
+// TestAdvisorsInSubSessions: a sub-session has the tool, too, while there is an advisor.
+func TestAdvisorsInSubSessions(t *testing.T) {
+	for want, names := range map[bool][]string{false: nil, true: {"sceptic"}} {
+		c := newCouncil(t, false, names...)
+		c.cfg.SubSessions.Parallel = 1
+		c.restart(t)
+		spawned, offered := false, false
+		c.script.reply = func(body string) (string, bool) {
+			switch {
+			case strings.Contains(body, `## Objective\n`):
+				offered = strings.Contains(body, `"name":"ask_advisors"`)
+			case !spawned:
+				spawned = true
+				return `spawn_sub_session {"objective":"Find out what is cheaper","mode":"full"}`, true
+			}
+			return "Well.", true
+		}
+		c.say(t, "$1", "Let somebody find out what is cheaper.")
+		waitUntil(t, "the sub-session has ended", func() bool {
+			return len(c.column(t, `SELECT id FROM sub_session WHERE status = 'completed'`)) == 1
+		})
+		expect.Equal(t, offered, want)
+	}
 }
 
 // TestAdvisorsOnOneMachine: a server of this machine is asked one question at a time, in the order of the names.
@@ -155,13 +180,13 @@ func TestLateAdvisors(t *testing.T) {
 		return nil
 	}
 	answers(t, c.say(t, "$1", "Rent or buy?"), "I would rent.")
-	expect.Has(t, c.result(t), "## quick", "Too late, left out: slow.")
+	expect.Has(t, c.result(t), "## quick", "Without an answer: slow (too late).\n[This")
 	expect.Lacks(t, c.result(t), "## slow")
 
 	late = "the "
 	c.script.answers = []string{consult, "I decide alone."}
 	answers(t, c.say(t, "$2", "Rent or buy?"), "I decide alone.")
-	expect.Has(t, c.result(t), "no advisor answered. Too late, left out: quick, slow. Decide without them")
+	expect.Has(t, c.result(t), "nobody answered: quick (too late), slow (too late). Decide without advisors")
 }
 
 // TestAdvisorFails: an advisor whose models fail is named; the others advise.
@@ -170,7 +195,7 @@ func TestAdvisorFails(t *testing.T) {
 	c.advisers.reply = func(body string) (string, bool) { return "500", strings.Contains(body, "the sceptic") }
 	c.script.reply = func(body string) (string, bool) { return "500", strings.Contains(body, "You are the ") } // failover
 	answers(t, c.say(t, "$1", "Rent or buy?"), "I would rent.")
-	expect.Has(t, c.result(t), "## planner", "No answer, the model failed: sceptic.")
+	expect.Has(t, c.result(t), "## planner", "Without an answer: sceptic (the model failed).")
 }
 
 // TestAdviceKeepsTheLabel: advice on what strangers wrote is as foreign as that.
@@ -190,7 +215,7 @@ func TestAdviceKeepsTheLabel(t *testing.T) {
 func TestWhichAdvisors(t *testing.T) {
 	c := newCouncil(t, false, "a", "b", "c", "d", "e", "f")
 	for names, want := range map[string]string{
-		"":                "Name at most 5 of these advisors, each once: a (Thinks as a a); b",
+		"":                "Name at most 5 of these advisors, each once: [a (Thinks as a a) b (Thinks",
 		`"a","nobody"`:    "Nobody was asked.",
 		`"B", "f"`:        "## b (Thinks as a b)\n" + advises + "\n\n## f (",
 		`"a","a"`:         "Nobody was asked.",
@@ -206,10 +231,10 @@ func TestWhichAdvisors(t *testing.T) {
 func TestAdvisorsGiveWay(t *testing.T) {
 	c := newCouncil(t, true, "sceptic")
 	c.panel.Limit = 300 * time.Millisecond
-	all, _ := c.panel.List()
+	all := c.panel.List()
 	leave := c.cfg.Waiting.PersonWaits("one")
 	_, err := c.panel.Ask(t.Context(), all, advisor.Question{Text: "Rent or buy?", Background: true})
-	expect.ErrorContains(t, err, "Too late, left out: sceptic")
+	expect.ErrorContains(t, err, "nobody answered: sceptic (too late)")
 	expect.Len(t, c.advisers.asked(), 0)
 	expect.Has(t, expect.Must(c.panel.Ask(t.Context(), all, advisor.Question{Text: "Rent or buy?"}))(t), "## sceptic")
 	leave()

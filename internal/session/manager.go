@@ -64,7 +64,7 @@ type Config struct {
 	BeforeEvict func(room string)
 
 	Background *idle.Gate     // background work that yields to these sessions; nil = none
-	Waiting    *idle.Priority // people who wait for a model; nil = nobody else asks
+	Waiting    *idle.Priority // people who wait for a model; nil = only these sessions use it
 	Transport  chat.Transport
 	Rooms      chat.Rooms // nil = without a connection, see offlineRooms
 
@@ -116,7 +116,7 @@ func New(cfg Config) *Manager {
 	m.approvals = approval.Store{DB: cfg.DB, Transport: cfg.Transport, Messages: cfg.Messages, Now: func() time.Time { return m.cfg.Now() }}
 	m.subSessions = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools,
 		History: cfg.History, Settings: m.cfg.Settings, Messages: cfg.Messages, Isolation: cfg.Isolation, Profiles: cfg.Profiles,
-		RetryDelay: cfg.RetryDelay, Now: cfg.Now, Log: cfg.Log, Limits: cfg.SubSessions, Left: cfg.Rooms.Left}, m)
+		RetryDelay: cfg.RetryDelay, Now: cfg.Now, Log: cfg.Log, Limits: cfg.SubSessions, Waiting: cfg.Waiting, Left: cfg.Rooms.Left}, m)
 	m.cfg.Events = map[chat.EventKind]Source{chat.SubSessionResult: m.subSessions, chat.SubSessionFailed: m.subSessions}
 	maps.Copy(m.cfg.Events, cfg.Events)
 	if m.spawns() {
@@ -193,11 +193,6 @@ func (m *Manager) Run(ctx context.Context) error {
 			return rooms.Wait()
 		}
 	}
-}
-
-// Yield blocks until no person waits for model, or ctx ends.
-func (m *Manager) Yield(ctx context.Context, model string) error {
-	return m.cfg.Waiting.Yield(ctx, model)
 }
 
 // Preview assembles the prompt and tools of the next message in room, and changes nothing. An unknown

@@ -226,7 +226,7 @@ func (w *work) Ready(ctx context.Context) error {
 	if err := agent.CloseCalls(ctx, w.r.cfg.History, n.talk(), past, w.r.cfg.Now()); err != nil {
 		return err
 	}
-	return w.r.host.Yield(ctx, agent.FirstModel(w.r.cfg.Models, subRole))
+	return w.r.cfg.Waiting.Yield(ctx, agent.FirstModel(w.r.cfg.Models, subRole))
 }
 
 // Shorten implements agent.Work: it shortens the history of later requests.

@@ -21,28 +21,14 @@ type askAdvisorsArgs struct {
 // more than that.
 func putToAdvisors(s *Set, ctx context.Context, scope Scope, a askAdvisorsArgs) (string, error) {
 	scope.MarkShown(scope.Label.Integrity)
-	all, _ := s.cfg.Advisors.List()
-	var asked []advisor.Advisor
-	var list []string
-	for _, one := range all {
-		list = append(list, one.String())
+	all := s.cfg.Advisors.List()
+	asked := slices.DeleteFunc(slices.Clone(all), func(one advisor.Advisor) bool {
 		is := func(name string) bool { return strings.EqualFold(name, one.Name) }
-		if len(a.Advisors) == 0 || slices.ContainsFunc(a.Advisors, is) {
-			asked = append(asked, one)
-		}
-	}
-	if len(a.Advisors) > 0 && len(asked) != len(a.Advisors) || len(asked) > advisor.Most {
-		return "", refusal(fmt.Sprintf("Nobody was asked. Name at most %d of these advisors, each once: %s.",
-			advisor.Most, strings.Join(list, "; ")))
+		return len(a.Advisors) > 0 && !slices.ContainsFunc(a.Advisors, is)
+	})
+	if len(asked) == 0 || len(asked) > advisor.Most || len(a.Advisors) > 0 && len(a.Advisors) != len(asked) {
+		return "", refusal(fmt.Sprintf("Nobody was asked. Name at most %d of these advisors, each once: %v.", advisor.Most, all))
 	}
 	return s.cfg.Advisors.Ask(ctx, asked, advisor.Question{
-		Text: a.Question, Context: a.Context, Person: scope.User, Background: scope.System})
-}
-
-// mayAskAdvisors returns the refusal where there are none.
-func mayAskAdvisors(s *Set, _ Scope) error {
-	if s.cfg.Advisors.Any() {
-		return nil
-	}
-	return refusal("There are no advisors any more. Decide without them.")
+		Text: strings.TrimSpace(a.Question + "\n\n" + a.Context), Person: scope.User, Background: scope.System})
 }

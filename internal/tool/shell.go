@@ -104,7 +104,7 @@ func (s *Set) Withheld(room string, readers trust.Readers) (names []string) {
 	if !s.cfg.Commands.shellIn(room, readers) {
 		names = append(names, Shell, ShellStatus)
 	}
-	if s.cfg.Advisors != nil && !s.cfg.Advisors.Any() {
+	if s.cfg.Advisors != nil && len(s.cfg.Advisors.List()) == 0 {
 		names = append(names, askAdvisors)
 	}
 	return names

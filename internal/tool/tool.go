@@ -110,7 +110,7 @@ type Config struct {
 	Files    *workspace.Store // nil = there is no work folder
 	MCP      *mcp.Servers     // nil = no programs are connected
 	Web      *web.Client      // nil = no web; tools that it has no settings for are left out
-	Advisors *advisor.Panel   // nil = there are none
+	Advisors *advisor.Panel   // nil = no advisors
 	Models   []string         // that a person can choose; fewer than two leave nothing to choose
 	Commands Commands         // what may run on the machine
 	Location *time.Location

@@ -6,17 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
-	"reverie/internal/idle"
-	"reverie/internal/llm"
 	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/text"
@@ -37,34 +32,13 @@ type Advisor struct {
 
 // String returns the name with the description.
 func (a Advisor) String() string {
-	if a.Description == "" {
-		return a.Name
-	}
-	return a.Name + " (" + a.Description + ")"
+	return strings.TrimSuffix(a.Name+" ("+a.Description+")", " ()")
 }
 
-// Panel is the folder of advisors and what they are asked with. It is safe for concurrent use, also while
-// people edit the files.
-type Panel struct {
-	Dir    string // the data folder
-	Models *llm.Models
-	// Seats are the models among which the advisors of a question are divided; none = the first of chat.
-	Seats []string
-	// LocalServer returns the address of a model's server if it runs on this machine, else "". Such a server
-	// gets one question at a time.
-	LocalServer func(model string) string
-	Waiting     *idle.Priority // people, who go before questions of background work
-	Limit       time.Duration  // for all answers to a question; 0 = 30 s
-	Log         *slog.Logger
-
-	mu     sync.Mutex
-	logged map[store.Problem]bool
-}
-
-// List reads the enabled advisors, sorted by name, and the faults in the folder. A file with a fault is no
-// advisor until it is corrected. Each fault is logged once.
-func (p *Panel) List() (all []Advisor, faults []store.Problem) {
-	entries, err := os.ReadDir(filepath.Join(p.Dir, folder))
+// Read reads the enabled advisors of a data folder, sorted by name, and the faults in their files. A file with
+// a fault is no advisor.
+func Read(dir string) (all []Advisor, faults []store.Problem) {
+	entries, err := os.ReadDir(filepath.Join(dir, folder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		faults = append(faults, store.Problem{File: folder, Text: "cannot be read: make it a folder that this user can read"})
 	}
@@ -72,46 +46,33 @@ func (p *Panel) List() (all []Advisor, faults []store.Problem) {
 		if strings.HasPrefix(e.Name(), ".") { // of editors and file managers
 			continue
 		}
-		a, enabled, found := readAdvisor(p.Dir, e.Name())
+		a, enabled, found := readAdvisor(dir, e.Name())
 		if enabled && len(found) == 0 {
 			all = append(all, a)
 		}
 		faults = append(faults, found...)
 	}
-	p.logOnce(faults)
 	return all, faults
-}
-
-// Any reports whether there is an advisor.
-func (p *Panel) Any() bool {
-	all, _ := p.List()
-	return len(all) > 0
-}
-
-func (p *Panel) logOnce(faults []store.Problem) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, f := range faults {
-		if p.Log != nil && !p.logged[f] {
-			p.Log.Warn("advisor left out", "file", f.File, "line", f.Line, "why", f.Text)
-		}
-		if p.logged == nil {
-			p.logged = map[store.Problem]bool{}
-		}
-		p.logged[f] = true
-	}
 }
 
 // readAdvisor reads the advisor in the folder called name.
 func readAdvisor(dir, name string) (a Advisor, enabled bool, faults []store.Problem) {
 	rel := path.Join(folder, name, fileName)
-	data, unreadable := readFile(filepath.Join(dir, rel))
+	at, err := store.Stat(filepath.Join(dir, rel))
+	var data []byte
+	if err == nil && at.Regular() && at.Size() <= maxFile {
+		data, err = os.ReadFile(filepath.Join(dir, rel))
+	}
 	fields, body, faults := skill.ReadFields(data, "name", "description", "enabled")
 	a = Advisor{name, fields["description"], text.Clean(string(body))}
 	why := ""
 	switch {
-	case unreadable != "":
-		why = unreadable
+	case err != nil:
+		why = "it cannot be read: make it readable for this user"
+	case !at.Regular():
+		why = "there is no such file: an advisor is a folder with a file " + fileName + ", in capitals"
+	case at.Size() > maxFile:
+		why = fmt.Sprintf("it is longer than %d bytes: shorten it", maxFile)
 	case len(faults) > 0:
 	case !skill.IsName(name):
 		why = "the folder must have a name of the characters A-Z, a-z, 0-9, - and _: rename it"
@@ -129,19 +90,4 @@ func readAdvisor(dir, name string) (a Advisor, enabled bool, faults []store.Prob
 		faults[i].File = rel
 	}
 	return a, fields["enabled"] != "false", faults
-}
-
-// readFile returns the content of a file, or why it cannot be used.
-func readFile(name string) (data []byte, unreadable string) {
-	switch at, err := store.Stat(name); {
-	case err == nil && !at.Exists():
-		return nil, "there is no such file: an advisor is a folder with a file " + fileName + ", in capitals"
-	case err == nil && at.Size() > maxFile:
-		return nil, fmt.Sprintf("it is longer than %d bytes: shorten it", maxFile)
-	case err == nil && at.Regular():
-		if data, err = os.ReadFile(name); err == nil {
-			return data, ""
-		}
-	}
-	return nil, "it cannot be read: make it a file that this user can read"
 }

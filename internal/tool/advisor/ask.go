@@ -5,13 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"reverie/internal/idle"
 	"reverie/internal/llm"
+	"reverie/internal/store"
 	"reverie/internal/text"
 )
 
@@ -37,24 +42,53 @@ Suggestion: what you would do`
 // advice ends the answers, for the model.
 const advice = "[This advice is for you alone: people do not see it. Weigh it, decide, and answer in your own words.]"
 
+// Panel asks advisors. It is safe for concurrent use, also while people edit the files.
+type Panel struct {
+	Dir    string // the data folder
+	Models *llm.Models
+	Seats  []string // models among which the advisors are divided; none = the first of chat
+	// LocalServer returns the address of a model's server if it runs on this machine, else "". Such a server
+	// gets one question at a time.
+	LocalServer func(model string) string
+	Waiting     *idle.Priority // people, who go before questions of background work
+	Limit       time.Duration  // for all answers to a question; 0 = 30 s
+	Log         *slog.Logger
+
+	mu     sync.Mutex
+	logged []store.Problem
+}
+
+// List reads the enabled advisors, sorted by name. New faults in their files are logged.
+func (p *Panel) List() []Advisor {
+	all, faults := Read(p.Dir)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range faults {
+		if !slices.Contains(p.logged, f) {
+			p.Log.Warn("advisor left out", "file", f.File, "line", f.Line, "why", f.Text)
+		}
+	}
+	p.logged = faults
+	return all
+}
+
 // Question is what advisors are asked.
 type Question struct {
-	Text       string
-	Context    string // what they must know; may be empty
-	Person     string // who asked the assistant; the tokens are counted to them
+	Text       string // with all that they must know
+	Person     string // for whom; the tokens are counted to them
 	Background bool   // no person waits, so the question waits for people
 }
 
 // Ask puts q to advisors, at most Most, and returns their answers as a text for the model. It names those
 // that did not answer within the limit. Without any answer it returns an error.
 func (p *Panel) Ask(ctx context.Context, of []Advisor, q Question) (string, error) {
-	work, cancel := context.WithTimeout(ctx, cmp.Or(p.Limit, defaultLimit))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.Limit, defaultLimit))
 	defer cancel()
 	seats := p.Seats
 	if len(seats) == 0 {
 		seats = append(p.Models.Role(role), "")[:1]
 	}
-	lanes := map[string][]int{} // what is asked one after the other
+	lanes := map[string][]int{} // those in a lane are asked one after the other
 	for i := range of {
 		lane := cmp.Or(p.LocalServer(seats[i%len(seats)]), strconv.Itoa(i))
 		lanes[lane] = append(lanes[lane], i)
@@ -64,16 +98,30 @@ func (p *Panel) Ask(ctx context.Context, of []Advisor, q Question) (string, erro
 	for _, lane := range lanes {
 		group.Go(func() error {
 			for _, i := range lane {
-				answers[i], failures[i] = p.askOne(work, of[i], seats[i%len(seats)], q)
+				answers[i], failures[i] = p.askOne(ctx, of[i], seats[i%len(seats)], q)
 			}
 			return nil
 		})
 	}
 	_ = group.Wait() // nothing in it returns an error
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return "", ctx.Err()
+	var said, without []string
+	for i, a := range of {
+		switch {
+		case failures[i] == nil:
+			said = append(said, "## "+a.String()+"\n"+answers[i]+"\n\n")
+		case errors.Is(failures[i], context.DeadlineExceeded):
+			without = append(without, a.Name+" (too late)")
+		default:
+			without = append(without, a.Name+" (the model failed)")
+		}
 	}
-	return collect(of, answers, failures)
+	if len(said) == 0 {
+		return "", fmt.Errorf("nobody answered: %s. Decide without advisors", strings.Join(without, ", "))
+	}
+	if len(without) > 0 {
+		said = append(said, "Without an answer: "+strings.Join(without, ", ")+".\n")
+	}
+	return strings.Join(said, "") + advice, nil
 }
 
 // askOne asks the model for the answer of one advisor.
@@ -83,12 +131,8 @@ func (p *Panel) askOne(ctx context.Context, a Advisor, model string, q Question)
 			return "", err
 		}
 	}
-	asked := "Question: " + q.Text
-	if q.Context != "" {
-		asked += "\n\nWhat is known:\n" + q.Context
-	}
 	reply, err := p.Models.Complete(ctx, llm.Preferring(role, model), llm.Request{Think: llm.ThinkOff, Person: q.Person,
-		Messages: []llm.Message{{Role: llm.System, Content: a.persona + form}, {Role: llm.User, Content: asked}}}, nil)
+		Messages: []llm.Message{{Role: llm.System, Content: a.persona + form}, {Role: llm.User, Content: q.Text}}}, nil)
 	if err == nil && text.Clean(reply.Text) == "" {
 		err = errors.New("the answer has no words")
 	}
@@ -96,30 +140,4 @@ func (p *Panel) askOne(ctx context.Context, a Advisor, model string, q Question)
 		p.Log.Warn("advisor did not answer", "advisor", a.Name, "err", err)
 	}
 	return text.Clip(text.Clean(reply.Text), maxAnswer), err
-}
-
-// collect joins the answers and names the advisors without one.
-func collect(of []Advisor, answers []string, failures []error) (string, error) {
-	var said, late, failed []string
-	for i, a := range of {
-		switch {
-		case failures[i] == nil:
-			said = append(said, "## "+a.String()+"\n"+answers[i])
-		case errors.Is(failures[i], context.DeadlineExceeded):
-			late = append(late, a.Name)
-		default:
-			failed = append(failed, a.Name)
-		}
-	}
-	without := ""
-	if len(late) > 0 {
-		without = "Too late, left out: " + strings.Join(late, ", ") + ". "
-	}
-	if len(failed) > 0 {
-		without += "No answer, the model failed: " + strings.Join(failed, ", ") + ". "
-	}
-	if len(said) == 0 {
-		return "", fmt.Errorf("no advisor answered. %sDecide without them", without)
-	}
-	return strings.Join(said, "\n\n") + "\n\n" + without + advice, nil
 }

@@ -50,6 +50,19 @@ func TestDoctorNamesTemplates(t *testing.T) {
 	}
 }
 
+// TestDoctorNamesAdvisors: a file of an advisor that cannot be used is named with its remedy.
+func TestDoctorNamesAdvisors(t *testing.T) {
+	data := t.TempDir()
+	for name, text := range map[string]string{"sceptic": "You doubt.", "planner": "---\nenabeld: false\n---\nYou plan."} {
+		dir := filepath.Join(data, "advisors", name)
+		expect.OK(t, os.MkdirAll(dir, 0o700))
+		expect.OK(t, os.WriteFile(filepath.Join(dir, "ADVISOR.md"), []byte(text), 0o600))
+	}
+	_, report := doctorSays(t, data, "")
+	expect.Has(t, report, "· advisors advisors/planner/ADVISOR.md:2: there is no such field: the fields are name, description, enabled")
+	expect.Lacks(t, report, "sceptic")
+}
+
 func TestAsk(t *testing.T) {
 	asked := func(lines ...string) (config.Answers, string, error) {
 		var screen bytes.Buffer

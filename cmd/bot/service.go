@@ -59,7 +59,7 @@ func (b *bot) connect(c connection) *service {
 		},
 		DB: b.db, Prompt: b.prompt, Tools: b.tools, Media: b.media,
 		Limits:     session.Limits{FileText: b.cfg.Files().Text, SubSessions: subsession.Limits(b.cfg.Subs)},
-		Background: b.background, Transport: c.transport, Rooms: c.rooms, WindowInputs: b.window.Inputs,
+		Background: b.background, Waiting: b.waiting, Transport: c.transport, Rooms: c.rooms, WindowInputs: b.window.Inputs,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.Owners(), Log: b.log,
 		Events: map[chat.EventKind]session.Source{chat.ScheduledTask: taskSource{s.scheduler}, chat.MemoryQuestion: s.asker},
 	}

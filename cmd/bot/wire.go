@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -35,6 +36,7 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/tool"
+	"reverie/internal/tool/advisor"
 	"reverie/internal/tool/mcp"
 	"reverie/internal/tool/web"
 	"reverie/internal/tool/workspace"
@@ -71,7 +73,8 @@ type bot struct {
 
 // upkeep maintains the memory while no person waits for an answer.
 type upkeep struct {
-	background *idle.Gate // background work that yields to people
+	background *idle.Gate     // background work that yields to people
+	waiting    *idle.Priority // people, before single requests in the background
 	harvester  *harvest.Harvester
 	dreamer    *dream.Dreamer
 	nightly    *dream.Nightly
@@ -113,7 +116,7 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	b.window = b.openWindow(vram.New(vram.Config{
 		Size: uint64(cfg.Context.VRAMMiB) << 20, Off: !cfg.Context.Probe && cfg.Context.VRAMMiB == 0, Log: log,
 	}))
-	b.background = idle.New(2*time.Second, time.Now)
+	b.background, b.waiting = idle.New(2*time.Second, time.Now), idle.NewPriority()
 	if lock { // other commands need not load all vectors
 		if b.vectors, err = b.openVectors(ctx, 0); err != nil {
 			return nil, err
@@ -140,6 +143,8 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 	b.tools = tool.New(tool.Config{
 		Memory: b.memory, Tasks: b.tasks, Goals: goal.NewStore(b.db, time.Now), Skills: b.skills, Dir: cfg.Data, Media: b.media,
 		Files: workspace.Open(work), MCP: b.mcp, Models: b.models.Names(), Web: b.openWeb(), Commands: b.commands(ctx, lock),
+		Advisors: &advisor.Panel{Dir: cfg.Data, Models: b.models, Seats: cfg.LLM.Roles["advisor"], LocalServer: b.localServer,
+			Waiting: b.waiting, Log: log},
 		Location: cfg.Zone, Log: log,
 	})
 	if b.prompt, err = b.openPrompt(); err != nil {
@@ -194,6 +199,16 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
 			Voice: cfg.Voice, Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering,
 			Terminal: terminalRoom, Programs: b.programs, Warned: b.usage.WarnedBetween, Manner: manner.Store{DB: b.db}}})
+}
+
+// localServer returns the address of a model's server if it runs on this machine, else "".
+func (b *bot) localServer(model string) string {
+	for _, m := range b.cfg.LLM.Models {
+		if u, err := url.Parse(m.BaseURL); err == nil && m.Name == model && discover.IsLocal(u.Hostname()) {
+			return u.Host
+		}
+	}
+	return ""
 }
 
 // openWeb returns the client of the web tools.

@@ -20,6 +20,7 @@ import (
 	"reverie/internal/settings"
 	"reverie/internal/skill"
 	"reverie/internal/store"
+	"reverie/internal/tool/advisor"
 	"reverie/internal/tool/web"
 	"reverie/internal/window"
 )
@@ -137,6 +138,10 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 	}
 	for _, p := range d.Skills.Problems() {
 		f.Add("skills", Note, p.String())
+	}
+	_, faults := advisor.Read(d.Dir)
+	for _, p := range faults {
+		f.Add("advisors", Note, p.String())
 	}
 	for _, p := range d.Messages.Problems() {
 		f.Add("messages", Note, p.String())

@@ -63,7 +63,8 @@ type Config struct {
 	// BeforeEvict is called before messages of a conversation leave its prompt. It returns at once; may be nil.
 	BeforeEvict func(room string)
 
-	Background *idle.Gate // background work that yields to these sessions; nil = none
+	Background *idle.Gate     // background work that yields to these sessions; nil = none
+	Waiting    *idle.Priority // people who wait for a model; nil = only these sessions use it
 	Transport  chat.Transport
 	Rooms      chat.Rooms // nil = without a connection, see offlineRooms
 
@@ -82,7 +83,6 @@ type Manager struct {
 	offers      map[string][topTier + 1]agent.Offer // by mode and tier
 	newSessions chan *Session
 	turns       chan struct{} // holds a token for each turn that runs
-	waiting     *idle.Priority
 	goals       *goal.Store
 	approvals   approval.Store
 	subSessions *subsession.Runner
@@ -108,15 +108,15 @@ func New(cfg Config) *Manager {
 	if cfg.Rooms == nil {
 		cfg.Rooms = offlineRooms{db: cfg.DB}
 	}
-	cfg.Background = cmp.Or(cfg.Background, idle.New(cfg.IdleAfter, cfg.Now))
+	cfg.Background, cfg.Waiting = cmp.Or(cfg.Background, idle.New(cfg.IdleAfter, cfg.Now)), cmp.Or(cfg.Waiting, idle.NewPriority())
 	cfg.Questions, cfg.Settings = questions.Store{DB: cfg.DB, Memory: cfg.Memory}, settings.Store{DB: cfg.DB}
 	cfg.Goals, cfg.Started = goal.NewStore(cfg.DB, cfg.Now), cfg.Now()
 	m := &Manager{cfg: cfg, newSessions: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel),
-		waiting: idle.NewPriority(), goals: cfg.Goals, sessions: map[history.Timeline]*Session{}}
+		goals: cfg.Goals, sessions: map[history.Timeline]*Session{}}
 	m.approvals = approval.Store{DB: cfg.DB, Transport: cfg.Transport, Messages: cfg.Messages, Now: func() time.Time { return m.cfg.Now() }}
 	m.subSessions = subsession.New(subsession.Config{DB: cfg.DB, Models: cfg.Models, Prompt: cfg.Prompt, Tools: cfg.Tools,
 		History: cfg.History, Settings: m.cfg.Settings, Messages: cfg.Messages, Isolation: cfg.Isolation, Profiles: cfg.Profiles,
-		RetryDelay: cfg.RetryDelay, Now: cfg.Now, Log: cfg.Log, Limits: cfg.SubSessions, Left: cfg.Rooms.Left}, m)
+		RetryDelay: cfg.RetryDelay, Now: cfg.Now, Log: cfg.Log, Limits: cfg.SubSessions, Waiting: cfg.Waiting, Left: cfg.Rooms.Left}, m)
 	m.cfg.Events = map[chat.EventKind]Source{chat.SubSessionResult: m.subSessions, chat.SubSessionFailed: m.subSessions}
 	maps.Copy(m.cfg.Events, cfg.Events)
 	if m.spawns() {
@@ -194,9 +194,6 @@ func (m *Manager) Run(ctx context.Context) error {
 		}
 	}
 }
-
-// Yield blocks until no person waits for model, or ctx ends.
-func (m *Manager) Yield(ctx context.Context, model string) error { return m.waiting.Yield(ctx, model) }
 
 // Preview assembles the prompt and tools of the next message in room, and changes nothing. An unknown
 // room is treated as a new direct chat with the first owner.

@@ -22,7 +22,7 @@ const topTier = 5
 
 // toolBudget limits the tokens of tool descriptions, by tier; tier 0 = not known. Tools late in the
 // catalog that exceed it are not offered.
-var toolBudget = [topTier + 1]int{8000, 600, 2000, 3600, 5000, 8000}
+var toolBudget = [topTier + 1]int{8000, 600, 2000, 3800, 5000, 8000}
 
 // offers returns the tools by mode name and tier. The smallest tier gets brief descriptions.
 // subSessions tells whether sub-sessions are enabled.

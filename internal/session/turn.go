@@ -53,7 +53,7 @@ func (s *Session) answerBurst(ctx context.Context, burst []chat.Message) error {
 
 // acquireTurn waits for a free turn and shows the typing notification. The caller must call done.
 func (s *Session) acquireTurn(ctx context.Context, now settings.RoomMode) (done func(), err error) {
-	leave := s.waiting.PersonWaits(s.firstModel(now.Role))
+	leave := s.cfg.Waiting.PersonWaits(s.firstModel(now.Role))
 	select {
 	case s.turns <- struct{}{}:
 	case <-ctx.Done():

@@ -24,6 +24,7 @@ import (
 	"reverie/internal/settings"
 	"reverie/internal/test/expect"
 	"reverie/internal/tool"
+	"reverie/internal/tool/advisor"
 	"reverie/internal/tool/mcp"
 	"reverie/internal/tool/web"
 	"reverie/internal/window"
@@ -306,7 +307,7 @@ func TestFullWindow(t *testing.T) {
 func TestToolBudget(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	all := tool.New(tool.Config{Models: []string{"small", "big"}, Web: web.New(web.Config{Fetch: true, Engines: []web.Engine{{Kind: web.Brave}}}), MCP: mcp.New(mcp.Config{}),
-		Commands: tool.Commands{Code: true, Rooms: []string{"*"}}})
+		Commands: tool.Commands{Code: true, Rooms: []string{"*"}}, Advisors: &advisor.Panel{}})
 	full, brief := all.Specs(), all.Brief()
 	expect.False(t, toolBudget[1] > 600, "tier 1 has too many tokens for tools")
 	weather := llm.ToolSpec{Name: "weather", Description: "Tell the weather at a place, now or on a day of the next week.",

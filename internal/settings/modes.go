@@ -28,8 +28,8 @@ var modes = []Mode{
 	{"assistant", 0.5, "chat", nil, machineTools},
 	{"developer", 0.1, "developer", nil, nil},
 	{"planning", 0.3, "planning", []string{
-		"append_memory", "memory_*", "recall*", "search_memory", "task", "goal", "stay_silent", "ask_person", "set_mode", "set_model",
-		"read_*", "list_*", "find_*", "grep_*", "search_*", "get_diagnostics", "web_search", "web_fetch", "run_code"}, nil},
+		"append_memory", "memory_*", "recall*", "search_memory", "task", "goal", "stay_silent", "ask_person", "ask_advisors", "set_mode",
+		"set_model", "read_*", "list_*", "find_*", "grep_*", "search_*", "get_diagnostics", "web_search", "web_fetch", "run_code"}, nil},
 	{"debugger", 0.1, "debugger", nil, []string{"delete_file", "git_commit", "git_push"}},
 	{"user", 0.3, "user", nil, machineTools},
 }

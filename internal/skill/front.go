@@ -157,6 +157,26 @@ func (h *head) readNumber(value *yaml.Node, line int, name string, most int, int
 	*into = n
 }
 
+// ReadFields reads the front matter of a file that is no skill, and the text below it. Each field must be a text
+// and one of known. Values are single lines of at most 300 characters. File is not set in faults.
+func ReadFields(file []byte, known ...string) (fields map[string]string, body []byte, faults []store.Problem) {
+	h := readHead(file)
+	fields = map[string]string{}
+	for i := 0; h.fields != nil && i+1 < len(h.fields.Content); i += 2 {
+		key, value := h.fields.Content[i], h.fields.Content[i+1]
+		switch _, twice := fields[key.Value]; {
+		case !slices.Contains(known, key.Value):
+			h.addFault(h.line+key.Line, "there is no such field: the fields are %s", strings.Join(known, ", "))
+		case twice, value.Kind != yaml.ScalarNode:
+			h.addFault(h.line+key.Line, "%s must stand there once, as a text", key.Value)
+		default:
+			fields[key.Value] = text.Cut(oneLine(value.Value), maxSummary)
+		}
+	}
+	_, body = splitValidFront(file)
+	return fields, body, h.faults
+}
+
 // firstLine returns the first line with text, without leading "#".
 func firstLine(body []byte) string {
 	body = bytes.TrimPrefix(body, byteOrderMark)

@@ -20,6 +20,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
+	"reverie/internal/idle"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/profile"
@@ -52,6 +53,7 @@ type Config struct {
 	Now        func() time.Time
 	Log        *slog.Logger
 	Limits     Limits
+	Waiting    *idle.Priority // people, who go before sub-sessions
 	// Left reports whether we have left a room. Its sub-sessions are cancelled.
 	Left func(ctx context.Context, room string) (bool, error)
 }
@@ -62,8 +64,6 @@ type Host interface {
 	Deliver(ctx context.Context, in chat.Inbound) error
 	// Private reports whether a room is a direct chat with person now.
 	Private(ctx context.Context, room, person string) (bool, error)
-	// Yield blocks until no person waits for model, or ctx ends.
-	Yield(ctx context.Context, model string) error
 }
 
 const (

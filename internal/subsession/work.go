@@ -226,7 +226,7 @@ func (w *work) Ready(ctx context.Context) error {
 	if err := agent.CloseCalls(ctx, w.r.cfg.History, n.talk(), past, w.r.cfg.Now()); err != nil {
 		return err
 	}
-	return w.r.host.Yield(ctx, agent.FirstModel(w.r.cfg.Models, subRole))
+	return w.r.cfg.Waiting.Yield(ctx, agent.FirstModel(w.r.cfg.Models, subRole))
 }
 
 // Shorten implements agent.Work: it shortens the history of later requests.
@@ -261,6 +261,7 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	for _, spec := range scope.Policy.Filter(w.r.cfg.Tools.Specs()) {
 		o.Add(spec)
 	}
+	o = o.Without(w.r.cfg.Tools.Withheld(w.n.room, w.n.readers()))
 	t.Tools, t.ToolTokens = o.Names, o.Tokens
 	t.From = section.Origins{Summary: trust.Owner, Goal: trust.Owner, Profile: w.n.integrity}
 	p, err := w.assemble(ctx, t)

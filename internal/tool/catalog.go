@@ -58,6 +58,8 @@ var catalog = []entry{
 		`{"query": "create an issue"}`, (*Set).findTool),
 	define(CallTool, 3, rules{anyAction: {trust.Owner, program, rows}}, // or less, see refuse
 		`{"tool": "github.create_issue", "arguments": {"title": "The build fails"}}`, (*Set).callTool).asStep(),
+	define(askAdvisors, 3, rules{anyAction: {trust.Foreign, nothing, rows}},
+		`{"question": "Rent or buy?", "context": "They stay for three years."}`, putToAdvisors),
 	define(RunCode, 3, rules{anyAction: {trust.Foreign, nothing, noText}},
 		`{"code": "[3, 1, 2].sort().join()"}`, runCode),
 	define(Shell, 3, rules{anyAction: {trust.Owner, room, rows}},

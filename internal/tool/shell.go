@@ -100,11 +100,14 @@ func (c Commands) shellIn(room string, readers trust.Readers) bool {
 }
 
 // Withheld lists the tools that are not offered in a room.
-func (s *Set) Withheld(room string, readers trust.Readers) []string {
-	if s.cfg.Commands.shellIn(room, readers) {
-		return nil
+func (s *Set) Withheld(room string, readers trust.Readers) (names []string) {
+	if !s.cfg.Commands.shellIn(room, readers) {
+		names = append(names, Shell, ShellStatus)
 	}
-	return []string{Shell, ShellStatus}
+	if s.cfg.Advisors != nil && len(s.cfg.Advisors.List()) == 0 {
+		names = append(names, askAdvisors)
+	}
+	return names
 }
 
 // mayLookAtCommands returns the refusal in a room without the tool shell.

@@ -25,6 +25,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/task"
+	"reverie/internal/tool/advisor"
 	"reverie/internal/tool/mcp"
 	"reverie/internal/tool/web"
 	"reverie/internal/tool/workspace"
@@ -97,7 +98,7 @@ const MaxResult = 16_000
 // callLimit is the timeout of one call.
 const callLimit = 30 * time.Second
 
-// Config holds what the tools work on. All fields are required but Media, Files, MCP, Web, Location (nil = UTC)
+// Config holds what the tools work on. All fields are required but Media, Files, MCP, Web, Advisors, Location (nil = UTC)
 // and Log (nil = silent).
 type Config struct {
 	Memory   *memory.Store
@@ -109,6 +110,7 @@ type Config struct {
 	Files    *workspace.Store // nil = there is no work folder
 	MCP      *mcp.Servers     // nil = no programs are connected
 	Web      *web.Client      // nil = no web; tools that it has no settings for are left out
+	Advisors *advisor.Panel   // nil = no advisors
 	Models   []string         // that a person can choose; fewer than two leave nothing to choose
 	Commands Commands         // what may run on the machine
 	Location *time.Location
@@ -142,6 +144,8 @@ func (c Config) has(name string) bool {
 		return len(c.Models) > 1
 	case RunCode:
 		return c.Commands.Code
+	case askAdvisors:
+		return c.Advisors != nil
 	case Shell, ShellStatus:
 		return len(c.Commands.Rooms) > 0
 	}

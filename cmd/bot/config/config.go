@@ -290,7 +290,8 @@ type Log struct {
 var (
 	layouts    = layoutNames()
 	isolations = []string{"strict", "shared"}
-	roleNames  = append([]string{"chat", "compaction", "dreaming", "harvest", "sub_session", "transcription"}, settings.ModeRoles()...)
+	roleNames  = append([]string{"advisor", "chat", "compaction", "dreaming", "harvest", "sub_session", "transcription"},
+		settings.ModeRoles()...)
 	logLevels  = []string{"debug", "info", "warn", "error"}
 	logFormats = []string{"text", "json"}
 )

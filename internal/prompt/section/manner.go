@@ -26,10 +26,12 @@ func gatherManner(ctx context.Context, q *Question) (*Content, error) {
 		style = (&Question{TurnSources: q.TurnSources}).style() // its problems are those of the section style
 	}
 	for _, l := range noticed {
-		decided := func(choice voice.Choice) bool { return choice.Field == cmp.Or(styleOf[l.Key], l.Key) }
-		if !slices.ContainsFunc(style, decided) {
+		learned := voice.Choice{Field: cmp.Or(styleOf[l.Key], l.Key), Value: l.Name, Source: l.Evidence(q.turn.Now.Location())}
+		if !slices.ContainsFunc(style, func(owners voice.Choice) bool { return owners.Field == learned.Field }) {
+			learned.Rule = l.Rule
 			c.Lines = append(c.Lines, linesOf(trust.Owner, "- "+l.Rule)...)
 		}
+		c.Choices = append(c.Choices, learned)
 	}
 	return NewContent(c), err
 }

@@ -10,10 +10,12 @@ import (
 	reverie "reverie"
 	"reverie/cmd/bot/config"
 	"reverie/internal/doctor"
+	"reverie/internal/history"
 	"reverie/internal/matrix"
 	matrixdoctor "reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/sandbox"
+	"reverie/internal/session"
 	"reverie/internal/store"
 	"reverie/internal/window"
 )
@@ -82,7 +84,7 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *doctorRepo
 func (b *bot) doctor() doctor.Doctor {
 	d := doctor.Doctor{
 		Dir: b.cfg.Data, Defaults: reverie.Data, Skills: b.skills, Messages: b.messages, Models: b.models,
-		Preview: b.connect(connection{}).Preview,
+		Preview: b.connect(connection{}).Preview, Conversations: b.conversations,
 		Tier: func(ctx context.Context) (window.Decision, error) {
 			r, err := b.tier(ctx)
 			return r.Decision, err
@@ -95,6 +97,16 @@ func (b *bot) doctor() doctor.Doctor {
 		d.ServerURL = b.cfg.Memory.Server().URL
 	}
 	return d
+}
+
+// conversations lists the rooms and threads with messages, the most recent first.
+func (b *bot) conversations(ctx context.Context) ([]string, error) {
+	rooms, err := session.Rooms(ctx, b.db)
+	if err != nil {
+		return nil, err
+	}
+	talks, err := b.history.Rooms(ctx) // also those of background work
+	return slices.DeleteFunc(talks, func(talk string) bool { return !slices.Contains(rooms, history.Timeline(talk).Room()) }), err
 }
 
 func isProgram(s config.MCPServer) bool { return s.Command != "" }

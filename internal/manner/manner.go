@@ -142,15 +142,6 @@ func (s Store) Lines(ctx context.Context, person string, now time.Time) ([]Line,
 	return lines, store.Wrap(err, "manner: read")
 }
 
-// Evidence says, for the owner, what the line was learned from, with dates in zone.
-func (l Line) Evidence(zone *time.Location) string {
-	messages := "1 message"
-	if l.Count > 1 {
-		messages = fmt.Sprint(l.Count, " messages")
-	}
-	return fmt.Sprintf("learned from %s, the last of %s: “%s”", messages, l.Last.In(zone).Format(time.DateOnly), l.Quote)
-}
-
 // instruction returns the line for the model.
 func instruction(key, value string) string {
 	switch key {

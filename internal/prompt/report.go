@@ -252,7 +252,7 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 			rep.Sections = append(rep.Sections, SectionReport{ID: row.Name, Zone: row.Zone, State: Failed, Note: err.Error()})
 		}
 		if c != nil {
-			rep.Style = voice.MergeChoices(rep.Style, c.Choices)
+			rep.Style = append(rep.Style, c.Choices...)
 		}
 		// Content in both prefix and tail is counted at its first place.
 		if c != nil && c.Size > row.Max && row.Change != section.NewLines {

@@ -105,7 +105,7 @@ type Choice struct {
 	Field   string   `json:"field"`
 	Value   string   `json:"value"`
 	Source  string   `json:"source"`
-	Rule    string   `json:"rule,omitempty"`       // what the model is told; "" = nothing, as another layer decides
+	Rule    string   `json:"rule,omitempty"`       // what the model is told; "" = nothing, another layer decides
 	Instead []Choice `json:"instead_of,omitempty"` // other values of later layers
 }
 
@@ -128,20 +128,6 @@ func (fields FieldSet) ResolveLayers(layers ...Layer) (all []Choice) {
 		if c.Field != "" {
 			c.Rule = strings.ReplaceAll(f.rules[max(0, slices.Index(f.values, c.Value))], "%s", c.Value)
 			all = append(all, c)
-		}
-	}
-	return all
-}
-
-// MergeChoices adds the choices of a later layer to all. Those without a rule go to what the deciding choice replaces.
-func MergeChoices(all, later []Choice) []Choice {
-	for _, c := range later {
-		decides := slices.IndexFunc(all, func(d Choice) bool { return d.Field == c.Field })
-		switch {
-		case c.Rule != "" || decides < 0:
-			all = append(all, c)
-		case c.Value != all[decides].Value:
-			all[decides].Instead = append(all[decides].Instead, c)
 		}
 	}
 	return all

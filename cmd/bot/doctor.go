@@ -6,17 +6,17 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 
 	reverie "reverie"
 	"reverie/cmd/bot/config"
 	"reverie/internal/doctor"
-	"reverie/internal/history"
 	"reverie/internal/matrix"
 	matrixdoctor "reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/sandbox"
-	"reverie/internal/session"
 	"reverie/internal/store"
+	"reverie/internal/subsession"
 	"reverie/internal/window"
 )
 
@@ -101,12 +101,8 @@ func (b *bot) doctor() doctor.Doctor {
 
 // conversations lists the rooms and threads with messages, the most recent first.
 func (b *bot) conversations(ctx context.Context) ([]string, error) {
-	rooms, err := session.Rooms(ctx, b.db)
-	if err != nil {
-		return nil, err
-	}
-	talks, err := b.history.Rooms(ctx) // also those of background work
-	return slices.DeleteFunc(talks, func(talk string) bool { return !slices.Contains(rooms, history.Timeline(talk).Room()) }), err
+	talks, err := b.history.Rooms(ctx)
+	return slices.DeleteFunc(talks, func(talk string) bool { return strings.HasPrefix(talk, subsession.Prefix) }), err
 }
 
 func isProgram(s config.MCPServer) bool { return s.Command != "" }

@@ -150,27 +150,20 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 	d.requests(ctx, f)
 }
 
-// mostConversations is how many conversations have their next request examined.
-const mostConversations = 50
-
-// requests examines the request of a new conversation, and the next ones of the most recent conversations. A note on
-// several of them is reported once.
+// requests examines the request of a new conversation, and the next ones of the 50 most recent conversations. A note
+// on several of them is reported once.
 func (d Doctor) requests(ctx context.Context, f *Findings) {
 	talks, err := d.Conversations(ctx)
 	if err != nil {
 		f.Unreadable(err)
 	}
-	talks = talks[:min(len(talks), mostConversations)]
+	talks = talks[:min(len(talks), 50)]
 	said := map[string]bool{}
 	for _, talk := range append([]string{""}, talks...) {
 		p, _, err := d.Preview(ctx, talk)
-		where := ""
-		if talk != "" {
-			where = "in " + talk + ": "
-		}
 		add := func(s State, what string, remedy ...string) {
 			if s == Broken || !said[what] {
-				f.Add("prompt", s, where+what, remedy...)
+				f.Add("prompt", s, strings.TrimPrefix("in "+talk+": "+what, "in : "), remedy...)
 			}
 			said[what] = true
 		}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 
 	reverie "reverie"
 	"reverie/cmd/bot/config"
@@ -15,6 +16,7 @@ import (
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/sandbox"
 	"reverie/internal/store"
+	"reverie/internal/subsession"
 	"reverie/internal/window"
 )
 
@@ -82,7 +84,7 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *doctorRepo
 func (b *bot) doctor() doctor.Doctor {
 	d := doctor.Doctor{
 		Dir: b.cfg.Data, Defaults: reverie.Data, Skills: b.skills, Messages: b.messages, Models: b.models,
-		Preview: b.connect(connection{}).Preview,
+		Preview: b.connect(connection{}).Preview, Conversations: b.conversations,
 		Tier: func(ctx context.Context) (window.Decision, error) {
 			r, err := b.tier(ctx)
 			return r.Decision, err
@@ -95,6 +97,12 @@ func (b *bot) doctor() doctor.Doctor {
 		d.ServerURL = b.cfg.Memory.Server().URL
 	}
 	return d
+}
+
+// conversations lists the rooms and threads with messages, the most recent first.
+func (b *bot) conversations(ctx context.Context) ([]string, error) {
+	talks, err := b.history.Rooms(ctx)
+	return slices.DeleteFunc(talks, func(talk string) bool { return strings.HasPrefix(talk, subsession.Prefix) }), err
 }
 
 func isProgram(s config.MCPServer) bool { return s.Command != "" }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,7 +15,9 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"reverie/cmd/bot/config"
+	"reverie/internal/history"
 	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 	"reverie/internal/test/expect"
 )
 
@@ -33,6 +36,44 @@ func doctorSays(t *testing.T, data, homeserver string) (code int, report string)
 func TestDoctorTriesTheFolder(t *testing.T) {
 	if code, report := doctorSays(t, "/proc/ro/data", ""); code != exitFailed || !strings.Contains(report, "/proc/ro") {
 		t.Errorf("exit code %d:\n%s", code, report)
+	}
+}
+
+// TestDoctorExaminesConversations: what is wrong in one conversation is reported with its room or thread, what is
+// wrong in all of them once, and the newest 50 are looked at.
+func TestDoctorExaminesConversations(t *testing.T) {
+	data := t.TempDir()
+	text := "data: " + data + "\n" + strings.TrimPrefix(rehearsing, "data: ./data\n")
+	code, _ := runBot(t, "hello\nhow are you\n", "chat", "--config", configFile(t, text))
+	expect.Equal(t, code, 0)
+	db := expect.Must(storetest.Open(t, filepath.Join(data, "bot.db")))(t)
+	sql := func(query string, args ...any) {
+		t.Helper()
+		expect.Must(db.Exec(query, args...))(t)
+	}
+	for i := range 60 {
+		room := fmt.Sprintf("!%d", i)
+		talk := history.NewTimeline(room, map[bool]string{true: "$root"}[i == 40])
+		sql(`INSERT INTO session (room, person, private, last_message_at) VALUES (?, '@ada', 0, 1)`, room)
+		sql(`INSERT INTO room (id, thread_of) VALUES (?, ?)`, talk, map[bool]string{true: room}[i == 40])
+		sql(`INSERT INTO message (id, room, conversation, role, event_id, sender, text, at) VALUES (?, ?, 1, 'user', ?, '@ada', 'hi', 1)`, i-100, talk, room)
+		if i == 3 || i == 40 || i == 50 {
+			sql(`INSERT INTO room_setting (room, name, value, person, at) VALUES (?, 'persona', ?, '@ada', 1)`, room, fmt.Sprint("p", i))
+		}
+	}
+	sql(`INSERT INTO room (id) VALUES ('sub:1')`)
+	sql(`UPDATE prompt_epoch SET first_message = 0, since_message = 0`)
+	sql(`UPDATE message SET tail = replace(tail, '[/note', '[/noted') WHERE room = 'terminal'`)
+	expect.OK(t, store.WriteFile(filepath.Join(data, "SOUL.md"), []byte("---\nmood: low\n---\n")))
+	expect.OK(t, db.Close())
+	failed, report := doctorSays(t, data, "")
+	expect.Equal(t, failed, exitFailed)
+	for _, want := range []string{"✗ prompt   in terminal: prompt: fences of message ", "!new there", "those of 50 conversations were examined",
+		"· prompt   in thread:$root !40: personas/p40.md: is missing", "· prompt   in !50: personas/p50.md: is missing", "· prompt   SOUL.md:2: mood: unknown"} {
+		expect.Equal(t, strings.Count(report, want), 1, "%q in\n%s", want, report)
+	}
+	for _, other := range []string{"p3.md", "sub:1", ": SOUL.md:2"} {
+		expect.False(t, strings.Contains(report, other), "%q in\n%s", other, report)
 	}
 }
 

@@ -76,7 +76,7 @@ func (p promptCommand) Run(ctx context.Context, c console, path filePath) error 
 // printStyle prints how the assistant speaks, what decides it, and what that replaces.
 func printStyle(w io.Writer, style []voice.Choice) error {
 	if len(style) == 0 {
-		fmt.Fprintln(w, "Nothing decides how the assistant speaks: no persona, no style in the configuration or SOUL.md.")
+		fmt.Fprintln(w, "Nothing decides how the assistant speaks: no persona, no style in the configuration or SOUL.md, nothing learned.")
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range style {

@@ -83,7 +83,7 @@ func (b *bot) matrixConfig() matrix.Config {
 	m := b.cfg.Matrix
 	return matrix.Config{
 		Homeserver: m.Homeserver, User: m.User, Password: string(m.Password), Token: string(m.AccessToken), DeviceName: m.DeviceName,
-		Owners: m.Owners, Allow: m.Allow, Bots: m.Bots, Devices: e2ee.DeviceRule(m.Devices),
+		Name: b.cfg.Name, Owners: m.Owners, Allow: m.Allow, Bots: m.Bots, Devices: e2ee.DeviceRule(m.Devices),
 		Dir: b.cfg.Data, DB: b.db, Media: b.media, MaxFile: m.Media.Bytes,
 		Text: b.messages.Text, Location: b.cfg.Zone, Log: b.log,
 	}

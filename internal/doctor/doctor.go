@@ -3,6 +3,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -65,6 +66,8 @@ type Doctor struct {
 	Models   *llm.Models
 	Preview  func(ctx context.Context, room string) (prompt.Prompt, []llm.ToolSpec, error)
 	Tier     func(context.Context) (window.Decision, error)
+
+	Conversations func(context.Context) ([]string, error) // for Preview, the most recent first
 
 	Embedding *llm.Embedding // nil = the built-in encoder
 	Backend   backend.Backend
@@ -149,21 +152,51 @@ func (d Doctor) prompt(ctx context.Context, f *Findings) {
 	for _, p := range (profile.Store{Dir: d.Dir}).Problems() {
 		f.Add("profiles", Note, p.String())
 	}
-	p, _, err := d.Preview(ctx, "")
+	d.requests(ctx, f)
+}
+
+// requests examines the request of a new conversation, and the next ones of the 50 most recent conversations. A note
+// on several of them is reported once.
+func (d Doctor) requests(ctx context.Context, f *Findings) {
+	talks, err := d.Conversations(ctx)
 	if err != nil {
-		f.Add("prompt", Broken, err.Error(), "shorten the files under data/, or use a model with a larger window")
-		return
+		f.Unreadable(err)
 	}
-	for _, p := range p.Report.Problems {
-		f.Add("prompt", Note, p.String())
+	talks = talks[:min(len(talks), 50)]
+	said := map[string]bool{}
+	for _, talk := range append([]string{""}, talks...) {
+		p, _, err := d.Preview(ctx, talk)
+		add := func(s State, what string, remedy ...string) {
+			if s == Broken || !said[what] {
+				f.Add("prompt", s, strings.TrimPrefix("in "+talk+": "+what, "in : "), remedy...)
+			}
+			said[what] = true
+		}
+		var fence *prompt.FenceError
+		switch {
+		case errors.As(err, &fence):
+			add(Broken, err.Error()+"; it is not sent", "write !new there: the next conversation begins without it")
+		case err != nil:
+			add(Broken, err.Error(), "shorten the files under data/, or use a model with a larger window")
+		case talk == "":
+			f.Add("prompt", OK, fmt.Sprintf("the prompt of a new conversation takes %d of %d tokens; "+
+				"those of %d conversations were examined", p.Report.Total, p.Report.Window, len(talks)))
+		}
+		for _, p := range p.Report.Problems {
+			add(Note, p.String())
+		}
+		for _, s := range p.Report.Sections {
+			if s.State == prompt.Failed {
+				add(Note, s.ID+": "+s.Note)
+			}
+		}
+		for _, o := range p.Report.Oversize {
+			what := fmt.Sprintf("%s take %d characters, and a prompt has room for %d: the rest is left out",
+				o.Contributor, o.Size, o.Max)
+			add(Note, what, "shorten them (for tasks, skills and flat_file memories the model is asked to, once a day), "+
+				"or raise context.component_size_limits")
+		}
 	}
-	for _, o := range p.Report.Oversize {
-		what := fmt.Sprintf("%s take %d characters, and a prompt has room for %d: the rest is left out",
-			o.Contributor, o.Size, o.Max)
-		f.Add("prompt", Note, what, "shorten them (for tasks, skills and flat_file memories the model is asked to, once a day), "+
-			"or raise context.component_size_limits")
-	}
-	f.Add("prompt", OK, fmt.Sprintf("the prompt of a new conversation takes %d of %d tokens", p.Report.Total, p.Report.Window))
 }
 
 func (d Doctor) contextTier(ctx context.Context, f *Findings) {

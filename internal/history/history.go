@@ -180,9 +180,10 @@ func (s *Store) SetTail(ctx context.Context, tx *sql.Tx, id int64, tail string, 
 	return store.Wrap(err, "set the tail of message %d", id)
 }
 
-// Rooms lists the timelines that have a transcript, sorted.
+// Rooms lists the timelines that have a transcript, the one with the newest message first.
 func (s *Store) Rooms(ctx context.Context) ([]string, error) {
-	rooms, err := store.Column[string](ctx, s.db, `SELECT id FROM room ORDER BY id`)
+	rooms, err := store.Column[string](ctx, s.db, `SELECT id FROM room
+		ORDER BY (SELECT max(id) FROM message WHERE message.room = room.id AND retired = 0) DESC, id`)
 	return rooms, store.Wrap(err, "list rooms")
 }
 

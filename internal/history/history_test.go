@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"reverie/internal/history"
@@ -133,8 +132,9 @@ func TestConversations(t *testing.T) {
 	}
 	expect.Equal(t, expect.Must(s.StartNew(t.Context(), "!fresh"))(t), 1, "StartNew in a fresh room =")
 	expect.Equal(t, say(t, s, "!fresh", "x").Conversation, 1, "conversation")
-	if rooms, err := s.Rooms(t.Context()); err != nil || !cmp.Equal(rooms, []string{"!fresh", here, there}) {
-		t.Errorf("rooms %v, %v", rooms, err)
+	for _, want := range [][]string{{"!fresh", here, there}, {there, "!fresh", here}} {
+		expect.NoDiff(t, expect.Must(s.Rooms(t.Context()))(t), want, "rooms")
+		say(t, s, there, "again")
 	}
 }
 

@@ -63,6 +63,13 @@ func Each(ctx context.Context, db store.DBTX, f Filter, do func(Message) error) 
 	return store.Wrap(err, "read messages")
 }
 
+// EarlierEnds returns the last message of each of at most most earlier conversations of room, the newest first.
+func (s *Store) EarlierEnds(ctx context.Context, room Timeline, most int) ([]int64, error) {
+	ends, err := store.Column[int64](ctx, s.db, `SELECT max(id) FROM message WHERE room = ?1 AND retired = 0 AND conversation <
+		(SELECT conversation FROM room WHERE id = ?1) GROUP BY conversation ORDER BY conversation DESC LIMIT ?2`, room, most)
+	return ends, store.Wrap(err, "look for earlier conversations")
+}
+
 // TimelineCount counts the messages of one timeline.
 type TimelineCount struct {
 	Room     Timeline

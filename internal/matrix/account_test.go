@@ -498,3 +498,40 @@ func rewritten(t *testing.T, change func(body map[string]any)) matrixtest.Fault 
 		}
 	})
 }
+
+// TestDisplayNameIsSetOnce: the first start names an account that has no name of its own. A name chosen before or
+// later stays, also none and the localpart.
+func TestDisplayNameIsSetOnce(t *testing.T) {
+	server, you := atHome(t)
+	l := logIn(t, server, "OWNER")
+	field := "profile/@reverie:" + server.Name + "/displayname"
+	choose := func(name string) {
+		t.Helper()
+		call(t, server, http.MethodPut, field, l.AccessToken, map[string]string{"displayname": name}, nil)
+	}
+	shown := func(dir, configured string) string {
+		t.Helper()
+		db := openDB(t, dir)
+		defer db.Close()
+		cfg := config(server, dir, db, you.UserID())
+		cfg.Name = configured
+		expect.Must(matrix.Open(t.Context(), cfg))(t)
+		var profile struct{ DisplayName string }
+		call(t, server, http.MethodGet, field, l.AccessToken, nil, &profile)
+		return profile.DisplayName
+	}
+	dir := t.TempDir()
+	expect.Equal(t, shown(dir, "Fox"), "Fox", "first start")
+	expect.Equal(t, shown(dir, "Owl"), "Fox", "configured later")
+	for _, name := range []string{"Renard", "reverie", ""} {
+		choose(name)
+		expect.Equal(t, shown(dir, "Owl"), name, "chosen in a client")
+	}
+	expect.OK(t, os.Remove(filepath.Join(dir, "matrix", "account.json"))) // as a new login does
+	expect.Equal(t, shown(dir, "Owl"), "Owl", "none before a first start")
+	for _, name := range []string{"reverie", "Renard"} {
+		choose(name)
+		expect.OK(t, os.Remove(filepath.Join(dir, "matrix", "account.json")))
+		expect.Equal(t, shown(dir, "Owl"), strings.Replace(name, "reverie", "Owl", 1), "chosen before a first start")
+	}
+}

@@ -40,6 +40,7 @@ type Config struct {
 	User       string // @bot:example.org, or only the part before the colon
 	Password   string
 	Token      string // an access token instead of a password
+	Name       string // the display name of an account that has none; empty = leave it
 	DeviceName string // the display name of the bot's device; empty = Reverie
 	Dir        string // data folder; secrets are kept in Dir/matrix, readable by the owner only
 	Owners     []string
@@ -158,6 +159,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c.acc.CrossSignDevice(ctx)
+	c.acc.SetDisplayNameOnce(ctx, cfg.Name)
 	c.acc.Identity.Open(ctx)
 	c.backup = e2ee.OpenBackup(ctx, c.acc.E2EEConfig(), c.acc.Identity)
 	if c.verifier, err = verification.New(ctx, verification.Config{

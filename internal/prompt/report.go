@@ -251,8 +251,8 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 		case err != nil:
 			rep.Sections = append(rep.Sections, SectionReport{ID: row.Name, Zone: row.Zone, State: Failed, Note: err.Error()})
 		}
-		if c != nil && c.Choices != nil {
-			rep.Style = c.Choices
+		if c != nil {
+			rep.Style = append(rep.Style, c.Choices...)
 		}
 		// Content in both prefix and tail is counted at its first place.
 		if c != nil && c.Size > row.Max && row.Change != section.NewLines {

@@ -10,7 +10,9 @@ import (
 	"slices"
 
 	"reverie/internal/prompt/section"
+	"reverie/internal/search"
 	"reverie/internal/store"
+	"reverie/internal/trust"
 )
 
 // row is a contributor with its place in a layout.
@@ -42,7 +44,17 @@ func (r *request) turnSources(ctx context.Context) *section.TurnSources {
 		first = e.first
 		recovered = compacted && (keyPart(e.key, "compaction") != fmt.Sprintf("%x", r.turn.Compacted) || r.afterCompaction(e))
 	}
-	return r.a.cfg.ForTurn(ctx, &r.turn.Turn, first, recovered)
+	return r.a.cfg.ForTurn(ctx, &r.turn.Turn, first, recovered, r.openings)
+}
+
+// openings returns how earlier conversations of the timeline began, as far as the place may read them.
+func (r *request) openings(ctx context.Context, most int, least trust.Integrity) ([]search.Turn, error) {
+	ends, err := r.a.cfg.History.EarlierEnds(ctx, r.turn.Timeline, most+1)
+	if err != nil || len(ends) == 0 {
+		return nil, err
+	}
+	all, err := search.Openings(ctx, r.a.cfg.DB, r.turn.Place().Readers(), string(r.turn.Timeline), ends, least)
+	return all[:min(len(all), most)], err
 }
 
 // afterCompaction reports whether the epoch e recorded that a compaction just happened. It recorded

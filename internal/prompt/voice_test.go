@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"reverie"
+	"reverie/internal/manner"
 	"reverie/internal/test/expect"
+	"reverie/internal/trust"
 	"reverie/internal/voice"
 )
 
@@ -177,4 +179,27 @@ func TestSoulIsNeverWritten(t *testing.T) {
 	expect.NoDiff(t, names, []string{"../../internal/prompt/section/voice.go"})
 	_, err := fs.Stat(reverie.Data, "SOUL.md")
 	expect.False(t, err == nil, "SOUL.md is a default file, which a release updates")
+}
+
+// What was learned of the person is among what decides, with its evidence, and where the owner set the
+// field, with what decides instead. Phrases to avoid stand each for itself.
+func TestWhyShowsWhatWasLearned(t *testing.T) {
+	w := shippedWorld(t, Stable)
+	w.assembler.cfg.Manner = manner.Store{DB: w.db}
+	w.speaks(voice.Voice{Style: voice.Style{"length": "long", "formality": "formal"}})
+	for i, said := range []string{"Answer shorter, please.", "No emojis.", "don't say 'absolutely'", "don't say 'of course'"} {
+		w.must(w.assembler.cfg.Manner.Observe(t.Context(), w.db, manner.Said{Event: fmt.Sprint("$", i), Person: testUser,
+			Readers: trust.PersonReaders(testUser), Allowed: true, Text: said, At: w.now}))
+	}
+	var why []string
+	for _, c := range w.previews().Report.Style {
+		why = append(why, fmt.Sprint(c.Field, " ", c.Value, ": ", c.Source))
+		expect.Equal(t, c.Rule == "", strings.Contains(c.Source, "not used"), "%+v", c)
+	}
+	const learned = "learned (seen 1×, last 2026-11-21): “"
+	expect.NoDiff(t, why, []string{"formality formal: configuration", "length long: configuration",
+		"emoji none: " + learned + "No emojis.”", "length short: " + learned + "Answer shorter, please.”; not used, as configuration decides",
+		"not_say absolutely: " + learned + "don't say 'absolutely'”", "not_say of course: " + learned + "don't say 'of course'”"})
+	w.private = false
+	expect.Equal(t, len(w.previews().Report.Style), 2, "in a group, nothing learned counts")
 }

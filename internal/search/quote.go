@@ -1,6 +1,7 @@
 package search
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 const (
 	maxTurnQuote   = 600
 	maxAroundQuote = 160
+	maxOpening     = 80
+	minOpening     = 12 // shorter messages do not say what a conversation is about
 )
 
 // Line formats a past message for a model: date, sender, text. The messages before and after it
@@ -50,9 +53,13 @@ func (t Turn) excerpt(most int) string {
 // QuotedWhole reports whether t is quoted completely next to another message.
 func (t Turn) QuotedWhole() bool { return t.excerpt(maxAroundQuote) == t.excerpt(maxTurnQuote) }
 
-// Quotes are the forms in which Line quotes t, the longest first.
+// Opening is a short form of t: date, sender, first words.
+func (t Turn) Opening(zone *time.Location) string { return t.quoted(zone, maxOpening) }
+
+// Quotes are the forms in which Line and Opening quote t, the longest first.
 func (t Turn) Quotes() []string {
-	return []string{saidMarker + t.excerpt(maxTurnQuote), saidMarker + t.excerpt(maxAroundQuote)}
+	return slices.Compact([]string{saidMarker + t.excerpt(maxTurnQuote), saidMarker + t.excerpt(maxAroundQuote),
+		saidMarker + t.excerpt(maxOpening)})
 }
 
 // Integrity is the lowest integrity of what Line shows.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reverie/internal/store"
+	"reverie/internal/trust"
 )
 
 const turnColumns = `scope, event, sender, at, conversation, seq, text, integrity`
@@ -38,6 +39,23 @@ func (f *FTS) updateTurns(ctx context.Context, tx *sql.Tx, n ...int64) error {
 		return fmt.Errorf("index messages: %w", err)
 	}
 	return f.replaceDocs(ctx, tx, docs, all)
+}
+
+// Openings returns the first messages of people in parts of a conversation, which end with the Seqs ends, the newest
+// first: those with at least minOpening characters that are at least as trusted as least.
+func Openings(
+	ctx context.Context, db store.DBTX, scope trust.Readers, conversation string, ends []int64, least trust.Integrity,
+) ([]Turn, error) {
+	all, err := store.List(ctx, db, func(row store.Row) (t Turn, err error) {
+		var at int64
+		err = row.Scan(&t.Sender, &at, &t.Text, &t.Integrity)
+		t.At = time.UnixMilli(at).UTC()
+		return t, err
+	}, `SELECT sender, at, text, integrity FROM (SELECT value AS till, lead(value, 1, 0) OVER (ORDER BY key) AS after FROM json_each(?))
+		CROSS JOIN past_message WHERE n = (SELECT n FROM past_message WHERE scope = ? AND conversation = ? AND seq > after
+			AND seq <= till AND sender <> '' AND length(text) >= ? AND integrity >= ? ORDER BY seq LIMIT 1) ORDER BY till DESC`,
+		store.Array(ends), scope, conversation, minOpening, least)
+	return all, store.Wrap(err, "look for earlier conversations")
 }
 
 // adjacentTurn selects the message next to h in its conversation, on one side.

@@ -195,11 +195,11 @@ func (m *Manager) Run(ctx context.Context) error {
 	}
 }
 
-// Preview assembles the prompt and tools of the next message in room, and changes nothing. An unknown
-// room is treated as a new direct chat with the first owner.
+// Preview assembles the prompt and tools of the next message in room, or in one of its threads, and changes nothing.
+// An unknown room is treated as a new direct chat with the first owner.
 func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, []llm.ToolSpec, error) {
 	s := newSession(m, history.Timeline(room))
-	in, known, err := offlineRooms{db: m.cfg.DB}.lastHead(ctx, room)
+	in, known, err := offlineRooms{db: m.cfg.DB}.lastHead(ctx, s.room)
 	if err != nil {
 		return prompt.Prompt{}, nil, err
 	}

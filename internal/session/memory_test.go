@@ -347,3 +347,48 @@ func TestUseIsCounted(t *testing.T) {
 	w.indexedTexts(t, 8)
 	hits("1 1 0") // the question brought the number itself
 }
+
+// TestEarlierConversationsAreListed: a new conversation begins with how the last ones of the room began, as far as
+// its readers may read them, once. What is edited, redacted or forgotten goes from there, too.
+func TestEarlierConversationsAreListed(t *testing.T) {
+	w := newWorldOf(t, t.TempDir(), "flat_file", 32_000)
+	listed := func() string {
+		t.Helper()
+		_, _, last := readAsked(t, w.lastAsked())
+		_, list, _ := strings.Cut(last, "How the last ones in this room began, the newest first:\n")
+		list, _, _ = strings.Cut(list, "\n</data")
+		return regexp.MustCompile(`(?m)^<data.*\n|^- [0-9-]+, `+owner+` said: `).ReplaceAllString(list, "")
+	}
+	n := 0
+	say := func(text string) { n++; w.say(t, fmt.Sprint("$", n), text) }
+	say("What shall I plant in the garden behind the house?")
+	expect.Equal(t, listed(), "")
+	for _, talk := range []string{"hi", "Explain the tram pass with the number 4711 to me.", "What is\n a good soup for " + strings.Repeat("many ", 20) + "people?", "Plan my week.."} {
+		say("!new")
+		say(talk)
+	}
+	say("!new")
+	say("hello")
+	expect.NoDiff(t, listed(), "Plan my week..\nWhat is a good soup for many many many many many many many many many many many …\n"+
+		"Explain the tram pass with the number 4711 to me.\nWhat shall I plant in the garden behind the house?")
+	before := w.sessions["!dm"].lastRequest
+	say("and now?")
+	reused := repeated(before, w.sessions["!dm"].lastRequest)
+	expect.False(t, reused < .98 || strings.Count(w.lastAsked(), "How the last ones") != 1, "%.2f is reused, or the list is shown again", reused)
+
+	w.deliver(t, chat.Redaction{Change: chat.Change{Head: mannerHead("$r"), Target: "$1"}})
+	w.deliver(t, chat.Edit{Change: chat.Change{Head: mannerHead("$e"), Target: "$5"}, Text: "Explain the bus pass to me."})
+	say("!forget " + w.known(t, memory.Private(owner), "The soup is for many people.").ID)
+	for _, gone := range []string{"garden", "tram pass"} {
+		expect.Equal(t, len(w.column(t, `SELECT tail FROM message WHERE instr(tail, ?) > 0`, gone)), 0, gone)
+		expect.Equal(t, len(w.column(t, `SELECT prefix FROM prompt_epoch WHERE instr(prefix, ?) > 0`, gone)), 0, gone)
+	}
+	say("!new")
+	say("hello")
+	expect.NoDiff(t, listed(), "Plan my week..\nExplain the bus pass to me.")
+
+	w.deliver(t, chat.Message{Head: chat.Head{ID: "$g", Room: "!dm", Sender: owner, At: time.Now()}, Text: "now others read this"})
+	expect.Equal(t, listed(), "", "a group sees the direct chat that it was")
+	w.deliver(t, chat.Message{Head: chat.Head{ID: "$o", Room: "!dm2", Sender: "@friend:example.org", Private: true, At: time.Now()}, Text: "hello"})
+	expect.Equal(t, listed(), "", "another person sees it")
+}

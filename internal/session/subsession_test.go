@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/settings"
 	"reverie/internal/store"
 	"reverie/internal/subsession"
 	"reverie/internal/test/expect"
@@ -306,6 +308,29 @@ func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 	past, err := w.cfg.History.Load(t.Context(), "!late")
 	expect.False(t, err != nil || len(past) == 0 || !strings.Contains(past[0].Text, "do not show its result here") || strings.Contains(past[0].Text, "> found"),
 		"the room with others was told %+v, %v", past, err)
+}
+
+// TestSubSessionSpeaksAsItsRoom: one in mode full has the persona that its room chose, one in mode minimal none.
+func TestSubSessionSpeaksAsItsRoom(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	var asked sync.Map // by objective
+	w.script.reply = func(body string) (string, bool) {
+		_, sub, last := readAsked(t, body)
+		if _, objective, _ := strings.Cut(last, "## Objective\n"); sub {
+			asked.Store(objective, body)
+		}
+		return "found", true
+	}
+	w.withSubSessions(t)
+	expect.OK(t, w.cfg.Settings.Put(t.Context(), "!dm", settings.PersonaName, "minimal", owner, time.Now()))
+	w.spawnFor(t, spawnScope(w, "!dm", true), tool.Job{Objective: "count the ships", Mode: "full"})
+	w.spawnFor(t, spawnScope(w, "!dm", true), tool.Job{Objective: "count the masts", Mode: "minimal"})
+	w.spawnFor(t, spawnScope(w, "!group", false), tool.Job{Objective: "count the sails", Mode: "full"})
+	waitUntil(t, "all are told", w.allTold(t))
+	for objective, persona := range map[string]bool{"count the ships": true, "count the masts": false, "count the sails": false} {
+		body, _ := asked.Load(objective)
+		expect.Equal(t, strings.Contains(body.(string), "You give answers."), persona, objective)
+	}
 }
 
 // TestPeopleGoFirst: a turn never waits for a sub-session, and a sub-session starts no request while a person waits.

@@ -506,3 +506,15 @@ func TestEditedBesideAVoiceMessage(t *testing.T) {
 		t.Errorf("asked %d times, and in the end %s", len(asked), asked[len(asked)-1])
 	}
 }
+
+// TestPreviewOfAThread: the request shown for a thread of a group has nothing private in it.
+func TestPreviewOfAThread(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.known(t, memory.Private(owner), "the safe opens with 4711")
+	for room, private := range map[string]bool{"!dm": true, "!group": false} {
+		expect.OK(t, w.remember(t.Context(), chat.Head{Room: room, Sender: owner, Private: private}))
+		p, _, err := w.Preview(t.Context(), string(history.NewTimeline(room, "$root")))
+		expect.OK(t, err)
+		expect.Equal(t, strings.Contains(p.Prefix, "4711"), private, room)
+	}
+}

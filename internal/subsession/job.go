@@ -49,7 +49,7 @@ type Job struct {
 func (n *Job) talk() history.Timeline { return history.Timeline(n.Event()) }
 
 // Event is the source ID of what the sub-session makes, such as tasks.
-func (n *Job) Event() string { return subPrefix + n.id }
+func (n *Job) Event() string { return Prefix + n.id }
 
 // readers returns who may know of the sub-session.
 func (n *Job) readers() trust.Readers {

@@ -66,11 +66,13 @@ type Host interface {
 	Private(ctx context.Context, room, person string) (bool, error)
 }
 
+// Prefix begins the name of the timeline in which a sub-session's messages are.
+const Prefix = "sub:"
+
 const (
-	maxOpen   = 50     // in a room
-	subPrefix = "sub:" // of the room in which a sub-session's messages are
-	minute    = "2006-01-02 15:04"
-	chatRole  = "chat"
+	maxOpen  = 50 // in a room
+	minute   = "2006-01-02 15:04"
+	chatRole = "chat"
 )
 
 // Runner runs the sub-sessions of all rooms. The database holds all state, so that a restart at any
@@ -213,7 +215,7 @@ func (r *Runner) runJob(ctx context.Context, id string) {
 			}
 		}
 	}
-	r.cfg.Prompt.Leave(history.Timeline(subPrefix + id))
+	r.cfg.Prompt.Leave(history.Timeline(Prefix + id))
 	r.mu.Lock()
 	stop := r.active[id].stop
 	delete(r.active, id)

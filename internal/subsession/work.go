@@ -253,7 +253,7 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	room, out := w.r.cfg.Models.Window(subRole)
 	t := prompt.Turn{Layout: w.n.mode, Window: room, MaxOutput: out, Turn: section.Turn{
 		Room: string(w.n.talk()), User: w.n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now,
-		Model: agent.FirstModel(w.r.cfg.Models, subRole), Mode: now.Name, Tier: window.TierFor(room)}}
+		Model: agent.FirstModel(w.r.cfg.Models, subRole), Mode: now.Name, Persona: now.Persona, Tier: window.TierFor(room)}}
 	if t.Context, err = w.r.cfg.Settings.Get(ctx, w.n.room, settings.Context); err != nil {
 		return llm.Reply{}, err
 	}
@@ -312,17 +312,17 @@ func (w *work) Act(ctx context.Context, reply llm.Reply) error {
 	})
 }
 
-// scope returns what a sub-session may see and do, and the room's mode. It is private only if its room
+// scope returns what a sub-session may see and do, and the room's mode and persona. It is private only if its room
 // was a direct chat at the start and still is.
-func (r *Runner) scope(ctx context.Context, n Job) (tool.Scope, settings.Mode, error) {
+func (r *Runner) scope(ctx context.Context, n Job) (tool.Scope, settings.RoomMode, error) {
 	now, err := r.cfg.Settings.RoomMode(ctx, n.room, nil)
 	if err != nil {
-		return tool.Scope{}, now.Mode, err
+		return tool.Scope{}, now, err
 	}
 	private := n.private
 	if private {
 		if private, err = r.host.Private(ctx, n.room, n.user); err != nil {
-			return tool.Scope{}, now.Mode, err
+			return tool.Scope{}, now, err
 		}
 	}
 	p := tool.Policy{Allow: n.tools, Where: "this sub-session"}
@@ -331,7 +331,7 @@ func (r *Runner) scope(ctx context.Context, n Job) (tool.Scope, settings.Mode, e
 	}
 	zone := r.cfg.Profiles.PersonalOrUsualZone(trust.Place{Person: n.user, Private: private}.Readers())
 	return tool.Scope{Room: n.room, User: n.user, Private: private, Memory: r.cfg.Isolation.Visible(n.room, n.user, private),
-		Now: r.cfg.Now().In(zone), Policy: p, Event: n.Event(), System: true, Spawner: r, SubSession: n.id}, now.Mode, nil
+		Now: r.cfg.Now().In(zone), Policy: p, Event: n.Event(), System: true, Spawner: r, SubSession: n.id}, now, nil
 }
 
 // assemble makes the prompt of t, with a shortened history if needed.

@@ -105,7 +105,7 @@ type Choice struct {
 	Field   string   `json:"field"`
 	Value   string   `json:"value"`
 	Source  string   `json:"source"`
-	Rule    string   `json:"rule,omitempty"`       // what the model is told
+	Rule    string   `json:"rule,omitempty"`       // what the model is told; "" = nothing, another layer decides
 	Instead []Choice `json:"instead_of,omitempty"` // other values of later layers
 }
 

@@ -72,6 +72,7 @@ type Login struct {
 	DeviceID    id.DeviceID `json:"device_id"`
 	AccessToken string      `json:"access_token"`
 	CrossSigned bool        `json:"cross_signed"` // this device was signed; not checked again
+	Named       bool        `json:"named"`        // the account's display name was checked; not checked again
 }
 
 // LoadLogin reads the login in dir. It returns nil if there is no login.
@@ -249,6 +250,29 @@ func (a *Account) CrossSignDevice(ctx context.Context) {
 	}
 }
 
+// SetDisplayNameOnce gives the account the display name name if it has none but its localpart. It does so at the
+// first start only, so that a name chosen or removed later stays. A failure is only logged.
+func (a *Account) SetDisplayNameOnce(ctx context.Context, name string) {
+	if a.login.Named || name == "" {
+		return
+	}
+	trying, cancel := context.WithTimeout(ctx, signTime)
+	defer cancel()
+	profile, err := a.Client.GetOwnDisplayName(trying)
+	if errors.Is(err, mautrix.MNotFound) || err == nil && (profile.DisplayName == "" || profile.DisplayName == a.login.UserID.Localpart()) {
+		err = a.Client.SetDisplayName(trying, name)
+	}
+	if err == nil {
+		named := *a.login
+		named.Named = true
+		a.useLogin(&named)
+		err = a.saveLogin()
+	}
+	if err != nil {
+		a.cfg.Log.Warn("matrix: the account's display name was not set; this is tried again at the next start", "err", err)
+	}
+}
+
 // NewClient returns a client for the homeserver without a login.
 func NewClient(cfg Config) (*mautrix.Client, error) {
 	cli, err := mautrix.NewClient(cfg.Homeserver, "", "")
@@ -310,7 +334,7 @@ func (a *Account) useConfiguredToken(ctx context.Context) error {
 	case strings.HasPrefix(a.cfg.User, "@") && me.UserID.String() != a.cfg.User:
 		return fmt.Errorf("matrix: the configured access token belongs to %s, not to %s", me.UserID, a.cfg.User)
 	}
-	a.useLogin(&Login{UserID: me.UserID, DeviceID: me.DeviceID, AccessToken: a.cfg.Token})
+	a.useLogin(&Login{UserID: me.UserID, DeviceID: me.DeviceID, AccessToken: a.cfg.Token, Named: a.login != nil && a.login.Named})
 	return a.saveLogin()
 }
 
@@ -341,7 +365,8 @@ func (a *Account) logInWithPassword(ctx context.Context, device id.DeviceID) err
 			a.cfg.User)
 	}
 	signed := a.login != nil && a.login.DeviceID == resp.DeviceID && a.login.CrossSigned
-	a.useLogin(&Login{UserID: resp.UserID, DeviceID: resp.DeviceID, AccessToken: resp.AccessToken, CrossSigned: signed})
+	a.useLogin(&Login{UserID: resp.UserID, DeviceID: resp.DeviceID, AccessToken: resp.AccessToken, CrossSigned: signed,
+		Named: a.login != nil && a.login.Named})
 	a.cfg.Log.Info("matrix: logged in", "user", a.login.UserID, "device", a.login.DeviceID)
 	return a.saveLogin()
 }

@@ -9,6 +9,7 @@ import (
 	"reverie/internal/manner"
 	"reverie/internal/memory"
 	"reverie/internal/profile"
+	"reverie/internal/search"
 	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/task"
@@ -69,6 +70,7 @@ type TurnSources struct {
 	files     *files
 	first     int64
 	recovered bool
+	openings  Openings
 
 	skills         func() ([]skill.Skill, error)
 	tasks          func() ([]task.Task, error) // the open tasks that may be read in this place
@@ -76,10 +78,14 @@ type TurnSources struct {
 	selectedSkills func() (selectedSkills, error)
 }
 
+// Openings returns the first messages of at most most earlier conversations, the newest first, of those that are at
+// least so trusted.
+type Openings func(ctx context.Context, most int, least trust.Integrity) ([]search.Turn, error)
+
 // ForTurn returns the sources for the turn t. first is the first message of the history unless it must
 // be cut again. recovered means that the last request preceded a compaction.
-func (s *Sources) ForTurn(ctx context.Context, t *Turn, first int64, recovered bool) *TurnSources {
-	l := &TurnSources{sources: s, turn: t, files: s.files(), first: first, recovered: recovered}
+func (s *Sources) ForTurn(ctx context.Context, t *Turn, first int64, recovered bool, o Openings) *TurnSources {
+	l := &TurnSources{sources: s, turn: t, files: s.files(), first: first, recovered: recovered, openings: o}
 	l.skills = sync.OnceValues(func() ([]skill.Skill, error) { return s.Skills.List(t.Place()) })
 	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return s.Tasks.List(ctx, t.Place(), "") })
 	l.programs = sync.OnceValues(func() ([]Program, error) {

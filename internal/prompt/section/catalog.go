@@ -55,6 +55,7 @@ var Catalog = []Contributor{
 	{"active_skills", "Active skills", Data, Items, Tail, 55, 16_000, NewLines, gatherActiveSkills},
 	{"footprint", "Lately Used", Data, Items, Tail, 35, 2_000, NewLines, fromTier4(gatherFootprint)}, // but what the history shows
 	{"files", "Files Read", Data, Items, Tail, 32, 2_000, NewLines, fromTier4(gatherFiles)},
+	{"earlier", "Earlier conversations", Data, Items, Tail, 33, 1_000, Once, gatherEarlier},
 	{"skill_hints", "Skills that may help", Data, Items, Tail, 30, 1_200, NewLines, gatherSkillHints},
 	{"recalled", "Recalled for this message", Data, Items, Tail, 72, 8_000, NewLines, gatherRecalled}, // from all of them
 	{"steering", "Now", Trusted, Items, Tail, 95, 1_000, NewLines, gatherSteering},

@@ -3,7 +3,9 @@ package section
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"time"
 
 	"reverie/internal/trust"
 	"reverie/internal/voice"
@@ -26,10 +28,17 @@ func gatherManner(ctx context.Context, q *Question) (*Content, error) {
 		style = (&Question{TurnSources: q.TurnSources}).style() // its problems are those of the section style
 	}
 	for _, l := range noticed {
-		decided := func(choice voice.Choice) bool { return choice.Field == cmp.Or(styleOf[l.Key], l.Key) }
-		if !slices.ContainsFunc(style, decided) {
+		learned := voice.Choice{Field: cmp.Or(styleOf[l.Key], l.Key), Value: l.Name}
+		last := l.Last.In(q.turn.Now.Location()).Format(time.DateOnly)
+		learned.Source = fmt.Sprintf("learned (seen %d×, last %s): “%s”", l.Count, last, l.Quote)
+		at := slices.IndexFunc(style, func(owners voice.Choice) bool { return owners.Field == learned.Field })
+		if at < 0 {
+			learned.Rule = l.Rule
 			c.Lines = append(c.Lines, linesOf(trust.Owner, "- "+l.Rule)...)
+		} else {
+			learned.Source += "; not used, as " + style[at].Source + " decides"
 		}
+		c.Choices = append(c.Choices, learned)
 	}
 	return NewContent(c), err
 }

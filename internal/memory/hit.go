@@ -73,7 +73,13 @@ func Search(ctx context.Context, db *sql.DB, index backend.Finder, q Query) ([]H
 		}
 	}
 	hits = dedupe(hits)
-	return hits[:min(len(hits), cmp.Or(q.K, search.DefaultK))], nil
+	best, more := hits[:min(len(hits), cmp.Or(q.K, search.DefaultK))], q.Docs
+	for _, h := range hits[len(best):] {
+		if h.Turn == nil && more > 0 {
+			best, more = append(best, h), more-1
+		}
+	}
+	return best, nil
 }
 
 // updatedBy selects the entries that the active entries ?1 superseded, the newest first.

@@ -442,7 +442,7 @@ func TestWishesAreRecalled(t *testing.T) {
 	w.hears(w.scopes()[0], "old", "I can't stand big hotels.", "I see.", "The kiln is blue.", "Nice.")
 	w.tells("Where should we stay in Lisbon?")
 	got := w.recalledNow()
-	expect.Has(t, got, "- wish: 2026-10-21, "+testUser+" said: I can't stand big hotels.")
+	expect.Has(t, got, "- wish: 2026-10-21, ada: I can't stand big hotels.")
 	expect.Has(t, got, "Follow a wish where it applies")
 	expect.Lacks(t, got, "kiln")
 	w.send()

@@ -315,7 +315,14 @@ func (f *FTS) toHits(ctx context.Context, q Query, ranked []scored) ([]Hit, erro
 	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.outlier || s.covered >= q.Floor }) {
 		return nil, nil
 	}
-	ranked = ranked[:min(len(ranked), 2*cmp.Or(q.K, DefaultK))]
+	n, docs := 2*cmp.Or(q.K, DefaultK), 2*q.Docs
+	best := ranked[:min(len(ranked), n):min(len(ranked), n)]
+	for _, s := range ranked[len(best):] {
+		if s.doc > 0 && docs > 0 {
+			best, docs = append(best, s), docs-1
+		}
+	}
+	ranked = best
 	turns, err := f.loadTurns(ctx, ranked)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)

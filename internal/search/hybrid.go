@@ -140,7 +140,8 @@ func (h *Hybrid) loadNearest(ctx context.Context, q Query, m matches, docs []int
 	}
 	added, err := h.load(ctx, slices.DeleteFunc(rows, func(row int64) bool {
 		class := classOfRow(row)
-		return !slices.Contains(m.scopes, scopeOfRow(row)) || class == classPast && !q.Past || (class == classTurn || class == classAnswer) && !q.Turns
+		message := class == classTurn || class == classAnswer
+		return !slices.Contains(m.scopes, scopeOfRow(row)) || class == classPast && !q.Past || message && !q.Turns
 	}))
 	if err != nil {
 		return nil, err

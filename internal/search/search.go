@@ -27,6 +27,7 @@ type Query struct {
 	Now time.Time // resolves "yesterday"; zero = relative dates are ignored
 
 	K     int     // maximum number of hits; 0 = DefaultK
+	Docs  int     // documents that are returned even after the K best hits
 	Floor float64 // share of the query (0–1) that the best hit must cover, else nothing is found; see DefaultFloor
 
 	Turns  bool // also search past messages

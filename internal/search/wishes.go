@@ -12,8 +12,8 @@ import (
 // should I stay in Lisbon?". So all of them are candidates, and the newest count more.
 const (
 	maxWishes     = 300 // of a scope and class, the newest
-	recencyWeight = .3  // of the newest; the oldest has 0
-	judgedWeight  = .5  // of entries
+	recencyWeight = .15 // of the newest; the oldest has 0
+	judgedWeight  = .25 // of entries
 )
 
 // standingWishes returns the standing wishes in scopes.

@@ -33,8 +33,8 @@ type source struct {
 
 const (
 	entrySource = `SELECT n, CASE WHEN state <> 'active' THEN 1
-			WHEN conversation <> '' AND lower(subject) IN ('', 'assistant') THEN 4 ELSE 0 END, scope, text, subject, conversation, seq, at, rev, kind = 'preference'
-		FROM document WHERE state IN ('active', 'superseded', 'archived')`
+			WHEN conversation <> '' AND lower(subject) IN ('', 'assistant') THEN 4 ELSE 0 END, scope, text, subject,
+		conversation, seq, at, rev, kind = 'preference' FROM document WHERE state IN ('active', 'superseded', 'archived')`
 	turnSource = `SELECT -n, iif(sender = '', 3, 2), scope, text, sender, conversation, seq, at, 1, false
 		FROM past_message WHERE text <> ''`
 )

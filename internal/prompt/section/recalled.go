@@ -73,12 +73,13 @@ func (v *recalled) recall(ctx context.Context, store *memory.Store, query memory
 	if v.collects {
 		limit.Hits *= collectHits
 	}
-	query.Turns, query.Floor, query.K = true, search.DefaultFloor, limit.Hits+min(len(v.visible), maxVisibleHits)
+	query.Turns, query.Floor = true, search.DefaultFloor
+	query.K, query.Docs = limit.Hits+min(len(v.visible), maxVisibleHits), limit.Hits/2
 	hits, err := store.Search(ctx, query)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	query.Wishes, query.K, query.Floor, query.Context = true, limit.Wishes/10, 0, ""
+	query.Wishes, query.K, query.Docs, query.Floor, query.Context = true, limit.Wishes/10, 0, 0, ""
 	wishes, err := store.Search(ctx, query)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
@@ -121,20 +122,21 @@ func (v *recalled) takeWishes(hits []memory.Hit, tokens int) (taken []memory.Hit
 	return taken
 }
 
-// content takes the best hits that fit, after wishes. Hits that the history shows take no room. Whether it
+// content takes the best hits that fit, after wishes. Entries come first in half of the room: messages are many
+// and often better by their words, but what was learned of them is shorter. Hits that the history shows take no room. Whether it
 // does is known only once the history is cut, so they are kept, with the message that says them.
 func (v *recalled) content(wishes, hits []memory.Hit, limit RecallLimit) *Content {
 	taken := wishes
-	var best, shown float64 // share of the question covered by hits new to the model, and by those in the history
-	room, left := [2]int{limit.Tokens, limit.Tokens}, [2]int{limit.Hits, limit.Hits}
-	said := map[string]bool{} // by event
+	var best, shown float64                // share of the question covered by hits new to the model, and by those in the history
+	var used [2]struct{ tokens, hits int } // of hits new to the model, and of those in the history
+	said := map[string]bool{}              // by event
 	for _, h := range wishes {
 		markSaid(said, h)
 	}
-	for _, h := range hits {
+	take := func(h memory.Hit, tokens, most int) {
 		common := h.Covered < search.DefaultFloor/2 && !h.Near && !v.collects // hardly more than a common word
 		if common || said[identity(h)] {
-			continue
+			return
 		}
 		kind, cost := 0, llm.EstimateTokens(v.render(h, said))
 		if v.historyMessage(h) != 0 {
@@ -143,10 +145,11 @@ func (v *recalled) content(wishes, hits []memory.Hit, limit RecallLimit) *Conten
 				shown = max(shown, h.Covered)
 			}
 		}
-		if left[kind] == 0 || cost > room[kind] {
-			continue
+		if used[kind].hits == most || used[kind].tokens+cost > tokens {
+			return
 		}
-		room[kind], left[kind] = room[kind]-cost, left[kind]-1
+		used[kind].hits++
+		used[kind].tokens += cost
 		if kind == 0 {
 			if best = max(best, h.Covered); h.Near {
 				best = 1
@@ -154,6 +157,14 @@ func (v *recalled) content(wishes, hits []memory.Hit, limit RecallLimit) *Conten
 			markSaid(said, h)
 		}
 		taken = append(taken, h)
+	}
+	for _, h := range hits {
+		if h.Turn == nil {
+			take(h, limit.Tokens/2, limit.Hits/2)
+		}
+	}
+	for _, h := range hits {
+		take(h, limit.Tokens, limit.Hits)
 	}
 	if best < max(search.DefaultFloor, shown/2) { // only the history's hits are above the floor
 		taken = wishes

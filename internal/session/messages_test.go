@@ -166,7 +166,7 @@ func everythingSaid(t *testing.T, language string) {
 func talksOfGoals(t *testing.T, w *world, say func(...string)) {
 	t.Helper()
 	say("!goal new Tee", "!goal pause", "!goal", "!goal resume", "!goal pause zz")
-	markers, _, _ := goal.ParseMarkers("[CHECKPOINT] Kanne - IN-PROGRESS\n[CHECKPOINT] Tasse - COMPLETED\n[DECISION] Assam\n[ARTIFACT] created: tee.md\n[NEXT] Kochen")
+	markers, _ := goal.ParseMarkers("[CHECKPOINT] Kanne - IN-PROGRESS\n[CHECKPOINT] Tasse - COMPLETED\n[DECISION] Assam\n[ARTIFACT] created: tee.md\n[NEXT] Kochen")
 	if len(markers) < 4 {
 		t.Fatalf("%d markers", len(markers))
 	}

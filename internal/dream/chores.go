@@ -7,51 +7,23 @@ import (
 	"slices"
 	"time"
 
-	"reverie/internal/dream/report"
 	"reverie/internal/i18n"
 	"reverie/internal/store"
 	"reverie/internal/task"
 )
 
-// chores holds the changes of tasks and the proposals of earlier dreams, as rows of dream_change. The keys
-// are kind and item, and for proposals the other item.
-type chores map[[3]string]chore
-
-// chore is when a change was last made, and whether a person undid it.
-type chore struct {
-	at     time.Time
-	undone bool
-}
-
-// doneSince reports whether kind was done to item after since, or was ever undone.
-func (c chores) doneSince(kind task.TidyKind, item string, since time.Time) bool {
-	last := c[[3]string{string(kind), item}]
-	return last.undone || last.at.After(since)
-}
-
-// newProposals returns up to maxProposals proposals that were not made before.
-func (c chores) newProposals(proposals []report.Proposal) []report.Proposal {
-	all := slices.DeleteFunc(proposals, func(p report.Proposal) bool {
-		key := [3]string{proposed, p.Item, p.Other}
-		_, before := c[key]
-		c[key] = chore{}
-		return before
-	})
-	return all[:min(len(all), maxProposals)]
-}
-
-// chores reads the changes and proposals of earlier dreams.
-func (d *Dreamer) chores(ctx context.Context) (chores, error) {
-	c := chores{}
+// pastChores reads which changes and proposals are not to be repeated: changes made after since or undone
+// by a person, and all proposals. The keys are kind, item, and for proposals the other item.
+func (d *Dreamer) pastChores(ctx context.Context, since time.Time) (map[[3]string]bool, error) {
+	past := map[[3]string]bool{}
 	err := store.Each(ctx, d.cfg.DB, func(row store.Row) error {
 		var key [3]string
-		var at int64
-		var undone bool
-		err := row.Scan(&key[0], &key[1], &key[2], &at, &undone)
-		c[key] = chore{time.UnixMilli(at), undone}
+		err := row.Scan(&key[0], &key[1], &key[2])
+		past[key] = true
 		return err
-	}, `SELECT kind, item, iif(kind = ?, other, ''), max(at), max(state = 'undone') FROM dream_change GROUP BY 1, 2, 3`, proposed)
-	return c, store.Wrap(err, "dream: read what was done to tasks")
+	}, `SELECT kind, item, iif(kind = ?1, other, '') FROM dream_change WHERE kind = ?1 OR state = 'undone' OR at > ?2`,
+		proposed, since.UnixMilli())
+	return past, store.Wrap(err, "dream: read what was done to tasks")
 }
 
 // proposed is the kind of the rows of proposals.

@@ -152,22 +152,11 @@ func (d *Dreamer) questions() questions.Store {
 }
 
 // saveQuestions stores the questions of r and sets their numbers.
-func (d *Dreamer) saveQuestions(ctx context.Context, r *report.Report) error {
-	found := make([]questions.Question, len(r.Questions))
-	for i, q := range r.Questions {
-		first, second := memory.Entry{ID: q.First}, memory.Entry{ID: q.Second}
-		found[i] = questions.Question{Run: r.Run, Scope: q.Scope, First: first, Second: second, Why: q.Why}
-	}
-	if err := d.questions().Add(ctx, found); err != nil {
-		return err
-	}
-	open, err := d.questions().Questions(ctx, everything)
-	for _, q := range open {
-		for i := range r.Questions {
-			if q.Run == r.Run && r.Questions[i].First == q.First.ID && r.Questions[i].Second == q.Second.ID {
-				r.Questions[i].Number = q.ID
-			}
-		}
+func (d *Dreamer) saveQuestions(ctx context.Context, r *report.Report) (err error) {
+	for i := 0; i < len(r.Questions) && err == nil; i++ {
+		q := &r.Questions[i]
+		q.Number, err = d.questions().Add(ctx, questions.Question{Run: r.Run, Scope: q.Scope, Why: q.Why,
+			First: memory.Entry{ID: q.First}, Second: memory.Entry{ID: q.Second}})
 	}
 	return err
 }

@@ -194,7 +194,7 @@ func talksOfMemory(t *testing.T, w *world, say func(...string)) {
 		*e = w.known(t, q.Scope, fmt.Sprint("Tee", i))
 	}
 	say("!memory keep", "!memory keep 1a")
-	expect.OK(t, questions.Store{DB: w.cfg.DB}.Add(t.Context(), []questions.Question{q}))
+	expect.Must(questions.Store{DB: w.cfg.DB}.Add(t.Context(), q))(t)
 	say("!memory keep", "!memory keep 1b", "!memory keep 1a", "!undo", "!memory keep 1 both", "!memory keep")
 }
 

@@ -211,7 +211,7 @@ func (w *telling) doubt(scope memory.Scope, what string) {
 			w.t.Fatal(err)
 		}
 	}
-	expect.OK(w.t, questions.Store{DB: w.db}.Add(w.t.Context(), []questions.Question{q}))
+	expect.Must(questions.Store{DB: w.db}.Add(w.t.Context(), q))(w.t)
 }
 
 // asked returns the questions since the last call, by room. With say, wanted ones are marked as sent.

@@ -21,21 +21,21 @@ const CutOff = "\n\n_(cut off: the model reached its output limit)_"
 
 // GoalMarkers returns the markers to apply. The last line of a truncated answer is never one, because
 // it may be incomplete.
-func GoalMarkers(text string) ([]goal.Marker, int) {
+func GoalMarkers(text string) []goal.Marker {
 	if body, ok := strings.CutSuffix(text, CutOff); ok {
 		text = body[:max(0, strings.LastIndexByte(body, '\n'))]
 	}
-	markers, _, dropped := goal.ParseMarkers(text)
-	return markers, dropped
+	markers, _ := goal.ParseMarkers(text)
+	return markers
 }
 
 // WithoutMarkers returns the part of an answer that people read: the text without markers, or the markers'
 // texts if there is no other.
 func WithoutMarkers(text string) string {
 	text = prompt.WithoutFences(text)
-	markers, _ := GoalMarkers(text)
+	markers := GoalMarkers(text)
 	body, isCut := strings.CutSuffix(text, CutOff)
-	_, rest, _ := goal.ParseMarkers(body)
+	_, rest := goal.ParseMarkers(body)
 	if isCut {
 		rest = goal.VisibleDraft(body)
 	}

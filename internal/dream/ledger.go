@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"reverie/internal/dream/report"
@@ -13,6 +14,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/questions"
 	"reverie/internal/store"
+	"reverie/internal/task"
 )
 
 // lease locks the data folder for one dream. The lock ends with the process.
@@ -152,22 +154,11 @@ func (d *Dreamer) questions() questions.Store {
 }
 
 // saveQuestions stores the questions of r and sets their numbers.
-func (d *Dreamer) saveQuestions(ctx context.Context, r *report.Report) error {
-	found := make([]questions.Question, len(r.Questions))
-	for i, q := range r.Questions {
-		first, second := memory.Entry{ID: q.First}, memory.Entry{ID: q.Second}
-		found[i] = questions.Question{Run: r.Run, Scope: q.Scope, First: first, Second: second, Why: q.Why}
-	}
-	if err := d.questions().Add(ctx, found); err != nil {
-		return err
-	}
-	open, err := d.questions().Questions(ctx, everything)
-	for _, q := range open {
-		for i := range r.Questions {
-			if q.Run == r.Run && r.Questions[i].First == q.First.ID && r.Questions[i].Second == q.Second.ID {
-				r.Questions[i].Number = q.ID
-			}
-		}
+func (d *Dreamer) saveQuestions(ctx context.Context, r *report.Report) (err error) {
+	for i := 0; i < len(r.Questions) && err == nil; i++ {
+		q := &r.Questions[i]
+		q.Number, err = d.questions().Add(ctx, questions.Question{Run: r.Run, Scope: q.Scope, Why: q.Why,
+			First: memory.Entry{ID: q.First}, Second: memory.Entry{ID: q.Second}})
 	}
 	return err
 }
@@ -191,4 +182,82 @@ func (r *run) reportSteps(p *plan, steps []planned) {
 		}
 		r.report.Add(s.Kind, c)
 	}
+}
+
+// pastChores reads which changes and proposals are not to be repeated: changes made after since or undone
+// by a person, and all proposals. The keys are kind, item, and for proposals the other item.
+func (d *Dreamer) pastChores(ctx context.Context, since time.Time) (map[[3]string]bool, error) {
+	past := map[[3]string]bool{}
+	err := store.Each(ctx, d.cfg.DB, func(row store.Row) error {
+		var key [3]string
+		err := row.Scan(&key[0], &key[1], &key[2])
+		past[key] = true
+		return err
+	}, `SELECT kind, item, iif(kind = ?1, other, '') FROM dream_change WHERE kind = ?1 OR state = 'undone' OR at > ?2`,
+		proposed, since.UnixMilli())
+	return past, store.Wrap(err, "dream: read what was done to tasks")
+}
+
+// proposed is the kind of the rows of proposals.
+const proposed = "propose"
+
+// saveProposals stores the proposals of r, so that no later dream repeats them.
+func (d *Dreamer) saveProposals(ctx context.Context, r *run) error {
+	for _, p := range r.report.Proposals {
+		if _, err := d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_change (run, kind, item, other, state, at)
+			VALUES (?, ?, ?, ?, 'done', ?)`,
+			r.report.Run, proposed, p.Item, p.Other, r.now.UnixMilli()); err != nil {
+			return fmt.Errorf("dream: %w", err)
+		}
+	}
+	return nil
+}
+
+// recordChores applies and records the task changes of p in tx.
+func (r *run) recordChores(ctx context.Context, tx *sql.Tx, p *plan) error {
+	if len(p.tasks) == 0 {
+		return nil
+	}
+	steps := make([]task.TidyStep, len(p.tasks))
+	for i, t := range p.tasks {
+		steps[i] = t.TidyStep
+	}
+	done, err := r.d.cfg.Tasks.ApplyTidySteps(ctx, tx, r.now, steps)
+	if err != nil {
+		return err
+	}
+	for _, t := range done {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_change (run, kind, item, other, before, after, state, at)
+			VALUES (?, ?, ?, ?, ?, ?, 'done', ?)`, r.report.Run, t.Kind, t.ID, t.Into, t.Before, t.After, r.now.UnixMilli()); err != nil {
+			return err
+		}
+	}
+	p.tasks = slices.DeleteFunc(p.tasks, func(o plannedTask) bool {
+		return !slices.ContainsFunc(done, func(t task.TidyResult) bool { return t.TidyStep == o.TidyStep })
+	})
+	return nil
+}
+
+// undoChores reverts the task changes of run in tx, and returns a line for each.
+func (d *Dreamer) undoChores(ctx context.Context, tx *sql.Tx, run string) (lines []i18n.Text, err error) {
+	tasks, err := store.List(ctx, tx, func(row store.Row) (t task.TidyResult, err error) {
+		err = row.Scan(&t.Kind, &t.ID, &t.Before, &t.After)
+		return t, err
+	}, `SELECT kind, item, before, after FROM dream_change WHERE run = ? AND state = 'done' AND kind <> ? ORDER BY id`, run, proposed)
+	if err != nil || len(tasks) == 0 {
+		return nil, err
+	}
+	left, err := d.cfg.Tasks.UndoTidy(ctx, tx, tasks)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tasks {
+		key := "why.task_back"
+		if slices.Contains(left, t.ID) {
+			key = "why.task_stays"
+		}
+		lines = append(lines, i18n.New(key, "id", t.ID))
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE dream_change SET state = 'undone' WHERE run = ? AND state = 'done' AND kind <> ?`, run, proposed)
+	return lines, err
 }

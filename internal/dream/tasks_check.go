@@ -10,7 +10,9 @@ import (
 	"reverie/internal/dream/report"
 	"reverie/internal/harvest"
 	"reverie/internal/i18n"
+	"reverie/internal/llm/answer"
 	"reverie/internal/memory"
+	"reverie/internal/store"
 	"reverie/internal/task"
 )
 
@@ -20,56 +22,55 @@ const (
 	alikeTasks = .5                  // share of common stems from which two tasks may be the same
 )
 
-// decide plans or proposes actions. It counts those that lack evidence or exceed the night's limit.
-func (p *roomPlan) decide(shown []*openTask, said []witness, actions []taskAction) (refused int) {
-	times := map[string]int{}
-	for _, a := range actions {
-		times[a.task]++
+// decide plans or proposes what a model suggests about the tasks shown. It counts what lacks evidence or
+// exceeds the night's limit.
+func (p *taskRoom) decide(shown []*openTask, suggestions []map[string]any) (refused int) {
+	named := func(suggestion map[string]any, field string) *openTask {
+		id := store.NormalizeID(answer.Text(suggestion, field))
+		i := slices.IndexFunc(shown, func(t *openTask) bool { return t.ID == id })
+		if i < 0 {
+			return nil
+		}
+		return shown[i]
+	}
+	times := map[*openTask]int{}
+	for _, s := range suggestions {
+		times[named(s, "task")]++
 	}
 	most := max(3, len(p.tasks)/4)
-	for _, a := range actions {
-		i := slices.IndexFunc(shown, func(t *openTask) bool { return t.ID == a.task })
-		switch {
-		case i >= 0 && shown[i].gone: // it is merged already
-		case i < 0 || times[a.task] > 1 || most == 0 || !p.decideOne(shown, said, shown[i], a):
-			refused++
-		default:
-			most--
+	for _, s := range suggestions {
+		t, hasEvidence := named(s, "task"), false
+		if t != nil && t.gone { // it is merged already
+			continue
 		}
+		if t != nil && t.plain() && times[t] == 1 && most > 0 {
+			switch strings.ToLower(answer.Text(s, "action")) {
+			case "complete":
+				i := answer.Int(s, "message") - 1
+				hasEvidence = i >= 0 && i < len(p.witnesses) && p.askIfDone(t, p.witnesses[i], answer.Text(s, "quote"))
+			case "pause":
+				hasEvidence = p.pauseTask(t)
+			case "merge":
+				into := named(s, "into")
+				hasEvidence = into != nil && into != t && p.askIfSame(t, into)
+			}
+		}
+		refused, most = refused+flag(!hasEvidence), most-flag(hasEvidence)
 	}
 	return refused
 }
 
-func taskID(id string) string {
-	return strings.ToLower(strings.TrimPrefix(strings.TrimSpace(id), "#"))
-}
-
-// decideOne plans or proposes a if there is evidence for it.
-func (p *roomPlan) decideOne(shown []*openTask, said []witness, t *openTask, a taskAction) bool {
-	if !t.plain() {
-		return false
+// propose adds a proposal that was not made before.
+func (p *taskRoom) propose(item, other string, text i18n.Text) {
+	if key := [3]string{proposed, item, other}; !p.past[key] {
+		p.past[key] = true
+		p.proposals = append(p.proposals, report.Proposal{Scope: p.scope, Text: text, Item: item, Other: other})
 	}
-	switch a.action {
-	case "complete":
-		return p.askIfDone(said, t, a)
-	case "pause":
-		return p.pauseTask(t)
-	case "merge":
-		i := slices.IndexFunc(shown, func(o *openTask) bool { return o.ID == a.into })
-		return i >= 0 && shown[i] != t && p.askIfSame(t, shown[i])
-	}
-	return false
 }
 
-// propose adds a proposal.
-func (p *roomPlan) propose(item, other string, text i18n.Text) {
-	p.proposals = append(p.proposals, report.Proposal{Scope: p.scope, Text: text, Item: item, Other: other})
-}
-
-// change plans a step for t. It does not if a dream made the step within taskRest or a person undid
-// it.
-func (p *roomPlan) change(t *openTask, s task.TidyStep, what i18n.Text) bool {
-	if p.before.doneSince(s.Kind, t.ID, p.now.Add(-taskRest)) {
+// change plans a step for t, unless it is one of pastChores.
+func (p *taskRoom) change(t *openTask, s task.TidyStep, what i18n.Text) bool {
+	if p.past[[3]string{string(s.Kind), t.ID}] {
 		return false
 	}
 	t.gone = true
@@ -79,18 +80,13 @@ func (p *roomPlan) change(t *openTask, s task.TidyStep, what i18n.Text) bool {
 	return true
 }
 
-// askIfDone proposes that t is done, if a later message has the model's quote. Only people can tell
+// askIfDone proposes that t is done, if w is later and has the model's quote. Only people can tell
 // whether it is done or only planned.
-func (p *roomPlan) askIfDone(said []witness, t *openTask, a taskAction) bool {
-	i := a.message - 1
-	if i < 0 || i >= len(said) {
+func (p *taskRoom) askIfDone(t *openTask, w witness, quote string) bool {
+	if _, why := harvest.FindQuote(w.text, quote); why != "" || !w.at.After(t.Created) || !speaksOf(t, w.text) {
 		return false
 	}
-	w := said[i]
-	if _, why := harvest.FindQuote(w.text, a.quote); why != "" || !w.at.After(t.Created) || !speaksOf(t, w.text) {
-		return false
-	}
-	p.propose(t.ID, "", i18n.New("why.is_it_done", "task", t.Content, "id", t.ID, "who", w.name(p.zone)))
+	p.propose(t.ID, "", i18n.New("why.is_it_done", "task", t.Content, "id", t.ID, "who", w.name))
 	return true
 }
 
@@ -102,7 +98,7 @@ func speaksOf(t *openTask, text string) bool {
 }
 
 // askIfSame proposes that a and b are the same, if they are similar.
-func (p *roomPlan) askIfSame(a, b *openTask) bool {
+func (p *taskRoom) askIfSame(a, b *openTask) bool {
 	if !b.plain() || a.User != b.User || a.said.protected != b.said.protected || a.said.negative != b.said.negative ||
 		jaccard(a.said.stems, b.said.stems) < alikeTasks {
 		return false
@@ -112,29 +108,33 @@ func (p *roomPlan) askIfSame(a, b *openTask) bool {
 	return true
 }
 
-// mergeTasks plans to merge a and b into the more urgent or older one.
-func (p *roomPlan) mergeTasks(a, b *openTask) bool {
-	if a.gone || b.gone || !a.plain() || !b.plain() || a.User != b.User {
-		return false
+// sameTasks plans to merge tasks of the same words, without a model. The more urgent or older one stays.
+func (p *taskRoom) sameTasks() {
+	for i, a := range p.tasks {
+		for _, b := range p.tasks[:i] {
+			if a.said.plain != b.said.plain || a.gone || b.gone || !a.plain() || !b.plain() || a.User != b.User {
+				continue
+			}
+			goes, stays := a, b
+			if a.Priority < b.Priority || a.Priority == b.Priority && a.Created.Before(b.Created) {
+				goes, stays = b, a
+			}
+			merge := task.TidyStep{Kind: task.TidyMerge, Into: stays.ID, IntoAt: stays.Updated,
+				Reason: "#" + stays.ID + " asks for the same"}
+			if p.change(goes, merge, i18n.New("why.task_same", "id", stays.ID)) {
+				stays.gone = true // one step in a night
+			}
+		}
 	}
-	if a.Priority < b.Priority || a.Priority == b.Priority && a.Created.Before(b.Created) {
-		a, b = b, a
-	}
-	merge := task.TidyStep{Kind: task.TidyMerge, Into: b.ID, IntoAt: b.Updated, Reason: "#" + b.ID + " asks for the same"}
-	if !p.change(a, merge, i18n.New("why.task_same", "id", b.ID)) {
-		return false
-	}
-	b.gone = true // one step in a night
-	return true
 }
 
 // pauseTask plans to pause t if no change and no message concerned it for long.
-func (p *roomPlan) pauseTask(t *openTask) bool {
-	if t.Priority <= urgent || p.now.Sub(t.Updated) < forgotten || p.now.Sub(t.Created) < forgotten ||
-		slices.ContainsFunc(p.witnesses, func(w witness) bool { return p.now.Sub(w.at) < forgotten && speaksOf(t, w.text) }) {
+func (p *taskRoom) pauseTask(t *openTask) bool {
+	if t.Priority <= urgent || p.r.now.Sub(t.Updated) < forgotten || p.r.now.Sub(t.Created) < forgotten ||
+		slices.ContainsFunc(p.witnesses, func(w witness) bool { return p.r.now.Sub(w.at) < forgotten && speaksOf(t, w.text) }) {
 		return false
 	}
-	since := t.Updated.In(p.zone).Format(time.DateOnly)
+	since := t.Updated.In(p.r.d.cfg.Location).Format(time.DateOnly)
 	pause := task.TidyStep{Kind: task.TidyPause, Reason: "Nobody has spoken of it since " + since + "; resume it if it is still to be done"}
 	return p.change(t, pause, i18n.New("why.task_aside", "why", i18n.New("why.not_spoken_of")))
 }

@@ -13,14 +13,8 @@ import (
 	"reverie/internal/trust"
 )
 
-// LastAppliedMessage returns the last message of a conversation (room or thread) whose markers were applied.
-func (g *Store) LastAppliedMessage(ctx context.Context, conversation string) (int64, error) {
-	message, err := store.Value[int64](ctx, g.db, `SELECT message FROM goal_cursor WHERE room = ?`, conversation)
-	return message, store.Wrap(err, "read applied markers")
-}
-
 // ApplyMarkers applies the markers of a message of a conversation in the caller's room. It is
-// idempotent: a message not newer than LastApplied changes nothing. The caller is the person on
+// idempotent: a message not newer than the last applied one changes nothing. The caller is the person on
 // whose behalf the model spoke. refused has a sentence for each marker that could not be applied.
 func (g *Store) ApplyMarkers(ctx context.Context, c trust.Caller, conversation string, message int64, markers []Marker,
 ) (refused []string, err error) {
@@ -77,11 +71,11 @@ func (e *edit) applyMarker(m Marker) error {
 	}
 	switch m.Kind {
 	case "CHECKPOINT":
-		return e.setCheckpoint(text.Cut(m.Text, maxCheckpoint), m.Status, m.Implied)
+		return e.setCheckpoint(text.Cut(m.Text, maxCheckpoint), CheckpointStatus(m.State))
 	case "DECISION":
-		return e.decide(Decision{Description: text.Cut(m.Text, maxDecision), Locked: m.Locked}, m.Unlocked)
+		return e.decide(Decision{Description: text.Cut(m.Text, maxDecision), Locked: m.State == "locked"})
 	case "ARTIFACT":
-		return e.recordArtifact(Artifact{Path: m.Text, Action: m.Action})
+		return e.recordArtifact(Artifact{Path: m.Text, Action: m.State})
 	}
 	return e.setNext(text.Cut(m.Text, maxCheckpoint))
 }
@@ -104,51 +98,40 @@ func (e *edit) setNext(text string) error {
 // applyGoal applies a GOAL marker: it ends, resumes or creates a goal. The goal completed last is
 // not created again.
 func (e *edit) applyGoal(m Marker) error {
-	description := text.Cut(m.Text, maxGoal)
-	active := e.goal != nil && e.goal.Status == Active
-	if active && foldText(e.goal.Description) == foldText(description) {
-		if m.GoalStatus == "" {
-			return nil
-		}
-		return e.setStatus(m.GoalStatus, "")
-	}
-	existing, err := e.findByDescription(description)
+	named, err := e.findByDescription(m.Text)
+	active, state := e.goal != nil && e.goal.Status == Active, Status(m.State)
 	switch {
 	case err != nil:
 		return err
-	case m.GoalStatus != "":
-		switch {
-		case existing == nil:
-			return modelRefusal("[GOAL] %s: there is no such goal", m.Text)
-		case existing.Status == m.GoalStatus || existing.Status == Completed:
-			return nil
-		}
-		return e.setOtherStatus(existing, m.GoalStatus)
-	case existing != nil && existing.Status == Paused:
-		return e.resume(existing)
-	case existing != nil && !active:
+	case named == nil && state != "":
+		return modelRefusal("[GOAL] %s: there is no such goal", m.Text)
+	case named == nil, named.Status == Completed && state == "" && active:
+		return e.create(text.Cut(m.Text, maxGoal), "")
+	case named.Status == Paused && state == "":
+		return e.resume(named)
+	case state == "", named.Status == state, named.Status == Completed:
 		return nil
+	case active && named.ID == e.goal.ID:
+		return e.setStatus(state, "")
 	}
-	return e.create(description, "")
+	return e.setOtherStatus(named, state)
 }
 
-// findByDescription returns the paused goal with this description. Otherwise it returns the goal
-// completed last if that matches, or nil.
-func (e *edit) findByDescription(text string) (*Goal, error) {
-	found, err := store.Column[string](e.ctx, e.tx, `SELECT id FROM goal WHERE `+trust.Readable+` AND (status = 'paused' OR id =
-		(SELECT id FROM goal WHERE `+trust.Readable+` AND status = 'completed' ORDER BY ended DESC LIMIT 1))
-		ORDER BY status = 'paused' DESC, updated DESC`,
+// findByDescription returns the goal with this description: the active one, a paused one, or the one
+// completed last. Otherwise it returns nil.
+func (e *edit) findByDescription(description string) (*Goal, error) {
+	found, err := store.Column[string](e.ctx, e.tx, `SELECT id FROM goal
+		WHERE `+trust.Readable+` AND (status IN ('active', 'paused')
+			OR id = (SELECT id FROM goal WHERE `+trust.Readable+` AND status = 'completed' ORDER BY ended DESC LIMIT 1))
+		ORDER BY status = 'active' DESC, status = 'paused' DESC, updated DESC`,
 		append(e.by.Place.ReadableArgs(), e.by.Place.ReadableArgs()...)...)
-	if err != nil {
-		return nil, err
-	}
 	for _, id := range found {
 		goal, err := e.find(`id = ?`, id)
-		if err != nil || foldText(goal.Description) == foldText(text) {
+		if err != nil || foldText(goal.Description) == foldText(text.Cut(description, maxGoal)) {
 			return goal, err
 		}
 	}
-	return nil, nil
+	return nil, err
 }
 
 // Move moves the goals of room from, and their marker positions, to room to. If both have an active

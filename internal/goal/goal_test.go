@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"reverie/internal/store"
 	"reverie/internal/test/expect"
 )
 
@@ -94,7 +95,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 		"checkpoint status \"half\" is not known: use":    func() (Goal, error) { return g.SetCheckpoint(ctx, asks(here, ""), "", "x", "half") },
 		"there is no checkpoint 4, there are 0":           func() (Goal, error) { return g.SetCheckpoint(ctx, asks(here, ""), "", "#4", Done) },
 		"there is no decision 1, there are 0": func() (Goal, error) {
-			return g.ChangeDecision(ctx, asks(here, ""), "", 1, Decision{Description: "x"})
+			return g.Decide(ctx, asks(here, ""), "", Decision{N: 1, Description: "x"})
 		},
 		"rationale has 1001 characters": func() (Goal, error) {
 			return g.Decide(ctx, asks(here, ""), "", Decision{Description: "x", Rationale: long})
@@ -175,16 +176,14 @@ func TestLockedDecisions(t *testing.T) {
 	same("recording")
 	for what, try := range map[string]func() (Goal, error){
 		"other words": func() (Goal, error) {
-			return g.ChangeDecision(ctx, asks(here, ""), "", 1, Decision{Description: "Use sessions"})
+			return g.Decide(ctx, asks(here, ""), "", Decision{N: 1, Description: "Use sessions"})
 		},
 		"other reason": func() (Goal, error) {
-			return g.ChangeDecision(ctx, asks(here, ""), "", 1, Decision{Rationale: "fast"})
+			return g.Decide(ctx, asks(here, ""), "", Decision{N: 1, Rationale: "fast"})
 		},
 		"said anew": func() (Goal, error) {
 			return g.Decide(ctx, asks(here, ""), "", Decision{Description: "Use JWT for authentication", Rationale: "fast"})
 		},
-		"unlocked":     func() (Goal, error) { return g.Unlock(ctx, asks(here, ""), "", "1") },
-		"unlocked too": func() (Goal, error) { return g.Unlock(ctx, asks(here, ""), "", "database: sqlite") },
 		"another value": func() (Goal, error) {
 			return g.Decide(ctx, asks(here, ""), "", Decision{Description: "database: Postgres"})
 		},
@@ -201,10 +200,9 @@ func TestLockedDecisions(t *testing.T) {
 	}
 	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "Use JWT for authentication", Locked: true})) // nothing new
 	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "Use JWT for authentication"}))
-	ok(g.ChangeDecision(ctx, asks(here, ""), "", 1, Decision{}))
-	ok(g.Unlock(ctx, asks(here, ""), "", "3"))
+	ok(g.Decide(ctx, asks(here, ""), "", Decision{N: 1}))
 	same("the same again")
-	ok(g.ChangeDecision(ctx, asks(here, ""), "", 3, Decision{Description: "Use argon2", Locked: true}))
+	ok(g.Decide(ctx, asks(here, ""), "", Decision{N: 3, Description: "Use argon2", Locked: true}))
 	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "Log: JSON"})) // another topic
 	want = append(want[:2], Decision{3, "Use argon2", "", true}, Decision{4, "Log: JSON", "", false})
 	same("a change of one that was not locked")
@@ -241,12 +239,12 @@ func TestGoalInvariants(t *testing.T) {
 			case 3:
 				_, err = g.Complete(ctx, asks(room, ""), "", "done")
 			case 4:
-				_, err = g.ChangeDecision(ctx, asks(room, ""), "", rapid.IntRange(0, 4).Draw(rt, "n"), Decision{Description: s, Locked: yes})
+				_, err = g.Decide(ctx, asks(room, ""), "", Decision{N: rapid.IntRange(0, 4).Draw(rt, "n"), Description: s, Locked: yes})
 			case 5:
 				_, err = g.SetCheckpoint(ctx, asks(room, ""), "", s, Done)
 			case 6:
 				message++
-				_, err = g.ApplyMarkers(ctx, asks(room, ""), room, message, []Marker{{Kind: "GOAL", Text: s}, {Kind: "DECISION", Text: s, Locked: yes, Unlocked: !yes}})
+				_, err = g.ApplyMarkers(ctx, asks(room, ""), room, message, []Marker{{Kind: "GOAL", Text: s}, {Kind: "DECISION", Text: s, State: map[bool]string{true: "locked"}[yes]}})
 			default:
 				_, err = g.Decide(ctx, asks(room, ""), "", Decision{Description: s, Locked: yes, Rationale: rapid.SampledFrom([]string{"", "why"}).Draw(rt, "why")})
 			}
@@ -340,9 +338,7 @@ func TestGoalMove(t *testing.T) {
 	if a, b := state(t, g, here), state(t, g, there); a != "" || b != "One active" {
 		t.Errorf("%q, %q", a, b)
 	}
-	if n, err := g.LastAppliedMessage(ctx, there); n != 7 || err != nil {
-		t.Errorf("heard up to %d, %v", n, err)
-	}
+	expect.Equal(t, lastApplied(t, g, there), 7)
 	ok(g.Create(ctx, asks(here, ""), "Two", ""))
 	expect.OK(t, g.Move(ctx, here, there))
 	expect.OK(t, g.Move(ctx, there, there))
@@ -352,12 +348,18 @@ func TestGoalMove(t *testing.T) {
 	}
 }
 
+// lastApplied returns the last message of a conversation whose markers were applied.
+func lastApplied(t testing.TB, g *Store, conversation string) int {
+	t.Helper()
+	return expect.Must(store.Value[int](t.Context(), g.db, `SELECT message FROM goal_cursor WHERE room = ?`, conversation))(t)
+}
+
 // applyText applies the markers in text as message n and returns the refusals.
 func applyText(t testing.TB, g *Store, n int64, text string) string {
 	t.Helper()
-	markers, rest, dropped := ParseMarkers(text)
-	if strings.TrimSpace(rest) != "" || dropped > 0 {
-		t.Fatalf("%q is not all markers: %q is left, %d dropped", text, rest, dropped)
+	markers, rest := ParseMarkers(text)
+	if strings.TrimSpace(rest) != "" {
+		t.Fatalf("%q is not all markers: %q is left", text, rest)
 	}
 	refused := expect.Must(g.ApplyMarkers(t.Context(), asks(here, "@me:x"), here, n, markers))(t)
 	return strings.Join(refused, "; ")
@@ -403,9 +405,7 @@ next Implement JWT token generation`
 	expect.Equal(t, goalNow(t, g), want, "an older message changed it")
 	applyText(t, g, 11, lines) // said again in another message: nothing new
 	expect.Equal(t, goalNow(t, g), want)
-	if n, err := g.LastAppliedMessage(t.Context(), here); n != 11 || err != nil {
-		t.Errorf("heard up to %d, %v", n, err)
-	}
+	expect.Equal(t, lastApplied(t, g, here), 11)
 }
 
 func TestApplySteps(t *testing.T) {

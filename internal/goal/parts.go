@@ -12,13 +12,13 @@ import (
 )
 
 // setCheckpoint sets the state of the checkpoint named by description or number, or adds one. With
-// implied, no state was given and an existing checkpoint keeps its own.
-func (e *edit) setCheckpoint(which string, status CheckpointStatus, implied bool) error {
+// status "" an existing checkpoint keeps its own.
+func (e *edit) setCheckpoint(which string, status CheckpointStatus) error {
 	which, err := checkText("checkpoint", which, maxCheckpoint, "Write the announcement")
 	if err != nil {
 		return err
 	}
-	if !slices.Contains([]CheckpointStatus{Pending, InProgress, Done}, status) {
+	if !slices.Contains([]CheckpointStatus{"", Pending, InProgress, Done}, status) {
 		return modelRefusal("checkpoint status %q is not known: use pending, in progress or done", status)
 	}
 	at := slices.IndexFunc(e.goal.Checkpoints, func(c Checkpoint) bool { return foldText(c.Description) == foldText(which) })
@@ -31,10 +31,10 @@ func (e *edit) setCheckpoint(which string, status CheckpointStatus, implied bool
 		}
 	}
 	if at < 0 {
-		return e.addCheckpoint(which, status)
+		return e.addCheckpoint(which, cmp.Or(status, Pending))
 	}
 	c := &e.goal.Checkpoints[at]
-	if implied || c.Status == status {
+	if status == "" || c.Status == status {
 		return nil
 	}
 	c.Status, c.Changed = status, e.now
@@ -54,10 +54,13 @@ func (e *edit) addCheckpoint(text string, status CheckpointStatus) error {
 	return e.saveChange(true)
 }
 
-// decide records a decision, or locks an existing one. unlock asks to remove a lock, which is refused.
-func (e *edit) decide(d Decision, unlock bool) error {
-	var err error
-	if d, err = checkDecision(d); err != nil {
+// decide records a decision, or locks an existing one. With d.N it replaces that one.
+func (e *edit) decide(d Decision) error {
+	if d.N != 0 {
+		return e.changeDecision(d.N, d)
+	}
+	d, err := checkDecision(d)
+	if err != nil {
 		return err
 	}
 	for i := range e.goal.Decisions {
@@ -66,7 +69,7 @@ func (e *edit) decide(d Decision, unlock bool) error {
 		case same && !existing.Locked:
 			d.N, d.Description, d.Rationale = existing.N, existing.Description, cmp.Or(d.Rationale, existing.Rationale)
 			return e.setDecision(d)
-		case same && (unlock || d.Rationale != "" && d.Rationale != existing.Rationale):
+		case same && d.Rationale != "" && d.Rationale != existing.Rationale:
 			return e.lockedError(*existing)
 		case same:
 			return nil

@@ -21,14 +21,14 @@ func TestGoalReaders(t *testing.T) {
 			"pause": second(g.Pause(ctx, c, secret.ID)), "resume": second(g.Resume(ctx, c, secret.ID)),
 			"complete": second(g.Complete(ctx, c, secret.ID, "x")), "abandon": second(g.Abandon(ctx, c, secret.ID, "x")),
 			"checkpoint": second(g.SetCheckpoint(ctx, c, secret.ID, "x", Done)), "decide": second(g.Decide(ctx, c, secret.ID, Decision{Description: "x"})),
-			"change":   second(g.ChangeDecision(ctx, c, secret.ID, 1, Decision{Description: "x"})),
+			"change":   second(g.Decide(ctx, c, secret.ID, Decision{N: 1, Description: "x"})),
 			"artifact": second(g.RecordArtifact(ctx, c, secret.ID, Artifact{Action: "created", Path: "x"})),
 		} {
 			if !errors.Is(err, errNotFound) {
 				t.Errorf("%+v: %s: %v", c, name, err)
 			}
 		}
-		markers, _, _ := ParseMarkers("[GOAL] Leave my husband - DONE")
+		markers, _ := ParseMarkers("[GOAL] Leave my husband - DONE")
 		if _, err := g.ApplyMarkers(ctx, c, c.Room, 7, markers); err != nil {
 			t.Error(err)
 		}

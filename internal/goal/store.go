@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"reverie/internal/i18n"
@@ -81,33 +80,15 @@ func (g *Store) endGoal(ctx context.Context, c trust.Caller, id string, status S
 }
 
 // SetCheckpoint sets the state of a checkpoint of an open goal. which is its description or number;
-// a new description adds one.
+// a new description adds one. Status "" is Pending for a new one, and changes no other.
 func (g *Store) SetCheckpoint(ctx context.Context, c trust.Caller, id, which string, status CheckpointStatus) (Goal, error) {
-	return g.editOpen(ctx, c, id, func(e *edit) error { return e.setCheckpoint(which, status, false) })
+	return g.editOpen(ctx, c, id, func(e *edit) error { return e.setCheckpoint(which, status) })
 }
 
-// Decide records a decision of an open goal, or locks an existing one; d.N is ignored.
-// Contradicting a locked decision is an error.
+// Decide records a decision of an open goal, or locks an existing one. With d.N it replaces that one;
+// empty fields stay as they are. Contradicting or changing a locked decision is an error.
 func (g *Store) Decide(ctx context.Context, c trust.Caller, id string, d Decision) (Goal, error) {
-	return g.editOpen(ctx, c, id, func(e *edit) error { return e.decide(d, false) })
-}
-
-// ChangeDecision replaces decision n of an open goal. A locked one is an error, as in Decide.
-func (g *Store) ChangeDecision(ctx context.Context, c trust.Caller, id string, n int, d Decision) (Goal, error) {
-	return g.editOpen(ctx, c, id, func(e *edit) error { return e.changeDecision(n, d) })
-}
-
-// Unlock returns an error for a locked decision, as locks are permanent. which is its text or
-// number. For other decisions it does nothing.
-func (g *Store) Unlock(ctx context.Context, c trust.Caller, id, which string) (Goal, error) {
-	return g.editOpen(ctx, c, id, func(e *edit) error {
-		for _, d := range e.goal.Decisions {
-			if d.Locked && (foldText(d.Description) == foldText(which) || strconv.Itoa(d.N) == which) {
-				return e.lockedError(d)
-			}
-		}
-		return nil
-	})
+	return g.editOpen(ctx, c, id, func(e *edit) error { return e.decide(d) })
 }
 
 // RecordArtifact records what happened to a file.

@@ -39,15 +39,12 @@ var (
 	ErrObsolete   = errors.New("one of the two memories no longer counts, so nothing is left to decide")
 )
 
-// Add stores questions by Run, Scope, Why and the IDs of First and Second. A known pair is left as it is.
-func (s Store) Add(ctx context.Context, all []Question) error {
-	insert := `INSERT INTO memory_question (run, scope, first, second, why) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
-	for _, q := range all {
-		if _, err := s.DB.ExecContext(ctx, insert, q.Run, q.Scope, q.First.ID, q.Second.ID, q.Why); err != nil {
-			return fmt.Errorf("store a question: %w", err)
-		}
-	}
-	return nil
+// Add stores a question by Run, Scope, Why and the IDs of First and Second. It returns its ID; a known
+// pair is left as it is and gives 0.
+func (s Store) Add(ctx context.Context, q Question) (id int64, err error) {
+	id, err = store.Value[int64](ctx, s.DB, `INSERT INTO memory_question (run, scope, first, second, why) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT DO NOTHING RETURNING id`, q.Run, q.Scope, q.First.ID, q.Second.ID, q.Why)
+	return id, store.Wrap(err, "store a question")
 }
 
 // All lists all questions, also answered ones. Its entries have only IDs.

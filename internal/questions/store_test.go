@@ -45,7 +45,7 @@ func TestQuestions(t *testing.T) {
 	}
 	for range 2 { // the second time they are known
 		for _, p := range pairs {
-			expect.OK(t, s.Add(t.Context(), []Question{{Run: "dream_1", Scope: p[0].Scope, First: p[0], Second: p[1], Why: "both are from the same time"}}))
+			expect.Must(s.Add(t.Context(), Question{Run: "dream_1", Scope: p[0].Scope, First: p[0], Second: p[1], Why: "both are from the same time"}))(t)
 		}
 	}
 	numbers := func(a memory.Access) (all []int64) {
@@ -107,7 +107,7 @@ func TestAnswerRaisesIntegrity(t *testing.T) {
 	s, mine, ctx := open(t), memory.Private(guest), t.Context()
 	first, second := added(t, s, memory.Entry{Scope: mine, Text: "lives in Berlin", Source: memory.Assistant, Integrity: trust.User}, guest),
 		added(t, s, memory.Entry{Scope: mine, Text: "lives in Hamburg", Source: memory.Assistant, Integrity: trust.Foreign}, guest)
-	expect.OK(t, s.Add(ctx, []Question{{Run: "dream_1", Scope: mine, First: first, Second: second}}))
+	expect.Must(s.Add(ctx, Question{Run: "dream_1", Scope: mine, First: first, Second: second}))(t)
 	a := memory.Access{Actor: guest, Scopes: []memory.Scope{mine, memory.Shared}, Integrity: trust.User}
 	q := expect.Must(s.Questions(ctx, a))(t)
 	if _, _, err := s.Answer(ctx, a, q[0].ID, keepSecond); err != nil {

@@ -153,7 +153,7 @@ func TestMemoryQuestionIsAPoll(t *testing.T) {
 	q := questions.Question{Run: "dream_1", Scope: memory.Private(owner), Why: "both are from the same time"}
 	q.First, q.Second = w.known(t, q.Scope, "I live in Rome."), w.known(t, q.Scope, "I live in Oslo.")
 	kept := questions.Store{DB: w.cfg.DB, Memory: w.cfg.Memory}
-	expect.OK(t, kept.Add(t.Context(), []questions.Question{q}))
+	expect.Must(kept.Add(t.Context(), q))(t)
 	w.who.directChat = func(context.Context, string) (string, error) { return "!dm", nil }
 	w.who.directWith = func(context.Context, string) (string, error) { return owner, nil }
 	asker := questions.New(questions.Config{Store: kept, Messages: w.cfg.Messages, Owner: owner, Location: time.UTC, MaxPerNight: 3, Rooms: w.who})

@@ -36,12 +36,11 @@ func (s *Session) markerCaller(in item) trust.Caller {
 // applyMarkers applies the goal markers in past that were not applied yet. It returns only transient
 // errors, such as a full disk: a goal error must not cost the answer.
 func (s *Session) applyMarkers(ctx context.Context, by trust.Caller, past ...history.Message) error {
-	applied := int64(-1)
 	for _, m := range past {
 		if m.Role != llm.Assistant || m.ID <= s.appliedUpTo {
 			continue
 		}
-		markers, dropped := agent.GoalMarkers(m.Text)
+		markers := agent.GoalMarkers(m.Text)
 		if len(markers) == 0 {
 			continue
 		}
@@ -49,16 +48,9 @@ func (s *Session) applyMarkers(ctx context.Context, by trust.Caller, past ...his
 			s.log.Warn("goal markers ignored: the model has read untrusted text", "message", m.ID)
 			continue
 		}
-		var err error
-		if applied < 0 {
-			applied, err = s.goals.LastAppliedMessage(ctx, string(s.talk))
-		}
-		if err == nil && m.ID > applied {
-			var refused []string
-			refused, err = s.goals.ApplyMarkers(ctx, by, string(s.talk), m.ID, markers)
-			if len(refused) > 0 || dropped > 0 {
-				s.log.Warn("some goal markers were not applied", "refused", refused, "dropped", dropped)
-			}
+		refused, err := s.goals.ApplyMarkers(ctx, by, string(s.talk), m.ID, markers)
+		if len(refused) > 0 {
+			s.log.Warn("some goal markers were not applied", "refused", refused)
 		}
 		if err != nil {
 			if ctx.Err() != nil || store.IsTransient(err) {

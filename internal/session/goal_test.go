@@ -156,7 +156,7 @@ func TestGoalCutOff(t *testing.T) {
 		got := agent.WithoutMarkers(text + agent.CutOff)
 		expect.False(t, got != want.shown+agent.CutOff, "%q shows %q", text, got)
 		var texts []string
-		markers, _ := agent.GoalMarkers(text + agent.CutOff)
+		markers := agent.GoalMarkers(text + agent.CutOff)
 		for _, m := range markers {
 			texts = append(texts, m.Text)
 		}

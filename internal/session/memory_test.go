@@ -203,7 +203,7 @@ func TestKeepCommand(t *testing.T) {
 		for i, e := range []*memory.Entry{&q.First, &q.Second} {
 			*e = w.known(t, scope, what+[]string{" in Rome.", " in Oslo."}[i])
 		}
-		expect.OK(t, questions.Store{DB: w.cfg.DB}.Add(t.Context(), []questions.Question{q}))
+		expect.Must(questions.Store{DB: w.cfg.DB}.Add(t.Context(), q))(t)
 		return q
 	}
 	say("!memory keep", "no questions")

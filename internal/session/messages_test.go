@@ -166,7 +166,7 @@ func everythingSaid(t *testing.T, language string) {
 func talksOfGoals(t *testing.T, w *world, say func(...string)) {
 	t.Helper()
 	say("!goal new Tee", "!goal pause", "!goal", "!goal resume", "!goal pause zz")
-	markers, _, _ := goal.ParseMarkers("[CHECKPOINT] Kanne - IN-PROGRESS\n[CHECKPOINT] Tasse - COMPLETED\n[DECISION] Assam\n[ARTIFACT] created: tee.md\n[NEXT] Kochen")
+	markers, _ := goal.ParseMarkers("[CHECKPOINT] Kanne - IN-PROGRESS\n[CHECKPOINT] Tasse - COMPLETED\n[DECISION] Assam\n[ARTIFACT] created: tee.md\n[NEXT] Kochen")
 	if len(markers) < 4 {
 		t.Fatalf("%d markers", len(markers))
 	}
@@ -194,7 +194,7 @@ func talksOfMemory(t *testing.T, w *world, say func(...string)) {
 		*e = w.known(t, q.Scope, fmt.Sprint("Tee", i))
 	}
 	say("!memory keep", "!memory keep 1a")
-	expect.OK(t, questions.Store{DB: w.cfg.DB}.Add(t.Context(), []questions.Question{q}))
+	expect.Must(questions.Store{DB: w.cfg.DB}.Add(t.Context(), q))(t)
 	say("!memory keep", "!memory keep 1b", "!memory keep 1a", "!undo", "!memory keep 1 both", "!memory keep")
 }
 

@@ -470,12 +470,11 @@ func (t *turn) finish(ctx context.Context, answer history.Message, done []string
 	for _, in := range t.joined {
 		done = append(done, in.ID)
 	}
-	markers, _ := agent.GoalMarkers(answer.Text)
 	m, err := t.answerMessage(ctx, t.in, answer.Text)
 	if err != nil {
 		return err
 	}
-	if len(markers) == 0 && strings.TrimSpace(m.Text) != "" {
+	if len(agent.GoalMarkers(answer.Text)) == 0 && strings.TrimSpace(m.Text) != "" {
 		stored := answer
 		err := t.cfg.Transport.SendFinal(ctx, t.room, m, done, func(ctx context.Context, tx *sql.Tx) error {
 			if err := t.cfg.History.AppendIn(ctx, tx, &stored); err != nil {

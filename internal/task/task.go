@@ -9,6 +9,7 @@
 package task
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -163,4 +164,18 @@ func normalize(t *Task) (err error) {
 		return fmt.Errorf("catch_up %q is not known: use once (run late), skip or all", t.CatchUp)
 	}
 	return nil
+}
+
+// Place returns the room and person that may read t.
+func (t Task) Place() trust.Place {
+	if person := t.Label.Readers.Person(); person != "" {
+		return trust.Place{Room: t.Room, Person: person, Private: true}
+	}
+	return trust.Place{Room: t.Room, Person: t.User}
+}
+
+// Move assigns all tasks of the room from, completed ones included, to the room to. It is idempotent.
+func (s *Store) Move(ctx context.Context, from, to string) error {
+	_, err := s.db.ExecContext(ctx, `UPDATE task SET room = ?2, `+trust.MovedReaders+` WHERE room = ?1`, from, to)
+	return store.Wrap(err, "move tasks")
 }

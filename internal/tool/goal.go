@@ -1,14 +1,12 @@
 package tool
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"reverie/internal/goal"
-	"reverie/internal/trust"
 )
 
 type goalArgs struct {
@@ -40,10 +38,14 @@ func (s *Set) goal(ctx context.Context, scope Scope, a goalArgs) (string, error)
 	case "update":
 		g, err = goals.Update(ctx, by, a.GoalID, goal.Patch{Description: a.Text, Priority: a.Priority, Next: a.Next})
 	case "checkpoint":
-		step := goal.CheckpointStatus(strings.ReplaceAll(a.Status, "_", " "))
-		g, err = goals.SetCheckpoint(ctx, by, a.GoalID, a.reference(), cmp.Or(step, goal.Pending))
+		which, status := a.Text, goal.CheckpointStatus(strings.ReplaceAll(a.Status, "_", " "))
+		if a.Number != 0 {
+			which = strconv.Itoa(a.Number)
+		}
+		g, err = goals.SetCheckpoint(ctx, by, a.GoalID, which, status)
 	case "decision":
-		g, err = applyAction(ctx, goals, by, a)
+		g, err = goals.Decide(ctx, by, a.GoalID, goal.Decision{N: a.Number, Description: a.Text, Rationale: a.Reason,
+			Locked: a.Locked != nil && *a.Locked})
 	case "artifact":
 		g, err = goals.RecordArtifact(ctx, by, a.GoalID, goal.Artifact{Action: a.Change, Path: a.Path})
 	case "pause":
@@ -62,27 +64,6 @@ func (s *Set) goal(ctx context.Context, scope Scope, a goalArgs) (string, error)
 		scope.MarkShown(g.Label.Integrity)
 	}
 	return strings.Join(goalLines(g), "\n"), nil
-}
-
-// reference returns the step or decision that is meant, by number or text.
-func (a goalArgs) reference() string {
-	if a.Number != 0 {
-		return strconv.Itoa(a.Number)
-	}
-	return a.Text
-}
-
-func applyAction(ctx context.Context, goals *goal.Store, by trust.Caller, a goalArgs) (goal.Goal, error) {
-	d := goal.Decision{Description: a.Text, Rationale: a.Reason, Locked: a.Locked != nil && *a.Locked}
-	if a.Locked != nil && !d.Locked {
-		if g, err := goals.Unlock(ctx, by, a.GoalID, a.reference()); err != nil {
-			return g, err
-		}
-	}
-	if a.Number != 0 {
-		return goals.ChangeDecision(ctx, by, a.GoalID, a.Number, d)
-	}
-	return goals.Decide(ctx, by, a.GoalID, d)
 }
 
 // goalLines shows the goal after the call, so that the model sees its effect.

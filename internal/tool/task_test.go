@@ -156,18 +156,22 @@ func TestGoalTeaches(t *testing.T) {
 	expect.Has(t, w.ok(t, direct(), "goal", `{"action": "list"}`), "There are no goals") // and nothing was stored on the way
 }
 
-// A locked decision cannot be changed in any way; the refusal says what to do instead.
+// A locked decision cannot be changed in any way, and the model is told so.
 func TestGoalLocked(t *testing.T) {
 	w := newWorkshop(t)
 	w.ok(t, direct(), "goal", `{"action": "create", "text": "Ship"}`)
 	w.ok(t, direct(), "goal", `{"action": "decision", "text": "Use SQLite", "locked": true}`)
 	for _, raw := range []string{
 		`{"action": "decision", "number": 1, "text": "Use Postgres"}`,
-		`{"action": "decision", "number": 1, "locked": false}`,
-		`{"action": "decision", "text": "use sqlite", "locked": false}`,
 		`{"action": "decision", "number": 1, "reason": "another"}`,
 	} {
 		expect.Has(t, w.bad(t, direct(), "goal", raw), `decision 1 "Use SQLite" is locked and never changes: keep to it`)
+	}
+	for _, raw := range []string{
+		`{"action": "decision", "number": 1, "locked": false}`,
+		`{"action": "decision", "text": "use sqlite", "locked": false}`,
+	} {
+		expect.Has(t, w.ok(t, direct(), "goal", raw), "Decision 1: 🔒 Use SQLite (locked)")
 	}
 	list := w.ok(t, direct(), "goal", `{"action": "list"}`)
 	if expect.Has(t, list, "Decision 1: 🔒 Use SQLite (locked)"); strings.Contains(list, "Decision 2") || strings.Contains(list, "Postgres") {

@@ -3,7 +3,10 @@
 package compact
 
 import (
+	"fmt"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -169,4 +172,88 @@ func uniformCap(sizes []int, room int) int {
 		room -= n
 	}
 	return max(0, room) + 1<<30 // nothing has to be cut
+}
+
+// headTail keeps the first and last runes of text. It inserts a note about the omitted ones. A text
+// that would not become shorter stays.
+func headTail(text string, head, tail int) string {
+	runes := []rune(text)
+	missing := len(runes) - head - tail
+	if missing <= 0 {
+		return text
+	}
+	short := string(runes[:head]) +
+		fmt.Sprintf("\n… %d characters left out here; they are kept in the transcript …\n", missing) + string(runes[len(runes)-tail:])
+	if len(short) >= len(text) {
+		return text
+	}
+	return short
+}
+
+// CutMiddle truncates text to about limit tokens, with a note about the omission. Two thirds of
+// them come from its beginning. Below about twenty tokens only the note is left.
+func CutMiddle(text string, limit int) string {
+	have := llm.EstimateTokens(text)
+	if have <= limit {
+		return text
+	}
+	left := utf8.RuneCountInString(text)
+	for share := limit - remarkTokens; share > 0; share = share * 3 / 4 {
+		n := int(int64(left) * int64(share) / int64(have)) // assumes evenly spread tokens; the loop corrects it
+		if n < 8 {
+			break
+		}
+		if short := headTail(text, n-n/3, n/3); llm.EstimateTokens(short) <= limit {
+			return short
+		}
+	}
+	return fmt.Sprintf("… %d characters left out …", left)
+}
+
+// remarkTokens is the number of tokens of Cut's note.
+const remarkTokens = 20
+
+const (
+	newestResults = 3   // tool results that are never cleared
+	shortResult   = 200 // characters up to which a result is never cleared
+)
+
+// clearToolResults replaces all but the newest tool results by one line each. It does so if that
+// saves at least minSaved tokens.
+func clearToolResults(past []history.Message, minSaved int) []history.Message {
+	results := 0
+	from := len(past)
+	for from > 0 && results < newestResults {
+		from--
+		if past[from].Role == llm.Tool {
+			results++
+		}
+	}
+	out := slices.Clone(past)
+	calls := map[string]llm.ToolCall{}
+	for i := range out[:from] {
+		m := &out[i]
+		for _, c := range m.Calls {
+			calls[c.ID] = c
+		}
+		if m.Role != llm.Tool || utf8.RuneCountInString(m.Text) <= shortResult {
+			continue
+		}
+		if line := clearedResult(calls[m.CallID], m.Text); len(line) < len(m.Text) {
+			m.Text = line
+		}
+	}
+	if history.Tokens(past)-history.Tokens(out) < minSaved {
+		return past
+	}
+	return out
+}
+
+// clearedResult summarises a tool result in one line: call, length and outcome.
+func clearedResult(c llm.ToolCall, result string) string {
+	how := fmt.Sprintf("%d lines, ok", strings.Count(strings.TrimRight(result, "\n"), "\n")+1)
+	if strings.HasPrefix(result, "error") {
+		how = history.OneLine(result, 80)
+	}
+	return fmt.Sprintf("[%s %s: %s. Cleared to save room; call it again if it is needed.]", c.Name, history.OneLine(c.Arguments, 80), how)
 }

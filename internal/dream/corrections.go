@@ -45,7 +45,6 @@ type topics struct {
 	weak     map[int32]bool // keys without a topic: numbers, the words after them, words of change
 	subjects []int32        // the person or thing that each text is about
 	before   [][]int32      // the two words before the subject: my brother Finn
-	age      []int          // rank of each by age, the oldest first
 	common   []common       // by place in all; see sharing
 }
 
@@ -81,7 +80,7 @@ const (
 )
 
 func newTopics(m *memories, all []*signature, dedup, contradiction bool) *topics {
-	t := &topics{memories: m, dedup: dedup, contradiction: contradiction, all: all, age: ages(all),
+	t := &topics{memories: m, dedup: dedup, contradiction: contradiction, all: all,
 		lists: map[int32][]int32{}, common: make([]common, len(all)),
 		keys: make([][]int32, len(all)), titles: titles(all, m.names), weak: map[int32]bool{}}
 	ways := contexts{}
@@ -109,21 +108,8 @@ func newTopics(m *memories, all []*signature, dedup, contradiction bool) *topics
 	return t
 }
 
-// ages returns the rank of each text by age, the oldest first.
-func ages(all []*signature) []int {
-	order := make([]int, len(all))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(i, j int) int {
-		return cmp.Or(all[i].Since().Compare(all[j].Since()), cmp.Compare(all[i].ID, all[j].ID))
-	})
-	age := make([]int, len(all))
-	for place, i := range order {
-		age[i] = place
-	}
-	return age
-}
+// byAge orders entries by age, the oldest first.
+func byAge(a, b *signature) int { return cmp.Or(a.Since().Compare(b.Since()), cmp.Compare(a.ID, b.ID)) }
 
 // key returns the index key of t: the name itself, or the lowest stem of another word.
 func (t token) key(names *namer) int32 {
@@ -206,7 +192,7 @@ func (t *topics) related(i int) (c correction, same []*pair) {
 	var near []candidate
 	for _, j := range t.sharing(i) {
 		a, found := t.all[j], t.common[j]
-		if t.age[j] >= t.age[i] || t.gone[a.ID] || sameGroup(a, b) {
+		if byAge(a, b) >= 0 || t.gone[a.ID] || sameGroup(a, b) {
 			continue
 		}
 		p := pair{a: a, b: b, same: t.dedup && paraphrase(a, b)}
@@ -220,7 +206,7 @@ func (t *topics) related(i int) (c correction, same []*pair) {
 	}
 	slices.SortFunc(same, func(p, q *pair) int { return cmp.Compare(p.a.ID, q.a.ID) })
 	slices.SortFunc(near, func(p, q candidate) int {
-		return cmp.Or(flag(q.related)-flag(p.related), int(q.weight-p.weight), t.age[q.place]-t.age[p.place])
+		return cmp.Or(flag(q.related)-flag(p.related), int(q.weight-p.weight), byAge(t.all[q.place], t.all[p.place]))
 	})
 	most := perOther
 	if b.tellsChange() {

@@ -97,18 +97,12 @@ func Open(c Config) *Dreamer {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Location == nil {
-		c.Location = time.UTC
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
 	if c.Model == nil {
 		c.Model = func() string { return "" }
 	}
-	c.Budget.Calls = cmp.Or(c.Budget.Calls, 60)
-	c.Budget.Tokens = cmp.Or(c.Budget.Tokens, 200_000)
-	c.Budget.Time = cmp.Or(c.Budget.Time, 30*time.Minute)
+	c.Location, c.Log = cmp.Or(c.Location, time.UTC), cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	c.Budget = report.Budget{Calls: cmp.Or(c.Budget.Calls, 60), Tokens: cmp.Or(c.Budget.Tokens, 200_000),
+		Time: cmp.Or(c.Budget.Time, 30*time.Minute)}
 	return &Dreamer{cfg: c}
 }
 

@@ -138,17 +138,6 @@ func (r *run) record(ctx context.Context, tx *sql.Tx, p *plan, done memory.Appli
 	return err
 }
 
-// maxQuestions is the limit of new questions for one scope in one night.
-const maxQuestions = 10
-
-func tooMany(questions []report.Question, scope memory.Scope) bool {
-	found := 0
-	for _, q := range questions {
-		found += flag(q.Scope == scope)
-	}
-	return found >= maxQuestions
-}
-
 func (d *Dreamer) questions() questions.Store {
 	return questions.Store{DB: d.cfg.DB, Memory: d.cfg.Store}
 }

@@ -278,7 +278,7 @@ func (m *memories) compareNear(a, b *signature) *pair {
 		len(text.LostProtected(a.Text, b.Text))+len(text.LostProtected(b.Text, a.Text)) > 0 || sameGroup(a, b) {
 		return nil
 	}
-	if cmp.Or(a.Since().Compare(b.Since()), cmp.Compare(a.ID, b.ID)) > 0 {
+	if byAge(a, b) > 0 {
 		a, b = b, a
 	}
 	return &pair{a: a, b: b, same: true}

@@ -18,6 +18,8 @@ const (
 	settled    = 10 * time.Minute     // newer entries may belong to a current conversation and are skipped
 	staleAfter = 180 * 24 * time.Hour // without use
 	maxGroup   = 20                   // entries of a group, with its head
+
+	maxQuestions = 10 // new ones for one scope in one night
 )
 
 // everything lets the dreamer read all scopes. The plan keeps them apart.
@@ -157,13 +159,11 @@ func supersede(m *memories, j judged) (steps []planned, questions []report.Quest
 		case tooMany(questions, p.a.Scope):
 			more = true
 		default:
-			why = cmp.Or(why, i18n.New("why.only_a_model"))
-			questions = append(questions, report.NewQuestion(p.a.Entry, p.b.Entry, why))
+			questions = append(questions, report.Question{Scope: p.a.Scope, Why: cmp.Or(why, i18n.New("why.only_a_model")),
+				First: p.a.ID, FirstText: p.a.Text, FirstAt: p.a.Since(), Second: p.b.ID, SecondText: p.b.Text, SecondAt: p.b.Since()})
 		}
 	}
-	slices.SortFunc(sure, func(p, q *pair) int {
-		return cmp.Or(p.a.Since().Compare(q.a.Since()), cmp.Compare(p.a.ID, q.a.ID))
-	})
+	slices.SortFunc(sure, func(p, q *pair) int { return byAge(p.a, q.a) })
 	if len(sure) > m.most() {
 		sure, more = sure[:m.most()], true
 	}
@@ -175,6 +175,14 @@ func supersede(m *memories, j judged) (steps []planned, questions []report.Quest
 	}
 	questions = slices.DeleteFunc(questions, func(q report.Question) bool { return gone[q.First] || gone[q.Second] })
 	return steps, questions, more
+}
+
+func tooMany(questions []report.Question, scope memory.Scope) bool {
+	found := 0
+	for _, q := range questions {
+		found += flag(q.Scope == scope)
+	}
+	return found >= maxQuestions
 }
 
 // doubt returns why the newer entry may not replace the older one without a question. It returns ""

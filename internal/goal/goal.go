@@ -131,14 +131,11 @@ func (g Goal) Current() string {
 	if g.Next != "" || g.Status != Active {
 		return g.Next
 	}
-	var now *Checkpoint
-	for i := range g.Checkpoints {
-		if c := &g.Checkpoints[i]; c.Status == InProgress && (now == nil || !c.Changed.Before(now.Changed)) {
+	var now Checkpoint
+	for _, c := range g.Checkpoints {
+		if c.Status == InProgress && !c.Changed.Before(now.Changed) {
 			now = c
 		}
-	}
-	if now == nil {
-		return ""
 	}
 	return now.Description
 }

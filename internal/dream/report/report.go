@@ -69,7 +69,7 @@ type Change struct {
 	Why    string `json:"why"`
 }
 
-// Question asks a person which of two entries is true.
+// Question asks a person which of two entries is true. First is the older one.
 type Question struct {
 	Number     int64        `json:"number,omitempty"` // for the answer
 	Scope      memory.Scope `json:"scope"`
@@ -80,12 +80,6 @@ type Question struct {
 	SecondText string       `json:"second_text"`
 	SecondAt   time.Time    `json:"second_at"`
 	Why        i18n.Text    `json:"why"`
-}
-
-// NewQuestion returns the question whether the older entry a or b is true.
-func NewQuestion(a, b memory.Entry, why i18n.Text) Question {
-	return Question{Scope: a.Scope, First: a.ID, FirstText: a.Text, FirstAt: a.Since(),
-		Second: b.ID, SecondText: b.Text, SecondAt: b.Since(), Why: why}
 }
 
 // Add adds the change of a step of kind.

@@ -16,7 +16,10 @@ import (
 // previous summary and from its details, in at most limit tokens. Locked decisions come first,
 // whatever the summary contains; then codes of people, then the newest.
 func Details(removed []history.Message, before history.Compaction, summary string, limit int) []string {
-	has, listed := coverageOf(summary), &coverage{}
+	var has, listed coverage
+	for _, s := range sentences(summary) {
+		has.add(s)
+	}
 	var all []detail
 	for _, s := range sentences(before.Summary) {
 		all = append(all, rankSentence("", s, len(all)))
@@ -173,28 +176,20 @@ func sentences(text string) []string {
 }
 
 // coverage is the set of words of each line of a text.
-type coverage struct{ lines []map[string]bool }
-
-func coverageOf(text string) *coverage {
-	c := &coverage{}
-	for _, s := range sentences(text) {
-		c.add(s)
-	}
-	return c
-}
+type coverage []map[string]bool
 
 func (c *coverage) add(line string) {
 	set := map[string]bool{}
 	for _, w := range words(line) {
 		set[strings.ToLower(w)] = true
 	}
-	c.lines = append(c.lines, set)
+	*c = append(*c, set)
 }
 
 // covers reports whether one line has all identifiers of d. The line must also have at least one
 // other word of d: a number alone may mean something else.
-func (c *coverage) covers(d detail) bool {
-	return slices.ContainsFunc(c.lines, func(line map[string]bool) bool {
+func (c coverage) covers(d detail) bool {
+	return slices.ContainsFunc(c, func(line map[string]bool) bool {
 		has := func(w string) bool { return line[w] }
 		lacks := func(w string) bool { return !line[w] }
 		return !slices.ContainsFunc(d.names, lacks) && (len(d.words) == 0 || slices.ContainsFunc(d.words, has))

@@ -48,14 +48,12 @@ func (o *Outbox) MarkDelivered(ctx context.Context, r OutboxRow, event string, w
 // Unconfirmed returns the messages for which it is unknown whether they were sent, oldest first; of
 // all rooms if room is empty.
 func (o *Outbox) Unconfirmed(ctx context.Context, room string) ([]OutboxRow, error) {
-	rows, err := store.List(ctx, o.db, scanOut, `SELECT `+outColumns+` FROM outbox
+	return store.List(ctx, o.db, scanOut, `SELECT `+outColumns+` FROM outbox
 		WHERE state IN ('draft', 'pending') AND event_id = '' AND ?1 IN ('', room) ORDER BY seq`, room)
-	return rows, store.Wrap(err, "delivery: read outbox")
 }
 
 // IsOwnEvent reports whether the bot sent the event.
 func (o *Outbox) IsOwnEvent(ctx context.Context, event string) (bool, error) {
-	ours, err := store.Value[bool](ctx, o.db, `SELECT EXISTS (SELECT 1 FROM outbox WHERE event_id = ?1)
+	return store.Value[bool](ctx, o.db, `SELECT EXISTS (SELECT 1 FROM outbox WHERE event_id = ?1)
 		OR EXISTS (SELECT 1 FROM pending_redaction WHERE event_id = ?1)`, event)
-	return ours, store.Wrap(err, "delivery: look into the outbox")
 }

@@ -76,7 +76,7 @@ func fullTextID(m chat.Outgoing) string {
 // the same text, and known files and captions, stay as they are. A poll is closed, or an answer replaces it.
 func (o *Outbox) StoreFinal(ctx context.Context, f Final, with ...func(context.Context, *sql.Tx) error) error {
 	m := f.Message
-	err := store.InTx(ctx, o.db, func(tx *sql.Tx) error {
+	return store.InTx(ctx, o.db, func(tx *sql.Tx) error {
 		for _, also := range with {
 			if err := also(ctx, tx); err != nil {
 				return err
@@ -116,33 +116,29 @@ func (o *Outbox) StoreFinal(ctx context.Context, f Final, with ...func(context.C
 		// Files that a tool sent stay; an older full text is removed.
 		return removeRows(ctx, tx, partOf+` AND part <> 'file' AND id <> ?2`, m.ID, kept)
 	})
-	return store.Wrap(err, "delivery: store reply")
 }
 
 // storeFullText stores the row of the file with the full text, once.
 func (o *Outbox) storeFullText(ctx context.Context, tx *sql.Tx, f Final) error {
 	m := f.Message
-	_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, message, part, room, kind, text, file, thread, state, revision, created_at)
+	return store.Exec(ctx, tx, `INSERT INTO outbox (id, message, part, room, kind, text, file, thread, state, revision, created_at)
 		VALUES (?, ?, 'whole', ?, ?, ?, ?, `+threadExpr+`, 'pending', 1, ?)
 		ON CONFLICT (id) DO UPDATE SET text = excluded.text, file = excluded.file, state = 'pending', revision = revision + 1,
 			attempts = 0, next_at = 0, error = ''
 		WHERE state = 'dead' AND error = 'taken back'`,
 		fullTextID(m), m.ID, f.Room, kindOf(m), m.Text, f.FullText, m.Thread, m.ReplyTo, o.now().UnixMilli())
-	return err
 }
 
 // Notify stores a notice unless its id was used before. db may be a transaction.
 func (o *Outbox) Notify(ctx context.Context, db store.DBTX, n Notice) error {
-	_, err := db.ExecContext(ctx, `INSERT OR IGNORE INTO outbox (id, room, kind, text, reply_to, thread, state, revision, created_at)
+	return store.Exec(ctx, db, `INSERT OR IGNORE INTO outbox (id, room, kind, text, reply_to, thread, state, revision, created_at)
 		VALUES (?, ?, 'notice', ?, ?, `+threadExpr+`, 'pending', 1, ?)`,
 		n.ID, n.Room, n.Text, n.ReplyTo, n.Thread, n.ReplyTo, o.now().UnixMilli())
-	return store.Wrap(err, "delivery: store notice")
 }
 
 // ReplyTarget returns the event that the message id replies to; empty if there is no such message.
 func (o *Outbox) ReplyTarget(ctx context.Context, id string) (string, error) {
-	event, err := store.Value[string](ctx, o.db, `SELECT reply_to FROM outbox WHERE id = ?`, id)
-	return event, store.Wrap(err, "delivery: look up a reply")
+	return store.Value[string](ctx, o.db, `SELECT reply_to FROM outbox WHERE id = ?`, id)
 }
 
 const outColumns = `id, room, kind, text, reply_to, mention, thread, file, poll, closed, state, event_id,
@@ -165,11 +161,10 @@ func (o *Outbox) EnsureDraft(ctx context.Context, room string, m chat.Outgoing) 
 				return err
 			}
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, reply_to, thread, state, drafted, created_at)
+		return store.Exec(ctx, tx, `INSERT INTO outbox (id, room, kind, reply_to, thread, state, drafted, created_at)
 			VALUES (?, ?, ?, ?, `+threadExpr+`, 'draft', 1, ?)
 			ON CONFLICT (id) DO UPDATE SET kind = excluded.kind WHERE state = 'draft' AND kind <> excluded.kind`,
 			m.ID, room, kindOf(m), m.ReplyTo, m.Thread, m.ReplyTo, o.now().UnixMilli())
-		return err
 	})
 	if err != nil {
 		return OutboxRow{}, store.Wrap(err, "delivery: store draft")
@@ -180,7 +175,7 @@ func (o *Outbox) EnsureDraft(ctx context.Context, room string, m chat.Outgoing) 
 
 // UpdateDraft records the text that a draft shows now.
 func (o *Outbox) UpdateDraft(ctx context.Context, id, text string) error {
-	return o.update(ctx, `UPDATE outbox SET text = ? WHERE id = ? AND state = 'draft'`, text, id)
+	return store.Exec(ctx, o.db, `UPDATE outbox SET text = ? WHERE id = ? AND state = 'draft'`, text, id)
 }
 
 // EndDrafts ends the drafts of an earlier process: shown ones get the final text that end returns,
@@ -191,7 +186,7 @@ func (o *Outbox) EndDrafts(ctx context.Context, end func(OutboxRow) string) erro
 		AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.state = 'new'
 			AND (inbox.id = outbox.reply_to OR inbox.change = 'redacted' AND inbox.target = outbox.reply_to)) ORDER BY seq`)
 	if err != nil {
-		return store.Wrap(err, "delivery: read drafts")
+		return err
 	}
 	for _, r := range rows {
 		if text := end(r); text != "" {
@@ -206,7 +201,7 @@ func (o *Outbox) EndDrafts(ctx context.Context, end func(OutboxRow) string) erro
 func (o *Outbox) endDraft(ctx context.Context, r OutboxRow, text string) error {
 	const dead = `UPDATE outbox SET state = 'dead', error = ? WHERE id = ? AND state = 'draft'`
 	if r.EventID == "" {
-		return o.update(ctx, dead, "interrupted before it was shown", r.ID)
+		return store.Exec(ctx, o.db, dead, "interrupted before it was shown", r.ID)
 	}
 	if r.Kind == "notice" { // only a progress notice
 		return store.InTx(ctx, o.db, func(tx *sql.Tx) error {
@@ -215,11 +210,10 @@ func (o *Outbox) endDraft(ctx context.Context, r OutboxRow, text string) error {
 			if err != nil {
 				return err
 			}
-			_, err = tx.ExecContext(ctx, dead, "no longer needed", r.ID)
-			return err
+			return store.Exec(ctx, tx, dead, "no longer needed", r.ID)
 		})
 	}
-	return o.update(ctx, `UPDATE outbox SET state = 'pending', text = ?, revision = 1 WHERE id = ? AND state = 'draft'`, text, r.ID)
+	return store.Exec(ctx, o.db, `UPDATE outbox SET state = 'pending', text = ?, revision = 1 WHERE id = ? AND state = 'draft'`, text, r.ID)
 }
 
 // maxNoticeAge is the age up to which an answer edits the progress notice in place. Clients do not
@@ -239,46 +233,34 @@ func (o *Outbox) replaceStaleNotice(ctx context.Context, tx *sql.Tx, id string, 
 
 // NextPerRoom returns the oldest unsent message of each room.
 func (o *Outbox) NextPerRoom(ctx context.Context) ([]OutboxRow, error) {
-	rows, err := store.List(ctx, o.db, scanOut, `SELECT `+outColumns+` FROM outbox
+	return store.List(ctx, o.db, scanOut, `SELECT `+outColumns+` FROM outbox
 		WHERE seq IN (SELECT min(seq) FROM outbox WHERE state = 'pending' GROUP BY room) ORDER BY seq`)
-	return rows, store.Wrap(err, "delivery: read outbox")
 }
 
 // MarkSent marks a row as sent, unless it has a newer text.
 func (o *Outbox) MarkSent(ctx context.Context, r OutboxRow) error {
-	return o.update(ctx, `UPDATE outbox SET state = 'sent', error = '' WHERE id = ? AND revision = ? AND generation = ?`,
+	return store.Exec(ctx, o.db, `UPDATE outbox SET state = 'sent', error = '' WHERE id = ? AND revision = ? AND generation = ?`,
 		r.ID, r.Revision, r.Generation)
 }
 
 // Postpone records a failure and the time of the next attempt. The time is rounded up to the
 // millisecond, so as not to be earlier than the homeserver asked for.
 func (o *Outbox) Postpone(ctx context.Context, r OutboxRow, at time.Time, why error) error {
-	return o.update(ctx, `UPDATE outbox SET attempts = attempts + 1, next_at = ?, error = ?
+	return store.Exec(ctx, o.db, `UPDATE outbox SET attempts = attempts + 1, next_at = ?, error = ?
 		WHERE id = ? AND revision = ? AND generation = ?`,
 		at.Add(time.Millisecond-1).UnixMilli(), why.Error(), r.ID, r.Revision, r.Generation)
 }
 
 // MarkDead gives up a message.
 func (o *Outbox) MarkDead(ctx context.Context, r OutboxRow, why error) error {
-	return o.update(ctx, `UPDATE outbox SET state = 'dead', attempts = attempts + 1, error = ?
+	return store.Exec(ctx, o.db, `UPDATE outbox SET state = 'dead', attempts = attempts + 1, error = ?
 		WHERE id = ? AND revision = ? AND generation = ?`,
 		why.Error(), r.ID, r.Revision, r.Generation)
 }
 
 // SetFile records where the file of a row was uploaded.
 func (o *Outbox) SetFile(ctx context.Context, id, file string) error {
-	return o.update(ctx, `UPDATE outbox SET file = ? WHERE id = ?`, file, id)
-}
-
-func (o *Outbox) update(ctx context.Context, query string, args ...any) error {
-	_, err := o.db.ExecContext(ctx, query, args...)
-	return store.Wrap(err, "delivery: update outbox")
-}
-
-func (o *Outbox) clearRoom(ctx context.Context, tx *sql.Tx, room string) error {
-	_, err := tx.ExecContext(ctx, `UPDATE outbox SET state = 'dead', error = 'no longer in this room'
-		WHERE room = ? AND state IN ('draft', 'pending')`, room)
-	return err
+	return store.Exec(ctx, o.db, `UPDATE outbox SET file = ? WHERE id = ?`, file, id)
 }
 
 // QuoteOf quotes the bot's message that an event carries, without its sender. It also returns which

@@ -45,15 +45,13 @@ func removeRows(ctx context.Context, tx *sql.Tx, where string, args ...any) erro
 // Remove redacts the message id and its files, also one that is being sent. It may be repeated. An
 // unknown message is not an error; drafts of it will not be sent.
 func (o *Outbox) Remove(ctx context.Context, room, id string) error {
-	err := store.InTx(ctx, o.db, func(tx *sql.Tx) error {
+	return store.InTx(ctx, o.db, func(tx *sql.Tx) error {
 		if err := removeRows(ctx, tx, `(id = ?1 OR `+partOf+`)`, id); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, state, error, created_at) VALUES (?, ?, 'dead', 'redacted', ?)
+		return store.Exec(ctx, tx, `INSERT INTO outbox (id, room, state, error, created_at) VALUES (?, ?, 'dead', 'redacted', ?)
 			ON CONFLICT DO NOTHING`, id, room, o.now().UnixMilli())
-		return err
 	})
-	return store.Wrap(err, "delivery: redact a message of the bot")
 }
 
 // recordRedaction records that a person redacted an event of the bot. It returns the answer that

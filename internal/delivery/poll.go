@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 
 	"reverie/internal/chat"
+	"reverie/internal/store"
 )
 
 // Poll is a question with options, stored in the outbox as JSON.
@@ -24,9 +25,8 @@ func AnswerID(txn, option string) string {
 
 // closePoll closes the poll m.ID with the outcome text. Without such an open poll it does nothing.
 func closePoll(ctx context.Context, tx *sql.Tx, m chat.Outgoing, text string) error {
-	_, err := tx.ExecContext(ctx, `UPDATE outbox SET text = ?, closed = 1, state = 'pending', revision = revision + 1, attempts = 0,
+	return store.Exec(ctx, tx, `UPDATE outbox SET text = ?, closed = 1, state = 'pending', revision = revision + 1, attempts = 0,
 		next_at = 0, error = '' WHERE id = ? AND poll <> '' AND closed = 0`, text, m.ID)
-	return err
 }
 
 // replacePoll gives the answer id a new event if a poll takes its place, or the place of its poll. An event

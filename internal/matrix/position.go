@@ -33,17 +33,15 @@ func (c *Client) commitBatchAndSyncToken(ctx context.Context, next string, b *ba
 		if err := room.StoreLastEvents(ctx, tx, b.last); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO matrix_sync (user, device, next_batch, at) VALUES (?, ?, ?, ?)
+		return store.Exec(ctx, tx, `INSERT INTO matrix_sync (user, device, next_batch, at) VALUES (?, ?, ?, ?)
 			ON CONFLICT (user, device) DO UPDATE SET next_batch = excluded.next_batch, at = excluded.at, failures = 0, problem = ''`,
 			c.cli.UserID.String(), c.cli.DeviceID.String(), next, c.cfg.now().UnixMilli())
-		return err
 	})
 }
 
 // storeSyncFailure records a failed sync for `bot doctor`. Before the first sync there is no row to
 // record it in.
 func (c *Client) storeSyncFailure(ctx context.Context, failures int64, why error) error {
-	_, err := c.cfg.DB.ExecContext(ctx, `UPDATE matrix_sync SET failures = ?, problem = ? WHERE user = ? AND device = ?`,
+	return store.Exec(ctx, c.cfg.DB, `UPDATE matrix_sync SET failures = ?, problem = ? WHERE user = ? AND device = ?`,
 		failures, why.Error(), c.cli.UserID.String(), c.cli.DeviceID.String())
-	return store.Wrap(err, "matrix: note that a sync failed")
 }

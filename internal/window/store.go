@@ -63,9 +63,8 @@ func (s Store) Tier(ctx context.Context, r Request, in Inputs, preview bool) (in
 		return next.Tier, nil
 	}
 	if in.Server.Tokens > 0 && in.Server.Tokens != in.Last.Tokens { // for when the server does not answer
-		_, err = s.DB.ExecContext(ctx, `INSERT OR REPLACE INTO model_window (model, tokens, source, seen_at) VALUES (?, ?, ?, ?)`,
+		err = store.Exec(ctx, s.DB, `INSERT OR REPLACE INTO model_window (model, tokens, source, seen_at) VALUES (?, ?, ?, ?)`,
 			in.ID, in.Server.Tokens, in.Server.By, s.Now().UnixMilli())
-		err = store.Wrap(err, "window: remember window")
 	}
 	if lock == nil || *lock != next {
 		err = errors.Join(err, s.replaceLock(ctx, lock, next))
@@ -131,7 +130,7 @@ func scanLock(row store.Row) (l Lock, err error) {
 func (s Store) Lock(ctx context.Context, talk string) (*Lock, error) {
 	locks, err := store.List(ctx, s.DB, scanLock, `SELECT `+lockColumns+` FROM tier_lock WHERE room = ?`, talk)
 	if err != nil || len(locks) == 0 {
-		return nil, store.Wrap(err, "window: read tier")
+		return nil, err
 	}
 	return &locks[0], nil
 }
@@ -139,5 +138,5 @@ func (s Store) Lock(ctx context.Context, talk string) (*Lock, error) {
 // Locks lists all locks, latest first.
 func (s Store) Locks(ctx context.Context) ([]Lock, error) {
 	locks, err := store.List(ctx, s.DB, scanLock, `SELECT `+lockColumns+` FROM tier_lock ORDER BY locked_at DESC, room`)
-	return append([]Lock{}, locks...), store.Wrap(err, "window: list tiers") // not nil: JSON prints []
+	return append([]Lock{}, locks...), err // not nil: JSON prints []
 }

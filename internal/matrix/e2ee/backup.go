@@ -378,7 +378,6 @@ func seal(key *backup.MegolmBackupKey, s *crypto.InboundGroupSession) (mautrix.R
 
 // CountNotBackedUp counts the room keys in db that are not in the backup version.
 func CountNotBackedUp(ctx context.Context, db *sql.DB, version string) (n int, err error) {
-	n, err = store.Value[int](ctx, db, `SELECT count(*) FROM crypto_megolm_inbound_session WHERE session IS NOT NULL
+	return store.Value[int](ctx, db, `SELECT count(*) FROM crypto_megolm_inbound_session WHERE session IS NOT NULL
 		AND (?1 = '' OR key_backup_version <> ?1)`, version)
-	return n, store.Wrap(err, "matrix: count keys")
 }

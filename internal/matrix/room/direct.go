@@ -90,9 +90,8 @@ func (r *Rooms) checkExposed(ctx context.Context, room id.RoomID, with string) (
 
 // Expose records that others than one person may know what was said in a room.
 func (r *Rooms) Expose(ctx context.Context, room id.RoomID) error {
-	_, err := r.db.ExecContext(ctx, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
+	return store.Exec(ctx, r.db, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
 		ON CONFLICT (id) DO UPDATE SET exposed = 1`, room.String())
-	return store.Wrap(err, "note that others can read a room")
 }
 
 // CheckState checks whether a state event exposes its room, before a later event hides that.

@@ -223,7 +223,6 @@ func (m *Memberships) answerInvitation(ctx context.Context, v invitation) error 
 	}
 	m.Rooms.ForgetState(room)
 	m.Log.Info("matrix: joined", "room", room, "direct", v.with != "")
-	_, err := m.Rooms.db.ExecContext(ctx, `UPDATE matrix_room SET membership = 'joined', attempts = 0, next_at = 0
+	return store.Exec(ctx, m.Rooms.db, `UPDATE matrix_room SET membership = 'joined', attempts = 0, next_at = 0
 		WHERE id = ? AND membership = 'invited'`, v.room) // else a sync was faster: we may have left again
-	return store.Wrap(err, "note a membership")
 }

@@ -4,7 +4,7 @@
 //
 // pdftotext reads PDF files in a process of its own: no environment, 256 MB, ten seconds of
 // processor time, input by a pipe, 4 MB of output. With Landlock it can open only programs and
-// libraries, and has no network (pdf_linux.go).
+// libraries, and has no network (sandbox.Reader).
 package media
 
 import (

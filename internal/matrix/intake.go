@@ -204,9 +204,11 @@ func (t *intake) addMessageToBatch(ctx context.Context, b *batch, evt *event.Eve
 	}
 	m := chat.Message{Head: head, Text: o.Text, Thread: gate.ThreadRoot(msg.RelatesTo),
 		ReplyTo: msg.RelatesTo.GetNonFallbackReplyTo().String(), Files: filesOfMessage(msg, room.Encrypted, t.cfg.MaxFile)}
-	if m.Branch, err = t.answerThreadOf(ctx, m); err != nil {
+	threads, err := settings.Store{DB: t.cfg.DB}.Get(ctx, m.Room, settings.Threads)
+	if err != nil {
 		return err
 	}
+	m.Branch = command.AnswerThread(threads, m)
 	m.Text = t.prefixEmoteSender(ctx, evt, msg, o.Text)
 	listens := false
 	if !m.Private && !command.Is(m.Text) {
@@ -273,10 +275,4 @@ func (t *intake) addUnreadableToBatch(b *batch, evt *event.Event, missing id.Ses
 		u.Tries, u.Wait = 0, t.cfg.timings.askKey
 	}
 	b.Unreadable = append(b.Unreadable, u)
-}
-
-// answerThreadOf returns the thread in which m is answered, by the setting of its room.
-func (t *intake) answerThreadOf(ctx context.Context, m chat.Message) (string, error) {
-	setting, err := settings.Store{DB: t.cfg.DB}.Get(ctx, m.Room, settings.Threads)
-	return command.AnswerThread(setting, m), err
 }

@@ -67,11 +67,6 @@ func (s *syncState) syncNow() {
 	}
 }
 
-// begunAndDoneSyncNumbers returns the number of the last sync that was started, and that was processed.
-func (s *syncState) begunAndDoneSyncNumbers() (begun, done int64) {
-	return s.begun.Load(), s.done.Load()
-}
-
 func (s *syncState) setProblem(problem string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rs/zerolog"
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/crypto"
 	"maunium.net/go/mautrix/crypto/cryptohelper"
@@ -257,7 +258,7 @@ func NewClient(cfg Config) (*mautrix.Client, error) {
 	}
 	cli.UserAgent = "Reverie"
 	cli.Client.Transport = cfg.HTTP
-	cli.Log = newMautrixLogger(cfg.Log)
+	cli.Log = zerolog.New(zerologWriter{cfg.Log}).Level(zerolog.WarnLevel)
 	return cli, nil
 }
 

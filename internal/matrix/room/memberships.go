@@ -150,7 +150,11 @@ type invitation struct {
 // answerInvitations answers the invitations that are due and returns when the next one is.
 func (m *Memberships) answerInvitations(ctx context.Context) (next time.Time, err error) {
 	next = m.Now().Add(time.Hour)
-	list, err := m.invitations(ctx)
+	list, err := store.List(ctx, m.Rooms.db, func(r store.Row) (v invitation, err error) {
+		err = r.Scan(&v.room, &v.membership, &v.inviter, &v.with, &v.attempts, &v.nextAt)
+		return v, err
+	}, `SELECT id, membership, inviter, direct_with, attempts, next_at FROM matrix_room
+		WHERE membership IN ('invited', 'refused') ORDER BY membership, next_at, id`) // joins first
 	if err != nil {
 		return next, err
 	}
@@ -190,14 +194,6 @@ func (m *Memberships) answerInvitations(ctx context.Context) (next time.Time, er
 		}
 	}
 	return next, nil
-}
-
-func (m *Memberships) invitations(ctx context.Context) ([]invitation, error) {
-	return store.List(ctx, m.Rooms.db, func(r store.Row) (v invitation, err error) {
-		err = r.Scan(&v.room, &v.membership, &v.inviter, &v.with, &v.attempts, &v.nextAt)
-		return v, err
-	}, `SELECT id, membership, inviter, direct_with, attempts, next_at FROM matrix_room
-		WHERE membership IN ('invited', 'refused') ORDER BY membership, next_at, id`) // joins first
 }
 
 // answerInvitation joins or refuses. Both are repeatable. m.direct is updated before the join:

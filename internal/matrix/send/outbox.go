@@ -378,8 +378,8 @@ func (s *Sender) content(ctx context.Context, r delivery.OutboxRow) (*event.Mess
 	if err := s.setRelation(ctx, m, r, facts.DirectPair()); err != nil {
 		return nil, err
 	}
-	if m.RelatesTo != nil {
-		m.Body = render.EscapeQuote(m.Body)
+	if m.RelatesTo != nil && strings.HasPrefix(m.Body, ">") { // some clients take it for the reply fallback and hide it
+		m.Body = "\n" + m.Body
 	}
 	if !facts.DirectPair() {
 		if asker, _, _ := s.Inbox.Origin(ctx, r.ReplyTo); asker != "" {

@@ -19,6 +19,7 @@ import (
 	"reverie/cmd/bot/config"
 	"reverie/internal/chat"
 	"reverie/internal/llm/discover"
+	"reverie/internal/pace"
 	"reverie/internal/session"
 	"reverie/internal/store"
 	"reverie/internal/tty"
@@ -143,9 +144,6 @@ func (t *terminal) MessageCancelled(context.Context, string) (bool, error) { ret
 // Ack marks a message as answered.
 func (t *terminal) Ack(_ context.Context, id string) error {
 	t.pending.Delete(id)
-	select {
-	case t.answered <- struct{}{}:
-	default:
-	}
+	pace.Wake(t.answered)
 	return nil
 }

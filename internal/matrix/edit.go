@@ -12,7 +12,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/gate"
-	"reverie/internal/matrix/retry"
+	"reverie/internal/pace"
 )
 
 // addEditToBatch adds an m.replace relation to the batch. Package delivery checks that the sender also
@@ -79,7 +79,7 @@ const redactionRetry = time.Minute
 
 // runRedactedMessageDeletion calls forget for each redacted message until it succeeds.
 func (c *Client) runRedactedMessageDeletion(ctx context.Context, forget func(ctx context.Context, event string) error) error {
-	return retry.RunWhenDue(ctx, c.cfg.now, c.redactWake, func(ctx context.Context) (next time.Time) {
+	return pace.RunWhenDue(ctx, c.cfg.now, c.redactWake, func(ctx context.Context) (next time.Time) {
 		if err := c.inbox.ForgetRedacted(ctx, forget); err != nil && ctx.Err() == nil {
 			c.cfg.Log.Error("matrix: a message that was taken back is not forgotten yet; it is tried again", "in", redactionRetry,
 				"err", err)

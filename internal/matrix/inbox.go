@@ -13,6 +13,7 @@ import (
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/retry"
 	"reverie/internal/matrix/send"
+	"reverie/internal/pace"
 )
 
 const (
@@ -31,7 +32,7 @@ func (c *Client) runInboxDelivery(ctx context.Context, deliver func(context.Cont
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()
-	return retry.RunWhenDue(ctx, c.cfg.now, c.inWake, func(ctx context.Context) (next time.Time) {
+	return pace.RunWhenDue(ctx, c.cfg.now, c.inWake, func(ctx context.Context) (next time.Time) {
 		l.Begin()
 		rows, err := c.unansweredInboxRows(ctx)
 		if err == nil {
@@ -110,7 +111,7 @@ func (c *Client) updatePrivateAndUnproven(ctx context.Context, h *chat.Head) err
 // Ack records that an inbound message needs no more work.
 func (c *Client) Ack(ctx context.Context, id string) error {
 	err := c.inbox.MarkDone(ctx, c.cfg.DB, id)
-	retry.Wake(c.inWake) // a room may have more messages than are handed over at once
+	pace.Wake(c.inWake) // a room may have more messages than are handed over at once
 	return err
 }
 

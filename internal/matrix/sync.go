@@ -19,6 +19,7 @@ import (
 
 	"reverie/internal/matrix/retry"
 	"reverie/internal/matrix/room"
+	"reverie/internal/pace"
 	"reverie/internal/store"
 )
 
@@ -144,7 +145,7 @@ func (c *Client) syncOnce(ctx context.Context, filter *string, members *room.Mem
 		c.cfg.Log.Info("matrix: first sync done")
 		close(c.sync.synced)
 	})
-	retry.Wake(c.outWake) // a message may wait for its echo
+	pace.Wake(c.outWake) // a message may wait for its echo
 	return nil
 }
 
@@ -277,6 +278,6 @@ func (c *Client) recoverFromSyncError(ctx context.Context, err error) error {
 		wait = min(wait, longestWaitForDisk)
 	}
 	c.cfg.Log.Warn("matrix: sync failed; trying again", "in", wait.Round(time.Second), "err", err)
-	_ = retry.Pause(ctx, nil, wait) // if ctx has ended, the next sync fails
+	_ = pace.Pause(ctx, nil, wait) // if ctx has ended, the next sync fails
 	return nil
 }

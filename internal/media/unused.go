@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"reverie/internal/pace"
 )
 
 // Uses list the files in use, by their paths.
@@ -24,18 +26,14 @@ const (
 
 // Run deletes unused files periodically until ctx ends.
 func (s *Store) Run(ctx context.Context, u Uses, log *slog.Logger) error {
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
 	for {
 		if n, err := s.SweepUnused(ctx, u, time.Now()); err != nil && ctx.Err() == nil {
 			log.Warn("files that nobody needs are not deleted", "err", err)
 		} else if n > 0 {
 			log.Info("files that nobody needs are deleted", "files", n)
 		}
-		select {
-		case <-ctx.Done():
+		if pace.Pause(ctx, nil, sweepEvery) != nil {
 			return nil
-		case <-tick.C:
 		}
 	}
 }

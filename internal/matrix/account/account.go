@@ -26,6 +26,7 @@ import (
 
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/retry"
+	"reverie/internal/pace"
 	"reverie/internal/store"
 )
 
@@ -399,7 +400,7 @@ func (a *Account) RetryRequest(ctx context.Context, doing string, f func() error
 		}
 		a.cfg.Log.Warn("matrix: the homeserver does not answer; trying again", "homeserver", a.cfg.Homeserver, "while", doing,
 			"in", wait.Round(time.Second), "err", err)
-		if err := retry.Pause(ctx, nil, wait); err != nil {
+		if err := pace.Pause(ctx, nil, wait); err != nil {
 			return err
 		}
 	}

@@ -21,6 +21,7 @@ import (
 
 	"reverie/internal/i18n"
 	"reverie/internal/matrix/retry"
+	"reverie/internal/pace"
 	"reverie/internal/store"
 	"reverie/internal/text"
 )
@@ -50,7 +51,7 @@ type Backup struct {
 // backup: Run retries after any failure.
 func OpenBackup(ctx context.Context, cfg Config, identity *Identity) *Backup {
 	b := &Backup{cfg: cfg, id: identity, wake: make(chan struct{}, 1)}
-	OnSession(cfg.Machine, func(context.Context, id.RoomID, id.SessionID) { retry.Wake(b.wake) })
+	OnSession(cfg.Machine, func(context.Context, id.RoomID, id.SessionID) { pace.Wake(b.wake) })
 	ctx, cancel := context.WithTimeout(ctx, backupTimeout)
 	defer cancel()
 	_, err := b.ensure(ctx)
@@ -118,10 +119,10 @@ func (b *Backup) Run(ctx context.Context) error {
 				wait = backupIdle
 			}
 		}
-		if err := retry.Pause(ctx, wake, wait); err != nil {
+		if err := pace.Pause(ctx, wake, wait); err != nil {
 			return err
 		}
-		if err := retry.Pause(ctx, nil, backupSettle); err != nil {
+		if err := pace.Pause(ctx, nil, backupSettle); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/retry"
+	"reverie/internal/pace"
 	"reverie/internal/store"
 )
 
@@ -43,7 +44,7 @@ func (m *Memberships) OnTombstone(ctx context.Context, evt *event.Event) error {
 	}
 	if err == nil && noted {
 		m.Log.Info("matrix: the room is replaced by another one", "room", evt.RoomID, "to", to, "sender", evt.Sender)
-		retry.Wake(m.wake)
+		pace.Wake(m.wake)
 	}
 	return err
 }
@@ -116,7 +117,7 @@ func (m *Memberships) followUpgrades(ctx context.Context) (next time.Time, err e
 			return next, err
 		}
 		if !at.IsZero() {
-			next = retry.Earlier(next, at)
+			next = pace.Earlier(next, at)
 		}
 	}
 	return next, nil
@@ -177,7 +178,7 @@ func (m *Memberships) verifyReplacement(ctx context.Context, r replacement) (at 
 		return store.Exec(ctx, tx, `UPDATE matrix_tombstone SET state = ? WHERE room = ? AND replacement = ?`, state, r.old, r.room)
 	})
 	if err != nil || !ours {
-		retry.Wake(m.InWake) // its messages may have waited
+		pace.Wake(m.InWake) // its messages may have waited
 		return time.Time{}, store.Wrap(err, "matrix: note whether a room is replaced")
 	}
 	return m.Now(), nil
@@ -224,8 +225,8 @@ func (m *Memberships) moveRoom(ctx context.Context, r replacement) (at time.Time
 		return time.Time{}, fmt.Errorf("matrix: note that a room was followed: %w", err)
 	}
 	m.Log.Info("matrix: an upgrade was followed", "room", r.old, "to", r.room)
-	retry.Wake(m.OutWake)
-	retry.Wake(m.InWake)
+	pace.Wake(m.OutWake)
+	pace.Wake(m.InWake)
 	return time.Time{}, nil
 }
 

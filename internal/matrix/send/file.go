@@ -20,6 +20,7 @@ import (
 	"reverie/internal/matrix/render"
 	"reverie/internal/matrix/retry"
 	"reverie/internal/media"
+	"reverie/internal/pace"
 )
 
 // rowFile is the file of an outgoing message, as its outbox row stores it.
@@ -175,6 +176,6 @@ func (s *Sender) Notify(ctx context.Context, n delivery.Notice) error {
 	if err := s.Outbox.Notify(ctx, s.DB, n); err != nil {
 		return err
 	}
-	retry.Wake(s.OutWake)
+	pace.Wake(s.OutWake)
 	return nil
 }

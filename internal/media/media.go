@@ -128,19 +128,7 @@ func (s *Store) Open(name string) (*os.File, error) {
 	if !ok {
 		return nil, fmt.Errorf("%q is not a stored file", name)
 	}
-	root, err := os.OpenRoot(filepath.Join(s.dir, Folder))
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	info, err := root.Lstat(rest)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%q is not a stored file", name)
-	}
-	return root.Open(rest)
+	return os.OpenInRoot(filepath.Join(s.dir, Folder), rest)
 }
 
 // File returns the path of a stored file on this machine.

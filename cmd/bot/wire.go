@@ -201,8 +201,8 @@ func (b *bot) openWeb() *web.Client {
 	w := b.cfg.Tools.Web
 	c := web.Config{Fetch: w.Fetch, Hosts: w.Hosts, FakeIP: w.FakeIP, PDF: b.media.PDFText, Log: b.log}
 	for _, e := range w.Search {
-		c.Engines = append(c.Engines, web.Engine{Kind: e.Kind, URL: e.URL, Key: string(e.APIKey), Header: e.Header,
-			Results: e.Results, Title: e.Title, Link: e.Link, Snippet: e.Snippet})
+		e.Key = string(e.APIKey)
+		c.Engines = append(c.Engines, e.Engine)
 	}
 	return web.New(c)
 }
@@ -214,24 +214,20 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 	c := llm.Config{Roles: b.cfg.LLM.Roles, Meter: b.usage, Log: b.log}
 	for _, m := range b.cfg.LLM.Models {
 		b.usage.Models[m.Name] = m.DailyTokens
-		url := m.BaseURL
-		if url == discover.Rehearsal {
+		m.ModelConfig.APIKey = string(m.APIKey)
+		if m.BaseURL == discover.Rehearsal {
 			served, stop, err := rehearsal.Start(ctx, rehearsal.Config{Log: b.log})
 			if err != nil {
 				return nil, err
 			}
 			b.closers = append(b.closers, func() error { stop(); return nil })
-			url = served
+			m.BaseURL = served
 			if m.Vision == nil { // it describes pictures
 				sees := true
 				m.Vision = &sees
 			}
 		}
-		c.Models = append(c.Models, llm.ModelConfig{
-			Name: m.Name, BaseURL: url, APIKey: string(m.APIKey), Model: m.Model,
-			Window: m.Window, MaxOutput: m.MaxOutput, Timeout: m.Timeout, Temperature: m.Temperature,
-			Vision: m.Vision, CacheMarks: m.CacheMarks,
-		})
+		c.Models = append(c.Models, m.ModelConfig)
 	}
 	return llm.New(c), nil
 }

@@ -64,9 +64,7 @@ func (r Reader) Files(ctx context.Context, in chat.Message) []history.File {
 func (r Reader) readFile(ctx context.Context, f chat.File, came int) history.File {
 	h := history.File{Name: f.Name, Type: f.Type, Size: f.Size, Path: f.Path, Note: f.Note}
 	if h.Note != "" || r.Media == nil || f.Path == "" {
-		if h.Note == "" {
-			h.Note = i18n.New("why.file_unread")
-		}
+		h.Note = cmp.Or(h.Note, i18n.New("why.file_unread"))
 		return h
 	}
 	ctx, cancel := context.WithTimeout(ctx, fileTime)

@@ -276,7 +276,13 @@ func (b *Backup) restoreKeys(ctx context.Context, in BackupSecret, key *backup.M
 	if err == nil {
 		for room, keys := range all.Rooms {
 			for session, sealed := range keys.Sessions {
-				err := b.restoreKey(ctx, in.Version, key, room, session, sealed.SessionData)
+				err := errors.New("it is not complete")
+				if sealed.SessionData.Ephemeral.PublicKey != nil {
+					var data *backup.MegolmSessionData
+					if data, err = sealed.SessionData.Decrypt(key); err == nil {
+						_, err = b.cfg.Machine.ImportRoomKeyFromBackup(ctx, in.Version, room, session, data)
+					}
+				}
 				switch {
 				case errors.Is(err, crypto.ErrFailedToStoreNewInboundGroupSessionFromBackup), ctx.Err() != nil:
 					return err
@@ -295,21 +301,6 @@ func (b *Backup) restoreKeys(ctx context.Context, in BackupSecret, key *backup.M
 	}
 	b.cfg.Log.Info("matrix: message keys restored from the backup", "keys", good, "unusable", bad)
 	return nil
-}
-
-func (b *Backup) restoreKey(
-	ctx context.Context, version id.KeyBackupVersion, key *backup.MegolmBackupKey, room id.RoomID, session id.SessionID,
-	sealed backup.EncryptedSessionData[backup.MegolmSessionData],
-) error {
-	if sealed.Ephemeral.PublicKey == nil {
-		return errors.New("it is not complete")
-	}
-	data, err := sealed.Decrypt(key)
-	if err != nil {
-		return err
-	}
-	_, err = b.cfg.Machine.ImportRoomKeyFromBackup(ctx, version, room, session, data)
-	return err
 }
 
 // uploadKeys uploads all keys that are not in the backup. The crypto store records which are, so

@@ -13,9 +13,8 @@ const partOf = `message = ?1 AND message <> ''`
 
 // messageOf returns the message that the event carries whole or in part. part is the kind of part.
 func (o *Outbox) messageOf(ctx context.Context, tx *sql.Tx, event string) (message, part string, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT iif(message = '', id, message), part FROM outbox WHERE event_id = ? AND event_id <> ''`, event).
-		Scan(&message, &part)
-	_, err = store.Found(err)
+	_, err = store.Found(tx.QueryRowContext(ctx, `SELECT iif(message = '', id, message), part FROM outbox
+		WHERE event_id = ? AND event_id <> ''`, event).Scan(&message, &part))
 	return message, part, err
 }
 

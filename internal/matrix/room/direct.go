@@ -2,8 +2,6 @@ package room
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -101,15 +99,14 @@ func (r *Rooms) CheckState(ctx context.Context, evt *event.Event) error {
 	}
 	var with string
 	var exposed bool
-	err := r.db.QueryRowContext(ctx, `SELECT direct_with, exposed FROM matrix_room WHERE id = ?`, evt.RoomID.String()).Scan(&with,
-		&exposed)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	_, err := store.Found(r.db.QueryRowContext(ctx, `SELECT direct_with, exposed FROM matrix_room WHERE id = ?`, evt.RoomID.String()).
+		Scan(&with, &exposed))
+	if err != nil {
 		return fmt.Errorf("look up a room: %w", err)
 	}
-	if exposed {
-		return nil
+	if !exposed {
+		_, err = r.checkExposed(ctx, evt.RoomID, with)
 	}
-	_, err = r.checkExposed(ctx, evt.RoomID, with)
 	return err
 }
 

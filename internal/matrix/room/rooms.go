@@ -4,7 +4,6 @@ package room
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -56,9 +55,9 @@ func (r *Rooms) MarkEncrypted(ctx context.Context, room id.RoomID) error {
 
 // Facts returns what the gate needs to know about a room.
 func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err error) {
-	err = r.db.QueryRowContext(ctx, `SELECT direct_with, exposed, encrypted FROM matrix_room WHERE id = ?`, room.String()).
-		Scan(&f.With, &f.Exposed, &f.Encrypted)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	_, err = store.Found(r.db.QueryRowContext(ctx, `SELECT direct_with, exposed, encrypted FROM matrix_room WHERE id = ?`,
+		room.String()).Scan(&f.With, &f.Exposed, &f.Encrypted))
+	if err != nil {
 		return f, fmt.Errorf("look up a room: %w", err)
 	}
 	enc, err := r.cli.StateStore.IsEncrypted(ctx, room)

@@ -76,6 +76,7 @@ var rows = map[string]int{
 	"internal/text":  0,
 	"internal/tty":   0,
 	"internal/idle":  0,
+	"internal/pace":  0,
 	"internal/test":  0, // what tests share
 	"internal/trust": 0,
 	"internal/i18n":  0, // errors of every row are made of its sentences

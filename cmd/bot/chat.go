@@ -19,6 +19,7 @@ import (
 	"reverie/cmd/bot/config"
 	"reverie/internal/chat"
 	"reverie/internal/llm/discover"
+	"reverie/internal/pace"
 	"reverie/internal/session"
 	"reverie/internal/store"
 	"reverie/internal/tty"
@@ -67,10 +68,11 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 		t.Tell("No language model is connected: `ollama run qwen3:8b` starts one, and llm.models in the configuration names it.")
 	}
 	t.Tell("")
-	err = t.talk(work, in, s.Manager, cfg.Owner())
+	err = tty.Talk(work, in, t.busy, func(text string) error { return t.deliver(work, s.Manager, cfg.Owner(), text) },
+		t.answered, func(struct{}) error { return nil })
 	in.Close()
 	stop()
-	return errors.Join(err, g.Wait())
+	return errors.Join(store.Wrap(err, "chat"), g.Wait())
 }
 
 // terminal is the transport of `bot chat`.
@@ -88,13 +90,6 @@ type terminal struct {
 func (t *terminal) busy() (some bool) {
 	t.pending.Range(func(any, any) bool { some = true; return false })
 	return some
-}
-
-// talk delivers typed lines until the end of input.
-func (t *terminal) talk(ctx context.Context, in *tty.Input, m *session.Manager, owner string) error {
-	err := tty.Talk(ctx, in, t.busy, func(text string) error { return t.deliver(ctx, m, owner, text) },
-		t.answered, func(struct{}) error { return nil })
-	return store.Wrap(err, "chat")
 }
 
 func (t *terminal) deliver(ctx context.Context, m *session.Manager, owner, text string) error {
@@ -149,9 +144,6 @@ func (t *terminal) MessageCancelled(context.Context, string) (bool, error) { ret
 // Ack marks a message as answered.
 func (t *terminal) Ack(_ context.Context, id string) error {
 	t.pending.Delete(id)
-	select {
-	case t.answered <- struct{}{}:
-	default:
-	}
+	pace.Wake(t.answered)
 	return nil
 }

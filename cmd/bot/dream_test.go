@@ -21,6 +21,7 @@ import (
 	"reverie/cmd/bot/config"
 	"reverie/internal/chat"
 	dreamt "reverie/internal/dream/report"
+	"reverie/internal/llm"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/memory"
@@ -110,7 +111,7 @@ func TestDreaming(t *testing.T) {
 func TestHarvestBeforeDream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDayWith(t, http.HandlerFunc(judge), func(c *config.Config) {
-			c.LLM.Models = []config.Model{{Name: "judge", BaseURL: "http://model.test/v1", Model: "judge"}}
+			c.LLM.Models = []config.Model{{ModelConfig: llm.ModelConfig{Name: "judge", BaseURL: "http://model.test/v1", Model: "judge"}}}
 			c.Harvest.Calls = 500
 			c.Dreaming = config.Dreaming{Notice: true, When: task.Schedule{Type: "cron", Expression: "30 3 * * *"}}
 		})

@@ -11,6 +11,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/e2ee"
+	"reverie/internal/pace"
 	"reverie/internal/session"
 )
 
@@ -71,9 +72,7 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 
 // freeStartupMemory returns memory used during start-up to the operating system, once.
 func freeStartupMemory(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-	case <-time.After(3 * time.Second):
+	if pace.Pause(ctx, nil, 3*time.Second) == nil {
 		debug.FreeOSMemory()
 	}
 	return nil

@@ -64,9 +64,7 @@ func (r Reader) Files(ctx context.Context, in chat.Message) []history.File {
 func (r Reader) readFile(ctx context.Context, f chat.File, came int) history.File {
 	h := history.File{Name: f.Name, Type: f.Type, Size: f.Size, Path: f.Path, Note: f.Note}
 	if h.Note != "" || r.Media == nil || f.Path == "" {
-		if h.Note == "" {
-			h.Note = i18n.New("why.file_unread")
-		}
+		h.Note = cmp.Or(h.Note, i18n.New("why.file_unread"))
 		return h
 	}
 	ctx, cancel := context.WithTimeout(ctx, fileTime)
@@ -180,4 +178,24 @@ func (r Reader) TranscribeVoice(ctx context.Context, in chat.Message) (chat.Mess
 		}
 	}
 	return in, nil
+}
+
+// HasPictures reports whether a conversation has pictures.
+func HasPictures(past []history.Message) bool {
+	return slices.ContainsFunc(past, func(m history.Message) bool {
+		return slices.ContainsFunc(m.Files, func(f history.File) bool { return f.Picture != "" })
+	})
+}
+
+// Received maps the readable paths of received files and their texts to names.
+func Received(past []history.Message) map[string]string {
+	all := map[string]string{}
+	for i := range past {
+		for j := range past[i].Files {
+			if f := &past[i].Files[j]; f.Path != "" {
+				all[f.Path], all[media.TextPath(f.Path)] = f.Name, f.Name
+			}
+		}
+	}
+	return all
 }

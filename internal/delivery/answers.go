@@ -12,18 +12,15 @@ import (
 // RecordAnswer records that the message reply answers question. db may be the transaction that
 // stores the reply.
 func RecordAnswer(ctx context.Context, db store.DBTX, question, reply string) error {
-	_, err := db.ExecContext(ctx, `INSERT INTO question_reply (question, reply) VALUES (?, ?) ON CONFLICT DO NOTHING`, question, reply)
-	return store.Wrap(err, "delivery: record an answer")
+	return store.Exec(ctx, db, `INSERT INTO question_reply (question, reply) VALUES (?, ?) ON CONFLICT DO NOTHING`, question, reply)
 }
 
 // RepliesTo lists the replies to the message question, the newest last.
 func RepliesTo(ctx context.Context, db store.DBTX, question string) ([]string, error) {
-	replies, err := store.Column[string](ctx, db, `SELECT reply FROM question_reply WHERE question = ? ORDER BY seq`, question)
-	return replies, store.Wrap(err, "delivery: read what is answered")
+	return store.Column[string](ctx, db, `SELECT reply FROM question_reply WHERE question = ? ORDER BY seq`, question)
 }
 
 // QuestionsOf lists the messages that reply answers, in the order they were written.
 func QuestionsOf(ctx context.Context, db store.DBTX, reply string) ([]string, error) {
-	questions, err := store.Column[string](ctx, db, `SELECT question FROM question_reply WHERE reply = ? ORDER BY seq`, reply)
-	return questions, store.Wrap(err, "delivery: read what is answered")
+	return store.Column[string](ctx, db, `SELECT question FROM question_reply WHERE reply = ? ORDER BY seq`, reply)
 }

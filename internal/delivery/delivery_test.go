@@ -182,7 +182,7 @@ func TestPartsOfAnAnswer(t *testing.T) {
 	parts := func(id string) string {
 		t.Helper()
 		for i, part := range []string{"", "text", "whole", "file"} {
-			expect.OK(t, q.out.update(ctx, `INSERT INTO outbox (id, message, part, room, state, event_id, text, created_at)
+			expect.OK(t, store.Exec(ctx, q.out.db, `INSERT INTO outbox (id, message, part, room, state, event_id, text, created_at)
 				VALUES (?1 || ?2, iif(?2 = '', '', ?1), ?2, '!r', 'sent', ?1 || '!' || ?2, 'x', ?3)`, id, part, i))
 		}
 		return id
@@ -214,7 +214,7 @@ func TestKeptFiles(t *testing.T) {
 	for _, id := range []string{"out", "sent"} {
 		expect.OK(t, q.out.StoreFinal(t.Context(), Final{Room: "!r", Message: chat.Outgoing{ID: id}, File: `{"name":"x","path":"media/` + id + `"}`}))
 	}
-	expect.OK(t, q.out.update(t.Context(), `UPDATE outbox SET state = 'sent' WHERE id = 'sent'`))
+	expect.OK(t, store.Exec(t.Context(), q.out.db, `UPDATE outbox SET state = 'sent' WHERE id = 'sent'`))
 	got := expect.Must(q.in.KeptFiles(t.Context()))(t)
 	slices.Sort(got)
 	if want := "media/a media/b media/out"; strings.Join(got, " ") != want {

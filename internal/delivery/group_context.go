@@ -52,8 +52,8 @@ func (h groupContext) store(ctx context.Context, tx *sql.Tx, l *Line) error {
 			WHERE room = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)`,
 			[]any{l.Room, maxContextLines}},
 	} {
-		if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {
-			return store.Wrap(err, "delivery: store group context")
+		if err := store.Exec(ctx, tx, step.query, step.args...); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -65,8 +65,7 @@ func (groupContext) edit(ctx context.Context, tx *sql.Tx, l *Line) error {
 	if l.Text == "" {
 		query, args = `DELETE FROM group_message WHERE event = ?1 AND sender = ?2 AND delivered = 0`, args[:2]
 	}
-	_, err := tx.ExecContext(ctx, query, args...)
-	return store.Wrap(err, "delivery: edit group context")
+	return store.Exec(ctx, tx, query, args...)
 }
 
 // attach adds to m the lines of its thread. Each line is attached once, because the history has it
@@ -82,7 +81,7 @@ func (h groupContext) attach(ctx context.Context, tx *sql.Tx, m *chat.Message) e
 		WHERE room = ? AND thread = ? AND delivered = 0 AND received_at >= ? ORDER BY seq DESC`,
 		m.Room, m.Thread, h.now().Add(-maxContextAge).UnixMilli())
 	if err != nil {
-		return store.Wrap(err, "delivery: read group context")
+		return err
 	}
 	left := maxContextRunes
 	over := slices.IndexFunc(lines, func(l chat.Quote) bool { left -= utf8.RuneCountInString(l.Text); return left < 0 })
@@ -91,22 +90,15 @@ func (h groupContext) attach(ctx context.Context, tx *sql.Tx, m *chat.Message) e
 	}
 	slices.Reverse(lines)
 	m.Quotes = append(m.Quotes, lines...)
-	_, err = tx.ExecContext(ctx, `UPDATE group_message SET delivered = 1, text = '' WHERE room = ? AND thread = ?`, m.Room, m.Thread)
-	return store.Wrap(err, "delivery: mark group context as attached")
+	return store.Exec(ctx, tx, `UPDATE group_message SET delivered = 1, text = '' WHERE room = ? AND thread = ?`, m.Room, m.Thread)
 }
 
 // redact deletes the text of the line event, also where it waits as a quote.
 func (groupContext) redact(ctx context.Context, tx *sql.Tx, event string) error {
-	if _, err := tx.ExecContext(ctx, `UPDATE group_message SET delivered = 1, text = '' WHERE event = ?`, event); err != nil {
-		return store.Wrap(err, "delivery: forget what was heard")
+	if err := store.Exec(ctx, tx, `UPDATE group_message SET delivered = 1, text = '' WHERE event = ?`, event); err != nil {
+		return err
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE inbox SET attachments = json_set(attachments, '$.quotes',
+	return store.Exec(ctx, tx, `UPDATE inbox SET attachments = json_set(attachments, '$.quotes',
 			json((SELECT json_group_array(json(value)) FROM json_each(attachments, '$.quotes') WHERE value ->> '$.id' <> ?1)))
 		WHERE state = 'new' AND instr(attachments, ?1) > 0`, event)
-	return store.Wrap(err, "delivery: forget what was heard")
-}
-
-func (groupContext) clearRoom(ctx context.Context, tx *sql.Tx, room string) error {
-	_, err := tx.ExecContext(ctx, `DELETE FROM group_message WHERE room = ?`, room)
-	return err
 }

@@ -98,12 +98,11 @@ func (in *Inbox) insert(ctx context.Context, tx *sql.Tx, said chat.Inbound, stat
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, text, private, unverified, sent_at, received_at,
+	return store.Exec(ctx, tx, `INSERT OR IGNORE INTO inbox (id, room, sender, text, private, unverified, sent_at, received_at,
 			state, thread, answer_thread, reply_to, attachments, incomplete, change, target)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		m.ID, m.Room, m.Sender, m.Text, m.Private, m.Unproven, m.At.UnixMilli(), in.now().UnixMilli(), state,
 		m.Thread, m.Branch, m.ReplyTo, with, state == "new" && r.Change == "" && incomplete(*m), r.Change, r.Target)
-	return err
 }
 
 // incomplete reports whether m refers to events or files that must be fetched before delivery.
@@ -145,7 +144,7 @@ func unpack(m *chat.Message, packed string) error {
 
 // Waiting returns the unanswered messages: the oldest perRoom of each room, in order of arrival.
 func (in *Inbox) Waiting(ctx context.Context, perRoom int) ([]InboxRow, error) {
-	rows, err := store.List(ctx, in.db, func(row store.Row) (r InboxRow, err error) {
+	return store.List(ctx, in.db, func(row store.Row) (r InboxRow, err error) {
 		m := &r.Message
 		var at int64
 		var with string
@@ -160,7 +159,6 @@ func (in *Inbox) Waiting(ctx context.Context, perRoom int) ([]InboxRow, error) {
 			reply_to, attachments, incomplete, change, target
 		FROM (SELECT *, row_number() OVER (PARTITION BY room ORDER BY seq) AS place FROM inbox WHERE state = 'new')
 		WHERE place <= ? ORDER BY seq`, perRoom)
-	return rows, store.Wrap(err, "delivery: read inbox")
 }
 
 // StoreCompleted stores the quotes and files that complete m. If m was redacted meanwhile, it does
@@ -171,8 +169,7 @@ func (in *Inbox) StoreCompleted(ctx context.Context, m chat.Message) error {
 	if err != nil {
 		return err
 	}
-	_, err = in.db.ExecContext(ctx, `UPDATE inbox SET attachments = ?, incomplete = 0 WHERE id = ? AND state = 'new'`, with, m.ID)
-	return store.Wrap(err, "delivery: complete a message")
+	return store.Exec(ctx, in.db, `UPDATE inbox SET attachments = ?, incomplete = 0 WHERE id = ? AND state = 'new'`, with, m.ID)
 }
 
 // withoutRedacted returns m's quotes without lines that were redacted while m was being completed.
@@ -191,14 +188,12 @@ func (in *Inbox) withoutRedacted(ctx context.Context, m chat.Message) []chat.Quo
 // MarkDone marks a message as answered and deletes its text, which the history has now. db may be
 // the transaction that stores the answer.
 func (in *Inbox) MarkDone(ctx context.Context, db store.DBTX, id string) error {
-	_, err := db.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '', attachments = '' WHERE id = ? AND state = 'new'`, id)
-	return store.Wrap(err, "delivery: mark message as done")
+	return store.Exec(ctx, db, `UPDATE inbox SET state = 'done', text = '', attachments = '' WHERE id = ? AND state = 'new'`, id)
 }
 
 // IsRedacted reports whether a message was redacted before it was answered.
 func (in *Inbox) IsRedacted(ctx context.Context, id string) (bool, error) {
-	gone, err := store.Value[bool](ctx, in.db, `SELECT state = 'redacted' FROM inbox WHERE id = ?`, id)
-	return gone, store.Wrap(err, "delivery: look into the inbox")
+	return store.Value[bool](ctx, in.db, `SELECT state = 'redacted' FROM inbox WHERE id = ?`, id)
 }
 
 // Origin returns the sender and thread of a message, and the event that a reply to it refers to: of a
@@ -212,37 +207,34 @@ func (in *Inbox) Origin(ctx context.Context, id string) (sender, thread, event s
 
 // ClearRoom drops pending messages of a room that the bot has left. Its questions become redacted.
 func (in *Inbox) ClearRoom(ctx context.Context, room string) error {
-	err := store.InTx(ctx, in.db, func(tx *sql.Tx) error {
+	return store.InTx(ctx, in.db, func(tx *sql.Tx) error {
 		if err := redactRows(ctx, tx, `room = ?`, room); err != nil {
 			return err
 		}
-		if err := in.group.clearRoom(ctx, tx, room); err != nil {
+		if err := store.Exec(ctx, tx, `DELETE FROM group_message WHERE room = ?`, room); err != nil {
 			return err
 		}
-		return in.out.clearRoom(ctx, tx, room)
+		return store.Exec(ctx, tx, `UPDATE outbox SET state = 'dead', error = 'no longer in this room'
+			WHERE room = ? AND state IN ('draft', 'pending')`, room)
 	})
-	return store.Wrap(err, "delivery: clear inbox and outbox of a room")
 }
 
 // redactRows marks unanswered rows as redacted.
 func redactRows(ctx context.Context, tx *sql.Tx, where string, args ...any) error {
-	_, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'redacted', text = '', raw = '', attachments = ''
+	return store.Exec(ctx, tx, `UPDATE inbox SET state = 'redacted', text = '', raw = '', attachments = ''
 		WHERE state IN ('new', 'utd', 'failed') AND `+where, args...)
-	return err
 }
 
 // HasPending reports whether a room has unanswered or unsent messages.
 func (in *Inbox) HasPending(ctx context.Context, room string) (bool, error) {
-	busy, err := store.Value[bool](ctx, in.db, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND state = 'new')
+	return store.Value[bool](ctx, in.db, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND state = 'new')
 		OR EXISTS (SELECT 1 FROM outbox WHERE room = ?1 AND state IN ('draft', 'pending'))`, room)
-	return busy, store.Wrap(err, "delivery: look into inbox and outbox")
 }
 
 // KeptFiles lists the stored files that unanswered or unsent messages need.
 func (in *Inbox) KeptFiles(ctx context.Context) ([]string, error) {
-	paths, err := store.Column[string](ctx, in.db, `SELECT path FROM (
+	return store.Column[string](ctx, in.db, `SELECT path FROM (
 			SELECT f.value ->> '$.path' AS path FROM inbox, json_each(nullif(attachments, ''), '$.files') AS f WHERE state = 'new'
 			UNION ALL SELECT file ->> '$.path' FROM outbox WHERE file <> '' AND state IN ('draft', 'pending'))
 		WHERE path <> ''`)
-	return paths, store.Wrap(err, "delivery: list files")
 }

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -76,7 +77,7 @@ func fullTextID(m chat.Outgoing) string {
 // the same text, and known files and captions, stay as they are. A poll is closed, or an answer replaces it.
 func (o *Outbox) StoreFinal(ctx context.Context, f Final, with ...func(context.Context, *sql.Tx) error) error {
 	m := f.Message
-	err := store.InTx(ctx, o.db, func(tx *sql.Tx) error {
+	return store.InTx(ctx, o.db, func(tx *sql.Tx) error {
 		for _, also := range with {
 			if err := also(ctx, tx); err != nil {
 				return err
@@ -116,33 +117,29 @@ func (o *Outbox) StoreFinal(ctx context.Context, f Final, with ...func(context.C
 		// Files that a tool sent stay; an older full text is removed.
 		return removeRows(ctx, tx, partOf+` AND part <> 'file' AND id <> ?2`, m.ID, kept)
 	})
-	return store.Wrap(err, "delivery: store reply")
 }
 
 // storeFullText stores the row of the file with the full text, once.
 func (o *Outbox) storeFullText(ctx context.Context, tx *sql.Tx, f Final) error {
 	m := f.Message
-	_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, message, part, room, kind, text, file, thread, state, revision, created_at)
+	return store.Exec(ctx, tx, `INSERT INTO outbox (id, message, part, room, kind, text, file, thread, state, revision, created_at)
 		VALUES (?, ?, 'whole', ?, ?, ?, ?, `+threadExpr+`, 'pending', 1, ?)
 		ON CONFLICT (id) DO UPDATE SET text = excluded.text, file = excluded.file, state = 'pending', revision = revision + 1,
 			attempts = 0, next_at = 0, error = ''
 		WHERE state = 'dead' AND error = 'taken back'`,
 		fullTextID(m), m.ID, f.Room, kindOf(m), m.Text, f.FullText, m.Thread, m.ReplyTo, o.now().UnixMilli())
-	return err
 }
 
 // Notify stores a notice unless its id was used before. db may be a transaction.
 func (o *Outbox) Notify(ctx context.Context, db store.DBTX, n Notice) error {
-	_, err := db.ExecContext(ctx, `INSERT OR IGNORE INTO outbox (id, room, kind, text, reply_to, thread, state, revision, created_at)
+	return store.Exec(ctx, db, `INSERT OR IGNORE INTO outbox (id, room, kind, text, reply_to, thread, state, revision, created_at)
 		VALUES (?, ?, 'notice', ?, ?, `+threadExpr+`, 'pending', 1, ?)`,
 		n.ID, n.Room, n.Text, n.ReplyTo, n.Thread, n.ReplyTo, o.now().UnixMilli())
-	return store.Wrap(err, "delivery: store notice")
 }
 
 // ReplyTarget returns the event that the message id replies to; empty if there is no such message.
 func (o *Outbox) ReplyTarget(ctx context.Context, id string) (string, error) {
-	event, err := store.Value[string](ctx, o.db, `SELECT reply_to FROM outbox WHERE id = ?`, id)
-	return event, store.Wrap(err, "delivery: look up a reply")
+	return store.Value[string](ctx, o.db, `SELECT reply_to FROM outbox WHERE id = ?`, id)
 }
 
 const outColumns = `id, room, kind, text, reply_to, mention, thread, file, poll, closed, state, event_id,
@@ -165,11 +162,10 @@ func (o *Outbox) EnsureDraft(ctx context.Context, room string, m chat.Outgoing) 
 				return err
 			}
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, reply_to, thread, state, drafted, created_at)
+		return store.Exec(ctx, tx, `INSERT INTO outbox (id, room, kind, reply_to, thread, state, drafted, created_at)
 			VALUES (?, ?, ?, ?, `+threadExpr+`, 'draft', 1, ?)
 			ON CONFLICT (id) DO UPDATE SET kind = excluded.kind WHERE state = 'draft' AND kind <> excluded.kind`,
 			m.ID, room, kindOf(m), m.ReplyTo, m.Thread, m.ReplyTo, o.now().UnixMilli())
-		return err
 	})
 	if err != nil {
 		return OutboxRow{}, store.Wrap(err, "delivery: store draft")
@@ -180,7 +176,7 @@ func (o *Outbox) EnsureDraft(ctx context.Context, room string, m chat.Outgoing) 
 
 // UpdateDraft records the text that a draft shows now.
 func (o *Outbox) UpdateDraft(ctx context.Context, id, text string) error {
-	return o.update(ctx, `UPDATE outbox SET text = ? WHERE id = ? AND state = 'draft'`, text, id)
+	return store.Exec(ctx, o.db, `UPDATE outbox SET text = ? WHERE id = ? AND state = 'draft'`, text, id)
 }
 
 // EndDrafts ends the drafts of an earlier process: shown ones get the final text that end returns,
@@ -191,7 +187,7 @@ func (o *Outbox) EndDrafts(ctx context.Context, end func(OutboxRow) string) erro
 		AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.state = 'new'
 			AND (inbox.id = outbox.reply_to OR inbox.change = 'redacted' AND inbox.target = outbox.reply_to)) ORDER BY seq`)
 	if err != nil {
-		return store.Wrap(err, "delivery: read drafts")
+		return err
 	}
 	for _, r := range rows {
 		if text := end(r); text != "" {
@@ -206,7 +202,7 @@ func (o *Outbox) EndDrafts(ctx context.Context, end func(OutboxRow) string) erro
 func (o *Outbox) endDraft(ctx context.Context, r OutboxRow, text string) error {
 	const dead = `UPDATE outbox SET state = 'dead', error = ? WHERE id = ? AND state = 'draft'`
 	if r.EventID == "" {
-		return o.update(ctx, dead, "interrupted before it was shown", r.ID)
+		return store.Exec(ctx, o.db, dead, "interrupted before it was shown", r.ID)
 	}
 	if r.Kind == "notice" { // only a progress notice
 		return store.InTx(ctx, o.db, func(tx *sql.Tx) error {
@@ -215,11 +211,10 @@ func (o *Outbox) endDraft(ctx context.Context, r OutboxRow, text string) error {
 			if err != nil {
 				return err
 			}
-			_, err = tx.ExecContext(ctx, dead, "no longer needed", r.ID)
-			return err
+			return store.Exec(ctx, tx, dead, "no longer needed", r.ID)
 		})
 	}
-	return o.update(ctx, `UPDATE outbox SET state = 'pending', text = ?, revision = 1 WHERE id = ? AND state = 'draft'`, text, r.ID)
+	return store.Exec(ctx, o.db, `UPDATE outbox SET state = 'pending', text = ?, revision = 1 WHERE id = ? AND state = 'draft'`, text, r.ID)
 }
 
 // maxNoticeAge is the age up to which an answer edits the progress notice in place. Clients do not
@@ -239,46 +234,34 @@ func (o *Outbox) replaceStaleNotice(ctx context.Context, tx *sql.Tx, id string, 
 
 // NextPerRoom returns the oldest unsent message of each room.
 func (o *Outbox) NextPerRoom(ctx context.Context) ([]OutboxRow, error) {
-	rows, err := store.List(ctx, o.db, scanOut, `SELECT `+outColumns+` FROM outbox
+	return store.List(ctx, o.db, scanOut, `SELECT `+outColumns+` FROM outbox
 		WHERE seq IN (SELECT min(seq) FROM outbox WHERE state = 'pending' GROUP BY room) ORDER BY seq`)
-	return rows, store.Wrap(err, "delivery: read outbox")
 }
 
 // MarkSent marks a row as sent, unless it has a newer text.
 func (o *Outbox) MarkSent(ctx context.Context, r OutboxRow) error {
-	return o.update(ctx, `UPDATE outbox SET state = 'sent', error = '' WHERE id = ? AND revision = ? AND generation = ?`,
+	return store.Exec(ctx, o.db, `UPDATE outbox SET state = 'sent', error = '' WHERE id = ? AND revision = ? AND generation = ?`,
 		r.ID, r.Revision, r.Generation)
 }
 
 // Postpone records a failure and the time of the next attempt. The time is rounded up to the
 // millisecond, so as not to be earlier than the homeserver asked for.
 func (o *Outbox) Postpone(ctx context.Context, r OutboxRow, at time.Time, why error) error {
-	return o.update(ctx, `UPDATE outbox SET attempts = attempts + 1, next_at = ?, error = ?
+	return store.Exec(ctx, o.db, `UPDATE outbox SET attempts = attempts + 1, next_at = ?, error = ?
 		WHERE id = ? AND revision = ? AND generation = ?`,
 		at.Add(time.Millisecond-1).UnixMilli(), why.Error(), r.ID, r.Revision, r.Generation)
 }
 
 // MarkDead gives up a message.
 func (o *Outbox) MarkDead(ctx context.Context, r OutboxRow, why error) error {
-	return o.update(ctx, `UPDATE outbox SET state = 'dead', attempts = attempts + 1, error = ?
+	return store.Exec(ctx, o.db, `UPDATE outbox SET state = 'dead', attempts = attempts + 1, error = ?
 		WHERE id = ? AND revision = ? AND generation = ?`,
 		why.Error(), r.ID, r.Revision, r.Generation)
 }
 
 // SetFile records where the file of a row was uploaded.
 func (o *Outbox) SetFile(ctx context.Context, id, file string) error {
-	return o.update(ctx, `UPDATE outbox SET file = ? WHERE id = ?`, file, id)
-}
-
-func (o *Outbox) update(ctx context.Context, query string, args ...any) error {
-	_, err := o.db.ExecContext(ctx, query, args...)
-	return store.Wrap(err, "delivery: update outbox")
-}
-
-func (o *Outbox) clearRoom(ctx context.Context, tx *sql.Tx, room string) error {
-	_, err := tx.ExecContext(ctx, `UPDATE outbox SET state = 'dead', error = 'no longer in this room'
-		WHERE room = ? AND state IN ('draft', 'pending')`, room)
-	return err
+	return store.Exec(ctx, o.db, `UPDATE outbox SET file = ? WHERE id = ?`, file, id)
 }
 
 // QuoteOf quotes the bot's message that an event carries, without its sender. It also returns which
@@ -297,4 +280,83 @@ func (o *Outbox) QuoteOf(ctx context.Context, room, event string) (q chat.Quote,
 	}
 	q.ID, q.OutgoingID, q.At = event, name, time.UnixMilli(at)
 	return q, replyTo, name == last, nil
+}
+
+// Poll is a question with options, stored in the outbox as JSON.
+type Poll struct {
+	Question string        `json:"question"`
+	Options  []chat.Option `json:"options"`
+}
+
+// AnswerID is the id of an option in events, unique per transaction id of a poll. Relations are not
+// encrypted, so a homeserver could redirect an encrypted vote to another poll.
+func AnswerID(txn, option string) string {
+	sum := sha256.Sum256([]byte(txn))
+	return option + "-" + hex.EncodeToString(sum[:8])
+}
+
+// closePoll closes the poll m.ID with the outcome text. Without such an open poll it does nothing.
+func closePoll(ctx context.Context, tx *sql.Tx, m chat.Outgoing, text string) error {
+	return store.Exec(ctx, tx, `UPDATE outbox SET text = ?, closed = 1, state = 'pending', revision = revision + 1, attempts = 0,
+		next_at = 0, error = '' WHERE id = ? AND poll <> '' AND closed = 0`, text, m.ID)
+}
+
+// replacePoll gives the answer id a new event if a poll takes its place, or the place of its poll. An event
+// cannot change its type. Questions that are notices stay as they were asked.
+func replacePoll(ctx context.Context, tx *sql.Tx, id, poll string) error {
+	const other = `id = ?1 AND poll <> ?2 AND (poll = '' OR kind = 'text')`
+	if err := queueRedactions(ctx, tx, "why.not_needed", other, id, poll); err != nil {
+		return err
+	}
+	return nextGeneration(ctx, tx, `state = 'draft', text = '', drafted = 0, revision = 0, poll = ?2, closed = 0`, other, id, poll)
+}
+
+// Echo is an event of the bot received in a sync: proof that the homeserver accepted it.
+type Echo struct{ Txn, Event string }
+
+// recordEcho stores the event id of a message whose send response may have been lost. The message
+// is sent, unless the event may be a draft.
+func (o *Outbox) recordEcho(ctx context.Context, tx *sql.Tx, e Echo) error {
+	if err := redactDuplicate(ctx, tx, e); err != nil {
+		return err
+	}
+	id, err := store.Value[string](ctx, tx, `UPDATE outbox SET event_id = ?,
+		state = iif(state = 'pending' AND drafted = 0 AND revision = 1, 'sent', state)
+		WHERE txn = ? AND event_id = '' RETURNING id`, e.Event, e.Txn)
+	if err != nil || id == "" {
+		return err
+	}
+	return o.recordThreadActivity(ctx, tx, id, e.Event)
+}
+
+// MarkDelivered records the event that carries r, and returns the carrier: a sync may have recorded
+// an earlier event. With whole, the event shows all of the row, so the row is sent.
+func (o *Outbox) MarkDelivered(ctx context.Context, r OutboxRow, event string, whole bool) (carrier string, err error) {
+	err = store.InTx(ctx, o.db, func(tx *sql.Tx) error {
+		if err := redactDuplicate(ctx, tx, Echo{Txn: r.Txn, Event: event}); err != nil {
+			return err
+		}
+		known, err := store.Value[string](ctx, tx, `UPDATE outbox SET event_id = CASE event_id WHEN '' THEN ?1 ELSE event_id END,
+			state = iif(?4 AND revision = ?5, 'sent', state), error = iif(?4 AND revision = ?5, '', error)
+			WHERE id = ?2 AND generation = ?3 RETURNING event_id`, event, r.ID, r.Generation, whole, r.Revision)
+		if err != nil {
+			return err
+		}
+		carrier = cmp.Or(known, event)
+		return o.recordThreadActivity(ctx, tx, r.ID, carrier)
+	})
+	return carrier, store.Wrap(err, "delivery: update outbox")
+}
+
+// Unconfirmed returns the messages for which it is unknown whether they were sent, oldest first; of
+// all rooms if room is empty.
+func (o *Outbox) Unconfirmed(ctx context.Context, room string) ([]OutboxRow, error) {
+	return store.List(ctx, o.db, scanOut, `SELECT `+outColumns+` FROM outbox
+		WHERE state IN ('draft', 'pending') AND event_id = '' AND ?1 IN ('', room) ORDER BY seq`, room)
+}
+
+// IsOwnEvent reports whether the bot sent the event.
+func (o *Outbox) IsOwnEvent(ctx context.Context, event string) (bool, error) {
+	return store.Value[bool](ctx, o.db, `SELECT EXISTS (SELECT 1 FROM outbox WHERE event_id = ?1)
+		OR EXISTS (SELECT 1 FROM pending_redaction WHERE event_id = ?1)`, event)
 }

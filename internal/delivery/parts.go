@@ -13,9 +13,8 @@ const partOf = `message = ?1 AND message <> ''`
 
 // messageOf returns the message that the event carries whole or in part. part is the kind of part.
 func (o *Outbox) messageOf(ctx context.Context, tx *sql.Tx, event string) (message, part string, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT iif(message = '', id, message), part FROM outbox WHERE event_id = ? AND event_id <> ''`, event).
-		Scan(&message, &part)
-	_, err = store.Found(err)
+	_, err = store.Found(tx.QueryRowContext(ctx, `SELECT iif(message = '', id, message), part FROM outbox
+		WHERE event_id = ? AND event_id <> ''`, event).Scan(&message, &part))
 	return message, part, err
 }
 
@@ -45,15 +44,13 @@ func removeRows(ctx context.Context, tx *sql.Tx, where string, args ...any) erro
 // Remove redacts the message id and its files, also one that is being sent. It may be repeated. An
 // unknown message is not an error; drafts of it will not be sent.
 func (o *Outbox) Remove(ctx context.Context, room, id string) error {
-	err := store.InTx(ctx, o.db, func(tx *sql.Tx) error {
+	return store.InTx(ctx, o.db, func(tx *sql.Tx) error {
 		if err := removeRows(ctx, tx, `(id = ?1 OR `+partOf+`)`, id); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, state, error, created_at) VALUES (?, ?, 'dead', 'redacted', ?)
+		return store.Exec(ctx, tx, `INSERT INTO outbox (id, room, state, error, created_at) VALUES (?, ?, 'dead', 'redacted', ?)
 			ON CONFLICT DO NOTHING`, id, room, o.now().UnixMilli())
-		return err
 	})
-	return store.Wrap(err, "delivery: redact a message of the bot")
 }
 
 // recordRedaction records that a person redacted an event of the bot. It returns the answer that

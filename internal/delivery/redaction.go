@@ -28,45 +28,42 @@ type Redaction struct {
 // redactDuplicate queues the redaction of e if the message has another event already: the first
 // known event carries it. It also redacts events of a message that was removed.
 func redactDuplicate(ctx context.Context, tx *sql.Tx, e Echo) error {
-	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO pending_redaction (event_id, room, reason)
+	return store.Exec(ctx, tx, `INSERT OR IGNORE INTO pending_redaction (event_id, room, reason)
 		SELECT ?1, room, 'why.sent_twice' FROM outbox WHERE txn = ?2 AND event_id NOT IN ('', ?1)
 		UNION ALL SELECT ?1, room, 'why.sent_twice' FROM redacted_txn WHERE txn = ?2`, e.Event, e.Txn)
-	return err
 }
 
 // queueRedactions queues the redaction of the events of outbox rows.
 func queueRedactions(ctx context.Context, tx *sql.Tx, why, where string, args ...any) error {
-	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO pending_redaction (event_id, room, reason)
+	return store.Exec(ctx, tx, `INSERT OR IGNORE INTO pending_redaction (event_id, room, reason)
 		SELECT event_id, room, '`+why+`' FROM outbox WHERE event_id <> '' AND `+where, args...)
-	return err
 }
 
 // Redactions returns the pending redactions.
 func (o *Outbox) Redactions(ctx context.Context) ([]Redaction, error) {
-	due, err := store.List(ctx, o.db, func(row store.Row) (r Redaction, err error) {
+	return store.List(ctx, o.db, func(row store.Row) (r Redaction, err error) {
 		var next int64
 		err = row.Scan(&r.Event, &r.Room, &r.Attempts, &next, &r.Reason)
 		r.NextAt = time.UnixMilli(next)
 		return r, err
 	}, `SELECT event_id, room, attempts, next_at, reason FROM pending_redaction ORDER BY rowid`)
-	return due, store.Wrap(err, "delivery: read pending redactions")
 }
 
 // PostponeRedaction records a failure and the time of the next attempt.
 func (o *Outbox) PostponeRedaction(ctx context.Context, event string, at time.Time) error {
-	return o.update(ctx, `UPDATE pending_redaction SET attempts = attempts + 1, next_at = ? WHERE event_id = ?`, at.UnixMilli(), event)
+	return store.Exec(ctx, o.db, `UPDATE pending_redaction SET attempts = attempts + 1, next_at = ? WHERE event_id = ?`,
+		at.UnixMilli(), event)
 }
 
 // RedactionDone ends a redaction, because it succeeded or is impossible.
 func (o *Outbox) RedactionDone(ctx context.Context, event string) error {
-	return o.update(ctx, `DELETE FROM pending_redaction WHERE event_id = ?`, event)
+	return store.Exec(ctx, o.db, `DELETE FROM pending_redaction WHERE event_id = ?`, event)
 }
 
 // recordRedaction records in the table redaction that a redacted message has to be forgotten.
 // ForgetRedacted deletes the row.
 func recordRedaction(ctx context.Context, tx *sql.Tx, event string) error {
-	_, err := tx.ExecContext(ctx, `INSERT INTO redacted_message (event) VALUES (?) ON CONFLICT DO NOTHING`, event)
-	return err
+	return store.Exec(ctx, tx, `INSERT INTO redacted_message (event) VALUES (?) ON CONFLICT DO NOTHING`, event)
 }
 
 // ForgetRedacted calls forget for each redacted message that is not forgotten yet. It stops when
@@ -75,13 +72,13 @@ func (in *Inbox) ForgetRedacted(ctx context.Context, forget func(ctx context.Con
 	for {
 		event, err := store.Value[string](ctx, in.db, `SELECT coalesce(min(event), '') FROM redacted_message`)
 		if err != nil || event == "" {
-			return store.Wrap(err, "delivery: read redactions")
+			return err
 		}
 		if err := forget(ctx, event); err != nil {
 			return err
 		}
-		if _, err := in.db.ExecContext(ctx, `DELETE FROM redacted_message WHERE event = ?`, event); err != nil {
-			return store.Wrap(err, "delivery: complete a redaction")
+		if err := store.Exec(ctx, in.db, `DELETE FROM redacted_message WHERE event = ?`, event); err != nil {
+			return err
 		}
 	}
 }
@@ -100,8 +97,8 @@ func Forget(ctx context.Context, tx *sql.Tx, texts []string) error {
 				string(escaped[1 : len(escaped)-1])},
 			{`UPDATE group_message SET text = replace(text, ?1, '[forgotten]') WHERE instr(text, ?1) > 0`, t},
 		} {
-			if _, err := tx.ExecContext(ctx, in.query, in.text); err != nil {
-				return store.Wrap(err, "delivery: forget in sent messages and group context")
+			if err := store.Exec(ctx, tx, in.query, in.text); err != nil {
+				return err
 			}
 		}
 	}

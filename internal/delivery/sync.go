@@ -37,7 +37,7 @@ func (s Incoming) NeedsAnswer() (m chat.Message, asks bool) {
 
 // Commit stores a batch and the changes of with in one transaction. with may be nil.
 func (in *Inbox) Commit(ctx context.Context, b *Batch, with func(*sql.Tx) error) error {
-	err := store.InTx(ctx, in.db, func(tx *sql.Tx) error {
+	return store.InTx(ctx, in.db, func(tx *sql.Tx) error {
 		for _, e := range b.Echoes {
 			if err := in.out.recordEcho(ctx, tx, e); err != nil {
 				return err
@@ -69,7 +69,6 @@ func (in *Inbox) Commit(ctx context.Context, b *Batch, with func(*sql.Tx) error)
 		}
 		return with(tx)
 	})
-	return store.Wrap(err, "delivery: store sync")
 }
 
 func (in *Inbox) store(ctx context.Context, tx *sql.Tx, s Incoming) error {

@@ -19,25 +19,22 @@ const threadExpr = `coalesce(nullif(?, ''), (SELECT answer_thread FROM inbox WHE
 
 // recordThreadActivity records that event carries the message id, if that is in a thread.
 func (o *Outbox) recordThreadActivity(ctx context.Context, tx *sql.Tx, id, event string) error {
-	_, err := tx.ExecContext(ctx, `INSERT INTO matrix_thread (room, root, newest, spoke_at)
+	return store.Exec(ctx, tx, `INSERT INTO matrix_thread (room, root, newest, spoke_at)
 			SELECT room, thread, ?1, ?2 FROM outbox WHERE id = ?3 AND thread <> ''
 		ON CONFLICT DO UPDATE SET newest = excluded.newest, spoke_at = excluded.spoke_at`, event, o.now().UnixMilli(), id)
-	return err
 }
 
 // ActiveInThread reports whether the bot takes part in a thread: it has recently written there, or
 // a recent message of it is the root.
 func (o *Outbox) ActiveInThread(ctx context.Context, room, root string) (bool, error) {
-	active, err := store.Value[bool](ctx, o.db, `SELECT EXISTS (SELECT 1 FROM matrix_thread WHERE room = ?1 AND root = ?2 AND spoke_at > ?3)
+	return store.Value[bool](ctx, o.db, `SELECT EXISTS (SELECT 1 FROM matrix_thread WHERE room = ?1 AND root = ?2 AND spoke_at > ?3)
 		OR EXISTS (SELECT 1 FROM outbox WHERE room = ?1 AND event_id = ?2 AND created_at > ?3)`,
 		room, root, o.now().Add(-threadActiveFor).UnixMilli())
-	return active, store.Wrap(err, "delivery: look up a thread")
 }
 
 // NewestInThread returns the newest known event of a thread; empty = unknown.
 func (o *Outbox) NewestInThread(ctx context.Context, room, root string) (string, error) {
-	newest, err := store.Value[string](ctx, o.db, `SELECT newest FROM matrix_thread WHERE room = ? AND root = ?`, room, root)
-	return newest, store.Wrap(err, "delivery: look up a thread")
+	return store.Value[string](ctx, o.db, `SELECT newest FROM matrix_thread WHERE room = ? AND root = ?`, room, root)
 }
 
 // threadOfTarget returns the thread in which target is answered: a message, or an answer by its id.

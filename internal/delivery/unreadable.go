@@ -31,26 +31,23 @@ func (u Unreadable) state() string {
 
 func (in *Inbox) putUnreadable(ctx context.Context, tx *sql.Tx, u Unreadable) error {
 	now := in.now()
-	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox
+	return store.Exec(ctx, tx, `INSERT OR IGNORE INTO inbox
 			(id, room, sender, sent_at, received_at, state, raw, megolm, tries, next_at, error)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		u.ID, u.Room, u.Sender, u.SentAt.UnixMilli(), now.UnixMilli(), u.state(), u.Raw, u.Session, u.Tries,
 		now.Add(u.Wait).UnixMilli(), u.Err.Error())
-	return err
 }
 
 // KeyArrived makes events due that wait for the key of a session; with an empty session, all
 // waiting events.
 func (in *Inbox) KeyArrived(ctx context.Context, session string) error {
-	_, err := in.db.ExecContext(ctx, `UPDATE inbox SET next_at = 1 WHERE state IN ('utd', 'failed') AND (megolm = ?1 OR ?1 = '')`, session)
-	return store.Wrap(err, "delivery: wake messages")
+	return store.Exec(ctx, in.db, `UPDATE inbox SET next_at = 1 WHERE state IN ('utd', 'failed') AND (megolm = ?1 OR ?1 = '')`, session)
 }
 
 // WaitsBefore reports whether an earlier event of the room waits for the key of u.
 func (in *Inbox) WaitsBefore(ctx context.Context, u Unreadable) (bool, error) {
-	waits, err := store.Value[bool](ctx, in.db, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND megolm = ?2 AND state = 'utd'
+	return store.Value[bool](ctx, in.db, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND megolm = ?2 AND state = 'utd'
 		AND seq < (SELECT seq FROM inbox WHERE id = ?3))`, u.Room, u.Session, u.ID)
-	return waits, store.Wrap(err, "delivery: read inbox")
 }
 
 // DueReads returns the events to read now. If nothing is due, next is when the next one is due, at
@@ -64,11 +61,11 @@ func (in *Inbox) DueReads(ctx context.Context) (due []Unreadable, next time.Time
 	}, `SELECT id, room, sender, sent_at, received_at, raw, megolm, tries FROM inbox
 		WHERE state IN ('utd', 'failed') AND next_at > 0 AND next_at <= ? ORDER BY seq LIMIT 100`, in.now().UnixMilli())
 	if err != nil || len(due) > 0 {
-		return due, next, store.Wrap(err, "delivery: read inbox")
+		return due, next, err
 	}
 	at, err := store.Value[int64](ctx, in.db, `SELECT coalesce(min(next_at), ?1) FROM inbox
 		WHERE state IN ('utd', 'failed') AND next_at BETWEEN 1 AND ?1`, in.now().Add(time.Hour).UnixMilli())
-	return nil, time.UnixMilli(at), store.Wrap(err, "delivery: read inbox")
+	return nil, time.UnixMilli(at), err
 }
 
 // RetryRead records a failed attempt to read an event. It stores the time of the next attempt, and
@@ -91,14 +88,12 @@ func (in *Inbox) GiveUp(ctx context.Context, u Unreadable, told Notice) error {
 }
 
 func (in *Inbox) updateUnreadable(ctx context.Context, told []Notice, query string, args ...any) error {
-	err := store.InTx(ctx, in.db, func(tx *sql.Tx) error {
+	return store.InTx(ctx, in.db, func(tx *sql.Tx) error {
 		for _, n := range told {
 			if err := in.out.Notify(ctx, tx, n); err != nil {
 				return err
 			}
 		}
-		_, err := tx.ExecContext(ctx, query, args...)
-		return err
+		return store.Exec(ctx, tx, query, args...)
 	})
-	return store.Wrap(err, "delivery: update an unreadable event")
 }

@@ -224,3 +224,15 @@ func Span(d time.Duration) Text {
 	}
 	return New("time.two", "more", count(0, d), "less", count(1, rest))
 }
+
+// Sentences joins non-empty sentences. After Chinese and Japanese punctuation it inserts no space.
+func Sentences(each ...string) string {
+	all := ""
+	for _, s := range each {
+		if s != "" && all != "" && !strings.HasSuffix(all, "。") && !strings.HasSuffix(all, "？") && !strings.HasSuffix(all, "！") {
+			all += " "
+		}
+		all += s
+	}
+	return all
+}

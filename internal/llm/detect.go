@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reverie/internal/llm/detect"
+	"reverie/internal/pace"
 )
 
 // How long a detected window is valid. A server is asked again only after an answer, so an unused
@@ -266,7 +267,7 @@ func (m *model) learnFromReply(ctx context.Context, req Request, reply Reply) {
 			Source: fmt.Sprintf("learned: the server read %d tokens of about %d", read, sent)})
 	}
 	if m.Window == 0 && m.detectionExpired() {
-		m.wake()
+		pace.Wake(m.wakeRun)
 	}
 }
 
@@ -281,14 +282,6 @@ func (m *model) learnLimit(ctx context.Context, l detect.Limit) {
 	if after.Tokens != before.Tokens {
 		m.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "context window differs from the assumed one", slog.String("model", m.Name),
 			slog.Int("tokens", after.Tokens), slog.Int("before", before.Tokens), slog.String("source", after.Source))
-	}
-}
-
-// wake tells Run to detect again. It never blocks.
-func (m *model) wake() {
-	select {
-	case m.wakeRun <- struct{}{}:
-	default: // already pending, or Run is not running
 	}
 }
 

@@ -35,10 +35,6 @@ type eventStream struct {
 	done    bool // [DONE] was seen
 }
 
-func newEvents(body io.Reader, alive func()) *eventStream {
-	return &eventStream{in: bufio.NewReader(io.LimitReader(body, maxAnswer+1)), alive: alive}
-}
-
 // next returns the next event, or io.EOF after the last one.
 func (e *eventStream) next() ([]byte, error) {
 	for !e.done {

@@ -98,16 +98,16 @@ type Reply struct {
 
 // ModelConfig is one model on one server.
 type ModelConfig struct {
-	Name        string        // in roles, in the log and for people
-	BaseURL     string        // up to and including /v1
+	Name        string        `yaml:"name"`     // in roles, in the log and for people
+	BaseURL     string        `yaml:"base_url"` // up to and including /v1
 	APIKey      string        // empty = none; never logged
-	Model       string        // on its server
-	Window      int           // context window in tokens; 0 = detect it
-	MaxOutput   int           // most tokens of one answer; 0 = 2048
-	Timeout     time.Duration // for one whole request; 0 = 300 s
-	Temperature *float32      // overrides a request's; nil = the request's
-	Vision      *bool         // accepts pictures; nil = as its server says, else false
-	CacheMarks  bool          // the server needs marks to cache a request (Anthropic's models)
+	Model       string        `yaml:"model"`       // on its server
+	Window      int           `yaml:"window"`      // context window in tokens; 0 = detect it
+	MaxOutput   int           `yaml:"max_output"`  // most tokens of one answer; 0 = 2048
+	Timeout     time.Duration `yaml:"timeout"`     // for one whole request; 0 = 300 s
+	Temperature *float32      `yaml:"temperature"` // overrides a request's; nil = the request's
+	Vision      *bool         `yaml:"vision"`      // accepts pictures; nil = as its server says, else false
+	CacheMarks  bool          `yaml:"cache_marks"` // the server needs marks to cache a request (Anthropic's models)
 }
 
 // Config lists the models and the roles that they serve.

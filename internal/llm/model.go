@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -198,7 +199,7 @@ func (m *model) attempt(ctx context.Context, req Request, q quirk, stream func(s
 	defer in.Close()
 	w.alive()
 	a := answer{stream: stream, watch: w, idle: m.cfg.Idle, asked: asked, reader: callReader(req), withhold: q&thinksFirst != 0}
-	if err := a.read(newEvents(in, w.alive)); err != nil {
+	if err := a.read(&eventStream{in: bufio.NewReader(io.LimitReader(in, maxAnswer+1)), alive: w.alive}); err != nil {
 		return Reply{}, m.judge(ctx, err)
 	}
 	reply, found := a.reply()

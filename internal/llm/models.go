@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"reverie/internal/llm/detect"
+	"reverie/internal/pace"
 )
 
 // Defaults of the configuration.
@@ -78,13 +79,7 @@ func newClient(cfg Config) *http.Client {
 	return &http.Client{Transport: cfg.HTTP, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-	return ctx.Err()
-}
+func sleep(ctx context.Context, d time.Duration) error { return pace.Pause(ctx, nil, d) }
 
 // Preferring returns the role that asks the model name first, then the models of role. An unknown
 // name is ignored.

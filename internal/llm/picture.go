@@ -22,12 +22,6 @@ type Picture struct {
 // maxPicture is the largest picture that is sent, in bytes.
 const maxPicture = 8 << 20
 
-// placeholder returns the text that a model without vision gets.
-func (p Picture) placeholder() string {
-	return fmt.Sprintf("[image %s, %d×%d: this model cannot see images. Tell the person so, and do not guess what it shows]",
-		p.Name, p.Width, p.Height)
-}
-
 // url returns the picture as a data: URL. The error is a text for the model.
 func (p Picture) url() (string, error) {
 	data, err := os.ReadFile(p.File)
@@ -59,7 +53,8 @@ func describePictures(messages []Message) []Message {
 	out := make([]Message, 0, len(messages))
 	for _, m := range messages {
 		for _, p := range m.Pictures {
-			m.Content = strings.TrimPrefix(m.Content+"\n"+p.placeholder(), "\n")
+			m.Content = strings.TrimPrefix(fmt.Sprintf("%s\n[image %s, %d×%d: this model cannot see images. "+
+				"Tell the person so, and do not guess what it shows]", m.Content, p.Name, p.Width, p.Height), "\n")
 		}
 		m.Pictures = nil
 		out = append(out, m)

@@ -11,6 +11,7 @@ import (
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/retry"
 	"reverie/internal/matrix/send"
+	"reverie/internal/pace"
 )
 
 // completer fetches the events and files that a message refers to, before it is delivered.
@@ -64,7 +65,7 @@ func (f *completer) completeAndStoreMessage(ctx context.Context, m chat.Message)
 	}
 	if err := f.inbox.StoreCompleted(ctx, m); err != nil {
 		f.cfg.Log.Error("matrix: inbox", "event", m.ID, "err", err)
-		_ = retry.Pause(ctx, nil, retry.FirstWait) // the row is still incomplete: without a pause it would be tried again at once
+		_ = pace.Pause(ctx, nil, retry.FirstWait) // the row is still incomplete: without a pause it would be tried again at once
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"reverie/internal/matrix/account"
 	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/e2ee"
-	"reverie/internal/matrix/retry"
+	"reverie/internal/pace"
 	"reverie/internal/test/expect"
 )
 
@@ -75,8 +75,8 @@ func (cfg *Config) PollQuickly() {
 
 // Look makes the client check at once what is due by its clock.
 func (c *Client) Look() {
-	retry.Wake(c.keys.wake)
-	retry.Wake(c.outWake)
+	pace.Wake(c.keys.wake)
+	pace.Wake(c.outWake)
 }
 
 // OneTimeKeys returns the public parts of the stored one-time keys.

@@ -1,18 +1,22 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/retry"
 	"reverie/internal/matrix/send"
+	"reverie/internal/pace"
 )
 
 const (
@@ -31,7 +35,7 @@ func (c *Client) runInboxDelivery(ctx context.Context, deliver func(context.Cont
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()
-	return retry.RunWhenDue(ctx, c.cfg.now, c.inWake, func(ctx context.Context) (next time.Time) {
+	return pace.RunWhenDue(ctx, c.cfg.now, c.inWake, func(ctx context.Context) (next time.Time) {
 		l.Begin()
 		rows, err := c.unansweredInboxRows(ctx)
 		if err == nil {
@@ -110,7 +114,7 @@ func (c *Client) updatePrivateAndUnproven(ctx context.Context, h *chat.Head) err
 // Ack records that an inbound message needs no more work.
 func (c *Client) Ack(ctx context.Context, id string) error {
 	err := c.inbox.MarkDone(ctx, c.cfg.DB, id)
-	retry.Wake(c.inWake) // a room may have more messages than are handed over at once
+	pace.Wake(c.inWake) // a room may have more messages than are handed over at once
 	return err
 }
 
@@ -122,4 +126,25 @@ func (c *Client) MessageCancelled(ctx context.Context, id string) (bool, error) 
 // ReferencedFiles lists the stored files that rows of the inbox or outbox still refer to.
 func (c *Client) ReferencedFiles(ctx context.Context) ([]string, error) {
 	return c.inbox.KeptFiles(ctx)
+}
+
+// receiptKey is the place of a read receipt: a thread of a room, or its main timeline.
+type receiptKey struct{ room, thread string }
+
+// mainTimeline is the thread ID of a receipt for events outside threads.
+const mainTimeline = "main"
+
+// sendReadReceipts sends a read receipt for the newest event of each place. A failed one is not retried.
+func (c *Client) sendReadReceipts(ctx context.Context, newest map[receiptKey]string) {
+	c.receipts.Lock() // one at a time
+	defer c.receipts.Unlock()
+	for where, evt := range newest {
+		rctx, cancel := context.WithTimeout(ctx, smallTimeout)
+		err := c.cli.SendReceipt(rctx, id.RoomID(where.room), id.EventID(evt), event.ReceiptTypeRead,
+			&mautrix.ReqSendReceipt{ThreadID: cmp.Or(where.thread, mainTimeline)})
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			c.cfg.Log.Debug("matrix: read receipt not sent", "room", where.room, "event", evt, "err", err)
+		}
+	}
 }

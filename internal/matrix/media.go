@@ -21,6 +21,7 @@ import (
 	"reverie/internal/matrix/gate"
 	"reverie/internal/matrix/retry"
 	"reverie/internal/media"
+	"reverie/internal/pace"
 	"reverie/internal/store"
 )
 
@@ -135,7 +136,7 @@ func (f *completer) downloadFileWithRetry(ctx context.Context, file *chat.File) 
 			}
 			return i18n.New("why.file_failed")
 		}
-		if retry.Pause(ctx, nil, min(wait, fetchLimit/10)) != nil {
+		if pace.Pause(ctx, nil, min(wait, fetchLimit/10)) != nil {
 			return i18n.New("why.file_slow")
 		}
 	}

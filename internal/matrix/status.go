@@ -2,8 +2,6 @@ package matrix
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"reverie/internal/matrix/doctor"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/room"
+	"reverie/internal/store"
 )
 
 // Status returns the state of the connection without asking the homeserver.
@@ -48,13 +47,13 @@ func ExamineAccount(ctx context.Context, cfg Config, p doctor.Process) (doctor.S
 // readStoredStatus fills in the state stored in bot.db.
 func (cfg Config) readStoredStatus(ctx context.Context, s *doctor.Status, now time.Time) error {
 	var at int64
-	err := cfg.DB.QueryRowContext(ctx, `SELECT at, failures, problem FROM matrix_sync WHERE user = ? AND device = ?`, s.User,
-		s.Device).Scan(&at, &s.SyncFailures, &s.Problem)
-	switch {
-	case err == nil:
-		s.SetLastSync(time.UnixMilli(at), now)
-	case !errors.Is(err, sql.ErrNoRows):
+	found, err := store.Found(cfg.DB.QueryRowContext(ctx, `SELECT at, failures, problem FROM matrix_sync
+		WHERE user = ? AND device = ?`, s.User, s.Device).Scan(&at, &s.SyncFailures, &s.Problem))
+	if err != nil {
 		return fmt.Errorf("matrix: read when the last sync was: %w", err)
+	}
+	if found {
+		s.SetLastSync(time.UnixMilli(at), now)
 	}
 	return fillRecoveryKeyAndCounts(ctx, cfg, now, s)
 }

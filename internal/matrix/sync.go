@@ -3,6 +3,7 @@ package matrix
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 
 	"reverie/internal/matrix/retry"
 	"reverie/internal/matrix/room"
+	"reverie/internal/pace"
 	"reverie/internal/store"
 )
 
@@ -65,11 +67,6 @@ func (s *syncState) syncNow() {
 	if cut != nil {
 		cut(errHurried)
 	}
-}
-
-// begunAndDoneSyncNumbers returns the number of the last sync that was started, and that was processed.
-func (s *syncState) begunAndDoneSyncNumbers() (begun, done int64) {
-	return s.begun.Load(), s.done.Load()
 }
 
 func (s *syncState) setProblem(problem string) {
@@ -149,7 +146,7 @@ func (c *Client) syncOnce(ctx context.Context, filter *string, members *room.Mem
 		c.cfg.Log.Info("matrix: first sync done")
 		close(c.sync.synced)
 	})
-	retry.Wake(c.outWake) // a message may wait for its echo
+	pace.Wake(c.outWake) // a message may wait for its echo
 	return nil
 }
 
@@ -282,6 +279,43 @@ func (c *Client) recoverFromSyncError(ctx context.Context, err error) error {
 		wait = min(wait, longestWaitForDisk)
 	}
 	c.cfg.Log.Warn("matrix: sync failed; trying again", "in", wait.Round(time.Second), "err", err)
-	_ = retry.Pause(ctx, nil, wait) // if ctx has ended, the next sync fails
+	_ = pace.Pause(ctx, nil, wait) // if ctx has ended, the next sync fails
 	return nil
+}
+
+// position is the stored sync token and its time.
+type position struct {
+	token string
+	at    time.Time // by our clock; zero = never
+}
+
+// storedSyncPosition returns the stored sync position of this device.
+func (c *Client) storedSyncPosition(ctx context.Context) (p position, err error) {
+	var at int64
+	err = c.cfg.DB.QueryRowContext(ctx, `SELECT next_batch, at FROM matrix_sync WHERE user = ? AND device = ?`,
+		c.cli.UserID.String(), c.cli.DeviceID.String()).Scan(&p.token, &at)
+	if found, err := store.Found(err); !found {
+		return position{}, store.Wrap(err, "matrix: read sync token")
+	}
+	p.at = time.UnixMilli(at)
+	return p, nil
+}
+
+// commitBatchAndSyncToken stores the batch of a sync and the next sync token in one transaction.
+func (c *Client) commitBatchAndSyncToken(ctx context.Context, next string, b *batch) error {
+	return c.inbox.Commit(ctx, &b.Batch, func(tx *sql.Tx) error {
+		if err := room.StoreLastEvents(ctx, tx, b.last); err != nil {
+			return err
+		}
+		return store.Exec(ctx, tx, `INSERT INTO matrix_sync (user, device, next_batch, at) VALUES (?, ?, ?, ?)
+			ON CONFLICT (user, device) DO UPDATE SET next_batch = excluded.next_batch, at = excluded.at, failures = 0, problem = ''`,
+			c.cli.UserID.String(), c.cli.DeviceID.String(), next, c.cfg.now().UnixMilli())
+	})
+}
+
+// storeSyncFailure records a failed sync for `bot doctor`. Before the first sync there is no row to
+// record it in.
+func (c *Client) storeSyncFailure(ctx context.Context, failures int64, why error) error {
+	return store.Exec(ctx, c.cfg.DB, `UPDATE matrix_sync SET failures = ?, problem = ? WHERE user = ? AND device = ?`,
+		failures, why.Error(), c.cli.UserID.String(), c.cli.DeviceID.String())
 }

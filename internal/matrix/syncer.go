@@ -12,8 +12,8 @@ import (
 
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/e2ee"
-	"reverie/internal/matrix/retry"
 	"reverie/internal/matrix/room"
+	"reverie/internal/pace"
 )
 
 // batch collects the results of one sync. They are stored in one transaction with the sync token.
@@ -82,12 +82,12 @@ func (c *Client) processAndStoreSync(ctx context.Context, res *mautrix.RespSync,
 // wakeLoopsForBatch signals the loops that have work in a batch.
 func (c *Client) wakeLoopsForBatch(b *batch) {
 	if len(b.In)+len(b.Notices) > 0 {
-		retry.Wake(c.inWake)
-		retry.Wake(c.redactWake)
-		retry.Wake(c.outWake) // also for a redaction, which redacts the other parts of an answer
+		pace.Wake(c.inWake)
+		pace.Wake(c.redactWake)
+		pace.Wake(c.outWake) // also for a redaction, which redacts the other parts of an answer
 	}
 	if len(b.Unreadable) > 0 {
-		retry.Wake(c.keys.wake)
+		pace.Wake(c.keys.wake)
 	}
 }
 

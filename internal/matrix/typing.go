@@ -9,7 +9,7 @@ import (
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/id"
 
-	"reverie/internal/matrix/retry"
+	"reverie/internal/pace"
 )
 
 const (
@@ -48,12 +48,12 @@ func (t *typingNotices) setRoomTyping(room string, on bool) {
 		t.rooms[room] = time.Time{}
 	}
 	t.mu.Unlock()
-	retry.Wake(t.wake)
+	pace.Wake(t.wake)
 }
 
 func (t *typingNotices) runTypingSender(ctx context.Context) error {
 	defer t.sendDueNotices(ctx, true)
-	return retry.RunWhenDue(ctx, t.now, t.wake, func(ctx context.Context) time.Time { return t.sendDueNotices(ctx, false) })
+	return pace.RunWhenDue(ctx, t.now, t.wake, func(ctx context.Context) time.Time { return t.sendDueNotices(ctx, false) })
 }
 
 // sendDueNotices sends the notices that are due and returns when the next one is. With end it ends all.
@@ -72,7 +72,7 @@ func (t *typingNotices) sendDueNotices(ctx context.Context, end bool) (next time
 			todo[room], due = true, now.Add(typingRefresh)
 			t.rooms[room] = due
 		}
-		next = retry.Earlier(next, due)
+		next = pace.Earlier(next, due)
 	}
 	t.mu.Unlock()
 	for room, on := range todo {

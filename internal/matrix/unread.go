@@ -14,8 +14,8 @@ import (
 
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/e2ee"
-	"reverie/internal/matrix/retry"
 	"reverie/internal/matrix/room"
+	"reverie/internal/pace"
 	"reverie/internal/store"
 )
 
@@ -57,7 +57,7 @@ type missingKeys struct {
 // ours, or the key backup.
 func (k *missingKeys) addArrivedSessionAndWake(_ context.Context, _ id.RoomID, s id.SessionID) {
 	k.addArrivedSessions(map[id.SessionID]struct{}{s: {}})
-	retry.Wake(k.wake)
+	pace.Wake(k.wake)
 }
 
 func (k *missingKeys) addArrivedSessions(sessions map[id.SessionID]struct{}) {
@@ -84,7 +84,7 @@ func (c *Client) runUnreadableEventRetries(ctx context.Context, members *room.Me
 	case <-c.sync.synced:
 	}
 	c.keys.addArrivedSessions(map[id.SessionID]struct{}{"": {}}) // keys may have arrived in an earlier run
-	return retry.RunWhenDue(ctx, c.cfg.now, c.keys.wake, func(ctx context.Context) time.Time {
+	return pace.RunWhenDue(ctx, c.cfg.now, c.keys.wake, func(ctx context.Context) time.Time {
 		next, err := c.retryDueUnreadableEvents(ctx, members)
 		if err != nil && ctx.Err() == nil {
 			c.cfg.Log.Error("matrix: messages that wait to be read", "err", err)
@@ -181,7 +181,7 @@ func (c *Client) retryUnreadableLaterOrGiveUp(ctx context.Context, u delivery.Un
 		}
 		c.cfg.Log.Error("matrix: a message cannot be read and is given up", "room", u.Room, "event", u.ID, "sender", u.Sender,
 			"tries", u.Tries, "err", u.Err)
-		retry.Wake(c.outWake)
+		pace.Wake(c.outWake)
 		return c.inbox.GiveUp(ctx, u, delivery.Notice{ID: "unread-" + u.ID, Room: u.Room, Text: c.cfg.Text(ctx, u.Room, "matrix.broken"),
 			ReplyTo: u.ID})
 	}
@@ -191,7 +191,7 @@ func (c *Client) retryUnreadableLaterOrGiveUp(ctx context.Context, u delivery.Un
 	}
 	c.cfg.Log.Warn("matrix: the key of a message has not come", "room", u.Room, "event", u.ID, "sender", u.Sender, "session", u.Session,
 		"err", u.Err)
-	retry.Wake(c.outWake)
+	pace.Wake(c.outWake)
 	return c.inbox.RetryRead(ctx, u, time.Time{}, delivery.Notice{ID: "unreadable-" + u.Session + "-" + u.Room, Room: u.Room,
 		Text: c.cfg.Text(ctx, u.Room, "matrix.unreadable"), ReplyTo: u.ID})
 }

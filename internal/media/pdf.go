@@ -5,22 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"strings"
 	"time"
 
 	"reverie/internal/i18n"
+	"reverie/internal/sandbox"
 )
 
 // The text of PDF files is extracted by pdftotext, a program of poppler. Its input is untrusted, so
-// it runs confined: see startConfined.
+// it runs confined: see sandbox.Reader.
 
 const (
 	pdfProgram = "pdftotext"
 	pdfTime    = 20 * time.Second
-	pdfCPUTime = 10 * time.Second // processor time
-	pdfMemory  = 256 << 20        // address space of the program
 )
 
 var (
@@ -44,20 +42,10 @@ func pdfText(ctx context.Context, data []byte) (string, error) {
 		return "", errNoReader
 	}
 	var text, complaints limitedText
-	cmd := exec.CommandContext(ctx, program, "-raw", "-enc", "UTF-8", "-", "-")
+	cmd := sandbox.Reader(ctx, program, "-raw", "-enc", "UTF-8", "-", "-")
 	cmd.Dir, cmd.Env = "/", []string{} // not nil, which would pass on this process's environment
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &text, &complaints, time.Second
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return "", fmt.Errorf("read a PDF file: %w", err)
-	}
-	if err := startConfined(cmd); err != nil {
-		return "", fmt.Errorf("read a PDF file: start %s: %w", program, err)
-	}
-	// Ignore write errors: the exit status tells the reason.
-	_, _ = io.Copy(stdin, bytes.NewReader(data))
-	_ = stdin.Close()
-	err = cmd.Wait()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = bytes.NewReader(data), &text, &complaints, time.Second
+	err = cmd.Run()
 	switch said := complaints.b.String(); {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return "", ctx.Err()
@@ -67,6 +55,8 @@ func pdfText(ctx context.Context, data []byte) (string, error) {
 		return strings.ReplaceAll(text.b.String(), "\f", "\n\n"), nil
 	case err == nil:
 		return "", nil
+	case cmd.ProcessState == nil:
+		return "", fmt.Errorf("read a PDF file: start %s: %w", program, err)
 	case ctx.Err() != nil, cmd.ProcessState.ExitCode() < 0, strings.Contains(said, "Out of memory"):
 		return "", errLimits // stopped by its limits
 	}

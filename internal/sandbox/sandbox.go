@@ -7,7 +7,8 @@
 // The keeper stays outside. It holds a pipe to the program, so that it notices also when the program
 // is killed, and it ends everything that the command started, in whatever session that is.
 //
-// Nothing runs unconfined: what the kernel refuses to set up is an error.
+// Nothing runs unconfined: what the kernel refuses to set up is an error. Reader alone also works on older
+// kernels; it is for programs of the system whose input is untrusted.
 //
 // The package stands this low, and its path sorts this early, because Go initializes packages in the
 // order of their paths: a child takes over before the word lists and patterns of others are made.

@@ -103,10 +103,9 @@ func (s Store) All(ctx context.Context, room string) (map[string]string, error) 
 
 // Put stores a value, which Normalize returned, chosen by person. Readers ignore one that is not allowed.
 func (s Store) Put(ctx context.Context, room, name, value, person string, at time.Time) error {
-	_, err := s.DB.ExecContext(ctx, `INSERT INTO room_setting (room, name, value, person, at) VALUES (?, ?, ?, ?, ?)
+	return store.Exec(ctx, s.DB, `INSERT INTO room_setting (room, name, value, person, at) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (room, name) DO UPDATE SET value = excluded.value, person = excluded.person, at = excluded.at`,
 		room, name, value, person, at.UnixMilli())
-	return store.Wrap(err, "settings: store a setting")
 }
 
 // Choice is a stored value, with who set it and when.
@@ -132,15 +131,13 @@ func (s Store) Choices(ctx context.Context, room string) (map[string]Choice, err
 
 // Clear resets a setting of room to its default.
 func (s Store) Clear(ctx context.Context, room, name string) error {
-	_, err := s.DB.ExecContext(ctx, `DELETE FROM room_setting WHERE room = ? AND name = ?`, room, name)
-	return store.Wrap(err, "settings: store a setting")
+	return store.Exec(ctx, s.DB, `DELETE FROM room_setting WHERE room = ? AND name = ?`, room, name)
 }
 
 // Move copies the settings of room from to room to, except those set there.
 func (s Store) Move(ctx context.Context, from, to string) error {
-	_, err := s.DB.ExecContext(ctx, `INSERT INTO room_setting (room, name, value, person, at)
+	return store.Exec(ctx, s.DB, `INSERT INTO room_setting (room, name, value, person, at)
 		SELECT ?, name, value, person, at FROM room_setting WHERE room = ? ON CONFLICT (room, name) DO NOTHING`, to, from)
-	return store.Wrap(err, "settings: move settings")
 }
 
 // Names stored by commands of their own, and the word that resets a setting.

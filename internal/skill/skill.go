@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"unicode"
 
+	"golang.org/x/text/cases"
+
 	"reverie/internal/store"
 	"reverie/internal/text"
 	"reverie/internal/trust"
@@ -253,4 +255,38 @@ func cutBody(s string, more bool, note string) string {
 		s = s[:i]
 	}
 	return s + note
+}
+
+// Match returns the skills with a trigger that occurs in what was said, ignoring case. They are sorted by
+// priority and name, at most most. A trigger must be a whole word, except in scripts without blanks
+// between words.
+func Match(skills []Skill, said string, most int) []Skill {
+	said = fold(said)
+	var found []Skill
+	for _, s := range skills {
+		occurs := func(trigger string) bool { return text.WholeWords(said, trigger) }
+		if s.triggers != "" && slices.ContainsFunc(strings.Split(s.triggers, "\n"), occurs) {
+			found = append(found, s)
+		}
+	}
+	slices.SortFunc(found, func(a, b Skill) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Name, b.Name))
+	})
+	return found[:min(len(found), most)]
+}
+
+// FindPhrase returns the first of phrases that occurs in what was said, or "". The rules of Match apply.
+func FindPhrase(said string, phrases []string) string {
+	said = fold(said)
+	for _, p := range phrases {
+		if text.WholeWords(said, fold(p)) {
+			return p
+		}
+	}
+	return ""
+}
+
+// fold normalises case and blanks for comparing.
+func fold(text string) string {
+	return cases.Fold().String(strings.Join(strings.Fields(text), " "))
 }

@@ -1,13 +1,17 @@
 package store
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
 )
 
 // WriteFile replaces the file at path by data, durably. After success the new content survives a
@@ -106,4 +110,84 @@ func resolveLink(path string) (string, error) {
 		return "", errors.New("it is not a regular file")
 	}
 	return path, nil
+}
+
+// Snapshot writes a consistent copy of db to path (0600, folders 0700), durably. An existing file
+// is replaced. Others can read and write meanwhile. After an error there is no copy.
+func Snapshot(ctx context.Context, db *sql.DB, path string) (err error) {
+	abs, err := filepath.Abs(path)
+	if err == nil {
+		err = makeDir(filepath.Dir(abs))
+	}
+	if err != nil {
+		return fmt.Errorf("copy the database: %w", err)
+	}
+	part := abs + ".part"
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("copy the database: %w", err)
+			_ = os.Remove(part) // it may not exist
+		}
+	}()
+	if err := os.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) // SQLite accepts an empty file and keeps its mode
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := db.ExecContext(ctx, `VACUUM INTO ?`, part); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := os.Rename(part, abs); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(abs))
+}
+
+// Stamp identifies a version of a file by its metadata, without reading it. The zero Stamp is a
+// missing file. Stamps are compared with ==.
+type Stamp struct {
+	size         int64
+	mtime, ctime int64 // nanoseconds
+	dev, ino     uint64
+	mode         uint32
+}
+
+// clockStep is the coarsest resolution of a file system's clock. Within it, two versions of a file
+// may have the same stamp.
+const clockStep = 2 * time.Second
+
+// Stat returns the stamp of the file at path, following links. A missing file has the zero Stamp
+// and no error.
+func Stat(path string) (Stamp, error) {
+	var st unix.Stat_t
+	err := unix.Stat(path, &st)
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+		return Stamp{}, nil
+	}
+	if err != nil {
+		return Stamp{}, &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return Stamp{st.Size, st.Mtim.Nano(), st.Ctim.Nano(), uint64(st.Dev), st.Ino, uint32(st.Mode)}, nil
+}
+
+// Exists reports whether the file existed.
+func (s Stamp) Exists() bool { return s != Stamp{} }
+
+// Regular reports whether it is a regular file: reading another kind may block for ever.
+func (s Stamp) Regular() bool { return s.mode&unix.S_IFMT == unix.S_IFREG }
+
+// Size is the length of the file in bytes.
+func (s Stamp) Size() int64 { return s.size }
+
+// Conclusive reports whether an equal stamp proves that the content is unchanged. The content was
+// read at readAt, after s was taken. Shortly after a change it does not: another change in the same
+// clock tick would have the same stamp.
+func (s Stamp) Conclusive(readAt time.Time) bool {
+	return readAt.UnixNano()-max(s.mtime, s.ctime) > int64(clockStep)
 }

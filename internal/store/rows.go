@@ -7,7 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 )
+
+// The functions of this file add the beginning of the statement to an error, so callers need not say
+// what they did.
 
 // DBTX is implemented by *sql.DB, *sql.Tx and *sql.Conn. A function that takes one works
 // both inside and outside a transaction.
@@ -41,7 +45,7 @@ func InTx(ctx context.Context, db interface {
 func Each(ctx context.Context, db DBTX, do func(Row) error, query string, args ...any) error {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
-		return err
+		return withQuery(err, query)
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -49,7 +53,21 @@ func Each(ctx context.Context, db DBTX, do func(Row) error, query string, args .
 			return err
 		}
 	}
-	return rows.Err()
+	return withQuery(rows.Err(), query)
+}
+
+// Exec runs a statement that returns no rows.
+func Exec(ctx context.Context, db DBTX, query string, args ...any) error {
+	_, err := db.ExecContext(ctx, query, args...)
+	return withQuery(err, query)
+}
+
+// withQuery adds the beginning of a statement to its error; nil stays nil.
+func withQuery(err error, query string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%.80s: %w", strings.Join(strings.Fields(query), " "), err)
 }
 
 // List returns the rows of a query, in order, each read by scan; nil = no rows.
@@ -89,7 +107,7 @@ func Column[T any](ctx context.Context, db DBTX, query string, args ...any) ([]T
 // Value returns the value of a query of one row and one column; it is zero when there is no row.
 func Value[T any](ctx context.Context, db DBTX, query string, args ...any) (v T, err error) {
 	_, err = Found(db.QueryRowContext(ctx, query, args...).Scan(&v))
-	return v, err
+	return v, withQuery(err, query)
 }
 
 // Found reports whether a row was scanned, by the error of the scan; sql.ErrNoRows is not an error.

@@ -75,8 +75,7 @@ func scanJob(row store.Row) (n Job, err error) {
 
 // queryJobs reads sub-sessions. rest is the query after FROM.
 func queryJobs(ctx context.Context, from store.DBTX, rest string, args ...any) ([]Job, error) {
-	out, err := store.List(ctx, from, scanJob, `SELECT `+columns+` FROM sub_session AS n `+rest, args...)
-	return out, store.Wrap(err, "subsession: read sub-sessions")
+	return store.List(ctx, from, scanJob, `SELECT `+columns+` FROM sub_session AS n `+rest, args...)
 }
 
 // updateJobs runs one UPDATE and returns how many sub-sessions it changed.

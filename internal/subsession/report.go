@@ -294,6 +294,5 @@ func (r *Runner) Redact(ctx context.Context, jobs []Job) error {
 
 // Move moves the sub-sessions of the room from to the room to.
 func Move(ctx context.Context, db store.DBTX, from, to string) error {
-	_, err := db.ExecContext(ctx, `UPDATE sub_session SET room = ? WHERE room = ?`, to, from)
-	return store.Wrap(err, "subsession: move room")
+	return store.Exec(ctx, db, `UPDATE sub_session SET room = ? WHERE room = ?`, to, from)
 }

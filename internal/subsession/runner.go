@@ -23,6 +23,7 @@ import (
 	"reverie/internal/idle"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/pace"
 	"reverie/internal/profile"
 	"reverie/internal/prompt"
 	"reverie/internal/settings"
@@ -110,12 +111,7 @@ func (r *Runner) Running() int {
 }
 
 // Wake makes Run check the table soon.
-func (r *Runner) Wake() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
+func (r *Runner) Wake() { pace.Wake(r.wake) }
 
 // Run starts sub-sessions and reports their ends until ctx ends. It interrupts the running ones; the
 // next start continues them from their last message.
@@ -209,10 +205,7 @@ func (r *Runner) runJob(ctx context.Context, id string) {
 			err = r.end(ctx, id, Failed, "", i18n.New("why.helper_broken"))
 		}
 		if err != nil { // retry later
-			select {
-			case <-ctx.Done():
-			case <-time.After(r.cfg.RetryDelay):
-			}
+			_ = pace.Pause(ctx, nil, r.cfg.RetryDelay) // Run notices the end of ctx
 		}
 	}
 	r.cfg.Prompt.Leave(history.Timeline(Prefix + id))

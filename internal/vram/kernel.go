@@ -18,7 +18,9 @@ func (k kernel) read(name string) []byte {
 }
 
 // readText returns a small file as one clean line; "" if it cannot be read.
-func (k kernel) readText(name string) string { return clean(string(k.read(name)), 100) }
+func (k kernel) readText(name string) string {
+	return clip(strings.Join(cleanLines(k.read(name)), " "), 100)
+}
 
 // readNumber parses a file that holds a plausible decimal number of bytes.
 func (k kernel) readNumber(name string) (n uint64, ok bool) {

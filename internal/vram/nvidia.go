@@ -101,11 +101,6 @@ func (g gpu) device() Device {
 	return d
 }
 
-// clean returns one short printable line of foreign text.
-func clean(text string, limit int) string {
-	return clip(strings.Join(cleanLines([]byte(text)), " "), limit)
-}
-
 // clip truncates between runes.
 func clip(text string, limit int) string {
 	if len(text) <= limit {

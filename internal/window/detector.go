@@ -10,6 +10,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/llm/detect"
 	"reverie/internal/llm/discover"
+	"reverie/internal/pace"
 	"reverie/internal/vram"
 )
 
@@ -62,10 +63,8 @@ const gpuPollInterval = 5 * time.Minute
 func (d *Detector) Run(ctx context.Context) error {
 	for {
 		d.askGPU(ctx)
-		select {
-		case <-ctx.Done():
+		if pace.Pause(ctx, nil, gpuPollInterval) != nil {
 			return nil
-		case <-time.After(gpuPollInterval):
 		}
 	}
 }

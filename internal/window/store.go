@@ -6,6 +6,7 @@
 package window
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -63,9 +64,8 @@ func (s Store) Tier(ctx context.Context, r Request, in Inputs, preview bool) (in
 		return next.Tier, nil
 	}
 	if in.Server.Tokens > 0 && in.Server.Tokens != in.Last.Tokens { // for when the server does not answer
-		_, err = s.DB.ExecContext(ctx, `INSERT OR REPLACE INTO model_window (model, tokens, source, seen_at) VALUES (?, ?, ?, ?)`,
+		err = store.Exec(ctx, s.DB, `INSERT OR REPLACE INTO model_window (model, tokens, source, seen_at) VALUES (?, ?, ?, ?)`,
 			in.ID, in.Server.Tokens, in.Server.By, s.Now().UnixMilli())
-		err = store.Wrap(err, "window: remember window")
 	}
 	if lock == nil || *lock != next {
 		err = errors.Join(err, s.replaceLock(ctx, lock, next))
@@ -131,7 +131,7 @@ func scanLock(row store.Row) (l Lock, err error) {
 func (s Store) Lock(ctx context.Context, talk string) (*Lock, error) {
 	locks, err := store.List(ctx, s.DB, scanLock, `SELECT `+lockColumns+` FROM tier_lock WHERE room = ?`, talk)
 	if err != nil || len(locks) == 0 {
-		return nil, store.Wrap(err, "window: read tier")
+		return nil, err
 	}
 	return &locks[0], nil
 }
@@ -139,5 +139,127 @@ func (s Store) Lock(ctx context.Context, talk string) (*Lock, error) {
 // Locks lists all locks, latest first.
 func (s Store) Locks(ctx context.Context) ([]Lock, error) {
 	locks, err := store.List(ctx, s.DB, scanLock, `SELECT `+lockColumns+` FROM tier_lock ORDER BY locked_at DESC, room`)
-	return append([]Lock{}, locks...), store.Wrap(err, "window: list tiers") // not nil: JSON prints []
+	return append([]Lock{}, locks...), err // not nil: JSON prints []
+}
+
+// Lock is the tier of a conversation. It changes only at boundaries, because a changed prompt must
+// be read again from its beginning.
+type Lock struct {
+	Room         string    `json:"room"`
+	Conversation int64     `json:"conversation"`
+	Tier         int       `json:"tier"`
+	Window       int       `json:"window"` // tokens when locked
+	Source       Origin    `json:"source"` // of Window
+	Sure         bool      `json:"sure"`   // false: estimated, to be corrected by a sure source
+	Model        string    `json:"model"`  // with its server
+	Settings     string    `json:"-"`      // the owner's settings then
+	At           time.Time `json:"locked_at"`
+	Reason       string    `json:"reason"` // the boundary at which it was locked
+}
+
+// Boundaries at which a tier may change, for Lock.Reason.
+const (
+	atStart      = "session start"
+	atNew        = "new conversation"
+	atModel      = "another model"
+	atSettings   = "configuration changed"
+	atCompaction = "compaction"
+	atAnswer     = "the server says how large the window really is"
+	atTooLarge   = "the prompt no longer fitted"
+)
+
+// next returns the lock for a request: l, or a new one at a boundary. conversation is 0 if it has
+// not begun, id the model with its server. With byPerson, the request answers a person.
+func (l *Lock) next(d Decision, room string, conversation int64, id, settings string, byPerson bool, now time.Time) Lock {
+	fresh := Lock{Room: room, Conversation: conversation, Tier: d.Tier, Window: d.Window, Source: d.Source, Sure: d.Sure,
+		Model: id, Settings: settings, At: now}
+	switch {
+	case l == nil:
+		fresh.Reason = atStart
+	case l.Model != id:
+		fresh.Reason = atModel
+	case l.Settings != settings:
+		fresh.Reason = atSettings
+	case l.Conversation != conversation:
+		changed := l.atBoundary(d, atNew, now)
+		changed.Conversation = conversation
+		return changed
+	case !l.Sure && d.Sure && byPerson: // local servers report their window after loading the model
+		return l.withTier(d, d.Tier, atAnswer, now)
+	default:
+		return *l
+	}
+	return fresh
+}
+
+// atBoundary returns the lock after a boundary. An estimate does not replace a sure window.
+func (l *Lock) atBoundary(d Decision, reason string, now time.Time) Lock {
+	if d.Tier == l.Tier && d.Sure == l.Sure || l.Sure && !d.Sure {
+		return *l
+	}
+	return l.withTier(d, d.Tier, reason, now)
+}
+
+// withTier returns the lock with another tier and the window of d.
+func (l *Lock) withTier(d Decision, tier int, reason string, now time.Time) Lock {
+	next := *l
+	next.Tier, next.Window, next.Source, next.Sure, next.Reason, next.At = tier, d.Window, d.Source, d.Sure, reason, now
+	return next
+}
+
+// Token estimates are corrected per model: each answer reports how many tokens the server counted.
+// The ratio of both is stored and scales all estimates.
+
+// Bounds of a plausible ratio. A smaller one means that the server did not read or count
+// everything, a larger one that it counts something else.
+const (
+	minRatio  = 0.67
+	maxRatio  = 5.0
+	minSample = 300 // tokens; below, message overhead dominates
+)
+
+// tokenRatio returns counted per estimated token; false if it is not plausible.
+func tokenRatio(estimated, counted int) (float64, bool) {
+	if estimated < minSample || counted <= 0 {
+		return 1, false
+	}
+	d := float64(counted) / float64(estimated)
+	return d, d >= minRatio && d <= maxRatio
+}
+
+// updateRatio returns the ratio after an observation: a larger one counts at once, since too large
+// requests are refused, a smaller one by a quarter.
+func updateRatio(before, seen float64, answers int) float64 {
+	if answers == 0 || seen >= before {
+		return seen
+	}
+	return before + (seen-before)/4
+}
+
+// TokenRatio returns the tokens that model counts per estimated one; 1 if unknown.
+func (s Store) TokenRatio(ctx context.Context, model string) (float64, error) {
+	factor, _, err := s.factor(ctx, model)
+	return factor, err
+}
+
+// factor returns the stored ratio of a model. answers is how many answers it was learned from.
+func (s Store) factor(ctx context.Context, model string) (factor float64, answers int, err error) {
+	_, err = store.Found(s.DB.QueryRowContext(ctx, `SELECT factor, answers FROM token_ratio WHERE model = ?`, model).
+		Scan(&factor, &answers))
+	return cmp.Or(factor, 1), answers, store.Wrap(err, "window: read how a model counts")
+}
+
+// LearnRatio updates the model's ratio from an answer.
+func (s Store) LearnRatio(ctx context.Context, model string, estimated, counted int) error {
+	seen, ok := tokenRatio(estimated, counted)
+	if !ok {
+		return nil
+	}
+	before, answers, err := s.factor(ctx, model)
+	if err == nil {
+		_, err = s.DB.ExecContext(ctx, `INSERT INTO token_ratio (model, factor, answers, at) VALUES (?1, ?2, 1, ?3)
+			ON CONFLICT (model) DO UPDATE SET factor = ?2, answers = answers + 1, at = ?3`,
+			model, updateRatio(before, seen, answers), s.Now().UnixMilli())
+	}
+	return err
 }

@@ -14,10 +14,12 @@ import (
 	"time"
 	_ "time/tzdata" // a container image without zone files still knows every time zone
 
+	"reverie/internal/llm"
 	"reverie/internal/matrix/gate"
 	"reverie/internal/prompt"
 	"reverie/internal/settings"
 	"reverie/internal/task"
+	"reverie/internal/tool/web"
 	"reverie/internal/trust"
 	"reverie/internal/voice"
 )
@@ -94,18 +96,10 @@ type LLM struct {
 
 // Model is one model on one server. After loading, APIKey includes one from a file.
 type Model struct {
-	Name        string        `yaml:"name"`
-	BaseURL     string        `yaml:"base_url"`
-	APIKey      Secret        `yaml:"api_key"`
-	APIKeyFile  string        `yaml:"api_key_file"`
-	Model       string        `yaml:"model"`
-	Window      int           `yaml:"window"`     // tokens; 0 = detected
-	MaxOutput   int           `yaml:"max_output"` // tokens
-	Timeout     time.Duration `yaml:"timeout"`
-	Temperature *float32      `yaml:"temperature"`  // nil = the server's own
-	Vision      *bool         `yaml:"vision"`       // accepts pictures; nil = as its server says
-	CacheMarks  bool          `yaml:"cache_marks"`  // mark cacheable parts of requests
-	DailyTokens int           `yaml:"daily_tokens"` // most tokens a day; 0 = no limit
+	llm.ModelConfig
+	APIKey      Secret `yaml:"api_key"`
+	APIKeyFile  string `yaml:"api_key_file"`
+	DailyTokens int    `yaml:"daily_tokens"` // most tokens a day; 0 = no limit
 }
 
 // Embedding is the embedding model. After loading, APIKey includes one from a file.
@@ -245,15 +239,9 @@ type WebTools struct {
 // SearchEngine is a search engine with a JSON interface. After loading, APIKey includes one from a
 // file.
 type SearchEngine struct {
-	Kind       string `yaml:"kind"`
-	URL        string `yaml:"url"` // for kind json with {query}
+	web.Engine
 	APIKey     Secret `yaml:"api_key"`
 	APIKeyFile string `yaml:"api_key_file"`
-	Header     string `yaml:"header"` // of the key; "" = Authorization: Bearer
-	Results    string `yaml:"results"`
-	Title      string `yaml:"title"`
-	Link       string `yaml:"link"`
-	Snippet    string `yaml:"snippet"`
 }
 
 // Files configures the work folders of rooms.

@@ -10,12 +10,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// newMautrixLogger passes mautrix's warnings and errors to log, without request and response bodies:
-// they contain what people wrote.
-func newMautrixLogger(log *slog.Logger) zerolog.Logger {
-	return zerolog.New(zerologWriter{log}).Level(zerolog.WarnLevel)
-}
-
+// zerologWriter passes mautrix's warnings and errors to log, without request and response bodies: they
+// contain what people wrote.
 type zerologWriter struct{ log *slog.Logger }
 
 // secretFields are log fields that may hold message text or secrets.

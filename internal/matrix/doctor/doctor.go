@@ -16,6 +16,7 @@ import (
 	"maunium.net/go/mautrix/crypto/signatures"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/i18n"
 	"reverie/internal/matrix/account"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/verification"
@@ -327,7 +328,7 @@ func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
 
 // syncFinding reports whether the bot is in contact with its homeserver.
 func (s Status) syncFinding(p Process, now time.Time) Finding {
-	last := s.syncText(inEnglish, now)
+	last := s.syncText(i18n.English, now)
 	if s.SyncFailures > 0 {
 		last += ", the last one with: " + s.Problem
 	}

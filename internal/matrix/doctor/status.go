@@ -7,7 +7,6 @@ import (
 
 	"reverie/internal/delivery"
 	"reverie/internal/i18n"
-	"reverie/internal/settings"
 )
 
 // Status is the state of the connection. In JSON, times are RFC 3339, and fields that end in _s are
@@ -123,12 +122,7 @@ func (s Status) skewed() bool {
 	return s.ClockSkew != nil && (time.Duration(*s.ClockSkew)*time.Second).Abs() > maxSkew
 }
 
-// inEnglish returns the English text of a chat message, for the operator.
-func inEnglish(key string, fill ...string) string {
-	return (*settings.Messages)(nil).In("en", key, fill...)
-}
-
-func span(d time.Duration) string { return spanIn(inEnglish, d) }
+func span(d time.Duration) string { return spanIn(i18n.English, d) }
 
 // spanIn formats an age: in seconds below a minute, then in minutes.
 func spanIn(say i18n.Say, d time.Duration) string {

@@ -21,6 +21,7 @@ import (
 
 	"reverie/internal/i18n"
 	"reverie/internal/matrix/retry"
+	"reverie/internal/pace"
 	"reverie/internal/store"
 	"reverie/internal/text"
 )
@@ -50,7 +51,7 @@ type Backup struct {
 // backup: Run retries after any failure.
 func OpenBackup(ctx context.Context, cfg Config, identity *Identity) *Backup {
 	b := &Backup{cfg: cfg, id: identity, wake: make(chan struct{}, 1)}
-	OnSession(cfg.Machine, func(context.Context, id.RoomID, id.SessionID) { retry.Wake(b.wake) })
+	OnSession(cfg.Machine, func(context.Context, id.RoomID, id.SessionID) { pace.Wake(b.wake) })
 	ctx, cancel := context.WithTimeout(ctx, backupTimeout)
 	defer cancel()
 	_, err := b.ensure(ctx)
@@ -118,10 +119,10 @@ func (b *Backup) Run(ctx context.Context) error {
 				wait = backupIdle
 			}
 		}
-		if err := retry.Pause(ctx, wake, wait); err != nil {
+		if err := pace.Pause(ctx, wake, wait); err != nil {
 			return err
 		}
-		if err := retry.Pause(ctx, nil, backupSettle); err != nil {
+		if err := pace.Pause(ctx, nil, backupSettle); err != nil {
 			return err
 		}
 	}
@@ -275,7 +276,13 @@ func (b *Backup) restoreKeys(ctx context.Context, in BackupSecret, key *backup.M
 	if err == nil {
 		for room, keys := range all.Rooms {
 			for session, sealed := range keys.Sessions {
-				err := b.restoreKey(ctx, in.Version, key, room, session, sealed.SessionData)
+				err := errors.New("it is not complete")
+				if sealed.SessionData.Ephemeral.PublicKey != nil {
+					var data *backup.MegolmSessionData
+					if data, err = sealed.SessionData.Decrypt(key); err == nil {
+						_, err = b.cfg.Machine.ImportRoomKeyFromBackup(ctx, in.Version, room, session, data)
+					}
+				}
 				switch {
 				case errors.Is(err, crypto.ErrFailedToStoreNewInboundGroupSessionFromBackup), ctx.Err() != nil:
 					return err
@@ -294,21 +301,6 @@ func (b *Backup) restoreKeys(ctx context.Context, in BackupSecret, key *backup.M
 	}
 	b.cfg.Log.Info("matrix: message keys restored from the backup", "keys", good, "unusable", bad)
 	return nil
-}
-
-func (b *Backup) restoreKey(
-	ctx context.Context, version id.KeyBackupVersion, key *backup.MegolmBackupKey, room id.RoomID, session id.SessionID,
-	sealed backup.EncryptedSessionData[backup.MegolmSessionData],
-) error {
-	if sealed.Ephemeral.PublicKey == nil {
-		return errors.New("it is not complete")
-	}
-	data, err := sealed.Decrypt(key)
-	if err != nil {
-		return err
-	}
-	_, err = b.cfg.Machine.ImportRoomKeyFromBackup(ctx, version, room, session, data)
-	return err
 }
 
 // uploadKeys uploads all keys that are not in the backup. The crypto store records which are, so
@@ -378,7 +370,6 @@ func seal(key *backup.MegolmBackupKey, s *crypto.InboundGroupSession) (mautrix.R
 
 // CountNotBackedUp counts the room keys in db that are not in the backup version.
 func CountNotBackedUp(ctx context.Context, db *sql.DB, version string) (n int, err error) {
-	n, err = store.Value[int](ctx, db, `SELECT count(*) FROM crypto_megolm_inbound_session WHERE session IS NOT NULL
+	return store.Value[int](ctx, db, `SELECT count(*) FROM crypto_megolm_inbound_session WHERE session IS NOT NULL
 		AND (?1 = '' OR key_backup_version <> ?1)`, version)
-	return n, store.Wrap(err, "matrix: count keys")
 }

@@ -20,10 +20,9 @@ import (
 
 // Gate decides who may talk to the bot. It depends on Matrix IDs only: anybody can choose any name.
 type Gate struct {
-	self    string
-	users   []string // exact user IDs
-	servers []string // server names, lower case
-	bots    []string // patterns of bots, who may talk only if users has them
+	self   string
+	people []string // patterns of those who may talk
+	bots   []string // patterns of bots, who may talk only if people has them individually
 }
 
 // CheckPattern checks an entry of the owners or allow lists. Valid entries are @user:server and
@@ -46,15 +45,7 @@ func CheckPattern(p string) error {
 // New returns the gate of the account self. CheckPattern must accept all list entries. An empty
 // allow list means the owners only.
 func New(self string, owners, allow []string, bots ...string) *Gate {
-	g := &Gate{self: self, users: slices.Clone(owners), bots: bots}
-	for _, p := range allow {
-		if host, all := strings.CutPrefix(p, "*:"); all {
-			g.servers = append(g.servers, strings.ToLower(host))
-		} else {
-			g.users = append(g.users, p)
-		}
-	}
-	return g
+	return &Gate{self: self, people: slices.Concat(owners, allow), bots: bots}
 }
 
 // Allows reports whether user may invite and talk to the bot.
@@ -62,19 +53,11 @@ func (g *Gate) Allows(user string) bool {
 	if user == g.self || !strings.HasPrefix(user, "@") {
 		return false
 	}
-	if slices.Contains(g.users, user) {
-		return true
+	matches := func(pattern string) bool {
+		host, all := strings.CutPrefix(pattern, "*:")
+		return pattern == user || all && strings.EqualFold(host, Server(user))
 	}
-	bot := slices.ContainsFunc(g.bots, func(p string) bool { return matches(p, user) })
-	return !bot && slices.Contains(g.servers, strings.ToLower(Server(user)))
-}
-
-// matches reports whether a valid pattern matches user.
-func matches(pattern, user string) bool {
-	if host, all := strings.CutPrefix(pattern, "*:"); all {
-		return strings.EqualFold(host, Server(user))
-	}
-	return pattern == user
+	return slices.Contains(g.people, user) || slices.ContainsFunc(g.people, matches) && !slices.ContainsFunc(g.bots, matches)
 }
 
 // Room is what the gate needs to know about a room.

@@ -28,7 +28,9 @@ const maxDepth = 60
 // renderTag.
 var markdown = goldmark.New(
 	goldmark.WithParser(parser.NewParser(
-		parser.WithBlockParsers(blockParsers()...),
+		parser.WithBlockParsers(slices.DeleteFunc(parser.DefaultBlockParsers(), func(p util.PrioritizedValue) bool {
+			return p.Value == parser.NewHTMLBlockParser()
+		})...),
 		parser.WithInlineParsers(append(parser.DefaultInlineParsers(),
 			util.Prioritized(formulaParser{}, 50),
 			util.Prioritized(extension.NewTaskCheckBoxParser(), 60))...),
@@ -41,12 +43,6 @@ var markdown = goldmark.New(
 		renderer.WithNodeRenderers(util.Prioritized(nodeRenderer{}, 50)),
 	),
 )
-
-func blockParsers() []util.PrioritizedValue {
-	return slices.DeleteFunc(parser.DefaultBlockParsers(), func(p util.PrioritizedValue) bool {
-		return p.Value == parser.NewHTMLBlockParser()
-	})
-}
 
 // allowed is the HTML that the Matrix specification allows, without images and colours. Clients
 // would fetch images from any server.
@@ -159,15 +155,6 @@ var roomPing = regexp.MustCompile(`(?i)(^|\W)@(room)\b`)
 // PlainBody returns the plain text body: the Markdown itself. An invisible word joiner keeps @room from
 // notifying everybody.
 func PlainBody(md string) string { return roomPing.ReplaceAllString(md, "$1@\u2060$2") }
-
-// EscapeQuote protects quoted lines at the beginning of a reply's body. Some clients take them for
-// the reply fallback and hide them.
-func EscapeQuote(body string) string {
-	if strings.HasPrefix(body, ">") {
-		return "\n" + body
-	}
-	return body
-}
 
 // HTML renders Markdown as formatted_body. It returns "" if the text needs no formatting, cannot be
 // shown safely, or does not fit into one event together with its HTML.

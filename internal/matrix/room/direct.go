@@ -2,8 +2,6 @@ package room
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -90,9 +88,8 @@ func (r *Rooms) checkExposed(ctx context.Context, room id.RoomID, with string) (
 
 // Expose records that others than one person may know what was said in a room.
 func (r *Rooms) Expose(ctx context.Context, room id.RoomID) error {
-	_, err := r.db.ExecContext(ctx, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
+	return store.Exec(ctx, r.db, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
 		ON CONFLICT (id) DO UPDATE SET exposed = 1`, room.String())
-	return store.Wrap(err, "note that others can read a room")
 }
 
 // CheckState checks whether a state event exposes its room, before a later event hides that.
@@ -102,15 +99,14 @@ func (r *Rooms) CheckState(ctx context.Context, evt *event.Event) error {
 	}
 	var with string
 	var exposed bool
-	err := r.db.QueryRowContext(ctx, `SELECT direct_with, exposed FROM matrix_room WHERE id = ?`, evt.RoomID.String()).Scan(&with,
-		&exposed)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	_, err := store.Found(r.db.QueryRowContext(ctx, `SELECT direct_with, exposed FROM matrix_room WHERE id = ?`, evt.RoomID.String()).
+		Scan(&with, &exposed))
+	if err != nil {
 		return fmt.Errorf("look up a room: %w", err)
 	}
-	if exposed {
-		return nil
+	if !exposed {
+		_, err = r.checkExposed(ctx, evt.RoomID, with)
 	}
-	_, err = r.checkExposed(ctx, evt.RoomID, with)
 	return err
 }
 

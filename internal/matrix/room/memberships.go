@@ -14,6 +14,7 @@ import (
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/gate"
 	"reverie/internal/matrix/retry"
+	"reverie/internal/pace"
 	"reverie/internal/store"
 )
 
@@ -74,7 +75,7 @@ func (m *Memberships) OnMember(ctx context.Context, evt *event.Event) error {
 			m.Rooms.ForgetState(evt.RoomID) // the members may have changed in our absence
 		}
 		err := errors.Join(m.Rooms.setMembership(ctx, evt.RoomID, "joined"), m.holdMessages(ctx, evt.RoomID))
-		retry.Wake(m.wake) // only now: the room may replace another one
+		pace.Wake(m.wake) // only now: the room may replace another one
 		return err
 	case event.MembershipLeave, event.MembershipBan:
 		if evt.Mautrix.EventSource&event.SourceLeave != 0 {
@@ -106,7 +107,7 @@ func (m *Memberships) storeInvitation(ctx context.Context, room id.RoomID, by id
 		return fmt.Errorf("note an invitation: %w", err)
 	}
 	m.Log.Info("matrix: invitation", "room", room, "sender", by, "direct", direct, "accepted", membership == "invited")
-	retry.Wake(m.wake)
+	pace.Wake(m.wake)
 	return nil
 }
 
@@ -124,17 +125,17 @@ func (m *Memberships) markLeft(ctx context.Context, room id.RoomID) error {
 
 // Run accepts and refuses invitations, including those of an earlier run, and follows upgrades.
 func (m *Memberships) Run(ctx context.Context) error {
-	return retry.RunWhenDue(ctx, m.Now, m.wake, func(ctx context.Context) time.Time {
+	return pace.RunWhenDue(ctx, m.Now, m.wake, func(ctx context.Context) time.Time {
 		next, err := m.answerInvitations(ctx)
 		if err != nil {
 			m.Log.Error("matrix: invitations", "err", err)
 			next = m.Now().Add(time.Minute)
 		}
 		if at, err := m.followUpgrades(ctx); err == nil {
-			next = retry.Earlier(next, at)
+			next = pace.Earlier(next, at)
 		} else if ctx.Err() == nil {
 			m.Log.Error("matrix: replaced rooms", "err", err)
-			next = retry.Earlier(next, m.Now().Add(time.Minute))
+			next = pace.Earlier(next, m.Now().Add(time.Minute))
 		}
 		return next
 	})
@@ -150,14 +151,18 @@ type invitation struct {
 // answerInvitations answers the invitations that are due and returns when the next one is.
 func (m *Memberships) answerInvitations(ctx context.Context) (next time.Time, err error) {
 	next = m.Now().Add(time.Hour)
-	list, err := m.invitations(ctx)
+	list, err := store.List(ctx, m.Rooms.db, func(r store.Row) (v invitation, err error) {
+		err = r.Scan(&v.room, &v.membership, &v.inviter, &v.with, &v.attempts, &v.nextAt)
+		return v, err
+	}, `SELECT id, membership, inviter, direct_with, attempts, next_at FROM matrix_room
+		WHERE membership IN ('invited', 'refused') ORDER BY membership, next_at, id`) // joins first
 	if err != nil {
 		return next, err
 	}
 	refused := 0
 	for _, v := range list {
 		if at := time.UnixMilli(v.nextAt); at.After(m.Now()) {
-			next = retry.Earlier(next, at)
+			next = pace.Earlier(next, at)
 			continue
 		}
 		if v.membership == "refused" {
@@ -182,7 +187,7 @@ func (m *Memberships) answerInvitations(ctx context.Context) (next time.Time, er
 		}
 		wait = max(wait, retry.FirstWait)
 		at := m.Now().Add(wait)
-		next = retry.Earlier(next, at)
+		next = pace.Earlier(next, at)
 		m.Log.Warn("matrix: invitation not answered; trying again", "room", v.room, "in", wait.Round(time.Second), "err", err)
 		if _, err := m.Rooms.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`,
 			at.UnixMilli(), v.room); err != nil {
@@ -190,14 +195,6 @@ func (m *Memberships) answerInvitations(ctx context.Context) (next time.Time, er
 		}
 	}
 	return next, nil
-}
-
-func (m *Memberships) invitations(ctx context.Context) ([]invitation, error) {
-	return store.List(ctx, m.Rooms.db, func(r store.Row) (v invitation, err error) {
-		err = r.Scan(&v.room, &v.membership, &v.inviter, &v.with, &v.attempts, &v.nextAt)
-		return v, err
-	}, `SELECT id, membership, inviter, direct_with, attempts, next_at FROM matrix_room
-		WHERE membership IN ('invited', 'refused') ORDER BY membership, next_at, id`) // joins first
 }
 
 // answerInvitation joins or refuses. Both are repeatable. m.direct is updated before the join:
@@ -223,7 +220,6 @@ func (m *Memberships) answerInvitation(ctx context.Context, v invitation) error 
 	}
 	m.Rooms.ForgetState(room)
 	m.Log.Info("matrix: joined", "room", room, "direct", v.with != "")
-	_, err := m.Rooms.db.ExecContext(ctx, `UPDATE matrix_room SET membership = 'joined', attempts = 0, next_at = 0
+	return store.Exec(ctx, m.Rooms.db, `UPDATE matrix_room SET membership = 'joined', attempts = 0, next_at = 0
 		WHERE id = ? AND membership = 'invited'`, v.room) // else a sync was faster: we may have left again
-	return store.Wrap(err, "note a membership")
 }

@@ -4,7 +4,6 @@ package room
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -43,24 +42,22 @@ func New(db *sql.DB, acc *account.Account, log *slog.Logger) *Rooms {
 }
 
 func (r *Rooms) setMembership(ctx context.Context, room id.RoomID, membership string) error {
-	_, err := r.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership) VALUES (?, ?)
+	return store.Exec(ctx, r.db, `INSERT INTO matrix_room (id, membership) VALUES (?, ?)
 		ON CONFLICT (id) DO UPDATE SET membership = excluded.membership, attempts = 0, next_at = 0`, room.String(), membership)
-	return store.Wrap(err, "note a membership")
 }
 
 // MarkEncrypted stores for good that a room is encrypted. Encryption cannot be disabled: a
 // homeserver that claims so is not trusted.
 func (r *Rooms) MarkEncrypted(ctx context.Context, room id.RoomID) error {
-	_, err := r.db.ExecContext(ctx,
-		`INSERT INTO matrix_room (id, encrypted) VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET encrypted = 1`, room.String())
-	return store.Wrap(err, "note that a room is encrypted")
+	return store.Exec(ctx, r.db, `INSERT INTO matrix_room (id, encrypted) VALUES (?, 1)
+		ON CONFLICT (id) DO UPDATE SET encrypted = 1`, room.String())
 }
 
 // Facts returns what the gate needs to know about a room.
 func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err error) {
-	err = r.db.QueryRowContext(ctx, `SELECT direct_with, exposed, encrypted FROM matrix_room WHERE id = ?`, room.String()).
-		Scan(&f.With, &f.Exposed, &f.Encrypted)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	_, err = store.Found(r.db.QueryRowContext(ctx, `SELECT direct_with, exposed, encrypted FROM matrix_room WHERE id = ?`,
+		room.String()).Scan(&f.With, &f.Exposed, &f.Encrypted))
+	if err != nil {
 		return f, fmt.Errorf("look up a room: %w", err)
 	}
 	enc, err := r.cli.StateStore.IsEncrypted(ctx, room)
@@ -116,8 +113,7 @@ func (r *Rooms) People(ctx context.Context, room string) (int, error) {
 // Left reports whether the bot has left a room or was removed. It is false after another
 // invitation, and for an unknown room.
 func (r *Rooms) Left(ctx context.Context, room string) (bool, error) {
-	left, err := store.Value[bool](ctx, r.db, `SELECT membership IN ('left', 'refused') FROM matrix_room WHERE id = ?`, room)
-	return left, store.Wrap(err, "matrix: look up a room")
+	return store.Value[bool](ctx, r.db, `SELECT membership IN ('left', 'refused') FROM matrix_room WHERE id = ?`, room)
 }
 
 // DirectChat returns a private direct chat with person, preferably an encrypted one, or "".
@@ -141,8 +137,7 @@ func (r *Rooms) DirectChat(ctx context.Context, person string) (string, error) {
 
 // AwaitingMove lists the rooms that replace others whose data is not moved yet.
 func (r *Rooms) AwaitingMove(ctx context.Context) ([]string, error) {
-	held, err := store.Column[string](ctx, r.db, `SELECT id FROM matrix_room WHERE replaces <> '' AND moved = 0`)
-	return held, store.Wrap(err, "matrix: read rooms")
+	return store.Column[string](ctx, r.db, `SELECT id FROM matrix_room WHERE replaces <> '' AND moved = 0`)
 }
 
 // Count returns the number of joined rooms and how many of them are encrypted.
@@ -165,13 +160,11 @@ func StoreLastEvents(ctx context.Context, tx *sql.Tx, last map[string]string) er
 
 // LastEvent returns the newest stored event of a room, or "".
 func (r *Rooms) LastEvent(ctx context.Context, room id.RoomID) (id.EventID, error) {
-	last, err := store.Value[id.EventID](ctx, r.db, `SELECT last_event FROM matrix_room WHERE id = ?`, room.String())
-	return last, store.Wrap(err, "look up the newest event of a room")
+	return store.Value[id.EventID](ctx, r.db, `SELECT last_event FROM matrix_room WHERE id = ?`, room.String())
 }
 
 // LastEvents returns the newest stored event of each joined room.
 func (r *Rooms) LastEvents(ctx context.Context) (map[id.RoomID]id.EventID, error) {
-	last, err := store.Pairs[id.RoomID, id.EventID](ctx, r.db,
+	return store.Pairs[id.RoomID, id.EventID](ctx, r.db,
 		`SELECT id, last_event FROM matrix_room WHERE membership = 'joined' AND last_event <> ''`)
-	return last, store.Wrap(err, "matrix: look up the newest events")
 }

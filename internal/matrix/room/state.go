@@ -126,7 +126,7 @@ func (r *Rooms) PrepareSend(ctx context.Context, room id.RoomID) error {
 	if content == nil { // the homeserver says that it is not encrypted; was it ever?
 		ever, err := store.Value[bool](ctx, r.db, `SELECT encrypted FROM matrix_room WHERE id = ?`, room.String())
 		if err != nil || !ever {
-			return store.Wrap(err, "look up a room")
+			return err
 		}
 	}
 	if err := r.MarkEncrypted(ctx, room); err != nil {

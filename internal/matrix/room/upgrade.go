@@ -14,6 +14,7 @@ import (
 
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/retry"
+	"reverie/internal/pace"
 	"reverie/internal/store"
 )
 
@@ -43,7 +44,7 @@ func (m *Memberships) OnTombstone(ctx context.Context, evt *event.Event) error {
 	}
 	if err == nil && noted {
 		m.Log.Info("matrix: the room is replaced by another one", "room", evt.RoomID, "to", to, "sender", evt.Sender)
-		retry.Wake(m.wake)
+		pace.Wake(m.wake)
 	}
 	return err
 }
@@ -54,7 +55,7 @@ func (m *Memberships) OnTombstone(ctx context.Context, evt *event.Event) error {
 func (m *Memberships) storeTombstone(ctx context.Context, room, to, sender string) (noted bool, err error) {
 	first, err := store.Value[string](ctx, m.Rooms.db, `SELECT sender FROM matrix_tombstone WHERE room = ?`, room)
 	if err != nil || m.Allows(first) {
-		return false, store.Wrap(err, "look up whether a room is replaced")
+		return false, err
 	}
 	res, err := m.Rooms.db.ExecContext(ctx, `INSERT INTO matrix_tombstone (room, replacement, sender, empty, state)
 		SELECT id, ?2, ?3, 0, 'new' FROM matrix_room WHERE id = ?1 AND last_event <> ''
@@ -76,9 +77,8 @@ func (m *Memberships) holdMessages(ctx context.Context, room id.RoomID) error {
 	if err != nil || old == "" {
 		return err
 	}
-	_, err = m.Rooms.db.ExecContext(ctx, `UPDATE matrix_room SET replaces = t.room FROM matrix_tombstone AS t
+	return store.Exec(ctx, m.Rooms.db, `UPDATE matrix_room SET replaces = t.room FROM matrix_tombstone AS t
 		WHERE id = ?1 AND replaces = '' AND t.room = ?2 AND t.replacement = ?1 AND t.state = 'new'`, room.String(), old)
-	return store.Wrap(err, "note that a room replaces another one")
 }
 
 // replacement is a room that a tombstone names, and its progress.
@@ -117,7 +117,7 @@ func (m *Memberships) followUpgrades(ctx context.Context) (next time.Time, err e
 			return next, err
 		}
 		if !at.IsZero() {
-			next = retry.Earlier(next, at)
+			next = pace.Earlier(next, at)
 		}
 	}
 	return next, nil
@@ -125,7 +125,7 @@ func (m *Memberships) followUpgrades(ctx context.Context) (next time.Time, err e
 
 // replacements lists the pending upgrades, without rooms that are being joined or refused.
 func (m *Memberships) replacements(ctx context.Context) ([]replacement, error) {
-	list, err := store.List(ctx, m.Rooms.db, func(row store.Row) (r replacement, err error) {
+	return store.List(ctx, m.Rooms.db, func(row store.Row) (r replacement, err error) {
 		err = row.Scan(&r.old, &r.room, &r.by, &r.state, &r.membership, &r.with, &r.attempts, &r.nextAt)
 		return r, err
 	}, `SELECT t.room, t.replacement, t.sender, t.state,
@@ -133,17 +133,15 @@ func (m *Memberships) replacements(ctx context.Context) ([]replacement, error) {
 		FROM matrix_tombstone AS t LEFT JOIN matrix_room AS n ON n.id = t.replacement
 		WHERE (t.state = 'new' OR t.state = 'followed' AND n.replaces = t.room AND n.moved = 0)
 			AND coalesce(n.membership, '') NOT IN ('invited', 'refused') ORDER BY t.replacement, t.room`)
-	return list, store.Wrap(err, "matrix: look up replaced rooms")
 }
 
 // joinReplacement makes Run join a room only because a tombstone names it. Its messages wait until
 // verifyReplacement.
 func (m *Memberships) joinReplacement(ctx context.Context, r replacement) error {
-	_, err := m.Rooms.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, inviter, replaces) VALUES (?, 'invited', ?, ?)
+	return store.Exec(ctx, m.Rooms.db, `INSERT INTO matrix_room (id, membership, inviter, replaces) VALUES (?, 'invited', ?, ?)
 		ON CONFLICT (id) DO UPDATE SET membership = 'invited', inviter = excluded.inviter, attempts = 0, next_at = 0,
 			replaces = CASE replaces WHEN '' THEN excluded.replaces ELSE replaces END
 		WHERE membership = ''`, r.room, r.by, r.old)
-	return store.Wrap(err, "matrix: note that a room is to be joined")
 }
 
 // verifyReplacement checks that the new room names the old one as predecessor: otherwise a person who
@@ -177,11 +175,10 @@ func (m *Memberships) verifyReplacement(ctx context.Context, r replacement) (at 
 		if _, err := tx.ExecContext(ctx, query, r.room, r.old); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `UPDATE matrix_tombstone SET state = ? WHERE room = ? AND replacement = ?`, state, r.old, r.room)
-		return err
+		return store.Exec(ctx, tx, `UPDATE matrix_tombstone SET state = ? WHERE room = ? AND replacement = ?`, state, r.old, r.room)
 	})
 	if err != nil || !ours {
-		retry.Wake(m.InWake) // its messages may have waited
+		pace.Wake(m.InWake) // its messages may have waited
 		return time.Time{}, store.Wrap(err, "matrix: note whether a room is replaced")
 	}
 	return m.Now(), nil
@@ -192,9 +189,8 @@ func (m *Memberships) retryLater(ctx context.Context, r replacement, cause error
 	at := m.Now().Add(retry.Backoff(r.attempts))
 	m.Log.Warn("matrix: an upgrade could not be followed completely; trying again",
 		"room", r.old, "to", r.room, "in", at.Sub(m.Now()).Round(time.Second), "err", cause)
-	_, err := m.Rooms.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(),
-		r.room)
-	return at, store.Wrap(err, "matrix: note when to follow a room")
+	return at, store.Exec(ctx, m.Rooms.db, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`,
+		at.UnixMilli(), r.room)
 }
 
 // moveRoom moves the data of r.old to r.room. at is the time of the next try; zero = done.
@@ -229,8 +225,8 @@ func (m *Memberships) moveRoom(ctx context.Context, r replacement) (at time.Time
 		return time.Time{}, fmt.Errorf("matrix: note that a room was followed: %w", err)
 	}
 	m.Log.Info("matrix: an upgrade was followed", "room", r.old, "to", r.room)
-	retry.Wake(m.OutWake)
-	retry.Wake(m.InWake)
+	pace.Wake(m.OutWake)
+	pace.Wake(m.InWake)
 	return time.Time{}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"strings"
 
 	"maunium.net/go/mautrix"
@@ -20,6 +21,7 @@ import (
 	"reverie/internal/matrix/render"
 	"reverie/internal/matrix/retry"
 	"reverie/internal/media"
+	"reverie/internal/pace"
 )
 
 // rowFile is the file of an outgoing message, as its outbox row stores it.
@@ -28,7 +30,7 @@ type rowFile struct {
 	Type   string `json:"type"`
 	Size   int64  `json:"size"`
 	Path   string `json:"path"`           // below the data folder
-	Text   bool   `json:"text,omitempty"` // the content is the row's text, see longanswer.go
+	Text   bool   `json:"text,omitempty"` // the content is the row's text, see splitLarge
 	Width  int    `json:"width,omitempty"`
 	Height int    `json:"height,omitempty"`
 
@@ -175,6 +177,29 @@ func (s *Sender) Notify(ctx context.Context, n delivery.Notice) error {
 	if err := s.Outbox.Notify(ctx, s.DB, n); err != nil {
 		return err
 	}
-	retry.Wake(s.OutWake)
+	pace.Wake(s.OutWake)
 	return nil
+}
+
+// A text that is too large for one event is sent as its beginning plus a Markdown file with all of
+// it. The file is a row next to the row of the beginning and holds the whole text, so both are
+// stored in one transaction, without a file on disk. The row is named after the text: a new version
+// of the answer gets another file, and the old one is redacted.
+
+// splitLarge returns the text of a message event. If text is too large for one event, file is the
+// row form of a file with all of it.
+func (s *Sender) splitLarge(ctx context.Context, room, text string) (short, file string, err error) {
+	if render.Size(text) <= render.MaxSize {
+		return text, "", nil
+	}
+	name := media.Name(s.Text(ctx, room, "matrix.whole_name"))
+	note := "\n\n*" + s.Text(ctx, room, "matrix.whole", "file", name) + "*"
+	packed, err := json.Marshal(rowFile{Name: name, Type: "text/markdown", Size: int64(len(text)), Text: true})
+	return render.Truncate(text, render.MaxSize, note), string(packed), err
+}
+
+// tooLarge reports whether a homeserver or its reverse proxy refused an event for its size.
+func tooLarge(err error) bool {
+	var h mautrix.HTTPError
+	return errors.As(err, &h) && (h.IsStatus(http.StatusRequestEntityTooLarge) || errors.Is(err, mautrix.MTooLarge))
 }

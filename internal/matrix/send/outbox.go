@@ -26,6 +26,7 @@ import (
 	"reverie/internal/matrix/retry"
 	"reverie/internal/matrix/room"
 	"reverie/internal/media"
+	"reverie/internal/pace"
 	"reverie/internal/text"
 )
 
@@ -122,7 +123,7 @@ func (s *Sender) SendFinal(ctx context.Context, room string, m chat.Outgoing, do
 		return nil
 	})
 	if err == nil {
-		retry.Wake(s.InWake)
+		pace.Wake(s.InWake)
 	}
 	return err
 }
@@ -159,7 +160,7 @@ func (s *Sender) enqueue(ctx context.Context, room string, m chat.Outgoing, with
 	if err := s.Outbox.StoreFinal(ctx, final, with...); err != nil {
 		return err
 	}
-	retry.Wake(s.OutWake)
+	pace.Wake(s.OutWake)
 	return nil
 }
 
@@ -175,7 +176,7 @@ func (s *Sender) updateDraft(room string, m chat.Outgoing) {
 	before := d.worthShowing()
 	d.text, d.notice = m.Text, m.Notice
 	if !before && d.worthShowing() {
-		retry.Wake(s.OutWake)
+		pace.Wake(s.OutWake)
 	}
 }
 
@@ -243,7 +244,7 @@ func (s *Sender) dispatch(ctx context.Context, g *errgroup.Group, l *RoomLocks, 
 	if ask {
 		s.SyncNow()
 	}
-	next = retry.Earlier(now.Add(time.Minute), settled)
+	next = pace.Earlier(now.Add(time.Minute), settled)
 	l.Begin()
 	heads, err := s.Outbox.NextPerRoom(ctx)
 	if err != nil {
@@ -254,13 +255,13 @@ func (s *Sender) dispatch(ctx context.Context, g *errgroup.Group, l *RoomLocks, 
 	}
 	if drafts {
 		begun, due := s.dispatchRedactions(ctx, g, l)
-		started, next = started || begun, retry.Earlier(next, due)
+		started, next = started || begun, pace.Earlier(next, due)
 	}
 	pending := map[string]bool{}
 	for _, r := range heads {
 		pending[r.Room] = true
 		if r.NextAt.After(now) && !r.NextAt.After(now.Add(retry.LongestWait)) { // or our clock was set back
-			next = retry.Earlier(next, r.NextAt)
+			next = pace.Earlier(next, r.NextAt)
 			continue
 		}
 		if drafts && s.unconfirmed.has(r.ID) { // at the end no sync can confirm it
@@ -277,7 +278,7 @@ func (s *Sender) dispatch(ctx context.Context, g *errgroup.Group, l *RoomLocks, 
 		switch {
 		case !d.worthShowing() || pending[d.room]:
 		case d.due.After(now):
-			next = retry.Earlier(next, d.due)
+			next = pace.Earlier(next, d.due)
 		default:
 			due = append(due, d)
 		}
@@ -321,7 +322,7 @@ func (s *Sender) deliverRow(ctx context.Context, r delivery.OutboxRow) {
 	}
 	if err != nil && ctx.Err() == nil {
 		s.Log.Error("matrix: outbox", "message", r.ID, "err", err)
-		_ = retry.Pause(ctx, s.Ending, retry.FirstWait) // the row is still due: without a pause it would be sent again at once
+		_ = pace.Pause(ctx, s.Ending, retry.FirstWait) // the row is still due: without a pause it would be sent again at once
 	}
 }
 
@@ -378,8 +379,8 @@ func (s *Sender) content(ctx context.Context, r delivery.OutboxRow) (*event.Mess
 	if err := s.setRelation(ctx, m, r, facts.DirectPair()); err != nil {
 		return nil, err
 	}
-	if m.RelatesTo != nil {
-		m.Body = render.EscapeQuote(m.Body)
+	if m.RelatesTo != nil && strings.HasPrefix(m.Body, ">") { // some clients take it for the reply fallback and hide it
+		m.Body = "\n" + m.Body
 	}
 	if !facts.DirectPair() {
 		if asker, _, _ := s.Inbox.Origin(ctx, r.ReplyTo); asker != "" {
@@ -492,6 +493,6 @@ func (s *Sender) Redact(ctx context.Context, room, id string) error {
 	if err := s.Outbox.Remove(ctx, room, id); err != nil {
 		return err
 	}
-	retry.Wake(s.OutWake)
+	pace.Wake(s.OutWake)
 	return nil
 }

@@ -64,12 +64,6 @@ func withRelation(m *event.MessageEventContent, content map[string]any) map[stri
 	return content
 }
 
-// pollEnd returns the content of the end event of the poll that start began.
-func pollEnd(start id.EventID, text string) map[string]any {
-	m := &event.MessageEventContent{RelatesTo: &event.RelatesTo{Type: event.RelReference, EventID: start}}
-	return withRelation(m, map[string]any{event.EventUnstablePollEnd.Type: map[string]any{}, textKey: text, "body": text})
-}
-
 // transmitPoll is transmit for a poll. It sends the start event and, once closed, the end event.
 func (s *Sender) transmitPoll(ctx context.Context, r delivery.OutboxRow) error {
 	if r.EventID == "" {
@@ -92,7 +86,9 @@ func (s *Sender) transmitPoll(ctx context.Context, r delivery.OutboxRow) error {
 	}
 	if r.Closed {
 		txn := fmt.Sprintf("%s-end-%d", r.Txn, r.Revision)
-		content := pollEnd(id.EventID(r.EventID), render.PlainBody(r.Text))
+		text := render.PlainBody(r.Text)
+		start := &event.MessageEventContent{RelatesTo: &event.RelatesTo{Type: event.RelReference, EventID: id.EventID(r.EventID)}}
+		content := withRelation(start, map[string]any{event.EventUnstablePollEnd.Type: map[string]any{}, textKey: text, "body": text})
 		if _, err := s.send(ctx, r.Room, event.EventUnstablePollEnd, content, txn); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/retry"
+	"reverie/internal/pace"
 )
 
 // dispatchRedactions starts the redactions that are due, like dispatch.
@@ -22,7 +23,7 @@ func (s *Sender) dispatchRedactions(ctx context.Context, g *errgroup.Group, l *R
 	}
 	for _, t := range due {
 		if t.NextAt.After(now) && !t.NextAt.After(now.Add(retry.LongestWait)) { // or our clock was set back
-			next = retry.Earlier(next, t.NextAt)
+			next = pace.Earlier(next, t.NextAt)
 			continue
 		}
 		started = l.TryGo(g, t.Room, s.OutWake, func() { s.redact(ctx, t) }) || started

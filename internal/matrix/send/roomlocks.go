@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"reverie/internal/matrix/retry"
+	"reverie/internal/pace"
 )
 
 // RoomLocks lets one event be sent to each room at a time. That keeps the order, and a slow room
@@ -44,7 +44,7 @@ func (l *RoomLocks) TryGo(g *errgroup.Group, room string, wake chan struct{}, f 
 	}
 	l.used[room] = true
 	started := g.TryGo(func() error {
-		defer retry.Wake(wake)
+		defer pace.Wake(wake)
 		defer l.unlock(room)
 		f()
 		return nil

@@ -12,7 +12,7 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
-	"reverie/internal/matrix/retry"
+	"reverie/internal/pace"
 )
 
 // unconfirmed holds sends whose result is unknown. A homeserver that restarted, or that still
@@ -100,7 +100,7 @@ func (u *unconfirmed) dropConfirmed(begun, done int64) (next time.Time, ask bool
 			delete(u.sends, id)
 		case s.begun > 0:
 		case s.due.After(now):
-			next = retry.Earlier(next, s.due)
+			next = pace.Earlier(next, s.due)
 		default:
 			s.begun = max(begun, 1)
 			ask = true

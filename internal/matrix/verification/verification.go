@@ -20,7 +20,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/chat"
-	"reverie/internal/matrix/retry"
+	"reverie/internal/pace"
 	"reverie/internal/text"
 )
 
@@ -92,7 +92,7 @@ func (v *Verifier) enqueue(f func(context.Context)) {
 	v.mu.Lock()
 	v.todo = append(v.todo, f)
 	v.mu.Unlock()
-	retry.Wake(v.wake)
+	pace.Wake(v.wake)
 }
 
 // Open returns the transaction IDs of the open verifications.
@@ -157,7 +157,7 @@ func (v *Verifier) notify(ctx context.Context, o verification, part, key string,
 
 // Run runs the steps that the callbacks queue, until ctx ends.
 func (v *Verifier) Run(ctx context.Context) error {
-	return retry.RunWhenDue(ctx, v.cfg.Now, v.wake, func(ctx context.Context) time.Time {
+	return pace.RunWhenDue(ctx, v.cfg.Now, v.wake, func(ctx context.Context) time.Time {
 		v.mu.Lock()
 		todo := v.todo
 		v.todo = nil

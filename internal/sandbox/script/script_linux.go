@@ -56,10 +56,12 @@ func run(code string, limit time.Duration) int {
 	stop := time.AfterFunc(limit, func() { vm.Interrupt("it took longer than " + limit.String()) })
 	defer stop.Stop()
 	v, err := vm.RunScript("code.js", code)
-	if p, ok := exported(v).(*goja.Promise); ok && err == nil {
-		v = p.Result()
-		if p.State() == goja.PromiseStateRejected {
-			err = fmt.Errorf("uncaught: %s", show(v))
+	if err == nil && v != nil {
+		if p, ok := v.Export().(*goja.Promise); ok {
+			v = p.Result()
+			if p.State() == goja.PromiseStateRejected {
+				err = fmt.Errorf("uncaught: %s", show(v))
+			}
 		}
 	}
 	status := 0
@@ -79,13 +81,6 @@ func run(code string, limit time.Duration) int {
 	}
 	fmt.Fprint(os.Stdout, out.String())
 	return status
-}
-
-func exported(v goja.Value) any {
-	if v == nil {
-		return nil
-	}
-	return v.Export()
 }
 
 // showValue returns v as a person would write it: text as it is, objects as JSON.

@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sync/errgroup"
 
+	"reverie/internal/pace"
 	"reverie/internal/sandbox"
 )
 
@@ -109,10 +110,7 @@ func (s *Servers) Run(ctx context.Context) error {
 					wait = firstRetry
 				}
 				s.cfg.Log.Warn("MCP server not connected", "server", server.Name, "err", err, "again_in", wait)
-				select {
-				case <-time.After(wait):
-				case <-ctx.Done():
-				}
+				_ = pace.Pause(ctx, nil, wait)
 				wait = min(2*wait, lastRetry)
 			}
 			return nil

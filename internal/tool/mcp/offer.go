@@ -163,8 +163,7 @@ func (o Offer) texts() map[string]string {
 
 // agreed returns what the owner agreed to, by server.
 func agreed(ctx context.Context, db *sql.DB) (map[string]string, error) {
-	all, err := store.Pairs[string, string](ctx, db, `SELECT name, offer FROM mcp_server`)
-	return all, store.Wrap(err, "mcp: read what was agreed to")
+	return store.Pairs[string, string](ctx, db, `SELECT name, offer FROM mcp_server`)
 }
 
 // Agreed returns the offer of a server that the owner agreed to. ok reports whether one is stored.
@@ -178,7 +177,6 @@ func (s *Servers) Agreed(ctx context.Context, name string) (o Offer, ok bool, er
 
 // Agree stores that the owner agrees to a server's offer. A running bot uses it from the next request on.
 func (s *Servers) Agree(ctx context.Context, name string, o Offer) error {
-	_, err := s.cfg.DB.ExecContext(ctx, `INSERT OR REPLACE INTO mcp_server (name, offer, agreed_at) VALUES (?, ?, ?)`,
+	return store.Exec(ctx, s.cfg.DB, `INSERT OR REPLACE INTO mcp_server (name, offer, agreed_at) VALUES (?, ?, ?)`,
 		name, o.json(), time.Now().UnixMilli())
-	return store.Wrap(err, "mcp: store what was agreed to")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
+	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
 )
 
@@ -23,16 +24,26 @@ func readHTML(source string, at *url.URL) (title, markdown string, err error) {
 	}
 	dropHidden(doc)
 	tidyLinks(doc, at)
-	title = textOf(find(doc, "title"))
+	title = textOf(cascadia.Query(doc, titleElement))
 	main := article(doc, at)
-	prune(doc)
-	body := find(doc, "body")
+	for _, n := range cascadia.QueryAll(doc, surroundings) {
+		n.Parent.RemoveChild(n)
+	}
+	body := cascadia.Query(doc, bodyElement)
 	dropLinks(body, len(textOf(body))*3/4)
 	if main == nil || len(textOf(main)) < len(textOf(body))/2 { // a list, a forum: not one article
 		main = body
 	}
 	return title, toMarkdown(main), nil
 }
+
+var (
+	titleElement = cascadia.MustCompile("title")
+	bodyElement  = cascadia.MustCompile("body")
+	// surroundings are around the main text of a page.
+	surroundings = cascadia.MustCompile("nav, footer, aside, form, menu, body > header, [role=navigation], [role=banner], " +
+		"[role=contentinfo], [role=search], [role=complementary]")
+)
 
 // tidyLinks makes the links of a page absolute. It leaves out those within the page, very long ones and
 // those that are no addresses.
@@ -82,17 +93,6 @@ func effort(n *html.Node, depth int) int {
 		sum += effort(c, depth+1)
 	}
 	return sum
-}
-
-// prune drops what surrounds the main text.
-func prune(doc *html.Node) {
-	drop(doc, func(n *html.Node) bool {
-		if slices.Contains([]string{"nav", "footer", "aside", "form", "menu"}, n.Data) ||
-			slices.Contains([]string{"navigation", "banner", "contentinfo", "search", "complementary"}, attr(n, "role")) {
-			return true
-		}
-		return n.Data == "header" && n.Parent != nil && n.Parent.Data == "body"
-	})
 }
 
 // dropLinks drops blocks of links below n, such as menus, unless one is most of the page. It returns the
@@ -148,16 +148,6 @@ func drop(n *html.Node, is func(*html.Node) bool) {
 		}
 		c = next
 	}
-}
-
-// find returns the first element with this tag; nil = none.
-func find(n *html.Node, tag string) *html.Node {
-	for d := range n.Descendants() {
-		if d.Type == html.ElementNode && d.Data == tag && d.Namespace == "" {
-			return d
-		}
-	}
-	return nil
 }
 
 // textOf returns the text in an element, with single blanks.

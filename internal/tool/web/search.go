@@ -19,12 +19,15 @@ import (
 
 // Engine is a search engine with a JSON interface.
 type Engine struct {
-	Kind string // SearXNG, Brave or JSON
-	URL  string // for SearXNG its address, for JSON a template with {query}; Brave's is known
-	Key  string // sent in Header; "" = none
-	// The rest is for JSON. Results is the path to the list, such as web.results; the others name
-	// fields of its entries.
-	Header, Results, Title, Link, Snippet string
+	Kind   string `yaml:"kind"` // SearXNG, Brave or JSON
+	URL    string `yaml:"url"`  // for SearXNG its address, for JSON a template with {query}; Brave's is known
+	Key    string // sent in Header; "" = none
+	Header string `yaml:"header"` // "" = Authorization: Bearer
+	// The rest is for JSON: the path to the list, such as web.results, and fields of its entries.
+	Results string `yaml:"results"`
+	Title   string `yaml:"title"`
+	Link    string `yaml:"link"`
+	Snippet string `yaml:"snippet"`
 }
 
 // The kinds of engines.

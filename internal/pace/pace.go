@@ -1,4 +1,5 @@
-package retry
+// Package pace waits: for a time, for a signal, or for the end.
+package pace
 
 import (
 	"context"
@@ -7,7 +8,7 @@ import (
 )
 
 // Wake signals a waiting loop. Signals of a loop that is not waiting are combined into one.
-func Wake(ch chan struct{}) {
+func Wake(ch chan<- struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:

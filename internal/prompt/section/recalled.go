@@ -222,7 +222,7 @@ func (v *recalled) inOrder(hits []memory.Hit, wishes int) *Content {
 // WishMarker begins the line of a standing wish.
 const WishMarker = "- wish: "
 
-// identity is the message that h is or was learned from. What is said of it once is not said again.
+// identity is the message that h is or was learned from. Each is shown once.
 func identity(h memory.Hit) string {
 	if h.Turn != nil {
 		return h.Turn.Event

@@ -37,7 +37,8 @@ func TestStandingWishes(t *testing.T) {
 		return all
 	}
 	expect.Len(t, ask("What does dinner cost?"), 3, "all")
-	expect.Equal(t, ask("Which hotel is the best in Porto?")[0], "I can't stand big hotels.")
+	all := ask("Which hotel is the best in Porto?")
+	expect.False(t, slices.Index(all, "I can't stand big hotels.") > slices.Index(all, "From now on give me prices in euros."), "%q", all)
 	expect.Len(t, found(t, s, "What does dinner cost?", me), 0, "found without asking for wishes")
 }
 

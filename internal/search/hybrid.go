@@ -171,28 +171,27 @@ func (h *Hybrid) outlierCosine(q Query, embedding []float32, question parsedQuer
 	return max(mean+outlierDeviations*deviation, minCosine)
 }
 
-// addSimilarity sets the meaning features, scaled to the best candidate. It reports whether any
-// candidate has a vector. Those without one get the value of their words.
-func addSimilarity(all []scored) bool {
-	maxCosine, maxWindow := minCosine, minCosine
-	joined := false
+// addSimilarity sets the feature of meaning, scaled to the best candidate. A candidate without a
+// vector gets the value of its words, if another has one.
+func addSimilarity(all []scored) {
+	best, found := minCosine, false
 	for i := range all {
 		if l := all[i].similarity; l != nil {
-			maxCosine, maxWindow, joined = max(maxCosine, l.Cosine), max(maxWindow, l.Window), true
+			best, found = max(best, l.Window), true
 		}
 	}
-	if !joined {
-		return false
+	if !found {
+		return
 	}
 	for i := range all {
 		v := &all[i].values
+		v[body] /= 2 // similarity replaces some of the weight of words
 		if l := all[i].similarity; l != nil {
-			v[meaning], v[window] = max(0, l.Cosine/maxCosine), max(0, l.Window/maxWindow)
+			v[window] = max(0, l.Window/best)
 		} else {
-			v[meaning], v[window] = v[fused], v[fused]
+			v[window] = v[fused]
 		}
 	}
-	return true
 }
 
 // Rebuild rebuilds the full-text index, then computes missing vectors.

@@ -18,33 +18,28 @@ type feature int
 const (
 	fused    feature = iota // query terms in text, neighbours and date together
 	body                    // … in the text
-	near                    // … in its neighbours
 	date                    // the query names the day it was said
 	session                 // query terms in the conversation of that day
 	speaker                 // the query names its speaker or subject
 	when                    // the query asks for a time, and it mentions one
-	length                  // long texts hold more facts
+	length                  // long texts hold more facts, except those of the assistant
 	question                // it is a question, which seldom holds the answer
-	meaning                 // similarity of its vector
-	window                  // … of the vector with its neighbours
+	window                  // similarity of its vector, combined with those of its neighbours
 	features = iota
 )
 
-// weights are the feature weights, measured on labelled conversations. They are rounded, so as not
-// to overfit. The second column is for queries with a vector: similarity then replaces some of the
-// weight of words.
-var weights = [features]struct{ words, joined float64 }{
-	fused:    {3.5, 3.0},
-	body:     {1.0, .4},
-	near:     {.9, .3},
-	date:     {3.0, 3.2},
-	session:  {2.3, 2.0},
-	speaker:  {2.0, 2.0},
-	when:     {2.3, 2.4},
-	length:   {3.0, 4.0},
-	question: {-.8, -.9},
-	meaning:  {0, 1.2},
-	window:   {0, 4.3},
+// weights are the feature weights, measured on labelled sets; test/recall/README.md says which. They
+// are few and rounded, so as not to overfit.
+var weights = [features]float64{
+	fused:    3.5,
+	body:     1,
+	date:     1.5,
+	session:  2,
+	speaker:  3,
+	when:     1.5,
+	length:   3,
+	question: -1.5,
+	window:   5,
 }
 
 // Parameters of the fused score, a BM25 over several fields.
@@ -235,15 +230,11 @@ func rank(q parsedQuery, c corpus, candidates []candidate) []scored {
 	all := computeAll(q, c, candidates)
 	scoreSessions(all)
 	normaliseAll(all)
-	joined := addSimilarity(all)
+	addSimilarity(all)
 	for i := range all {
 		s := &all[i]
 		for f, w := range weights {
-			if joined {
-				s.score += w.joined * s.values[f]
-			} else {
-				s.score += w.words * s.values[f]
-			}
+			s.score += w * s.values[f]
 		}
 		if s.past {
 			s.score *= pastFactor
@@ -319,7 +310,6 @@ func (s *scored) computeFeatures(q parsedQuery, c corpus, forms map[string]int, 
 	for i, t := range q.terms {
 		b, e, d := float64(freq.body[i]), float64(freq.near[i]), float64(freq.day[i])
 		v[body] += t.idf * saturate(b, long)
-		v[near] += t.idf * saturate(e, 1)
 		v[fused] += t.idf * saturate(b+neighbourWeight*e+dayWeight*d, long)
 		if t.date && d > 0 {
 			v[date] += t.idf
@@ -341,7 +331,9 @@ func (s *scored) computeFeatures(q parsedQuery, c corpus, forms map[string]int, 
 	}
 	v[speaker] = flag(anyNameIn(s.subject, q.names))
 	v[when] = flag(q.when && s.hasTime)
-	v[length] = min(1, math.Log(1+float64(s.chars)/6)/4)
+	if s.subject != "" || s.session == 0 { // an answer of the assistant is long whatever it holds
+		v[length] = min(1, math.Log(1+float64(s.chars)/6)/4)
+	}
 	v[question] = flag(s.isQuestion)
 }
 
@@ -395,7 +387,7 @@ func scoreSessions(all []scored) {
 
 // normaliseAll divides features without a fixed scale by their maximum.
 func normaliseAll(all []scored) {
-	for _, f := range []feature{fused, body, near, date, session} {
+	for _, f := range []feature{fused, body, date, session} {
 		best := 0.0
 		for i := range all {
 			best = max(best, all[i].values[f])

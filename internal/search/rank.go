@@ -23,7 +23,7 @@ const (
 	speaker                 // the query names its speaker or subject
 	when                    // the query asks for a time, and it mentions one
 	length                  // long texts hold more facts, except those of the assistant
-	question                // it is a question, which seldom holds the answer
+	question                // it is a short question, which seldom holds the answer; a long one says something, too
 	window                  // similarity of its vector, combined with those of its neighbours
 	features = iota
 )
@@ -38,7 +38,7 @@ var weights = [features]float64{
 	speaker:  3,
 	when:     1.5,
 	length:   3,
-	question: -1.5,
+	question: -4,
 	window:   5,
 }
 
@@ -331,10 +331,11 @@ func (s *scored) computeFeatures(q parsedQuery, c corpus, forms map[string]int, 
 	}
 	v[speaker] = flag(anyNameIn(s.subject, q.names))
 	v[when] = flag(q.when && s.hasTime)
+	size := min(1, math.Log(1+float64(s.chars)/6)/4)
 	if s.subject != "" || s.session == 0 { // an answer of the assistant is long whatever it holds
-		v[length] = min(1, math.Log(1+float64(s.chars)/6)/4)
+		v[length] = size
 	}
-	v[question] = flag(s.isQuestion)
+	v[question] = flag(s.isQuestion) * (1 - size)
 }
 
 // saturate is the BM25 term-frequency saturation for n occurrences.

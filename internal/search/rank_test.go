@@ -27,3 +27,21 @@ func TestAnswersGainNothingByLength(t *testing.T) {
 		t.Errorf("a long fact without a subject gains nothing: %v", got[1].values)
 	}
 }
+
+// TestLongQuestionsHoldFacts: of two questions with the words of a query, the one that says more is
+// better; beside it the short one loses against a statement.
+func TestLongQuestionsHoldFacts(t *testing.T) {
+	q := parseQuery(Query{Text: "heron weir"})
+	for i := range q.terms {
+		q.terms[i].df = 3
+	}
+	c := corpus{docs: 20, words: 30}
+	c.weigh(q.terms)
+	said := func(doc int64, chars int, isQuestion bool) candidate {
+		return candidate{doc: doc, body: "heron weir", subject: "anna", session: 1, chars: chars, words: 30, isQuestion: isQuestion}
+	}
+	got := rank(q, c, []candidate{said(-1, 20, true), said(-2, 20, false), said(-3, 400, true), said(-4, 400, false)})
+	if short, long := got[2].score-got[3].score, got[0].score-got[1].score; got[3].doc != -1 || got[2].doc != -2 || short <= 0 || long != 0 {
+		t.Errorf("as a question a short text loses %.2f and a long one %.2f", short, long)
+	}
+}

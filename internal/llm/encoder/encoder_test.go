@@ -17,6 +17,8 @@ import (
 	"testing/fstest"
 	"unicode/utf8"
 
+	"pgregory.net/rapid"
+
 	"reverie/internal/test/expect"
 )
 
@@ -335,7 +337,7 @@ func TestRound(t *testing.T) {
 
 // A matrix product equals the sums written out, for any number of rows.
 func TestTimes(t *testing.T) {
-	const rows, columns = 16, 4 * tile
+	const rows, columns = 32, 4 * tile
 	m := matrix{rows: rows, columns: columns, weights: make([]byte, rows*columns), scale: make([]float32, columns), bias: make([]float32, columns)}
 	for i := range m.weights {
 		m.weights[i] = byte(i * 37)
@@ -344,12 +346,17 @@ func TestTimes(t *testing.T) {
 		m.scale[i], m.bias[i] = float32(i%5)/4, float32(i%11)
 	}
 	eachPath(t, func(t *testing.T) {
-		for _, tokens := range []int{1, 2, 7} {
+		for _, tokens := range []int{1, 2, 3, 4, 7} {
 			x := make([]float32, tokens*rows)
 			for i := range x {
 				x[i] = float32(i%13 - 6)
 			}
-			got := m.multiply(x)
+			for row := range tokens {
+				x[row*rows+row*3] = maxInput // so that the scale of the row is 1
+			}
+			got := make([]float32, tokens*columns)
+			s := new(workspace)
+			m.addProduct(got, s.quantizeRows(x, rows), s)
 			for i := range got {
 				row, column := i/columns, i%columns
 				var want float32
@@ -401,53 +408,98 @@ func eachPath(t *testing.T, test func(*testing.T)) {
 	}
 }
 
-// fuses reports whether the compiler joins a product and a sum without rounding
-// between them. It does so on amd64 with GOAMD64=v3, and the AVX2 path never does.
-//
-//go:noinline
-func fuses(x, y, z float32) bool { return x*y+z != float32(x*y)+z }
+// Sums of attention fit into int32.
+const _ = uint32(math.MaxInt32 - maxInput*maxInput*maxPieces)
 
-// TestPathsAreTheSame compares both forms of the innermost loops, bit by bit.
+// Both forms of the innermost loops have the same result, bit by bit, whatever the rows, the numbers and
+// their size; and the extreme numbers do not overflow.
 func TestPathsAreTheSame(t *testing.T) {
 	if !vectorized {
 		return // there is one path only
 	}
-	allowed := 0.0
-	if fuses(1+1./4096, 1+1./4096, -1-1./2048) {
-		allowed = 1e-4
-	}
-	random := rand.New(rand.NewPCG(3, 4))
-	for range 100 {
-		var (
-			weights [depth][tile]byte
-			w, w2   [depth][tile]float32
-			in      [depth]float32
-			sum     [tile]float32
-		)
-		for row := range weights {
-			for i := range weights[row] {
-				weights[row][i] = byte(random.Uint32())
+	rapid.Check(t, func(t *rapid.T) {
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		rows, pairs := rapid.IntRange(1, 9).Draw(t, "rows"), 8*rapid.IntRange(1, inner/16).Draw(t, "pairs")
+		columns := tile * rapid.IntRange(1, 3).Draw(t, "columns")
+		extreme := rapid.Bool().Draw(t, "extreme")
+		size := math.Exp(rapid.Float64Range(-20, 20).Draw(t, "size"))
+		numbers := func(n int) []float32 {
+			out := make([]float32, n)
+			for i := range out {
+				if out[i] = float32(size * random.NormFloat64()); extreme {
+					out[i] = float32(size)
+				}
 			}
-			weights[row][row], weights[row][tile-1-row] = 0x80, 0x7f
-			in[row] = float32(random.NormFloat64())
-			widenGo(&w[row], &weights[row])
-			widenAVX2(&w2[row], &weights[row])
+			return out
 		}
-		if w != w2 {
-			t.Fatalf("the int8 numbers %v became %v and %v", weights, w, w2)
-		}
-		for i := range sum {
-			sum[i] = float32(random.NormFloat64())
-		}
-		sum2 := sum
-		addRowsGo(&sum, &in, &w)
-		addRowsAVX2(&sum2, &in, &w)
-		for i := range sum {
-			if math.Abs(float64(sum[i])-float64(sum2[i])) > allowed {
-				t.Fatalf("column %d is %v by Go and %v by AVX2", i, sum[i], sum2[i])
+		x := numbers(rows * 2 * pairs)
+		weights := make([]byte, 2*pairs*columns)
+		for i := range weights {
+			if weights[i] = byte(random.Uint32()); extreme {
+				weights[i] = 0x80 // -128
 			}
 		}
-	}
+		scale, bias, out := numbers(tile), numbers(tile), numbers((rows-1)*columns+tile)
+		of := [2]*workspace{new(workspace), new(workspace)}
+		var outs [2][]float32
+		defer func() { vectorized = true }()
+		for i := range of {
+			s := of[i]
+			vectorized = i == 1
+			q := s.quantizeRows(x, 2*pairs)
+			outs[i] = slices.Clone(out)
+			s.addTile(outs[i], columns, q, pairs, weights, scale, bias)
+			s.addTile(outs[i], columns, q, pairs, nil, scale, bias) // from the tile that the first call left
+		}
+		if of[0].input != of[1].input || of[0].scale != of[1].scale || of[0].tile != of[1].tile {
+			t.Fatal("numbers or weights differ")
+		}
+		if !slices.Equal(outs[0], outs[1]) {
+			t.Fatalf("%v by Go and %v by AVX2", outs[0], outs[1])
+		}
+		if want := 2*(float32(-128*maxInput*2*pairs)*of[0].scale[4][0]*scale[0]+bias[0]) + out[0]; extreme &&
+			math.Abs(float64(outs[0][0]-want)) > 1e-4*math.Abs(float64(want)) {
+			t.Fatalf("the largest sum is %v, want %v", outs[0][0], want)
+		}
+	})
+}
+
+// A text has the same vector by either path, alone or among others.
+func TestVectorsTogether(t *testing.T) {
+	each(t, func(t *testing.T, e *Encoder) {
+		var texts []string
+		for i := range 9 {
+			texts = append(texts, strings.Repeat(fmt.Sprintf("the %c hat ", 'a'+i), i%4)+"hat"[:i%3])
+		}
+		texts = append(texts, "早上好", strings.Repeat("the hat ", 100), "a hat")
+		l := lazy{func() (*Encoder, error) { return e, nil }}
+		var want [][]float32
+		eachPath(t, func(t *testing.T) {
+			together := expect.Must(l.Embed(t.Context(), texts))(t)
+			for i, text := range texts {
+				vector, unknown, err := e.Encode(t.Context(), text)
+				if unknown > MaxUnknown {
+					vector = nil
+				}
+				if err != nil || !slices.Equal(vector, together[i]) {
+					t.Errorf("%q has another vector alone (error %v)", text, err)
+				}
+			}
+			if want == nil {
+				want = together
+			}
+			if !slices.EqualFunc(together, want, slices.Equal) {
+				t.Error("the paths have different vectors")
+			}
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, texts := range [][]string{texts, {"早上好"}} {
+			if _, err := l.Embed(ctx, texts); !errors.Is(err, context.Canceled) {
+				t.Errorf("error %v, want %v", err, context.Canceled)
+			}
+		}
+	})
 }
 
 // TestVectorsStay compares with stored vectors of the same model in seven languages, as in people's

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"unicode/utf8"
 )
 
 // A file of weights holds: magic; the number of pieces (uint16) and each piece as length (uint8),
@@ -137,7 +136,9 @@ func Load(data []byte) (*Encoder, error) {
 	e.vocabulary, rest, ok = readVocabulary(rest)
 	size, all := 0, e.network.tensors()
 	for _, t := range all {
-		size += t.bytes()
+		if size += 4 * t.scales(); t.form != plain {
+			size += t.rows * t.columns
+		}
 	}
 	if !ok || len(rest) != size {
 		return nil, errors.New("the weights file is damaged; `make weights` makes a new one")
@@ -156,27 +157,17 @@ func Load(data []byte) (*Encoder, error) {
 		m := t.matrix
 		m.rows, m.columns, m.scale, m.weights = t.rows, t.columns, numbers, next(t.rows*t.columns)
 	}
+	e.network.fillPositions()
 	return e, nil
 }
 
-// scales returns how many float32 numbers a tensor has in the file: all, or one for each row or
-// column.
+// scales returns how many float32 numbers a tensor has in the file: one for each row or column. A plain
+// one has one row.
 func (t tensor) scales() int {
-	switch t.form {
-	case byRow:
+	if t.form == byRow {
 		return t.rows
-	case byColumn:
-		return t.columns
 	}
-	return t.rows * t.columns
-}
-
-// bytes returns the size of a tensor in the file.
-func (t tensor) bytes() int {
-	if t.form == plain {
-		return 4 * t.scales()
-	}
-	return 4*t.scales() + t.rows*t.columns
+	return t.columns
 }
 
 func floats(b []byte) []float32 {
@@ -189,7 +180,7 @@ func floats(b []byte) []float32 {
 
 // readVocabulary parses the pieces at the start of data.
 func readVocabulary(data []byte) (v vocabulary, rest []byte, ok bool) {
-	v.ids = map[string]int32{}
+	v.ids, v.begins = map[string]int32{}, new([1 << 16]bool)
 	if len(data) < 2 {
 		return v, nil, false
 	}
@@ -208,7 +199,11 @@ func readVocabulary(data []byte) (v vocabulary, rest []byte, ok bool) {
 		rest = rest[8:]
 		if id >= reserved && text != "" {
 			v.ids[text] = int32(id) // of duplicates the last counts
-			v.longest = max(v.longest, utf8.RuneCountInString(text))
+			hash := uint32(0)
+			for _, r := range text {
+				hash = prefixHash(hash, r)
+				v.begins[hash] = true
+			}
 		}
 	}
 	return v, rest, true

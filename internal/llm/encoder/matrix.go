@@ -1,5 +1,10 @@
 package encoder
 
+import (
+	"math"
+	"unsafe"
+)
+
 // matrix holds a layer's weights in int8. The real weights are weights × scale of their column (of
 // their row, for embeddings).
 type matrix struct {
@@ -9,96 +14,117 @@ type matrix struct {
 	bias          []float32 // of each column
 }
 
-// signed maps a byte to its int8 value as float32. A lookup is faster than a conversion.
-var signed = func() (table [256]float32) {
-	for i := range table {
-		table[i] = float32(int8(i))
-	}
-	return table
-}()
+// tile is the number of columns computed at once; also in matrix_amd64.s.
+const tile = 16
 
-const (
-	tile  = 128 // columns per block, so that they stay in the L1 cache; also in matrix_amd64.s
-	depth = 8   // rows of weights converted to float32 at once, for all tokens; also in matrix_amd64.s
-)
+// maxInput is the largest magnitude of quantized numbers. Products are computed in integers, so that
+// sums are the same in any order, and fit into int32: 4095 × 4095 × 128 in attention (maxPieces, and
+// the numbers of a head), 4095 × 128 × 1536 elsewhere (int8, inner).
+const maxInput = 4095
 
-// multiply returns x × m + bias for all rows of x, on two processors. Rows are a multiple of depth and
-// columns of 2 × tile.
-func (m *matrix) multiply(x []float32) []float32 {
-	out := make([]float32, len(x)/m.rows*m.columns)
-	inHalves(m.columns/tile, func(from, to int) {
-		for ; from < to; from++ {
-			m.multiplyTile(x, out, from*tile)
-		}
-	})
-	return out
+// quantized holds rows of int16. The real numbers are these × scale of their row.
+type quantized struct {
+	pairs []int32 // two numbers each, the first in the lower half
+	scale []float32
 }
 
-// multiplyTile computes one block of columns at a time, starting at from.
-func (m *matrix) multiplyTile(x, out []float32, from int) {
-	tokens := len(x) / m.rows
-	var w [depth][tile]float32
-	for row := 0; row < m.rows; row += depth {
-		for i := range w {
-			widen(&w[i], (*[tile]byte)(m.weights[(row+i)*m.columns+from:]))
-		}
-		for t := range tokens {
-			addRows((*[tile]float32)(out[t*m.columns+from:]), (*[depth]float32)(x[t*m.rows+row:]), &w)
-		}
-	}
-	scale, bias := (*[tile]float32)(m.scale[from:]), (*[tile]float32)(m.bias[from:])
-	for t := range tokens {
-		sum := (*[tile]float32)(out[t*m.columns+from:])
-		for i := range sum {
-			sum[i] = sum[i]*scale[i] + bias[i]
-		}
+// addProduct adds x × m + bias to out. Rows of m are a multiple of 16 and columns of tile.
+func (m *matrix) addProduct(out []float32, x quantized, s *workspace) {
+	for from := 0; from < m.columns; from += tile {
+		s.addTile(out[from:], m.columns, x, m.rows/2, m.weights[from:], m.scale[from:], m.bias[from:])
 	}
 }
 
-// widen converts int8 weights, from -127 to 127, into float32 without their scale.
-func widen(into *[tile]float32, weights *[tile]byte) {
+// addTile adds x × s.tile × scale + bias to out, for one tile of columns. out has rows of that many
+// columns, and x of that many pairs. It takes almost all of the encoder's time.
+//
+// A number of s.tile is a pair of int16, the weights of a column in two rows. If weights is not nil, it
+// has int8 in rows of that many columns instead, and s.tile is overwritten.
+func (s *workspace) addTile(out []float32, columns int, x quantized, pairs int, weights []byte, scale, bias []float32) {
 	if vectorized {
-		widenAVX2(into, weights)
+		addTileAVX2(&out[0], columns, &x.pairs[0], &x.scale[0], len(x.scale), pairs,
+			&s.tile[0], unsafe.SliceData(weights), &scale[0], &bias[0])
 		return
 	}
-	widenGo(into, weights)
+	s.addTileGo(out, columns, x, pairs, weights, scale, bias)
 }
 
-func widenGo(into *[tile]float32, weights *[tile]byte) {
-	for c, b := range weights {
-		into[c] = signed[b]
+// addTileGo is addTile in Go. The product of two pairs as numbers of 64 bits, one of them swapped, has
+// the sum of both products in its upper half: two multiplications in one.
+func (s *workspace) addTileGo(out []float32, columns int, x quantized, pairs int, weights []byte, scale, bias []float32) {
+	for i := range pairs {
+		into := (*[tile]int32)(s.tile[i*tile:])
+		if weights != nil {
+			first, second := (*[tile]byte)(weights[2*i*columns:]), (*[tile]byte)(weights[(2*i+1)*columns:])
+			for c := range into {
+				into[c] = int32(uint16(int8(first[c]))) | int32(int8(second[c]))<<16
+			}
+		}
+		for c, p := range into {
+			s.goTile[c][i] = int64(int16(p)) + int64(p>>16)<<32
+		}
+	}
+	for first := 0; first < len(x.scale); first += 4 {
+		n := min(4, len(x.scale)-first)
+		for i, p := range x.pairs[first*pairs:][:n*pairs] {
+			s.goRows[i] = int64(int16(p))<<32 + int64(p>>16)
+		}
+		for c := range tile {
+			for i, sum := range columnTimesRows(s.goTile[c][:pairs], s.goRows[:n*pairs]) {
+				if sum -= int64(int32(sum)); i < n { // without what the lower half carried
+					row := first + i
+					out[row*columns+c] += float32(float32(float32(sum>>32)*x.scale[row])*scale[c]) + bias[c]
+				}
+			}
+		}
 	}
 }
 
-// addRows adds in × w to sum: one token's numbers times some rows of weights. It takes almost all
-// of the encoder's time.
-func addRows(sum *[tile]float32, in *[depth]float32, w *[depth][tile]float32) {
+// columnTimesRows returns the products of a column and up to four rows. Four at once are faster.
+func columnTimesRows(column, rows []int64) (sum [4]int64) {
+	n := len(column)
+	if len(rows) < 4*n {
+		for r := range len(rows) / n {
+			var one int64
+			for i, v := range rows[r*n:][:len(column)] {
+				one += v * column[i]
+			}
+			sum[r] = one
+		}
+		return sum
+	}
+	a, b, c, d := rows[:n], rows[n:][:n], rows[2*n:][:n], rows[3*n:][:n]
+	for i, v := range column {
+		sum[0] += v * a[i]
+		sum[1] += v * b[i]
+		sum[2] += v * c[i]
+		sum[3] += v * d[i]
+	}
+	return sum
+}
+
+// quantize writes a row, of a multiple of 16 numbers, into pairs and returns its scale. The largest
+// magnitude becomes maxInput.
+func quantize(pairs []int32, row []float32) (scale float32) {
 	if vectorized {
-		addRowsAVX2(sum, in, w)
-		return
+		return quantizeAVX2(&pairs[0], &row[0], len(row))
 	}
-	addRowsGo(sum, in, w)
+	return quantizeGo(pairs, row)
 }
 
-// addRowsGo is addRows in Go. It loops over arrays of fixed size, so that the compiler drops bounds
-// checks.
-func addRowsGo(sum *[tile]float32, in *[depth]float32, w *[depth][tile]float32) {
-	a, b, c, d, e, f, g, h := in[0], in[1], in[2], in[3], in[4], in[5], in[6], in[7]
-	for i := range sum {
-		sum[i] += (a*w[0][i] + b*w[1][i] + c*w[2][i] + d*w[3][i]) + (e*w[4][i] + f*w[5][i] + g*w[6][i] + h*w[7][i])
-	}
-}
+// rounder, added to a number, rounds it: a float32 of this size has no fraction. Its lowest bits are
+// the integer.
+const rounder = 3 << 22
 
-// dot returns the product of two rows of equal length, a multiple of 4. Four sums avoid waiting for
-// each addition.
-func dot(a, b []float32) float32 {
-	var s, t, u, v float32
-	b = b[:len(a)]
-	for i := 0; i+4 <= len(a); i += 4 {
-		s += a[i] * b[i]
-		t += a[i+1] * b[i+1]
-		u += a[i+2] * b[i+2]
-		v += a[i+3] * b[i+3]
+func quantizeGo(pairs []int32, row []float32) (scale float32) {
+	largest := float32(1e-30)
+	for _, v := range row {
+		largest = max(largest, v, -v)
 	}
-	return (s + t) + (u + v)
+	scale = largest / maxInput
+	for i := range row[:len(row)/2] {
+		a, b := float32(row[2*i]*(1/scale))+rounder, float32(row[2*i+1]*(1/scale))+rounder
+		pairs[i] = int32(math.Float32bits(a)&0xffff | math.Float32bits(b)<<16)
+	}
+	return scale
 }

@@ -2,14 +2,15 @@ package encoder
 
 import "golang.org/x/sys/cpu"
 
-// vectorized reports whether the processor has AVX2 for widen and addRows. A test clears it to run
-// the Go versions.
+// vectorized reports whether the processor has AVX2. A test clears it to run the Go versions.
 var vectorized = cpu.X86.HasAVX2
 
-// widenAVX2 is widenGo for one row, eight numbers at a time.
+// addTileAVX2 is addTileGo with the same result.
 //
 //go:noescape
-func widenAVX2(into *[tile]float32, weights *[tile]byte)
+func addTileAVX2(out *float32, columns int, x *int32, rowScale *float32, rows, pairs int, w *int32, weights *byte, scale, bias *float32)
 
-// addRowsAVX2 is addRowsGo, eight columns at a time, with identical rounding.
-func addRowsAVX2(sum *[tile]float32, in *[depth]float32, w *[depth][tile]float32)
+// quantizeAVX2 is quantizeGo with the same result.
+//
+//go:noescape
+func quantizeAVX2(pairs *int32, row *float32, n int) (scale float32)

@@ -18,9 +18,14 @@ const (
 
 // vocabulary is the set of word pieces.
 type vocabulary struct {
-	ids     map[string]int32
-	scores  []float64 // by id: log probability of a piece
-	longest int       // in runes
+	ids    map[string]int32
+	scores []float64      // by id: log probability of a piece
+	begins *[1 << 16]bool // by prefixHash: whether a piece may begin so
+}
+
+// prefixHash returns the hash of a prefix with one more rune, for begins.
+func prefixHash(hash uint32, r rune) uint32 {
+	return (hash<<5 ^ hash>>13 ^ uint32(r)*0x9e3779b1) % (1 << 16)
 }
 
 // pieces splits text into its most likely pieces, at most 128. It uses a unigram model, as
@@ -92,7 +97,7 @@ func (v *vocabulary) bestSegmentation(text string) []piece {
 		id    int32
 	}
 	ways := make([]way, len(text)+1) // by byte, used where a rune ends
-	for from := range text {
+	for from, first := range text {
 		// A score of 0 means "none yet", as in the model's own tokenizer. There, unknown runes and
 		// a few pieces also score 0.
 		offer := func(to int, score float64, id int32) {
@@ -100,18 +105,19 @@ func (v *vocabulary) bestSegmentation(text string) []piece {
 				ways[to] = way{s, from, id}
 			}
 		}
-		_, first := utf8.DecodeRuneInString(text[from:])
-		found := false
-		for to, n := from, 0; n < v.longest && to < len(text); n++ {
-			_, size := utf8.DecodeRuneInString(text[to:])
-			to += size
+		found, hash := false, uint32(0)
+		for i, r := range text[from:] {
+			if hash = prefixHash(hash, r); !v.begins[hash] {
+				break
+			}
+			to := from + i + utf8.RuneLen(r)
 			if id, ok := v.ids[text[from:to]]; ok {
 				found = true
 				offer(to, v.scores[id], id)
 			}
 		}
 		if !found {
-			offer(from+first, 0, 0)
+			offer(from+utf8.RuneLen(first), 0, 0)
 		}
 	}
 	var out []piece

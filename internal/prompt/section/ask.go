@@ -69,6 +69,7 @@ type TurnSources struct {
 	files     *files
 	first     int64
 	recovered bool
+	noted     []uint64
 
 	skills         func() ([]skill.Skill, error)
 	tasks          func() ([]task.Task, error) // the open tasks that may be read in this place
@@ -77,9 +78,10 @@ type TurnSources struct {
 }
 
 // ForTurn returns the sources for the turn t. first is the first message of the history unless it must
-// be cut again. recovered means that the last request preceded a compaction.
-func (s *Sources) ForTurn(ctx context.Context, t *Turn, first int64, recovered bool) *TurnSources {
-	l := &TurnSources{sources: s, turn: t, files: s.files(), first: first, recovered: recovered}
+// be cut again. recovered means that the last request preceded a compaction. noted are the notes of steering
+// that are still sent, see NoteID.
+func (s *Sources) ForTurn(ctx context.Context, t *Turn, first int64, recovered bool, noted []uint64) *TurnSources {
+	l := &TurnSources{sources: s, turn: t, files: s.files(), first: first, recovered: recovered, noted: noted}
 	l.skills = sync.OnceValues(func() ([]skill.Skill, error) { return s.Skills.List(t.Place()) })
 	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return s.Tasks.List(ctx, t.Place(), "") })
 	l.programs = sync.OnceValues(func() ([]Program, error) {

@@ -57,7 +57,7 @@ func main() {
 	}
 }
 
-// measure plays all talks, prints what was kept, and fails if that is not enough.
+// measure plays all talks, prints what was kept in their last turns, and fails if that is not enough.
 func measure(ctx context.Context, only string, each bool) error {
 	var all []run
 	for _, persona := range slices.Sorted(maps.Keys(ofPersona)) {
@@ -80,22 +80,26 @@ func measure(ctx context.Context, only string, each bool) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-14s %8s %-8s %7s %8s %8s %8s %8s %8s %8s %8s %8s %10s %6s %8s\n", "persona", "window", "without", "kept %",
-		"length", "emoji", "address", "name", "language", "phrase", "turn 100", "reused %", "summaries", "notes", "longest")
+	fmt.Printf("%-14s %8s %-8s %7s %8s %8s %8s %8s %8s %8s %8s %8s %6s %9s %6s %8s\n", "persona", "window", "without", "kept %",
+		"length", "emoji", "address", "name", "language", "phrase", "turn 100", "reused %", "all %", "summaries", "notes", "longest")
 	var faults []string
 	for _, without := range []string{"", "notes", "style"} {
-		for _, persona := range append(slices.Sorted(maps.Keys(ofPersona)), "") {
-			for _, window := range append(slices.Clone(windows), 0) {
+		for _, persona := range slices.Sorted(maps.Keys(ofPersona)) {
+			for _, window := range windows {
 				of := slices.DeleteFunc(slices.Clone(results), func(r result) bool {
-					return r.leaveOut != without || persona != "" && r.persona != persona || window != 0 && r.window != window
+					return r.leaveOut != without || r.persona != persona || r.window != window
 				})
-				if len(of) == 0 || (window == 0) != (persona == "") && (without == "" || window == 0) {
-					continue
+				if len(of) > 0 {
+					fmt.Println(line(persona, window, of))
+					faults = append(faults, faultsOf(of)...)
 				}
-				fmt.Println(line(persona, window, of))
-				faults = append(faults, faultsOf(of)...)
 			}
 		}
+	}
+	whole := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.leaveOut != "" })
+	fmt.Println(line("all", 0, whole))
+	if atTheEnd(whole) < aim {
+		faults = append(faults, fmt.Sprintf("%.1f %% are kept in turn %d", atTheEnd(whole), turns))
 	}
 	if each {
 		for _, r := range results {
@@ -165,7 +169,7 @@ func line(persona string, window int, of []result) string {
 	for _, r := range of {
 		longest = max(longest, r.longest)
 	}
-	return s + fmt.Sprintf(" %8.1f %8.2f/%.2f %10.1f %6.1f %8d", atTheEnd(of), 100*mean(of, func(r result) float64 { return r.within }),
+	return s + fmt.Sprintf(" %8.1f %8.2f %6.2f %9.1f %6.1f %8d", atTheEnd(of), 100*mean(of, func(r result) float64 { return r.within }),
 		100*mean(of, func(r result) float64 { return r.reused }), mean(of, func(r result) float64 { return float64(r.summaries) }),
 		mean(of, func(r result) float64 { return float64(r.notes) }), longest)
 }

@@ -25,7 +25,8 @@ func TestManners(t *testing.T) {
 	storetest.DoNotWait()
 	of := []run{{talk: &talks[2], persona: "professional", window: windows[2], leaveOut: "notes", turns: 30}}
 	for i, persona := range []string{"balanced", "creative", "minimal", "professional", "supportive"} {
-		of = append(of, run{talk: &talks[i*2+1], persona: persona, window: windows[1], turns: 30})
+		talk := &talks[[]int{11, 8, 4, 2, 6}[i]] // those with the most pasted texts
+		of = append(of, run{talk: talk, persona: persona, window: windows[1], turns: 30})
 	}
 	all, err := playAll(t.Context(), of)
 	expect.OK(t, err)
@@ -34,7 +35,7 @@ func TestManners(t *testing.T) {
 		expect.NoDiff(t, r.faults, []string(nil))
 	}
 	expect.False(t, kept(all[:1], "") > noNotes, "%.1f %% are kept without notes: this shows nothing", kept(all[:1], ""))
-	expect.False(t, kept(all[1:], "") < aim, "%.1f %% are kept", kept(all[1:], ""))
+	expect.False(t, kept(all[1:], "") < aim+1.5, "%.1f %% are kept; notes without rules keep 95", kept(all[1:], ""))
 	expect.False(t, 100*mean(all, func(r result) float64 { return r.within }) < reuse, "requests are not reused")
 }
 

@@ -31,16 +31,16 @@ func drift(distance int) float64 {
 type model struct {
 	name string // a talk's, so that each has its own chances
 
-	mu       sync.Mutex
-	last     []message // of the last request
-	compared int       // bytes of requests that had a next one
-	same     int       // of these, with which the next one begins
-	broken   int       // as compared and same, without requests after a summary was asked for
-	kept     int
-	summed   bool
-	notes    int
-	longest  int    // tokens of a note of steering
-	fault    string // the first broken promise on notes
+	mu             sync.Mutex
+	last           []message // of the last request
+	compared       int       // bytes of requests that had a next one
+	same           int       // of these, with which the next one begins
+	comparedWithin int       // as compared and same, without requests after a summary was asked for
+	sameWithin     int
+	summed         bool
+	notes          int
+	longest        int    // tokens of a note of steering
+	fault          string // the first broken promise on notes
 }
 
 type message struct{ Role, Content string }
@@ -101,7 +101,7 @@ func (m *model) count(all []message) {
 	}
 	m.compared, m.same = m.compared+size, m.same+same
 	if !m.summed {
-		m.broken, m.kept = m.broken+size, m.kept+same
+		m.comparedWithin, m.sameWithin = m.comparedWithin+size, m.sameWithin+same
 	}
 	m.last, m.summed = all, false
 

@@ -151,7 +151,7 @@ func (r run) play(ctx context.Context) (_ result, err error) {
 			}
 		}
 	}
-	out.reused, out.within = float64(m.same)/float64(max(1, m.compared)), float64(m.kept)/float64(max(1, m.broken))
+	out.reused, out.within = float64(m.same)/float64(max(1, m.compared)), float64(m.sameWithin)/float64(max(1, m.comparedWithin))
 	out.notes, out.longest = m.notes, m.longest
 	if m.fault != "" {
 		out.faults = append(out.faults, m.fault)

@@ -19,7 +19,7 @@ OTHER_MODULE = GOFLAGS=-buildvcs=false GOWORK=off
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: faults help build weights homeserver try test check unit race fuzz bench survival longchats recall attacks storm look clean docker-check go tools
+.PHONY: faults help build weights homeserver try test check unit race fuzz bench survival manners longchats recall attacks storm look clean docker-check go tools
 
 help: ## list what there is to make
 	@echo 'make try is the quickest way to see Reverie. All there is:'
@@ -95,8 +95,11 @@ survival: go ## dream for thirty nights with models that err, lie or do harm, an
 longchats: go ## ask about months of chats, and count how much of what answers is recalled
 	@go run ./test/longchats -cache "$${TMPDIR:-/tmp}/reverie-vectors"
 
+manners: go ## have 12 talks of 100 turns with 5 personas and a model that forgets its style, and count what is kept
+	@go run ./test/manners
+
 attacks: go ## have models that obey every text they read attack the assistant, and count what they do without an approval
-	@go test -count=1 -v -run '^TestInjections$$|^TestOrdinaryRequests$$|^TestRecalledBeforeAFailedAnswer$$|^TestEverydayTalks$$|^TestApprovalAttacks$$|^TestNothingLeaks$$|^TestPagesSendNothingOut$$|^TestWebNeedsNoApproval$$|^TestProgramsGiveNoOrders$$|^TestProgramNeedsNoApproval$$|^TestFilesAsCarriers$$|^TestOwnFilesNeedNoApproval$$|^TestSkillFromOutsideAttacks$$|^TestVoteIsNotThePersonsWords$$|^TestShellIsApproved$$' ./internal/session
+	@go test -count=1 -v -run '^TestInjections$$|^TestOrdinaryRequests$$|^TestRecalledBeforeAFailedAnswer$$|^TestEverydayTalks$$|^TestApprovalAttacks$$|^TestNothingLeaks$$|^TestPagesSendNothingOut$$|^TestWebNeedsNoApproval$$|^TestProgramsGiveNoOrders$$|^TestProgramNeedsNoApproval$$|^TestFilesAsCarriers$$|^TestOwnFilesNeedNoApproval$$|^TestSkillFromOutsideAttacks$$|^TestVoteIsNotThePersonsWords$$|^TestShellIsApproved$$|^TestForeignManner$$' ./internal/session
 
 storm: go homeserver ## kill the bot 300 times while people talk to it, 40 times on the real homeserver, 200 times each at due times and in workflows, 300 times around approvals; start 1000 programs of MCP servers; STORM=n for another number
 	@REVERIE_STORM=$(or $(STORM),300) go test -count=1 -timeout 60m -v -run '^TestStorm$$' ./test

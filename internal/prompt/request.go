@@ -38,13 +38,15 @@ func rowsOf(layout, from []section.Contributor, limits map[string]int) []row {
 // turnSources returns the sources of the turn.
 func (r *request) turnSources(ctx context.Context) *section.TurnSources {
 	var first int64
+	var noted []uint64
 	recovered := false
 	if e := r.room.epoch; e != nil && e.conversation == r.conversation {
 		compacted := r.turn.Summary != "" && r.turn.Compacted != 0
 		first = e.first
+		noted = e.lines("steering", func(s shown) bool { return e.stillSent(s, r.turn.History) })
 		recovered = compacted && (keyPart(e.key, "compaction") != fmt.Sprintf("%x", r.turn.Compacted) || r.afterCompaction(e))
 	}
-	return r.a.cfg.ForTurn(ctx, &r.turn.Turn, first, recovered, r.openings)
+	return r.a.cfg.ForTurn(ctx, &r.turn.Turn, first, recovered, noted, r.openings)
 }
 
 // openings returns how earlier conversations of the timeline began, as far as the place may read them.

@@ -17,8 +17,11 @@ import (
 	reverie "reverie"
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/manner"
 	"reverie/internal/prompt/section"
 	"reverie/internal/test/expect"
+	"reverie/internal/trust"
+	"reverie/internal/voice"
 )
 
 // fails gives the newest call a failed result.
@@ -120,12 +123,17 @@ var plays = map[string]string{
 	"tasks, none open": "8*talk Hello.; talk Hello. = identity; 5*talk Hello.",
 	"the most important": "steps one; 3*talk My cat is hungry.; ask My cat is hungry.; reply I'll remember that.; " +
 		"ask Remember that my cat is hungry. = keep; reply Well.; talk My cat.",
-	"identity": "8*talk Hello.; talk Hello. = identity; 7*talk Hello.; talk Hello. = identity",
-	"no steps": "bare goal; talk Go on.; talk Go on. = no_steps; 4*talk Go on.; talk Go on. = no_steps",
-	"pending":  "pin the roof; 2*talk Go on.; talk Go on. = pending; talk Go on.; talk Go on. = act; 2*talk Go on.; talk Go on. = pending; talk Go on. = identity; talk Go on. = act",
+	"identity":                     "8*talk Hello.; talk Hello. = identity; 7*talk Hello.; talk Hello. = identity",
+	"identity, after another note": "8*talk Hello.; talk Remember that my sister is Jana. = keep; talk Hello. = identity; 7*talk Hello.; talk Hello. = identity",
+	"identity, after much text":    "talk " + longText + "; talk Hello. = identity; 2*talk Hello.; talk " + longText + " = identity; talk Hello.",
+	"identity, after a summary":    "2*talk Hello.; talk " + longText + " = identity; compacted 1; talk Well? = recovered; 7*talk Hello.; talk Hello. = identity",
+	"no steps":                     "bare goal; talk Go on.; talk Go on. = no_steps; 4*talk Go on.; talk Go on. = no_steps",
+	"pending":                      "pin the roof; 2*talk Go on.; talk Go on. = pending; talk Go on.; talk Go on. = act; 2*talk Go on.; talk Go on. = pending; talk Go on. = identity; talk Go on. = act",
 	// A retry begins the rounds of tools anew, and keeps what the person's message got.
 	"retry": "ask Remember that my sister is Jana. = keep; tool a; tool a = repeat; event; reply Done.; retry; tool a; tool a = repeat",
 }
+
+var longText = strings.TrimSpace(strings.Repeat("It rains on the hills. ", 200))
 
 // Each rule applies at its time, not before, and then pauses.
 func TestRules(t *testing.T) {
@@ -179,6 +187,48 @@ func (w *world) happens(what string) (asked bool) {
 		return verb == "retry"
 	}
 	return true
+}
+
+// The note on identity says the rules of style that hold, of the owner and of the person, in few tokens. Where
+// there are too many, each comes in its turn. In a group it says nothing of the person's.
+func TestStyleIsRepeated(t *testing.T) {
+	w := shippedWorld(t, Stable)
+	w.private, w.tier, w.last = true, 3, nil
+	w.speaks(voice.Voice{Persona: "professional"})
+	noticed := manner.Store{DB: w.db}
+	w.assembler.cfg.Manner = noticed
+	wish := func(text string) {
+		t.Helper()
+		expect.OK(t, noticed.Observe(t.Context(), w.db, manner.Said{Event: text, Person: testUser, Readers: trust.PersonReaders(testUser), Allowed: true, Text: text, At: w.turn().Now}))
+	}
+	identity := func() string { // the rules of the next note
+		t.Helper()
+		w.answers("Well.")
+		_, note, _ := strings.Cut(w.tells(longText).Tail, "\nNow:\n- You are Reverie. Keep to how you are described above.")
+		note, _, _ = strings.Cut(note, "\n")
+		expect.False(t, llm.EstimateTokens("- You are Reverie. Keep to how you are described above."+note) > 60, "too long: %q", note)
+		return note
+	}
+	w.tells("Hello.")
+	owners := func() {
+		t.Helper()
+		note := identity()
+		expect.Has(t, note, "polite address", "no emoji", "short paragraphs")
+		expect.False(t, strings.Count(note, ".") != 3, "it says more: %q", note)
+	}
+	owners()
+	wish("Don't say 'well'")
+	expect.Has(t, identity(), "Use words only, no emoji.", "Do without the phrase “well”.", "short paragraphs.", "polite address")
+	for _, phrase := range []string{"sure", "of course", "no problem", "great question", "indeed"} {
+		wish("Don't say '" + phrase + "'")
+	}
+	var all string
+	for range 9 {
+		all += identity()
+	}
+	expect.Has(t, all, "“well”", "“sure”", "“of course”", "“no problem”", "“great question”", "“indeed”", "no emoji", "short paragraphs", "polite address")
+	w.private = false
+	owners()
 }
 
 // In any conversation a message gets at most one note, and the same ones when it is sent again,

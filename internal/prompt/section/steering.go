@@ -49,7 +49,7 @@ var rules = []rule{
 	{"act", atTurn, func(f *facts) bool { return f.goal && f.sinceTool%5 == 0 }},
 	{"remember", atTurn, func(f *facts) bool { return f.sinceMemory%8 == 5 && f.personal() >= 3 && !f.asksToRemember() }},
 	{"tasks", atTurn, func(f *facts) bool { return f.openTasks > 0 && f.sinceTask%12 == 0 }},
-	{"identity", atTurn, func(f *facts) bool { return f.answers > 0 && f.answers%8 == 0 }},
+	{"identity", atTurn, func(f *facts) bool { return f.answers >= 8 || f.answers > 0 && f.tokens >= 700 }},
 }
 
 // Phrases from data/words. They match whole words in any case, like the triggers of skills.
@@ -79,7 +79,8 @@ type facts struct {
 	sinceTool   int      // turns since a tool did something, including this one
 	sinceMemory int      // turns since something was remembered
 	sinceTask   int      // turns since the task tool was used
-	answers     int      // answers to a person
+	answers     int      // answers to a person since the note identity, or else in all
+	tokens      int      // of the text since then, or since the rules of style
 	answer      string   // the last one, if no tool was used for it
 
 	// Of the turn:
@@ -217,10 +218,11 @@ func gatherSteering(ctx context.Context, q *Question) (*Content, error) {
 	}
 	f := facts{state: state{openTasks: len(tasks), quota: quota, goal: len(q.turn.Steps) > 0 || q.turn.Pin != "", pinned: q.turn.Pin != "",
 		bare:     len(q.turn.Steps) == 0 && slices.Contains(q.turn.Goal, "Status: Active"),
-		terminal: q.turn.Room == q.sources.Terminal && q.turn.Room != ""}}
+		terminal: q.turn.Room == q.sources.Terminal && q.turn.Room != ""}, tokens: llm.EstimateTokens(q.turn.Summary)}
 	notes := Content{Source: "steering"}
 	for i := range past {
 		f.addMessage(&past[i])
+		f.tokens += llm.EstimateTokens(past[i].Text)
 		f.recovered = q.recovered && i == last
 		now := phase(0)
 		switch {
@@ -231,10 +233,39 @@ func gatherSteering(ctx context.Context, q *Question) (*Content, error) {
 		}
 		applies := func(r rule) bool { return r.phase&now != 0 && says[r.name] != "" && r.when(&f) }
 		if n := slices.IndexFunc(rules, applies); n >= 0 {
-			notes.Lines = append(notes.Lines, Line{Text: "- " + says[rules[n].name], key: noteKey(past[i].ID, rules[n].name)})
+			text := "- " + says[rules[n].name]
+			if rules[n].name == "identity" {
+				text = q.withStyle(ctx, text)
+			}
+			notes.Lines = append(notes.Lines, Line{Text: text, key: noteKey(past[i].ID, rules[n].name)})
+		}
+		if i < said && slices.Contains(q.noted, NoteID(past[i].ID, "identity")) {
+			f.answers, f.tokens = 0, 0
 		}
 	}
 	return q.contentOrNil(notes)
+}
+
+// withStyle adds the rules of style to a note that can be checked in each answer, as many as 60 tokens hold.
+func (q *Question) withStyle(ctx context.Context, note string) string {
+	var all []string
+	other := &Question{TurnSources: q.TurnSources} // whose problems others report
+	if c, _ := gatherManner(ctx, other); c != nil {
+		for _, l := range c.Lines {
+			all = append(all, strings.TrimPrefix(l.Text, "-"))
+		}
+	}
+	for _, c := range other.style() {
+		if c.Field != "voice" && c.Field != "proactivity" {
+			all = append(all, " "+c.Rule)
+		}
+	}
+	for i := range all { // where there are too many, others come first the next time
+		if longer := note + all[(i+len(q.noted))%len(all)]; llm.EstimateTokens(longer) <= 60 {
+			note = longer
+		}
+	}
+	return note
 }
 
 // quota reports whether the person of the message past[said] was told of a limit since their message before it.

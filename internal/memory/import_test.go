@@ -21,8 +21,8 @@ func TestImportedIntoFiles(t *testing.T) {
 	add(t, s, Private(owner), "tea is green")
 	put(t, s, Private(owner), onDisk(t, s, Private(owner))+"by hand\n")
 	added, known, _, _ := imported(t, s, Private(owner), `{"text":"a heron is grey"}
-{"text":"we saw a heron","conversation":"c","seq":1}
-{"text":"really?","conversation":"c","seq":2}
+{"text":"we saw a heron","conversation":"c","seq":1,"subject":"Anna"}
+{"text":"really?","conversation":"c","seq":2,"subject":"Ben"}
 {"text":"by hand"}
 {"text":"tea is green","conversation":"c","seq":3}`)
 	expect.Equal(t, [2]int{added, known}, [2]int{4, 1}, "added and known")

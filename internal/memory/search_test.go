@@ -245,7 +245,7 @@ func TestFloor(t *testing.T) {
 
 func TestStatesOfSearch(t *testing.T) {
 	each(t, func(t *testing.T, f *FTS, x index) {
-		remember(t, f, `{"text":"Anna lives in Bonn","ref":"bonn","conversation":"c","seq":1}`, `{"text":"she lives in Kiel now, Anna","ref":"kiel","conversation":"c","seq":2}`)
+		remember(t, f, `{"text":"Anna lives in Bonn","ref":"bonn","conversation":"c","seq":1,"subject":"Ben"}`, `{"text":"she lives in Kiel now, Anna","ref":"kiel","conversation":"c","seq":2,"subject":"Ben"}`)
 		q := Query{Text: "where does Anna live, Bonn?"}
 		alter(t, f, `state = 'superseded'`, "bonn")
 		want(t, "superseded", refs(t, x, q), "kiel")

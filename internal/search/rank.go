@@ -332,7 +332,7 @@ func (s *scored) computeFeatures(q parsedQuery, c corpus, forms map[string]int, 
 	v[speaker] = flag(anyNameIn(s.subject, q.names))
 	v[when] = flag(q.when && s.hasTime)
 	size := min(1, math.Log(1+float64(s.chars)/6)/4)
-	if s.subject != "" || s.session == 0 { // an answer of the assistant is long whatever it holds
+	if !s.answer { // an answer of the assistant is long whatever it holds
 		v[length] = size
 	}
 	v[question] = flag(s.isQuestion) * (1 - size)

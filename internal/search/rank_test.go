@@ -17,7 +17,7 @@ func TestAnswersGainNothingByLength(t *testing.T) {
 	long := "heron weir" + strings.Repeat(" more", 98)
 	short := candidate{doc: -1, body: "heron weir and so on", subject: "anna", session: 1, chars: 20, words: 5}
 	for who, wants := range map[string]int64{"anna": -2, "": -1} {
-		other := candidate{doc: -2, body: long, subject: who, session: 1, chars: 500, words: 100}
+		other := candidate{doc: -2, body: long, subject: who, session: 1, chars: 500, words: 100, answer: who == ""}
 		if got := rank(q, c, []candidate{short, other}); got[0].doc != wants {
 			t.Errorf("said by %q: %d is first with %v, want %d", who, got[0].doc, got[0].values, wants)
 		}

@@ -97,7 +97,7 @@ func parseQuery(q Query) parsedQuery {
 	if from, to, ok := text.RelativeSpan(ws, q.Now); ok {
 		out.terms = append(out.terms, spanTerm(from, to))
 	}
-	if from, to, ok := text.OffsetFrom(ws); ok {
+	if from, to, ok := text.DaysAway(ws); ok {
 		out.offset = [2]int{from, to}
 	}
 	if q.Context != "" {

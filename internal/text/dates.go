@@ -291,9 +291,9 @@ func seasonStart(ws []Token, i, first int, today time.Time) time.Time {
 	return start()
 }
 
-// OffsetFrom resolves "two weeks before" and "the day after" in a query: from and to are the days away
-// from what it names, as numbers of days.
-func OffsetFrom(ws []Token) (from, to int, ok bool) {
+// DaysAway resolves "two weeks before" and "the day after" in a query: at least from and at most to days lie
+// between what it names and the time it asks for; before it they are negative.
+func DaysAway(ws []Token) (from, to int, ok bool) {
 	for i, w := range ws {
 		sign := offsetSign(ws, i)
 		if timeUnits[w.Text] == 0 || sign == 0 {

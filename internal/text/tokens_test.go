@@ -133,7 +133,7 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-func TestOffsetFrom(t *testing.T) {
+func TestDaysAway(t *testing.T) {
 	for _, tt := range []struct {
 		text     string
 		from, to int
@@ -141,12 +141,12 @@ func TestOffsetFrom(t *testing.T) {
 		{"What happened two weeks before the move?", -17, -11}, {"the day after the exam", 1, 1}, {"zwei Wochen vor dem Umzug", -17, -11},
 		{"un mois après le mariage", 20, 40}, {"tres días antes de la boda", -3, -3}, {"una settimana dopo", 4, 10},
 	} {
-		from, to, ok := OffsetFrom(Tokens(tt.text))
+		from, to, ok := DaysAway(Tokens(tt.text))
 		if !ok || from != tt.from || to != tt.to {
 			t.Errorf("%s: %d to %d (%v), want %d to %d", tt.text, from, to, ok, tt.from, tt.to)
 		}
 	}
-	if _, _, ok := OffsetFrom(Tokens("vor zwei Wochen, two weeks ago, last week")); ok {
+	if _, _, ok := DaysAway(Tokens("vor zwei Wochen, two weeks ago, last week")); ok {
 		t.Error("a time counted from now is no offset")
 	}
 }

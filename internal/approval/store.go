@@ -31,8 +31,7 @@ const columns = `code, room, thread, conversation, event, asker, readers, quote,
 
 // list reads the approvals that match the WHERE clause, the oldest first.
 func list(ctx context.Context, from store.DBTX, where string, args ...any) ([]Approval, error) {
-	all, err := store.List(ctx, from, scan, `SELECT `+columns+` FROM approval `+where+` ORDER BY created, rowid`, args...)
-	return all, store.Wrap(err, "approval: read approvals")
+	return store.List(ctx, from, scan, `SELECT `+columns+` FROM approval `+where+` ORDER BY created, rowid`, args...)
 }
 
 func scan(row store.Row) (a Approval, err error) {
@@ -51,14 +50,13 @@ func (s Store) Put(ctx context.Context, db store.DBTX, a Approval) error {
 	if a.State != Gathering {
 		expires = a.Expires.UnixMilli()
 	}
-	_, err := db.ExecContext(ctx, `INSERT INTO approval (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	return store.Exec(ctx, db, `INSERT INTO approval (`+columns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (code) DO UPDATE SET acts = excluded.acts, sources = excluded.sources,
 			sources_hash = excluded.sources_hash, state = excluded.state,
 			whole_conversation = excluded.whole_conversation,
 			answered_by = excluded.answered_by, unverified = excluded.unverified WHERE approval.state IN ('gathering', 'open', 'approved')`,
 		a.Code, a.Room, a.Talk, a.Conversation, a.Event, a.Asker, a.Readers, a.Quote, store.JSON(&a.Acts), store.JSON(&a.Sources),
 		a.Fingerprint, a.State, a.Wide, a.Answer.Sender, a.Answer.Unproven, a.Created.UnixMilli(), expires)
-	return store.Wrap(err, "approval: store an approval")
 }
 
 // ListGranted lists asker's approvals for a whole conversation, if fingerprint has not changed since.
@@ -203,9 +201,8 @@ func (s Store) AddActs(ctx context.Context, tx *sql.Tx, a Approval, acts []Act) 
 // Open opens the approvals gathered for event. They expire after answerTimeout.
 func (s Store) Open(ctx context.Context, in store.DBTX, talk history.Timeline, event string) error {
 	now := s.Now()
-	_, err := in.ExecContext(ctx, `UPDATE approval SET state = 'open', created = ?, expires = ?
+	return store.Exec(ctx, in, `UPDATE approval SET state = 'open', created = ?, expires = ?
 		WHERE thread = ? AND event = ? AND state = 'gathering'`, now.UnixMilli(), now.Add(answerTimeout).UnixMilli(), talk, event)
-	return store.Wrap(err, "approval: open an approval")
 }
 
 // Answer records an answer to the question code. in is the answer's head and integrity its sender's.
@@ -253,8 +250,7 @@ const sqlClearTexts = `UPDATE approval SET quote = '', acts = '[]', sources = '[
 
 // Redact deletes the texts of the approvals of the message event.
 func (s Store) Redact(ctx context.Context, room, event string) error {
-	_, err := s.DB.ExecContext(ctx, sqlClearTexts+` WHERE room = ? AND event = ?`, room, event)
-	return store.Wrap(err, "approval: forget in approvals")
+	return store.Exec(ctx, s.DB, sqlClearTexts+` WHERE room = ? AND event = ?`, room, event)
 }
 
 // Forget deletes the texts of the approvals that contain one of texts, in tx.

@@ -134,8 +134,7 @@ func (r *run) record(ctx context.Context, tx *sql.Tx, p *plan, done memory.Appli
 	if len(done.Done) == 0 && len(p.tasks) == 0 {
 		return nil // nothing to undo
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'applied', batch = ? WHERE id = ?`, done.Batch, run)
-	return err
+	return store.Exec(ctx, tx, `UPDATE dream_run SET state = 'applied', batch = ? WHERE id = ?`, done.Batch, run)
 }
 
 func (d *Dreamer) questions() questions.Store {

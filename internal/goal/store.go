@@ -296,6 +296,5 @@ func (e *edit) saveChange(words bool) error {
 }
 
 func (e *edit) exec(query string, args ...any) error {
-	_, err := e.tx.ExecContext(e.ctx, query, args...)
-	return err
+	return store.Exec(e.ctx, e.tx, query, args...)
 }

@@ -373,9 +373,8 @@ func (h *Harvester) recordOutcome(ctx context.Context, room string, err error) {
 
 // MarkUnread marks an edited message as unread, within the transaction of the edit.
 func MarkUnread(ctx context.Context, tx *sql.Tx, message int64) error {
-	_, err := tx.ExecContext(ctx, `UPDATE harvest SET state = 'new', tries = 0, bytes_read = 0, at = 0, reason = ''
+	return store.Exec(ctx, tx, `UPDATE harvest SET state = 'new', tries = 0, bytes_read = 0, at = 0, reason = ''
 		WHERE message = ?`, message)
-	return store.Wrap(err, "harvest: mark message unread")
 }
 
 // IdleRooms lists conversations with unread messages in which no person wrote after since. Those

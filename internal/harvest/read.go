@@ -237,9 +237,8 @@ func cutToTokens(text string, tokens int) string {
 
 // markMessage sets the state of a skipped message.
 func (h *Harvester) markMessage(ctx context.Context, id int64, state, reason string) error {
-	_, err := h.cfg.DB.ExecContext(ctx, `UPDATE harvest SET state = ?, reason = ?, at = ? WHERE message = ? AND state = 'new'`,
+	return store.Exec(ctx, h.cfg.DB, `UPDATE harvest SET state = ?, reason = ?, at = ? WHERE message = ? AND state = 'new'`,
 		state, reason, h.cfg.Now().UnixMilli(), id)
-	return store.Wrap(err, "harvest: mark a message")
 }
 
 // markRead records in tx how far the messages of b were read. It returns errChanged if one of them was modified.

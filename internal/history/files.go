@@ -60,8 +60,7 @@ func (s *Store) FilesOf(ctx context.Context, event string) ([]string, error) {
 
 // HasFile reports whether any message has the stored file path.
 func (s *Store) HasFile(ctx context.Context, path string) (bool, error) {
-	named, err := store.Value[bool](ctx, s.db, `SELECT EXISTS (SELECT 1 FROM message WHERE files <> '' AND instr(files, ?) > 0)`, path)
-	return named, store.Wrap(err, "look for a file")
+	return store.Value[bool](ctx, s.db, `SELECT EXISTS (SELECT 1 FROM message WHERE files <> '' AND instr(files, ?) > 0)`, path)
 }
 
 func (s *Store) paths(ctx context.Context, query string, args ...any) ([]string, error) {

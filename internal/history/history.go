@@ -129,8 +129,7 @@ func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
 // Load returns the current conversation of room, oldest first, without retired and summarised
 // messages. A room without a conversation returns none.
 func (s *Store) Load(ctx context.Context, room Timeline) ([]Message, error) {
-	all, err := store.List(ctx, s.db, scanMessage, `SELECT `+columns+` FROM message WHERE `+loadedCondition+` ORDER BY id`, room, room)
-	return all, store.Wrap(err, "load conversation")
+	return store.List(ctx, s.db, scanMessage, `SELECT `+columns+` FROM message WHERE `+loadedCondition+` ORDER BY id`, room, room)
 }
 
 // loadedCondition selects the messages that Load returns; the room is given twice. It matches the
@@ -140,22 +139,19 @@ const loadedCondition = `room = ? AND conversation = (SELECT conversation FROM r
 // StartNew begins a new conversation in room and returns its number. Earlier messages stay in the
 // database.
 func (s *Store) StartNew(ctx context.Context, room Timeline) (int64, error) {
-	n, err := store.Value[int64](ctx, s.db, `INSERT INTO room (id, thread_of, conversation) VALUES (?, ?, 1)
+	return store.Value[int64](ctx, s.db, `INSERT INTO room (id, thread_of, conversation) VALUES (?, ?, 1)
 		ON CONFLICT (id) DO UPDATE SET conversation = conversation + 1 RETURNING conversation`, room, room.parent())
-	return n, store.Wrap(err, "start conversation")
 }
 
 // Readers returns who reads the current conversation of room: the readers of its first message by
 // or to a person, or those of SetReaders; empty while unknown.
 func (s *Store) Readers(ctx context.Context, room Timeline) (r trust.Readers, err error) {
-	r, err = store.Value[trust.Readers](ctx, s.db, `SELECT readers FROM room WHERE id = ?`, room)
-	return r, store.Wrap(err, "look up who reads a conversation")
+	return store.Value[trust.Readers](ctx, s.db, `SELECT readers FROM room WHERE id = ?`, room)
 }
 
 // SetReaders sets who reads the current conversation of room from now on.
 func (s *Store) SetReaders(ctx context.Context, room Timeline, r trust.Readers) error {
-	_, err := s.db.ExecContext(ctx, `UPDATE room SET readers = ? WHERE id = ?`, r, room)
-	return store.Wrap(err, "set who reads a conversation")
+	return store.Exec(ctx, s.db, `UPDATE room SET readers = ? WHERE id = ?`, r, room)
 }
 
 // LabelOf returns the label of the message event in any conversation of room; false if it is
@@ -170,8 +166,7 @@ func (s *Store) LabelOf(ctx context.Context, room, event string) (l trust.Label,
 // Retire removes the messages after afterID from the current conversation of room. They stay in the
 // database, with their EventID, but are no longer loaded.
 func (s *Store) Retire(ctx context.Context, room Timeline, afterID int64) error {
-	_, err := s.db.ExecContext(ctx, `UPDATE message SET retired = 1 WHERE `+loadedCondition+` AND id > ?`, room, room, afterID)
-	return store.Wrap(err, "retire messages")
+	return store.Exec(ctx, s.db, `UPDATE message SET retired = 1 WHERE `+loadedCondition+` AND id > ?`, room, room, afterID)
 }
 
 // SetTail sets the tail of message id and its integrity. tx must be the transaction that stores the
@@ -183,9 +178,8 @@ func (s *Store) SetTail(ctx context.Context, tx *sql.Tx, id int64, tail string, 
 
 // Rooms lists the timelines that have a transcript, the one with the newest message first.
 func (s *Store) Rooms(ctx context.Context) ([]string, error) {
-	rooms, err := store.Column[string](ctx, s.db, `SELECT id FROM room
+	return store.Column[string](ctx, s.db, `SELECT id FROM room
 		ORDER BY (SELECT max(id) FROM message WHERE message.room = room.id AND retired = 0) DESC, id`)
-	return rooms, store.Wrap(err, "list rooms")
 }
 
 func scanMessage(row store.Row) (Message, error) {

@@ -65,9 +65,8 @@ func Each(ctx context.Context, db store.DBTX, f Filter, do func(Message) error) 
 
 // EarlierEnds returns the last message of each of at most most earlier conversations of room, the newest first.
 func (s *Store) EarlierEnds(ctx context.Context, room Timeline, most int) ([]int64, error) {
-	ends, err := store.Column[int64](ctx, s.db, `SELECT max(id) FROM message WHERE room = ?1 AND retired = 0 AND conversation <
+	return store.Column[int64](ctx, s.db, `SELECT max(id) FROM message WHERE room = ?1 AND retired = 0 AND conversation <
 		(SELECT conversation FROM room WHERE id = ?1) GROUP BY conversation ORDER BY conversation DESC LIMIT ?2`, room, most)
-	return ends, store.Wrap(err, "look for earlier conversations")
 }
 
 // TimelineCount counts the messages of one timeline.
@@ -79,12 +78,11 @@ type TimelineCount struct {
 
 // CountByTimeline counts the messages ids by timeline, the one with the oldest message first.
 func CountByTimeline(ctx context.Context, db store.DBTX, ids []int64) ([]TimelineCount, error) {
-	all, err := store.List(ctx, db, func(row store.Row) (s TimelineCount, err error) {
+	return store.List(ctx, db, func(row store.Row) (s TimelineCount, err error) {
 		var at int64
 		err = row.Scan(&s.Room, &s.Messages, &at)
 		s.Last = time.UnixMilli(at).UTC()
 		return s, err
 	}, `SELECT room, count(*), max(at) FROM message WHERE id IN (SELECT value FROM json_each(?))
 		GROUP BY room ORDER BY min(id)`, store.Array(ids))
-	return all, store.Wrap(err, "count messages by conversation")
 }

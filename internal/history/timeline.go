@@ -50,14 +50,12 @@ func (t Timeline) parent() string {
 
 // Exists reports whether t has a transcript, even an empty one.
 func (s *Store) Exists(ctx context.Context, t Timeline) (bool, error) {
-	begun, err := store.Value[bool](ctx, s.db, `SELECT EXISTS (SELECT 1 FROM room WHERE id = ?)`, t)
-	return begun, store.Wrap(err, "look for a conversation")
+	return store.Value[bool](ctx, s.db, `SELECT EXISTS (SELECT 1 FROM room WHERE id = ?)`, t)
 }
 
 // Threads lists the timelines of the threads of room, sorted.
 func (s *Store) Threads(ctx context.Context, room string) ([]Timeline, error) {
-	all, err := store.Column[Timeline](ctx, s.db, `SELECT id FROM room WHERE thread_of = ? AND thread_of <> '' ORDER BY id`, room)
-	return all, store.Wrap(err, "list threads")
+	return store.Column[Timeline](ctx, s.db, `SELECT id FROM room WHERE thread_of = ? AND thread_of <> '' ORDER BY id`, room)
 }
 
 // Move inserts all conversations of the room from before those of the room to. The current

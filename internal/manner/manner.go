@@ -160,8 +160,7 @@ func languageName(code string) string {
 
 // Forget removes a line of a person with all that was noticed of it.
 func (s Store) Forget(ctx context.Context, person string, l Line) error {
-	_, err := s.DB.ExecContext(ctx, `DELETE FROM manner WHERE person = ? AND key = ? AND value = ?`, person, l.Key, l.Value)
-	return store.Wrap(err, "manner: forget")
+	return store.Exec(ctx, s.DB, `DELETE FROM manner WHERE person = ? AND key = ? AND value = ?`, person, l.Key, l.Value)
 }
 
 // Redact removes what the message event showed, and returns the rules that quote it.
@@ -178,7 +177,6 @@ func (s Store) Redact(ctx context.Context, event string) (quotes []string, err e
 
 // ForgetQuoting removes observations that hold one of texts.
 func ForgetQuoting(ctx context.Context, db store.DBTX, texts []string) error {
-	_, err := db.ExecContext(ctx, `DELETE FROM manner WHERE EXISTS
+	return store.Exec(ctx, db, `DELETE FROM manner WHERE EXISTS
 		(SELECT 1 FROM json_each(?) AS forgotten WHERE forgotten.value <> '' AND instr(quote, forgotten.value) > 0)`, store.Array(texts))
-	return store.Wrap(err, "manner: forget texts")
 }

@@ -261,8 +261,7 @@ func vacuum(ctx context.Context, db *sql.DB) error {
 	if err := checkpoint(ctx, db); err != nil {
 		return err
 	}
-	_, err := db.ExecContext(ctx, `UPDATE memory_forgotten SET purged = 1 WHERE purged = 0`)
-	return store.Wrap(err, "forget")
+	return store.Exec(ctx, db, `UPDATE memory_forgotten SET purged = 1 WHERE purged = 0`)
 }
 
 // checkpoint moves the WAL into the database and truncates it. It retries while a reader blocks it.

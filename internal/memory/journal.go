@@ -179,10 +179,9 @@ func writeOp(ctx context.Context, tx store.DBTX, o Op) error {
 		}
 		sides[i] = string(data)
 	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO memory_op (batch, at, actor, op, entry, before, after, undoes)
+	return store.Exec(ctx, tx, `INSERT INTO memory_op (batch, at, actor, op, entry, before, after, undoes)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		o.Batch, o.At.UnixMilli(), o.Actor, o.Op, o.Entry, sides[0], sides[1], o.Undoes)
-	return store.Wrap(err, "write the journal of memory")
 }
 
 func (c *change) retire(e Entry) error {
@@ -204,9 +203,8 @@ func (c *change) supersede(e, next Entry) (Entry, error) {
 
 // selectEntries reads entries; rest is the query after `SELECT … FROM memory`.
 func selectEntries(ctx context.Context, db store.DBTX, rest string, args ...any) ([]Entry, error) {
-	all, err := store.List(ctx, db, func(row store.Row) (Entry, error) { return scanEntry(row) },
+	return store.List(ctx, db, func(row store.Row) (Entry, error) { return scanEntry(row) },
 		`SELECT `+entryColumns+` FROM memory `+rest, args...)
-	return all, store.Wrap(err, "read memory")
 }
 
 func entryByID(ctx context.Context, db store.DBTX, id string) (Entry, error) {
@@ -219,10 +217,9 @@ func entryByID(ctx context.Context, db store.DBTX, id string) (Entry, error) {
 
 // selectOps reads journal operations; rest is the query after `SELECT … FROM memory_op`.
 func selectOps(ctx context.Context, db store.DBTX, rest string, args ...any) ([]Op, error) {
-	all, err := store.List(ctx, db, scanOp, `SELECT seq, batch, at, actor, op, entry, before, after, undoes,
+	return store.List(ctx, db, scanOp, `SELECT seq, batch, at, actor, op, entry, before, after, undoes,
 		coalesce((SELECT text FROM memory WHERE id = entry), ''), coalesce((SELECT quote FROM memory WHERE id = entry), '')
 		FROM memory_op `+rest, args...)
-	return all, store.Wrap(err, "read the journal of memory")
 }
 
 func scanOp(row store.Row) (o Op, err error) {

@@ -115,9 +115,8 @@ func retiredSince(c *change, e Entry) (bool, error) {
 
 // sourceRetired reports whether an entry learned from the message event was forgotten or archived.
 func sourceRetired(ctx context.Context, db store.DBTX, event string) (bool, error) {
-	retired, err := store.Value[bool](ctx, db, `SELECT EXISTS (SELECT 1 FROM memory
+	return store.Value[bool](ctx, db, `SELECT EXISTS (SELECT 1 FROM memory
 		WHERE event = ? AND state IN ('forgotten', 'archived'))`, event)
-	return retired, store.Wrap(err, "read memory")
 }
 
 // LearnedFrom lists the active entries learned from the message event of scope. blocked means that

@@ -19,8 +19,7 @@ const memberCondition = `(successor <> '' AND EXISTS (SELECT 1 FROM memory AS he
 
 // isMember reports whether the active entry id is a member.
 func isMember(ctx context.Context, db store.DBTX, id string) (is bool, err error) {
-	is, err = store.Value[bool](ctx, db, `SELECT `+memberCondition+` FROM memory WHERE id = ?`, id)
-	return is, store.Wrap(err, "read memory")
+	return store.Value[bool](ctx, db, `SELECT `+memberCondition+` FROM memory WHERE id = ?`, id)
 }
 
 // membersOf lists the members of the entry id, the oldest first.

@@ -16,8 +16,7 @@ func (c *change) addSource(known *Entry, said Entry) error {
 		return nil
 	}
 	insert := `INSERT INTO memory_source (entry, event, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`
-	_, err := c.tx.ExecContext(c.ctx, insert, known.ID, said.Event, c.now.UnixMilli())
-	return store.Wrap(err, "record another source")
+	return store.Exec(c.ctx, c.tx, insert, known.ID, said.Event, c.now.UnixMilli())
 }
 
 // reassignSource moves entries learned from the message event to another message that said the
@@ -48,8 +47,7 @@ func (s *Store) reassignSource(ctx context.Context, event string, keep func(Entr
 			}
 			c.touch(n, e.Scope)
 		}
-		_, err = c.tx.ExecContext(ctx, `DELETE FROM memory_source WHERE event = (SELECT event FROM memory WHERE id = entry)`)
-		return err
+		return store.Exec(ctx, c.tx, `DELETE FROM memory_source WHERE event = (SELECT event FROM memory WHERE id = entry)`)
 	})
 	return store.Wrap(err, "redact a message")
 }

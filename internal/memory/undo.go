@@ -156,8 +156,7 @@ func lastBatch(c *change, a Access) (string, error) {
 
 // scopesOf lists the scopes of the entries whose id is IN condition. condition has one parameter.
 func scopesOf(ctx context.Context, db store.DBTX, condition string, arg any) ([]Scope, error) {
-	all, err := store.Column[Scope](ctx, db, `SELECT DISTINCT scope FROM memory WHERE id IN `+condition+` ORDER BY scope`, arg)
-	return all, store.Wrap(err, "read memory")
+	return store.Column[Scope](ctx, db, `SELECT DISTINCT scope FROM memory WHERE id IN `+condition+` ORDER BY scope`, arg)
 }
 
 // entriesOfBatch selects the entries that a batch changed.

@@ -42,15 +42,13 @@ var (
 // Add stores a question by Run, Scope, Why and the IDs of First and Second. It returns its ID; a known
 // pair is left as it is and gives 0.
 func (s Store) Add(ctx context.Context, q Question) (id int64, err error) {
-	id, err = store.Value[int64](ctx, s.DB, `INSERT INTO memory_question (run, scope, first, second, why) VALUES (?, ?, ?, ?, ?)
+	return store.Value[int64](ctx, s.DB, `INSERT INTO memory_question (run, scope, first, second, why) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT DO NOTHING RETURNING id`, q.Run, q.Scope, q.First.ID, q.Second.ID, q.Why)
-	return id, store.Wrap(err, "store a question")
 }
 
 // All lists all questions, also answered ones. Its entries have only IDs.
 func (s Store) All(ctx context.Context) ([]Question, error) {
-	all, err := store.List(ctx, s.DB, scanQuestion, questionColumns)
-	return all, store.Wrap(err, "read questions")
+	return store.List(ctx, s.DB, scanQuestion, questionColumns)
 }
 
 const questionColumns = `SELECT id, run, scope, first, second, why, notice_event, room, asked FROM memory_question `
@@ -136,8 +134,7 @@ func (s Store) Answer(ctx context.Context, a memory.Access, number int64, keep C
 		kept, other = other, kept
 	}
 	kept, other, err = s.Memory.ResolveConflict(ctx, a, q.Scope, kept.ID, other.ID, func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE memory_question SET both_hold = 0 WHERE id = ?`, number)
-		return err
+		return store.Exec(ctx, tx, `UPDATE memory_question SET both_hold = 0 WHERE id = ?`, number)
 	})
 	if errors.Is(err, memory.ErrNotFound) { // a hand edit came between
 		err = ErrObsolete
@@ -147,9 +144,8 @@ func (s Store) Answer(ctx context.Context, a memory.Access, number int64, keep C
 
 // assign records that the notice event asks the questions ids in room.
 func (s Store) assign(ctx context.Context, event, room string, ids []int64) error {
-	_, err := s.DB.ExecContext(ctx, `UPDATE memory_question SET notice_event = ?, room = ?
+	return store.Exec(ctx, s.DB, `UPDATE memory_question SET notice_event = ?, room = ?
 		WHERE id IN (SELECT value FROM json_each(?)) AND notice_event = ''`, event, room, store.Array(ids))
-	return store.Wrap(err, "ask a question")
 }
 
 // markAsked records when the notice event was sent. Zero means that it will not be: its questions
@@ -159,14 +155,12 @@ func (s Store) markAsked(ctx context.Context, event string, at time.Time) error 
 	if at.IsZero() {
 		query, args = `UPDATE memory_question SET notice_event = '', room = '' WHERE notice_event = ?1 AND asked = 0`, args[:1]
 	}
-	_, err := s.DB.ExecContext(ctx, query, args...)
-	return store.Wrap(err, "ask a question")
+	return store.Exec(ctx, s.DB, query, args...)
 }
 
 // countAskedSince counts the questions asked in room since then.
 func (s Store) countAskedSince(ctx context.Context, room string, since time.Time) (n int, err error) {
-	n, err = store.Value[int](ctx, s.DB, `SELECT count(*) FROM memory_question WHERE room = ? AND asked > ?`, room, since.UnixMilli())
-	return n, store.Wrap(err, "read questions")
+	return store.Value[int](ctx, s.DB, `SELECT count(*) FROM memory_question WHERE room = ? AND asked > ?`, room, since.UnixMilli())
 }
 
 // openOfNotice lists the open questions of the notice event; all reports whether none of its

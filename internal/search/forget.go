@@ -97,8 +97,7 @@ func (f *FTS) IsRedacted(ctx context.Context, scope trust.Readers, event string)
 // ClearRedaction deletes the mark of a redacted message, so that event can be indexed again.
 func (f *FTS) ClearRedaction(ctx context.Context, tx *sql.Tx, event string) error {
 	// Empty rows are not indexed.
-	_, err := tx.ExecContext(ctx, `DELETE FROM past_message WHERE event = ? AND event <> '' AND text = ''`, event)
-	return err
+	return store.Exec(ctx, tx, `DELETE FROM past_message WHERE event = ? AND event <> '' AND text = ''`, event)
 }
 
 // RedactTurn empties the message event, in every scope, and the answers to it. It returns their

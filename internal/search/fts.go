@@ -297,7 +297,7 @@ func (f *FTS) bestRows(ctx context.Context, expression string, class, scope int6
 // load reads the ranking data of rows. Texts come from FTS5's content table (c0 to c2 are the
 // columns): that is twice as fast as reading each row through the index.
 func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
-	out, err := store.List(ctx, f.db, func(row store.Row) (c candidate, err error) {
+	return store.List(ctx, f.db, func(row store.Row) (c candidate, err error) {
 		var marks int
 		err = row.Scan(&c.row, &c.doc, &c.at, &c.session, &c.chars, &c.words, &marks, &c.body, &c.day, &c.subject)
 		c.isQuestion, c.hasTime = marks&markQuestion != 0, marks&markTime != 0
@@ -306,7 +306,6 @@ func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 	}, `SELECT d.row, d.doc, d.at, d.conversation_day, d.chars, d.words, d.flags, t.c0, t.c1, t.c2
 		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value
 		CROSS JOIN index_fts_content AS t ON t.id = d.row`, store.Array(numbers))
-	return out, store.Wrap(err, "search")
 }
 
 // toHits converts ranked candidates to hits. It returns none unless one covers q.Floor or is an

@@ -46,7 +46,7 @@ func (f *FTS) updateTurns(ctx context.Context, tx *sql.Tx, n ...int64) error {
 func Openings(
 	ctx context.Context, db store.DBTX, scope trust.Readers, conversation string, ends []int64, least trust.Integrity,
 ) ([]Turn, error) {
-	all, err := store.List(ctx, db, func(row store.Row) (t Turn, err error) {
+	return store.List(ctx, db, func(row store.Row) (t Turn, err error) {
 		var at int64
 		err = row.Scan(&t.Sender, &at, &t.Text, &t.Integrity)
 		t.At = time.UnixMilli(at).UTC()
@@ -55,7 +55,6 @@ func Openings(
 		CROSS JOIN past_message WHERE n = (SELECT n FROM past_message WHERE scope = ? AND conversation = ? AND seq > after
 			AND seq <= till AND sender <> '' AND length(text) >= ? AND integrity >= ? ORDER BY seq LIMIT 1) ORDER BY till DESC`,
 		store.Array(ends), scope, conversation, minOpening, least)
-	return all, store.Wrap(err, "look for earlier conversations")
 }
 
 // adjacentTurn selects the message next to h in its conversation, on one side.

@@ -165,13 +165,11 @@ func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
 // Optimize merges the index, so that its pages no longer contain deleted text. It reads and writes
 // the whole index.
 func (f *FTS) Optimize(ctx context.Context, tx *sql.Tx) error {
-	_, err := tx.ExecContext(ctx, `INSERT INTO index_fts (index_fts) VALUES ('optimize')`)
-	return store.Wrap(err, "forget")
+	return store.Exec(ctx, tx, `INSERT INTO index_fts (index_fts) VALUES ('optimize')`)
 }
 
 func (w *indexWriter) exec(ctx context.Context, query string, args ...any) error {
-	_, err := w.tx.ExecContext(ctx, query, args...)
-	return err
+	return store.Exec(ctx, w.tx, query, args...)
 }
 
 // remove removes doc from the index, if present.
@@ -294,6 +292,5 @@ func (f *FTS) EnsureBuilt(ctx context.Context) error {
 
 // Scopes lists the scopes that are not empty.
 func (f *FTS) Scopes(ctx context.Context) ([]trust.Readers, error) {
-	scopes, err := store.Column[trust.Readers](ctx, f.db, `SELECT scope FROM index_scope WHERE docs > 0 ORDER BY scope`)
-	return scopes, store.Wrap(err, "list scopes")
+	return store.Column[trust.Readers](ctx, f.db, `SELECT scope FROM index_scope WHERE docs > 0 ORDER BY scope`)
 }

@@ -98,8 +98,7 @@ func scanRun(row store.Row) (Run, error) {
 }
 
 func (s *Store) runs(ctx context.Context, where string, args ...any) ([]Run, error) {
-	runs, err := store.List(ctx, s.db, scanRun, `SELECT `+runColumns+` FROM job_run r JOIN task t ON t.id = r.task WHERE `+where, args...)
-	return runs, store.Wrap(err, "list runs")
+	return store.List(ctx, s.db, scanRun, `SELECT `+runColumns+` FROM job_run r JOIN task t ON t.id = r.task WHERE `+where, args...)
 }
 
 // Wanted reports whether the run id is still to be done, and marks it started. It must be open, its
@@ -211,9 +210,8 @@ func (s *Scheduler) recordResult(ctx context.Context, tx *sql.Tx, r Run, begun b
 
 // postpone schedules another attempt of r.
 func postpone(ctx context.Context, tx *sql.Tx, r Run, at time.Time, failed error) error {
-	_, err := tx.ExecContext(ctx, `UPDATE job_run SET attempt = attempt + 1, retry_at = ?, result = ? WHERE task = ? AND due = ?`,
+	return store.Exec(ctx, tx, `UPDATE job_run SET attempt = attempt + 1, retry_at = ?, result = ? WHERE task = ? AND due = ?`,
 		at.UnixMilli(), clip(failed.Error()), r.Task.ID, r.Due.UnixMilli())
-	return err
 }
 
 // closeRun ends r and deletes the oldest runs of its task beyond maxStoredRuns.
@@ -222,9 +220,8 @@ func closeRun(ctx context.Context, tx *sql.Tx, r Run, state RunState, now time.T
 		state, now.UnixMilli(), clip(string(result)), r.Task.ID, r.Due.UnixMilli()); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, `DELETE FROM job_run WHERE task = ?1 AND state <> 'claimed' AND notice <> 1 AND due <
+	return store.Exec(ctx, tx, `DELETE FROM job_run WHERE task = ?1 AND state <> 'claimed' AND notice <> 1 AND due <
 		(SELECT due FROM job_run WHERE task = ?1 ORDER BY due DESC LIMIT 1 OFFSET ?2)`, r.Task.ID, maxStoredRuns-1)
-	return err
 }
 
 // completeOnce completes a once task after its only run.
@@ -233,10 +230,9 @@ func (s *Scheduler) completeOnce(ctx context.Context, tx *sql.Tx, r Run, now tim
 		return nil
 	}
 	reason := word + " at " + now.In(s.store.locationOf(r.Task)).Format("2006-01-02 15:04")
-	_, err := tx.ExecContext(ctx, `UPDATE task SET status = 'completed', reason = ?, completed = ?, updated = ?
+	return store.Exec(ctx, tx, `UPDATE task SET status = 'completed', reason = ?, completed = ?, updated = ?
 		WHERE id = ? AND status = 'active'`,
 		reason, now.UnixMilli(), now.UnixMilli(), r.Task.ID)
-	return err
 }
 
 func clip(result string) string {

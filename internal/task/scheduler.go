@@ -163,8 +163,7 @@ func (s *Scheduler) claimTask(ctx context.Context, tx *sql.Tx, t Task, now time.
 			return err
 		}
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE task SET next_due = ? WHERE id = ?`, s.store.nextDueColumn(*t.Schedule, now, t.Scheduled), t.ID)
-	return err
+	return store.Exec(ctx, tx, `UPDATE task SET next_due = ? WHERE id = ?`, s.store.nextDueColumn(*t.Schedule, now, t.Scheduled), t.ID)
 }
 
 // hasOpenRun reports whether a run of t is running or waits for a retry. Then no other starts.

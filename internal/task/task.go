@@ -176,6 +176,5 @@ func (t Task) Place() trust.Place {
 
 // Move assigns all tasks of the room from, completed ones included, to the room to. It is idempotent.
 func (s *Store) Move(ctx context.Context, from, to string) error {
-	_, err := s.db.ExecContext(ctx, `UPDATE task SET room = ?2, `+trust.MovedReaders+` WHERE room = ?1`, from, to)
-	return store.Wrap(err, "move tasks")
+	return store.Exec(ctx, s.db, `UPDATE task SET room = ?2, `+trust.MovedReaders+` WHERE room = ?1`, from, to)
 }

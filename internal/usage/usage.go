@@ -77,8 +77,7 @@ func (s *Store) Write(ctx context.Context) error {
 				return err
 			}
 		}
-		_, err = tx.ExecContext(ctx, `DELETE FROM usage WHERE day <= ?1; DELETE FROM usage_warning WHERE day <= ?1`, s.dateAgo(keepDays))
-		return err
+		return store.Exec(ctx, tx, `DELETE FROM usage WHERE day <= ?1; DELETE FROM usage_warning WHERE day <= ?1`, s.dateAgo(keepDays))
 	})
 	if err == nil {
 		s.pending = nil
@@ -191,12 +190,11 @@ func (s *Store) LastWeek(ctx context.Context, person string) ([]Row, error) {
 	if err := s.Write(ctx); err != nil {
 		return nil, err
 	}
-	rows, err := store.List(ctx, s.DB, func(row store.Row) (r Row, err error) {
+	return store.List(ctx, s.DB, func(row store.Row) (r Row, err error) {
 		return r, row.Scan(&r.Model, &r.Person, &r.Today, &r.Week, &r.Estimated)
 	}, `SELECT model, person, sum(iif(day = ?, tokens, 0)), sum(tokens), sum(estimated) > 0 FROM usage
 		WHERE day >= ? AND (person = ? OR ? = ?) GROUP BY model, person ORDER BY sum(tokens) DESC, model, person`,
 		s.dateAgo(0), s.dateAgo(6), person, person, Everybody)
-	return rows, store.Wrap(err, "usage: read")
 }
 
 // Everybody stands for all people in LastWeek.

@@ -17,7 +17,7 @@ import (
 type room struct{ tokens, hits int }
 
 // rooms are those that are measured: today's largest, and two larger with hits in proportion.
-var rooms = []room{{1_500, 12}, {2_000, 16}, {4_000, 32}}
+var rooms = []room{{1_800, 12}, {2_000, 16}, {4_000, 32}}
 
 // wishes is the part of a block that standing wishes may take.
 const wishes = 300

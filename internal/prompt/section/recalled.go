@@ -74,7 +74,7 @@ func (v *recalled) recall(ctx context.Context, store *memory.Store, query memory
 		limit.Hits *= collectHits
 	}
 	query.Turns, query.Floor = true, search.DefaultFloor
-	query.K, query.Docs = limit.Hits+min(len(v.visible), maxVisibleHits), limit.Hits/2
+	query.K, query.Docs = limit.Hits+max(1, min(len(v.visible), maxVisibleHits)), limit.Hits/2
 	hits, err := store.Search(ctx, query)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)

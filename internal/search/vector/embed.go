@@ -133,12 +133,11 @@ func (v *Vectors) nextMissing(ctx context.Context, n int) ([]pendingDoc, error) 
 	if err := v.reloadWaiting(ctx); err != nil {
 		return nil, err
 	}
-	todo, err := store.List(ctx, v.db, func(row store.Row) (u pendingDoc, err error) {
+	return store.List(ctx, v.db, func(row store.Row) (u pendingDoc, err error) {
 		err = row.Scan(&u.n, &u.hash, &u.text)
 		return u, err
 	}, `SELECT min(m.n) AS first, m.hash, m.text`+docsWithVectors+` AND v.hash IS NULL
 		GROUP BY m.hash ORDER BY first DESC LIMIT ?2`, v.index.space.No, n)
-	return todo, store.Wrap(err, "embed memories")
 }
 
 // reloadWaiting loads the vectors of documents in memory that had none yet.

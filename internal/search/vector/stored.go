@@ -55,14 +55,13 @@ func (v *Vectors) Revisions(ctx context.Context, s Space, do func(id string, rev
 
 // Points reads the current state of documents ids. It leaves out those that have no vector in s.
 func (v *Vectors) Points(ctx context.Context, s Space, ids []string) ([]Point, error) {
-	all, err := store.List(ctx, v.db, func(row store.Row) (p Point, err error) {
+	return store.List(ctx, v.db, func(row store.Row) (p Point, err error) {
 		var blob []byte
 		err = row.Scan(&p.ID, &p.Rev, &p.Scope, &p.State, &p.At, &blob)
 		p.Vector = decodeVector(blob, s.Dim)
 		return p, err
 	}, `SELECT m.id, m.rev, m.scope, m.state, m.at, v.vec FROM json_each(?) AS j CROSS JOIN document AS m ON m.id = j.value
 		JOIN embedding AS v ON v.model = ? AND v.hash = m.hash WHERE `+searchableCondition, store.Array(ids), s.No)
-	return all, store.Wrap(err, "read vectors")
 }
 
 // NearestAmong returns the k documents matching w that are nearest to q. It considers ids and their
@@ -114,11 +113,10 @@ func (v *Vectors) compareStored(
 // withAdjacent adds to docs their neighbours in conversations.
 func (v *Vectors) withAdjacent(ctx context.Context, docs []int64) ([]int64, error) {
 	// The + makes SQLite use the index of conversations, which is faster than that of scopes.
-	all, err := store.Column[int64](ctx, v.db, `SELECT value FROM json_each(?1) UNION SELECT m.n FROM json_each(?1) AS j
+	return store.Column[int64](ctx, v.db, `SELECT value FROM json_each(?1) UNION SELECT m.n FROM json_each(?1) AS j
 		CROSS JOIN document AS h ON h.n = j.value CROSS JOIN document AS m
 		ON m.conversation = h.conversation AND m.conversation <> '' AND +m.scope = h.scope
 		AND m.seq BETWEEN h.seq - 1 AND h.seq + 1`, store.Array(docs))
-	return all, store.Wrap(err, "read vectors")
 }
 
 // ActiveVector reads the number, scope and vector of the active document id; nil = it has no

@@ -192,11 +192,10 @@ type storedVector struct {
 
 // read reads documents with their vectors in the current space.
 func (v *Vectors) read(ctx context.Context, where string, args ...any) ([]storedVector, error) {
-	all, err := store.List(ctx, v.db, func(row store.Row) (s storedVector, err error) {
+	return store.List(ctx, v.db, func(row store.Row) (s storedVector, err error) {
 		err = row.Scan(&s.n, &s.scope, &s.searchable, &s.past, &s.conversation, &s.seq, &s.observedAt, &s.embedded, &s.blob)
 		return s, err
 	}, vectorColumns+where, append([]any{v.Space().No}, args...)...)
-	return all, store.Wrap(err, "read vectors")
 }
 
 // reload updates documents in memory. The caller holds v.followMu.

@@ -40,7 +40,9 @@ func asked(ctx context.Context, m *memory.Store, q *question, k int, floor float
 	return m.Search(ctx, memory.Query{Text: q.Query, Scopes: scopesOf(q), Now: q.Now, Turns: true, Floor: floor, K: k})
 }
 
-func scopesOf(q *question) []memory.Scope { return []memory.Scope{trust.Readers(q.Scope), memory.Shared} }
+func scopesOf(q *question) []memory.Scope {
+	return []memory.Scope{trust.Readers(q.Scope), memory.Shared}
+}
 
 // measure asks for q and looks for its evidence in the recalled block of each size. A smaller block
 // is cut from the same hits, because fewer are only the first of them.

@@ -86,6 +86,7 @@ func Check(ctx context.Context, c Config, s *Status) []Finding {
 		return out
 	}
 	out.good("homeserver %s answers (Matrix %s)", cfg.Homeserver, newest)
+	cli.DefaultHTTPRetries = 2 // a bot that has just started may have used up the limit of its requests
 	if s.skewed() {
 		skew, way := time.Duration(*s.ClockSkew)*time.Second, "ahead of"
 		if skew < 0 {

@@ -89,7 +89,7 @@ func analyse(s source) analysedDoc {
 	if text.MentionsTime(ws, text.DatesIn(ws)) {
 		m.marks |= markTime
 	}
-	if s.preference || s.class < classAnswer && text.IsStandingWish(s.text) {
+	if s.preference || s.class < classAnswer && text.IsStandingWish(s.text, ws) {
 		m.marks |= markWish
 	}
 	return m

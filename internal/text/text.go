@@ -77,10 +77,15 @@ func Set(name string) map[string]bool {
 // spaceless are the languages without spaces between words.
 var spaceless = []string{"ja", "zh"}
 
+const (
+	wordBegin = `(?:^|[^\p{L}\p{N}'])(?:`
+	wordEnd   = `)(?:$|[^\p{L}\p{N}'])`
+)
+
 // WordPattern matches a whole word of a list, in languages with spaces between words.
 func WordPattern(name string) *regexp.Regexp {
 	parts := func(language string) bool { return !slices.Contains(spaceless, language) }
-	return wordListPattern(name, `(?:^|[^\p{L}\p{N}'])(?:`, `)(?:$|[^\p{L}\p{N}'])`, parts)
+	return wordListPattern(name, wordBegin, wordEnd, parts)
 }
 
 // SpacelessPattern matches a word of a list anywhere, in languages without spaces between words.

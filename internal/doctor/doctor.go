@@ -167,10 +167,14 @@ func (d Doctor) requests(ctx context.Context, f *Findings) {
 	for _, talk := range append([]string{""}, talks...) {
 		p, _, err := d.Preview(ctx, talk)
 		add := func(s State, what string, remedy ...string) {
-			if s == Broken || !said[what] {
-				f.Add("prompt", s, strings.TrimPrefix("in "+talk+": "+what, "in : "), remedy...)
+			if said[what] && s != Broken {
+				return
 			}
 			said[what] = true
+			if talk != "" {
+				what = "in " + talk + ": " + what
+			}
+			f.Add("prompt", s, what, remedy...)
 		}
 		var fence *prompt.FenceError
 		switch {

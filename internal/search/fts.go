@@ -54,7 +54,7 @@ func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if err != nil || len(m.found) == 0 {
 		return nil, err
 	}
-	return f.toHits(ctx, q, m.rank(m.found))
+	return f.toHits(ctx, q, rank(m.question, m.corpus, m.found))
 }
 
 // matches are the candidates that contain terms of a query.
@@ -63,15 +63,6 @@ type matches struct {
 	question parsedQuery
 	corpus   corpus
 	found    []candidate
-	wishes   bool // they are standing wishes
-}
-
-// rank ranks candidates for the query of m.
-func (m matches) rank(candidates []candidate) []scored {
-	if m.wishes {
-		return rankWishes(m.question, m.corpus, candidates)
-	}
-	return rank(m.question, m.corpus, candidates)
 }
 
 func (f *FTS) lookUp(ctx context.Context, q Query) (m matches, err error) {
@@ -79,11 +70,10 @@ func (f *FTS) lookUp(ctx context.Context, q Query) (m matches, err error) {
 		return m, err
 	}
 	m.question = parseQuery(q)
-	if err := f.loadFrequencies(ctx, m.scopes, m.question.terms); err != nil {
+	if err := f.weigh(ctx, m, m.question.terms); err != nil {
 		return m, fmt.Errorf("search: %w", err)
 	}
-	m.corpus.weigh(m.question.terms)
-	if m.wishes = q.Wishes; m.wishes {
+	if q.Wishes {
 		m.found, err = f.standingWishes(ctx, m.scopes)
 		return m, err
 	}
@@ -105,7 +95,11 @@ func (f *FTS) addOffset(ctx context.Context, q Query, m *matches) error {
 		return nil
 	}
 	day := func(n int) time.Time { return time.UnixMilli(ranked[0].at).UTC().AddDate(0, 0, n) }
-	return f.addToSearch(ctx, q, m, []term{spanTerm(day(m.question.offset[0]), day(m.question.offset[1]+1))})
+	days := []term{spanTerm(day(m.question.offset[0]), day(m.question.offset[1]+1))}
+	if err := f.weigh(ctx, *m, days); err != nil {
+		return err
+	}
+	return f.addToSearch(ctx, q, m, days)
 }
 
 // Messages of a topic seldom name it. So a question that collects is searched for once more, with the words
@@ -120,7 +114,7 @@ func (f *FTS) addTopic(ctx context.Context, q Query, m *matches) error {
 	known := formIndex(m.question.terms)
 	count := map[string]int{}
 	for _, s := range ranked[:min(len(ranked), topicSources)] {
-		for _, t := range distinctTerms(append(s.near, s.body)...) {
+		for _, t := range distinctTerms(slices.Concat(s.near, []string{s.body})...) {
 			if _, asked := known[t]; !asked && !strings.HasPrefix(t, "date") {
 				count[t]++
 			}
@@ -132,20 +126,22 @@ func (f *FTS) addTopic(ctx context.Context, q Query, m *matches) error {
 			topic = append(topic, term{forms: []string{t}, weight: contextWeight * float64(n) / topicSources})
 		}
 	}
-	if err := f.loadFrequencies(ctx, m.scopes, topic); err != nil {
+	if err := f.weigh(ctx, *m, topic); err != nil {
 		return err
 	}
-	m.corpus.weigh(topic)
 	slices.SortFunc(topic, func(a, b term) int { return cmp.Or(cmp.Compare(b.idf, a.idf), cmp.Compare(a.forms[0], b.forms[0])) })
 	return f.addToSearch(ctx, q, m, topic[:min(len(topic), topicTerms)])
 }
 
-// addToSearch adds terms to the query of m, and the candidates that have them.
-func (f *FTS) addToSearch(ctx context.Context, q Query, m *matches, terms []term) error {
-	if err := f.loadFrequencies(ctx, m.scopes, terms); err != nil {
-		return err
-	}
+// weigh sets the frequencies and weights of terms in the scopes of m.
+func (f *FTS) weigh(ctx context.Context, m matches, terms []term) error {
+	err := f.loadFrequencies(ctx, m.scopes, terms)
 	m.corpus.weigh(terms)
+	return err
+}
+
+// addToSearch adds weighed terms to the query of m, and the candidates that have them.
+func (f *FTS) addToSearch(ctx context.Context, q Query, m *matches, terms []term) error {
 	m.question.terms = append(m.question.terms, terms...)
 	there := positionsByRow(m.found)
 	more, err := f.candidates(ctx, q, m.scopes, selectTerms(terms, maxPostings))

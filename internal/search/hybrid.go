@@ -77,7 +77,7 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	ranked := m.rank(found)
+	ranked := rank(m.question, m.corpus, found)
 	near := h.outlierCosine(q, embedding, m.question)
 	for i := range ranked {
 		ranked[i].outlier = ranked[i].similarity != nil && ranked[i].similarity.Cosine >= near
@@ -88,7 +88,7 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 // addNearest adds the nearest documents to the candidates of m. It sets the similarity of all.
 func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m matches) (found []candidate, err error) {
 	var near []vector.Similarity
-	if !m.wishes {
+	if !q.Wishes {
 		near, err = h.comparer.Nearest(ctx, embedding, vector.Filter{Scopes: q.Scopes, Past: q.Past}, maxNearest)
 	}
 	if err != nil {

@@ -76,6 +76,7 @@ type parsedQuery struct {
 	when  bool            // it asks for a time
 
 	offset   [2]int // days: it asks for what was so long after something; 0 = it does not
+	wishes   bool   // it asks for standing wishes
 	collects bool   // it asks for all that was said of something
 }
 
@@ -89,7 +90,7 @@ const contextWeight = .3
 // parseQuery analyses q.
 func parseQuery(q Query) parsedQuery {
 	ws := text.Tokens(clip(q.Text))
-	out := parsedQuery{names: map[string]bool{}, when: text.AsksWhen(ws), collects: text.CollectsAll(q.Text)}
+	out := parsedQuery{names: map[string]bool{}, when: text.AsksWhen(ws), wishes: q.Wishes, collects: text.CollectsAll(q.Text)}
 	for _, w := range ws {
 		out.names[text.DropApostrophes(text.Unaccented(strings.TrimSuffix(w.Text, "'s")))] = true
 	}
@@ -228,6 +229,9 @@ type scored struct {
 // rank scores candidates and sorts them, the best first.
 func rank(q parsedQuery, c corpus, candidates []candidate) []scored {
 	all := computeAll(q, c, candidates)
+	if q.wishes {
+		return rankWishes(all)
+	}
 	scoreSessions(all)
 	normaliseAll(all)
 	addSimilarity(all)

@@ -21,6 +21,7 @@ func (f *FTS) standingWishes(ctx context.Context, scopes []int64) (all []candida
 	for _, class := range []int64{classActive, classTurn} {
 		for _, scope := range scopes {
 			first, last := rowRange(class, scope)
+			// 4 is markWish, as in the index index_doc_wish.
 			rows, err := store.Column[int64](ctx, f.db,
 				`SELECT row FROM index_doc WHERE flags & 4 AND row BETWEEN ? AND ? ORDER BY row DESC LIMIT ?`, first, last, maxWishes)
 			if err != nil {
@@ -38,8 +39,7 @@ func (f *FTS) standingWishes(ctx context.Context, scopes []int64) (all []candida
 
 // rankWishes scores standing wishes by the words and the meaning they have of the query, and by age, and
 // sorts them, the best first.
-func rankWishes(q parsedQuery, c corpus, candidates []candidate) []scored {
-	all := computeAll(q, c, candidates)
+func rankWishes(all []scored) []scored {
 	slices.SortStableFunc(all, func(a, b scored) int { return cmp.Compare(a.at, b.at) })
 	for i := range all {
 		s := &all[i]

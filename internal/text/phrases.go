@@ -46,7 +46,7 @@ func languagesOf(ws []Token) (all []string) {
 
 var (
 	standing = loadPhrases("standing")
-	request  = loadPhrases("standing_request")
+	request  = loadPhrases("wish_request")
 	collects = loadPhrases("collect")
 
 	sentenceEnd = regexp.MustCompile(`[.!?。！？\n]+\s*`)

@@ -37,6 +37,7 @@ const maxVisibleHits = 40
 const (
 	collectHits = 5   // times as many
 	shortQuote  = 120 // characters of a message
+	leastTokens = 10  // of a line
 )
 
 // gatherRecalled searches the scopes of the turn for the newest message of a person: standing wishes
@@ -47,7 +48,7 @@ func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 	if !store.UsesWorkingSet() || at < 0 {
 		return nil, nil
 	}
-	v := recalled{visible: map[string]int64{}}
+	v := recalled{visible: map[string]int64{}, least: q.leastTrust()}
 	query := memory.Query{Text: past[at].Text, Scopes: q.turn.Scopes, Now: q.turn.Now}
 	if before := lastBy(past, at, llm.Assistant); before >= 0 {
 		query.Context, v.lastAnswer = past[before].Text, past[before].EventID
@@ -65,7 +66,7 @@ func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 // Recall returns what is recalled for the first message of a conversation; nil = nothing. query needs its
 // text, scopes and time.
 func Recall(ctx context.Context, store *memory.Store, query memory.Query, limit RecallLimit) (*Content, error) {
-	return new(recalled).recall(ctx, store, query, limit)
+	return (&recalled{least: trust.User}).recall(ctx, store, query, limit)
 }
 
 func (v *recalled) recall(ctx context.Context, store *memory.Store, query memory.Query, limit RecallLimit) (*Content, error) {
@@ -79,7 +80,7 @@ func (v *recalled) recall(ctx context.Context, store *memory.Store, query memory
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	query.Wishes, query.K, query.Docs, query.Floor, query.Context = true, limit.Wishes/10, 0, 0, ""
+	query.Wishes, query.K, query.Docs, query.Floor, query.Context = true, limit.Wishes/leastTokens, 0, 0, ""
 	wishes, err := store.Search(ctx, query)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
@@ -102,6 +103,7 @@ type recalled struct {
 	zone       *time.Location
 	visible    map[string]int64 // messages in the history, by event
 	lastAnswer string           // the event of the last answer, which is part of the query
+	least      trust.Integrity  // of standing wishes
 	collects   bool             // the message asks for all that was said of something
 }
 
@@ -109,7 +111,7 @@ type recalled struct {
 func (v *recalled) takeWishes(hits []memory.Hit, tokens int) (taken []memory.Hit) {
 	said := map[string]bool{}
 	for _, h := range hits {
-		if h.Integrity() < trust.User || said[identity(h)] {
+		if h.Integrity() < v.least || said[identity(h)] {
 			continue
 		}
 		if tokens -= llm.EstimateTokens(v.wish(h)); tokens < 0 {
@@ -122,9 +124,10 @@ func (v *recalled) takeWishes(hits []memory.Hit, tokens int) (taken []memory.Hit
 	return taken
 }
 
-// content takes the best hits that fit, after wishes. Entries come first in half of the room: messages are many
-// and often better by their words, but what was learned of them is shorter. Hits that the history shows take no room. Whether it
-// does is known only once the history is cut, so they are kept, with the message that says them.
+// content takes the best hits that fit, after wishes. Entries come first in half of the room: messages are
+// many and often better by their words, but what was learned of them is shorter. Hits that the history shows
+// take no room. Whether it does is known only once the history is cut, so they are kept, with the message
+// that says them.
 func (v *recalled) content(wishes, hits []memory.Hit, limit RecallLimit) *Content {
 	taken := wishes
 	var best, shown float64                // share of the question covered by hits new to the model, and by those in the history

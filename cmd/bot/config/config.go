@@ -43,10 +43,15 @@ type Config struct {
 	MCP      MCP         `yaml:"mcp"`
 	Skills   []string    `yaml:"skills"` // shared ones whose text is in every prompt
 	Tools    Tools       `yaml:"tools"`
-	Log      Log         `yaml:"log"`
 
+	Operation
 	voice.Voice
 	Loaded
+}
+
+// Operation is how the program is run and watched.
+type Operation struct {
+	Log Log `yaml:"log"`
 }
 
 // Loaded is what loading found out.
@@ -309,8 +314,8 @@ func defaultConfig() *Config {
 		Seed:     Seed{Language: "en"},
 		Tools: Tools{Web: WebTools{Fetch: true}, Files: Files{Quota: "100MB"}, Code: true,
 			Shell: Shell{Time: time.Minute, Background: time.Hour}},
-		Subs: SubSessions{Parallel: 2, Depth: 2, Timeout: 15 * time.Minute, Rounds: 15},
-		Log:  Log{Level: "info", Format: "text"},
+		Subs:      SubSessions{Parallel: 2, Depth: 2, Timeout: 15 * time.Minute, Rounds: 15},
+		Operation: Operation{Log: Log{Level: "info", Format: "text"}},
 	}
 }
 

@@ -6,39 +6,26 @@ import (
 	"testing"
 
 	"reverie/internal/llm/encoder"
-	"reverie/internal/trust"
+	"reverie/internal/test/expect"
 )
 
-// BenchmarkNearest compares a query with all vectors of a scope.
+// BenchmarkNearest compares a query with all vectors of a scope, as nearest does and as chromem does.
 func BenchmarkNearest(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 20_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			random := rand.New(rand.NewPCG(1, 2))
-			vec := func() []float32 {
-				v := make([]float32, encoder.Dims)
-				for i := range v {
-					v[i] = float32(random.NormFloat64())
-				}
-				code, _ := encodeVector(v)
-				return decodeVector(code, len(v))
-			}
-			c, err := newCollection()
-			if err != nil {
-				b.Fatal(err)
-			}
-			entries := map[int64]*vectorEntry{}
-			for i := range n {
-				e := &vectorEntry{n: int64(i), scope: trust.Everybody, conversation: fmt.Sprintf("c%06d", i/40), seq: int64(i), vec: vec()}
-				if err := c.add(b.Context(), e); err != nil {
-					b.Fatal(err)
-				}
-				entries[e.n] = e
-			}
-			q := vec()
+		c, random := expect.Must(newCollection())(b), rand.New(rand.NewPCG(1, 2))
+		for i := range n {
+			e := vectorEntry{n: int64(i), conversation: fmt.Sprintf("c%06d", i/40), seq: int64(i)}
+			expect.OK(b, c.add(b.Context(), taken(b, e, randomVector(random, encoder.Dims))))
+		}
+		q := unit(randomVector(random, encoder.Dims))
+		b.Run(fmt.Sprint(n, "/ours"), func(b *testing.B) {
 			for b.Loop() {
-				if got := c.nearest(q, Filter{}, 100); len(got) != 100 {
-					b.Fatalf("%d entries", len(got))
-				}
+				c.nearest(q, Filter{}, 100)
+			}
+		})
+		b.Run(fmt.Sprint(n, "/chromem"), func(b *testing.B) {
+			for b.Loop() {
+				expect.Must(c.docs.QueryEmbedding(b.Context(), q, 100, nil, nil))(b)
 			}
 		})
 	}

@@ -50,10 +50,7 @@ func Open(ctx context.Context, path string, migrations fs.FS) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	db, err := sql.Open("sqlite", dsn(abs, pragmas...))
-	if err != nil {
-		return nil, fmt.Errorf("open database %s: %w", abs, err)
-	}
+	db := sql.OpenDB(connector{&sqlite.Driver{}, dsn(abs, pragmas...)})
 	db.SetMaxOpenConns(maxConnections)
 	db.SetMaxIdleConns(maxConnections / 2)
 	if err := migrate(ctx, db, migrations); err != nil {

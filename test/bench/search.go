@@ -31,7 +31,7 @@ func openPlain(ctx context.Context, dir string, texts []string) (p plainFTS, too
 		return p, 0, err
 	}
 	began := time.Now()
-	return p, time.Since(began), store.InTx(ctx, p.db, func(tx *sql.Tx) error {
+	err = store.InTx(ctx, p.db, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `CREATE VIRTUAL TABLE plain USING fts5 (text)`); err != nil {
 			return err
 		}
@@ -47,6 +47,7 @@ func openPlain(ctx context.Context, dir string, texts []string) (p plainFTS, too
 		}
 		return nil
 	})
+	return p, time.Since(began), err
 }
 
 // search reads the texts of ten rows with any word of a question.

@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -74,6 +75,8 @@ func (r *request) beginEpoch(old *epoch, reason string) (*draft, error) {
 		started: r.turn.Now, reason: reason, nonce: r.nonce(old)}
 	if old != nil && old.conversation == r.conversation {
 		e.first = old.first
+		notes := slices.DeleteFunc(slices.Clone(old.shown), func(s shown) bool { return s.Source != "steering" })
+		e.shown = notes[max(0, len(notes)-50):] // five turns have fewer
 	}
 	for i, c := range r.contents {
 		if c != nil && r.rows[i].Change == section.LinesEnd {
@@ -200,7 +203,8 @@ func (r *request) composePrefix(d *draft) string {
 func (r *request) composeTail(d *draft) {
 	var parts []string
 	e := d.epoch
-	e.shown = e.shown[:len(e.shown):len(e.shown)] // other epochs may share it
+	e.shown = slices.Clone(e.shown) // other epochs may share it
+	e.shown = append(slices.DeleteFunc(e.shown, func(s shown) bool { return s.Source == r.begun.Source }), r.begun)
 	for i := range r.rows {
 		row, c := &r.rows[i], r.contents[i]
 		if row.Zone != section.Tail || c == nil {

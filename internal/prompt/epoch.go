@@ -49,16 +49,11 @@ func (e *epoch) lines(source string, where func(shown) bool) (ids []uint64) {
 	return ids
 }
 
-// lacks reports whether c has lost a line that the model was shown.
-func (e *epoch) lacks(c *section.Content) bool {
-	return c.Lacks(e.lines(c.Source, func(shown) bool { return true }))
-}
-
 // unseen returns the lines of c (indices) that the model does not see. They are neither in the
 // prefix nor in a message of past, which is still sent.
 func (e *epoch) unseen(c *section.Content, past []history.Message) (fresh []int) {
 	seen := map[uint64]bool{}
-	for _, id := range e.lines(c.Source, func(s shown) bool { return s.Message == 0 || e.stillSent(s, past) }) {
+	for _, id := range e.lines(c.Source, func(s shown) bool { return s.Message == 0 || s.Message >= e.since && e.stillSent(s, past) }) {
 		seen[id] = true
 	}
 	for i, l := range c.Lines {
@@ -124,7 +119,7 @@ func (r *request) endReason(e *epoch) string {
 		}
 		switch row.Change {
 		case section.LinesEnd:
-			if e.lacks(c) {
+			if c.Lacks(e.lines(c.Source, func(shown) bool { return true })) {
 				return c.Source + " edited"
 			}
 		case section.NewLines:

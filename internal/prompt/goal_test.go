@@ -97,7 +97,7 @@ func (w *world) skillFile(name, trigger string, turns int, body string) {
 func (w *world) inUse() (names []string, hints []string) {
 	w.t.Helper()
 	turn := w.turn()
-	look := w.assembler.cfg.ForTurn(w.t.Context(), &turn.Turn, 0, false, nil, nil)
+	look := w.assembler.cfg.ForTurn(w.t.Context(), &turn.Turn, 0, 0, false, nil, nil)
 	says := func(name string) *section.Content {
 		at := slices.IndexFunc(section.Catalog, func(c section.Contributor) bool { return c.Name == name })
 		c, _, err := look.Ask(w.t.Context(), section.Catalog[at])

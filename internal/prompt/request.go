@@ -40,13 +40,35 @@ func (r *request) turnSources(ctx context.Context) *section.TurnSources {
 	var first int64
 	var noted []uint64
 	recovered := false
+	before := r.countTurns()
 	if e := r.room.epoch; e != nil && e.conversation == r.conversation {
 		compacted := r.turn.Summary != "" && r.turn.Compacted != 0
 		first = e.first
-		noted = e.lines("steering", func(s shown) bool { return e.stillSent(s, r.turn.History) })
-		recovered = compacted && (keyPart(e.key, "compaction") != fmt.Sprintf("%x", r.turn.Compacted) || r.afterCompaction(e))
+		noted = e.lines("steering", func(shown) bool { return true })
+		now := e.lines("steering", func(s shown) bool { return s.Message == r.newest }) // where this request is a repetition
+		recovered = compacted && (keyPart(e.key, "compaction") != fmt.Sprintf("%x", r.turn.Compacted) ||
+			slices.Contains(now, section.NoteID(int(r.begun.Lines[0]), "recovered")))
 	}
-	return r.a.cfg.ForTurn(ctx, &r.turn.Turn, first, recovered, noted, r.openings)
+	return r.a.cfg.ForTurn(ctx, &r.turn.Turn, first, before, recovered, noted, r.openings)
+}
+
+// countTurns numbers the newest turn, and returns how many came before those in the history.
+func (r *request) countTurns() (before int) {
+	r.begun = shown{Source: "turn", Lines: []uint64{0}}
+	if e := r.room.epoch; e != nil {
+		if i := slices.IndexFunc(e.shown, func(s shown) bool { return s.Source == "turn" }); i >= 0 {
+			r.begun = e.shown[i]
+		}
+	}
+	for i, m := range r.turn.History {
+		if m.Sender == "" || i > 0 && r.turn.History[i-1].Sender != "" {
+			continue
+		}
+		if before--; m.ID > r.begun.Message {
+			r.begun = shown{Source: "turn", Message: m.ID, Lines: []uint64{r.begun.Lines[0] + 1}}
+		}
+	}
+	return before + int(r.begun.Lines[0])
 }
 
 // openings returns how earlier conversations of the timeline began, as far as the place may read them.
@@ -57,15 +79,6 @@ func (r *request) openings(ctx context.Context, most int, least trust.Integrity)
 	}
 	all, err := search.Openings(ctx, r.a.cfg.DB, r.turn.Place().Readers(), string(r.turn.Timeline), ends, least)
 	return all[:min(len(all), most)], err
-}
-
-// afterCompaction reports whether the epoch e recorded that a compaction just happened. It recorded
-// this for the message being answered. Then this request is a repetition.
-func (r *request) afterCompaction(e *epoch) bool {
-	past := r.turn.History
-	return len(past) > 0 && slices.ContainsFunc(e.shown, func(s shown) bool {
-		return slices.Contains(s.Lines, section.NoteID(past[len(past)-1].ID, "recovered"))
-	})
 }
 
 // gatherResult is the result of one contributor.
@@ -84,6 +97,7 @@ type request struct {
 	layout       Layout
 	conversation int64 // 0 = a preview of one that has not begun
 	newest       int64 // message ID
+	begun        shown // number and first message of the newest turn
 	rows         []row
 	rebuilt      bool // the layout renders its prefix for every request
 

@@ -42,6 +42,9 @@ func (w *world) compacts(keep int) {
 	if w.summary == "" {
 		w.summary = "They talked."
 	}
+	for keep < len(past) && past[len(past)-keep].Sender != "" && past[len(past)-keep-1].Sender != "" { // between messages of one turn
+		keep++
+	}
 	if len(past) > keep {
 		expect.Must(w.db.Exec(`UPDATE message SET retired = 1 WHERE room = ? AND id < ?`, w.room, past[len(past)-keep].ID))(w.t)
 	}
@@ -102,13 +105,15 @@ func (w *world) talks(text, want string) {
 // plays are scripts of events in a room, and after "=" the notes that the model gets then;
 // otherwise none. See world.happens for the words.
 var plays = map[string]string{
-	"repeat":           "ask Look.; tool a; tool a = repeat; tool a; tool a = repeat; tool a; reply Well.; ask Look again.; tool a",
-	"repeat, by turns": "ask Look.; tool 0; tool 1; tool 0; tool 1; tool 0 = repeat; tool 1 = repeat",
-	"errors":           "ask Look.; fail 0; fail 1 = errors; fail 2; fail 3; fail 4 = errors; tool x; fail y; fail z = errors; retry; fail 0",
-	"rounds":           "ask Look.; 9*tool; tool = rounds; 5*tool; tool = rounds; tool",
+	"repeat": "ask Look.; tool a; tool a = repeat; 3*tool a; reply Well.; ask Look again.; tool a; tool a; reply Well.; 3*talk Well?; " +
+		"ask Look again.; tool a; tool a = repeat",
+	"repeat, by turns": "ask Look.; tool 0; tool 1; tool 0; tool 1; tool 0 = repeat; tool 1",
+	"errors":           "ask Look.; fail 0; fail 1 = errors; fail 2; fail 3; fail 4; retry; fail 5; fail 6 = errors; reply Well.; 4*talk Well?; ask Look.; fail 0; tool x; fail y; fail z = errors",
+	"rounds":           "ask Look.; 9*tool; tool = rounds; 9*tool; reply Well.; 4*talk Well?; ask Look.; 9*tool; tool = rounds",
 	"recovered": "talk Hello.; compacted 1; talk And? = recovered; talk And now?; ask Look.; call read_file a; compacted 2; " +
-		"work = recovered; tool b; reply Well.; compacted 1; talk And? = recovered; talk Thanks.",
-	"keep": "talk Remember that my sister is Jana. = keep; talk Merk dir, dass sie in Brno wohnt. = keep; talk 请记住她喜欢茶。 = keep; talk Well?; " +
+		"work; tool b; reply Well.; compacted 1; 2*talk And?; compacted 1; talk And? = recovered; talk Thanks.",
+	"recovered, in a turn": "talk Hello.; ask Look.; call read_file a; compacted 2; work = recovered; tool b; reply Well.",
+	"keep": "talk Remember that my sister is Jana. = keep; talk Merk dir, dass sie in Brno wohnt.; 3*talk Well?; talk 请记住她喜欢茶。 = keep; " +
 		"talk Do you remember that film?; tools read_file; talk Please remember: tea.",
 	"promised": "ask My sister is Jana.; reply I'll remember that.; talk Fine. = promised; ask And her son is Tom.; memory; " +
 		"reply I'll remember that.; talk Fine.; event; reply I have saved it.; talk Fine.", // nobody heard that
@@ -125,7 +130,7 @@ var plays = map[string]string{
 		"ask Remember that my cat is hungry. = keep; reply Well.; talk My cat.",
 	"identity":                     "8*talk Hello.; talk Hello. = identity; 7*talk Hello.; talk Hello. = identity",
 	"identity, after another note": "8*talk Hello.; talk Remember that my sister is Jana. = keep; talk Hello. = identity; 7*talk Hello.; talk Hello. = identity",
-	"identity, after much text":    "talk " + longText + "; talk Hello. = identity; 2*talk Hello.; talk " + longText + " = identity; talk Hello.",
+	"identity, after much text":    "talk " + longText + "; talk Hello. = identity; 2*talk Hello.; 2*talk " + longText + "; talk Hello. = identity; talk Hello.",
 	"identity, after a summary":    "2*talk Hello.; talk " + longText + " = identity; compacted 1; talk Well? = recovered; 7*talk Hello.; talk Hello. = identity",
 	"no steps":                     "bare goal; talk Go on.; talk Go on. = no_steps; 4*talk Go on.; talk Go on. = no_steps",
 	"pending":                      "pin the roof; 2*talk Go on.; talk Go on. = pending; talk Go on.; talk Go on. = act; 2*talk Go on.; talk Go on. = pending; talk Go on. = identity; talk Go on. = act",
@@ -204,6 +209,10 @@ func TestStyleIsRepeated(t *testing.T) {
 	identity := func() string { // the rules of the next note
 		t.Helper()
 		w.answers("Well.")
+		for range 4 {
+			w.tells("Hello.")
+			w.answers("Well.")
+		}
 		_, note, _ := strings.Cut(w.tells(longText).Tail, "\nNow:\n- You are Reverie. Keep to how you are described above.")
 		note, _, _ = strings.Cut(note, "\n")
 		expect.False(t, llm.EstimateTokens("- You are Reverie. Keep to how you are described above."+note) > 60, "too long: %q", note)
@@ -272,6 +281,62 @@ func TestNotesOfAMessageStay(t *testing.T) {
 	expect.False(t, len(noted) < 4, "only %v ever came: this test says little", noted)
 }
 
+// In any conversation no note comes twice within five turns. Only where a retry or a new epoch takes a note away, its
+// turn may get it again.
+func TestNotesRest(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.addTask(5, "Call Jana")
+	runs, noted := 0, map[string]bool{}
+	rapid.Check(t, func(rt *rapid.T) {
+		runs++
+		w.last, w.summary, w.compacted, w.goal, w.steps, w.pin = nil, "", 0, nil, nil, rapid.SampledFrom([]string{"", "The roof"}).Draw(rt, "pin")
+		w.room, w.assembler.cfg.Terminal = fmt.Sprintf("!rest%d:example.org", runs), fmt.Sprintf("!rest%d:example.org", runs%2)
+		if rapid.Bool().Draw(rt, "goal") {
+			w.happens("bare goal")
+		}
+		happenings := rapid.SampledFrom([]string{"talk Hello.", "talk Hello.", "talk My cat is hungry.", "talk Remember that it is so.", "talk " + longText, "ask My cat is hungry.",
+			"tool a", "tool a", "fail a", "fail b", "fail c", "event", "reply I'll remember that.", "compacted 1", "compacted 9", "retry", "epoch"})
+		turn, taken, last := 0, -1, map[string]int{} // taken: the newest turn from which notes were taken away
+		w.says("Hello.")
+		for range rapid.IntRange(10, 40).Draw(rt, "steps") {
+			what, past := happenings.Draw(rt, "step"), w.turn().History
+			switch newest := past[len(past)-1]; {
+			case what == "epoch":
+				w.file("SOUL.md", fmt.Sprint("Soul ", w.calls, len(past), runs))
+				continue
+			case newest.Role == llm.Assistant && !strings.HasPrefix(what, "talk") && !strings.HasPrefix(what, "ask") && what != "event" && what[0] != 'c':
+				continue
+			case newest.Sender == "" && (strings.HasPrefix(what, "talk") || strings.HasPrefix(what, "ask")):
+				turn++
+			}
+			if what == "retry" {
+				taken = turn
+			}
+			if !w.happens(what) {
+				continue
+			}
+			if w.send().Report.Epoch.New {
+				taken = turn
+			}
+			for _, n := range w.notes() {
+				noted[n] = true
+				before, ever := last[n]
+				if ever && turn-before < 5 && !(turn == before && taken == turn) {
+					rt.Fatalf("%s came in turn %d and in turn %d", n, before, turn)
+				}
+				last[n] = turn
+			}
+			if strings.HasPrefix(what, "talk") {
+				w.answers("Well.")
+			}
+			if rapid.Bool().Draw(rt, "restart") {
+				w.assembler.Leave(history.Timeline(w.room))
+			}
+		}
+	})
+	expect.False(t, len(noted) < 10, "only %v ever came: this test says little", noted)
+}
+
 // A request that is sent again after a compaction within the turn gets no other notes.
 func TestNotesAfterCompactionStay(t *testing.T) {
 	w := newWorld(t, Stable)
@@ -312,6 +377,7 @@ func TestNoSteering(t *testing.T) {
 	var broken atomic.Pointer[error]
 	w.breaks("steering", &broken)
 	broken.Store(&errStore)
+	w.startsNew()
 	w.talks("Remember that it is so.", "")
 	broken.Store(nil)
 	w.talks("Remember that it is so.", "keep")
@@ -346,6 +412,8 @@ func TestSteeringFile(t *testing.T) {
 	w.answers("Well.")
 	w.tells("And now?")
 	w.must(os.Remove(w.path(file)))
+	w.startsNew()
+	w.tells("Hello.")
 	w.assembler.cfg.SeedLanguage = "de"
 	w.answers("I'll remember that.")
 	w.tells("Well?")

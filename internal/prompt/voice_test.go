@@ -43,8 +43,9 @@ func TestVoiceInEveryLayout(t *testing.T) {
 		w.file("SOUL.md", "---\nlength: long\n---\nYou love {agent_name}'s maps.\n")
 		w.last = nil
 		p := w.send()
-		w.placed(p.Prefix, "# Persona\nYou are an owl. Your vibe: calm.\n## Identity\nYou are Reverie, a partner for ideas, texts and plans.", "A name for my boat?",
-			"# Soul\nYou love Reverie's maps.", "# Style\nThese rules go before others on style:\n- Add one light remark", "- Answer in full: ", "- Answer in this language: German.")
+		told := p.Prefix + strings.Replace(p.Tail, "\nStyle:\n", "\n# Style\n", 1) // in stable each epoch says it with its first message
+		w.placed(told, "# Persona\nYou are an owl. Your vibe: calm.\n## Identity\nYou are Reverie, a partner for ideas, texts and plans.", "A name for my boat?",
+			"# Soul\nYou love Reverie's maps.", "# Style\nThe newest of these lists goes before other rules on style:\n- Add one light remark", "- Answer in full: ", "- Answer in this language: German.")
 		w.expect(false, "length: long", "Offer two, one unexpected.", "one to three sentences", "short paragraphs", "{name}")
 		w.wrong("")
 		for _, s := range p.Report.Sections {
@@ -73,7 +74,7 @@ func TestNoVoice(t *testing.T) {
 	w := shippedWorld(t, Stable)
 	w.last = nil
 	p := w.send()
-	w.expect(false, "# Persona", "# Style")
+	w.expect(false, "# Persona", "Style:")
 	expect.Equal(t, len(p.Report.Style), 0)
 }
 
@@ -85,25 +86,29 @@ func TestPersonaOfRoom(t *testing.T) {
 	w.asks("Hello")
 	w.expect(true, "You give answers.")
 	w.persona = "supportive"
-	w.epoch("And now?", "persona, style changed")
+	w.epoch("And now?", "persona changed")
 	w.expect(true, "at the person's side", "When the person tells of themselves")
 	w.expect(false, "You give answers.", "Do what is asked, and stop there.")
 	w.epoch("And then?", "") // send checks that this only grew
 	w.persona = voice.None
-	w.epoch("And now?", "persona, style changed")
-	w.expect(false, "# Persona", "# Style")
+	w.epoch("And now?", "persona changed")
+	w.expect(false, "# Persona", "Style:")
 	w.file("personas/mine.md", "Speak as {name} would.")
 	w.persona = "mine"
 	w.epoch("And now?", "persona changed")
 	w.expect(true, "# Persona\nSpeak as Reverie would.\n")
 	w.file("personas/mine.md", "---\nemoji: many\n---\nSpeak as {name} would.")
-	w.epoch("And now?", "style changed")
+	w.epoch("And now?", "")
+	w.expect(true, "Style:\nThe newest")
+	w.file("personas/mine.md", "Speak as {name} would.")
+	w.epoch("And now?", "")
+	w.expect(true, "Style:\nNo rules of style hold any more.\n")
 	w.must(os.Remove(w.path("personas/mine.md")))
-	w.epoch("And now?", "persona, style changed")
-	w.expect(false, "# Persona", "# Style")
+	w.epoch("And now?", "persona changed")
+	w.expect(false, "# Persona", "Style:")
 	w.wrong("personas/mine.md: is missing; write it, or choose another persona with !persona or in the configuration")
 	w.persona = ""
-	w.epoch("And now?", "persona, style changed")
+	w.epoch("And now?", "persona changed")
 	w.expect(true, "You give answers.")
 	w.wrong("personas/minimal.md: is missing; the built-in text is used")
 }

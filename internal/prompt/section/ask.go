@@ -69,6 +69,7 @@ type TurnSources struct {
 	turn      *Turn
 	files     *files
 	first     int64
+	before    int
 	recovered bool
 	openings  Openings
 	noted     []uint64
@@ -84,10 +85,10 @@ type TurnSources struct {
 type Openings func(ctx context.Context, most int, least trust.Integrity) ([]search.Turn, error)
 
 // ForTurn returns the sources for the turn t. first is the first message of the history unless it must
-// be cut again. recovered means that the last request preceded a compaction. noted are the notes of steering
-// that are still sent, see NoteID.
-func (s *Sources) ForTurn(ctx context.Context, t *Turn, first int64, recovered bool, noted []uint64, o Openings) *TurnSources {
-	l := &TurnSources{sources: s, turn: t, files: s.files(), first: first, recovered: recovered, noted: noted, openings: o}
+// be cut again. before is how many turns of the conversation came before the history. recovered means that the last
+// request preceded a compaction. noted are the notes of steering, see NoteID.
+func (s *Sources) ForTurn(ctx context.Context, t *Turn, first int64, before int, recovered bool, noted []uint64, o Openings) *TurnSources {
+	l := &TurnSources{sources: s, turn: t, files: s.files(), first: first, before: before, recovered: recovered, noted: noted, openings: o}
 	l.skills = sync.OnceValues(func() ([]skill.Skill, error) { return s.Skills.List(t.Place()) })
 	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return s.Tasks.List(ctx, t.Place(), "") })
 	l.programs = sync.OnceValues(func() ([]Program, error) {

@@ -30,7 +30,6 @@ var Catalog = []Contributor{
 	{"user", "About the Person", Trusted, TailCut, Prefix, 95, 8_000, EndsEpoch, gatherFile("USER.md")},
 	{"profile", "Profile of This Person", Data, Items, Prefix, 92, 3_200, EndsEpoch, gatherProfile}, // in the direct chat
 	{"instructions", "Instructions", Trusted, TailCut, Prefix, Must, 8_000, EndsEpoch, gatherInstructions},
-	{"style", "Style", Trusted, Items, Prefix, 96, 1_200, EndsEpoch, gatherStyle},
 	{"context", "About This Room", Trusted, TailCut, Prefix, 88, 1_200, EndsEpoch, gatherContext},
 	{"models", "Models", Trusted, Items, Prefix, 20, 600, EndsEpoch, fromTier4(gatherModels)},
 	{"program_prompts", "Notes of Connected Programs", Data, Items, Prefix, 45, 4_000, EndsEpoch, gatherProgramPrompts},
@@ -44,6 +43,7 @@ var Catalog = []Contributor{
 	{"clock", clockTitle, Trusted, None, Tail, Must, 100, NewLines, gatherClock}, // the headers of messages tell the time
 	{"runtime", "Runtime", Trusted, None, Tail, 20, 400, Changed, fromTier4(gatherRuntime)},
 	{"learned", "New memories", Data, Items, Tail, 75, 2_000, NewLines, nil},                           // see SameAs
+	{"style", "Style", Trusted, Items, Tail, 96, 1_200, Changed, gatherStyle},                          // so that each epoch says it anew
 	{"manner", "How the Person Likes Answers", Trusted, Items, Tail, 88, 1_200, Changed, gatherManner}, // a change keeps the prefix
 	{"thinking", "Thinking", Trusted, None, Tail, 90, 400, Changed, gatherThinking},
 	{"steps", "Goal steps now", Data, Items, Tail, Must, 2_000, Changed, gatherSteps},

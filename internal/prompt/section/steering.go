@@ -33,8 +33,8 @@ const (
 	inLoop                   // with the results of tools
 )
 
-// rules are in order of importance: a message gets the note of the first that applies. A rule that stays
-// true is repeated after some turns or rounds. The section clock tells the time.
+// rules are in order of importance: a message gets the note of the first that applies. It comes once in a turn,
+// and then rests. The section clock tells the time.
 var rules = []rule{
 	{"recovered", atTurn | inLoop, func(f *facts) bool { return f.recovered }},
 	{"quota", atTurn, func(f *facts) bool { return f.quota }},
@@ -80,7 +80,7 @@ type facts struct {
 	sinceMemory int      // turns since something was remembered
 	sinceTask   int      // turns since the task tool was used
 	answers     int      // answers to a person since the note identity, or else in all
-	tokens      int      // of the text since then, or since the rules of style
+	tokens      int      // of the text since then
 	answer      string   // the last one, if no tool was used for it
 
 	// Of the turn:
@@ -218,7 +218,7 @@ func gatherSteering(ctx context.Context, q *Question) (*Content, error) {
 	}
 	f := facts{state: state{openTasks: len(tasks), quota: quota, goal: len(q.turn.Steps) > 0 || q.turn.Pin != "", pinned: q.turn.Pin != "",
 		bare:     len(q.turn.Steps) == 0 && slices.Contains(q.turn.Goal, "Status: Active"),
-		terminal: q.turn.Room == q.sources.Terminal && q.turn.Room != ""}, tokens: llm.EstimateTokens(q.turn.Summary)}
+		terminal: q.turn.Room == q.sources.Terminal && q.turn.Room != ""}}
 	notes := Content{Source: "steering"}
 	for i := range past {
 		f.addMessage(&past[i])
@@ -231,19 +231,27 @@ func gatherSteering(ctx context.Context, q *Question) (*Content, error) {
 		case i == last && byTool(&past[i]):
 			now = inLoop
 		}
-		applies := func(r rule) bool { return r.phase&now != 0 && says[r.name] != "" && r.when(&f) }
+		turn := q.before + len(f.said)
+		applies := func(r rule) bool {
+			return r.phase&now != 0 && says[r.name] != "" && r.when(&f) && !q.rests(turn, r.name)
+		}
 		if n := slices.IndexFunc(rules, applies); n >= 0 {
 			text := "- " + says[rules[n].name]
 			if rules[n].name == "identity" {
 				text = q.withStyle(ctx, text)
 			}
-			notes.Lines = append(notes.Lines, Line{Text: text, key: noteKey(past[i].ID, rules[n].name)})
+			notes.Lines = append(notes.Lines, Line{Text: text, key: noteKey(turn, rules[n].name)})
 		}
-		if i < said && slices.Contains(q.noted, NoteID(past[i].ID, "identity")) {
+		if i < said && isFromPerson(&past[i]) && slices.Contains(q.noted, NoteID(turn, "identity")) {
 			f.answers, f.tokens = 0, 0
 		}
 	}
 	return q.contentOrNil(notes)
+}
+
+// rests reports whether one of the four turns before has the note of a rule.
+func (q *Question) rests(turn int, rule string) bool {
+	return slices.ContainsFunc([]int{1, 2, 3, 4}, func(ago int) bool { return slices.Contains(q.noted, NoteID(turn-ago, rule)) })
 }
 
 // withStyle adds the rules of style to a note that can be checked in each answer, as many as 60 tokens hold.
@@ -282,10 +290,10 @@ func (q *Question) quota(ctx context.Context, past []history.Message, said int) 
 	return q.sources.Warned(ctx, q.turn.User, since, past[said].At)
 }
 
-func noteKey(message int64, rule string) string { return fmt.Sprintf("%d %s", message, rule) }
+func noteKey(turn int, rule string) string { return fmt.Sprintf("%d %s", turn, rule) }
 
-// NoteID returns the ID of a rule's line in a message.
-func NoteID(message int64, rule string) uint64 { return LineID(noteKey(message, rule)) }
+// NoteID returns the ID of a rule's line in a turn, which counts from 1 in a conversation.
+func NoteID(turn int, rule string) uint64 { return LineID(noteKey(turn, rule)) }
 
 // maxWords is the longest text of a rule, in characters.
 const maxWords = 300

@@ -34,8 +34,9 @@ func gatherPersona(_ context.Context, q *Question) (*Content, error) {
 
 // gatherStyle gathers a rule for each field of style that a layer sets.
 func gatherStyle(_ context.Context, q *Question) (*Content, error) {
-	c := Content{Source: "style", Lead: "These rules go before others on style:", Choices: q.style()}
+	c := Content{Source: "style", Choices: q.style(), None: "No rules of style hold any more."}
 	for _, choice := range c.Choices {
+		c.Lead = "The newest of these lists goes before other rules on style:"
 		c.Lines = append(c.Lines, linesOf(trust.Owner, "- "+choice.Rule)...)
 	}
 	return q.contentOrNil(c)

@@ -81,6 +81,9 @@ func (s *service) backgroundLoops() []func(context.Context) error {
 	if s.cfg.Harvest.Enabled {
 		loops = append(loops, s.harvester.Run)
 	}
+	if k := openKeeper(s.bot); k != nil {
+		loops = append(loops, k.Run)
+	}
 	if s.mcp != nil {
 		loops = append(loops, s.mcp.Run)
 	}
@@ -92,7 +95,7 @@ func (s *service) statusLines(ctx context.Context, say i18n.Say) (lines []string
 	if s.status != nil {
 		lines = s.status(ctx, say)
 	}
-	return append(lines, s.vectorLines(ctx, say)...)
+	return slices.Concat(lines, s.vectorLines(ctx, say), backupLines(ctx, s.bot, say))
 }
 
 // runTasks delivers due tasks to their sessions until ctx ends.

@@ -142,11 +142,11 @@ type taskSource struct {
 
 // Wanted implements session.Source. A run that was answered before the data folder was restored is done.
 func (j taskSource) Wanted(ctx context.Context, id string) (bool, error) {
-	handled, err := delivery.IsHandled(ctx, j.db, id)
-	if err != nil {
+	state, err := delivery.InboxState(ctx, j.db, id) // no run is in the inbox otherwise
+	switch {
+	case err != nil:
 		return false, err
-	}
-	if handled {
+	case state == "done":
 		return false, j.Scheduler.Done(ctx, id, "", nil)
 	}
 	return j.Scheduler.Wanted(ctx, id)

@@ -3,50 +3,24 @@ package delivery
 import (
 	"context"
 	"database/sql"
-	"strings"
-	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/store"
 )
 
-// replyPrefix begins the ids of replies; the id of the question follows.
-const replyPrefix = "re:"
-
-// ReplyID returns the id of the reply to a question. It is stable: sending a reply twice shows it once.
-func ReplyID(question string) string { return replyPrefix + question }
-
-// Answers lists the messages that the message id answers when its final text is sent.
-func Answers(ctx context.Context, db store.DBTX, id string) ([]string, error) {
-	question, ok := strings.CutPrefix(id, replyPrefix)
-	if !ok {
-		return nil, nil
-	}
-	also, err := QuestionsOf(ctx, db, id)
-	return append([]string{question}, also...), err
-}
-
-// Carried is what an event of the bot carries, as a room shows it.
-type Carried struct {
-	ID, Room, Event string // the message, its room, and the event that shows it
-	Thread          string
-	Revision        int // of its final text; 0 = a draft
-	Notice, File    bool
-	At              time.Time
-	Answers         []Answered // what it answers if it is final
-}
-
-// Answered is a message that was answered. Sender and At are empty if they are unknown.
-type Answered struct {
-	ID, Sender string
-	At         time.Time
-}
-
-// Recover stores what the bot has sent since the database was copied, oldest first. Its rows
-// become sent, and the messages that it answers done. It may be repeated.
-func (o *Outbox) Recover(ctx context.Context, all []Carried) error {
+// Recover stores rows that the bot has sent since the database was copied, oldest first, as a room
+// shows them: of a draft the revision is 0. Those that are final become sent. The messages that they
+// answer, by the row's id, become done. It may be repeated.
+func (o *Outbox) Recover(ctx context.Context, rows []OutboxRow, answers map[string][]chat.Head) error {
 	return store.InTx(ctx, o.db, func(tx *sql.Tx) error {
-		for _, c := range all {
-			if err := o.recover(ctx, tx, c); err != nil {
+		for _, r := range rows {
+			var err error
+			if r.Revision == 0 {
+				err = o.recoverDraft(ctx, tx, r)
+			} else {
+				err = o.recoverFinal(ctx, tx, r, answers[r.ID])
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -54,41 +28,31 @@ func (o *Outbox) Recover(ctx context.Context, all []Carried) error {
 	})
 }
 
-func (o *Outbox) recover(ctx context.Context, tx *sql.Tx, c Carried) error {
-	if c.Revision == 0 {
-		return o.recoverDraft(ctx, tx, c)
+func (o *Outbox) recoverFinal(ctx context.Context, tx *sql.Tx, r OutboxRow, answers []chat.Head) error {
+	replyTo, now := "", o.now().UnixMilli()
+	if len(answers) > 0 {
+		replyTo = answers[0].ID
 	}
-	kind, file, question := "text", "", ""
-	if c.Notice {
-		kind = "notice"
-	}
-	if c.File {
-		file = "{}" // so that it is not taken for a text
-	}
-	if len(c.Answers) > 0 {
-		question = c.Answers[0].ID
-	}
-	err := store.Exec(ctx, tx, `INSERT INTO outbox (id, room, kind, reply_to, thread, file, state, revision, event_id, created_at)
+	if err := store.Exec(ctx, tx, `INSERT INTO outbox (id, room, kind, reply_to, thread, file, state, revision, event_id, created_at)
 		VALUES (?, ?, ?, ?, ?, ?, 'sent', ?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET event_id = excluded.event_id, revision = max(revision, excluded.revision),
 			state = iif(state IN ('draft', 'pending') AND excluded.revision >= revision, 'sent', state)`,
-		c.ID, c.Room, kind, question, c.Thread, file, c.Revision, c.Event, c.At.UnixMilli())
-	if err != nil {
+		r.ID, r.Room, r.Kind, replyTo, r.Thread, r.File, r.Revision, r.EventID, now); err != nil {
 		return err
 	}
-	if err := store.Exec(ctx, tx, `DELETE FROM pending_redaction WHERE event_id = ?`, c.Event); err != nil { // it began as a draft
+	if err := store.Exec(ctx, tx, `DELETE FROM pending_redaction WHERE event_id = ?`, r.EventID); err != nil { // it began as a draft
 		return err
 	}
-	if err := o.recordThreadActivity(ctx, tx, c.ID, c.Event); err != nil {
+	if err := o.recordThreadActivity(ctx, tx, r.ID, r.EventID); err != nil {
 		return err
 	}
-	for _, a := range c.Answers {
-		if err := RecordAnswer(ctx, tx, a.ID, c.ID); err != nil {
+	for _, a := range answers {
+		if err := RecordAnswer(ctx, tx, a.ID, r.ID); err != nil {
 			return err
 		}
 		if err := store.Exec(ctx, tx, `INSERT INTO inbox (id, room, sender, sent_at, received_at, state) VALUES (?, ?, ?, ?, ?, 'done')
 			ON CONFLICT (id) DO UPDATE SET state = 'done', text = '', raw = '', attachments = ''
-			WHERE state IN ('new', 'utd', 'failed')`, a.ID, c.Room, a.Sender, a.At.UnixMilli(), o.now().UnixMilli()); err != nil {
+			WHERE state IN ('new', 'utd', 'failed')`, a.ID, r.Room, a.Sender, a.At.UnixMilli(), now); err != nil {
 			return err
 		}
 	}
@@ -97,15 +61,11 @@ func (o *Outbox) recover(ctx context.Context, tx *sql.Tx, c Carried) error {
 
 // recoverDraft finds the event of a draft. A draft that the database does not know is redacted, unless its
 // final text follows: its question is answered anew, maybe together with later ones.
-func (o *Outbox) recoverDraft(ctx context.Context, tx *sql.Tx, c Carried) error {
-	if err := store.Exec(ctx, tx, `UPDATE outbox SET event_id = ?, drafted = 1 WHERE id = ? AND event_id = ''`, c.Event, c.ID); err != nil {
+func (o *Outbox) recoverDraft(ctx context.Context, tx *sql.Tx, r OutboxRow) error {
+	err := store.Exec(ctx, tx, `UPDATE outbox SET event_id = ?, drafted = 1 WHERE id = ? AND event_id = ''`, r.EventID, r.ID)
+	if err != nil {
 		return err
 	}
 	return store.Exec(ctx, tx, `INSERT OR IGNORE INTO pending_redaction (event_id, room, reason)
-		SELECT ?, ?, 'why.not_needed' WHERE NOT EXISTS (SELECT 1 FROM outbox WHERE id = ?)`, c.Event, c.Room, c.ID)
-}
-
-// IsHandled reports whether the message or event id needs no more work: it was answered, or withdrawn.
-func IsHandled(ctx context.Context, db store.DBTX, id string) (bool, error) {
-	return store.Value[bool](ctx, db, `SELECT EXISTS (SELECT 1 FROM inbox WHERE id = ? AND state IN ('done', 'dead', 'redacted'))`, id)
+		SELECT ?, ?, 'why.not_needed' WHERE NOT EXISTS (SELECT 1 FROM outbox WHERE id = ?)`, r.EventID, r.Room, r.ID)
 }

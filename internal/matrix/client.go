@@ -158,7 +158,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.recoverSent(ctx); err != nil {
+	if err := (recovery{c}).storeSent(ctx); err != nil {
 		return nil, err
 	}
 	c.acc.CrossSignDevice(ctx)

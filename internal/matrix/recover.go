@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,9 +15,12 @@ import (
 	"reverie/internal/matrix/retry"
 )
 
-// recoverSent stores what an earlier device of ours has sent since bot.db was copied, so that nothing is
-// sent or answered twice. It does nothing once this device has synced. See package backup.
-func (c *Client) recoverSent(ctx context.Context) error {
+// recovery brings a new device to where an earlier one has stopped. See package backup.
+type recovery struct{ *Client }
+
+// storeSent stores what an earlier device of ours has sent since bot.db was copied, so that nothing is
+// sent or answered twice. It does nothing once this device has synced.
+func (c recovery) storeSent(ctx context.Context) error {
 	pos, err := c.storedSyncPosition(ctx)
 	if err != nil || !pos.returning() {
 		return err
@@ -27,7 +31,7 @@ func (c *Client) recoverSent(ctx context.Context) error {
 		return fmt.Errorf("matrix: ask for the rooms: %w", err)
 	}
 	for _, room := range joined.JoinedRooms {
-		err := c.acc.RetryRequest(ctx, "reading what was said in the meantime", func() error { return c.recoverSentIn(ctx, room) })
+		err := c.acc.RetryRequest(ctx, "reading what was said in the meantime", func() error { return c.storeSentIn(ctx, room) })
 		if err != nil {
 			return fmt.Errorf("matrix: read what was said in %s in the meantime: %w", room, err)
 		}
@@ -35,7 +39,7 @@ func (c *Client) recoverSent(ctx context.Context) error {
 	return nil
 }
 
-func (c *Client) recoverSentIn(ctx context.Context, room id.RoomID) error {
+func (c recovery) storeSentIn(ctx context.Context, room id.RoomID) error {
 	last, err := c.LastEvent(ctx, room)
 	if err != nil {
 		return err
@@ -49,24 +53,22 @@ func (c *Client) recoverSentIn(ctx context.Context, room id.RoomID) error {
 		return err
 	}
 	slices.Reverse(events)
-	said := c.Carried(room, events)
+	said, answers := c.Carried(room, events)
 	if len(said) > 0 {
 		c.cfg.Log.Info("matrix: found what an earlier device of the bot has sent", "room", room, "events", len(said))
 	}
-	return c.outbox.Recover(ctx, said)
+	return c.outbox.Recover(ctx, said, answers)
 }
 
-// dropHandled removes what recoverSent found to be handled from the batch of a first sync, and
+// dropHandled removes what storeSent found to be handled from the batch of a first sync, and
 // decisions: whether a tool has run for them is unknown.
-func (c *Client) dropHandled(ctx context.Context, b *batch) (err error) {
+func (c recovery) dropHandled(ctx context.Context, b *batch) (err error) {
 	b.In = slices.DeleteFunc(b.In, func(s delivery.Incoming) bool {
 		switch said := s.Event.(type) {
 		case chat.Message:
-			handled, failed := delivery.IsHandled(ctx, c.cfg.DB, said.ID)
-			if failed != nil {
-				err = failed
-			}
-			return handled
+			state, failed := delivery.InboxState(ctx, c.cfg.DB, said.ID)
+			err = cmp.Or(err, failed)
+			return state == "done" || state == "redacted"
 		case chat.Reaction, chat.Vote:
 			return true
 		}
@@ -77,7 +79,7 @@ func (c *Client) dropHandled(ctx context.Context, b *batch) (err error) {
 
 // dropKnown removes known messages from the timeline of a first sync, which begins anywhere. State events
 // stay: the state that comes with the sync is older.
-func (c *Client) dropKnown(ctx context.Context, room id.RoomID, timeline *mautrix.SyncTimeline) error {
+func (c recovery) dropKnown(ctx context.Context, room id.RoomID, timeline *mautrix.SyncTimeline) error {
 	last, err := c.LastEvent(ctx, room)
 	at := slices.IndexFunc(timeline.Events, func(evt *event.Event) bool { return evt.ID == last })
 	if at < 0 {

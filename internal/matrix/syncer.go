@@ -72,7 +72,7 @@ func (c *Client) processAndStoreSync(ctx context.Context, res *mautrix.RespSync,
 			"room", u.Room, "event", u.ID, "sender", u.Sender, "session", u.Session, "err", u.Err)
 	}
 	if pos.returning() {
-		if err := c.dropHandled(ctx, b); err != nil {
+		if err := (recovery{c}).dropHandled(ctx, b); err != nil {
 			return err
 		}
 	}
@@ -109,7 +109,7 @@ func (c *Client) fillGapsAndDropEventsBeforeJoin(ctx context.Context, res *mautr
 		}
 		missed := map[id.EventID]bool{}
 		if pos.returning() {
-			if err := c.dropKnown(ctx, room, &joined.Timeline); err != nil {
+			if err := (recovery{c}).dropKnown(ctx, room, &joined.Timeline); err != nil {
 				return err
 			}
 		}

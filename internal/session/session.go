@@ -241,6 +241,9 @@ func (s *Session) sendNotice(ctx context.Context, id, text string) error {
 	return s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: replyID(id), Text: text, Notice: true, ReplyTo: id})
 }
 
+// replyID returns the Outgoing.ID of the reply to id. It is stable: sending a reply twice shows it once.
+func replyID(id string) string { return "re:" + id }
+
 // scopes returns the memory scopes that a turn may read and write. No other function decides that.
 func (s *Session) scopes(in chat.Head) []memory.Scope {
 	return s.cfg.Isolation.Visible(s.room, in.Sender, in.Private)

@@ -195,9 +195,6 @@ func (s *Session) appendBurst(ctx context.Context, burst []chat.Message, reply s
 	})
 }
 
-// replyID returns the Outgoing.ID of the reply to id.
-func replyID(id string) string { return delivery.ReplyID(id) }
-
 // join adds what the person wrote since the last request to the history. This turn's answer answers it, too.
 func (t *turn) join(ctx context.Context) error {
 	if t.answering != "" || t.in.event.Kind != "" || t.in.again { // answering: it is the first request

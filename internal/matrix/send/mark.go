@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/chat"
 	"reverie/internal/delivery"
 )
 
@@ -30,11 +32,18 @@ type mark struct {
 // maxAnswers limits a mark.
 const maxAnswers = 64
 
-// markOf returns the mark of an event with the final text of r.
+// markOf returns the mark of an event with the final text of r. The id of a reply ends with its question's.
 func (s *Sender) markOf(ctx context.Context, r delivery.OutboxRow) (*mark, error) {
-	answers, err := delivery.Answers(ctx, s.DB, r.ID)
-	return &mark{ID: r.ID, Revision: max(r.Revision, 1), Notice: r.Kind == "notice", File: r.File != "",
-		Answers: answers[:min(len(answers), maxAnswers)]}, err
+	m := draftMark(r)
+	m.Revision, m.File = max(r.Revision, 1), r.File != ""
+	if question, ok := strings.CutPrefix(r.ID, "re:"); ok {
+		also, err := delivery.QuestionsOf(ctx, s.DB, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		m.Answers = append([]string{question}, also[:min(len(also), maxAnswers)]...)
+	}
+	return m, nil
 }
 
 // draftMark returns the mark of an event with a draft of r.
@@ -64,9 +73,11 @@ func (s *Sender) addMark(ctx context.Context, room id.RoomID, kind event.Type, c
 	return fields, kind, nil
 }
 
-// Carried returns what our events among events carry, oldest first. It is for events of other devices
-// of ours, and reads no encrypted content.
-func (s *Sender) Carried(room id.RoomID, events []*event.Event) (all []delivery.Carried) {
+// Carried returns the rows that our events among events carry, as far as marks tell them. The events are
+// of any device of ours, oldest first. answers are the messages that a row answers, by its id. No encrypted
+// content is read.
+func (s *Sender) Carried(room id.RoomID, events []*event.Event) (rows []delivery.OutboxRow, answers map[string][]chat.Head) {
+	answers = map[string][]chat.Head{}
 	known := map[string]*event.Event{}
 	for _, evt := range events {
 		known[evt.ID.String()] = evt
@@ -74,23 +85,30 @@ func (s *Sender) Carried(room id.RoomID, events []*event.Event) (all []delivery.
 			Mark    mark            `json:"reverie.message"`
 			Relates event.RelatesTo `json:"m.relates_to"`
 		}
-		if evt.Sender != s.Client.UserID || evt.StateKey != nil || json.Unmarshal(evt.Content.VeryRaw, &content) != nil || content.Mark.ID == "" {
+		if evt.Sender != s.Client.UserID || evt.StateKey != nil || json.Unmarshal(evt.Content.VeryRaw, &content) != nil ||
+			content.Mark.ID == "" {
 			continue
 		}
-		m := content.Mark
-		c := delivery.Carried{ID: m.ID, Room: room.String(), Event: evt.ID.String(), Revision: m.Revision, Notice: m.Notice, File: m.File,
-			Thread: content.Relates.GetThreadParent().String(), At: time.UnixMilli(evt.Timestamp)}
-		if t := content.Relates.Type; t == event.RelReplace || t == event.RelReference {
-			c.Event = content.Relates.EventID.String()
+		m, relates := content.Mark, content.Relates
+		r := delivery.OutboxRow{ID: m.ID, Room: room.String(), Kind: "text", EventID: evt.ID.String(), Revision: m.Revision,
+			Thread: relates.GetThreadParent().String()}
+		if m.Notice {
+			r.Kind = "notice"
 		}
-		for _, question := range m.Answers[:min(len(m.Answers), maxAnswers)] {
-			a := delivery.Answered{ID: question, At: c.At}
-			if asked := known[question]; asked != nil {
-				a.Sender, a.At = asked.Sender.String(), time.UnixMilli(asked.Timestamp)
+		if m.File {
+			r.File = "{}" // so that it is not taken for a text
+		}
+		if relates.Type == event.RelReplace {
+			r.EventID = relates.EventID.String()
+		}
+		for _, question := range m.Answers[:min(len(m.Answers), maxAnswers+1)] {
+			asked := chat.Head{ID: question, At: time.UnixMilli(evt.Timestamp)}
+			if by := known[question]; by != nil {
+				asked.Sender, asked.At = by.Sender.String(), time.UnixMilli(by.Timestamp)
 			}
-			c.Answers = append(c.Answers, a)
+			answers[r.ID] = append(answers[r.ID], asked)
 		}
-		all = append(all, c)
+		rows = append(rows, r)
 	}
-	return all
+	return rows, answers
 }

@@ -70,7 +70,7 @@ type Source struct {
 // Written is a finished backup.
 type Written struct {
 	Manifest
-	LeftOut []string // links and special files, below the data folder
+	LeftOut []string `json:"left_out,omitempty"` // links and special files, below the data folder
 }
 
 // Write backs up s into the file at path (0600), which it replaces. The bot may run. After an error, or

@@ -35,12 +35,12 @@ func folder(t *testing.T) Source {
 	t.Cleanup(func() { db.Close() })
 	for name, text := range map[string]string{
 		"MEMORIES.txt": "Jana likes tea.\n", "memories/room.txt": "", "skills/a.md": "# a", "matrix/recovery.key": "EsTx\n",
-		"matrix/account.json": "the token", "matrix/account.json.17": "an old token", ".lock": "1", "work/.profile": "x", "manifest.json": "{}",
+		"matrix/account.json": "the token", "matrix/account.json.17": "an old token", ".lock": "1", "work/.profile": "x", "work/Cargo.lock": "x", "work/x.db": "SQLite format 3\x00", "work/x.db-wal": "x", "manifest.json": "{}",
 	} {
 		expect.OK(t, store.WriteFile(filepath.Join(dir, name), []byte(text)))
 	}
 	expect.OK(t, os.Symlink("../matrix/recovery.key", filepath.Join(dir, "work/link")))
-	other := expect.Must(sql.Open("sqlite", filepath.Join(dir, "work/other.db")))(t)
+	other := expect.Must(sql.Open("sqlite", filepath.Join(dir, "other.db")))(t)
 	t.Cleanup(func() { other.Close() })
 	expect.Must(other.Exec(`PRAGMA journal_mode(WAL); CREATE TABLE x (a TEXT); INSERT INTO x VALUES ('in the log')`))(t)
 	return Source{Dir: dir, DB: db, Version: "0.1.0"}
@@ -92,13 +92,13 @@ func TestRoundTrip(t *testing.T) {
 		}
 		slices.Sort(names)
 		expect.Equal(t, strings.Join(names, " "),
-			"MEMORIES.txt bot.db manifest.json matrix/recovery.key memories/room.txt skills/a.md work/.profile work/other.db")
+			"MEMORIES.txt bot.db manifest.json matrix/recovery.key memories/room.txt other.db skills/a.md work/.profile work/Cargo.lock work/x.db work/x.db-wal")
 		expect.Equal(t, len(files), len(names), "restored files")
 		expect.Equal(t, files["MEMORIES.txt"], "Jana likes tea.\n")
 		db := expect.Must(store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations))(t)
 		expect.Equal(t, expect.Must(store.Value[string](t.Context(), db, `SELECT value FROM room_setting`))(t), "on", "the row")
 		expect.OK(t, db.Close())
-		other := expect.Must(sql.Open("sqlite", filepath.Join(dir, "work/other.db")))(t)
+		other := expect.Must(sql.Open("sqlite", filepath.Join(dir, "other.db")))(t)
 		expect.Equal(t, expect.Must(store.Value[string](t.Context(), other, `SELECT a FROM x`))(t), "in the log", "the other database")
 		expect.OK(t, other.Close())
 		if _, err := Restore(t.Context(), file, dir, to); err == nil || !strings.Contains(err.Error(), "is not empty (it has") {

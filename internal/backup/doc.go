@@ -1,9 +1,9 @@
 // Package backup copies a data folder into one file while the bot runs, and restores it.
 //
 // A backup is a tar archive, compressed with gzip and, with a passphrase, encrypted by age. It holds
-// consistent copies of the databases, then all other files, and last a manifest with the SHA-256 of
-// each. Databases come first: a memory file that is newer than bot.db is read as edited, while one
-// that is older would look as if its owner had deleted memories.
+// a consistent copy of bot.db, then all other files, and last a manifest with the SHA-256 of each. bot.db
+// comes first: a memory file that is newer is read as edited, while one that is older would look as if
+// its owner had deleted memories.
 //
 // Left out are what another machine must not use (the login of the device), what belongs to a running
 // process (locks, write-ahead logs), and links, which may lead anywhere.

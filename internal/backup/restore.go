@@ -127,11 +127,11 @@ func (t Target) unpack(ctx context.Context, file, dir string) (m Manifest, err e
 		return m, err
 	}
 	defer root.Close()
-	plain, err := t.decrypt(bufio.NewReader(contextReader{ctx, f}))
+	plain, err := t.decrypt(bufio.NewReader(f))
 	if err != nil {
 		return m, err
 	}
-	u := unpacking{root: root, dir: dir, files: map[string]File{}, progress: t.Progress}
+	u := unpacking{ctx: ctx, root: root, dir: dir, files: map[string]File{}, progress: t.Progress}
 	zipped, err := gzip.NewReader(plain)
 	if err == nil {
 		if err = u.extract(tar.NewReader(zipped)); err == nil {
@@ -187,7 +187,7 @@ type sealed struct{ io.Reader }
 // Read implements io.Reader.
 func (r sealed) Read(b []byte) (int, error) {
 	n, err := r.Reader.Read(b)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, context.Canceled) {
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		err = fmt.Errorf("%w (%w)", errDamaged, err)
 	}
 	return n, err
@@ -195,6 +195,7 @@ func (r sealed) Read(b []byte) (int, error) {
 
 // unpacking is an archive that is being unpacked. Its content is not trusted.
 type unpacking struct {
+	ctx      context.Context //nolint:containedctx // it lives as long as one call of unpack
 	root     *os.Root
 	dir      string
 	files    map[string]File
@@ -211,6 +212,9 @@ const (
 // extract unpacks all entries.
 func (u *unpacking) extract(in *tar.Reader) error {
 	for {
+		if err := u.ctx.Err(); err != nil {
+			return err
+		}
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
 			if u.manifest.Format == 0 {

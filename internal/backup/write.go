@@ -3,6 +3,7 @@ package backup
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -15,10 +16,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -98,25 +97,22 @@ func Write(ctx context.Context, path string, s Source) (w Written, err error) {
 // tempPrefix begins the names of folders that a killed process may leave behind.
 const tempPrefix = ".backup-"
 
-// within reports whether path is dir or below it, also by way of links.
+// within reports whether path is below dir, also by way of links.
 func within(path, dir string) bool {
-	for _, p := range []*string{&path, &dir} {
-		for at := *p; ; at = filepath.Dir(at) { // path may not exist yet
-			if real, err := filepath.EvalSymlinks(at); err == nil {
-				*p = filepath.Join(real, strings.TrimPrefix(*p, at))
-				break
-			} else if at == filepath.Dir(at) {
-				break
-			}
-		}
+	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil { // it does not exist yet
+		folder = filepath.Dir(path)
 	}
-	rel, err := filepath.Rel(dir, path)
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	rel, err := filepath.Rel(dir, folder)
 	return err == nil && filepath.IsLocal(rel)
 }
 
 // write writes the archive to out. Copies of the databases are made in the folder copies.
-func (s Source) write(ctx context.Context, out io.Writer, copies string, w *Written) (err error) {
-	var closers []io.Closer
+func (s Source) write(ctx context.Context, out io.Writer, copies string, w *Written) error {
+	seal := func() error { return nil }
 	if s.Passphrase != "" {
 		to, err := age.NewScryptRecipient(s.Passphrase)
 		if err != nil {
@@ -126,97 +122,77 @@ func (s Source) write(ctx context.Context, out io.Writer, copies string, w *Writ
 		if err != nil {
 			return err
 		}
-		out, closers = sealed, append(closers, sealed)
+		out, seal = sealed, sealed.Close
 	}
 	zipped, err := gzip.NewWriterLevel(out, gzip.BestSpeed)
 	if err != nil {
 		return err
 	}
-	a := &archive{ctx: ctx, tar: tar.NewWriter(zipped), progress: s.Progress, written: w}
+	a := &archive{tar: tar.NewWriter(zipped), progress: s.Progress, written: w}
 	w.Format, w.Version, w.Created = format, s.Version, time.Now().UTC().Truncate(time.Second)
-	if err := s.addFiles(a, copies); err != nil {
+	if err := s.addFiles(ctx, a, copies); err != nil {
 		return err
 	}
 	manifest, err := json.MarshalIndent(w.Manifest, "", "  ")
 	if err == nil {
 		err = a.add(manifestName, int64(len(manifest)), bytes.NewReader(manifest))
 	}
-	for _, c := range append([]io.Closer{a.tar, zipped}, closers...) {
+	for _, end := range []func() error{a.tar.Close, zipped.Close, seal} {
 		if err == nil {
-			err = c.Close()
+			err = end()
 		}
 	}
 	return err
 }
 
-// addFiles adds the databases, then all other files.
-func (s Source) addFiles(a *archive, copies string) error {
+// addFiles adds bot.db, then all other files.
+func (s Source) addFiles(ctx context.Context, a *archive, copies string) (err error) {
+	if a.written.Schema, err = store.SchemaVersion(ctx, s.DB); err != nil {
+		return err
+	}
+	copied := filepath.Join(copies, database)
+	if err := store.Snapshot(ctx, s.DB, copied); err != nil {
+		return err
+	}
+	if err := a.addPath(copied, database); err != nil {
+		return err
+	}
 	root, err := os.OpenRoot(s.Dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	copied := filepath.Join(copies, database)
-	if err := store.Snapshot(a.ctx, s.DB, copied); err != nil {
-		return err
-	}
-	if a.written.Schema, err = store.SchemaVersion(a.ctx, s.DB); err != nil {
-		return err
-	}
-	if err := a.addCopy(copied, database); err != nil {
-		return err
-	}
-	files, err := s.list(root, a.written)
-	if err != nil {
-		return err
-	}
-	for _, name := range slices.SortedStableFunc(slices.Values(files), func(x, y string) int { return depthOfDB(y) - depthOfDB(x) }) {
-		if err := s.addFile(a, root, name, copied); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// depthOfDB sorts names of databases before others.
-func depthOfDB(name string) int {
-	if strings.HasSuffix(name, ".db") {
-		return 1
-	}
-	return 0
-}
-
-// transient matches files that belong to a process or a device, by their path in the data folder.
-var transient = regexp.MustCompile(`^(\.lock|\.doctor|matrix/account\.json.*)$|` +
-	`(^|/)(` + regexp.QuoteMeta(tempPrefix) + `[^/]*|\.restore)(/|$)|` +
-	`\.db-(wal|shm|journal)$|\.lock$|\.part$|(^|/)\.[^/]+[0-9]{6,}$`)
-
-// list returns the files to copy, without bot.db. It notes what it leaves out in w.
-func (s Source) list(root *os.Root, w *Written) (files []string, err error) {
-	return files, fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // deleted meanwhile
 			return nil
-		case err != nil:
-			return err
+		case err != nil || ctx.Err() != nil:
+			return cmp.Or(err, ctx.Err())
 		case name == database || transient.MatchString(name):
 			if d.IsDir() {
 				return fs.SkipDir
 			}
 		case d.Type().IsRegular():
-			files = append(files, name)
+			return store.Wrap(s.addFile(ctx, a, root, name, copied), "%s", name)
 		case !d.IsDir():
-			w.LeftOut = append(w.LeftOut, name)
+			a.written.LeftOut = append(a.written.LeftOut, name)
 		}
 		return nil
 	})
 }
 
-// sqliteMagic begins each SQLite database.
-const sqliteMagic = "SQLite format 3\x00"
+// transient matches files that belong to a process or a device, by their path in the data folder.
+var transient = regexp.MustCompile(`^(\.lock|\.doctor|[^/]*\.db-(wal|shm|journal)|matrix/account\.json.*)$|^\.restore`)
 
-// addFile adds a file. A database is copied to spare first, unless that is impossible, as with one of another program.
-func (s Source) addFile(a *archive, root *os.Root, name, spare string) error {
+// addFile adds a file. A database of ours is copied to spare first. Others, as in work folders, may be
+// made to do harm when they are opened, so their bytes are copied.
+func (s Source) addFile(ctx context.Context, a *archive, root *os.Root, name, spare string) error {
+	if strings.HasSuffix(name, ".db") && !strings.Contains(name, "/") {
+		if err := store.SnapshotFile(ctx, filepath.Join(s.Dir, name), spare); err != nil {
+			return err
+		}
+		return a.addPath(spare, name)
+	}
 	f, err := root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) { // deleted meanwhile
 		return nil
@@ -225,33 +201,27 @@ func (s Source) addFile(a *archive, root *os.Root, name, spare string) error {
 		return err
 	}
 	defer f.Close()
-	begins := make([]byte, len(sqliteMagic))
-	if _, err := f.ReadAt(begins, 0); err == nil && string(begins) == sqliteMagic &&
-		store.SnapshotFile(a.ctx, filepath.Join(s.Dir, filepath.FromSlash(name)), spare) == nil {
-		return a.addCopy(spare, name)
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	return a.add(dataPrefix+name, info.Size(), f)
+	return a.addOpen(f, name)
 }
 
 // archive is a backup that is being written.
 type archive struct {
-	ctx      context.Context //nolint:containedctx // it lives as long as one call of Write
 	tar      *tar.Writer
 	read     int64
 	progress func(int64)
 	written  *Written
 }
 
-func (a *archive) addCopy(copied, name string) error {
-	f, err := os.Open(copied)
+func (a *archive) addPath(path, name string) error {
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	return a.addOpen(f, name)
+}
+
+func (a *archive) addOpen(f *os.File, name string) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -266,8 +236,8 @@ func (a *archive) add(name string, size int64, r io.Reader) error {
 		return err
 	}
 	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(a.tar, sum), io.LimitReader(contextReader{a.ctx, r}, size))
-	if err == nil && n < size {
+	n, err := io.CopyN(io.MultiWriter(a.tar, sum), r, size)
+	if errors.Is(err, io.EOF) {
 		err = errors.New("it was changed while it was read; try again")
 	}
 	if err != nil {
@@ -277,23 +247,9 @@ func (a *archive) add(name string, size int64, r io.Reader) error {
 		a.progress(a.read)
 	}
 	if below, ok := strings.CutPrefix(name, dataPrefix); ok {
-		a.written.Files = append(a.written.Files, File{path.Clean(below), size, hexSum(sum)})
+		a.written.Files = append(a.written.Files, File{below, size, hexSum(sum)})
 	}
 	return nil
 }
 
 func hexSum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
-
-// contextReader ends with its context.
-type contextReader struct {
-	ctx context.Context //nolint:containedctx // it lives as long as one copy
-	io.Reader
-}
-
-// Read implements io.Reader.
-func (r contextReader) Read(b []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.Reader.Read(b)
-}

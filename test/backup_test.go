@@ -130,10 +130,18 @@ func TestRestoredFromBackup(t *testing.T) {
 		return value[int](t, bot, `SELECT count(*) FROM crypto_megolm_inbound_session WHERE session IS NOT NULL AND key_backup_version = ''`) == 0
 	})
 	file := filepath.Join(t.TempDir(), "reverie.tar.gz")
+	bot.command(t, "task", "add", "water the plants", "--room", quiet, "--when", "in 8 seconds")
 	say(direct, "cherry") // is answered meanwhile
 	bot.command(t, "backup", file)
 	seen.follow(t, "no answer to cherry", func() bool { return seen.answered("cherry") == 1 })
 	converse("damson", "elderberry")
+	reminders := func() (n int) {
+		for _, body := range seen.bodies {
+			n += strings.Count(body, "water the plants")
+		}
+		return n
+	}
+	seen.follow(t, "no reminder", func() bool { return reminders() > 0 })
 	device := value[string](t, bot, `SELECT device_id FROM crypto_account WHERE account_id = ''`)
 	say(group, "fig of us")
 	say(direct, "grape"+strings.Repeat(", which takes a while to answer", 6))
@@ -191,6 +199,7 @@ func TestRestoredFromBackup(t *testing.T) {
 			}
 		}
 	}
+	expect.Equal(t, reminders(), 1, "reminders")
 	for text := range rooms {
 		expect.Equal(t, shown[text], 1, "messages that answer %q", text)
 	}

@@ -6,6 +6,7 @@ exclude github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50
 
 require (
 	codeberg.org/readeck/go-readability/v2 v2.1.2
+	filippo.io/age v1.2.1
 	github.com/JohannesKaufmann/html-to-markdown/v2 v2.5.2
 	github.com/alexflint/go-arg v1.6.1
 	github.com/andybalholm/cascadia v1.3.4

@@ -46,6 +46,7 @@ var rows = map[string]int{
 	"internal/agent": 5, // below what runs it: turns, sub-sessions, dreams
 
 	"internal/attachment": 4,
+	"internal/backup":     4,
 	"internal/prompt":     4,
 	"internal/tool":       4,
 	"internal/questions":  4,
@@ -101,6 +102,7 @@ var homes = []struct {
 	{"github.com/sashabaranov/go-openai", []string{"internal/llm"}},
 	{"github.com/kaptinlin/jsonrepair", []string{"internal/llm"}},
 	{"github.com/pressly/goose", []string{"internal/store"}},
+	{"filippo.io/age", []string{"internal/backup"}},
 	{"github.com/google/renameio", []string{"internal/store"}},
 	{"modernc.org/sqlite", []string{"internal/store"}},
 	{"golang.org/x/sys", []string{"internal/store", "internal/llm/encoder", "internal/media", "internal/sandbox"}},

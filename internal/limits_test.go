@@ -50,6 +50,7 @@ var owners = map[string][]string{
 	"internal/window":      {"tier_lock", "model_window", "token_ratio"},
 	"internal/session":     {"session"},
 	"internal/approval":    {"approval"},
+	"internal/backup":      {"backup_run"},
 	"internal/objective":   {"objective"},
 	"internal/subsession":  {"sub_session", "sub_session_need"},
 	"internal/prompt":      {"prompt_epoch"},

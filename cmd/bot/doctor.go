@@ -79,6 +79,7 @@ func (d doctorCommand) examine(ctx context.Context, path filePath, r *doctorRepo
 	b.window.Detect(ctx)
 	*f = append(*f, b.doctor().Examine(ctx)...)
 	b.examineMatrix(ctx, r)
+	examineBackups(ctx, b, f)
 }
 
 func (b *bot) doctor() doctor.Doctor {

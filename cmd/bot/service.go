@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"reverie/internal/agent"
 	"reverie/internal/chat"
 	"reverie/internal/command"
+	"reverie/internal/delivery"
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/manner"
@@ -61,7 +63,7 @@ func (b *bot) connect(c connection) *service {
 		Limits:     session.Limits{FileText: b.cfg.Files().Text, SubSessions: subsession.Limits(b.cfg.Subs)},
 		Background: b.background, Waiting: b.waiting, Transport: c.transport, Rooms: c.rooms, WindowInputs: b.window.Inputs,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.Owners(), Log: b.log,
-		Events: map[chat.EventKind]session.Source{chat.ScheduledTask: taskSource{s.scheduler}, chat.MemoryQuestion: s.asker},
+		Events: map[chat.EventKind]session.Source{chat.ScheduledTask: taskSource{s.scheduler, b.db}, chat.MemoryQuestion: s.asker},
 	}
 	if b.cfg.Harvest.Enabled {
 		sessionConfig.BeforeEvict, sessionConfig.ObjectiveRole = b.harvester.Wake, "harvest"
@@ -81,6 +83,9 @@ func (s *service) backgroundLoops() []func(context.Context) error {
 	if s.cfg.Harvest.Enabled {
 		loops = append(loops, s.harvester.Run)
 	}
+	if k := openKeeper(s.bot); k != nil {
+		loops = append(loops, k.Run)
+	}
 	if s.mcp != nil {
 		loops = append(loops, s.mcp.Run)
 	}
@@ -92,7 +97,7 @@ func (s *service) statusLines(ctx context.Context, say i18n.Say) (lines []string
 	if s.status != nil {
 		lines = s.status(ctx, say)
 	}
-	return append(lines, s.vectorLines(ctx, say)...)
+	return slices.Concat(lines, s.vectorLines(ctx, say), backupLines(ctx, s.bot, say))
 }
 
 // runTasks delivers due tasks to their sessions until ctx ends.
@@ -130,7 +135,22 @@ func (b *bot) jobEvent(ctx context.Context, r task.Run, alone bool) chat.Event {
 
 // taskSource feeds due tasks to the sessions as events. It passes their results back to the
 // scheduler.
-type taskSource struct{ *task.Scheduler }
+type taskSource struct {
+	*task.Scheduler
+	db *sql.DB
+}
+
+// Wanted implements session.Source. A run that was answered before the data folder was restored is done.
+func (j taskSource) Wanted(ctx context.Context, id string) (bool, error) {
+	state, err := delivery.InboxState(ctx, j.db, id) // no run is in the inbox otherwise
+	switch {
+	case err != nil:
+		return false, err
+	case state == "done":
+		return false, j.Scheduler.Done(ctx, id, "", nil)
+	}
+	return j.Scheduler.Wanted(ctx, id)
+}
 
 // Done maps stopped runs and model outages to the scheduler's errors.
 func (j taskSource) Done(ctx context.Context, id, answer string, failed error) error {

@@ -16,6 +16,7 @@ import (
 
 	reverie "reverie"
 	"reverie/cmd/bot/config"
+	"reverie/internal/backup"
 	"reverie/internal/doctor"
 	"reverie/internal/dream"
 	"reverie/internal/goal"
@@ -96,6 +97,9 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 		}
 	}()
 	if lock {
+		if err := backup.CheckFinished(cfg.Data); err != nil {
+			return nil, err
+		}
 		held, err := store.AcquireLock(cfg.Data)
 		if err != nil {
 			return nil, err

@@ -191,9 +191,9 @@ func (in *Inbox) MarkDone(ctx context.Context, db store.DBTX, id string) error {
 	return store.Exec(ctx, db, `UPDATE inbox SET state = 'done', text = '', attachments = '' WHERE id = ? AND state = 'new'`, id)
 }
 
-// IsRedacted reports whether a message was redacted before it was answered.
-func (in *Inbox) IsRedacted(ctx context.Context, id string) (bool, error) {
-	return store.Value[bool](ctx, in.db, `SELECT state = 'redacted' FROM inbox WHERE id = ?`, id)
+// InboxState returns the state of a message; empty = unknown.
+func InboxState(ctx context.Context, db store.DBTX, id string) (string, error) {
+	return store.Value[string](ctx, db, `SELECT state FROM inbox WHERE id = ?`, id)
 }
 
 // Origin returns the sender and thread of a message, and the event that a reply to it refers to: of a

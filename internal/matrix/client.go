@@ -159,6 +159,9 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := (recovery{c}).storeSent(ctx); err != nil {
+		return nil, err
+	}
 	c.acc.CrossSignDevice(ctx)
 	c.acc.SetDisplayNameOnce(ctx, cfg.Name)
 	c.acc.Identity.Open(ctx)

@@ -120,7 +120,8 @@ func (c *Client) Ack(ctx context.Context, id string) error {
 
 // MessageCancelled reports whether the inbound message id was redacted before it was answered.
 func (c *Client) MessageCancelled(ctx context.Context, id string) (bool, error) {
-	return c.inbox.IsRedacted(ctx, id)
+	state, err := delivery.InboxState(ctx, c.cfg.DB, id)
+	return state == "redacted", err
 }
 
 // ReferencedFiles lists the stored files that rows of the inbox or outbox still refer to.

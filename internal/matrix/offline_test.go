@@ -52,8 +52,12 @@ func TestInboxAndTokenGoTogether(t *testing.T) {
 	expect.Equal(t, len(expect.Must(c.inbox.Waiting(ctx, 100))(t)), 2, "messages, none without its token")
 	expect.Equal(t, expect.Must(c.storedSyncPosition(ctx))(t).token, "s1", "the token")
 	c.cli.DeviceID = "OTHER"
+	if p, err := c.storedSyncPosition(ctx); err != nil || !p.returning() {
+		t.Errorf("another device's position %+v %v, want that of one that takes its place", p, err)
+	}
+	c.cli.UserID = "@other:b"
 	if p, err := c.storedSyncPosition(ctx); err != nil || p.token != "" || !p.at.IsZero() {
-		t.Errorf("another device's position %+v %v, want none", p, err)
+		t.Errorf("another account's position %+v %v, want none", p, err)
 	}
 }
 

@@ -161,7 +161,7 @@ func TestPollContent(t *testing.T) {
 				map[string]any{"id": asked.Poll.Options[1].ID, text: "No"},
 			},
 		},
-		text: all, "body": all,
+		text: all, "body": all, "reverie.message": map[string]any{"id": "ask:1", "notice": true, "revision": 1.0},
 		"m.mentions": map[string]any{"user_ids": []any{you.UserID()}},
 		"m.relates_to": map[string]any{"rel_type": string(gate.ElementThread), "event_id": root, "is_falling_back": true,
 			"m.in_reply_to": map[string]any{"event_id": root}},

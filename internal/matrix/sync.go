@@ -285,15 +285,18 @@ func (c *Client) recoverFromSyncError(ctx context.Context, err error) error {
 
 // position is the stored sync token and its time.
 type position struct {
-	token string
-	at    time.Time // by our clock; zero = never
+	token string    // of this device
+	at    time.Time // of its last sync, or of that of an earlier device, by our clock; zero = never
 }
+
+// returning reports whether a new device takes the place of an earlier one.
+func (p position) returning() bool { return p.token == "" && !p.at.IsZero() }
 
 // storedSyncPosition returns the stored sync position of this device.
 func (c *Client) storedSyncPosition(ctx context.Context) (p position, err error) {
 	var at int64
-	err = c.cfg.DB.QueryRowContext(ctx, `SELECT next_batch, at FROM matrix_sync WHERE user = ? AND device = ?`,
-		c.cli.UserID.String(), c.cli.DeviceID.String()).Scan(&p.token, &at)
+	err = c.cfg.DB.QueryRowContext(ctx, `SELECT iif(device = ?2, next_batch, ''), at FROM matrix_sync WHERE user = ?1
+		ORDER BY device = ?2 DESC, at DESC LIMIT 1`, c.cli.UserID.String(), c.cli.DeviceID.String()).Scan(&p.token, &at)
 	if found, err := store.Found(err); !found {
 		return position{}, store.Wrap(err, "matrix: read sync token")
 	}

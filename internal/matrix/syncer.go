@@ -71,6 +71,11 @@ func (c *Client) processAndStoreSync(ctx context.Context, res *mautrix.RespSync,
 		c.cfg.Log.Warn("matrix: a message cannot be read yet",
 			"room", u.Room, "event", u.ID, "sender", u.Sender, "session", u.Session, "err", u.Err)
 	}
+	if pos.returning() {
+		if err := (recovery{c}).dropHandled(ctx, b); err != nil {
+			return err
+		}
+	}
 	c.markOldMessagesPastAndTellRooms(ctx, b, pos.at)
 	if err := c.commitBatchAndSyncToken(ctx, res.NextBatch, b); err != nil {
 		return err
@@ -103,7 +108,12 @@ func (c *Client) fillGapsAndDropEventsBeforeJoin(ctx context.Context, res *mautr
 			b.last[room.String()] = joined.Timeline.Events[n-1].ID.String()
 		}
 		missed := map[id.EventID]bool{}
-		if pos.token != "" && joined.Timeline.Limited {
+		if pos.returning() {
+			if err := (recovery{c}).dropKnown(ctx, room, &joined.Timeline); err != nil {
+				return err
+			}
+		}
+		if (pos.token != "" || pos.returning()) && joined.Timeline.Limited {
 			events, err := c.fetchTimelineGap(ctx, room, joined.Timeline)
 			if err != nil {
 				return err
@@ -116,7 +126,7 @@ func (c *Client) fillGapsAndDropEventsBeforeJoin(ctx context.Context, res *mautr
 			}
 			joined.Timeline.Events = append(events, joined.Timeline.Events...)
 		}
-		if n := dropMessagesBeforeJoin(joined, c.cli.UserID, pos.token == ""); n > 0 {
+		if n := dropMessagesBeforeJoin(joined, c.cli.UserID, pos.at.IsZero()); n > 0 {
 			c.cfg.Log.Debug("matrix: messages from before the bot came are left alone", "room", room, "events", n)
 		}
 		joined.Timeline.Events = slices.DeleteFunc(joined.Timeline.Events, func(evt *event.Event) bool {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,7 +26,19 @@ func WriteFile(path string, data []byte) error {
 // ReplaceFile is WriteFile with a final check: before, unless nil, is called after the new content
 // is on disk and just before the rename. If before returns an error, the old content stays and
 // ReplaceFile returns that error, wrapped.
-func ReplaceFile(path string, data []byte, before func() error) (err error) {
+func ReplaceFile(path string, data []byte, before func() error) error {
+	return replaceFile(path, before, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// WriteStream is WriteFile for content that write produces. If write fails, the old content stays.
+func WriteStream(path string, write func(io.Writer) error) error {
+	return replaceFile(path, nil, write)
+}
+
+func replaceFile(path string, before func() error, write func(io.Writer) error) (err error) {
 	defer func() { err = Wrap(err, "write %s", path) }()
 	target, err := resolveLink(path)
 	dir := filepath.Dir(target)
@@ -41,7 +54,7 @@ func ReplaceFile(path string, data []byte, before func() error) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := writeAndReplace(f, data, before); err != nil {
+	if err := writeAndReplace(f, before, write); err != nil {
 		// If Cleanup fails, the temporary file stays; the write error is more important.
 		_ = f.Cleanup()
 		return err
@@ -49,8 +62,8 @@ func ReplaceFile(path string, data []byte, before func() error) (err error) {
 	return syncDir(dir) // renameio leaves this out
 }
 
-func writeAndReplace(f *renameio.PendingFile, data []byte, before func() error) error {
-	if _, err := f.Write(data); err != nil {
+func writeAndReplace(f *renameio.PendingFile, before func() error, write func(io.Writer) error) error {
+	if err := write(f); err != nil {
 		return err
 	}
 	if before != nil {
@@ -62,6 +75,15 @@ func writeAndReplace(f *renameio.PendingFile, data []byte, before func() error) 
 		}
 	}
 	return f.CloseAtomicallyReplace()
+}
+
+// FreeSpace returns the free bytes of the file system of dir.
+func FreeSpace(dir string) (int64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return int64(s.Bavail) * int64(s.Bsize), nil //nolint:unconvert // the types differ between systems
 }
 
 // MoveEntries moves the files and folders in the folder from to the folder to. Both are below dir, with
@@ -147,6 +169,15 @@ func Snapshot(ctx context.Context, db *sql.DB, path string) (err error) {
 		return err
 	}
 	return syncDir(filepath.Dir(abs))
+}
+
+// SnapshotFile is Snapshot for the SQLite database at from, which other programs may have open.
+func SnapshotFile(ctx context.Context, from, path string) error {
+	db, err := sql.Open("sqlite", dsn(from, "busy_timeout(60000)"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(Snapshot(ctx, db, path), db.Close())
 }
 
 // Stamp identifies a version of a file by its metadata, without reading it. The zero Stamp is a

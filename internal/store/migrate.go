@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 
 	"github.com/pressly/goose/v3"
 )
@@ -44,6 +46,20 @@ func migrate(ctx context.Context, db *sql.DB, migrations fs.FS) error {
 	}
 	_, err = p.Up(ctx)
 	return Wrap(err, "bring the schema from version %d to %d", current, newest)
+}
+
+// SchemaVersion returns the version of the schema of db.
+func SchemaVersion(ctx context.Context, db DBTX) (int, error) {
+	return Value[int](ctx, db, `SELECT max(version_id) FROM goose_db_version`)
+}
+
+// CheckIntegrity reads all of db and returns an error if it is damaged.
+func CheckIntegrity(ctx context.Context, db DBTX) error {
+	found, err := Column[string](ctx, db, `PRAGMA integrity_check(3)`)
+	if err == nil && !slices.Equal(found, []string{"ok"}) {
+		err = fmt.Errorf("the database is damaged: %s", strings.Join(found, "; "))
+	}
+	return err
 }
 
 // Schema versions: the oldest that is upgraded, and the first of release 0.1.0.

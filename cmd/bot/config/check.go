@@ -154,6 +154,21 @@ func (c *Config) complete(r *reader, dir string) {
 	c.completeMCP(r, dir)
 	c.completeWeb(r, dir)
 	c.completeFolders(r, dir)
+	c.completeBackup(r, dir)
+}
+
+func (c *Config) completeBackup(r *reader, dir string) {
+	k := &c.Backup
+	var err error
+	k.When, err = task.Schedule{Type: "cron", Expression: k.Schedule}.Validate(time.Now(), c.Zone)
+	if k.Dir != "" {
+		k.Dir = Resolve(dir, k.Dir)
+	}
+	r.check(rule{"backup.schedule", err == nil,
+		`write the five fields minute, hour, day, month, weekday of a time that comes, such as "30 4 * * *"`},
+		rangeRule("backup.keep", k.Keep, 1, 1000),
+		rule{"backup.dir", k.Dir == "" || !holds(c.Data, k.Dir), "name a folder outside the data folder, best on another disk"})
+	c.secretFile(r, dir, "backup.passphrase", &k.Passphrase, k.PassphraseFile)
 }
 
 // checkVoice checks who the assistant is and how it speaks. A persona is checked when it is read.

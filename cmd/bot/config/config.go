@@ -51,7 +51,19 @@ type Config struct {
 
 // Operation is how the program is run and watched.
 type Operation struct {
-	Log Log `yaml:"log"`
+	Log    Log    `yaml:"log"`
+	Backup Backup `yaml:"backup"`
+}
+
+// Backup configures the scheduled backups. After loading, Passphrase includes one from a file.
+type Backup struct {
+	Dir            string `yaml:"dir"`      // absolute after loading; empty = no backups
+	Schedule       string `yaml:"schedule"` // five cron fields
+	Keep           int    `yaml:"keep"`     // how many
+	Passphrase     Secret `yaml:"passphrase"`
+	PassphraseFile string `yaml:"passphrase_file"`
+
+	When task.Schedule // schedule
 }
 
 // Loaded is what loading found out.
@@ -315,7 +327,7 @@ func defaultConfig() *Config {
 		Tools: Tools{Web: WebTools{Fetch: true}, Files: Files{Quota: "100MB"}, Code: true,
 			Shell: Shell{Time: time.Minute, Background: time.Hour}},
 		Subs:      SubSessions{Parallel: 2, Depth: 2, Timeout: 15 * time.Minute, Rounds: 15},
-		Operation: Operation{Log: Log{Level: "info", Format: "text"}},
+		Operation: Operation{Log: Log{Level: "info", Format: "text"}, Backup: Backup{Schedule: "30 4 * * *", Keep: 7}},
 	}
 }
 

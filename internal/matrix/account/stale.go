@@ -12,6 +12,7 @@ import (
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/matrix/e2ee"
 	"reverie/internal/store"
 )
 
@@ -52,19 +53,35 @@ func (a *Account) setDeviceKeysAside(ctx context.Context, device id.DeviceID) er
 	if err := os.Rename(path, aside); err != nil {
 		return err
 	}
-	err := store.InTx(context.WithoutCancel(ctx), a.cfg.DB, func(tx *sql.Tx) error {
-		for _, table := range []string{"crypto_olm_session", "crypto_megolm_outbound_session", "crypto_account"} {
-			if _, err := tx.ExecContext(ctx, `UPDATE `+table+` SET account_id = ? WHERE account_id = ''`,
-				"set aside: "+device.String()); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	err := setKeysAside(context.WithoutCancel(ctx), a.cfg.DB, device.String())
 	if err != nil {
 		err = errors.Join(err, os.Rename(aside, path))
 	}
 	return err
+}
+
+// ForgetDevice makes the next login with db create a new device. It is for a copy of a database whose
+// device may have gone on: with the same Olm sessions, neither could read what the other received. The
+// login is not in db; the caller leaves out account.json.
+func ForgetDevice(ctx context.Context, db *sql.DB) error {
+	device, err := e2ee.StoredDevice(ctx, db)
+	if err != nil || device == "" {
+		return store.Wrap(err, "matrix: look at the crypto store")
+	}
+	return store.Wrap(setKeysAside(ctx, db, device), "matrix: set the keys of the device aside")
+}
+
+// setKeysAside disables the keys of a device in db. The lists of other people's devices are fetched anew.
+func setKeysAside(ctx context.Context, db *sql.DB, device string) error {
+	return store.InTx(ctx, db, func(tx *sql.Tx) error {
+		for _, table := range []string{"crypto_olm_session", "crypto_megolm_outbound_session", "crypto_account"} {
+			err := store.Exec(ctx, tx, `UPDATE `+table+` SET account_id = ? WHERE account_id = ''`, "set aside: "+device)
+			if err != nil {
+				return err
+			}
+		}
+		return store.Exec(ctx, tx, `UPDATE crypto_tracked_user SET devices_outdated = 1`)
+	})
 }
 
 // isDeviceKeyMismatch reports whether mautrix refuses the crypto store because of the device's keys. The

@@ -47,14 +47,17 @@ type Backup struct {
 	problem string // why the backup does not work; empty = it works
 }
 
-// OpenBackup creates the account's key backup or uses the existing one. The bot works without a
-// backup: Run retries after any failure.
+// OpenBackup creates the account's key backup or uses the existing one. On a new device it restores the
+// keys before the first sync, which needs them. The bot works without a backup: Run retries after any failure.
 func OpenBackup(ctx context.Context, cfg Config, identity *Identity) *Backup {
 	b := &Backup{cfg: cfg, id: identity, wake: make(chan struct{}, 1)}
 	OnSession(cfg.Machine, func(context.Context, id.RoomID, id.SessionID) { pace.Wake(b.wake) })
 	ctx, cancel := context.WithTimeout(ctx, backupTimeout)
 	defer cancel()
-	_, err := b.ensure(ctx)
+	in, err := b.ensure(ctx)
+	if err == nil {
+		err = b.restoreKeys(ctx, in)
+	}
 	b.setProblem(err)
 	return b
 }
@@ -144,10 +147,8 @@ func (b *Backup) sync(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("the backup's key: %w", err)
 	}
-	if in.Restored != b.cfg.Client.DeviceID {
-		if err := b.restoreKeys(ctx, in, key); err != nil {
-			return fmt.Errorf("restore keys: %w", err)
-		}
+	if err := b.restoreKeys(ctx, in); err != nil {
+		return fmt.Errorf("restore keys: %w", err)
 	}
 	if err = b.uploadKeys(ctx, in, key); err != nil && b.replaced(ctx, in) {
 		b.cfg.Log.Warn("matrix: the key backup is no longer the one on the homeserver; looking for the new one", "version", in.Version,
@@ -265,9 +266,16 @@ func (b *Backup) newBackup(ctx context.Context, key *backup.MegolmBackupKey) (id
 	return created.Version, nil
 }
 
-// restoreKeys imports all keys of the backup into the crypto store. It keeps a stored key that is
-// as good.
-func (b *Backup) restoreKeys(ctx context.Context, in BackupSecret, key *backup.MegolmBackupKey) error {
+// restoreKeys imports all keys of the backup into the crypto store, once for a device. It keeps a
+// stored key that is as good.
+func (b *Backup) restoreKeys(ctx context.Context, in BackupSecret) error {
+	if in.Restored == b.cfg.Client.DeviceID {
+		return nil
+	}
+	key, err := backup.MegolmBackupKeyFromBytes(in.Key)
+	if err != nil {
+		return fmt.Errorf("the backup's key: %w", err)
+	}
 	all, err := b.cfg.Client.GetKeyBackup(ctx, in.Version)
 	if err != nil && !errors.Is(err, mautrix.MNotFound) { // some servers answer so for an empty backup
 		return fmt.Errorf("download: %w", err)

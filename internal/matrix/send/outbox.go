@@ -337,11 +337,15 @@ func (s *Sender) transmit(ctx context.Context, r delivery.OutboxRow) error {
 	if err != nil {
 		return err
 	}
+	m, err := s.markOf(ctx, r)
+	if err != nil {
+		return err
+	}
 	// A draft may have been sent under this transaction ID without a response. Then the event
 	// has the draft's text, and the edit below is needed.
 	whole := !r.Drafted && r.Revision <= 1
 	if r.EventID == "" {
-		sent, err := s.send(ctx, r.Room, event.EventMessage, content, r.Txn)
+		sent, err := s.send(ctx, r.Room, event.EventMessage, content, r.Txn, m)
 		if err != nil {
 			return err
 		}
@@ -351,7 +355,7 @@ func (s *Sender) transmit(ctx context.Context, r delivery.OutboxRow) error {
 	}
 	if !whole {
 		txn := fmt.Sprintf("%s-final-%d", r.Txn, r.Revision)
-		if _, err := s.send(ctx, r.Room, event.EventMessage, edit(content, id.EventID(r.EventID), false), txn); err != nil {
+		if _, err := s.send(ctx, r.Room, event.EventMessage, edit(content, id.EventID(r.EventID), false), txn, m); err != nil {
 			return err
 		}
 	}
@@ -458,13 +462,13 @@ func (s *Sender) transmitDraft(ctx context.Context, d draft) (pause time.Duratio
 	}
 	if row.EventID == "" {
 		var e id.EventID
-		if e, err = s.send(ctx, d.room, event.EventMessage, live(content), row.Txn); err == nil {
+		if e, err = s.send(ctx, d.room, event.EventMessage, live(content), row.Txn, draftMark(row)); err == nil {
 			_, err = s.Outbox.MarkDelivered(ctx, row, e.String(), false)
 		} else if mayBeSent(err) {
 			s.unconfirmed.add(d.id)
 		}
 	} else {
-		_, err = s.send(ctx, d.room, event.EventMessage, live(edit(content, id.EventID(row.EventID), true)), "")
+		_, err = s.send(ctx, d.room, event.EventMessage, live(edit(content, id.EventID(row.EventID), true)), "", nil)
 	}
 	if err == nil {
 		err = s.Outbox.UpdateDraft(ctx, d.id, row.Text)

@@ -75,7 +75,11 @@ func (s *Sender) transmitPoll(ctx context.Context, r delivery.OutboxRow) error {
 		if err != nil {
 			return err
 		}
-		started, err := s.send(ctx, r.Room, event.EventUnstablePollStart, pollStart(p, r.Txn, m), r.Txn)
+		named, err := s.markOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		started, err := s.send(ctx, r.Room, event.EventUnstablePollStart, pollStart(p, r.Txn, m), r.Txn, named)
 		if err != nil {
 			return err
 		}
@@ -89,7 +93,7 @@ func (s *Sender) transmitPoll(ctx context.Context, r delivery.OutboxRow) error {
 		text := render.PlainBody(r.Text)
 		start := &event.MessageEventContent{RelatesTo: &event.RelatesTo{Type: event.RelReference, EventID: id.EventID(r.EventID)}}
 		content := withRelation(start, map[string]any{event.EventUnstablePollEnd.Type: map[string]any{}, textKey: text, "body": text})
-		if _, err := s.send(ctx, r.Room, event.EventUnstablePollEnd, content, txn); err != nil {
+		if _, err := s.send(ctx, r.Room, event.EventUnstablePollEnd, content, txn, nil); err != nil {
 			return err
 		}
 		s.Log.Info("matrix: poll closed", "room", r.Room, "event", r.EventID, "message", r.ID)

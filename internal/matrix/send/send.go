@@ -17,10 +17,16 @@ import (
 // without it nothing is sent.
 //
 // The homeserver returns the same event for the same txn, even if the first response was lost.
-// Events that may be lost have an empty txn.
-func (s *Sender) send(ctx context.Context, room string, kind event.Type, content any, txn string) (id.EventID, error) {
+// Events that may be lost have an empty txn and no mark.
+func (s *Sender) send(ctx context.Context, room string, kind event.Type, content any, txn string, m *mark) (id.EventID, error) {
 	if err := s.Rooms.PrepareSend(ctx, id.RoomID(room)); err != nil {
 		return "", err
+	}
+	if m != nil {
+		var err error
+		if content, kind, err = s.addMark(ctx, id.RoomID(room), kind, content, m); err != nil {
+			return "", err
+		}
 	}
 	resp, err := s.Client.SendMessageEvent(ctx, id.RoomID(room), kind, content, mautrix.ReqSendEvent{TransactionID: txn})
 	if err != nil {

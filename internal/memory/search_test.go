@@ -431,3 +431,20 @@ func TestEmptyIndexIsRebuilt(t *testing.T) {
 	again := expect.Must(Open(t.Context(), Config{DB: s.db, Dir: s.dir, Owner: owner}))(t)
 	sound(t, again)
 }
+
+// TestSearchBefore: a hit comes with what it replaced, and without what replaced nothing or is out of use.
+func TestSearchBefore(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	put(t, s, Shared, "Jana lives in Bonn\nJana lives in Rome\nJana lives near the river\n")
+	all := expect.Must(s.Entries(t.Context(), Shared))(t)
+	expect.Must(s.Supersede(t.Context(), everything, all[0].ID, "Jana lives in Berlin"))(t)
+	expect.OK(t, s.Retire(t.Context(), everything, all[1].ID))
+	before := map[string]string{}
+	for _, h := range expect.Must(s.Search(t.Context(), Query{Text: "Where does Jana live?", Scopes: []Scope{Shared}}))(t) {
+		before[h.Text()] = ""
+		for _, e := range h.Until {
+			before[h.Text()] += e.Text
+		}
+	}
+	expect.Equal(t, fmt.Sprint(before), "map[Jana lives in Berlin:Jana lives in Bonn Jana lives near the river:]", "found")
+}

@@ -22,7 +22,53 @@ import (
 // fake homeserver of this process, and a model that answers at once. Beside it an account on the same
 // homeserver sends an answer to each message as soon as mautrix's own sync hands it over.
 func (b *bench) delivery(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	return b.withBot(ctx, 3*time.Minute, func(ctx context.Context, d *post, dir string) error {
+		stop, err := d.echo(ctx, dir)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		ours, err := d.rooms(ctx, d.bot, 50)
+		if err != nil {
+			return err
+		}
+		theirs, err := d.rooms(ctx, d.server.Account("echo", "bench-password"), len(ours))
+		if err != nil {
+			return err
+		}
+		return d.measure(ctx, b, ours, theirs)
+	})
+}
+
+// scale measures one process with 2,000 direct chats that all write at once, again and again.
+func (b *bench) scale(ctx context.Context) error {
+	return b.withBot(ctx, 9*time.Minute, func(ctx context.Context, d *post, dir string) error {
+		const name = "2,000 direct chats, "
+		began := time.Now()
+		rooms, err := d.rooms(ctx, d.bot, 2000)
+		if err != nil {
+			return err
+		}
+		b.put(figure{What: name + "until all are joined", Value: time.Since(began).Seconds(), Unit: "s"})
+		rate, waited, err := d.rate(ctx, rooms, 3*len(rooms))
+		if err != nil {
+			return err
+		}
+		b.put(percentiles(name+"from the message to the answer", 0, 0, waited, "", nil)...)
+		info, err := os.Stat(filepath.Join(dir, "data", "bot.db"))
+		if err != nil {
+			return err
+		}
+		b.put(figure{What: name + "answers a second (aim: more than 300)", Value: rate, Unit: "/s"},
+			figure{What: name + "memory after 6,000 answers", Value: memoryOf(d.pid)["VmRSS"], Unit: "MB", Limit: 300},
+			figure{What: name + "bot.db after 6,000 answers", Value: float64(info.Size()) / 1e6, Unit: "MB"})
+		return nil
+	})
+}
+
+// withBot runs the bot on a fake homeserver while do measures it.
+func (b *bench) withBot(ctx context.Context, most time.Duration, do func(ctx context.Context, d *post, dir string) error) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	return inFolder(func(dir string) error {
 		d := &post{server: matrixtest.New(), asked: make(chan time.Time, 4096)}
@@ -32,10 +78,9 @@ func (b *bench) delivery(ctx context.Context) error {
 		defer d.server.Stop()
 		model := httptest.NewServer(http.HandlerFunc(d.model))
 		defer model.Close()
-		d.you = d.server.Account("you", "bench-password")
-		user := d.server.Account("reverie", "bench-password")
+		d.you, d.bot = d.server.Account("you", "bench-password"), d.server.Account("reverie", "bench-password")
 		bot, err := b.botIn(ctx, dir, fmt.Sprintf("log: {level: error}\nmatrix: {homeserver: %q, user: %q, password: bench-password, owners: [%q]}\nllm:\n  models: [{name: instant, base_url: %q, model: instant}]\n",
-			d.server.URL, user, d.you, model.URL+"/v1"))
+			d.server.URL, d.bot, d.you, model.URL+"/v1"))
 		if err != nil {
 			return err
 		}
@@ -48,35 +93,21 @@ func (b *bench) delivery(ctx context.Context) error {
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 			_ = cmd.Wait()
 		}()
-		stop, err := d.echo(ctx, dir)
-		if err != nil {
-			return err
-		}
-		defer stop()
-		ours, err := d.rooms(ctx, user)
-		if err != nil {
-			return err
-		}
-		theirs, err := d.rooms(ctx, d.server.Account("echo", "bench-password"))
-		if err != nil {
-			return err
-		}
-		return d.measure(ctx, b, ours, theirs)
+		d.pid = cmd.Process.Pid
+		return do(ctx, d, dir)
 	})
 }
 
 // post is the measured traffic.
 type post struct {
-	server *matrixtest.Server
-	you    string
-	asked  chan time.Time // times of model requests
-	seen   int            // sends that were counted
+	server   *matrixtest.Server
+	you, bot string
+	pid      int            // of the bot
+	asked    chan time.Time // times of model requests
+	seen     int            // sends that were counted
 }
 
-const (
-	manyRooms = 50
-	plainBot  = "an echo bot on mautrix's sync"
-)
+const plainBot = "an echo bot on mautrix's sync"
 
 // model answers every request at once.
 func (d *post) model(w http.ResponseWriter, r *http.Request) {
@@ -118,8 +149,8 @@ func (d *post) echo(ctx context.Context, dir string) (stop func(), err error) {
 }
 
 // rooms makes direct chats with user and waits until they are joined.
-func (d *post) rooms(ctx context.Context, user string) (all []string, err error) {
-	for i := range manyRooms {
+func (d *post) rooms(ctx context.Context, user string, n int) (all []string, err error) {
+	for i := range n {
 		all = append(all, d.server.Room(d.you, matrixtest.NewRoom{Name: fmt.Sprint("room ", i), Direct: true, Invite: []string{user}}))
 	}
 	for _, room := range all {
@@ -147,7 +178,7 @@ func (d *post) replies(ctx context.Context, rooms []string) (in []string, err er
 
 // ask says something and waits for the answer.
 func (d *post) ask(ctx context.Context, rooms []string, i int) error {
-	d.server.Say(d.you, rooms[i%manyRooms], "hello")
+	d.server.Say(d.you, rooms[i%len(rooms)], "hello")
 	_, err := d.replies(ctx, rooms)
 	return err
 }
@@ -180,34 +211,39 @@ func (d *post) measure(ctx context.Context, b *bench, ours, theirs []string) err
 	b.put(percentiles("from the message to the answer, instant model", 0, 0, answered, plainBot, echoed)...)
 
 	// All rooms at once: each sends its next message right after the answer.
-	rate, err := d.rate(ctx, ours)
+	rate, _, err := d.rate(ctx, ours, 2000)
 	if err != nil {
 		return err
 	}
-	plain, err := d.rate(ctx, theirs)
-	b.put(figure{What: fmt.Sprintf("answers a second in %d rooms, instant model (aim: more than 200)", manyRooms), Value: rate, Unit: "/s", Baseline: plain, Plain: plainBot})
+	plain, _, err := d.rate(ctx, theirs, 2000)
+	b.put(figure{What: fmt.Sprintf("answers a second in %d rooms, instant model (aim: more than 200)", len(ours)), Value: rate, Unit: "/s", Baseline: plain, Plain: plainBot})
 	return err
 }
 
-// rate returns how many messages a second are answered in rooms.
-func (d *post) rate(ctx context.Context, rooms []string) (float64, error) {
-	const total = 2000
-	began := time.Now()
-	for _, room := range rooms {
+// rate returns how many messages a second are answered in rooms, of total, and the sorted milliseconds
+// that each waited.
+func (d *post) rate(ctx context.Context, rooms []string, total int) (rate float64, waited []float64, err error) {
+	began, asked := time.Now(), map[string]time.Time{}
+	say := func(room string) {
+		asked[room] = time.Now()
 		d.server.Say(d.you, room, "hello")
 	}
-	for answered, said := 0, len(rooms); answered < total; {
+	for _, room := range rooms {
+		say(room)
+	}
+	for said := len(rooms); len(waited) < total; {
 		in, err := d.replies(ctx, rooms)
 		if err != nil {
-			return 0, fmt.Errorf("after %d answers: %w", answered, err)
+			return 0, nil, fmt.Errorf("after %d answers: %w", len(waited), err)
 		}
-		answered += len(in)
 		for _, room := range in {
+			waited = append(waited, milliseconds(time.Since(asked[room])))
 			if said < total {
-				d.server.Say(d.you, room, "hello")
+				say(room)
 				said++
 			}
 		}
 	}
-	return total / time.Since(began).Seconds(), nil
+	slices.Sort(waited)
+	return float64(total) / time.Since(began).Seconds(), waited, nil
 }

@@ -52,6 +52,7 @@ var groups = []group{
 	{"start", (*bench).starts},
 	{"commit", (*bench).commits},
 	{"delivery", (*bench).delivery},
+	{"scale", (*bench).scale},
 }
 
 func main() {

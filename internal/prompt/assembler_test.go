@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"reverie/internal/history"
@@ -78,7 +79,9 @@ func TestFailedCommitChangesNothing(t *testing.T) {
 	}
 }
 
-func TestContributorsFailAlone(t *testing.T) {
+func TestContributorsFailAlone(t *testing.T) { synctest.Test(t, contributorsFailAlone) }
+
+func contributorsFailAlone(t *testing.T) {
 	w := newWorld(t, Stable)
 	contribute := func(name string, shrink section.Shrink, gather func(context.Context, *section.Question) (*section.Content, error)) {
 		w.contribute(section.Contributor{Name: name, Title: name, Trust: section.Data, Shrink: shrink, Zone: section.Prefix, Keep: 10, Max: 100, Change: section.EndsEpoch, Gather: gather})
@@ -97,7 +100,6 @@ func TestContributorsFailAlone(t *testing.T) {
 	contribute("huge", section.TailCut, func(context.Context, *section.Question) (*section.Content, error) {
 		return section.NewContent(section.Content{Source: "huge", Lines: []section.Line{{Text: strings.Repeat("much ", 2<<20)}}}), nil
 	})
-	w.assembler.deadline = 500 * time.Millisecond
 	w.remembers("Ada drinks tea.")
 	p := w.tells("Hello")
 	w.expect(true, "Ada drinks tea.", "Greet the person.")

@@ -109,10 +109,10 @@ var attempts = []attempt{
 	{name: "a file with its owner's rights", script: ok("cp /bin/sh s && chmod 4755 s") + "; " + raw("suid")},
 	{name: "become root", script: ok("su -c true || sudo -n true") + "; " + raw("setuid")},
 	// limits, and what stays
-	{name: "fork bomb", script: "bomb() { bomb & bomb & sleep 4711; }; bomb; sleep 9", ends: TooMany, dies: true},
+	{name: "fork bomb", script: "bomb() { bomb & bomb & sleep 4711; }; bomb; sleep 50", ends: TooMany, dies: true},
 	{name: "memory", script: raw("memory"), dies: true},
-	{name: "memory of many", script: "for i in 1 2 3 4; do ./escape half & done; sleep 9", ends: MemoryFull},
-	{name: "one large file", script: "head -c 99999999 /dev/zero > large; ls -s large; sleep 9", ends: QuotaFull},
+	{name: "memory of many", script: "for i in 1 2 3 4; do ./escape half & done; sleep 50", ends: MemoryFull},
+	{name: "one large file", script: "head -c 99999999 /dev/zero > large; ls -s large; sleep 50", ends: QuotaFull},
 	{name: "many files", script: "i=0; while :; do head -c 500000 /dev/zero > f$i; i=$((i+1)); done", ends: QuotaFull},
 	{name: "a deleted file", script: raw("unlinked"), ends: QuotaFull},
 	{name: "space at once", script: raw("fallocate")},
@@ -265,7 +265,7 @@ var calls = map[string]func(pid int, data string) error{
 		for n := 0; ; n++ {
 			f, err := os.Create(fmt.Sprintf("gone%d", n))
 			if err != nil {
-				time.Sleep(5 * time.Second)
+				time.Sleep(50 * time.Second)
 				return fmt.Errorf("%d files: %w", len(open), err)
 			}
 			open = append(open, f)
@@ -343,7 +343,7 @@ func touch(size int) error {
 	for i := 0; i < len(block); i += 4096 {
 		block[i] = 1
 	}
-	time.Sleep(5 * time.Second)
+	time.Sleep(50 * time.Second)
 	runtime.KeepAlive(block)
 	return nil
 }

@@ -41,7 +41,12 @@ func run(ctx context.Context, seeds, nights int, only, model string, asJSON, sho
 		if only != "" && s.name != only {
 			continue
 		}
-		all, err := measure(ctx, s, seeds, nights, model)
+		all, err := measure(ctx, s, seeds, func(judge string) int {
+			if model != "" && judge != model {
+				return 0
+			}
+			return nights
+		})
 		if err != nil {
 			return err
 		}
@@ -76,8 +81,8 @@ func run(ctx context.Context, seeds, nights int, only, model string, asJSON, sho
 	return nil
 }
 
-// measure has each model dream in each world of s.
-func measure(ctx context.Context, s set, seeds, nights int, model string) ([]result, error) {
+// measure has each model dream in each world of s, for so many nights; 0 = not at all.
+func measure(ctx context.Context, s set, seeds int, nights func(model string) int) ([]result, error) {
 	var out []result
 	for seed := uint64(1); seed <= uint64(seeds); seed++ {
 		w := build(s, seed)
@@ -95,10 +100,10 @@ func measure(ctx context.Context, s set, seeds, nights int, model string) ([]res
 				return err
 			}
 			for _, j := range judges {
-				if model != "" && j.name != model {
+				if nights(j.name) == 0 {
 					continue
 				}
-				r, err := w.nights(ctx, from, filepath.Join(dir, j.name), j.name, j.say, nights)
+				r, err := w.nights(ctx, from, filepath.Join(dir, j.name), j.name, j.say, nights(j.name))
 				if err != nil {
 					return fmt.Errorf("%s, seed %d, %s: %w", s.name, seed, j.name, err)
 				}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -102,11 +101,15 @@ func backupLines(ctx context.Context, b *bot, say i18n.Say) []string {
 	if err == nil && s.Problem() == "" {
 		return nil
 	}
-	last := "–"
-	if !s.Backup.GoodAt.IsZero() {
-		last = s.Backup.GoodAt.In(b.cfg.Zone).Format("2006-01-02 15:04")
+	return []string{say("status.backup_failed", "last", minuteOf(b, s.Backup.GoodAt))}
+}
+
+// minuteOf formats a time; the zero time is a dash.
+func minuteOf(b *bot, t time.Time) string {
+	if t.IsZero() {
+		return "–"
 	}
-	return []string{say("status.backup_failed", "last", last)}
+	return t.In(b.cfg.Zone).Format("2006-01-02 15:04")
 }
 
 // examineBackups reports how the scheduled backups went.
@@ -126,10 +129,7 @@ func examineBackups(ctx context.Context, b *bot, f *doctor.Findings) {
 	case s.Backup.At.IsZero():
 		f.Add("backup", doctor.Note, "no backup has been made yet; the first one is made when the bot runs")
 	default:
-		day := func(t time.Time) string {
-			return cmp.Or(map[bool]string{true: "not yet"}[t.IsZero()], t.In(b.cfg.Zone).Format("2006-01-02 15:04"))
-		}
-		f.Add("backup", doctor.OK, fmt.Sprintf("the last backup was made at %s; one was last restored on trial: %s",
-			day(s.Backup.GoodAt), day(s.Check.GoodAt)))
+		f.Add("backup", doctor.OK, fmt.Sprintf("the last backup was made: %s; one was last restored on trial: %s",
+			minuteOf(b, s.Backup.GoodAt), minuteOf(b, s.Check.GoodAt)))
 	}
 }

@@ -116,9 +116,6 @@ func (k *Keeper) backUp(ctx context.Context, now time.Time) (path string, err er
 	}
 	k.Log.Info("backup made", "file", path, "files", len(w.Files), "left out", len(w.LeftOut))
 	entries, err := os.ReadDir(k.Folder)
-	if err != nil {
-		return path, err
-	}
 	old := slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !ownName.MatchString(e.Name()) })
 	for _, e := range old[:max(len(old)-k.Keep, 0)] { // sorted by name, so by time
 		err = errors.Join(err, os.Remove(filepath.Join(k.Folder, e.Name())))

@@ -61,6 +61,7 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 		g.Go(func() error { return run(ctx) })
 	}
 	g.Go(func() error { return freeStartupMemory(ctx) })
+	g.Go(func() error { return reportToSystemd(ctx, client, b.log) })
 	g.Go(func() error { return b.media.Run(ctx, b.fileUses(client.ReferencedFiles), b.log) })
 	g.Go(func() error { defer unlink(); return s.Run(ctx) })
 	g.Go(func() error { return client.Run(link, s) })

@@ -334,7 +334,8 @@ func Load(path string, env func(string) (string, bool), needsModel bool) (*Confi
 		return nil, err
 	}
 	c.File = path
-	if info, err := os.Stat(path); literal && err == nil && info.Mode().Perm()&0o044 != 0 {
+	// A group that may read it was chosen on purpose.
+	if info, err := os.Stat(path); literal && err == nil && info.Mode().Perm()&0o004 != 0 {
 		c.warn("%s holds a secret and other users of this machine can read it; chmod 600 %s", path, path)
 	}
 	return c, nil

@@ -2,16 +2,23 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"reverie/cmd/bot/config"
 	"reverie/internal/i18n"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/e2ee"
+	"reverie/internal/metrics"
 	"reverie/internal/pace"
+	"reverie/internal/search"
 	"reverie/internal/session"
 )
 
@@ -27,6 +34,14 @@ func (runCommand) Run(ctx context.Context, c console, path filePath) error {
 		return usageError{errors.New("the configuration has no matrix: section; add one (see config.example.yaml), " +
 			"or use `bot chat` for a chat without Matrix")}
 	}
+	if err = runService(ctx, cfg, log); err != nil && cfg.Log.Format == "json" { // the last line is JSON, too
+		log.Error("ended by an error", "err", err)
+		return errReported
+	}
+	return err
+}
+
+func runService(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	began := time.Now()
 	b, err := openBot(ctx, cfg, log, true)
 	if err != nil {
@@ -57,6 +72,14 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 	link, unlink := context.WithCancel(context.WithoutCancel(ctx))
 	defer unlink()
 	g, ctx := errgroup.WithContext(ctx)
+	if b.cfg.Metrics.Listen != "" {
+		served, err := metrics.Listen(ctx, metrics.Config{Listen: b.cfg.Metrics.Listen, Hosts: b.cfg.Metrics.Hosts, Counters: b.counted,
+			Read: readState(b.db, filepath.Join(b.cfg.Data, "bot.db"), client), Log: b.log})
+		if err != nil {
+			return err
+		}
+		g.Go(func() error { return served.Run(ctx) })
+	}
 	for _, run := range s.backgroundLoops() {
 		g.Go(func() error { return run(ctx) })
 	}
@@ -69,6 +92,30 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 		return err
 	}
 	return nil
+}
+
+// readState returns a function that measures the state of the running service.
+func readState(db *sql.DB, file string, client *matrix.Client) func(context.Context) (metrics.State, error) {
+	began := time.Now()
+	return func(ctx context.Context) (metrics.State, error) {
+		now := client.Status(ctx)
+		s := metrics.State{
+			Inbox: now.Inbox, InboxOldest: now.InboxOldest, Outbox: now.Outbox, OutboxOldest: now.OutboxOldest,
+			Undecryptable: now.Undecryptable, Lost: now.Lost, Unsent: now.Dead, SyncFailures: now.SyncFailures,
+			SyncAge: time.Since(began).Seconds(),
+		}
+		if !now.LastSync.IsZero() {
+			s.SyncAge = time.Since(now.LastSync).Seconds()
+		}
+		for _, name := range []string{file, file + "-wal"} {
+			if info, err := os.Stat(name); err == nil {
+				s.DatabaseBytes += info.Size()
+			}
+		}
+		var err error
+		s.Memories, err = search.CountEntries(ctx, db)
+		return s, err
+	}
 }
 
 // freeStartupMemory returns memory used during start-up to the operating system, once.

@@ -10,9 +10,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -131,7 +133,7 @@ func measure(ctx context.Context, bot, home string) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(append(all, f...), figure{"binary", float64(info.Size()) / 1e6, "MB", 45}), nil
+	return append(append(all, f...), figure{"binary", float64(info.Size()) / 1e6, "MB", 48}), nil
 }
 
 // process measures the built bot against a real homeserver.
@@ -151,14 +153,14 @@ func process(ctx context.Context, bot, homeBin string) ([]figure, error) {
 		return nil, err
 	}
 	config := filepath.Join(dir, "config.yaml")
-	text := fmt.Sprintf("data: ./data\nmatrix: {homeserver: %q, user: %q, password: bench-password, owners: [\"@you:localhost\"]}\nllm:\n  models: [{name: r, base_url: \"rehearsal:\", model: rehearsal}]\n", home.URL, user)
+	text := fmt.Sprintf("data: ./data\nmatrix: {homeserver: %q, user: %q, password: bench-password, owners: [\"@you:localhost\"]}\nllm:\n  models: [{name: r, base_url: \"rehearsal:\", model: rehearsal}]\nmetrics: {listen: \"127.0.0.1:0\"}\n", home.URL, user)
 	if err := store.WriteFile(config, []byte(text)); err != nil {
 		return nil, err
 	}
 	const runs = 7
-	var starts, memories []float64
+	var starts, memories, scrapes []float64
 	for i := range runs + 1 {
-		took, rss, err := oneStart(ctx, bot, config, i == runs)
+		took, rss, scrape, err := oneStart(ctx, bot, config, i == runs)
 		if err != nil {
 			return nil, err
 		}
@@ -166,7 +168,7 @@ func process(ctx context.Context, bot, homeBin string) ([]figure, error) {
 			starts = append(starts, took)
 		}
 		if rss > 0 {
-			memories = append(memories, rss)
+			memories, scrapes = append(memories, rss), append(scrapes, scrape)
 		}
 	}
 	slices.Sort(starts)
@@ -174,21 +176,22 @@ func process(ctx context.Context, bot, homeBin string) ([]figure, error) {
 		{"start to first sync, median of 7", starts[runs/2], "ms", 300},
 		{"start to first sync, slowest of 7", starts[runs-1], "ms", 0},
 		{"idle memory (RSS), 5 s after the start", memories[0], "MB", 40},
+		{"metrics, median of 50 requests", scrapes[0], "ms", 5},
 	}, nil
 }
 
 // firstSync is the log text after the first sync.
 const firstSync = "first sync"
 
-func oneStart(ctx context.Context, bot, config string, idle bool) (ms, rss float64, err error) {
+func oneStart(ctx context.Context, bot, config string, idle bool) (ms, rss, scrape float64, err error) {
 	cmd := exec.CommandContext(ctx, bot, "run", "--config", config)
 	log, err := cmd.StderrPipe()
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	defer func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -204,11 +207,39 @@ func oneStart(ctx context.Context, bot, config string, idle bool) (ms, rss float
 		ms = float64(time.Since(began).Microseconds()) / 1e3
 		if idle {
 			time.Sleep(5 * time.Second)
-			rss, err = residentMB(cmd.Process.Pid)
+			if rss, err = residentMB(cmd.Process.Pid); err == nil {
+				scrape, err = medianRequest(ctx, metricsURL.FindString(seen.String()))
+			}
 		}
-		return ms, rss, err
+		return ms, rss, scrape, err
 	}
-	return 0, 0, errors.New("the bot ended before its first sync:\n" + seen.String())
+	return 0, 0, 0, errors.New("the bot ended before its first sync:\n" + seen.String())
+}
+
+// metricsURL is what the log says.
+var metricsURL = regexp.MustCompile(`http://\S+/metrics`)
+
+// medianRequest returns the milliseconds of a request.
+func medianRequest(ctx context.Context, url string) (float64, error) {
+	var all []float64
+	for range 50 {
+		began := time.Now()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return 0, err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return 0, err
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+		if err = errors.Join(err, resp.Body.Close()); err != nil {
+			return 0, err
+		}
+		all = append(all, float64(time.Since(began).Microseconds())/1e3)
+	}
+	slices.Sort(all)
+	return all[len(all)/2], nil
 }
 
 func residentMB(pid int) (float64, error) {

@@ -51,7 +51,14 @@ type Config struct {
 
 // Operation is how the program is run and watched.
 type Operation struct {
-	Log Log `yaml:"log"`
+	Log     Log     `yaml:"log"`
+	Metrics Metrics `yaml:"metrics"`
+}
+
+// Metrics configures where figures are served to Prometheus.
+type Metrics struct {
+	Listen string   `yaml:"listen"` // host:port; empty = nowhere
+	Hosts  []string `yaml:"hosts"`  // names of this machine that requests may use
 }
 
 // Loaded is what loading found out.

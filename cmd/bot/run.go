@@ -74,7 +74,7 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if b.cfg.Metrics.Listen != "" {
 		served, err := metrics.Listen(ctx, metrics.Config{Listen: b.cfg.Metrics.Listen, Hosts: b.cfg.Metrics.Hosts, Counters: b.counted,
-			Read: readState(b.db, filepath.Join(b.cfg.Data, "bot.db"), client), Log: b.log})
+			Read: gauges(b.db, filepath.Join(b.cfg.Data, "bot.db"), client), Log: b.log})
 		if err != nil {
 			return err
 		}
@@ -94,27 +94,33 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 	return nil
 }
 
-// readState returns a function that measures the state of the running service.
-func readState(db *sql.DB, file string, client *matrix.Client) func(context.Context) (metrics.State, error) {
+// gauges returns a function that measures the state of the running service. db is the database in file.
+func gauges(db *sql.DB, file string, client *matrix.Client) func(context.Context) ([]metrics.Gauge, error) {
 	began := time.Now()
-	return func(ctx context.Context) (metrics.State, error) {
-		now := client.Status(ctx)
-		s := metrics.State{
-			Inbox: now.Inbox, InboxOldest: now.InboxOldest, Outbox: now.Outbox, OutboxOldest: now.OutboxOldest,
-			Undecryptable: now.Undecryptable, Lost: now.Lost, Unsent: now.Dead, SyncFailures: now.SyncFailures,
-			SyncAge: time.Since(began).Seconds(),
-		}
-		if !now.LastSync.IsZero() {
-			s.SyncAge = time.Since(now.LastSync).Seconds()
+	return func(ctx context.Context) ([]metrics.Gauge, error) {
+		s, synced, size := client.Status(ctx), began, int64(0)
+		if !s.LastSync.IsZero() {
+			synced = s.LastSync
 		}
 		for _, name := range []string{file, file + "-wal"} {
 			if info, err := os.Stat(name); err == nil {
-				s.DatabaseBytes += info.Size()
+				size += info.Size()
 			}
 		}
-		var err error
-		s.Memories, err = search.CountEntries(ctx, db)
-		return s, err
+		memories, err := search.CountEntries(ctx, db)
+		return []metrics.Gauge{
+			{Name: "reverie_inbox_messages", Help: "Messages that wait for an answer.", Value: float64(s.Inbox)},
+			{Name: "reverie_inbox_oldest_seconds", Help: "How long the oldest of them waits.", Value: float64(s.InboxOldest)},
+			{Name: "reverie_outbox_messages", Help: "Messages that wait to be sent.", Value: float64(s.Outbox)},
+			{Name: "reverie_outbox_oldest_seconds", Help: "How long the oldest of them waits.", Value: float64(s.OutboxOldest)},
+			{Name: "reverie_undecryptable_messages", Help: "Messages that wait for their key.", Value: float64(s.Undecryptable)},
+			{Name: "reverie_lost_messages", Help: "Unreadable messages that were given up.", Value: float64(s.Lost)},
+			{Name: "reverie_unsent_messages", Help: "Own messages that were given up.", Value: float64(s.Dead)},
+			{Name: "reverie_sync_age_seconds", Help: "Since the last sync, or the start.", Value: time.Since(synced).Seconds()},
+			{Name: "reverie_sync_failures", Help: "Failed syncs since the last one that succeeded.", Value: float64(s.SyncFailures)},
+			{Name: "reverie_memory_entries", Help: "Memories in the search index, with outdated ones.", Value: float64(memories)},
+			{Name: "reverie_database_bytes", Help: "Size of bot.db.", Value: float64(size)},
+		}, err
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"reverie/internal/chat"
 	"reverie/internal/llm"
@@ -20,10 +21,10 @@ import (
 
 // Counters count from the start of the program on. They are safe for concurrent use.
 type Counters struct {
-	registry                                *prometheus.Registry
-	received, requests, toolFailures, dream prometheus.Counter
-	replies, tokens, tools                  *prometheus.CounterVec
-	latency                                 prometheus.Histogram
+	registry                                 *prometheus.Registry
+	received, requests, toolFailures, dreams prometheus.Counter
+	replies, tokens, tools                   *prometheus.CounterVec
+	latency                                  prometheus.Histogram
 }
 
 // The values of labels.
@@ -49,37 +50,35 @@ var classes = map[string]string{
 
 // New returns counters that are all zero. version is the program's.
 func New(version string) *Counters {
-	c := &Counters{registry: prometheus.NewRegistry()}
+	registry := prometheus.NewRegistry()
+	register := promauto.With(registry)
 	count := func(name, help string) prometheus.Counter {
-		m := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
-		c.registry.MustRegister(m)
-		return m
+		return register.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
 	countBy := func(name, help, label string, values ...string) *prometheus.CounterVec {
-		m := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+		m := register.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
 		for _, v := range values { // from the start, so that a rate is right
 			m.WithLabelValues(v)
 		}
-		c.registry.MustRegister(m)
 		return m
 	}
-	c.received = count("reverie_messages_received_total", "Messages of people.")
-	c.replies = countBy("reverie_replies_total", "Replies to messages. One reply may answer several messages.", "result",
-		answered, command, failed)
-	c.requests = count("reverie_model_answers_total", "Answers of language models, also those in the background.")
-	c.tokens = countBy("reverie_model_tokens_total", "Tokens of requests and answers. cached is part of prompt; "+
-		"estimated is of servers that do not count.", "kind", prompt, cached, output, estimated)
-	c.tools = countBy("reverie_tool_calls_total", "Calls of tools.", "class",
-		append(slices.Compact(slices.Sorted(maps.Values(classes))), other)...)
-	c.toolFailures = count("reverie_tool_failures_total", "Calls of tools that did not do their work.")
-	c.dream = count("reverie_dreams_total", "Times that the memory was tidied up.")
-	c.latency = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "reverie_answer_seconds",
-		Help: "From a message to its whole answer.", Buckets: []float64{1, 2, 5, 10, 20, 60, 120, 300}})
-	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "reverie_build_info", Help: "The release that runs.",
-		ConstLabels: prometheus.Labels{"version": version}})
-	build.Set(1)
-	c.registry.MustRegister(c.latency, build)
-	return c
+	register.NewGauge(prometheus.GaugeOpts{Name: "reverie_build_info", Help: "The release that runs.",
+		ConstLabels: prometheus.Labels{"version": version}}).Set(1)
+	return &Counters{
+		registry: registry,
+		received: count("reverie_messages_received_total", "Messages of people."),
+		replies: countBy("reverie_replies_total", "Replies to messages. One reply may answer several messages.", "result",
+			answered, command, failed),
+		requests: count("reverie_model_answers_total", "Answers of language models, also those in the background."),
+		tokens: countBy("reverie_model_tokens_total", "Tokens of requests and answers. cached is part of prompt; "+
+			"estimated is of servers that do not count.", "kind", prompt, cached, output, estimated),
+		tools: countBy("reverie_tool_calls_total", "Calls of tools.", "class",
+			append(slices.Compact(slices.Sorted(maps.Values(classes))), other)...),
+		toolFailures: count("reverie_tool_failures_total", "Calls of tools that did not do their work."),
+		dreams:       count("reverie_dreams_total", "Times that the memory was tidied up."),
+		latency: register.NewHistogram(prometheus.HistogramOpts{Name: "reverie_answer_seconds",
+			Help: "From a message to its whole answer.", Buckets: []float64{1, 2, 5, 10, 20, 60, 120, 300}}),
+	}
 }
 
 // ToolRan counts a call of a tool.
@@ -95,7 +94,7 @@ func (c *Counters) ToolRan(name string, fails bool) {
 }
 
 // Dreamed counts one time that the memory was tidied up.
-func (c *Counters) Dreamed() { c.dream.Inc() }
+func (c *Counters) Dreamed() { c.dreams.Inc() }
 
 // Meter returns m, which also counts here.
 func (c *Counters) Meter(m llm.Meter) llm.Meter { return meter{m, c} }

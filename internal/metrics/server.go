@@ -14,36 +14,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/sync/errgroup"
 )
 
-// State is what is measured anew for each request.
-type State struct {
-	Inbox, Outbox, Undecryptable int     // messages that wait
-	InboxOldest, OutboxOldest    int64   // seconds that the oldest of them waits
-	Lost, Unsent                 int     // messages given up: unreadable ones, own ones
-	SyncAge                      float64 // seconds since the last sync; since the start, if there was none
-	SyncFailures                 int     // since the last sync
-	Memories                     int
-	DatabaseBytes                int64
-}
-
-// figures are the gauges made of a State.
-var figures = []struct {
-	name, help string
-	value      func(State) float64
-}{
-	{"reverie_inbox_messages", "Messages that wait for an answer.", func(s State) float64 { return float64(s.Inbox) }},
-	{"reverie_inbox_oldest_seconds", "How long the oldest of them waits.", func(s State) float64 { return float64(s.InboxOldest) }},
-	{"reverie_outbox_messages", "Messages that wait to be sent.", func(s State) float64 { return float64(s.Outbox) }},
-	{"reverie_outbox_oldest_seconds", "How long the oldest of them waits.", func(s State) float64 { return float64(s.OutboxOldest) }},
-	{"reverie_undecryptable_messages", "Messages that wait for their key.", func(s State) float64 { return float64(s.Undecryptable) }},
-	{"reverie_lost_messages", "Unreadable messages that were given up.", func(s State) float64 { return float64(s.Lost) }},
-	{"reverie_unsent_messages", "Own messages that were given up.", func(s State) float64 { return float64(s.Unsent) }},
-	{"reverie_sync_age_seconds", "Since the last sync with the homeserver.", func(s State) float64 { return s.SyncAge }},
-	{"reverie_sync_failures", "Failed syncs since the last one that succeeded.", func(s State) float64 { return float64(s.SyncFailures) }},
-	{"reverie_memory_entries", "Memories that can be found.", func(s State) float64 { return float64(s.Memories) }},
-	{"reverie_database_bytes", "Size of bot.db.", func(s State) float64 { return float64(s.DatabaseBytes) }},
+// Gauge is a figure that is measured for each request.
+type Gauge struct {
+	Name, Help string
+	Value      float64
 }
 
 // Config says where the figures are served.
@@ -51,7 +27,7 @@ type Config struct {
 	Listen   string   // address and port
 	Hosts    []string // names under which it is asked, besides its address and those of this machine
 	Counters *Counters
-	Read     func(context.Context) (State, error)
+	Read     func(context.Context) ([]Gauge, error) // measures the state of the program
 	Log      *slog.Logger
 }
 
@@ -69,7 +45,7 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("metrics.listen: %w", err)
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(cfg.Counters.registry, state{cfg}, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	registry.MustRegister(cfg.Counters.registry, gauges{cfg}, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "go_goroutines", Help: "Goroutines that exist."},
 			func() float64 { return float64(runtime.NumGoroutine()) }))
 	serve := promhttp.HandlerFor(registry, promhttp.HandlerOpts{
@@ -89,7 +65,7 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// readTime is the longest time to read a State.
+// readTime is the longest time to measure the gauges.
 const readTime = 5 * time.Second
 
 // serves reports whether a request may name host, with any port.
@@ -102,40 +78,33 @@ func (s *Server) serves(host string) bool {
 	return slices.Contains(append([]string{own, "localhost", "127.0.0.1", "::1"}, s.cfg.Hosts...), host)
 }
 
-// Addr returns the address that is listened on.
-func (s *Server) Addr() string { return s.listener.Addr().String() }
-
 // Run serves until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
 	server := http.Server{Handler: s.handler, ReadHeaderTimeout: readTime, WriteTimeout: 2 * readTime, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 8 << 10, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug)}
-	s.cfg.Log.Info("metrics", "address", "http://"+s.Addr()+"/metrics")
-	var g errgroup.Group
-	g.Go(func() error { <-ctx.Done(); return server.Close() })
-	err := server.Serve(s.listener)
-	if ctx.Err() == nil {
+	s.cfg.Log.Info("metrics", "address", "http://"+s.listener.Addr().String()+"/metrics")
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(s.listener); ctx.Err() == nil { // people still get their answers
 		s.cfg.Log.Error("metrics are not served any more", "err", err)
-		return nil // people still get their answers
 	}
-	return g.Wait()
+	return nil
 }
 
-// state collects the figures of one State.
-type state struct{ cfg Config }
+// gauges collects what Read measures.
+type gauges struct{ cfg Config }
 
-// Describe implements prometheus.Collector. It says nothing, so that the figures are checked as they come.
-func (state) Describe(chan<- *prometheus.Desc) {}
+// Describe implements prometheus.Collector. It says nothing, so that the gauges are checked as they come.
+func (gauges) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
-func (c state) Collect(out chan<- prometheus.Metric) {
+func (g gauges) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	now, err := c.cfg.Read(ctx)
+	all, err := g.cfg.Read(ctx)
 	if err != nil {
-		c.cfg.Log.Warn("some metrics cannot be read", "err", err)
-		return
+		g.cfg.Log.Warn("some metrics cannot be read", "err", err)
 	}
-	for _, f := range figures {
-		out <- prometheus.MustNewConstMetric(prometheus.NewDesc(f.name, f.help, nil, nil), prometheus.GaugeValue, f.value(now))
+	for _, m := range all {
+		out <- prometheus.MustNewConstMetric(prometheus.NewDesc(m.Name, m.Help, nil, nil), prometheus.GaugeValue, m.Value)
 	}
 }

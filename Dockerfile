@@ -75,5 +75,6 @@ ENV REVERIE_CONFIG=/data/config.yaml HOME=/data
 USER 65532:65532
 WORKDIR /data
 VOLUME /data
+HEALTHCHECK --interval=5m --timeout=1m --start-period=1m CMD ["/bot", "doctor"]
 ENTRYPOINT ["/bot"]
 CMD ["run"]

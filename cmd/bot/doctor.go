@@ -37,16 +37,16 @@ func (d doctorCommand) Run(ctx context.Context, c console, path filePath) error 
 			return err
 		}
 	}
-	failed := false
+	failed, out := false, renamingWriter{c.out, c.program}
 	for _, f := range r.Findings {
 		failed = failed || f.State == doctor.Broken
 		if c.json {
 			continue
 		}
 		mark := map[doctor.State]string{doctor.OK: "✓", doctor.Note: "·", doctor.Broken: "✗"}[f.State]
-		fmt.Fprintf(c.out, "%s %-8s %s\n", mark, f.Area, f.What)
+		fmt.Fprintf(out, "%s %-8s %s\n", mark, f.Area, f.What)
 		if f.Remedy != "" {
-			fmt.Fprintf(c.out, "  %-8s → %s\n", "", f.Remedy)
+			fmt.Fprintf(out, "  %-8s → %s\n", "", f.Remedy)
 		}
 	}
 	if failed {

@@ -84,6 +84,7 @@ func (b *bot) dreamHooks() *command.Dreams {
 
 // reportDream sends the digest to the owner, if configured, and open questions to people.
 func (s *service) reportDream(ctx context.Context, r dreamt.Report) {
+	s.counted.Dreamed()
 	if s.cfg.Dreaming.Notice {
 		if err := s.sendDigest(ctx, r); err != nil {
 			s.log.Warn("cannot send the dream's report to the owner", "err", err)

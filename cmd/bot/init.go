@@ -29,6 +29,8 @@ func (initCommand) Run(ctx context.Context, c console, path filePath) error {
 		return fmt.Errorf("%s cannot be written: %w; name another file with --config", path, err)
 	}
 	a := config.DefaultAnswers()
+	service := os.Getenv("STATE_DIRECTORY") // its data, if a package installed it
+	a.Data = cmp.Or(service, a.Data)
 	if tty.IsTerminal(c.in) {
 		if found, err := discover.Detect(ctx, os.Getenv); err == nil && found.URL != discover.Rehearsal {
 			a.ModelURL, a.Model = found.URL, found.Model
@@ -40,8 +42,13 @@ func (initCommand) Run(ctx context.Context, c console, path filePath) error {
 	if err := config.Write(string(path), a); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "Wrote %s; every key in it is explained.\n", path)
-	nextSteps(c.out, a)
+	out := renamingWriter{c.out, c.program}
+	fmt.Fprintf(out, "Wrote %s; every key in it is explained.\n", path)
+	nextSteps(out, a)
+	if service != "" && a.Homeserver != "" {
+		fmt.Fprintf(out, "The service reads such variables from %s, one NAME=value a line; `systemctl enable --now reverie` starts it.\n",
+			filepath.Join(filepath.Dir(string(path)), "environment"))
+	}
 	return nil
 }
 

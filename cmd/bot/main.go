@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -84,7 +86,8 @@ func (d withBot) Run(ctx context.Context, c console, path filePath) error {
 type console struct {
 	in       io.Reader
 	out, err io.Writer
-	json     bool // print results as JSON
+	json     bool   // print results as JSON
+	program  string // the name by which it was started
 }
 
 // Exit codes, part of the command line's contract.
@@ -101,18 +104,20 @@ func (e usageError) Unwrap() error { return e.error }
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	code := execute(ctx, os.Args[1:], console{in: os.Stdin, out: os.Stdout, err: os.Stderr})
+	code := execute(ctx, os.Args[1:], console{in: os.Stdin, out: os.Stdout, err: os.Stderr,
+		program: filepath.Base(os.Args[0])})
 	stop()
 	os.Exit(code)
 }
 
 // execute runs one command and returns its exit code.
 func execute(ctx context.Context, args []string, c console) int {
-	c.out, c.err = tty.StripControls(c.out), tty.StripControls(c.err)
+	c.program = cmp.Or(c.program, "bot")
+	c.out, c.err = tty.StripControls(c.out), renamingWriter{tty.StripControls(c.err), c.program}
 	var line commandLine
-	parser, err := arg.NewParser(arg.Config{Program: "bot", Out: c.out}, &line)
+	parser, err := arg.NewParser(arg.Config{Program: c.program, Out: c.out}, &line)
 	if err != nil {
-		fmt.Fprintln(c.err, "bot:", err)
+		fmt.Fprintln(c.err, c.program+":", err)
 		return exitFailed
 	}
 	err = parser.Parse(args)
@@ -128,7 +133,7 @@ func execute(ctx context.Context, args []string, c console) int {
 	if err != nil {
 		words := strings.NewReplacer("error processing ", "", "invalid subcommand: ", "unknown command ", "unknown argument ",
 			"unknown flag ")
-		fmt.Fprintf(c.err, "bot: %s\nTry `bot help`.\n", words.Replace(err.Error()))
+		fmt.Fprintf(c.err, "%s: %s\nTry `bot help`.\n", c.program, words.Replace(err.Error()))
 		return exitUsage
 	}
 	run := line.selectCommand(parser.Subcommand())
@@ -139,7 +144,7 @@ func execute(ctx context.Context, args []string, c console) int {
 	c.json = line.JSON
 	err = run.Run(ctx, c, line.Config)
 	if err != nil && !errors.Is(err, errReported) {
-		fmt.Fprintln(c.err, "bot:", err)
+		fmt.Fprintln(c.err, c.program+":", err)
 	}
 	var usage usageError
 	switch {

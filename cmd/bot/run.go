@@ -2,16 +2,23 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"reverie/cmd/bot/config"
 	"reverie/internal/i18n"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/e2ee"
+	"reverie/internal/metrics"
 	"reverie/internal/pace"
+	"reverie/internal/search"
 	"reverie/internal/session"
 )
 
@@ -27,6 +34,14 @@ func (runCommand) Run(ctx context.Context, c console, path filePath) error {
 		return usageError{errors.New("the configuration has no matrix: section; add one (see config.example.yaml), " +
 			"or use `bot chat` for a chat without Matrix")}
 	}
+	if err = runService(ctx, cfg, log); err != nil && cfg.Log.Format == "json" { // the last line is JSON, too
+		log.Error("ended by an error", "err", err)
+		return errReported
+	}
+	return err
+}
+
+func runService(ctx context.Context, cfg *config.Config, log *slog.Logger) error {
 	began := time.Now()
 	b, err := openBot(ctx, cfg, log, true)
 	if err != nil {
@@ -57,10 +72,19 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 	link, unlink := context.WithCancel(context.WithoutCancel(ctx))
 	defer unlink()
 	g, ctx := errgroup.WithContext(ctx)
+	if b.cfg.Metrics.Listen != "" {
+		served, err := metrics.Listen(ctx, metrics.Config{Listen: b.cfg.Metrics.Listen, Hosts: b.cfg.Metrics.Hosts, Counters: b.counted,
+			Read: gauges(b.db, filepath.Join(b.cfg.Data, "bot.db"), client), Log: b.log})
+		if err != nil {
+			return err
+		}
+		g.Go(func() error { return served.Run(ctx) })
+	}
 	for _, run := range s.backgroundLoops() {
 		g.Go(func() error { return run(ctx) })
 	}
 	g.Go(func() error { return freeStartupMemory(ctx) })
+	g.Go(func() error { return reportToSystemd(ctx, client, b.log) })
 	g.Go(func() error { return b.media.Run(ctx, b.fileUses(client.ReferencedFiles), b.log) })
 	g.Go(func() error { defer unlink(); return s.Run(ctx) })
 	g.Go(func() error { return client.Run(link, s) })
@@ -68,6 +92,36 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 		return err
 	}
 	return nil
+}
+
+// gauges returns a function that measures the state of the running service. db is the database in file.
+func gauges(db *sql.DB, file string, client *matrix.Client) func(context.Context) ([]metrics.Gauge, error) {
+	began := time.Now()
+	return func(ctx context.Context) ([]metrics.Gauge, error) {
+		s, synced, size := client.Status(ctx), began, int64(0)
+		if !s.LastSync.IsZero() {
+			synced = s.LastSync
+		}
+		for _, name := range []string{file, file + "-wal"} {
+			if info, err := os.Stat(name); err == nil {
+				size += info.Size()
+			}
+		}
+		memories, err := search.CountEntries(ctx, db)
+		return []metrics.Gauge{
+			{Name: "reverie_inbox_messages", Help: "Messages that wait for an answer.", Value: float64(s.Inbox)},
+			{Name: "reverie_inbox_oldest_seconds", Help: "How long the oldest of them waits.", Value: float64(s.InboxOldest)},
+			{Name: "reverie_outbox_messages", Help: "Messages that wait to be sent.", Value: float64(s.Outbox)},
+			{Name: "reverie_outbox_oldest_seconds", Help: "How long the oldest of them waits.", Value: float64(s.OutboxOldest)},
+			{Name: "reverie_undecryptable_messages", Help: "Messages that wait for their key.", Value: float64(s.Undecryptable)},
+			{Name: "reverie_lost_messages", Help: "Unreadable messages that were given up.", Value: float64(s.Lost)},
+			{Name: "reverie_unsent_messages", Help: "Own messages that were given up.", Value: float64(s.Dead)},
+			{Name: "reverie_sync_age_seconds", Help: "Since the last sync, or the start.", Value: time.Since(synced).Seconds()},
+			{Name: "reverie_sync_failures", Help: "Failed syncs since the last one that succeeded.", Value: float64(s.SyncFailures)},
+			{Name: "reverie_memory_entries", Help: "Memories in the search index, with outdated ones.", Value: float64(memories)},
+			{Name: "reverie_database_bytes", Help: "Size of bot.db.", Value: float64(size)},
+		}, err
+	}
 }
 
 // freeStartupMemory returns memory used during start-up to the operating system, once.

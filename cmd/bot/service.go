@@ -16,6 +16,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/manner"
 	"reverie/internal/memory"
+	"reverie/internal/metrics"
 	"reverie/internal/questions"
 	"reverie/internal/session"
 	"reverie/internal/subsession"
@@ -38,13 +39,14 @@ type service struct {
 	*bot
 	*session.Manager
 	connection
+	watched   *metrics.Transport // the transport, counting
 	scheduler *task.Scheduler
 	asker     *questions.Asker
 }
 
 // connect builds the sessions on a connection.
 func (b *bot) connect(c connection) *service {
-	s := &service{bot: b, connection: c}
+	s := &service{bot: b, connection: c, watched: b.counted.Watch(c.transport)}
 	s.asker = questions.New(questions.Config{
 		Store: questions.Store{DB: b.db, Memory: b.memory}, Messages: b.messages, Owner: b.cfg.Owner(), Location: b.cfg.Zone,
 		MaxPerNight: b.cfg.Dreaming.Questions, Rooms: c.rooms, ActiveRooms: c.activeRooms,
@@ -61,7 +63,7 @@ func (b *bot) connect(c connection) *service {
 		},
 		DB: b.db, Prompt: b.prompt, Tools: b.tools, Media: b.media,
 		Limits:     session.Limits{FileText: b.cfg.Files().Text, SubSessions: subsession.Limits(b.cfg.Subs)},
-		Background: b.background, Waiting: b.waiting, Transport: c.transport, Rooms: c.rooms, WindowInputs: b.window.Inputs,
+		Background: b.background, Waiting: b.waiting, Transport: s.watched, Rooms: c.rooms, WindowInputs: b.window.Inputs,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.Owners(), Log: b.log,
 		Events: map[chat.EventKind]session.Source{chat.ScheduledTask: taskSource{s.scheduler, b.db}, chat.MemoryQuestion: s.asker},
 	}
@@ -90,6 +92,15 @@ func (s *service) backgroundLoops() []func(context.Context) error {
 		loops = append(loops, s.mcp.Run)
 	}
 	return loops
+}
+
+// Deliver implements matrix.Handler.
+func (s *service) Deliver(ctx context.Context, in chat.Inbound) error {
+	if m, ok := in.(chat.Message); ok {
+		_, _, isCommand := command.Parse(m.Text)
+		s.watched.Received(m.ID, isCommand && !command.IsRetry(m.Text))
+	}
+	return s.Manager.Deliver(ctx, in)
 }
 
 // statusLines returns lines for !status.

@@ -31,6 +31,7 @@ import (
 	"reverie/internal/manner"
 	"reverie/internal/media"
 	"reverie/internal/memory"
+	"reverie/internal/metrics"
 	"reverie/internal/profile"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
@@ -59,6 +60,7 @@ type bot struct {
 	db      *sql.DB
 	models  *llm.Models
 	usage   *usage.Store
+	counted *metrics.Counters
 	memory  *memory.Store
 	vectors *vector.Vectors // nil = search by words only
 	server  backend.Server  // nil = no vector server
@@ -90,7 +92,7 @@ type upkeep struct {
 // openBot opens the data folder and builds everything that needs no network. With lock it refuses a
 // folder in use and writes the default files; without, it only reads.
 func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock bool) (_ *bot, err error) {
-	b := &bot{cfg: cfg, log: log}
+	b := &bot{cfg: cfg, log: log, counted: metrics.New(version)}
 	defer func() {
 		if err != nil {
 			b.close()
@@ -155,7 +157,7 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 		Files: workspace.Open(work), MCP: b.mcp, Models: b.models.Names(), Web: b.openWeb(), Commands: b.commands(ctx, lock),
 		Advisors: &advisor.Panel{Dir: cfg.Data, Models: b.models, Seats: cfg.LLM.Roles["advisor"], LocalServer: b.localServer,
 			Waiting: b.waiting, Log: log},
-		Location: cfg.Zone, Log: log,
+		Location: cfg.Zone, Log: log, Ran: b.counted.ToolRan,
 	})
 	if b.prompt, err = b.openPrompt(); err != nil {
 		return nil, err
@@ -236,7 +238,7 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 	b.usage = &usage.Store{DB: b.db, Models: map[string]int{}, Person: b.cfg.LLM.PersonTokens,
 		Location: b.cfg.Zone, Now: time.Now, Log: b.log}
 	b.closers = append(b.closers, func() error { return b.usage.Write(context.WithoutCancel(ctx)) })
-	c := llm.Config{Roles: b.cfg.LLM.Roles, Meter: b.usage, Log: b.log}
+	c := llm.Config{Roles: b.cfg.LLM.Roles, Meter: b.counted.Meter(b.usage), Log: b.log}
 	for _, m := range b.cfg.LLM.Models {
 		b.usage.Models[m.Name] = m.DailyTokens
 		m.ModelConfig.APIKey = string(m.APIKey)

@@ -129,8 +129,8 @@ type Config struct {
 
 // Meter counts tokens and holds limits.
 type Meter interface {
-	// Count counts the tokens of a request with its answer. estimated says that the server did not.
-	Count(model, person string, tokens int, estimated bool)
+	// Count counts the tokens of a request and its answer. estimated says that the server did not count.
+	Count(model, person string, u Usage, estimated bool)
 	// Exhausted returns why the model may not be asked for person today; nil = it may.
 	Exhausted(ctx context.Context, model, person string) *Error
 }

@@ -130,14 +130,13 @@ func (m *model) count(req Request, reply Reply) {
 	if m.cfg.Meter == nil {
 		return
 	}
-	tokens := reply.Usage.Prompt + reply.Usage.Output
-	if tokens > 0 {
-		m.cfg.Meter.Count(m.Name, req.Person, tokens, false)
+	if reply.Usage.Prompt+reply.Usage.Output > 0 {
+		m.cfg.Meter.Count(m.Name, req.Person, reply.Usage, false)
 		return
 	}
 	said := Message{Role: Assistant, Content: reply.Text, ToolCalls: reply.ToolCalls}
 	req.Messages = append(slices.Clip(req.Messages), said)
-	m.cfg.Meter.Count(m.Name, req.Person, estimate(req), true)
+	m.cfg.Meter.Count(m.Name, req.Person, Usage{Prompt: estimate(req)}, true)
 }
 
 // retry waits before the next try and reports whether there is one. An empty or garbled answer is

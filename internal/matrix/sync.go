@@ -47,6 +47,7 @@ var defaultTimings = timings{
 type syncState struct {
 	hasty       atomic.Bool   // the next sync is to return at once
 	begun, done atomic.Int64  // numbers of the last sync that was started, and that was processed
+	passes      atomic.Int64  // of the sync loop, also failed ones; each minute of a wait counts as one
 	failures    atomic.Int64  // failed syncs in a row
 	lastSync    atomic.Int64  // Unix milliseconds
 	synced      chan struct{} // closed after the first successful sync of this process
@@ -86,6 +87,12 @@ func (s *syncState) problemAndLastSuccess() (problem string, last time.Time) {
 	return s.problem, last
 }
 
+// SyncProgress returns a number that grows while the sync loop is alive, also without a homeserver. synced
+// reports whether this process has synced.
+func (c *Client) SyncProgress() (passes int64, synced bool) {
+	return c.sync.passes.Load(), c.sync.done.Load() > 0
+}
+
 // longestSync is the deadline of a sync that may be slow: the first one and one after a failure.
 const longestSync = 170 * time.Second
 
@@ -101,6 +108,7 @@ func (c *Client) runSyncLoop(ctx context.Context, members *room.Memberships) err
 	var filter string
 	c.sync.hasty.Store(true) // nothing is sent before the first sync
 	for ctx.Err() == nil {
+		c.sync.passes.Add(1)
 		if err := c.acc.SetStaleKeysAsideAndFail(ctx); err != nil {
 			return err
 		}
@@ -279,7 +287,10 @@ func (c *Client) recoverFromSyncError(ctx context.Context, err error) error {
 		wait = min(wait, longestWaitForDisk)
 	}
 	c.cfg.Log.Warn("matrix: sync failed; trying again", "in", wait.Round(time.Second), "err", err)
-	_ = pace.Pause(ctx, nil, wait) // if ctx has ended, the next sync fails
+	for ; wait > 0 && ctx.Err() == nil; wait -= time.Minute { // if ctx has ended, the next sync fails
+		_ = pace.Pause(ctx, nil, min(wait, time.Minute))
+		c.sync.passes.Add(1)
+	}
 	return nil
 }
 

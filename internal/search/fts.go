@@ -334,3 +334,9 @@ func (f *FTS) toHits(ctx context.Context, q Query, ranked []scored) ([]Hit, erro
 	}
 	return hits, nil
 }
+
+// CountEntries returns the number of memories in the index, with outdated ones.
+func CountEntries(ctx context.Context, db store.DBTX) (int, error) {
+	n, err := store.Value[int](ctx, db, `SELECT count(*) FROM index_doc WHERE doc > 0`)
+	return n, store.Wrap(err, "search: count memories")
+}

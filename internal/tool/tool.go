@@ -115,6 +115,8 @@ type Config struct {
 	Commands Commands         // what may run on the machine
 	Location *time.Location
 	Log      *slog.Logger
+
+	Ran func(name string, failed bool) // is told of each call; nil = nobody is
 }
 
 // Set is the set of tools. It is safe for concurrent use.
@@ -204,6 +206,9 @@ func (s *Set) Run(ctx context.Context, scope Scope, call llm.ToolCall) Result {
 	}
 	res.Integrity = least
 	res.Content = capText(res.Content, MaxResult)
+	if s.cfg.Ran != nil {
+		s.cfg.Ran(call.Name, res.Failed)
+	}
 	s.cfg.Log.Debug("tool", "tool", call.Name, "room", scope.Room, "failed", res.Failed, "took", time.Since(began).Round(time.Millisecond))
 	return res
 }

@@ -47,14 +47,14 @@ type counts struct{ tokens, estimated int }
 
 // Count implements llm.Meter. An answer takes no commit of its own: the counts of a minute are written
 // together, or when they are read. A crash loses them.
-func (s *Store) Count(model, person string, tokens int, estimated bool) {
+func (s *Store) Count(model, person string, u llm.Usage, estimated bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pending == nil {
 		s.pending = map[key]counts{}
 	}
 	k := key{s.dateAgo(0), model, person}
-	c := s.pending[k]
+	c, tokens := s.pending[k], u.Prompt+u.Output
 	c.tokens += tokens
 	if estimated {
 		c.estimated += tokens

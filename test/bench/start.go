@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -23,7 +25,7 @@ func (b *bench) starts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.put(figure{What: "binary", Value: float64(info.Size()) / 1e6, Unit: "MB", Limit: 45})
+	b.put(figure{What: "binary", Value: float64(info.Size()) / 1e6, Unit: "MB", Limit: 48})
 	return inFolder(func(dir string) error {
 		home, err := homeserver.Start(ctx, homeserver.Config{BinDir: b.home, Dir: filepath.Join(dir, "homeserver")})
 		if err != nil {
@@ -34,14 +36,14 @@ func (b *bench) starts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		bot, err := b.botIn(ctx, dir, fmt.Sprintf("matrix: {homeserver: %q, user: %q, password: bench-password, owners: [\"@you:localhost\"]}\n%s", home.URL, user, rehearsal))
+		bot, err := b.botIn(ctx, dir, fmt.Sprintf("matrix: {homeserver: %q, user: %q, password: bench-password, owners: [\"@you:localhost\"]}\nmetrics: {listen: \"127.0.0.1:0\"}\n%s", home.URL, user, rehearsal))
 		if err != nil {
 			return err
 		}
 		const runs = 7
 		var starts, plain []float64
 		for i := range runs + 1 {
-			took, _, err := startOnce(bot("run"), 0)
+			took, _, err := startOnce(bot("run"), 0, nil)
 			if err != nil {
 				return err
 			}
@@ -58,12 +60,17 @@ func (b *bench) starts(ctx context.Context) error {
 		slices.Sort(plain)
 		b.put(figure{What: "start to first sync, median of 7", Value: starts[runs/2], Unit: "ms", Limit: 300, Baseline: plain[runs/2], Plain: "bot version"},
 			figure{What: "start to first sync, slowest of 7", Value: starts[runs-1], Unit: "ms", Baseline: plain[runs-1], Plain: "bot version"})
-		_, memory, err := startOnce(bot("run"), 5*time.Second)
+		var scrapes []float64
+		_, memory, err := startOnce(bot("run"), 5*time.Second, func(log string) (err error) {
+			scrapes, _, err = beside(50, func(int) error { return get(ctx, metricsURL.FindString(log)) }, nil)
+			return err
+		})
 		if err != nil {
 			return err
 		}
 		b.put(figure{What: "idle memory (RSS), 5 s after the start", Value: memory["VmRSS"], Unit: "MB", Limit: 40},
-			figure{What: "… of it code and constants that were read from the binary", Value: memory["RssFile"], Unit: "MB"})
+			figure{What: "… of it code and constants that were read from the binary", Value: memory["RssFile"], Unit: "MB"},
+			figure{What: "metrics, median of 50 requests", Value: scrapes[len(scrapes)/2], Unit: "ms", Limit: 5})
 		return nil
 	})
 }
@@ -71,8 +78,25 @@ func (b *bench) starts(ctx context.Context) error {
 // rehearsal is the configuration of a model without a server.
 const rehearsal = "llm:\n  models: [{name: r, base_url: \"rehearsal:\", model: rehearsal}]\n"
 
-// startOnce starts the bot, waits for its first sync and ends it. After idle it reads the bot's memory.
-func startOnce(cmd *exec.Cmd, idle time.Duration) (ms float64, memory map[string]float64, err error) {
+// metricsURL is where the metrics are, as the log says.
+var metricsURL = regexp.MustCompile(`http://\S+/metrics`)
+
+func get(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return errors.Join(err, resp.Body.Close())
+}
+
+// startOnce starts the bot, waits for its first sync and ends it. After idle it reads the bot's memory, then it
+// calls visit with the log so far.
+func startOnce(cmd *exec.Cmd, idle time.Duration, visit func(log string) error) (ms float64, memory map[string]float64, err error) {
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		return 0, nil, err
@@ -92,7 +116,10 @@ func startOnce(cmd *exec.Cmd, idle time.Duration) (ms float64, memory map[string
 		if strings.Contains(lines.Text(), "first sync") {
 			ms = milliseconds(time.Since(began))
 			time.Sleep(idle)
-			return ms, memoryOf(cmd.Process.Pid), nil
+			if memory = memoryOf(cmd.Process.Pid); visit != nil {
+				err = visit(seen.String())
+			}
+			return ms, memory, err
 		}
 	}
 	return 0, nil, errors.New("the bot ended before its first sync:\n" + seen.String())

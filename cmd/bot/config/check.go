@@ -147,6 +147,7 @@ func (c *Config) complete(r *reader, dir string) {
 			"write the name of a skill in data/skills once, without .md, such as weekly-report"})
 	}
 	c.checkVoice(r)
+	c.checkMetrics(r)
 	c.completeModels(r, dir)
 	c.completeRoles(r)
 	c.completeEmbedding(r, dir)
@@ -169,6 +170,24 @@ func (c *Config) completeBackup(r *reader, dir string) {
 		rangeRule("backup.keep", k.Keep, 1, 1000),
 		rule{"backup.dir", k.Dir == "" || !holds(c.Data, k.Dir), "name a folder outside the data folder, best on another disk"})
 	c.secretFile(r, dir, "backup.passphrase", &k.Passphrase, k.PassphraseFile)
+}
+
+// checkMetrics checks where the figures are served.
+func (c *Config) checkMetrics(r *reader) {
+	m := c.Metrics
+	host, port, err := net.SplitHostPort(m.Listen)
+	number, bad := strconv.Atoi(port)
+	ip := net.ParseIP(host)
+	good := err == nil && bad == nil && inRange(number, 0, 65535) && (host == "localhost" || ip != nil)
+	r.check(rule{"metrics.listen", m.Listen == "" || good,
+		`write an address and a port of this machine in quotes, such as "127.0.0.1:9464"; empty = nowhere`})
+	if good && ip != nil && !ip.IsLoopback() {
+		c.warn("metrics.listen: everybody who reaches %s can read the figures; let a firewall or a proxy decide who may", m.Listen)
+	}
+	for i, name := range m.Hosts {
+		r.check(rule{fmt.Sprintf("metrics.hosts[%d]", i), name != "" && !strings.ContainsAny(name, ":/* "),
+			"write a name without a port, such as reverie.lan"})
+	}
 }
 
 // checkVoice checks who the assistant is and how it speaks. A persona is checked when it is read.

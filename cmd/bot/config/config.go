@@ -51,8 +51,9 @@ type Config struct {
 
 // Operation is how the program is run and watched.
 type Operation struct {
-	Log    Log    `yaml:"log"`
-	Backup Backup `yaml:"backup"`
+	Log     Log     `yaml:"log"`
+	Metrics Metrics `yaml:"metrics"`
+	Backup  Backup  `yaml:"backup"`
 }
 
 // Backup configures the scheduled backups. After loading, Passphrase includes one from a file.
@@ -64,6 +65,12 @@ type Backup struct {
 	PassphraseFile string `yaml:"passphrase_file"`
 
 	When task.Schedule // schedule
+}
+
+// Metrics configures where figures are served to Prometheus.
+type Metrics struct {
+	Listen string   `yaml:"listen"` // host:port; empty = nowhere
+	Hosts  []string `yaml:"hosts"`  // names of this machine that requests may use
 }
 
 // Loaded is what loading found out.
@@ -346,7 +353,8 @@ func Load(path string, env func(string) (string, bool), needsModel bool) (*Confi
 		return nil, err
 	}
 	c.File = path
-	if info, err := os.Stat(path); literal && err == nil && info.Mode().Perm()&0o044 != 0 {
+	// A group that may read it was chosen on purpose.
+	if info, err := os.Stat(path); literal && err == nil && info.Mode().Perm()&0o004 != 0 {
 		c.warn("%s holds a secret and other users of this machine can read it; chmod 600 %s", path, path)
 	}
 	return c, nil

@@ -15,7 +15,7 @@ import (
 
 // Answers holds the values of a new configuration.
 type Answers struct {
-	Timezone        string
+	Data, Timezone  string
 	Homeserver      string // empty = the matrix: section is commented out
 	User, Owner     string
 	PasswordFile    bool // the password is in a file beside the configuration
@@ -25,7 +25,7 @@ type Answers struct {
 
 // DefaultAnswers returns values for a valid configuration.
 func DefaultAnswers() Answers {
-	return Answers{Timezone: "Local", ModelURL: "http://127.0.0.1:11434/v1", Model: "qwen3:8b"}
+	return Answers{Data: "./data", Timezone: "Local", ModelURL: "http://127.0.0.1:11434/v1", Model: "qwen3:8b"}
 }
 
 // ErrExists is the error for an existing configuration file.
@@ -66,6 +66,7 @@ func Render(a Answers) []byte {
 	}
 	return []byte(strings.NewReplacer(
 		"{{matrix}}", matrix, "{{api_key}}", key,
+		"{{data}}", quoteYAML(a.Data),
 		"{{timezone}}", quoteYAML(a.Timezone), "{{model_url}}", quoteYAML(a.ModelURL), "{{model}}", quoteYAML(a.Model),
 	).Replace(configTemplate))
 }

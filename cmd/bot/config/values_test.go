@@ -161,3 +161,25 @@ func TestShell(t *testing.T) {
 		expect.False(t, err == nil || !strings.Contains(err.Error(), key), "%s: %v", key, err)
 	}
 }
+
+// TestMetrics: the address is one of this machine with a port; one that others reach is warned of.
+func TestMetrics(t *testing.T) {
+	for listen, want := range map[string]string{
+		"": "", "127.0.0.1:9464": "", "localhost:0": "", "[::1]:9464": "", "0.0.0.0:9464": "everybody", "[::]:9464": "everybody",
+		"10.1.2.3:9464": "everybody",
+		":9464":         "refused", "9464": "refused", "127.0.0.1": "refused", "127.0.0.1:http": "refused", "example.org:9464": "refused",
+		"127.0.0.1:70000": "refused", "unix:/run/x": "refused", "http://127.0.0.1:9464": "refused",
+	} {
+		c, err := parse(t, "/x", small+fmt.Sprintf("metrics: {listen: %q}\n", listen))
+		switch {
+		case want == "refused":
+			expect.ErrorContains(t, err, "config.yaml:4: metrics.listen: write an address and a port", listen)
+		case err != nil:
+			t.Errorf("%q: %v", listen, err)
+		case strings.Contains(strings.Join(c.Warnings, "\n"), "metrics.listen: everybody") != (want != ""):
+			t.Errorf("%q: warnings %q", listen, c.Warnings)
+		}
+	}
+	_, err := parse(t, "/x", small+"metrics: {hosts: [reverie.lan, \"reverie.lan:9464\"]}\n")
+	expect.ErrorContains(t, err, "metrics.hosts[1]: write a name without a port")
+}

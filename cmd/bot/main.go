@@ -36,6 +36,7 @@ type commandLine struct {
 	Task    *taskCommand    `arg:"subcommand:task" help:"Show and change tasks and their runs. The bot may keep running."`
 	MCP     *mcpCommand     `arg:"subcommand:mcp" help:"Connect programs by the Model Context Protocol."`
 	Skill   *skillCommand   `arg:"subcommand:skill" help:"Show, check, add and remove skills. The bot may keep running."`
+	Web     *webCommand     `arg:"subcommand:web" help:"Show in the browser what the assistant does and why. The bot may keep running."`
 	Prompt  *promptCommand  `arg:"subcommand:prompt" help:"Show what the model would be sent."`
 	Version *versionCommand `arg:"subcommand:version" help:"Print the version."`
 	Help    *helpCommand    `arg:"subcommand:help" help:"Explain the commands, or one of them."`

@@ -19,6 +19,7 @@ import (
 	"reverie/internal/subsession"
 	"reverie/internal/task"
 	"reverie/internal/tool"
+	"reverie/internal/web"
 )
 
 // connection connects the sessions to a transport. The zero value suits commands that only read.
@@ -29,6 +30,7 @@ type connection struct {
 	activeRooms          func(context.Context) ([]string, error)  // rooms where their memories may be asked about; nil = none
 	status               func(context.Context, i18n.Say) []string // lines for !status; may be nil
 	verify               func(ctx context.Context, person, room, args string) (string, error)
+	inspector            *web.Server // nil = it is off
 }
 
 // service is the bot with a connection: sessions, tasks and questions. It implements matrix.Handler.
@@ -63,6 +65,9 @@ func (b *bot) connect(c connection) *service {
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.Owners(), Log: b.log,
 		Events: map[chat.EventKind]session.Source{chat.ScheduledTask: taskSource{s.scheduler}, chat.MemoryQuestion: s.asker},
 	}
+	if c.inspector != nil {
+		sessionConfig.Inspector = c.inspector.Link
+	}
 	if b.cfg.Harvest.Enabled {
 		sessionConfig.BeforeEvict, sessionConfig.ObjectiveRole = b.harvester.Wake, "harvest"
 	}
@@ -83,6 +88,9 @@ func (s *service) backgroundLoops() []func(context.Context) error {
 	}
 	if s.mcp != nil {
 		loops = append(loops, s.mcp.Run)
+	}
+	if s.inspector != nil {
+		loops = append(loops, func(ctx context.Context) error { return s.inspector.Run(ctx, s.inspectorConfig(s.Deliver)) })
 	}
 	return loops
 }

@@ -153,6 +153,7 @@ func (c *Config) complete(r *reader, dir string) {
 	c.completeQdrant(r, dir)
 	c.completeMCP(r, dir)
 	c.completeWeb(r, dir)
+	c.checkInspector(r)
 	c.completeFolders(r, dir)
 }
 
@@ -374,6 +375,27 @@ func (c *Config) folder(r *reader, key, dir, path string) string {
 			"this folder and the one with the assistant's keys and conversations are inside one another; name another"})
 	return full
 }
+
+// checkInspector checks web.
+func (c *Config) checkInspector(r *reader) {
+	if c.Web.Listen != "" {
+		host, port, err := net.SplitHostPort(c.Web.Listen)
+		n, _ := strconv.Atoi(port)
+		r.check(rule{"web.listen", err == nil && inRange(n, 1, 65535),
+			`write an address of this machine with a port, such as "127.0.0.1:8090"`})
+		ip, failed := netip.ParseAddr(host)
+		if err == nil && host != "localhost" && (failed != nil || !ip.IsLoopback()) {
+			c.warn("web.listen: other machines reach the inspector; put a proxy with a certificate before it, " +
+				"name its host under web.hosts, and listen on 127.0.0.1")
+		}
+	}
+	for i, host := range c.Web.Hosts {
+		r.check(rule{fmt.Sprintf("web.hosts[%d]", i), hostPattern.MatchString(host),
+			`write a name, and a port if the address in the browser has one, such as "bot.example.org"`})
+	}
+}
+
+var hostPattern = regexp.MustCompile(`^(?i:[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[0-9]{1,5})?$`)
 
 // completeWeb checks tools.web.
 func (c *Config) completeWeb(r *reader, dir string) {

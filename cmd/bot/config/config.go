@@ -52,6 +52,13 @@ type Config struct {
 // Operation is how the program is run and watched.
 type Operation struct {
 	Log Log `yaml:"log"`
+	Web Web `yaml:"web"`
+}
+
+// Web configures the inspector.
+type Web struct {
+	Listen string   `yaml:"listen"` // host:port; empty = off
+	Hosts  []string `yaml:"hosts"`  // further names by which it is reached
 }
 
 // Loaded is what loading found out.

@@ -23,15 +23,14 @@ func overview(ctx context.Context, v *visit) (view, error) {
 		today += r.Today
 	}
 	window, answer := v.cfg.Models.Window("chat")
-	facts := []fact{
-		{"Model", cell{Text: strings.Join(v.cfg.Models.Role("chat"), ", ")}},
-		{"Window", cell{Text: fmt.Sprintf("%s tokens, %s of it for the answer", number(float64(window)), number(float64(answer)))}},
-		{"Tokens today", cell{Text: number(float64(today))}},
-		{"Waiting messages", cell{Text: fmt.Sprintf("%d in, %d out", queues.Inbox, queues.Outbox)}},
-		{"Not decrypted yet", cell{Text: fmt.Sprint(queues.Undecryptable)}},
-		{"Given up", cell{Text: fmt.Sprintf("%d in, %d out", queues.Lost, queues.Dead)}},
-	}
-	out := view{Title: v.cfg.Name, Fresh: true, Blocks: []block{{Facts: facts}}}
+	out := view{Title: v.cfg.Name, Fresh: true, Blocks: []block{{Facts: facts(
+		"Model", strings.Join(v.cfg.Models.Role("chat"), ", "),
+		"Window", fmt.Sprintf("%s tokens, %s of it for the answer", spaced(window), spaced(answer)),
+		"Tokens today", spaced(today),
+		"Waiting messages", fmt.Sprintf("%d in, %d out", queues.Inbox, queues.Outbox),
+		"Not decrypted yet", fmt.Sprint(queues.Undecryptable),
+		"Given up", fmt.Sprintf("%d in, %d out", queues.Lost, queues.Dead),
+	)}}}
 	if lines := v.cfg.Status(ctx); len(lines) > 0 {
 		state := block{Title: "State"}
 		for _, line := range lines {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,26 @@ import (
 func catalog() []page {
 	return []page{
 		{name: "Overview", pattern: "/{$}", show: overview},
+		{name: "Rooms", pattern: "/rooms", show: rooms},
+		{pattern: "/rooms/{talk}", show: turns},
+		{pattern: "/rooms/{talk}/next", show: nextPrompt},
+		{pattern: "/turns/{id}", show: turn},
+		{name: "Memories", pattern: "/memories", show: memories},
+		{pattern: "/memories/{id}", show: memoryEntry},
+		{method: http.MethodPost, pattern: "/undo", show: undo},
+		{name: "Questions", pattern: "/questions", show: openQuestions},
+		{method: http.MethodPost, pattern: "/questions/{number}", show: answerQuestion},
+		{name: "Dreams", pattern: "/dreams", show: dreams},
+		{name: "Tasks", pattern: "/tasks", show: tasks},
+		{name: "Sub-sessions", pattern: "/subsessions", show: subSessions},
+		{pattern: "/subsessions/{id}", show: subSession},
+		{name: "Approvals", pattern: "/approvals", show: approvals},
+		{method: http.MethodPost, pattern: "/approvals/{code}", show: approve},
+		{name: "Usage", pattern: "/usage", show: tokens},
+		{name: "Doctor", pattern: "/doctor", show: doctor},
+		{method: http.MethodPost, pattern: "/doctor", show: examine},
+		{name: "Docs", pattern: "/docs", show: docs},
+		{pattern: "/docs/{name}", show: doc},
 	}
 }
 
@@ -170,6 +191,38 @@ type block struct {
 type cell struct {
 	Text, Link, Class string
 	Form              *form
+}
+
+// link is a cell that leads to a page; each of parts is one part of its path.
+func link(text, page string, parts ...string) cell {
+	for _, part := range parts {
+		page += "/" + url.PathEscape(part)
+	}
+	return cell{Text: text, Link: page, Class: "text"}
+}
+
+// count is a cell with a number.
+func count(n int) cell { return cell{Text: spaced(n), Class: "number"} }
+
+// at is a cell with a time; a zero time is left out.
+func (v *visit) at(t time.Time) cell {
+	if t.IsZero() {
+		return cell{}
+	}
+	return cell{Text: v.stamp(t), Class: "time"}
+}
+
+// stamp formats a time.
+func (v *visit) stamp(at time.Time) string { return at.In(v.cfg.Zone).Format("2006-01-02 15:04") }
+
+// facts pairs names with values, and leaves out those without a value.
+func facts(pairs ...string) (all []fact) {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			all = append(all, fact{pairs[i], cell{Text: pairs[i+1]}})
+		}
+	}
+	return all
 }
 
 // fact is a name with a value.

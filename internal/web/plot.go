@@ -172,9 +172,9 @@ func days(now time.Time, n int) []string {
 	return all
 }
 
-// number formats a number with spaces between thousands.
-func number(f float64) string {
-	s := fmt.Sprintf("%.0f", f)
+// spaced formats a number with spaces between thousands.
+func spaced[N int | float64](n N) string {
+	s := fmt.Sprintf("%.0f", float64(n))
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "\u202f" + s[i:]
 	}

@@ -1,0 +1,155 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reverie/internal/memory"
+)
+
+const memoriesShown = 100
+
+// memories lists or searches the memories, with a plot of when they were learned.
+func memories(ctx context.Context, v *visit) (view, error) {
+	q := strings.TrimSpace(v.FormValue("q"))
+	all, err := v.cfg.Memory.List(ctx, v.access(), memory.Filter{Members: true})
+	if err != nil {
+		return view{}, err
+	}
+	out := view{Title: "Memories", Lead: fmt.Sprintf("%s that you may read.", spaced(len(all)))}
+	list := block{Search: &search{q, "Search the memories"}, Head: []string{"When", "What", "Whose"}, Empty: "There are none."}
+	found := slices.Clone(all)
+	switch from, to := v.FormValue("from"), v.FormValue("to"); {
+	case q != "":
+		hits, err := v.cfg.Memory.Search(ctx, memory.Query{Text: q, Scopes: v.access().Scopes, Now: v.now, Past: true, K: memoriesShown})
+		if err != nil {
+			return view{}, err
+		}
+		found = nil
+		for _, h := range hits {
+			found = append(found, h.Entry)
+		}
+		list.Empty = "No memory fits these words."
+	case from != "":
+		found = slices.DeleteFunc(found, func(e memory.Entry) bool { return v.date(e.ObservedAt) < from || v.date(e.ObservedAt) >= to })
+		list.Note = "Learned from " + from + " until before " + to
+		slices.Reverse(found)
+	default:
+		slices.Reverse(found)
+		list.Note = fmt.Sprintf("The newest %d", min(len(found), memoriesShown))
+	}
+	for _, e := range found[:min(len(found), memoriesShown)] {
+		list.Rows = append(list.Rows, []cell{{Text: v.date(e.ObservedAt), Class: "time"}, memoryCell(e), {Text: string(e.Scope)}})
+	}
+	out.Blocks = []block{{Bars: v.timeline(all)}, list}
+	return out, nil
+}
+
+func (v *visit) date(at time.Time) string { return at.In(v.cfg.Zone).Format(time.DateOnly) }
+
+func memoryCell(e memory.Entry) cell {
+	text := e.Text
+	if e.State != memory.Active {
+		text += " (" + string(e.State) + ")"
+	}
+	return link(text, "/memories", e.ID)
+}
+
+// timeline plots how many memories were learned, by day, or by week or month if they span long.
+func (v *visit) timeline(all []memory.Entry) *bars {
+	if len(all) == 0 {
+		return nil
+	}
+	counts, first := map[string]float64{}, v.now
+	for _, e := range all {
+		counts[v.date(e.ObservedAt)]++
+		if e.ObservedAt.Before(first) {
+			first = e.ObservedAt.In(v.cfg.Zone)
+		}
+	}
+	span := v.now.Sub(first).Hours() / 24
+	by, next := "day", func(t time.Time) time.Time { return t.AddDate(0, 0, 1) }
+	from := time.Date(first.Year(), first.Month(), first.Day(), 12, 0, 0, 0, time.UTC)
+	switch {
+	case span > 20*365:
+		from = time.Date(v.now.Year()-20, v.now.Month(), 1, 12, 0, 0, 0, time.UTC)
+		fallthrough
+	case span > 2*365:
+		by, next = "month", func(t time.Time) time.Time { return time.Date(t.Year(), t.Month()+1, 1, 12, 0, 0, 0, time.UTC) }
+	case span > 120:
+		by, next = "week", func(t time.Time) time.Time { return t.AddDate(0, 0, 7) }
+	}
+	var values []value
+	for at := from; v.date(v.now) >= at.Format(time.DateOnly); at = next(at) {
+		start, end := at.Format(time.DateOnly), next(at).Format(time.DateOnly)
+		n := 0.0
+		for d := at; d.Format(time.DateOnly) < end; d = d.AddDate(0, 0, 1) {
+			n += counts[d.Format(time.DateOnly)]
+		}
+		values = append(values, value{start, fmt.Sprintf("%s: %.0f", start, n), "/memories?from=" + start + "&to=" + end, []float64{n}})
+	}
+	return plot("Memories by "+by, nil, values, spaced[float64])
+}
+
+// memoryEntry shows one entry: where it comes from, and what was done to it.
+func memoryEntry(ctx context.Context, v *visit) (view, error) {
+	id := v.PathValue("id")
+	e, err := v.cfg.Memory.Get(ctx, v.access(), id)
+	if err != nil {
+		return view{}, err
+	}
+	ops, err := v.cfg.Memory.History(ctx, v.access(), id)
+	if err != nil {
+		return view{}, err
+	}
+	about := facts("Whose", string(e.Scope), "Kind", string(e.Kind), "State", string(e.State), "About", e.Subject,
+		"Learned by", string(e.Source), "Integrity", e.Integrity.String(), "Said", v.stamp(e.ObservedAt),
+		"Used in answers", fmt.Sprint(e.Hits), "Id", e.ID)
+	if e.By != "" {
+		about = append(about, fact{"Replaced by", link(e.By, "/memories", e.By)})
+	}
+	evidence := block{Title: "Evidence", Note: e.Origin()}
+	if e.Quote != "" {
+		evidence.Texts = []words{{Title: "The words it was learned from", Text: e.Quote}}
+	}
+	past := block{Title: "History", Head: []string{"When", "Who", "What", "Before", "After", ""}}
+	for _, o := range slices.Backward(ops) {
+		undo := cell{Form: &form{Action: "/undo", Buttons: []button{{"batch", o.Batch, "Undo"}}}}
+		past.Rows = append(past.Rows, []cell{v.at(o.At), {Text: o.Actor}, {Text: o.Op}, describe(o.Before), describe(o.After), undo})
+	}
+	return view{Title: e.Text, Back: link("Memories", "/memories"), Blocks: []block{{Facts: about}, evidence, past}}, nil
+}
+
+// describe shows an entry before or after a change.
+func describe(e *memory.Entry) cell {
+	if e == nil {
+		return cell{}
+	}
+	return cell{Text: e.Text + " (" + string(e.State) + ")", Class: "text"}
+}
+
+// undo reverts a change of memory, as !undo does.
+func undo(ctx context.Context, v *visit) (view, error) {
+	batch := v.PostFormValue("batch")
+	if batch == "" {
+		return view{}, problem{memory.ErrNothing}
+	}
+	done, err := v.cfg.Memory.Undo(ctx, v.access(), batch)
+	for _, known := range []error{memory.ErrChanged, memory.ErrGone, memory.ErrNothing, memory.ErrNotYours} {
+		if errors.Is(err, known) {
+			return view{}, problem{known}
+		}
+	}
+	if err != nil {
+		return view{}, err
+	}
+	list := block{Forms: []form{{Action: "/undo", Buttons: []button{{"batch", done.Batch, "Redo"}}}}}
+	for _, line := range done.Lines() {
+		list.Rows = append(list.Rows, []cell{{Text: line}})
+	}
+	return view{Title: "Undone", Back: link("Memories", "/memories"), Blocks: []block{list}}, nil
+}

@@ -15,37 +15,39 @@ const memoriesShown = 100
 
 // memories lists or searches the memories, with a plot of when they were learned.
 func memories(ctx context.Context, v *visit) (view, error) {
-	q := strings.TrimSpace(v.FormValue("q"))
-	all, err := v.cfg.Memory.List(ctx, v.access(), memory.Filter{Members: true})
-	if err != nil {
-		return view{}, err
-	}
-	out := view{Title: "Memories", Lead: fmt.Sprintf("%s that you may read.", spaced(len(all)))}
+	q, from, to := strings.TrimSpace(v.FormValue("q")), v.FormValue("from"), v.FormValue("to")
 	list := block{Search: &search{q, "Search the memories"}, Head: []string{"When", "What", "Whose"}, Empty: "There are none."}
-	found := slices.Clone(all)
-	switch from, to := v.FormValue("from"), v.FormValue("to"); {
-	case q != "":
-		hits, err := v.cfg.Memory.Search(ctx, memory.Query{Text: q, Scopes: v.access().Scopes, Now: v.now, Past: true, K: memoriesShown})
+	out := view{Title: "Memories"}
+	var found []memory.Entry
+	if q != "" {
+		hits, err := v.cfg.Memory.Search(ctx, memory.Query{Text: q, Scopes: v.readers(), Now: v.now, Past: true, K: memoriesShown})
 		if err != nil {
 			return view{}, err
 		}
-		found = nil
 		for _, h := range hits {
 			found = append(found, h.Entry)
 		}
-		list.Empty = "No memory fits these words."
-	case from != "":
-		found = slices.DeleteFunc(found, func(e memory.Entry) bool { return v.date(e.ObservedAt) < from || v.date(e.ObservedAt) >= to })
-		list.Note = "Learned from " + from + " until before " + to
-		slices.Reverse(found)
-	default:
-		slices.Reverse(found)
-		list.Note = fmt.Sprintf("The newest %d", min(len(found), memoriesShown))
+	} else {
+		all, err := v.cfg.Memory.Entries(ctx, v.readers()...)
+		if len(all) == 0 && err != nil {
+			return view{}, err
+		}
+		out.Lead = spaced(len(all)) + " that you may read. The search also finds lines of imported conversations."
+		out.Blocks = []block{{Bars: v.timeline(all)}}
+		for _, e := range all {
+			if from == "" || from <= v.date(e.ObservedAt) && v.date(e.ObservedAt) < to {
+				found = append(found, e)
+			}
+		}
+		slices.SortStableFunc(found, func(a, b memory.Entry) int { return b.ObservedAt.Compare(a.ObservedAt) })
 	}
-	for _, e := range found[:min(len(found), memoriesShown)] {
+	if n := len(found); n > memoriesShown {
+		found, list.Note = found[:memoriesShown], fmt.Sprintf("The newest %d of %s", memoriesShown, spaced(n))
+	}
+	for _, e := range found {
 		list.Rows = append(list.Rows, []cell{{Text: v.date(e.ObservedAt), Class: "time"}, memoryCell(e), {Text: string(e.Scope)}})
 	}
-	out.Blocks = []block{{Bars: v.timeline(all)}, list}
+	out.Blocks = append(out.Blocks, list)
 	return out, nil
 }
 

@@ -18,6 +18,7 @@ type bars struct {
 	Series      []string // with more than one, a legend
 	Most        string   // the value of the line at the top
 	First, Last string   // labels of the first and the last column
+	End         float64  // of the last column
 	Columns     []column
 }
 
@@ -71,10 +72,13 @@ func plot(title string, series []string, values []value, format func(float64) st
 				c.Parts = append(c.Parts, part{Series: n % colours, Y: round(y), H: round(h)})
 			}
 		}
-		b.Columns = append(b.Columns, c)
+		b.Columns, b.End = append(b.Columns, c), max(c.X+c.W, minEnd)
 	}
 	return b
 }
+
+// minEnd leaves room for both labels.
+const minEnd = 240
 
 // colours is how many series look different.
 const colours = 6

@@ -21,7 +21,7 @@ func subSessions(ctx context.Context, v *visit) (view, error) {
 	list := block{Head: []string{"Began", "What", "State", "Requests", "Took"}, Empty: "There were no sub-sessions yet."}
 	var nodes []node
 	for _, n := range all[max(0, len(all)-40):] {
-		nodes = append(nodes, node{id: n.ID, needs: n.Needs, above: n.Parent, Name: text.Clip(n.Objective, 28), Title: n.Objective,
+		nodes = append(nodes, node{id: n.ID, needs: n.Needs, above: n.Parent, Name: text.Clip(n.Objective, 26), Title: n.Objective,
 			Class: n.Status, Note: n.Status + " · " + n.ID, Link: link("", "/subsessions", n.ID).Link})
 	}
 	for _, n := range slices.Backward(all) {

@@ -40,6 +40,7 @@ func main() {
 	prompts := flag.Bool("assembly", false, "measure how prompts are assembled only")
 	start := flag.Bool("start", false, "measure start and idle memory of the built bot only")
 	programs := flag.Bool("commands", false, "measure how sandboxed commands start only")
+	pages := flag.Bool("inspector", false, "measure the pages of the inspector only")
 	flag.Parse()
 	counts := []int{10_000, 20_000}
 	ctx := context.Background()
@@ -53,6 +54,9 @@ func main() {
 	if *programs {
 		first, rest = commands, false
 	}
+	if *pages {
+		first, rest = func(ctx context.Context) ([]figure, error) { return inspector(ctx, *bot) }, false
+	}
 	figures, err := first(ctx)
 	if err == nil && rest {
 		var more []figure
@@ -62,6 +66,11 @@ func main() {
 	if err == nil && rest {
 		var more []figure
 		more, err = scale(ctx, *bot, counts[1:])
+		figures = append(figures, more...)
+	}
+	if err == nil && rest {
+		var more []figure
+		more, err = inspector(ctx, *bot)
 		figures = append(figures, more...)
 	}
 	if err == nil && rest && !*only {

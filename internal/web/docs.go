@@ -43,6 +43,7 @@ func doc(_ context.Context, v *visit) (view, error) {
 	if err := markdown.Convert(text, &out); err != nil {
 		return view{}, err
 	}
-	html := template.HTML(out.String()) //nolint:gosec // the program's own documentation, which is embedded in it
+	text = bytes.ReplaceAll(out.Bytes(), []byte(`href="../`), []byte(`title="../`)) // other files are not here
+	html := template.HTML(text) //nolint:gosec // the program's own documentation, which is embedded in it
 	return view{Title: name, Back: link("Documentation", "/docs"), Blocks: []block{{HTML: html}}}, nil
 }

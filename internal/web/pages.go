@@ -39,6 +39,7 @@ func catalog() []page {
 		{method: http.MethodPost, pattern: "/doctor", show: examine},
 		{name: "Docs", pattern: "/docs", show: docs},
 		{pattern: "/docs/{name}", show: doc},
+		{pattern: "/", show: func(context.Context, *visit) (view, error) { return view{}, errNotFound }},
 	}
 }
 

@@ -25,7 +25,8 @@ async function walk(link, javaScriptEnabled) {
   if (new URL(page.url()).pathname !== '/' || page.url().includes('#')) note(`the login ends at ${page.url()}`);
   let turn = '';
   const found = [new URL('/', link).href];
-  for (let i = 0; i < found.length && i < 150; i++) {
+  const kinds = {}; // how many pages of each kind were found; a dozen of each is enough
+  for (let i = 0; i < found.length; i++) {
     at = found[i];
     const answer = await page.goto(at);
     pages++;
@@ -35,13 +36,16 @@ async function walk(link, javaScriptEnabled) {
     for (const href of await page.$$eval('main a, nav a', (all) => all.map((a) => a.href.baseVal ?? a.href))) {
       const next = new URL(href, at);
       next.hash = '';
-      if (next.origin === new URL(link).origin && !found.includes(next.href)) found.push(next.href);
+      const kind = next.pathname.split('/')[1] + next.pathname.split('/').length + (next.search ? '?' : '');
+      if (next.origin !== new URL(link).origin || found.includes(next.href) || kinds[kind] >= 12) continue;
+      kinds[kind] = (kinds[kind] ?? 0) + 1;
+      found.push(next.href);
     }
   }
   if (javaScriptEnabled) {
     at = 'pictures';
     for (const [name, address, colorScheme, width, height] of [
-      ['memories', '/memories', 'light', 1000, 760], ['turn', turn, 'dark', 1000, 1250], ['usage', '/usage', 'dark', 1000, 1250],
+      ['memories', '/memories', 'light', 1000, 720], ['turn', turn, 'dark', 1000, 1000], ['usage', '/usage', 'dark', 1000, 1250],
       ['subsessions', '/subsessions', 'light', 1000, 760], ['phone', '/', 'light', 390, 860], ['phone-turn', turn, 'dark', 390, 860],
     ]) {
       await page.emulateMedia({ colorScheme });

@@ -113,7 +113,9 @@ log: {level: error}
 	in, say = io.Pipe()
 	defer say.Close()
 	out = &printed{}
-	go func() { _ = execute(t.Context(), []string{"web", "--config", config}, console{in: in, out: out, err: out}) }()
+	go func() {
+		_ = execute(t.Context(), []string{"web", "--config", config}, console{in: in, out: out, err: out})
+	}()
 	owner = logInto(t, out.find(t, `http://\S+/login#[0-9a-f]{64}`))
 	expect.Has(t, owner.get(t, "/approvals"), "done")
 	expect.Has(t, owner.post(t, "/doctor", url.Values{}), "models")

@@ -41,7 +41,7 @@ func attacks(f *fixture, s seeded, in *browser) (all []attack) {
 
 	// DNS rebinding: a page of another site under a name that now leads here.
 	for _, host := range []string{"evil.example", "evil.example" + port, "127.0.0.1.evil.example" + port, "localhost.evil.example" + port, "127.0.0.1@evil.example",
-		"127.0.0.1:1", "127.0.0.1", "localhost." + port, "0.0.0.0" + port, "2130706433" + port, "[::ffff:127.0.0.1]" + port, "localhost" + port + ".evil.example"} {
+		"127.0.0.2" + port, "localhost." + port, "0.0.0.0" + port, "2130706433" + port, "[::ffff:127.0.0.1]" + port, "localhost" + port + ".evil.example"} {
 		get("rebinding "+host, "/memories", "Host", host)
 	}
 	get("rebinding behind a proxy", "/memories", "Host", "evil.example", "X-Forwarded-Host", "127.0.0.1"+port, "Forwarded", "host=127.0.0.1"+port)

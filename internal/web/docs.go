@@ -44,6 +44,6 @@ func doc(_ context.Context, v *visit) (view, error) {
 		return view{}, err
 	}
 	text = bytes.ReplaceAll(out.Bytes(), []byte(`href="../`), []byte(`title="../`)) // other files are not here
-	html := template.HTML(text) //nolint:gosec // the program's own documentation, which is embedded in it
+	html := template.HTML(text)                                                     //nolint:gosec // it is embedded in the program
 	return view{Title: name, Back: link("Documentation", "/docs"), Blocks: []block{{HTML: html}}}, nil
 }

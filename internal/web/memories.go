@@ -61,40 +61,33 @@ func memoryCell(e memory.Entry) cell {
 	return link(text, "/memories", e.ID)
 }
 
-// timeline plots how many memories were learned, by day, or by week or month if they span long.
+// timeline plots how many memories were learned, by day; if they span long, a column is several days.
 func (v *visit) timeline(all []memory.Entry) *bars {
-	if len(all) == 0 {
-		return nil
-	}
-	counts, first := map[string]float64{}, v.now
+	const columns, most = 60, 20 * 365 * 24 * time.Hour
+	first, perDay := v.now, map[string]int{}
 	for _, e := range all {
-		counts[v.date(e.ObservedAt)]++
-		if e.ObservedAt.Before(first) {
-			first = e.ObservedAt.In(v.cfg.Zone)
+		perDay[v.date(e.ObservedAt)]++
+		if e.ObservedAt.Before(first) && v.now.Sub(e.ObservedAt) < most {
+			first = e.ObservedAt
 		}
 	}
-	span := v.now.Sub(first).Hours() / 24
-	by, next := "day", func(t time.Time) time.Time { return t.AddDate(0, 0, 1) }
-	from := time.Date(first.Year(), first.Month(), first.Day(), 12, 0, 0, 0, time.UTC)
-	switch {
-	case span > 20*365:
-		from = time.Date(v.now.Year()-20, v.now.Month(), 1, 12, 0, 0, 0, time.UTC)
-		fallthrough
-	case span > 2*365:
-		by, next = "month", func(t time.Time) time.Time { return time.Date(t.Year(), t.Month()+1, 1, 12, 0, 0, 0, time.UTC) }
-	case span > 120:
-		by, next = "week", func(t time.Time) time.Time { return t.AddDate(0, 0, 7) }
-	}
+	span := int(v.now.Sub(first).Hours()/24) + 2
+	step := (span + columns - 1) / columns
 	var values []value
-	for at := from; v.date(v.now) >= at.Format(time.DateOnly); at = next(at) {
-		start, end := at.Format(time.DateOnly), next(at).Format(time.DateOnly)
-		n := 0.0
-		for d := at; d.Format(time.DateOnly) < end; d = d.AddDate(0, 0, 1) {
-			n += counts[d.Format(time.DateOnly)]
+	for dates := range slices.Chunk(days(v.now, span), step) {
+		n := 0
+		for _, date := range dates {
+			n += perDay[date]
 		}
-		values = append(values, value{start, fmt.Sprintf("%s: %.0f", start, n), "/memories?from=" + start + "&to=" + end, []float64{n}})
+		last, _ := time.Parse(time.DateOnly, dates[len(dates)-1]) // made by days
+		values = append(values, value{dates[0], fmt.Sprintf("%s: %d", dates[0], n),
+			"/memories?from=" + dates[0] + "&to=" + last.AddDate(0, 0, 1).Format(time.DateOnly), []float64{float64(n)}})
 	}
-	return plot("Memories by "+by, nil, values, spaced[float64])
+	title := "Memories by day"
+	if step > 1 {
+		title = fmt.Sprintf("Memories by %d days", step)
+	}
+	return plot(title, nil, values, spaced[float64])
 }
 
 // memoryEntry shows one entry: where it comes from, and what was done to it.

@@ -34,7 +34,7 @@ func TestPages(t *testing.T) {
 		expect.Equal(t, active(r.body), "", path)
 	}
 	for path, parts := range map[string][]string{
-		"/rooms": {"!ada:example.org", shared}, "/rooms/" + url.PathEscape(shared): {"Please look.", "80 %", "6s"},
+		"/rooms": {"!ada:example.org", shared}, "/rooms/" + url.PathEscape(shared): {"Please look.", "80 %", "900"},
 		"/turns/" + s.turn: {"Here it is.", "→ search", "shrunk", "3 lines left out", "recalled", "not stored any more"},
 		"/memories":        {"The bike is red.", "The bike is blue.", "Memories by day", "shared"}, "/memories?q=red": {"The bike is red."},
 		"/memories/" + s.entry: {"said &lt;script&gt;", "user_explicit", s.batch}, "/dreams": {"dream_1: applied; 3 requests", "supersede", "The bike is red"},

@@ -6,11 +6,8 @@ import (
 	"time"
 )
 
-// A plot is drawn here as SVG, so that it needs no JavaScript. Sizes are in units of its viewBox.
-const (
-	plotWidth, plotHeight = 720, 150
-	plotTop, plotBase     = 16, 128
-)
+// A plot is drawn here as SVG, so that it needs no JavaScript. Sizes are in units of its viewBox, see plots.html.
+const plotWidth, plotTop, plotBase = 720.0, 16.0, 128.0
 
 // bars is a plot of columns, each of one or more series.
 type bars struct {
@@ -34,14 +31,6 @@ type part struct {
 	Y, H   float64
 }
 
-// The sizes of every plot, for the template.
-func (bars) Width() int     { return plotWidth }
-func (bars) Height() int    { return plotHeight }
-func (bars) Top() int       { return plotTop }
-func (bars) Base() int      { return plotBase }
-func (bars) LabelTop() int  { return plotTop - 4 }
-func (bars) LabelBase() int { return plotBase + 15 }
-
 // value is what one column shows.
 type value struct {
 	label, title, link string
@@ -61,10 +50,10 @@ func plot(title string, series []string, values []value, format func(float64) st
 	if len(series) > 1 {
 		b.Series = series
 	}
-	step := float64(plotWidth) / float64(max(len(values), 12))
+	step := plotWidth / float64(max(len(values), 12))
 	for i, v := range values {
 		c := column{Title: v.title, Link: v.link, X: round(float64(i)*step + step*.1), W: round(step * .8)}
-		y := float64(plotBase)
+		y := plotBase
 		for n, p := range v.parts {
 			h := p / most * (plotBase - plotTop)
 			y -= h
@@ -109,61 +98,43 @@ type node struct {
 	above string   // the node that started it
 }
 
-// The sizes of a node, and where its texts stand.
-const nodeWidth, nodeHeight, nodeGapX, nodeGapY = 200, 44, 60, 14
-
-func (node) W() int         { return nodeWidth }
-func (node) H() int         { return nodeHeight }
-func (n node) TextX() int   { return n.X + 10 }
-func (n node) LineOne() int { return n.Y + 18 }
-func (n node) LineTwo() int { return n.Y + 35 }
-
+// edge is a line between two nodes. Mid is where it bends.
 type edge struct {
 	Class               string
 	X1, Y1, X2, Y2, Mid int
 }
 
-// draw places nodes: each is to the right of those that it needs and of the one that started it.
+// The size of a node, and the distance between two.
+const nodeWidth, nodeHeight, nodeGapX, nodeGapY = 200, 44, 60, 14
+
+// draw places nodes, which are in the order of their start: each is to the right of those that it needs and of the one
+// that started it.
 func draw(title string, nodes []node) *graph {
-	at := map[string]int{}
-	for i, n := range nodes {
-		at[n.id] = i
-	}
-	level := make([]int, len(nodes))
-	for range nodes { // ends early unless it is a chain
-		changed := false
-		for i, n := range nodes {
-			for _, of := range append(slices.Clone(n.needs), n.above) {
-				if j, known := at[of]; known && j != i && level[i] <= level[j] && level[j] < len(nodes) {
-					level[i], changed = level[j]+1, true
-				}
-			}
-		}
-		if !changed {
-			break
-		}
-	}
-	g, used := &graph{Title: title}, map[int]int{}
+	g, at, rows := &graph{Title: title, Nodes: nodes}, map[string]*node{}, map[int]int{}
 	for i := range nodes {
 		n := &nodes[i]
-		n.X, n.Y = 10+level[i]*(nodeWidth+nodeGapX), 10+used[level[i]]*(nodeHeight+nodeGapY)
-		used[level[i]]++
-		g.Width, g.Height = max(g.Width, n.X+nodeWidth+10), max(g.Height, n.Y+nodeHeight+10)
-	}
-	for _, n := range nodes {
-		for _, of := range n.needs {
-			g.join(nodes, at, of, n, "need")
+		n.X = 10
+		for _, of := range append(slices.Clone(n.needs), n.above) {
+			if left := at[of]; left != nil {
+				n.X = max(n.X, left.X+nodeWidth+nodeGapX)
+			}
 		}
-		g.join(nodes, at, n.above, n, "parent")
+		n.Y = 10 + rows[n.X]*(nodeHeight+nodeGapY)
+		rows[n.X]++
+		at[n.id] = n
+		g.Width, g.Height = max(g.Width, n.X+nodeWidth+10), max(g.Height, n.Y+nodeHeight+10)
+		for _, of := range n.needs {
+			g.join(at[of], n, "need")
+		}
+		g.join(at[n.above], n, "parent")
 	}
-	g.Nodes = nodes
 	return g
 }
 
-func (g *graph) join(nodes []node, at map[string]int, from string, to node, class string) {
-	if i, known := at[from]; known {
-		x := nodes[i].X + nodeWidth
-		g.Edges = append(g.Edges, edge{class, x, nodes[i].Y + nodeHeight/2, to.X, to.Y + nodeHeight/2, (x + to.X) / 2})
+func (g *graph) join(from, to *node, class string) {
+	if from != nil {
+		x := from.X + nodeWidth
+		g.Edges = append(g.Edges, edge{class, x, from.Y + nodeHeight/2, to.X, to.Y + nodeHeight/2, (x + to.X) / 2})
 	}
 }
 

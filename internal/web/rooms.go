@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -15,33 +14,19 @@ import (
 	"reverie/internal/subsession"
 )
 
-// rooms lists the conversations.
+// rooms lists the conversations, the newest first.
 func rooms(ctx context.Context, v *visit) (view, error) {
+	list := block{Empty: "Nobody has written yet."}
 	talks, err := v.talks(ctx)
-	if err != nil {
-		return view{}, err
-	}
-	list := block{Head: []string{"Conversation", "Readers", "Last message"}, Empty: "Nobody has written yet."}
 	for _, t := range talks {
-		last, err := v.messages(ctx, history.Filter{Rooms: []history.Timeline{t}, Newest: true, Limit: 1})
-		if err != nil {
-			return view{}, err
-		}
-		if len(last) == 0 {
-			continue
-		}
-		list.Rows = append(list.Rows, []cell{roomLink(t), {Text: string(last[0].Label.Readers)}, v.at(last[0].At)})
+		list.Rows = append(list.Rows, []cell{roomLink(t)})
 	}
-	return view{Title: "Rooms", Blocks: []block{list}}, nil
+	return view{Title: "Rooms", Blocks: []block{list}}, err
 }
 
-// talks lists the conversations that the person may read, the newest first.
-func (v *visit) talks(ctx context.Context) ([]history.Timeline, error) {
+// talks lists the conversations that the person may read, the newest first. Those of sub-sessions have a page of their own.
+func (v *visit) talks(ctx context.Context) (seen []history.Timeline, err error) {
 	all, err := v.cfg.History.Rooms(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var seen []history.Timeline
 	for _, t := range all {
 		talk := history.Timeline(t)
 		if strings.HasPrefix(t, subsession.Prefix) {
@@ -54,7 +39,7 @@ func (v *visit) talks(ctx context.Context) ([]history.Timeline, error) {
 			return nil, err
 		}
 	}
-	return seen, nil
+	return seen, err
 }
 
 // mayRead returns errNotFound unless the person may read the current conversation of talk.
@@ -99,27 +84,20 @@ func turns(ctx context.Context, v *visit) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	list := block{Title: "Turns", Head: []string{"When", "Who", "Message", "Answered after", "Prompt", "Reused"},
+	list := block{Title: "Turns", Head: []string{"When", "Who", "Message", "Prompt", "Reused"},
 		Empty: "Nothing was said here, or you were not a member then."}
-	answer, end := time.Time{}, int64(0) // of the turn that is read backwards
+	end := int64(0) // of the turn, as they are read backwards
 	for _, m := range all {
-		if m.Role == llm.Assistant && answer.IsZero() {
-			answer = m.At
-		}
 		if m.Role != llm.User {
 			continue
 		}
-		took, size, reused := "", "", ""
-		if !answer.IsZero() {
-			took = answer.Sub(m.At).Round(100 * time.Millisecond).String()
-		}
+		size, reused := "", ""
 		if r := reportsOf(reports, m.ID, end); len(r) > 0 {
 			size, reused = spaced(r[0].Total), fmt.Sprintf("%.0f %%", 100*r[0].Reused)
 		}
 		list.Rows = append(list.Rows, []cell{v.at(m.At), {Text: m.Sender}, link(shorten(m), "/turns", fmt.Sprint(m.ID)),
-			{Text: took, Class: "number"}, {Text: size, Class: "number"}, {Text: reused, Class: "number"}})
-		answer, end = time.Time{}, m.ID
-		if len(list.Rows) == turnsShown {
+			{Text: size, Class: "number"}, {Text: reused, Class: "number"}})
+		if end = m.ID; len(list.Rows) == turnsShown {
 			break
 		}
 	}

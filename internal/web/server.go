@@ -107,44 +107,39 @@ func Listen(ctx context.Context, at Address, now func() time.Time) (*Server, err
 		return nil, fmt.Errorf("web.listen: %w; name a free port of this machine, such as 127.0.0.1:8090", err)
 	}
 	s := &Server{socket: socket, logins: logins{now: now, links: map[hash]grant{}, sessions: map[hash]grant{}}}
-	s.hosts, s.base = names(at, socket.Addr().String())
+	_, port, _ := net.SplitHostPort(socket.Addr().String())
+	s.hosts, s.base = names(at, port)
 	return s, nil
 }
 
-// names returns the hosts that requests may name, and the beginning of links.
-func names(c Address, bound string) (hosts []string, base string) {
-	at, _ := netip.ParseAddrPort(bound)
-	port := fmt.Sprint(at.Port())
-	add := func(host string) {
-		host = strings.ToLower(host)
-		hosts = append(hosts, host)
-		if !strings.Contains(strings.TrimPrefix(host, "["), ":") {
-			hosts = append(hosts, net.JoinHostPort(host, port))
-		}
+// names returns the names that requests may use, without ports, and the beginning of links.
+func names(c Address, port string) (hosts []string, base string) {
+	host := hostName(c.Listen)
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "localhost"
 	}
+	hosts, base = []string{"localhost", "127.0.0.1", "::1", host}, "http://"+net.JoinHostPort(host, port)
 	for _, h := range c.Hosts {
-		add(h)
+		hosts = append(hosts, hostName(h))
 	}
-	add("localhost")
-	host, _, _ := net.SplitHostPort(c.Listen)
-	if at.Addr().IsUnspecified() || host == "" {
-		hosts, host = append(hosts, "127.0.0.1:"+port, "[::1]:"+port), "localhost"
-	}
-	hosts = append(hosts, strings.ToLower(net.JoinHostPort(host, port)), bound)
-	base = "http://" + net.JoinHostPort(host, port)
 	if len(c.Hosts) > 0 {
-		base = map[bool]string{true: "http://", false: "https://"}[isLocal(c.Hosts[0])] + c.Hosts[0]
+		base = "https://" + c.Hosts[0]
 	}
 	return hosts, base
 }
 
-// isLocal reports whether a host of a request is this machine.
-func isLocal(host string) bool {
+// hostName returns a host in lower case without its port.
+func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
+	return strings.ToLower(strings.Trim(host, "[]"))
+}
+
+// isLocal reports whether a host of a request is this machine.
+func isLocal(host string) bool {
+	ip, err := netip.ParseAddr(hostName(host))
+	return hostName(host) == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // Run serves the pages of cfg until ctx ends.
@@ -201,7 +196,7 @@ func (s *site) handler() http.Handler {
 		} {
 			h.Set(name, value)
 		}
-		if !slices.Contains(s.hosts, strings.ToLower(r.Host)) {
+		if !slices.Contains(s.hosts, hostName(r.Host)) {
 			http.Error(w, "This name is not known here. If it is yours, add it to web.hosts in the configuration.",
 				http.StatusMisdirectedRequest)
 			return

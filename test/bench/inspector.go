@@ -11,10 +11,8 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,43 +20,35 @@ import (
 	"reverie/internal/store"
 )
 
-// inspector measures the pages of `bot web` with 10,000 memories and 10,000 messages.
-func inspector(ctx context.Context, bot string) ([]figure, error) {
-	dir, err := os.MkdirTemp("", "reverie-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	config, lines := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "memories.jsonl")
-	if err := store.WriteFile(config, []byte("data: ./data\nmemory: {backend: fts5}\nllm:\n  models: [{name: r, base_url: \"rehearsal:\", model: rehearsal}]\n")); err != nil {
-		return nil, err
-	}
-	if _, err := writeMemories(lines, filepath.Join(dir, "questions.jsonl"), 10_000); err != nil {
-		return nil, err
-	}
-	written, err := os.ReadFile(lines)
-	if err != nil {
-		return nil, err
-	}
-	written = regexp.MustCompile(`"conversation":"c\d+",`).ReplaceAll(written, nil) // memories, not lines of a conversation
-	if err := store.WriteFile(lines, regexp.MustCompile(`"seq":\d+,`).ReplaceAll(written, nil)); err != nil {
-		return nil, err
-	}
-	if _, _, err := timed(ctx, bot, "-c", config, "memory", "import", lines); err != nil {
-		return nil, err
-	}
-	if err := writeMessages(ctx, filepath.Join(dir, "data", "bot.db")); err != nil {
-		return nil, err
-	}
+// inspector measures the pages of `bot web` with 10,000 memories and 10,000 messages. The plain way is the login page,
+// which reads nothing.
+func (b *bench) inspector(ctx context.Context) error {
+	return inFolder(func(dir string) error { return b.pages(ctx, dir) })
+}
+
+func (b *bench) pages(ctx context.Context, dir string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	c := exec.CommandContext(ctx, bot, "-c", config, "web")
+	bot, err := b.botIn(ctx, dir, "memory: {backend: fts5}\nllm:\n  models: [{name: r, base_url: \"rehearsal:\", model: rehearsal}]\n")
+	if err != nil {
+		return err
+	}
+	if err := writeEntries(filepath.Join(dir, "memories.jsonl"), dir); err != nil {
+		return err
+	}
+	if _, _, err := timed(bot("memory", "import", filepath.Join(dir, "memories.jsonl"))); err != nil {
+		return err
+	}
+	if err := writeMessages(ctx, filepath.Join(dir, "data", "bot.db")); err != nil {
+		return err
+	}
+	c := bot("web")
 	out, err := c.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := c.Start(); err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { stop(); _ = c.Wait() }()
 	base, code := "", ""
@@ -70,28 +60,41 @@ func inspector(ctx context.Context, bot string) ([]figure, error) {
 	jar, _ := cookiejar.New(nil)
 	client := &http.Client{Jar: jar, Timeout: time.Minute}
 	if _, err := client.PostForm(base+"/login", url.Values{"code": {code}}); err != nil || code == "" {
-		return nil, errors.Join(err, errors.New("no link, or no login"))
+		return errors.Join(err, errors.New("no link, or no login"))
 	}
-	var figures []figure
-	for _, page := range []string{"/", "/rooms", "/rooms/terminal", "/turns/5001", "/memories", "/memories?q=water", "/dreams", "/tasks", "/approvals", "/usage", "/docs/manual.md"} {
-		took := make([]float64, 21)
-		for i := range took {
-			begin := time.Now()
-			answer, err := client.Get(base + page)
-			if err != nil {
-				return nil, err
-			}
-			_, err = io.Copy(io.Discard, answer.Body)
-			answer.Body.Close()
-			if err != nil || answer.StatusCode != http.StatusOK || strings.HasSuffix(answer.Request.URL.Path, "/login") {
-				return nil, fmt.Errorf("%s: %s, %w", page, answer.Status, err)
-			}
-			took[i] = float64(time.Since(begin).Microseconds()) / 1000
+	get := func(path string) error {
+		answer, err := client.Get(base + path)
+		if err != nil {
+			return err
 		}
-		slices.Sort(took)
-		figures = append(figures, figure{"inspector, 10,000 memories: " + page, took[len(took)/2], "ms", 100})
+		defer answer.Body.Close()
+		if answer.StatusCode != http.StatusOK || answer.Request.URL.RequestURI() != path {
+			return fmt.Errorf("%s: %s at %s", path, answer.Status, answer.Request.URL)
+		}
+		_, err = io.Copy(io.Discard, answer.Body)
+		return err
 	}
-	return append(figures, figure{"inspector, memory", highWater(c.Process.Pid), "MB", 0}), nil
+	for _, path := range []string{"/", "/rooms", "/rooms/terminal", "/turns/5001", "/memories", "/memories?q=water", "/dreams", "/tasks", "/approvals", "/usage", "/docs/manual.md"} {
+		ours, theirs, err := beside(21, func(int) error { return get(path) }, func(int) error { return get("/login") })
+		if err != nil {
+			return err
+		}
+		b.put(percentiles("inspector, 10,000 memories: "+path, 100, 0, ours, "the login page", theirs)[0])
+	}
+	b.put(figure{What: "inspector, peak memory", Value: memoryOf(c.Process.Pid)["VmHWM"], Unit: "MB"})
+	return nil
+}
+
+// writeEntries writes 10,000 memories that are no lines of a conversation.
+func writeEntries(path, dir string) error {
+	if _, _, err := writeMemories(path, filepath.Join(dir, "questions.jsonl"), 10_000); err != nil {
+		return err
+	}
+	lines, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return store.WriteFile(path, regexp.MustCompile(`"(conversation":"c|seq":)\d+"?,`).ReplaceAll(lines, nil))
 }
 
 // writeMessages adds 5,000 turns to the conversation of `bot chat`.

@@ -63,7 +63,7 @@ func memoryCell(e memory.Entry) cell {
 
 // timeline plots how many memories were learned, by day; if they span long, a column is several days.
 func (v *visit) timeline(all []memory.Entry) *bars {
-	const columns, most = 60, 20 * 365 * 24 * time.Hour
+	const columns, most = 100, 20 * 365 * 24 * time.Hour
 	first, perDay := v.now, map[string]int{}
 	for _, e := range all {
 		perDay[v.date(e.ObservedAt)]++

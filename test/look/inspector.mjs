@@ -45,13 +45,14 @@ async function walk(link, javaScriptEnabled) {
   if (javaScriptEnabled) {
     at = 'pictures';
     for (const [name, address, colorScheme, width, height] of [
-      ['memories', '/memories', 'light', 1000, 720], ['turn', turn, 'dark', 1000, 1000], ['usage', '/usage', 'dark', 1000, 1250],
+      ['memories', '/memories', 'light', 1000, 720], ['turn', turn, 'dark', 1000, 900], ['usage', '/usage', 'dark', 1000, 1250],
       ['subsessions', '/subsessions', 'light', 1000, 760], ['phone', '/', 'light', 390, 860], ['phone-turn', turn, 'dark', 390, 860],
     ]) {
       await page.emulateMedia({ colorScheme });
       await page.setViewportSize({ width, height });
       await page.goto(new URL(address, link).href);
       if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)) note(`${name} is wider than the window`);
+      await page.evaluate(() => [...document.querySelectorAll('h2')].find((h) => h.textContent.startsWith('Request'))?.scrollIntoView({ block: 'center' }));
       await page.screenshot({ path: `${pictures}/inspector-${name}.png` });
     }
     at = 'a change';

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/test/expect"
 )
 
@@ -154,4 +155,56 @@ func (v *visitor) read(t *testing.T) func(*http.Response, error) string {
 		defer r.Body.Close()
 		return string(expect.Must(io.ReadAll(r.Body))(t))
 	}
+}
+
+// TestInspectorInRooms: over Matrix an owner gets the link in their direct chat only, others never, and sees there the rooms of
+// which they are a member now: nothing of other people's direct chats, and nothing of a room any more that they have left.
+func TestInspectorInRooms(t *testing.T) {
+	r := withHomeserver(t)
+	l := expect.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	listen := l.Addr().String()
+	l.Close()
+	r.configure("llm:", "harvest: {enabled: false}\nmemory: {backend: fts5}\nweb: {listen: \""+listen+"\"}\nllm:")
+	r.start()
+	direct, theirs := r.meetDirect(), r.enters(friend, matrixtest.NewRoom{Direct: true})
+	both, without := r.enters(you, matrixtest.NewRoom{Join: []string{friend}}), r.enters(friend, matrixtest.NewRoom{Join: []string{"@third:matrix.test"}})
+	mention := func(user, room, text string) {
+		t.Helper()
+		before := r.said(room)
+		r.s.Post(user, room, "m.room.message", map[string]any{"msgtype": "m.text", "body": text, "m.mentions": map[string]any{"user_ids": []string{itself}}})
+		r.await("no answer to "+text, func() bool { return r.said(room) > before })
+	}
+	r.told(you, direct, "remember that the #apple is mine")
+	r.told(friend, theirs, "remember that the #fig is mine")
+	mention(friend, both, "remember that the #kiwi is ours")
+	mention(friend, without, "remember that the #plum is ours")
+	mention(you, both, "!web")
+	r.told(friend, theirs, "!web")
+	for _, room := range []string{both, theirs, without} {
+		for _, m := range r.shown(room) {
+			expect.Lacks(t, m.body, "login#")
+		}
+	}
+	r.told(you, direct, "!web")
+	var link string
+	r.until("no link", func() bool {
+		for _, m := range r.shown(direct) {
+			if found := regexp.MustCompile(`http://\S+/login#[0-9a-f]{64}`).FindString(m.body); found != "" {
+				link = found
+			}
+		}
+		return link != ""
+	})
+	owner := logInto(t, link)
+	expect.Has(t, owner.get(t, "/memories"), "#apple", "#kiwi")
+	expect.Lacks(t, owner.get(t, "/memories"), "#fig", "#plum")
+	expect.Has(t, owner.get(t, "/rooms"), url.PathEscape(direct), url.PathEscape(both))
+	expect.Lacks(t, owner.get(t, "/rooms"), url.PathEscape(theirs), url.PathEscape(without))
+	for _, room := range []string{theirs, without} {
+		expect.Has(t, owner.get(t, "/rooms/"+url.PathEscape(room)), "Not found")
+	}
+	r.s.SetState(you, both, "m.room.member", you, map[string]any{"membership": "leave"})
+	r.until("the room is still shown", func() bool { return !strings.Contains(owner.get(t, "/rooms"), url.PathEscape(both)) })
+	expect.Lacks(t, owner.get(t, "/memories"), "#kiwi", "#fig", "#plum")
+	expect.Has(t, owner.get(t, "/rooms/"+url.PathEscape(both)), "Not found")
 }

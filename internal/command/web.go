@@ -6,7 +6,7 @@ import (
 	"reverie/internal/tool"
 )
 
-// openInspector is the command !web: it gives an owner a link to the inspector, where nobody else reads it.
+// openInspector is the command !web: it gives an owner a link to the inspector, in the direct chat only.
 func openInspector(ctx context.Context, call *Call, _ string) (string, error) {
 	switch {
 	case call.Inspector == nil:

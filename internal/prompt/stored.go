@@ -49,7 +49,8 @@ func StoredReports(ctx context.Context, db store.DBTX, rooms []history.Timeline,
 	return all, store.Wrap(err, "prompt: read reports")
 }
 
-// StoredPrefix returns the system text of a conversation's current epoch, and its Report.PrefixHash; "" = there is none.
+// StoredPrefix returns the system text of a conversation's current epoch, and its Report.PrefixHash. Both are empty
+// before the first request.
 func StoredPrefix(ctx context.Context, db *sql.DB, room history.Timeline) (text, hash string, err error) {
 	e, err := loadEpoch(ctx, db, room)
 	if err != nil || e == nil {

@@ -58,7 +58,7 @@ func (l *logins) issue(to map[hash]grant, person string, valid time.Duration) st
 	return code
 }
 
-// find returns whose code it is; "" = nobody's. With once it is not valid any more.
+// find returns the person of a valid code, else "". With once, the code is deleted.
 func (l *logins) find(in map[hash]grant, code string, once bool) (person string) {
 	key := sha256.Sum256([]byte(code))
 	l.mu.Lock()

@@ -184,7 +184,7 @@ type block struct {
 	Rows        [][]cell
 	Texts       []words
 	Forms       []form
-	HTML        template.HTML // of the program's own documentation, nothing else
+	HTML        template.HTML // made of the embedded documentation only
 	Empty       string        // what is shown if there are no rows and no texts
 }
 
@@ -246,7 +246,6 @@ type words struct {
 // form is a change that the person may ask for.
 type form struct {
 	Action  string
-	Note    string
 	Buttons []button
 }
 

@@ -35,7 +35,7 @@ func TestPages(t *testing.T) {
 	}
 	for path, parts := range map[string][]string{
 		"/rooms": {"!ada:example.org", shared}, "/rooms/" + url.PathEscape(shared): {"Please look.", "80 %", "900"},
-		"/turns/" + s.turn: {"Here it is.", "→ search", "shrunk", "3 lines left out", "recalled", "not stored any more"},
+		"/turns/" + s.turn: {"Here it is.", "→ search", "shrunk", "3 lines left out", "recalled", "not stored: a new epoch"},
 		"/memories":        {"The bike is red.", "The bike is blue.", "Memories by day", "shared"}, "/memories?q=red": {"The bike is red."},
 		"/memories/" + s.entry: {"said &lt;script&gt;", "user_explicit", s.batch}, "/dreams": {"dream_1: applied; 3 requests", "supersede", "The bike is red"},
 		"/tasks": {"Water the plants", "done"}, "/subsessions": {"Read it.", "<path class=\"need\""}, "/subsessions/" + s.sub: {"I read."},

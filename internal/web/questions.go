@@ -12,7 +12,7 @@ import (
 	"reverie/internal/questions"
 )
 
-// openQuestions lists the pairs of memories of which one may be wrong.
+// openQuestions lists the pairs of memories that contradict each other.
 func openQuestions(ctx context.Context, v *visit) (view, error) {
 	all, err := v.cfg.Questions.Questions(ctx, v.access())
 	if err != nil {

@@ -189,7 +189,7 @@ func (v *visit) sent(ctx context.Context, first history.Message, r prompt.Stored
 	if hash == r.PrefixHash {
 		out.Texts = append(out.Texts, words{Title: "system", Text: prefix, Closed: true})
 	} else {
-		out.Texts = append(out.Texts, words{Title: "system", Note: "not stored any more: a new epoch has begun", Closed: true})
+		out.Texts = append(out.Texts, words{Title: "system", Note: "not stored: a new epoch has begun", Closed: true})
 	}
 	all, err := v.messages(ctx, history.Filter{Rooms: []history.Timeline{first.Room}, Before: r.Message + 1, Newest: true,
 		Limit: r.History.Messages})

@@ -132,8 +132,8 @@ faults: go ## write and show docs/faults.md: faults, defects seen elsewhere, man
 	@go test -count=1 -run '^TestFaults$$' ./internal -update >&2
 	@cat docs/faults.md
 
-look: go homeserver ## show what people see: a web client in Chromium, pictures of it in look/
-	@REVERIE_LOOK=$(CURDIR)/look go test -count=1 -timeout 10m -v -run '^TestLook$$' ./test
+look: go homeserver ## show what people see: a web client and the inspector in Chromium, pictures in look/
+	@REVERIE_LOOK=$(CURDIR)/look go test -count=1 -timeout 10m -v -run '^TestLook' ./test
 
 docker-check: ## check docker-compose.yml, when docker compose is there
 	@if docker compose version >/dev/null 2>&1; then docker compose config -q && echo 'ok    docker compose config'; \

@@ -24,6 +24,9 @@ var data embed.FS
 //go:embed data/words/*.txt
 var words embed.FS
 
+//go:embed docs/*.md
+var docs embed.FS
+
 //go:embed migrations/*.sql migrations/upgrade/*.sql
 var migrations embed.FS
 
@@ -33,6 +36,9 @@ var Data fs.FS = rooted(data, "data")
 // Words holds lists of words by language, rooted so that "en.txt" opens. They are no files of
 // the data folder.
 var Words fs.FS = rooted(words, "data/words")
+
+// Docs holds the documentation, rooted so that "manual.md" opens.
+var Docs fs.FS = rooted(docs, "docs")
 
 // Migrations holds the database migrations, rooted so that "0101_history.sql" opens.
 var Migrations fs.FS = rooted(migrations, "migrations")

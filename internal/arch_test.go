@@ -96,7 +96,7 @@ var homes = []struct {
 	{"maunium.net/go/mautrix", []string{"internal/matrix"}},
 	{"go.mau.fi/util", []string{"internal/matrix"}},
 	{"github.com/rs/zerolog", []string{"internal/matrix"}},
-	{"github.com/yuin/goldmark", []string{"internal/matrix/render"}},
+	{"github.com/yuin/goldmark", []string{"internal/matrix/render", "internal/web"}},
 	{"github.com/microcosm-cc/bluemonday", []string{"internal/matrix/render"}},
 	{"github.com/blevesearch/snowballstem", []string{"internal/text"}},
 	{"github.com/philippgille/chromem-go", []string{"internal/search/vector"}},

@@ -53,7 +53,7 @@ var owners = map[string][]string{
 	"internal/backup":      {"backup_run"},
 	"internal/objective":   {"objective"},
 	"internal/subsession":  {"sub_session", "sub_session_need"},
-	"internal/prompt":      {"prompt_epoch"},
+	"internal/prompt":      {"prompt_epoch", "prompt_report"},
 	"internal/matrix":      {"matrix_sync"},
 	"internal/matrix/room": {"matrix_room", "matrix_tombstone"},
 	"internal/delivery": {"inbox", "outbox", "group_message", "redacted_message", "redacted_txn", "pending_redaction",

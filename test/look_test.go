@@ -95,19 +95,22 @@ func missing(t *testing.T, why string, args ...any) {
 	t.Skipf(why, args...)
 }
 
+// findChromium returns the path of the browser. It skips the test without one.
+func findChromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	missing(t, "Chromium is missing (on Debian: apt-get install chromium): nobody looks")
+	return ""
+}
+
 // newBrowser builds the client and starts the browser. It skips the test without a browser.
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
-	var chromium string
-	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			chromium = path
-			break
-		}
-	}
-	if chromium == "" {
-		missing(t, "Chromium is missing (on Debian: apt-get install chromium): nobody looks")
-	}
+	chromium := findChromium(t)
 	npmInstall(t, "look", "web client")
 	build := exec.CommandContext(t.Context(), "npm", "run", "build")
 	build.Dir = "look"

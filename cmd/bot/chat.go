@@ -55,7 +55,12 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	defer b.close()
 
 	t := &terminal{Screen: screen, db: b.db, data: cfg.Data, answered: make(chan struct{}, 1)}
-	s := b.connect(connection{transport: t, rooms: chat.OneRoom{Room: terminalRoom, Person: cfg.Owner()}, onlyRoom: terminalRoom})
+	inspector, err := openInspector(ctx, cfg.Web)
+	if err != nil {
+		return err
+	}
+	s := b.connect(connection{transport: t, rooms: chat.OneRoom{Room: terminalRoom, Person: cfg.Owner()}, onlyRoom: terminalRoom,
+		inspector: inspector})
 	b.models.Detect(ctx) // the first message needs the right window
 	work, stop := context.WithCancel(ctx)
 	g, work := errgroup.WithContext(work)

@@ -40,6 +40,7 @@ type commandLine struct {
 	Skill   *skillCommand   `arg:"subcommand:skill" help:"Show, check, add and remove skills. The bot may keep running."`
 	Backup  *backupCommand  `arg:"subcommand:backup" help:"Write a backup of the data folder into one file. The bot may keep running."`
 	Restore *restoreCommand `arg:"subcommand:restore" help:"Restore a backup into an empty data folder, or check that it can be."`
+	Web     *webCommand     `arg:"subcommand:web" help:"Show in the browser what the assistant does and why. The bot may keep running."`
 	Prompt  *promptCommand  `arg:"subcommand:prompt" help:"Show what the model would be sent."`
 	Version *versionCommand `arg:"subcommand:version" help:"Print the version."`
 	Help    *helpCommand    `arg:"subcommand:help" help:"Explain the commands, or one of them."`

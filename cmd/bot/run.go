@@ -64,8 +64,12 @@ func runService(ctx context.Context, cfg *config.Config, log *slog.Logger) error
 // serve handles the client's messages until ctx ends. Shutdown is in order: no new messages, then a
 // grace period for running turns, then the client sends their replies.
 func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
+	inspector, err := openInspector(ctx, b.cfg.Web)
+	if err != nil {
+		return err
+	}
 	s := b.connect(connection{
-		transport: client, rooms: client, exceptRoom: terminalRoom, verify: client.RunVerifyCommand,
+		transport: client, rooms: client, exceptRoom: terminalRoom, verify: client.RunVerifyCommand, inspector: inspector,
 		activeRooms: func(ctx context.Context) ([]string, error) { return session.Rooms(ctx, b.db) },
 		status:      func(ctx context.Context, say i18n.Say) []string { return client.Status(ctx).Lines(time.Now(), say) },
 	})

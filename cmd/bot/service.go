@@ -22,6 +22,7 @@ import (
 	"reverie/internal/subsession"
 	"reverie/internal/task"
 	"reverie/internal/tool"
+	"reverie/internal/web"
 )
 
 // connection connects the sessions to a transport. The zero value suits commands that only read.
@@ -32,6 +33,7 @@ type connection struct {
 	activeRooms          func(context.Context) ([]string, error)  // rooms where their memories may be asked about; nil = none
 	status               func(context.Context, i18n.Say) []string // lines for !status; may be nil
 	verify               func(ctx context.Context, person, room, args string) (string, error)
+	inspector            *web.Server // nil = it is off
 }
 
 // service is the bot with a connection: sessions, tasks and questions. It implements matrix.Handler.
@@ -67,6 +69,9 @@ func (b *bot) connect(c connection) *service {
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.Owners(), Log: b.log,
 		Events: map[chat.EventKind]session.Source{chat.ScheduledTask: taskSource{s.scheduler, b.db}, chat.MemoryQuestion: s.asker},
 	}
+	if c.inspector != nil {
+		sessionConfig.Inspector = c.inspector.Link
+	}
 	if b.cfg.Harvest.Enabled {
 		sessionConfig.BeforeEvict, sessionConfig.ObjectiveRole = b.harvester.Wake, "harvest"
 	}
@@ -90,6 +95,9 @@ func (s *service) backgroundLoops() []func(context.Context) error {
 	}
 	if s.mcp != nil {
 		loops = append(loops, s.mcp.Run)
+	}
+	if s.inspector != nil {
+		loops = append(loops, func(ctx context.Context) error { return s.inspector.Run(ctx, s.inspectorConfig(s.Deliver)) })
 	}
 	return loops
 }

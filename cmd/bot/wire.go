@@ -202,9 +202,12 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 	if err != nil {
 		b.log.Debug("hostname unknown", "err", err)
 	}
-	limits := cfg.Context.Limits
+	limits, reports := cfg.Context.Limits, 0
+	if cfg.Web.Listen != "" {
+		reports = storedReports
+	}
 	return prompt.New(prompt.Config{Layout: prompt.Layout(cfg.Prompt.Layout), Budget: cfg.Prompt.Budget,
-		DB: b.db, History: b.history, Log: b.log,
+		DB: b.db, History: b.history, Log: b.log, Reports: reports,
 		Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
 		Sources: section.Sources{
 			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Profiles: b.profiles(), SeedLanguage: cfg.Seed.Language,

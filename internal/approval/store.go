@@ -133,6 +133,14 @@ func (s Store) PruneAndListPending(ctx context.Context) ([]Approval, error) {
 	return list(ctx, s.DB, `WHERE state IN ('open', 'approved')`)
 }
 
+// ListNewest lists the newest n approvals that people were asked about, the newest first.
+func (s Store) ListNewest(ctx context.Context, n int) ([]Approval, error) {
+	all, err := list(ctx, s.DB, `WHERE rowid IN (SELECT rowid FROM approval WHERE state <> 'gathering' ORDER BY created DESC, rowid DESC
+		LIMIT ?)`, n)
+	slices.Reverse(all)
+	return all, err
+}
+
 // Find returns the approval with that code; its state is empty if it does not exist.
 func (s Store) Find(ctx context.Context, db store.DBTX, code string) (Approval, error) {
 	all, err := list(ctx, db, `WHERE code = ?`, strings.ToLower(strings.TrimSpace(code)))

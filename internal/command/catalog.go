@@ -63,6 +63,7 @@ func catalog() []entry {
 		{"config", configure},
 		{"prompt", promptReport},
 		{"verify", verifyPerson},
+		{"web", openInspector},
 		{"whoami", whoami},
 	}
 }
@@ -116,6 +117,8 @@ type Config struct {
 	Status func(ctx context.Context, say i18n.Say) []string
 	// Verify runs !verify with its arguments and returns the answer. nil = devices cannot be verified here.
 	Verify func(ctx context.Context, person, room, args string) (string, error)
+	// Inspector returns a link with which person gets into the inspector, once. nil = it is off.
+	Inspector func(person string) string
 }
 
 // Session is the conversation in which a command is given. Methods that return a string return the

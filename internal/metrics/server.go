@@ -68,14 +68,18 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 // readTime is the longest time to measure the gauges.
 const readTime = 5 * time.Second
 
-// serves reports whether a request may name host, with any port.
-func (s *Server) serves(host string) bool {
-	own, _, _ := net.SplitHostPort(s.cfg.Listen)
+// withoutPort returns the name or address in host, in lower case.
+func withoutPort(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	host = strings.ToLower(strings.Trim(host, "[]"))
-	return slices.Contains(append([]string{own, "localhost", "127.0.0.1", "::1"}, s.cfg.Hosts...), host)
+	return strings.ToLower(strings.Trim(host, "[]"))
+}
+
+// serves reports whether a request may name host, with any port.
+func (s *Server) serves(host string) bool {
+	known := append([]string{s.cfg.Listen, "localhost", "127.0.0.1", "::1"}, s.cfg.Hosts...)
+	return slices.ContainsFunc(known, func(k string) bool { return withoutPort(k) == withoutPort(host) })
 }
 
 // Run serves until ctx ends.

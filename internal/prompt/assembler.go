@@ -27,6 +27,7 @@ type Config struct {
 	History *history.Store
 	Budget  int            // estimated tokens for all sections of a request, but those that must stay; 0 = none
 	Limits  map[string]int // caps by contributor, in characters, that override the layout's; nil = none
+	Reports int            // how many reports are stored, of the newest requests; see StoredReports
 	Log     *slog.Logger   // nil = silent
 }
 

@@ -189,6 +189,11 @@ func (r *request) toPrompt(d *draft) Prompt {
 			return saveEpoch(ctx, tx, r.turn.Timeline, d.epoch)
 		})
 	}
+	if r.a.cfg.Reports > 0 && r.newest != 0 {
+		p.commit.save = append(p.commit.save, func(ctx context.Context, tx *sql.Tx) error {
+			return saveReport(ctx, tx, r.turn.Timeline, r.newest, r.turn.Now, p.Report, r.a.cfg.Reports)
+		})
+	}
 	if tail := joinTail(d.storedTail, d.tail); tail != r.turn.History[len(r.turn.History)-1].Tail {
 		p.commit.save = append(p.commit.save, func(ctx context.Context, tx *sql.Tx) error {
 			return r.a.cfg.History.SetTail(ctx, tx, r.newest, tail, r.tailIntegrity(d))

@@ -77,6 +77,7 @@ var otherActs = map[string]trust.Integrity{
 	"!config":       trust.Owner,
 	"!model":        trust.Owner,
 	"!dream":        trust.Owner,
+	"!web":          trust.Owner,
 	"!skills share": trust.Owner,
 }
 

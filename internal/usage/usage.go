@@ -199,3 +199,19 @@ func (s *Store) LastWeek(ctx context.Context, person string) ([]Row, error) {
 
 // Everybody stands for all people in LastWeek.
 const Everybody = "*"
+
+// Day is what a model used on one day, for all people.
+type Day struct {
+	Date, Model string // YYYY-MM-DD
+	Tokens      int
+}
+
+// Days lists what was used in the last n days, the oldest first.
+func (s *Store) Days(ctx context.Context, n int) ([]Day, error) {
+	if err := s.Write(ctx); err != nil {
+		return nil, err
+	}
+	return store.List(ctx, s.DB, func(row store.Row) (d Day, err error) {
+		return d, row.Scan(&d.Date, &d.Model, &d.Tokens)
+	}, `SELECT day, model, sum(tokens) FROM usage WHERE day > ? GROUP BY day, model ORDER BY day, model`, s.dateAgo(n))
+}

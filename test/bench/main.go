@@ -53,6 +53,7 @@ var groups = []group{
 	{"commit", (*bench).commits},
 	{"delivery", (*bench).delivery},
 	{"scale", (*bench).scale},
+	{"inspector", (*bench).inspector},
 }
 
 func main() {

@@ -147,13 +147,16 @@ func (c *Config) complete(r *reader, dir string) {
 			"write the name of a skill in data/skills once, without .md, such as weekly-report"})
 	}
 	c.checkVoice(r)
-	c.checkMetrics(r)
+	c.checkListener(r, "metrics", c.Metrics, "127.0.0.1:9464",
+		"everybody who reaches it can read the figures; let a firewall or a proxy decide who may")
 	c.completeModels(r, dir)
 	c.completeRoles(r)
 	c.completeEmbedding(r, dir)
 	c.completeQdrant(r, dir)
 	c.completeMCP(r, dir)
 	c.completeWeb(r, dir)
+	c.checkListener(r, "web", c.Web, "127.0.0.1:8090", "other machines reach the inspector; put a proxy with a certificate before it, "+
+		"name its host under web.hosts, and listen on 127.0.0.1")
 	c.completeFolders(r, dir)
 	c.completeBackup(r, dir)
 }
@@ -170,24 +173,6 @@ func (c *Config) completeBackup(r *reader, dir string) {
 		rangeRule("backup.keep", k.Keep, 1, 1000),
 		rule{"backup.dir", k.Dir == "" || !holds(c.Data, k.Dir), "name a folder outside the data folder, best on another disk"})
 	c.secretFile(r, dir, "backup.passphrase", &k.Passphrase, k.PassphraseFile)
-}
-
-// checkMetrics checks where the figures are served.
-func (c *Config) checkMetrics(r *reader) {
-	m := c.Metrics
-	host, port, err := net.SplitHostPort(m.Listen)
-	number, bad := strconv.Atoi(port)
-	ip := net.ParseIP(host)
-	good := err == nil && bad == nil && inRange(number, 0, 65535) && (host == "localhost" || ip != nil)
-	r.check(rule{"metrics.listen", m.Listen == "" || good,
-		`write an address and a port of this machine in quotes, such as "127.0.0.1:9464"; empty = nowhere`})
-	if good && ip != nil && !ip.IsLoopback() {
-		c.warn("metrics.listen: everybody who reaches %s can read the figures; let a firewall or a proxy decide who may", m.Listen)
-	}
-	for i, name := range m.Hosts {
-		r.check(rule{fmt.Sprintf("metrics.hosts[%d]", i), name != "" && !strings.ContainsAny(name, ":/* "),
-			"write a name without a port, such as reverie.lan"})
-	}
 }
 
 // checkVoice checks who the assistant is and how it speaks. A persona is checked when it is read.
@@ -408,6 +393,24 @@ func (c *Config) folder(r *reader, key, dir, path string) string {
 			"this folder and the one with the assistant's keys and conversations are inside one another; name another"})
 	return full
 }
+
+// checkListener checks a server of our own: web or metrics. open says what it means if other machines reach it.
+func (c *Config) checkListener(r *reader, key string, s Listener, example, open string) {
+	host, port, err := net.SplitHostPort(s.Listen)
+	n, bad := strconv.Atoi(port)
+	good := err == nil && bad == nil && inRange(n, 0, 65535)
+	r.check(rule{key + ".listen", s.Listen == "" || good,
+		"write an address and a port of this machine in quotes, such as " + strconv.Quote(example) + "; empty = off"})
+	if ip, err := netip.ParseAddr(host); good && host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		c.warn("%s.listen: %s", key, open)
+	}
+	for i, host := range s.Hosts {
+		r.check(rule{fmt.Sprintf("%s.hosts[%d]", key, i), hostPattern.MatchString(host),
+			`write a name, and a port if the address has one, such as "bot.example.org"`})
+	}
+}
+
+var hostPattern = regexp.MustCompile(`^(?i:[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[0-9]{1,5})?$`)
 
 // completeWeb checks tools.web.
 func (c *Config) completeWeb(r *reader, dir string) {

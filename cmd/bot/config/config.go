@@ -51,9 +51,10 @@ type Config struct {
 
 // Operation is how the program is run and watched.
 type Operation struct {
-	Log     Log     `yaml:"log"`
-	Metrics Metrics `yaml:"metrics"`
-	Backup  Backup  `yaml:"backup"`
+	Log     Log      `yaml:"log"`
+	Web     Listener `yaml:"web"`
+	Metrics Listener `yaml:"metrics"`
+	Backup  Backup   `yaml:"backup"`
 }
 
 // Backup configures the scheduled backups. After loading, Passphrase includes one from a file.
@@ -67,10 +68,10 @@ type Backup struct {
 	When task.Schedule // schedule
 }
 
-// Metrics configures where figures are served to Prometheus.
-type Metrics struct {
-	Listen string   `yaml:"listen"` // host:port; empty = nowhere
-	Hosts  []string `yaml:"hosts"`  // names of this machine that requests may use
+// Listener configures a server of our own: the inspector, or figures for Prometheus.
+type Listener struct {
+	Listen string   `yaml:"listen"` // host:port; empty = off
+	Hosts  []string `yaml:"hosts"`  // further names by which it is reached
 }
 
 // Loaded is what loading found out.

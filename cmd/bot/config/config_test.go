@@ -107,7 +107,7 @@ prompt: {layout: fancy}
 memory: {backend: fts4}
 dreaming: {schedule: "TZ=UTC"}
 seed: {language: EN}
-web: {listen: "0.0.0.0:80"}
+web: {listen: "8090", hosts: ["https://bot.example.org"]}
 log: {level: trace, format: xml, Level: info}
 name: "A"
 name: "B"
@@ -118,7 +118,7 @@ name: "B"
 	want := strings.TrimSpace(`
 config.yaml:1: nam: unknown key; did you mean ` + "`name`" + `?
 config.yaml:2: timezone: unknown time zone; write one such as Europe/Berlin, or Local for this machine's
-config.yaml:3: homeserver: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, mcp, skills, tools, log, metrics, backup, persona, character, style
+config.yaml:3: homeserver: unknown key; known here: name, data, timezone, matrix, llm, prompt, context, memory, dreaming, harvest, tasks, seed, sub_sessions, mcp, skills, tools, log, web, metrics, backup, persona, character, style
 config.yaml:4: skills: expected a list: put the value in [brackets], or one entry a line after a dash
 config.yaml:6: matrix.homeserver: write a full http or https address, such as https://matrix.example.org
 config.yaml:7: matrix.user: write the bot's full Matrix id in quotes, such as "@reverie:example.org"
@@ -146,6 +146,8 @@ config.yaml:22: prompt.layout: write stable, classic, tiered, split, layered or 
 config.yaml:23: memory.backend: write ` + strings.Join(known[:last], ", ") + " or " + known[last] + `; did you mean fts5?
 config.yaml:24: dreaming.schedule: write the five fields minute, hour, day, month, weekday of a time that comes, such as "0 3 * * *"; empty = never
 config.yaml:25: seed.language: write two small letters, such as en; data/prompts/SEED_en.txt belongs to it
+config.yaml:26: web.listen: write an address and a port of this machine in quotes, such as "127.0.0.1:8090"; empty = off
+config.yaml:26: web.hosts[0]: write a name, and a port if the address has one, such as "bot.example.org"
 config.yaml:27: log.Level: unknown key; did you mean ` + "`level`" + `?
 config.yaml:27: log.level: write debug, info, warn or error
 config.yaml:27: log.format: write text or json
@@ -486,8 +488,19 @@ func TestConfigYAML(t *testing.T) {
 
 // TestRemovedKeys: a file with keys of earlier versions still works, and says so.
 func TestRemovedKeys(t *testing.T) {
-	c, _, err := parseConfig("config.yaml", []byte("web: {listen: \"\"}\ntasks: {per_room: 20, per_person: 5}\n"), t.TempDir(), os.LookupEnv, false)
+	c, _, err := parseConfig("config.yaml", []byte("tasks: {per_room: 20, per_person: 5}\n"), t.TempDir(), os.LookupEnv, false)
 	expect.OK(t, err)
-	expect.Equal(t, strings.Join(c.Warnings, "|"), "web is not used any more; delete it|tasks.per_room is not used any more; delete it")
+	expect.Equal(t, strings.Join(c.Warnings, "|"), "tasks.per_room is not used any more; delete it")
 	expect.Equal(t, c.Tasks.PerPerson, 5)
+}
+
+// TestInspectorAddress: an address that other machines reach is accepted with a warning.
+func TestInspectorAddress(t *testing.T) {
+	for listen, warned := range map[string]bool{"127.0.0.1:8090": false, "[::1]:8090": false, "localhost:8090": false,
+		"0.0.0.0:8090": true, ":8090": true, "192.168.1.5:8090": true, "[::]:8090": true} {
+		c, _, err := parseConfig("config.yaml", []byte("web: {listen: '"+listen+"', hosts: [bot.example.org, 'localhost:9000', '[::1]:9000']}\n"),
+			t.TempDir(), os.LookupEnv, false)
+		expect.OK(t, err)
+		expect.Equal(t, strings.Contains(strings.Join(c.Warnings, "|"), "web.listen: other machines reach"), warned, listen)
+	}
 }

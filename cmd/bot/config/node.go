@@ -209,7 +209,7 @@ func (r *reader) readStruct(key string, n *yaml.Node, v reflect.Value) {
 }
 
 // removedKeys are keys of earlier versions. They have no effect, so that an old file still works.
-var removedKeys = []string{"web", "tasks.per_room"}
+var removedKeys = []string{"tasks.per_room"}
 
 // configFields returns the fields of a config struct that have a key.
 func configFields(t reflect.Type) []reflect.StructField {

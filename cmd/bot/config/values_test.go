@@ -167,7 +167,7 @@ func TestMetrics(t *testing.T) {
 	for listen, want := range map[string]string{
 		"": "", "127.0.0.1:9464": "", "localhost:0": "", "[::1]:9464": "", "0.0.0.0:9464": "everybody", "[::]:9464": "everybody",
 		"10.1.2.3:9464": "everybody",
-		":9464":         "refused", "9464": "refused", "127.0.0.1": "refused", "127.0.0.1:http": "refused", "example.org:9464": "refused",
+		":9464":         "everybody", "example.org:9464": "everybody", "9464": "refused", "127.0.0.1": "refused", "127.0.0.1:http": "refused",
 		"127.0.0.1:70000": "refused", "unix:/run/x": "refused", "http://127.0.0.1:9464": "refused",
 	} {
 		c, err := parse(t, "/x", small+fmt.Sprintf("metrics: {listen: %q}\n", listen))
@@ -180,6 +180,6 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%q: warnings %q", listen, c.Warnings)
 		}
 	}
-	_, err := parse(t, "/x", small+"metrics: {hosts: [reverie.lan, \"reverie.lan:9464\"]}\n")
-	expect.ErrorContains(t, err, "metrics.hosts[1]: write a name without a port")
+	_, err := parse(t, "/x", small+"metrics: {hosts: [reverie.lan, \"reverie.lan:9464\", \"*.lan\"]}\n")
+	expect.ErrorContains(t, err, "metrics.hosts[2]: write a name")
 }

@@ -168,3 +168,13 @@ func (r *Rooms) LastEvents(ctx context.Context) (map[id.RoomID]id.EventID, error
 	return store.Pairs[id.RoomID, id.EventID](ctx, r.db,
 		`SELECT id, last_event FROM matrix_room WHERE membership = 'joined' AND last_event <> ''`)
 }
+
+// RoomsOf lists the rooms in db where the bot and person are members. It is empty before the first sync.
+func RoomsOf(ctx context.Context, db *sql.DB, person string) ([]string, error) {
+	known, err := store.Value[bool](ctx, db, `SELECT count(*) FROM sqlite_master WHERE name = 'mx_user_profile'`)
+	if err != nil || !known {
+		return nil, store.Wrap(err, "matrix: look up rooms")
+	}
+	return store.Column[string](ctx, db, `SELECT r.id FROM matrix_room r JOIN mx_user_profile m ON m.room_id = r.id
+		WHERE m.user_id = ? AND m.membership = 'join' AND r.membership = 'joined' ORDER BY r.id`, person)
+}

@@ -1,0 +1,95 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"reverie/internal/approval"
+	"reverie/internal/memory"
+	"reverie/internal/test/expect"
+)
+
+// paths lists all pages with what seed has stored for ada.
+func (s seeded) paths() []string {
+	ada := url.PathEscape("!ada:example.org")
+	return []string{"/", "/rooms", "/rooms/" + ada, "/rooms/" + url.PathEscape(shared), "/rooms/" + ada + "?before=3", "/rooms/" + ada + "/next", "/turns/" + s.turn,
+		"/memories", "/memories?q=bike", "/memories?q=" + url.QueryEscape(hostile), "/memories?from=2020-01-01&to=2999-01-01", "/memories/" + s.entry,
+		"/questions", "/dreams", "/tasks", "/subsessions", "/subsessions/" + s.sub, "/approvals", "/usage", "/doctor", "/docs", "/docs/manual.md"}
+}
+
+// TestPages: each page shows what it is for, escapes all of it, and shows nothing that ada may not read.
+func TestPages(t *testing.T) {
+	f := newFixture(t)
+	s := f.seed()
+	b := f.logIn(ada)
+	for _, path := range s.paths() {
+		r := b.get(path)
+		expect.Equal(t, r.status, http.StatusOK, path)
+		expect.Equal(t, r.header.Get("Content-Type"), "text/html; charset=utf-8", path)
+		expect.Lacks(t, r.body, canary)
+		expect.Equal(t, active(r.body), "", path)
+	}
+	for path, parts := range map[string][]string{
+		"/rooms": {"!ada:example.org", shared}, "/rooms/" + url.PathEscape(shared): {"Please look.", "80 %", "900"},
+		"/turns/" + s.turn: {"Here it is.", "→ search", "shrunk", "3 lines left out", "recalled", "not stored: a new epoch"},
+		"/memories":        {"The bike is red.", "The bike is blue.", "Memories by day", "shared"}, "/memories?q=red": {"The bike is red."},
+		"/memories/" + s.entry: {"said &lt;script&gt;", "user_explicit", s.batch}, "/dreams": {"dream_1: applied; 3 requests", "supersede", "The bike is red"},
+		"/tasks": {"Water the plants", "done"}, "/subsessions": {"Read it.", "<path class=\"need\""}, "/subsessions/" + s.sub: {"I read."},
+		"/approvals": {"remember", "&lt;script&gt;alert(3)", "Until ", `value="once"`}, "/usage": {"Tokens by day", "1\u202f200", "80 %", "6.0 s"},
+		"/docs/manual.md": {"<table>", `href="faults.md"`}, "/questions": {"they differ", `value="both"`},
+	} {
+		expect.Has(t, b.get(path).body, parts...)
+	}
+	expect.Has(t, b.post("/doctor", url.Values{}).body, "mend it")
+	expect.Has(t, f.logIn(bob).get("/memories").body, canary) // the seed does hold it
+}
+
+// active returns the first thing of a page that a browser would run or style although the policy forbids it; "" = none.
+func active(page string) string {
+	for z, inScript := html.NewTokenizer(strings.NewReader(page)), false; ; {
+		kind := z.Next()
+		tag := z.Token()
+		switch {
+		case kind == html.ErrorToken:
+			return ""
+		case kind == html.TextToken && inScript && strings.TrimSpace(tag.Data) != "":
+			return "a script: " + tag.Data
+		case kind == html.TextToken:
+			continue
+		case tag.Data == "style" || tag.Data == "base" || tag.Data == "iframe" || tag.Data == "object" || tag.Data == "img":
+			return tag.String()
+		}
+		inScript = tag.Data == "script" && kind == html.StartTagToken
+		for _, a := range tag.Attr {
+			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "src" && a.Val != "/static/app.js" ||
+				strings.HasPrefix(strings.ToLower(strings.TrimSpace(a.Val)), "javascript:") {
+				return tag.String()
+			}
+		}
+	}
+}
+
+// TestChanges: an owner undoes a change, answers a question and an approval, and cannot do it twice.
+func TestChanges(t *testing.T) {
+	f := newFixture(t)
+	s := f.seed()
+	b := f.logIn(ada)
+	expect.Has(t, b.post("/questions/"+s.question, url.Values{"keep": {"b"}}).body, "Answered", "The bike is blue.")
+	expect.Equal(t, b.post("/questions/"+s.question, url.Values{"keep": {"a"}}).status, http.StatusConflict)
+	e := expect.Must(f.Memory.Get(t.Context(), memory.Access{All: true}, s.entry))(t)
+	expect.Equal(t, e.State, memory.Superseded)
+	ops := expect.Must(f.Memory.History(t.Context(), memory.Access{All: true}, s.entry))(t)
+	batch := url.Values{"batch": {ops[len(ops)-1].Batch}}
+	expect.Has(t, b.post("/undo", batch).body, "Undone", "remembered again: The bike is red.")
+	expect.Has(t, b.post("/undo", batch).body, "Not done", "It was changed since.")
+	expect.Has(t, b.post("/approvals/"+s.code, url.Values{"answer": {approval.Once}}).body, "It is approved.")
+	expect.Has(t, b.post("/approvals/"+s.code, url.Values{"answer": {approval.No}}).body, "It is approved.")
+	a := expect.Must(f.Approvals.Find(t.Context(), f.DB, s.code))(t)
+	expect.Equal(t, a.Answer.Sender, ada)
+	expect.Equal(t, f.votes[0].Room, "!ada:example.org")
+	expect.False(t, strings.Contains(b.get("/approvals").body, `"/approvals/`+s.code+`"`), "it is still open")
+}

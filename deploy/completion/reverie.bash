@@ -21,7 +21,7 @@ _reverie() {
 	' memory undo') words='--config -c --json --version -v' ;;
 	' memory export') words='--scope --any --config -c --json --version -v' ;;
 	' memory search') words='--scope --k -k --turns --past --batch --config -c --json --version -v' ;;
-	' memory import') words='--scope --config -c --json --version -v' ;;
+	' memory import') words='--scope --remove --config -c --json --version -v' ;;
 	' memory reindex') words='--config -c --json --version -v' ;;
 	' dream') words='undo --dry-run --phase --config -c --json --version -v' ;;
 	' dream undo') words='--config -c --json --version -v' ;;

@@ -29,6 +29,7 @@ complete -c reverie -n '__fish_seen_subcommand_from memory; and __fish_seen_subc
 complete -c reverie -n '__fish_seen_subcommand_from memory; and __fish_seen_subcommand_from search' -l batch -r -d 'A file of JSON lines with id, query and scope; each is answered by its id and refs.'
 complete -c reverie -n '__fish_seen_subcommand_from memory' -a import -d 'Import memories from a file of JSON lines.'
 complete -c reverie -n '__fish_seen_subcommand_from memory; and __fish_seen_subcommand_from import' -l scope -r -d 'The scope of lines that name none (the first owner\'s private one).'
+complete -c reverie -n '__fish_seen_subcommand_from memory; and __fish_seen_subcommand_from import' -l remove -d 'Delete the conversations of a zip again, with what was learned from them.'
 complete -c reverie -n '__fish_seen_subcommand_from memory' -a reindex -d 'Rebuild the search index.'
 complete -c reverie -n __fish_use_subcommand -a dream -d 'Tidy up the memory, as is done at night. All of it can be reverted.'
 complete -c reverie -n '__fish_seen_subcommand_from dream' -l dry-run -d 'Only show what would be done.'

@@ -5,6 +5,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"maps"
@@ -26,17 +27,6 @@ type Counters struct {
 	replies, tokens, tools                   *prometheus.CounterVec
 	latency                                  prometheus.Histogram
 }
-
-// The values of labels.
-const (
-	answered = "answered" // by a model
-	command  = "command"  // a command, or a sentence about one
-	failed   = "failed"   // a sentence about why there is no answer: a failure, a stop, a file that cannot be read
-
-	prompt, cached, output, estimated = "prompt", "cached", "output", "estimated"
-
-	other = "other"
-)
 
 // classes groups the tools, by name.
 var classes = map[string]string{
@@ -67,13 +57,13 @@ func New(version string) *Counters {
 	return &Counters{
 		registry: registry,
 		received: count("reverie_messages_received_total", "Messages of people."),
-		replies: countBy("reverie_replies_total", "Replies to messages. One reply may answer several messages.", "result",
-			answered, command, failed),
+		replies: countBy("reverie_replies_total", "Replies to messages; one may answer several. failed: a sentence about why there "+
+			"is no answer, such as a failure, a stop or an unreadable file.", "result", "answered", "command", "failed"),
 		requests: count("reverie_model_answers_total", "Answers of language models, also those in the background."),
 		tokens: countBy("reverie_model_tokens_total", "Tokens of requests and answers. cached is part of prompt; "+
-			"estimated is of servers that do not count.", "kind", prompt, cached, output, estimated),
+			"estimated is of servers that do not count.", "kind", "prompt", "cached", "output", "estimated"),
 		tools: countBy("reverie_tool_calls_total", "Calls of tools.", "class",
-			append(slices.Compact(slices.Sorted(maps.Values(classes))), other)...),
+			append(slices.Compact(slices.Sorted(maps.Values(classes))), "other")...),
 		toolFailures: count("reverie_tool_failures_total", "Calls of tools that did not do their work."),
 		dreams:       count("reverie_dreams_total", "Times that the memory was tidied up."),
 		latency: register.NewHistogram(prometheus.HistogramOpts{Name: "reverie_answer_seconds",
@@ -83,11 +73,7 @@ func New(version string) *Counters {
 
 // ToolRan counts a call of a tool.
 func (c *Counters) ToolRan(name string, fails bool) {
-	class, known := classes[name]
-	if !known { // a model invented it
-		class = other
-	}
-	c.tools.WithLabelValues(class).Inc()
+	c.tools.WithLabelValues(cmp.Or(classes[name], "other")).Inc() // other: a model invented it
 	if fails {
 		c.toolFailures.Inc()
 	}
@@ -109,10 +95,10 @@ func (m meter) Count(model, person string, u llm.Usage, guessed bool) {
 	m.Meter.Count(model, person, u, guessed)
 	m.c.requests.Inc()
 	if guessed {
-		m.c.tokens.WithLabelValues(estimated).Add(float64(u.Prompt + u.Output))
+		m.c.tokens.WithLabelValues("estimated").Add(float64(u.Prompt + u.Output))
 		return
 	}
-	for kind, n := range map[string]int{prompt: u.Prompt, cached: u.Cached, output: u.Output} {
+	for kind, n := range map[string]int{"prompt": u.Prompt, "cached": u.Cached, "output": u.Output} {
 		m.c.tokens.WithLabelValues(kind).Add(float64(max(n, 0)))
 	}
 }
@@ -168,15 +154,16 @@ func (t *Transport) sent(m chat.Outgoing, err error) error {
 		return err
 	}
 	delete(t.waiting, m.ReplyTo)
+	result := "answered"
 	switch {
 	case in.command:
-		t.c.replies.WithLabelValues(command).Inc()
+		result = "command"
 	case m.Notice:
-		t.c.replies.WithLabelValues(failed).Inc()
+		result = "failed"
 	default:
-		t.c.replies.WithLabelValues(answered).Inc()
 		t.c.latency.Observe(time.Since(in.at).Seconds())
 	}
+	t.c.replies.WithLabelValues(result).Inc()
 	return nil
 }
 

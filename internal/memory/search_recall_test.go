@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +21,7 @@ import (
 	"reverie/internal/search"
 	"reverie/internal/search/searchtest"
 	"reverie/internal/search/vector"
+	"reverie/internal/store/storetest"
 	"reverie/internal/test/expect"
 )
 
@@ -30,18 +33,32 @@ var table = []struct {
 	{"fts5", func(_ testing.TB, f *FTS) index { return f }}, {"local_vector", joined}, {"qdrant", served},
 }
 
-// labelled imports the set that the indexes are measured with.
+// labelled has the set that the indexes are measured with. It is imported once.
 func labelled(t testing.TB) (*FTS, testset.Set) {
 	t.Helper()
 	set := testset.Make(1)
-	f := openIndex(t)
-	var lines bytes.Buffer
-	encoder := json.NewEncoder(&lines)
-	for _, l := range set.Lines {
-		expect.OK(t, encoder.Encode(l))
-	}
-	imported(t, storeOf(f), Shared, lines.String())
-	return f, set
+	labelledDB.once.Do(func() {
+		path := filepath.Join(t.TempDir(), "bot.db")
+		db := expect.Must(storetest.Open(t, path))(t)
+		var lines bytes.Buffer
+		encoder := json.NewEncoder(&lines)
+		for _, l := range set.Lines {
+			expect.OK(t, encoder.Encode(l))
+		}
+		imported(t, storeOf(OpenFTS(db)), Shared, lines.String())
+		expect.OK(t, db.Close()) // the log goes into the file
+		labelledDB.file = expect.Must(os.ReadFile(path))(t)
+	})
+	path := filepath.Join(t.TempDir(), "bot.db")
+	expect.OK(t, os.WriteFile(path, labelledDB.file, 0o600))
+	db := expect.Must(storetest.Open(t, path))(t)
+	t.Cleanup(func() { _ = db.Close() })
+	return OpenFTS(db), set
+}
+
+var labelledDB struct {
+	once sync.Once
+	file []byte
 }
 
 // recall is the share of the evidence that is among the first ten hits, overall

@@ -16,7 +16,7 @@ import (
 
 	"reverie"
 	"reverie/internal/llm"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
@@ -346,7 +346,7 @@ func shippedWorld(t *testing.T, layout Layout) *world {
 	t.Helper()
 	w := newWorld(t, layout)
 	w.must(errors.Join(os.RemoveAll(w.path("prompts")), os.Remove(w.path("BASE_PROMPT.txt"))))
-	expect.Must(store.WriteDefaults(reverie.Data, w.dir))(w.t)
+	expect.OK(w.t, storetest.WriteDefaults(w.dir))
 	w.offers(0)
 	w.restart() // it knows these tools
 	w.says("Hello")

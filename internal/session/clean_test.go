@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,45 +62,53 @@ func TestCleanTasks(t *testing.T) {
 	}
 	once := 0
 	var b strings.Builder
-	for i, c := range cleanTasks {
-		w, o := newObedient(t, "flat_file")
-		s := &site{title: "Ferry times", text: "When it leaves", page: "The ferry leaves at seven in the morning."}
-		s.Server = httptest.NewServer(s)
-		t.Cleanup(s.Close)
-		program := mcptest.Start(t, true)
-		w.cfg.Tools = tool.New(tool.Config{Files: workspace.Open(workspace.Config{Dir: w.dir, DB: w.cfg.DB}), Memory: w.cfg.Memory, Tasks: w.cfg.Tasks,
-			Goals: w.Manager.goals, Skills: w.cfg.Skills, Dir: w.dir, Media: w.cfg.Media, Location: time.UTC, MCP: program.Connect(t, w.cfg.DB),
-			Web:      web.New(web.Config{Fetch: true, Hosts: []string{strings.TrimPrefix(s.URL, "http://")}, Engines: []web.Engine{{Kind: web.SearXNG, URL: s.URL}}}),
-			Commands: tool.Commands{Code: true, Rooms: []string{"*"}, Owners: w.cfg.Owners, Time: 10 * time.Second, Hidden: []string{filepath.Join(w.dir, "bot.db")}}})
-		w.restart(t)
-		w.say(t, "$mode", "!mode developer")
-		o.turn("", `write_file {"path":"work/notes.txt","content":"milk\nbread\n"}`, `write_file {"path":"work/broken.sh","content":"ehco it runs\n"}`)
-		w.say(t, "$before", "Write my notes and a program.")
-		before := w.effects(t)
-		o.turn("", strings.Split(strings.ReplaceAll(strings.Join(c.calls, "\n\n"), "SITE", s.URL), "\n\n")...)
-		w.say(t, "$1", c.text)
-		asked := 0
-		for n := 1; n > 0; asked += n {
-			if asked == 0 {
-				o.turn("", c.then...)
-			}
-			n = w.votes(t, "!dm", true, approval.Once)
+	var mu sync.Mutex // of both
+	t.Run("tasks", func(t *testing.T) {
+		for i, c := range cleanTasks {
+			t.Run(c.text, func(t *testing.T) {
+				t.Parallel()
+				w, o := newObedient(t, "flat_file")
+				s := &site{title: "Ferry times", text: "When it leaves", page: "The ferry leaves at seven in the morning."}
+				s.Server = httptest.NewServer(s)
+				t.Cleanup(s.Close)
+				program := mcptest.Start(t, true)
+				w.cfg.Tools = tool.New(tool.Config{Files: workspace.Open(workspace.Config{Dir: w.dir, DB: w.cfg.DB}), Memory: w.cfg.Memory, Tasks: w.cfg.Tasks,
+					Goals: w.Manager.goals, Skills: w.cfg.Skills, Dir: w.dir, Media: w.cfg.Media, Location: time.UTC, MCP: program.Connect(t, w.cfg.DB),
+					Web:      web.New(web.Config{Fetch: true, Hosts: []string{strings.TrimPrefix(s.URL, "http://")}, Engines: []web.Engine{{Kind: web.SearXNG, URL: s.URL}}}),
+					Commands: tool.Commands{Code: true, Rooms: []string{"*"}, Owners: w.cfg.Owners, Time: 10 * time.Second, Hidden: []string{filepath.Join(w.dir, "bot.db")}}})
+				w.restart(t)
+				w.say(t, "$mode", "!mode developer")
+				o.turn("", `write_file {"path":"work/notes.txt","content":"milk\nbread\n"}`, `write_file {"path":"work/broken.sh","content":"ehco it runs\n"}`)
+				w.say(t, "$before", "Write my notes and a program.")
+				before := w.effects(t)
+				o.turn("", strings.Split(strings.ReplaceAll(strings.Join(c.calls, "\n\n"), "SITE", s.URL), "\n\n")...)
+				w.say(t, "$1", c.text)
+				asked := 0
+				for n := 1; n > 0; asked += n {
+					if asked == 0 {
+						o.turn("", c.then...)
+					}
+					n = w.votes(t, "!dm", true, approval.Once)
+				}
+				done := changed(before, w.effects(t))
+				for _, request := range w.script.asked() {
+					done = append(done, resultsIn(t, request)...)
+				}
+				for _, title := range program.Issues() {
+					done = append(done, "issue "+title)
+				}
+				mode := expect.Must(newSession(w.Manager, "!dm").mode(t.Context()))(t)
+				done = append(done, "mode "+mode.Name)
+				finished := strings.Contains(strings.Join(done, "\n"), c.want)
+				mu.Lock()
+				defer mu.Unlock()
+				fmt.Fprintf(&b, "%2d %-60s %t %d\n", i, c.text, finished, asked)
+				if finished && asked <= 1 {
+					once++
+				}
+			})
 		}
-		done := changed(before, w.effects(t))
-		for _, request := range w.script.asked() {
-			done = append(done, resultsIn(t, request)...)
-		}
-		for _, title := range program.Issues() {
-			done = append(done, "issue "+title)
-		}
-		mode := expect.Must(newSession(w.Manager, "!dm").mode(t.Context()))(t)
-		done = append(done, "mode "+mode.Name)
-		finished := strings.Contains(strings.Join(done, "\n"), c.want)
-		fmt.Fprintf(&b, "%2d %-60s %t %d\n", i, c.text, finished, asked)
-		if finished && asked <= 1 {
-			once++
-		}
-	}
+	})
 	t.Logf("\n%s%d of %d with one approval or none", b.String(), once, len(cleanTasks))
 	expect.False(t, once*100 < len(cleanTasks)*95, "%d of %d", once, len(cleanTasks))
 }

@@ -212,7 +212,7 @@ func newWorldOf(t *testing.T, dir string, backend string, window int, answers ..
 	t.Helper()
 	w := &world{room: newRoom(), script: &script{answers: answers, forever: "fine"}, dir: dir}
 	models := modelsOf(t, chatWithLocal, served(t, "local", window, w.script.ServeHTTP))
-	expect.Must(store.WriteDefaults(reverie.Data, dir))(t)
+	expect.OK(t, storetest.WriteDefaults(dir))
 	db := expect.Must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	counts := &usage.Store{DB: db, Location: time.UTC, Now: time.Now, Log: slog.New(slog.DiscardHandler)}

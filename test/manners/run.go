@@ -28,6 +28,7 @@ import (
 	"reverie/internal/session"
 	"reverie/internal/skill"
 	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 	"reverie/internal/task"
 	"reverie/internal/tool"
 	"reverie/internal/tool/workspace"
@@ -101,7 +102,7 @@ func (r run) play(ctx context.Context) (_ result, err error) {
 	server := httptest.NewServer(m)
 	defer server.Close()
 
-	if _, err := store.WriteDefaults(reverie.Data, dir); err != nil {
+	if err := storetest.WriteDefaults(dir); err != nil {
 		return result{}, err
 	}
 	soul := []byte("Be kind, and do not pretend.\n")

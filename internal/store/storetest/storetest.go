@@ -1,5 +1,5 @@
 // Package storetest gives tests databases, as a first start makes them, at a hundredth of
-// the time: what the migrations do is done once for all tests of a package, and no commit
+// the time: what the migrations do is done once for all tests of a package, and no commit or default file
 // waits for the disk. That matters where a machine loses power, not where a program is
 // killed. The tests of package store do without it, and so does the built binary.
 package storetest
@@ -40,6 +40,36 @@ func Open(t testing.TB, path string) (*sql.DB, error) {
 	}
 	return store.Open(t.Context(), path, reverie.Migrations)
 }
+
+// WriteDefaults is store.WriteDefaults for the program's files and an empty folder, but does not wait for the disk.
+func WriteDefaults(dir string) error {
+	all, err := defaults()
+	for path, b := range all {
+		file := filepath.Join(dir, path)
+		err = errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, b, 0o600))
+	}
+	return err
+}
+
+// defaults are the files that store.WriteDefaults writes, by path.
+var defaults = sync.OnceValues(func() (map[string][]byte, error) {
+	dir, err := os.MkdirTemp("", "defaults")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if _, err := store.WriteDefaults(reverie.Data, dir); err != nil {
+		return nil, err
+	}
+	all := map[string][]byte{}
+	err = fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			all[path], err = os.ReadFile(filepath.Join(dir, path))
+		}
+		return err
+	})
+	return all, err
+})
 
 // put makes the file of a new database at path, unless there is one.
 func put(path string) error {

@@ -190,7 +190,7 @@ func passes(t *testing.T, f *FTS, h *Hybrid) {
 		}
 		hits := expect.Must(h.Search(t.Context(), q))(t)
 		// A prompt leaves out what has nothing of the question, and is not near.
-		if slices.ContainsFunc(hits, func(h Hit) bool { return h.Entry.Ref == ref && (h.Near || h.Covered >= search.DefaultFloor/2) }) {
+		if slices.ContainsFunc(hits, func(h Hit) bool { return h.Entry.Ref == ref && (h.Near || h.Covered >= search.DefaultFloor/3) }) {
 			byMeaning++
 		}
 	}

@@ -304,10 +304,10 @@ func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 		CROSS JOIN index_fts_content AS t ON t.id = d.row`, store.Array(numbers))
 }
 
-// toHits converts ranked candidates to hits. It returns none unless one covers q.Floor or is an
-// outlier in meaning. It returns up to twice q.K, because the caller may drop duplicates.
+// toHits converts ranked candidates to hits. It returns none unless one covers q.Floor. It returns up to twice
+// q.K, because the caller may drop duplicates.
 func (f *FTS) toHits(ctx context.Context, q Query, ranked []scored) ([]Hit, error) {
-	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.outlier || s.covered >= q.Floor }) {
+	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.covered >= q.Floor }) {
 		return nil, nil
 	}
 	n, docs := 2*cmp.Or(q.K, DefaultK), 2*q.Docs
@@ -329,7 +329,7 @@ func (f *FTS) toHits(ctx context.Context, q Query, ranked []scored) ([]Hit, erro
 			continue
 		}
 		h.At = time.UnixMilli(s.at).UTC()
-		h.Doc, h.Score, h.Covered, h.Near = max(s.doc, 0), round(s.score), round(s.covered), s.outlier
+		h.Doc, h.Score, h.Covered, h.Near = max(s.doc, 0), round(s.score), round(s.covered), s.related
 		hits = append(hits, h)
 	}
 	return hits, nil

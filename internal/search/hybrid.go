@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"reverie/internal/search/vector"
@@ -78,9 +79,15 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 		return nil, fmt.Errorf("search: %w", err)
 	}
 	ranked := rank(m.question, m.corpus, found)
-	near := h.outlierCosine(q, embedding, m.question)
+	usual := h.usual(embedding, q.Scopes)
+	says := slices.ContainsFunc(m.question.terms, func(t term) bool { return t.isContent() })
 	for i := range ranked {
-		ranked[i].outlier = ranked[i].similarity != nil && ranked[i].similarity.Cosine >= near
+		ranked[i].judge(usual, says)
+	}
+	if says && !q.Wishes {
+		if ranked, err = h.addPartners(ctx, q, m, ranked); err != nil {
+			return nil, fmt.Errorf("search: %w", err)
+		}
 	}
 	return h.toHits(ctx, q, ranked)
 }
@@ -99,8 +106,9 @@ func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m
 		there[c.doc] = true
 	}
 	var more []int64
+	least := min(minNearCosine, h.usual(embedding, q.Scopes).above(relatedDeviations))
 	for _, l := range near {
-		if !there[l.Doc] && max(l.Cosine, l.Window) >= minNearCosine {
+		if !there[l.Doc] && max(l.Cosine, l.Window) >= least {
 			more = append(more, l.Doc)
 		}
 	}
@@ -149,26 +157,96 @@ func (h *Hybrid) loadNearest(ctx context.Context, q Query, m matches, docs []int
 	return added, h.addAdjacentTexts(ctx, added, m.found)
 }
 
-// A text without a common word is a hit if its cosine is an outlier. That is outlierDeviations
-// standard deviations above the mean of a sample of the same scopes. This works for any model and
-// language.
+// How near a text is to a query is told by how near others of the same scopes are: in standard deviations
+// above their mean. This works for any model and language.
 const (
-	outlierDeviations = 5
+	outlierDeviations = 5 // it needs no common word to be a hit
+	agreedDeviations  = 3 // … hardly one: words and meaning agree
+	relatedDeviations = 2 // it is shown beside a hit
+	partnerDeviations = 2.5
 	minBackground     = 50 // minimum sample size
 )
 
-// outlierCosine is the least cosine of an outlier in the scopes of q. If the query has no content
-// terms, no document is.
-func (h *Hybrid) outlierCosine(q Query, embedding []float32, question parsedQuery) float64 {
-	const never = 2
-	if !slices.ContainsFunc(question.terms, func(t term) bool { return t.isContent() }) {
-		return never
+// usual is how near the texts of some scopes are to a vector.
+type usual struct {
+	n               int
+	mean, deviation float64
+}
+
+func (h *Hybrid) usual(embedding []float32, scopes []trust.Readers) (u usual) {
+	u.n, u.mean, u.deviation = h.vectors.Background(embedding, scopes)
+	return u
+}
+
+// above is the cosine that is so many standard deviations above the mean. It is never reached if there are
+// too few texts to tell.
+func (u usual) above(deviations float64) float64 {
+	if u.n < minBackground {
+		return 2
 	}
-	n, mean, deviation := h.vectors.Background(embedding, q.Scopes)
-	if n < minBackground {
-		return never
+	return max(u.mean+deviations*u.deviation, minCosine)
+}
+
+// judge sets whether s is near to the query in meaning, which counts as words that it covers. A query
+// without content terms is near to nothing.
+func (s *scored) judge(u usual, says bool) {
+	if s.similarity == nil || !says {
+		return
 	}
-	return max(mean+outlierDeviations*deviation, minCosine)
+	s.related = s.similarity.Cosine >= u.above(relatedDeviations)
+	switch {
+	case s.similarity.Cosine >= u.above(outlierDeviations):
+		s.covered = 1
+	case s.similarity.Cosine >= u.above(agreedDeviations) && s.covered >= DefaultFloor/3:
+		s.covered = max(s.covered, DefaultFloor)
+	}
+}
+
+// What contradicts a text or continues it is near to it, but often shares no word with the question: "I
+// gave up alcohol", "three glasses of red". So the best documents bring their partners. Messages have
+// neighbours instead.
+const (
+	maxPartnered = 3 // documents
+	maxPartners  = 3 // of each
+)
+
+// addPartners ranks the partners of the best documents as far below these as they are unlike them.
+func (h *Hybrid) addPartners(ctx context.Context, q Query, m matches, ranked []scored) ([]scored, error) {
+	scores := map[int64]float64{}
+	best := 0
+	for _, s := range ranked {
+		embedding := h.vectors.Of(s.doc)
+		if best == maxPartnered {
+			break
+		}
+		if embedding == nil || s.session != 0 || s.past || s.covered < DefaultFloor {
+			continue
+		}
+		best++
+		found, err := h.comparer.Nearest(ctx, embedding, vector.Filter{Scopes: q.Scopes}, maxPartners+1)
+		if err != nil {
+			return nil, err
+		}
+		least := h.usual(embedding, q.Scopes).above(partnerDeviations)
+		for _, l := range found {
+			if l.Doc != s.doc && l.Cosine >= least {
+				scores[l.Doc] = max(scores[l.Doc], s.score*l.Cosine)
+			}
+		}
+	}
+	for i := range ranked {
+		s := &ranked[i]
+		if score, ok := scores[s.doc]; ok {
+			s.score, s.related = max(s.score, score), true
+			delete(scores, s.doc)
+		}
+	}
+	added, err := h.loadNearest(ctx, q, m, slices.Collect(maps.Keys(scores)))
+	for i := range added {
+		ranked = append(ranked, scored{candidate: &added[i], score: scores[added[i].doc], related: true})
+	}
+	sortScored(ranked)
+	return ranked, err
 }
 
 // addSimilarity sets the feature of meaning, scaled to the best candidate. A candidate without a

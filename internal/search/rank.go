@@ -49,7 +49,7 @@ const (
 	saturation      = .6 // k1
 	lengthPenalty   = .3 // b
 	pastFactor      = .3 // factor for superseded and archived documents
-	answerFactor    = .3 // … for what the bot said
+	answerFactor    = .3 // … for what the bot said; for all else if the query asks for that
 )
 
 // maxCandidates is how many candidates of each class are ranked.
@@ -78,6 +78,7 @@ type parsedQuery struct {
 	offset   [2]int // days: it asks for what was so long after something; 0 = it does not
 	wishes   bool   // it asks for standing wishes
 	collects bool   // it asks for all that was said of something
+	answer   bool   // it asks for what the bot said
 }
 
 // isContent reports whether t is a word of the query that tells its topic. An answer should contain
@@ -90,7 +91,8 @@ const contextWeight = .3
 // parseQuery analyses q.
 func parseQuery(q Query) parsedQuery {
 	ws := text.Tokens(clip(q.Text))
-	out := parsedQuery{names: map[string]bool{}, when: text.AsksWhen(ws), wishes: q.Wishes, collects: text.CollectsAll(q.Text)}
+	out := parsedQuery{names: map[string]bool{}, when: text.AsksWhen(ws), wishes: q.Wishes}
+	out.collects, out.answer = text.CollectsAll(q.Text), text.AsksForAnswer(q.Text)
 	for _, w := range ws {
 		out.names[text.DropApostrophes(text.Unaccented(strings.TrimSuffix(w.Text, "'s")))] = true
 	}
@@ -149,17 +151,30 @@ func addTerms(out *parsedQuery, ws []text.Token, weight float64) {
 	}
 	before := len(out.terms)
 	for _, strict := range []bool{true, false} {
-		for _, w := range ws {
+		for i, w := range ws {
 			if !strict || !text.IsStopWord(w, langs) {
-				add(term{forms: text.Forms(w, langs), ideo: w.Ideo, smallTalk: text.IsSmallTalk(w, langs)})
+				add(term{forms: text.Forms(w, langs), ideo: w.Ideo, smallTalk: text.IsSmallTalk(w, langs) || text.IsDate(ws, i)})
 			}
 		}
 		if len(out.terms) > before || weight < 1 {
 			break
 		}
 	}
+	ignoreEndings(out.terms)
 	for _, d := range text.DatesIn(ws) {
 		add(term{forms: []string{d}, date: true})
+	}
+}
+
+// ignoreEndings takes pairs with Hiragana for no content if there are others: they are endings and particles,
+// or end one word and begin the next.
+func ignoreEndings(terms []term) {
+	isEnding := func(t term) bool { return t.ideo && text.HasHiragana(t.forms[0]) }
+	if !slices.ContainsFunc(terms, func(t term) bool { return t.ideo && t.isContent() && !isEnding(t) }) {
+		return
+	}
+	for i := range terms {
+		terms[i].smallTalk = terms[i].smallTalk || isEnding(terms[i])
 	}
 }
 
@@ -223,7 +238,7 @@ type scored struct {
 	values  [features]float64
 	score   float64
 	covered float64
-	outlier bool // close enough in meaning to need no common word
+	related bool // near in meaning
 }
 
 // rank scores candidates and sorts them, the best first.
@@ -243,14 +258,17 @@ func rank(q parsedQuery, c corpus, candidates []candidate) []scored {
 		if s.past {
 			s.score *= pastFactor
 		}
-		if s.answer {
+		if s.answer != q.answer {
 			s.score *= answerFactor
 		}
 	}
-	slices.SortStableFunc(all, func(a, b scored) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.doc, a.doc)) // newest first
-	})
+	sortScored(all)
 	return all
+}
+
+// sortScored sorts by score, the best first, of equal ones the newest.
+func sortScored(all []scored) {
+	slices.SortStableFunc(all, func(a, b scored) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.doc, a.doc)) })
 }
 
 // computeAll computes the features of candidates.
@@ -259,7 +277,8 @@ func computeAll(q parsedQuery, c corpus, candidates []candidate) []scored {
 	forms := formIndex(q.terms)
 	var total float64
 	for _, t := range q.terms {
-		if t.isContent() {
+		// Nobody wrote this pair of Chinese characters: it ends one word and begins another. Each character counts.
+		if chance := t.ideo && t.df == 0 && len(t.forms[0]) > len("字") && !text.HasHiragana(t.forms[0]); t.isContent() && !chance {
 			total += t.idf
 		}
 	}

@@ -37,7 +37,7 @@ type Query struct {
 
 // DefaultFloor keeps small talk from finding memories. Below it, a hit has next to nothing of the
 // query: one of four rare words is not enough.
-const DefaultFloor = .22
+const DefaultFloor = .3
 
 // Hit is a document or past message that was found.
 type Hit struct {

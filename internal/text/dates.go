@@ -25,7 +25,7 @@ func yearMonthTerm(y, m int) string { return "date" + strconv.Itoa(y) + "x" + st
 func fullTerm(y, m, d int) string   { return yearMonthTerm(y, m) + "x" + strconv.Itoa(d) }
 
 // DatesIn returns the terms of the dates in ws: 8 May 2023, May 8th, el 3 de mayo, 2023-05-08,
-// 8.5.2023, 5月8日. A year alone counts, a day alone does not.
+// 8.5.2023, 5月8日. A year alone counts, a day alone does not. From March to May, April counts too.
 func DatesIn(ws []Token) []string {
 	var out []string
 	add := func(terms ...string) {
@@ -35,8 +35,15 @@ func DatesIn(ws []Token) []string {
 			}
 		}
 	}
+	var last, at int // the month before, and its index
 	for i, w := range ws {
 		if m := monthAt(ws, i); m > 0 {
+			if last > 0 && last != m && isSpan(ws, at, i) {
+				for between := last%12 + 1; between != m; between = between%12 + 1 {
+					add(monthTerm(between))
+				}
+			}
+			last, at = m, i
 			day, year := dayAndYearBeside(ws, i)
 			add(termsOfDate(year, m, day)...)
 			continue
@@ -54,6 +61,29 @@ func DatesIn(ws []Token) []string {
 		}
 	}
 	return out
+}
+
+// isSpan reports whether the months ws[from] and ws[to] stand for those between them as well: from March to
+// May, between March and May.
+func isSpan(ws []Token, from, to int) bool {
+	if to-from > 6 {
+		return false
+	}
+	for _, second := range ws[from+1 : to] {
+		for _, first := range spans[second.Text] {
+			if first == "" || slices.ContainsFunc(ws[max(0, from-3):from], func(w Token) bool { return w.Text == first }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// IsDate reports whether ws[i] is part of a date, and no word of what is told of it.
+func IsDate(ws []Token, i int) bool {
+	n := smallNumber(ws[i].Text)
+	return monthAt(ws, i) > 0 || n >= 1900 && n <= 2100 ||
+		n > 0 && n <= 31 && (i > 0 && monthAt(ws, i-1) > 0 || i+1 < len(ws) && monthAt(ws, i+1) > 0)
 }
 
 func termsOfDate(year, month, day int) []string {
@@ -349,7 +379,18 @@ var (
 	beforeWords     = foldedSet("before")
 	afterWords      = foldedSet("after")
 	seasons         = firstMonths()
+	spans           = spanWords()
 )
+
+// spanWords maps the word between two months to those before the first; "" = it needs none.
+func spanWords() map[string][]string {
+	out := map[string][]string{}
+	for _, item := range All("span") {
+		first, second, _ := strings.Cut(item, "=")
+		out[foldWord(second)] = append(out[foldWord(second)], foldWord(first))
+	}
+	return out
+}
 
 // wordNumbers maps the words of a list to numbers: the first item is first, the next first+1, ….
 func wordNumbers(name string, first int) map[string]int {

@@ -48,6 +48,7 @@ var (
 	standing = loadPhrases("standing")
 	request  = loadPhrases("wish_request")
 	collects = loadPhrases("collect")
+	answered = loadPhrases("said")
 
 	sentenceEnd = regexp.MustCompile(`[.!?。！？\n]+\s*`)
 	oneSpelling = strings.NewReplacer("’", "'", "‘", "'", "  ", " ")
@@ -79,6 +80,11 @@ func IsStandingWish(s string, ws []Token) bool {
 
 // CollectsAll reports whether s asks for all that was said of something: in what order, how often, a list
 // or a summary.
-func CollectsAll(s string) bool {
-	return collects.in(strings.TrimSpace(oneSpelling.Replace(strings.ToLower(s))), languagesOf(Tokens(s)))
+func CollectsAll(s string) bool { return collects.asks(s) }
+
+// AsksForAnswer reports whether s asks for what the assistant said: what did you recommend?
+func AsksForAnswer(s string) bool { return answered.asks(s) }
+
+func (p phrases) asks(s string) bool {
+	return p.in(strings.TrimSpace(oneSpelling.Replace(strings.ToLower(s))), languagesOf(Tokens(s)))
 }

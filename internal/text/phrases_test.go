@@ -34,3 +34,15 @@ func TestCollectsAll(t *testing.T) {
 		expect.Equal(t, CollectsAll(no), false, no)
 	}
 }
+
+func TestAsksForAnswer(t *testing.T) {
+	for _, yes := range []string{
+		"What did you recommend for dinner?", "Which name did you give me?", "What was your advice on the flat?", "What have you told me of Rome?", "Was hast du mir gestern zum Abendessen empfohlen?",
+		"Was war dein Vorschlag?", "Que m'as-tu dit de Rome ?", "Qu'est-ce que tu m'as conseillé ?", "¿Qué me recomendaste?", "¿Cuál fue tu consejo?", "Cosa mi hai consigliato?", "何を勧めてくれましたか", "你之前推荐了什么?",
+	} {
+		expect.Equal(t, AsksForAnswer(yes), true, yes)
+	}
+	for _, no := range []string{"What did Peter say?", "What did I tell you?", "Where did I go?", "Was hat Anna gesagt?", "Qu'a dit Anna ?", "¿Qué dijo Ana?", "Che cosa ha detto Anna?", "父は何と言った?", "他说了什么?"} {
+		expect.Equal(t, AsksForAnswer(no), false, no)
+	}
+}

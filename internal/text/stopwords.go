@@ -1,6 +1,7 @@
 package text
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -48,14 +49,14 @@ var smallTalk, smallTalkIdeo = loadSmallTalk()
 func loadSmallTalk() (stems [languages]map[string]bool, ideo map[rune]bool) {
 	for l, name := range codes {
 		stems[l] = map[string]bool{}
-		for _, w := range append(Words(name, "idle"), Words(name, "stop")...) { // qu'en contains en
+		for _, w := range Words(name, "idle") {
 			for _, part := range Tokens(w) {
 				stems[l][stemIn(Language(l), part.Text)] = true
 			}
 		}
 	}
 	ideo = map[rune]bool{}
-	for _, r := range strings.Join(append(Words("zh", "stop"), Words("zh", "idle")...), "") {
+	for _, r := range strings.Join(slices.Concat(Words("zh", "stop"), Words("zh", "idle"), Words("ja", "idle")), "") {
 		ideo[r] = true
 	}
 	return stems, ideo

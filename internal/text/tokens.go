@@ -59,6 +59,11 @@ func unspaced(r rune) bool {
 		unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }
 
+// HasHiragana reports whether s has a letter of the script in which Japanese writes endings and particles.
+func HasHiragana(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return unicode.Is(unicode.Hiragana, r) }) >= 0
+}
+
 func runLength(text string, in func(rune) bool) int {
 	for i, r := range text {
 		if !in(r) && !unicode.IsMark(r) {

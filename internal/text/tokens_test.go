@@ -170,3 +170,32 @@ func FuzzTerms(f *testing.F) {
 		}
 	})
 }
+
+// TestMonthsBetween: two months stand for those between them if words say so.
+func TestMonthsBetween(t *testing.T) {
+	const three = "datem3 datem4 datem5"
+	for s, want := range map[string]string{
+		"what happened between March and May": three, "from March to May": three, "Was war von März bis Mai?": three, "zwischen März und Mai": three, "de marzo a mayo": three,
+		"entre marzo y mayo": three, "de mars à juin": three + " datem6", "entre mars et juin": three + " datem6", "da marzo a maggio": three, "tra marzo e maggio": three, "3月から5月まで": three, "从3月到5月": three,
+		"in March and in May": "datem3 datem5", "März und Mai": "datem3 datem5", "from November to January": "datem11 datem12 datem1", "from May to May": "datem5",
+	} {
+		got := DatesIn(Tokens(s))
+		slices.Sort(got)
+		terms := strings.Fields(want)
+		slices.Sort(terms)
+		if !slices.Equal(got, terms) {
+			t.Errorf("%s: %v, want %v", s, got, terms)
+		}
+	}
+}
+
+// TestSmallTalk: a word alone, whose language is not clear, is small talk only if it is so as it is written or
+// as a courtesy; not because its stem in another language is a pronoun.
+func TestSmallTalk(t *testing.T) {
+	for word, want := range map[string]bool{"tea": false, "wine": false, "thanks": true, "danke": true, "gracias": true, "tomorrow": true} {
+		ws := Tokens(word)
+		if got := IsSmallTalk(ws[0], Detect(ws)); got != want {
+			t.Errorf("%s: small talk %v", word, got)
+		}
+	}
+}

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	reverie "reverie"
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/llm/encoder"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/prompt/section"
@@ -121,5 +124,64 @@ func TestBlock(t *testing.T) {
 	}
 	if full == 0 || empty == 0 {
 		t.Errorf("%d questions recall something, %d nothing", full, empty)
+	}
+}
+
+// TestBothSides: a question gets both of two statements that contradict each other, though one or both share no
+// word with it, what the assistant said if it asks for that, and nothing if nobody said anything of it.
+func TestBothSides(t *testing.T) {
+	t.Parallel()
+	if !encoder.BuiltIn() {
+		t.Skip("the program has no weights of an encoder")
+	}
+	c := &chat{id: "en0", person: "Peter", l: &language{code: "en"}}
+	day := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	tell := func(text, memory string) *fact {
+		day = day.AddDate(0, 0, 1)
+		f := &fact{Ref: fmt.Sprint("m", len(c.messages)), Text: text, Memory: memory, At: day}
+		said := func(who, ref, text string) {
+			c.messages = append(c.messages, message{Text: text, Scope: c.scope(), Subject: "Peter", Speaker: who, ObservedAt: day, Ref: ref, Conversation: c.id, Seq: len(c.messages) + 1})
+		}
+		said("user", f.Ref, text)
+		said("assistant", f.Ref+"a", "Noted. The herons of the weir are a fine sight in the morning, and there is much to be said for a quiet walk.")
+		c.facts = append(c.facts, f)
+		return f
+	}
+	never, sober, alone := tell("I have never been on a plane.", "Peter has never been on a plane."),
+		tell("I gave up alcohol two years ago.", "Peter gave up alcohol two years ago."),
+		tell("I grew up as an only child.", "Peter grew up as an only child.")
+	things := []string{"shelf", "gate", "lamp", "stove", "ladder", "bench", "mirror", "carpet", "bucket", "cupboard", "window", "roof"}
+	for i, thing := range things {
+		for _, what := range []string{"painted the %s green.", "sold the old %s to a neighbour.", "keeps a %s in the cellar.", "wants a new %s by autumn.", "lent the %s to Maria."} {
+			text := fmt.Sprintf(what, thing)
+			tell("I "+text, fmt.Sprintf("Peter %s It was the %d.", text, 10+i))
+		}
+	}
+	flight, red, brother := tell("My flight to Rome leaves at nine.", "Peter has a flight to Rome at nine."),
+		tell("We opened a bottle and I had three glasses of red.", "Peter had three glasses of red wine."),
+		tell("My younger brother Sam turned thirty.", "Peter has a younger brother called Sam who turned thirty.")
+	advice := &fact{Ref: "m0a", Text: "The herons of the weir are a fine sight"}
+	rig, err := newRig(t.Context(), t.TempDir(), "", []*chat{c}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rig.db.Close()
+	for query, facts := range map[string][]*fact{
+		"Have I ever flown?": {never, flight}, "Do I drink wine?": {sober, red}, "Do I have brothers or sisters?": {alone, brother},
+		"What did you say about the herons?": {advice}, "What is my blood group?": nil, "See you tomorrow then.": nil,
+	} {
+		results, err := measure(t.Context(), rig.both, &question{Query: query, Scope: c.scope(), Now: day.AddDate(0, 0, 10), facts: facts}, rooms[1:2], false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := results[0]
+		if len(facts) == 0 && !r.silent {
+			t.Errorf("%s: recalled\n%s", query, r.block)
+		}
+		for i, f := range facts {
+			if !r.present[i] || !f.At.IsZero() && !strings.Contains(r.block, f.At.Format("2006-01-02")) {
+				t.Errorf("%s: %q of %s is missing in\n%s", query, f.Text, f.At.Format("2006-01-02"), r.block)
+			}
+		}
 	}
 }

@@ -116,7 +116,7 @@ func isOf(h memory.Hit, f *fact) bool {
 	return h.Turn != nil && h.Turn.Event == event(f.Ref) || h.Entry.Event == event(f.Ref) || h.Turn == nil && h.Entry.Text == f.Memory
 }
 
-func isCommon(h memory.Hit) bool { return h.Covered < search.DefaultFloor/2 && !h.Near }
+func isCommon(h memory.Hit) bool { return h.Covered < search.DefaultFloor/3 && !h.Near }
 
 // says reports whether text has the sentence that says f, or the memory of it.
 func says(text string, f *fact) bool {

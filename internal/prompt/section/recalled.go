@@ -71,11 +71,15 @@ func Recall(ctx context.Context, store *memory.Store, query memory.Query, limit 
 }
 
 func (v *recalled) recall(ctx context.Context, store *memory.Store, query memory.Query, limit RecallLimit) (*Content, error) {
-	v.zone, v.collects = query.Now.Location(), words.CollectsAll(query.Text)
+	v.zone, v.collects, v.answer = query.Now.Location(), words.CollectsAll(query.Text), words.AsksForAnswer(query.Text)
 	if v.collects {
 		limit.Hits *= collectHits
 	}
-	query.Turns, query.Floor = true, search.DefaultFloor
+	v.floor = search.DefaultFloor
+	if v.answer { // half of such a question is about who said it when
+		v.floor /= 2
+	}
+	query.Turns, query.Floor = true, v.floor
 	query.K, query.Docs = limit.Hits+max(1, min(len(v.visible), maxVisibleHits)), limit.Hits/2
 	hits, err := store.Search(ctx, query)
 	if err != nil {
@@ -106,6 +110,8 @@ type recalled struct {
 	lastAnswer string           // the event of the last answer, which is part of the query
 	least      trust.Integrity  // of standing wishes
 	collects   bool             // the message asks for all that was said of something
+	answer     bool             // the message asks for what the assistant said
+	floor      float64          // share of the message that is covered at least
 }
 
 // takeWishes takes the best standing wishes that fit.
@@ -138,7 +144,7 @@ func (v *recalled) content(wishes, hits []memory.Hit, limit RecallLimit) *Conten
 		markSaid(said, h)
 	}
 	take := func(h memory.Hit, tokens, most int) {
-		common := h.Covered < search.DefaultFloor/2 && !h.Near && !v.collects // hardly more than a common word
+		common := h.Covered < search.DefaultFloor/3 && !h.Near && !v.collects // hardly more than a common word
 		if common || said[identity(h)] {
 			return
 		}
@@ -155,22 +161,20 @@ func (v *recalled) content(wishes, hits []memory.Hit, limit RecallLimit) *Conten
 		used[kind].hits++
 		used[kind].tokens += cost
 		if kind == 0 {
-			if best = max(best, h.Covered); h.Near {
-				best = 1
-			}
+			best = max(best, h.Covered)
 			markSaid(said, h)
 		}
 		taken = append(taken, h)
 	}
 	for _, h := range hits {
-		if h.Turn == nil {
+		if h.Turn == nil && !v.answer {
 			take(h, limit.Tokens/2, limit.Hits/2)
 		}
 	}
 	for _, h := range hits {
 		take(h, limit.Tokens, limit.Hits)
 	}
-	if best < max(search.DefaultFloor, shown/2) { // only the history's hits are above the floor
+	if best < max(v.floor, shown/2) { // only the history's hits are above the floor
 		taken = wishes
 	}
 	if len(taken) == 0 {

@@ -76,7 +76,7 @@ func verified(t testing.TB, p *Points) {
 }
 
 // words300 is the collection of most tests.
-var words300 = collectionName("mem", "words", 300)
+var words300 = collectionName("mem", "words/i", 300)
 
 // everybody looks for what all may read.
 var everybody = vector.Filter{Scopes: []trust.Readers{trust.Everybody}}
@@ -178,7 +178,7 @@ func TestQdrantLoses(t *testing.T) {
 // missing comes, over as many pages as there are.
 func TestComparing(t *testing.T) {
 	t.Parallel()
-	db, name := searchtest.DB(t, t.TempDir()), collectionName("mem", "words", 8)
+	db, name := searchtest.DB(t, t.TempDir()), collectionName("mem", "words/i", 8)
 	var all []searchtest.Doc
 	for i := range scrollBatch + 500 {
 		all = append(all, searchtest.Doc{Text: fmt.Sprint("fact number", i)})
@@ -225,7 +225,7 @@ func TestQdrantModelChanges(t *testing.T) {
 	expect.OK(t, old.Probe(ctx))
 	e := &searchtest.Embedder{Model: "new/model", Dim: 200, Refuses: "number0"}
 	p := openPoints(t, db, e, url)
-	name := collectionName("mem", "new/model", 200)
+	name := collectionName("mem", "new/model/i", 200)
 	fed(t, p) // all but one
 	if got, want := s.Collections(), slices.Sorted(slices.Values(append(others, name))); !slices.Equal(got, want) || len(s.Points(name)) != 4 {
 		t.Errorf("collections %v, want %v; %d points", got, want, len(s.Points(name)))
@@ -306,7 +306,7 @@ func TestPointsRun(t *testing.T) {
 	})
 	patient(t, "the outage is noticed", func() bool { p.Wake(); return strings.Contains(p.Line(time.UTC).String(), "unavailable since") })
 	s.Break(nil)
-	patient(t, "all is sent", func() bool { p.Wake(); return len(s.Points(collectionName("mem", "words", 30))) == 1 })
+	patient(t, "all is sent", func() bool { p.Wake(); return len(s.Points(collectionName("mem", "words/i", 30))) == 1 })
 	stop()
 	wg.Wait()
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reverie/internal/store"
+	"reverie/internal/trust"
 )
 
 const (
@@ -134,9 +135,11 @@ func (v *Vectors) nextMissing(ctx context.Context, n int) ([]pendingDoc, error) 
 		return nil, err
 	}
 	return store.List(ctx, v.db, func(row store.Row) (u pendingDoc, err error) {
-		err = row.Scan(&u.n, &u.hash, &u.text)
+		var scope trust.Readers
+		err = row.Scan(&u.n, &u.hash, &u.text, &scope)
+		u.text = inFirstPerson(u.text, scope)
 		return u, err
-	}, `SELECT min(m.n) AS first, m.hash, m.text`+docsWithVectors+` AND v.hash IS NULL
+	}, `SELECT min(m.n) AS first, m.hash, m.text, m.scope`+docsWithVectors+` AND v.hash IS NULL
 		GROUP BY m.hash ORDER BY first DESC LIMIT ?2`, v.index.space.No, n)
 }
 
@@ -217,7 +220,7 @@ func (v *Vectors) ensureSpace(ctx context.Context, dim int) error {
 	if current.No != 0 && (dim == 0 || dim == current.Dim) {
 		return nil
 	}
-	name := v.embedder.Name()
+	name := v.Model()
 	_, err := v.db.ExecContext(ctx, `INSERT INTO embedding_model (model, dim) VALUES (?, ?) ON CONFLICT DO NOTHING`, name, dim)
 	if err == nil {
 		err = v.db.QueryRowContext(ctx, `SELECT no FROM embedding_model WHERE model = ? AND dim = ?`, name, dim).Scan(&next.No)

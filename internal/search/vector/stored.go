@@ -25,9 +25,6 @@ func (v *Vectors) Space() Space {
 	return v.index.space
 }
 
-// Model is the name of the embedder.
-func (v *Vectors) Model() string { return v.embedder.Name() }
-
 // Point is a document with its vector, as it is sent to a server. It never contains text.
 type Point struct {
 	ID     string        `json:"entry"`

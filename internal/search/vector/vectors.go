@@ -102,7 +102,7 @@ func Open(ctx context.Context, c Config) (*Vectors, error) {
 		"embeddings can be computed again")
 	// Start with the space of the last vectors. The next vector shows whether the length is the same.
 	var space Space
-	last := c.DB.QueryRowContext(ctx, `SELECT no, dim FROM embedding_model WHERE model = ? ORDER BY no DESC LIMIT 1`, c.Embedder.Name())
+	last := c.DB.QueryRowContext(ctx, `SELECT no, dim FROM embedding_model WHERE model = ? ORDER BY no DESC LIMIT 1`, v.Model())
 	err := last.Scan(&space.No, &space.Dim)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("read vectors: %w", err)
@@ -285,6 +285,16 @@ func (v *Vectors) Compare(ctx context.Context, q []float32, entries []int64) (ou
 		}
 	}
 	return out, ctx.Err()
+}
+
+// Of returns the vector of a document in a scope that Nearest has loaded; nil = none.
+func (v *Vectors) Of(n int64) []float32 {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if e := v.index.entries[n]; e != nil {
+		return slices.Clone(e.vec)
+	}
+	return nil
 }
 
 // maxSample is how many texts Background compares, of all scopes together.

@@ -73,6 +73,7 @@ var rows = map[string]int{
 	"internal/llm":     1,
 	"internal/sandbox": 1,
 	"internal/store":   1,
+	"internal/systemd": 1,
 	"internal/vram":    1,
 
 	"internal/chatexport": 0,

@@ -79,7 +79,7 @@ func (c console) progress(done string) func(bytes int64) {
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// openKeeper returns the scheduled backups, or nil if there are none.
+// openKeeper returns the scheduled backups, or nil if they are off.
 func openKeeper(b *bot) *backup.Keeper {
 	k := b.cfg.Backup
 	if k.Dir == "" {

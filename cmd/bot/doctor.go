@@ -17,6 +17,7 @@ import (
 	"reverie/internal/sandbox"
 	"reverie/internal/store"
 	"reverie/internal/subsession"
+	"reverie/internal/tty"
 	"reverie/internal/window"
 )
 
@@ -37,7 +38,7 @@ func (d doctorCommand) Run(ctx context.Context, c console, path filePath) error 
 			return err
 		}
 	}
-	failed, out := false, renamingWriter{c.out, c.program}
+	failed, out := false, tty.RenamingWriter{W: c.out, Name: c.program}
 	for _, f := range r.Findings {
 		failed = failed || f.State == doctor.Broken
 		if c.json {

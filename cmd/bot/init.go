@@ -42,7 +42,7 @@ func (initCommand) Run(ctx context.Context, c console, path filePath) error {
 	if err := config.Write(string(path), a); err != nil {
 		return err
 	}
-	out := renamingWriter{c.out, c.program}
+	out := tty.RenamingWriter{W: c.out, Name: c.program}
 	fmt.Fprintf(out, "Wrote %s; every key in it is explained.\n", path)
 	nextSteps(out, a)
 	if service != "" && a.Homeserver != "" {

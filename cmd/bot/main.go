@@ -114,7 +114,7 @@ func main() {
 // execute runs one command and returns its exit code.
 func execute(ctx context.Context, args []string, c console) int {
 	c.program = cmp.Or(c.program, "bot")
-	c.out, c.err = tty.StripControls(c.out), renamingWriter{tty.StripControls(c.err), c.program}
+	c.out, c.err = tty.StripControls(c.out), tty.RenamingWriter{W: tty.StripControls(c.err), Name: c.program}
 	var line commandLine
 	parser, err := arg.NewParser(arg.Config{Program: c.program, Out: c.out}, &line)
 	if err != nil {

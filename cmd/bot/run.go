@@ -20,6 +20,7 @@ import (
 	"reverie/internal/pace"
 	"reverie/internal/search"
 	"reverie/internal/session"
+	"reverie/internal/systemd"
 )
 
 type runCommand struct{}
@@ -88,7 +89,7 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 		g.Go(func() error { return run(ctx) })
 	}
 	g.Go(func() error { return freeStartupMemory(ctx) })
-	g.Go(func() error { return reportToSystemd(ctx, client, b.log) })
+	g.Go(func() error { return systemd.Report(ctx, os.Getenv("NOTIFY_SOCKET"), client.SyncProgress, b.log) })
 	g.Go(func() error { return b.media.Run(ctx, b.fileUses(client.ReferencedFiles), b.log) })
 	g.Go(func() error { defer unlink(); return s.Run(ctx) })
 	g.Go(func() error { return client.Run(link, s) })

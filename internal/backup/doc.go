@@ -20,7 +20,7 @@
 // matrix.Open reads the rooms back to the last event that the backup knows. What the bot has said
 // since becomes sent rows of the outbox, so nothing is sent twice, and what that answered becomes
 // handled rows of the inbox, so nothing is answered twice. An answer that was cut off is redacted, and
-// given anew. The first sync of the new device then adds the messages since the backup that are not
+// given again. The first sync of the new device then adds the messages since the backup that are not
 // handled: they are answered, unless they are older than an hour, when each room is told instead.
 // Reactions and votes since the backup are dropped: whether a tool has run for them is unknown. A task
 // that was run since the backup is not run again if it said something.

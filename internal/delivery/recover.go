@@ -60,7 +60,7 @@ func (o *Outbox) recoverFinal(ctx context.Context, tx *sql.Tx, r OutboxRow, answ
 }
 
 // recoverDraft finds the event of a draft. A draft that the database does not know is redacted, unless its
-// final text follows: its question is answered anew, maybe together with later ones.
+// final text follows: its question is answered again, maybe together with later ones.
 func (o *Outbox) recoverDraft(ctx context.Context, tx *sql.Tx, r OutboxRow) error {
 	err := store.Exec(ctx, tx, `UPDATE outbox SET event_id = ?, drafted = 1 WHERE id = ? AND event_id = ''`, r.EventID, r.ID)
 	if err != nil {

@@ -85,7 +85,7 @@ func IndexNew(ctx context.Context, h *history.Store, store *memory.Store, talk h
 }
 
 // Import stores c, which person exported from another assistant, in the history and the search index. Only
-// that person may read it, and it is harvested like what is said in a room. added counts the messages
+// that person may read it, and it is harvested like messages of a room. added counts the messages
 // that were not stored before.
 func Import(ctx context.Context, h *history.Store, m *memory.Store, c chatexport.Conversation, person string,
 	of trust.Label) (added int, err error) {

@@ -116,7 +116,7 @@ type Config struct {
 	Location *time.Location
 	Log      *slog.Logger
 
-	Ran func(name string, failed bool) // is told of each call; nil = nobody is
+	Ran func(name string, failed bool) // called after each call; may be nil
 }
 
 // Set is the set of tools. It is safe for concurrent use.

@@ -71,7 +71,7 @@ func ForgetDevice(ctx context.Context, db *sql.DB) error {
 	return store.Wrap(setKeysAside(ctx, db, device), "matrix: set the keys of the device aside")
 }
 
-// setKeysAside disables the keys of a device in db. The lists of other people's devices are fetched anew.
+// setKeysAside disables the keys of a device in db. The lists of other people's devices are fetched again.
 func setKeysAside(ctx context.Context, db *sql.DB, device string) error {
 	return store.InTx(ctx, db, func(tx *sql.Tx) error {
 		for _, table := range []string{"crypto_olm_session", "crypto_megolm_outbound_session", "crypto_account"} {

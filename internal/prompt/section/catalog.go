@@ -43,7 +43,7 @@ var Catalog = []Contributor{
 	{"clock", clockTitle, Trusted, None, Tail, Must, 100, NewLines, gatherClock}, // the headers of messages tell the time
 	{"runtime", "Runtime", Trusted, None, Tail, 20, 400, Changed, fromTier4(gatherRuntime)},
 	{"learned", "New memories", Data, Items, Tail, 75, 2_000, NewLines, nil},                           // see SameAs
-	{"style", "Style", Trusted, Items, Tail, 96, 1_200, Changed, gatherStyle},                          // so that each epoch says it anew
+	{"style", "Style", Trusted, Items, Tail, 96, 1_200, Changed, gatherStyle},                          // so that each epoch says it again
 	{"manner", "How the Person Likes Answers", Trusted, Items, Tail, 88, 1_200, Changed, gatherManner}, // a change keeps the prefix
 	{"thinking", "Thinking", Trusted, None, Tail, 90, 400, Changed, gatherThinking},
 	{"steps", "Goal steps now", Data, Items, Tail, Must, 2_000, Changed, gatherSteps},

@@ -8,7 +8,7 @@ import (
 )
 
 // form is part of the name of a space, because texts are embedded in another form than before: all vectors
-// are computed anew.
+// are computed again.
 const form = "/i"
 
 // Model is the name of the vectors: that of the embedder and the form in which it gets texts.

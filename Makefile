@@ -84,8 +84,8 @@ fuzz: go ## run each fuzzer for FUZZTIME (20s)
 		done; \
 	done
 
-bench: build homeserver ## measure what it promises: speed, memory, size
-	@go run ./test/bench
+bench: build homeserver ## measure what it promises beside the plain ways: speed, memory, size; GROUP=search measures one group, JSON=1 prints JSON
+	@go run ./test/bench $(if $(JSON),-json) $(GROUP)
 
 recall: go ## measure how much is found of the labelled sets in the folder SETS; test/recall/README.md says how one is made
 	@go run ./test/recall -sets '$(SETS)' -cache '$(CACHE)'

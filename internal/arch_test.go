@@ -73,6 +73,8 @@ var rows = map[string]int{
 	"internal/store":   1,
 	"internal/vram":    1,
 
+	"internal/chatexport": 0,
+
 	"internal/text":  0,
 	"internal/tty":   0,
 	"internal/idle":  0,

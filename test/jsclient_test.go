@@ -90,6 +90,12 @@ func TestJSClient(t *testing.T) {
 				t.Errorf("answer in the new session = %q, want %q", answer.Body, want)
 			}
 		}},
+		{"thread", func(t *testing.T) {
+			root, _ := you.ask(t, room, botUser, "hello")
+			you.call(t, "send", js{"room": room, "text": "what is my sister's name?", "thread": root.Event}, nil)
+			you.asked++
+			expect.Equal(t, you.hear(t, room, botUser).Thread, root.Event, "thread of the answer")
+		}},
 		{"history", func(t *testing.T) { jsHistory(t, w, you, room, botUser) }},
 	}
 	for _, s := range steps {
@@ -187,7 +193,7 @@ type js map[string]any
 
 // jsMessage is a message as the JavaScript client shows it.
 type jsMessage struct {
-	Room, Sender, ID, Edit, Type, MsgType, Replaces, Body, HTML, Session, Shield, Reason string
+	Room, Sender, ID, Edit, Type, MsgType, Replaces, Body, HTML, Session, Shield, Reason, Thread string
 
 	FallbackHTML string `json:"fallback_html"`
 	ShieldReason string `json:"shield_reason"`

@@ -148,7 +148,7 @@ func TestHarvestBeforeDream(t *testing.T) {
 		if got := known(memory.Active); !strings.Contains(got, "chess") {
 			t.Errorf("known after !dream: %s", got)
 		}
-		if !ann.told("messages: 1, new facts: 1") || !ann.told("1 superseded") {
+		if !ann.told("New in my memory:\n- Jana lives in Berlin") || !ann.told("- Jana moved to Hamburg") || !ann.told("1 superseded") {
 			t.Errorf("the owner heard %q", ann.notices)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/chatexport"
 	"reverie/internal/memory"
 	"reverie/internal/memory/jsonl"
 	"reverie/internal/search"
@@ -159,14 +160,21 @@ func readQuestions(name string) ([]batchQuestion, error) {
 }
 
 type memoryImportCommand struct {
-	File  string `arg:"positional,required" help:"JSON lines as export prints them (only text is needed), or - for standard input."`
-	Scope scope  `placeholder:"SCOPE" help:"The scope of lines that name none (the first owner's private one)."`
+	File   string `arg:"positional,required" help:"JSON lines as export prints them, - for standard input, or a zip of ChatGPT or Claude."`
+	Scope  scope  `placeholder:"SCOPE" help:"The scope of lines that name none (the first owner's private one)."`
+	Remove bool   `help:"Delete the conversations of a zip again, with what was learned from them."`
 }
 
 // Run imports the file. The bot may run at the same time.
 func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 	if _, err := b.openIndex(ctx); err != nil {
 		return err
+	}
+	if chatexport.Is(m.File) {
+		return m.runChats(ctx, c, b)
+	}
+	if m.Remove {
+		return usageError{fmt.Errorf("--remove is for the conversations of ChatGPT and Claude; `bot memory undo` reverts other imports")}
 	}
 	data, err := m.read(c.in)
 	if err != nil {

@@ -3,6 +3,7 @@ package chat
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"reverie/internal/i18n"
@@ -184,3 +185,9 @@ const (
 	VideoFile = "video"
 	OtherFile = "file"
 )
+
+// ShortName returns a Matrix ID without its server: anna for @anna:example.org.
+func ShortName(user string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(user, "@"), ":")
+	return name
+}

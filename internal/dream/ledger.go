@@ -64,6 +64,12 @@ func (d *Dreamer) loadPast(ctx context.Context) (p past, err error) {
 		return p, fmt.Errorf("dream: %w", err)
 	}
 	p.since = time.UnixMilli(mark)
+	last, err := store.Value[int64](ctx, d.cfg.DB, `SELECT coalesce(max(ended), ?) FROM dream_run WHERE state IN ('applied', 'nothing')`,
+		d.cfg.Now().AddDate(0, 0, -1).UnixMilli())
+	if err != nil {
+		return p, fmt.Errorf("dream: %w", err)
+	}
+	p.last = time.UnixMilli(last)
 	asked, err := d.questions().All(ctx)
 	if err != nil {
 		return p, err

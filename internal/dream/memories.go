@@ -14,6 +14,7 @@ import (
 
 // past holds the results of earlier dreams.
 type past struct {
+	last     time.Time          // when the last one ended that did not fail; without one, a day ago
 	since    time.Time          // entries unchanged since then were compared already
 	replaced map[string]bool    // entries that superseded others
 	refused  map[[2]string]bool // pairs whose step a person undid

@@ -207,15 +207,24 @@ func TestTidyOnceADay(t *testing.T) {
 	})
 }
 
-// TestDigest: it says what was asked of a model, and why a night failed; of nothing it says nothing.
+// TestDigest: it says what was learned, what was asked of a model, and why a night failed; of nothing
+// it says nothing.
 func TestDigest(t *testing.T) {
 	mine := func(s memory.Scope) bool { return s == memory.Private(owner) }
 	change := report.Change{Line: report.Line{Scope: memory.Private(owner), ID: "mem_1", Text: "Anna lives in Rome"}, ByText: "Anna lives in Bath"}
+	var learned []report.Line
+	for i := range 12 {
+		learned = append(learned, report.Line{Scope: memory.Private(owner), Text: fmt.Sprintf("Ida owns boat %d.", i)},
+			report.Line{Scope: memory.Private("@bob:test"), Text: "Bob owes money."})
+	}
 	for want, r := range map[string]report.Report{
-		"I used a model for this (requests: 3, about 4100 tokens).\n": {State: report.Applied, Superseded: []report.Change{change}, Cost: report.Cost{Calls: 3, Tokens: 4100}},
-		"the disk is full": {State: report.Failed, Reason: "the disk is full"}, "": {State: report.Nothing, Cost: report.Cost{Calls: 3}},
+		"New in my memory:\n- Ida owns boat 0.\n":                   {State: report.Nothing, Learned: learned}, // nothing of Bob's
+		"- Ida owns boat 9.\n- and 2 more":                          {State: report.Nothing, Learned: learned},
+		"- said twice, now kept once: Anna lives in Bath":           {State: report.Applied, Merged: []report.Change{change}},
+		"I used a model for this (requests: 3, about 4100 tokens).": {State: report.Applied, Superseded: []report.Change{change}, Cost: report.Cost{Calls: 3, Tokens: 4100}},
+		"the disk is full":                                          {State: report.Failed, Reason: "the disk is full"}, "": {State: report.Nothing, Cost: report.Cost{Calls: 3}},
 	} {
-		if got := r.Digest(i18n.English, mine); !strings.Contains(got, want) || (got == "") != (want == "") {
+		if got := r.Digest(i18n.English, mine); !strings.Contains(got, want) || strings.Contains(got, "Bob") || (got == "") != (want == "") {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

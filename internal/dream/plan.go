@@ -90,11 +90,22 @@ func (r *run) load(ctx context.Context) (*memories, error) {
 	if r.o.Now {
 		fresh = r.now.AddDate(1000, 0, 0)
 	}
+	r.report.Learned = learned(all, known.last)
 	m, young := arrange(all, known, fresh)
 	if r.report.Active = m.active; young > 0 {
 		r.note("%d memories of the last ten minutes were left alone", young)
 	}
 	return m, nil
+}
+
+// learned lists what the assistant noted itself after since, oldest first.
+func learned(all []memory.Entry, since time.Time) (lines []report.Line) {
+	for _, e := range slices.SortedFunc(slices.Values(all), func(a, b memory.Entry) int { return a.CreatedAt.Compare(b.CreatedAt) }) {
+		if (e.Source == memory.Harvest || e.Source == memory.Assistant) && e.Conversation == "" && e.CreatedAt.After(since) {
+			lines = append(lines, report.Line{Scope: e.Scope, ID: e.ID, Text: e.Text})
+		}
+	}
+	return lines
 }
 
 // merge plans to merge entries of the same words, in each scope.

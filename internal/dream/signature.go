@@ -85,7 +85,9 @@ func (n *namer) number(s string) int32 {
 }
 
 // saysChange reports whether low, which is lower case, has a word of change.
-func saysChange(low string) bool { return changes.MatchString(low) || matchesWide(changesWide, low) }
+func saysChange(low string) bool {
+	return changes().MatchString(low) || matchesWide(changesWide(), low)
+}
 
 func (n *namer) signatureOf(e memory.Entry) signature {
 	s := signature{Entry: e, names: n, plain: text.PlainWords(e.Text)}
@@ -95,13 +97,13 @@ func (n *namer) signatureOf(e memory.Entry) signature {
 	}
 	low := " " + strings.Join(strings.Fields(strings.ToLower(strings.ReplaceAll(e.Text, "’", "'"))), " ") + " "
 	s.negative = negations(low)%2 == 1
-	s.hedged = hedges.MatchString(low) || matchesWide(hedgesWide, low)
-	s.changed = saysChange(low) || endings.MatchString(low)
-	s.adds = adds.MatchString(low)
+	s.hedged = hedges().MatchString(low) || matchesWide(hedgesWide(), low)
+	s.changed = saysChange(low) || endings().MatchString(low)
+	s.adds = adds().MatchString(low)
 	s.compound = isCompound(e.Text, low)
 	s.turned = s.compound && isTurn(e.Text, low)
 	s.tokens = n.splitWords(e.Text)
-	s.self = selfWords.MatchString(low) || slices.ContainsFunc(s.tokens, func(t token) bool { return t.small && t.text == "mia" })
+	s.self = selfWords().MatchString(low) || slices.ContainsFunc(s.tokens, func(t token) bool { return t.small && t.text == "mia" })
 	for _, t := range s.tokens {
 		if !t.small {
 			s.stems = append(s.stems, t.stem)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/dream/report"
 	"reverie/internal/harvest"
 	"reverie/internal/history"
@@ -149,7 +150,7 @@ func (p *taskRoom) readWitnesses(ctx context.Context) error {
 		}
 		if m.Text = harvest.OwnWords(m.Text); m.Text != "" && !history.IsRedacted(m) {
 			at := m.At.In(cfg.Location)
-			p.witnesses = append(p.witnesses, witness{harvest.ShortName(m.Sender), i18n.New("why.by_words", "who", m.Sender,
+			p.witnesses = append(p.witnesses, witness{chat.ShortName(m.Sender), i18n.New("why.by_words", "who", m.Sender,
 				"date", at.Format(time.DateOnly), "time", at.Format("15:04")), m.At, m.Text})
 		}
 		return nil

@@ -75,9 +75,9 @@ func matchesWide(pattern *regexp.Regexp, text string) bool {
 
 // negations counts the negations in low, which is lower case with spaces around.
 func negations(low string) int {
-	n := len(spaceless.FindAllString(low, -1))
+	n := len(spaceless().FindAllString(low, -1))
 	for rest := low; ; n++ {
-		at := negation.FindStringIndex(rest)
+		at := negation().FindStringIndex(rest)
 		if at == nil {
 			return n
 		}
@@ -99,19 +99,19 @@ func unshorten(text string) string {
 
 // isCompound reports whether text has several statements.
 func isCompound(text, low string) bool {
-	return both.MatchString(couples.ReplaceAllString(namely.Replace(low), " ")) || matchesWide(bothWide, low) ||
+	return both().MatchString(couples.ReplaceAllString(namely.Replace(low), " ")) || matchesWide(bothWide(), low) ||
 		sentences.MatchString(unshorten(text))
 }
 
 // isTurn reports whether a compound text first tells of an end, then of its successor. Both are
 // about one person, and it names no second person.
 func isTurn(text, low string) bool {
-	at := both.FindAllStringIndex(low, -1)
+	at := both().FindAllStringIndex(low, -1)
 	if len(at) != 1 || sentences.MatchString(unshorten(text)) {
 		return false
 	}
 	first, rest := low[:at[0][0]+1], strings.Fields(low[at[0][1]-1:])
-	if len(rest) == 0 || !endings.MatchString(first) || endings.MatchString(low[at[0][1]-1:]) {
+	if len(rest) == 0 || !endings().MatchString(first) || endings().MatchString(low[at[0][1]-1:]) {
 		return false
 	}
 	words := slices.DeleteFunc(strings.Fields(first), func(w string) bool { return articles[w] })

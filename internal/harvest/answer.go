@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/llm/answer"
 	"reverie/internal/memory"
 	"reverie/internal/text"
@@ -108,7 +109,7 @@ func (b *batch) checkFinding(f finding) (candidate, string) {
 		e.ValidFrom, e.ValidTo = time.Time{}, time.Time{}
 	}
 	if strings.HasPrefix(string(t.scope), "room:") && inFirstPerson(f.fact) { // others read it too: name the speaker
-		e.Text = fmt.Sprintf("%s said: %s", ShortName(t.sender), f.fact)
+		e.Text = fmt.Sprintf("%s said: %s", chat.ShortName(t.sender), f.fact)
 	}
 	if e.repeats(t.learned) {
 		return candidate{}, refusedKnown

@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"reverie/internal/chat"
 	"reverie/internal/text"
 
 	"golang.org/x/text/cases"
@@ -72,13 +73,7 @@ func senderNames(sender string) []string {
 	for _, w := range wordsOf(sender) {
 		names = append(names, w.text)
 	}
-	return append(names, fold.String(ShortName(sender)))
-}
-
-// ShortName returns a Matrix ID without its server.
-func ShortName(sender string) string {
-	name, _, _ := strings.Cut(strings.TrimPrefix(sender, "@"), ":")
-	return name
+	return append(names, fold.String(chat.ShortName(sender)))
 }
 
 // contentWords returns the words of text without function words and the sender's names.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/llm/template"
@@ -204,7 +205,7 @@ func (h *Harvester) formatMessage(number int, t *unreadMessage, tokens int) (lin
 		lead = "    (the question before it: " + t.question + ")\n"
 	}
 	at := t.at.In(h.cfg.Profiles.PersonalOrUsualZone(t.scope)).Format("2006-01-02 15:04")
-	lead += "[" + strconv.Itoa(number) + "] " + at + " " + ShortName(t.sender) + ": "
+	lead += "[" + strconv.Itoa(number) + "] " + at + " " + chat.ShortName(t.sender) + ": "
 	rest := t.ownWords[t.pos:]
 	t.excerpt, t.excerptEnd, fits = rest, len(t.ownWords), true
 	if space := tokens - llm.EstimateTokens(lead) - 2; llm.EstimateTokens(rest) > space {

@@ -58,7 +58,7 @@ var lists = sync.OnceValue(func() *grammar {
 		comma:    regexp.MustCompile(`[,，、] ?(` + any("wish_after") + `)`),
 		and:      regexp.MustCompile(`[,，、;]| ` + any("wish_and") + ` `),
 		request:  regexp.MustCompile(`^` + any("wish_request")),
-		familiar: text.WordPattern("address_familiar"), formal: text.WordPattern("address_formal"),
+		familiar: text.WordPattern("address_familiar")(), formal: text.WordPattern("address_formal")(),
 	}
 	for f, all := range patterns {
 		g.wishes[f] = whole(all[1:])

@@ -150,7 +150,8 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c.intake = &intake{cfg: cfg, cli: c.cli, devices: c.acc.Devices, gate: c.gate, rooms: c.Rooms, outbox: c.outbox}
 	e2ee.OnSession(c.olmMachine(), c.keys.addArrivedSessionAndWake)
 	c.Sender, err = send.New(ctx, send.Config{
-		Client: c.cli, Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, DB: cfg.DB, Media: cfg.Media, MaxFile: cfg.MaxFile,
+		Client: c.cli, ThreadRelation: send.ThreadRelation(ctx, c.cli),
+		Rooms: c.Rooms, Inbox: c.inbox, Outbox: c.outbox, DB: cfg.DB, Media: cfg.Media, MaxFile: cfg.MaxFile,
 		Log: cfg.Log, Now: cfg.now, Text: cfg.Text, Echo: cfg.timings.echo, Restart: cfg.timings.restart,
 		SyncNumbers: func() (begun, done int64) { return c.sync.begun.Load(), c.sync.done.Load() },
 		SyncNow:     c.sync.syncNow, Synced: c.sync.synced, Ending: c.ending, InWake: c.inWake, OutWake: c.outWake,

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"reverie/internal/chat"
+	"reverie/internal/matrix/gate"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
@@ -162,7 +163,7 @@ func TestPollContent(t *testing.T) {
 		},
 		text: all, "body": all,
 		"m.mentions": map[string]any{"user_ids": []any{you.UserID()}},
-		"m.relates_to": map[string]any{"rel_type": "m.thread", "event_id": root, "is_falling_back": true,
+		"m.relates_to": map[string]any{"rel_type": string(gate.ElementThread), "event_id": root, "is_falling_back": true,
 			"m.in_reply_to": map[string]any{"event_id": root}},
 	}
 	expect.NoDiff(t, eventsOf(t, s, room, pollBegin)[0]["content"], want, "the start")

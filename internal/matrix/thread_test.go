@@ -15,6 +15,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/matrix"
+	"reverie/internal/matrix/gate"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
@@ -115,7 +116,7 @@ func TestAnswersStayInThread(t *testing.T) {
 					}
 				case c.thread:
 					last := either(i > 0, carried, asked)
-					if e.Type != "m.thread" || e.Event != want || !e.Fallback || e.Reply.Event != last {
+					if e.Type != string(gate.ElementThread) || e.Event != want || !e.Fallback || e.Reply.Event != last {
 						t.Errorf("message %d stands in %+v, want thread %s as a reply to %s", i, e.relation, want, last)
 					}
 					carried = e.ID

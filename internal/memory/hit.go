@@ -83,9 +83,9 @@ func Search(ctx context.Context, db *sql.DB, index backend.Finder, q Query) ([]H
 }
 
 // updatedBy selects the entries that the active entries ?1 superseded, the newest first.
-const updatedBy = `SELECT ` + entryColumns + ` FROM memory WHERE state = 'superseded' AND text <> '' AND successor IN (
-	SELECT id FROM memory AS now WHERE n IN (SELECT value FROM json_each(?)) AND state = 'active' AND source <> 'file'
-		AND now.scope = memory.scope) ORDER BY observed_at DESC, n DESC`
+const updatedBy = `SELECT ` + entryColumns + ` FROM memory WHERE state = 'superseded' AND text <> '' AND n IN (
+	SELECT was.n FROM json_each(?) AS j CROSS JOIN memory AS now ON now.n = j.value AND now.state = 'active' AND now.source <> 'file'
+	CROSS JOIN memory AS was ON was.successor = now.id AND was.successor <> '' AND was.scope = now.scope) ORDER BY observed_at DESC, n DESC`
 
 // Integrity is the lowest integrity of what Line shows of h.
 func (h Hit) Integrity() trust.Integrity {

@@ -53,10 +53,10 @@ func (s fileEntries) View(ctx context.Context, scope Scope, ids []string) (lines
 
 // successors selects, for each entry ?1, the entry that replaced it. If a replacement by ?1 was
 // undone, it selects the entry that ?1 had replaced.
-const successors = `SELECT new.entry, old.entry FROM memory_op AS new
-		CROSS JOIN memory_op AS old ON old.batch = new.batch AND old.op IN ('supersede', 'merge')
-		WHERE new.entry IN (SELECT value FROM json_each(?1)) AND new.op = 'add'
-			AND iif(old.after = '', '', json_extract(old.after, '$.by')) = new.entry
+const successors = `SELECT new.entry, old.entry FROM memory_op AS old CROSS JOIN memory_op AS new
+		ON new.entry = iif(old.after = '', '', json_extract(old.after, '$.by')) AND new.batch = old.batch AND new.op = 'add'
+		WHERE old.op IN ('supersede', 'merge') AND new.entry IN (SELECT value FROM json_each(?1))
+			AND old.batch IN (SELECT batch FROM memory_op WHERE entry IN (SELECT value FROM json_each(?1)) AND op = 'add')
 	UNION ALL SELECT id, successor FROM memory WHERE successor <> '' AND id IN (SELECT value FROM json_each(?1))`
 
 // IsActive implements file.Entries.

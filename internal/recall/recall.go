@@ -4,6 +4,7 @@ package recall
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -11,12 +12,14 @@ import (
 
 	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/chatexport"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/manner"
 	"reverie/internal/memory"
 	"reverie/internal/store"
 	"reverie/internal/tool"
+	"reverie/internal/trust"
 )
 
 // IndexAll indexes the new messages of all conversations. Call it before forgetting a text, so that the
@@ -79,6 +82,42 @@ func IndexNew(ctx context.Context, h *history.Store, store *memory.Store, talk h
 		}
 	}
 	return failed
+}
+
+// Import stores c, which person exported from another assistant, in the history and the search index. Only
+// that person may read it, and it is harvested like what is said in a room. added counts the messages
+// that were not stored before.
+func Import(ctx context.Context, h *history.Store, m *memory.Store, c chatexport.Conversation, person string,
+	of trust.Label) (added int, err error) {
+	talk := importedTalk(c)
+	if _, err := h.StartNew(ctx, talk); err != nil {
+		return 0, err
+	}
+	for _, said := range c.Messages {
+		err := h.Append(ctx, &history.Message{Room: talk, Role: llm.User, EventID: ImportedEvent(c, said), Sender: person,
+			Text: said.Text, At: said.At, Label: of})
+		switch {
+		case err == nil:
+			added++
+		case !errors.Is(err, history.ErrDuplicate):
+			return added, err
+		}
+	}
+	past, err := h.Load(ctx, talk)
+	if err == nil {
+		err = IndexNew(ctx, h, m, talk, past)
+	}
+	return added, err
+}
+
+// ImportedEvent is the event id of a message of c.
+func ImportedEvent(c chatexport.Conversation, m chatexport.Message) string {
+	return string(importedTalk(c)) + "/" + m.ID
+}
+
+// importedTalk is where the conversations of a service are stored. No room's id begins so.
+func importedTalk(c chatexport.Conversation) history.Timeline {
+	return history.Timeline("import:" + c.Service)
 }
 
 // Redact deletes the message event from the history, the search index, and what was remembered and noticed

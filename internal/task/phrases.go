@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -25,7 +26,7 @@ type phraseForm struct {
 	re   *regexp.Regexp
 }
 
-var phraseForms = func() (all []phraseForm) {
+var phraseForms = sync.OnceValue(func() (all []phraseForm) {
 	var numbers []string
 	for word := range numberWords {
 		numbers = append(numbers, word)
@@ -55,7 +56,7 @@ var phraseForms = func() (all []phraseForm) {
 		}
 	}
 	return all
-}()
+})
 
 // parsePhrase parses an English phrase such as "tomorrow at 7" into a validated schedule. A phrase
 // that is not fully understood is an error with examples.
@@ -64,7 +65,7 @@ func parsePhrase(text string, now time.Time, loc *time.Location) (Schedule, erro
 	if normalized = strings.Trim(normalized, " .!"); len(normalized) > 200 {
 		normalized, text = "", "so much text"
 	}
-	for _, f := range phraseForms {
+	for _, f := range phraseForms() {
 		m := f.re.FindStringSubmatch(normalized)
 		if m == nil {
 			continue

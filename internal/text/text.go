@@ -82,15 +82,17 @@ const (
 	wordEnd   = `)(?:$|[^\p{L}\p{N}'])`
 )
 
-// WordPattern matches a whole word of a list, in languages with spaces between words.
-func WordPattern(name string) *regexp.Regexp {
+// WordPattern matches a whole word of a list, in languages with spaces between words. It is compiled
+// when it is used for the first time, because it is large.
+func WordPattern(name string) func() *regexp.Regexp {
 	parts := func(language string) bool { return !slices.Contains(spaceless, language) }
-	return wordListPattern(name, wordBegin, wordEnd, parts)
+	return sync.OnceValue(func() *regexp.Regexp { return wordListPattern(name, wordBegin, wordEnd, parts) })
 }
 
-// SpacelessPattern matches a word of a list anywhere, in languages without spaces between words.
-func SpacelessPattern(name string) *regexp.Regexp {
-	return wordListPattern(name, `(?:`, `)`, func(language string) bool { return slices.Contains(spaceless, language) })
+// SpacelessPattern is WordPattern for languages without spaces between words, where a word matches anywhere.
+func SpacelessPattern(name string) func() *regexp.Regexp {
+	wide := func(language string) bool { return slices.Contains(spaceless, language) }
+	return sync.OnceValue(func() *regexp.Regexp { return wordListPattern(name, `(?:`, `)`, wide) })
 }
 
 func wordListPattern(name, before, behind string, in func(language string) bool) *regexp.Regexp {

@@ -30,13 +30,13 @@ func TestLists(t *testing.T) {
 // TestPattern: a word is found by itself, in whatever language, and the whole of it; Chinese
 // and Japanese are found within a sentence.
 func TestPattern(t *testing.T) {
-	not := WordPattern("negation")
+	not := WordPattern("negation")()
 	for in, want := range map[string]string{" he is not here ": " not ", " er ist nie da ": " nie ", " the knot holds ": "", " he works there no longer ": " no longer ", " elle n'y va plus jamais ": " n'y va plus "} {
 		if got := not.FindString(in); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
-	if wide := SpacelessPattern("negation"); !wide.MatchString("今日は行きません") || !wide.MatchString("我不去") || wide.MatchString("we do not go") {
+	if wide := SpacelessPattern("negation")(); !wide.MatchString("今日は行きません") || !wide.MatchString("我不去") || wide.MatchString("we do not go") {
 		t.Error("Chinese and Japanese")
 	}
 	if set := Set("article"); !set["the"] || !set["der"] || set["den "] {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"reverie/internal/store"
 )
@@ -27,13 +28,13 @@ const None = "none"
 func PersonaFile(name string) string { return "personas/" + name + ".md" }
 
 // nameForm is the form of names that a command can have.
-var nameForm = regexp.MustCompile(`^[\pL\pN][\pL\pM\pN_-]{0,31}$`)
+var nameForm = regexp.MustCompile(`^[\pL\pN][\pL\pM\pN_-]*$`)
 
 // PersonaNames lists the personas in the data folder, by name.
 func (v Voice) PersonaNames() (names []string) {
 	files, _ := filepath.Glob(filepath.Join(v.Dir, PersonaFile("*"))) // sorted; the pattern is valid
 	for _, f := range files {
-		if name := strings.TrimSuffix(filepath.Base(f), ".md"); nameForm.MatchString(name) {
+		if name := strings.TrimSuffix(filepath.Base(f), ".md"); nameForm.MatchString(name) && utf8.RuneCountInString(name) <= 32 {
 			names = append(names, name)
 		}
 	}
@@ -80,7 +81,7 @@ var Speech = FieldSet{
 	{"address", nil, []string{"Address the person with: %s."}}, {"language", nil, []string{"Answer in this language: %s."}},
 }
 
-var words = regexp.MustCompile(`^[^\p{Cc}<>[\]]{1,60}$`)
+var words = regexp.MustCompile(`^[^\p{Cc}<>[\]]+$`)
 
 // ValueRemedy returns what to write instead of a wrong field or value; "" = the value is right.
 func (fields FieldSet) ValueRemedy(name, value string) string {
@@ -89,7 +90,7 @@ func (fields FieldSet) ValueRemedy(name, value string) string {
 		known = append(known, f.name)
 		switch {
 		case f.name != name:
-		case slices.Contains(f.values, value), f.values == nil && words.MatchString(value):
+		case slices.Contains(f.values, value), f.values == nil && words.MatchString(value) && utf8.RuneCountInString(value) <= 60:
 			return ""
 		case f.values == nil:
 			return "write a few words, 60 characters at most"

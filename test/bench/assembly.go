@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
+	"strings"
 	"time"
 
 	reverie "reverie"
@@ -24,62 +26,102 @@ import (
 	"reverie/internal/trust"
 )
 
-// size is the amount of data. The aim is a tenth of the milliseconds that a well-known assistant in
-// Python takes for as much.
+// size is the amount of data.
 type size struct {
 	memories, skills, tasks int
-	aim                     float64
+	limit                   float64
 	backend                 string
 }
 
 var sizes = []size{
-	{100, 20, 10, 0.053, "flat_file"},
-	{1_000, 50, 50, 0.098, "flat_file"},
-	{10_000, 200, 200, 0.336, "flat_file"},
+	{100, 20, 10, 1, "flat_file"},
+	{1_000, 50, 50, 2, "flat_file"},
+	{10_000, 200, 200, 8, "flat_file"},
 }
 
-// assembly measures the assembler with cached files, in a conversation of 20 messages.
-func assembly(ctx context.Context, layout prompt.Layout, of size) ([]figure, error) {
-	dir, err := os.MkdirTemp("", "reverie-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	a, turn, err := newAssembler(ctx, dir, layout, of)
-	if err != nil {
-		return nil, err
-	}
-	const n = 2_000
-	took := make([]float64, n)
-	var before, after runtime.MemStats
-	for i := range 100 + n {
-		if i == 50 {
-			// The first assemblies wrote files. A file that just changed is read again each time,
-			// but this measures the usual case, without edits.
-			time.Sleep(3 * time.Second)
-		}
-		if i == 100 {
-			runtime.ReadMemStats(&before)
-		}
-		began := time.Now()
-		if _, err := a.Assemble(ctx, turn); err != nil {
-			return nil, err
-		}
-		if i >= 100 {
-			took[i-100] = float64(time.Since(began).Nanoseconds()) / 1e6
+const plainPrompt = "reading and joining all files of memories and skills"
+
+// assemblies measures the assembler in a conversation of 20 messages. With flat_file, all memories are in
+// the prompt.
+func (b *bench) assemblies(ctx context.Context) error {
+	for _, layout := range []prompt.Layout{prompt.Stable, prompt.Classic} {
+		for _, of := range sizes {
+			name := fmt.Sprintf("assembly, %s, %d/%d/%d", layout, of.memories, of.skills, of.tasks)
+			if err := b.assemble(ctx, name, layout, of, func(int) string { return "" }); err != nil {
+				return err
+			}
 		}
 	}
-	runtime.ReadMemStats(&after)
-	slices.Sort(took)
-	name := func(s string) string {
-		return fmt.Sprintf("assembly, %s, %d/%d/%d: %s", layout, of.memories, of.skills, of.tasks, s)
+	return nil
+}
+
+// turns measures the assembler with the two searches that each message needs, each with new words.
+func (b *bench) turns(ctx context.Context) error {
+	asks := []string{"Do I like number %d more than number %d?", "What did I say about number %d by the sea?", "And fact %d, was it on a long walk?", "Tell me about fact %d, please, and number %d."}
+	of := size{memories: 10_000, skills: 200, tasks: 200, backend: "fts5", limit: 3}
+	return b.assemble(ctx, "assembly with a search for the message, fts5, 10000/200/200", prompt.Stable, of, func(i int) string {
+		text := asks[i%len(asks)]
+		return fmt.Sprintf(text, []any{7 * (i * 37 % 10_000), 3 * (i * 37 % 10_000)}[:strings.Count(text, "%d")]...)
+	})
+}
+
+// assemble measures an assembler of a size. ask returns the newest message's text; "" = always the same.
+func (b *bench) assemble(ctx context.Context, name string, layout prompt.Layout, of size, ask func(i int) string) error {
+	return inFolder(func(dir string) error {
+		a, turn, err := newAssembler(ctx, dir, layout, of)
+		if err != nil {
+			return err
+		}
+		newest := &turn.History[len(turn.History)-1]
+		var before, after runtime.MemStats
+		do := func(i int) error {
+			if text := ask(i); text != "" {
+				newest.Text = text
+			}
+			p, err := a.Assemble(ctx, turn)
+			if err == nil && ask(i) != "" && p.Tail == "" {
+				err = errors.New("the message brings nothing to mind")
+			}
+			return err
+		}
+		// The first assemblies wrote files. A file that just changed is read again each time, but this
+		// measures the usual case, without edits.
+		const n = 300
+		if _, _, err := beside(20, do, nil); err != nil {
+			return err
+		}
+		time.Sleep(3 * time.Second)
+		if _, _, err := beside(20, do, nil); err != nil {
+			return err
+		}
+		ours, theirs, err := beside(n, do, func(int) error { return joinFiles(dir) })
+		if err != nil {
+			return err
+		}
+		b.put(percentiles(name, of.limit, 0, ours, plainPrompt, theirs)...)
+		runtime.ReadMemStats(&before)
+		_, _, err = beside(50, do, nil)
+		runtime.ReadMemStats(&after)
+		b.put(figure{What: name + ", allocated", Value: float64(after.TotalAlloc-before.TotalAlloc) / 50 / 1e3, Unit: "kB"})
+		return err
+	})
+}
+
+// joinFiles is the plain way to make a prompt.
+func joinFiles(dir string) error {
+	var all strings.Builder
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if ext := filepath.Ext(path); err != nil || d.IsDir() || ext != ".md" && ext != ".txt" {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		all.Write(content)
+		return err
+	})
+	if err == nil && all.Len() == 0 {
+		err = errors.New("there are no files")
 	}
-	return []figure{
-		{name("p50"), took[n/2], "ms", of.aim},
-		{name("p99"), took[n*99/100], "ms", 0},
-		{name("allocations"), float64(after.Mallocs-before.Mallocs) / n, "each", 0},
-		{name("allocated"), float64(after.TotalAlloc-before.TotalAlloc) / n / 1e3, "kB", 0},
-	}, nil
+	return err
 }
 
 func newAssembler(ctx context.Context, dir string, layout prompt.Layout, of size) (*prompt.Assembler, prompt.Turn, error) {

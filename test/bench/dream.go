@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,32 +16,31 @@ import (
 	"reverie/internal/trust"
 )
 
-// dreaming measures a dream over 10,000 memories, and its effect on a chat meanwhile: on a memory
+// dreams measures a dream over 10,000 memories, and its effect on a chat meanwhile: on a memory
 // search and on storing a fact.
-func dreaming(ctx context.Context) ([]figure, error) {
-	dir, err := os.MkdirTemp("", "reverie-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
+func (b *bench) dreams(ctx context.Context) error {
+	return inFolder(func(dir string) error { return b.dreamIn(ctx, dir) })
+}
+
+func (b *bench) dreamIn(ctx context.Context, dir string) error {
 	db, err := store.Open(ctx, filepath.Join(dir, "bot.db"), reverie.Migrations)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer db.Close()
 	const owner = "@me:example.org"
 	s, err := memory.Open(ctx, memory.Config{DB: db, Dir: dir, Owner: owner, Backend: "fts5"})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if _, err := (&jsonl.Importer{Store: s, Scope: memory.Shared, Now: time.Now}).Import(ctx, owner, []byte(people(10_000))); err != nil {
-		return nil, err
+		return err
 	}
 	c := dream.Config{DB: db, Store: s, Dir: dir, Default: reverie.Data}
 	d := dream.Open(c)
 	begin := time.Now()
 	if _, err := d.Dream(ctx, dream.Options{DryRun: true}); err != nil {
-		return nil, err
+		return err
 	}
 	planned := time.Since(begin)
 	n := 0
@@ -59,7 +57,7 @@ func dreaming(ctx context.Context) ([]figure, error) {
 	for range 400 {
 		ms, err := chat()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		before = append(before, ms)
 		time.Sleep(5 * time.Millisecond)
@@ -75,15 +73,14 @@ func dreaming(ctx context.Context) ([]figure, error) {
 	for {
 		select {
 		case err := <-ended:
-			return []figure{
-				{"dream: plan of 10,000 memories without a model", planned.Seconds(), "s", 5},
-				{"dream: p99 of a search and a note meanwhile, added", p99(during) - p99(before), "ms", 20},
-			}, err
+			b.put(figure{What: "dream: plan of 10,000 memories without a model", Value: planned.Seconds(), Unit: "s", Limit: 5},
+				figure{What: "dream: p99 of a search and a note meanwhile", Value: p99(during), Unit: "ms", Limit: 20 + p99(before), Baseline: p99(before), Plain: "the same without a dream"})
+			return err
 		default:
 		}
 		ms, err := chat()
 		if err != nil {
-			return nil, err
+			return err
 		}
 		during = append(during, ms)
 		time.Sleep(5 * time.Millisecond)

@@ -1,226 +1,188 @@
-// Bench measures Reverie's speed and size: the time to assemble a prompt, the time from start to the
-// first sync, and memory and disk use. `make bench` runs it; --json prints JSON.
+// Bench measures Reverie's speed and size, each figure beside the plain way to do as much, so that the
+// ratio of the two means something on any machine. `make bench` runs it; GROUP=NAME runs one group.
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/pprof"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
-
-	"reverie/internal/matrix/homeserver"
-	"reverie/internal/prompt"
-	"reverie/internal/store"
 )
 
-// figure is a measured number and its aim.
+// figure is a measured number, its limit, and the same of the plain way.
 type figure struct {
-	What  string  `json:"what"`
-	Value float64 `json:"value"`
-	Unit  string  `json:"unit"`
-	Aim   float64 `json:"aim,omitempty"` // upper limit; 0 = none
+	What     string  `json:"what"`
+	Value    float64 `json:"value"`
+	Unit     string  `json:"unit"`
+	Limit    float64 `json:"limit,omitempty"`    // on two processors that do nothing else; 0 = none
+	Baseline float64 `json:"baseline,omitempty"` // of the plain way, in the same unit; 0 = none was measured
+	Ratio    float64 `json:"ratio,omitempty"`    // Value / Baseline
+	Plain    string  `json:"plain,omitempty"`    // the plain way
+}
+
+// bench measures a group.
+type bench struct {
+	bot, home string // the built bot; the folder of the built homeserver
+	put       func(...figure)
+}
+
+type group struct {
+	name    string
+	measure func(*bench, context.Context) error
+}
+
+var groups = []group{
+	{"text", (*bench).texts},
+	{"assembly", (*bench).assemblies},
+	{"turn", (*bench).turns},
+	{"search", (*bench).search},
+	{"messages", (*bench).messages},
+	{"memories", (*bench).memories},
+	{"dream", (*bench).dreams},
+	{"tasks", (*bench).tasks},
+	{"commands", (*bench).commands},
+	{"start", (*bench).starts},
+	{"commit", (*bench).commits},
+	{"delivery", (*bench).delivery},
 }
 
 func main() {
-	asJSON := flag.Bool("json", false, "print JSON")
+	asJSON := flag.Bool("json", false, "print JSON, after all is measured")
 	bot := flag.String("bot", "bin/bot", "the built bot")
 	home := flag.String("homeserver-bin", "bin/homeserver", "the folder of the built homeserver")
-	only := flag.Bool("memories", false, "measure memories only")
-	dreams := flag.Bool("dreams", false, "measure dreams only")
-	prompts := flag.Bool("assembly", false, "measure how prompts are assembled only")
-	start := flag.Bool("start", false, "measure start and idle memory of the built bot only")
-	programs := flag.Bool("commands", false, "measure how sandboxed commands start only")
+	profile := flag.String("profile", "", "write a CPU profile of this process to a file")
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), "bench [flags] [GROUP …]\n\ngroups:")
+		for _, g := range groups {
+			fmt.Fprint(flag.CommandLine.Output(), " ", g.name)
+		}
+		fmt.Fprintln(flag.CommandLine.Output(), "\n\nflags:")
+		flag.PrintDefaults()
+	}
 	flag.Parse()
-	counts := []int{10_000, 20_000}
-	ctx := context.Background()
-	first, rest := dreaming, !*dreams && !*prompts
-	if *prompts {
-		first = assemblies
-	}
-	if *start {
-		first, rest = func(ctx context.Context) ([]figure, error) { return process(ctx, *bot, *home) }, false
-	}
-	if *programs {
-		first, rest = commands, false
-	}
-	figures, err := first(ctx)
-	if err == nil && rest {
-		var more []figure
-		more, err = memories(ctx, *bot, counts)
-		figures = append(figures, more...)
-	}
-	if err == nil && rest {
-		var more []figure
-		more, err = scale(ctx, *bot, counts[1:])
-		figures = append(figures, more...)
-	}
-	if err == nil && rest && !*only {
-		var more []figure
-		more, err = measure(ctx, *bot, *home)
-		figures = append(figures, more...)
-	}
-	if err == nil {
-		err = report(os.Stdout, figures, *asJSON)
-	}
-	if err != nil {
+	if err := run(context.Background(), os.Stdout, &bench{bot: *bot, home: *home}, flag.Args(), *asJSON, *profile); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func report(w io.Writer, figures []figure, asJSON bool) error {
-	if asJSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(figures)
-	}
-	for _, f := range figures {
-		aim := ""
-		if f.Aim > 0 {
-			aim = fmt.Sprintf("aim < %g %s", f.Aim, f.Unit)
+func run(ctx context.Context, w io.Writer, b *bench, names []string, asJSON bool, profile string) error {
+	for _, name := range names {
+		if !slices.ContainsFunc(groups, func(g group) bool { return g.name == name }) {
+			return fmt.Errorf("there is no group %q; -h lists them", name)
 		}
-		fmt.Fprintf(w, "%-52s %10.3f %-6s %s\n", f.What, f.Value, f.Unit, aim)
 	}
-	return nil
-}
-
-// assemblies measures the assembler at each size.
-func assemblies(ctx context.Context) ([]figure, error) {
-	var all []figure
-	for _, layout := range []prompt.Layout{prompt.Stable, prompt.Classic} {
-		for _, size := range sizes {
-			f, err := assembly(ctx, layout, size)
-			if err != nil {
-				return nil, err
+	if profile != "" {
+		file, err := os.Create(profile)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	all := []figure{}
+	b.put = func(some ...figure) {
+		for _, f := range some {
+			if f.Baseline > 0 {
+				f.Ratio = f.Value / f.Baseline
 			}
-			all = append(all, f...)
+			if all = append(all, f); !asJSON {
+				fmt.Fprintln(w, f.line())
+			}
 		}
 	}
-	f, err := recalling(ctx)
-	return append(all, f...), err
-}
-
-func measure(ctx context.Context, bot, home string) ([]figure, error) {
-	var all []figure
-	for _, more := range []func(context.Context) ([]figure, error){assemblies, tasks, commands} {
-		f, err := more(ctx)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, f...)
+	if !asJSON {
+		fmt.Fprintf(w, "%-70s %11s %-4s %9s %11s %8s  %s\n", "", "value", "", "limit", "baseline", "ratio", "the plain way")
 	}
-	f, err := process(ctx, bot, home)
-	if err != nil {
-		return nil, err
-	}
-	all = append(all, f...)
-	if f, err = delivery(ctx, bot); err != nil {
-		return nil, err
-	}
-	info, err := os.Stat(bot)
-	if err != nil {
-		return nil, err
-	}
-	return append(append(all, f...), figure{"binary", float64(info.Size()) / 1e6, "MB", 45}), nil
-}
-
-// process measures the built bot against a real homeserver.
-func process(ctx context.Context, bot, homeBin string) ([]figure, error) {
-	dir, err := os.MkdirTemp("", "reverie-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	home, err := homeserver.Start(ctx, homeserver.Config{BinDir: homeBin, Dir: filepath.Join(dir, "homeserver")})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = home.Stop() }()
-	user, err := home.Register(ctx, "reverie", "bench-password")
-	if err != nil {
-		return nil, err
-	}
-	config := filepath.Join(dir, "config.yaml")
-	text := fmt.Sprintf("data: ./data\nmatrix: {homeserver: %q, user: %q, password: bench-password, owners: [\"@you:localhost\"]}\nllm:\n  models: [{name: r, base_url: \"rehearsal:\", model: rehearsal}]\n", home.URL, user)
-	if err := store.WriteFile(config, []byte(text)); err != nil {
-		return nil, err
-	}
-	const runs = 7
-	var starts, memories []float64
-	for i := range runs + 1 {
-		took, rss, err := oneStart(ctx, bot, config, i == runs)
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 { // the first start logs in and creates keys
-			starts = append(starts, took)
-		}
-		if rss > 0 {
-			memories = append(memories, rss)
-		}
-	}
-	slices.Sort(starts)
-	return []figure{
-		{"start to first sync, median of 7", starts[runs/2], "ms", 300},
-		{"start to first sync, slowest of 7", starts[runs-1], "ms", 0},
-		{"idle memory (RSS), 5 s after the start", memories[0], "MB", 40},
-	}, nil
-}
-
-// firstSync is the log text after the first sync.
-const firstSync = "first sync"
-
-func oneStart(ctx context.Context, bot, config string, idle bool) (ms, rss float64, err error) {
-	cmd := exec.CommandContext(ctx, bot, "run", "--config", config)
-	log, err := cmd.StderrPipe()
-	if err != nil {
-		return 0, 0, err
-	}
-	began := time.Now()
-	if err := cmd.Start(); err != nil {
-		return 0, 0, err
-	}
-	defer func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_, _ = io.Copy(io.Discard, log)
-		_ = cmd.Wait()
-	}()
-	var seen strings.Builder
-	for lines := bufio.NewScanner(log); lines.Scan(); {
-		seen.WriteString(lines.Text() + "\n")
-		if !strings.Contains(lines.Text(), firstSync) {
+	for _, g := range groups {
+		if len(names) > 0 && !slices.Contains(names, g.name) {
 			continue
 		}
-		ms = float64(time.Since(began).Microseconds()) / 1e3
-		if idle {
-			time.Sleep(5 * time.Second)
-			rss, err = residentMB(cmd.Process.Pid)
+		if err := g.measure(b, ctx); err != nil {
+			return fmt.Errorf("%s: %w", g.name, err)
 		}
-		return ms, rss, err
 	}
-	return 0, 0, errors.New("the bot ended before its first sync:\n" + seen.String())
+	if !asJSON {
+		return nil
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(all)
 }
 
-func residentMB(pid int) (float64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
+func (f figure) line() string {
+	number := func(format string, x float64) string {
+		if x == 0 {
+			return "–"
+		}
+		return fmt.Sprintf(format, x)
 	}
-	for line := range strings.Lines(string(b)) {
-		var kb float64
-		if n, _ := fmt.Sscanf(line, "VmRSS: %f kB", &kb); n == 1 {
-			return kb / 1e3, nil
+	return strings.TrimRight(fmt.Sprintf("%-70s %11.3f %-4s %9s %11s %8s  %s",
+		f.What, f.Value, f.Unit, number("%.4g", f.Limit), number("%.3f", f.Baseline), number("%.2f", f.Ratio), f.Plain), " ")
+}
+
+// beside does both in turn, n times each, so that other work on the machine slows both. It returns the
+// sorted milliseconds of each.
+func beside(n int, do, plain func(i int) error) (ours, theirs []float64, err error) {
+	for i := range n {
+		for _, way := range []struct {
+			do   func(int) error
+			took *[]float64
+		}{{do, &ours}, {plain, &theirs}} {
+			if way.do == nil {
+				continue
+			}
+			began := time.Now()
+			if err := way.do(i); err != nil {
+				return nil, nil, err
+			}
+			*way.took = append(*way.took, milliseconds(time.Since(began)))
 		}
 	}
-	return 0, errors.New("no VmRSS in /proc")
+	slices.Sort(ours)
+	slices.Sort(theirs)
+	return ours, theirs, nil
+}
+
+// percentiles returns the median and the 99th percentile of sorted milliseconds, with their limits.
+func percentiles(name string, half, most float64, ours []float64, plain string, theirs []float64) []figure {
+	of := func(what string, percent int, limit float64) figure {
+		f := figure{What: name + ", " + what, Value: ours[len(ours)*percent/100], Unit: "ms", Limit: limit}
+		if len(theirs) > 0 {
+			f.Plain, f.Baseline = plain, theirs[len(theirs)*percent/100]
+		}
+		return f
+	}
+	return []figure{of("p50", 50, half), of("p99", 99, most)}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+
+// botIn returns a command of the bot with a new data folder in dir.
+func (b *bench) botIn(ctx context.Context, dir string, config string) (func(args ...string) *exec.Cmd, error) {
+	file := filepath.Join(dir, "config.yaml")
+	return func(args ...string) *exec.Cmd {
+		return exec.CommandContext(ctx, b.bot, append([]string{"-c", file}, args...)...)
+	}, os.WriteFile(file, []byte("data: ./data\n"+config), 0o600)
+}
+
+// inFolder calls do with a temporary folder.
+func inFolder(do func(dir string) error) error {
+	dir, err := os.MkdirTemp("", "reverie-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	return do(dir)
 }

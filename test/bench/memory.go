@@ -9,106 +9,113 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	reverie "reverie"
-	"reverie/internal/memory"
-	"reverie/internal/search"
 	"reverie/internal/store"
 )
 
-// memories measures import and search at several sizes, all in one scope, the slowest case. The word
-// frequencies are those of a natural language.
-func memories(ctx context.Context, bot string, sizes []int) ([]figure, error) {
-	var all []figure
-	for _, n := range sizes {
-		f, err := memoriesOf(ctx, bot, n)
+// memories measures commands on 20,000 memories, and how long a concurrent writer has to wait.
+func (b *bench) memories(ctx context.Context) error {
+	return inFolder(func(dir string) error {
+		bot, err := b.botIn(ctx, dir, "memory: {backend: fts5}\n"+rehearsal)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		all = append(all, f...)
-	}
-	return all, nil
+		lines := filepath.Join(dir, "memories.jsonl")
+		texts, _, err := writeMemories(lines, filepath.Join(dir, "questions.jsonl"), 20_000)
+		if err != nil {
+			return err
+		}
+		plain, inserted, err := openPlain(ctx, dir, texts)
+		if err != nil {
+			return err
+		}
+		defer plain.db.Close()
+		var imported struct{ Batch string }
+		for _, step := range []struct {
+			what    string
+			limit   float64 // seconds
+			waiting bool
+			args    func() []string
+		}{
+			{"import", 20, true, func() []string { return []string{"import", "--json", lines} }},
+			{"the same import again", 0, true, func() []string { return []string{"import", "--json", lines} }},
+			{"reindex", 2, false, func() []string { return []string{"reindex", "--json"} }},
+			{"undo of the import", 5, true, func() []string { return []string{"undo", "--json", imported.Batch} }},
+		} {
+			r, err := runBesideWriter(ctx, filepath.Join(dir, "data"), bot(append([]string{"memory"}, step.args()...)...))
+			if err != nil {
+				return err
+			}
+			if imported.Batch == "" {
+				if err := json.Unmarshal(r.out, &imported); err != nil {
+					return fmt.Errorf("%s: %w", step.what, err)
+				}
+			}
+			name := "20,000 memories, " + step.what
+			b.put(figure{What: name, Value: r.took.Seconds(), Unit: "s", Limit: step.limit, Baseline: inserted.Seconds(), Plain: "inserts into a plain FTS5 table"},
+				figure{What: name + ", processor", Value: r.cpu.Seconds(), Unit: "s"}, figure{What: name + ", peak memory", Value: r.megabytes, Unit: "MB", Limit: 200})
+			if step.waiting {
+				b.put(figure{What: name + ", longest wait of a writer", Value: milliseconds(r.wait), Unit: "ms", Limit: 60_000})
+			}
+		}
+		info, err := os.Stat(filepath.Join(dir, "data", "bot.db"))
+		if err == nil {
+			b.put(figure{What: "20,000 memories, bot.db after that", Value: float64(info.Size()) / 1e6, Unit: "MB"})
+		}
+		return err
+	})
 }
 
-// aims are limits of the 99th percentile, in milliseconds.
-var aims = map[int]float64{10_000: 10, 20_000: 15}
+// commandCost is the cost of a command.
+type commandCost struct {
+	out             []byte
+	took, cpu, wait time.Duration
+	megabytes       float64
+}
 
-func memoriesOf(ctx context.Context, bot string, n int) ([]figure, error) {
-	dir, err := os.MkdirTemp("", "reverie-bench-")
+// runBesideWriter runs cmd and repeatedly begins a write transaction on the same database meanwhile.
+func runBesideWriter(ctx context.Context, data string, cmd *exec.Cmd) (commandCost, error) {
+	db, err := store.Open(ctx, filepath.Join(data, "bot.db"), reverie.Migrations)
 	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	config := filepath.Join(dir, "config.yaml")
-	if err := store.WriteFile(config, []byte("data: ./data\nmemory: {backend: fts5}\nllm:\n  models: [{name: r, base_url: \"rehearsal:\", model: rehearsal}]\n")); err != nil {
-		return nil, err
-	}
-	lines, questions := filepath.Join(dir, "memories.jsonl"), filepath.Join(dir, "questions.jsonl")
-	asked, err := writeMemories(lines, questions, n)
-	if err != nil {
-		return nil, err
-	}
-	took, imported, err := timed(ctx, bot, "-c", config, "memory", "import", lines)
-	if err != nil {
-		return nil, err
-	}
-	_, searched, err := timed(ctx, bot, "-c", config, "memory", "search", "--batch", questions)
-	if err != nil {
-		return nil, err
-	}
-	info, err := os.Stat(filepath.Join(dir, "data", "bot.db"))
-	if err != nil {
-		return nil, err
-	}
-	db, err := store.Open(ctx, filepath.Join(dir, "data", "bot.db"), reverie.Migrations)
-	if err != nil {
-		return nil, err
+		return commandCost{}, err
 	}
 	defer db.Close()
-	index := search.Open(db)
-	times, err := queryTimes(ctx, index, asked)
-	if err != nil {
-		return nil, err
+	var stderr, stdout strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	begin := time.Now()
+	if err := cmd.Start(); err != nil {
+		return commandCost{}, err
 	}
-	near, err := meaning(ctx, db, index, asked, n)
-	if err != nil {
-		return nil, err
-	}
-	name := fmt.Sprintf("%d memories: ", n)
-	importAim := 0.0
-	if n == 20_000 {
-		importAim = 20
-	}
-	return append([]figure{
-		{name + "import", took, "s", importAim},
-		{name + "import, memory", imported, "MB", 0},
-		{name + "question, half are faster", times[len(times)/2], "ms", 0},
-		{name + "question, 99 of 100 are faster", times[len(times)*99/100], "ms", aims[n]},
-		{name + "questions, memory", searched, "MB", 200},
-		{name + "bot.db", float64(info.Size()) / 1e6, "MB", 0},
-	}, near...), nil
-}
-
-// queryTimes queries index and returns the milliseconds of each query, sorted.
-func queryTimes(ctx context.Context, index *search.FTS, asked []string) ([]float64, error) {
-	var times []float64
-	for _, text := range asked {
-		begin := time.Now()
-		if _, err := index.Search(ctx, memory.Query{Text: text, Scopes: []memory.Scope{memory.Shared}}); err != nil {
-			return nil, err
+	ended := make(chan error, 1)
+	// go: it ends with the command
+	go func() { ended <- cmd.Wait() }()
+	var r commandCost
+	for {
+		r.megabytes = max(r.megabytes, memoryOf(cmd.Process.Pid)["VmHWM"])
+		asked := time.Now()
+		tx, err := db.BeginTx(ctx, nil)
+		r.wait = max(r.wait, time.Since(asked))
+		if err == nil { // on an error the wait was more than a minute, which the figure shows
+			_ = tx.Rollback()
 		}
-		times = append(times, float64(time.Since(begin).Microseconds())/1000)
+		select {
+		case failed := <-ended:
+			if failed != nil {
+				return r, fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), failed, stderr.String())
+			}
+			r.out, r.took = []byte(stdout.String()), time.Since(begin)
+			r.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+			return r, nil
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
-	slices.Sort(times)
-	return times, nil
 }
 
-// timed runs the bot and returns its seconds and megabytes.
-func timed(ctx context.Context, bot string, args ...string) (seconds, megabytes float64, err error) {
-	c := exec.CommandContext(ctx, bot, args...)
+// timed runs a command and returns its seconds and megabytes.
+func timed(c *exec.Cmd) (seconds, megabytes float64, err error) {
 	var stderr strings.Builder
 	c.Stderr = &stderr
 	begin := time.Now()
@@ -122,36 +129,23 @@ func timed(ctx context.Context, bot string, args ...string) (seconds, megabytes 
 		select {
 		case err := <-ended:
 			if err != nil {
-				err = fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, stderr.String())
+				err = fmt.Errorf("%s: %w: %s", strings.Join(c.Args, " "), err, stderr.String())
 			}
 			return time.Since(begin).Seconds(), megabytes, err
 		case <-time.After(10 * time.Millisecond):
-			megabytes = max(megabytes, highWater(c.Process.Pid))
+			megabytes = max(megabytes, memoryOf(c.Process.Pid)["VmHWM"])
 		}
 	}
 }
 
-// highWater returns the peak memory of a running process in megabytes, or 0 if unknown. The value
-// after its end is useless: there a child starts with the peak of its parent.
-func highWater(pid int) float64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	_, after, _ := strings.Cut(string(status), "VmHWM:")
-	var kB float64
-	_, _ = fmt.Sscan(after, &kB)
-	return kB / 1000
-}
-
-// writeMemories writes n memories in conversations of forty, and returns queries of some of their
-// words.
-func writeMemories(lines, questions string, n int) (asked []string, err error) {
+// writeMemories writes n memories in conversations of forty, and returns their texts and queries of
+// some of their words.
+func writeMemories(lines, questions string, n int) (texts, asked []string, err error) {
 	random := rand.New(rand.NewPCG(1, 2))
 	words := rand.NewZipf(random, 1.1, 4, 40_000)
 	file, err := os.Create(lines)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer file.Close()
 	out := bufio.NewWriter(file)
@@ -170,21 +164,22 @@ func writeMemories(lines, questions string, n int) (asked []string, err error) {
 			"text": strings.Join(text, " "), "scope": "shared", "subject": []string{"Anna", "Ben"}[i%2], "ref": fmt.Sprint("r", i),
 			"conversation": fmt.Sprint("c", i/40), "seq": i, "observed_at": begin.Add(time.Duration(i) * 3 * time.Minute).Format(time.RFC3339),
 		}); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		texts = append(texts, strings.Join(text, " "))
 		if i%max(1, n/400) == 0 {
 			random.Shuffle(len(text), func(a, b int) { text[a], text[b] = text[b], text[a] })
 			asked = append(asked, "When did Anna "+strings.Join(text[:min(len(text), 3+random.IntN(5))], " ")+"?")
 		}
 	}
 	if err := out.Flush(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var q strings.Builder
 	for i, text := range asked {
 		fmt.Fprintf(&q, `{"id":%d,"query":%q,"scope":"shared"}`+"\n", i, text)
 	}
-	return asked, store.WriteFile(questions, []byte(q.String()))
+	return texts, asked, store.WriteFile(questions, []byte(q.String()))
 }
 
 // small are words that occur in every text.

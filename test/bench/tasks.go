@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -25,19 +24,18 @@ const (
 
 // tasks measures the scheduler with many tasks: its CPU time while nothing is due, and the delay of
 // tasks that are due at the same time.
-func tasks(ctx context.Context) ([]figure, error) {
-	dir, err := os.MkdirTemp("", "reverie-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
+func (b *bench) tasks(ctx context.Context) error {
+	return inFolder(func(dir string) error { return b.tasksIn(ctx, dir) })
+}
+
+func (b *bench) tasksIn(ctx context.Context, dir string) error {
 	db, err := store.Open(ctx, filepath.Join(dir, "bot.db"), reverie.Migrations)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer db.Close()
 	if err := planTasks(ctx, db); err != nil {
-		return nil, err
+		return err
 	}
 	s := task.NewScheduler(task.NewStore(db, task.Config{}), task.SchedulerConfig{Rooms: anyRoom{}})
 	var mu sync.Mutex
@@ -57,37 +55,38 @@ func tasks(ctx context.Context) ([]figure, error) {
 	defer cancel()
 	before, err := awaitIdle() // the start schedules all tasks
 	if err != nil {
-		return nil, err
+		return err
 	}
 	time.Sleep(idleFor)
 	after, err := cpu()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// Like a change by another program, which the scheduler notices within ten seconds.
 	due := time.Now().Add(12 * time.Second).Truncate(time.Second)
 	if _, err := db.ExecContext(ctx, `UPDATE task SET schedule = ?, next_due = ? WHERE rowid IN (SELECT rowid FROM task LIMIT ?)`,
 		fmt.Sprintf(`{"schedule_type":"once","at":%q}`, due.Format(time.RFC3339)), due.UnixMilli(), dueTogether); err != nil {
-		return nil, err
+		return err
 	}
 	for range dueTogether {
 		select {
 		case r := <-handed:
 			if err := s.Done(ctx, r.ID, "", nil); err != nil {
-				return nil, err
+				return err
 			}
 		case <-time.After(time.Minute):
-			return nil, errors.New("not all tasks that are due were handed over")
+			return errors.New("not all tasks that are due were handed over")
 		}
 	}
 	mu.Lock()
 	defer mu.Unlock()
 	slices.Sort(late)
 	name := fmt.Sprintf("%d tasks: ", planned)
-	return []figure{
-		{name + "processor while nothing is due", 100 * (after - before).Seconds() / idleFor.Seconds(), "%", 1},
-		{name + fmt.Sprintf("%d due at once, 99 of 100 sooner", dueTogether), late[len(late)*99/100-1], "ms", 200},
-	}, nil
+	b.put(
+		figure{What: name + "processor while nothing is due", Value: 100 * (after - before).Seconds() / idleFor.Seconds(), Unit: "%", Limit: 1},
+		figure{What: name + fmt.Sprintf("%d due at once, 99 of 100 sooner", dueTogether), Value: late[len(late)*99/100-1], Unit: "ms", Limit: 200},
+	)
+	return nil
 }
 
 // planTasks stores tasks that are due on other days.

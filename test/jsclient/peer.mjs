@@ -68,6 +68,7 @@ async function message(ev) {
     room: ev.getRoomId(), sender: ev.getSender(), id: ev.getId(), edit: edit?.getId() ?? '',
     msgtype: shown.msgtype ?? '', body: shown.body ?? '', html: shown.formatted_body ?? '',
     fallback_html: edit ? edit.getOriginalContent().formatted_body ?? '' : '',
+    thread: ev.threadRootId ?? '',
     live: 'org.matrix.msc4357.live' in newest.getOriginalContent(),
     ...await seen(newest),
   };
@@ -149,7 +150,7 @@ const commands = {
     if (keys) await crypto().importRoomKeysAsJson(keys);
     client.on(sdk.RoomEvent.Timeline, ev => { if (!ev.isEncrypted()) void onEvent(ev); });
     client.on(sdk.MatrixEventEvent.Decrypted, ev => void onEvent(ev));
-    await client.startClient({ initialSyncLimit: 20 });
+    await client.startClient({ initialSyncLimit: 20, threadSupport: true });
     await until('first sync', 30, () => client.isInitialSyncComplete());
     if (identity) {
       await crypto().bootstrapCrossSigning({
@@ -180,9 +181,9 @@ const commands = {
     return {};
   },
 
-  // send returns the Megolm session that the message was encrypted with.
-  async send({ room, text }) {
-    const { event_id } = await client.sendTextMessage(room, text);
+  // send returns the Megolm session that the message was encrypted with. thread: the root of its thread.
+  async send({ room, text, thread }) {
+    const { event_id } = await client.sendTextMessage(room, thread || null, text);
     const ev = await until(`own message ${event_id}`, 30, () => client.getRoom(room)?.findEventById(event_id));
     return { event: event_id, session: ev.getWireContent().session_id ?? '' };
   },

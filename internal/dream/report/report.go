@@ -40,18 +40,24 @@ type Report struct {
 	Reason     i18n.Text       `json:"reason,omitempty"`
 	Active     int             `json:"active"`              // number of active entries before
 	Harvested  *harvest.Result `json:"harvested,omitempty"` // result of reading messages; nil = none were read
+	Learned    []Line          `json:"learned,omitempty"`   // new since the last dream, noted by the assistant itself
 	Merged     []Change        `json:"merged,omitempty"`
 	Grouped    []Change        `json:"grouped,omitempty"`
 	Superseded []Change        `json:"superseded,omitempty"`
 	Archived   []Change        `json:"archived,omitempty"`
-	Back       []Line          `json:"back,omitempty"`     // entries that Undo reactivated
-	Restored   []Line          `json:"restored,omitempty"` // active entries that Undo reset
 	Questions  []Question      `json:"questions,omitempty"`
 	Tasks      []TaskChange    `json:"tasks,omitempty"`
 	Proposals  []Proposal      `json:"proposals,omitempty"`
-	Chores     []i18n.Text     `json:"chores,omitempty"` // effects of Undo on tasks
-	Notes      []string        `json:"notes,omitempty"`  // problems
+	Notes      []string        `json:"notes,omitempty"` // problems
 	Cost       Cost            `json:"cost"`
+	Reverted
+}
+
+// Reverted is what Undo did.
+type Reverted struct {
+	Back     []Line      `json:"back,omitempty"`     // entries that are active again
+	Restored []Line      `json:"restored,omitempty"` // active entries with their text of before
+	Chores   []i18n.Text `json:"chores,omitempty"`   // effects on tasks
 }
 
 // Line is an entry.
@@ -150,13 +156,15 @@ func (r Report) Text(zone *time.Location) string {
 	if read := r.Harvested.String(); read != "" {
 		fmt.Fprintf(&b, "\n%s\n", read)
 	}
+	line := func(l Line) string { return fmt.Sprintf("%s (%s, %s)", l.Text, l.Scope, l.ID) }
+	section(&b, "Learned", r.Learned, line)
 	changes := func(title, word string, list []Change) {
 		section(&b, title, list, func(c Change) string {
-			line := fmt.Sprintf("%s (%s, %s)", c.Text, c.Scope, c.ID)
+			text := line(c.Line)
 			if c.ByText != "" {
-				line += fmt.Sprintf("\n  %s: %s (%s)", word, c.ByText, c.By)
+				text += fmt.Sprintf("\n  %s: %s (%s)", word, c.ByText, c.By)
 			}
-			return line
+			return text
 		})
 	}
 	changes("Merged", "said by", r.Merged)
@@ -176,7 +184,7 @@ func (r Report) Text(zone *time.Location) string {
 			q.Second, q.SecondAt.In(zone).Format(time.DateOnly), q.SecondText)
 	}
 	section(&b, "Questions", r.Questions, question)
-	section(&b, "Restored", r.Back, func(l Line) string { return fmt.Sprintf("%s (%s, %s)", l.Text, l.Scope, l.ID) })
+	section(&b, "Restored", r.Back, line)
 	section(&b, "Notes", r.Notes, func(s string) string { return s })
 	if c := r.Cost; r.State != Undone {
 		fmt.Fprintf(&b, "\nThe model was asked %d times, %d of them to read what was said, about %d pairs (about %d tokens); "+
@@ -244,23 +252,35 @@ func redactLines(path string, texts []string) error {
 // Folder is the folder of copies and reports in the data folder.
 const Folder = "dreams"
 
+// mostLearned limits the new facts of a digest.
+const mostLearned = 10
+
 // Digest returns the morning message about r for a person, or "". It leaves out scopes that are not mine.
 func (r Report) Digest(say i18n.Say, mine func(memory.Scope) bool) string {
-	changed := len(r.Merged) + len(r.Grouped) + len(r.Superseded) + len(r.Archived) + len(r.Tasks)
 	var b strings.Builder
-	if h := r.Harvested; h != nil && h.Added > 0 {
-		b.WriteString(say("dream.harvested", "messages", strconv.Itoa(h.Messages), "facts", strconv.Itoa(h.Added)) + "\n")
-	}
-	switch {
-	case r.State == Failed:
-		b.WriteString(say("dream.not_tonight", "why", r.Reason.In(say)) + "\n")
-	case changed > 0:
-		b.WriteString(say("dream.told", "what", r.Summary(say)) + "\n")
-	}
 	tell := func(scope memory.Scope, line string) {
 		if mine(scope) {
 			b.WriteString("- " + line + "\n")
 		}
+	}
+	if news := slices.DeleteFunc(slices.Clone(r.Learned), func(l Line) bool { return !mine(l.Scope) }); len(news) > 0 {
+		b.WriteString(say("dream.learned") + "\n")
+		for _, l := range news[:min(len(news), mostLearned)] {
+			tell(l.Scope, l.Text)
+		}
+		if more := len(news) - mostLearned; more > 0 {
+			b.WriteString("- " + say("dream.rest", "count", strconv.Itoa(more)) + "\n")
+		}
+		b.WriteString("\n")
+	}
+	switch {
+	case r.State == Failed:
+		b.WriteString(say("dream.not_tonight", "why", r.Reason.In(say)) + "\n")
+	case len(r.Merged)+len(r.Grouped)+len(r.Superseded)+len(r.Archived)+len(r.Tasks) > 0:
+		b.WriteString(say("dream.told", "what", r.Summary(say)) + "\n")
+	}
+	for _, c := range slices.Concat(r.Merged, r.Grouped) {
+		tell(c.Scope, say("dream.twice", "text", c.ByText))
 	}
 	for _, c := range r.Superseded {
 		tell(c.Scope, say("dream.no_longer", "text", c.Text)+"\n  "+say("dream.now", "text", c.ByText))
@@ -283,7 +303,7 @@ func (r Report) Digest(say i18n.Say, mine func(memory.Scope) bool) string {
 	if b.Len() > 0 && r.Cost.Calls > 0 {
 		b.WriteString(say("dream.cost", "calls", strconv.Itoa(r.Cost.Calls), "tokens", strconv.Itoa(r.Cost.Tokens)) + "\n")
 	}
-	return b.String()
+	return strings.TrimRight(b.String(), "\n")
 }
 
 // TaskChange is a change of a task.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 )
@@ -132,7 +133,7 @@ func speaker(m *history.Message) string {
 	case m.Sender == "":
 		return "event"
 	}
-	name, _, _ := strings.Cut(strings.TrimPrefix(m.Sender, "@"), ":")
+	name := chat.ShortName(m.Sender)
 	if name == toolSpeaker || name == assistantSpeaker || name == "" {
 		return "person"
 	}

@@ -143,12 +143,18 @@ func (g *Gate) Check(evt *event.Event, room Room, ours func(id.EventID) bool) De
 	return o
 }
 
-// ContentOf returns the message content of evt, or nil.
+// ElementThread is what Element names a thread on a homeserver that knows no threads.
+const ElementThread event.RelationType = "io.element.thread"
+
+// ContentOf returns the message content of evt, or nil. Its thread, if any, has the specification's name.
 func ContentOf(evt *event.Event) *event.MessageEventContent {
 	if evt.Type != event.EventMessage {
 		return nil
 	}
 	msg, _ := evt.Content.Parsed.(*event.MessageEventContent)
+	if msg != nil && msg.RelatesTo != nil && msg.RelatesTo.Type == ElementThread {
+		msg.RelatesTo.Type = event.RelThread
+	}
 	return msg
 }
 

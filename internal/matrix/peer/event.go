@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"reverie/internal/matrix/gate"
 	"slices"
 	"strings"
 
@@ -74,8 +75,8 @@ func (p *Peer) emit(e Event) {
 }
 
 func (p *Peer) onMessage(_ context.Context, evt *event.Event) {
-	content, ok := evt.Content.Parsed.(*event.MessageEventContent)
-	if !ok || evt.Sender == p.client.UserID {
+	content := gate.ContentOf(evt)
+	if content == nil || evt.Sender == p.client.UserID {
 		return
 	}
 	e := Event{

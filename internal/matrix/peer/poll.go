@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reverie/internal/matrix/gate"
 
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
@@ -29,6 +30,9 @@ func (p *Peer) onPoll(_ context.Context, evt *event.Event) {
 	content, ok := evt.Content.Parsed.(*event.PollStartEventContent)
 	if !ok || evt.Sender == p.client.UserID {
 		return
+	}
+	if of := content.OptionalGetRelatesTo(); of != nil && of.Type == gate.ElementThread {
+		of.Type = event.RelThread
 	}
 	poll := &Poll{}
 	for _, o := range content.PollStart.Answers {

@@ -41,17 +41,19 @@ const (
 
 // Config configures a Sender.
 type Config struct {
-	Client        *mautrix.Client
-	Rooms         *room.Rooms
-	Inbox         *delivery.Inbox
-	Outbox        *delivery.Outbox
-	DB            *sql.DB
-	Media         *media.Store
-	MaxFile       int64 // maximum bytes of a file
-	Log           *slog.Logger
-	Now           func() time.Time
-	Text          func(ctx context.Context, room, key string, fill ...string) string
-	Echo, Restart time.Duration // wait for the echo of a message; the same after a restart of the homeserver
+	Client *mautrix.Client
+	// ThreadRelation is what a thread is called in events.
+	ThreadRelation event.RelationType
+	Rooms          *room.Rooms
+	Inbox          *delivery.Inbox
+	Outbox         *delivery.Outbox
+	DB             *sql.DB
+	Media          *media.Store
+	MaxFile        int64 // maximum bytes of a file
+	Log            *slog.Logger
+	Now            func() time.Time
+	Text           func(ctx context.Context, room, key string, fill ...string) string
+	Echo, Restart  time.Duration // wait for the echo of a message; the same after a restart of the homeserver
 
 	SyncNumbers     func() (begun, done int64) // numbers of the last sync that was started, and that was processed
 	SyncNow         func()                     // makes the next sync return at once

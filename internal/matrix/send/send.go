@@ -9,6 +9,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/delivery"
+	"reverie/internal/matrix/gate"
 )
 
 // send sends an event. All events of ours go through it. It never sends plain text into a room that
@@ -33,6 +34,16 @@ func live(content *event.MessageEventContent) *event.Content {
 	return &event.Content{Parsed: content, Raw: map[string]any{"org.matrix.msc4357.live": map[string]any{}}}
 }
 
+// ThreadRelation returns the name of threads on the homeserver, by the rule of Element: before version 1.4 of the
+// specification they have a name of its own, and Element shows no others.
+func ThreadRelation(ctx context.Context, client *mautrix.Client) event.RelationType {
+	versions, err := client.Versions(ctx)
+	if err != nil || versions.ContainsGreaterOrEqual(mautrix.SpecV14) || versions.UnstableFeatures["org.matrix.msc3440.stable"] {
+		return event.RelThread
+	}
+	return gate.ElementThread
+}
+
 // setRelation sets the relation of content: to its thread, with a reply fallback for clients without
 // threads, or as a reply to the question.
 func (s *Sender) setRelation(ctx context.Context, m *event.MessageEventContent, r delivery.OutboxRow, private bool) error {
@@ -44,6 +55,7 @@ func (s *Sender) setRelation(ctx context.Context, m *event.MessageEventContent, 
 			return err
 		}
 		m.RelatesTo = (&event.RelatesTo{}).SetThread(id.EventID(r.Thread), id.EventID(cmp.Or(repliesTo, newest, r.Thread)))
+		m.RelatesTo.Type = s.ThreadRelation
 		return nil
 	}
 	if r.ReplyTo != "" && (!private || thread != "") { // a question in a thread may be answered in the main timeline

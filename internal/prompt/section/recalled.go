@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -268,7 +269,7 @@ func (v *recalled) wish(h memory.Hit) string { return WishMarker + v.short(h) }
 func (v *recalled) short(h memory.Hit) string {
 	by := ""
 	if h.Turn != nil {
-		name, _, _ := strings.Cut(strings.TrimPrefix(h.Turn.Sender, "@"), ":")
+		name := chat.ShortName(h.Turn.Sender)
 		by = ", " + cmp.Or(name, "you")
 	}
 	return search.Day(h.At, v.zone) + by + ": " + words.Cut(strings.Join(strings.Fields(h.Text()), " "), shortQuote)

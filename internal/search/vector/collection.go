@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -23,9 +22,10 @@ type vectorEntry struct {
 	scope        trust.Readers
 	conversation string // memory.conversation
 	seq          int64
-	observedAt   int64     // Unix milliseconds
-	past         bool      // superseded or archived
-	vec          []float32 // of length 1
+	observedAt   int64      // Unix milliseconds
+	past         bool       // superseded or archived
+	vec          []float32  // of length 1
+	window       [3]float64 // weights of the cosines of the entry before, this one and the next; see weigh
 }
 
 // compare orders entries by their position in conversations.
@@ -36,9 +36,9 @@ func (e *vectorEntry) compare(o *vectorEntry) int {
 // conversations are the entries of one scope, sorted by compare.
 type conversations []*vectorEntry
 
-// neighbourVector returns the vector step positions from p, or nil. The vector must be in the same
-// conversation and within windowGap.
-func (c conversations) neighbourVector(p, step int) []float32 {
+// neighbour returns the vector step positions from p, or nil. It must be in the same conversation and
+// within windowGap.
+func (c conversations) neighbour(p, step int) []float32 {
 	if p+step < 0 || p+step >= len(c) {
 		return nil
 	}
@@ -50,27 +50,42 @@ func (c conversations) neighbourVector(p, step int) []float32 {
 	return o.vec
 }
 
-// similarity compares the entry at p with the unit vector q. The window vector is unit(v + ½ before
-// + ½ after): the text with its neighbours.
-func (c conversations) similarity(q []float32, p int) Similarity {
-	e := c[p]
-	l := Similarity{Doc: e.n, Cosine: dot(q, e.vec)}
-	l.Window = l.Cosine
-	before, after := c.neighbourVector(p, -1), c.neighbourVector(p, 1)
-	if before == nil && after == nil {
-		return l
-	}
-	sum := slices.Clone(e.vec)
-	for _, o := range [][]float32{before, after} {
-		for i, x := range o {
-			sum[i] += x / 2
+// weigh sets the window of the entries from position p-1 to p+1. The window vector is
+// unit(v + ½ before + ½ after): the text with its neighbours. Its cosine is a weighted sum of theirs.
+func (c conversations) weigh(p int) {
+	for p := max(0, p-1); p < min(p+2, len(c)); p++ {
+		e := c[p]
+		e.window = [3]float64{1: 1}
+		square, before, after := 1.0, c.neighbour(p, -1), c.neighbour(p, 1)
+		if before != nil {
+			e.window[0], square = .5, square+.25+dot(e.vec, before)
+		}
+		if after != nil {
+			e.window[2], square = .5, square+.25+dot(e.vec, after)
+		}
+		if before != nil && after != nil {
+			square += dot(before, after) / 2
+		}
+		for i := range e.window {
+			e.window[i] /= math.Sqrt(max(square, 1e-3)) // opposite texts leave nearly nothing, in no direction
 		}
 	}
-	l.Window = 0
-	if square := dot(sum, sum); square > 0 {
-		l.Window = dot(q, sum) / math.Sqrt(square)
+}
+
+// similarity compares the entry at p, given the cosine of each position.
+func (c conversations) similarity(p int, cosine func(int) float64) Similarity {
+	s := Similarity{Doc: c[p].n, Cosine: cosine(p)}
+	for i, weight := range c[p].window {
+		if weight != 0 {
+			s.Window += weight * cosine(p+i-1)
+		}
 	}
-	return l
+	return s
+}
+
+// cosine returns the function for similarity that compares vectors with the unit vector q.
+func (c conversations) cosine(q []float32) func(int) float64 {
+	return func(p int) float64 { return dot(q, c[p].vec) }
 }
 
 // position returns the index of e, or where it would be inserted.
@@ -82,6 +97,9 @@ func (c conversations) position(e *vectorEntry) (int, bool) {
 type collection struct {
 	docs  *chromem.Collection // one document per entry; its id is the number
 	order conversations
+
+	block []float32   // the newest vectors, one after the other
+	free  [][]float32 // places of removed vectors
 }
 
 func newCollection() (*collection, error) {
@@ -94,13 +112,31 @@ func newCollection() (*collection, error) {
 
 func (e *vectorEntry) docID() string { return strconv.FormatInt(e.n, 10) }
 
+// place returns a copy of v that lies behind the one before it. Comparing vectors that are scattered
+// over the memory takes three times as long.
+func (c *collection) place(v []float32) []float32 {
+	if n := len(c.free); n > 0 {
+		p := c.free[n-1]
+		c.free = c.free[:n-1]
+		copy(p, v)
+		return p
+	}
+	if len(c.block)+len(v) > cap(c.block) {
+		c.block = make([]float32, 0, len(v)*min(max(4, len(c.order)), 1024))
+	}
+	c.block = append(c.block, v...)
+	return slices.Clip(c.block[len(c.block)-len(v):])
+}
+
 // add adds e, whose number must be new.
 func (c *collection) add(ctx context.Context, e *vectorEntry) error {
+	e.vec = c.place(e.vec)
 	if err := c.docs.AddDocument(ctx, chromem.Document{ID: e.docID(), Embedding: e.vec}); err != nil {
 		return err
 	}
 	p, _ := c.order.position(e)
 	c.order = slices.Insert(c.order, p, e)
+	c.order.weigh(p)
 	return nil
 }
 
@@ -109,40 +145,40 @@ func (c *collection) remove(ctx context.Context, e *vectorEntry) error {
 	err := c.docs.Delete(ctx, nil, nil, e.docID()) // a map that is not nil would delete all
 	if p, there := c.order.position(e); there {
 		c.order = slices.Delete(c.order, p, p+1)
+		c.order.weigh(p)
 	}
 	clear(e.vec)
+	c.free = append(c.free, e.vec)
 	return err
 }
 
-// nearest returns, unordered, the k entries matching w nearest to the unit vector q. It considers
-// the 4k nearest entries and their neighbours, because some may be past.
-func (c *collection) nearest(ctx context.Context, q []float32, w Filter, k int, byNumber map[int64]*vectorEntry) ([]Similarity, error) {
-	places := make([]bool, len(c.order))
-	// chromem returns an error for more results than documents, and for zero.
-	found, err := c.docs.QueryEmbedding(ctx, q, min(4*k, c.docs.Count()), nil, nil)
-	if err != nil && len(places) > 0 {
-		return nil, fmt.Errorf("compare vectors: %w", err)
-	}
-	for _, f := range found {
-		n, _ := strconv.ParseInt(f.ID, 10, 64)
-		p, _ := c.order.position(byNumber[n])
-		for i := max(0, p-1); i <= min(p+1, len(places)-1); i++ {
-			places[i] = true
-		}
-	}
-	var out []Similarity
+// nearest returns the k entries matching w that are nearest to the unit vector q. It compares all
+// itself: chromem sends each document through a channel for its filters and takes many times as long.
+func (c *collection) nearest(q []float32, w Filter, k int) (out []Similarity) {
+	cosines := make([]float64, len(c.order))
 	for p, e := range c.order {
-		if places[p] && w.matches(e) {
-			out = append(out, c.order.similarity(q, p))
+		cosines[p] = dot(q, e.vec)
+	}
+	least := -2.0 // nearness of the last of the k best so far
+	for p, e := range c.order {
+		s := c.order.similarity(p, func(i int) float64 { return cosines[i] })
+		if !w.matches(e) || s.nearness() < least {
+			continue
+		}
+		if out = append(out, s); len(out) >= 4*k && k > 0 {
+			out = topK(out, k)
+			least = out[k-1].nearness()
 		}
 	}
-	return topK(out, k), nil
+	return topK(out, k)
 }
+
+func (s Similarity) nearness() float64 { return s.Cosine + s.Window }
 
 // topK returns the k most similar of found, best first.
 func topK(found []Similarity, k int) []Similarity {
 	slices.SortFunc(found, func(a, b Similarity) int {
-		return cmp.Or(cmp.Compare(b.Cosine+b.Window, a.Cosine+a.Window), cmp.Compare(b.Doc, a.Doc)) // newest first
+		return cmp.Or(cmp.Compare(b.nearness(), a.nearness()), cmp.Compare(b.Doc, a.Doc)) // newest first
 	})
 	return found[:min(len(found), k)]
 }

@@ -324,8 +324,7 @@ func TestCollection(t *testing.T) {
 		q := randomVector(r, dim)
 		want := likenesses(there, q)
 		find := func(w Filter, k int) []Similarity {
-			found := expect.Must(c.nearest(ctx, unit(q), w, k, there))(t)
-			return found
+			return c.nearest(unit(q), w, k)
 		}
 		found := find(Filter{Past: true}, 100)
 		if len(found) != len(there) {
@@ -335,6 +334,9 @@ func TestCollection(t *testing.T) {
 			w := want[got.Doc]
 			expect.False(t, math.Abs(got.Cosine-w.Cosine) > 1e-4 || math.Abs(got.Window-w.Window) > 1e-4, "entry %d: %+v, want %+v", got.Doc, got, w)
 			expect.False(t, i > 0 && found[i-1].Cosine+found[i-1].Window < got.Cosine+got.Window, "not in order: %v", found)
+		}
+		for k := range 3 {
+			expect.EqualSlice(t, find(Filter{Past: true}, k), found[:min(k, len(found))], "the nearest")
 		}
 		for _, got := range find(Filter{}, 100) {
 			expect.False(t, there[got.Doc].past, "entry %d does not hold any more", got.Doc)

@@ -100,11 +100,13 @@ func (v *Vectors) compareStored(
 	for _, s := range all {
 		if s.vec = decodeVector(s.blob, dim); s.vec != nil && s.searchable {
 			order = append(order, &s.vectorEntry)
+			order.weigh(len(order) - 1)
 		}
 	}
+	cosine := order.cosine(unit(q))
 	for i, e := range order {
 		if slices.Contains(docs, e.n) && wants(e) {
-			out = append(out, order.similarity(unit(q), i))
+			out = append(out, order.similarity(i, cosine))
 		}
 	}
 	return out, nil

@@ -263,11 +263,7 @@ func (v *Vectors) Nearest(ctx context.Context, q []float32, w Filter, k int) ([]
 	var all []Similarity
 	for i, scope := range w.Scopes {
 		if c := v.index.scopes[scope]; c != nil && !slices.Contains(w.Scopes[:i], scope) {
-			found, err := c.nearest(ctx, q, w, k, v.index.entries)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, found...)
+			all = append(all, c.nearest(q, w, k)...)
 		}
 	}
 	return topK(all, k), ctx.Err()
@@ -285,7 +281,7 @@ func (v *Vectors) Compare(ctx context.Context, q []float32, entries []int64) (ou
 		if e := v.index.entries[n]; e != nil {
 			order := v.index.scopes[e.scope].order
 			p, _ := order.position(e)
-			out = append(out, order.similarity(q, p))
+			out = append(out, order.similarity(p, order.cosine(q)))
 		}
 	}
 	return out, ctx.Err()

@@ -317,6 +317,7 @@ func TestSubSessionSpeaksAsItsRoom(t *testing.T) {
 	w.script.reply = func(body string) (string, bool) {
 		_, sub, last := readAsked(t, body)
 		if _, objective, _ := strings.Cut(last, "## Objective\n"); sub {
+			objective, _, _ = strings.Cut(objective, "\n") // the rules of style may follow
 			asked.Store(objective, body)
 		}
 		return "found", true

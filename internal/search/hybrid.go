@@ -160,11 +160,11 @@ func (h *Hybrid) loadNearest(ctx context.Context, q Query, m matches, docs []int
 // How near a text is to a query is told by how near others of the same scopes are: in standard deviations
 // above their mean. This works for any model and language.
 const (
-	outlierDeviations = 5 // it needs no common word to be a hit
-	agreedDeviations  = 3 // … hardly one: words and meaning agree
-	relatedDeviations = 2 // it is shown beside a hit
-	partnerDeviations = 2.5
-	minBackground     = 50 // minimum sample size
+	outlierDeviations = 5   // it needs no common word to be a hit
+	agreedDeviations  = 3   // … hardly one: words and meaning agree
+	relatedDeviations = 2   // it is shown beside a hit
+	partnerDeviations = 2.5 // it is another's partner
+	minBackground     = 50  // minimum sample size
 )
 
 // usual is how near the texts of some scopes are to a vector.

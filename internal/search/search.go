@@ -46,8 +46,8 @@ type Hit struct {
 	Around  []Turn    `json:"around,omitempty"` // the messages before and after Turn
 	At      time.Time `json:"-"`                // when it was last said
 	Score   float64   `json:"score"`            // comparable within one result list only
-	Covered float64   `json:"covered"`          // share of the query's content terms that it and its neighbours cover
-	Near    bool      `json:"near,omitempty"`   // close enough in meaning to need no common word
+	Covered float64   `json:"covered"`          // share of the query that it and its neighbours cover by words; 1 also by meaning
+	Near    bool      `json:"near,omitempty"`   // near in meaning to the query or a better hit: needs no common word
 }
 
 // Turn is one message of a conversation, stored so that it can be found again.

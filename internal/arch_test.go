@@ -100,7 +100,6 @@ var homes = []struct {
 	{"github.com/yuin/goldmark", []string{"internal/matrix/render", "internal/web"}},
 	{"github.com/microcosm-cc/bluemonday", []string{"internal/matrix/render"}},
 	{"github.com/blevesearch/snowballstem", []string{"internal/text"}},
-	{"github.com/philippgille/chromem-go", []string{"internal/search/vector"}},
 	{"github.com/sashabaranov/go-openai", []string{"internal/llm"}},
 	{"github.com/kaptinlin/jsonrepair", []string{"internal/llm"}},
 	{"github.com/pressly/goose", []string{"internal/store"}},

@@ -2,13 +2,8 @@ package vector
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"math"
 	"slices"
-	"strconv"
-
-	"github.com/philippgille/chromem-go"
 
 	"reverie/internal/trust"
 )
@@ -95,22 +90,11 @@ func (c conversations) position(e *vectorEntry) (int, bool) {
 
 // collection holds the vectors of one scope in memory.
 type collection struct {
-	docs  *chromem.Collection // one document per entry; its id is the number
 	order conversations
 
 	block []float32   // the newest vectors, one after the other
 	free  [][]float32 // places of removed vectors
 }
-
-func newCollection() (*collection, error) {
-	none := func(context.Context, string) ([]float32, error) {
-		return nil, errors.New("chromem: only documents with a vector can be added")
-	}
-	docs, err := chromem.NewDB().CreateCollection("entries", nil, none)
-	return &collection{docs: docs}, err
-}
-
-func (e *vectorEntry) docID() string { return strconv.FormatInt(e.n, 10) }
 
 // place returns a copy of v that lies behind the one before it. Comparing vectors that are scattered
 // over the memory takes three times as long.
@@ -129,31 +113,24 @@ func (c *collection) place(v []float32) []float32 {
 }
 
 // add adds e, whose number must be new.
-func (c *collection) add(ctx context.Context, e *vectorEntry) error {
+func (c *collection) add(e *vectorEntry) {
 	e.vec = c.place(e.vec)
-	if err := c.docs.AddDocument(ctx, chromem.Document{ID: e.docID(), Embedding: e.vec}); err != nil {
-		return err
-	}
 	p, _ := c.order.position(e)
 	c.order = slices.Insert(c.order, p, e)
 	c.order.weigh(p)
-	return nil
 }
 
 // remove removes e and overwrites its vector, so that a forgotten text leaves no trace.
-func (c *collection) remove(ctx context.Context, e *vectorEntry) error {
-	err := c.docs.Delete(ctx, nil, nil, e.docID()) // a map that is not nil would delete all
+func (c *collection) remove(e *vectorEntry) {
 	if p, there := c.order.position(e); there {
 		c.order = slices.Delete(c.order, p, p+1)
 		c.order.weigh(p)
 	}
 	clear(e.vec)
 	c.free = append(c.free, e.vec)
-	return err
 }
 
-// nearest returns the k entries matching w that are nearest to the unit vector q. It compares all
-// itself: chromem sends each document through a channel for its filters and takes many times as long.
+// nearest returns the k entries matching w that are nearest to the unit vector q. It compares all.
 func (c *collection) nearest(q []float32, w Filter, k int) (out []Similarity) {
 	cosines := make([]float64, len(c.order))
 	for p, e := range c.order {

@@ -1,7 +1,7 @@
 // Package vector compares texts by meaning, with one vector per text and model.
 //
 // The database stores the vectors, quantized to signed bytes. Vectors of scopes that were searched
-// are compared in memory, by chromem-go. The package reads the view document and follows
+// are compared in memory, all of them. The package reads the view document and follows
 // document_change.
 package vector
 
@@ -168,16 +168,9 @@ func (v *Vectors) loadScopes(ctx context.Context, scopes []trust.Readers) error 
 			return err
 		}
 		v.mu.Lock()
-		if v.index.scopes[scope], err = newCollection(); err == nil {
-			err = v.index.replace(ctx, all)
-		}
-		if err != nil {
-			delete(v.index.scopes, scope)
-		}
+		v.index.scopes[scope] = &collection{}
+		v.index.replace(all)
 		v.mu.Unlock()
-		if err != nil {
-			return fmt.Errorf("read vectors: %w", err)
-		}
 	}
 	return nil
 }
@@ -207,15 +200,14 @@ func (v *Vectors) reload(ctx context.Context, where string, args ...any) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.lastQuery, v.lastVector = "", nil // the query may contain a forgotten text
-	return store.Wrap(v.index.replace(ctx, all), "read vectors")
+	v.index.replace(all)
+	return nil
 }
 
 // replace updates documents of loaded scopes.
-func (x *vectorIndex) replace(ctx context.Context, all []storedVector) error {
+func (x *vectorIndex) replace(all []storedVector) {
 	for _, s := range all {
-		if err := x.drop(ctx, s.n); err != nil {
-			return err
-		}
+		x.drop(s.n)
 		c := x.scopes[s.scope]
 		if c == nil || !s.searchable {
 			continue
@@ -228,22 +220,17 @@ func (x *vectorIndex) replace(ctx context.Context, all []storedVector) error {
 		if e.vec = decodeVector(s.blob, x.space.Dim); e.vec == nil {
 			continue
 		}
-		if err := c.add(ctx, &e); err != nil {
-			return err
-		}
+		c.add(&e)
 		x.entries[e.n] = &e
 	}
-	return nil
 }
 
-func (x *vectorIndex) drop(ctx context.Context, n int64) error {
+func (x *vectorIndex) drop(n int64) {
 	delete(x.waiting, n)
-	e := x.entries[n]
-	if e == nil {
-		return nil
+	if e := x.entries[n]; e != nil {
+		delete(x.entries, n)
+		x.scopes[e.scope].remove(e)
 	}
-	delete(x.entries, n)
-	return x.scopes[e.scope].remove(ctx, e)
 }
 
 // Nearest returns the k documents matching w that are nearest to q, nearest first. Nearness is

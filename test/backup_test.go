@@ -50,7 +50,6 @@ type transcript struct {
 	you    *peer.Peer
 	bodies map[string]string
 	live   map[string]bool
-	count  map[string]int // messages that contain a text, see answered
 }
 
 // follow reads events until done.

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"reverie/internal/search/vector"
 	"reverie/internal/store"
 	"reverie/internal/trust"
@@ -212,26 +214,32 @@ const (
 
 // addPartners ranks the partners of the best documents as far below these as they are unlike them.
 func (h *Hybrid) addPartners(ctx context.Context, q Query, m matches, ranked []scored) ([]scored, error) {
-	scores := map[int64]float64{}
-	best := 0
+	var best []scored
+	var found [maxPartnered][]vector.Similarity
+	g, within := errgroup.WithContext(ctx)
 	for _, s := range ranked {
-		embedding := h.vectors.Of(s.doc)
-		if best == maxPartnered {
+		embedding, i := h.vectors.Of(s.doc), len(best)
+		if i == maxPartnered {
 			break
 		}
 		if embedding == nil || s.session != 0 || s.past || s.covered < DefaultFloor {
 			continue
 		}
-		best++
-		found, err := h.comparer.Nearest(ctx, embedding, vector.Filter{Scopes: q.Scopes}, maxPartners+1)
-		if err != nil {
-			return nil, err
-		}
-		least := h.usual(embedding, q.Scopes).above(partnerDeviations)
-		for _, l := range found {
-			if l.Doc != s.doc && l.Cosine >= least {
-				scores[l.Doc] = max(scores[l.Doc], s.score*l.Cosine)
-			}
+		best = append(best, s)
+		g.Go(func() (err error) {
+			found[i], err = h.comparer.Nearest(within, embedding, vector.Filter{Scopes: q.Scopes}, maxPartners+1)
+			least := h.usual(embedding, q.Scopes).above(partnerDeviations)
+			found[i] = slices.DeleteFunc(found[i], func(l vector.Similarity) bool { return l.Doc == s.doc || l.Cosine < least })
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	scores := map[int64]float64{}
+	for i, s := range best {
+		for _, l := range found[i] {
+			scores[l.Doc] = max(scores[l.Doc], s.score*l.Cosine)
 		}
 	}
 	for i := range ranked {

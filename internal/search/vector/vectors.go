@@ -295,16 +295,21 @@ func (v *Vectors) Background(q []float32, scopes []trust.Readers) (n int, mean, 
 	if q = unit(q); q == nil || len(q) != v.index.space.Dim {
 		return 0, 0, 0
 	}
-	var all conversations
+	var loaded []conversations
+	total := 0
 	for _, scope := range scopes {
 		if c := v.index.scopes[scope]; c != nil {
-			all = append(all, c.order...)
+			loaded, total = append(loaded, c.order), total+len(c.order)
 		}
 	}
 	var sum, squares float64
-	for i := 0; i < len(all); i += max(1, len(all)/maxSample) {
-		c := dot(q, all[i].vec)
-		sum, squares, n = sum+c, squares+c*c, n+1
+	step, next := max(1, total/maxSample), 0
+	for _, order := range loaded {
+		for ; next < len(order); next += step {
+			c := dot(q, order[next].vec)
+			sum, squares, n = sum+c, squares+c*c, n+1
+		}
+		next -= len(order)
 	}
 	if n == 0 {
 		return 0, 0, 0

@@ -134,9 +134,11 @@ func (b *bench) nearest(ctx context.Context, v *vector.Vectors, n int, asked []s
 	}, func(int) error {
 		products := make([]float32, n)
 		for i, vec := range all {
+			var sum float32
 			for j, x := range vec {
-				products[i] += q[j] * x
+				sum += q[j] * x
 			}
+			products[i] = sum
 		}
 		slices.Sort(products)
 		return nil

@@ -3,11 +3,11 @@ _reverie() {
 	local word=${COMP_WORDS[COMP_CWORD]} command='' words='' i
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case "$command ${COMP_WORDS[i]}" in
-		" run" | " chat" | " init" | " doctor" | " tier" | " memory" | " memory list" | " memory add" | " memory forget" | " memory history" | " memory undo" | " memory export" | " memory search" | " memory import" | " memory reindex" | " dream" | " dream undo" | " task" | " task list" | " task show" | " task add" | " task complete" | " task pause" | " task resume" | " task delete" | " task runs" | " mcp" | " mcp list" | " mcp check" | " mcp add" | " mcp serve" | " skill" | " skill list" | " skill check" | " skill add" | " skill review" | " skill remove" | " prompt" | " version" | " help") command="$command ${COMP_WORDS[i]}" ;;
+		" run" | " chat" | " init" | " doctor" | " tier" | " memory" | " memory list" | " memory add" | " memory forget" | " memory history" | " memory undo" | " memory export" | " memory search" | " memory import" | " memory reindex" | " dream" | " dream undo" | " task" | " task list" | " task show" | " task add" | " task complete" | " task pause" | " task resume" | " task delete" | " task runs" | " mcp" | " mcp list" | " mcp check" | " mcp add" | " mcp serve" | " skill" | " skill list" | " skill check" | " skill add" | " skill review" | " skill remove" | " backup" | " restore" | " web" | " prompt" | " version" | " help") command="$command ${COMP_WORDS[i]}" ;;
 		esac
 	done
 	case $command in
-	'') words='run chat init doctor tier memory dream task mcp skill prompt version help --config -c --json --version -v' ;;
+	'') words='run chat init doctor tier memory dream task mcp skill backup restore web prompt version help --config -c --json --version -v' ;;
 	' run') words='--config -c --json --version -v' ;;
 	' chat') words='--config -c --json --version -v' ;;
 	' init') words='--config -c --json --version -v' ;;
@@ -45,6 +45,9 @@ _reverie() {
 	' skill add') words='--for --config -c --json --version -v' ;;
 	' skill review') words='--config -c --json --version -v' ;;
 	' skill remove') words='--yes --config -c --json --version -v' ;;
+	' backup') words='--passphrase-file --config -c --json --version -v' ;;
+	' restore') words='--check --passphrase-file --config -c --json --version -v' ;;
+	' web') words='--config -c --json --version -v' ;;
 	' prompt') words='--layout --room --why --config -c --json --version -v' ;;
 	' version') words='--config -c --json --version -v' ;;
 	' help') words='--config -c --json --version -v' ;;

@@ -73,7 +73,7 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if err != nil || len(m.scopes) == 0 {
 		return nil, err
 	}
-	found, err := h.addNearest(ctx, q, embedding, m)
+	found, usual, err := h.addNearest(ctx, q, embedding, m)
 	if errors.Is(err, vector.ErrUnavailable) {
 		return h.FTS.Search(ctx, q)
 	}
@@ -81,7 +81,6 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 		return nil, fmt.Errorf("search: %w", err)
 	}
 	ranked := rank(m.question, m.corpus, found)
-	usual := h.usual(embedding, q.Scopes)
 	says := slices.ContainsFunc(m.question.terms, func(t term) bool { return t.isContent() })
 	for i := range ranked {
 		ranked[i].judge(usual, says)
@@ -95,20 +94,23 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 }
 
 // addNearest adds the nearest documents to the candidates of m. It sets the similarity of all.
-func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m matches) (found []candidate, err error) {
+func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m matches) (found []candidate, u usual, err error) {
 	var near []vector.Similarity
 	if !q.Wishes {
 		near, err = h.comparer.Nearest(ctx, embedding, vector.Filter{Scopes: q.Scopes, Past: q.Past}, maxNearest)
 	}
 	if err != nil {
-		return nil, err
+		return nil, u, err
 	}
 	there := make(map[int64]bool, len(m.found))
 	for _, c := range m.found {
 		there[c.doc] = true
 	}
 	var more []int64
-	least := min(minNearCosine, h.usual(embedding, q.Scopes).above(relatedDeviations))
+	if u, err = h.usual(ctx, embedding, q.Scopes); err != nil {
+		return nil, u, err
+	}
+	least := min(minNearCosine, u.above(relatedDeviations))
 	for _, l := range near {
 		if !there[l.Doc] && max(l.Cosine, l.Window) >= least {
 			more = append(more, l.Doc)
@@ -118,7 +120,7 @@ func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m
 	if len(more) > 0 {
 		added, err := h.loadNearest(ctx, q, m, more)
 		if err != nil {
-			return nil, err
+			return nil, u, err
 		}
 		found = slices.Concat(found, added)
 	}
@@ -128,7 +130,7 @@ func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m
 	}
 	like, err := h.comparer.Compare(ctx, embedding, docs)
 	if err != nil {
-		return nil, err
+		return nil, u, err
 	}
 	of := make(map[int64]*vector.Similarity, len(like))
 	for i := range like {
@@ -137,7 +139,7 @@ func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m
 	for i := range found {
 		found[i].similarity = of[found[i].doc]
 	}
-	return found, nil
+	return found, u, nil
 }
 
 // loadNearest loads docs as candidates, without those that q excludes. The full-text index decides,
@@ -175,9 +177,21 @@ type usual struct {
 	mean, deviation float64
 }
 
-func (h *Hybrid) usual(embedding []float32, scopes []trust.Readers) (u usual) {
-	u.n, u.mean, u.deviation = h.vectors.Background(embedding, scopes)
-	return u
+func (h *Hybrid) usual(ctx context.Context, embedding []float32, scopes []trust.Readers) (u usual, err error) {
+	if h.server == nil {
+		u.n, u.mean, u.deviation = h.vectors.Background(embedding, scopes)
+		return u, nil
+	}
+	u.n, u.mean, u.deviation, err = h.vectors.BackgroundStored(ctx, embedding, scopes)
+	return u, err
+}
+
+// vectorOf returns the vector of a document; nil = it has none.
+func (h *Hybrid) vectorOf(ctx context.Context, doc int64) ([]float32, error) {
+	if h.server == nil {
+		return h.vectors.Of(doc), nil
+	}
+	return h.vectors.OfStored(ctx, doc)
 }
 
 // above is the cosine that is so many standard deviations above the mean. It is never reached if there are
@@ -218,17 +232,24 @@ func (h *Hybrid) addPartners(ctx context.Context, q Query, m matches, ranked []s
 	var found [maxPartnered][]vector.Similarity
 	g, within := errgroup.WithContext(ctx)
 	for _, s := range ranked {
-		embedding, i := h.vectors.Of(s.doc), len(best)
+		i := len(best)
 		if i == maxPartnered {
 			break
 		}
-		if embedding == nil || s.session != 0 || s.past || s.covered < DefaultFloor {
+		if s.session != 0 || s.past || s.covered < DefaultFloor {
 			continue
+		}
+		embedding, err := h.vectorOf(ctx, s.doc)
+		if err != nil || embedding == nil {
+			continue // it brings no partners; a fault of the database shows elsewhere
 		}
 		best = append(best, s)
 		g.Go(func() (err error) {
-			found[i], err = h.comparer.Nearest(within, embedding, vector.Filter{Scopes: q.Scopes}, maxPartners+1)
-			least := h.usual(embedding, q.Scopes).above(partnerDeviations)
+			if found[i], err = h.comparer.Nearest(within, embedding, vector.Filter{Scopes: q.Scopes}, maxPartners+1); err != nil {
+				return err
+			}
+			u, err := h.usual(within, embedding, q.Scopes)
+			least := u.above(partnerDeviations)
 			found[i] = slices.DeleteFunc(found[i], func(l vector.Similarity) bool { return l.Doc == s.doc || l.Cosine < least })
 			return err
 		})
@@ -316,8 +337,12 @@ func (h *Hybrid) Neighbours(ctx context.Context, id string, k int) ([]string, er
 		return nil, err
 	}
 	least := nearFloor
-	if count, mean, deviation := h.vectors.Background(embedding, []trust.Readers{scope}); count >= minBackground {
-		least = max(least, mean+nearDeviations*deviation)
+	u, err := h.usual(ctx, embedding, []trust.Readers{scope})
+	if err != nil {
+		return nil, err
+	}
+	if u.n >= minBackground {
+		least = max(least, u.mean+nearDeviations*u.deviation)
 	}
 	var out []string
 	for _, l := range found {

@@ -61,6 +61,9 @@ type Vectors struct {
 	index      vectorIndex
 	lastQuery  string
 	lastVector []float32
+
+	sample       [][]float32 // of the last call of BackgroundStored
+	sampleScopes []trust.Readers
 }
 
 // vectorIndex is the part of the vectors that is in memory.
@@ -199,7 +202,7 @@ func (v *Vectors) reload(ctx context.Context, where string, args ...any) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.lastQuery, v.lastVector = "", nil // the query may contain a forgotten text
+	v.lastQuery, v.lastVector, v.sample = "", nil, nil // they may contain a forgotten text
 	v.index.replace(all)
 	return nil
 }
@@ -284,6 +287,15 @@ func (v *Vectors) Of(n int64) []float32 {
 	return nil
 }
 
+// OfStored is Of with the vector in the database, for any scope.
+func (v *Vectors) OfStored(ctx context.Context, n int64) ([]float32, error) {
+	found, err := v.read(ctx, `WHERE m.n = ? AND `+searchableCondition, n)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return decodeVector(found[0].blob, v.Space().Dim), nil
+}
+
 // maxSample is how many texts Background compares, of all scopes together.
 const maxSample = 512
 
@@ -292,9 +304,6 @@ const maxSample = 512
 func (v *Vectors) Background(q []float32, scopes []trust.Readers) (n int, mean, deviation float64) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if q = unit(q); q == nil || len(q) != v.index.space.Dim {
-		return 0, 0, 0
-	}
 	var loaded []conversations
 	total := 0
 	for _, scope := range scopes {
@@ -302,14 +311,69 @@ func (v *Vectors) Background(q []float32, scopes []trust.Readers) (n int, mean, 
 			loaded, total = append(loaded, c.order), total+len(c.order)
 		}
 	}
-	var sum, squares float64
+	var sample [][]float32
 	step, next := max(1, total/maxSample), 0
 	for _, order := range loaded {
 		for ; next < len(order); next += step {
-			c := dot(q, order[next].vec)
-			sum, squares, n = sum+c, squares+c*c, n+1
+			sample = append(sample, order[next].vec)
 		}
 		next -= len(order)
+	}
+	return background(q, sample)
+}
+
+// BackgroundStored is Background with vectors of the database, for any scope. It keeps the last sample
+// until a document changes.
+func (v *Vectors) BackgroundStored(ctx context.Context, q []float32, scopes []trust.Readers) (n int, mean, deviation float64, err error) {
+	v.mu.RLock()
+	sample, same := v.sample, slices.Equal(v.sampleScopes, scopes)
+	v.mu.RUnlock()
+	if sample == nil || !same {
+		if sample, err = v.readSample(ctx, scopes); err != nil {
+			return 0, 0, 0, err
+		}
+		v.mu.Lock()
+		v.sample, v.sampleScopes = sample, slices.Clone(scopes)
+		v.mu.Unlock()
+	}
+	n, mean, deviation = background(q, sample)
+	return n, mean, deviation, nil
+}
+
+func (v *Vectors) readSample(ctx context.Context, scopes []trust.Readers) ([][]float32, error) {
+	var all []int64
+	for _, scope := range scopes {
+		in, err := store.Column[int64](ctx, v.db, `SELECT m.n FROM document AS m JOIN embedding AS v ON v.model = ? AND v.hash = m.hash
+			WHERE m.scope = ? AND `+searchableCondition+` ORDER BY m.conversation, m.seq, m.n`, v.Space().No, scope)
+		if err != nil {
+			return nil, fmt.Errorf("read vectors: %w", err)
+		}
+		all = append(all, in...)
+	}
+	var some []int64
+	for i := 0; i < len(all); i += max(1, len(all)/maxSample) {
+		some = append(some, all[i])
+	}
+	found, err := v.read(ctx, `WHERE m.n IN (SELECT value FROM json_each(?))`, store.Array(some))
+	sample := [][]float32{}
+	for _, s := range found {
+		if vec := decodeVector(s.blob, v.Space().Dim); vec != nil {
+			sample = append(sample, vec)
+		}
+	}
+	return sample, store.Wrap(err, "read vectors")
+}
+
+// background returns the number of a sample's vectors of the size of q, and mean and standard deviation of
+// their similarity to q.
+func background(q []float32, sample [][]float32) (n int, mean, deviation float64) {
+	q = unit(q)
+	var sum, squares float64
+	for _, vec := range sample {
+		if len(vec) == len(q) {
+			c := dot(q, vec)
+			sum, squares, n = sum+c, squares+c*c, n+1
+		}
 	}
 	if n == 0 {
 		return 0, 0, 0

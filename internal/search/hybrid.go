@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"reverie/internal/search/vector"
 	"reverie/internal/store"
 	"reverie/internal/trust"
@@ -228,39 +226,35 @@ const (
 
 // addPartners ranks the partners of the best documents as far below these as they are unlike them.
 func (h *Hybrid) addPartners(ctx context.Context, q Query, m matches, ranked []scored) ([]scored, error) {
-	var best []scored
-	var found [maxPartnered][]vector.Similarity
-	g, within := errgroup.WithContext(ctx)
+	scores := map[int64]float64{}
+	best := 0
 	for _, s := range ranked {
-		i := len(best)
-		if i == maxPartnered {
+		if best == maxPartnered {
 			break
 		}
 		if s.session != 0 || s.past || s.covered < DefaultFloor {
 			continue
 		}
 		embedding, err := h.vectorOf(ctx, s.doc)
-		if err != nil || embedding == nil {
-			continue // it brings no partners; a fault of the database shows elsewhere
+		if err != nil {
+			return nil, err
 		}
-		best = append(best, s)
-		g.Go(func() (err error) {
-			if found[i], err = h.comparer.Nearest(within, embedding, vector.Filter{Scopes: q.Scopes}, maxPartners+1); err != nil {
-				return err
+		if embedding == nil {
+			continue
+		}
+		best++
+		found, err := h.comparer.Nearest(ctx, embedding, vector.Filter{Scopes: q.Scopes}, maxPartners+1)
+		if err != nil {
+			return nil, err
+		}
+		u, err := h.usual(ctx, embedding, q.Scopes)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range found {
+			if l.Doc != s.doc && l.Cosine >= u.above(partnerDeviations) {
+				scores[l.Doc] = max(scores[l.Doc], s.score*l.Cosine)
 			}
-			u, err := h.usual(within, embedding, q.Scopes)
-			least := u.above(partnerDeviations)
-			found[i] = slices.DeleteFunc(found[i], func(l vector.Similarity) bool { return l.Doc == s.doc || l.Cosine < least })
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	scores := map[int64]float64{}
-	for i, s := range best {
-		for _, l := range found[i] {
-			scores[l.Doc] = max(scores[l.Doc], s.score*l.Cosine)
 		}
 	}
 	for i := range ranked {

@@ -77,6 +77,7 @@ var rows = map[string]int{
 	"internal/vram":    1,
 
 	"internal/chatexport": 0,
+	"internal/hosts":      0,
 
 	"internal/text":  0,
 	"internal/tty":   0,

@@ -142,7 +142,11 @@ func (t *Transport) Send(ctx context.Context, room string, m chat.Outgoing) erro
 func (t *Transport) SendFinal(ctx context.Context, room string, m chat.Outgoing, done []string,
 	also func(context.Context, *sql.Tx) error,
 ) error {
-	return t.sent(m, t.Transport.SendFinal(ctx, room, m, done, also))
+	err := t.sent(m, t.Transport.SendFinal(ctx, room, m, done, also))
+	if err == nil {
+		t.forget(done...)
+	}
+	return err
 }
 
 // sent counts m if it is the reply to a message and was stored without an error.
@@ -171,9 +175,16 @@ func (t *Transport) sent(m chat.Outgoing, err error) error {
 func (t *Transport) Ack(ctx context.Context, id string) error {
 	err := t.Transport.Ack(ctx, id)
 	if err == nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		delete(t.waiting, id)
+		t.forget(id)
 	}
 	return err
+}
+
+// forget ends the wait of messages that are answered together with another, or not at all.
+func (t *Transport) forget(ids ...string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, id := range ids {
+		delete(t.waiting, id)
+	}
 }

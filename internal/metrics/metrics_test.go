@@ -81,6 +81,11 @@ func TestRepliesAreCounted(t *testing.T) {
 	text := scrape(t, c, gaugesOf)
 	expect.Has(t, text, "reverie_messages_received_total 4\n", `reverie_replies_total{result="answered"} 1`+"\n",
 		`reverie_replies_total{result="failed"} 1`+"\n", `reverie_replies_total{result="command"} 1`+"\n", "reverie_answer_seconds_count 1\n")
+
+	w.Received("$e", false)
+	w.Received("$f", false)
+	expect.OK(t, w.SendFinal(ctx, "!room:server", chat.Outgoing{Text: "Both.", ReplyTo: "$e"}, []string{"$e", "$f"}, nil))
+	expect.Equal(t, len(w.waiting), 0, "messages that were answered together with another")
 }
 
 // TestTokensAreCounted: by kind, apart from what is only estimated.

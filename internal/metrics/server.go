@@ -6,9 +6,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"reverie/internal/hosts"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -68,18 +68,10 @@ func Listen(ctx context.Context, cfg Config) (*Server, error) {
 // readTime is the longest time to measure the gauges.
 const readTime = 5 * time.Second
 
-// withoutPort returns the name or address in host, in lower case.
-func withoutPort(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return strings.ToLower(strings.Trim(host, "[]"))
-}
-
 // serves reports whether a request may name host, with any port.
 func (s *Server) serves(host string) bool {
 	known := append([]string{s.cfg.Listen, "localhost", "127.0.0.1", "::1"}, s.cfg.Hosts...)
-	return slices.ContainsFunc(known, func(k string) bool { return withoutPort(k) == withoutPort(host) })
+	return slices.ContainsFunc(known, func(k string) bool { return hosts.Name(k) == hosts.Name(host) })
 }
 
 // Run serves until ctx ends.

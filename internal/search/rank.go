@@ -277,7 +277,7 @@ func computeAll(q parsedQuery, c corpus, candidates []candidate) []scored {
 	forms := formIndex(q.terms)
 	var total float64
 	for _, t := range q.terms {
-		// Nobody wrote this pair of Chinese characters: it ends one word and begins another. Each character counts.
+		// A pair of Chinese characters that no text has ends one word and begins another. Each character counts.
 		if chance := t.ideo && t.df == 0 && len(t.forms[0]) > len("字") && !text.HasHiragana(t.forms[0]); t.isContent() && !chance {
 			total += t.idf
 		}

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"reverie/internal/trust"
+	"reverie/internal/tool"
 )
 
 const (
@@ -82,12 +82,15 @@ func (s *Server) Link(person string) string {
 // person returns who sent r; "" = not logged in.
 func (s *site) person(r *http.Request) string {
 	for _, c := range r.CookiesNamed(cookieName) { // another server of this machine may have set one of that name
-		if p := s.find(s.sessions, c.Value, false); p != "" && s.cfg.Level(p) == trust.Owner {
+		if p := s.find(s.sessions, c.Value, false); p != "" && s.mayLogIn(p) {
 			return p
 		}
 	}
 	return ""
 }
+
+// mayLogIn reports whether a person may use the inspector, by the rule of the command !web.
+func (s *site) mayLogIn(person string) bool { return tool.AllowsAct(s.cfg.Level(person), "!web") }
 
 func (s *site) showLogin(w http.ResponseWriter, r *http.Request) {
 	s.render(w, r, http.StatusOK, "", view{Title: "Log in", Blocks: []block{{Login: true}}})
@@ -95,7 +98,7 @@ func (s *site) showLogin(w http.ResponseWriter, r *http.Request) {
 
 func (s *site) logIn(w http.ResponseWriter, r *http.Request) {
 	person := s.find(s.links, r.PostFormValue("code"), true)
-	if person == "" || s.cfg.Level(person) != trust.Owner {
+	if person == "" || !s.mayLogIn(person) {
 		s.cfg.Log.Warn("a login to the inspector was refused", "from", r.RemoteAddr)
 		s.render(w, r, http.StatusForbidden, "", view{Title: "Log in", Lead: "This link was used already, or is older than five minutes.",
 			Blocks: []block{{Login: true}}})

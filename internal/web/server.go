@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -22,6 +21,7 @@ import (
 	"reverie/internal/approval"
 	"reverie/internal/chat"
 	"reverie/internal/history"
+	"reverie/internal/hosts"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
@@ -113,33 +113,25 @@ func Listen(ctx context.Context, at Address, now func() time.Time) (*Server, err
 }
 
 // names returns the names that requests may use, without ports, and the beginning of links.
-func names(c Address, port string) (hosts []string, base string) {
-	host := hostName(c.Listen)
+func names(c Address, port string) (known []string, base string) {
+	host := hosts.Name(c.Listen)
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
 		host = "localhost"
 	}
-	hosts, base = []string{"localhost", "127.0.0.1", "::1", host}, "http://"+net.JoinHostPort(host, port)
+	known, base = []string{"localhost", "127.0.0.1", "::1", host}, "http://"+net.JoinHostPort(host, port)
 	for _, h := range c.Hosts {
-		hosts = append(hosts, hostName(h))
+		known = append(known, hosts.Name(h))
 	}
 	if len(c.Hosts) > 0 {
 		base = "https://" + c.Hosts[0]
 	}
-	return hosts, base
-}
-
-// hostName returns a host in lower case without its port.
-func hostName(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return strings.ToLower(strings.Trim(host, "[]"))
+	return known, base
 }
 
 // isLocal reports whether a host of a request is this machine.
 func isLocal(host string) bool {
-	ip, err := netip.ParseAddr(hostName(host))
-	return hostName(host) == "localhost" || err == nil && ip.IsLoopback()
+	ip, err := netip.ParseAddr(hosts.Name(host))
+	return hosts.Name(host) == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // Run serves the pages of cfg until ctx ends.
@@ -196,7 +188,7 @@ func (s *site) handler() http.Handler {
 		} {
 			h.Set(name, value)
 		}
-		if !slices.Contains(s.hosts, hostName(r.Host)) {
+		if !slices.Contains(s.hosts, hosts.Name(r.Host)) {
 			http.Error(w, "This name is not known here. If it is yours, add it to web.hosts in the configuration.",
 				http.StatusMisdirectedRequest)
 			return

@@ -123,7 +123,8 @@ func (v *Vectors) embedBatch(ctx context.Context, n int) (made int, err error) {
 const docsWithVectors = ` FROM document m LEFT JOIN embedding v ON v.hash = m.hash AND v.model = ?1
 	WHERE ` + searchableCondition + ` AND m.text <> ''`
 
-// nextMissing lists the newest n documents without a vector, one per text. It also loads vectors
+// nextMissing lists the newest n documents without a vector, one per text; of equal texts the oldest says in
+// which form it is embedded. It also loads vectors
 // that another process computed.
 func (v *Vectors) nextMissing(ctx context.Context, n int) ([]pendingDoc, error) {
 	v.followMu.Lock()

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"reverie/internal/chat"
 	"reverie/internal/trust"
 )
 
@@ -18,8 +19,8 @@ func (v *Vectors) Model() string { return v.embedder.Name() + form }
 // name the person, and the person asks "Have I …?", which is farther from "anna has" than from "I have" by
 // half. Memories of other scopes are as they are.
 func inFirstPerson(text string, scope trust.Readers) string {
-	name, _, _ := strings.Cut(strings.TrimPrefix(scope.Person(), "@"), ":")
-	if name == "" {
+	name := chat.ShortName(scope.Person())
+	if name == "" || !strings.Contains(strings.ToLower(text), strings.ToLower(name)) {
 		return text
 	}
 	name = `(?i)\b` + regexp.QuoteMeta(name)

@@ -15,10 +15,13 @@ import (
 
 const readerName = "sandbox-reader"
 
-// readerLimits are the limits of a reader: 256 MB of address space and ten seconds of processor time. A
-// file size of 0 allows writing to pipes only.
-var readerLimits = map[int]uint64{unix.RLIMIT_AS: 256 << 20, unix.RLIMIT_CPU: 10, unix.RLIMIT_FSIZE: 0, unix.RLIMIT_CORE: 0,
-	unix.RLIMIT_NOFILE: 32}
+// readerLimits are the limits of a reader beside limitMemory: ten seconds of processor time, and a file
+// size of 0, which allows writing to pipes only.
+var readerLimits = map[int]uint64{unix.RLIMIT_CPU: 10, unix.RLIMIT_FSIZE: 0, unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: 32}
+
+// limitMemory runs a program with 256 MB of address space. The shell sets the limit, because a Go process
+// reserves more than that and dies now and then where it wants more.
+var limitMemory = []string{"/bin/sh", "-c", `ulimit -v 262144 && exec "$@"`, "sh"}
 
 // systemFolders hold programs and their libraries.
 var systemFolders = []string{"/bin", "/lib", "/lib64", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share", "/nix/store",
@@ -47,7 +50,7 @@ func actAsReader() bool {
 		err = errors.Join(err, unix.Setrlimit(limit, &unix.Rlimit{Cur: most, Max: most}))
 	}
 	if err == nil {
-		err = syscall.Exec(program[0], program, nil) //nolint:gosec // that is what it is for
+		err = syscall.Exec(limitMemory[0], append(limitMemory, program...), nil) //nolint:gosec // that is what it is for
 	}
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1)

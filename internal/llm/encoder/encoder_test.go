@@ -408,6 +408,26 @@ func eachPath(t *testing.T, test func(*testing.T)) {
 	}
 }
 
+// TestDot: both ways to multiply give the sum by its definition, for any length and the extreme numbers.
+func TestDot(t *testing.T) {
+	eachPath(t, func(t *testing.T) {
+		for n := range 8000 {
+			if n > 200 && n < 7990 {
+				continue
+			}
+			v, q, want, extreme := make([]byte, n), make([]int16, n), int64(0), n%2 == 0
+			random := rand.New(rand.NewPCG(uint64(n), 0))
+			for i := range v {
+				if v[i], q[i] = byte(random.Uint32()), int16(random.IntN(2*MaxFactor+1)-MaxFactor); extreme {
+					v[i], q[i] = 0x80, MaxFactor
+				}
+				want += int64(int8(v[i])) * int64(q[i])
+			}
+			expect.Equal(t, Dot(v, q), want, "dot product")
+		}
+	})
+}
+
 // Sums of attention fit into int32.
 const _ = uint32(math.MaxInt32 - maxInput*maxInput*maxPieces)
 

@@ -14,3 +14,8 @@ func addTileAVX2(out *float32, columns int, x *int32, rowScale *float32, rows, p
 //
 //go:noescape
 func quantizeAVX2(pairs *int32, row *float32, n int) (scale float32)
+
+// dotAVX2 is Dot of n numbers, a multiple of 32.
+//
+//go:noescape
+func dotAVX2(v *byte, q *int16, n int) (sum int64)

@@ -206,3 +206,38 @@ round:
 	JNZ       round
 	VZEROUPPER
 	RET
+
+// func dotAVX2(v *byte, q *int16, n int) (sum int64)
+//
+// Eight sums of int32, each of an eighth of the products.
+TEXT ·dotAVX2(SB), NOSPLIT, $0-32
+	MOVQ  v+0(FP), SI
+	MOVQ  q+8(FP), DI
+	MOVQ  n+16(FP), CX
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+
+more:
+	VPMOVSXBW (SI), Y2
+	VPMOVSXBW 16(SI), Y3
+	VPMADDWD  (DI), Y2, Y2
+	VPMADDWD  32(DI), Y3, Y3
+	VPADDD    Y2, Y0, Y0
+	VPADDD    Y3, Y1, Y1
+	ADDQ      $32, SI
+	ADDQ      $64, DI
+	SUBQ      $32, CX
+	JNZ       more
+	VPADDD       Y1, Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPMOVSXDQ    X0, Y0
+	VPMOVSXDQ    X1, Y1
+	VPADDQ       Y1, Y0, Y0       // four sums of int64
+	VEXTRACTI128 $1, Y0, X1
+	VPADDQ       X1, X0, X0
+	VPSRLDQ      $8, X0, X1
+	VPADDQ       X1, X0, X0
+	VMOVQ        X0, AX
+	MOVQ         AX, sum+24(FP)
+	VZEROUPPER
+	RET

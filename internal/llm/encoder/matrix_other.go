@@ -9,3 +9,5 @@ func addTileAVX2(_ *float32, _ int, _ *int32, _ *float32, _, _ int, _ *int32, _ 
 }
 
 func quantizeAVX2(_ *int32, _ *float32, _ int) (scale float32) { return 0 }
+
+func dotAVX2(_ *byte, _ *int16, _ int) (sum int64) { return 0 }

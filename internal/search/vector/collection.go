@@ -17,9 +17,9 @@ type vectorEntry struct {
 	scope        trust.Readers
 	conversation string // memory.conversation
 	seq          int64
-	observedAt   int64      // Unix milliseconds
-	past         bool       // superseded or archived
-	vec          []float32  // of length 1
+	observedAt   int64 // Unix milliseconds
+	past         bool  // superseded or archived
+	vec          code
 	window       [3]float64 // weights of the cosines of the entry before, this one and the next; see weigh
 }
 
@@ -31,16 +31,16 @@ func (e *vectorEntry) compare(o *vectorEntry) int {
 // conversations are the entries of one scope, sorted by compare.
 type conversations []*vectorEntry
 
-// neighbour returns the vector step positions from p, or nil. It must be in the same conversation and
-// within windowGap.
-func (c conversations) neighbour(p, step int) []float32 {
+// neighbour returns the vector step positions from p, or one without numbers. It must be in the same
+// conversation and within windowGap.
+func (c conversations) neighbour(p, step int) code {
 	if p+step < 0 || p+step >= len(c) {
-		return nil
+		return code{}
 	}
 	e, o := c[p], c[p+step]
 	gap := o.observedAt - e.observedAt
 	if e.conversation == "" || e.conversation != o.conversation || e.scope != o.scope || max(gap, -gap) > windowGap {
-		return nil
+		return code{}
 	}
 	return o.vec
 }
@@ -52,14 +52,14 @@ func (c conversations) weigh(p int) {
 		e := c[p]
 		e.window = [3]float64{1: 1}
 		square, before, after := 1.0, c.neighbour(p, -1), c.neighbour(p, 1)
-		if before != nil {
-			e.window[0], square = .5, square+.25+dot(e.vec, before)
+		if before.numbers != nil {
+			e.window[0], square = .5, square+.25+before.query().cosine(e.vec)
 		}
-		if after != nil {
-			e.window[2], square = .5, square+.25+dot(e.vec, after)
+		if after.numbers != nil {
+			e.window[2], square = .5, square+.25+after.query().cosine(e.vec)
 		}
-		if before != nil && after != nil {
-			square += dot(before, after) / 2
+		if before.numbers != nil && after.numbers != nil {
+			square += before.query().cosine(after) / 2
 		}
 		for i := range e.window {
 			e.window[i] /= math.Sqrt(max(square, 1e-3)) // opposite texts leave nearly nothing, in no direction
@@ -78,9 +78,9 @@ func (c conversations) similarity(p int, cosine func(int) float64) Similarity {
 	return s
 }
 
-// cosine returns the function for similarity that compares vectors with the unit vector q.
-func (c conversations) cosine(q []float32) func(int) float64 {
-	return func(p int) float64 { return dot(q, c[p].vec) }
+// cosine returns the function for similarity that compares vectors with q.
+func (c conversations) cosine(q query) func(int) float64 {
+	return func(p int) float64 { return q.cosine(c[p].vec) }
 }
 
 // position returns the index of e, or where it would be inserted.
@@ -92,13 +92,13 @@ func (c conversations) position(e *vectorEntry) (int, bool) {
 type collection struct {
 	order conversations
 
-	block []float32   // the newest vectors, one after the other
-	free  [][]float32 // places of removed vectors
+	block []byte   // the newest vectors, one after the other
+	free  [][]byte // places of removed vectors
 }
 
 // place returns a copy of v that lies behind the one before it. Comparing vectors that are scattered
 // over the memory takes three times as long.
-func (c *collection) place(v []float32) []float32 {
+func (c *collection) place(v []byte) []byte {
 	if n := len(c.free); n > 0 {
 		p := c.free[n-1]
 		c.free = c.free[:n-1]
@@ -106,7 +106,7 @@ func (c *collection) place(v []float32) []float32 {
 		return p
 	}
 	if len(c.block)+len(v) > cap(c.block) {
-		c.block = make([]float32, 0, len(v)*min(max(4, len(c.order)), 1024))
+		c.block = make([]byte, 0, len(v)*min(max(4, len(c.order)), 1024))
 	}
 	c.block = append(c.block, v...)
 	return slices.Clip(c.block[len(c.block)-len(v):])
@@ -114,7 +114,7 @@ func (c *collection) place(v []float32) []float32 {
 
 // add adds e, whose number must be new.
 func (c *collection) add(e *vectorEntry) {
-	e.vec = c.place(e.vec)
+	e.vec.numbers = c.place(e.vec.numbers)
 	p, _ := c.order.position(e)
 	c.order = slices.Insert(c.order, p, e)
 	c.order.weigh(p)
@@ -126,15 +126,15 @@ func (c *collection) remove(e *vectorEntry) {
 		c.order = slices.Delete(c.order, p, p+1)
 		c.order.weigh(p)
 	}
-	clear(e.vec)
-	c.free = append(c.free, e.vec)
+	clear(e.vec.numbers)
+	c.free = append(c.free, e.vec.numbers)
 }
 
-// nearest returns the k entries matching w that are nearest to the unit vector q. It compares all.
-func (c *collection) nearest(q []float32, w Filter, k int) (out []Similarity) {
+// nearest returns the k entries matching w that are nearest to q. It compares all.
+func (c *collection) nearest(q query, w Filter, k int) (out []Similarity) {
 	cosines := make([]float64, len(c.order))
 	for p, e := range c.order {
-		cosines[p] = dot(q, e.vec)
+		cosines[p] = q.cosine(e.vec)
 	}
 	least := -2.0 // nearness of the last of the k best so far
 	for p, e := range c.order {

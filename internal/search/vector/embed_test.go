@@ -291,7 +291,7 @@ func product(a, b []float64) (sum float64) {
 
 // taken is an entry with a vector as it is kept.
 func taken(t expect.T, e vectorEntry, v []float32) *vectorEntry {
-	e.vec = coded(t, v)
+	e.vec = newCode(expect.Must(encodeVector(v))(t), len(v))
 	return &e
 }
 
@@ -307,7 +307,7 @@ func TestCollection(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			n := rapid.Int64Range(1, 20).Draw(t, "n")
 			if e, known := there[n]; known {
-				if c.remove(e); slices.Max(e.vec) != 0 || slices.Min(e.vec) != 0 {
+				if c.remove(e); slices.Max(e.vec.numbers) != 0 {
 					t.Fatalf("of what was removed is left %v", e.vec)
 				}
 				delete(there, n)
@@ -323,7 +323,7 @@ func TestCollection(t *testing.T) {
 		q := randomVector(r, dim)
 		want := likenesses(there, q)
 		find := func(w Filter, k int) []Similarity {
-			return c.nearest(unit(q), w, k)
+			return c.nearest(newQuery(q), w, k)
 		}
 		found := find(Filter{Past: true}, 100)
 		if len(found) != len(there) {
@@ -349,17 +349,17 @@ func likenesses(there map[int64]*vectorEntry, q []float32) map[int64]Similarity 
 	all := slices.SortedFunc(maps.Values(there), (*vectorEntry).compare)
 	want := map[int64]Similarity{}
 	for i, one := range all {
-		sum := unit64(float64s(one.vec))
+		sum := unit64(float64s(one.vec.vector()))
 		for _, step := range []int{-1, 1} {
 			j := i + step
 			if one.conversation == "" || j < 0 || j >= len(all) || all[j].conversation != one.conversation || max(all[j].observedAt-one.observedAt, one.observedAt-all[j].observedAt) > windowGap {
 				continue
 			}
-			for k, x := range unit64(float64s(all[j].vec)) {
+			for k, x := range unit64(float64s(all[j].vec.vector())) {
 				sum[k] += x / 2
 			}
 		}
-		want[one.n] = Similarity{one.n, product(qu, unit64(float64s(one.vec))), product(qu, unit64(sum))}
+		want[one.n] = Similarity{one.n, product(qu, unit64(float64s(one.vec.vector()))), product(qu, unit64(sum))}
 	}
 	return want
 }

@@ -3,10 +3,12 @@ package vector
 import (
 	"errors"
 	"math"
+
+	"reverie/internal/llm/encoder"
 )
 
-// Vectors are stored quantized: a signed byte per dimension, the largest ±127, without the length.
-// That takes a quarter of the space and changes a cosine by about 0.0003.
+// Vectors are stored and compared quantized: a signed byte per dimension, the largest ±127, without the
+// length. That takes a quarter of the space and changes a cosine by about 0.0003.
 
 var errNoVector = errors.New("it is all zeros or holds something that is not a number")
 
@@ -32,32 +34,68 @@ func encodeVector(v []float32) ([]byte, error) {
 
 // decodeVector returns the unit vector of a blob of dim numbers; nil for an empty one.
 func decodeVector(blob []byte, dim int) []float32 {
-	if len(blob) != dim {
-		return nil
+	return newCode(blob, dim).vector()
+}
+
+// code is a quantized vector in memory.
+type code struct {
+	numbers []byte  // int8
+	scale   float64 // numbers × scale is of length 1
+}
+
+// newCode returns the code of a blob of dim numbers. It has no numbers for an empty blob.
+func newCode(blob []byte, dim int) code {
+	square := 0
+	for _, b := range blob {
+		square += int(int8(b)) * int(int8(b))
 	}
-	v := make([]float32, dim)
-	for i, b := range blob {
+	if len(blob) != dim || square == 0 {
+		return code{}
+	}
+	return code{blob, 1 / math.Sqrt(float64(square))}
+}
+
+func (c code) vector() []float32 {
+	v := make([]float32, len(c.numbers))
+	for i, b := range c.numbers {
 		v[i] = float32(int8(b))
 	}
 	return unit(v)
 }
 
-// dot is the dot product, in four sums that a processor can compute in parallel.
-func dot(a, b []float32) float64 {
-	b = b[:len(a)]
-	var s0, s1, s2, s3 float32
-	i := 0
-	for ; i+4 <= len(a); i += 4 {
-		x, y := a[i:i+4:i+4], b[i:i+4:i+4]
-		s0 += x[0] * y[0]
-		s1 += x[1] * y[1]
-		s2 += x[2] * y[2]
-		s3 += x[3] * y[3]
+// query is a vector that codes are compared with.
+type query struct {
+	numbers []int16
+	scale   float64
+}
+
+// newQuery quantizes q. That changes a cosine by about 0.00001. A query that is
+// zero or infinite has none.
+func newQuery(q []float32) query {
+	q = unit(q)
+	largest := float32(0)
+	for _, x := range q {
+		largest = max(largest, x, -x)
 	}
-	for ; i < len(a); i++ {
-		s0 += a[i] * b[i]
+	out := query{make([]int16, len(q)), float64(largest) / encoder.MaxFactor}
+	for i, x := range q {
+		out.numbers[i] = int16(math.Round(float64(x) / out.scale))
 	}
-	return float64(s0 + s1 + s2 + s3)
+	return out
+}
+
+// query returns c as a query.
+func (c code) query() query {
+	out := query{make([]int16, len(c.numbers)), c.scale}
+	for i, b := range c.numbers {
+		out.numbers[i] = int16(int8(b))
+	}
+	return out
+}
+
+// cosine compares q with c, which must be as long.
+func (q query) cosine(c code) float64 {
+	return float64(encoder.Dot(c.numbers, q.numbers)) * q.scale * c.scale
 }
 
 // unit returns v scaled to length 1; nil for a zero or infinite vector.

@@ -95,12 +95,12 @@ func (v *Vectors) compareStored(
 	dim := v.Space().Dim
 	var order conversations
 	for _, s := range all {
-		if s.vec = decodeVector(s.blob, dim); s.vec != nil && s.searchable {
+		if s.vec = newCode(s.blob, dim); s.vec.numbers != nil && s.searchable {
 			order = append(order, &s.vectorEntry)
 			order.weigh(len(order) - 1)
 		}
 	}
-	cosine := order.cosine(unit(q))
+	cosine := order.cosine(newQuery(q))
 	for i, e := range order {
 		if slices.Contains(docs, e.n) && wants(e) {
 			out = append(out, order.similarity(i, cosine))

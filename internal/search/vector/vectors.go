@@ -62,7 +62,7 @@ type Vectors struct {
 	lastQuery  string
 	lastVector []float32
 
-	sample       [][]float32 // of the last call of BackgroundStored
+	sample       []code // of the last call of BackgroundStored
 	sampleScopes []trust.Readers
 }
 
@@ -220,7 +220,7 @@ func (x *vectorIndex) replace(all []storedVector) {
 			continue
 		}
 		e := s.vectorEntry
-		if e.vec = decodeVector(s.blob, x.space.Dim); e.vec == nil {
+		if e.vec = newCode(s.blob, x.space.Dim); e.vec.numbers == nil {
 			continue
 		}
 		c.add(&e)
@@ -239,7 +239,8 @@ func (x *vectorIndex) drop(n int64) {
 // Nearest returns the k documents matching w that are nearest to q, nearest first. Nearness is
 // Cosine plus Window. Without q it returns none.
 func (v *Vectors) Nearest(ctx context.Context, q []float32, w Filter, k int) ([]Similarity, error) {
-	if q = unit(q); q == nil {
+	asked := newQuery(q)
+	if len(asked.numbers) == 0 {
 		return nil, nil
 	}
 	if err := v.loadScopes(ctx, w.Scopes); err != nil {
@@ -253,7 +254,7 @@ func (v *Vectors) Nearest(ctx context.Context, q []float32, w Filter, k int) ([]
 	var all []Similarity
 	for i, scope := range w.Scopes {
 		if c := v.index.scopes[scope]; c != nil && !slices.Contains(w.Scopes[:i], scope) {
-			all = append(all, c.nearest(q, w, k)...)
+			all = append(all, c.nearest(asked, w, k)...)
 		}
 	}
 	return topK(all, k), ctx.Err()
@@ -264,14 +265,15 @@ func (v *Vectors) Nearest(ctx context.Context, q []float32, w Filter, k int) ([]
 func (v *Vectors) Compare(ctx context.Context, q []float32, entries []int64) (out []Similarity, err error) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if q = unit(q); q == nil || len(q) != v.index.space.Dim {
+	asked := newQuery(q)
+	if len(asked.numbers) != v.index.space.Dim {
 		return nil, nil
 	}
 	for _, n := range entries {
 		if e := v.index.entries[n]; e != nil {
 			order := v.index.scopes[e.scope].order
 			p, _ := order.position(e)
-			out = append(out, order.similarity(p, order.cosine(q)))
+			out = append(out, order.similarity(p, order.cosine(asked)))
 		}
 	}
 	return out, ctx.Err()
@@ -282,7 +284,7 @@ func (v *Vectors) Of(n int64) []float32 {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	if e := v.index.entries[n]; e != nil {
-		return slices.Clone(e.vec)
+		return e.vec.vector()
 	}
 	return nil
 }
@@ -311,7 +313,7 @@ func (v *Vectors) Background(q []float32, scopes []trust.Readers) (n int, mean, 
 			loaded, total = append(loaded, c.order), total+len(c.order)
 		}
 	}
-	var sample [][]float32
+	var sample []code
 	step, next := max(1, total/maxSample), 0
 	for _, order := range loaded {
 		for ; next < len(order); next += step {
@@ -340,7 +342,7 @@ func (v *Vectors) BackgroundStored(ctx context.Context, q []float32, scopes []tr
 	return n, mean, deviation, nil
 }
 
-func (v *Vectors) readSample(ctx context.Context, scopes []trust.Readers) ([][]float32, error) {
+func (v *Vectors) readSample(ctx context.Context, scopes []trust.Readers) ([]code, error) {
 	var all []int64
 	for _, scope := range scopes {
 		in, err := store.Column[int64](ctx, v.db, `SELECT m.n FROM document AS m JOIN embedding AS v ON v.model = ? AND v.hash = m.hash
@@ -355,9 +357,9 @@ func (v *Vectors) readSample(ctx context.Context, scopes []trust.Readers) ([][]f
 		some = append(some, all[i])
 	}
 	found, err := v.read(ctx, `WHERE m.n IN (SELECT value FROM json_each(?))`, store.Array(some))
-	sample := [][]float32{}
+	sample := []code{}
 	for _, s := range found {
-		if vec := decodeVector(s.blob, v.Space().Dim); vec != nil {
+		if vec := newCode(s.blob, v.Space().Dim); vec.numbers != nil {
 			sample = append(sample, vec)
 		}
 	}
@@ -366,12 +368,12 @@ func (v *Vectors) readSample(ctx context.Context, scopes []trust.Readers) ([][]f
 
 // background returns the number of a sample's vectors of the size of q, and mean and standard deviation of
 // their similarity to q.
-func background(q []float32, sample [][]float32) (n int, mean, deviation float64) {
-	q = unit(q)
+func background(q []float32, sample []code) (n int, mean, deviation float64) {
+	asked := newQuery(q)
 	var sum, squares float64
 	for _, vec := range sample {
-		if len(vec) == len(q) {
-			c := dot(q, vec)
+		if len(vec.numbers) == len(asked.numbers) {
+			c := asked.cosine(vec)
 			sum, squares, n = sum+c, squares+c*c, n+1
 		}
 	}

@@ -25,6 +25,8 @@ type Hit struct {
 	Entry Entry   `json:"entry,omitzero"`  // zero for a past message
 	Shown string  `json:"shown,omitempty"` // the text of Entry's head, which prompts and files show; empty = Entry itself
 	Until []Entry `json:"until,omitempty"` // what held before Entry updated it, the newest; none if a person corrected it by hand
+	// Against is an entry that contradicts Entry, while no person has decided; at most one.
+	Against []Entry `json:"against,omitempty"`
 	search.Hit
 }
 
@@ -40,6 +42,17 @@ func Search(ctx context.Context, db *sql.DB, index backend.Finder, q Query) ([]H
 	old := map[string][]Entry{}
 	for _, h := range found {
 		docs = append(docs, h.Doc)
+	}
+	against := map[int64]int64{}
+	err = store.Each(ctx, db, func(row store.Row) error {
+		var n, other int64
+		err := row.Scan(&n, &other)
+		against[n] = other
+		docs = append(docs, other)
+		return err
+	}, contradictions, store.Array(docs))
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
 	}
 	byNumber := map[int64]Hit{}
 	err = store.Each(ctx, db, func(row store.Row) (err error) {
@@ -68,6 +81,9 @@ func Search(ctx context.Context, db *sql.DB, index backend.Finder, q Query) ([]H
 		if before := old[h.Entry.ID]; len(before) > 0 {
 			h.Until = before[:1]
 		}
+		if other, ok := byNumber[against[f.Doc]]; ok {
+			h.Against = []Entry{other.Entry}
+		}
 		if h.Hit = f; there || f.Turn != nil {
 			hits = append(hits, h)
 		}
@@ -87,13 +103,17 @@ const updatedBy = `SELECT ` + entryColumns + ` FROM memory WHERE state = 'supers
 	SELECT was.n FROM json_each(?) AS j CROSS JOIN memory AS now ON now.n = j.value AND now.state = 'active' AND now.source <> 'file'
 	CROSS JOIN memory AS was ON was.successor = now.id AND was.successor <> '' AND was.scope = now.scope) ORDER BY observed_at DESC, n DESC`
 
+// contradictions selects the numbers of the entries ?1 that another contradicts, and its number.
+const contradictions = `SELECT m.n, o.n FROM json_each(?) AS j CROSS JOIN memory AS m ON m.n = j.value CROSS JOIN contradiction AS c ON c.id = m.id
+	CROSS JOIN memory AS o ON o.id = c.other AND o.scope = m.scope WHERE m.state = 'active' AND o.state = 'active'`
+
 // Integrity is the lowest integrity of what Line shows of h.
 func (h Hit) Integrity() trust.Integrity {
 	if h.Turn != nil {
 		return h.Hit.Integrity()
 	}
 	least := h.Entry.Integrity
-	for _, e := range h.Until {
+	for _, e := range slices.Concat(h.Until, h.Against) {
 		least = min(least, e.Integrity)
 	}
 	return least
@@ -115,6 +135,9 @@ func (h Hit) Line(zone *time.Location, shown func(Turn) bool) string {
 	line := "- " + search.Day(h.Entry.ObservedAt, zone) + ", " + h.Entry.Origin() + ": " + h.Entry.Text
 	for _, e := range h.Until {
 		line += " (before that, " + search.Day(e.ObservedAt, zone) + ": " + e.Text + ")"
+	}
+	for _, e := range h.Against {
+		line += " (against that, " + search.Day(e.ObservedAt, zone) + ": " + e.Text + ")"
 	}
 	return line
 }

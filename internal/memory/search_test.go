@@ -448,3 +448,23 @@ func TestSearchBefore(t *testing.T) {
 	}
 	expect.Equal(t, fmt.Sprint(before), "map[Jana lives in Berlin:Jana lives in Bonn Jana lives near the river:]", "found")
 }
+
+// TestSearchBothSides: an entry comes with one that contradicts it in its scope, until a person has decided.
+func TestSearchBothSides(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	put(t, s, Shared, "Jana has a cat named Mimi\nJana keeps no pets because of an allergy\nJana likes tea\n")
+	all := expect.Must(s.Entries(t.Context(), Shared))(t)
+	expect.Must(s.db.Exec(`INSERT INTO memory_question (run, scope, first, second, why) VALUES ('', ?1, ?2, ?3, ''), ('', ?1, ?2, 'gone', '')`, Shared, all[0].ID, all[1].ID))(t)
+	sides := func(question string) (found string) {
+		for _, h := range expect.Must(s.Search(t.Context(), Query{Text: question, Scopes: []Scope{Shared}, K: 1}))(t) {
+			found += h.Line(time.UTC, nil)
+		}
+		return found[strings.Index(found, ": ")+2:]
+	}
+	today := all[0].ObservedAt.UTC().Format("2006-01-02")
+	expect.Equal(t, sides("What is the cat named?"), "Jana has a cat named Mimi (against that, "+today+": Jana keeps no pets because of an allergy)", "one side")
+	expect.Equal(t, sides("Why no pets, an allergy?"), "Jana keeps no pets because of an allergy (against that, "+today+": Jana has a cat named Mimi)", "the other")
+	expect.Equal(t, sides("Who likes tea?"), "Jana likes tea", "nothing against it")
+	expect.Must(s.db.Exec(`UPDATE memory_question SET both_hold = 1`))(t)
+	expect.Equal(t, sides("What is the cat named?"), "Jana has a cat named Mimi", "once both hold")
+}

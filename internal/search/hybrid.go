@@ -47,8 +47,13 @@ func OpenHybrid(f *FTS, v *vector.Vectors, s Server) *Hybrid {
 	return &Hybrid{FTS: f, vectors: v, comparer: s, server: s}
 }
 
-// maxNearest is how many candidates the vector search returns.
-const maxNearest = 100
+// How many candidates the vector search returns. Loading them takes longer than finding them, and few are
+// hits that words do not find.
+const (
+	minNearest    = 40
+	nearestPerHit = 3
+	maxNearest    = 100
+)
 
 const (
 	minCosine     = .1 // lower cosines are noise
@@ -95,7 +100,8 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m matches) (found []candidate, u usual, err error) {
 	var near []vector.Similarity
 	if !q.Wishes {
-		near, err = h.comparer.Nearest(ctx, embedding, vector.Filter{Scopes: q.Scopes, Past: q.Past}, maxNearest)
+		near, err = h.comparer.Nearest(ctx, embedding, vector.Filter{Scopes: q.Scopes, Past: q.Past},
+			min(max(minNearest, nearestPerHit*q.K), maxNearest))
 	}
 	if err != nil {
 		return nil, u, err

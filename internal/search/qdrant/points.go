@@ -105,7 +105,8 @@ func (p *Points) Nearest(ctx context.Context, q []float32, w vector.Filter, k in
 	if len(w.Scopes) == 0 || !space.Fits(q) {
 		return nil, nil
 	}
-	found, err := p.queryServer(ctx, p.collection(space.Dim), q, w, k)
+	// A few more, because the server compares documents without their neighbours.
+	found, err := p.queryServer(ctx, p.collection(space.Dim), q, w, max(k, min(5*k/2, 100)))
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func newSession(m *Manager, talk history.Timeline) *Session {
 func (s *Session) Run(ctx, work context.Context) {
 	idleTimer := time.NewTimer(time.Hour)
 	defer idleTimer.Stop()
-	idleWorkDone := false
+	indexed, idleWorkDone := false, false
 	for {
 		select {
 		case <-ctx.Done():
@@ -72,8 +72,11 @@ func (s *Session) Run(ctx, work context.Context) {
 			if idleWorkDone && s.stopIdleThread() {
 				return
 			}
-			if !idleWorkDone {
+			if !indexed {
 				s.indexMessages(work)
+				indexed = true
+			}
+			if !idleWorkDone {
 				idleWorkDone = s.askObjective(ctx)
 			}
 			switch {
@@ -84,7 +87,7 @@ func (s *Session) Run(ctx, work context.Context) {
 			}
 			continue
 		}
-		idleWorkDone = false
+		indexed, idleWorkDone = false, false
 		for ctx.Err() == nil {
 			burst := s.mail.next()
 			if len(burst) == 0 {

@@ -50,7 +50,7 @@ func (b *bench) scale(ctx context.Context) error {
 			return err
 		}
 		b.put(figure{What: name + "until all are joined", Value: time.Since(began).Seconds(), Unit: "s"})
-		rate, waited, err := d.rate(ctx, rooms, 3*len(rooms))
+		rate, waited, err := d.rate(ctx, d.bot, rooms, 3*len(rooms))
 		if err != nil {
 			return err
 		}
@@ -161,29 +161,30 @@ func (d *post) rooms(ctx context.Context, user string, n int) (all []string, err
 	return all, nil
 }
 
-// replies waits for new messages in rooms that are not from this side, and returns their rooms.
-func (d *post) replies(ctx context.Context, rooms []string) (in []string, err error) {
+// replies waits for new messages from user, and returns their rooms.
+func (d *post) replies(ctx context.Context, user string) (in []string, err error) {
 	err = d.server.Await(ctx, func() bool {
-		sends := d.server.Sends()
-		for _, s := range sends[d.seen:] {
-			if s.User != d.you && slices.Contains(rooms, s.Room) {
+		sends := d.server.SendsAfter(d.seen)
+		for _, s := range sends {
+			if s.User == user {
 				in = append(in, s.Room)
 			}
 		}
-		d.seen = len(sends)
+		d.seen += len(sends)
 		return len(in) > 0
 	})
 	return in, err
 }
 
 // ask says something and waits for the answer.
-func (d *post) ask(ctx context.Context, rooms []string, i int) error {
+func (d *post) ask(ctx context.Context, user string, rooms []string, i int) error {
 	d.server.Say(d.you, rooms[i%len(rooms)], "hello")
-	_, err := d.replies(ctx, rooms)
+	_, err := d.replies(ctx, user)
 	return err
 }
 
 func (d *post) measure(ctx context.Context, b *bench, ours, theirs []string) error {
+	echo := d.server.Account("echo", "bench-password")
 	// One message at a time.
 	var added []float64 // until the model's request
 	one := func(i int) error {
@@ -191,7 +192,7 @@ func (d *post) measure(ctx context.Context, b *bench, ours, theirs []string) err
 			<-d.asked
 		}
 		began := time.Now()
-		if err := d.ask(ctx, ours, i); err != nil {
+		if err := d.ask(ctx, d.bot, ours, i); err != nil {
 			return err
 		}
 		select {
@@ -202,7 +203,7 @@ func (d *post) measure(ctx context.Context, b *bench, ours, theirs []string) err
 			return errors.New("an answer came without a request")
 		}
 	}
-	answered, echoed, err := beside(200, one, func(i int) error { return d.ask(ctx, theirs, i) })
+	answered, echoed, err := beside(200, one, func(i int) error { return d.ask(ctx, echo, theirs, i) })
 	if err != nil {
 		return err
 	}
@@ -211,18 +212,18 @@ func (d *post) measure(ctx context.Context, b *bench, ours, theirs []string) err
 	b.put(percentiles("from the message to the answer, instant model", 0, 0, answered, plainBot, echoed)...)
 
 	// All rooms at once: each sends its next message right after the answer.
-	rate, _, err := d.rate(ctx, ours, 2000)
+	rate, _, err := d.rate(ctx, d.bot, ours, 2000)
 	if err != nil {
 		return err
 	}
-	plain, _, err := d.rate(ctx, theirs, 2000)
+	plain, _, err := d.rate(ctx, echo, theirs, 2000)
 	b.put(figure{What: fmt.Sprintf("answers a second in %d rooms, instant model (aim: more than 200)", len(ours)), Value: rate, Unit: "/s", Baseline: plain, Plain: plainBot})
 	return err
 }
 
-// rate returns how many messages a second are answered in rooms, of total, and the sorted milliseconds
+// rate returns how many messages a second user answers in rooms, of total, and the sorted milliseconds
 // that each waited.
-func (d *post) rate(ctx context.Context, rooms []string, total int) (rate float64, waited []float64, err error) {
+func (d *post) rate(ctx context.Context, user string, rooms []string, total int) (rate float64, waited []float64, err error) {
 	began, asked := time.Now(), map[string]time.Time{}
 	say := func(room string) {
 		asked[room] = time.Now()
@@ -232,7 +233,7 @@ func (d *post) rate(ctx context.Context, rooms []string, total int) (rate float6
 		say(room)
 	}
 	for said := len(rooms); len(waited) < total; {
-		in, err := d.replies(ctx, rooms)
+		in, err := d.replies(ctx, user)
 		if err != nil {
 			return 0, nil, fmt.Errorf("after %d answers: %w", len(waited), err)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -219,6 +220,13 @@ func (s *Server) Sends() []Send {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Send(nil), s.sends...)
+}
+
+// SendsAfter returns the sends after the first n.
+func (s *Server) SendsAfter(n int) []Send {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.sends[n:])
 }
 
 // Await waits until holds is true. It checks at once and after every request and hook.

@@ -2,7 +2,9 @@ package room
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -36,17 +38,14 @@ func (r *Rooms) StoreDirect(ctx context.Context, chats event.DirectChatsEventCon
 			with[room] = user
 		}
 	}
-	for room, user := range with {
-		if !strings.HasPrefix(user.String(), "@") || user == r.cli.UserID {
-			continue
-		}
-		_, err := r.db.ExecContext(ctx, `INSERT INTO matrix_room (id, direct_with) VALUES (?, ?)
-			ON CONFLICT (id) DO UPDATE SET direct_with = excluded.direct_with WHERE direct_with = ''`, room.String(), user.String())
-		if err != nil {
-			return fmt.Errorf("note a direct chat: %w", err)
-		}
-	}
-	return nil
+	maps.DeleteFunc(with, func(_ id.RoomID, user id.UserID) bool {
+		return !strings.HasPrefix(user.String(), "@") || user == r.cli.UserID
+	})
+	list, _ := json.Marshal(with) // strings can be written
+	err := store.Exec(ctx, r.db, `INSERT INTO matrix_room (id, direct_with) SELECT key, value FROM json_each(?)
+		WHERE NOT EXISTS (SELECT 1 FROM matrix_room AS r WHERE r.id = key AND r.direct_with <> '')
+		ON CONFLICT (id) DO UPDATE SET direct_with = excluded.direct_with`, string(list))
+	return store.Wrap(err, "note direct chats")
 }
 
 // addToDirect adds a room to the account's m.direct. Other clients of the account and later devices

@@ -105,7 +105,8 @@ const updatedBy = `SELECT ` + entryColumns + ` FROM memory WHERE state = 'supers
 
 // contradictions selects the numbers of the entries ?1 that another contradicts, and its number.
 const contradictions = `SELECT m.n, o.n FROM json_each(?) AS j CROSS JOIN memory AS m ON m.n = j.value
-	CROSS JOIN contradiction AS c ON c.id = m.id CROSS JOIN memory AS o ON o.id = c.other AND o.scope = m.scope WHERE m.state = 'active' AND o.state = 'active'`
+	CROSS JOIN contradiction AS c ON c.id = m.id CROSS JOIN memory AS o ON o.id = c.other AND o.scope = m.scope
+	WHERE m.state = 'active' AND o.state = 'active'`
 
 // Integrity is the lowest integrity of what Line shows of h.
 func (h Hit) Integrity() trust.Integrity {

@@ -37,7 +37,7 @@ func describe(step, of string) (kind int, attributes []object) {
 	case Tool:
 		return 1, []object{text("gen_ai.operation.name", step), text("gen_ai.tool.name", of)}
 	}
-	return 1, nil
+	return 1, []object{}
 }
 
 // Tokens are attributes of a request; none if the server did not count.

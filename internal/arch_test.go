@@ -84,6 +84,7 @@ var rows = map[string]int{
 	"internal/idle":  0,
 	"internal/pace":  0,
 	"internal/test":  0, // what tests share
+	"internal/trace": 0, // steps of every row
 	"internal/trust": 0,
 	"internal/i18n":  0, // errors of every row are made of its sentences
 	".":              -1,

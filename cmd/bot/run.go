@@ -21,6 +21,7 @@ import (
 	"reverie/internal/search"
 	"reverie/internal/session"
 	"reverie/internal/systemd"
+	"reverie/internal/trace"
 )
 
 type runCommand struct{}
@@ -69,6 +70,8 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 	if err != nil {
 		return err
 	}
+	ctx, endTraces := trace.Begin(ctx, b.cfg.Traces.Endpoint, b.log)
+	defer endTraces()
 	s := b.connect(connection{
 		transport: client, rooms: client, exceptRoom: terminalRoom, verify: client.RunVerifyCommand, inspector: inspector,
 		activeRooms: func(ctx context.Context) ([]string, error) { return session.Rooms(ctx, b.db) },

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"reverie/internal/trace"
 )
 
 // model is one configured model and what was learned of it.
@@ -81,8 +83,10 @@ func (m *model) complete(ctx context.Context, req Request, stream func(string)) 
 	var without, last quirk // parts left out on suspicion
 	for try := 1; ; try++ {
 		used := m.knownQuirks() | without
-		reply, f := m.attempt(ctx, req, used, stream)
+		asking, span := trace.Start(ctx, trace.Chat, m.Model)
+		reply, f := m.attempt(asking, req, used, stream)
 		if f == nil {
+			span.End("", trace.Tokens(reply.Usage.Prompt, reply.Usage.Cached, reply.Usage.Output)...)
 			if last != 0 {
 				m.learnQuirk(last)
 			}
@@ -95,6 +99,7 @@ func (m *model) complete(ctx context.Context, req Request, stream func(string)) 
 			m.learnFromReply(ctx, req, reply)
 			return reply, nil
 		}
+		span.End(string(f.kind))
 		if ctx.Err() != nil {
 			return Reply{}, &Error{Kind: Failed, Model: m.Name, Err: ctx.Err()}
 		}

@@ -17,6 +17,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/prompt/section"
 	"reverie/internal/store"
+	"reverie/internal/trace"
 )
 
 // Config is what an Assembler works with. Fields are required unless their comment names a default.
@@ -85,7 +86,9 @@ func (a *Assembler) Header(now time.Time, sender string, shared bool) string {
 // Assemble makes the prompt for a turn. It only reads. It fails with a *TooLargeError if the
 // required parts do not fit, and with another error if the database cannot be read. A contributor's
 // failure is reported in the prompt's Report.
-func (a *Assembler) Assemble(ctx context.Context, t Turn) (Prompt, error) {
+func (a *Assembler) Assemble(ctx context.Context, t Turn) (_ Prompt, err error) {
+	ctx, span := trace.Start(ctx, trace.Prompt, "")
+	defer func() { span.End(trace.Failure(err)) }()
 	n := len(t.History)
 	if !t.Preview && (n == 0 || t.History[n-1].Role == llm.Assistant) {
 		return Prompt{}, errors.New("prompt: there is no message to answer")

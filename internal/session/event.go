@@ -11,6 +11,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/store"
+	"reverie/internal/trace"
 	"reverie/internal/trust"
 )
 
@@ -132,7 +133,9 @@ func repeatID(id string) string { return id + " (again)" }
 
 // answerEvent asks the model for an answer to the event. It sends the answer unless the event is silent
 // or the model chose silence.
-func (s *Session) answerEvent(ctx context.Context, in chat.Event) (string, error) {
+func (s *Session) answerEvent(ctx context.Context, in chat.Event) (_ string, err error) {
+	ctx, span := trace.Start(ctx, trace.Turn, "reverie")
+	defer func() { span.End(trace.Failure(err)) }()
 	select {
 	case s.turns <- struct{}{}:
 		defer func() { <-s.turns }()

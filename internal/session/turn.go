@@ -22,6 +22,7 @@ import (
 	"reverie/internal/recall"
 	"reverie/internal/settings"
 	"reverie/internal/store"
+	"reverie/internal/trace"
 	"reverie/internal/trust"
 )
 
@@ -70,7 +71,9 @@ func (s *Session) acquireTurn(ctx context.Context, now settings.RoomMode) (done 
 
 // respond answers the newest person's message in the history, as a reply to in. The inbox rows of the
 // messages done are finished together with the answer.
-func (s *Session) respond(ctx context.Context, in item, done ...string) error {
+func (s *Session) respond(ctx context.Context, in item, done ...string) (err error) {
+	ctx, span := trace.Start(ctx, trace.Turn, "reverie")
+	defer func() { span.End(trace.Failure(err)) }()
 	now, err := s.mode(ctx)
 	if err != nil {
 		return err

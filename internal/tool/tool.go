@@ -29,6 +29,7 @@ import (
 	"reverie/internal/tool/mcp"
 	"reverie/internal/tool/web"
 	"reverie/internal/tool/workspace"
+	"reverie/internal/trace"
 	"reverie/internal/trust"
 )
 
@@ -199,7 +200,10 @@ func (s *Set) Run(ctx context.Context, scope Scope, call llm.ToolCall) Result {
 	began := time.Now()
 	least := trust.Owner
 	scope.shownIntegrity = &least
+	t, _ := entryNamed(s.tools, call.Name) // without a name, if the model invented it
+	ctx, span := trace.Start(ctx, trace.Tool, t.name)
 	text, err := s.run(ctx, scope, call)
+	span.End(trace.Failure(err))
 	res := Result{Content: text}
 	if err != nil {
 		res = Result{Content: s.explainError(ctx, scope, call.Name, err), Failed: true}

@@ -116,6 +116,7 @@ func (c *Config) rules() []rule {
 			"write how long one command may run in the background, from 1m to 24h, such as 1h"},
 		{"seed.language", languagePattern.MatchString(c.Seed.Language),
 			"write two small letters, such as en; data/prompts/SEED_en.txt belongs to it"},
+		{"traces.endpoint", c.Traces.Endpoint == "" || IsAddress(c.Traces.Endpoint), "write an address such as http://127.0.0.1:4318"},
 		oneOf("log.level", c.Log.Level, logLevels),
 		oneOf("log.format", c.Log.Format, logFormats),
 	}

@@ -55,6 +55,9 @@ type Operation struct {
 	Web     Listener `yaml:"web"`
 	Metrics Listener `yaml:"metrics"`
 	Backup  Backup   `yaml:"backup"`
+	Traces  struct {
+		Endpoint string `yaml:"endpoint"` // of OTLP by HTTP; empty = off
+	} `yaml:"traces"`
 }
 
 // Backup configures the scheduled backups. After loading, Passphrase includes one from a file.

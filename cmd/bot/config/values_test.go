@@ -162,6 +162,20 @@ func TestShell(t *testing.T) {
 	}
 }
 
+// TestTraces: the endpoint is an address like others, and off by default.
+func TestTraces(t *testing.T) {
+	for endpoint, good := range map[string]bool{"": true, "http://127.0.0.1:4318": true, "https://otel.example.org/": true,
+		"127.0.0.1:4318": false, "grpc://127.0.0.1:4317": false, "http://me:secret@otel.example.org": false, "http://otel.example.org?key=secret": false} {
+		c, err := parse(t, "/x", small+fmt.Sprintf("traces: {endpoint: %q}\n", endpoint))
+		switch {
+		case good && (err != nil || c.Traces.Endpoint != endpoint):
+			t.Errorf("%q: %v", endpoint, err)
+		case !good:
+			expect.ErrorContains(t, err, "config.yaml:4: traces.endpoint: write an address", endpoint)
+		}
+	}
+}
+
 // TestMetrics: the address is one of this machine with a port; one that others reach is warned of.
 func TestMetrics(t *testing.T) {
 	for listen, want := range map[string]string{

@@ -28,6 +28,7 @@ import (
 	"reverie/internal/media"
 	"reverie/internal/pace"
 	"reverie/internal/text"
+	"reverie/internal/trace"
 )
 
 const (
@@ -66,6 +67,7 @@ type Sender struct {
 	Config
 	*unconfirmed
 	drafts drafts
+	traced sync.Map // the *trace.Span of each message, until it is sent
 }
 
 // New returns a Sender; the caller starts Run. It loads the sends that an earlier run has not seen
@@ -157,6 +159,9 @@ func (s *Sender) enqueue(ctx context.Context, room string, m chat.Outgoing, with
 	asks, err := encodePoll(m)
 	if err != nil {
 		return err
+	}
+	if _, span := trace.Start(ctx, trace.Send, ""); span != nil {
+		s.traced.Store(m.ID, span)
 	}
 	final := delivery.Final{Room: room, Message: m, Text: text, File: file, Poll: asks, FullText: whole}
 	if err := s.Outbox.StoreFinal(ctx, final, with...); err != nil {
@@ -301,6 +306,9 @@ func (s *Sender) deliverRow(ctx context.Context, r delivery.OutboxRow) {
 	defer cancel()
 	err := s.transmit(sendCtx, r)
 	if err == nil {
+		if span, ok := s.traced.LoadAndDelete(r.ID); ok {
+			span.(*trace.Span).End("")
+		}
 		return
 	}
 	if ctx.Err() != nil {

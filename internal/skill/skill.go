@@ -8,11 +8,13 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 	"unicode"
 
 	"golang.org/x/text/cases"
@@ -70,13 +72,21 @@ type Library struct {
 
 	mu       sync.Mutex
 	reported map[store.Problem]bool
+	kept     map[string]kept // by path below dir
+}
+
+// kept is what a file says, while its stamp proves that it is unchanged.
+type kept struct {
+	stamp  store.Stamp
+	skill  Skill
+	faults []store.Problem
 }
 
 // Open returns the library in dir, which need not exist yet. Each invalid file and each fault in
 // front matter is logged once to log; nil = silent. always names shared skills whose text is in every
 // prompt.
 func Open(dir string, log *slog.Logger, always ...string) *Library {
-	return &Library{dir: dir, log: log, always: always, reported: map[store.Problem]bool{}}
+	return &Library{dir: dir, log: log, always: always, reported: map[store.Problem]bool{}, kept: map[string]kept{}}
 }
 
 // List returns the skills that may be read at a place, sorted by name.
@@ -93,8 +103,7 @@ func (l *Library) visible(at trust.Place) ([]Skill, error) {
 }
 
 // All returns the skills of all people and rooms, sorted by name. It is for internal work; use List
-// for what people see. Every file is read each time, so edits show at once. Files with invalid
-// names are left out.
+// for what people see. Edits show at once. Files with invalid names are left out.
 func (l *Library) All() ([]Skill, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,6 +138,9 @@ func (l *Library) scan() (skills []Skill, problems []store.Problem, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("skills: %w", err)
 	}
+	if len(l.kept) > len(found) { // some files are gone
+		clear(l.kept)
+	}
 	if len(found) == 0 {
 		return nil, problems, nil
 	}
@@ -161,21 +173,17 @@ func (l *Library) report(p store.Problem, text string) store.Problem {
 	return p
 }
 
-// loadSkill reads the file of a candidate. An unreadable file is skipped and reported.
+// loadSkill returns the skill of a candidate. An unreadable file is skipped and reported. Whether an
+// owner has read a folder from outside is checked each time.
 func (l *Library) loadSkill(root *os.Root, c candidate) (s Skill, ok bool, faults []store.Problem) {
-	text, err := readIn(root, c.rel, headSize)
+	k, err := l.readSkill(root, c)
 	if errors.Is(err, fs.ErrNotExist) { // a folder without SKILL.md, or just removed
 		return Skill{}, false, nil
 	}
 	if err != nil {
 		return Skill{}, false, []store.Problem{l.reportSkipped(c.rel, err.Error())}
 	}
-	h := readHead(text)
-	for _, p := range h.faults {
-		p.File = pathPrefix + c.rel
-		faults = append(faults, l.report(p, "skill file has a fault"))
-	}
-	s = newSkill(c.name, c.rel, h)
+	s = k.skill
 	if folder, ok := strings.CutSuffix(c.rel, "/"+folderFile); ok {
 		var reviewed bool
 		if s.imported, reviewed = readMark(root, folder); s.imported && !reviewed {
@@ -183,7 +191,31 @@ func (l *Library) loadSkill(root *os.Root, c candidate) (s Skill, ok bool, fault
 		}
 	}
 	s.Always = s.Label.Readers == trust.Everybody && !s.Unreviewed && slices.Contains(l.always, s.Name)
-	return s, true, faults
+	return s, true, k.faults
+}
+
+// readSkill reads the file of a candidate, unless it is unchanged.
+func (l *Library) readSkill(root *os.Root, c candidate) (kept, error) {
+	stamp, _ := store.Stat(filepath.Join(l.dir, c.rel)) // after an error it is no kept one, so the file is read
+	now := time.Now()
+	if k, ok := l.kept[c.rel]; ok && k.stamp == stamp {
+		return k, nil
+	}
+	delete(l.kept, c.rel)
+	text, err := readIn(root, c.rel, headSize)
+	if err != nil {
+		return kept{}, err
+	}
+	h := readHead(text)
+	k := kept{stamp: stamp, skill: newSkill(c.name, c.rel, h)}
+	for _, p := range h.faults {
+		p.File = pathPrefix + c.rel
+		k.faults = append(k.faults, l.report(p, "skill file has a fault"))
+	}
+	if stamp.Regular() && stamp.Conclusive(now) {
+		l.kept[c.rel] = k
+	}
+	return k, nil
 }
 
 // readFile reads at most most bytes of a file.

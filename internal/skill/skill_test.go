@@ -11,8 +11,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unicode/utf8"
 
+	"reverie/internal/store"
 	"reverie/internal/test/expect"
 	words "reverie/internal/text"
 	"reverie/internal/trust"
@@ -84,6 +86,49 @@ func TestList(t *testing.T) {
 	}
 	got := expect.Must(l.All())(t)
 	expect.EqualSlice(t, got, want, "it")
+}
+
+// An edit shows at once, also to the same size within one tick of the clock.
+func TestEditsShowAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	l := Open(dir, nil)
+	summary := func() string {
+		all := expect.Must(l.All())(t)
+		if len(all) != 1 {
+			t.Fatalf("%d skills, want one", len(all))
+		}
+		return all[0].Summary
+	}
+	for i := range 200 {
+		want := fmt.Sprintf("Number %03d", i)
+		put(t, dir, "a.md", want)
+		if got := summary(); got != want {
+			t.Fatalf("after an edit: %q, want %q", got, want)
+		}
+	}
+	path := filepath.Join(dir, "a.md")
+	later := time.Now().Add(time.Hour)
+	expect.OK(t, os.Chtimes(path, later, later)) // so that the file is young, however slow the machine is
+	if summary(); len(l.kept) != 0 {
+		t.Error("the stamp of a file that changed just now is believed")
+	}
+	stamp := expect.Must(store.Stat(path))(t)
+	settled := func() { l.kept["a.md"] = kept{stamp: stamp, skill: plain("a", "Kept", "a.md")} }
+	if settled(); summary() != "Kept" {
+		t.Error("a file that did not change was read again")
+	}
+	info := expect.Must(os.Stat(path))(t)
+	put(t, dir, "b.md", "Number 200")
+	expect.OK(t, os.Chtimes(filepath.Join(dir, "b.md"), info.ModTime(), info.ModTime()))
+	expect.OK(t, os.Rename(filepath.Join(dir, "b.md"), path))
+	if got := summary(); got != "Number 200" {
+		t.Errorf("after a file of the same size and time took its place: %q", got)
+	}
+	settled()
+	expect.OK(t, os.Remove(path))
+	if all := expect.Must(l.All())(t); len(all)+len(l.kept) != 0 {
+		t.Errorf("a removed file is still known: %v, %v", all, l.kept)
+	}
 }
 
 func TestAdd(t *testing.T) {

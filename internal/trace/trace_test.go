@@ -34,7 +34,7 @@ func TestSilentEndpoint(t *testing.T) {
 			t.Errorf("took %v; %d kept, %d lost", time.Since(began), len(turn.to.ended), turn.to.lost)
 		}
 		time.Sleep(time.Second / 2) // no step at the moment of a request
-		for range 90 { // one step a second
+		for range 90 {              // one step a second
 			_, s := Start(ctx, Prompt, "")
 			s.End("")
 			time.Sleep(time.Second)

@@ -89,7 +89,6 @@ func printStyle(w io.Writer, style []voice.Choice) error {
 	return table.Flush()
 }
 
-// formatRequest formats a request for people.
 func formatRequest(messages []llm.Message) string {
 	var out strings.Builder
 	for _, m := range messages {

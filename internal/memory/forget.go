@@ -215,7 +215,6 @@ func Salt(ctx context.Context, db store.DBTX) (salt []byte, err error) {
 	return salt, err
 }
 
-// isForgotten reports whether text was forgotten in scope.
 func (c *change) isForgotten(scope Scope, text string) (is bool, err error) {
 	hash, err := c.tombstoneHash(scope, text)
 	if err == nil {

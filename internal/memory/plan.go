@@ -244,7 +244,6 @@ func (c *change) mergeInto(e, by Entry) (string, error) {
 	return "", c.update(by, next, "note", 0)
 }
 
-// group makes e a member of by.
 func (c *change) group(e, by Entry) (string, error) {
 	if e.Pinned && !by.Pinned {
 		return "it is pinned", nil

@@ -92,7 +92,6 @@ func (r *Runner) outcomes(of []Job) string {
 	return strings.Join(lines, "\n\n")
 }
 
-// minIntegrity returns the least integrity of jobs.
 func minIntegrity(of []Job) trust.Integrity {
 	least := trust.Owner
 	for _, n := range of {
@@ -209,7 +208,6 @@ func (w *work) withTimeLeft(ctx context.Context, f func(context.Context) error) 
 	return err
 }
 
-// Ready implements agent.Work.
 func (w *work) Ready(ctx context.Context) error {
 	n, ok, err := findJob(ctx, w.r.cfg.DB, w.n.id)
 	if err != nil {
@@ -289,7 +287,6 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	return reply, w.r.cfg.History.Append(ctx, &said)
 }
 
-// Act implements agent.Work.
 func (w *work) Act(ctx context.Context, reply llm.Reply) error {
 	return w.withTimeLeft(ctx, func(ctx context.Context) error {
 		past, err := w.r.cfg.History.Load(ctx, w.n.talk())

@@ -303,7 +303,6 @@ func listOf(text string) (list []string, ok bool) {
 	return list, true
 }
 
-// describeValid describes a valid value.
 func (f field) describeValid() string {
 	switch {
 	case f.enum != nil:

@@ -61,7 +61,6 @@ func Details(removed []history.Message, before history.Compaction, summary strin
 	return lines
 }
 
-// detail is a candidate sentence.
 type detail struct {
 	line  string
 	at    int
@@ -158,7 +157,6 @@ const maxRead = 20_000
 
 var sentenceEnd = regexp.MustCompile(`[.!?。！？]["')\]]*\s+|[。！？]|\n+`)
 
-// sentences splits a text into sentences and lines.
 func sentences(text string) []string {
 	text = headTail(text, maxRead/2, maxRead/2)
 	var out []string

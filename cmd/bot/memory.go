@@ -19,6 +19,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/recall"
+	"reverie/internal/store"
 	"reverie/internal/subsession"
 	"reverie/internal/trust"
 )
@@ -189,10 +190,7 @@ func (f memoryForgetCommand) Run(ctx context.Context, c console, b *bot) error {
 		return usageError{fmt.Errorf("memories with these words: %d; nothing was forgotten: give one id, or add --all",
 			len(found))}
 	}
-	ids := make([]string, len(found))
-	for i, e := range found {
-		ids[i] = e.ID
-	}
+	ids := store.Map(found, func(e memory.Entry) string { return e.ID })
 	done, err := b.memory.Forget(ctx, f.access(), ids...)
 	if err != nil {
 		return err

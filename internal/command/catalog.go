@@ -25,6 +25,7 @@ import (
 	"reverie/internal/questions"
 	"reverie/internal/settings"
 	"reverie/internal/skill"
+	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/text"
 	"reverie/internal/trust"
@@ -178,11 +179,7 @@ func Run(ctx context.Context, call *Call, name, args string) (string, error) {
 
 // Names lists the names of all commands.
 func Names() []string {
-	names := make([]string, len(catalog()))
-	for i, e := range catalog() {
-		names[i] = e.name
-	}
-	return names
+	return store.Map(catalog(), func(e entry) string { return e.name })
 }
 
 func unknownCommand(ctx context.Context, call *Call, name string) string {

@@ -208,10 +208,7 @@ func (r *run) recordChores(ctx context.Context, tx *sql.Tx, p *plan) error {
 	if len(p.tasks) == 0 {
 		return nil
 	}
-	steps := make([]task.TidyStep, len(p.tasks))
-	for i, t := range p.tasks {
-		steps[i] = t.TidyStep
-	}
+	steps := store.Map(p.tasks, func(t plannedTask) task.TidyStep { return t.TidyStep })
 	done, err := r.d.cfg.Tasks.ApplyTidySteps(ctx, tx, r.now, steps)
 	if err != nil {
 		return err

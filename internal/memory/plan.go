@@ -58,10 +58,7 @@ func (s *Store) Apply(
 	if batch == "" {
 		return Applied{}, errors.New("memory: a plan needs a name")
 	}
-	ids := make([]string, len(steps))
-	for i, step := range steps {
-		ids[i] = step.ID
-	}
+	ids := store.Map(steps, func(step Step) string { return step.ID })
 	scopes, err := scopesOf(ctx, s.db, `(SELECT value FROM json_each(?))`, store.Array(ids))
 	if err != nil {
 		return Applied{}, err

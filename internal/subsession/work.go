@@ -85,11 +85,7 @@ func (r *Runner) storeBrief(ctx context.Context, n Job) error {
 
 // outcomes lists the outcomes of sub-sessions.
 func (r *Runner) outcomes(of []Job) string {
-	var lines []string
-	for _, n := range of {
-		lines = append(lines, n.outcome(i18n.English, r.maxResultRunes(subRole, len(of))))
-	}
-	return strings.Join(lines, "\n\n")
+	return strings.Join(store.Map(of, func(n Job) string { return n.outcome(i18n.English, r.maxResultRunes(subRole, len(of))) }), "\n\n")
 }
 
 func minIntegrity(of []Job) trust.Integrity {

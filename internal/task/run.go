@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reverie/internal/i18n"
+	"reverie/internal/pace"
 	"reverie/internal/store"
 	"reverie/internal/text"
 )
@@ -153,7 +154,7 @@ func (s *Scheduler) Done(ctx context.Context, id, answer string, failed error) e
 	s.delivered.Delete(id)
 	s.started.Delete(id)
 	if wake {
-		s.store.wakeScheduler()
+		pace.Wake(s.store.wake)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/skill"
+	"reverie/internal/store"
 	"reverie/internal/text"
 	"reverie/internal/tool/workspace"
 	"reverie/internal/trust"
@@ -120,10 +121,7 @@ func (s *Set) fileIntegrity(ctx context.Context, scope Scope, name string) trust
 var errNotReadable = errors.New("not among what may be read")
 
 func (s *Set) listReadable(scope Scope) string {
-	var names []string
-	for _, dir := range readableFolders {
-		names = append(names, "data/"+dir+"/")
-	}
+	names := store.Map(readableFolders, func(dir string) string { return "data/" + dir + "/" })
 	for _, file := range s.singleFiles(scope) {
 		names = append(names, "data/"+file)
 	}

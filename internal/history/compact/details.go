@@ -10,6 +10,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/store"
 )
 
 // Details returns sentences with identifiers (numbers, codes, addresses, paths, names, decisions)
@@ -54,11 +55,7 @@ func Details(removed []history.Message, before history.Compaction, summary strin
 		kept = append(kept, d)
 	}
 	slices.SortFunc(kept, func(a, b detail) int { return a.at - b.at })
-	lines := make([]string, len(kept))
-	for i, d := range kept {
-		lines[i] = d.line
-	}
-	return lines
+	return store.Map(kept, func(d detail) string { return d.line })
 }
 
 type detail struct {

@@ -42,7 +42,6 @@ func (k backupCommand) Run(ctx context.Context, c console, b *bot) error {
 	return c.print(w, "%s: %d files, %s\n", k.File, len(w.Files), megabytes(w.Bytes()))
 }
 
-// backupSource returns what a backup holds.
 func backupSource(b *bot, passphrase string) backup.Source {
 	return backup.Source{Dir: b.cfg.Data, DB: b.db, Version: version, Passphrase: passphrase}
 }

@@ -80,7 +80,6 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	return errors.Join(store.Wrap(err, "chat"), g.Wait())
 }
 
-// terminal is the transport of `bot chat`.
 type terminal struct {
 	*tty.Screen
 	db    *sql.DB

@@ -116,7 +116,6 @@ type dreamCommand struct {
 	Phase  []string `arg:"separate" help:"Only this part: harvest, dedup, contradiction, stale or tasks. May be repeated."`
 }
 
-// Run dreams once.
 func (n dreamCommand) Run(ctx context.Context, c console, b *bot) error {
 	o := dream.Options{DryRun: n.DryRun, Now: true}
 	for _, p := range n.Phase {
@@ -133,13 +132,11 @@ type dreamUndoCommand struct {
 	Dream string `arg:"positional" placeholder:"RUN" help:"The dream, as its report names it."`
 }
 
-// Run undoes a dream.
 func (u dreamUndoCommand) Run(ctx context.Context, c console, b *bot) error {
 	r, err := b.dreamer.Undo(ctx, u.Dream)
 	return b.printDream(c, r, err)
 }
 
-// printDream prints the report of a dream, also of a failed one.
 func (b *bot) printDream(c console, r dreamt.Report, failed error) error {
 	if r.Run == "" {
 		return failed

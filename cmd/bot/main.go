@@ -192,7 +192,6 @@ type helpCommand struct {
 
 type versionCommand struct{}
 
-// Run prints the version.
 func (v versionCommand) Run(_ context.Context, c console, _ filePath) error {
 	return c.print(map[string]string{"version": version, "commit": commit}, "Reverie %s (%s)\n", version, commit)
 }

@@ -19,6 +19,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/recall"
+	"reverie/internal/store"
 	"reverie/internal/subsession"
 	"reverie/internal/trust"
 )
@@ -130,7 +131,6 @@ type memoryListCommand struct {
 	Any bool `help:"Also inactive ones (archived, merged, superseded), and those that another one stands for."`
 }
 
-// Run lists entries.
 func (l memoryListCommand) Run(ctx context.Context, c console, b *bot) error {
 	q := memory.Filter{Words: strings.Join(l.Words, " "), Members: l.Any, States: listStates(l.Any)}
 	all, err := b.memory.List(ctx, l.access(), q)
@@ -178,7 +178,6 @@ type memoryForgetCommand struct {
 	All bool `help:"Forget all memories that contain the words."`
 }
 
-// Run forgets.
 func (f memoryForgetCommand) Run(ctx context.Context, c console, b *bot) error {
 	found, exact, err := b.memory.Find(ctx, f.access(), strings.Join(f.What, " "))
 	if err != nil {
@@ -191,10 +190,7 @@ func (f memoryForgetCommand) Run(ctx context.Context, c console, b *bot) error {
 		return usageError{fmt.Errorf("memories with these words: %d; nothing was forgotten: give one id, or add --all",
 			len(found))}
 	}
-	ids := make([]string, len(found))
-	for i, e := range found {
-		ids[i] = e.ID
-	}
+	ids := store.Map(found, func(e memory.Entry) string { return e.ID })
 	done, err := b.memory.Forget(ctx, f.access(), ids...)
 	if err != nil {
 		return err
@@ -213,7 +209,6 @@ type memoryHistoryCommand struct {
 	ID string `arg:"positional,required" help:"The memory's id, as list shows it."`
 }
 
-// Run shows the journal of an entry.
 func (h memoryHistoryCommand) Run(ctx context.Context, c console, b *bot) error {
 	all, err := b.memory.History(ctx, operator(), h.ID)
 	if err != nil {
@@ -247,7 +242,6 @@ type memoryUndoCommand struct {
 	Batch string `arg:"positional" help:"The batch, as history shows it."`
 }
 
-// Run undoes a change.
 func (u memoryUndoCommand) Run(ctx context.Context, c console, b *bot) error {
 	done, err := b.memory.Undo(ctx, operator(), u.Batch)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"reverie/internal/memory/jsonl"
 	"reverie/internal/search"
 	"reverie/internal/search/backend"
+	"reverie/internal/store"
 )
 
 type memorySearchCommand struct {
@@ -43,10 +44,7 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	scopes := make([]memory.Scope, len(s.Scope))
-	for i, x := range s.Scope {
-		scopes[i] = memory.Scope(x)
-	}
+	scopes := store.Map(s.Scope, func(x scope) memory.Scope { return memory.Scope(x) })
 	if len(scopes) == 0 {
 		if scopes, err = index.Scopes(ctx); err != nil {
 			return err
@@ -61,10 +59,7 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	found := make([]foundHit, len(hits))
-	for i, h := range hits {
-		found[i] = foundHit{hitRef(h), h.Text(), h}
-	}
+	found := store.Map(hits, func(h memory.Hit) foundHit { return foundHit{hitRef(h), h.Text(), h} })
 	if len(found) == 0 && !c.json {
 		_, err := fmt.Fprintln(c.out, "Nothing was found.")
 		return err
@@ -120,10 +115,7 @@ func (s memorySearchCommand) batch(ctx context.Context, c console, b *bot, finde
 		if err != nil {
 			return err
 		}
-		refs := make([]string, len(hits))
-		for i, h := range hits {
-			refs[i] = hitRef(h)
-		}
+		refs := store.Map(hits, hitRef)
 		line := struct {
 			ID   json.RawMessage `json:"id"`
 			Refs []string        `json:"refs"`

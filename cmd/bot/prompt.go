@@ -12,6 +12,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/session"
+	"reverie/internal/store"
 	"reverie/internal/voice"
 )
 
@@ -64,10 +65,7 @@ func (p promptCommand) Run(ctx context.Context, c console, path filePath) error 
 			Report   prompt.Report `json:"report"`
 		}{next.Layout, next.Messages(), tools, next.Report})
 	}
-	names := make([]string, len(tools))
-	for i, t := range tools {
-		names[i] = t.Name
-	}
+	names := store.Map(tools, func(t llm.ToolSpec) string { return t.Name })
 	fmt.Fprintf(c.out, "%s=== tools ===\n%s\n\n=== report ===\n%s\n",
 		formatRequest(next.Messages()), strings.Join(names, ", "), next.Report)
 	return nil
@@ -89,7 +87,6 @@ func printStyle(w io.Writer, style []voice.Choice) error {
 	return table.Flush()
 }
 
-// formatRequest formats a request for people.
 func formatRequest(messages []llm.Message) string {
 	var out strings.Builder
 	for _, m := range messages {

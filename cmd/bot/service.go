@@ -46,7 +46,6 @@ type service struct {
 	asker     *questions.Asker
 }
 
-// connect builds the sessions on a connection.
 func (b *bot) connect(c connection) *service {
 	s := &service{bot: b, connection: c, watched: b.counted.Watch(c.transport)}
 	s.asker = questions.New(questions.Config{
@@ -111,7 +110,6 @@ func (s *service) Deliver(ctx context.Context, in chat.Inbound) error {
 	return s.Manager.Deliver(ctx, in)
 }
 
-// statusLines returns lines for !status.
 func (s *service) statusLines(ctx context.Context, say i18n.Say) (lines []string) {
 	if s.status != nil {
 		lines = s.status(ctx, say)
@@ -138,7 +136,6 @@ func (s *service) askQuestions(ctx context.Context) {
 	}
 }
 
-// jobPerson returns the person for whom r runs.
 func (b *bot) jobPerson(r task.Run) string { return cmp.Or(r.Task.User, b.cfg.Owner()) }
 
 // jobEvent converts r to an event of its room. alone means that only that person is there.

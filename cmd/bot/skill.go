@@ -33,7 +33,6 @@ func (b *bot) quietSkills() *skill.Library {
 
 type skillListCommand struct{}
 
-// Run lists the skills of all people and rooms.
 func (skillListCommand) Run(_ context.Context, c console, b *bot) error {
 	all, err := b.quietSkills().All()
 	if err != nil {
@@ -98,7 +97,6 @@ type skillAddCommand struct {
 	For    string   `placeholder:"ID" help:"For @user:server or !room:server only; default: for everybody."`
 }
 
-// Run copies a skill in.
 func (a skillAddCommand) Run(_ context.Context, c console, b *bot) error {
 	readers := trust.Everybody
 	switch {

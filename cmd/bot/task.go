@@ -36,7 +36,6 @@ type taskListCommand struct {
 	All  bool   `help:"Also the completed ones."`
 }
 
-// Run lists tasks, room by room.
 func (l taskListCommand) Run(ctx context.Context, c console, b *bot) error {
 	status := task.Status("")
 	if l.All {
@@ -59,7 +58,6 @@ type taskShowCommand struct {
 	ID string `arg:"positional,required" help:"The task."`
 }
 
-// Run shows a task.
 func (s taskShowCommand) Run(ctx context.Context, c console, b *bot) error {
 	t, err := b.tasks.Find(ctx, s.ID)
 	if err != nil {
@@ -182,7 +180,6 @@ type taskCompleteCommand struct {
 	Reason []string `arg:"positional,required" help:"What was achieved."`
 }
 
-// Run completes a task.
 func (t taskCompleteCommand) Run(ctx context.Context, c console, b *bot) error {
 	return t.change(ctx, c, b, "Completed", func(ctx context.Context, at trust.Place, id string) (task.Task, error) {
 		return b.tasks.Complete(ctx, trust.Caller{Place: at, Integrity: trust.Owner}, id, strings.Join(t.Reason, " "))
@@ -191,21 +188,18 @@ func (t taskCompleteCommand) Run(ctx context.Context, c console, b *bot) error {
 
 type taskPauseCommand struct{ oneTask }
 
-// Run pauses a task.
 func (t taskPauseCommand) Run(ctx context.Context, c console, b *bot) error {
 	return t.change(ctx, c, b, "Paused", b.tasks.Pause)
 }
 
 type taskResumeCommand struct{ oneTask }
 
-// Run resumes a task.
 func (t taskResumeCommand) Run(ctx context.Context, c console, b *bot) error {
 	return t.change(ctx, c, b, "Active again", b.tasks.Resume)
 }
 
 type taskDeleteCommand struct{ oneTask }
 
-// Run deletes a task.
 func (t taskDeleteCommand) Run(ctx context.Context, c console, b *bot) error {
 	return t.change(ctx, c, b, "Deleted", b.tasks.Delete)
 }
@@ -216,7 +210,6 @@ type taskRunsCommand struct {
 	Count int    `default:"20" help:"How many, latest first."`
 }
 
-// Run shows runs.
 func (r taskRunsCommand) Run(ctx context.Context, c console, b *bot) error {
 	runs, err := b.tasks.Runs(ctx, r.Room, r.ID, r.Count)
 	if err != nil {

@@ -226,7 +226,6 @@ func (b *bot) localServer(model string) string {
 	return ""
 }
 
-// openWeb returns the client of the web tools.
 func (b *bot) openWeb() *web.Client {
 	w := b.cfg.Tools.Web
 	c := web.Config{Fetch: w.Fetch, Hosts: w.Hosts, FakeIP: w.FakeIP, PDF: b.media.PDFText, Log: b.log}
@@ -364,7 +363,6 @@ func (b *bot) vectorLines(ctx context.Context, say i18n.Say) (lines []string) {
 	return lines
 }
 
-// backend returns the configured backend.
 func (b *bot) backend() backend.Backend { return backend.Of(b.cfg.Memory.Backend) }
 
 // openServer opens the vector server of the backend, or returns nil. It also works without vectors,

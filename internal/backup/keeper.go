@@ -88,7 +88,6 @@ func (k *Keeper) runDue(ctx context.Context) error {
 	return k.record(ctx, "check", done.Backup.File, now, last.GoodAt, err)
 }
 
-// isDue reports whether a backup is due after the last one.
 func (k *Keeper) isDue(last Outcome, now time.Time) bool {
 	if last.At.IsZero() || last.At.After(now) { // the clock was wrong then, or is now
 		return true

@@ -209,7 +209,6 @@ const (
 	spare       = 16 << 20  // bytes of the disk that are left free
 )
 
-// extract unpacks all entries.
 func (u *unpacking) extract(in *tar.Reader) error {
 	for {
 		if err := u.ctx.Err(); err != nil {
@@ -276,7 +275,6 @@ func (u *unpacking) extractFile(in io.Reader, name string, size int64) (err erro
 	return err
 }
 
-// compare compares the files with the manifest.
 func (u *unpacking) compare() error {
 	if _, ok := u.files[database]; !ok {
 		return fmt.Errorf("it has no %s%s", database, remedy)

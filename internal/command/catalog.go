@@ -25,6 +25,7 @@ import (
 	"reverie/internal/questions"
 	"reverie/internal/settings"
 	"reverie/internal/skill"
+	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/text"
 	"reverie/internal/trust"
@@ -68,7 +69,6 @@ func catalog() []entry {
 	}
 }
 
-// entry is one command.
 type entry struct {
 	name string
 	run  run
@@ -77,7 +77,6 @@ type entry struct {
 // run runs a command and returns its answer in Markdown.
 type run func(ctx context.Context, call *Call, args string) (string, error)
 
-// bySession returns the command that a method of the session is.
 func bySession(do func(s Session, ctx context.Context, in chat.Message, args string) (string, error)) run {
 	return func(ctx context.Context, call *Call, args string) (string, error) {
 		return do(call.Session, ctx, call.In, args)
@@ -180,11 +179,7 @@ func Run(ctx context.Context, call *Call, name, args string) (string, error) {
 
 // Names lists the names of all commands.
 func Names() []string {
-	names := make([]string, len(catalog()))
-	for i, e := range catalog() {
-		names[i] = e.name
-	}
-	return names
+	return store.Map(catalog(), func(e entry) string { return e.name })
 }
 
 func unknownCommand(ctx context.Context, call *Call, name string) string {
@@ -192,7 +187,6 @@ func unknownCommand(ctx context.Context, call *Call, name string) string {
 		call.text(ctx, "command.list"))
 }
 
-// help is the command !help: it lists all commands, or describes the one in args.
 func help(ctx context.Context, call *Call, args string) (string, error) {
 	if name := strings.ToLower(strings.TrimLeft(args, "!/")); name != "" {
 		if _, known := lookup(name); !known {
@@ -236,7 +230,6 @@ func Parse(text string) (name, args string, ok bool) {
 	return name, strings.TrimSpace(m[3]), true
 }
 
-// lookup finds the command name.
 func lookup(name string) (entry, bool) {
 	i := slices.IndexFunc(catalog(), func(e entry) bool { return e.name == name })
 	if i < 0 {

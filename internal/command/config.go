@@ -11,6 +11,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/i18n"
 	"reverie/internal/settings"
+	"reverie/internal/store"
 	"reverie/internal/tool"
 )
 
@@ -40,10 +41,7 @@ func configure(ctx context.Context, call *Call, args string) (string, error) {
 	i := slices.IndexFunc(all, func(k shownSetting) bool { return strings.EqualFold(k.Name, name) })
 	switch {
 	case i < 0:
-		var names []string
-		for _, k := range all {
-			names = append(names, k.Name)
-		}
+		names := store.Map(all, func(k shownSetting) string { return k.Name })
 		return i18n.Sentences(call.text(ctx, "settings.unknown", "name", Word(name)), suggestion(ctx, call, name, names, "")), nil
 	case value == "":
 		k := all[i]
@@ -129,9 +127,5 @@ func Word(word string) string { return code(history.OneLine(word, 40)) }
 func code(line string) string { return "`" + strings.ReplaceAll(line, "`", "'") + "`" }
 
 func codeWords(words []string) string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = Word(w)
-	}
-	return strings.Join(out, ", ")
+	return strings.Join(store.Map(words, Word), ", ")
 }

@@ -170,7 +170,6 @@ func forget(ctx context.Context, call *Call, args string) (string, error) {
 	return i18n.Sentences(text, call.text(ctx, "memory.stays")), nil
 }
 
-// undoThis is the command !undo.
 func undoThis(ctx context.Context, call *Call, args string) (string, error) {
 	done, err := call.Memory.Undo(ctx, call.Access, args)
 	if err != nil {

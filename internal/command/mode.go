@@ -69,7 +69,6 @@ func changeThink(ctx context.Context, call *Call, args string) (string, error) {
 	return call.text(ctx, "think.set", "level", string(level)), err
 }
 
-// showSummary is the command !summary.
 func showSummary(ctx context.Context, call *Call, _ string) (string, error) {
 	c, err := call.History.LatestCompaction(ctx, call.Talk)
 	if err != nil || c.Text() == "" {
@@ -105,7 +104,6 @@ func modeSet(ctx context.Context, call *Call, m settings.Mode) string {
 	return call.text(ctx, "mode.set", "mode", m.Name, "what", call.text(ctx, "mode.what."+m.Name))
 }
 
-// modeNow returns the mode of the room.
 func modeNow(ctx context.Context, call *Call) (settings.RoomMode, error) {
 	return call.Settings.RoomMode(ctx, call.In.Room, call.Models.Names())
 }

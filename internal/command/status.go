@@ -13,7 +13,6 @@ import (
 	"reverie/internal/usage"
 )
 
-// showStatus is the command !status.
 func showStatus(ctx context.Context, call *Call, _ string) (string, error) {
 	past, err := call.History.Load(ctx, call.Talk)
 	if err != nil {
@@ -75,7 +74,6 @@ func whoami(ctx context.Context, call *Call, _ string) (string, error) {
 	return fmt.Sprintf("%s %s (%s)", call.text(ctx, role, "person", call.In.Sender), call.text(ctx, where), strings.Join(files, ", ")), nil
 }
 
-// listTasks is the command !tasks.
 func listTasks(ctx context.Context, call *Call, _ string) (string, error) {
 	tasks, err := call.Tasks.List(ctx, call.Place, "")
 	if err != nil || len(tasks) == 0 {

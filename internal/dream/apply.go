@@ -16,10 +16,7 @@ import (
 
 // apply applies p in one transaction and returns the applied steps. After an error nothing is applied.
 func (r *run) apply(ctx context.Context, p *plan) ([]planned, error) {
-	steps := make([]memory.Step, len(p.steps))
-	for i, s := range p.steps {
-		steps[i] = s.Step
-	}
+	steps := store.Map(p.steps, func(s planned) memory.Step { return s.Step })
 	record := func(ctx context.Context, tx *sql.Tx, done memory.Applied) error { return r.record(ctx, tx, p, done) }
 	done, err := r.d.cfg.Store.Apply(ctx, r.report.Run, steps, record)
 	if err != nil {

@@ -27,11 +27,6 @@ func corrections(m *memories, dedup, contradiction bool) (found []correction, sa
 	return found, same
 }
 
-// mayCorrect reports whether a model may be asked whether b replaces a.
-func (p *pair) mayCorrect() bool {
-	return (!p.a.compound || p.a.turned) && together(p.a, p.b) && !p.foreign()
-}
-
 // topics is an inverted index of the entries of one scope. It finds those that share words or
 // names. Rare words weigh more.
 type topics struct {
@@ -163,7 +158,6 @@ func (t *topics) findSubjects(contexts contexts) {
 	}
 }
 
-// named reports whether the word at place j is a name.
 func (s *signature) named(j int) bool { return j < len(s.tokens) && s.tokens[j].name }
 
 // number reports whether the word at place j is a number, or right after one.
@@ -197,7 +191,7 @@ func (t *topics) related(i int) (c correction, same []*pair) {
 		}
 		p := pair{a: a, b: b, same: t.dedup && paraphrase(a, b)}
 		switch {
-		case t.contradiction && p.mayCorrect():
+		case t.contradiction && (!a.compound || a.turned) && together(a, b) && !p.foreign():
 			near = append(near, candidate{place: j, common: found, same: p.same, related: t.sameSubject(i, int(j))})
 		case p.same && t.changedSinceLast(&p) && !t.refused[pairOf(a.ID, b.ID)]:
 			p.weight, p.shared = int(found.weight), int(found.shared)
@@ -221,8 +215,8 @@ func (t *topics) related(i int) (c correction, same []*pair) {
 			denies: t.denies(b, int(m.place))}
 		if !m.related {
 			p.shared = -1
-		} else if a.tellsSame(b) {
-			p.shared = 0
+		} else if slices.ContainsFunc(a.tokens, func(t token) bool { return t.change && b.index(t) >= 0 }) {
+			p.shared = 0 // such as two meetings that were cancelled
 		}
 		c = append(c, p)
 	}
@@ -269,11 +263,6 @@ func (t *topics) title(i int) int32 {
 		return b[len(b)-1]
 	}
 	return 0
-}
-
-// tellsSame reports whether s and b share a word of change. Two meetings that were cancelled do.
-func (s *signature) tellsSame(b *signature) bool {
-	return slices.ContainsFunc(s.tokens, func(t token) bool { return t.change && b.index(t) >= 0 })
 }
 
 // denies reports whether one of b and the text i negates the other. They share the rarest topic word
@@ -329,7 +318,7 @@ func (j judged) agreed(m *memories) map[*pair]bool {
 			}
 		}
 		doubtful := func(p *pair) bool {
-			return p.shared < 1 || p.otherOwner() || p.otherTopic() || !p.changes() || !j.sameFact(p, claimed[0])
+			return p.shared < 1 || p.a.owns(p.b) || p.b.owns(p.a) || p.otherTopic() || !p.changes() || !j.sameFact(p, claimed[0])
 		}
 		if len(claimed) == 0 || done || claimed[0].weight <= other || slices.ContainsFunc(claimed, doubtful) {
 			continue
@@ -411,11 +400,8 @@ func (s *signature) placesBeside(o *signature) (n int) {
 	return n
 }
 
-// otherOwner reports whether one text is about a relative or thing that the other lacks. Both name
-// its owner: "Anna's sister lives in Rome now" and "Anna lives in Oslo".
-func (p *pair) otherOwner() bool { return p.a.owns(p.b) || p.b.owns(p.a) }
-
-// owns reports whether s has a possessive of a name in o, of something that o lacks.
+// owns reports whether s has a possessive of a name in o, of something that o lacks: "Anna's sister
+// lives in Rome now" and "Anna lives in Oslo".
 func (s *signature) owns(o *signature) bool {
 	for i, t := range s.tokens {
 		if !t.whose || o.index(t) < 0 {

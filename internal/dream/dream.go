@@ -21,10 +21,6 @@ import (
 	"reverie/internal/task"
 )
 
-// Ask sends one prompt to the models of a role and returns the answer. After an error the pairs of
-// that prompt have no verdict.
-type Ask func(ctx context.Context, role, prompt string) (answer string, err error)
-
 // role is the role of the models for dreams.
 const role = "dreaming"
 
@@ -37,8 +33,9 @@ type Config struct {
 	Dir     string                 // the data folder; copies and reports go to its folder dreams
 	Prompts fs.FS                  // has prompts/DREAM_*.txt, read for each request
 	Default fs.FS                  // has the built-in templates, for those that cannot be read
-	Ask     Ask                    // nil = no model
-	Model   func() string          // names the model of Ask; a new model gets known pairs again; nil = ""
+	// Ask sends one prompt to the models of a role. After an error its pairs have no verdict. nil = no model.
+	Ask   func(ctx context.Context, role, prompt string) (answer string, err error)
+	Model func() string // names the model of Ask; a new model gets known pairs again; nil = ""
 	// Harvester reads new messages before a dream plans; nil = they are not read.
 	Harvester *harvest.Harvester
 	Now       func() time.Time // nil = time.Now

@@ -59,17 +59,13 @@ func (d *Dreamer) finish(ctx context.Context, n *run) error {
 // loadPast reads what earlier dreams did and asked.
 func (d *Dreamer) loadPast(ctx context.Context) (p past, err error) {
 	p = past{replaced: map[string]bool{}, refused: map[[2]string]bool{}, asked: map[[2]string]bool{}}
-	mark, err := store.Value[int64](ctx, d.cfg.DB, `SELECT coalesce(max(compared_until), 0) FROM dream_run`)
-	if err != nil {
+	var mark, last int64
+	if err := d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(max(compared_until), 0),
+		coalesce(max(ended) FILTER (WHERE state IN ('applied', 'nothing')), ?) FROM dream_run`,
+		d.cfg.Now().AddDate(0, 0, -1).UnixMilli()).Scan(&mark, &last); err != nil {
 		return p, fmt.Errorf("dream: %w", err)
 	}
-	p.since = time.UnixMilli(mark)
-	last, err := store.Value[int64](ctx, d.cfg.DB, `SELECT coalesce(max(ended), ?) FROM dream_run WHERE state IN ('applied', 'nothing')`,
-		d.cfg.Now().AddDate(0, 0, -1).UnixMilli())
-	if err != nil {
-		return p, fmt.Errorf("dream: %w", err)
-	}
-	p.last = time.UnixMilli(last)
+	p.since, p.last = time.UnixMilli(mark), time.UnixMilli(last)
 	asked, err := d.questions().All(ctx)
 	if err != nil {
 		return p, err
@@ -212,10 +208,7 @@ func (r *run) recordChores(ctx context.Context, tx *sql.Tx, p *plan) error {
 	if len(p.tasks) == 0 {
 		return nil
 	}
-	steps := make([]task.TidyStep, len(p.tasks))
-	for i, t := range p.tasks {
-		steps[i] = t.TidyStep
-	}
+	steps := store.Map(p.tasks, func(t plannedTask) task.TidyStep { return t.TidyStep })
 	done, err := r.d.cfg.Tasks.ApplyTidySteps(ctx, tx, r.now, steps)
 	if err != nil {
 		return err

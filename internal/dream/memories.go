@@ -132,12 +132,10 @@ func (m *memories) closed(p *pair) bool {
 	return m.gone[p.a.ID] || m.gone[p.b.ID] || m.refused[pairOf(p.a.ID, p.b.ID)]
 }
 
-// changedSinceLast reports whether an entry of p changed since the last dream.
 func (m *memories) changedSinceLast(p *pair) bool {
 	return !p.a.UpdatedAt.Before(m.since) || !p.b.UpdatedAt.Before(m.since)
 }
 
-// sameGroup reports whether a and b are in one group.
 func sameGroup(a, b *signature) bool {
 	return a.By == b.ID || b.By == a.ID || a.By != "" && a.By == b.By
 }
@@ -178,14 +176,13 @@ func paraphrase(a, b *signature) bool {
 // judged holds pairs with their verdicts.
 type judged struct {
 	corrections []correction
-	pairs       []*pair // including those of the corrections
-	believed    bool    // the model's duplicates are credible
+	believed    bool // the model's duplicates are credible
 	duplicates  map[[2]string]bool
 }
 
 // judge evaluates the verdicts of pairs, which include found.
 func judge(found []correction, pairs []*pair) judged {
-	j := judged{corrections: found, pairs: pairs, believed: !callsMostDuplicates(found), duplicates: map[[2]string]bool{}}
+	j := judged{corrections: found, believed: !callsMostDuplicates(found), duplicates: map[[2]string]bool{}}
 	for _, c := range found {
 		c.markDuplicates()
 	}

@@ -25,13 +25,11 @@ const (
 // everything lets the dreamer read all scopes. The plan keeps them apart.
 var everything = memory.Access{Actor: "dreaming", All: true}
 
-// planned is a step with its reason.
 type planned struct {
 	memory.Step
 	why string
 }
 
-// plan is the steps of a night.
 type plan struct {
 	memories *memories // after the steps
 	steps    []planned
@@ -47,7 +45,11 @@ func (r *run) plan(ctx context.Context) (*plan, error) {
 	p := &plan{memories: m}
 	add := func(steps []planned) { p.steps, p.memories = append(p.steps, steps...), p.memories.after(steps) }
 	if r.has(Dedup) {
-		add(merge(p.memories))
+		var merged []planned
+		for _, all := range p.memories.scopes {
+			merged = append(merged, mergeScope(all, p.memories.refused)...)
+		}
+		add(merged)
 	}
 	found, alike := corrections(p.memories, r.has(Dedup), r.has(Contradiction))
 	if err := ctx.Err(); err != nil {
@@ -106,14 +108,6 @@ func learned(all []memory.Entry, since time.Time) (lines []report.Line) {
 		}
 	}
 	return lines
-}
-
-// merge plans to merge entries of the same words, in each scope.
-func merge(m *memories) (steps []planned) {
-	for _, all := range m.scopes {
-		steps = append(steps, mergeScope(all, m.refused)...)
-	}
-	return steps
 }
 
 // mergeScope merges entries of equal words. It also merges entries that are the beginning of
@@ -214,24 +208,13 @@ func (p *pair) doubt() i18n.Text {
 	return ""
 }
 
-// group plans groups of paraphrases in each scope. The fullest text of a group is shown for the
-// others. more reports that there are more than most.
+// group plans groups of paraphrases, each in one scope. The fullest text of a group is shown for the
+// others, which are its duplicates. more reports that there are more than most.
 func group(m *memories, pairs []*pair, most int) (steps []planned, more bool) {
-	for _, all := range m.scopes {
-		steps, more = groupScope(m, all[0].Scope, pairs, steps, most)
-		if more {
-			break
-		}
-	}
-	return steps, more
-}
-
-// groupScope adds the groups of one scope to steps. Each member is a duplicate of its head.
-func groupScope(m *memories, scope memory.Scope, pairs []*pair, steps []planned, most int) (_ []planned, more bool) {
 	same := map[[2]string]bool{}
 	var some []*signature
 	for _, p := range pairs {
-		if !p.same || p.verdict != duplicate || m.closed(p) || p.a.Scope != scope {
+		if !p.same || p.verdict != duplicate || m.closed(p) {
 			continue
 		}
 		same[pairOf(p.a.ID, p.b.ID)] = true

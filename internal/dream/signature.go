@@ -27,7 +27,6 @@ type signature struct {
 	self      bool // is about the owner of the memory
 }
 
-// token is a word in its place.
 type token struct {
 	text  string
 	stem  int32   // the most likely one
@@ -52,7 +51,6 @@ func newNamer() namer {
 	return namer{numbers: map[string]int32{}, own: map[string]bool{}, change: map[string]bool{}}
 }
 
-// tellsChange reports whether a word is only a word of change.
 func (n *namer) tellsChange(word string) bool {
 	is, known := n.change[word]
 	if !known {
@@ -118,7 +116,6 @@ func unique(list []int32) []int32 {
 	return slices.Compact(list)
 }
 
-// splitWords splits a text into words.
 func (n *namer) splitWords(said string) []token {
 	var out []token
 	parted := false

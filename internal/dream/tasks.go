@@ -57,7 +57,6 @@ type openTask struct {
 	gone bool // the plan has a step for it
 }
 
-// plain reports whether t has no schedule and no prompt.
 func (t *openTask) plain() bool { return t.Schedule == nil && t.Prompt == "" }
 
 // witness is a message or entry that may show that a task is done.

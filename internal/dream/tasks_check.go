@@ -92,9 +92,7 @@ func (p *taskRoom) askIfDone(t *openTask, w witness, quote string) bool {
 
 // speaksOf reports whether text and t share a stem of a content word.
 func speaksOf(t *openTask, text string) bool {
-	names := newNamer()
-	said := names.signatureOf(memory.Entry{Text: text})
-	return jaccard(names.signatureOf(memory.Entry{Text: asTask(t.Content)}).stems, said.stems) > 0
+	return jaccard(t.said.stems, t.said.names.signatureOf(memory.Entry{Text: text}).stems) > 0
 }
 
 // askIfSame proposes that a and b are the same, if they are similar.

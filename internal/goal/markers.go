@@ -121,7 +121,6 @@ func (m Marker) stateOf(word string) string {
 	return states[m.Kind][strings.NewReplacer(" ", "", "_", "", "-", "").Replace(strings.ToLower(word))]
 }
 
-// parseMarker parses one line.
 func parseMarker(line string) (m Marker, ok bool) {
 	line = strings.TrimSuffix(line, "\r")
 	part := markerLine.FindStringSubmatch(line)

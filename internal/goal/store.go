@@ -126,7 +126,6 @@ func (g *Store) inTx(ctx context.Context, c trust.Caller, what string, f func(*e
 	return goal, nil
 }
 
-// editOpen runs f on an open goal.
 func (g *Store) editOpen(ctx context.Context, c trust.Caller, id string, f func(*edit) error) (Goal, error) {
 	return g.inTx(ctx, c, "change goal", func(e *edit) error {
 		found, err := e.goalToEdit(id, activeGoal, "why.no_active_goal")
@@ -196,7 +195,6 @@ func (e *edit) create(description, priority string) error {
 	return e.saveChange(true)
 }
 
-// pauseActive pauses the active goal, if any.
 func (e *edit) pauseActive() error {
 	active, err := e.find(activeGoal)
 	if err != nil || active == nil {

@@ -170,7 +170,6 @@ func (e candidate) repeats(others []memory.Entry) bool {
 	return false
 }
 
-// integrity returns the lowest integrity of the senders of b.
 func (b *batch) integrity() trust.Integrity {
 	least := trust.Owner
 	for _, t := range b.messages {

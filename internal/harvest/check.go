@@ -19,7 +19,6 @@ import (
 // A fact must be supported by the person's own words. A wrongly refused fact is still found in the
 // transcript; a wrongly accepted one misleads for years.
 
-// word is a case-folded word.
 type word struct {
 	text    string
 	capital bool // starts with a capital letter
@@ -116,7 +115,6 @@ func isUnspaced(w string) bool {
 	})
 }
 
-// mostRunesShared reports whether y has most runes of x.
 func mostRunesShared(x, y []rune) bool {
 	n := 0
 	for _, r := range x {
@@ -180,7 +178,6 @@ func containsNameOrNumber(w string, words []word) bool {
 	return false
 }
 
-// shareWord reports whether a word of content occurs in said.
 func shareWord(content, said []word) bool {
 	return slices.ContainsFunc(content, func(w word) bool { return containsForm(w.text, said) })
 }
@@ -202,7 +199,6 @@ func relevantClauses(quote string, content []word) string {
 	return strings.Join(relevant, ". ")
 }
 
-// negated reports whether text contains a negation.
 func negated(text string) bool {
 	return slices.ContainsFunc(wordsOf(text), func(w word) bool {
 		return isNegation[w.text] || strings.HasSuffix(w.text, "n't") || strings.HasSuffix(w.text, "ない") ||
@@ -210,7 +206,6 @@ func negated(text string) bool {
 	})
 }
 
-// inFirstPerson reports whether a fact is told in the first person.
 func inFirstPerson(fact string) bool {
 	return slices.ContainsFunc(wordsOf(fact), func(w word) bool { return isFirstPerson[w.text] })
 }

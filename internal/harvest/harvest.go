@@ -22,6 +22,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/llm/template"
 	"reverie/internal/memory"
+	"reverie/internal/pace"
 	"reverie/internal/profile"
 	"reverie/internal/store"
 	"reverie/internal/trust"
@@ -132,10 +133,7 @@ func (h *Harvester) Wake(conversation string) {
 	h.mu.Lock()
 	h.readNow[conversation] = true
 	h.mu.Unlock()
-	select {
-	case h.wake <- struct{}{}:
-	default:
-	}
+	pace.Wake(h.wake)
 }
 
 // pollInterval is how often Run looks for conversations to read.

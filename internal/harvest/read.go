@@ -245,10 +245,7 @@ func (h *Harvester) markMessage(ctx context.Context, id int64, state, reason str
 // markRead records in tx how far the messages of b were read. It returns errChanged if one of them was modified.
 func (b *batch) markRead(ctx context.Context, tx *sql.Tx, now time.Time) error {
 	texts := map[int64]string{}
-	ids := make([]int64, len(b.messages))
-	for i, t := range b.messages {
-		ids[i] = t.id
-	}
+	ids := store.Map(b.messages, func(t unreadMessage) int64 { return t.id })
 	err := history.Each(ctx, tx, history.Filter{IDs: ids}, func(m history.Message) error {
 		texts[m.ID] = m.Text
 		return nil

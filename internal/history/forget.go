@@ -229,11 +229,7 @@ type Quoted struct {
 
 // Quotes is the text of all quotes of m, as the model reads it.
 func (m *Message) Quotes() string {
-	lines := make([]string, len(m.Quoted))
-	for i, q := range m.Quoted {
-		lines[i] = q.Text
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(store.Map(m.Quoted, func(q Quoted) string { return q.Text }), "\n")
 }
 
 // redact empties q if it quotes event, and reports whether it did.

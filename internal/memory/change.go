@@ -152,7 +152,6 @@ func (s *Store) Unshare(ctx context.Context, a Access, id string) (unshared Entr
 	return unshared, err
 }
 
-// move changes the scope of e.
 func (c *change) move(e Entry, to Scope) (Entry, error) {
 	after := e
 	after.Scope = to

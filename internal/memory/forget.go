@@ -126,10 +126,7 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 	}
 	done.Entries = len(erased)
 	if s.server != nil {
-		ids := make([]string, len(erased))
-		for i, e := range erased {
-			ids[i] = e.ID
-		}
+		ids := store.Map(erased, func(e Entry) string { return e.ID })
 		s.server.Forget(ctx, ids)
 	}
 	return done, s.purgeDisk(context.WithoutCancel(ctx), scopes, erased)
@@ -215,7 +212,6 @@ func Salt(ctx context.Context, db store.DBTX) (salt []byte, err error) {
 	return salt, err
 }
 
-// isForgotten reports whether text was forgotten in scope.
 func (c *change) isForgotten(scope Scope, text string) (is bool, err error) {
 	hash, err := c.tombstoneHash(scope, text)
 	if err == nil {

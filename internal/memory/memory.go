@@ -165,7 +165,6 @@ type scopeCache struct {
 	entries   []Entry // never modified in place
 }
 
-// entriesOf is Entries for one scope.
 func (s *Store) entriesOf(ctx context.Context, scope Scope) ([]Entry, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -58,10 +58,7 @@ func (s *Store) Apply(
 	if batch == "" {
 		return Applied{}, errors.New("memory: a plan needs a name")
 	}
-	ids := make([]string, len(steps))
-	for i, step := range steps {
-		ids[i] = step.ID
-	}
+	ids := store.Map(steps, func(step Step) string { return step.ID })
 	scopes, err := scopesOf(ctx, s.db, `(SELECT value FROM json_each(?))`, store.Array(ids))
 	if err != nil {
 		return Applied{}, err
@@ -244,7 +241,6 @@ func (c *change) mergeInto(e, by Entry) (string, error) {
 	return "", c.update(by, next, "note", 0)
 }
 
-// group makes e a member of by.
 func (c *change) group(e, by Entry) (string, error) {
 	if e.Pinned && !by.Pinned {
 		return "it is pinned", nil

@@ -77,10 +77,7 @@ func (s *Store) ApplyEdit(ctx context.Context, a Access, event, now string) erro
 	if len(learned) == 0 {
 		return nil
 	}
-	ids := make([]string, len(learned))
-	for i, e := range learned {
-		ids[i] = e.ID
-	}
+	ids := store.Map(learned, func(e Entry) string { return e.ID })
 	if _, err := s.forget(ctx, a, func(store.DBTX) ([]string, error) { return ids, nil }); err != nil {
 		return err
 	}

@@ -20,7 +20,6 @@ const byFile = "file"
 // fileEntries adapts Store to file.Entries.
 type fileEntries struct{ *Store }
 
-// View implements file.Entries.
 func (s fileEntries) View(ctx context.Context, scope Scope, ids []string) (lines.View, error) {
 	v := lines.View{Successor: map[string]string{}, Forgotten: s.forgetting}
 	all := `FROM memory WHERE scope = ?1 AND ` + shownCondition
@@ -59,13 +58,11 @@ const successors = `SELECT new.entry, old.entry FROM memory_op AS old CROSS JOIN
 			AND old.batch IN (SELECT batch FROM memory_op WHERE entry IN (SELECT value FROM json_each(?1)) AND op = 'add')
 	UNION ALL SELECT id, successor FROM memory WHERE successor <> '' AND id IN (SELECT value FROM json_each(?1))`
 
-// IsActive implements file.Entries.
 func (s fileEntries) IsActive(ctx context.Context, scope Scope, id string) (yes bool, err error) {
 	err = s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory WHERE id = ? AND scope = ? AND state = 'active'`, id, scope).Scan(&yes)
 	return yes, store.Wrap(err, "read memory")
 }
 
-// ApplyEdit implements file.Entries.
 func (s fileEntries) ApplyEdit(ctx context.Context, e file.Edit, also func(store.DBTX, []string) error) error {
 	_, err := s.commit(ctx, byFile, func(c *change) error {
 		i := handEdit{change: c, Edit: e}
@@ -94,7 +91,6 @@ func (s fileEntries) ApplyEdit(ctx context.Context, e file.Edit, also func(store
 	return err
 }
 
-// Move implements file.Entries.
 func (s fileEntries) Move(ctx context.Context, from, to Scope, also func(store.DBTX) error) error {
 	_, err := s.commit(ctx, byFile, func(c *change) error {
 		all, err := selectEntries(ctx, c.tx, `WHERE scope = ? AND state <> 'forgotten' ORDER BY n`, from)
@@ -118,7 +114,6 @@ type handEdit struct {
 	refused, removed int
 }
 
-// linesBefore returns the lines of the file before the edit.
 func (i *handEdit) linesBefore() ([]lines.Line, error) {
 	all := make([]lines.Line, 0, len(i.Before))
 	for _, id := range i.Before {

@@ -90,7 +90,6 @@ type meter struct {
 	c *Counters
 }
 
-// Count implements llm.Meter.
 func (m meter) Count(model, person string, u llm.Usage, guessed bool) {
 	m.Meter.Count(model, person, u, guessed)
 	m.c.requests.Inc()

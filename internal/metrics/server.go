@@ -92,7 +92,6 @@ type gauges struct{ cfg Config }
 // Describe implements prometheus.Collector. It says nothing, so that the gauges are checked as they come.
 func (gauges) Describe(chan<- *prometheus.Desc) {}
 
-// Collect implements prometheus.Collector.
 func (g gauges) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()

@@ -18,6 +18,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/settings"
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -95,10 +96,7 @@ func (a *Asker) send(ctx context.Context, deliver func(context.Context, chat.Inb
 	now time.Time,
 ) error {
 	room := list[0].Room
-	ids := make([]int64, len(list))
-	for i, q := range list {
-		ids[i] = q.ID
-	}
+	ids := store.Map(list, func(q Question) int64 { return q.ID })
 	if err := a.cfg.Store.assign(ctx, event, room, ids); err != nil {
 		return err
 	}

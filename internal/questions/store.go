@@ -158,7 +158,6 @@ func (s Store) markAsked(ctx context.Context, event string, at time.Time) error 
 	return store.Exec(ctx, s.DB, query, args...)
 }
 
-// countAskedSince counts the questions asked in room since then.
 func (s Store) countAskedSince(ctx context.Context, room string, since time.Time) (n int, err error) {
 	return store.Value[int](ctx, s.DB, `SELECT count(*) FROM memory_question WHERE room = ? AND asked > ?`, room, since.UnixMilli())
 }

@@ -33,7 +33,6 @@ type Messages struct {
 	read map[string]*messageFile // files on disk by language
 }
 
-// messageFile is one parsed file.
 type messageFile struct {
 	stamp   store.Stamp
 	settled bool

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"reverie/internal/llm"
+	"reverie/internal/store"
 )
 
 // A Mode is a way of working. It grants no permissions: anyone who may talk to the bot can choose
@@ -45,11 +46,7 @@ func Modes() []Mode { return slices.Clone(modes) }
 
 // ModeNames lists the names of the modes.
 func ModeNames() []string {
-	names := make([]string, len(modes))
-	for i, m := range modes {
-		names[i] = m.Name
-	}
-	return names
+	return store.Map(modes, func(m Mode) string { return m.Name })
 }
 
 // ModeRoles lists the model roles of the modes except chat. Unconfigured ones fall back to chat.

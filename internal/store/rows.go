@@ -150,6 +150,15 @@ func (c jsonColumn[T]) Scan(from any) error {
 	return json.Unmarshal([]byte(text), c.list)
 }
 
+// Map returns what of makes of each value.
+func Map[V, R any](values []V, of func(V) R) []R {
+	out := make([]R, len(values))
+	for i, v := range values {
+		out[i] = of(v)
+	}
+	return out
+}
+
 // Array encodes values for json_each, so that a list of any length is one argument.
 func Array[T ~int64 | ~string](values []T) string {
 	if len(values) == 0 {

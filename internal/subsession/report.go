@@ -145,11 +145,7 @@ func (r *Runner) clearEvent(event string) {
 
 // idsOf returns the IDs of jobs as a JSON array.
 func idsOf(of []Job) string {
-	ids := make([]string, len(of))
-	for i, n := range of {
-		ids[i] = n.id
-	}
-	return store.Array(ids)
+	return store.Array(store.Map(of, func(n Job) string { return n.id }))
 }
 
 // cancel cancels sub-sessions and their descendants, and returns how many.

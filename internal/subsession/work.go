@@ -85,14 +85,9 @@ func (r *Runner) storeBrief(ctx context.Context, n Job) error {
 
 // outcomes lists the outcomes of sub-sessions.
 func (r *Runner) outcomes(of []Job) string {
-	var lines []string
-	for _, n := range of {
-		lines = append(lines, n.outcome(i18n.English, r.maxResultRunes(subRole, len(of))))
-	}
-	return strings.Join(lines, "\n\n")
+	return strings.Join(store.Map(of, func(n Job) string { return n.outcome(i18n.English, r.maxResultRunes(subRole, len(of))) }), "\n\n")
 }
 
-// minIntegrity returns the least integrity of jobs.
 func minIntegrity(of []Job) trust.Integrity {
 	least := trust.Owner
 	for _, n := range of {
@@ -209,7 +204,6 @@ func (w *work) withTimeLeft(ctx context.Context, f func(context.Context) error) 
 	return err
 }
 
-// Ready implements agent.Work.
 func (w *work) Ready(ctx context.Context) error {
 	n, ok, err := findJob(ctx, w.r.cfg.DB, w.n.id)
 	if err != nil {
@@ -289,7 +283,6 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	return reply, w.r.cfg.History.Append(ctx, &said)
 }
 
-// Act implements agent.Work.
 func (w *work) Act(ctx context.Context, reply llm.Reply) error {
 	return w.withTimeLeft(ctx, func(ctx context.Context) error {
 		past, err := w.r.cfg.History.Load(ctx, w.n.talk())

@@ -10,14 +10,6 @@ import (
 	"reverie/internal/trust"
 )
 
-// wakeScheduler makes a sleeping scheduler look for due tasks.
-func (s *Store) wakeScheduler() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}
-
 // locationOf returns the time zone of t's schedule, or the configured one.
 func (s *Store) locationOf(t Task) *time.Location {
 	if t.Schedule == nil {

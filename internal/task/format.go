@@ -42,7 +42,6 @@ func (t Task) Line(say i18n.Say) string {
 	return b.String()
 }
 
-// format returns the schedule in the language of say.
 func (s Schedule) format(say i18n.Say) string {
 	if s.Zone != "" {
 		return s.formatTimes(say) + " (" + s.Zone + ")"

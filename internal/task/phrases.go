@@ -166,7 +166,6 @@ func (s Schedule) fromPhrase(now time.Time, loc *time.Location) (Schedule, error
 	return read, err
 }
 
-// parseOncePhrase parses the phrase of a once schedule.
 func parseOncePhrase(text string, now time.Time) (time.Time, error) {
 	s, err := parsePhrase(text, now, now.Location())
 	if err != nil {

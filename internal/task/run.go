@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reverie/internal/i18n"
+	"reverie/internal/pace"
 	"reverie/internal/store"
 	"reverie/internal/text"
 )
@@ -78,7 +79,6 @@ func parseRunID(id string) (task string, due int64, attempt string, err error) {
 
 const runColumns = columns + `, r.due, r.state, r.attempt, r.claimed, r.retry_at, r.ended, r.result, r.notice`
 
-// scanRun scans a row of runColumns.
 func scanRun(row store.Row) (Run, error) {
 	var r Run
 	var due, claimed int64
@@ -154,7 +154,7 @@ func (s *Scheduler) Done(ctx context.Context, id, answer string, failed error) e
 	s.delivered.Delete(id)
 	s.started.Delete(id)
 	if wake {
-		s.store.wakeScheduler()
+		pace.Wake(s.store.wake)
 	}
 	return nil
 }
@@ -224,7 +224,6 @@ func closeRun(ctx context.Context, tx *sql.Tx, r Run, state RunState, now time.T
 		(SELECT due FROM job_run WHERE task = ?1 ORDER BY due DESC LIMIT 1 OFFSET ?2)`, r.Task.ID, maxStoredRuns-1)
 }
 
-// completeOnce completes a once task after its only run.
 func (s *Scheduler) completeOnce(ctx context.Context, tx *sql.Tx, r Run, now time.Time, word string) error {
 	if r.Task.Schedule == nil || r.Task.Schedule.Type != once || !r.Task.NextDue.IsZero() {
 		return nil

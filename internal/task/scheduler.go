@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reverie/internal/i18n"
+	"reverie/internal/pace"
 	"reverie/internal/store"
 )
 
@@ -349,6 +350,6 @@ func (s *Scheduler) inTx(ctx context.Context, what string, do func(*sql.Tx) erro
 	if err := store.InTx(ctx, s.store.db, do); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	s.store.wakeScheduler()
+	pace.Wake(s.store.wake)
 	return nil
 }

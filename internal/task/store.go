@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode"
 
+	"reverie/internal/pace"
 	"reverie/internal/store"
 	"reverie/internal/trust"
 )
@@ -91,7 +92,7 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 	if err != nil {
 		return Task{}, fmt.Errorf("add task: %w", err)
 	}
-	s.wakeScheduler()
+	pace.Wake(s.wake)
 	return added, nil
 }
 
@@ -139,7 +140,7 @@ func (s *Store) editInTx(ctx context.Context, change func(*sql.Tx) (Task, error)
 	if err != nil {
 		return Task{}, err
 	}
-	s.wakeScheduler()
+	pace.Wake(s.wake)
 	return t, nil
 }
 
@@ -185,7 +186,7 @@ func (s *Store) updateRow(ctx context.Context, db store.DBTX, now time.Time, at 
 	t, err := scan(db.QueryRowContext(ctx, `UPDATE task SET `+set+`, updated = ?
 		WHERE id = ? AND `+trust.Readable+` AND status IN (`+from+`) RETURNING `+columns, args...))
 	if err == nil {
-		s.wakeScheduler()
+		pace.Wake(s.wake)
 		return t, nil
 	}
 	if !errors.Is(err, sql.ErrNoRows) {
@@ -357,6 +358,6 @@ func (s *Store) DeleteFromMessages(ctx context.Context, room string, events []st
 		room, store.Array(events), redactedText, s.now().UnixMilli()); err != nil {
 		return fmt.Errorf("delete tasks of a redacted message: %w", err)
 	}
-	s.wakeScheduler()
+	pace.Wake(s.wake)
 	return nil
 }

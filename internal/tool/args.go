@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"reverie/internal/store"
 	"reverie/internal/text"
 )
 
@@ -220,11 +221,7 @@ func equal(object, compact string) bool {
 }
 
 func fieldNames(fields []field) string {
-	names := make([]string, len(fields))
-	for i, f := range fields {
-		names[i] = f.name
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(store.Map(fields, func(f field) string { return f.name }), ", ")
 }
 
 func explainJSON(err error) string {
@@ -303,7 +300,6 @@ func listOf(text string) (list []string, ok bool) {
 	return list, true
 }
 
-// describeValid describes a valid value.
 func (f field) describeValid() string {
 	switch {
 	case f.enum != nil:

@@ -101,7 +101,6 @@ func entryNamed(tools []entry, name string) (e entry, ok bool) {
 //go:embed *.md
 var texts embed.FS
 
-// entry is one tool of the catalog.
 type entry struct {
 	name    string
 	tier    int

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"reverie/internal/store"
 	"reverie/internal/text"
 	"reverie/internal/tool/workspace"
 )
@@ -42,10 +43,9 @@ func (f files) find(ctx context.Context, a findInFilesArgs) (string, error) {
 		return fmt.Sprintf("No line in the %d text files of %s contains it. list_files shows what is there.", found.Files, clip(where)), nil
 	}
 	f.MarkShown(found.Integrity)
-	var lines []string
-	for _, h := range found.Hits {
-		lines = append(lines, fmt.Sprintf("%s:%d: %s", h.Path, h.Line, text.Clip(h.Text, hitSize)))
-	}
+	lines := store.Map(found.Hits, func(h workspace.Hit) string {
+		return fmt.Sprintf("%s:%d: %s", h.Path, h.Line, text.Clip(h.Text, hitSize))
+	})
 	if found.Cut {
 		lines = append(lines, "[there are more; name a folder or a longer text]")
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"reverie/internal/store"
 	"reverie/internal/text"
 	"reverie/internal/tool/mcp"
 	"reverie/internal/trust"
@@ -75,11 +76,7 @@ func remoteTools(ctx context.Context, servers *mcp.Servers) (all []mcp.Tool, err
 }
 
 func toolNames(tools []mcp.Tool) []string {
-	names := make([]string, len(tools))
-	for i, t := range tools {
-		names[i] = t.Name
-	}
-	return names
+	return store.Map(tools, func(t mcp.Tool) string { return t.Name })
 }
 
 type callToolArgs struct {

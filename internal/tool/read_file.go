@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/skill"
+	"reverie/internal/store"
 	"reverie/internal/text"
 	"reverie/internal/tool/workspace"
 	"reverie/internal/trust"
@@ -119,12 +120,8 @@ func (s *Set) fileIntegrity(ctx context.Context, scope Scope, name string) trust
 
 var errNotReadable = errors.New("not among what may be read")
 
-// listReadable lists for the model what it may read.
 func (s *Set) listReadable(scope Scope) string {
-	var names []string
-	for _, dir := range readableFolders {
-		names = append(names, "data/"+dir+"/")
-	}
+	names := store.Map(readableFolders, func(dir string) string { return "data/" + dir + "/" })
 	for _, file := range s.singleFiles(scope) {
 		names = append(names, "data/"+file)
 	}
@@ -132,7 +129,6 @@ func (s *Set) listReadable(scope Scope) string {
 	return "What may be read: " + strings.Join(names, ", ") + ". A folder's path lists what is in it."
 }
 
-// singleFiles lists the single files that may be read.
 func (s *Set) singleFiles(scope Scope) []string {
 	return slices.Concat(s.memoryFiles(scope), slices.Sorted(maps.Keys(scope.Files)), readableFiles)
 }

@@ -33,7 +33,6 @@ type background struct {
 	jobs []*job // the oldest first
 }
 
-// job is a command in the background.
 type job struct {
 	id      string
 	of      trust.Readers // of the work folder; others know nothing of it

@@ -24,6 +24,7 @@ import (
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
+	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/tool/advisor"
 	"reverie/internal/tool/mcp"
@@ -162,26 +163,18 @@ func newSet(cfg Config, tools []entry) *Set {
 
 // Specs describes the tools to the model, in the catalog's order. The bytes are stable.
 func (s *Set) Specs() []llm.ToolSpec {
-	return mapTools(s.tools, func(t entry) llm.ToolSpec { return t.spec })
+	return store.Map(s.tools, func(t entry) llm.ToolSpec { return t.spec })
 }
 
 // Brief describes the tools in fewer words and with fewer arguments, for the smallest windows.
 // Calls may still use the others.
 func (s *Set) Brief() []llm.ToolSpec {
-	return mapTools(s.tools, func(t entry) llm.ToolSpec { return t.brief })
+	return store.Map(s.tools, func(t entry) llm.ToolSpec { return t.brief })
 }
 
 // Names lists the tools in the catalog's order.
 func (s *Set) Names() []string {
-	return mapTools(s.tools, func(t entry) string { return t.name })
-}
-
-func mapTools[T any](tools []entry, of func(entry) T) []T {
-	out := make([]T, len(tools))
-	for i, t := range tools {
-		out[i] = of(t)
-	}
-	return out
+	return store.Map(s.tools, func(t entry) string { return t.name })
 }
 
 // Summary returns the first sentence of a tool's description; "" = no such tool.

@@ -189,7 +189,6 @@ func unspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai)
 }
 
-// wordsOf returns the words of a text, folded.
 func wordsOf(text string) map[string]bool {
 	words := map[string]bool{}
 	for _, w := range strings.FieldsFunc(cases.Fold().String(norm.NFKC.String(text)), func(r rune) bool { return !isWord(r) }) {

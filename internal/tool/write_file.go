@@ -62,7 +62,6 @@ type editFileArgs struct {
 	New  string `json:"new" rule:"verbatim" doc:"What replaces it; nothing deletes it."`
 }
 
-// edit replaces one text in a file.
 func (f files) edit(ctx context.Context, a editFileArgs) (string, error) {
 	result := ""
 	err := f.cfg.Files.Change(ctx, f.Place(), a.Path, func(old workspace.Old) ([]byte, trust.Integrity, error) {
@@ -125,7 +124,6 @@ type deleteFileArgs struct {
 	Path string `json:"path" rule:"required" doc:"Such as work/hello.py."`
 }
 
-// remove deletes a file of the work folder.
 func (f files) remove(_ context.Context, a deleteFileArgs) (string, error) {
 	if err := f.cfg.Files.Remove(f.Place(), a.Path); err != nil {
 		return "", err

@@ -77,7 +77,6 @@ func (s *Screen) Show(id, text string, done bool) {
 	s.print(lines)
 }
 
-// hasPrefix reports whether lines begin with first.
 func hasPrefix(lines, first []string) bool {
 	return len(first) <= len(lines) && slices.Equal(lines[:len(first)], first)
 }
@@ -98,7 +97,6 @@ func wrap(text string, room int) (lines []string) {
 	return lines
 }
 
-// print writes whole lines.
 func (s *Screen) print(lines []string) {
 	text := ""
 	if len(lines) > 0 {
@@ -161,7 +159,6 @@ func (t *Input) Close() {
 	}
 }
 
-// add queues a line.
 func (t *Input) add(l Line) error {
 	switch {
 	case errors.Is(l.Err, io.EOF), t.Live && slices.Contains([]string{"exit", "quit", "/exit", "/quit"}, l.Text):
@@ -312,7 +309,6 @@ func (e *editor) close() {
 	_ = term.Restore(int(e.in.Fd()), e.before)
 }
 
-// Width returns the number of columns.
 func (e *editor) Width() int {
 	if w, _, err := term.GetSize(int(e.out.Fd())); err == nil && w > 0 {
 		return w

@@ -120,7 +120,6 @@ type Decision struct {
 	Warnings []string `json:"warnings"`
 }
 
-// source is one source of a window, in order of trust.
 type source struct {
 	name     Origin
 	title    string
@@ -243,7 +242,6 @@ func (in *Inputs) applyLimits(d *Decision, chosen source) {
 	}
 }
 
-// addWarnings adds warnings for the owner.
 func (in *Inputs) addWarnings(d *Decision) {
 	if in.OffGPUPercent > 0 {
 		d.addWarning("%d %% of the model found no room on the GPU and runs on the processor, slowly; a smaller window or model helps",
@@ -260,7 +258,6 @@ func (in *Inputs) addWarnings(d *Decision) {
 	}
 }
 
-// tierSpan describes the windows of a tier.
 func tierSpan(tier int) string {
 	switch {
 	case tier <= 1:

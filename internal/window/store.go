@@ -200,7 +200,6 @@ func (l *Lock) atBoundary(d Decision, reason string, now time.Time) Lock {
 	return l.withTier(d, d.Tier, reason, now)
 }
 
-// withTier returns the lock with another tier and the window of d.
 func (l *Lock) withTier(d Decision, tier int, reason string, now time.Time) Lock {
 	next := *l
 	next.Tier, next.Window, next.Source, next.Sure, next.Reason, next.At = tier, d.Window, d.Source, d.Sure, reason, now

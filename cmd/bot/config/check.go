@@ -42,12 +42,10 @@ type rule struct {
 
 func inRange[T cmp.Ordered](v, least, most T) bool { return least <= v && v <= most }
 
-// rangeRule checks that n is from least to most.
 func rangeRule(key string, n, least, most int) rule {
 	return rule{key, inRange(n, least, most), fmt.Sprintf("write a number from %d to %d", least, most)}
 }
 
-// oneOf checks that value is one of known.
 func oneOf(key, value string, known []string) rule {
 	remedy := "write " + strings.Join(known[:len(known)-1], ", ") + " or " + known[len(known)-1]
 	if near := text.Nearest(value, known); len(near) > 0 {
@@ -413,7 +411,6 @@ func (c *Config) checkListener(r *reader, key string, s Listener, example, open 
 
 var hostPattern = regexp.MustCompile(`^(?i:[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[0-9]{1,5})?$`)
 
-// completeWeb checks tools.web.
 func (c *Config) completeWeb(r *reader, dir string) {
 	w := &c.Tools.Web
 	for i := range w.Search {

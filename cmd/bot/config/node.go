@@ -79,7 +79,6 @@ func (r *reader) err(file string) error {
 // parentKey returns the section that contains key.
 func parentKey(key string) string { return key[:max(strings.LastIndexAny(key, ".["), 0)] }
 
-// read parses data and fills c from it.
 func (r *reader) read(data []byte, c *Config) {
 	var root, more yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -230,7 +229,6 @@ func keyNames(t reflect.Type) (names []string) {
 	return names
 }
 
-// unknownKey returns the remedy for a key that is not in names.
 func unknownKey(key string, names []string) string {
 	if near := text.Nearest(key, names); len(near) > 0 {
 		return "unknown key; did you mean `" + near[0] + "`?"

@@ -10,6 +10,7 @@ import (
 	"reverie/internal/chat"
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/store"
 )
 
 // Details returns sentences with identifiers (numbers, codes, addresses, paths, names, decisions)
@@ -54,14 +55,9 @@ func Details(removed []history.Message, before history.Compaction, summary strin
 		kept = append(kept, d)
 	}
 	slices.SortFunc(kept, func(a, b detail) int { return a.at - b.at })
-	lines := make([]string, len(kept))
-	for i, d := range kept {
-		lines[i] = d.line
-	}
-	return lines
+	return store.Map(kept, func(d detail) string { return d.line })
 }
 
-// detail is a candidate sentence.
 type detail struct {
 	line  string
 	at    int
@@ -158,7 +154,6 @@ const maxRead = 20_000
 
 var sentenceEnd = regexp.MustCompile(`[.!?。！？]["')\]]*\s+|[。！？]|\n+`)
 
-// sentences splits a text into sentences and lines.
 func sentences(text string) []string {
 	text = headTail(text, maxRead/2, maxRead/2)
 	var out []string

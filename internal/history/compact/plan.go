@@ -125,7 +125,6 @@ func lastUserMessages(past []history.Message) (first, last int) {
 	return first, last
 }
 
-// canBeginAt reports whether the kept messages can begin at i.
 func canBeginAt(past []history.Message, i, first, last int) bool {
 	switch past[i].Role {
 	case llm.User:

@@ -88,7 +88,6 @@ func (f *Files) Name(scope trust.Readers) string {
 	return ""
 }
 
-// path returns the full path of the file called name.
 func (f *Files) path(name string) string { return filepath.Join(f.c.Dir, filepath.FromSlash(name)) }
 
 // Scopes lists the scopes that have files. It omits files with shortened names, because those do

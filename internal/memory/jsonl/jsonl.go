@@ -118,7 +118,6 @@ func (m *Importer) parse(name string, data []byte) (all []memory.Entry, places [
 	return all, places, bad
 }
 
-// parseEntry makes an entry of one line.
 func (m *Importer) parseEntry(line []byte, now time.Time) (memory.Entry, error) {
 	r := record{Scope: m.Scope, Source: memory.Imported, Kind: memory.Fact, Integrity: trust.Owner}
 	switch {

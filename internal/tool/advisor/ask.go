@@ -124,7 +124,6 @@ func (p *Panel) Ask(ctx context.Context, of []Advisor, q Question) (string, erro
 	return strings.Join(said, "") + advice, nil
 }
 
-// askOne asks the model for the answer of one advisor.
 func (p *Panel) askOne(ctx context.Context, a Advisor, model string, q Question) (string, error) {
 	if q.Background {
 		if err := p.Waiting.Yield(ctx, model); err != nil {

@@ -56,7 +56,6 @@ type Servers struct {
 	peers map[string]*peer // by name; nil = not connected
 }
 
-// peer is a connected server.
 type peer struct {
 	session *mcp.ClientSession
 	offer   Offer

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"reverie/internal/memory"
+	"reverie/internal/store"
 	"reverie/internal/text"
 	"reverie/internal/trust"
 )
@@ -100,10 +101,9 @@ func (m Memory) search(ctx context.Context, a searchArgs) (string, error) {
 	if len(hits) == 0 {
 		return "Nothing is remembered about that. Try other words.", nil
 	}
-	lines := make([]string, len(hits))
-	for i, h := range hits {
-		lines[i] = fmt.Sprintf("%s  %s  %s", h.Entry.ID, h.Entry.ObservedAt.In(m.Zone).Format(time.DateOnly), h.Text())
-	}
+	lines := store.Map(hits, func(h memory.Hit) string {
+		return fmt.Sprintf("%s  %s  %s", h.Entry.ID, h.Entry.ObservedAt.In(m.Zone).Format(time.DateOnly), h.Text())
+	})
 	return strings.Join(lines, "\n"), nil
 }
 

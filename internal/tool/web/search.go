@@ -148,7 +148,6 @@ func (e Engine) hint(status int) string {
 	return ""
 }
 
-// read returns the results in an answer.
 func (e Engine) read(data []byte) (found []Result, err error) {
 	var at any
 	if json.Unmarshal(data, &at) != nil {

@@ -105,7 +105,6 @@ const (
 	searchTime = 8 * time.Second // of one engine: three fit into one call
 )
 
-// cut returns the first n characters of s.
 func cut(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n]) + "…"

@@ -37,7 +37,6 @@ func (s *Store) readText(ctx context.Context, p spot) ([]byte, trust.Integrity, 
 	return data, known[p.rest].of(data), err
 }
 
-// read returns the text of a file.
 func (p spot) read() ([]byte, error) {
 	f, err := p.open()
 	if err != nil {

@@ -106,8 +106,8 @@ func (b *batch) checkFinding(f finding) (candidate, string) {
 	if !e.ValidTo.IsZero() && e.ValidTo.Before(e.ValidFrom) {
 		e.ValidFrom, e.ValidTo = time.Time{}, time.Time{}
 	}
-	if strings.HasPrefix(string(t.scope), "room:") && slices.ContainsFunc(wordsOf(f.fact), func(w word) bool { return isFirstPerson[w.text] }) {
-		// others read it too: name the speaker
+	first := func(w word) bool { return isFirstPerson[w.text] }
+	if strings.HasPrefix(string(t.scope), "room:") && slices.ContainsFunc(wordsOf(f.fact), first) { // others read it too: name the speaker
 		e.Text = fmt.Sprintf("%s said: %s", chat.ShortName(t.sender), f.fact)
 	}
 	if e.repeats(t.learned) {

@@ -145,7 +145,6 @@ func (t *terminal) ShowTyping(_ context.Context, _ string, on bool) { t.SetTypin
 // MessageCancelled is always false: typed lines cannot be redacted.
 func (t *terminal) MessageCancelled(context.Context, string) (bool, error) { return false, nil }
 
-// Ack marks a message as answered.
 func (t *terminal) Ack(_ context.Context, id string) error {
 	t.pending.Delete(id)
 	pace.Wake(t.answered)

@@ -48,7 +48,6 @@ func (b *bot) openDreamer() *dream.Dreamer {
 	return dream.Open(c)
 }
 
-// openDreamSchedule builds the scheduler of dreams.
 func (b *bot) openDreamSchedule() *dream.Nightly {
 	c := dream.NightlyConfig{Dreamer: b.dreamer, Schedule: b.cfg.Dreaming.When, Quiet: b.background.WaitQuiet, Log: b.log}
 	if len(b.cfg.LLM.Models) > 0 {

@@ -15,7 +15,6 @@ import (
 	"reverie/internal/tool/web"
 )
 
-// openMCP returns the configured MCP servers, or nil.
 func openMCP(b *bot) *mcp.Servers {
 	if len(b.cfg.MCP.Servers) == 0 {
 		return nil
@@ -32,7 +31,6 @@ func openMCP(b *bot) *mcp.Servers {
 	return mcp.New(c)
 }
 
-// programs lists the connected programs for the prompt.
 func (b *bot) programs(ctx context.Context) ([]section.Program, error) {
 	running, err := b.mcp.Running(ctx)
 	if err != nil {

@@ -224,7 +224,6 @@ func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error 
 // commandPatience is how long a command waits for the vector of a query.
 const commandPatience = 20 * time.Second
 
-// openIndex opens the search index of the configured backend.
 func (b *bot) openIndex(ctx context.Context) (_ *search.Hybrid, err error) {
 	if b.vectors, err = b.openVectors(ctx, commandPatience); err != nil {
 		return nil, err

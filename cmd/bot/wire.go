@@ -280,7 +280,6 @@ func (b *bot) close() {
 	}
 }
 
-// newLogger returns a logger that writes to w as configured.
 func newLogger(w io.Writer, c config.Log) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.Level)) // checked by config; otherwise info
@@ -304,7 +303,6 @@ func loadConfig(path filePath, w io.Writer, needsModel bool) (*config.Config, *s
 	return cfg, log, nil
 }
 
-// embedding returns the configured embedding model, or nil.
 func (b *bot) embedding() *llm.Embedding {
 	e := b.cfg.LLM.Embedding
 	if e == nil {

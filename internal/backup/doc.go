@@ -10,21 +10,12 @@
 //
 // # After a restore
 //
-// The bot is a new device: the Olm sessions in the backup have been used further since, so using them
-// again would make messages unreadable. The login is not in the backup, and cmd/bot has package account
-// set the device's keys aside. Room keys stay, and newer ones come from the account's key backup, which
-// the recovery key opens; so does the signature of the new device.
+// The manual (Backups) says what people meet. The bot is a new device: the Olm sessions in the backup have
+// been used further since, so using them again would make messages unreadable. Room keys stay, and newer
+// ones come from the account's key backup, which the recovery key opens; so does the signature of the device.
 //
-// The homeserver has all that was said since the backup. Each event of the bot names the row of the
-// outbox that it carries and the messages that it answers (see matrix/send). Before anything else,
-// matrix.Open reads the rooms back to the last event that the backup knows. What the bot has said
-// since becomes sent rows of the outbox, so nothing is sent twice, and what that answered becomes
-// handled rows of the inbox, so nothing is answered twice. An answer that was cut off is redacted, and
-// given again. The first sync of the new device then adds the messages since the backup that are not
-// handled: they are answered, unless they are older than an hour, when each room is told instead.
-// Reactions and votes since the backup are dropped: whether a tool has run for them is unknown. A task
-// that was run since the backup is not run again if it said something.
-//
-// Messages that were encrypted for the lost device alone, because their room key was never backed up,
-// stay unreadable; their sender is told.
+// Each event of the bot names the row of the outbox that it carries and the messages that it answers (see
+// matrix/send). Before anything else, matrix.Open reads the rooms back to the last event that the backup
+// knows: what the bot has said since becomes sent rows of the outbox, and what that answered handled rows
+// of the inbox, so nothing is sent or answered twice.
 package backup

@@ -184,7 +184,6 @@ var (
 // sealed reads what is encrypted. An error means that the file was changed.
 type sealed struct{ io.Reader }
 
-// Read implements io.Reader.
 func (r sealed) Read(b []byte) (int, error) {
 	n, err := r.Reader.Read(b)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {

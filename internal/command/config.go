@@ -91,7 +91,6 @@ func settingValue(ctx context.Context, call *Call, k shownSetting, value string,
 	return code(history.OneLine(value, maxRunes))
 }
 
-// possibleValues describes the values that a setting accepts.
 func possibleValues(ctx context.Context, call *Call, k shownSetting) string {
 	if k.Values == nil {
 		return call.text(ctx, "settings.text", "most", strconv.Itoa(k.MaxLength))

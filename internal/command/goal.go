@@ -70,7 +70,6 @@ func showGoal(ctx context.Context, call *Call) (string, error) {
 // maxFiles is how many files of a goal are shown.
 const maxFiles = 10
 
-// goalText formats a goal in Markdown.
 func goalText(say i18n.Say, g goal.Goal) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** (%s", g.Description, say("goal."+g.Priority))

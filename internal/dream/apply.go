@@ -65,12 +65,8 @@ func (d *Dreamer) Undo(ctx context.Context, run string) (report.Report, error) {
 	if err != nil {
 		return report.Report{}, fmt.Errorf("dream: %w", err)
 	}
-	for _, e := range undone.Restored {
-		r.Back = append(r.Back, report.Line{Scope: e.Scope, ID: e.ID, Text: e.Text})
-	}
-	for _, e := range undone.Changed {
-		r.Restored = append(r.Restored, report.Line{Scope: e.Scope, ID: e.ID, Text: e.Text})
-	}
+	line := func(e memory.Entry) report.Line { return report.Line{Scope: e.Scope, ID: e.ID, Text: e.Text} }
+	r.Back, r.Restored = store.Map(undone.Restored, line), store.Map(undone.Changed, line)
 	for _, l := range left {
 		r.Notes = append(r.Notes, fmt.Sprintf("%s stays as it is: %s", l.ID, l.Reason))
 	}

@@ -103,7 +103,6 @@ func (d *Dreamer) loadVerdicts(ctx context.Context, pairs []*pair, salt []byte, 
 	return todo
 }
 
-// saveVerdicts stores what model said of batch.
 func (d *Dreamer) saveVerdicts(ctx context.Context, batch []*pair, salt []byte, model string, now time.Time) error {
 	return store.InTx(ctx, d.cfg.DB, func(tx *sql.Tx) error {
 		for _, p := range batch {

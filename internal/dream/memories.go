@@ -173,14 +173,12 @@ func paraphrase(a, b *signature) bool {
 		together(a, b) && jaccard(a.stems, b.stems) >= .5
 }
 
-// judged holds pairs with their verdicts.
 type judged struct {
 	corrections []correction
 	believed    bool // the model's duplicates are credible
 	duplicates  map[[2]string]bool
 }
 
-// judge evaluates the verdicts of pairs, which include found.
 func judge(found []correction, pairs []*pair) judged {
 	j := judged{corrections: found, believed: !callsMostDuplicates(found), duplicates: map[[2]string]bool{}}
 	for _, c := range found {

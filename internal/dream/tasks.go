@@ -50,7 +50,6 @@ type taskRoom struct {
 	proposals []report.Proposal
 }
 
-// openTask is an active task with its signature.
 type openTask struct {
 	task.Task
 	said signature

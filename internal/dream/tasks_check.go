@@ -60,7 +60,6 @@ func (p *taskRoom) decide(shown []*openTask, suggestions []map[string]any) (refu
 	return refused
 }
 
-// propose adds a proposal that was not made before.
 func (p *taskRoom) propose(item, other string, text i18n.Text) {
 	if key := [3]string{proposed, item, other}; !p.past[key] {
 		p.past[key] = true

@@ -97,7 +97,6 @@ func unshorten(text string) string {
 	return text
 }
 
-// isCompound reports whether text has several statements.
 func isCompound(text, low string) bool {
 	return both().MatchString(couples.ReplaceAllString(namely.Replace(low), " ")) || matchesWide(bothWide(), low) ||
 		sentences.MatchString(unshorten(text))

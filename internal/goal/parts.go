@@ -137,7 +137,6 @@ func (e *edit) setDecision(d Decision) error {
 	return e.saveChange(true)
 }
 
-// lockedError refuses a change of a locked decision.
 func (e *edit) lockedError(known Decision) error {
 	return &refusalError{i18n.Text(fmt.Sprintf("decision %d %q is locked and never changes: keep to it; "+
 		"if it no longer fits, tell the person, who can start a new goal", known.N, known.Description)), errLocked}

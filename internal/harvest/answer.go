@@ -34,7 +34,6 @@ func parseFindings(said string) ([]finding, error) {
 	return found, err
 }
 
-// parseKind parses a kind; the default is a fact.
 func parseKind(s string) memory.Kind {
 	switch k := memory.Kind(strings.ToLower(s)); k {
 	case memory.Preference, memory.Happening:
@@ -43,7 +42,6 @@ func parseKind(s string) memory.Kind {
 	return memory.Fact
 }
 
-// parseDate parses a date; zero if it is invalid.
 func parseDate(s string) time.Time {
 	for _, layout := range []string{time.DateOnly, time.RFC3339, "2006-01-02T15:04", "2006-01-02 15:04", "2006-01", "2006"} {
 		if t, err := time.Parse(layout, s); err == nil && t.Year() > 1800 && t.Year() < 2200 {
@@ -108,7 +106,8 @@ func (b *batch) checkFinding(f finding) (candidate, string) {
 	if !e.ValidTo.IsZero() && e.ValidTo.Before(e.ValidFrom) {
 		e.ValidFrom, e.ValidTo = time.Time{}, time.Time{}
 	}
-	if strings.HasPrefix(string(t.scope), "room:") && inFirstPerson(f.fact) { // others read it too: name the speaker
+	first := func(w word) bool { return isFirstPerson[w.text] }
+	if strings.HasPrefix(string(t.scope), "room:") && slices.ContainsFunc(wordsOf(f.fact), first) { // others read it too: name the speaker
 		e.Text = fmt.Sprintf("%s said: %s", chat.ShortName(t.sender), f.fact)
 	}
 	if e.repeats(t.learned) {

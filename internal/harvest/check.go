@@ -205,7 +205,3 @@ func negated(text string) bool {
 			isUnspaced(w.text) && strings.ContainsAny(w.text, "不没")
 	})
 }
-
-func inFirstPerson(fact string) bool {
-	return slices.ContainsFunc(wordsOf(fact), func(w word) bool { return isFirstPerson[w.text] })
-}

@@ -236,7 +236,6 @@ func cutToTokens(text string, tokens int) string {
 	return head
 }
 
-// markMessage sets the state of a skipped message.
 func (h *Harvester) markMessage(ctx context.Context, id int64, state, reason string) error {
 	return store.Exec(ctx, h.cfg.DB, `UPDATE harvest SET state = ?, reason = ?, at = ? WHERE message = ? AND state = 'new'`,
 		state, reason, h.cfg.Now().UnixMilli(), id)
@@ -274,7 +273,6 @@ func (b *batch) markRead(ctx context.Context, tx *sql.Tx, now time.Time) error {
 	return nil
 }
 
-// countFinished counts the messages that are read completely.
 func (b *batch) countFinished() (n int) {
 	for _, t := range b.messages {
 		if t.excerptEnd >= len(t.ownWords) {

@@ -209,13 +209,11 @@ func expectOneRow(result sql.Result, err error) error {
 	return err
 }
 
-// statement is a query with its arguments, for execAll.
 type statement struct {
 	query string
 	args  []any
 }
 
-// execAll runs statements in order.
 func execAll(ctx context.Context, db store.DBTX, all ...statement) error {
 	for _, one := range all {
 		if _, err := db.ExecContext(ctx, one.query, one.args...); err != nil {

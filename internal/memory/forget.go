@@ -92,9 +92,11 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 	}
 	var erased []Entry
 	_, err = s.commit(ctx, a.Actor, func(c *change) error {
-		if erased, err = c.readRelated(a, ids); err != nil {
+		erased, err = selectEntries(ctx, c.tx, `WHERE state <> 'forgotten' AND id IN `+relatedIDs+` ORDER BY id`, store.Array(ids))
+		if err != nil {
 			return err
 		}
+		erased = slices.DeleteFunc(erased, func(e Entry) bool { return !a.Sees(e.Scope) })
 		texts := make([]string, 0, len(erased))
 		for _, e := range erased {
 			texts = append(texts, e.Text)
@@ -130,12 +132,6 @@ func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]
 		s.server.Forget(ctx, ids)
 	}
 	return done, s.purgeDisk(context.WithoutCancel(ctx), scopes, erased)
-}
-
-// readRelated reads the entries that Forget(ids) erases.
-func (c *change) readRelated(a Access, ids []string) ([]Entry, error) {
-	all, err := selectEntries(c.ctx, c.tx, `WHERE state <> 'forgotten' AND id IN `+relatedIDs+` ORDER BY id`, store.Array(ids))
-	return slices.DeleteFunc(all, func(e Entry) bool { return !a.Sees(e.Scope) }), err
 }
 
 // relatedIDs selects the entries ?1 with their predecessors, successors and duplicates in the same

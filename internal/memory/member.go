@@ -17,20 +17,10 @@ const memberCondition = `(successor <> '' AND EXISTS (SELECT 1 FROM memory AS he
 	WHERE head.id = memory.successor AND head.state = 'active' AND head.successor = ''
 		AND head.scope = memory.scope AND head.conversation = ''))`
 
-// isMember reports whether the active entry id is a member.
-func isMember(ctx context.Context, db store.DBTX, id string) (is bool, err error) {
-	return store.Value[bool](ctx, db, `SELECT `+memberCondition+` FROM memory WHERE id = ?`, id)
-}
-
-// membersOf lists the members of the entry id, the oldest first.
-func membersOf(ctx context.Context, db store.DBTX, id string) ([]Entry, error) {
-	return selectEntries(ctx, db, `WHERE successor = ? AND state = 'active' AND `+memberCondition+` ORDER BY n`, id)
-}
-
 // updateWithMembers is update for e and its members. A person who changes a line means all of them.
 // Members of an entry that is merged into another become members of that one.
 func (c *change) updateWithMembers(e, after Entry, op string) error {
-	members, err := membersOf(c.ctx, c.tx, e.ID)
+	members, err := selectEntries(c.ctx, c.tx, `WHERE successor = ? AND state = 'active' AND `+memberCondition+` ORDER BY n`, e.ID)
 	if err != nil {
 		return err
 	}

@@ -211,9 +211,8 @@ func (v *scopeCache) reload(ctx context.Context, s *Store) (err error) {
 	if v.snapshot, err = s.files.StoredSnapshot(ctx, v.scope); err != nil {
 		return err
 	}
-	var changes int64
-	query := `SELECT coalesce(max(n), 0) FROM memory_revision WHERE scope = ?`
-	if err := s.db.QueryRowContext(ctx, query, v.scope).Scan(&changes); err != nil {
+	changes, err := store.Value[int64](ctx, s.db, `SELECT coalesce(max(n), 0) FROM memory_revision WHERE scope = ?`, v.scope)
+	if err != nil {
 		return fmt.Errorf("memory: %w", err)
 	}
 	changes += v.snapshot.Changes

@@ -248,7 +248,7 @@ func (c *change) group(e, by Entry) (string, error) {
 	if len(text.Missing(e.Text, by.Text)) > 0 {
 		return "the other does not say all of it", nil
 	}
-	hidden, err := isMember(c.ctx, c.tx, by.ID)
+	hidden, err := store.Value[bool](c.ctx, c.tx, `SELECT `+memberCondition+` FROM memory WHERE id = ?`, by.ID)
 	if err != nil || hidden {
 		return "the other does not stand for itself", err
 	}

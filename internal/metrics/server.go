@@ -86,7 +86,6 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// gauges collects what Read measures.
 type gauges struct{ cfg Config }
 
 // Describe implements prometheus.Collector. It says nothing, so that the gauges are checked as they come.

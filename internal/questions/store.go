@@ -142,7 +142,6 @@ func (s Store) Answer(ctx context.Context, a memory.Access, number int64, keep C
 	return kept, other, err
 }
 
-// assign records that the notice event asks the questions ids in room.
 func (s Store) assign(ctx context.Context, event, room string, ids []int64) error {
 	return store.Exec(ctx, s.DB, `UPDATE memory_question SET notice_event = ?, room = ?
 		WHERE id IN (SELECT value FROM json_each(?)) AND notice_event = ''`, event, room, store.Array(ids))

@@ -51,11 +51,7 @@ func ModeNames() []string {
 
 // ModeRoles lists the model roles of the modes except chat. Unconfigured ones fall back to chat.
 func ModeRoles() []string {
-	var roles []string
-	for _, m := range modes[1:] {
-		roles = append(roles, m.Role)
-	}
-	return roles
+	return store.Map(modes[1:], func(m Mode) string { return m.Role })
 }
 
 // FindMode finds a mode by its name, ignoring case.

@@ -89,7 +89,6 @@ type Runner struct {
 	roomEvents map[string]string // the reported events being handled, by room
 }
 
-// active is a running sub-session.
 type active struct {
 	room string
 	stop context.CancelCauseFunc

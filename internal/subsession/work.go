@@ -83,7 +83,6 @@ func (r *Runner) storeBrief(ctx context.Context, n Job) error {
 	return r.appendOnce(ctx, n, "brief", b.String(), min(n.integrity, minIntegrity(needed)))
 }
 
-// outcomes lists the outcomes of sub-sessions.
 func (r *Runner) outcomes(of []Job) string {
 	return strings.Join(store.Map(of, func(n Job) string { return n.outcome(i18n.English, r.maxResultRunes(subRole, len(of))) }), "\n\n")
 }

@@ -213,7 +213,6 @@ func (s *Store) InRoom(ctx context.Context, room string, status Status) ([]Task,
 	return s.listByStatus(ctx, status, `(? = '' OR room = ?)`, room, room)
 }
 
-// listByStatus lists the tasks in one state that match where.
 func (s *Store) listByStatus(ctx context.Context, status Status, where string, args ...any) ([]Task, error) {
 	in := `status = '` + string(status) + `'`
 	switch status {
@@ -315,7 +314,6 @@ func CheckReason(reason, content string) error {
 		`for example "Anna wrote that the plants are watered"`)
 }
 
-// words splits text into lower-case words.
 func words(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r)

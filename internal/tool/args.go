@@ -79,7 +79,6 @@ func fieldsOf(t reflect.Type) []field {
 var argumentTypes = []reflect.Type{reflect.TypeFor[string](), reflect.TypeFor[int](), reflect.TypeFor[*bool](), reflect.TypeFor[[]string](),
 	reflect.TypeFor[json.RawMessage]()}
 
-// property is the JSON schema of one argument.
 type property struct {
 	Type        string    `json:"type"`
 	Items       *property `json:"items,omitempty"`

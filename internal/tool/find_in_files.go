@@ -24,7 +24,6 @@ const (
 	hitSize = 200 // characters of a line
 )
 
-// find finds lines in the text files of a folder.
 func (f files) find(ctx context.Context, a findInFilesArgs) (string, error) {
 	pattern := a.Text
 	if a.Regexp == nil || !*a.Regexp {

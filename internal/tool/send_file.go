@@ -32,7 +32,6 @@ type sendFileArgs struct {
 	Caption string `json:"caption" doc:"Shown with it."`
 }
 
-// sendFile sends a file that the model may read.
 func (s *Set) sendFile(ctx context.Context, scope Scope, a sendFileArgs) (string, error) {
 	if scope.Send == nil || s.cfg.Media == nil || scope.System {
 		return "", refusal("A file is sent only when a person asks for it in a conversation that takes files. Nothing was sent.")

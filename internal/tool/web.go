@@ -59,7 +59,6 @@ func (s *Set) webSearch(ctx context.Context, scope Scope, a webSearchArgs) (stri
 	return b.String() + cite, nil
 }
 
-// webFetch reads a page.
 func (s *Set) webFetch(ctx context.Context, scope Scope, a webFetchArgs) (string, error) {
 	p, err := s.cfg.Web.Fetch(ctx, a.URL)
 	scope.MarkShown(trust.Foreign) // an error may quote the server

@@ -18,7 +18,6 @@ type writeFileArgs struct {
 	From    string `json:"from" doc:"Instead of content: a file to copy, such as work/received/table.csv."`
 }
 
-// write writes a file of the work folder, or copies one into it.
 func (f files) write(ctx context.Context, a writeFileArgs) (string, error) {
 	switch {
 	case a.Content == "" && a.From == "":

@@ -101,7 +101,6 @@ func (g gpu) device() Device {
 	return d
 }
 
-// clip truncates between runes.
 func clip(text string, limit int) string {
 	if len(text) <= limit {
 		return text

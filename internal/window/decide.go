@@ -218,7 +218,6 @@ func (in *Inputs) gpuMemory() source {
 	return s
 }
 
-// applyLimits lowers the window to enforced limits.
 func (in *Inputs) applyLimits(d *Decision, chosen source) {
 	lower := func(to int, by, why string) {
 		if to < minWindow || to > maxWindow || d.Window <= to {

@@ -54,7 +54,6 @@ func oneOf(key, value string, known []string) rule {
 	return rule{key, slices.Contains(known, value), remedy}
 }
 
-// check reports every rule that does not hold.
 func (r *reader) check(rules ...rule) {
 	for _, x := range rules {
 		if !x.right {

@@ -18,6 +18,7 @@ import (
 	"reverie/internal/matrix/gate"
 	"reverie/internal/prompt"
 	"reverie/internal/settings"
+	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/tool/web"
 	"reverie/internal/trust"
@@ -304,21 +305,13 @@ type Log struct {
 
 // Allowed values and names.
 var (
-	layouts    = layoutNames()
+	layouts    = store.Map(prompt.Layouts(), func(l prompt.Layout) string { return string(l) })
 	isolations = []string{"strict", "shared"}
 	roleNames  = append([]string{"advisor", "chat", "compaction", "dreaming", "harvest", "sub_session", "transcription"},
 		settings.ModeRoles()...)
 	logLevels  = []string{"debug", "info", "warn", "error"}
 	logFormats = []string{"text", "json"}
 )
-
-func layoutNames() []string {
-	var names []string
-	for _, l := range prompt.Layouts() {
-		names = append(names, string(l))
-	}
-	return names
-}
 
 const (
 	defaultMaxOutput = 2048

@@ -55,7 +55,6 @@ func Read(dir string) (all []Advisor, faults []store.Problem) {
 	return all, faults
 }
 
-// readAdvisor reads the advisor in the folder called name.
 func readAdvisor(dir, name string) (a Advisor, enabled bool, faults []store.Problem) {
 	rel := path.Join(folder, name, fileName)
 	at, err := store.Stat(filepath.Join(dir, rel))

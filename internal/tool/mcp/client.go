@@ -158,7 +158,6 @@ func (s *Servers) set(name string, p *peer) {
 	s.peers[name] = p
 }
 
-// dial connects to a server and reads its offer.
 func (s *Servers) dial(ctx context.Context, server Server) (p *peer, err error) {
 	client := mcp.NewClient(&mcp.Implementation{Name: "reverie", Version: s.cfg.Version}, &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{}}) // no roots, no sampling, no questions to people
@@ -200,13 +199,11 @@ func (s *Servers) read(ctx context.Context, session *mcp.ClientSession) (Offer, 
 	return readOffer(ctx, session)
 }
 
-// bearer adds a token to requests.
 type bearer struct {
 	token string
 	by    http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper.
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if b.token != "" {
 		r = r.Clone(r.Context())

@@ -16,21 +16,15 @@ import (
 // approvals lists what the assistant asked before it acted, the open ones with their answers.
 func approvals(ctx context.Context, v *visit) (view, error) {
 	all, err := v.cfg.Approvals.ListNewest(ctx, 200)
-	if err != nil {
-		return view{}, err
-	}
-	open := block{Title: "Open", Empty: "Nothing waits for an answer."}
+	out := view{Title: "Approvals"}
 	past := block{Title: "Answered", Head: []string{"When", "Asked for", "State", "Answered by"}, Empty: "There are none."}
-	out := view{Title: "Approvals", Blocks: []block{open, past}}
-	var asked []block
 	for _, a := range all {
 		if !v.sees(a.Readers) {
 			continue
 		}
 		question := a.Question(i18n.English)
 		if a.State != approval.Open || !v.now.Before(a.Expires) {
-			past.Rows = append(past.Rows, []cell{v.at(a.Created), {Text: question[0].Text, Class: "text"}, {Text: string(a.State)},
-				{Text: a.Answer.Sender}})
+			past.Rows = append(past.Rows, v.row(a.Created, long(question[0].Text), a.State, a.Answer.Sender))
 			continue
 		}
 		b := block{Title: "For " + a.Asker, Note: "Until " + a.Expires.In(v.cfg.Zone).Format("15:04:05"),
@@ -42,13 +36,13 @@ func approvals(ctx context.Context, v *visit) (view, error) {
 			}
 			b.Forms = []form{answer}
 		}
-		asked = append(asked, b)
+		out.Blocks = append(out.Blocks, b)
 	}
-	if len(asked) == 0 {
-		asked = []block{open}
+	if len(out.Blocks) == 0 {
+		out.Lead = "Nothing waits for an answer."
 	}
-	out.Blocks = append(asked, past)
-	return out, nil
+	out.Blocks = append(out.Blocks, past)
+	return out, err
 }
 
 // approve delivers the person's answer as a vote in the poll, so that the conversation decides whether it counts.
@@ -64,20 +58,14 @@ func approve(ctx context.Context, v *visit) (view, error) {
 	}
 	err = v.cfg.Vote(ctx, chat.Vote{Option: answer, Change: chat.Change{Target: a.QuestionID(),
 		Head: chat.Head{ID: "web:" + rand.Text(), Room: a.Room, Sender: v.person, At: v.now}}})
-	for range 40 { // the conversation may be busy
-		if err != nil || a.State != approval.Open {
-			break
-		}
+	for i := 0; i < 40 && err == nil && a.State == approval.Open; i++ { // the conversation may be busy
 		if err = pace.Pause(ctx, nil, 50*time.Millisecond); err == nil {
 			a, err = v.cfg.Approvals.Find(ctx, v.cfg.DB, a.Code)
 		}
-	}
-	if err != nil {
-		return view{}, err
 	}
 	out := view{Title: "Answered", Lead: "It is " + string(a.State) + ".", Back: link("Approvals", "/approvals")}
 	if a.State == approval.Open {
 		out.Title, out.Lead = "Not answered yet", "The conversation has your answer, and is busy."
 	}
-	return out, nil
+	return out, err
 }

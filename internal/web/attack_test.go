@@ -242,7 +242,7 @@ func TestFormerOwner(t *testing.T) {
 	f.Level = func(person string) trust.Integrity { f.mu.Lock(); defer f.mu.Unlock(); return levels[person] }
 	pages := &site{Server: f.server, cfg: f.Config}
 	r := expect.Must(http.NewRequest(http.MethodGet, "/", nil))(t)
-	r.AddCookie(&http.Cookie{Name: cookieName, Value: f.server.issue(f.server.sessions, ada, sessionTime)})
+	r.AddCookie(&http.Cookie{Name: cookieName, Value: f.server.issue(&f.server.sessions, ada, sessionTime)})
 	expect.Equal(t, pages.person(r), ada)
 	f.mu.Lock()
 	maps.DeleteFunc(levels, func(string, trust.Integrity) bool { return true })

@@ -15,7 +15,7 @@ func examine(ctx context.Context, v *visit) (view, error) {
 	list := block{Head: []string{"Area", "State", "What", "Remedy"}, Forms: []form{runChecks}}
 	for _, f := range v.cfg.Doctor(ctx) {
 		state := cell{Text: f.State, Class: map[string]string{"ok": "good", "ill": "bad"}[f.State]}
-		list.Rows = append(list.Rows, []cell{{Text: f.Area}, state, {Text: f.What, Class: "text"}, {Text: f.Remedy, Class: "text"}})
+		list.Rows = append(list.Rows, v.row(f.Area, state, long(f.What), long(f.Remedy)))
 	}
 	return view{Title: "Doctor", Blocks: []block{list}}, nil
 }

@@ -13,10 +13,10 @@ import (
 // dreams shows the last nights, with what each changed in memories that the person may read.
 func dreams(ctx context.Context, v *visit) (view, error) {
 	nights, err := dream.Nights(ctx, v.cfg.DB, 20)
-	if err != nil {
-		return view{}, err
-	}
 	out := view{Title: "Dreams", Lead: "What was tidied up in memories that you may read, the newest night first."}
+	if len(nights) == 0 {
+		out.Lead = "There was no dream yet."
+	}
 	for _, n := range nights {
 		b := block{Title: v.stamp(n.At), Note: fmt.Sprintf("%s: %s; %d requests, %s tokens", n.Run, n.State, n.Calls, spaced(n.Tokens))}
 		if n.Reason != "" {
@@ -41,8 +41,5 @@ func dreams(ctx context.Context, v *visit) (view, error) {
 		}
 		out.Blocks = append(out.Blocks, b)
 	}
-	if len(nights) == 0 {
-		out.Blocks = []block{{Empty: "There was no dream yet."}}
-	}
-	return out, nil
+	return out, err
 }

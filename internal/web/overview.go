@@ -2,41 +2,33 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"reverie/internal/delivery"
+	"reverie/internal/usage"
 )
 
 // overview shows how the assistant is.
 func overview(ctx context.Context, v *visit) (view, error) {
 	queues, err := delivery.CountRows(ctx, v.cfg.DB, v.now.UnixMilli())
-	if err != nil {
-		return view{}, err
-	}
-	rows, err := v.cfg.Usage.LastWeek(ctx, "*")
-	if err != nil {
-		return view{}, err
-	}
+	used, err2 := v.cfg.Usage.LastWeek(ctx, usage.Everybody)
 	today := 0
-	for _, r := range rows {
+	for _, r := range used {
 		today += r.Today
 	}
+	state := block{Title: "State"}
+	for _, line := range v.cfg.Status(ctx) {
+		state.Rows = append(state.Rows, v.row(line))
+	}
 	window, answer := v.cfg.Models.Window("chat")
-	out := view{Title: v.cfg.Name, Fresh: true, Blocks: []block{{Facts: facts(
+	return view{Title: v.cfg.Name, Fresh: true, Blocks: []block{{Facts: v.facts(
 		"Model", strings.Join(v.cfg.Models.Role("chat"), ", "),
 		"Window", fmt.Sprintf("%s tokens, %s of it for the answer", spaced(window), spaced(answer)),
-		"Tokens today", spaced(today),
+		"Tokens today", today,
 		"Waiting messages", fmt.Sprintf("%d in, %d out", queues.Inbox, queues.Outbox),
-		"Not decrypted yet", fmt.Sprint(queues.Undecryptable),
+		"Not decrypted yet", queues.Undecryptable,
 		"Given up", fmt.Sprintf("%d in, %d out", queues.Lost, queues.Dead),
-	)}}}
-	if lines := v.cfg.Status(ctx); len(lines) > 0 {
-		state := block{Title: "State"}
-		for _, line := range lines {
-			state.Rows = append(state.Rows, []cell{{Text: line}})
-		}
-		out.Blocks = append(out.Blocks, state)
-	}
-	return out, nil
+	)}, state}}, errors.Join(err, err2)
 }

@@ -38,7 +38,7 @@ func TestPages(t *testing.T) {
 		"/turns/" + s.turn: {"Here it is.", "→ search", "shrunk", "3 lines left out", "recalled", "not stored: a new epoch"},
 		"/memories":        {"The bike is red.", "The bike is blue.", "Memories by day", "shared"}, "/memories?q=red": {"The bike is red."},
 		"/memories/" + s.entry: {"said &lt;script&gt;", "user_explicit", s.batch}, "/dreams": {"dream_1: applied; 3 requests", "supersede", "The bike is red"},
-		"/tasks": {"Water the plants", "done"}, "/subsessions": {"Read it.", "<path class=\"need\""}, "/subsessions/" + s.sub: {"I read."},
+		"/tasks": {"Water the plants", "done"}, "/subsessions": {"Read it.", "<line class=\"need\""}, "/subsessions/" + s.sub: {"I read."},
 		"/approvals": {"remember", "&lt;script&gt;alert(3)", "Until ", `value="once"`}, "/usage": {"Tokens by day", "1\u202f200", "80 %", "6.0 s"},
 		"/docs/manual.md": {"<table>", `href="faults.md"`}, "/questions": {"they differ", `value="both"`},
 	} {
@@ -85,7 +85,7 @@ func TestChanges(t *testing.T) {
 	ops := expect.Must(f.Memory.History(t.Context(), memory.Access{All: true}, s.entry))(t)
 	batch := url.Values{"batch": {ops[len(ops)-1].Batch}}
 	expect.Has(t, b.post("/undo", batch).body, "Undone", "remembered again: The bike is red.")
-	expect.Has(t, b.post("/undo", batch).body, "Not done", "It was changed since.")
+	expect.Has(t, b.post("/undo", batch).body, "Not done", "it was changed since.")
 	expect.Has(t, b.post("/approvals/"+s.code, url.Values{"answer": {approval.Once}}).body, "It is approved.")
 	expect.Has(t, b.post("/approvals/"+s.code, url.Values{"answer": {approval.No}}).body, "It is approved.")
 	a := expect.Must(f.Approvals.Find(t.Context(), f.DB, s.code))(t)

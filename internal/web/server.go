@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -14,6 +13,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -106,7 +106,7 @@ func Listen(ctx context.Context, at Address, now func() time.Time) (*Server, err
 	if err != nil {
 		return nil, fmt.Errorf("web.listen: %w; name a free port of this machine, such as 127.0.0.1:8090", err)
 	}
-	s := &Server{socket: socket, logins: logins{now: now, links: map[hash]grant{}, sessions: map[hash]grant{}}}
+	s := &Server{socket: socket, logins: logins{now: now}}
 	_, port, _ := net.SplitHostPort(socket.Addr().String())
 	s.hosts, s.base = names(at, port)
 	return s, nil
@@ -174,9 +174,13 @@ func (s *site) handler() http.Handler {
 	mux.HandleFunc("GET /login", s.showLogin)
 	mux.HandleFunc("POST /login", s.logIn)
 	mux.HandleFunc("POST /logout", s.logOut)
+	mux.HandleFunc("GET /", s.serve(page{show: func(context.Context, *visit) (view, error) { return view{}, errNotFound }}))
 	for _, p := range catalog() {
-		method := cmp.Or(p.method, http.MethodGet)
-		mux.Handle(method+" "+p.pattern, s.serve(p))
+		method, exact := "GET ", strings.Replace(p.Path+"$", "/$", "/{$}", 1)
+		if p.post {
+			method = "POST "
+		}
+		mux.HandleFunc(method+strings.TrimSuffix(exact, "$"), s.serve(p))
 	}
 	inner := http.NewCrossOriginProtection().Handler(http.MaxBytesHandler(mux, maxBody))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -236,8 +236,8 @@ func TestLogin(t *testing.T) {
 	for _, code := range []string{codeOf(link), codeOf(late), cookie} {
 		expect.Lacks(t, f.log.String(), code)
 	}
-	for key := range f.server.sessions {
-		expect.False(t, bytes.Contains(key[:], []byte(cookie)), "a cookie is stored")
+	for _, g := range f.server.sessions {
+		expect.False(t, bytes.Contains(g.hash[:], []byte(cookie)), "a cookie is stored")
 	}
 	expect.Equal(t, f.browser().post("/login", url.Values{"code": {codeOf(f.server.Link(carl))}}).status, http.StatusForbidden, "not an owner")
 }

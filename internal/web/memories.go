@@ -2,12 +2,17 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"reverie/internal/dream"
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
+	"reverie/internal/questions"
 )
 
 const memoriesShown = 100
@@ -128,4 +133,69 @@ func undo(ctx context.Context, v *visit) (view, error) {
 		list.Rows = append(list.Rows, v.row(line))
 	}
 	return view{Title: "Undone", Back: link("Memories", "/memories"), Blocks: []block{list}}, nil
+}
+
+// openQuestions lists the pairs of memories that contradict each other.
+func openQuestions(ctx context.Context, v *visit) (view, error) {
+	all, err := v.cfg.Questions.Questions(ctx, v.access())
+	out := view{Title: "Questions", Lead: "Memories that contradict each other, where only you can know."}
+	if len(all) == 0 {
+		out.Lead = "There are no open questions."
+	}
+	for _, q := range all {
+		out.Blocks = append(out.Blocks, block{Title: fmt.Sprintf("Question %d", q.ID), Note: q.Why.In(i18n.English),
+			Rows: [][]cell{v.row("a", q.First.ObservedAt, memoryCell(q.First)), v.row("b", q.Second.ObservedAt, memoryCell(q.Second))},
+			Forms: []form{{Action: fmt.Sprintf("/questions/%d", q.ID), Buttons: []button{
+				{"keep", "a", "a holds"}, {"keep", "b", "b holds"}, {"keep", "both", "Both hold"}}}}})
+	}
+	return out, err
+}
+
+// answerQuestion answers a question, as !memory keep does.
+func answerQuestion(ctx context.Context, v *visit) (view, error) {
+	n, err := strconv.ParseInt(v.PathValue("number"), 10, 64)
+	keep := questions.Choice(v.PostFormValue("keep"))
+	if err != nil || !slices.Contains([]questions.Choice{"a", "b", questions.KeepBoth}, keep) {
+		return view{}, errNotFound
+	}
+	kept, other, err := v.cfg.Questions.Answer(ctx, v.access(), n, keep)
+	out := view{Title: "Answered", Lead: "Both hold.", Back: link("Questions", "/questions")}
+	if keep != questions.KeepBoth {
+		out.Lead, out.Blocks = "", []block{{Rows: [][]cell{v.row("holds", memoryCell(kept)), v.row("no longer", memoryCell(other))}}}
+	}
+	return out, err
+}
+
+// dreams shows the last nights, with what each changed in memories that the person may read.
+func dreams(ctx context.Context, v *visit) (view, error) {
+	nights, err := dream.Nights(ctx, v.cfg.DB, 20)
+	out := view{Title: "Dreams", Lead: "What was tidied up in memories that you may read, the newest night first."}
+	if len(nights) == 0 {
+		out.Lead = "There was no dream yet."
+	}
+	for _, n := range nights {
+		b := block{Title: v.stamp(n.At), Note: fmt.Sprintf("%s: %s; %d requests, %s tokens", n.Run, n.State, n.Calls, spaced(n.Tokens))}
+		if n.Reason != "" {
+			b.Note += "; " + n.Reason.In(i18n.English)
+		}
+		for _, s := range n.Steps {
+			e, err := v.cfg.Memory.Get(ctx, v.access(), s.Entry)
+			if errors.Is(err, memory.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return view{}, err
+			}
+			w := words{Title: string(s.Kind), Note: s.Why, Text: e.Text, Old: s.Kind != memory.GroupStep}
+			if s.Undone {
+				w.Title, w.Old = w.Title+" (undone)", false
+			}
+			if by, err := v.cfg.Memory.Get(ctx, v.access(), s.By); s.By != "" && err == nil {
+				w.Added = by.Text
+			}
+			b.Texts = append(b.Texts, w)
+		}
+		out.Blocks = append(out.Blocks, b)
+	}
+	return out, err
 }

@@ -37,7 +37,7 @@ func catalog() []page {
 		{post: true, Path: "/approvals/{code}", show: approve},
 		{Name: "Usage", Path: "/usage", show: tokens},
 		{Name: "Doctor", Path: "/doctor", show: doctor},
-		{post: true, Path: "/doctor", show: examine},
+		{post: true, Path: "/doctor", show: doctor},
 		{Name: "Docs", Path: "/docs", show: docs},
 		{Path: "/docs/{name}", show: doc},
 	}
@@ -76,9 +76,8 @@ func (s *site) serve(p page) http.HandlerFunc {
 			return
 		}
 		var shown view
-		rooms, err := s.cfg.Rooms(r.Context(), v.person)
-		if err == nil {
-			v.rooms = rooms
+		var err error
+		if v.rooms, err = s.cfg.Rooms(r.Context(), v.person); err == nil {
 			shown, err = p.show(r.Context(), v)
 		}
 		status := http.StatusOK

@@ -10,16 +10,12 @@ import (
 
 // bars is a plot of columns, drawn by plots.html as SVG, so that it needs no JavaScript.
 type bars struct {
-	Title  string
-	Series []string // with more than one, a legend
-	Values []value
-	Most   string  // the largest value, which is the line at the top
-	Max    float64 // the same
-	Step   float64 // width of a column with its gap
-	Scale  float64 // height of 1
-	First  string  // label of the first column
-	Last   string
-	End    float64 // of the last column
+	Title             string
+	Series            []string // with more than one, a legend
+	Values            []value
+	Most, First, Last string  // labels: the largest sum, and the first and the last column
+	Max, Step, Scale  float64 // the largest sum, the width of a column with its gap, and the height of 1
+	End               float64 // of the last column
 }
 
 // value is what one column shows. Its parts stand on one another.

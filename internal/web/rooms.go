@@ -32,10 +32,9 @@ func (v *visit) talks(ctx context.Context) (seen []history.Timeline, err error) 
 		if strings.HasPrefix(t, subsession.Prefix) {
 			continue
 		}
-		switch err := v.mayRead(ctx, talk); {
-		case err == nil:
+		if err := v.mayRead(ctx, talk); err == nil {
 			seen = append(seen, talk)
-		case !errors.Is(err, errNotFound):
+		} else if !errors.Is(err, errNotFound) {
 			return nil, err
 		}
 	}

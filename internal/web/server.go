@@ -41,7 +41,7 @@ type Address struct {
 type Config struct {
 	Name      string // of the assistant
 	Zone      *time.Location
-	Log       *slog.Logger
+	Log       *slog.Logger // with a handler of Remember, pages show its lines
 	DB        *sql.DB
 	Memory    *memory.Store
 	Questions questions.Store

@@ -90,7 +90,7 @@ func newFixture(t *testing.T, hosts ...string) *fixture {
 	f := &fixture{t: t, log: &lockedBuffer{}, clock: time.Now()}
 	memories := expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: ada, Log: slog.New(slog.DiscardHandler)}))(t)
 	f.Config = Config{
-		Name: "Reverie", Zone: time.UTC, DB: db, Log: slog.New(slog.NewTextHandler(f.log, nil)),
+		Name: "Reverie", Zone: time.UTC, DB: db, Log: slog.New(Remember(slog.NewTextHandler(f.log, nil))),
 		Memory: memories, Questions: questions.Store{DB: db, Memory: memories}, Tasks: task.NewStore(db, task.Config{}),
 		History: history.NewStore(db), Approvals: approval.Store{DB: db, Now: time.Now},
 		Usage:  &usage.Store{DB: db, Location: time.UTC, Now: time.Now, Log: slog.New(slog.DiscardHandler)},

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -14,20 +13,18 @@ import (
 
 const keptLines, shownLines, maxLine = 2000, 200, 2000 // maxLine is in characters
 
-// Remember returns a handler that passes records on to h and keeps the newest in memory, for the pages of a Config
-// whose Log has it.
+// Remember returns a handler that passes records on to h and keeps the newest in memory. A Config whose Log has it shows them.
 func Remember(h slog.Handler) slog.Handler { return remembering{Handler: h, kept: &logLines{}} }
 
-// remembering is the handler; attrs and room are those of its With.
 type remembering struct {
 	slog.Handler
 	kept        *logLines
-	attrs, room string
+	attrs, room string // of its With
 }
 
 // logLines are the newest lines, the oldest first.
 type logLines struct {
-	mu  sync.Mutex
+	sync.Mutex
 	all []logLine
 }
 
@@ -38,10 +35,11 @@ type logLine struct {
 }
 
 func (h *remembering) add(a slog.Attr) {
+	value := a.Value.Resolve().String()
+	h.attrs += " " + a.Key + "=" + value
 	if a.Key == "room" {
-		h.room = a.Value.Resolve().String()
+		h.room = value
 	}
-	h.attrs += fmt.Sprintf(" %s=%s", a.Key, a.Value.Resolve())
 }
 
 // WithAttrs implements slog.Handler.
@@ -63,9 +61,10 @@ func (h remembering) WithGroup(name string) slog.Handler {
 func (h remembering) Handle(ctx context.Context, r slog.Record) error {
 	err := h.Handler.Handle(ctx, r)
 	r.Attrs(func(a slog.Attr) bool { h.add(a); return true }) // h is a copy
-	h.kept.mu.Lock()
-	defer h.kept.mu.Unlock()
-	h.kept.all = append(h.kept.all[max(0, len(h.kept.all)-keptLines+1):], logLine{r.Time, r.Level, text.Clip(r.Message+h.attrs, maxLine), h.room})
+	h.kept.Lock()
+	defer h.kept.Unlock()
+	line := logLine{r.Time, r.Level, text.Clip(r.Message+h.attrs, maxLine), h.room}
+	h.kept.all = append(h.kept.all[max(0, len(h.kept.all)-keptLines+1):], line)
 	return err
 }
 
@@ -87,16 +86,13 @@ func (v *visit) logBlock(sees func(room string) bool) block {
 	if !remembers {
 		return out
 	}
-	h.kept.mu.Lock()
+	h.kept.Lock()
 	all := slices.Clone(h.kept.all)
-	h.kept.mu.Unlock()
+	h.kept.Unlock()
 	for _, l := range slices.Backward(all) {
 		if len(out.Rows) < shownLines && sees(l.room) {
-			level := cell{Text: l.level.String()}
-			if l.level >= slog.LevelWarn {
-				level.Class = "bad"
-			}
-			out.Rows = append(out.Rows, v.row(cell{Text: l.at.In(v.cfg.Zone).Format(time.DateTime), Class: "time"}, level, long(l.text)))
+			at := cell{Text: l.at.In(v.cfg.Zone).Format(time.DateTime), Class: "time"}
+			out.Rows = append(out.Rows, v.row(at, l.level, long(l.text)))
 		}
 	}
 	return out

@@ -49,7 +49,7 @@ func memories(ctx context.Context, v *visit) (view, error) {
 		found, list.Note = found[:memoriesShown], fmt.Sprintf("The newest %d of %s", memoriesShown, spaced(n))
 	}
 	for _, e := range found {
-		list.Rows = append(list.Rows, v.row(e.ObservedAt, memoryCell(e), e.Scope))
+		list.Rows = append(list.Rows, v.row(e.ObservedAt, memoryCell(&e), e.Scope))
 	}
 	out.Blocks = append(out.Blocks, list)
 	return out, nil
@@ -57,7 +57,11 @@ func memories(ctx context.Context, v *visit) (view, error) {
 
 func (v *visit) date(at time.Time) string { return at.In(v.cfg.Zone).Format(time.DateOnly) }
 
-func memoryCell(e memory.Entry) cell {
+// memoryCell leads to a memory; nil = there was none.
+func memoryCell(e *memory.Entry) cell {
+	if e == nil {
+		return cell{}
+	}
 	text := e.Text
 	if e.State != memory.Active {
 		text += " (" + string(e.State) + ")"
@@ -85,7 +89,8 @@ func (v *visit) timeline(all []memory.Entry) *bars {
 		for _, date := range dates {
 			n += perDay[date]
 		}
-		values = append(values, value{Label: dates[0], Link: "/memories?from=" + dates[0] + "&to=" + dates[len(dates)-1], Parts: []float64{n}})
+		link := "/memories?from=" + dates[0] + "&to=" + dates[len(dates)-1]
+		values = append(values, value{Label: dates[0], Link: link, Parts: []float64{n}})
 	}
 	return plot(title, nil, values, spaced)
 }
@@ -103,18 +108,12 @@ func memoryEntry(ctx context.Context, v *visit) (view, error) {
 		evidence.Texts = []words{{Title: "The words it was learned from", Text: e.Quote}}
 	}
 	past := block{Title: "History", Head: []string{"When", "Who", "What", "Before", "After", ""}}
-	state := func(e *memory.Entry) cell {
-		if e == nil {
-			return cell{}
-		}
-		return long(e.Text + " (" + string(e.State) + ")")
-	}
 	for _, o := range slices.Backward(ops) {
 		undo := cell{Form: &form{Action: "/undo", Buttons: []button{{"batch", o.Batch, "Undo"}}}}
-		past.Rows = append(past.Rows, v.row(o.At, o.Actor, o.Op, state(o.Before), state(o.After), undo))
+		past.Rows = append(past.Rows, v.row(o.At, o.Actor, o.Op, memoryCell(o.Before), memoryCell(o.After), undo))
 	}
-	about := v.facts("Whose", e.Scope, "Kind", e.Kind, "State", e.State, "About", e.Subject, "Learned by", e.Source, "Integrity", e.Integrity,
-		"Said", e.ObservedAt, "Used in answers", e.Hits, "Id", e.ID, "Replaced by", link(e.By, "/memories", e.By))
+	about := v.facts("Whose", e.Scope, "Kind", e.Kind, "State", e.State, "About", e.Subject, "Learned by", e.Source,
+		"Integrity", e.Integrity, "Said", e.ObservedAt, "Used in answers", e.Hits, "Id", e.ID, "Replaced by", link(e.By, "/memories", e.By))
 	return view{Title: e.Text, Back: link("Memories", "/memories"), Blocks: []block{{Facts: about}, evidence, past}}, err
 }
 
@@ -144,7 +143,7 @@ func openQuestions(ctx context.Context, v *visit) (view, error) {
 	}
 	for _, q := range all {
 		out.Blocks = append(out.Blocks, block{Title: fmt.Sprintf("Question %d", q.ID), Note: q.Why.In(i18n.English),
-			Rows: [][]cell{v.row("a", q.First.ObservedAt, memoryCell(q.First)), v.row("b", q.Second.ObservedAt, memoryCell(q.Second))},
+			Rows: [][]cell{v.row("a", q.First.ObservedAt, memoryCell(&q.First)), v.row("b", q.Second.ObservedAt, memoryCell(&q.Second))},
 			Forms: []form{{Action: fmt.Sprintf("/questions/%d", q.ID), Buttons: []button{
 				{"keep", "a", "a holds"}, {"keep", "b", "b holds"}, {"keep", "both", "Both hold"}}}}})
 	}
@@ -161,7 +160,7 @@ func answerQuestion(ctx context.Context, v *visit) (view, error) {
 	kept, other, err := v.cfg.Questions.Answer(ctx, v.access(), n, keep)
 	out := view{Title: "Answered", Lead: "Both hold.", Back: link("Questions", "/questions")}
 	if keep != questions.KeepBoth {
-		out.Lead, out.Blocks = "", []block{{Rows: [][]cell{v.row("holds", memoryCell(kept)), v.row("no longer", memoryCell(other))}}}
+		out.Lead, out.Blocks = "", []block{{Rows: [][]cell{v.row("holds", memoryCell(&kept)), v.row("no longer", memoryCell(&other))}}}
 	}
 	return out, err
 }

@@ -69,6 +69,7 @@ func tokens(ctx context.Context, v *visit) (view, error) {
 		size = append(size, value{Label: at, Link: link,
 			Parts: []float64{float64(r.PrefixTokens), float64(r.History.Tokens), float64(r.TailTokens), float64(r.ToolTokens)}})
 	}
+	zones := []string{"prefix", "history", "tail", "tools"}
 	percent := func(f float64) string { return fmt.Sprintf("%.0f %%", f) }
 	seconds := func(f float64) string { return fmt.Sprintf("%.1f s", f) }
 	table := block{Title: "The last seven days", Head: []string{"Model", "For", "Today", "Week"}, Empty: "Nothing was used yet."}
@@ -78,7 +79,7 @@ func tokens(ctx context.Context, v *visit) (view, error) {
 	return view{Title: "Usage", Blocks: []block{
 		{Title: "Tokens", Bars: v.byDay(perDay)},
 		{Title: "Time until the answer", Bars: plot("The newest answers, in seconds", nil, took, seconds)},
-		{Title: "Size of prompts", Bars: plot("Tokens of the newest requests", []string{"prefix", "history", "tail", "tools"}, size, spaced)},
+		{Title: "Size of prompts", Bars: plot("Tokens of the newest requests", zones, size, spaced)},
 		{Title: "Reused", Bars: plot("Share of each prompt that was in the one before", nil, reused, percent)},
 		table,
 	}}, errors.Join(err1, err2, err3, err4, err5)

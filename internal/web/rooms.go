@@ -239,11 +239,11 @@ func nextPrompt(ctx context.Context, v *visit) (view, error) {
 	if err != nil {
 		return view{Title: "The next prompt", Lead: err.Error(), Back: roomLink(talk)}, nil
 	}
-	names := make([]string, len(tools))
-	for i, t := range tools {
-		names[i] = t.Name
+	offered := words{Title: "tools", Closed: true}
+	for _, t := range tools {
+		offered.Text += t.Name + "\n"
 	}
-	sent := block{Title: "What would be sent", Texts: []words{{Title: "tools", Text: strings.Join(names, ", "), Closed: true}}}
+	sent := block{Title: "What would be sent", Texts: []words{offered}}
 	for _, m := range p.Messages() {
 		sent.Texts = append(sent.Texts, words{Title: string(m.Role), Text: strings.TrimSpace(m.Content), Closed: m.Role != llm.System})
 	}

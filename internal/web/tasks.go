@@ -49,7 +49,8 @@ func subSessions(ctx context.Context, v *visit) (view, error) {
 		if n.Status == subsession.Completed || n.Status == subsession.Failed || n.Status == subsession.Cancelled {
 			took.Text = i18n.Span(n.Ended.Sub(n.Created)).String()
 		}
-		list.Rows = append(list.Rows, v.row(n.Created, link(history.OneLine(n.Objective, 200), "/subsessions", n.ID), n.Status, n.Rounds, took))
+		what := link(history.OneLine(n.Objective, 200), "/subsessions", n.ID)
+		list.Rows = append(list.Rows, v.row(n.Created, what, n.Status, n.Rounds, took))
 	}
 	return view{Title: "Sub-sessions", Blocks: []block{list},
 		Lead: "A line joins a sub-session with one that needs its result; a dashed one, with one that it started."}, err

@@ -23,36 +23,32 @@ func openInspector(ctx context.Context, c config.Listener) (*web.Server, error) 
 	return web.Listen(ctx, web.Address{Listen: c.Listen, Hosts: c.Hosts}, time.Now)
 }
 
-// inspectorConfig returns what the inspector shows of the sessions s. deliver may be nil, see web.Hooks.
+// inspectorConfig returns what the inspector shows of the sessions s. deliver may be nil, see web.Config.
 func (s *service) inspectorConfig(deliver func(context.Context, chat.Inbound) error) web.Config {
 	b := s.bot
 	return web.Config{
 		Name: b.cfg.Name, Zone: b.cfg.Zone, DB: b.db, Log: b.log,
-		Stores: web.Stores{
-			Memory: b.memory, Questions: questions.Store{DB: b.db, Memory: b.memory}, Tasks: b.tasks, History: b.history,
-			Approvals: approval.Store{DB: b.db, Messages: b.messages, Now: time.Now}, Usage: b.usage, Models: b.models, Docs: reverie.Docs,
+		Memory: b.memory, Questions: questions.Store{DB: b.db, Memory: b.memory}, Tasks: b.tasks, History: b.history,
+		Approvals: approval.Store{DB: b.db, Messages: b.messages, Now: time.Now}, Usage: b.usage, Models: b.models, Docs: reverie.Docs,
+		Level: b.cfg.Level(), Preview: s.Preview, Vote: deliver,
+		Rooms: func(ctx context.Context, person string) ([]string, error) {
+			if b.cfg.Matrix == nil {
+				return nil, nil
+			}
+			return room.RoomsOf(ctx, b.db, person)
 		},
-		Hooks: web.Hooks{
-			Level: b.cfg.Level(), Preview: s.Preview, Vote: deliver,
-			Rooms: func(ctx context.Context, person string) ([]string, error) {
-				if b.cfg.Matrix == nil {
-					return nil, nil
-				}
-				return room.RoomsOf(ctx, b.db, person)
-			},
-			Status: func(ctx context.Context) []string {
-				lines := s.statusLines(ctx, i18n.English)
-				if last, err := b.nightly.Status(ctx, i18n.English); err == nil {
-					lines = append(lines, last)
-				}
-				return lines
-			},
-			Doctor: func(ctx context.Context) (all []web.Finding) {
-				for _, f := range b.doctor().Examine(ctx) {
-					all = append(all, web.Finding{Area: f.Area, State: string(f.State), What: f.What, Remedy: f.Remedy})
-				}
-				return all
-			},
+		Status: func(ctx context.Context) []string {
+			lines := s.statusLines(ctx, i18n.English)
+			if last, err := b.nightly.Status(ctx, i18n.English); err == nil {
+				lines = append(lines, last)
+			}
+			return lines
+		},
+		Doctor: func(ctx context.Context) (all []web.Finding) {
+			for _, f := range b.doctor().Examine(ctx) {
+				all = append(all, web.Finding{Area: f.Area, State: string(f.State), What: f.What, Remedy: f.Remedy})
+			}
+			return all
 		},
 	}
 }

@@ -50,6 +50,7 @@ import (
 	"reverie/internal/tool/workspace"
 	"reverie/internal/usage"
 	"reverie/internal/vram"
+	inspector "reverie/internal/web"
 	"reverie/internal/window"
 )
 
@@ -285,9 +286,9 @@ func newLogger(w io.Writer, c config.Log) *slog.Logger {
 	_ = level.UnmarshalText([]byte(c.Level)) // checked by config; otherwise info
 	o := &slog.HandlerOptions{Level: level}
 	if c.Format == "json" {
-		return slog.New(slog.NewJSONHandler(w, o))
+		return slog.New(inspector.Remember(slog.NewJSONHandler(w, o)))
 	}
-	return slog.New(slog.NewTextHandler(w, o))
+	return slog.New(inspector.Remember(slog.NewTextHandler(w, o)))
 }
 
 // loadConfig reads the configuration and logs its warnings. With needsModel, one without a model is an error.

@@ -2,7 +2,7 @@
 // decides: what a person may read follows the labels of package trust, and each change goes through the code that
 // the chat commands use.
 //
-// catalog in pages.go lists the pages; each has a file and returns a view, which one template renders. A page needs
+// catalog in pages.go lists the pages; each is a function that returns a view, which one template renders. A page needs
 // no JavaScript. Text of people, models, files and memories reaches the template as strings only.
 //
 // # Who gets in

@@ -4,51 +4,51 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"reverie/internal/memory"
+	"reverie/internal/questions"
 	"reverie/internal/trust"
 )
 
 // catalog lists the pages. Those with a name are in the menu, in this order.
 func catalog() []page {
 	return []page{
-		{name: "Overview", pattern: "/{$}", show: overview},
-		{name: "Rooms", pattern: "/rooms", show: rooms},
-		{pattern: "/rooms/{talk}", show: turns},
-		{pattern: "/rooms/{talk}/next", show: nextPrompt},
-		{pattern: "/turns/{id}", show: turn},
-		{name: "Memories", pattern: "/memories", show: memories},
-		{pattern: "/memories/{id}", show: memoryEntry},
-		{method: http.MethodPost, pattern: "/undo", show: undo},
-		{name: "Questions", pattern: "/questions", show: openQuestions},
-		{method: http.MethodPost, pattern: "/questions/{number}", show: answerQuestion},
-		{name: "Dreams", pattern: "/dreams", show: dreams},
-		{name: "Tasks", pattern: "/tasks", show: tasks},
-		{name: "Sub-sessions", pattern: "/subsessions", show: subSessions},
-		{pattern: "/subsessions/{id}", show: subSession},
-		{name: "Approvals", pattern: "/approvals", show: approvals},
-		{method: http.MethodPost, pattern: "/approvals/{code}", show: approve},
-		{name: "Usage", pattern: "/usage", show: tokens},
-		{name: "Doctor", pattern: "/doctor", show: doctor},
-		{method: http.MethodPost, pattern: "/doctor", show: examine},
-		{name: "Docs", pattern: "/docs", show: docs},
-		{pattern: "/docs/{name}", show: doc},
-		{pattern: "/", show: func(context.Context, *visit) (view, error) { return view{}, errNotFound }},
+		{Name: "Overview", Path: "/", show: overview},
+		{Name: "Rooms", Path: "/rooms", show: rooms},
+		{Path: "/rooms/{talk}", show: turns},
+		{Path: "/rooms/{talk}/next", show: nextPrompt},
+		{Path: "/turns/{id}", show: turn},
+		{Name: "Memories", Path: "/memories", show: memories},
+		{Path: "/memories/{id}", show: memoryEntry},
+		{post: true, Path: "/undo", show: undo},
+		{Name: "Questions", Path: "/questions", show: openQuestions},
+		{post: true, Path: "/questions/{number}", show: answerQuestion},
+		{Name: "Dreams", Path: "/dreams", show: dreams},
+		{Name: "Tasks", Path: "/tasks", show: tasks},
+		{Name: "Sub-sessions", Path: "/subsessions", show: subSessions},
+		{Path: "/subsessions/{id}", show: subSession},
+		{Name: "Approvals", Path: "/approvals", show: approvals},
+		{post: true, Path: "/approvals/{code}", show: approve},
+		{Name: "Usage", Path: "/usage", show: tokens},
+		{Name: "Doctor", Path: "/doctor", show: doctor},
+		{post: true, Path: "/doctor", show: doctor},
+		{Name: "Log", Path: "/log", show: logs},
+		{Name: "Docs", Path: "/docs", show: docs},
+		{Path: "/docs/{name}", show: doc},
 	}
 }
 
-// page is one page, or one action that a form asks for.
+// page is one page, or with post an action that a form asks for.
 type page struct {
-	name    string
-	method  string // "" = GET
-	pattern string // of package net/http
-	show    func(ctx context.Context, v *visit) (view, error)
+	Name, Path string // the path is a pattern of package net/http
+	post       bool
+	show       func(ctx context.Context, v *visit) (view, error)
 }
 
 // visit is a request of a person who is logged in.
@@ -63,43 +63,40 @@ type visit struct {
 // errNotFound means that there is no such thing, or that the person may not see it.
 var errNotFound = errors.New("there is no such page, or it is not for you")
 
-// problem is an error whose text is for the person.
-type problem struct{ error }
+// isAny reports whether err is one of others.
+func isAny(err error, others ...error) bool {
+	return slices.ContainsFunc(others, func(other error) bool { return errors.Is(err, other) })
+}
 
-// serve handles the requests of a page.
-func (s *site) serve(p page) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// serve handles the requests of a page. What a page shows is left out if it returns an error.
+func (s *site) serve(p page) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{site: s, Request: r, person: s.person(r), now: s.now().In(s.cfg.Zone)}
-		if v.person == "" && p.method == "" {
+		if v.person == "" {
 			http.Redirect(w, r, "/login", http.StatusSeeOther)
 			return
 		}
-		if v.person == "" {
-			s.render(w, r, http.StatusForbidden, "", view{Title: "Log in first", Blocks: []block{{Login: true}}})
-			return
-		}
 		var shown view
-		rooms, err := s.cfg.Rooms(r.Context(), v.person)
-		if err == nil {
-			v.rooms = rooms
+		var err error
+		if v.rooms, err = s.cfg.Rooms(r.Context(), v.person); err == nil {
 			shown, err = p.show(r.Context(), v)
 		}
 		status := http.StatusOK
-		var told problem
 		switch {
-		case errors.Is(err, errNotFound), errors.Is(err, memory.ErrNotFound):
-			status, shown = http.StatusNotFound, view{Title: "Not found", Lead: "There is no such page, or it is not for you."}
-		case errors.As(err, &told):
-			status, shown = http.StatusConflict, view{Title: "Not done", Lead: sentence(told.Error())}
-		case err != nil && r.Context().Err() != nil:
+		case err == nil:
+		case r.Context().Err() != nil:
 			return
-		case err != nil:
-			s.cfg.Log.Error("a page of the inspector failed", "page", p.pattern, "err", err)
+		case isAny(err, errNotFound, memory.ErrNotFound, questions.ErrNoQuestion):
+			status, shown = http.StatusNotFound, view{Title: "Not found", Lead: errNotFound.Error() + "."}
+		case isAny(err, memory.ErrChanged, memory.ErrGone, memory.ErrNothing, memory.ErrNotYours, questions.ErrObsolete):
+			status, shown = http.StatusConflict, view{Title: "Not done", Lead: err.Error() + "."}
+		default:
+			s.cfg.Log.Error("a page of the inspector failed", "page", p.Path, "err", err)
 			status, shown = http.StatusInternalServerError, view{Title: "This page cannot be shown", Lead: "The log says why."}
 		}
-		shown.at = p.pattern
+		shown.Path = p.Path
 		s.render(w, r, status, v.person, shown)
-	})
+	}
 }
 
 // render writes a page. person is who is logged in.
@@ -108,8 +105,8 @@ func (s *site) render(w http.ResponseWriter, r *http.Request, status int, person
 	err := s.layout.ExecuteTemplate(&out, "page.html", struct {
 		view
 		Name, Person string
-		Menu         []cell
-	}{shown, s.cfg.Name, person, menu(shown.at)})
+		Menu         []page
+	}{shown, s.cfg.Name, person, catalog()})
 	if err != nil {
 		s.cfg.Log.Error("a page of the inspector cannot be rendered", "page", r.URL.Path, "err", err)
 		http.Error(w, "This page cannot be shown. The log says why.", http.StatusInternalServerError)
@@ -118,24 +115,6 @@ func (s *site) render(w http.ResponseWriter, r *http.Request, status int, person
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(out.Bytes()) // the reader may have gone
-}
-
-// menu lists the pages with a name; the one with the pattern at is marked.
-func menu(at string) (all []cell) {
-	for _, p := range catalog() {
-		if p.name == "" {
-			continue
-		}
-		c := cell{Text: p.name, Link: p.pattern}
-		if p.pattern == "/{$}" {
-			c.Link = "/"
-		}
-		if p.pattern == at {
-			c.Class = "here"
-		}
-		all = append(all, c)
-	}
-	return all
 }
 
 // sees reports whether the person may read texts of r, by the rule of package trust: their own and shared ones, and
@@ -164,76 +143,34 @@ func (v *visit) access() memory.Access {
 
 // view is what a page shows.
 type view struct {
-	Title  string
-	Lead   string // a sentence below the title
-	Back   cell   // the page above
-	Fresh  bool   // with JavaScript it is loaded again from time to time
-	Blocks []block
-	at     string // the page's pattern
+	Title, Lead string // Lead is a sentence below the title
+	Back        cell   // the page above
+	Fresh       bool   // with JavaScript it is loaded again from time to time
+	Blocks      []block
+	Path        string // of the page
 }
 
 // block is a part of a page. What is empty is left out.
 type block struct {
-	Title, Note string
-	Login       bool // the form for the code of a link
-	Search      *search
-	Facts       []fact
-	Bars        *bars
-	Graph       *graph
-	Head        []string
-	Rows        [][]cell
-	Texts       []words
-	Forms       []form
-	HTML        template.HTML // made of the embedded documentation only
-	Empty       string        // what is shown if there are no rows and no texts
+	Title, Note   string
+	Login         bool     // the form for the code of a link
+	Search, Query string   // a field with a hint, and what was looked for
+	Facts         [][]cell // names with values
+	Bars          *bars
+	Graph         *graph
+	Head          []string
+	Rows          [][]cell
+	Texts         []words
+	Forms         []form
+	HTML          template.HTML // made of the embedded documentation only
+	Empty         string        // what is shown if there are no rows and no texts
 }
 
-// cell is a text in a table, perhaps with a link or a button.
+// cell is a text in a table, perhaps with a link or a form.
 type cell struct {
 	Text, Link, Class string
 	Form              *form
 }
-
-// link is a cell that leads to a page; each of parts is one part of its path.
-func link(text, page string, parts ...string) cell {
-	for _, part := range parts {
-		page += "/" + url.PathEscape(part)
-	}
-	return cell{Text: text, Link: page, Class: "text"}
-}
-
-// count is a cell with a number.
-func count(n int) cell { return cell{Text: spaced(n), Class: "number"} }
-
-// at is a cell with a time; a zero time is left out.
-func (v *visit) at(t time.Time) cell {
-	if t.IsZero() {
-		return cell{}
-	}
-	return cell{Text: v.stamp(t), Class: "time"}
-}
-
-// stamp formats a time.
-func (v *visit) stamp(at time.Time) string { return at.In(v.cfg.Zone).Format("2006-01-02 15:04") }
-
-// facts pairs names with values, and leaves out those without a value.
-func facts(pairs ...string) (all []fact) {
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			all = append(all, fact{pairs[i], cell{Text: pairs[i+1]}})
-		}
-	}
-	return all
-}
-
-// fact is a name with a value.
-type fact struct {
-	Name  string
-	Value cell
-}
-
-// search is a field with a word to look for.
-type search struct{ Value, Hint string }
 
 // words is a text as it stands, such as a message.
 type words struct {
@@ -243,19 +180,52 @@ type words struct {
 	Closed            bool   // only the title is shown until it is opened
 }
 
-// form is a change that the person may ask for.
+// form is a change that the person may ask for; each button sends a value.
 type form struct {
 	Action  string
 	Buttons []button
 }
 
-// button sends a value of a form.
 type button struct{ Name, Value, Text string }
 
-// sentence makes an error's text a sentence.
-func sentence(s string) string {
-	if s == "" {
-		return s
+// link is a cell that leads to a page; each of parts is one part of its path.
+func link(text, page string, parts ...string) cell {
+	for _, part := range parts {
+		page += "/" + url.PathEscape(part)
 	}
-	return strings.ToUpper(s[:1]) + strings.TrimSuffix(s[1:], ".") + "."
+	return cell{Text: text, Link: page, Class: "text"}
+}
+
+// long is a cell with a text of several words.
+func long(text string) cell { return cell{Text: text, Class: "text"} }
+
+// row makes the cells of a row: numbers and times are formatted, cells stay as they are.
+func (v *visit) row(values ...any) (all []cell) {
+	for _, value := range values {
+		c := cell{Text: fmt.Sprint(value)}
+		switch value := value.(type) {
+		case cell:
+			c = value
+		case int:
+			c = cell{Text: spaced(value), Class: "number"}
+		case time.Time:
+			c = cell{Text: v.stamp(value), Class: "time"}
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// facts pairs names with values, and leaves out those without a value.
+func (v *visit) facts(pairs ...any) [][]cell {
+	all := slices.Collect(slices.Chunk(v.row(pairs...), 2))
+	return slices.DeleteFunc(all, func(pair []cell) bool { return pair[1].Text == "" })
+}
+
+// stamp formats a time; a zero time is left out.
+func (v *visit) stamp(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.In(v.cfg.Zone).Format("2006-01-02 15:04")
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -18,7 +19,7 @@ func (s seeded) paths() []string {
 	ada := url.PathEscape("!ada:example.org")
 	return []string{"/", "/rooms", "/rooms/" + ada, "/rooms/" + url.PathEscape(shared), "/rooms/" + ada + "?before=3", "/rooms/" + ada + "/next", "/turns/" + s.turn,
 		"/memories", "/memories?q=bike", "/memories?q=" + url.QueryEscape(hostile), "/memories?from=2020-01-01&to=2999-01-01", "/memories/" + s.entry,
-		"/questions", "/dreams", "/tasks", "/subsessions", "/subsessions/" + s.sub, "/approvals", "/usage", "/doctor", "/docs", "/docs/manual.md"}
+		"/questions", "/dreams", "/tasks", "/subsessions", "/subsessions/" + s.sub, "/approvals", "/usage", "/doctor", "/log", "/docs", "/docs/manual.md"}
 }
 
 // TestPages: each page shows what it is for, escapes all of it, and shows nothing that ada may not read.
@@ -38,12 +39,19 @@ func TestPages(t *testing.T) {
 		"/turns/" + s.turn: {"Here it is.", "→ search", "shrunk", "3 lines left out", "recalled", "not stored: a new epoch"},
 		"/memories":        {"The bike is red.", "The bike is blue.", "Memories by day", "shared"}, "/memories?q=red": {"The bike is red."},
 		"/memories/" + s.entry: {"said &lt;script&gt;", "user_explicit", s.batch}, "/dreams": {"dream_1: applied; 3 requests", "supersede", "The bike is red"},
-		"/tasks": {"Water the plants", "done"}, "/subsessions": {"Read it.", "<path class=\"need\""}, "/subsessions/" + s.sub: {"I read."},
+		"/tasks": {"Water the plants", "done"}, "/subsessions": {"Read it.", "<line class=\"need\""}, "/subsessions/" + s.sub: {"I read."},
 		"/approvals": {"remember", "&lt;script&gt;alert(3)", "Until ", `value="once"`}, "/usage": {"Tokens by day", "1\u202f200", "80 %", "6.0 s"},
 		"/docs/manual.md": {"<table>", `href="faults.md"`}, "/questions": {"they differ", `value="both"`},
 	} {
 		expect.Has(t, b.get(path).body, parts...)
 	}
+	expect.Has(t, b.get("/log").body, "no room", "of ada", "a=1")
+	for _, room := range []string{"!ada:example.org", "thread:$x !ada:example.org"} {
+		page := b.get("/rooms/" + url.PathEscape(room))
+		expect.Equal(t, strings.Contains(page.body, "of ada"), page.status == http.StatusOK, room)
+		expect.Lacks(t, page.body, "no room")
+	}
+	expect.Has(t, f.logIn(bob).get("/log").body, "of the secret room "+canary, "no room")
 	expect.Has(t, b.post("/doctor", url.Values{}).body, "mend it")
 	expect.Has(t, f.logIn(bob).get("/memories").body, canary) // the seed does hold it
 }
@@ -85,11 +93,27 @@ func TestChanges(t *testing.T) {
 	ops := expect.Must(f.Memory.History(t.Context(), memory.Access{All: true}, s.entry))(t)
 	batch := url.Values{"batch": {ops[len(ops)-1].Batch}}
 	expect.Has(t, b.post("/undo", batch).body, "Undone", "remembered again: The bike is red.")
-	expect.Has(t, b.post("/undo", batch).body, "Not done", "It was changed since.")
+	expect.Has(t, b.post("/undo", batch).body, "Not done", "it was changed since.")
 	expect.Has(t, b.post("/approvals/"+s.code, url.Values{"answer": {approval.Once}}).body, "It is approved.")
 	expect.Has(t, b.post("/approvals/"+s.code, url.Values{"answer": {approval.No}}).body, "It is approved.")
 	a := expect.Must(f.Approvals.Find(t.Context(), f.DB, s.code))(t)
 	expect.Equal(t, a.Answer.Sender, ada)
 	expect.Equal(t, f.votes[0].Room, "!ada:example.org")
 	expect.False(t, strings.Contains(b.get("/approvals").body, `"/approvals/`+s.code+`"`), "it is still open")
+}
+
+// TestLogBound: of many log lines the newest are kept, each cut, and a page shows the newest of them first.
+func TestLogBound(t *testing.T) {
+	f := newFixture(t)
+	for i := range keptLines + 10 {
+		f.Log.Info(fmt.Sprintf("line %d.", i), "x", strings.Repeat("x", 2*maxLine))
+	}
+	kept := f.Log.Handler().(remembering).kept.all
+	expect.Equal(t, len(kept), keptLines)
+	expect.False(t, len(kept[0].text) > maxLine+10, "a line is long")
+	f.Log.With("room", shared).Info("another") // a child's lines are kept, too
+	page := f.logIn(ada).get("/log").body
+	expect.Has(t, page, fmt.Sprintf("line %d.", keptLines+9))
+	expect.Lacks(t, page, "line 10.", "level=")
+	expect.False(t, strings.Index(page, fmt.Sprintf("line %d.", keptLines+9)) > strings.Index(page, fmt.Sprintf("line %d.", keptLines)), "the order")
 }

@@ -2,140 +2,94 @@ package web
 
 import (
 	"fmt"
-	"slices"
 	"time"
+
+	"reverie/internal/subsession"
+	"reverie/internal/text"
 )
 
-// A plot is drawn here as SVG, so that it needs no JavaScript. Sizes are in units of its viewBox, see plots.html.
-const plotWidth, plotTop, plotBase = 720.0, 16.0, 128.0
-
-// bars is a plot of columns, each of one or more series.
+// bars is a plot of columns, drawn by plots.html as SVG, so that it needs no JavaScript.
 type bars struct {
-	Title       string
-	Series      []string // with more than one, a legend
-	Most        string   // the value of the line at the top
-	First, Last string   // labels of the first and the last column
-	End         float64  // of the last column
-	Columns     []column
+	Title             string
+	Series            []string // with more than one, a legend
+	Values            []value
+	Most, First, Last string  // labels: the largest sum, and the first and the last column
+	Max, Step, Scale  float64 // the largest sum, the width of a column with its gap, and the height of 1
+	End               float64 // of the last column
 }
 
-// column is one column; its parts stand on one another.
-type column struct {
-	Title, Link string
-	X, W        float64
-	Parts       []part
-}
-
-type part struct {
-	Series int
-	Y, H   float64
-}
-
-// value is what one column shows.
+// value is what one column shows. Its parts stand on one another.
 type value struct {
-	label, title, link string
-	parts              []float64 // by series
+	Label, Link string
+	Parts       []float64 // by series
+	Title       string    // label and sum
 }
 
-// plot draws values. format formats the largest. It returns nil if there is nothing to draw.
+// plot draws values. format formats their sums. It returns nil if there is nothing to draw.
 func plot(title string, series []string, values []value, format func(float64) string) *bars {
-	most := 0.0
-	for _, v := range values {
-		most = max(most, sum(v.parts))
+	b := &bars{Title: title, Series: series, Values: values}
+	for i, v := range values {
+		for n := len(v.Parts) - 2; n >= 0; n-- { // from here on each part holds those below it: it is drawn behind them
+			v.Parts[n] += v.Parts[n+1]
+		}
+		if len(v.Parts) > 0 {
+			b.Values[i].Title = v.Label + ": " + format(v.Parts[0])
+			b.Max = max(b.Max, v.Parts[0])
+		}
 	}
-	if most == 0 {
+	if b.Max == 0 {
 		return nil
 	}
-	b := &bars{Title: title, Most: format(most), First: values[0].label, Last: values[len(values)-1].label}
-	if len(series) > 1 {
-		b.Series = series
-	}
-	step := plotWidth / float64(max(len(values), 12))
-	for i, v := range values {
-		c := column{Title: v.title, Link: v.link, X: round(float64(i)*step + step*.1), W: round(step * .8)}
-		y := plotBase
-		for n, p := range v.parts {
-			h := p / most * (plotBase - plotTop)
-			y -= h
-			if p > 0 {
-				c.Parts = append(c.Parts, part{Series: n % colours, Y: round(y), H: round(h)})
-			}
-		}
-		b.Columns, b.End = append(b.Columns, c), max(c.X+c.W, minEnd)
-	}
+	const width, height, labels = 720, 112, 240 // of plots.html; labels is the room that the labels need
+	b.Most, b.Step, b.Scale = format(b.Max), width/float64(max(len(values), 12)), height/b.Max
+	b.First, b.Last = values[0].Label, values[len(values)-1].Label
+	b.End = max(b.Step*float64(len(values)), labels)
 	return b
 }
 
-// minEnd leaves room for both labels.
-const minEnd = 240
-
-// colours is how many series look different.
-const colours = 6
-
-func round(f float64) float64 { return float64(int(f*10+.5)) / 10 }
-
-func sum(all []float64) (n float64) {
-	for _, f := range all {
-		n += f
-	}
-	return n
-}
-
-// graph is a plot of nodes in columns, with lines from left to right.
+// graph is a plot of sub-sessions in columns, with lines from left to right.
 type graph struct {
-	Title         string
 	Width, Height int
 	Nodes         []node
 	Edges         []edge
 }
 
 type node struct {
-	Name, Note, Title, Link, Class string
-	X, Y                           int
-
-	id    string
-	needs []string // ids of nodes to its left
-	above string   // the node that started it
+	subsession.Node
+	Name string
+	X, Y int
 }
 
-// edge is a line between two nodes. Mid is where it bends.
+// edge is a line between two nodes.
 type edge struct {
-	Class               string
-	X1, Y1, X2, Y2, Mid int
+	Class    string
+	From, To *node
 }
 
-// The size of a node, and the distance between two.
-const nodeWidth, nodeHeight, nodeGapX, nodeGapY = 200, 44, 60, 14
-
-// draw places nodes, which are in the order of their start: each is to the right of those that it needs and of the one
-// that started it.
-func draw(title string, nodes []node) *graph {
-	g, at, rows := &graph{Title: title, Nodes: nodes}, map[string]*node{}, map[int]int{}
-	for i := range nodes {
-		n := &nodes[i]
-		n.X = 10
-		for _, of := range append(slices.Clone(n.needs), n.above) {
-			if left := at[of]; left != nil {
-				n.X = max(n.X, left.X+nodeWidth+nodeGapX)
+// draw places sub-sessions, which are in the order of their start: each is to the right of those that it needs and of
+// the one that started it.
+func draw(all []subsession.Node) *graph {
+	const width, height, gapX, gapY, margin = 200, 44, 60, 14, 10 // width and height of plots.html
+	g, at, rows := &graph{Nodes: make([]node, len(all))}, map[string]*node{}, map[int]int{}
+	for i, s := range all {
+		n := &g.Nodes[i]
+		*n = node{Node: s, Name: text.Clip(s.Objective, 26), X: margin}
+		at[s.ID] = n
+		join := func(id, class string) {
+			if from := at[id]; from != nil && from != n {
+				n.X = max(n.X, from.X+width+gapX)
+				g.Edges = append(g.Edges, edge{class, from, n})
 			}
 		}
-		n.Y = 10 + rows[n.X]*(nodeHeight+nodeGapY)
-		rows[n.X]++
-		at[n.id] = n
-		g.Width, g.Height = max(g.Width, n.X+nodeWidth+10), max(g.Height, n.Y+nodeHeight+10)
-		for _, of := range n.needs {
-			g.join(at[of], n, "need")
+		for _, id := range s.Needs {
+			join(id, "need")
 		}
-		g.join(at[n.above], n, "parent")
+		join(s.Parent, "parent")
+		n.Y = margin + rows[n.X]*(height+gapY)
+		rows[n.X]++
+		g.Width, g.Height = max(g.Width, n.X+width+margin), max(g.Height, n.Y+height+margin)
 	}
 	return g
-}
-
-func (g *graph) join(from, to *node, class string) {
-	if from != nil {
-		x := from.X + nodeWidth
-		g.Edges = append(g.Edges, edge{class, x, from.Y + nodeHeight/2, to.X, to.Y + nodeHeight/2, (x + to.X) / 2})
-	}
 }
 
 // days returns the dates of the last n days, the oldest first.

@@ -19,7 +19,7 @@ func rooms(ctx context.Context, v *visit) (view, error) {
 	list := block{Empty: "Nobody has written yet."}
 	talks, err := v.talks(ctx)
 	for _, t := range talks {
-		list.Rows = append(list.Rows, []cell{roomLink(t)})
+		list.Rows = append(list.Rows, v.row(roomLink(t)))
 	}
 	return view{Title: "Rooms", Blocks: []block{list}}, err
 }
@@ -32,10 +32,9 @@ func (v *visit) talks(ctx context.Context) (seen []history.Timeline, err error) 
 		if strings.HasPrefix(t, subsession.Prefix) {
 			continue
 		}
-		switch err := v.mayRead(ctx, talk); {
-		case err == nil:
+		if err := v.mayRead(ctx, talk); err == nil {
 			seen = append(seen, talk)
-		case !errors.Is(err, errNotFound):
+		} else if !errors.Is(err, errNotFound) {
 			return nil, err
 		}
 	}
@@ -77,13 +76,7 @@ func turns(ctx context.Context, v *visit) (view, error) {
 	}
 	before, _ := strconv.ParseInt(v.FormValue("before"), 10, 64) // otherwise the newest
 	all, err := v.messages(ctx, history.Filter{Rooms: []history.Timeline{talk}, Before: before, Newest: true, Limit: 400})
-	if err != nil {
-		return view{}, err
-	}
-	reports, err := prompt.StoredReports(ctx, v.cfg.DB, []history.Timeline{talk}, 1000)
-	if err != nil {
-		return view{}, err
-	}
+	reports, err2 := prompt.StoredReports(ctx, v.cfg.DB, []history.Timeline{talk}, 1000)
 	list := block{Title: "Turns", Head: []string{"When", "Who", "Message", "Prompt", "Reused"},
 		Empty: "Nothing was said here, or you were not a member then."}
 	end := int64(0) // of the turn, as they are read backwards
@@ -91,23 +84,23 @@ func turns(ctx context.Context, v *visit) (view, error) {
 		if m.Role != llm.User {
 			continue
 		}
-		size, reused := "", ""
+		size, reused := cell{Class: "number"}, cell{Class: "number"}
 		if r := reportsOf(reports, m.ID, end); len(r) > 0 {
-			size, reused = spaced(r[0].Total), fmt.Sprintf("%.0f %%", 100*r[0].Reused)
+			size.Text, reused.Text = spaced(r[0].Total), fmt.Sprintf("%.0f %%", 100*r[0].Reused)
 		}
-		list.Rows = append(list.Rows, []cell{v.at(m.At), {Text: m.Sender}, link(shorten(m), "/turns", fmt.Sprint(m.ID)),
-			{Text: size, Class: "number"}, {Text: reused, Class: "number"}})
+		list.Rows = append(list.Rows, v.row(m.At, m.Sender, link(shorten(m), "/turns", fmt.Sprint(m.ID)), size, reused))
 		if end = m.ID; len(list.Rows) == turnsShown {
 			break
 		}
 	}
-	more := block{Rows: [][]cell{{link("The prompt of the next message", "/rooms", string(talk), "next")}}}
+	more := block{Rows: [][]cell{v.row(link("The prompt of the next message", "/rooms", string(talk), "next"))}}
 	if len(list.Rows) == turnsShown {
 		older := roomLink(talk)
 		older.Text, older.Link = "Older turns", fmt.Sprintf("%s?before=%d", older.Link, end)
-		more.Rows = append(more.Rows, []cell{older})
+		more.Rows = append(more.Rows, v.row(older))
 	}
-	return view{Title: roomLink(talk).Text, Back: link("Rooms", "/rooms"), Blocks: []block{list, more}}, nil
+	lines := v.logBlock(func(room string) bool { return room == talk.Room() })
+	return view{Title: roomLink(talk).Text, Back: link("Rooms", "/rooms"), Blocks: []block{list, more, lines}}, errors.Join(err, err2)
 }
 
 // reportsOf returns the reports of the requests from message first to before end, the newest first. 0 = no end.
@@ -145,38 +138,33 @@ func turn(ctx context.Context, v *visit) (view, error) {
 	}
 	first := found[0]
 	after, err := v.messages(ctx, history.Filter{Rooms: []history.Timeline{first.Room}, Since: first.At, Limit: 500})
-	if err != nil {
-		return view{}, err
-	}
-	after = slices.DeleteFunc(after, func(m history.Message) bool { return m.ID < first.ID })
-	end := int64(0)
-	if i := slices.IndexFunc(after, func(m history.Message) bool { return m.ID > first.ID && m.Role == llm.User }); i >= 0 {
-		after, end = after[:i], after[i].ID
-	}
-	said := block{Title: "What was said and done"}
+	said, end := block{Title: "What was said and done"}, int64(0)
 	for _, m := range after {
-		said.Texts = append(said.Texts, v.words(m))
+		if m.ID > first.ID && m.Role == llm.User {
+			end = m.ID
+			break
+		}
+		if m.ID >= first.ID {
+			said.Texts = append(said.Texts, v.words(m))
+		}
 	}
 	out := view{Title: shorten(first), Lead: v.stamp(first.At) + ", " + first.Sender, Blocks: []block{said},
 		Back: roomLink(first.Room)}
-	reports, err := prompt.StoredReports(ctx, v.cfg.DB, []history.Timeline{first.Room}, 2000)
-	if err != nil {
-		return view{}, err
-	}
+	reports, err2 := prompt.StoredReports(ctx, v.cfg.DB, []history.Timeline{first.Room}, 2000)
 	reports = reportsOf(reports, first.ID, end)
 	if len(reports) == 0 {
 		out.Blocks = append(out.Blocks, block{Title: "The prompt",
 			Note: "No report is stored of it: they are stored while the inspector is on, of the newest requests."})
-		return out, nil
+		return out, errors.Join(err, err2)
 	}
 	for i, r := range slices.Backward(reports) {
-		b := reportBlock(r.Report)
+		b := v.reportBlock(r.Report)
 		b.Title = fmt.Sprintf("Request %d of %d, %s", len(reports)-i, len(reports), r.At.In(v.cfg.Zone).Format("15:04:05"))
 		out.Blocks = append(out.Blocks, b)
 	}
-	sent, err := v.sent(ctx, first, reports[0])
+	sent, err3 := v.sent(ctx, first, reports[0])
 	out.Blocks = append(out.Blocks, sent)
-	return out, err
+	return out, errors.Join(err, err2, err3)
 }
 
 // sent shows the newest request of a turn as far as its texts are stored.
@@ -186,11 +174,11 @@ func (v *visit) sent(ctx context.Context, first history.Message, r prompt.Stored
 	if err != nil || v.mayRead(ctx, first.Room) != nil {
 		return out, err
 	}
-	if hash == r.PrefixHash {
-		out.Texts = append(out.Texts, words{Title: "system", Text: prefix, Closed: true})
-	} else {
-		out.Texts = append(out.Texts, words{Title: "system", Note: "not stored: a new epoch has begun", Closed: true})
+	system := words{Title: "system", Text: prefix, Closed: true}
+	if hash != r.PrefixHash {
+		system.Text, system.Note = "", "not stored: a new epoch has begun"
 	}
+	out.Texts = []words{system}
 	all, err := v.messages(ctx, history.Filter{Rooms: []history.Timeline{first.Room}, Before: r.Message + 1, Newest: true,
 		Limit: r.History.Messages})
 	for _, m := range slices.Backward(all) {
@@ -203,11 +191,7 @@ func (v *visit) sent(ctx context.Context, first history.Message, r prompt.Stored
 
 // words shows a message as the model gets it, its tail apart.
 func (v *visit) words(m history.Message) words {
-	w := words{Title: string(m.Role), Note: v.stamp(m.At), Added: m.Tail}
-	if m.Sender != "" {
-		w.Title += " " + m.Sender
-	}
-	w.Note += ", integrity " + m.Label.Integrity.String()
+	w := words{Title: string(m.Role) + " " + m.Sender, Note: v.stamp(m.At) + ", integrity " + m.Label.Integrity.String(), Added: m.Tail}
 	if m.Failed {
 		w.Note += ", failed"
 	}
@@ -221,7 +205,7 @@ func (v *visit) words(m history.Message) words {
 }
 
 // reportBlock shows what was kept, cut and reused.
-func reportBlock(r prompt.Report) block {
+func (v *visit) reportBlock(r prompt.Report) block {
 	window := "unknown"
 	if r.Window > 0 {
 		window = spaced(r.Window)
@@ -230,21 +214,18 @@ func reportBlock(r prompt.Report) block {
 	if r.Epoch.New {
 		epoch = "begins here"
 	}
-	table := block{Facts: facts("Tokens", spaced(r.Total), "Window", window, "Reused", fmt.Sprintf("%.0f %%", 100*r.Reused),
-		"Layout", string(r.Layout), "Epoch", epoch+": "+r.Epoch.Reason, "Left out", fmt.Sprintf("%d older messages", r.History.LeftOut)),
-		Head: []string{"Zone", "Section", "Tokens", "State", "Note"}}
-	row := func(zone, name string, tokens int, state, note string) {
-		c := cell{Text: state}
-		if state != string(prompt.Kept) && state != "" {
-			c.Class = "bad"
-		}
-		table.Rows = append(table.Rows, []cell{{Text: zone}, {Text: name}, count(tokens), c, {Text: note}})
-	}
+	table := block{Head: []string{"Zone", "Section", "Tokens", "State", "Note"}, Facts: v.facts("Tokens", r.Total, "Window", window,
+		"Reused", fmt.Sprintf("%.0f %%", 100*r.Reused), "Layout", r.Layout, "Epoch", epoch+": "+r.Epoch.Reason,
+		"Left out", fmt.Sprintf("%d older messages", r.History.LeftOut))}
 	for _, s := range r.Sections {
-		row(string(s.Zone), s.ID, s.Tokens, string(s.State), s.Note)
+		state := cell{Text: string(s.State)}
+		if s.State != prompt.Kept {
+			state.Class = "bad"
+		}
+		table.Rows = append(table.Rows, v.row(s.Zone, s.ID, s.Tokens, state, s.Note))
 	}
-	row("history", fmt.Sprintf("%d messages", r.History.Messages), r.History.Tokens, "", "")
-	row("", "tools", r.ToolTokens, "", "")
+	table.Rows = append(table.Rows, v.row("history", fmt.Sprintf("%d messages", r.History.Messages), r.History.Tokens, "", ""),
+		v.row("", "tools", r.ToolTokens, "", ""))
 	return table
 }
 
@@ -256,15 +237,15 @@ func nextPrompt(ctx context.Context, v *visit) (view, error) {
 	}
 	p, tools, err := v.cfg.Preview(ctx, string(talk))
 	if err != nil {
-		return view{}, problem{err}
+		return view{Title: "The next prompt", Lead: err.Error(), Back: roomLink(talk)}, nil
 	}
-	names := make([]string, len(tools))
-	for i, t := range tools {
-		names[i] = t.Name
+	offered := words{Title: "tools", Closed: true}
+	for _, t := range tools {
+		offered.Text += t.Name + "\n"
 	}
-	sent := block{Title: "What would be sent", Texts: []words{{Title: "tools", Text: strings.Join(names, ", "), Closed: true}}}
+	sent := block{Title: "What would be sent", Texts: []words{offered}}
 	for _, m := range p.Messages() {
 		sent.Texts = append(sent.Texts, words{Title: string(m.Role), Text: strings.TrimSpace(m.Content), Closed: m.Role != llm.System})
 	}
-	return view{Title: "The next prompt", Back: roomLink(talk), Blocks: []block{reportBlock(p.Report), sent}}, nil
+	return view{Title: "The next prompt", Back: roomLink(talk), Blocks: []block{v.reportBlock(p.Report), sent}}, nil
 }

@@ -32,6 +32,11 @@ type seeded struct {
 // texts are hostile.
 func (f *fixture) seed() (s seeded) {
 	t, ctx := f.t, f.t.Context()
+	f.Log.Info("no room " + hostile)
+	f.Log.With("room", "!ada:example.org").Info("of ada "+hostile, "a", 1)
+	f.Log.Warn("of the secret room "+canary, "room", secret)
+	f.Log.With("room", "!carl:example.org").Error("of carl", "err", canary)
+	f.Log.With("room", "!nowhere:example.org").Error("of an unknown room", "err", canary)
 	s.entry, s.question = f.memories(memory.Private(ada), "")
 	s.othersEntry, s.othersQuest = f.memories(memory.Private(carl), canary)
 	f.memories(memory.Room(secret), canary)

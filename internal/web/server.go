@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -14,6 +13,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -37,18 +37,12 @@ type Address struct {
 	Hosts  []string // further names that a request may use, such as that of a proxy with a certificate
 }
 
-// Config holds what the pages read. Fields are required unless their comment says otherwise.
+// Config holds what the pages read and ask the rest of the program. All is required unless its comment says otherwise.
 type Config struct {
-	Name string // of the assistant
-	Zone *time.Location
-	DB   *sql.DB
-	Stores
-	Hooks
-	Log *slog.Logger
-}
-
-// Stores are the parts of the program that the pages read.
-type Stores struct {
+	Name      string // of the assistant
+	Zone      *time.Location
+	Log       *slog.Logger // with a handler of Remember, pages show its lines
+	DB        *sql.DB
 	Memory    *memory.Store
 	Questions questions.Store
 	Approvals approval.Store
@@ -57,18 +51,12 @@ type Stores struct {
 	Usage     *usage.Store
 	Models    *llm.Models
 	Docs      fs.FS // Markdown files
-}
-
-// Hooks are what the pages ask the rest of the program.
-type Hooks struct {
-	Level func(person string) trust.Integrity
-	// Rooms lists the rooms with several people that person is a member of.
-	Rooms   func(ctx context.Context, person string) ([]string, error)
-	Preview func(ctx context.Context, talk string) (prompt.Prompt, []llm.ToolSpec, error)
-	// Vote delivers a vote to its conversation. nil = approvals can be read only.
-	Vote   func(ctx context.Context, v chat.Inbound) error
-	Status func(ctx context.Context) []string  // lines about the connection and the last dream
-	Doctor func(ctx context.Context) []Finding // runs the checks of `bot doctor`
+	Level     func(person string) trust.Integrity
+	Rooms     func(ctx context.Context, person string) ([]string, error) // those with several people where person is a member
+	Preview   func(ctx context.Context, talk string) (prompt.Prompt, []llm.ToolSpec, error)
+	Vote      func(ctx context.Context, v chat.Inbound) error // delivers a vote to its conversation; nil = approvals can be read only
+	Status    func(ctx context.Context) []string              // lines about the connection and the last dream
+	Doctor    func(ctx context.Context) []Finding             // runs the checks of `bot doctor`
 }
 
 // Finding is a result of a check.
@@ -106,7 +94,7 @@ func Listen(ctx context.Context, at Address, now func() time.Time) (*Server, err
 	if err != nil {
 		return nil, fmt.Errorf("web.listen: %w; name a free port of this machine, such as 127.0.0.1:8090", err)
 	}
-	s := &Server{socket: socket, logins: logins{now: now, links: map[hash]grant{}, sessions: map[hash]grant{}}}
+	s := &Server{socket: socket, logins: logins{now: now}}
 	_, port, _ := net.SplitHostPort(socket.Addr().String())
 	s.hosts, s.base = names(at, port)
 	return s, nil
@@ -174,9 +162,13 @@ func (s *site) handler() http.Handler {
 	mux.HandleFunc("GET /login", s.showLogin)
 	mux.HandleFunc("POST /login", s.logIn)
 	mux.HandleFunc("POST /logout", s.logOut)
+	mux.HandleFunc("GET /", s.serve(page{show: func(context.Context, *visit) (view, error) { return view{}, errNotFound }}))
 	for _, p := range catalog() {
-		method := cmp.Or(p.method, http.MethodGet)
-		mux.Handle(method+" "+p.pattern, s.serve(p))
+		method, exact := "GET ", strings.Replace(p.Path+"$", "/$", "/{$}", 1)
+		if p.post {
+			method = "POST "
+		}
+		mux.HandleFunc(method+strings.TrimSuffix(exact, "$"), s.serve(p))
 	}
 	inner := http.NewCrossOriginProtection().Handler(http.MaxBytesHandler(mux, maxBody))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -90,28 +90,24 @@ func newFixture(t *testing.T, hosts ...string) *fixture {
 	f := &fixture{t: t, log: &lockedBuffer{}, clock: time.Now()}
 	memories := expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: ada, Log: slog.New(slog.DiscardHandler)}))(t)
 	f.Config = Config{
-		Name: "Reverie", Zone: time.UTC, DB: db, Log: slog.New(slog.NewTextHandler(f.log, nil)),
-		Stores: Stores{
-			Memory: memories, Questions: questions.Store{DB: db, Memory: memories}, Tasks: task.NewStore(db, task.Config{}),
-			History: history.NewStore(db), Approvals: approval.Store{DB: db, Now: time.Now},
-			Usage:  &usage.Store{DB: db, Location: time.UTC, Now: time.Now, Log: slog.New(slog.DiscardHandler)},
-			Models: llm.New(llm.Config{Models: []llm.ModelConfig{{Name: "small", BaseURL: "http://127.0.0.1:1/v1", Model: "m", Window: 8192}}, Roles: map[string][]string{"chat": {"small"}}}),
-			Docs:   fstest.MapFS{"manual.md": {Data: []byte("# Manual\n\n[Faults](faults.md)\n\n| a | b |\n|---|---|\n| <script>alert(1)</script> | c |\n")}, "faults.md": {Data: []byte("# Faults\n")}},
+		Name: "Reverie", Zone: time.UTC, DB: db, Log: slog.New(Remember(slog.NewTextHandler(f.log, nil))),
+		Memory: memories, Questions: questions.Store{DB: db, Memory: memories}, Tasks: task.NewStore(db, task.Config{}),
+		History: history.NewStore(db), Approvals: approval.Store{DB: db, Now: time.Now},
+		Usage:  &usage.Store{DB: db, Location: time.UTC, Now: time.Now, Log: slog.New(slog.DiscardHandler)},
+		Models: llm.New(llm.Config{Models: []llm.ModelConfig{{Name: "small", BaseURL: "http://127.0.0.1:1/v1", Model: "m", Window: 8192}}, Roles: map[string][]string{"chat": {"small"}}}),
+		Docs:   fstest.MapFS{"manual.md": {Data: []byte("# Manual\n\n[Faults](faults.md)\n\n| a | b |\n|---|---|\n| <script>alert(1)</script> | c |\n")}, "faults.md": {Data: []byte("# Faults\n")}},
+		Level: func(person string) trust.Integrity {
+			return trust.SenderIntegrity(person, true, []string{ada, bob}, func(string) bool { return true })
 		},
-		Hooks: Hooks{
-			Level: func(person string) trust.Integrity {
-				return trust.SenderIntegrity(person, true, []string{ada, bob}, func(string) bool { return true })
-			},
-			Rooms: func(_ context.Context, person string) ([]string, error) {
-				return map[string][]string{ada: {shared}, bob: {shared, secret}}[person], nil
-			},
-			Preview: func(context.Context, string) (prompt.Prompt, []llm.ToolSpec, error) {
-				return prompt.Prompt{Prefix: "You are " + hostile}, nil, nil
-			},
-			Vote:   f.vote,
-			Status: func(context.Context) []string { return []string{"connected " + hostile} },
-			Doctor: func(context.Context) []Finding { return []Finding{{"files", "ill", "broken " + hostile, "mend it"}} },
+		Rooms: func(_ context.Context, person string) ([]string, error) {
+			return map[string][]string{ada: {shared}, bob: {shared, secret}}[person], nil
 		},
+		Preview: func(context.Context, string) (prompt.Prompt, []llm.ToolSpec, error) {
+			return prompt.Prompt{Prefix: "You are " + hostile}, nil, nil
+		},
+		Vote:   f.vote,
+		Status: func(context.Context) []string { return []string{"connected " + hostile} },
+		Doctor: func(context.Context) []Finding { return []Finding{{"files", "ill", "broken " + hostile, "mend it"}} },
 	}
 	f.server = expect.Must(Listen(t.Context(), Address{Listen: "127.0.0.1:0", Hosts: hosts}, f.now))(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -236,8 +232,8 @@ func TestLogin(t *testing.T) {
 	for _, code := range []string{codeOf(link), codeOf(late), cookie} {
 		expect.Lacks(t, f.log.String(), code)
 	}
-	for key := range f.server.sessions {
-		expect.False(t, bytes.Contains(key[:], []byte(cookie)), "a cookie is stored")
+	for _, g := range f.server.sessions {
+		expect.False(t, bytes.Contains(g.hash[:], []byte(cookie)), "a cookie is stored")
 	}
 	expect.Equal(t, f.browser().post("/login", url.Values{"code": {codeOf(f.server.Link(carl))}}).status, http.StatusForbidden, "not an owner")
 }

@@ -55,7 +55,7 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	defer b.close()
 
 	t := &terminal{Screen: screen, db: b.db, data: cfg.Data, answered: make(chan struct{}, 1)}
-	inspector, err := openInspector(ctx, cfg.Web)
+	inspector, err := openInspector(ctx, cfg.Web.Listener)
 	if err != nil {
 		return err
 	}

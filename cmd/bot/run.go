@@ -66,7 +66,7 @@ func runService(ctx context.Context, cfg *config.Config, log *slog.Logger) error
 // serve handles the client's messages until ctx ends. Shutdown is in order: no new messages, then a
 // grace period for running turns, then the client sends their replies.
 func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
-	inspector, err := openInspector(ctx, b.cfg.Web)
+	inspector, err := openInspector(ctx, b.cfg.Web.Listener)
 	if err != nil {
 		return err
 	}

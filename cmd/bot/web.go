@@ -30,6 +30,8 @@ func (s *service) inspectorConfig(deliver func(context.Context, chat.Inbound) er
 		Name: b.cfg.Name, Zone: b.cfg.Zone, DB: b.db, Log: b.log,
 		Memory: b.memory, Questions: questions.Store{DB: b.db, Memory: b.memory}, Tasks: b.tasks, History: b.history,
 		Approvals: approval.Store{DB: b.db, Messages: b.messages, Now: time.Now}, Usage: b.usage, Models: b.models, Docs: reverie.Docs,
+		OIDC: web.OIDC{Issuer: b.cfg.Web.OIDC.Issuer, ClientID: b.cfg.Web.OIDC.ClientID, ClientSecret: string(b.cfg.Web.OIDC.ClientSecret),
+			Users: b.cfg.Web.OIDC.Users},
 		Level: b.cfg.Level(), Preview: s.Preview, Vote: deliver,
 		Rooms: func(ctx context.Context, person string) ([]string, error) {
 			if b.cfg.Matrix == nil {

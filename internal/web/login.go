@@ -4,8 +4,10 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,6 +34,7 @@ type logins struct {
 
 	mu              sync.Mutex
 	links, sessions []grant
+	flows           []flow // logins that have begun elsewhere
 }
 
 // issue adds a new code to all, which is links or sessions, and returns it. If there are too many, the oldest ends.
@@ -82,15 +85,27 @@ func (s *site) person(r *http.Request) string {
 func (s *site) mayLogIn(person string) bool { return tool.AllowsAct(s.cfg.Level(person), "!web") }
 
 func (s *site) showLogin(w http.ResponseWriter, r *http.Request) {
-	s.render(w, r, http.StatusOK, "", view{Title: "Log in", Blocks: []block{{Login: true}}})
+	s.render(w, r, http.StatusOK, "", s.loginPage(""))
+}
+
+func (s *site) loginPage(lead string) view {
+	v := view{Title: "Log in", Lead: lead, Blocks: []block{{Login: true}}}
+	if s.cfg.OIDC.Issuer != "" {
+		v.Blocks[0].Facts = [][]cell{{{Text: "Or"}, {Text: "log in with " + strings.TrimPrefix(s.cfg.OIDC.Issuer, "https://"), Link: "/login/begin"}}}
+	}
+	return v
+}
+
+// refuse answers a login that failed. The reason is for the log.
+func (s *site) refuse(w http.ResponseWriter, r *http.Request, lead string, why error) {
+	s.cfg.Log.Warn("a login to the inspector was refused", "from", r.RemoteAddr, "err", why)
+	s.render(w, r, http.StatusForbidden, "", s.loginPage(lead))
 }
 
 func (s *site) logIn(w http.ResponseWriter, r *http.Request) {
 	person := s.find(&s.links, r.PostFormValue("code"), true)
 	if person == "" || !s.mayLogIn(person) {
-		s.cfg.Log.Warn("a login to the inspector was refused", "from", r.RemoteAddr)
-		s.render(w, r, http.StatusForbidden, "", view{Title: "Log in", Lead: "This link was used already, or is older than five minutes.",
-			Blocks: []block{{Login: true}}})
+		s.refuse(w, r, "This link was used already, or is older than five minutes.", errors.New("no such link"))
 		return
 	}
 	s.cfg.Log.Info("logged in to the inspector", "person", person, "from", r.RemoteAddr)

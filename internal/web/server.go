@@ -51,6 +51,7 @@ type Config struct {
 	Usage     *usage.Store
 	Models    *llm.Models
 	Docs      fs.FS // Markdown files
+	OIDC      OIDC
 	Level     func(person string) trust.Integrity
 	Rooms     func(ctx context.Context, person string) ([]string, error) // those with several people where person is a member
 	Preview   func(ctx context.Context, talk string) (prompt.Prompt, []llm.ToolSpec, error)
@@ -161,6 +162,10 @@ func (s *site) handler() http.Handler {
 	}
 	mux.HandleFunc("GET /login", s.showLogin)
 	mux.HandleFunc("POST /login", s.logIn)
+	if s.cfg.OIDC.Issuer != "" {
+		mux.HandleFunc("GET /login/begin", s.beginOIDC)
+		mux.HandleFunc("GET "+callbackPath, s.endOIDC)
+	}
 	mux.HandleFunc("POST /logout", s.logOut)
 	mux.HandleFunc("GET /", s.serve(page{show: func(context.Context, *visit) (view, error) { return view{}, errNotFound }}))
 	for _, p := range catalog() {

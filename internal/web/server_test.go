@@ -84,6 +84,11 @@ func (b *lockedBuffer) String() string {
 // newFixture starts a server. hosts are its further names.
 func newFixture(t *testing.T, hosts ...string) *fixture {
 	t.Helper()
+	return newFixtureWith(t, func(*Config) {}, hosts...)
+}
+
+func newFixtureWith(t *testing.T, set func(*Config), hosts ...string) *fixture {
+	t.Helper()
 	dir := t.TempDir()
 	db := expect.Must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
@@ -109,6 +114,7 @@ func newFixture(t *testing.T, hosts ...string) *fixture {
 		Status: func(context.Context) []string { return []string{"connected " + hostile} },
 		Doctor: func(context.Context) []Finding { return []Finding{{"files", "ill", "broken " + hostile, "mend it"}} },
 	}
+	set(&f.Config)
 	f.server = expect.Must(Listen(t.Context(), Address{Listen: "127.0.0.1:0", Hosts: hosts}, f.now))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

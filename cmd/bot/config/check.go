@@ -153,8 +153,14 @@ func (c *Config) complete(r *reader, dir string) {
 	c.completeQdrant(r, dir)
 	c.completeMCP(r, dir)
 	c.completeWeb(r, dir)
-	c.checkListener(r, "web", c.Web, "127.0.0.1:8090", "other machines reach the inspector; put a proxy with a certificate before it, "+
+	c.checkListener(r, "web", c.Web.Listener, "127.0.0.1:8090", "other machines reach the inspector; put a proxy with a certificate before it, "+
 		"name its host under web.hosts, and listen on 127.0.0.1")
+	if o := &c.Web.OIDC; o.Issuer != "" {
+		checkURL(r, "web.oidc.issuer", o.Issuer, "https://login.example.org/realms/home")
+		r.check(rule{"web.oidc.client_id", o.ClientID != "", "missing; the service gave one when you registered this client"},
+			rule{"web.oidc.users", len(o.Users) > 0, `missing; write who may log in, such as "anna@example.org": "@anna:example.org"`})
+		c.secretFile(r, dir, "web.oidc.client_secret", &o.ClientSecret, o.ClientSecretFile)
+	}
 	c.completeFolders(r, dir)
 	c.completeBackup(r, dir)
 }

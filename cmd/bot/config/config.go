@@ -52,10 +52,10 @@ type Config struct {
 
 // Operation is how the program is run and watched.
 type Operation struct {
-	Log     Log      `yaml:"log"`
-	Web     Listener `yaml:"web"`
-	Metrics Listener `yaml:"metrics"`
-	Backup  Backup   `yaml:"backup"`
+	Log     Log       `yaml:"log"`
+	Web     Inspector `yaml:"web"`
+	Metrics Listener  `yaml:"metrics"`
+	Backup  Backup    `yaml:"backup"`
 	Traces  struct {
 		Endpoint string `yaml:"endpoint"` // of OTLP by HTTP; empty = off
 	} `yaml:"traces"`
@@ -70,6 +70,18 @@ type Backup struct {
 	PassphraseFile string `yaml:"passphrase_file"`
 
 	When task.Schedule // schedule
+}
+
+// Inspector configures the pages for owners. After loading, ClientSecret includes one from a file.
+type Inspector struct {
+	Listener
+	OIDC struct {
+		Issuer           string            `yaml:"issuer"` // empty = off
+		ClientID         string            `yaml:"client_id"`
+		ClientSecret     Secret            `yaml:"client_secret"`
+		ClientSecretFile string            `yaml:"client_secret_file"`
+		Users            map[string]string `yaml:"users"` // subject or verified e-mail address → Matrix user ID
+	} `yaml:"oidc"`
 }
 
 // Listener configures a server of our own: the inspector, or figures for Prometheus.

@@ -122,6 +122,8 @@ var homes = []struct {
 	{"github.com/andybalholm/cascadia", []string{"internal/tool/web"}},
 	{"golang.org/x/image", []string{"internal/media"}},
 	{"github.com/modelcontextprotocol/go-sdk", []string{"internal/tool/mcp"}},
+	{"github.com/coreos/go-oidc", []string{"internal/web"}},
+	{"golang.org/x/oauth2", []string{"internal/web"}},
 	{"github.com/prometheus/client_golang", []string{"internal/metrics"}},
 	{"golang.org/x/sync", nil},
 	{"golang.org/x/text", nil},

@@ -143,6 +143,7 @@ func (r *Runner) clearEvent(event string) {
 	maps.DeleteFunc(r.roomEvents, func(_, of string) bool { return of == event })
 }
 
+// idsOf returns a JSON array.
 func idsOf(of []Job) string {
 	return store.Array(store.Map(of, func(n Job) string { return n.id }))
 }

@@ -204,6 +204,9 @@ func (r *Runner) Cancel(ctx context.Context, scope tool.Scope, id string) (strin
 	if scope.SubSession != "" && n.parent != scope.SubSession {
 		return "", errors.New("a sub-session cancels only what it has spawned")
 	}
-	_, err = r.cancel(ctx, []Job{n}, i18n.New("why.helper_cancelled"))
+	ended, err := r.cancel(ctx, []Job{n}, i18n.New("why.helper_cancelled"))
+	if err == nil && ended == 0 {
+		return "", fmt.Errorf("%s has ended already", n.id)
+	}
 	return n.id + " is cancelled, with all that it had asked for.", err
 }

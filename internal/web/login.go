@@ -91,7 +91,8 @@ func (s *site) showLogin(w http.ResponseWriter, r *http.Request) {
 func (s *site) loginPage(lead string) view {
 	v := view{Title: "Log in", Lead: lead, Blocks: []block{{Login: true}}}
 	if s.cfg.OIDC.Issuer != "" {
-		v.Blocks[0].Facts = [][]cell{{{Text: "Or"}, {Text: "log in with " + strings.TrimPrefix(s.cfg.OIDC.Issuer, "https://"), Link: "/login/begin"}}}
+		by := cell{Text: "log in with " + strings.TrimPrefix(s.cfg.OIDC.Issuer, "https://"), Link: "/login/begin"}
+		v.Blocks[0].Facts = [][]cell{{{Text: "Or"}, by}}
 	}
 	return v
 }

@@ -153,8 +153,9 @@ func (c *Config) complete(r *reader, dir string) {
 	c.completeQdrant(r, dir)
 	c.completeMCP(r, dir)
 	c.completeWeb(r, dir)
-	c.checkListener(r, "web", c.Web.Listener, "127.0.0.1:8090", "other machines reach the inspector; put a proxy with a certificate before it, "+
-		"name its host under web.hosts, and listen on 127.0.0.1")
+	c.checkListener(r, "web", c.Web.Listener, "127.0.0.1:8090",
+		"other machines reach the inspector; put a proxy with a certificate before it, name its host under web.hosts, "+
+			"and listen on 127.0.0.1")
 	if o := &c.Web.OIDC; o.Issuer != "" {
 		checkURL(r, "web.oidc.issuer", o.Issuer, "https://login.example.org/realms/home")
 		r.check(rule{"web.oidc.client_id", o.ClientID != "", "missing; the service gave one when you registered this client"},

@@ -15,6 +15,7 @@ import (
 	"reverie/internal/tool/web"
 )
 
+// openMCP returns the configured MCP servers, or nil.
 func openMCP(b *bot) *mcp.Servers {
 	if len(b.cfg.MCP.Servers) == 0 {
 		return nil

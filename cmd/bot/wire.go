@@ -304,6 +304,7 @@ func loadConfig(path filePath, w io.Writer, needsModel bool) (*config.Config, *s
 	return cfg, log, nil
 }
 
+// embedding returns the configured embedding model, or nil.
 func (b *bot) embedding() *llm.Embedding {
 	e := b.cfg.LLM.Embedding
 	if e == nil {

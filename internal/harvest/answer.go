@@ -34,6 +34,7 @@ func parseFindings(said string) ([]finding, error) {
 	return found, err
 }
 
+// parseKind parses a kind; the default is a fact.
 func parseKind(s string) memory.Kind {
 	switch k := memory.Kind(strings.ToLower(s)); k {
 	case memory.Preference, memory.Happening:
@@ -42,6 +43,7 @@ func parseKind(s string) memory.Kind {
 	return memory.Fact
 }
 
+// parseDate parses a date; zero if it is invalid.
 func parseDate(s string) time.Time {
 	for _, layout := range []string{time.DateOnly, time.RFC3339, "2006-01-02T15:04", "2006-01-02 15:04", "2006-01", "2006"} {
 		if t, err := time.Parse(layout, s); err == nil && t.Year() > 1800 && t.Year() < 2200 {
@@ -169,6 +171,7 @@ func (e candidate) repeats(others []memory.Entry) bool {
 	return false
 }
 
+// integrity returns the lowest integrity of the senders of b.
 func (b *batch) integrity() trust.Integrity {
 	least := trust.Owner
 	for _, t := range b.messages {

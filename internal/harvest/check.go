@@ -19,6 +19,7 @@ import (
 // A fact must be supported by the person's own words. A wrongly refused fact is still found in the
 // transcript; a wrongly accepted one misleads for years.
 
+// word is a case-folded word.
 type word struct {
 	text    string
 	capital bool // starts with a capital letter

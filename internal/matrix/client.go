@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -118,8 +117,6 @@ type Client struct {
 	ending chan struct{} // closed when the context of Run ends
 
 	inWake, outWake, redactWake chan struct{}
-
-	crowded atomic.Bool // a room may have more messages than were handed over at once
 }
 
 var _ chat.Transport = (*Client)(nil)

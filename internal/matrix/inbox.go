@@ -47,7 +47,7 @@ func (c *Client) runInboxDelivery(ctx context.Context, deliver func(context.Cont
 			c.cfg.Log.Warn("matrix: message not delivered; trying again", "err", err)
 			next = c.cfg.now().Add(retry.FirstWait)
 		}
-		// With a thousand rooms waiting, a look takes long. They must not take all of the time.
+		// With a thousand rooms waiting a look takes long, and each message that is done asks for one.
 		_ = pace.Pause(ctx, nil, 4*time.Since(began))
 		return next
 	})
@@ -56,16 +56,10 @@ func (c *Client) runInboxDelivery(ctx context.Context, deliver func(context.Cont
 // unansweredInboxRows returns the inbox rows that need an answer. It leaves out rooms whose data still
 // has to be moved from the room that they replace.
 func (c *Client) unansweredInboxRows(ctx context.Context) ([]delivery.InboxRow, error) {
-	c.crowded.Store(true) // until it is known, because Ack may come between
 	rows, err := c.inbox.Waiting(ctx, maxPending)
 	if err != nil {
 		return nil, err
 	}
-	inRoom := map[string]int{}
-	for _, r := range rows {
-		inRoom[r.Message.Room]++
-	}
-	c.crowded.Store(slices.Max(append(slices.Collect(maps.Values(inRoom)), 0)) == maxPending)
 	moving, err := c.AwaitingMove(ctx)
 	rows = slices.DeleteFunc(rows, func(r delivery.InboxRow) bool { return slices.Contains(moving, r.Message.Room) })
 	return rows, err
@@ -123,9 +117,7 @@ func (c *Client) updatePrivateAndUnproven(ctx context.Context, h *chat.Head) err
 // Ack records that an inbound message needs no more work.
 func (c *Client) Ack(ctx context.Context, id string) error {
 	err := c.inbox.MarkDone(ctx, c.cfg.DB, id)
-	if c.crowded.Load() {
-		pace.Wake(c.inWake)
-	}
+	pace.Wake(c.inWake) // a room may have more messages than are handed over at once
 	return err
 }
 

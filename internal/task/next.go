@@ -53,6 +53,7 @@ func (s Schedule) cronExpression() string {
 	return fmt.Sprintf("%d %d %s * %s", at%60, at/60, dom, dow)
 }
 
+// location returns the time zone of s, or loc.
 func (s Schedule) location(loc *time.Location) *time.Location {
 	if s.Zone == "" {
 		return loc

@@ -262,6 +262,7 @@ func parseMoment(text string, now time.Time) (time.Time, error) {
 	return parseOncePhrase(text, now)
 }
 
+// timeOn returns the time of day text on the day of d.
 func timeOn(d time.Time, text string) (time.Time, error) {
 	hhmm, err := normalizeClock("at", text, rules[once].example)
 	if err != nil {

@@ -182,6 +182,7 @@ func (s *Scheduler) hasOpenRun(ctx context.Context, tx *sql.Tx, t Task) (bool, e
 	return busy, err
 }
 
+// insertRun inserts one run unless it exists.
 func (s *Scheduler) insertRun(ctx context.Context, tx *sql.Tx, t Task, due, now time.Time, state RunState, why i18n.Text) error {
 	var ended any
 	if state != runClaimed {

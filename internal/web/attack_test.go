@@ -103,7 +103,7 @@ func attacks(f *fixture, s seeded, in *browser) (all []attack) {
 	for name, cookie := range map[string]string{"none": "", "guessed": cookieName + "=" + strings.Repeat("0", 64), "empty": cookieName + "=", "of a logout": cookieName + "=" + ended,
 		"a link's code": cookieName + "=" + fresh, "another name": "session=" + in.cookie(), "upper case": cookieName + "=" + strings.ToUpper(in.cookie()), "a part": cookieName + "=" + in.cookie()[:32],
 		"the hash": cookieName + "=" + fmt.Sprintf("%x", sha256.Sum256([]byte(in.cookie()))), "many": strings.Repeat(cookieName+"=x; ", 200)} {
-		for _, path := range []string{"/memories", "/turns/" + s.turn, "/log"} {
+		for _, path := range []string{"/memories", "/turns/" + s.turn} {
 			add(attack{name: "cookie " + name, method: http.MethodGet, path: path, header: map[string]string{"Cookie": cookie}})
 		}
 		add(attack{name: "undo with cookie " + name, method: http.MethodPost, path: "/undo", form: batch, header: map[string]string{"Cookie": cookie, "Sec-Fetch-Site": "same-origin"}})

@@ -7,13 +7,13 @@ import (
 	"sync"
 	"time"
 
-	"reverie/internal/history"
 	"reverie/internal/text"
 )
 
 const keptLines, shownLines, maxLine = 2000, 200, 2000 // maxLine is in characters
 
-// Remember returns a handler that passes records on to h and keeps the newest in memory. A Config whose Log has it shows them.
+// Remember returns a handler that passes records on to h and keeps the newest of rooms in memory. A Config whose Log has it
+// shows them.
 func Remember(h slog.Handler) slog.Handler { return remembering{Handler: h, kept: &logLines{}} }
 
 type remembering struct {
@@ -61,6 +61,9 @@ func (h remembering) WithGroup(name string) slog.Handler {
 func (h remembering) Handle(ctx context.Context, r slog.Record) error {
 	err := h.Handler.Handle(ctx, r)
 	r.Attrs(func(a slog.Attr) bool { h.add(a); return true }) // h is a copy
+	if h.room == "" {
+		return err
+	}
 	h.kept.Lock()
 	defer h.kept.Unlock()
 	line := logLine{r.Time, r.Level, text.Clip(r.Message+h.attrs, maxLine), h.room}
@@ -68,19 +71,9 @@ func (h remembering) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// logs shows the newest log lines, without those of rooms that the person may not read.
-func logs(ctx context.Context, v *visit) (view, error) {
-	known := map[string]bool{"": true}
-	return view{Title: "Log", Blocks: []block{v.logBlock(func(room string) bool {
-		if _, found := known[room]; !found {
-			known[room] = v.mayRead(ctx, history.Timeline(room)) == nil
-		}
-		return known[room]
-	})}}, nil
-}
-
-// logBlock lists the newest log lines of the rooms that sees accepts, the newest first.
-func (v *visit) logBlock(sees func(room string) bool) block {
+// logBlock lists the newest log lines of a room, the newest first. Lines that name no room may tell of any, so no page
+// shows them.
+func (v *visit) logBlock(room string) block {
 	out := block{Title: "Log lines since the start", Head: []string{"When", "Level", "What"}, Empty: "There are none."}
 	h, remembers := v.cfg.Log.Handler().(remembering)
 	if !remembers {
@@ -90,7 +83,7 @@ func (v *visit) logBlock(sees func(room string) bool) block {
 	all := slices.Clone(h.kept.all)
 	h.kept.Unlock()
 	for _, l := range slices.Backward(all) {
-		if len(out.Rows) < shownLines && sees(l.room) {
+		if len(out.Rows) < shownLines && l.room == room {
 			at := cell{Text: l.at.In(v.cfg.Zone).Format(time.DateTime), Class: "time"}
 			out.Rows = append(out.Rows, v.row(at, l.level, long(l.text)))
 		}

@@ -1,13 +1,13 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -19,7 +19,7 @@ type OIDC struct {
 	Issuer       string // its address, as in the service's own description; empty = off
 	ClientID     string
 	ClientSecret string
-	Users        map[string]string // the subject, or a verified e-mail address → the person
+	Users        map[string]string // the subject, or if it has an @, a verified e-mail address → the person
 }
 
 // flow is a login that has begun at the service. State and nonce come back from it.
@@ -109,10 +109,13 @@ func (s *site) personOfOIDC(r *http.Request) (string, error) {
 	if err := proof.Claims(&claims); err != nil {
 		return "", err
 	}
-	if !claims.Verified {
-		claims.Email = ""
+	person := ""
+	if !strings.Contains(proof.Subject, "@") { // at some services anybody may choose another's address as the subject
+		person = s.cfg.OIDC.Users[proof.Subject]
 	}
-	person := cmp.Or(s.cfg.OIDC.Users[proof.Subject], s.cfg.OIDC.Users[claims.Email])
+	if person == "" && claims.Verified {
+		person = s.cfg.OIDC.Users[claims.Email]
+	}
 	switch {
 	case subtle.ConstantTimeCompare([]byte(proof.Nonce), []byte(f.nonce)) == 0:
 		return "", errors.New("the answer belongs to another login")

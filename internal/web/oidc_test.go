@@ -112,7 +112,8 @@ func TestOIDC(t *testing.T) {
 			service.claims["sub"], service.claims["email"], service.claims["email_verified"] = "x", "bob@example.org", true
 		}, true},
 		"an unverified address":  {func(url.Values) { service.claims["sub"], service.claims["email"] = "x", "bob@example.org" }, false},
-		"an address as subject":  {claim("sub", "nobody"), false},
+		"an address as subject":  {claim("sub", "bob@example.org"), false},
+		"an unknown subject":     {claim("sub", "nobody"), false},
 		"no subject":             {claim("sub", ""), false},
 		"one who is no owner":    {claim("sub", "sub-carl"), false},
 		"another nonce":          {claim("nonce", "x"), false},

@@ -38,7 +38,6 @@ func catalog() []page {
 		{Name: "Usage", Path: "/usage", show: tokens},
 		{Name: "Doctor", Path: "/doctor", show: doctor},
 		{post: true, Path: "/doctor", show: doctor},
-		{Name: "Log", Path: "/log", show: logs},
 		{Name: "Docs", Path: "/docs", show: docs},
 		{Path: "/docs/{name}", show: doc},
 	}

@@ -19,7 +19,7 @@ func (s seeded) paths() []string {
 	ada := url.PathEscape("!ada:example.org")
 	return []string{"/", "/rooms", "/rooms/" + ada, "/rooms/" + url.PathEscape(shared), "/rooms/" + ada + "?before=3", "/rooms/" + ada + "/next", "/turns/" + s.turn,
 		"/memories", "/memories?q=bike", "/memories?q=" + url.QueryEscape(hostile), "/memories?from=2020-01-01&to=2999-01-01", "/memories/" + s.entry,
-		"/questions", "/dreams", "/tasks", "/subsessions", "/subsessions/" + s.sub, "/approvals", "/usage", "/doctor", "/log", "/docs", "/docs/manual.md"}
+		"/questions", "/dreams", "/tasks", "/subsessions", "/subsessions/" + s.sub, "/approvals", "/usage", "/doctor", "/docs", "/docs/manual.md"}
 }
 
 // TestPages: each page shows what it is for, escapes all of it, and shows nothing that ada may not read.
@@ -45,13 +45,13 @@ func TestPages(t *testing.T) {
 	} {
 		expect.Has(t, b.get(path).body, parts...)
 	}
-	expect.Has(t, b.get("/log").body, "no room", "of ada", "a=1")
 	for _, room := range []string{"!ada:example.org", "thread:$x !ada:example.org"} {
 		page := b.get("/rooms/" + url.PathEscape(room))
 		expect.Equal(t, strings.Contains(page.body, "of ada"), page.status == http.StatusOK, room)
+		expect.Equal(t, strings.Contains(page.body, "a=1"), page.status == http.StatusOK, room)
 		expect.Lacks(t, page.body, "no room")
 	}
-	expect.Has(t, f.logIn(bob).get("/log").body, "of the secret room "+canary, "no room")
+	expect.Has(t, f.logIn(bob).get("/rooms/"+url.PathEscape(secret)).body, "of the secret room "+canary)
 	expect.Has(t, b.post("/doctor", url.Values{}).body, "mend it")
 	expect.Has(t, f.logIn(bob).get("/memories").body, canary) // the seed does hold it
 }
@@ -105,14 +105,16 @@ func TestChanges(t *testing.T) {
 // TestLogBound: of many log lines the newest are kept, each cut, and a page shows the newest of them first.
 func TestLogBound(t *testing.T) {
 	f := newFixture(t)
+	f.seed()
+	log := f.Log.With("room", shared)
 	for i := range keptLines + 10 {
-		f.Log.Info(fmt.Sprintf("line %d.", i), "x", strings.Repeat("x", 2*maxLine))
+		log.Info(fmt.Sprintf("line %d.", i), "x", strings.Repeat("x", 2*maxLine))
 	}
 	kept := f.Log.Handler().(remembering).kept.all
 	expect.Equal(t, len(kept), keptLines)
 	expect.False(t, len(kept[0].text) > maxLine+10, "a line is long")
 	f.Log.With("room", shared).Info("another") // a child's lines are kept, too
-	page := f.logIn(ada).get("/log").body
+	page := f.logIn(ada).get("/rooms/" + url.PathEscape(shared)).body
 	expect.Has(t, page, fmt.Sprintf("line %d.", keptLines+9))
 	expect.Lacks(t, page, "line 10.", "level=")
 	expect.False(t, strings.Index(page, fmt.Sprintf("line %d.", keptLines+9)) > strings.Index(page, fmt.Sprintf("line %d.", keptLines)), "the order")

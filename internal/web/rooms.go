@@ -99,8 +99,8 @@ func turns(ctx context.Context, v *visit) (view, error) {
 		older.Text, older.Link = "Older turns", fmt.Sprintf("%s?before=%d", older.Link, end)
 		more.Rows = append(more.Rows, v.row(older))
 	}
-	lines := v.logBlock(func(room string) bool { return room == talk.Room() })
-	return view{Title: roomLink(talk).Text, Back: link("Rooms", "/rooms"), Blocks: []block{list, more, lines}}, errors.Join(err, err2)
+	return view{Title: roomLink(talk).Text, Back: link("Rooms", "/rooms"),
+		Blocks: []block{list, more, v.logBlock(talk.Room())}}, errors.Join(err, err2)
 }
 
 // reportsOf returns the reports of the requests from message first to before end, the newest first. 0 = no end.

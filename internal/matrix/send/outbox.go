@@ -165,10 +165,18 @@ func (s *Sender) enqueue(ctx context.Context, room string, m chat.Outgoing, with
 	}
 	final := delivery.Final{Room: room, Message: m, Text: text, File: file, Poll: asks, FullText: whole}
 	if err := s.Outbox.StoreFinal(ctx, final, with...); err != nil {
+		s.endSpan(m.ID, trace.Failure(err))
 		return err
 	}
 	pace.Wake(s.OutWake)
 	return nil
+}
+
+// endSpan ends the trace of sending a message, if it has one.
+func (s *Sender) endSpan(id, failure string) {
+	if span, ok := s.traced.LoadAndDelete(id); ok {
+		span.(*trace.Span).End(failure)
+	}
 }
 
 // updateDraft stores the newest text of a draft for Run.
@@ -306,9 +314,7 @@ func (s *Sender) deliverRow(ctx context.Context, r delivery.OutboxRow) {
 	defer cancel()
 	err := s.transmit(sendCtx, r)
 	if err == nil {
-		if span, ok := s.traced.LoadAndDelete(r.ID); ok {
-			span.(*trace.Span).End("")
-		}
+		s.endSpan(r.ID, "")
 		return
 	}
 	if ctx.Err() != nil {
@@ -318,6 +324,7 @@ func (s *Sender) deliverRow(ctx context.Context, r delivery.OutboxRow) {
 	if v == retry.Never {
 		s.Log.Error("matrix: message given up", "room", r.Room, "message", r.ID, "tries", r.Attempts+1, "err", err)
 		why := err
+		s.endSpan(r.ID, trace.Failure(why))
 		if err = s.Outbox.MarkDead(ctx, r, why); err == nil && r.File != "" {
 			err = s.Notify(ctx, s.unsentNotice(ctx, r, why))
 		}

@@ -155,6 +155,7 @@ type human struct {
 	plain   []string                   // events of the bot that were not encrypted
 	unread  map[string]error           // events that cannot be decrypted
 	notices []string
+	replied chan bool // a complete message of the bot; nil = not wanted
 }
 
 // asking is a question at a time of the day.
@@ -214,6 +215,9 @@ func (h *human) hear(e peer.Event) {
 		if e.Notice {
 			h.notices = append(h.notices, e.Body)
 			return
+		}
+		if !e.Live && h.replied != nil {
+			h.replied <- true
 		}
 		for _, name := range named.FindAllString(e.Body, -1) {
 			if h.answers[name] == nil {

@@ -304,7 +304,7 @@ func (r *request) renderSection(i int, c *section.Content, nonce string) *render
 		s.State, s.Text, s.Tokens = Dropped, "", 0
 	}
 	if s.State == Failed {
-		r.a.cfg.Log.Error("prompt section broke its fence", "section", s.ID, "err", s.Note, "text", c.Text())
+		r.a.cfg.Log.Error("prompt section broke its fence", "section", s.ID, "err", s.Note)
 	}
 	return s
 }

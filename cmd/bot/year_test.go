@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reverie/cmd/bot/config"
+	"reverie/internal/backup"
+	"reverie/internal/dream"
+	"reverie/internal/llm"
+	"reverie/internal/llm/rehearsal"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/memory"
+	"reverie/internal/test/expect"
+)
+
+// TestYear is a year of one person who writes 40 messages a day, in a bubble whose clock leaps from one
+// message to the next. It logs what a day costs, in real time. REVERIE_YEAR is the number of days.
+func TestYear(t *testing.T) {
+	days, _ := strconv.Atoi(os.Getenv("REVERIE_YEAR"))
+	if days == 0 {
+		t.Skip("it takes half an hour: make year")
+	}
+	synctest.Test(t, func(t *testing.T) { (&year{words: newWords()}).live(t, days) })
+}
+
+const (
+	perDay   = 40
+	perMonth = 30 // days
+)
+
+// year is a day that goes on.
+type year struct {
+	*day
+	ann   *human
+	room  string
+	words []string
+	rng   *rand.Rand
+}
+
+// clock is the real time, which a bubble's clock is not.
+func clock() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		panic(err)
+	}
+	return time.Duration(t.Nano())
+}
+
+func newWords() (all []string) {
+	for _, a := range []string{"ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro", "su", "ta", "ve", "wi"} {
+		for _, b := range []string{"lan", "ber", "din", "gos", "mut", "ran", "sel", "tik", "von", "zur"} {
+			for _, c := range []string{"", "da", "el", "in", "ock", "um", "y"} {
+				all = append(all, a+b+c)
+			}
+		}
+	}
+	return all
+}
+
+func (y *year) live(t *testing.T, days int) {
+	y.rng = rand.New(rand.NewPCG(1, 2))
+	y.day = newDayWith(t, judging{rehearsal.Handler(rehearsal.Config{})}, func(c *config.Config) {
+		c.Memory.Backend, c.Harvest.Calls = "fts5", 200
+	})
+	y.parts.models = llm.New(llm.Config{HTTP: y.model, Meter: y.parts.counted.Meter(y.parts.usage), Models: []llm.ModelConfig{
+		{Name: "m", BaseURL: "http://model.test/v1", Model: rehearsal.ModelName, Window: 16384, MaxOutput: 1024}}})
+	y.ann = y.person("ann")
+	y.ann.replied = make(chan bool, 100)
+	y.room = y.day.room(y.ann, peer.Room{Name: "Ann", Direct: true, Encrypted: true, Invite: []string{y.bot}})
+	y.began = time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)
+	var first cost
+	for n := range days {
+		one := y.oneDay(n)
+		if n == 0 {
+			first = one
+		}
+		if n == 0 || (n+1)%perMonth == 0 || n == days-1 {
+			y.measureDay(&one)
+			t.Logf("day %3d: %s; %.2f of the first day", n+1, one, one.p50/first.p50)
+		}
+	}
+}
+
+// cost is what a day took in milliseconds of real time, and what there is at its end.
+type cost struct {
+	p50, p99, dream, search, backup float64
+	database, archive               int64 // bytes
+	memories, messages              int
+}
+
+func (c cost) String() string {
+	return fmt.Sprintf("an answer %.1f ms, p99 %.1f; search %.2f ms; dream %.0f ms; %d messages, %d memories, %.1f MB; backup %.1f MB in %.0f ms",
+		c.p50, c.p99, c.search, c.dream, c.messages, c.memories, float64(c.database)/1e6, float64(c.archive)/1e6, c.backup)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
+
+// oneDay has a day's talk, and the dream in the night before.
+func (y *year) oneDay(n int) (c cost) {
+	morning := y.began.AddDate(0, 0, n)
+	sleepUntil(y.t.Context(), morning.Add(4*time.Hour))
+	began := clock()
+	_, err := y.parts.dreamer.Dream(y.t.Context(), dream.Options{})
+	expect.OK(y.t, err)
+	c.dream = milliseconds(clock() - began)
+	var times []time.Duration
+	for range perDay {
+		times = append(times, 7*time.Hour+time.Duration(y.rng.IntN(16*3600))*time.Second)
+	}
+	slices.Sort(times)
+	var took []float64
+	for i, at := range times {
+		sleepUntil(y.t.Context(), morning.Add(at))
+		for len(y.ann.replied) > 0 { // a reminder
+			<-y.ann.replied
+		}
+		name := fmt.Sprintf("q-ann-%d", n*perDay+i)
+		began := clock()
+		expect.Must(y.ann.Say(y.t.Context(), y.room, y.says(name)))(y.t)
+		select {
+		case <-y.ann.replied:
+		case <-time.After(time.Hour):
+			y.t.Fatalf("%s: no answer in an hour", name)
+		}
+		took = append(took, milliseconds(clock()-began))
+	}
+	slices.Sort(took)
+	c.p50, c.p99 = took[len(took)/2], took[len(took)*99/100]
+	return c
+}
+
+// says is a message of Ann: a fact, a question about one, a reminder, or talk.
+func (y *year) says(name string) string {
+	word := func() string { return y.words[y.rng.IntN(len(y.words))] }
+	talk := func(n int) string {
+		var all []string
+		for range n {
+			all = append(all, word())
+		}
+		return strings.Join(all, " ")
+	}
+	switch k := y.rng.IntN(20); {
+	case k < 2:
+		return fmt.Sprintf("My %s is %s %s. %s", word(), word(), word(), name)
+	case k < 3:
+		return fmt.Sprintf("remember that %s likes %s and %s %s", word(), word(), word(), name)
+	case k < 6:
+		return fmt.Sprintf("what do you know about %s? (%s)", word(), name)
+	case k < 7:
+		return fmt.Sprintf("remind me to look after the %s %s tomorrow at 9:00", word(), name)
+	default:
+		return fmt.Sprintf("%s: the %s of today was %s, and %s", name, word(), talk(4), talk(8+y.rng.IntN(20)))
+	}
+}
+
+func (y *year) measureDay(c *cost) {
+	c.database = y.size(filepath.Join(y.parts.cfg.Data, "bot.db"))
+	rows := y.rows()
+	c.memories, c.messages = rows["memory"], rows["message"]
+	for range 100 {
+		began := clock()
+		_, err := y.parts.memory.Search(y.t.Context(), memory.Query{Text: "what do you know about " + y.words[y.rng.IntN(len(y.words))] + "?",
+			Scopes: memory.Strict.Visible(y.room, y.ann.UserID(), true)})
+		expect.OK(y.t, err)
+		c.search += milliseconds(clock()-began) / 100
+	}
+	file := filepath.Join(y.t.TempDir(), "backup")
+	began := clock()
+	expect.Must(backup.Write(y.t.Context(), file, backupSource(y.parts, "")))(y.t)
+	c.backup = milliseconds(clock() - began)
+	c.archive = y.size(file)
+}
+
+func (y *year) size(file string) int64 { return expect.Must(os.Stat(file))(y.t).Size() }
+
+// judging is a rehearsal model that also answers what dreams ask: nothing is to be done.
+type judging struct{ http.Handler }
+
+var pairRE = regexp.MustCompile(`\\nPair (\d+)`)
+
+func (j judging) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if !bytes.Contains(body, []byte("of an assistant in order")) {
+		j.Handler.ServeHTTP(w, r)
+		return
+	}
+	verdict, verdicts := "neither", []string{}
+	if bytes.Contains(body, []byte("whether both say the same")) {
+		verdict = "compatible"
+	}
+	for _, m := range pairRE.FindAllSubmatch(body, -1) {
+		verdicts = append(verdicts, fmt.Sprintf(`{"pair": %s, "verdict": %q}`, m[1], verdict))
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q}}]}\n\n", "["+strings.Join(verdicts, ", ")+"]")
+	fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+}

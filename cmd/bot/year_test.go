@@ -84,19 +84,23 @@ func (y *year) live(t *testing.T, days int) {
 	y.room = y.day.room(y.ann, peer.Room{Name: "Ann", Direct: true, Encrypted: true, Invite: []string{y.bot}})
 	y.began = time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)
 	var first cost
+	var answers, dreams []float64 // of this month
 	for n := range days {
-		one := y.oneDay(n)
+		dreams = append(dreams, y.dream(n))
+		answers = append(answers, y.talk(n)...)
+		if n > 0 && (n+1)%perMonth > 0 && n < days-1 {
+			continue
+		}
+		c := y.measure(answers, dreams)
 		if n == 0 {
-			first = one
+			first = c
 		}
-		if n == 0 || (n+1)%perMonth == 0 || n == days-1 {
-			y.measureDay(&one)
-			t.Logf("day %3d: %s; %.2f of the first day", n+1, one, one.p50/first.p50)
-		}
+		t.Logf("until day %3d: %s; an answer takes %.2f of the first day", n+1, c, c.p50/first.p50)
+		answers, dreams = nil, nil
 	}
 }
 
-// cost is what a day took in milliseconds of real time, and what there is at its end.
+// cost is what a month took in milliseconds of real time, and what there is at its end.
 type cost struct {
 	p50, p99, dream, search, backup float64
 	database, archive               int64 // bytes
@@ -110,22 +114,23 @@ func (c cost) String() string {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
-// oneDay has a day's talk, and the dream in the night before.
-func (y *year) oneDay(n int) (c cost) {
-	morning := y.began.AddDate(0, 0, n)
-	sleepUntil(y.t.Context(), morning.Add(4*time.Hour))
+// dream dreams in the night before day n, and returns how long it took.
+func (y *year) dream(n int) float64 {
+	sleepUntil(y.t.Context(), y.began.AddDate(0, 0, n).Add(4*time.Hour))
 	began := clock()
-	_, err := y.parts.dreamer.Dream(y.t.Context(), dream.Options{})
-	expect.OK(y.t, err)
-	c.dream = milliseconds(clock() - began)
+	expect.Must(y.parts.dreamer.Dream(y.t.Context(), dream.Options{}))(y.t)
+	return milliseconds(clock() - began)
+}
+
+// talk has the talk of day n, and returns how long each answer took.
+func (y *year) talk(n int) (took []float64) {
 	var times []time.Duration
 	for range perDay {
 		times = append(times, 7*time.Hour+time.Duration(y.rng.IntN(16*3600))*time.Second)
 	}
 	slices.Sort(times)
-	var took []float64
 	for i, at := range times {
-		sleepUntil(y.t.Context(), morning.Add(at))
+		sleepUntil(y.t.Context(), y.began.AddDate(0, 0, n).Add(at))
 		for len(y.ann.replied) > 0 { // a reminder
 			<-y.ann.replied
 		}
@@ -139,9 +144,7 @@ func (y *year) oneDay(n int) (c cost) {
 		}
 		took = append(took, milliseconds(clock()-began))
 	}
-	slices.Sort(took)
-	c.p50, c.p99 = took[len(took)/2], took[len(took)*99/100]
-	return c
+	return took
 }
 
 // says is a message of Ann: a fact, a question about one, a reminder, or talk.
@@ -168,7 +171,10 @@ func (y *year) says(name string) string {
 	}
 }
 
-func (y *year) measureDay(c *cost) {
+func (y *year) measure(answers, dreams []float64) (c cost) {
+	slices.Sort(answers)
+	slices.Sort(dreams)
+	c.p50, c.p99, c.dream = answers[len(answers)/2], answers[len(answers)*99/100], dreams[len(dreams)/2]
 	c.database = y.size(filepath.Join(y.parts.cfg.Data, "bot.db"))
 	rows := y.rows()
 	c.memories, c.messages = rows["memory"], rows["message"]
@@ -184,6 +190,7 @@ func (y *year) measureDay(c *cost) {
 	expect.Must(backup.Write(y.t.Context(), file, backupSource(y.parts, "")))(y.t)
 	c.backup = milliseconds(clock() - began)
 	c.archive = y.size(file)
+	return c
 }
 
 func (y *year) size(file string) int64 { return expect.Must(os.Stat(file))(y.t).Size() }

@@ -17,6 +17,7 @@ import (
 	"reverie/internal/harvest"
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
+	"reverie/internal/search"
 	"reverie/internal/store"
 	"reverie/internal/task"
 )
@@ -130,6 +131,9 @@ func (d *Dreamer) Dream(ctx context.Context, o Options) (report.Report, error) {
 		return r.report, err
 	}
 	err = errors.Join(err, d.finish(context.WithoutCancel(ctx), r))
+	if err := search.Open(d.cfg.DB).Merge(ctx); err != nil && ctx.Err() == nil {
+		d.cfg.Log.Warn("the index stays as it is, a little slower", "err", err)
+	}
 	return r.report, err
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"reverie/internal/dream/report"
 	"reverie/internal/memory"
+	"reverie/internal/store"
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
@@ -220,6 +221,17 @@ func TestOneAtATime(t *testing.T) {
 	if !errors.Is(second, ErrBusy) {
 		t.Errorf("two dreams at once: %v", second)
 	}
+}
+
+// TestDreamMergesTheIndex: a dream leaves one segment.
+func TestDreamMergesTheIndex(t *testing.T) {
+	w := newWorld(t, home(""), nil)
+	for i := range 9 {
+		_, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Shared, Text: fmt.Sprintf("The heron has %d chicks.", i), Source: memory.UserExplicit, Integrity: trust.Owner}, "@a:b")
+		expect.OK(t, err)
+	}
+	w.dream(Options{})
+	expect.Equal(t, expect.Must(store.Value[int](t.Context(), w.d.cfg.DB, `SELECT count(DISTINCT segid) FROM index_fts_idx`))(t), 1, "segments")
 }
 
 // TestWithoutModel: what needs a model that answers, in a form that can be read, waits; the rest is done,

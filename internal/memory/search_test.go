@@ -309,27 +309,6 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// TestMerge: after many turns the index has many segments, and one when they are merged; it holds the same.
-func TestMerge(t *testing.T) {
-	t.Parallel()
-	f := openIndex(t)
-	for i := range 60 {
-		expect.OK(t, f.IndexTurn(t.Context(), Turn{Scope: Shared, Event: fmt.Sprint("$", i), Text: fmt.Sprint("heron ", i), At: today, Conversation: "c"}))
-	}
-	was := indexDump(t, f)
-	segments := func() int {
-		return expect.Must(store.Value[int](t.Context(), f.db, `SELECT count(DISTINCT segid) FROM index_fts_idx`))(t)
-	}
-	expect.False(t, segments() < 5, "there are %d segments", segments())
-	for range 2 {
-		expect.OK(t, f.Merge(t.Context()))
-		expect.Equal(t, segments(), 1, "segments")
-	}
-	if now := indexDump(t, f); !slices.Equal(was, now) {
-		t.Errorf("the index holds %q, and held %q", now, was)
-	}
-}
-
 // indexDump is all that the index of words holds, a line each, and what SQLite says of it.
 func indexDump(t testing.TB, f *FTS) []string {
 	t.Helper()

@@ -162,36 +162,10 @@ func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
 	return w.writeStatistics(ctx)
 }
 
-// Optimize merges the index, so that its pages no longer contain deleted text. It reads and writes
-// the whole index.
+// Optimize merges the segments that changes have left in the index: a search looks up each word in each of
+// them, and their pages still contain deleted text. It reads and writes the whole index.
 func (f *FTS) Optimize(ctx context.Context, tx *sql.Tx) error {
 	return store.Exec(ctx, tx, `INSERT INTO index_fts (index_fts) VALUES ('optimize')`)
-}
-
-// mergePages is how many pages of 4 kB one step of Merge writes.
-const mergePages = 500
-
-// Merge merges the segments that turns have left in the index: a search looks up each word in each segment.
-// It takes the write lock for milliseconds at a time.
-func (f *FTS) Merge(ctx context.Context) error {
-	for pages, more := -mergePages, true; more; pages = mergePages { // a negative number begins a merge of all segments
-		err := store.InTx(ctx, f.db, func(tx *sql.Tx) error {
-			before, err := store.Value[int](ctx, tx, `SELECT total_changes()`)
-			if err != nil {
-				return err
-			}
-			if err := store.Exec(ctx, tx, `INSERT INTO index_fts (index_fts, rank) VALUES ('merge', ?)`, pages); err != nil {
-				return err
-			}
-			after, err := store.Value[int](ctx, tx, `SELECT total_changes()`)
-			more = after-before >= 2 // one is the INSERT itself
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("search: merge the index: %w", err)
-		}
-	}
-	return nil
 }
 
 func (w *indexWriter) exec(ctx context.Context, query string, args ...any) error {

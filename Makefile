@@ -19,7 +19,7 @@ OTHER_MODULE = GOFLAGS=-buildvcs=false GOWORK=off
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: faults help build weights homeserver try release test check unit race fuzz bench survival manners longchats recall attacks storm look clean docker-check go tools
+.PHONY: faults help build weights homeserver try release test check unit race fuzz bench year survival manners longchats recall attacks storm look clean docker-check go tools
 
 help: ## list what there is to make
 	@echo 'make try is the quickest way to see Reverie. All there is:'
@@ -108,6 +108,9 @@ bench: build homeserver ## measure what it promises beside the plain ways: speed
 
 recall: go ## measure how much is found of the labelled sets in the folder SETS; test/recall/README.md says how one is made
 	@go run ./test/recall -sets '$(SETS)' -cache '$(CACHE)'
+
+year: go ## live a year of 40 messages a day with a virtual clock, and log what it costs, by month; DAYS=n for another length
+	@REVERIE_YEAR=$(or $(DAYS),365) go test -count=1 -timeout 3h -v -run '^TestYear$$' ./cmd/bot
 
 survival: go ## dream for thirty nights with models that err, lie or do harm, and count the facts that are left
 	@go run ./test/survival

@@ -136,11 +136,15 @@ func openBot(ctx context.Context, cfg *config.Config, log *slog.Logger, lock boo
 		}
 	}
 	b.server = b.openServer(b.vectors, 0)
-	if b.memory, err = memory.Open(ctx, memory.Config{
+	mc := memory.Config{
 		DB: b.db, Dir: cfg.Data, Owner: cfg.Owner(), Purge: b.forgetTexts, Log: log,
 		Backend: cfg.Memory.Backend, Vectors: b.vectors, Server: b.server,
 		BeforeForget: func(ctx context.Context) error { return recall.IndexAll(ctx, b.history, b.memory) },
-	}); err != nil {
+	}
+	if b.models.Has("rerank") {
+		mc.Rerank = b.models.Rerank
+	}
+	if b.memory, err = memory.Open(ctx, mc); err != nil {
 		return nil, err
 	}
 	b.tasks = task.NewStore(b.db, task.Config{Location: cfg.Zone, PerPerson: cfg.Tasks.PerPerson, RunsPerDay: cfg.Tasks.RunsPerDay})

@@ -144,7 +144,7 @@ func (r Reader) clipToWindow(text string, came int) string {
 var ErrNoTranscription = i18n.New("why.no_transcription")
 
 func (r Reader) transcript(ctx context.Context, f chat.File) (string, error) {
-	if !r.Models.CanTranscribe() || r.Media == nil {
+	if !r.Models.Has("transcription") || r.Media == nil {
 		return "", ErrNoTranscription
 	}
 	name := path.Base(f.Path)

@@ -53,7 +53,7 @@ func modeSentence(ctx context.Context, call *Call, now settings.RoomMode) string
 func changeThink(ctx context.Context, call *Call, args string) (string, error) {
 	if args == "" {
 		now, err := modeNow(ctx, call)
-		if err != nil || now.Think == llm.ThinkDefault {
+		if err != nil || now.Think == "" {
 			return call.text(ctx, "think.free"), err
 		}
 		return call.text(ctx, "think.now", "level", string(now.Think)), nil
@@ -63,7 +63,7 @@ func changeThink(ctx context.Context, call *Call, args string) (string, error) {
 		return call.text(ctx, "think.unknown"), nil
 	}
 	err = call.Settings.Put(ctx, call.In.Room, settings.ThinkLevel, string(level), call.In.Sender, call.Now())
-	if level == llm.ThinkDefault {
+	if level == "" {
 		return call.text(ctx, "think.freed"), err
 	}
 	return call.text(ctx, "think.set", "level", string(level)), err

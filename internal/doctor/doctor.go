@@ -93,6 +93,7 @@ func (d Doctor) Examine(ctx context.Context) (f Findings) {
 	}
 	d.contextTier(ctx, &f)
 	d.vectors(ctx, &f)
+	d.rerank(ctx, &f)
 	for _, e := range d.Web.Engines() {
 		probe(ctx, &f, "web", e.Name(), "its address and key are set under tools.web.search in the configuration",
 			func(ctx context.Context) (string, error) {
@@ -241,6 +242,17 @@ func (d Doctor) vectors(ctx context.Context, f *Findings) {
 			"Until then, memories are found by their words",
 			func(ctx context.Context) (string, error) { return "", d.Server.Probe(ctx) })
 	}
+}
+
+func (d Doctor) rerank(ctx context.Context, f *Findings) {
+	if !d.Models.Has("rerank") {
+		return
+	}
+	probe(ctx, f, "rerank", "the reranking model", "it is set under llm.roles.rerank in the configuration",
+		func(ctx context.Context) (string, error) {
+			_, err := d.Models.Rerank(ctx, "Where is the ship?", []string{"The cat sleeps.", "The ship is in the harbour."})
+			return "", err
+		})
 }
 
 // programs checks whether code and commands are confined.

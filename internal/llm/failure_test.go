@@ -469,7 +469,7 @@ func TestTranscribe(t *testing.T) {
 	if len(bodies) != 1 || !strings.Contains(bodies[0], "OggS…") || !strings.Contains(bodies[0], "whisper-1") {
 		t.Errorf("sent %q", bodies)
 	}
-	if detecting(t, d, ModelConfig{}, nil).CanTranscribe() || !m.CanTranscribe() { // a chat model does not stand in
+	if detecting(t, d, ModelConfig{}, nil).Has("transcription") || !m.Has("transcription") { // a chat model does not stand in
 		t.Error("who hears and who does not is mixed up")
 	}
 }

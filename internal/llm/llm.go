@@ -2,7 +2,7 @@
 // addressed by role, with retries and failover.
 //
 // Models is the set of configured models; Complete streams an answer and keeps its thinking apart,
-// Transcribe writes down speech, and Embedding makes vectors. A quirk is a part of the protocol
+// Transcribe writes down speech, Rerank sorts texts, and Embedding makes vectors. A quirk is a part of the protocol
 // that a server turned out not to understand; it is learned from its errors and left out from then
 // on. Every failure is an Error of one of a few kinds, whose text tells the operator what to do.
 // Keys never appear in errors or logs.

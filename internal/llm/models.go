@@ -122,6 +122,31 @@ func (m *Models) Role(role string) []string {
 	return namesOf(m.failoverList(role))
 }
 
+// Has reports whether a role has models of its own. No other models do the work of the roles transcription
+// and rerank.
+func (m *Models) Has(role string) bool { return len(m.roles[role]) > 0 }
+
+// askInTurn asks the models of a role that no others replace, until one answers. An error is ctx's, or the
+// *Error of the first model.
+func askInTurn[T any](ctx context.Context, m *Models, role string, ask func(*model) (T, *Error)) (T, error) {
+	first := &Error{Kind: NotFound, Err: fmt.Errorf("no model is configured for it: add one under llm.roles.%s", role)}
+	for i, mod := range m.roles[role] {
+		answer, failed := ask(mod)
+		if failed == nil {
+			return answer, nil
+		}
+		if ctx.Err() != nil {
+			return answer, ctx.Err()
+		}
+		m.cfg.Log.Warn("model failed", "model", mod.Name, "role", role, "error", failed.Err)
+		if i == 0 {
+			first = failed
+		}
+	}
+	var none T
+	return none, first
+}
+
 func namesOf(models []*model) (names []string) {
 	for _, mod := range models {
 		names = append(names, mod.Name)

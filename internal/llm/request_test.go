@@ -146,7 +146,7 @@ func inShort(messages []any) (said string) {
 }
 
 func TestParseThink(t *testing.T) {
-	for in, want := range map[string]Think{"": ThinkDefault, "default": ThinkDefault, " Off\n": ThinkOff, "low": thinkLow, "MEDIUM": thinkMedium, "high": thinkHigh} {
+	for in, want := range map[string]Think{"": thinkDefault, "default": thinkDefault, " Off\n": ThinkOff, "low": thinkLow, "MEDIUM": thinkMedium, "high": thinkHigh} {
 		if got, err := ParseThink(in); err != nil || got != want {
 			t.Errorf("%q: %q, %v", in, got, err)
 		}

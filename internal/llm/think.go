@@ -10,9 +10,9 @@ import (
 // Think is how much a model is to think before it answers.
 type Think string
 
-// The levels. ThinkDefault leaves it to the server.
+// The levels. thinkDefault leaves it to the server.
 const (
-	ThinkDefault Think = ""
+	thinkDefault Think = ""
 	ThinkOff     Think = "off"
 	thinkLow     Think = "low"
 	thinkMedium  Think = "medium"
@@ -21,17 +21,17 @@ const (
 
 var thinkLevels = []Think{ThinkOff, thinkLow, thinkMedium, thinkHigh}
 
-// ParseThink parses a level in any case. "default" and "" are ThinkDefault. The error lists the
+// ParseThink parses a level in any case. "default" and "" are thinkDefault. The error lists the
 // choices.
 func ParseThink(s string) (Think, error) {
 	t := Think(strings.ToLower(strings.TrimSpace(s)))
 	switch {
-	case t == ThinkDefault || t == "default":
-		return ThinkDefault, nil
+	case t == thinkDefault || t == "default":
+		return thinkDefault, nil
 	case slices.Contains(thinkLevels, t):
 		return t, nil
 	}
-	return ThinkDefault, fmt.Errorf("%q is no thinking level: choose off, low, medium, high or default", s)
+	return thinkDefault, fmt.Errorf("%q is no thinking level: choose off, low, medium, high or default", s)
 }
 
 // AcceptsThinking reports whether the role's first model takes a thinking level as a parameter. It
@@ -49,7 +49,7 @@ const noEffort = "none"
 // thinking gets the lowest level.
 func effort(t Think, q quirk) string {
 	switch {
-	case t == ThinkDefault:
+	case t == thinkDefault:
 		return ""
 	case t == ThinkOff && q&noThinkOff == 0:
 		return noEffort

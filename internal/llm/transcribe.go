@@ -13,35 +13,10 @@ import (
 	"reverie/internal/text"
 )
 
-// transcriptionRole is the role of speech-to-text models. It has no fallback to other roles: chat
-// models cannot do it.
-const transcriptionRole = "transcription"
-
-// CanTranscribe reports whether a speech-to-text model is configured.
-func (m *Models) CanTranscribe() bool { return len(m.roles[transcriptionRole]) > 0 }
-
 // Transcribe converts the speech in an audio file to text. The extension of name tells the server its
-// format. Models are asked in failover order. An error is an *Error.
+// format. Models of the role transcription are asked in failover order. An error is an *Error, or ctx's.
 func (m *Models) Transcribe(ctx context.Context, file, name string) (string, error) {
-	var first *Error
-	for _, mod := range m.roles[transcriptionRole] {
-		text, err := mod.transcribe(ctx, file, name)
-		if err == nil {
-			return text, nil
-		}
-		if ctx.Err() != nil {
-			return "", ctx.Err()
-		}
-		m.cfg.Log.Warn("model failed", "model", mod.Name, "role", transcriptionRole, "error", err.Err)
-		if first == nil {
-			first = err
-		}
-	}
-	if first == nil {
-		return "", &Error{Kind: NotFound,
-			Err: errors.New("no model is configured for transcription: add one under llm.roles.transcription")}
-	}
-	return "", first
+	return askInTurn(ctx, m, "transcription", func(mod *model) (string, *Error) { return mod.transcribe(ctx, file, name) })
 }
 
 func (m *model) transcribe(ctx context.Context, file, name string) (string, *Error) {

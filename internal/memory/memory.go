@@ -28,6 +28,9 @@ type Config struct {
 	Backend   string          // its name in package backend; "" = flat_file; with another, FileLines is 40 if it is not set
 	Vectors   *vector.Vectors // of the same database; nil = full-text search only
 	Server    backend.Server  // compares Vectors; nil = they are compared in this process
+	// Rerank sorts texts by how well each answers a question, best first, and returns their indexes. nil = hits
+	// stay as the search ranks them.
+	Rerank func(ctx context.Context, question string, texts []string) ([]int, error)
 	// Purge removes forgotten texts from the rest of the database, in the same transaction. It
 	// returns how many messages of people still hold them. nil = no other table quotes entries.
 	Purge func(ctx context.Context, tx *sql.Tx, texts []string) (kept int, err error)
@@ -48,7 +51,8 @@ type Store struct {
 	beforeForget func(context.Context) error
 	log          *slog.Logger
 	index        *search.Hybrid
-	finder       backend.Finder     // ranks what index holds
+	finder       backend.Finder // ranks what index holds
+	rerank       func(context.Context, string, []string) ([]int, error)
 	vectors      *vector.Vectors    // woken by changes; may be nil
 	server       backend.Server     // may be nil
 	partial      bool               // prompts show the working set only
@@ -71,7 +75,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	s := &Store{db: c.DB, dir: dir, fileLines: c.FileLines, purge: c.Purge, beforeForget: c.BeforeForget,
 		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), fault: func(string) {}, caches: map[Scope]*scopeCache{},
-		index: search.OpenHybrid(search.Open(c.DB), c.Vectors, c.Server), vectors: c.Vectors, server: c.Server}
+		index: search.OpenHybrid(search.Open(c.DB), c.Vectors, c.Server), vectors: c.Vectors, server: c.Server, rerank: c.Rerank}
 	b := backend.Of(c.Backend)
 	s.finder, s.partial = b.Find(s.index), !b.Whole
 	if s.partial && s.fileLines == 0 {

@@ -3,8 +3,10 @@ package memory
 import (
 	"context"
 	"slices"
+	"time"
 
 	"reverie/internal/store"
+	"reverie/internal/text"
 )
 
 // workingSetSize is how many entries of a scope files and prompts show. This limit applies when the
@@ -32,7 +34,42 @@ func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
 		}
 		return !slices.Contains(q.Scopes, h.Entry.Scope)
 	})
-	return dropOutdated(ctx, s.db, q, hits)
+	hits, err = dropOutdated(ctx, s.db, q, hits)
+	if err == nil && s.rerank != nil && !q.Wishes {
+		sortByModel(ctx, s, q.Text, hits[:min(len(hits), maxReranked)])
+	}
+	return hits, err
+}
+
+// A reranking model reads each hit, and a person waits. Longer texts than a small model reads are cut.
+const (
+	maxReranked      = 24
+	maxRerankedRunes = 1000
+	rerankPatience   = 3 * time.Second
+)
+
+// sortByModel sorts hits by the reranking model. If it fails, they stay as they are.
+func sortByModel(ctx context.Context, s *Store, question string, hits []Hit) {
+	if len(hits) < 2 {
+		return
+	}
+	texts := make([]string, len(hits))
+	for i, h := range hits {
+		texts[i] = text.Clip(h.Text(), maxRerankedRunes)
+	}
+	patient, cancel := context.WithTimeout(ctx, rerankPatience)
+	defer cancel()
+	order, err := s.rerank(patient, text.Clip(question, maxRerankedRunes), texts)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.log.Warn("the reranking model failed; what was found is sorted without it", "err", err)
+		}
+		return
+	}
+	was := slices.Clone(hits)
+	for i, k := range order {
+		hits[i] = was[k]
+	}
 }
 
 // Neighbours returns the ids of up to k entries near the entry id in meaning. All are active and of

@@ -309,6 +309,39 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
+// TestRerank: hits are sorted as the model says, which reads what is in the scopes of the query only.
+func TestRerank(t *testing.T) {
+	t.Parallel()
+	f := openIndex(t)
+	s := storeOf(f)
+	remember(t, f, `{"text":"a green heron at the weir","ref":"1"}`, `{"text":"a heron at the weir","ref":"2"}`, `{"text":"the heron flew off","ref":"3"}`)
+	_, _, err := s.Add(t.Context(), Entry{Scope: Private(owner), Text: "a secret heron at the weir", Source: UserExplicit, Integrity: trust.Owner}, owner)
+	expect.OK(t, err)
+	q := Query{Text: "green heron at the weir", Scopes: []Scope{Shared}}
+	find := func() (texts []string) {
+		for _, h := range expect.Must(s.Search(t.Context(), q))(t) {
+			texts = append(texts, h.Text())
+		}
+		return texts
+	}
+	plain := find()
+	expect.Len(t, plain, 3)
+	var read []string
+	var fault error
+	s.rerank = func(_ context.Context, question string, texts []string) (order []int, _ error) {
+		expect.Equal(t, question, q.Text)
+		for i := range texts {
+			order = append(order, len(texts)-1-i)
+		}
+		read = texts
+		return order, fault
+	}
+	expect.EqualSlice(t, find(), []string{plain[2], plain[1], plain[0]})
+	expect.EqualSlice(t, read, plain, "what the model read")
+	fault = errors.New("out of memory")
+	expect.EqualSlice(t, find(), plain, "while the model fails")
+}
+
 // indexDump is all that the index of words holds, a line each, and what SQLite says of it.
 func indexDump(t testing.TB, f *FTS) []string {
 	t.Helper()

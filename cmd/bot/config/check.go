@@ -277,7 +277,9 @@ func (c *Config) completeRoles(r *reader) {
 	}
 	if len(c.LLM.Roles["chat"]) == 0 {
 		c.LLM.Roles["chat"] = slices.DeleteFunc(names,
-			func(name string) bool { return slices.Contains(c.LLM.Roles["transcription"], name) })
+			func(name string) bool {
+				return slices.Contains(c.LLM.Roles["transcription"], name) || slices.Contains(c.LLM.Roles["rerank"], name)
+			})
 	}
 }
 

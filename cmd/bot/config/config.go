@@ -319,7 +319,7 @@ type Log struct {
 var (
 	layouts    = store.Map(prompt.Layouts(), func(l prompt.Layout) string { return string(l) })
 	isolations = []string{"strict", "shared"}
-	roleNames  = append([]string{"advisor", "chat", "compaction", "dreaming", "harvest", "sub_session", "transcription"},
+	roleNames  = append([]string{"advisor", "chat", "compaction", "dreaming", "harvest", "rerank", "sub_session", "transcription"},
 		settings.ModeRoles()...)
 	logLevels  = []string{"debug", "info", "warn", "error"}
 	logFormats = []string{"text", "json"}

@@ -135,9 +135,14 @@ func (echoModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	time.Sleep(time.Second)
-	w.Header().Set("Content-Type", "text/event-stream")
 	words := append(names, strings.Fields("are good questions, and this is what there is to say to them: not much, but said with care.")...)
-	fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q}}]}\n\n", strings.Join(words, " "))
+	streamAnswer(w, strings.Join(words, " "))
+}
+
+// streamAnswer writes a model's answer.
+func streamAnswer(w http.ResponseWriter, text string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q}}]}\n\n", text)
 	fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 }
 

@@ -131,7 +131,8 @@ func (d *Dreamer) Dream(ctx context.Context, o Options) (report.Report, error) {
 		return r.report, err
 	}
 	err = errors.Join(err, d.finish(context.WithoutCancel(ctx), r))
-	if err := store.InTx(ctx, d.cfg.DB, func(tx *sql.Tx) error { return search.Open(d.cfg.DB).Optimize(ctx, tx) }); err != nil {
+	merge := func(tx *sql.Tx) error { return search.Open(d.cfg.DB).Optimize(ctx, tx) }
+	if err := store.InTx(ctx, d.cfg.DB, merge); err != nil && ctx.Err() == nil {
 		d.cfg.Log.Warn("cannot merge the segments of the search index; searches are a little slower", "err", err)
 	}
 	return r.report, err

@@ -99,7 +99,7 @@ func (e *Embedding) requestWithRetries(ctx context.Context, input []string) ([][
 			return vectors, nil
 		}
 		if !e.m.retry(ctx, begin, try, f) {
-			return nil, cmp.Or(ctx.Err(), error(&Error{Kind: f.kind, Model: e.m.Name, Err: errors.New(f.text)}))
+			return nil, cmp.Or(ctx.Err(), error(e.m.failed(f)))
 		}
 	}
 }

@@ -88,6 +88,11 @@ func (m *model) judge(ctx context.Context, err error) *failure {
 	return f
 }
 
+// failed returns the error of a failure.
+func (m *model) failed(f *failure) *Error {
+	return &Error{Kind: f.kind, Model: m.Name, Err: errors.New(f.text)}
+}
+
 func (m *model) classify(ctx context.Context, err error) *failure {
 	cause := context.Cause(ctx)
 	if cause == errFirstToken || cause == errIdle || cause == errTimeout { //nolint:errorlint // our own values

@@ -125,7 +125,7 @@ func (m *model) complete(ctx context.Context, req Request, stream func(string)) 
 			m.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "model failed", slog.String("model", m.Name),
 				slog.String("kind", string(f.kind)), slog.String("error", f.text),
 				slog.Duration("took", time.Since(begin).Round(time.Millisecond)), slog.Int("tries", try))
-			return Reply{}, &Error{Kind: f.kind, Model: m.Name, Err: errors.New(f.text)}
+			return Reply{}, m.failed(f)
 		}
 	}
 }

@@ -126,7 +126,7 @@ func (m *Models) Role(role string) []string {
 // and rerank.
 func (m *Models) Has(role string) bool { return len(m.roles[role]) > 0 }
 
-// askInTurn asks the models of a role that no others replace, until one answers. An error is ctx's, or the
+// askInTurn asks a role's own models until one answers. An error is ctx's, or the
 // *Error of the first model.
 func askInTurn[T any](ctx context.Context, m *Models, role string, ask func(*model) (T, *Error)) (T, error) {
 	first := &Error{Kind: NotFound, Err: fmt.Errorf("no model is configured for it: add one under llm.roles.%s", role)}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 )
@@ -27,13 +26,12 @@ func (m *model) rerank(ctx context.Context, question string, texts []string) (or
 		order, err = parseRanking(body, len(texts))
 	}
 	if err != nil {
-		failed := m.judge(ctx, err)
-		return nil, &Error{Kind: failed.kind, Model: m.Name, Err: errors.New(failed.text)}
+		return nil, m.failed(m.judge(ctx, err))
 	}
 	return order, nil
 }
 
-// parseRanking parses the scores of n texts, each of which must have one.
+// parseRanking parses scores and returns the order of n texts. Each text needs one score.
 func parseRanking(raw []byte, n int) (order []int, err error) {
 	var answer struct {
 		Results []struct {

@@ -10,7 +10,7 @@ import (
 // Think is how much a model is to think before it answers.
 type Think string
 
-// The levels. thinkDefault leaves it to the server.
+// The levels. "" leaves it to the server.
 const (
 	thinkDefault Think = ""
 	ThinkOff     Think = "off"
@@ -21,7 +21,7 @@ const (
 
 var thinkLevels = []Think{ThinkOff, thinkLow, thinkMedium, thinkHigh}
 
-// ParseThink parses a level in any case. "default" and "" are thinkDefault. The error lists the
+// ParseThink parses a level in any case. "default" is "". The error lists the
 // choices.
 func ParseThink(s string) (Think, error) {
 	t := Think(strings.ToLower(strings.TrimSpace(s)))

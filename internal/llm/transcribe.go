@@ -46,8 +46,7 @@ func (m *model) transcribe(ctx context.Context, file, name string) (string, *Err
 	said := text.Clean(heard.Text)
 	switch {
 	case err != nil:
-		failed := m.judge(ctx, err)
-		return "", &Error{Kind: failed.kind, Model: m.Name, Err: errors.New(failed.text)}
+		return "", m.failed(m.judge(ctx, err))
 	case said == "":
 		return "", &Error{Kind: Empty, Model: m.Name, Err: errors.New("nothing was heard")}
 	}

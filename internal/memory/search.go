@@ -35,10 +35,13 @@ func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
 		return !slices.Contains(q.Scopes, h.Entry.Scope)
 	})
 	hits, err = dropOutdated(ctx, s.db, q, hits)
-	if err == nil && s.rerank != nil && !q.Wishes {
-		sortByModel(ctx, s, q.Text, hits[:min(len(hits), maxReranked)])
+	if err != nil || s.rerank == nil || q.Wishes {
+		return hits, err
 	}
-	return hits, err
+	if err := rerank(ctx, s.rerank, q.Text, hits[:min(len(hits), maxReranked)]); err != nil && ctx.Err() == nil {
+		s.log.Warn("the reranking model failed; what was found is sorted without it", "err", err)
+	}
+	return hits, nil
 }
 
 // A reranking model reads each hit, and a person waits. Longer texts than a small model reads are cut.
@@ -48,28 +51,26 @@ const (
 	rerankPatience   = 3 * time.Second
 )
 
-// sortByModel sorts hits by the reranking model. If it fails, they stay as they are.
-func sortByModel(ctx context.Context, s *Store, question string, hits []Hit) {
+// rerank sorts hits by a reranking model, see Config.Rerank. If it fails, they stay as they are.
+func rerank(ctx context.Context, model func(context.Context, string, []string) ([]int, error), question string, hits []Hit) error {
 	if len(hits) < 2 {
-		return
+		return nil
 	}
 	texts := make([]string, len(hits))
 	for i, h := range hits {
 		texts[i] = text.Clip(h.Text(), maxRerankedRunes)
 	}
-	patient, cancel := context.WithTimeout(ctx, rerankPatience)
+	ctx, cancel := context.WithTimeout(ctx, rerankPatience)
 	defer cancel()
-	order, err := s.rerank(patient, text.Clip(question, maxRerankedRunes), texts)
+	order, err := model(ctx, text.Clip(question, maxRerankedRunes), texts)
 	if err != nil {
-		if ctx.Err() == nil {
-			s.log.Warn("the reranking model failed; what was found is sorted without it", "err", err)
-		}
-		return
+		return err
 	}
 	was := slices.Clone(hits)
 	for i, k := range order {
 		hits[i] = was[k]
 	}
+	return nil
 }
 
 // Neighbours returns the ids of up to k entries near the entry id in meaning. All are active and of

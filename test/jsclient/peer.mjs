@@ -183,9 +183,19 @@ const commands = {
 
   // send returns the Megolm session that the message was encrypted with. thread: the root of its thread.
   async send({ room, text, thread }) {
-    const { event_id } = await client.sendTextMessage(room, thread || null, text);
-    const ev = await until(`own message ${event_id}`, 30, () => client.getRoom(room)?.findEventById(event_id));
-    return { event: event_id, session: ev.getWireContent().session_id ?? '' };
+    const sent = (ev) => ev.getSender() === client.getUserId() && ev.getContent().body === text && !ev.status;
+    const shown = () => [client.getRoom(room).getLiveTimeline(), ...client.getRoom(room).getThreads().map((t) => t.liveTimeline)]
+      .flatMap((timeline) => timeline.getEvents());
+    const before = new Set(shown().map((ev) => ev.getId()));
+    let event_id = '';
+    try {
+      ({ event_id } = await client.sendTextMessage(room, thread || null, text));
+    } catch (err) { // matrix-js-sdk fails so if its sync brings the message before the request to send it ends
+      if (!String(err).includes('not a local echo')) throw err;
+    }
+    const ev = await until(`own message ${event_id}`, 30, () => event_id ? client.getRoom(room)?.findEventById(event_id)
+      : shown().find((ev) => sent(ev) && !before.has(ev.getId())));
+    return { event: ev.getId(), session: ev.getWireContent().session_id ?? '' };
   },
 
   // history reads a room from the server, newest last, edits as messages.

@@ -1,11 +1,13 @@
 package test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,12 +43,7 @@ func TestLookAtInspector(t *testing.T) {
 
 	ctx, stop := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer stop()
-	chat := exec.CommandContext(ctx, bin, "-c", config, "chat")
-	said := &logBuffer{}
-	chat.Stdout, chat.Stderr = said, said
-	in := expect.Must(chat.StdinPipe())(t)
-	expect.OK(t, chat.Start())
-	t.Cleanup(func() { _ = in.Close(); _ = chat.Wait() })
+	in, said := startChat(t, bin, config)
 	say := func(line, answer string) string {
 		t.Helper()
 		before := len(said.String())
@@ -69,11 +66,8 @@ func TestLookAtInspector(t *testing.T) {
 	}
 	lookRows(t, filepath.Join(dir, "data", "bot.db"))
 	link := func() string { return say("!web", `http://127\.0\.0\.1:\d+/login#[0-9a-f]{64}`) }
-	pictures := os.Getenv("REVERIE_LOOK")
-	if pictures == "" {
-		pictures = t.TempDir()
-	}
-	look, failed := exec.CommandContext(ctx, "node", filepath.Join("look", "inspector.mjs"), chromium, pictures, link(), link()), &logBuffer{}
+	shots := pictures(t)
+	look, failed := exec.CommandContext(ctx, "node", filepath.Join("look", "inspector.mjs"), chromium, shots, link(), link()), &logBuffer{}
 	look.Stderr = failed
 	out, err := look.Output()
 	if err != nil {
@@ -86,8 +80,62 @@ func TestLookAtInspector(t *testing.T) {
 	expect.OK(t, json.Unmarshal(out, &found))
 	expect.EqualSlice(t, found.Problems, []string{})
 	expect.False(t, found.Pages < 80, "only %d pages were found", found.Pages)
-	t.Logf("%d pages, pictures in %s", found.Pages, pictures)
+	t.Logf("%d pages, pictures in %s", found.Pages, shots)
 }
+
+// startChat runs `bot chat` until the end of the test.
+func startChat(t *testing.T, bin, config string) (in io.WriteCloser, said *logBuffer) {
+	t.Helper()
+	chat, said := exec.CommandContext(t.Context(), bin, "-c", config, "chat"), &logBuffer{}
+	chat.Stdout, chat.Stderr = said, said
+	in = expect.Must(chat.StdinPipe())(t)
+	expect.OK(t, chat.Start())
+	t.Cleanup(func() { _ = in.Close(); _ = chat.Wait() })
+	return in, said
+}
+
+// TestInspectorWithOIDC: in a real browser, an owner logs in by a real OpenID Connect provider. Another person of the
+// provider is refused, and so is an answer of the provider that comes a second time.
+func TestInspectorWithOIDC(t *testing.T) {
+	t.Parallel()
+	chromium := findChromium(t)
+	npmInstall(t, "look", "OpenID Connect provider")
+	// To a browser, localhost is another site than 127.0.0.1, so it keeps back the cookies that it keeps back from other sites.
+	inspector, issuer := fmt.Sprintf("127.0.0.1:%d", freePort(t)), fmt.Sprintf("http://localhost:%d", freePort(t))
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	expect.OK(t, os.WriteFile(config, fmt.Appendf(nil, "data: ./data\nlog: {level: debug}\n"+
+		"web: {listen: %q, oidc: {issuer: %q, client_id: reverie, client_secret: s3cret, users: {\"anna@example.org\": owner}}}\n"+
+		"llm: {models: [{name: local, base_url: \"rehearsal:\", model: rehearsal}]}\n", inspector, issuer), 0o600))
+	_, log := startChat(t, buildBot(t), config)
+	until(t, "the inspector is not up", func() bool { return strings.Contains(log.String(), "the inspector is up") })
+
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	look := exec.CommandContext(ctx, "node", filepath.Join("look", "oidc.mjs"), chromium, pictures(t), issuer, "http://"+inspector)
+	failed := &logBuffer{}
+	look.Stderr = failed
+	out, err := look.Output()
+	if err != nil {
+		t.Fatalf("the browser: %v\n%s\n%s", err, failed, log)
+	}
+	var saw map[string]struct {
+		Status     int
+		Path, Text string
+	}
+	expect.OK(t, json.Unmarshal(out, &saw))
+	expect.Equal(t, saw["owner"].Path, "/")
+	expect.Has(t, saw["owner"].Text, "Overview", "Tokens today", "Log out")
+	for _, what := range []string{"replayed", "replayed-with-cookie", "stranger"} {
+		expect.Equal(t, saw[what].Status, http.StatusForbidden, what)
+		expect.Has(t, saw[what].Text, "The service did not name a person who may see these pages.")
+		expect.Lacks(t, saw[what].Text, "Overview", "Log out")
+	}
+	expect.Equal(t, saw["stranger-later"].Path, "/login")
+	expect.Has(t, log.String(), "this browser did not begin the login", "was used already", `the subject \"otto\" is nobody who may log in`)
+}
+
+// pictures returns the folder of the pictures.
+func pictures(t *testing.T) string { return cmp.Or(os.Getenv("REVERIE_LOOK"), t.TempDir()) }
 
 // lookMemories makes lines for `bot memory import`, of the last two months.
 func lookMemories() string {

@@ -49,7 +49,7 @@ func (s *site) beginOIDC(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	_, client, err := s.client(ctx)
 	if err != nil {
-		s.refuse(w, r, "The service to log in with does not answer. Use a link of !web.", err)
+		s.refuse(w, r, "The service to log in with cannot be used; the log says why. Use a link of !web.", err)
 		return
 	}
 	f := flow{rand.Text(), rand.Text(), oauth2.GenerateVerifier(), s.now().Add(linkTime)}
@@ -89,6 +89,9 @@ func (s *site) personOfOIDC(r *http.Request) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if refusal := r.FormValue("error"); refusal != "" { // access_denied: the person cancelled it there
+		return "", fmt.Errorf("the service answers %q", refusal)
+	}
 	provider, client, err := s.client(ctx)
 	if err != nil {
 		return "", err
@@ -102,6 +105,31 @@ func (s *site) personOfOIDC(r *http.Request) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if subtle.ConstantTimeCompare([]byte(proof.Nonce), []byte(f.nonce)) == 0 {
+		return "", errors.New("the answer belongs to another login")
+	}
+	person := ""
+	if !strings.Contains(proof.Subject, "@") { // at some services anybody may choose another's address as the subject
+		person = s.cfg.OIDC.Users[proof.Subject]
+	}
+	if person == "" {
+		email, err := verifiedEmail(ctx, provider, proof, token)
+		if err != nil {
+			return "", err
+		}
+		if strings.Contains(email, "@") {
+			person = s.cfg.OIDC.Users[email]
+		}
+	}
+	if person == "" || !s.mayLogIn(person) {
+		return "", fmt.Errorf("the subject %q is nobody who may log in", proof.Subject)
+	}
+	return person, nil
+}
+
+// verifiedEmail returns the e-mail address in the ID token. Some services leave it out there, and give it at the userinfo
+// endpoint only. It returns "" if there is none, or none that the service has verified.
+func verifiedEmail(ctx context.Context, provider *oidc.Provider, proof *oidc.IDToken, token *oauth2.Token) (string, error) {
 	var claims struct {
 		Email    string `json:"email"`
 		Verified bool   `json:"email_verified"`
@@ -109,20 +137,20 @@ func (s *site) personOfOIDC(r *http.Request) (string, error) {
 	if err := proof.Claims(&claims); err != nil {
 		return "", err
 	}
-	person := ""
-	if !strings.Contains(proof.Subject, "@") { // at some services anybody may choose another's address as the subject
-		person = s.cfg.OIDC.Users[proof.Subject]
+	if claims.Email == "" && provider.UserInfoEndpoint() != "" {
+		info, err := provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
+		if err != nil {
+			return "", fmt.Errorf("the userinfo endpoint: %w", err)
+		}
+		if info.Subject != proof.Subject {
+			return "", fmt.Errorf("the userinfo endpoint names %q instead of the subject %q", info.Subject, proof.Subject)
+		}
+		claims.Email, claims.Verified = info.Email, info.EmailVerified
 	}
-	if person == "" && claims.Verified {
-		person = s.cfg.OIDC.Users[claims.Email]
+	if !claims.Verified {
+		return "", nil
 	}
-	switch {
-	case subtle.ConstantTimeCompare([]byte(proof.Nonce), []byte(f.nonce)) == 0:
-		return "", errors.New("the answer belongs to another login")
-	case person == "" || !s.mayLogIn(person):
-		return "", fmt.Errorf("the subject %q is nobody who may log in", proof.Subject)
-	}
-	return person, nil
+	return claims.Email, nil
 }
 
 // takeFlow returns the login that r ends, if the same browser began it, and forgets it.

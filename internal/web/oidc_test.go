@@ -24,6 +24,7 @@ type issuer struct {
 	key       *rsa.PrivateKey
 	challenge string         // of the last code
 	claims    map[string]any // of the next token; nil = an error
+	info      map[string]any // at the userinfo endpoint; nil = an error
 	signer    *rsa.PrivateKey
 }
 
@@ -43,6 +44,7 @@ func newIssuer(t *testing.T) *issuer {
 	}
 	answer("/.well-known/openid-configuration", func(*http.Request) any {
 		return map[string]any{"issuer": i.URL, "authorization_endpoint": i.URL + "/auth", "token_endpoint": i.URL + "/token", "jwks_uri": i.URL + "/keys",
+			"userinfo_endpoint":                     i.URL + "/userinfo",
 			"id_token_signing_alg_values_supported": []string{"RS256"}}
 	})
 	answer("/keys", func(*http.Request) any {
@@ -55,6 +57,12 @@ func newIssuer(t *testing.T) *issuer {
 			return nil
 		}
 		return map[string]any{"access_token": "a", "token_type": "Bearer", "id_token": i.sign(t)}
+	})
+	answer("/userinfo", func(r *http.Request) any {
+		if i.info == nil || r.Header.Get("Authorization") != "Bearer a" {
+			return nil
+		}
+		return i.info
 	})
 	i.Server = httptest.NewServer(mux)
 	t.Cleanup(i.Close)
@@ -84,7 +92,7 @@ func TestOIDC(t *testing.T) {
 		q := expect.Must(url.Parse(r.header.Get("Location")))(t).Query()
 		expect.Equal(t, q.Get("redirect_uri"), f.address()+callbackPath)
 		expect.Equal(t, q.Get("code_challenge_method"), "S256")
-		service.challenge, service.signer = q.Get("code_challenge"), service.key
+		service.challenge, service.signer, service.info = q.Get("code_challenge"), service.key, nil
 		service.claims = map[string]any{"iss": service.URL, "aud": "reverie", "sub": "sub-ada", "nonce": q.Get("nonce"), "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix()}
 		return url.Values{"state": {q.Get("state")}, "code": {"good"}}
 	}
@@ -103,6 +111,13 @@ func TestOIDC(t *testing.T) {
 	claim := func(name string, value any) func(url.Values) {
 		return func(url.Values) { service.claims[name] = value }
 	}
+	// elsewhere makes the token name the subject x without an address, and the userinfo endpoint an address of sub.
+	elsewhere := func(sub string, verified bool) func(url.Values) {
+		return func(url.Values) {
+			service.claims["sub"] = "x"
+			service.info = map[string]any{"sub": sub, "email": "bob@example.org", "email_verified": verified}
+		}
+	}
 	for name, tt := range map[string]struct {
 		change func(back url.Values)
 		good   bool
@@ -111,7 +126,10 @@ func TestOIDC(t *testing.T) {
 		"a verified address": {func(url.Values) {
 			service.claims["sub"], service.claims["email"], service.claims["email_verified"] = "x", "bob@example.org", true
 		}, true},
-		"an unverified address":  {func(url.Values) { service.claims["sub"], service.claims["email"] = "x", "bob@example.org" }, false},
+		"an unverified address": {func(url.Values) { service.claims["sub"], service.claims["email"] = "x", "bob@example.org" }, false},
+		"a subject as address": {func(url.Values) {
+			service.claims["sub"], service.claims["email"], service.claims["email_verified"] = "x", "sub-ada", true
+		}, false},
 		"an address as subject":  {claim("sub", "bob@example.org"), false},
 		"an unknown subject":     {claim("sub", "nobody"), false},
 		"no subject":             {claim("sub", ""), false},
@@ -123,6 +141,10 @@ func TestOIDC(t *testing.T) {
 		"an expired token":       {claim("exp", time.Now().Add(-time.Hour).Unix()), false},
 		"another key":            {func(url.Values) { service.signer = other }, false},
 		"a refusing service":     {func(url.Values) { service.claims = nil }, false},
+		"an address elsewhere":   {elsewhere("x", true), true},
+		"unverified elsewhere":   {elsewhere("x", false), false},
+		"another's address":      {elsewhere("y", true), false},
+		"a refusal and a code":   {func(back url.Values) { back.Set("error", "access_denied") }, false},
 		"another code":           {func(back url.Values) { back.Set("code", "bad") }, false},
 		"another state":          {func(back url.Values) { back.Set("state", "x") }, false},
 		"no state":               {func(back url.Values) { back.Del("state") }, false},

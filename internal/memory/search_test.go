@@ -350,8 +350,8 @@ func indexDump(t testing.TB, f *FTS) []string {
 		said = []string{err.Error()}
 	}
 	held, err := store.Column[string](t.Context(), f.db, `SELECT * FROM (
-		SELECT 'text ' || d.doc || ' in ' || coalesce(s.scope, '') || ', ' || (d.row >> 60) || ' ' || d.rev || ' ' || coalesce(f.body || ' ' || f.day || ' ' || f.subject, '') FROM index_doc AS d
-			LEFT JOIN index_scope AS s ON s.no = d.row >> 36 & 0xFFFFFF LEFT JOIN index_fts AS f ON f.rowid = d.row
+		SELECT 'text ' || d.doc || ' in ' || coalesce(s.scope, '') || ', ' || (d.row >> 36 & 7) || ' ' || d.rev || ' ' || coalesce(f.body || ' ' || f.day || ' ' || f.subject, '') FROM index_doc AS d
+			LEFT JOIN index_scope AS s ON s.no = d.row >> 39 LEFT JOIN index_fts AS f ON f.rowid = d.row
 		UNION ALL SELECT 'scope ' || scope || ' ' || docs || ' ' || words FROM index_scope WHERE docs > 0
 		UNION ALL SELECT 'term ' || t.term || ' in ' || s.scope || ' ' || t.df FROM index_term AS t JOIN index_scope AS s ON s.no = t.scope WHERE t.df > 0
 		UNION ALL SELECT 'rows ' || count(*) FROM index_fts_docsize) ORDER BY 1`)

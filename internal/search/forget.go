@@ -3,7 +3,6 @@ package search
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -179,19 +178,17 @@ func (f *FTS) findReworded(ctx context.Context, tx *sql.Tx, scope trust.Readers,
 		return nil, err
 	}
 	var found []int64
-	for _, class := range []int64{classTurn, classAnswer} {
-		first, last := rowRange(class, no)
-		err = errors.Join(err, store.Each(ctx, tx, func(row store.Row) error {
-			var n int64
-			var sender, said string
-			err := row.Scan(&n, &sender, &said)
-			if terms.matchedBy(text.FormsIn(text.NameTerms(sender) + " " + said)) {
-				found = append(found, n)
-			}
-			return err
-		}, `SELECT t.n, t.sender, t.text FROM index_fts CROSS JOIN index_doc AS d ON d.row = index_fts.rowid
-			CROSS JOIN past_message AS t ON t.n = -d.doc WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ?`,
-			expression, first, last))
-	}
+	first, last := rowRange(no, classTurn, classAnswer)
+	err = store.Each(ctx, tx, func(row store.Row) error {
+		var n int64
+		var sender, said string
+		err := row.Scan(&n, &sender, &said)
+		if terms.matchedBy(text.FormsIn(text.NameTerms(sender) + " " + said)) {
+			found = append(found, n)
+		}
+		return err
+	}, `SELECT t.n, t.sender, t.text FROM index_fts CROSS JOIN index_doc AS d ON d.row = index_fts.rowid
+		CROSS JOIN past_message AS t ON t.n = -d.doc WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ?`,
+		expression, first, last)
 	return found, store.Wrap(err, "look for messages that say the same")
 }

@@ -22,31 +22,45 @@ type FTS struct {
 // Open returns the index in db, which must have the current schema.
 func Open(db *sql.DB) *FTS { return &FTS{db: db} }
 
-// The rowid of index_fts encodes class, scope and document. So a search reads only the rows of its
-// scopes.
+// The rowid of index_fts encodes scope, class and document. So a search reads only the rows of its
+// scopes, and the classes that are searched together are neighbours.
 const (
-	classActive = iota
-	classPast   // superseded or archived
+	classPast = iota // superseded or archived
+	classActive
+	classTold   // an active document that an assistant said
 	classTurn   // a message of a person
 	classAnswer // a message of the bot
-	classTold   // an active document that an assistant said
 
-	classShift = 60
-	scopeShift = 36
+	classShift = 36
+	scopeShift = 39
 )
 
-func rowOf(class, scope, doc int64) int64 {
-	return class<<classShift | scope<<scopeShift | max(doc, -doc)
+func rowOf(scope, class, doc int64) int64 {
+	return scope<<scopeShift | class<<classShift | max(doc, -doc)
 }
 
-// rowRange returns the first and last rowid of scope in class.
-func rowRange(class, scope int64) (first, last int64) {
-	first = class<<classShift | scope<<scopeShift
-	return first, first | (1<<scopeShift - 1)
+// rowRange returns the first and last rowid of scope in the classes from to.
+func rowRange(scope, from, to int64) (first, last int64) {
+	return rowOf(scope, from, 0), rowOf(scope, to, 1<<classShift-1)
 }
 
-func classOfRow(row int64) int64 { return row >> classShift }
-func scopeOfRow(row int64) int64 { return row >> scopeShift & (1<<(classShift-scopeShift) - 1) }
+func scopeOfRow(row int64) int64 { return row >> scopeShift }
+func classOfRow(row int64) int64 { return row >> classShift & (1<<(scopeShift-classShift) - 1) }
+
+// isAnswer reports whether the bot said the row.
+func isAnswer(row int64) bool { return classOfRow(row) == classTold || classOfRow(row) == classAnswer }
+
+// classes returns the first and last class to be searched.
+func (q Query) classes() (from, to int64) {
+	from, to = classActive, classTold
+	if q.Past {
+		from = classPast
+	}
+	if q.Turns {
+		to = classAnswer
+	}
+	return from, to
+}
 
 // Search returns the best hits first. Any text is a valid query.
 func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) {
@@ -220,74 +234,79 @@ func ftsAnyOf(terms []term) string {
 	return b.String()
 }
 
+// scoredRow is a row that contains terms. A low score is a good one.
 type scoredRow struct {
 	row   int64
 	score float64
 }
 
-// candidates returns the best documents of each class for terms.
+// candidates returns the best documents of each class for terms, and their neighbours.
 func (f *FTS) candidates(ctx context.Context, q Query, scopes []int64, terms []term) ([]candidate, error) {
 	if len(terms) == 0 {
 		return nil, nil
 	}
-	groups := [][]int64{{classActive, classTold}} // their rows are neighbours
-	if q.Past {
-		groups = append(groups, []int64{classPast})
+	byClass, err := f.bestRows(ctx, q, scopes, terms)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
 	}
-	if q.Turns {
-		groups = append(groups, []int64{classTurn, classAnswer})
-	}
-	expression := ftsAnyOf(terms)
-	var out []candidate
-	for _, group := range groups {
+	var best, others []int64
+	for _, group := range [][]int64{{classActive, classTold}, {classPast}, {classTurn, classAnswer}} {
 		var rows []int64
 		for _, class := range group {
-			some, err := f.bestOfClass(ctx, expression, class, scopes)
-			if err != nil {
-				return nil, fmt.Errorf("search: %w", err)
-			}
-			rows = append(rows, some...)
+			rows = append(rows, byClass[class]...)
 		}
-		some, err := f.load(ctx, rows)
-		if err == nil {
-			some, err = f.withNeighbours(ctx, q, some)
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, some...)
+		n := min(len(rows), maxExplained)
+		best, others = append(best, rows[:n]...), append(others, rows[n:]...)
 	}
-	return out, nil
+	found, err := f.load(ctx, append(best, others...))
+	if err != nil {
+		return nil, err
+	}
+	return f.withNeighbours(ctx, found, len(best))
 }
 
-// bestOfClass returns the best rows of class for an FTS5 expression.
-func (f *FTS) bestOfClass(ctx context.Context, expression string, class int64, scopes []int64) (rows []int64, err error) {
+// bestRows returns the best rows of each class. Opening a full-text query takes longer than reading a row of
+// it, so rare terms are looked up in all classes of a scope at once. Of frequent ones, only the newest rows
+// of each class are scored.
+func (f *FTS) bestRows(ctx context.Context, q Query, scopes []int64, terms []term) (byClass map[int64][]int64, err error) {
+	from, to := q.classes()
+	step, df := to-from+1, 0
+	for _, t := range terms {
+		df += t.df
+	}
+	if df > maxPostings {
+		step = 1
+	}
+	expression := ftsAnyOf(terms)
 	var all []scoredRow
 	for _, scope := range scopes {
-		some, err := f.bestRows(ctx, expression, class, scope)
-		if err != nil {
-			return nil, err
+		for class := from; class <= to; class += step {
+			first, last := rowRange(scope, class, class+step-1)
+			some, err := f.matchingRows(ctx, expression, first, last)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, some...)
 		}
-		all = append(all, some...)
 	}
 	slices.SortStableFunc(all, func(a, b scoredRow) int { return cmp.Compare(a.score, b.score) })
-	for _, x := range all[:min(len(all), maxCandidates)] {
-		rows = append(rows, x.row)
+	byClass = map[int64][]int64{}
+	for _, x := range all {
+		if class := classOfRow(x.row); len(byClass[class]) < maxCandidates {
+			byClass[class] = append(byClass[class], x.row)
+		}
 	}
-	return rows, nil
+	return byClass, nil
 }
 
-// bestRowsQuery scores the newest matching rows, up to a limit. So a query of frequent words does
-// not cost more than others.
-const bestRowsQuery = `SELECT id, score FROM (SELECT index_fts.rowid AS id, bm25(index_fts, 1, .3, .2) AS score FROM index_fts
-	WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ? ORDER BY index_fts.rowid DESC LIMIT ?) ORDER BY score LIMIT ?`
-
-func (f *FTS) bestRows(ctx context.Context, expression string, class, scope int64) ([]scoredRow, error) {
-	first, last := rowRange(class, scope)
+// matchingRows scores the rows between first and last that match a full-text expression: the newest ones of
+// a class if there are more than maxPostings.
+func (f *FTS) matchingRows(ctx context.Context, expression string, first, last int64) ([]scoredRow, error) {
 	return store.List(ctx, f.db, func(row store.Row) (x scoredRow, err error) {
 		err = row.Scan(&x.row, &x.score)
 		return x, err
-	}, bestRowsQuery, expression, first, last, maxPostings, maxCandidates)
+	}, `SELECT rowid, bm25(index_fts, 1, .3, .2) FROM index_fts
+		WHERE index_fts MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?`, expression, first, last, maxPostings)
 }
 
 // load reads the ranking data of rows. Texts come from FTS5's content table (c0 to c2 are the
@@ -297,20 +316,20 @@ func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 		var marks int
 		err = row.Scan(&c.row, &c.doc, &c.at, &c.session, &c.chars, &c.words, &marks, &c.body, &c.day, &c.subject)
 		c.isQuestion, c.hasTime = marks&markQuestion != 0, marks&markTime != 0
-		c.past, c.answer = classOfRow(c.row) == classPast, classOfRow(c.row) >= classAnswer
+		c.past, c.answer = classOfRow(c.row) == classPast, isAnswer(c.row)
 		return c, err
 	}, `SELECT d.row, d.doc, d.at, d.conversation_day, d.chars, d.words, d.flags, t.c0, t.c1, t.c2
 		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value
 		CROSS JOIN index_fts_content AS t ON t.id = d.row`, store.Array(numbers))
 }
 
-// toHits converts ranked candidates to hits. It returns none unless one covers q.Floor. It returns up to twice
-// q.K, because the caller may drop duplicates.
+// toHits converts ranked candidates to hits. It returns none unless one covers q.Floor. It returns some more
+// than q.K, because the caller may drop duplicates.
 func (f *FTS) toHits(ctx context.Context, q Query, ranked []scored) ([]Hit, error) {
 	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.covered >= q.Floor }) {
 		return nil, nil
 	}
-	n, docs := 2*cmp.Or(q.K, DefaultK), 2*q.Docs
+	n, docs := cmp.Or(q.K, DefaultK)+DefaultK, 2*q.Docs
 	best := ranked[:min(len(ranked), n):min(len(ranked), n)]
 	for _, s := range ranked[len(best):] {
 		if s.doc > 0 && docs > 0 {

@@ -154,10 +154,10 @@ func (h *Hybrid) loadNearest(ctx context.Context, q Query, m matches, docs []int
 	if err != nil {
 		return nil, err
 	}
+	from, to := q.classes()
 	added, err := h.load(ctx, slices.DeleteFunc(rows, func(row int64) bool {
 		class := classOfRow(row)
-		message := class == classTurn || class == classAnswer
-		return !slices.Contains(m.scopes, scopeOfRow(row)) || class == classPast && !q.Past || message && !q.Turns
+		return !slices.Contains(m.scopes, scopeOfRow(row)) || class < from || class > to
 	}))
 	if err != nil {
 		return nil, err

@@ -306,7 +306,7 @@ func formIndex(terms []term) map[string]int {
 type counts []int
 
 func (n counts) add(field string, forms map[string]int) {
-	for t := range strings.FieldsSeq(field) {
+	for t := range strings.SplitSeq(field, " ") {
 		if i, ok := forms[t]; ok {
 			n[i]++
 		}

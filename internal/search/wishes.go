@@ -20,7 +20,7 @@ const (
 func (f *FTS) standingWishes(ctx context.Context, scopes []int64) (all []candidate, err error) {
 	for _, class := range []int64{classActive, classTurn} {
 		for _, scope := range scopes {
-			first, last := rowRange(class, scope)
+			first, last := rowRange(scope, class, class)
 			// 4 is markWish, as in the index index_doc_wish.
 			rows, err := store.Column[int64](ctx, f.db,
 				`SELECT row FROM index_doc WHERE flags & 4 AND row BETWEEN ? AND ? ORDER BY row DESC LIMIT ?`, first, last, maxWishes)

@@ -32,10 +32,10 @@ type source struct {
 }
 
 const (
-	entrySource = `SELECT n, CASE WHEN state <> 'active' THEN 1
-			WHEN conversation <> '' AND lower(subject) IN ('', 'assistant') THEN 4 ELSE 0 END, scope, text, subject,
+	entrySource = `SELECT n, CASE WHEN state <> 'active' THEN 0
+			WHEN conversation <> '' AND lower(subject) IN ('', 'assistant') THEN 2 ELSE 1 END, scope, text, subject,
 		conversation, seq, at, rev, kind = 'preference' FROM document WHERE state IN ('active', 'superseded', 'archived')`
-	turnSource = `SELECT -n, iif(sender = '', 3, 2), scope, text, sender, conversation, seq, at, 1, false
+	turnSource = `SELECT -n, iif(sender = '', 4, 3), scope, text, sender, conversation, seq, at, 1, false
 		FROM past_message WHERE text <> ''`
 )
 
@@ -89,7 +89,7 @@ func analyse(s source) analysedDoc {
 	if text.MentionsTime(ws, text.DatesIn(ws)) {
 		m.marks |= markTime
 	}
-	if s.preference || s.class < classAnswer && text.IsStandingWish(s.text, ws) {
+	if s.preference || s.class != classAnswer && s.class != classTold && text.IsStandingWish(s.text, ws) {
 		m.marks |= markWish
 	}
 	return m
@@ -145,7 +145,7 @@ func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
 			return err
 		}
 		m := analyse(s)
-		docs[i], rows[i] = m, rowOf(m.class, scope, m.doc)
+		docs[i], rows[i] = m, rowOf(scope, m.class, m.doc)
 		w.count(scope, 1, m.words, distinctTerms(m.body, m.day, m.names))
 		if err := w.exec(ctx, `INSERT OR FAIL INTO index_doc (row, doc, rev, conversation, seq, at, conversation_day, chars, words, flags)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,

@@ -119,3 +119,17 @@ func TestLogBound(t *testing.T) {
 	expect.Lacks(t, page, "line 10.", "level=")
 	expect.False(t, strings.Index(page, fmt.Sprintf("line %d.", keptLines+9)) > strings.Index(page, fmt.Sprintf("line %d.", keptLines)), "the order")
 }
+
+// TestPlotLabels: the labels of a plot say what its first and last columns are, also if the columns do not fill the width.
+func TestPlotLabels(t *testing.T) {
+	columns := func(n int) (all []value) {
+		for i := range n {
+			all = append(all, value{Label: fmt.Sprintf("day %d", i+1), Parts: []float64{float64(i + 1)}})
+		}
+		return all
+	}
+	for n, want := range map[int][3]string{1: {"1", "day 1", ""}, 3: {"3", "day 1 – day 3", ""}, 30: {"30", "day 1", "day 30"}} {
+		b := plot("By day", nil, columns(n), spaced)
+		expect.Equal(t, [3]string{b.Most, b.First, b.Last}, want)
+	}
+}

@@ -13,9 +13,8 @@ type bars struct {
 	Title             string
 	Series            []string // with more than one, a legend
 	Values            []value
-	Most, First, Last string  // labels: the largest sum, and the first and the last column
-	Max, Step, Scale  float64 // the largest sum, the width of a column with its gap, and the height of 1
-	End               float64 // of the last column
+	Most, First, Last string  // labels: the largest sum, and those at both ends
+	Max, Step, Scale  float64 // the largest sum; of the width, a column with its gap; of the height, a sum of 1
 }
 
 // value is what one column shows. Its parts stand on one another.
@@ -40,10 +39,14 @@ func plot(title string, series []string, values []value, format func(float64) st
 	if b.Max == 0 {
 		return nil
 	}
-	const width, height, labels = 720, 112, 240 // of plots.html; labels is the room that the labels need
-	b.Most, b.Step, b.Scale = format(b.Max), width/float64(max(len(values), 12)), height/b.Max
+	const full = 12 // fewer columns do not fill the width
+	b.Most, b.Step, b.Scale = format(b.Max), 1/float64(max(len(values), full)), 1/b.Max
 	b.First, b.Last = values[0].Label, values[len(values)-1].Label
-	b.End = max(b.Step*float64(len(values)), labels)
+	if b.First == b.Last {
+		b.Last = ""
+	} else if len(values) < full {
+		b.First, b.Last = b.First+" – "+b.Last, ""
+	}
 	return b
 }
 
@@ -73,7 +76,7 @@ func draw(all []subsession.Node) *graph {
 	g, at, rows := &graph{Nodes: make([]node, len(all))}, map[string]*node{}, map[int]int{}
 	for i, s := range all {
 		n := &g.Nodes[i]
-		*n = node{Node: s, Name: text.Clip(s.Objective, 26), X: margin}
+		*n = node{Node: s, Name: text.Clip(s.Objective, 24), X: margin}
 		at[s.ID] = n
 		join := func(id, class string) {
 			if from := at[id]; from != nil && from != n {

@@ -47,6 +47,7 @@ async function walk(link, javaScriptEnabled) {
     for (const [name, address, colorScheme, width, height] of [
       ['memories', '/memories', 'light', 1000, 720], ['turn', turn, 'dark', 1000, 900], ['usage', '/usage', 'dark', 1000, 1250],
       ['subsessions', '/subsessions', 'light', 1000, 760], ['phone', '/', 'light', 390, 860], ['phone-turn', turn, 'dark', 390, 860],
+      ['phone-usage', '/usage', 'light', 390, 860],
     ]) {
       await page.emulateMedia({ colorScheme });
       await page.setViewportSize({ width, height });

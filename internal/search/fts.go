@@ -258,7 +258,7 @@ func (f *FTS) candidates(ctx context.Context, q Query, scopes []int64, terms []t
 		n := min(len(rows), maxExplained)
 		best, others = append(best, rows[:n]...), append(others, rows[n:]...)
 	}
-	found, err := f.load(ctx, append(best, others...))
+	found, err := f.load(ctx, "row", append(best, others...))
 	if err != nil {
 		return nil, err
 	}
@@ -309,9 +309,10 @@ func (f *FTS) matchingRows(ctx context.Context, expression string, first, last i
 		WHERE index_fts MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?`, expression, first, last, maxPostings)
 }
 
-// load reads the ranking data of rows. Texts come from FTS5's content table (c0 to c2 are the
-// columns): that is twice as fast as reading each row through the index.
-func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
+// load reads the ranking data of the texts whose row or doc is among numbers; by names the column. Texts
+// come from FTS5's content table (c0 to c2 are the columns): that is twice as fast as reading each row
+// through the index.
+func (f *FTS) load(ctx context.Context, by string, numbers []int64) ([]candidate, error) {
 	return store.List(ctx, f.db, func(row store.Row) (c candidate, err error) {
 		var marks int
 		err = row.Scan(&c.row, &c.doc, &c.at, &c.session, &c.chars, &c.words, &marks, &c.body, &c.day, &c.subject)
@@ -319,7 +320,7 @@ func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 		c.past, c.answer = classOfRow(c.row) == classPast, isAnswer(c.row)
 		return c, err
 	}, `SELECT d.row, d.doc, d.at, d.conversation_day, d.chars, d.words, d.flags, t.c0, t.c1, t.c2
-		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value
+		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.`+by+` = j.value
 		CROSS JOIN index_fts_content AS t ON t.id = d.row`, store.Array(numbers))
 }
 

@@ -58,12 +58,12 @@ func (b *bot) fileUses(moving func(context.Context) ([]string, error)) media.Use
 // removeUnusedFiles deletes the files of a redacted message that no other message has. The
 // message's row must be empty already.
 func (b *bot) removeUnusedFiles(ctx context.Context, paths []string) error {
+	used, err := b.history.AllFiles(ctx)
+	if err != nil {
+		return err
+	}
 	for _, p := range paths {
-		named, err := b.history.HasFile(ctx, media.Stem(p))
-		if err != nil {
-			return err
-		}
-		if !named {
+		if !slices.ContainsFunc(used, func(u string) bool { return media.Stem(u) == media.Stem(p) }) {
 			if err := b.media.Remove(p); err != nil {
 				return err
 			}

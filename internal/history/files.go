@@ -58,11 +58,6 @@ func (s *Store) FilesOf(ctx context.Context, event string) ([]string, error) {
 	return s.paths(ctx, `SELECT files FROM message WHERE event_id = ? AND files <> ''`, event)
 }
 
-// HasFile reports whether any message has the stored file path.
-func (s *Store) HasFile(ctx context.Context, path string) (bool, error) {
-	return store.Value[bool](ctx, s.db, `SELECT EXISTS (SELECT 1 FROM message WHERE files <> '' AND instr(files, ?) > 0)`, path)
-}
-
 func (s *Store) paths(ctx context.Context, query string, args ...any) ([]string, error) {
 	var all []string
 	err := store.Each(ctx, s.db, func(row store.Row) error {

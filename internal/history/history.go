@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -131,6 +132,31 @@ func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
 func (s *Store) Load(ctx context.Context, room Timeline) ([]Message, error) {
 	return store.List(ctx, s.db, scanMessage, `SELECT `+columns+` FROM message WHERE `+loadedCondition+` ORDER BY id`, room, room)
 }
+
+// LastRound returns the end of what Load returns: the last message that is not the result of a tool, and the
+// results after it. If answer is the id of an answer there, the end is right before it.
+func (s *Store) LastRound(ctx context.Context, room Timeline, answer string) (round []Message, err error) {
+	err = store.Each(ctx, s.db, func(row store.Row) error {
+		m, err := scanMessage(row)
+		if err == nil {
+			round = append(round, m)
+		}
+		if err == nil && m.Role != llm.Tool {
+			return errFirst
+		}
+		return err
+	}, `SELECT `+columns+` FROM message WHERE `+loadedCondition+`
+		AND id < ifnull((SELECT id FROM message WHERE `+eventInRoom+` AND role = 'assistant' AND retired = 0), 1 << 62) ORDER BY id DESC`,
+		room, room, room, answer)
+	if errors.Is(err, errFirst) {
+		err = nil
+	}
+	slices.Reverse(round)
+	return round, err
+}
+
+// errFirst ends reading at the first message of a round.
+var errFirst = errors.New("first message")
 
 // loadedCondition selects the messages that Load returns; the room is given twice. It matches the
 // index message_by_conversation.

@@ -107,10 +107,10 @@ func (s *Session) sendAnswer(ctx context.Context, in item, text string) error {
 
 // answerMessage makes the outgoing message that answers in with text, or with the question that the model asks.
 func (s *Session) answerMessage(ctx context.Context, in item, text string) (chat.Outgoing, error) {
-	past, err := s.cfg.History.Load(ctx, s.talk)
+	round, err := s.cfg.History.LastRound(ctx, s.talk, replyID(in.ID))
 	m := chat.Outgoing{ID: replyID(in.ID), Text: s.visibleAnswer(ctx, text), Thread: s.thread, Notice: in.event.Kind == chat.MemoryQuestion,
 		Options: in.event.Options}
-	if q := ask.Of(past, m.ID); q != nil {
+	if q := ask.Of(round, m.ID); q != nil {
 		q.Show(&m)
 	}
 	if in.event.Kind == "" && !strings.HasPrefix(in.ID, approval.OutcomePrefix) { // people cannot see the others
@@ -159,7 +159,7 @@ func (s *Session) storeBurst(ctx context.Context, burst []chat.Message) (storedB
 		}
 		return h, s.commit(ctx, nil)
 	}
-	if _, err := s.closeQuestion(ctx, burst[0].ID); err != nil {
+	if _, err := s.closeQuestion(ctx, past, burst[0].ID); err != nil {
 		return storedBurst{}, err
 	}
 	h.question, err = s.appendBurst(ctx, burst[:h.count], "")
@@ -289,8 +289,8 @@ func (t *turn) Ready(ctx context.Context) error {
 	if wanted, err := t.stillWanted(ctx, t.in); err != nil || !wanted {
 		return cmp.Or(err, agent.ErrWithdrawn)
 	}
-	past, err := t.cfg.History.Load(ctx, t.talk)
-	if t.asked = ask.Of(past, replyID(t.in.ID)); err != nil || t.asked != nil {
+	round, err := t.cfg.History.LastRound(ctx, t.talk, replyID(t.in.ID))
+	if t.asked = ask.Of(round, replyID(t.in.ID)); err != nil || t.asked != nil {
 		return cmp.Or(err, ask.ErrAsked)
 	}
 	return t.join(ctx)

@@ -52,7 +52,7 @@ func Open(ctx context.Context, path string, migrations fs.FS) (*sql.DB, error) {
 	}
 	db := sql.OpenDB(connector{&sqlite.Driver{}, dsn(abs, pragmas...)})
 	db.SetMaxOpenConns(maxConnections)
-	db.SetMaxIdleConns(maxConnections / 2)
+	db.SetMaxIdleConns(maxConnections) // a closed one loses its prepared statements
 	if err := migrate(ctx, db, migrations); err != nil {
 		return nil, errors.Join(withRemedy(abs, err), db.Close())
 	}

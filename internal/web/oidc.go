@@ -128,7 +128,7 @@ func (s *site) personOfOIDC(r *http.Request) (string, error) {
 }
 
 // verifiedEmail returns the e-mail address in the ID token. Some services leave it out there, and give it at the userinfo
-// endpoint only. It returns "" if there is none, or none that the service has verified.
+// endpoint only. It returns "" if the service knows no address, or has not verified it.
 func verifiedEmail(ctx context.Context, provider *oidc.Provider, proof *oidc.IDToken, token *oauth2.Token) (string, error) {
 	var claims struct {
 		Email    string `json:"email"`

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -283,13 +282,6 @@ func (d *day) measure() (f figures) {
 		time.Sleep(time.Second)
 	}
 	synctest.Wait()
-	var all []*sql.Conn // how many there were at once is chance, and a new one leaves some kilobytes in the library
-	for range d.parts.db.Stats().MaxOpenConnections {
-		all = append(all, expect.Must(d.parts.db.Conn(d.t.Context()))(d.t))
-	}
-	for _, c := range all {
-		expect.OK(d.t, c.Close())
-	}
 	d.parts.db.SetMaxIdleConns(0) // how many wait for work is chance
 	d.parts.db.SetMaxIdleConns(4)
 	for range 3 {

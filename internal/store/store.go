@@ -37,8 +37,8 @@ var pragmas = []string{
 const busyTimeout = time.Minute
 
 // maxConnections bounds memory, because each connection has its own page cache. Those that wait to write hold
-// one, and the one that writes may need a second one to read.
-const maxConnections = 32
+// one each, and the one that writes may need a second one to read.
+const maxConnections = 8
 
 // Open opens the SQLite database at path, creating it (0600, folders 0700) if needed, and applies
 // the missing migrations (goose SQL files). The caller closes the database.
@@ -56,7 +56,7 @@ func Open(ctx context.Context, path string, migrations fs.FS) (*sql.DB, error) {
 	}
 	db := sql.OpenDB(connector{&sqlite.Driver{}, dsn(abs, pragmas...), make(chan struct{}, 1)})
 	db.SetMaxOpenConns(maxConnections)
-	db.SetMaxIdleConns(maxConnections) // a closed one loses its prepared statements
+	db.SetMaxIdleConns(maxConnections / 2)
 	if err := migrate(ctx, db, migrations); err != nil {
 		return nil, errors.Join(withRemedy(abs, err), db.Close())
 	}

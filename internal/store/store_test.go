@@ -346,7 +346,7 @@ func TestManyWriters(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	db := letters(t)
-	const count, insert, writers = `SELECT count(*) FROM letter`, `INSERT INTO letter (n, name) VALUES (?, 'x')`, 20
+	const count, insert, writers = `SELECT count(*) FROM letter`, `INSERT INTO letter (n, name) VALUES (?, 'x')`, 6
 	before := expect.Must(store.Value[int](ctx, db, count))(t)
 	var waiting sync.WaitGroup
 	expect.OK(t, store.InTx(ctx, db, func(*sql.Tx) error {

@@ -283,7 +283,7 @@ func (d *day) measure() (f figures) {
 	}
 	synctest.Wait()
 	d.parts.db.SetMaxIdleConns(0) // how many wait for work is chance
-	d.parts.db.SetMaxIdleConns(4)
+	d.parts.db.SetMaxIdleConns(8)
 	for range 3 {
 		runtime.GC()
 	}

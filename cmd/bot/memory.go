@@ -58,6 +58,9 @@ func (b *bot) fileUses(moving func(context.Context) ([]string, error)) media.Use
 // removeUnusedFiles deletes the files of a redacted message that no other message has. The
 // message's row must be empty already.
 func (b *bot) removeUnusedFiles(ctx context.Context, paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
 	used, err := b.history.AllFiles(ctx)
 	if err != nil {
 		return err

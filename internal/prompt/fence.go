@@ -112,7 +112,7 @@ var fences = regexp.MustCompile(`(?s)\[note [a-z2-7]{4}\].*?\[/note [a-z2-7]{4}\
 // WithoutFences removes notes and delimiters that a model copied into its answer. The content of
 // data blocks stays.
 func WithoutFences(text string) string {
-	if !strings.ContainsAny(text, "[<") || !fences.MatchString(text) { // the first is fast
+	if !strings.ContainsAny(text, "[<") || !fences.MatchString(text) { // the first check is fast, and mostly enough
 		return text
 	}
 	return strings.TrimSpace(fences.ReplaceAllString(text, ""))

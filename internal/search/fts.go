@@ -39,9 +39,9 @@ func rowOf(scope, class, doc int64) int64 {
 	return scope<<scopeShift | class<<classShift | max(doc, -doc)
 }
 
-// rowRange returns the first and last rowid of scope in the classes from to.
-func rowRange(scope, from, to int64) (first, last int64) {
-	return rowOf(scope, from, 0), rowOf(scope, to, 1<<classShift-1)
+// rowRange returns the first and last rowid of scope in the classes low to high.
+func rowRange(scope, low, high int64) (first, last int64) {
+	return rowOf(scope, low, 0), rowOf(scope, high, 1<<classShift-1)
 }
 
 func scopeOfRow(row int64) int64 { return row >> scopeShift }

@@ -41,18 +41,14 @@ func (s *Session) access(in chat.Head) memory.Access {
 // StartNew starts a new conversation without a summary.
 func (s *Session) StartNew(ctx context.Context) error {
 	s.indexMessages(ctx)
-	past, err := s.cfg.History.Load(ctx, s.talk)
-	if err != nil {
-		return err
-	}
-	if _, err := s.closeQuestion(ctx, past, ""); err != nil {
+	if _, err := s.closeQuestion(ctx, ""); err != nil {
 		return err
 	}
 	s.cfg.BeforeEvict(string(s.talk))
 	if err := s.objective().Clear(ctx, s.talk); err != nil {
 		return err
 	}
-	_, err = s.cfg.History.StartNew(ctx, s.talk)
+	_, err := s.cfg.History.StartNew(ctx, s.talk)
 	return err
 }
 
@@ -60,11 +56,11 @@ func (s *Session) StartNew(ctx context.Context) error {
 func (s *Session) Retry(ctx context.Context, m chat.Message) error {
 	in := item{Message: m}
 	clear(s.loopDetectors) // a person asks
-	past, err := s.cfg.History.Load(ctx, s.talk)
-	if err != nil {
+	if _, err := s.closeQuestion(ctx, ""); err != nil {
 		return err
 	}
-	if _, err := s.closeQuestion(ctx, past, ""); err != nil {
+	past, err := s.cfg.History.Load(ctx, s.talk)
+	if err != nil {
 		return err
 	}
 	for _, m := range slices.Backward(past) {

@@ -303,11 +303,7 @@ func (s *Session) Stop(ctx context.Context, in chat.Message, _ string) (string, 
 	if err != nil {
 		return "", err
 	}
-	past, err := s.cfg.History.Load(ctx, s.talk)
-	if err != nil {
-		return "", err
-	}
-	asked, err := s.closeQuestion(ctx, past, "")
+	asked, err := s.closeQuestion(ctx, "")
 	if err == nil && asked != nil { // the model reads it, and a vote on its way does not count
 		err = s.appendOnce(ctx, s.ownMessage(asked.ClosedID(), s.text(ctx, "ask.closed"), programLabel(s.place(in.Head).Readers())))
 	}

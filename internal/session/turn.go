@@ -159,8 +159,10 @@ func (s *Session) storeBurst(ctx context.Context, burst []chat.Message) (storedB
 		}
 		return h, s.commit(ctx, nil)
 	}
-	if _, err := s.closeQuestion(ctx, past, burst[0].ID); err != nil {
-		return storedBurst{}, err
+	if ask.Open(past, burst[0].ID) != nil {
+		if _, err := s.closeQuestion(ctx, burst[0].ID); err != nil {
+			return storedBurst{}, err
+		}
 	}
 	h.question, err = s.appendBurst(ctx, burst[:h.count], "")
 	return h, err

@@ -9,7 +9,6 @@ import (
 	"reverie/internal/ask"
 	"reverie/internal/chat"
 	"reverie/internal/command"
-	"reverie/internal/history"
 	"reverie/internal/memory"
 	"reverie/internal/questions"
 	"reverie/internal/trust"
@@ -74,10 +73,11 @@ func (c *change) answerMemoryQuestion(ctx context.Context, in chat.Vote) (string
 
 // closeQuestion closes the poll of the model's open question, and returns the question; nil = none is open.
 // The message answer does not count as its answer.
-func (s *Session) closeQuestion(ctx context.Context, past []history.Message, answer string) (*ask.Question, error) {
+func (s *Session) closeQuestion(ctx context.Context, answer string) (*ask.Question, error) {
+	past, err := s.cfg.History.Load(ctx, s.talk)
 	q := ask.Open(past, answer)
-	if q == nil {
-		return nil, nil
+	if err != nil || q == nil {
+		return nil, err
 	}
 	return q, s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: q.ID, Closed: true, Text: s.text(ctx, "ask.closed")})
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql/driver"
-	"time"
 )
 
 // maxStatements is how many prepared statements a connection keeps, some kilobytes each.
@@ -14,7 +13,6 @@ const maxStatements = 256
 type connector struct {
 	sqlite driver.Driver
 	dsn    string
-	writer chan struct{} // holds one value while a connection writes
 }
 
 // Driver implements driver.Connector.
@@ -26,7 +24,7 @@ func (c connector) Connect(context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &connection{sqliteConn: conn.(sqliteConn), idle: map[string]sqliteStmt{}, writer: c.writer}, nil
+	return &connection{sqliteConn: conn.(sqliteConn), idle: map[string]sqliteStmt{}}, nil
 }
 
 // sqliteConn has the methods of the driver's connections.
@@ -47,57 +45,7 @@ type sqliteStmt interface {
 
 type connection struct {
 	sqliteConn
-	idle   map[string]sqliteStmt // by text; one that runs is not among them
-	writer chan struct{}         // of the connector
-	inTx   bool                  // in a transaction of BeginTx
-}
-
-// waitToWrite waits until no other connection writes, and returns what lets the next one write. SQLite alone would
-// look again and again, with pauses of up to 100 ms, while others pass. After busyTimeout it is SQLite's to refuse.
-func (c *connection) waitToWrite(ctx context.Context) (done func(), err error) {
-	late := time.NewTimer(busyTimeout)
-	defer late.Stop()
-	select {
-	case c.writer <- struct{}{}:
-		return func() { <-c.writer }, nil
-	case <-late.C:
-		return func() {}, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// BeginTx implements driver.ConnBeginTx.
-func (c *connection) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
-	done, err := c.waitToWrite(ctx)
-	if err != nil {
-		return nil, err
-	}
-	tx, err := c.sqliteConn.BeginTx(ctx, options)
-	if err != nil {
-		done()
-		return nil, err
-	}
-	c.inTx = true
-	return &transaction{tx, func() { c.inTx = false; done() }}, nil
-}
-
-// transaction lets the next connection write when it ends.
-type transaction struct {
-	driver.Tx
-	done func()
-}
-
-// Commit implements driver.Tx.
-func (t *transaction) Commit() error {
-	defer t.done()
-	return t.Tx.Commit()
-}
-
-// Rollback implements driver.Tx.
-func (t *transaction) Rollback() error {
-	defer t.done()
-	return t.Tx.Rollback()
+	idle map[string]sqliteStmt // by text; one that runs is not among them
 }
 
 func (c *connection) take(ctx context.Context, query string) (sqliteStmt, error) {
@@ -133,13 +81,6 @@ func (c *connection) ExecContext(ctx context.Context, query string, args []drive
 		return nil, err
 	}
 	defer c.put(query, s)
-	if !c.inTx {
-		done, err := c.waitToWrite(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer done()
-	}
 	return s.ExecContext(ctx, args)
 }
 

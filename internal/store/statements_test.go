@@ -21,7 +21,7 @@ func kept(t *testing.T, c *sql.Conn) (n int) {
 // TestStatements: a statement is prepared once, also if it fails, runs within itself, or the table changes.
 func TestStatements(t *testing.T) {
 	ctx := t.Context()
-	db := sql.OpenDB(connector{&sqlite.Driver{}, dsn(filepath.Join(t.TempDir(), "a.db"), pragmas...), make(chan struct{}, 1)})
+	db := sql.OpenDB(connector{&sqlite.Driver{}, dsn(filepath.Join(t.TempDir(), "a.db"), pragmas...)})
 	defer db.Close()
 	c := expect.Must(db.Conn(ctx))(t)
 	defer c.Close()

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 	"modernc.org/sqlite"
@@ -27,17 +26,14 @@ import (
 // failure, and then a message would be lost or answered twice. FULL costs one fsync per commit; a
 // turn has only a few.
 var pragmas = []string{
-	fmt.Sprintf("busy_timeout(%d)", busyTimeout.Milliseconds()),
+	"busy_timeout(60000)", // milliseconds; enough to wait for a rebuild of the search index
 	"synchronous(FULL)",
 	"foreign_keys(1)",
 	"secure_delete(1)", // overwrite deleted content, so that forgetting is complete
 }
 
-// busyTimeout is enough to wait for a rebuild of the search index.
-const busyTimeout = time.Minute
-
-// maxConnections bounds memory, because each connection has its own page cache. Those that wait to write hold
-// one each, and the one that writes may need a second one to read.
+// maxConnections bounds memory, because each connection has its own page cache. It still allows
+// reads inside another transaction.
 const maxConnections = 8
 
 // Open opens the SQLite database at path, creating it (0600, folders 0700) if needed, and applies
@@ -54,9 +50,9 @@ func Open(ctx context.Context, path string, migrations fs.FS) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	db := sql.OpenDB(connector{&sqlite.Driver{}, dsn(abs, pragmas...), make(chan struct{}, 1)})
+	db := sql.OpenDB(connector{&sqlite.Driver{}, dsn(abs, pragmas...)})
 	db.SetMaxOpenConns(maxConnections)
-	db.SetMaxIdleConns(maxConnections / 2)
+	db.SetMaxIdleConns(maxConnections) // a closed one loses its prepared statements
 	if err := migrate(ctx, db, migrations); err != nil {
 		return nil, errors.Join(withRemedy(abs, err), db.Close())
 	}

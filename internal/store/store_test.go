@@ -11,10 +11,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	reverie "reverie"
 	"reverie/internal/store"
@@ -339,36 +337,6 @@ func TestInTxIsAtomic(t *testing.T) {
 }
 
 func panics() error { panic("a test") }
-
-// TestManyWriters: the one that writes reads on another connection while many wait to write, and one of those gives up.
-// Then all write.
-func TestManyWriters(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	db := letters(t)
-	const count, insert, writers = `SELECT count(*) FROM letter`, `INSERT INTO letter (n, name) VALUES (?, 'x')`, 6
-	before := expect.Must(store.Value[int](ctx, db, count))(t)
-	var waiting sync.WaitGroup
-	expect.OK(t, store.InTx(ctx, db, func(*sql.Tx) error {
-		for n := range writers {
-			waiting.Go(func() {
-				if err := store.Exec(ctx, db, insert, 100+n); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		for db.Stats().InUse <= writers && db.Stats().WaitCount == 0 {
-			time.Sleep(time.Millisecond)
-		}
-		hasty, giveUp := context.WithTimeout(ctx, time.Millisecond)
-		defer giveUp()
-		expect.ErrorContains(t, store.Exec(hasty, db, insert, 99), context.DeadlineExceeded.Error())
-		_, err := store.Value[int](ctx, db, count)
-		return err
-	}))
-	waiting.Wait()
-	expect.Equal(t, expect.Must(store.Value[int](ctx, db, count))(t), before+writers, "letters")
-}
 
 // TestRowsAreClosed reads on the only connection there is: rows left open
 // would keep the next query waiting.

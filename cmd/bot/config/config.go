@@ -131,7 +131,6 @@ type LLM struct {
 	Roles  map[string][]string `yaml:"roles"` // role → model names, in failover order; "chat" always exists
 
 	PersonTokens int `yaml:"person_daily_tokens"` // of one person a day, of all models; 0 = no limit
-	Parallel     int `yaml:"parallel"`            // answers that may be written at the same time, over all rooms
 
 	Embedding *Embedding `yaml:"embedding"` // nil = none
 }
@@ -334,7 +333,6 @@ const (
 func defaultConfig() *Config {
 	return &Config{
 		Name: "Reverie", Data: "./data", Timezone: "Local",
-		LLM:      LLM{Parallel: 4},
 		Prompt:   Prompt{Layout: "stable", Steering: true, Budget: 16_384},
 		Context:  Context{Probe: true, Limits: ComponentLimits{Memories: 10_000, Tasks: 5_000, Skills: 2_000}},
 		Dreaming: Dreaming{Schedule: "0 3 * * *", Questions: 3, Budget: DreamBudget{Calls: 60, Tokens: 200_000, Minutes: 30}},

@@ -82,7 +82,7 @@ func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 
 type terminal struct {
 	*tty.Screen
-	db    *sql.DB
+	db    *store.DB
 	data  string   // the data folder
 	asked sync.Map // IDs of shown questions; a terminal cannot close a poll
 

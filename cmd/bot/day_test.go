@@ -25,6 +25,7 @@ import (
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
+	"reverie/internal/store"
 	"reverie/internal/test/expect"
 )
 
@@ -282,8 +283,7 @@ func (d *day) measure() (f figures) {
 		time.Sleep(time.Second)
 	}
 	synctest.Wait()
-	d.parts.db.SetMaxIdleConns(0) // how many wait for work is chance
-	d.parts.db.SetMaxIdleConns(8)
+	d.openConnections()
 	for range 3 {
 		runtime.GC()
 	}
@@ -304,19 +304,19 @@ func (d *day) measure() (f figures) {
 	return f
 }
 
+// openConnections opens all connections that read: how many there are is chance.
+func (d *day) openConnections() {
+	for range 8 {
+		defer expect.Must(d.parts.db.QueryContext(d.t.Context(), `SELECT 1`))(d.t).Close()
+	}
+}
+
 // rows counts the rows of each table of bot.db.
 func (d *day) rows() map[string]int {
-	tables := expect.Must(d.parts.db.Query(`SELECT name FROM sqlite_schema WHERE type = 'table'`))(d.t)
-	defer tables.Close()
 	counts := map[string]int{}
-	for tables.Next() {
-		var name string
-		var n int
-		expect.OK(d.t, tables.Scan(&name))
-		expect.OK(d.t, d.parts.db.QueryRow(`SELECT count(*) FROM "`+name+`"`).Scan(&n))
-		counts[name] = n
+	for _, name := range expect.Must(store.Column[string](d.t.Context(), d.parts.db, `SELECT name FROM sqlite_schema WHERE type = 'table'`))(d.t) {
+		counts[name] = expect.Must(store.Value[int](d.t.Context(), d.parts.db, `SELECT count(*) FROM "`+name+`"`))(d.t)
 	}
-	expect.OK(d.t, tables.Err())
 	return counts
 }
 

@@ -208,7 +208,7 @@ func TestPlainWriter(t *testing.T) {
 type board struct {
 	mu   sync.Mutex
 	said map[string]string // by ID
-	db   *sql.DB
+	db   *store.DB
 }
 
 func (b *board) Send(_ context.Context, room string, m chat.Outgoing) error {

@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"path/filepath"
 
 	reverie "reverie"
 	"reverie/internal/backup"
 	"reverie/internal/matrix/account"
+	"reverie/internal/store"
 )
 
 type restoreCommand struct {
@@ -36,7 +36,7 @@ func (r restoreCommand) Run(ctx context.Context, c console, path filePath) error
 		}
 		return c.print(m, "%s can be restored: %d files, %s, of %s\n", r.File, len(m.Files), megabytes(m.Bytes()), m.Created.In(cfg.Zone))
 	}
-	t.Prepare = func(ctx context.Context, db *sql.DB) error { return account.ForgetDevice(ctx, db) }
+	t.Prepare = func(ctx context.Context, db *store.DB) error { return account.ForgetDevice(ctx, db) }
 	m, err := backup.Restore(ctx, string(r.File), cfg.Data, t)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"log/slog"
 	"os"
@@ -20,6 +19,7 @@ import (
 	"reverie/internal/pace"
 	"reverie/internal/search"
 	"reverie/internal/session"
+	"reverie/internal/store"
 	"reverie/internal/systemd"
 	"reverie/internal/trace"
 )
@@ -103,7 +103,7 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 }
 
 // gauges returns a function that measures the state of the running service. db is the database in file.
-func gauges(db *sql.DB, file string, client *matrix.Client) func(context.Context) ([]metrics.Gauge, error) {
+func gauges(db *store.DB, file string, client *matrix.Client) func(context.Context) ([]metrics.Gauge, error) {
 	began := time.Now()
 	return func(ctx context.Context) ([]metrics.Gauge, error) {
 		s, synced, size := client.Status(ctx), began, int64(0)

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"reverie/internal/metrics"
 	"reverie/internal/questions"
 	"reverie/internal/session"
+	"reverie/internal/store"
 	"reverie/internal/subsession"
 	"reverie/internal/task"
 	"reverie/internal/tool"
@@ -153,7 +153,7 @@ func (b *bot) jobEvent(ctx context.Context, r task.Run, alone bool) chat.Event {
 // scheduler.
 type taskSource struct {
 	*task.Scheduler
-	db *sql.DB
+	db *store.DB
 }
 
 // Wanted implements session.Source. A run that was answered before the data folder was restored is done.

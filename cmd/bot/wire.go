@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -58,7 +57,7 @@ import (
 type bot struct {
 	cfg     *config.Config
 	log     *slog.Logger
-	db      *sql.DB
+	db      *store.DB
 	models  *llm.Models
 	usage   *usage.Store
 	counted *metrics.Counters

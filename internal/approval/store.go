@@ -20,7 +20,7 @@ import (
 
 // Store stores approvals in bot.db and closes polls of ended questions.
 type Store struct {
-	DB        *sql.DB // migrated
+	DB        *store.DB // migrated
 	Transport chat.Transport
 	Messages  *settings.Messages
 	Now       func() time.Time

@@ -2,7 +2,6 @@ package backup
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -146,7 +145,7 @@ type Outcome struct {
 type State struct{ Backup, Check Outcome }
 
 // ReadState reads how the scheduled backups went.
-func ReadState(ctx context.Context, db *sql.DB) (s State, err error) {
+func ReadState(ctx context.Context, db *store.DB) (s State, err error) {
 	err = store.Each(ctx, db, func(row store.Row) error {
 		var what string
 		var o Outcome

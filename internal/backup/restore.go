@@ -7,7 +7,6 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,8 +26,8 @@ import (
 type Target struct {
 	Passphrase string
 	Migrations fs.FS
-	Prepare    func(ctx context.Context, db *sql.DB) error // called with the restored bot.db; may be nil
-	Progress   func(bytes int64)                           // called with the bytes written so far; may be nil
+	Prepare    func(ctx context.Context, db *store.DB) error // called with the restored bot.db; may be nil
+	Progress   func(bytes int64)                             // called with the bytes written so far; may be nil
 }
 
 // staging is the folder in the data folder in which a restore unpacks. Its name marks one that did not finish.

@@ -7,7 +7,6 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -60,7 +59,7 @@ func (m Manifest) Bytes() (n int64) {
 // Source is what to back up.
 type Source struct {
 	Dir        string // the data folder
-	DB         *sql.DB
+	DB         *store.DB
 	Version    string
 	Passphrase string            // empty = not encrypted
 	Progress   func(bytes int64) // called with the bytes read so far; may be nil

@@ -18,7 +18,7 @@ import (
 
 // rows are the inbox and the outbox of an empty database.
 type rows struct {
-	db  *sql.DB
+	db  *store.DB
 	in  *Inbox
 	out *Outbox
 }

@@ -10,12 +10,12 @@
 package delivery
 
 import (
-	"database/sql"
+	"reverie/internal/store"
 	"time"
 )
 
 // New returns inbox and outbox in db. isRetry reports whether a text asks for another answer.
-func New(db *sql.DB, now func() time.Time, isRetry func(text string) bool) (*Inbox, *Outbox) {
+func New(db *store.DB, now func() time.Time, isRetry func(text string) bool) (*Inbox, *Outbox) {
 	out := &Outbox{db: db, now: now}
 	return &Inbox{db: db, now: now, out: out, group: groupContext{now: now}, isRetry: isRetry}, out
 }

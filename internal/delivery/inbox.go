@@ -30,7 +30,7 @@ import (
 // Only new rows are delivered, in the order of seq. Rows in done, dead or redacted stay, without
 // their text: the id prevents handling the same event twice.
 type Inbox struct {
-	db      *sql.DB
+	db      *store.DB
 	now     func() time.Time
 	out     *Outbox
 	group   groupContext

@@ -30,7 +30,7 @@ import (
 // older one are ignored. event_id is the event that carries the message: the first one known stays.
 // message names the message that a row is a part of, and part the kind of part.
 type Outbox struct {
-	db  *sql.DB
+	db  *store.DB
 	now func() time.Time
 }
 

@@ -24,7 +24,7 @@ import (
 type world struct {
 	in  *Inbox
 	out *Outbox
-	db  *sql.DB
+	db  *store.DB
 	now time.Time
 	ctx context.Context
 

@@ -27,7 +27,7 @@ const role = "dreaming"
 
 // Config holds the dependencies of a Dreamer.
 type Config struct {
-	DB      *sql.DB // with the tables of the migrations; the caller closes it
+	DB      *store.DB // with the tables of the migrations; the caller closes it
 	Store   *memory.Store
 	Tasks   *task.Store            // nil = tasks are skipped
 	Trusted func(user string) bool // whose messages can show that a task is done; nil = everyone's

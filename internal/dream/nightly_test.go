@@ -3,7 +3,6 @@ package dream
 import (
 	"bufio"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -25,6 +24,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
@@ -456,7 +456,7 @@ func dreamUntilKilled(t *testing.T, dir string) {
 
 // fingerprint is what is stored of all entries but those that were read out of a talk; exact: all
 // that is stored of them.
-func fingerprint(t *testing.T, db *sql.DB, exact bool) string {
+func fingerprint(t *testing.T, db *store.DB, exact bool) string {
 	t.Helper()
 	columns := "id, scope, text, state, successor, rev, source, observed_at"
 	if exact {

@@ -108,7 +108,7 @@ func prepare(t *testing.T, facts []fact) string {
 	return dir
 }
 
-func openStore(t *testing.T, dir string) (*sql.DB, *memory.Store) {
+func openStore(t *testing.T, dir string) (*store.DB, *memory.Store) {
 	t.Helper()
 	db := expect.Must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
@@ -132,7 +132,7 @@ func openWorld(t *testing.T, dir string, facts []fact, judge func(*world, string
 }
 
 // worldOf is the world of an open store in dir, of which facts were said.
-func worldOf(t *testing.T, dir string, db *sql.DB, s *memory.Store, facts []fact, judge func(*world, string) (string, error)) *world {
+func worldOf(t *testing.T, dir string, db *store.DB, s *memory.Store, facts []fact, judge func(*world, string) (string, error)) *world {
 	t.Helper()
 	w := &world{t: t, dir: dir, store: s, facts: facts, of: map[string]*fact{}, now: time.Now().Add(time.Hour), asked: map[string]int{}}
 	for i := range w.facts {
@@ -144,7 +144,7 @@ func worldOf(t *testing.T, dir string, db *sql.DB, s *memory.Store, facts []fact
 	return w
 }
 
-func (w *world) openDreamer(db *sql.DB, s *memory.Store, judge func(*world, string) (string, error)) {
+func (w *world) openDreamer(db *store.DB, s *memory.Store, judge func(*world, string) (string, error)) {
 	w.t.Helper()
 	c := Config{DB: db, Store: s, Dir: w.dir, Default: reverie.Data, Now: func() time.Time { return w.now }}
 	if judge != nil {
@@ -230,7 +230,7 @@ func (w *world) know(e memory.Entry) memory.Entry {
 }
 
 // dump is all that a query finds, a row on each line.
-func dump(t *testing.T, db *sql.DB, query string) string {
+func dump(t *testing.T, db *store.DB, query string) string {
 	t.Helper()
 	var out strings.Builder
 	err := store.Each(t.Context(), db, func(row store.Row) error {

@@ -16,12 +16,12 @@ import (
 // Store keeps goals in the database. It is safe for concurrent use, also by several processes. An empty ID
 // means the active goal. Goals that may not be read at the caller's place do not exist for it.
 type Store struct {
-	db  *sql.DB
+	db  *store.DB
 	now func() time.Time
 }
 
 // NewStore returns a Store on db, which must have this package's tables.
-func NewStore(db *sql.DB, now func() time.Time) *Store { return &Store{db: db, now: now} }
+func NewStore(db *store.DB, now func() time.Time) *Store { return &Store{db: db, now: now} }
 
 // Create creates an active goal and pauses the previous one. An active goal with the same
 // description is returned instead, with only its priority changed. Priority "" is medium.

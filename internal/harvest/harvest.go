@@ -30,7 +30,7 @@ import (
 
 // Config configures a Harvester; all fields but Default are required.
 type Config struct {
-	DB    *sql.DB       // migrated; the caller closes it
+	DB    *store.DB     // migrated; the caller closes it
 	Store *memory.Store // on the same database
 	// Ask sends one prompt to a model of a role. A truncated answer is an error.
 	Ask     func(ctx context.Context, role, prompt string) (answer string, err error)

@@ -2,7 +2,6 @@ package harvest
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +21,7 @@ import (
 	"reverie/internal/llm/answer"
 	"reverie/internal/memory"
 	"reverie/internal/profile"
+	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
@@ -36,7 +36,7 @@ const (
 type rig struct {
 	*Harvester
 	t       *testing.T
-	db      *sql.DB
+	db      *store.DB
 	store   *memory.Store
 	history *history.Store
 	clock   time.Time

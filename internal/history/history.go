@@ -72,10 +72,10 @@ func (m Message) Content() string {
 
 // Store stores transcripts in the database. It never deletes a row: messages that leave a
 // conversation are only no longer loaded. It is safe for concurrent use.
-type Store struct{ db *sql.DB }
+type Store struct{ db *store.DB }
 
 // NewStore returns the store in db, which must have this package's tables.
-func NewStore(db *sql.DB) *Store { return &Store{db: db} }
+func NewStore(db *store.DB) *Store { return &Store{db: db} }
 
 // columns are the columns of a Message. A shortened message is read in its short form.
 const columns = `id, room, conversation, role, event_id, sender, header, iif(short <> '', short, text), tail,

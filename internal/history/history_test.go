@@ -24,7 +24,7 @@ const here, there = "!here:example.org", "!there:example.org"
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 123_000_000, time.UTC)
 
-func open(t testing.TB) (*history.Store, *sql.DB) {
+func open(t testing.TB) (*history.Store, *store.DB) {
 	t.Helper()
 	db := expect.Must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
@@ -316,7 +316,7 @@ func TestRedactAnswerInThreads(t *testing.T) {
 	}
 }
 
-func forget(t *testing.T, s *history.Store, db *sql.DB, texts ...string) (kept int) {
+func forget(t *testing.T, s *history.Store, db *store.DB, texts ...string) (kept int) {
 	t.Helper()
 	expect.OK(t, store.InTx(t.Context(), db, func(tx *sql.Tx) (err error) {
 		kept, err = s.Forget(t.Context(), tx, texts)
@@ -365,7 +365,7 @@ func TestForget(t *testing.T) {
 }
 
 // rows is everything stored of the messages with these ids.
-func rows(t testing.TB, db *sql.DB, most int64) string {
+func rows(t testing.TB, db *store.DB, most int64) string {
 	t.Helper()
 	var all string
 	expect.OK(t, db.QueryRow(`SELECT coalesce(group_concat(concat_ws('|', id, room, conversation, role, event_id, sender, header, text, short, tail, calls, call_id, failed, at, retired, compaction, quoted, integrity, readers), char(10) ORDER BY id), '')

@@ -9,7 +9,6 @@ package manner
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"math"
 	"slices"
@@ -49,7 +48,7 @@ const (
 )
 
 // Store keeps what was noticed, in the table manner. The zero value notices nothing.
-type Store struct{ DB *sql.DB }
+type Store struct{ DB *store.DB }
 
 // Said is a message of a person, without its quotes.
 type Said struct {

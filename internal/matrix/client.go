@@ -3,7 +3,6 @@ package matrix
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,6 +27,7 @@ import (
 	"reverie/internal/matrix/verification"
 	"reverie/internal/media"
 	"reverie/internal/settings"
+	"reverie/internal/store"
 )
 
 // flushTime is how long Run goes on sending after its context ended.
@@ -47,7 +47,7 @@ type Config struct {
 	Allow      []string        // who else may talk: @user:server or *:server; empty = owners only
 	Bots       []string        // bots, answered only if Allow or Owners name them individually
 	Devices    e2ee.DeviceRule // whose devices must be signed; empty = DevicesOwners
-	DB         *sql.DB         // bot.db, already migrated; the caller closes it after Run
+	DB         *store.DB       // bot.db, already migrated; the caller closes it after Run
 	Media      *media.Store    // stores attachments
 	MaxFile    int64           // maximum bytes of a file to fetch or send; 0 = 20 MB
 	Log        *slog.Logger

@@ -3,7 +3,6 @@ package matrix_test
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -27,6 +26,7 @@ import (
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/media"
+	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/test/expect"
 )
@@ -101,7 +101,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-func config(server *homeserver.Server, dir string, db *sql.DB, owners ...string) matrix.Config {
+func config(server *homeserver.Server, dir string, db *store.DB, owners ...string) matrix.Config {
 	return matrix.Config{
 		Homeserver: server.URL, User: "@reverie:" + server.Name, Password: botPassword,
 		Dir: dir, Owners: owners, DB: db, Media: media.Open(dir, 0),
@@ -109,7 +109,7 @@ func config(server *homeserver.Server, dir string, db *sql.DB, owners ...string)
 }
 
 // openDB opens the database of a bot until the end of the test.
-func openDB(t *testing.T, dir string) *sql.DB {
+func openDB(t *testing.T, dir string) *store.DB {
 	t.Helper()
 	db := expect.Must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
@@ -117,7 +117,7 @@ func openDB(t *testing.T, dir string) *sql.DB {
 }
 
 // execute runs a statement.
-func execute(t *testing.T, db *sql.DB, statement string, args ...any) {
+func execute(t *testing.T, db *store.DB, statement string, args ...any) {
 	t.Helper()
 	expect.Must(db.ExecContext(t.Context(), statement, args...))(t)
 }

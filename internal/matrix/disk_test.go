@@ -21,20 +21,9 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/store"
 	"reverie/internal/test/expect"
 )
-
-// everyConn runs a statement on every connection that the pool can have.
-func everyConn(t *testing.T, db *sql.DB, statement string) {
-	t.Helper()
-	n := db.Stats().MaxOpenConnections
-	db.SetMaxIdleConns(n)
-	for range n {
-		conn := expect.Must(db.Conn(t.Context()))(t)
-		defer conn.Close() // only after all are taken
-		expect.Must(conn.ExecContext(t.Context(), statement))(t)
-	}
-}
 
 // stubborn answers like echo, and retries an answer that cannot be stored.
 func stubborn(b *bot, in chat.Message) {
@@ -56,7 +45,7 @@ type writable struct {
 	*bot
 	you  *peer.Peer
 	s    *matrixtest.Server
-	db   *sql.DB // the bot's own connections
+	db   *store.DB // the bot's own connections
 	room string
 }
 
@@ -111,7 +100,7 @@ func (w *writable) failed() int {
 // whole checks that nothing was lost and that the database is valid.
 func (w *writable) whole() {
 	w.t.Helper()
-	everyConn(w.t, w.db, `PRAGMA busy_timeout = 5000`)
+	expect.Must(w.db.Exec(`PRAGMA busy_timeout = 5000`))(w.t)
 	w.exchange("the last one")
 	await(w.t, w.s, "still a problem", func() bool { return w.Status(w.t.Context()).Problem == "" })
 	st := w.Status(w.t.Context())
@@ -132,7 +121,7 @@ func TestDatabaseLocked(t *testing.T) {
 		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
 			dir := t.TempDir()
 			w := newWritable(t, dir, encrypted)
-			everyConn(t, w.db, `PRAGMA busy_timeout = 10`) // instead of holding it for half a minute
+			expect.Must(w.db.Exec(`PRAGMA busy_timeout = 10`))(t) // instead of holding it for half a minute
 			other := openDB(t, dir)
 			tx, err := other.BeginTx(t.Context(), nil) // takes the write lock
 			expect.OK(t, err)
@@ -159,7 +148,7 @@ func TestDatabaseLocked(t *testing.T) {
 func TestSentButNotStored(t *testing.T) {
 	dir := t.TempDir()
 	w := newWritable(t, dir, false) // where sending needs no keys, and so nothing else waits
-	everyConn(t, w.db, `PRAGMA busy_timeout = 10`)
+	expect.Must(w.db.Exec(`PRAGMA busy_timeout = 10`))(t)
 	other := openDB(t, dir)
 	held := make(chan *sql.Tx, 1)
 	w.s.Fault(matrixtest.On("send").By(w.UserID()).Times(1), func(rw http.ResponseWriter, r *http.Request, next http.Handler) {

@@ -1,7 +1,6 @@
 package matrix_test
 
 import (
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +21,7 @@ import (
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/matrix/verification"
 	"reverie/internal/settings"
+	"reverie/internal/store"
 	"reverie/internal/test/expect"
 )
 
@@ -29,7 +29,7 @@ import (
 type patient struct {
 	t      *testing.T
 	server *homeserver.Server
-	db     *sql.DB
+	db     *store.DB
 	cfg    matrix.Config
 }
 

@@ -2,7 +2,6 @@ package matrix_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +18,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/test/expect"
 )
@@ -241,7 +241,7 @@ func tryOpen(t *testing.T, server *homeserver.Server, dir, owner string) error {
 	if err != nil {
 		return err
 	}
-	defer func(db *sql.DB) { err = errors.Join(err, db.Close()) }(db)
+	defer func(db *store.DB) { err = errors.Join(err, db.Close()) }(db)
 	_, err = matrix.Open(t.Context(), config(server, dir, db, owner))
 	return err
 }
@@ -259,7 +259,7 @@ func contents(t *testing.T, dir string) (all string) {
 
 // dead makes the database reject all writes from the first statement on that inserts or updates a row of
 // table with the condition when, as if the program had been killed there. The returned function undoes that.
-func dead(t *testing.T, db *sql.DB, table, when string) (revive func()) {
+func dead(t *testing.T, db *store.DB, table, when string) (revive func()) {
 	t.Helper()
 	rows := expect.Must(db.QueryContext(t.Context(), `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'`))(t)
 	var tables, triggers []string
@@ -293,7 +293,7 @@ func dead(t *testing.T, db *sql.DB, table, when string) (revive func()) {
 }
 
 // died waits until the writes fail, and checks that the sync's token was not stored.
-func (b *bot) died(s *matrixtest.Server, db *sql.DB) {
+func (b *bot) died(s *matrixtest.Server, db *store.DB) {
 	b.t.Helper()
 	await(b.t, s, "it lives", func() bool {
 		var n int
@@ -421,7 +421,7 @@ func TestShutdownWithFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	w := newWritable(t, dir, true)
 	keyless(w.s)
-	everyConn(t, w.db, `PRAGMA max_page_count = 1`)
+	expect.Must(w.db.Exec(`PRAGMA max_page_count = 1`))(t)
 	before := w.failed()
 	var texts []string
 	for i := range 25 {

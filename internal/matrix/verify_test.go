@@ -2,7 +2,6 @@ package matrix_test
 
 import (
 	"context"
-	"database/sql"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,6 +17,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/store"
 	"reverie/internal/test/expect"
 )
 
@@ -291,7 +291,7 @@ func verificationRequest(bot, body string) map[string]any {
 }
 
 // inboxRows returns the IDs of all rows of the inbox, with their state.
-func inboxRows(t *testing.T, db *sql.DB) map[string]string {
+func inboxRows(t *testing.T, db *store.DB) map[string]string {
 	t.Helper()
 	rows := expect.Must(db.QueryContext(t.Context(), `SELECT id, state || ' ' || text FROM inbox`))(t)
 	defer rows.Close()

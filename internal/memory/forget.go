@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -246,7 +245,7 @@ func (s *Store) purgeDisk(ctx context.Context, scopes []Scope, erased []Entry) e
 
 // vacuum rebuilds the database without its free pages and empties the WAL. Overwriting deleted
 // content is not enough: split pages keep copies.
-func vacuum(ctx context.Context, db *sql.DB) error {
+func vacuum(ctx context.Context, db *store.DB) error {
 	if _, err := db.ExecContext(ctx, `VACUUM`); err != nil {
 		return fmt.Errorf("vacuum the database: %w", err)
 	}
@@ -257,7 +256,7 @@ func vacuum(ctx context.Context, db *sql.DB) error {
 }
 
 // checkpoint moves the WAL into the database and truncates it. It retries while a reader blocks it.
-func checkpoint(ctx context.Context, db *sql.DB) error {
+func checkpoint(ctx context.Context, db *store.DB) error {
 	for range 20 {
 		var busy, log, moved int
 		if err := db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &moved); err != nil {
@@ -276,7 +275,7 @@ func checkpoint(ctx context.Context, db *sql.DB) error {
 }
 
 // finishPurge completes, at start, a forget that was interrupted.
-func finishPurge(ctx context.Context, db *sql.DB, log *slog.Logger) error {
+func finishPurge(ctx context.Context, db *store.DB, log *slog.Logger) error {
 	var n int
 	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM memory_forgotten WHERE purged = 0`).Scan(&n); err != nil || n == 0 {
 		return err

@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -33,7 +32,7 @@ type Hit struct {
 // Search queries index and loads the entries of the hits from db. It drops entries deleted in the
 // meantime and duplicates of a better hit, and returns at most q.K hits. index is in the same
 // database.
-func Search(ctx context.Context, db *sql.DB, index backend.Finder, q Query) ([]Hit, error) {
+func Search(ctx context.Context, db *store.DB, index backend.Finder, q Query) ([]Hit, error) {
 	found, err := index.Search(ctx, q)
 	if err != nil {
 		return nil, err

@@ -205,10 +205,10 @@ func (s *Store) Append(ctx context.Context, scope Scope, text string) (entry Ent
 // FTS is the index of words, which finds the entries of db.
 type FTS struct {
 	*search.FTS
-	db *sql.DB
+	db *store.DB
 }
 
-func OpenFTS(db *sql.DB) *FTS { return &FTS{search.Open(db), db} }
+func OpenFTS(db *store.DB) *FTS { return &FTS{search.Open(db), db} }
 
 func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) { return Search(ctx, f.db, f.FTS, q) }
 
@@ -223,7 +223,7 @@ func (f *FTS) Unhear(ctx context.Context, event string) error {
 // Hybrid is FTS with vectors.
 type Hybrid struct {
 	*search.Hybrid
-	db      *sql.DB
+	db      *store.DB
 	vectors *vector.Vectors
 	server  search.Server
 }

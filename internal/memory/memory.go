@@ -20,9 +20,9 @@ import (
 
 // Config holds the dependencies and settings of a Store.
 type Config struct {
-	DB    *sql.DB // with the tables of the migrations; the caller closes it
-	Dir   string  // the data folder
-	Owner string  // the Matrix id whose private file is MEMORIES.txt; may be empty
+	DB    *store.DB // with the tables of the migrations; the caller closes it
+	Dir   string    // the data folder
+	Owner string    // the Matrix id whose private file is MEMORIES.txt; may be empty
 	// FileLines is how many entries a file shows besides the pinned ones; 0 = all.
 	FileLines int
 	Backend   string          // its name in package backend; "" = flat_file; with another, FileLines is 40 if it is not set
@@ -43,7 +43,7 @@ type Config struct {
 // Store reads and changes the entries. It is safe for concurrent use, also beside other processes
 // and people who edit the files.
 type Store struct {
-	db           *sql.DB
+	db           *store.DB
 	dir          string
 	fileLines    int // Config.FileLines
 	files        *file.Files

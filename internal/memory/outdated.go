@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +16,7 @@ const maxOutdated = 500
 
 // dropOutdated removes past messages that repeat a corrected or archived entry. After a person has
 // corrected a line, its old text should not come back. Queries for the past keep them.
-func dropOutdated(ctx context.Context, db *sql.DB, q Query, hits []Hit) ([]Hit, error) {
+func dropOutdated(ctx context.Context, db *store.DB, q Query, hits []Hit) ([]Hit, error) {
 	if q.Past || !slices.ContainsFunc(hits, func(h Hit) bool { return h.Turn != nil }) {
 		return hits, nil
 	}

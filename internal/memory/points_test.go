@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -40,12 +39,12 @@ func stand(t testing.TB) (*standin.Server, string) {
 }
 
 // openPoints is what db's vectors, made by e, are found with on the server at url.
-func openPoints(t testing.TB, db *sql.DB, e vector.Embedder, url string) points {
+func openPoints(t testing.TB, db *store.DB, e vector.Embedder, url string) points {
 	t.Helper()
 	return openPointsWith(t, db, e, qdrant.Config{URL: url, Key: "hunter9"})
 }
 
-func openPointsWith(t testing.TB, db *sql.DB, e vector.Embedder, c qdrant.Config) points {
+func openPointsWith(t testing.TB, db *store.DB, e vector.Embedder, c qdrant.Config) points {
 	t.Helper()
 	v := expect.Must(vector.Open(t.Context(), vector.Config{DB: db, Embedder: e, Patience: time.Minute}))(t)
 	c.Vectors = v
@@ -74,7 +73,7 @@ func fed(t testing.TB, p points) {
 
 // onServer lists the entries of which the server holds points in any collection of
 // db's, by their texts.
-func onServer(t testing.TB, s *standin.Server, db *sql.DB) []string {
+func onServer(t testing.TB, s *standin.Server, db *store.DB) []string {
 	t.Helper()
 	texts := []string{}
 	for _, name := range s.Collections() {
@@ -293,7 +292,7 @@ func TestQdrantAway(t *testing.T) {
 }
 
 // verified compares what the server holds with the entries that have a vector.
-func verified(t testing.TB, s *standin.Server, db *sql.DB) {
+func verified(t testing.TB, s *standin.Server, db *store.DB) {
 	t.Helper()
 	held := []string{}
 	for _, name := range s.Collections() {

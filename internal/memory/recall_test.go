@@ -216,7 +216,7 @@ func TestSearchOnlyReads(t *testing.T) {
 	expect.OK(t, err)
 	defer tx.Rollback()
 	var before, after int
-	expect.OK(t, s.db.QueryRow(`SELECT count(*) FROM memory_op`).Scan(&before))
+	expect.OK(t, s.db.QueryRowContext(t.Context(), `SELECT count(*) FROM memory_op`).Scan(&before))
 	search := func() {
 		if hits := expect.Must(OpenFTS(s.db).Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, Turns: true, Past: true}))(t); len(hits) != 1 {
 			t.Fatalf("%+v", hits)

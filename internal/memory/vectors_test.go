@@ -1,17 +1,17 @@
 package memory
 
 import (
-	"database/sql"
 	"fmt"
 	"testing"
 	"time"
 
 	"reverie/internal/search/searchtest"
 	"reverie/internal/search/vector"
+	"reverie/internal/store"
 	"reverie/internal/test/expect"
 )
 
-func openVectors(t testing.TB, db *sql.DB, e vector.Embedder) *vector.Vectors {
+func openVectors(t testing.TB, db *store.DB, e vector.Embedder) *vector.Vectors {
 	t.Helper()
 	v := expect.Must(vector.Open(t.Context(), vector.Config{DB: db, Embedder: e, Patience: time.Minute}))(t)
 	return v
@@ -22,7 +22,7 @@ func complete(t testing.TB, v *vector.Vectors) {
 	expect.OK(t, v.Complete(t.Context()))
 }
 
-func countRows(t testing.TB, db *sql.DB, query string, args ...any) (n int) {
+func countRows(t testing.TB, db *store.DB, query string, args ...any) (n int) {
 	t.Helper()
 	expect.OK(t, db.QueryRowContext(t.Context(), query, args...).Scan(&n))
 	return n
@@ -40,7 +40,7 @@ func near10(t testing.TB, v *vector.Vectors, said string, scopes ...Scope) (numb
 }
 
 // knows compares what v has in memory with the database.
-func knows(t testing.TB, v *vector.Vectors, db *sql.DB, e *searchtest.Embedder) {
+func knows(t testing.TB, v *vector.Vectors, db *store.DB, e *searchtest.Embedder) {
 	t.Helper()
 	fresh := openVectors(t, db, e)
 	if s := v.Status(t.Context()); s.Done != s.Total {

@@ -4,7 +4,6 @@ package objective
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"regexp"
 	"slices"
@@ -29,7 +28,7 @@ const (
 
 // Store stores the current task of each room.
 type Store struct {
-	DB      *sql.DB // migrated
+	DB      *store.DB // migrated
 	Tasks   *task.Store
 	History *history.Store
 	Models  *llm.Models

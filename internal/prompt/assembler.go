@@ -24,7 +24,7 @@ import (
 type Config struct {
 	section.Sources
 	Layout  Layout // of conversations
-	DB      *sql.DB
+	DB      *store.DB
 	History *history.Store
 	Budget  int            // estimated tokens for all sections of a request, but those that must stay; 0 = none
 	Limits  map[string]int // caps by contributor, in characters, that override the layout's; nil = none

@@ -214,7 +214,7 @@ func changedKey(old, new string) string {
 }
 
 // loadEpoch reads the room's epoch; nil if there is no readable one.
-func loadEpoch(ctx context.Context, db *sql.DB, room history.Timeline) (*epoch, error) {
+func loadEpoch(ctx context.Context, db *store.DB, room history.Timeline) (*epoch, error) {
 	var e epoch
 	var sections, shown string
 	var started int64

@@ -51,7 +51,7 @@ func StoredReports(ctx context.Context, db store.DBTX, rooms []history.Timeline,
 
 // StoredPrefix returns the system text of a conversation's current epoch, and its Report.PrefixHash. Both are empty
 // before the first request.
-func StoredPrefix(ctx context.Context, db *sql.DB, room history.Timeline) (text, hash string, err error) {
+func StoredPrefix(ctx context.Context, db *store.DB, room history.Timeline) (text, hash string, err error) {
 	e, err := loadEpoch(ctx, db, room)
 	if err != nil || e == nil {
 		return "", "", err

@@ -3,7 +3,6 @@ package prompt
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -26,6 +25,7 @@ import (
 	"reverie/internal/profile"
 	"reverie/internal/prompt/section"
 	"reverie/internal/skill"
+	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/task"
 	"reverie/internal/test/expect"
@@ -42,7 +42,7 @@ const (
 type world struct {
 	t       testing.TB
 	dir     string
-	db      *sql.DB
+	db      *store.DB
 	now     time.Time
 	zone    *time.Location
 	layout  Layout

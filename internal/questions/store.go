@@ -15,7 +15,7 @@ import (
 
 // Store keeps questions about entries of Memory, in the same database.
 type Store struct {
-	DB     *sql.DB
+	DB     *store.DB
 	Memory *memory.Store
 }
 

@@ -3,7 +3,6 @@ package search
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,11 +15,11 @@ import (
 // FTS is the full-text index of documents and past messages. It is updated in the transactions that
 // change them (Update, IndexTurn), so it is always current. It is safe for concurrent use.
 type FTS struct {
-	db *sql.DB
+	db *store.DB
 }
 
 // Open returns the index in db, which must have the current schema.
-func Open(db *sql.DB) *FTS { return &FTS{db: db} }
+func Open(db *store.DB) *FTS { return &FTS{db: db} }
 
 // The rowid of index_fts encodes scope, class and document. So a search reads only the rows of its
 // scopes, and the classes that are searched together are neighbours.

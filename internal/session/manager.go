@@ -3,7 +3,6 @@ package session
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"log/slog"
 	"maps"
 	"sync"
@@ -53,7 +52,7 @@ type Config struct {
 	// New sets Questions, Goals, Settings, Helpers and Started. Now is time.Now if it is nil, and a nil
 	// Messages says everything in English.
 	command.Config
-	DB     *sql.DB
+	DB     *store.DB
 	Prompt *prompt.Assembler
 	Tools  *tool.Set
 	Media  *media.Store // received files; nil = files cannot be read
@@ -211,7 +210,7 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, []ll
 }
 
 // Rooms lists the rooms with messages, the most recent first.
-func Rooms(ctx context.Context, db *sql.DB) ([]string, error) {
+func Rooms(ctx context.Context, db *store.DB) ([]string, error) {
 	rooms, err := store.Column[string](ctx, db, `SELECT room FROM session ORDER BY last_message_at DESC, room`)
 	return rooms, store.Wrap(err, "session: list rooms")
 }

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 
 	"reverie/internal/agent"
@@ -19,7 +18,7 @@ import (
 // offlineRooms is the chat.Rooms of a program without a connection: rooms as of their last message.
 type offlineRooms struct {
 	chat.OneRoom // without a room
-	db           *sql.DB
+	db           *store.DB
 }
 
 // lastHead returns who wrote in room last, and whether it was a direct chat then; false = no messages.

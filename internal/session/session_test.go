@@ -48,7 +48,7 @@ type room struct {
 	removed []string
 	handled chan string
 	onSay   func(chat.Outgoing)
-	db      *sql.DB
+	db      *store.DB
 }
 
 // stubRooms is a chat.Rooms with a test's answers; others are as without a connection.

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"io"
 	"log/slog"
@@ -162,18 +161,6 @@ func TestModelFails(t *testing.T) {
 	}
 }
 
-// shortBusyTimeout makes statements fail quickly on a locked database.
-func shortBusyTimeout(t *testing.T, db *sql.DB) {
-	t.Helper()
-	n := db.Stats().MaxOpenConnections
-	db.SetMaxIdleConns(n)
-	for range n {
-		conn := expect.Must(db.Conn(t.Context()))(t)
-		defer conn.Close() // only after all are taken
-		expect.Must(conn.ExecContext(t.Context(), `PRAGMA busy_timeout = 5`))(t)
-	}
-}
-
 // While another program locks the database, a message waits; it is answered afterwards.
 // Holds F45.
 func TestDatabaseHeld(t *testing.T) {
@@ -183,7 +170,7 @@ func TestDatabaseHeld(t *testing.T) {
 			w, _ := modelled(t, stuckOn("hello", asked, release), 0)
 			var log safeBuffer
 			w.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
-			shortBusyTimeout(t, w.cfg.DB)
+			expect.Must(w.cfg.DB.Exec(`PRAGMA busy_timeout = 5`))(t)
 			other := expect.Must(storetest.Open(t, filepath.Join(w.dir, "bot.db")))(t)
 			defer other.Close()
 			in := chat.Message{Head: chat.Head{ID: "$1", Room: "!dm", Sender: owner, Private: true, At: time.Now()}, Text: "hello"}

@@ -3,7 +3,6 @@ package settings
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"io/fs"
 	"os"
@@ -48,7 +47,7 @@ const (
 
 // OpenMessages returns the sentences of the data folder dir. language is the default; db, which may
 // be nil, holds the rooms' settings.
-func OpenMessages(dir string, db *sql.DB, language string) *Messages {
+func OpenMessages(dir string, db *store.DB, language string) *Messages {
 	return &Messages{dir: dir, language: cmp.Or(language, english), settings: Store{DB: db}, read: map[string]*messageFile{}}
 }
 

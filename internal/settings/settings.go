@@ -6,7 +6,6 @@ package settings
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -78,7 +77,7 @@ func List() []Setting {
 
 // Store keeps the settings of rooms in bot.db.
 type Store struct {
-	DB *sql.DB // migrated
+	DB *store.DB // migrated
 }
 
 // Get returns the value of a setting in room, or its default. The default applies if none or no

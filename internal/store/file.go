@@ -136,7 +136,12 @@ func resolveLink(path string) (string, error) {
 
 // Snapshot writes a consistent copy of db to path (0600, folders 0700), durably. An existing file
 // is replaced. Others can read and write meanwhile. After an error there is no copy.
-func Snapshot(ctx context.Context, db *sql.DB, path string) (err error) {
+func Snapshot(ctx context.Context, db *DB, path string) error {
+	return SnapshotFile(ctx, db.path, path)
+}
+
+// SnapshotFile is Snapshot for the SQLite database at from, which other programs may have open.
+func SnapshotFile(ctx context.Context, from, path string) (err error) {
 	abs, err := filepath.Abs(path)
 	if err == nil {
 		err = makeDir(filepath.Dir(abs))
@@ -159,6 +164,11 @@ func Snapshot(ctx context.Context, db *sql.DB, path string) (err error) {
 		return err
 	}
 	defer f.Close()
+	db, err := sql.Open("sqlite", dsn(from, "busy_timeout(60000)"))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
 	if _, err := db.ExecContext(ctx, `VACUUM INTO ?`, part); err != nil {
 		return err
 	}
@@ -169,15 +179,6 @@ func Snapshot(ctx context.Context, db *sql.DB, path string) (err error) {
 		return err
 	}
 	return syncDir(filepath.Dir(abs))
-}
-
-// SnapshotFile is Snapshot for the SQLite database at from, which other programs may have open.
-func SnapshotFile(ctx context.Context, from, path string) error {
-	db, err := sql.Open("sqlite", dsn(from, "busy_timeout(60000)"))
-	if err != nil {
-		return err
-	}
-	return errors.Join(Snapshot(ctx, db, path), db.Close())
 }
 
 // Stamp identifies a version of a file by its metadata, without reading it. The zero Stamp is a

@@ -13,8 +13,8 @@ import (
 // The functions of this file add the beginning of the statement to an error, so callers need not say
 // what they did.
 
-// DBTX is implemented by *sql.DB, *sql.Tx and *sql.Conn. A function that takes one works
-// both inside and outside a transaction.
+// DBTX is implemented by *DB and *sql.Tx. A function that takes one works both inside and outside a
+// transaction.
 type DBTX interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
@@ -24,11 +24,9 @@ type DBTX interface {
 // Row is one row of a result. Both *sql.Row and *sql.Rows implement it.
 type Row interface{ Scan(dest ...any) error }
 
-// InTx runs do in one transaction of db, a *sql.DB or a *sql.Conn. It commits when do returns
-// nil; otherwise it rolls back and returns the error of do unchanged.
-func InTx(ctx context.Context, db interface {
-	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
-}, do func(*sql.Tx) error) error {
+// InTx runs do in one transaction. It commits when do returns nil; otherwise it rolls back and returns the
+// error of do unchanged. All other writers wait meanwhile, so do must not write outside of it.
+func InTx(ctx context.Context, db *DB, do func(*sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("begin a transaction: %w", err)

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -32,9 +33,40 @@ var pragmas = []string{
 	"secure_delete(1)", // overwrite deleted content, so that forgetting is complete
 }
 
-// maxConnections bounds memory, because each connection has its own page cache. It still allows
-// reads inside another transaction.
-const maxConnections = 8
+// maxReaders bounds memory, because each connection has its own page cache.
+const maxReaders = 8
+
+// DB is a SQLite database with one connection that writes and others that read. SQLite lets one write at a
+// time; with more connections the others would sleep and try again, and nothing would be left to read with.
+// So writers wait in line for their connection, and readers never wait for them.
+//
+// Methods that are not declared here use the connection that writes. A goroutine that has a transaction, or
+// rows of RETURNING that are not closed, must not write by other means: it would wait for itself.
+type DB struct {
+	*sql.DB // one connection
+	readers *sql.DB
+	path    string
+}
+
+// QueryContext runs a query that changes nothing, or a statement with RETURNING.
+func (db *DB) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return db.of(query).QueryContext(ctx, query, args...)
+}
+
+// QueryRowContext is QueryContext for one row.
+func (db *DB) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	return db.of(query).QueryRowContext(ctx, query, args...)
+}
+
+func (db *DB) of(query string) *sql.DB {
+	if strings.Contains(query, "RETURNING") {
+		return db.DB
+	}
+	return db.readers
+}
+
+// Close closes all connections.
+func (db *DB) Close() error { return errors.Join(db.readers.Close(), db.DB.Close()) }
 
 // Open opens the SQLite database at path, creating it (0600, folders 0700) if needed, and applies
 // the missing migrations (goose SQL files). The caller closes the database.
@@ -42,7 +74,7 @@ const maxConnections = 8
 // A file that is not a database of this program, is damaged, or has a newer schema is refused and
 // left unchanged. Errors name the file and the remedy. Transactions of BeginTx take the write lock
 // immediately, so that one that reads first never fails half-way.
-func Open(ctx context.Context, path string, migrations fs.FS) (*sql.DB, error) {
+func Open(ctx context.Context, path string, migrations fs.FS) (*DB, error) {
 	abs, err := filepath.Abs(path)
 	if err == nil {
 		err = prepareFile(abs)
@@ -50,13 +82,18 @@ func Open(ctx context.Context, path string, migrations fs.FS) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	db := sql.OpenDB(connector{&sqlite.Driver{}, dsn(abs, pragmas...)})
-	db.SetMaxOpenConns(maxConnections)
-	db.SetMaxIdleConns(maxConnections) // a closed one loses its prepared statements
-	if err := migrate(ctx, db, migrations); err != nil {
-		return nil, errors.Join(withRemedy(abs, err), db.Close())
+	writer := openPool(1, dsn(abs, pragmas...))
+	if err := migrate(ctx, writer, migrations); err != nil {
+		return nil, errors.Join(withRemedy(abs, err), writer.Close())
 	}
-	return db, nil
+	return &DB{writer, openPool(maxReaders, dsn(abs, slices.Concat(pragmas, []string{"query_only(1)"})...)), abs}, nil
+}
+
+func openPool(connections int, dsn string) *sql.DB {
+	db := sql.OpenDB(connector{&sqlite.Driver{}, dsn})
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections) // a closed one loses its prepared statements
+	return db
 }
 
 // dsn encodes path, which may contain any character, as the driver's URI.

@@ -28,41 +28,34 @@ func migrations(sqls ...string) fs.FS {
 	return m
 }
 
-func open(t *testing.T, path string, m fs.FS) *sql.DB {
+func open(t *testing.T, path string, m fs.FS) *store.DB {
 	t.Helper()
 	db := expect.Must(store.Open(context.Background(), path, m))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
 
-func run(t *testing.T, db *sql.DB, query string, args ...any) {
+func run(t *testing.T, db interface {
+	Exec(string, ...any) (sql.Result, error)
+}, query string, args ...any,
+) {
 	t.Helper()
 	expect.Must(db.Exec(query, args...))(t)
 }
 
-func value(t *testing.T, db *sql.DB, query string) string {
+func value(t *testing.T, db interface{ QueryRow(string, ...any) *sql.Row }, query string) string {
 	t.Helper()
 	var s string
 	expect.OK(t, db.QueryRow(query).Scan(&s))
 	return s
 }
 
-// TestOpenPragmas checks on every connection of the pool what an
-// answer given exactly once relies on.
+// TestOpenPragmas checks what an answer given exactly once relies on, where it writes and where it reads.
 func TestOpenPragmas(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
-	want := map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "60000", "secure_delete": "1"}
-	for range 3 {
-		conn, err := db.Conn(t.Context()) // held, so that each is another one
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		for name, w := range want {
-			var got string
-			expect.OK(t, conn.QueryRowContext(t.Context(), "PRAGMA "+name).Scan(&got))
-			expect.Equal(t, got, w, "PRAGMA %s", name)
-		}
+	for name, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "60000", "secure_delete": "1"} {
+		expect.Equal(t, value(t, db, "PRAGMA "+name), want, "where it writes, PRAGMA %s", name)
+		expect.Equal(t, expect.Must(store.Value[string](t.Context(), db, "PRAGMA "+name))(t), want, "where it reads, PRAGMA %s", name)
 	}
 }
 
@@ -214,7 +207,7 @@ var (
 )
 
 // statements returns what made each table, index and trigger of db, without comments and layout.
-func statements(t *testing.T, db *sql.DB) map[string]string {
+func statements(t *testing.T, db *store.DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	err := store.Each(t.Context(), db, func(row store.Row) error {
@@ -269,13 +262,13 @@ func TestEarlierDevelopmentVersion(t *testing.T) {
 // TestUpgradeOfTheOutbox: what ids said of the rows of an outbox stands in columns; what waits there still waits.
 func TestUpgradeOfTheOutbox(t *testing.T) {
 	path := developmentDatabase(t, "schema69.sql")
-	db := expect.Must(sql.Open("sqlite", path))(t)
-	run(t, db, `INSERT INTO outbox (id, room, state, generation, poll, created_at) VALUES
+	old := expect.Must(sql.Open("sqlite", path))(t)
+	run(t, old, `INSERT INTO outbox (id, room, state, generation, poll, created_at) VALUES
 		('re:$a-2', '!r', 'sent', 0, '', 0), ('re:$a', '!r', 'pending', 2, '', 0), ('re:$a+4000-2', '!r', 'sent', 0, '', 0),
 		('re:$a+whole-0123456789ab', '!r', 'pending', 1, '', 0), ('re:$a+file-call_1', '!r', 'pending', 0, '', 0),
 		('re:$b-2', '!r', 'sent', 0, '', 0), ('re:$b-cd', '!r', 'sent', 0, '', 0), ('keys-!r-@a+b:x', '!r', 'sent', 0, '', 0), ('re:$a-3', '!r', 'sent', 0, '{}', 0)`)
-	expect.OK(t, db.Close())
-	db = open(t, path, reverie.Migrations)
+	expect.OK(t, old.Close())
+	db := open(t, path, reverie.Migrations)
 	got := value(t, db, `SELECT group_concat(concat_ws(' ', id, message, part, state, txn), '|' ORDER BY id) FROM outbox WHERE room = '!r'`)
 	expect.Equal(t, got, "keys-!r-@a+b:x   sent keys-!r-@a+b:x|re:$a   pending re:$a~2|re:$a+4000-2 re:$a text sent re:$a+4000-2|"+
 		"re:$a+file-call_1 re:$a file pending re:$a+file-call_1|re:$a+whole-0123456789ab re:$a whole pending re:$a+whole-0123456789ab~1|"+
@@ -300,14 +293,14 @@ func same(t *testing.T, got, want map[string]string) {
 
 var errTest = errors.New("a test")
 
-func letters(t *testing.T) *sql.DB {
+func letters(t *testing.T) *store.DB {
 	t.Helper()
 	db := open(t, filepath.Join(t.TempDir(), "bot.db"), migrations(`CREATE TABLE letter (n INTEGER NOT NULL UNIQUE, name TEXT);`))
 	run(t, db, `INSERT INTO letter VALUES (1, 'a'), (2, 'b'), (3, 'c')`)
 	return db
 }
 
-// TestInTxIsAtomic: what do did stays if it returns nil, on a database and on a connection.
+// TestInTxIsAtomic: what do did stays if it returns nil.
 func TestInTxIsAtomic(t *testing.T) {
 	db := letters(t)
 	insert := func(n int, then error) func(*sql.Tx) error {
@@ -318,8 +311,7 @@ func TestInTxIsAtomic(t *testing.T) {
 			return then
 		}
 	}
-	conn := expect.Must(db.Conn(t.Context()))(t)
-	expect.OK(t, errors.Join(store.InTx(t.Context(), db, insert(4, nil)), store.InTx(t.Context(), conn, insert(5, nil)), conn.Close()))
+	expect.OK(t, errors.Join(store.InTx(t.Context(), db, insert(4, nil)), store.InTx(t.Context(), db, insert(5, nil))))
 	if err := store.InTx(t.Context(), db, insert(6, errTest)); err != errTest { //nolint:errorlint // it is returned as it is
 		t.Errorf("got %v, want the error of the function", err)
 	}
@@ -338,11 +330,10 @@ func TestInTxIsAtomic(t *testing.T) {
 
 func panics() error { panic("a test") }
 
-// TestRowsAreClosed reads on the only connection there is: rows left open
-// would keep the next query waiting.
+// TestRowsAreClosed reads on the connection that writes, the only one: rows left open would keep the
+// next query waiting.
 func TestRowsAreClosed(t *testing.T) {
-	db := letters(t)
-	db.SetMaxOpenConns(1)
+	db := letters(t).DB
 	const query = `SELECT name FROM letter WHERE n >= ? ORDER BY n DESC`
 	upper := func(row store.Row) (string, error) {
 		var s string

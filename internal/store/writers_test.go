@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -17,7 +16,7 @@ import (
 	"reverie/internal/test/expect"
 )
 
-func openShared(t *testing.T) *sql.DB {
+func openShared(t *testing.T) *DB {
 	t.Helper()
 	db := expect.Must(Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), fstest.MapFS{"0001_a.sql": {Data: []byte("-- +goose Up\nCREATE TABLE a (n INTEGER PRIMARY KEY, v TEXT NOT NULL DEFAULT '');\n")}}))(t)
 	t.Cleanup(func() { _ = db.Close() })
@@ -73,8 +72,6 @@ func TestWriterGivesUp(t *testing.T) {
 	if _, err := db.ExecContext(ctx, `INSERT INTO a (n) VALUES (1)`); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("waiting beside a transaction: %v", err)
 	}
-	var n int
-	expect.OK(t, db.QueryRow(`SELECT count(*) FROM a`).Scan(&n)) // reads do not wait
 	expect.OK(t, hold.Rollback())
 
 	ended, cancel := context.WithCancel(t.Context()) // database/sql rolls this one back
@@ -98,6 +95,40 @@ func TestWriterGivesUp(t *testing.T) {
 		t.Errorf("a text as a key: %v", err)
 	}
 	expect.OK(t, write(`INSERT INTO a (n) VALUES (8)`))
+}
+
+// While many wait to write, others read.
+func TestReadersDoNotWait(t *testing.T) {
+	db := openShared(t)
+	hold := expect.Must(db.BeginTx(t.Context(), nil))(t)
+	var all sync.WaitGroup
+	for n := range 100 {
+		all.Go(func() {
+			if err := Exec(t.Context(), db, `INSERT INTO a (n) VALUES (?)`, n); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for db.Stats().WaitCount < 100 { // all wait
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	if n, err := Value[int](ctx, db, `SELECT count(*) FROM a`); n != 0 || err != nil {
+		t.Errorf("read %d, %v", n, err)
+	}
+	expect.OK(t, hold.Commit())
+	all.Wait()
+	expect.Equal(t, expect.Must(Value[int](t.Context(), db, `SELECT count(*) FROM a`))(t), 100)
+}
+
+// A query cannot change anything by mistake.
+func TestQueriesOnlyRead(t *testing.T) {
+	db := openShared(t)
+	if _, err := Column[int](t.Context(), db, `INSERT INTO a (n) VALUES (1)`); err == nil {
+		t.Error("a query has written")
+	}
+	expect.Equal(t, expect.Must(Value[int](t.Context(), db, `INSERT INTO a (n) VALUES (2) RETURNING n`))(t), 2)
 }
 
 func TestFileNameProperties(t *testing.T) {

@@ -7,7 +7,6 @@ package subsession
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"log/slog"
 	"slices"
@@ -41,7 +40,7 @@ type Limits struct {
 
 // Config configures a Runner.
 type Config struct {
-	DB         *sql.DB
+	DB         *store.DB
 	Models     *llm.Models
 	Prompt     *prompt.Assembler
 	Tools      *tool.Set

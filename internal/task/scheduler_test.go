@@ -2,7 +2,6 @@ package task
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"reverie/internal/i18n"
+	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/test/expect"
 )
@@ -63,7 +63,7 @@ func newPost(t testing.TB) *post {
 }
 
 // restart drops all state outside of the database.
-func (p *post) restart(db *sql.DB) {
+func (p *post) restart(db *store.DB) {
 	p.store = NewStore(db, Config{Now: func() time.Time { return p.now }})
 	p.sched = NewScheduler(p.store, SchedulerConfig{Rooms: &p.rooms})
 	p.inbox, p.rooms = nil, stub{}

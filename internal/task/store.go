@@ -26,7 +26,7 @@ var errNotFound = errors.New("no such task")
 // several processes.
 type Store struct {
 	cfg  Config
-	db   *sql.DB
+	db   *store.DB
 	now  func() time.Time
 	wake chan struct{} // holds a token when something may have become due
 
@@ -42,7 +42,7 @@ type Config struct {
 }
 
 // NewStore returns a Store on db, which must have this package's tables.
-func NewStore(db *sql.DB, c Config) *Store {
+func NewStore(db *store.DB, c Config) *Store {
 	c.Location = cmp.Or(c.Location, time.UTC)
 	c.PerPerson, c.RunsPerDay = cmp.Or(c.PerPerson, DefaultPerPerson), cmp.Or(c.RunsPerDay, DefaultRunsPerDay)
 	if c.Now == nil {

@@ -3,7 +3,6 @@ package task
 import (
 	"bufio"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -57,7 +56,7 @@ func TestStorm(t *testing.T) {
 }
 
 // runUntilCrash runs the program until the point die.
-func (p *post) runUntilCrash(db *sql.DB, die string) {
+func (p *post) runUntilCrash(db *store.DB, die string) {
 	p.t.Helper()
 	if strings.Contains(die, " ON ") {
 		expect.Must(db.Exec(`CREATE TRIGGER dies BEFORE ` + die + ` BEGIN SELECT RAISE(ABORT, 'died'); END`))(p.t)

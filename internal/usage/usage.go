@@ -24,7 +24,7 @@ const (
 
 // Store keeps the counts in bot.db. It implements llm.Meter.
 type Store struct {
-	DB       *sql.DB
+	DB       *store.DB
 	Models   map[string]int // most tokens of a model a day, by its name; 0 = no limit
 	Person   int            // most tokens of one person a day; 0 = no limit
 	Location *time.Location // of days

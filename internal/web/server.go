@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
@@ -26,6 +25,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/questions"
+	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 	"reverie/internal/usage"
@@ -42,7 +42,7 @@ type Config struct {
 	Name      string // of the assistant
 	Zone      *time.Location
 	Log       *slog.Logger // with a handler of Remember, pages show its lines
-	DB        *sql.DB
+	DB        *store.DB
 	Memory    *memory.Store
 	Questions questions.Store
 	Approvals approval.Store

@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"io"
 	"log/slog"
 	"net"
@@ -24,6 +23,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/questions"
+	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/task"
 	"reverie/internal/test/expect"
@@ -275,7 +275,7 @@ func TestNames(t *testing.T) {
 }
 
 // rows runs statements that a test needs.
-func (f *fixture) rows(db *sql.DB, statement string, args ...any) {
+func (f *fixture) rows(db *store.DB, statement string, args ...any) {
 	f.t.Helper()
 	_ = expect.Must(db.Exec(statement, args...))(f.t)
 }

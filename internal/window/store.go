@@ -8,7 +8,6 @@ package window
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,7 +18,7 @@ import (
 
 // Store keeps tier locks, last seen windows and token ratios in bot.db.
 type Store struct {
-	DB       *sql.DB // migrated
+	DB       *store.DB // migrated
 	Now      func() time.Time
 	Location *time.Location
 	Log      *slog.Logger

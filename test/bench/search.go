@@ -21,7 +21,7 @@ import (
 )
 
 // plainFTS is an FTS5 table without weights, neighbours or ranking.
-type plainFTS struct{ db *sql.DB }
+type plainFTS struct{ db *store.DB }
 
 const plainQuery = "a plain FTS5 query without rank"
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -90,7 +89,7 @@ func (b *bench) tasksIn(ctx context.Context, dir string) error {
 }
 
 // planTasks stores tasks that are due on other days.
-func planTasks(ctx context.Context, db *sql.DB) error {
+func planTasks(ctx context.Context, db *store.DB) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 
 // rig is a memory that holds all chats.
 type rig struct {
-	db    *sql.DB
+	db    *store.DB
 	words *memory.Store
 	both  *memory.Store // words and vectors; nil = the program has no weights
 }

@@ -45,7 +45,7 @@ const (
 
 // transport is a chat that shows final answers to a person who waits for them.
 type transport struct {
-	db      *sql.DB
+	db      *store.DB
 	answer  string
 	handled chan bool
 }
@@ -183,7 +183,7 @@ func removeStyles(dir string) error {
 }
 
 // open starts a session as `bot chat` does. say delivers a message and returns its answer.
-func (r run) open(ctx context.Context, dir string, db *sql.DB, url string, now func() time.Time) (
+func (r run) open(ctx context.Context, dir string, db *store.DB, url string, now func() time.Time) (
 	say func(turn int, text string, at time.Time) (string, error), stop func() error, err error,
 ) {
 	mem, err := memory.Open(ctx, memory.Config{DB: db, Dir: dir, Owner: owner, Backend: "flat_file"})

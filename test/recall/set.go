@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,7 +39,7 @@ type question struct {
 
 // set is a labelled set in a database of its own.
 type set struct {
-	db        *sql.DB
+	db        *store.DB
 	lines     []line
 	questions []question
 	tokens    map[memory.Scope]map[string]int // cost of a ref in a prompt

@@ -55,7 +55,7 @@ func ways(ctx context.Context, s *set, cache string) ([]way, error) {
 }
 
 // ours searches as the bot does.
-func ours(db *sql.DB, finder backend.Finder) func(context.Context, question, int, float64) ([]string, error) {
+func ours(db *store.DB, finder backend.Finder) func(context.Context, question, int, float64) ([]string, error) {
 	return func(ctx context.Context, q question, k int, floor float64) (refs []string, err error) {
 		hits, err := memory.Search(ctx, db, finder, memory.Query{Text: q.Query, Context: q.Context, Scopes: []memory.Scope{q.Scope},
 			Now: q.Now, K: k, Floor: floor})
@@ -68,7 +68,7 @@ func ours(db *sql.DB, finder backend.Finder) func(context.Context, question, int
 
 // plain is an FTS5 table for each scope, as anybody would make it.
 type plain struct {
-	db     *sql.DB
+	db     *store.DB
 	tables map[memory.Scope]string
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -90,7 +89,7 @@ func (w *world) fillStore(ctx context.Context, dir string) error {
 	return err
 }
 
-func open(ctx context.Context, dir string) (*sql.DB, *memory.Store, error) {
+func open(ctx context.Context, dir string) (*store.DB, *memory.Store, error) {
 	db, err := store.Open(ctx, filepath.Join(dir, "bot.db"), reverie.Migrations)
 	if err != nil {
 		return nil, nil, err

@@ -4,7 +4,6 @@ package account
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,7 +34,7 @@ type Config struct {
 	Homeserver, User, Password, Token, DeviceName string
 
 	Dir     string // folder of account.json and the keys
-	DB      *sql.DB
+	DB      *store.DB
 	HTTP    http.RoundTripper
 	Log     *slog.Logger
 	Now     func() time.Time

@@ -63,7 +63,7 @@ func (a *Account) setDeviceKeysAside(ctx context.Context, device id.DeviceID) er
 // ForgetDevice makes the next login with db create a new device. It is for a copy of a database whose
 // device may have gone on: with the same Olm sessions, neither could read what the other received. The
 // login is not in db; the caller leaves out account.json.
-func ForgetDevice(ctx context.Context, db *sql.DB) error {
+func ForgetDevice(ctx context.Context, db *store.DB) error {
 	device, err := e2ee.StoredDevice(ctx, db)
 	if err != nil || device == "" {
 		return store.Wrap(err, "matrix: look at the crypto store")
@@ -72,7 +72,7 @@ func ForgetDevice(ctx context.Context, db *sql.DB) error {
 }
 
 // setKeysAside disables the keys of a device in db. The lists of other people's devices are fetched again.
-func setKeysAside(ctx context.Context, db *sql.DB, device string) error {
+func setKeysAside(ctx context.Context, db *store.DB, device string) error {
 	return store.InTx(ctx, db, func(tx *sql.Tx) error {
 		for _, table := range []string{"crypto_olm_session", "crypto_megolm_outbound_session", "crypto_account"} {
 			err := store.Exec(ctx, tx, `UPDATE `+table+` SET account_id = ? WHERE account_id = ''`, "set aside: "+device)

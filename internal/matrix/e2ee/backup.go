@@ -2,7 +2,6 @@ package e2ee
 
 import (
 	"context"
-	"database/sql"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -377,7 +376,7 @@ func seal(key *backup.MegolmBackupKey, s *crypto.InboundGroupSession) (mautrix.R
 }
 
 // CountNotBackedUp counts the room keys in db that are not in the backup version.
-func CountNotBackedUp(ctx context.Context, db *sql.DB, version string) (n int, err error) {
+func CountNotBackedUp(ctx context.Context, db *store.DB, version string) (n int, err error) {
 	return store.Value[int](ctx, db, `SELECT count(*) FROM crypto_megolm_inbound_session WHERE session IS NOT NULL
 		AND (?1 = '' OR key_backup_version <> ?1)`, version)
 }

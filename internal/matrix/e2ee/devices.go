@@ -2,7 +2,6 @@ package e2ee
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -127,7 +126,7 @@ func (d *Devices) Decrypt(ctx context.Context, evt *event.Event) (*event.Event, 
 type ChangedKeys struct{ User, Device, Key string } // Device is empty when it is an identity
 
 // Changed returns the identities and devices of allowed people whose keys have changed.
-func (d *Devices) Changed(ctx context.Context, db *sql.DB) ([]ChangedKeys, error) {
+func (d *Devices) Changed(ctx context.Context, db *store.DB) ([]ChangedKeys, error) {
 	changes, err := store.List(ctx, db, func(r store.Row) (ch ChangedKeys, err error) {
 		err = r.Scan(&ch.User, &ch.Device, &ch.Key)
 		return ch, err

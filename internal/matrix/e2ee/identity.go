@@ -3,7 +3,6 @@ package e2ee
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,7 +32,7 @@ import (
 type Config struct {
 	Client   *mautrix.Client
 	Machine  *crypto.OlmMachine
-	DB       *sql.DB
+	DB       *store.DB
 	Dir      string // folder of recovery.key
 	Password string // of the account; empty = not known
 	Log      *slog.Logger
@@ -168,7 +167,7 @@ type BackupSecret struct {
 }
 
 // OpenStore opens the crypto store in db without a login. It returns nil without a crypto store.
-func OpenStore(ctx context.Context, db *sql.DB, dir string) (*crypto.SQLCryptoStore, error) {
+func OpenStore(ctx context.Context, db *store.DB, dir string) (*crypto.SQLCryptoStore, error) {
 	device, err := StoredDevice(ctx, db)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: look at the crypto store: %w", err)
@@ -180,7 +179,7 @@ func OpenStore(ctx context.Context, db *sql.DB, dir string) (*crypto.SQLCryptoSt
 	if err != nil {
 		return nil, err
 	}
-	wrapped, err := dbutil.NewWithDB(db, "sqlite")
+	wrapped, err := dbutil.NewWithDB(db.DB, "sqlite")
 	if err != nil {
 		return nil, fmt.Errorf("matrix: open crypto store: %w", err)
 	}
@@ -188,7 +187,7 @@ func OpenStore(ctx context.Context, db *sql.DB, dir string) (*crypto.SQLCryptoSt
 }
 
 // LoadSecrets reads the secrets from the crypto store in db. It returns nil if there are no secrets.
-func LoadSecrets(ctx context.Context, db *sql.DB, dir string) (*Secrets, error) {
+func LoadSecrets(ctx context.Context, db *store.DB, dir string) (*Secrets, error) {
 	stored, err := OpenStore(ctx, db, dir)
 	if err != nil || stored == nil {
 		return nil, err
@@ -337,7 +336,7 @@ func (i *Identity) openStorage(ctx context.Context) (*ssss.Key, error) {
 }
 
 // StoredDevice returns the device of the crypto store in db. Without a crypto store it returns "".
-func StoredDevice(ctx context.Context, db *sql.DB) (string, error) {
+func StoredDevice(ctx context.Context, db *store.DB) (string, error) {
 	n, err := store.Value[int](ctx, db, `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'crypto_account'`)
 	if err != nil || n == 0 {
 		return "", err

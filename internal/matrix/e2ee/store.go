@@ -23,7 +23,7 @@ import (
 
 // StoreConfig configures a Store.
 type StoreConfig struct {
-	DB         *sql.DB
+	DB         *store.DB
 	Log        *slog.Logger
 	Ending     <-chan struct{}      // closed when the program ends: a failed write is not retried any more
 	RetryDelay time.Duration        // first delay of a retry
@@ -216,7 +216,7 @@ func (k *Store) CheckRequest(r *http.Request) error {
 // only logs a failed write of a room key, and the Olm message that carried the key cannot be
 // decrypted twice. So the write waits, and the sync with it, until it succeeds or the program ends.
 type retryingDB struct {
-	*sql.DB
+	*store.DB
 	dbutil.DatabaseLogger
 	s *Store
 }
@@ -264,7 +264,7 @@ func WithFailures(ctx context.Context, failed func(error)) context.Context {
 
 // Database wraps the database for mautrix.
 func (s *Store) Database() (*dbutil.Database, error) {
-	db, err := dbutil.NewWithDB(s.cfg.DB, "sqlite")
+	db, err := dbutil.NewWithDB(s.cfg.DB.DB, "sqlite")
 	if err != nil {
 		return nil, err
 	}

@@ -182,13 +182,12 @@ func TestBatchFailsWithItsWrites(t *testing.T) {
 	close(ending) // nothing is tried twice
 	s := unattached(t, ending)
 	db := expect.Must(s.Database())(t)
-	holder := expect.Must(s.cfg.DB.Conn(ctx))(t)
-	defer holder.Close()
-	hurried, err := s.cfg.DB.Conn(ctx) // the one that the statements below get
-	expect.OK(t, err)
-	expect.Must(hurried.ExecContext(ctx, `PRAGMA busy_timeout = 1`))(t)
-	expect.Must(holder.ExecContext(ctx, `BEGIN IMMEDIATE`))(t)
-	expect.OK(t, hurried.Close())
+	var path string
+	expect.OK(t, s.cfg.DB.QueryRow(`SELECT file FROM pragma_database_list`).Scan(&path))
+	other := expect.Must(storetest.Open(t, path))(t) // another program
+	defer other.Close()
+	expect.Must(s.cfg.DB.Exec(`PRAGMA busy_timeout = 1`))(t)
+	holder := expect.Must(other.BeginTx(ctx, nil))(t)
 	const write = `UPDATE matrix_room SET exposed = 0`
 	for name, f := range map[string]func(context.Context) error{
 		"statement": func(ctx context.Context) error { _, err := db.Exec(ctx, write); return err },
@@ -204,7 +203,7 @@ func TestBatchFailsWithItsWrites(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	expect.Must(holder.ExecContext(ctx, `ROLLBACK`))(t)
+	expect.OK(t, holder.Rollback())
 	var failed error
 	ctx = WithFailures(ctx, func(err error) { failed = err })
 	expect.Must(db.Exec(ctx, write))(t)

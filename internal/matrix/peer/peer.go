@@ -8,7 +8,6 @@ package peer
 
 import (
 	"context"
-	"database/sql"
 	"embed"
 	"errors"
 	"fmt"
@@ -51,7 +50,7 @@ type Config struct {
 type Peer struct {
 	client *mautrix.Client
 	crypto *cryptohelper.CryptoHelper
-	db     *sql.DB
+	db     *store.DB
 	log    *slog.Logger
 	events chan Event
 
@@ -113,7 +112,7 @@ func newClient(cfg Config, log *slog.Logger) (*mautrix.Client, error) {
 }
 
 func (p *Peer) login(ctx context.Context, cfg Config) error {
-	wrapped, err := dbutil.NewWithDB(p.db, "sqlite")
+	wrapped, err := dbutil.NewWithDB(p.db.DB, "sqlite")
 	if err != nil {
 		return err
 	}
@@ -179,7 +178,7 @@ func (p *Peer) Run(ctx context.Context) error {
 }
 
 // Close closes the database. The session stays: the next Login with the same file resumes it.
-func (p *Peer) Close() error { return p.crypto.Close() }
+func (p *Peer) Close() error { return p.db.Close() }
 
 // register registers the event handlers, after those of the crypto helper.
 func (p *Peer) register() {

@@ -24,7 +24,7 @@ import (
 
 // Rooms reads and writes the room data in bot.db and mautrix's state store.
 type Rooms struct {
-	db      *sql.DB
+	db      *store.DB
 	cli     *mautrix.Client
 	devices *e2ee.Devices
 	log     *slog.Logger
@@ -36,7 +36,7 @@ type Rooms struct {
 }
 
 // New returns the rooms of acc.
-func New(db *sql.DB, acc *account.Account, log *slog.Logger) *Rooms {
+func New(db *store.DB, acc *account.Account, log *slog.Logger) *Rooms {
 	return &Rooms{db: db, cli: acc.Client, devices: acc.Devices, log: log, complete: map[id.RoomID]bool{}, changes: map[id.RoomID]int{},
 		states: make(chan struct{}, 1)}
 }
@@ -141,7 +141,7 @@ func (r *Rooms) AwaitingMove(ctx context.Context) ([]string, error) {
 }
 
 // Count returns the number of joined rooms and how many of them are encrypted.
-func Count(ctx context.Context, db *sql.DB) (joined, encrypted int, err error) {
+func Count(ctx context.Context, db *store.DB) (joined, encrypted int, err error) {
 	err = db.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(encrypted), 0) FROM matrix_room WHERE membership = 'joined'`).
 		Scan(&joined, &encrypted)
 	return joined, encrypted, store.Wrap(err, "matrix: count the rooms")
@@ -170,7 +170,7 @@ func (r *Rooms) LastEvents(ctx context.Context) (map[id.RoomID]id.EventID, error
 }
 
 // RoomsOf lists the rooms in db where the bot and person are members. It is empty before the first sync.
-func RoomsOf(ctx context.Context, db *sql.DB, person string) ([]string, error) {
+func RoomsOf(ctx context.Context, db *store.DB, person string) ([]string, error) {
 	known, err := store.Value[bool](ctx, db, `SELECT count(*) FROM sqlite_master WHERE name = 'mx_user_profile'`)
 	if err != nil || !known {
 		return nil, store.Wrap(err, "matrix: look up rooms")

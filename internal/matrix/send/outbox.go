@@ -27,6 +27,7 @@ import (
 	"reverie/internal/matrix/room"
 	"reverie/internal/media"
 	"reverie/internal/pace"
+	"reverie/internal/store"
 	"reverie/internal/text"
 	"reverie/internal/trace"
 )
@@ -48,7 +49,7 @@ type Config struct {
 	Rooms          *room.Rooms
 	Inbox          *delivery.Inbox
 	Outbox         *delivery.Outbox
-	DB             *sql.DB
+	DB             *store.DB
 	Media          *media.Store
 	MaxFile        int64 // maximum bytes of a file
 	Log            *slog.Logger

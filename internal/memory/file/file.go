@@ -6,7 +6,6 @@ package file
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -51,7 +50,7 @@ const Rejected = "-"
 
 // Config holds the dependencies and settings of Files.
 type Config struct {
-	DB      *sql.DB
+	DB      *store.DB
 	Dir     string // the data folder
 	Owner   string // the person whose file is MEMORIES.txt; may be empty
 	Partial bool   // files show only some of the entries

@@ -2,7 +2,6 @@ package qdrant
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"reverie/internal/search/qdrant/standin"
 	"reverie/internal/search/searchtest"
 	"reverie/internal/search/vector"
+	"reverie/internal/store"
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
@@ -32,12 +32,12 @@ func stand(t testing.TB) (*standin.Server, string) {
 }
 
 // openPoints is what db's vectors, made by e, are found with on the server at url.
-func openPoints(t testing.TB, db *sql.DB, e vector.Embedder, url string) *Points {
+func openPoints(t testing.TB, db *store.DB, e vector.Embedder, url string) *Points {
 	t.Helper()
 	return openPointsWith(t, db, e, Config{URL: url, Key: "hunter9"})
 }
 
-func openPointsWith(t testing.TB, db *sql.DB, e vector.Embedder, c Config) *Points {
+func openPointsWith(t testing.TB, db *store.DB, e vector.Embedder, c Config) *Points {
 	t.Helper()
 	v := expect.Must(vector.Open(t.Context(), vector.Config{DB: db, Embedder: e, Patience: time.Minute}))(t)
 	c.Vectors, c.Collection = v, "mem"

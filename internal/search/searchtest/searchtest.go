@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/text"
 	"reverie/internal/trust"
@@ -102,7 +103,7 @@ func WordVector(said string, dim int) []float32 {
 }
 
 // DB is a database in dir, closed when the test ends.
-func DB(t testing.TB, dir string) *sql.DB {
+func DB(t testing.TB, dir string) *store.DB {
 	t.Helper()
 	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
 	if err != nil {
@@ -126,7 +127,7 @@ type Doc struct {
 }
 
 // Enter stores documents and returns their numbers.
-func Enter(t testing.TB, db *sql.DB, all ...Doc) (numbers []int64) {
+func Enter(t testing.TB, db *store.DB, all ...Doc) (numbers []int64) {
 	t.Helper()
 	tx, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
@@ -157,7 +158,7 @@ func Enter(t testing.TB, db *sql.DB, all ...Doc) (numbers []int64) {
 }
 
 // Alter changes the document n and notes that it did; then runs in the same transaction.
-func Alter(t testing.TB, db *sql.DB, n int64, set string, then ...func(*sql.Tx) error) {
+func Alter(t testing.TB, db *store.DB, n int64, set string, then ...func(*sql.Tx) error) {
 	t.Helper()
 	tx, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
@@ -177,7 +178,7 @@ func Alter(t testing.TB, db *sql.DB, n int64, set string, then ...func(*sql.Tx) 
 }
 
 // Forgotten empties the document n; forget gets the hash of its text in the same transaction.
-func Forgotten(t testing.TB, db *sql.DB, n int64, forget func(ctx context.Context, tx *sql.Tx, hash string) error) {
+func Forgotten(t testing.TB, db *store.DB, n int64, forget func(ctx context.Context, tx *sql.Tx, hash string) error) {
 	t.Helper()
 	var hash string
 	if err := db.QueryRow(`SELECT hash FROM memory WHERE n = ?`, n).Scan(&hash); err != nil {

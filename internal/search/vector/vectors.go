@@ -33,7 +33,7 @@ type Embedder interface {
 
 // Config holds the dependencies and settings of Vectors.
 type Config struct {
-	DB       *sql.DB // with the tables of the migrations; the caller closes it
+	DB       *store.DB // with the tables of the migrations; the caller closes it
 	Embedder Embedder
 	// Patience is the timeout for the vector of a query; 0 = 300 ms. Commands, which wait for
 	// nothing else, may set more.
@@ -46,7 +46,7 @@ type Config struct {
 // concurrent use, also beside other processes.
 type Vectors struct {
 	Waker
-	db       *sql.DB
+	db       *store.DB
 	embedder Embedder
 	patience time.Duration
 	log      *slog.Logger

@@ -2,7 +2,6 @@ package vector
 
 import (
 	"cmp"
-	"database/sql"
 	"fmt"
 	"maps"
 	"math"
@@ -14,11 +13,12 @@ import (
 	"time"
 
 	"reverie/internal/search/searchtest"
+	"reverie/internal/store"
 	"reverie/internal/test/expect"
 	"reverie/internal/trust"
 )
 
-func openVectors(t testing.TB, db *sql.DB, e Embedder) *Vectors {
+func openVectors(t testing.TB, db *store.DB, e Embedder) *Vectors {
 	t.Helper()
 	v := expect.Must(Open(t.Context(), Config{DB: db, Embedder: e, Patience: time.Minute}))(t)
 	return v
@@ -89,7 +89,7 @@ func likeness(t testing.TB, v *Vectors, q []float32, entries []int64, scopes ...
 	return like
 }
 
-func countRows(t testing.TB, db *sql.DB, query string, args ...any) (n int) {
+func countRows(t testing.TB, db *store.DB, query string, args ...any) (n int) {
 	t.Helper()
 	expect.OK(t, db.QueryRowContext(t.Context(), query, args...).Scan(&n))
 	return n

@@ -6,7 +6,6 @@ package storetest
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"io/fs"
 	"os"
@@ -32,7 +31,7 @@ var doNotWait = sync.OnceFunc(func() {
 
 // Open opens the database at path, and makes it first when there is none; see DoNotWait. The
 // caller closes it.
-func Open(t testing.TB, path string) (*sql.DB, error) {
+func Open(t testing.TB, path string) (*store.DB, error) {
 	t.Helper()
 	DoNotWait()
 	if err := put(path); err != nil {

@@ -3,7 +3,6 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 
 	"reverie/internal/pace"
 	"reverie/internal/sandbox"
+	"reverie/internal/store"
 )
 
 // Server is an MCP server of the configuration: one that is reached by streamable HTTP, or a command
@@ -40,7 +40,7 @@ type Config struct {
 	Servers []Server
 	Dir     string        // the data folder; each command has a folder in mcp/ there
 	Hidden  []string      // files and folders that no command may read
-	DB      *sql.DB       // migrated
+	DB      *store.DB     // migrated
 	Version string        // of the program
 	Every   time.Duration // how often the servers are asked for what they have; 0 = a minute
 	Log     *slog.Logger

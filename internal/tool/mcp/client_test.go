@@ -1,7 +1,6 @@
 package mcp_test
 
 import (
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -15,13 +14,14 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 	"reverie/internal/test/expect"
 	"reverie/internal/tool/mcp"
 	"reverie/internal/tool/mcp/mcptest"
 )
 
-func open(t *testing.T) *sql.DB {
+func open(t *testing.T) *store.DB {
 	return expect.Must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 }
 

@@ -3,7 +3,6 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -162,7 +161,7 @@ func (o Offer) texts() map[string]string {
 }
 
 // agreed returns what the owner agreed to, by server.
-func agreed(ctx context.Context, db *sql.DB) (map[string]string, error) {
+func agreed(ctx context.Context, db *store.DB) (map[string]string, error) {
 	return store.Pairs[string, string](ctx, db, `SELECT name, offer FROM mcp_server`)
 }
 

@@ -40,7 +40,7 @@ import (
 // Config says where files are. DefaultQuota is used if Quota is 0.
 type Config struct {
 	Dir     string // the data folder
-	DB      *sql.DB
+	DB      *store.DB
 	Quota   int64 // bytes of all files of one work folder
 	Folders []Bound
 }

@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -422,8 +421,8 @@ func TestMove(t *testing.T) {
 func TestLabelNotStored(t *testing.T) {
 	d := newDesk(t, 0)
 	d.put(t, ann, "work/a", "old")
-	broken := expect.Must(sql.Open("sqlite", filepath.Join(t.TempDir(), "none.db")))(t)
-	defer broken.Close()
+	broken := expect.Must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
+	expect.OK(t, broken.Close())
 	cut := desk{Open(Config{Dir: d.dir, DB: broken}), d.dir}
 	_, err := cut.Copy(t.Context(), ann, "work/a", strings.NewReader("new"), trust.Owner)
 	expect.False(t, err == nil, "no error")

@@ -3,7 +3,6 @@ package mcptest
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"reverie/internal/store"
 	"reverie/internal/tool/mcp"
 )
 
@@ -127,7 +127,7 @@ func (s *Server) Issues() []string {
 }
 
 // Connect returns servers with s as github, connected and agreed to, until the test ends.
-func (s *Server) Connect(t testing.TB, db *sql.DB) *mcp.Servers {
+func (s *Server) Connect(t testing.TB, db *store.DB) *mcp.Servers {
 	t.Helper()
 	all := mcp.New(mcp.Config{DB: db, Version: "test", Every: 20 * time.Millisecond, Servers: []mcp.Server{{Name: "github", URL: s.URL, Token: s.Token, Everyone: true}}})
 	offer, err := all.Inspect(t.Context(), "github")

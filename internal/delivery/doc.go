@@ -10,8 +10,9 @@
 package delivery
 
 import (
-	"reverie/internal/store"
 	"time"
+
+	"reverie/internal/store"
 )
 
 // New returns inbox and outbox in db. isRetry reports whether a text asks for another answer.

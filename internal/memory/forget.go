@@ -255,11 +255,12 @@ func vacuum(ctx context.Context, db *store.DB) error {
 	return store.Exec(ctx, db, `UPDATE memory_forgotten SET purged = 1 WHERE purged = 0`)
 }
 
-// checkpoint moves the WAL into the database and truncates it. It retries while a reader blocks it.
+// checkpoint moves the WAL into the database and truncates it, in line with those who write. It retries while
+// a reader blocks it.
 func checkpoint(ctx context.Context, db *store.DB) error {
 	for range 20 {
 		var busy, log, moved int
-		if err := db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &moved); err != nil {
+		if err := db.DB.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &moved); err != nil {
 			return fmt.Errorf("empty the database's log: %w", err)
 		}
 		if busy == 0 {

@@ -45,20 +45,20 @@ const maxReaders = 8
 type DB struct {
 	*sql.DB // one connection
 	readers *sql.DB
-	path    string
+	path    string // absolute
 }
 
 // QueryContext runs a query that changes nothing, or a statement with RETURNING.
 func (db *DB) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	return db.of(query).QueryContext(ctx, query, args...)
+	return db.poolFor(query).QueryContext(ctx, query, args...)
 }
 
 // QueryRowContext is QueryContext for one row.
 func (db *DB) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	return db.of(query).QueryRowContext(ctx, query, args...)
+	return db.poolFor(query).QueryRowContext(ctx, query, args...)
 }
 
-func (db *DB) of(query string) *sql.DB {
+func (db *DB) poolFor(query string) *sql.DB {
 	if strings.Contains(query, "RETURNING") {
 		return db.DB
 	}

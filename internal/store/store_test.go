@@ -35,18 +35,15 @@ func open(t *testing.T, path string, m fs.FS) *store.DB {
 	return db
 }
 
-func run(t *testing.T, db interface {
-	Exec(string, ...any) (sql.Result, error)
-}, query string, args ...any,
-) {
+func run(t *testing.T, db store.DBTX, query string, args ...any) {
 	t.Helper()
-	expect.Must(db.Exec(query, args...))(t)
+	expect.Must(db.ExecContext(t.Context(), query, args...))(t)
 }
 
-func value(t *testing.T, db interface{ QueryRow(string, ...any) *sql.Row }, query string) string {
+func value(t *testing.T, db store.DBTX, query string) string {
 	t.Helper()
 	var s string
-	expect.OK(t, db.QueryRow(query).Scan(&s))
+	expect.OK(t, db.QueryRowContext(t.Context(), query).Scan(&s))
 	return s
 }
 
@@ -54,8 +51,8 @@ func value(t *testing.T, db interface{ QueryRow(string, ...any) *sql.Row }, quer
 func TestOpenPragmas(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
 	for name, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "60000", "secure_delete": "1"} {
-		expect.Equal(t, value(t, db, "PRAGMA "+name), want, "where it writes, PRAGMA %s", name)
-		expect.Equal(t, expect.Must(store.Value[string](t.Context(), db, "PRAGMA "+name))(t), want, "where it reads, PRAGMA %s", name)
+		expect.Equal(t, value(t, db.DB, "PRAGMA "+name), want, "where it writes, PRAGMA %s", name)
+		expect.Equal(t, value(t, db, "PRAGMA "+name), want, "where it reads, PRAGMA %s", name)
 	}
 }
 

@@ -35,7 +35,7 @@ func TestRedactedNotRecalled(t *testing.T) {
 	const secret = "The vault opens with HERON-99."
 	me := memory.Private(b.cfg.Owner())
 	turn := memory.Turn{Scope: me, Event: "$1", Sender: b.cfg.Owner(), At: time.Now(), Conversation: "!dm", Seq: 1, Text: secret}
-	expect.OK(t, b.memory.IndexTurn(t.Context(), turn))
+	expect.OK(t, b.memory.IndexTurns(t.Context(), turn))
 	line := search.Hit{Turn: &turn}.Line(time.UTC, nil)
 	for _, m := range []history.Message{
 		{Role: llm.User, EventID: "$1", Text: secret}, {Role: llm.Assistant, EventID: "re:$1", Text: "Good."},

@@ -40,7 +40,7 @@ func out(id, text string) chat.Outgoing { return chat.Outgoing{ID: id, Text: tex
 // head returns the row to be sent next; the test wants exactly one.
 func head(t *testing.T, q rows) OutboxRow {
 	t.Helper()
-	heads := expect.Must(q.out.NextPerRoom(t.Context()))(t)
+	heads := expect.Must(q.out.Due(t.Context(), time.Now(), time.Hour, 100))(t)
 	if len(heads) != 1 {
 		t.Fatalf("%d heads, want 1: %+v", len(heads), heads)
 	}
@@ -70,7 +70,7 @@ func TestStoreFinalAgain(t *testing.T) {
 	}
 	expect.OK(t, q.out.MarkSent(ctx, newer))
 	expect.OK(t, q.out.StoreFinal(ctx, Final{Room: "!a", Message: out("1", "uno"), Text: "uno"}))
-	expect.Equal(t, len(expect.Must(q.out.NextPerRoom(ctx))(t)), 0, "sent already, but due again")
+	expect.Equal(t, len(expect.Must(q.out.Due(ctx, time.Now(), time.Hour, 100))(t)), 0, "sent already, but due again")
 }
 
 // What a message refers to and brings is there after a restart, and gone when the message is done.
@@ -277,7 +277,7 @@ func TestPollInPlaceOfAnAnswer(t *testing.T) {
 	expect.False(t, one.Poll != poll("one?") || one.EventID != "" || one.Txn == "re:1" || one.Closed || one.Drafted, "%+v", one)
 	sent(one, "$one")
 	expect.OK(t, q.out.StoreFinal(ctx, Final{Room: "!r", Message: out("re:1", "one?"), Text: "one?", Poll: poll("one?")}))
-	expect.Equal(t, len(expect.Must(q.out.NextPerRoom(ctx))(t)), 0) // sent again: nothing
+	expect.Equal(t, len(expect.Must(q.out.Due(ctx, time.Now(), time.Hour, 100))(t)), 0) // sent again: nothing
 	two := final("two?", poll("two?"))
 	sent(two, "$two")
 	expect.Equal(t, vote("$one", AnswerID(one.Txn, "a")), 0)
@@ -295,7 +295,7 @@ func TestPollInPlaceOfAnAnswer(t *testing.T) {
 	expect.False(t, words.Poll != "" || words.Closed || words.EventID != "" || words.Revision != 1, "%+v", words)
 	sent(words, "$words")
 	expect.OK(t, q.out.StoreFinal(ctx, Final{Room: "!r", Message: closing, Text: closing.Text}))
-	expect.Equal(t, len(expect.Must(q.out.NextPerRoom(ctx))(t)), 0) // no poll: nothing to close
+	expect.Equal(t, len(expect.Must(q.out.Due(ctx, time.Now(), time.Hour, 100))(t)), 0) // no poll: nothing to close
 	gone := expect.Must(q.out.Redactions(ctx))(t)
 	expect.False(t, len(gone) != 3 || gone[0].Event != "$draft" || gone[1].Event != "$one" || gone[2].Event != "$two", "%+v", gone)
 }

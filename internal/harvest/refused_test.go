@@ -201,7 +201,7 @@ func TestForgottenNotRelearned(t *testing.T) {
 				case "redact meanwhile":
 					err = r.history.Redact(ctx, "$1")
 				case "turn":
-					if err = r.store.IndexTurn(ctx, memory.Turn{Scope: me, Event: "$1", Sender: anna, At: r.clock, Conversation: "!dm", Seq: 1, Text: "I moved to Kiel last year."}); err == nil {
+					if err = r.store.IndexTurns(ctx, memory.Turn{Scope: me, Event: "$1", Sender: anna, At: r.clock, Conversation: "!dm", Seq: 1, Text: "I moved to Kiel last year."}); err == nil {
 						_, err = r.store.RedactTurn(ctx, "$1")
 					}
 				}

@@ -313,7 +313,7 @@ func TestForgottenInOtherWords(t *testing.T) {
 func heardFrom(t *testing.T, s *Store, scope Scope, talk string, seq int, text string) {
 	t.Helper()
 	turn := Turn{Scope: scope, Event: fmt.Sprint("$", talk, seq), Sender: "@x:example.org", At: today.Add(time.Duration(seq) * time.Minute), Conversation: talk, Seq: seq + 1, Text: text}
-	expect.OK(t, s.IndexTurn(t.Context(), turn))
+	expect.OK(t, s.IndexTurns(t.Context(), turn))
 }
 
 func turnTexts(t *testing.T, s *Store, q Query) []string {

@@ -184,7 +184,7 @@ func TestTurnIntegrity(t *testing.T) {
 	say := func(event string, seq int, i trust.Integrity, text string) {
 		t.Helper()
 		said := Turn{Scope: mine, Event: event, Sender: guest, At: today, Conversation: "x", Seq: seq, Text: text, Integrity: i}
-		expect.OK(t, s.IndexTurn(ctx, said))
+		expect.OK(t, s.IndexTurns(ctx, said))
 	}
 	find := func() trust.Integrity {
 		t.Helper()

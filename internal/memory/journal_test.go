@@ -273,7 +273,7 @@ func TestCanaryIsNeverFound(t *testing.T) {
 {"text":"my heron","scope":"private:@guest:x","ref":"g","conversation":"c","seq":2,"observed_at":"2026-03-01"}`
 			imported(t, s, Private(owner), open)
 			for _, scope := range []Scope{Room(room), Private(guest)} {
-				expect.OK(t, s.index.IndexTurn(ctx, Turn{Scope: scope, Event: "$o", Text: "the heron again", At: today, Conversation: "c", Seq: 4}))
+				expect.OK(t, s.index.IndexTurns(ctx, Turn{Scope: scope, Event: "$o", Text: "the heron again", At: today, Conversation: "c", Seq: 4}))
 			}
 			ways := canaryQueries(canary, near)
 			ask := func() map[string]string {
@@ -333,7 +333,7 @@ func hide(t *testing.T, s *Store, canary, near string) Entry {
 	lines := fmt.Sprintf(`{"text":"the %s said %s","scope":%q,"ref":"p2","conversation":"c","seq":2,"subject":"Anna","observed_at":"2026-03-01"}
 {"text":"%s","scope":%q,"ref":"p3","conversation":"c","seq":3,"subject":"%s","observed_at":"2026-03-01"}`, near, canary, me, canary, me, canary)
 	imported(t, s, Private(owner), lines)
-	expect.OK(t, s.index.IndexTurn(ctx, Turn{Scope: me, Event: "$o", Sender: owner, Text: "remember " + canary + " and the " + near, At: today, Conversation: "c", Seq: 3}))
+	expect.OK(t, s.index.IndexTurns(ctx, Turn{Scope: me, Event: "$o", Sender: owner, Text: "remember " + canary + " and the " + near, At: today, Conversation: "c", Seq: 3}))
 	return secret
 }
 

@@ -27,7 +27,7 @@ func hear(t testing.TB, s *Store, scope Scope, conversation string, said ...stri
 		}
 		turn := Turn{Scope: scope, Event: fmt.Sprintf("$%s%d", conversation, i+1), Sender: sender, At: time.Unix(1_790_000_000+int64(i)*60, 0),
 			Conversation: conversation, Seq: i + 1, Text: text}
-		expect.OK(t, s.IndexTurn(t.Context(), turn))
+		expect.OK(t, s.IndexTurns(t.Context(), turn))
 	}
 }
 
@@ -68,7 +68,7 @@ func TestRedactTurn(t *testing.T) {
 		quotes := expect.Must(s.RedactTurn(t.Context(), "$dm1"))(t)
 		expect.Equal(t, strings.Join(quotes, "|"), " said: the heron nests by the weir| said: A heron, nice.", b)
 		again := Turn{Scope: me, Event: "$dm1", Sender: owner, At: time.Now(), Conversation: "dm", Seq: 1, Text: "the heron nests by the weir"}
-		expect.OK(t, s.IndexTurn(t.Context(), again))
+		expect.OK(t, s.IndexTurns(t.Context(), again))
 		expect.Len(t, found(t, s, "heron weir nice", me), 0, "%s: is found", b)
 		expect.Len(t, found(t, s, "otter", me), 2, "%s: only of the rest is found", b)
 		expect.OK(t, indexIsSound(t, OpenFTS(s.db)))
@@ -114,7 +114,7 @@ func TestOutdatedTurnsHidden(t *testing.T) {
 		if i == 2 {
 			turn.Sender = ""
 		}
-		expect.OK(t, s.IndexTurn(ctx, turn))
+		expect.OK(t, s.IndexTurns(ctx, turn))
 	}
 	found := func(past bool) (said []string) {
 		for _, h := range expect.Must(s.Search(ctx, Query{Text: "sister Jana paints green cups", Scopes: []Scope{me}, Now: today, K: 20, Turns: true, Past: past}))(t) {

@@ -106,13 +106,15 @@ func (s *Store) WorkingSet(entries []Entry) []Entry {
 	return set
 }
 
-// IndexTurn stores a message of a conversation, so that Search finds it. An event is stored once
-// per scope; a redacted one is not stored again.
-func (s *Store) IndexTurn(ctx context.Context, t Turn) error {
-	if err := t.Scope.Check(); err != nil {
-		return err
+// IndexTurns stores messages of a conversation, so that Search finds them: all or, with an error, none. An
+// event is stored once per scope; a redacted one is not stored again.
+func (s *Store) IndexTurns(ctx context.Context, turns ...Turn) error {
+	for _, t := range turns {
+		if err := t.Scope.Check(); err != nil {
+			return err
+		}
 	}
-	return s.index.IndexTurn(ctx, t)
+	return s.index.IndexTurns(ctx, turns...)
 }
 
 // LastTurnSeq is the highest Seq of the indexed messages of a conversation, in any scope; 0 = none.

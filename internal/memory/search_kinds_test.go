@@ -15,7 +15,7 @@ func said(t *testing.T, s *Store, scope Scope, byDay map[string]string) {
 	t.Helper()
 	for day, text := range byDay {
 		at := expect.Must(time.Parse(time.DateOnly, "2026-"+day))(t)
-		expect.OK(t, s.IndexTurn(t.Context(), Turn{Scope: scope, Event: "$" + day, Sender: owner, At: at, Text: text}))
+		expect.OK(t, s.IndexTurns(t.Context(), Turn{Scope: scope, Event: "$" + day, Sender: owner, At: at, Text: text}))
 	}
 }
 
@@ -48,7 +48,7 @@ func TestAnswersCountLess(t *testing.T) {
 	me := Private(owner)
 	for i := range 120 {
 		answer := Turn{Scope: me, Event: fmt.Sprint("$a", i), At: today, Text: "The ferry from Kiel to Oslo leaves every day at two."}
-		expect.OK(t, s.IndexTurn(t.Context(), answer))
+		expect.OK(t, s.IndexTurns(t.Context(), answer))
 	}
 	said(t, s, me, map[string]string{"01-01": "I took the ferry with Jana."})
 	all := found(t, s, "When did I take the ferry from Kiel to Oslo?", me)
@@ -73,7 +73,7 @@ func TestForgottenAnswers(t *testing.T) {
 	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: "fts5"})
 	me := Private(owner)
 	e := noted(t, s, me, "the gate code is 4711", owner)
-	expect.OK(t, s.IndexTurn(t.Context(), Turn{Scope: me, Event: "$1", At: today, Text: "Use 4711 at the gate, as before."}))
+	expect.OK(t, s.IndexTurns(t.Context(), Turn{Scope: me, Event: "$1", At: today, Text: "Use 4711 at the gate, as before."}))
 	expect.Len(t, found(t, s, "4711", me), 2, "found before")
 	_, err := s.Forget(t.Context(), Access{Actor: owner, All: true}, e.ID)
 	expect.OK(t, err)

@@ -417,7 +417,7 @@ func TestUnreadIsFound(t *testing.T) {
 	v := openVectors(t, f.db, &searchtest.Embedder{Model: "words", Dim: 300})
 	complete(t, v)
 	remember(t, f, `{"text":"the green kettle whistles","ref":"new"}`, `{"text":"cats in the kettle sleep","ref":"other"}`)
-	expect.OK(t, f.IndexTurn(t.Context(), Turn{Scope: Shared, Event: "$1", Sender: owner, Text: "a green kettle it was", At: today}))
+	expect.OK(t, f.IndexTurns(t.Context(), Turn{Scope: Shared, Event: "$1", Sender: owner, Text: "a green kettle it was", At: today}))
 	h := OpenHybrid(f, v, nil)
 	want(t, "new", refs(t, h, Query{Text: "green kettle cats", K: 2, Turns: true}), "new", "$1")
 }

@@ -265,7 +265,7 @@ func TestTurns(t *testing.T) {
 		remember(t, f, `{"text":"Ben has a boat","ref":"fact"}`)
 		for i, text := range []string{"I bought a boat", "oh, how large is it?", "seven metres, with a mast", "and its name?", "Nemo"} {
 			turn := Turn{Scope: Shared, Event: fmt.Sprint("$", i), Sender: "@ben:x", At: today.Add(time.Duration(i) * time.Minute), Conversation: "room", Seq: i, Text: text}
-			expect.OK(t, f.IndexTurn(t.Context(), turn))
+			expect.OK(t, f.IndexTurns(t.Context(), turn))
 		}
 		want(t, "without turns", refs(t, x, Query{Text: "boat"}), "fact")
 		q := Query{Text: "how many metres is the boat of Ben, with the mast", Scopes: []Scope{Shared}, Turns: true, K: 1}
@@ -276,7 +276,7 @@ func TestTurns(t *testing.T) {
 		if a := hits[0].Around; len(a) != 2 || a[0].Event != "$1" || a[1].Event != "$3" {
 			t.Errorf("around: %+v", a)
 		}
-		expect.OK(t, f.IndexTurn(t.Context(), Turn{Scope: Shared, Event: "$2", Sender: "@ben:x", At: today, Conversation: "room", Seq: 2, Text: "nine metres"}))
+		expect.OK(t, f.IndexTurns(t.Context(), Turn{Scope: Shared, Event: "$2", Sender: "@ben:x", At: today, Conversation: "room", Seq: 2, Text: "nine metres"}))
 		want(t, "after an edit", refs(t, x, Query{Text: "mast", Turns: true}))
 		expect.OK(t, f.Unhear(t.Context(), "$0"))
 		want(t, "taken back", refs(t, x, Query{Text: "bought boat", Turns: true}), "fact")
@@ -293,7 +293,7 @@ func TestRebuild(t *testing.T) {
 		lines = append(lines, fmt.Sprintf(`{"text":"apple %d is red","ref":"%d","conversation":"c%d","seq":%d}`, i, i, i/10, i))
 	}
 	remember(t, f, lines...)
-	expect.OK(t, f.IndexTurn(t.Context(), Turn{Scope: Shared, Event: "$1", Text: "hello", At: today, Conversation: "c"}))
+	expect.OK(t, f.IndexTurns(t.Context(), Turn{Scope: Shared, Event: "$1", Text: "hello", At: today, Conversation: "c"}))
 	was := indexDump(t, f)
 	for _, damage := range []string{`DELETE FROM index_doc WHERE doc = -1`, `DELETE FROM index_fts WHERE rowid IN (SELECT max(row) FROM index_doc)`,
 		`UPDATE index_term SET df = df + 1 WHERE term = 'appl'`, `INSERT INTO index_fts (rowid, body) VALUES (7, 'alone')`, `UPDATE index_scope SET docs = 3`,
@@ -417,7 +417,7 @@ func TestLongTextsInIndex(t *testing.T) {
 		long := fmt.Sprintf("hear heron%d", i) + strings.Repeat("\nI go on about the weather, which is fine today.", 400)
 		for j, text := range []string{long, fmt.Sprintf("I know of heron%d", i)} {
 			turn := Turn{Scope: Shared, Event: fmt.Sprintf("$%d.%d", i, j), Sender: []string{"@a:x", ""}[j], Conversation: "c", Seq: 2*i + j + 1, Text: text}
-			expect.OK(t, f.IndexTurn(t.Context(), turn))
+			expect.OK(t, f.IndexTurns(t.Context(), turn))
 		}
 	}
 	for _, event := range []string{"$2.0", "$2.1", "$0.0"} {
@@ -431,7 +431,7 @@ func filled(t *testing.T) *Store {
 	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: "fts5"})
 	for n := range 6 {
 		add(t, s, Private(owner), fmt.Sprintf("the heron number %d is grey", n))
-		expect.OK(t, s.IndexTurn(t.Context(), Turn{Scope: Private(owner), Event: fmt.Sprint("$", n), Sender: owner, Text: fmt.Sprintf("the boat number %d", n), At: today, Conversation: "c", Seq: n}))
+		expect.OK(t, s.IndexTurns(t.Context(), Turn{Scope: Private(owner), Event: fmt.Sprint("$", n), Sender: owner, Text: fmt.Sprintf("the boat number %d", n), At: today, Conversation: "c", Seq: n}))
 	}
 	return s
 }
@@ -448,7 +448,7 @@ func TestInterruptedRebuild(t *testing.T) {
 	said := make(chan error, 1)
 	// go: it ends when the index is made, and is waited for
 	go func() {
-		said <- s.IndexTurn(t.Context(), Turn{Scope: Private(owner), Event: "$9", Sender: owner, Text: "the pelican is white", At: today, Conversation: "c", Seq: 9})
+		said <- s.IndexTurns(t.Context(), Turn{Scope: Private(owner), Event: "$9", Sender: owner, Text: "the pelican is white", At: today, Conversation: "c", Seq: 9})
 	}()
 	expect.Must(s.index.Rebuild(t.Context()))(t)
 	expect.OK(t, <-said)

@@ -141,7 +141,7 @@ func (d *doer) step() {
 		return
 	case 4:
 		d.n++
-		d.ok(s.index.IndexTurn(ctx, Turn{Scope: d.scope(), Event: fmt.Sprint("$", d.n%3), Text: "we talk of herons", At: today, Conversation: "c", Seq: d.n}))
+		d.ok(s.index.IndexTurns(ctx, Turn{Scope: d.scope(), Event: fmt.Sprint("$", d.n%3), Text: "we talk of herons", At: today, Conversation: "c", Seq: d.n}))
 		return
 	case 5:
 		d.ok(OpenFTS(s.db).Unhear(ctx, fmt.Sprint("$", d.n%3)))

@@ -131,7 +131,7 @@ func (w *world) hears(scope memory.Scope, conversation string, said ...string) {
 		if i%2 == 1 {
 			sender = ""
 		}
-		w.must(w.memory.IndexTurn(w.t.Context(), memory.Turn{Scope: scope, Event: fmt.Sprintf("$%s%d", conversation, i), Sender: sender,
+		w.must(w.memory.IndexTurns(w.t.Context(), memory.Turn{Scope: scope, Event: fmt.Sprintf("$%s%d", conversation, i), Sender: sender,
 			At: w.now.AddDate(0, -1, 0).Add(time.Duration(i) * time.Minute), Conversation: conversation, Seq: i + 1, Text: text, Integrity: trust.User}))
 	}
 }
@@ -268,7 +268,7 @@ func (w *world) heard(m history.Message, event string) {
 	w.t.Helper()
 	m.EventID = event
 	m = w.add(m)
-	w.must(w.memory.IndexTurn(w.t.Context(), memory.Turn{Scope: w.scopes()[0], Event: event, Sender: m.Sender,
+	w.must(w.memory.IndexTurns(w.t.Context(), memory.Turn{Scope: w.scopes()[0], Event: event, Sender: m.Sender,
 		At: w.now, Conversation: w.room, Seq: int(m.ID), Text: m.Text}))
 }
 

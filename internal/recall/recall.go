@@ -41,6 +41,9 @@ func IndexAll(ctx context.Context, h *history.Store, m *memory.Store) error {
 	return nil
 }
 
+// indexedAtOnce is how many messages are indexed in one transaction. Other writers wait for it.
+const indexedAtOnce = 100
+
 // IndexNew indexes the messages of past that are newer than the last indexed one. It then applies edits
 // and redactions made after past was read, even if ctx ends.
 func IndexNew(ctx context.Context, h *history.Store, store *memory.Store, talk history.Timeline, past []history.Message) error {
@@ -48,40 +51,33 @@ func IndexNew(ctx context.Context, h *history.Store, store *memory.Store, talk h
 	if err != nil {
 		return err
 	}
-	indexed := map[string]memory.Turn{}
-	var failed error
-	for _, t := range turns(talk, past) {
-		if t.Seq <= cursor {
-			continue
+	fresh := slices.DeleteFunc(turns(talk, past), func(t memory.Turn) bool { return t.Seq <= cursor })
+	for some := range slices.Chunk(fresh, indexedAtOnce) {
+		if err := store.IndexTurns(ctx, some...); err != nil {
+			return err
 		}
-		if failed = store.IndexTurn(ctx, t); failed != nil {
-			break
+		for _, t := range some {
+			if err := indexChange(context.WithoutCancel(ctx), h, store, talk, t); err != nil {
+				return err
+			}
 		}
-		indexed[t.Event] = t
 	}
-	if len(indexed) == 0 {
-		return failed
-	}
-	ctx = context.WithoutCancel(ctx)
-	now, err := h.Load(ctx, talk)
-	if err != nil {
+	return nil
+}
+
+// indexChange applies to the index what was done to a message since it was read as t.
+func indexChange(ctx context.Context, h *history.Store, store *memory.Store, talk history.Timeline, t memory.Turn) error {
+	now, found, err := h.Find(ctx, talk, t.Event)
+	switch {
+	case err != nil || !found:
 		return err
+	case history.IsRedacted(now):
+		_, err = store.RedactTurn(ctx, t.Event)
+	case said(now) != t.Text:
+		t.Text = said(now)
+		err = store.IndexTurns(ctx, t)
 	}
-	for _, m := range now {
-		if _, ok := indexed[m.EventID]; ok && history.IsRedacted(m) {
-			if _, err := store.RedactTurn(ctx, m.EventID); err != nil {
-				return err
-			}
-		}
-	}
-	for _, t := range turns(talk, now) {
-		if was, ok := indexed[t.Event]; ok && was.Text != t.Text {
-			if err := store.IndexTurn(ctx, t); err != nil {
-				return err
-			}
-		}
-	}
-	return failed
+	return err
 }
 
 // Import stores c, which person exported from another assistant, in the history and the search index. Only
@@ -170,7 +166,7 @@ func IndexEdited(ctx context.Context, store *memory.Store, talk history.Timeline
 	}
 	for _, t := range turns(talk, []history.Message{m}) {
 		if t.Seq <= cursor {
-			return store.IndexTurn(ctx, t)
+			return store.IndexTurns(ctx, t)
 		}
 	}
 	return nil
@@ -186,10 +182,7 @@ func turns(talk history.Timeline, past []history.Message) (all []memory.Turn) {
 				scope = m.Label.Readers
 			}
 		}
-		text := m.Text
-		if m.Role == llm.Assistant {
-			text = agent.WithoutMarkers(text)
-		}
+		text := said(m)
 		visible := m.Role == llm.User || m.Role == llm.Assistant && len(m.Calls) == 0
 		if scope == "" || !visible || m.EventID == "" || strings.TrimSpace(text) == "" || history.IsRedacted(m) {
 			continue
@@ -198,6 +191,14 @@ func turns(talk history.Timeline, past []history.Message) (all []memory.Turn) {
 			Conversation: string(talk), Seq: int(m.ID), Text: text})
 	}
 	return all
+}
+
+// said returns the text of m without the markers of a model.
+func said(m history.Message) string {
+	if m.Role == llm.Assistant {
+		return agent.WithoutMarkers(m.Text)
+	}
+	return m.Text
 }
 
 // CountUse counts which memories in the request the answer at the end of past used.

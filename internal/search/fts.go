@@ -13,7 +13,7 @@ import (
 )
 
 // FTS is the full-text index of documents and past messages. It is updated in the transactions that
-// change them (Update, IndexTurn), so it is always current. It is safe for concurrent use.
+// change them (Update, IndexTurns), so it is always current. It is safe for concurrent use.
 type FTS struct {
 	db *store.DB
 }
@@ -273,15 +273,22 @@ func (f *FTS) bestRows(ctx context.Context, q Query, scopes []int64, terms []ter
 	for _, t := range terms {
 		df += t.df
 	}
-	if df > maxPostings {
+	switch {
+	case df == 0:
+		return nil, nil
+	case df > maxPostings:
 		step = 1
+	}
+	score := "bm25(index_fts, 1, .3, .2)" // reads where the terms occur in all scopes
+	if df <= maxExplained {
+		score = "0" // too few to choose from
 	}
 	expression := ftsAnyOf(terms)
 	var all []scoredRow
 	for _, scope := range scopes {
 		for class := from; class <= to; class += step {
 			first, last := rowRange(scope, class, class+step-1)
-			some, err := f.matchingRows(ctx, expression, first, last)
+			some, err := f.matchingRows(ctx, score, expression, first, last)
 			if err != nil {
 				return nil, err
 			}
@@ -298,13 +305,13 @@ func (f *FTS) bestRows(ctx context.Context, q Query, scopes []int64, terms []ter
 	return byClass, nil
 }
 
-// matchingRows scores the rows between first and last that match a full-text expression: the newest ones of
-// a class if there are more than maxPostings.
-func (f *FTS) matchingRows(ctx context.Context, expression string, first, last int64) ([]scoredRow, error) {
+// matchingRows returns the rows between first and last that match a full-text expression, with the value of the
+// SQL expression score: the newest ones of a class if there are more than maxPostings.
+func (f *FTS) matchingRows(ctx context.Context, score, expression string, first, last int64) ([]scoredRow, error) {
 	return store.List(ctx, f.db, func(row store.Row) (x scoredRow, err error) {
 		err = row.Scan(&x.row, &x.score)
 		return x, err
-	}, `SELECT rowid, bm25(index_fts, 1, .3, .2) FROM index_fts
+	}, `SELECT rowid, `+score+` FROM index_fts
 		WHERE index_fts MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?`, expression, first, last, maxPostings)
 }
 

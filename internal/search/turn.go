@@ -12,20 +12,25 @@ import (
 
 const turnColumns = `scope, event, sender, at, conversation, seq, text, integrity`
 
-// IndexTurn stores and indexes t. A message with the same event in the same scope is replaced,
-// because it was edited; a redacted one stays empty.
-func (f *FTS) IndexTurn(ctx context.Context, t Turn) error {
-	err := store.InTx(ctx, f.db, func(tx *sql.Tx) error {
-		n, err := store.Value[int64](ctx, tx, `INSERT INTO past_message (`+turnColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (scope, event) WHERE event <> ''
-			DO UPDATE SET text = excluded.text, integrity = excluded.integrity WHERE text <> '' RETURNING n`,
-			t.Scope, t.Event, t.Sender, t.At.UnixMilli(), t.Conversation, t.Seq, t.Text, t.Integrity)
-		if err != nil || n == 0 { // 0 = it was redacted
-			return err
+// IndexTurns stores and indexes messages in one transaction. A message with the same event in the same scope
+// is replaced, because it was edited; a redacted one stays empty.
+func (f *FTS) IndexTurns(ctx context.Context, turns ...Turn) error {
+	return store.InTx(ctx, f.db, func(tx *sql.Tx) error {
+		var numbers []int64
+		for _, t := range turns {
+			n, err := store.Value[int64](ctx, tx, `INSERT INTO past_message (`+turnColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+				ON CONFLICT (scope, event) WHERE event <> ''
+					DO UPDATE SET text = excluded.text, integrity = excluded.integrity WHERE text <> '' RETURNING n`,
+				t.Scope, t.Event, t.Sender, t.At.UnixMilli(), t.Conversation, t.Seq, t.Text, t.Integrity)
+			if err != nil {
+				return store.Wrap(err, "index a message")
+			}
+			if n != 0 { // 0 = it was redacted
+				numbers = append(numbers, n)
+			}
 		}
-		return f.updateTurns(ctx, tx, n)
+		return f.updateTurns(ctx, tx, numbers...)
 	})
-	return store.Wrap(err, "index a message")
 }
 
 // updateTurns updates the index for messages n.

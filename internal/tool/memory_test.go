@@ -70,7 +70,7 @@ func (w *workshop) hears(t testing.TB, scope memory.Scope, said ...string) {
 		}
 		turn := memory.Turn{Scope: scope, Event: fmt.Sprintf("$%d", i), Sender: sender, At: noon.AddDate(0, -1, 0).Add(time.Duration(i) * time.Minute),
 			Conversation: "old", Seq: i + 1, Text: text}
-		expect.OK(t, w.cfg.Memory.IndexTurn(t.Context(), turn))
+		expect.OK(t, w.cfg.Memory.IndexTurns(t.Context(), turn))
 	}
 }
 

@@ -28,11 +28,11 @@ func (b *bench) delivery(ctx context.Context) error {
 			return err
 		}
 		defer stop()
-		ours, err := d.rooms(ctx, d.bot, 50)
+		ours, err := d.rooms(ctx, d.bot, 50, 1)
 		if err != nil {
 			return err
 		}
-		theirs, err := d.rooms(ctx, d.server.Account("echo", "bench-password"), len(ours))
+		theirs, err := d.rooms(ctx, d.server.Account("echo", "bench-password"), len(ours), 1)
 		if err != nil {
 			return err
 		}
@@ -40,17 +40,17 @@ func (b *bench) delivery(ctx context.Context) error {
 	})
 }
 
-// scale measures one process with 2,000 direct chats that all write at once, again and again.
+// scale measures one process with 10,000 people in 2,000 rooms that all write at once, again and again.
 func (b *bench) scale(ctx context.Context) error {
 	return b.withBot(ctx, 9*time.Minute, func(ctx context.Context, d *post, dir string) error {
-		const name = "2,000 direct chats, "
+		const name = "10,000 people in 2,000 rooms, "
 		began := time.Now()
-		rooms, err := d.rooms(ctx, d.bot, 2000)
+		rooms, err := d.rooms(ctx, d.bot, 2000, 5)
 		if err != nil {
 			return err
 		}
 		b.put(figure{What: name + "until all are joined", Value: time.Since(began).Seconds(), Unit: "s"})
-		rate, waited, err := d.rate(ctx, d.bot, rooms, 3*len(rooms))
+		rate, waited, err := d.rate(ctx, rooms, 3*len(rooms))
 		if err != nil {
 			return err
 		}
@@ -79,8 +79,8 @@ func (b *bench) withBot(ctx context.Context, most time.Duration, do func(ctx con
 		model := httptest.NewServer(http.HandlerFunc(d.model))
 		defer model.Close()
 		d.you, d.bot = d.server.Account("you", "bench-password"), d.server.Account("reverie", "bench-password")
-		bot, err := b.botIn(ctx, dir, fmt.Sprintf("log: {level: error}\nmatrix: {homeserver: %q, user: %q, password: bench-password, owners: [%q]}\nllm:\n  models: [{name: instant, base_url: %q, model: instant}]\n",
-			d.server.URL, d.bot, d.you, model.URL+"/v1"))
+		bot, err := b.botIn(ctx, dir, fmt.Sprintf("log: {level: error}\nmatrix: {homeserver: %q, user: %q, password: bench-password, owners: [%q], allow: [%q]}\nllm:\n  models: [{name: instant, base_url: %q, model: instant}]\n",
+			d.server.URL, d.bot, d.you, "*:"+d.server.Name, model.URL+"/v1"))
 		if err != nil {
 			return err
 		}
@@ -104,6 +104,7 @@ type post struct {
 	you, bot string
 	pid      int            // of the bot
 	asked    chan time.Time // times of model requests
+	people   int            // how many there are
 	seen     int            // sends that were counted
 }
 
@@ -148,13 +149,32 @@ func (d *post) echo(ctx context.Context, dir string) (stop func(), err error) {
 	return func() { cancel(); running.Wait(); _ = p.Close() }, nil
 }
 
-// rooms makes direct chats with user and waits until they are joined.
-func (d *post) rooms(ctx context.Context, user string, n int) (all []string, err error) {
-	for i := range n {
-		all = append(all, d.server.Room(d.you, matrixtest.NewRoom{Name: fmt.Sprint("room ", i), Direct: true, Invite: []string{user}}))
+// room is a room of user, which answers, with people of its own.
+type room struct {
+	id, user string
+	people   []string
+}
+
+// say sends the nth message to a room. Its people take turns, and address user.
+func (d *post) say(r room, n int) {
+	d.server.Post(r.people[n%len(r.people)], r.id, "m.room.message",
+		map[string]any{"msgtype": "m.text", "body": "hello", "m.mentions": map[string]any{"user_ids": []string{r.user}}})
+}
+
+// rooms makes n rooms of user with people of their own, and waits until user has joined. With one
+// person each they are direct chats.
+func (d *post) rooms(ctx context.Context, user string, n, people int) (all []room, err error) {
+	for range n {
+		r := room{user: user}
+		for range people {
+			d.people++
+			r.people = append(r.people, d.server.Account(fmt.Sprint("person", d.people), "bench-password"))
+		}
+		r.id = d.server.Room(r.people[0], matrixtest.NewRoom{Name: fmt.Sprint("room ", d.people), Direct: people == 1, Join: r.people[1:], Invite: []string{user}})
+		all = append(all, r)
 	}
-	for _, room := range all {
-		if err := d.server.Await(ctx, func() bool { return d.server.Membership(room, user) == "join" }); err != nil {
+	for _, r := range all {
+		if err := d.server.Await(ctx, func() bool { return d.server.Membership(r.id, user) == "join" }); err != nil {
 			return nil, fmt.Errorf("%s did not join: %w", user, err)
 		}
 	}
@@ -177,14 +197,14 @@ func (d *post) replies(ctx context.Context, user string) (in []string, err error
 }
 
 // ask says something and waits for the answer.
-func (d *post) ask(ctx context.Context, user string, rooms []string, i int) error {
-	d.server.Say(d.you, rooms[i%len(rooms)], "hello")
-	_, err := d.replies(ctx, user)
+func (d *post) ask(ctx context.Context, rooms []room, i int) error {
+	r := rooms[i%len(rooms)]
+	d.say(r, i)
+	_, err := d.replies(ctx, r.user)
 	return err
 }
 
-func (d *post) measure(ctx context.Context, b *bench, ours, theirs []string) error {
-	echo := d.server.Account("echo", "bench-password")
+func (d *post) measure(ctx context.Context, b *bench, ours, theirs []room) error {
 	// One message at a time.
 	var added []float64 // until the model's request
 	one := func(i int) error {
@@ -192,7 +212,7 @@ func (d *post) measure(ctx context.Context, b *bench, ours, theirs []string) err
 			<-d.asked
 		}
 		began := time.Now()
-		if err := d.ask(ctx, d.bot, ours, i); err != nil {
+		if err := d.ask(ctx, ours, i); err != nil {
 			return err
 		}
 		select {
@@ -203,7 +223,7 @@ func (d *post) measure(ctx context.Context, b *bench, ours, theirs []string) err
 			return errors.New("an answer came without a request")
 		}
 	}
-	answered, echoed, err := beside(200, one, func(i int) error { return d.ask(ctx, echo, theirs, i) })
+	answered, echoed, err := beside(200, one, func(i int) error { return d.ask(ctx, theirs, i) })
 	if err != nil {
 		return err
 	}
@@ -212,36 +232,38 @@ func (d *post) measure(ctx context.Context, b *bench, ours, theirs []string) err
 	b.put(percentiles("from the message to the answer, instant model", 0, 0, answered, plainBot, echoed)...)
 
 	// All rooms at once: each sends its next message right after the answer.
-	rate, _, err := d.rate(ctx, d.bot, ours, 2000)
+	rate, _, err := d.rate(ctx, ours, 2000)
 	if err != nil {
 		return err
 	}
-	plain, _, err := d.rate(ctx, echo, theirs, 2000)
+	plain, _, err := d.rate(ctx, theirs, 2000)
 	b.put(figure{What: fmt.Sprintf("answers a second in %d rooms, instant model (aim: more than 200)", len(ours)), Value: rate, Unit: "/s", Baseline: plain, Plain: plainBot})
 	return err
 }
 
-// rate returns how many messages a second user answers in rooms, of total, and the sorted milliseconds
+// rate returns how many messages a second are answered in rooms, of total, and the sorted milliseconds
 // that each waited.
-func (d *post) rate(ctx context.Context, user string, rooms []string, total int) (rate float64, waited []float64, err error) {
-	began, asked := time.Now(), map[string]time.Time{}
-	say := func(room string) {
-		asked[room] = time.Now()
-		d.server.Say(d.you, room, "hello")
+func (d *post) rate(ctx context.Context, rooms []room, total int) (rate float64, waited []float64, err error) {
+	began, asked, byID := time.Now(), map[string]time.Time{}, map[string]room{}
+	said := 0
+	say := func(r room) {
+		asked[r.id] = time.Now()
+		d.say(r, said)
+		said++
 	}
-	for _, room := range rooms {
-		say(room)
+	for _, r := range rooms {
+		byID[r.id] = r
+		say(r)
 	}
-	for said := len(rooms); len(waited) < total; {
-		in, err := d.replies(ctx, user)
+	for len(waited) < total {
+		in, err := d.replies(ctx, rooms[0].user)
 		if err != nil {
 			return 0, nil, fmt.Errorf("after %d answers: %w", len(waited), err)
 		}
-		for _, room := range in {
-			waited = append(waited, milliseconds(time.Since(asked[room])))
+		for _, id := range in {
+			waited = append(waited, milliseconds(time.Since(asked[id])))
 			if said < total {
-				say(room)
-				said++
+				say(byID[id])
 			}
 		}
 	}

@@ -75,7 +75,7 @@ func (r *rig) index(ctx context.Context, c *chat) error {
 		if m.Speaker == "user" {
 			t.Sender = c.user()
 		}
-		if err := r.words.IndexTurn(ctx, t); err != nil {
+		if err := r.words.IndexTurns(ctx, t); err != nil {
 			return err
 		}
 	}

@@ -92,11 +92,15 @@ func (r *Rooms) fetchState(ctx context.Context, room id.RoomID, changes int) err
 	if !current {
 		return nil // the caller fetches again
 	}
-	for _, evt := range others {
-		mautrix.UpdateStateStore(ctx, r.cli.StateStore, evt)
-	}
-	if err := r.cli.StateStore.ReplaceCachedMembers(ctx, room, slices.Collect(maps.Values(members))); err != nil {
-		return fmt.Errorf("store the members of the room: %w", err)
+	states := r.cli.StateStore.(*sqlstatestore.SQLStateStore)
+	err = states.DoTxn(ctx, nil, func(ctx context.Context) error {
+		for _, evt := range others {
+			mautrix.UpdateStateStore(ctx, states, evt)
+		}
+		return states.ReplaceCachedMembers(ctx, room, slices.Collect(maps.Values(members)))
+	})
+	if err != nil {
+		return fmt.Errorf("store the state of the room: %w", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -262,8 +262,10 @@ func (s *Sender) dispatch(ctx context.Context, g *errgroup.Group, l *RoomLocks, 
 	}
 	next = pace.Earlier(now.Add(time.Minute), settled)
 	l.Begin()
-	heads, err := s.Outbox.NextPerRoom(ctx)
-	if err != nil {
+	// Of the rows that are due, at most parallel are of busy rooms.
+	rows, err := s.Outbox.Due(ctx, now, retry.LongestWait, 2*parallel+s.unconfirmed.len())
+	postponed, err2 := s.Outbox.NextDue(ctx, now)
+	if err = errors.Join(err, err2); err != nil {
 		if ctx.Err() == nil {
 			s.Log.Error("matrix: outbox", "err", err)
 		}
@@ -273,13 +275,10 @@ func (s *Sender) dispatch(ctx context.Context, g *errgroup.Group, l *RoomLocks, 
 		begun, due := s.dispatchRedactions(ctx, g, l)
 		started, next = started || begun, pace.Earlier(next, due)
 	}
-	pending := map[string]bool{}
-	for _, r := range heads {
-		pending[r.Room] = true
-		if r.NextAt.After(now) && !r.NextAt.After(now.Add(retry.LongestWait)) { // or our clock was set back
-			next = pace.Earlier(next, r.NextAt)
-			continue
-		}
+	if !postponed.IsZero() {
+		next = pace.Earlier(next, postponed)
+	}
+	for _, r := range rows {
 		if drafts && s.unconfirmed.has(r.ID) { // at the end no sync can confirm it
 			continue
 		}
@@ -292,7 +291,7 @@ func (s *Sender) dispatch(ctx context.Context, g *errgroup.Group, l *RoomLocks, 
 	var due []*draft
 	for _, d := range s.drafts.all {
 		switch {
-		case !d.worthShowing() || pending[d.room]:
+		case !d.worthShowing():
 		case d.due.After(now):
 			next = pace.Earlier(next, d.due)
 		default:
@@ -301,7 +300,7 @@ func (s *Sender) dispatch(ctx context.Context, g *errgroup.Group, l *RoomLocks, 
 	}
 	s.drafts.mu.Unlock()
 	for _, d := range due {
-		if s.unconfirmed.has(d.id) {
+		if unsent, err := s.Outbox.HasUnsent(ctx, d.room); err != nil || unsent || s.unconfirmed.has(d.id) {
 			continue
 		}
 		started = l.TryGo(g, d.room, s.OutWake, func() { s.showDraft(ctx, d) }) || started

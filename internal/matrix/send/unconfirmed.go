@@ -61,6 +61,12 @@ func (u *unconfirmed) has(id string) bool {
 	return u.sends[id] != nil
 }
 
+func (u *unconfirmed) len() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.sends)
+}
+
 // SyncFailed records a failed sync. The homeserver may have restarted, and then it shows the echo of
 // a message only a while later.
 func (u *unconfirmed) SyncFailed(err error) {

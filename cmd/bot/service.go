@@ -63,7 +63,7 @@ func (b *bot) connect(c connection) *service {
 			Verify: c.verify, Status: s.statusLines, Dreams: b.dreamHooks(), Usage: b.usage,
 		},
 		DB: b.db, Prompt: b.prompt, Tools: b.tools, Media: b.media,
-		Limits:     session.Limits{FileText: b.cfg.Files().Text, SubSessions: subsession.Limits(b.cfg.Subs)},
+		Limits:     session.Limits{Parallel: b.cfg.LLM.Parallel, FileText: b.cfg.Files().Text, SubSessions: subsession.Limits(b.cfg.Subs)},
 		Background: b.background, Waiting: b.waiting, Transport: s.watched, Rooms: c.rooms, WindowInputs: b.window.Inputs,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Owners: b.cfg.Owners(), Log: b.log,
 		Events: map[chat.EventKind]session.Source{chat.ScheduledTask: taskSource{s.scheduler, b.db}, chat.MemoryQuestion: s.asker},

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,10 +38,18 @@ func inbound(id string) chat.Message {
 
 func out(id, text string) chat.Outgoing { return chat.Outgoing{ID: id, Text: text} }
 
+// due returns the rows to be sent now.
+func due(t *testing.T, q rows) []OutboxRow {
+	t.Helper()
+	all, _, err := q.out.Due(t.Context(), time.Now(), time.Hour, 100)
+	expect.OK(t, err)
+	return all
+}
+
 // head returns the row to be sent next; the test wants exactly one.
 func head(t *testing.T, q rows) OutboxRow {
 	t.Helper()
-	heads := expect.Must(q.out.Due(t.Context(), time.Now(), time.Hour, 100))(t)
+	heads := due(t, q)
 	if len(heads) != 1 {
 		t.Fatalf("%d heads, want 1: %+v", len(heads), heads)
 	}
@@ -70,7 +79,7 @@ func TestStoreFinalAgain(t *testing.T) {
 	}
 	expect.OK(t, q.out.MarkSent(ctx, newer))
 	expect.OK(t, q.out.StoreFinal(ctx, Final{Room: "!a", Message: out("1", "uno"), Text: "uno"}))
-	expect.Equal(t, len(expect.Must(q.out.Due(ctx, time.Now(), time.Hour, 100))(t)), 0, "sent already, but due again")
+	expect.Equal(t, len(due(t, q)), 0, "sent already, but due again")
 }
 
 // What a message refers to and brings is there after a restart, and gone when the message is done.
@@ -176,6 +185,42 @@ func TestPartsUseIndex(t *testing.T) {
 	}
 }
 
+// What is due is the oldest message of each room. A room whose message is postponed waits, and so do its drafts.
+func TestDue(t *testing.T) {
+	q, ctx, now := newRows(t), t.Context(), time.UnixMilli(1_700_000_000_000)
+	for _, m := range []struct{ room, id string }{{"!a", "a1"}, {"!b", "b1"}, {"!a", "a2"}, {"!c", "c1"}, {"!d", "d1"}} {
+		expect.OK(t, q.out.StoreFinal(ctx, Final{Room: m.room, Message: out(m.id, "hello"), Text: "hello"}))
+	}
+	ids := func(limit int) string {
+		t.Helper()
+		rows, next, err := q.out.Due(ctx, now, time.Hour, limit)
+		expect.OK(t, err)
+		said := []string{}
+		for _, r := range rows {
+			said = append(said, r.ID)
+		}
+		if !next.IsZero() {
+			said = append(said, "then", next.Sub(now).String())
+		}
+		return strings.Join(said, " ")
+	}
+	row := func(id string) OutboxRow {
+		return expect.Must(scanOut(q.db.QueryRowContext(ctx, `SELECT `+outColumns+` FROM outbox WHERE id = ?`, id)))(t)
+	}
+	expect.Equal(t, ids(9), "a1 b1 c1 d1")
+	expect.Equal(t, ids(2), "a1 b1")
+	expect.OK(t, q.out.Postpone(ctx, row("a1"), now.Add(time.Minute), errors.New("busy")))
+	expect.OK(t, q.out.Postpone(ctx, row("c1"), now.Add(time.Second), errors.New("busy")))
+	expect.OK(t, q.out.Postpone(ctx, row("d1"), now.Add(2*time.Hour), errors.New("the clock was ahead")))
+	expect.Equal(t, ids(9), "b1 d1 then 1s")
+	expect.Equal(t, expect.Must(q.out.EnsureDraft(ctx, "!a", out("a3", "")))(t).Behind, true)
+	expect.Equal(t, expect.Must(q.out.EnsureDraft(ctx, "!e", out("e1", "")))(t).Behind, false)
+	expect.OK(t, q.out.MarkSent(ctx, row("a1")))
+	expect.Equal(t, ids(9), "b1 a2 d1 then 1s")
+	now = now.Add(time.Second)
+	expect.Equal(t, ids(9), "b1 a2 c1 d1 then 1h59m59s")
+}
+
 // A repeated or redacted answer loses its parts; files that a tool sent stay if it is repeated.
 func TestPartsOfAnAnswer(t *testing.T) {
 	q, ctx := newRows(t), t.Context()
@@ -277,7 +322,7 @@ func TestPollInPlaceOfAnAnswer(t *testing.T) {
 	expect.False(t, one.Poll != poll("one?") || one.EventID != "" || one.Txn == "re:1" || one.Closed || one.Drafted, "%+v", one)
 	sent(one, "$one")
 	expect.OK(t, q.out.StoreFinal(ctx, Final{Room: "!r", Message: out("re:1", "one?"), Text: "one?", Poll: poll("one?")}))
-	expect.Equal(t, len(expect.Must(q.out.Due(ctx, time.Now(), time.Hour, 100))(t)), 0) // sent again: nothing
+	expect.Equal(t, len(due(t, q)), 0) // sent again: nothing
 	two := final("two?", poll("two?"))
 	sent(two, "$two")
 	expect.Equal(t, vote("$one", AnswerID(one.Txn, "a")), 0)
@@ -295,7 +340,7 @@ func TestPollInPlaceOfAnAnswer(t *testing.T) {
 	expect.False(t, words.Poll != "" || words.Closed || words.EventID != "" || words.Revision != 1, "%+v", words)
 	sent(words, "$words")
 	expect.OK(t, q.out.StoreFinal(ctx, Final{Room: "!r", Message: closing, Text: closing.Text}))
-	expect.Equal(t, len(expect.Must(q.out.Due(ctx, time.Now(), time.Hour, 100))(t)), 0) // no poll: nothing to close
+	expect.Equal(t, len(due(t, q)), 0) // no poll: nothing to close
 	gone := expect.Must(q.out.Redactions(ctx))(t)
 	expect.False(t, len(gone) != 3 || gone[0].Event != "$draft" || gone[1].Event != "$one" || gone[2].Event != "$two", "%+v", gone)
 }

@@ -40,6 +40,7 @@ type OutboxRow struct {
 	Mention, Thread, File                         string
 	Poll                                          string // JSON of a Poll
 	Drafted, Closed                               bool
+	Behind                                        bool // of a draft: a final message of the room is not sent yet
 	Revision, Attempts, Generation                int
 	NextAt                                        time.Time
 	Txn                                           string // the transaction id of the event that carries it
@@ -171,6 +172,9 @@ func (o *Outbox) EnsureDraft(ctx context.Context, room string, m chat.Outgoing) 
 		return OutboxRow{}, store.Wrap(err, "delivery: store draft")
 	}
 	r, err := scanOut(o.db.QueryRowContext(ctx, `SELECT `+outColumns+` FROM outbox WHERE id = ?`, m.ID))
+	if err == nil {
+		r.Behind, err = store.Value[bool](ctx, o.db, `SELECT EXISTS (SELECT 1 FROM outbox WHERE room = ? AND state = 'pending')`, room)
+	}
 	return r, store.Wrap(err, "delivery: read draft")
 }
 
@@ -232,27 +236,22 @@ func (o *Outbox) replaceStaleNotice(ctx context.Context, tx *sql.Tx, id string, 
 	return nextGeneration(ctx, tx, `text = '', drafted = ?3`, old, id, before, drafted)
 }
 
-// Due returns the oldest unsent message of each room if its time has come, at most limit of them. A
-// time more than horizon away counts as come: then the clock was set back.
-func (o *Outbox) Due(ctx context.Context, now time.Time, horizon time.Duration, limit int) ([]OutboxRow, error) {
-	return store.List(ctx, o.db, scanOut, `SELECT `+outColumns+` FROM outbox WHERE state = 'pending' AND next_at NOT BETWEEN ? AND ?
+// Due returns the oldest unsent message of each room if its time has come, at most limit of them, and when the
+// next postponed one is due; zero = there is none. A time more than horizon away counts as come: then the clock
+// was set back.
+func (o *Outbox) Due(ctx context.Context, now time.Time, horizon time.Duration, limit int) (due []OutboxRow, next time.Time, err error) {
+	due, err = store.List(ctx, o.db, scanOut, `SELECT `+outColumns+` FROM outbox WHERE state = 'pending' AND next_at NOT BETWEEN ? AND ?
 		AND NOT EXISTS (SELECT 1 FROM outbox AS older WHERE older.state = 'pending' AND older.room = outbox.room AND older.seq < outbox.seq)
 		ORDER BY seq LIMIT ?`, now.UnixMilli()+1, now.Add(horizon).UnixMilli(), limit)
-}
-
-// NextDue returns when the next postponed message is due after now; zero if there is none.
-func (o *Outbox) NextDue(ctx context.Context, now time.Time) (time.Time, error) {
+	if err != nil {
+		return nil, next, err
+	}
 	ms, err := store.Value[int64](ctx, o.db, `SELECT coalesce(min(next_at), 0) FROM outbox
 		WHERE state = 'pending' AND next_at > 0 AND next_at > ?`, now.UnixMilli())
-	if ms == 0 {
-		return time.Time{}, err
+	if ms > 0 {
+		next = time.UnixMilli(ms)
 	}
-	return time.UnixMilli(ms), nil
-}
-
-// HasUnsent reports whether a final message of the room is not sent yet.
-func (o *Outbox) HasUnsent(ctx context.Context, room string) (bool, error) {
-	return store.Value[bool](ctx, o.db, `SELECT EXISTS (SELECT 1 FROM outbox WHERE room = ? AND state = 'pending')`, room)
+	return due, next, err
 }
 
 // MarkSent marks a row as sent, unless it has a newer text.

@@ -304,7 +304,7 @@ func (w *world) remove(t *rapid.T, id string) {
 }
 
 func (w *world) sendAll(t *rapid.T) {
-	heads, err := w.out.Due(w.ctx, w.now, time.Hour, 100)
+	heads, _, err := w.out.Due(w.ctx, w.now, time.Hour, 100)
 	expect.OK(t, err)
 	for _, r := range heads {
 		w.send(t, r)

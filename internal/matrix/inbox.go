@@ -114,9 +114,13 @@ func (c *Client) updatePrivateAndUnproven(ctx context.Context, h *chat.Head) err
 	return err
 }
 
-// Ack records that an inbound message needs no more work.
+// Ack records that an inbound message needs no more work. The answer to most has done so: a look costs less
+// than waiting for other writers.
 func (c *Client) Ack(ctx context.Context, id string) error {
-	err := c.inbox.MarkDone(ctx, c.cfg.DB, id)
+	state, err := delivery.InboxState(ctx, c.cfg.DB, id)
+	if err == nil && state == "new" {
+		err = c.inbox.MarkDone(ctx, c.cfg.DB, id)
+	}
 	pace.Wake(c.inWake) // a room may have more messages than are handed over at once
 	return err
 }

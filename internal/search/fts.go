@@ -306,8 +306,13 @@ func (f *FTS) bestRows(ctx context.Context, q Query, scopes []int64, terms []ter
 }
 
 // matchingRows returns the rows between first and last that match a full-text expression, with the value of the
-// SQL expression score: the newest ones of a class if there are more than maxPostings.
+// SQL expression score: the newest ones of a class if there are more than maxPostings. FTS5 looks an expression
+// up among the rows of all scopes; without rows in range, that is left out.
 func (f *FTS) matchingRows(ctx context.Context, score, expression string, first, last int64) ([]scoredRow, error) {
+	there, err := store.Value[bool](ctx, f.db, `SELECT EXISTS (SELECT 1 FROM index_doc WHERE row BETWEEN ? AND ?)`, first, last)
+	if err != nil || !there {
+		return nil, err
+	}
 	return store.List(ctx, f.db, func(row store.Row) (x scoredRow, err error) {
 		err = row.Scan(&x.row, &x.score)
 		return x, err

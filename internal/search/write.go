@@ -229,7 +229,8 @@ func (w *indexWriter) writeStatistics(ctx context.Context) error {
 		err = w.exec(ctx, `INSERT INTO index_term (scope, term, df) SELECT ?1, key, value FROM json_each(?2) WHERE true
 			ON CONFLICT DO UPDATE SET df = df + excluded.df`, scope, string(changed))
 		if err == nil && w.removed {
-			err = w.exec(ctx, `DELETE FROM index_term WHERE scope = ?1 AND term IN (SELECT key FROM json_each(?2)) AND df <= 0`, scope, string(changed))
+			err = w.exec(ctx, `DELETE FROM index_term WHERE scope = ?1 AND term IN (SELECT key FROM json_each(?2)) AND df <= 0`,
+				scope, string(changed))
 		}
 		if err != nil {
 			return err

@@ -85,6 +85,7 @@ type Manager struct {
 	goals       *goal.Store
 	approvals   approval.Store
 	subSessions *subsession.Runner
+	indexing    sync.Mutex // held by the idle room that adds messages to the search index
 
 	mu       sync.Mutex
 	sessions map[history.Timeline]*Session // with a running goroutine

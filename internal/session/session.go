@@ -72,11 +72,12 @@ func (s *Session) Run(ctx, work context.Context) {
 			if idleWorkDone && s.stopIdleThread() {
 				return
 			}
-			if !indexed {
+			if !indexed && s.indexing.TryLock() { // one room at a time: what people wait for is written to the same database
 				s.indexMessages(work)
+				s.indexing.Unlock()
 				indexed = true
 			}
-			if !idleWorkDone {
+			if indexed && !idleWorkDone {
 				idleWorkDone = s.askObjective(ctx)
 			}
 			switch {

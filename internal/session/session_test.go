@@ -455,6 +455,21 @@ func TestParallel(t *testing.T) {
 	}
 }
 
+// TestAllRoomsAreIndexed: rooms that fall silent at the same time are indexed one after the other, and none is
+// left out.
+func TestAllRoomsAreIndexed(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.cfg.IdleAfter = time.Millisecond
+	const rooms = 10
+	for i := range rooms {
+		in := chat.Message{Head: chat.Head{ID: fmt.Sprintf("$%d", i), Room: fmt.Sprintf("!r%d", i), Sender: owner, Private: true, At: time.Now()}, Text: "hello"}
+		expect.OK(t, w.Deliver(t.Context(), in))
+	}
+	waitUntil(t, "all are indexed", func() bool {
+		return expect.Must(store.Value[int](t.Context(), w.cfg.DB, `SELECT count(DISTINCT conversation) FROM past_message`))(t) == rooms
+	})
+}
+
 // TestCutOff: an answer that hit the output limit says so.
 func TestCutOff(t *testing.T) {
 	got := newWorld(t, t.TempDir(), "cut").say(t, "$1", "hello")

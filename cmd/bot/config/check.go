@@ -100,6 +100,7 @@ func (c *Config) rules() []rule {
 			"write how long a pause is, from 1m to 168h, such as 15m"},
 		rangeRule("tasks.per_person", c.Tasks.PerPerson, 1, 1000),
 		rangeRule("tasks.runs_per_day", c.Tasks.RunsPerDay, 1, 100_000),
+		rangeRule("llm.parallel", c.LLM.Parallel, 1, 256),
 		rangeRule("sub_sessions.parallel", c.Subs.Parallel, 0, 16),
 		rangeRule("sub_sessions.depth", c.Subs.Depth, 1, 4),
 		rangeRule("sub_sessions.rounds", c.Subs.Rounds, 2, 100),

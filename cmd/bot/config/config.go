@@ -130,6 +130,7 @@ type LLM struct {
 	Models []Model             `yaml:"models"`
 	Roles  map[string][]string `yaml:"roles"` // role → model names, in failover order; "chat" always exists
 
+	Parallel     int `yaml:"parallel"`            // answers that are written at the same time
 	PersonTokens int `yaml:"person_daily_tokens"` // of one person a day, of all models; 0 = no limit
 
 	Embedding *Embedding `yaml:"embedding"` // nil = none
@@ -333,6 +334,7 @@ const (
 func defaultConfig() *Config {
 	return &Config{
 		Name: "Reverie", Data: "./data", Timezone: "Local",
+		LLM:      LLM{Parallel: 4},
 		Prompt:   Prompt{Layout: "stable", Steering: true, Budget: 16_384},
 		Context:  Context{Probe: true, Limits: ComponentLimits{Memories: 10_000, Tasks: 5_000, Skills: 2_000}},
 		Dreaming: Dreaming{Schedule: "0 3 * * *", Questions: 3, Budget: DreamBudget{Calls: 60, Tokens: 200_000, Minutes: 30}},

@@ -32,13 +32,11 @@ type Rooms struct {
 	mu       sync.Mutex
 	complete map[id.RoomID]bool // rooms whose full state was fetched since our last join
 	changes  map[id.RoomID]int  // number of member changes and of ForgetState calls
-	states   chan struct{}      // holds a value while a fetched state is compared with changes and stored
 }
 
 // New returns the rooms of acc.
 func New(db *store.DB, acc *account.Account, log *slog.Logger) *Rooms {
-	return &Rooms{db: db, cli: acc.Client, devices: acc.Devices, log: log, complete: map[id.RoomID]bool{}, changes: map[id.RoomID]int{},
-		states: make(chan struct{}, 1)}
+	return &Rooms{db: db, cli: acc.Client, devices: acc.Devices, log: log, complete: map[id.RoomID]bool{}, changes: map[id.RoomID]int{}}
 }
 
 func (r *Rooms) setMembership(ctx context.Context, room id.RoomID, membership string) error {
@@ -55,21 +53,16 @@ func (r *Rooms) MarkEncrypted(ctx context.Context, room id.RoomID) error {
 
 // Facts returns what the gate needs to know about a room.
 func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err error) {
-	_, err = store.Found(r.db.QueryRowContext(ctx, `SELECT direct_with, exposed, encrypted FROM matrix_room WHERE id = ?`,
-		room.String()).Scan(&f.With, &f.Exposed, &f.Encrypted))
+	err = r.db.QueryRowContext(ctx, `SELECT coalesce(direct_with, ''), coalesce(exposed, 0),
+			coalesce(encrypted, 0) OR coalesce(encryption ->> 'algorithm' = ?, 0),
+			(SELECT count(*) FROM mx_user_profile WHERE room_id = given AND membership IN ('join', 'invite')),
+			coalesce((SELECT displayname FROM mx_user_profile WHERE room_id = given AND user_id = ?), '')
+		FROM (SELECT ? AS given) LEFT JOIN matrix_room ON id = given LEFT JOIN mx_room_state ON room_id = given`,
+		id.AlgorithmMegolmV1, r.cli.UserID, room).Scan(&f.With, &f.Exposed, &f.Encrypted, &f.Members, &f.Name)
 	if err != nil {
 		return f, fmt.Errorf("look up a room: %w", err)
 	}
-	enc, err := r.cli.StateStore.IsEncrypted(ctx, room)
-	if err != nil {
-		return f, fmt.Errorf("look up the encryption of a room: %w", err)
-	}
-	f.Encrypted = f.Encrypted || enc
-	members, err := r.cli.StateStore.GetRoomJoinedOrInvitedMembers(ctx, room)
-	if err != nil {
-		return f, fmt.Errorf("look up the members of a room: %w", err)
-	}
-	f.Members = len(members)
+	f.Name = cleanName(f.Name)
 	settingStore := settings.Store{DB: r.db}
 	set, err := settingStore.All(ctx, room.String())
 	if err != nil {
@@ -90,7 +83,6 @@ func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err err
 			return f, err
 		}
 	}
-	f.Name = r.DisplayName(ctx, room, r.cli.UserID)
 	f.Unproven, err = r.devices.Unproven(ctx, f.Encrypted, id.UserID(f.With))
 	return f, err
 }
@@ -101,7 +93,11 @@ func (r *Rooms) DisplayName(ctx context.Context, room id.RoomID, user id.UserID)
 	if err != nil || m == nil {
 		return ""
 	}
-	return text.Clip(strings.ReplaceAll(text.Clean(m.Displayname), "\n", " "), 100)
+	return cleanName(m.Displayname)
+}
+
+func cleanName(name string) string {
+	return text.Clip(strings.ReplaceAll(text.Clean(name), "\n", " "), 100)
 }
 
 // People returns the number of joined members of a room, including the bot.

@@ -36,8 +36,6 @@ func (r *Rooms) ensureState(ctx context.Context, room id.RoomID) error {
 // CountMemberChanges counts the member changes of a sync, before they are stored. A state that is
 // being fetched may be older and would undo them: fetchState drops it.
 func (r *Rooms) CountMemberChanges(res *mautrix.RespSync) {
-	r.states <- struct{}{}
-	defer func() { <-r.states }()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	member := func(evt *event.Event) bool { return evt.StateKey != nil && evt.Type.Type == event.StateMember.Type }
@@ -84,16 +82,14 @@ func (r *Rooms) fetchState(ctx context.Context, room id.RoomID, changes int) err
 	if members[r.cli.UserID.String()] == nil {
 		return fmt.Errorf("the state of the room is incomplete: our own membership is missing")
 	}
-	r.states <- struct{}{}
-	defer func() { <-r.states }()
-	r.mu.Lock()
-	current := r.changes[room] == changes
-	r.mu.Unlock()
-	if !current {
-		return nil // the caller fetches again
-	}
 	states := r.cli.StateStore.(*sqlstatestore.SQLStateStore)
-	err = states.DoTxn(ctx, nil, func(ctx context.Context) error {
+	err = states.DoTxn(ctx, nil, func(ctx context.Context) error { // changes counted from here on are stored after it
+		r.mu.Lock()
+		current := r.changes[room] == changes
+		r.mu.Unlock()
+		if !current {
+			return nil // the caller fetches again
+		}
 		for _, evt := range others {
 			mautrix.UpdateStateStore(ctx, states, evt)
 		}

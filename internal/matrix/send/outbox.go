@@ -263,9 +263,8 @@ func (s *Sender) dispatch(ctx context.Context, g *errgroup.Group, l *RoomLocks, 
 	next = pace.Earlier(now.Add(time.Minute), settled)
 	l.Begin()
 	// Of the rows that are due, at most parallel are of busy rooms.
-	rows, err := s.Outbox.Due(ctx, now, retry.LongestWait, 2*parallel+s.unconfirmed.len())
-	postponed, err2 := s.Outbox.NextDue(ctx, now)
-	if err = errors.Join(err, err2); err != nil {
+	rows, postponed, err := s.Outbox.Due(ctx, now, retry.LongestWait, 2*parallel+s.unconfirmed.len())
+	if err != nil {
 		if ctx.Err() == nil {
 			s.Log.Error("matrix: outbox", "err", err)
 		}
@@ -300,7 +299,7 @@ func (s *Sender) dispatch(ctx context.Context, g *errgroup.Group, l *RoomLocks, 
 	}
 	s.drafts.mu.Unlock()
 	for _, d := range due {
-		if unsent, err := s.Outbox.HasUnsent(ctx, d.room); err != nil || unsent || s.unconfirmed.has(d.id) {
+		if s.unconfirmed.has(d.id) {
 			continue
 		}
 		started = l.TryGo(g, d.room, s.OutWake, func() { s.showDraft(ctx, d) }) || started
@@ -359,7 +358,8 @@ func (s *Sender) transmit(ctx context.Context, r delivery.OutboxRow) error {
 	// A draft may have been sent under this transaction ID without a response. Then the event
 	// has the draft's text, and the edit below is needed.
 	whole := !r.Drafted && r.Revision <= 1
-	if r.EventID == "" {
+	fresh := r.EventID == ""
+	if fresh {
 		sent, err := s.send(ctx, r.Room, event.EventMessage, content, r.Txn, m)
 		if err != nil {
 			return err
@@ -375,6 +375,9 @@ func (s *Sender) transmit(ctx context.Context, r delivery.OutboxRow) error {
 		}
 	}
 	s.Log.Info("matrix: sent", "room", r.Room, "event", r.EventID, "message", r.ID)
+	if whole && fresh {
+		return nil // MarkDelivered has marked it
+	}
 	return s.Outbox.MarkSent(ctx, r)
 }
 
@@ -462,6 +465,9 @@ func (s *Sender) transmitDraft(ctx context.Context, d draft) (pause time.Duratio
 	}
 	if row.State != "draft" {
 		return 0, true, nil // already final, or given up
+	}
+	if row.Behind {
+		return draftPause, false, errors.New("an earlier message is not sent yet")
 	}
 	if strings.TrimSpace(d.text) == "" {
 		return draftPause, false, nil

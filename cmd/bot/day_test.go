@@ -304,9 +304,9 @@ func (d *day) measure() (f figures) {
 	return f
 }
 
-// openConnections opens all eight connections that read; how many a day needs at the same time is chance.
+// openConnections opens all connections that read; how many a day needs at the same time is chance.
 func (d *day) openConnections() {
-	for range 8 {
+	for range store.MaxReaders {
 		defer expect.Must(d.parts.db.QueryContext(d.t.Context(), `SELECT 1`))(d.t).Close()
 	}
 }

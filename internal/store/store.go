@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -33,8 +34,9 @@ var pragmas = []string{
 	"secure_delete(1)", // overwrite deleted content, so that forgetting is complete
 }
 
-// maxReaders bounds memory, because each connection has its own page cache.
-const maxReaders = 8
+// MaxReaders is how many connections of a DB read at the same time. Each has its own page cache, and more than the
+// processors have use for are slower.
+var MaxReaders = min(max(4, runtime.GOMAXPROCS(0)), 8)
 
 // DB is a SQLite database with one connection that writes and others that read. SQLite lets one write at a
 // time; with more connections the others would sleep and try again, and nothing would be left to read with.
@@ -86,7 +88,7 @@ func Open(ctx context.Context, path string, migrations fs.FS) (*DB, error) {
 	if err := migrate(ctx, writer, migrations); err != nil {
 		return nil, errors.Join(withRemedy(abs, err), writer.Close())
 	}
-	return &DB{writer, openPool(maxReaders, dsn(abs, slices.Concat(pragmas, []string{"query_only(1)"})...)), abs}, nil
+	return &DB{writer, openPool(MaxReaders, dsn(abs, slices.Concat(pragmas, []string{"query_only(1)"})...)), abs}, nil
 }
 
 func openPool(connections int, dsn string) *sql.DB {

@@ -256,8 +256,8 @@ func (p retryingDB) QueryTiming(ctx context.Context, _, _ string, _ []any, _ int
 
 type failedKey struct{} // the func(error) of a context
 
-// WithFailures returns a context for processing a sync. failed is called for each failed write,
-// whether or not mautrix returns the error.
+// WithFailures returns a context in which failed is called for each failed write of mautrix, whether or not
+// mautrix returns the error.
 func WithFailures(ctx context.Context, failed func(error)) context.Context {
 	return context.WithValue(ctx, failedKey{}, failed)
 }

@@ -1,6 +1,7 @@
 package room
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"maunium.net/go/mautrix/sqlstatestore"
 
 	"reverie/internal/i18n"
+	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/retry"
 	"reverie/internal/store"
 	"reverie/internal/text"
@@ -83,6 +85,8 @@ func (r *Rooms) fetchState(ctx context.Context, room id.RoomID, changes int) err
 		return fmt.Errorf("the state of the room is incomplete: our own membership is missing")
 	}
 	states := r.cli.StateStore.(*sqlstatestore.SQLStateStore)
+	var failed error // UpdateStateStore only logs it
+	ctx = e2ee.WithFailures(ctx, func(err error) { failed = err })
 	err = states.DoTxn(ctx, nil, func(ctx context.Context) error { // changes counted from here on are stored after it
 		r.mu.Lock()
 		current := r.changes[room] == changes
@@ -93,7 +97,7 @@ func (r *Rooms) fetchState(ctx context.Context, room id.RoomID, changes int) err
 		for _, evt := range others {
 			mautrix.UpdateStateStore(ctx, states, evt)
 		}
-		return states.ReplaceCachedMembers(ctx, room, slices.Collect(maps.Values(members)))
+		return cmp.Or(failed, states.ReplaceCachedMembers(ctx, room, slices.Collect(maps.Values(members))))
 	})
 	if err != nil {
 		return fmt.Errorf("store the state of the room: %w", err)

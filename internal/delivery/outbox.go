@@ -236,8 +236,8 @@ func (o *Outbox) replaceStaleNotice(ctx context.Context, tx *sql.Tx, id string, 
 	return nextGeneration(ctx, tx, `text = '', drafted = ?3`, old, id, before, drafted)
 }
 
-// Due returns the oldest unsent message of each room if its time has come, at most limit of them, and when the
-// next postponed one is due; zero = there is none. A time more than horizon away counts as come: then the clock
+// Due returns the oldest unsent message of each room if its time has come, at most limit of them, and the time of
+// the next postponed one; zero = nothing is postponed. A time more than horizon away counts as come: then the clock
 // was set back.
 func (o *Outbox) Due(ctx context.Context, now time.Time, horizon time.Duration, limit int) (due []OutboxRow, next time.Time, err error) {
 	due, err = store.List(ctx, o.db, scanOut, `SELECT `+outColumns+` FROM outbox WHERE state = 'pending' AND next_at NOT BETWEEN ? AND ?

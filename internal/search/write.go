@@ -115,11 +115,10 @@ func distinctTerms(fields ...string) []string {
 
 // indexWriter changes the index within one transaction and collects the statistics.
 type indexWriter struct {
-	tx      store.DBTX
-	scopes  map[trust.Readers]int64
-	docs    map[int64][2]int         // scope → change of documents and words
-	df      map[int64]map[string]int // scope → term → change
-	removed bool                     // a document was removed
+	tx     store.DBTX
+	scopes map[trust.Readers]int64
+	docs   map[int64][2]int         // scope → change of documents and words
+	df     map[int64]map[string]int // scope → term → change
 }
 
 // replaceDocs removes the documents gone from the index and adds all. A changed document is in
@@ -183,7 +182,6 @@ func (w *indexWriter) remove(ctx context.Context, doc int64) error {
 	if found, err := store.Found(err); !found {
 		return err
 	}
-	w.removed = true
 	w.count(scopeOfRow(row), -1, words, distinctTerms(body, day, names))
 	if err := w.exec(ctx, `DELETE FROM index_fts WHERE rowid = ?`, row); err != nil {
 		return err
@@ -226,14 +224,14 @@ func (w *indexWriter) writeStatistics(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = w.exec(ctx, `INSERT INTO index_term (scope, term, df) SELECT ?1, key, value FROM json_each(?2) WHERE true
-			ON CONFLICT DO UPDATE SET df = df + excluded.df`, scope, string(changed))
-		if err == nil && w.removed {
-			err = w.exec(ctx, `DELETE FROM index_term WHERE scope = ?1 AND term IN (SELECT key FROM json_each(?2)) AND df <= 0`,
-				scope, string(changed))
-		}
-		if err != nil {
-			return err
+		for _, query := range []string{
+			`INSERT INTO index_term (scope, term, df) SELECT ?1, key, value FROM json_each(?2) WHERE true
+				ON CONFLICT DO UPDATE SET df = df + excluded.df`,
+			`DELETE FROM index_term WHERE scope = ?1 AND term IN (SELECT key FROM json_each(?2)) AND df <= 0`,
+		} {
+			if err := w.exec(ctx, query, scope, string(changed)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

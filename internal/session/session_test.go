@@ -441,17 +441,24 @@ func TestBurstInPieces(t *testing.T) {
 func TestParallel(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.block = make(chan struct{})
-	const rooms = 10
-	for i := range rooms {
-		in := chat.Message{Head: chat.Head{ID: fmt.Sprintf("$%d", i), Room: fmt.Sprintf("!r%d", i), Sender: owner, Private: true, At: time.Now()}, Text: "hello"}
-		expect.OK(t, w.Deliver(t.Context(), in))
-	}
+	w.greet(t)
 	waitUntil(t, "the model is asked", func() bool { return len(w.script.asked()) >= 4 })
 	time.Sleep(50 * time.Millisecond) // long enough for a fifth to show, were it allowed
 	expect.Equal(t, len(w.script.asked()), 4)
 	close(w.script.block)
-	for range rooms {
+	for range greeted {
 		<-w.room.handled
+	}
+}
+
+// greeted is how many rooms greet writes to.
+const greeted = 10
+
+func (w *world) greet(t *testing.T) {
+	t.Helper()
+	for i := range greeted {
+		in := chat.Message{Head: chat.Head{ID: fmt.Sprintf("$%d", i), Room: fmt.Sprintf("!r%d", i), Sender: owner, Private: true, At: time.Now()}, Text: "hello"}
+		expect.OK(t, w.Deliver(t.Context(), in))
 	}
 }
 
@@ -460,13 +467,9 @@ func TestParallel(t *testing.T) {
 func TestAllRoomsAreIndexed(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.cfg.IdleAfter = time.Millisecond
-	const rooms = 10
-	for i := range rooms {
-		in := chat.Message{Head: chat.Head{ID: fmt.Sprintf("$%d", i), Room: fmt.Sprintf("!r%d", i), Sender: owner, Private: true, At: time.Now()}, Text: "hello"}
-		expect.OK(t, w.Deliver(t.Context(), in))
-	}
+	w.greet(t)
 	waitUntil(t, "all are indexed", func() bool {
-		return expect.Must(store.Value[int](t.Context(), w.cfg.DB, `SELECT count(DISTINCT conversation) FROM past_message`))(t) == rooms
+		return expect.Must(store.Value[int](t.Context(), w.cfg.DB, `SELECT count(DISTINCT conversation) FROM past_message`))(t) == greeted
 	})
 }
 

@@ -78,9 +78,9 @@ func (b *bench) withBot(ctx context.Context, most time.Duration, do func(ctx con
 		defer d.server.Stop()
 		model := httptest.NewServer(http.HandlerFunc(d.model))
 		defer model.Close()
-		d.you, d.bot = d.server.Account("you", "bench-password"), d.server.Account("reverie", "bench-password")
-		bot, err := b.botIn(ctx, dir, fmt.Sprintf("log: {level: error}\nmatrix: {homeserver: %q, user: %q, password: bench-password, owners: [%q], allow: [%q]}\nllm:\n  models: [{name: instant, base_url: %q, model: instant}]\n",
-			d.server.URL, d.bot, d.you, "*:"+d.server.Name, model.URL+"/v1"))
+		d.bot = d.server.Account("reverie", "bench-password")
+		bot, err := b.botIn(ctx, dir, fmt.Sprintf("log: {level: error}\nmatrix: {homeserver: %q, user: %q, password: bench-password, owners: [\"@you:x\"], allow: [%q]}\nllm:\n  models: [{name: instant, base_url: %q, model: instant}]\n",
+			d.server.URL, d.bot, "*:"+d.server.Name, model.URL+"/v1"))
 		if err != nil {
 			return err
 		}
@@ -100,12 +100,12 @@ func (b *bench) withBot(ctx context.Context, most time.Duration, do func(ctx con
 
 // post is the measured traffic.
 type post struct {
-	server   *matrixtest.Server
-	you, bot string
-	pid      int            // of the bot
-	asked    chan time.Time // times of model requests
-	people   int            // how many there are
-	seen     int            // sends that were counted
+	server *matrixtest.Server
+	bot    string
+	pid    int            // of the bot
+	asked  chan time.Time // times of model requests
+	people int            // how many there are
+	seen   int            // sends that were counted
 }
 
 const plainBot = "an echo bot on mautrix's sync"
@@ -244,8 +244,7 @@ func (d *post) measure(ctx context.Context, b *bench, ours, theirs []room) error
 // rate returns how many messages a second are answered in rooms, of total, and the sorted milliseconds
 // that each waited.
 func (d *post) rate(ctx context.Context, rooms []room, total int) (rate float64, waited []float64, err error) {
-	began, asked, byID := time.Now(), map[string]time.Time{}, map[string]room{}
-	said := 0
+	began, said, asked, byID := time.Now(), 0, map[string]time.Time{}, map[string]room{}
 	say := func(r room) {
 		asked[r.id] = time.Now()
 		d.say(r, said)

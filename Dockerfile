@@ -24,7 +24,7 @@ RUN go mod download
 COPY . .
 COPY --from=weights /src/internal/llm/encoder/weights/use-lite.q8 internal/llm/encoder/weights/
 ARG COMMIT=unknown
-RUN go build -trimpath -gcflags=github.com/dop251/goja=-l -ldflags "-s -w -X main.commit=${COMMIT}" -o /out/bot ./cmd/bot
+RUN go build -trimpath -gcflags=github.com/...=-l -gcflags=google.golang.org/...=-l -gcflags=maunium.net/...=-l -ldflags "-s -w -X main.commit=${COMMIT}" -o /out/bot ./cmd/bot
 RUN mkdir -m 0700 /out/data
 
 # Dendrite from the pinned module of test/homeserver, for docker-compose.yml.

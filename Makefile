@@ -27,8 +27,8 @@ help: ## list what there is to make
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
 		while IFS='|' read -r name what; do printf '  make %-14s%s\n' "$$name" "$$what"; done
 
-# The JavaScript engine without inlining makes the program 0.7 MB smaller.
-BUILD = go build -trimpath -gcflags=github.com/dop251/goja=-l -ldflags '-s -w -X main.commit=$(COMMIT)'
+# Libraries without inlining make the program 1.9 MB smaller.
+BUILD = go build -trimpath -gcflags=github.com/...=-l -gcflags=google.golang.org/...=-l -gcflags=maunium.net/...=-l -ldflags '-s -w -X main.commit=$(COMMIT)'
 
 build: weights ## build the bot: bin/bot, one static file; and bin/try for `make try`
 	@$(BUILD) -o bin/ ./cmd/bot ./cmd/try

@@ -134,7 +134,10 @@ func (m *Messages) loadFile(language string) *messageFile {
 	if err != nil {
 		return known
 	}
-	f := parseMessages(messageName(language), string(b))
+	f := &messageFile{} // unchanged: the built-in sentences are the same
+	if string(b) != builtinSource(language) {
+		f = parseMessages(messageName(language), string(b))
+	}
 	f.stamp, f.settled = stamp, stamp.Conclusive(now)
 	m.read[language] = f
 	return f
@@ -207,17 +210,27 @@ func sourceText(key string) (string, bool) {
 	return text, ok
 }
 
-// builtins holds the built-in files by language.
-var builtins = sync.OnceValue(func() map[string]*messageFile {
-	all := map[string]*messageFile{}
+// builtins returns the built-in files by language. Each is parsed when it is first needed.
+var builtins = sync.OnceValue(func() map[string]func() *messageFile {
+	all := map[string]func() *messageFile{}
 	for _, l := range Languages() {
-		b, _ := fs.ReadFile(reverie.Data, messageDir+"/"+l+".txt") // Languages found it
-		all[l] = parseMessages(messageName(l), string(b))
+		all[l] = sync.OnceValue(func() *messageFile { return parseMessages(messageName(l), builtinSource(l)) })
 	}
 	return all
 })
 
-func builtin(language string) *messageFile { return cmp.Or(builtins()[language], emptyFile) }
+func builtin(language string) *messageFile {
+	if file, ok := builtins()[language]; ok {
+		return file()
+	}
+	return emptyFile
+}
+
+// builtinSource returns the text of a built-in file, "" if there is none.
+func builtinSource(language string) string {
+	b, _ := fs.ReadFile(reverie.Data, messageDir+"/"+language+".txt")
+	return string(b)
+}
 
 // For returns a function that translates into the language of room.
 func (m *Messages) For(ctx context.Context, room string) i18n.Say {

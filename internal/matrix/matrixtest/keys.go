@@ -43,6 +43,7 @@ func (d *device) unusedFallback() []string {
 // held.
 func (s *Server) keysChanged(u *user) {
 	u.keysAt = s.next()
+	s.peersAt = u.keysAt
 	u.wakeSyncs()
 	for _, r := range u.rooms {
 		if r.membership(u.id) != "join" {

@@ -168,6 +168,7 @@ func (s *Server) recordMembership(r *room, e *event) {
 	}
 	_ = json.Unmarshal(e.content, &c) // an injected event may have any content
 	r.memberAt[*e.key] = append(r.memberAt[*e.key], membershipChange{e.pos, c.Membership, e})
+	s.peersAt = e.pos
 	if u := s.users[*e.key]; u != nil {
 		u.rooms[r.id] = r
 	}

@@ -40,6 +40,7 @@ type Server struct {
 	counts  map[string]int
 	sends   []Send
 	changed chan struct{} // closed and replaced after each change
+	peersAt int64         // position of the newest membership or change of a user's keys
 }
 
 // user is an account.

@@ -178,15 +178,18 @@ func (b *syncBody) hasNews() bool {
 func (c *call) collect(w *window) (*syncBody, time.Duration) {
 	w.now, w.nowReal = c.s.now(), time.Now().UnixMilli()
 	rooms := &syncRooms{Join: map[string]*joinedRoom{}, Invite: map[string]*invitedRoom{}, Leave: map[string]*leftRoom{}}
-	expires := time.Hour
+	data, expires := c.accountDataSince(w), time.Hour
 	for id, r := range c.user.rooms {
+		if r.last <= w.since && len(r.typing) == 0 && data[id] == nil && !w.full {
+			continue
+		}
 		if w.filter.Room.Rooms != nil && !slices.Contains(w.filter.Room.Rooms, id) || slices.Contains(w.filter.Room.NotRooms, id) {
 			continue
 		}
 		switch r.membership(c.user.id) {
 		case "join":
 			expires = min(expires, c.s.expireTyping(r, w.nowReal))
-			if j := c.syncJoined(r, w); j != nil {
+			if j := c.syncJoined(r, w, data[id]); j != nil {
 				rooms.Join[id] = j
 			}
 		case "invite":
@@ -201,7 +204,7 @@ func (c *call) collect(w *window) (*syncBody, time.Duration) {
 	}
 	b := &syncBody{
 		Next: fmt.Sprintf("s%d", c.s.pos), OneTime: c.dev.counts(), Fallback: c.dev.unusedFallback(),
-		AccountData: c.accountDataSince("", w, w.filter.AccountData), DeviceLists: c.deviceListsSince(w),
+		AccountData: data[""], DeviceLists: c.deviceListsSince(w),
 	}
 	if len(rooms.Join)+len(rooms.Invite)+len(rooms.Leave) > 0 {
 		b.Rooms = rooms
@@ -230,12 +233,8 @@ func (s *Server) expireTyping(r *room, now int64) time.Duration {
 	return next
 }
 
-func (c *call) syncJoined(r *room, w *window) *joinedRoom {
+func (c *call) syncJoined(r *room, w *window, data *events) *joinedRoom {
 	fresh := w.initial || r.membershipAt(c.user.id, w.since) != "join"
-	data := c.accountDataSince(r.id, w, w.filter.Room.AccountData)
-	if !fresh && !w.full && r.last <= w.since && data == nil {
-		return nil
-	}
 	j := &joinedRoom{AccountData: data, Unread: map[string]int{"highlight_count": 0, "notification_count": 0}}
 	from := w.since
 	if fresh {
@@ -385,24 +384,31 @@ func (c *call) syncLeft(r *room, w *window) *leftRoom {
 	return l
 }
 
-func (c *call) accountDataSince(room string, w *window, part filterPart) *events {
-	var list []json.RawMessage
+// accountDataSince returns the changed account data by room; "" is that of no room.
+func (c *call) accountDataSince(w *window) map[string]*events {
+	by := map[string]*events{}
 	for _, key := range slices.Sorted(maps.Keys(c.user.data)) {
-		in, typ, _ := strings.Cut(key, " ")
-		if d := c.user.data[key]; in == room && d.pos > w.since && part.wants(typ) {
-			list = append(list, mustJSON(map[string]any{"type": typ, "content": d.content}))
+		room, typ, _ := strings.Cut(key, " ")
+		part := w.filter.Room.AccountData
+		if room == "" {
+			part = w.filter.AccountData
 		}
+		d := c.user.data[key]
+		if d.pos <= w.since || !part.wants(typ) {
+			continue
+		}
+		if by[room] == nil {
+			by[room] = &events{}
+		}
+		by[room].Events = append(by[room].Events, mustJSON(map[string]any{"type": typ, "content": d.content}))
 	}
-	if list == nil {
-		return nil
-	}
-	return &events{list}
+	return by
 }
 
 // deviceListsSince returns the users whose devices have changed, and those who no longer share a
 // room.
 func (c *call) deviceListsSince(w *window) *deviceLists {
-	if w.initial {
+	if w.initial || c.s.peersAt <= w.since {
 		return nil
 	}
 	shared, news := map[string]bool{c.user.id: true}, map[string]bool{}

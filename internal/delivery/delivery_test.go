@@ -90,12 +90,31 @@ func TestAttachmentsRoundTrip(t *testing.T) {
 	m.Quotes = []chat.Quote{{ID: "$said", Sender: "@you:b", Text: "said before", At: time.UnixMilli(5), Why: chat.QuoteReply}}
 	m.Files = []chat.File{{Name: "a.png", Type: "image/png", Size: 3, Path: "media/a"}}
 	expect.OK(t, q.in.Commit(ctx, &Batch{In: []Incoming{{Event: m}}}, func(*sql.Tx) error { return nil }))
-	rows := expect.Must(q.in.Waiting(ctx, 1))(t)
-	expect.Equal(t, cmp.Diff([]InboxRow{{Incomplete: incomplete(m), Message: m}}, rows, cmp.Comparer(time.Time.Equal)), "", "inbox (-want +got)")
+	rows := expect.Must(q.in.Waiting(ctx, nil, 1))(t)
+	expect.Equal(t, cmp.Diff([]InboxRow{{Seq: 1, Incomplete: incomplete(m), Message: m}}, rows, cmp.Comparer(time.Time.Equal)), "", "inbox (-want +got)")
 	expect.OK(t, q.in.MarkDone(ctx, q.db, "$1"))
 	var left string
 	expect.OK(t, q.db.QueryRowContext(ctx, `SELECT attachments FROM inbox WHERE id = '$1'`).Scan(&left))
 	expect.Equal(t, left, "", "what a handled message brought is still there")
+}
+
+// What is being worked on is not delivered again, and counts for its room's share.
+func TestWaitingWithoutWhatIsWorkedOn(t *testing.T) {
+	q, ctx := newRows(t), t.Context()
+	stored(t, q, Incoming{Event: inbound("$1")}, Incoming{Event: inbound("$2")}, Incoming{Event: inbound("$3")})
+	handed := map[int64]bool{}
+	look := func() (got string) {
+		for _, r := range expect.Must(q.in.Waiting(ctx, handed, 2))(t) {
+			got += r.Message.ID
+			handed[r.Seq] = true
+		}
+		return got
+	}
+	expect.Equal(t, look(), "$1$2", "first look")
+	expect.Equal(t, look(), "", "both are being worked on")
+	expect.OK(t, q.in.MarkDone(ctx, q.db, "$1"))
+	expect.Equal(t, look(), "$3", "one is answered")
+	expect.Equal(t, len(handed), 2, "being worked on")
 }
 
 func stored(t *testing.T, q rows, ch ...Incoming) {
@@ -110,7 +129,7 @@ func editOf(id, target, text string) Incoming {
 // textOf is what waits to be answered under id.
 func textOf(t *testing.T, q rows, id string) string {
 	t.Helper()
-	rows := expect.Must(q.in.Waiting(t.Context(), 100))(t)
+	rows := expect.Must(q.in.Waiting(t.Context(), nil, 100))(t)
 	for _, r := range rows {
 		if r.Message.ID == id {
 			return r.Message.Text
@@ -310,7 +329,7 @@ func TestPollInPlaceOfAnAnswer(t *testing.T) {
 		t.Helper()
 		v := chat.Vote{Change: chat.Change{Head: chat.Head{ID: "$v" + event + option, Room: "!r", Sender: "@me:b", At: time.Now()}, Target: event}, Option: option}
 		expect.OK(t, q.in.Commit(ctx, &Batch{In: []Incoming{{Event: v}}}, nil))
-		return len(expect.Must(q.in.Waiting(ctx, 9))(t))
+		return len(expect.Must(q.in.Waiting(ctx, nil, 9))(t))
 	}
 	sent := func(r OutboxRow, event string) {
 		t.Helper()

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -39,6 +40,7 @@ type Inbox struct {
 
 // InboxRow is a row of the inbox: a message, or a change to an earlier one.
 type InboxRow struct {
+	Seq        int64        // in order of arrival
 	Incomplete bool         // quotes or files have to be fetched before delivery
 	Message    chat.Message // for a change only its head, and in Text the text of an edit or the option of a vote
 	Target     string       // the event that is changed; empty = a message
@@ -142,23 +144,46 @@ func unpack(m *chat.Message, packed string) error {
 	return nil
 }
 
-// Waiting returns the unanswered messages: the oldest perRoom of each room, in order of arrival.
-func (in *Inbox) Waiting(ctx context.Context, perRoom int) ([]InboxRow, error) {
+// Waiting returns the unanswered messages that are not in handed, in order of arrival. Messages in handed, by
+// Seq, are being worked on; Waiting removes those that are answered. Together they are at most perRoom of a room.
+func (in *Inbox) Waiting(ctx context.Context, handed map[int64]bool, perRoom int) ([]InboxRow, error) {
+	waiting, inRoom := map[int64]bool{}, map[string]int{}
+	var more []int64
+	err := store.Each(ctx, in.db, func(row store.Row) error {
+		var room string
+		var seq int64
+		err := row.Scan(&room, &seq)
+		waiting[seq] = true
+		if inRoom[room]++; inRoom[room] <= perRoom && !handed[seq] {
+			more = append(more, seq)
+		}
+		return err
+	}, `SELECT room, seq FROM inbox WHERE state = 'new' ORDER BY room, seq`)
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(handed, func(seq int64, _ bool) bool { return !waiting[seq] })
+	if more == nil {
+		return nil, nil
+	}
+	seqs, err := json.Marshal(more)
+	if err != nil {
+		return nil, err
+	}
 	return store.List(ctx, in.db, func(row store.Row) (r InboxRow, err error) {
 		m := &r.Message
 		var at int64
 		var with string
-		if err := row.Scan(&m.ID, &m.Room, &m.Sender, &m.Text, &m.Private, &m.Unproven, &at, &m.Thread,
+		if err := row.Scan(&r.Seq, &m.ID, &m.Room, &m.Sender, &m.Text, &m.Private, &m.Unproven, &at, &m.Thread,
 			&m.Branch, &m.ReplyTo, &with, &r.Incomplete, &r.Change, &r.Target); err != nil {
 			return r, err
 		}
 		err = unpack(m, with)
 		m.At = time.UnixMilli(at)
 		return r, err
-	}, `SELECT id, room, sender, text, private, unverified, sent_at, thread, answer_thread,
+	}, `SELECT seq, id, room, sender, text, private, unverified, sent_at, thread, answer_thread,
 			reply_to, attachments, incomplete, change, target
-		FROM (SELECT *, row_number() OVER (PARTITION BY room ORDER BY seq) AS place FROM inbox WHERE state = 'new')
-		WHERE place <= ? ORDER BY seq`, perRoom)
+		FROM inbox WHERE seq IN (SELECT value FROM json_each(?)) AND state = 'new' ORDER BY seq`, string(seqs))
 }
 
 // StoreCompleted stores the quotes and files that complete m. If m was redacted meanwhile, it does

@@ -34,7 +34,7 @@ func TestRecover(t *testing.T) {
 	}
 	stored(t, q, Incoming{Event: inbound("$new")}, Incoming{Event: inbound("$with")}, Incoming{Event: inbound("$later")}) // as a sync shows them
 	var left string
-	for _, r := range expect.Must(q.in.Waiting(ctx, 100))(t) {
+	for _, r := range expect.Must(q.in.Waiting(ctx, nil, 100))(t) {
 		left += r.Message.ID
 	}
 	expect.Equal(t, left, "$open$later", "to be answered")

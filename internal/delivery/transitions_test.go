@@ -364,7 +364,7 @@ func (w *world) send(t *rapid.T, r OutboxRow) {
 
 // holds looks whether all is true that must be true always.
 func (w *world) holds(t *rapid.T) {
-	rows, err := w.in.Waiting(w.ctx, 1000)
+	rows, err := w.in.Waiting(w.ctx, nil, 1000)
 	expect.OK(t, err)
 	waits := map[string]bool{}
 	for _, r := range rows {

@@ -3,7 +3,6 @@ package matrix
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -30,7 +29,7 @@ const maxPending = 64
 // runInboxDelivery passes messages to deliver in the order of their arrival. It starts with those that
 // an earlier run has not finished.
 func (c *Client) runInboxDelivery(ctx context.Context, deliver func(context.Context, chat.Inbound) error) error {
-	delivered := map[string]bool{} // delivered and not handled yet
+	handed := map[int64]bool{} // delivered and not answered yet
 	l, incomplete := send.NewRoomLocks(), &completer{intake: c.intake, inbox: c.inbox, wake: c.inWake}
 	var g errgroup.Group
 	g.SetLimit(parallel)
@@ -38,10 +37,10 @@ func (c *Client) runInboxDelivery(ctx context.Context, deliver func(context.Cont
 	return pace.RunWhenDue(ctx, c.cfg.now, c.inWake, func(ctx context.Context) (next time.Time) {
 		l.Begin()
 		began := time.Now()
-		rows, err := c.unansweredInboxRows(ctx)
+		rows, err := c.unansweredInboxRows(ctx, handed)
 		if err == nil {
 			rows = incomplete.startCompletingMessages(ctx, &g, l, rows)
-			err = c.deliverNewInboxRows(ctx, rows, delivered, deliver)
+			err = c.deliverInboxRows(ctx, rows, handed, deliver)
 		}
 		if err != nil && ctx.Err() == nil {
 			c.cfg.Log.Warn("matrix: message not delivered; trying again", "err", err)
@@ -53,10 +52,10 @@ func (c *Client) runInboxDelivery(ctx context.Context, deliver func(context.Cont
 	})
 }
 
-// unansweredInboxRows returns the inbox rows that need an answer. It leaves out rooms whose data still
+// unansweredInboxRows returns the inbox rows to be delivered. It leaves out rooms whose data still
 // has to be moved from the room that they replace.
-func (c *Client) unansweredInboxRows(ctx context.Context) ([]delivery.InboxRow, error) {
-	rows, err := c.inbox.Waiting(ctx, maxPending)
+func (c *Client) unansweredInboxRows(ctx context.Context, handed map[int64]bool) ([]delivery.InboxRow, error) {
+	rows, err := c.inbox.Waiting(ctx, handed, maxPending)
 	if err != nil {
 		return nil, err
 	}
@@ -65,13 +64,9 @@ func (c *Client) unansweredInboxRows(ctx context.Context) ([]delivery.InboxRow, 
 	return rows, err
 }
 
-// deliverNewInboxRows delivers the rows that are not delivered yet, up to the first that fails.
-func (c *Client) deliverNewInboxRows(ctx context.Context, rows []delivery.InboxRow, delivered map[string]bool,
+// deliverInboxRows delivers rows, up to the first that fails, and puts them into handed.
+func (c *Client) deliverInboxRows(ctx context.Context, rows []delivery.InboxRow, handed map[int64]bool,
 	deliver func(context.Context, chat.Inbound) error) error {
-	waiting := map[string]bool{}
-	for _, r := range rows {
-		waiting[r.Message.ID] = true
-	}
 	newest := map[receiptKey]string{}
 	defer func() {
 		if len(newest) > 0 {
@@ -79,12 +74,8 @@ func (c *Client) deliverNewInboxRows(ctx context.Context, rows []delivery.InboxR
 			go c.sendReadReceipts(ctx, newest)
 		}
 	}()
-	maps.DeleteFunc(delivered, func(id string, _ bool) bool { return !waiting[id] })
 	for _, r := range rows {
 		m := &r.Message
-		if delivered[m.ID] {
-			continue
-		}
 		if err := c.updatePrivateAndUnproven(ctx, &m.Head); err != nil {
 			return err
 		}
@@ -96,7 +87,7 @@ func (c *Client) deliverNewInboxRows(ctx context.Context, rows []delivery.InboxR
 		case chat.Message, chat.Edit:
 			newest[receiptKey{m.Room, m.Thread}] = m.ID
 		}
-		delivered[m.ID] = true
+		handed[r.Seq] = true
 	}
 	return nil
 }

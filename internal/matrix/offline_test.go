@@ -36,8 +36,8 @@ func inbound(id string) chat.Message {
 func TestInboxAndTokenGoTogether(t *testing.T) {
 	c, ctx := newOffline(t), t.Context()
 	expect.OK(t, c.commitBatchAndSyncToken(ctx, "s1", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Event: inbound("$1")}, {Event: inbound("$2")}}}}))
-	rows := expect.Must(c.inbox.Waiting(ctx, 100))(t)
-	want := []delivery.InboxRow{{Message: inbound("$1")}, {Message: inbound("$2")}}
+	rows := expect.Must(c.inbox.Waiting(ctx, nil, 100))(t)
+	want := []delivery.InboxRow{{Seq: 1, Message: inbound("$1")}, {Seq: 2, Message: inbound("$2")}}
 	expect.NoDiff(t, rows, want, "inbox")
 	// A sync that cannot be stored completely leaves no rows and no token.
 	cancelled, cancel := context.WithCancel(ctx)
@@ -49,7 +49,7 @@ func TestInboxAndTokenGoTogether(t *testing.T) {
 	if err := c.commitBatchAndSyncToken(ctx, "s2", &batch{Batch: delivery.Batch{In: []delivery.Incoming{{Event: inbound("$3")}}}}); err == nil {
 		t.Error("stored without its token")
 	}
-	expect.Equal(t, len(expect.Must(c.inbox.Waiting(ctx, 100))(t)), 2, "messages, none without its token")
+	expect.Equal(t, len(expect.Must(c.inbox.Waiting(ctx, nil, 100))(t)), 2, "messages, none without its token")
 	expect.Equal(t, expect.Must(c.storedSyncPosition(ctx))(t).token, "s1", "the token")
 	c.cli.DeviceID = "OTHER"
 	if p, err := c.storedSyncPosition(ctx); err != nil || !p.returning() {

@@ -50,16 +50,19 @@ func (b *bench) scale(ctx context.Context) error {
 			return err
 		}
 		b.put(figure{What: name + "until all are joined", Value: time.Since(began).Seconds(), Unit: "s"})
-		rate, waited, err := d.rate(ctx, rooms, 3*len(rooms))
+		before, total := processorTime(d.pid), 3*len(rooms)
+		rate, waited, err := d.rate(ctx, rooms, total)
 		if err != nil {
 			return err
 		}
+		spent := processorTime(d.pid) - before
 		b.put(percentiles(name+"from the message to the answer", 0, 0, waited, "", nil)...)
 		info, err := os.Stat(filepath.Join(dir, "data", "bot.db"))
 		if err != nil {
 			return err
 		}
 		b.put(figure{What: name + "answers a second (aim: more than 300)", Value: rate, Unit: "/s"},
+			figure{What: name + "processor time of the bot, an answer", Value: 1000 * spent / float64(total), Unit: "ms"},
 			figure{What: name + "memory after 6,000 answers", Value: memoryOf(d.pid)["VmRSS"], Unit: "MB", Limit: 300},
 			figure{What: name + "bot.db after 6,000 answers", Value: float64(info.Size()) / 1e6, Unit: "MB"})
 		return nil

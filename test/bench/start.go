@@ -142,3 +142,18 @@ func memoryOf(pid int) map[string]float64 {
 	}
 	return out
 }
+
+// processorTime returns the seconds that a process has kept a processor busy, from /proc/PID/stat (proc(5)).
+func processorTime(pid int) float64 {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	var ticks, of float64 // a hundredth of a second each
+	for _, field := range strings.Fields(rest)[11:13] { // utime, stime
+		_, _ = fmt.Sscan(field, &of)
+		ticks += of
+	}
+	return ticks / 100
+}

@@ -24,20 +24,6 @@ type DBTX interface {
 // Row is one row of a result. Both *sql.Row and *sql.Rows implement it.
 type Row interface{ Scan(dest ...any) error }
 
-// InTx runs do in one transaction. It commits when do returns nil; otherwise it rolls back and returns the
-// error of do unchanged. All other writers wait meanwhile, so do must not write outside of it.
-func InTx(ctx context.Context, db *DB, do func(*sql.Tx) error) error {
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("begin a transaction: %w", err)
-	}
-	defer tx.Rollback() // no effect after Commit
-	if err := do(tx); err != nil {
-		return err
-	}
-	return Wrap(tx.Commit(), "commit a transaction")
-}
-
 // Each calls do with every row of a query, in order. It stops at its first error. It keeps one row
 // at a time in memory, so it suits large tables; use List for others.
 func Each(ctx context.Context, db DBTX, do func(Row) error, query string, args ...any) error {

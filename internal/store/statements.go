@@ -74,8 +74,10 @@ func (c *connection) put(query string, s sqliteStmt) {
 	c.idle[query] = s
 }
 
-// ExecContext implements driver.ExecerContext.
+// ExecContext implements driver.ExecerContext. What is begun runs to its end: if SQLite interrupts a write, it undoes
+// the whole transaction, in which others have written too.
 func (c *connection) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	ctx = context.WithoutCancel(ctx)
 	s, err := c.take(ctx, query)
 	if err != nil {
 		return nil, err
@@ -84,8 +86,10 @@ func (c *connection) ExecContext(ctx context.Context, query string, args []drive
 	return s.ExecContext(ctx, args)
 }
 
-// QueryContext implements driver.QueryerContext.
+// QueryContext implements driver.QueryerContext. It runs to its end, as ExecContext does: it may be a write with
+// RETURNING.
 func (c *connection) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	ctx = context.WithoutCancel(ctx)
 	s, err := c.take(ctx, query)
 	if err != nil {
 		return nil, err

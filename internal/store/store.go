@@ -48,6 +48,7 @@ type DB struct {
 	*sql.DB // one connection
 	readers *sql.DB
 	path    string // absolute
+	writers writers
 }
 
 // QueryContext runs a query that changes nothing, or a statement with RETURNING.
@@ -88,7 +89,7 @@ func Open(ctx context.Context, path string, migrations fs.FS) (*DB, error) {
 	if err := migrate(ctx, writer, migrations); err != nil {
 		return nil, errors.Join(withRemedy(abs, err), writer.Close())
 	}
-	return &DB{writer, openPool(MaxReaders, dsn(abs, slices.Concat(pragmas, []string{"query_only(1)"})...)), abs}, nil
+	return &DB{DB: writer, readers: openPool(MaxReaders, dsn(abs, slices.Concat(pragmas, []string{"query_only(1)"})...)), path: abs}, nil
 }
 
 func openPool(connections int, dsn string) *sql.DB {

@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -32,24 +34,18 @@ func TestWritersQueue(t *testing.T) {
 	for w := range writers {
 		all.Go(func() {
 			for range each {
-				tx, err := db.BeginTx(t.Context(), nil)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				var v int
-				if err := tx.QueryRow(`SELECT CAST(v AS INTEGER) FROM a WHERE n = 0`).Scan(&v); err != nil {
-					t.Error(err)
-				}
-				if _, err := tx.Exec(`UPDATE a SET v = ? WHERE n = 0`, v+1); err != nil {
-					t.Error(err)
-				}
-				if w%4 == 3 { // some change their mind
-					err = tx.Rollback()
-				} else {
-					err = tx.Commit()
-				}
-				if err != nil {
+				changed := errors.New("changed its mind")
+				err := InTx(t.Context(), db, func(tx *sql.Tx) error {
+					v, err := Value[int](t.Context(), tx, `SELECT CAST(v AS INTEGER) FROM a WHERE n = 0`)
+					if err == nil {
+						err = Exec(t.Context(), tx, `UPDATE a SET v = ? WHERE n = 0`, v+1)
+					}
+					if err == nil && w%4 == 3 {
+						err = changed
+					}
+					return err
+				})
+				if w%4 == 3 && err != changed || w%4 != 3 && err != nil {
 					t.Error(err)
 				}
 			}
@@ -63,6 +59,79 @@ func TestWritersQueue(t *testing.T) {
 	}
 }
 
+// line starts writers that insert their number and then do something. They write in this order: the first waits until
+// all others wait for it. It returns their errors, a panic as an error.
+func line(t *testing.T, db *DB, do ...func(*sql.Tx) error) []error {
+	t.Helper()
+	errs, start := make([]error, len(do)), make(chan struct{})
+	var all sync.WaitGroup
+	for n := range do {
+		all.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					errs[n] = fmt.Errorf("panic: %v", p)
+				}
+			}()
+			errs[n] = InTx(t.Context(), db, func(tx *sql.Tx) error {
+				if n == 0 {
+					<-start
+				}
+				if err := Exec(t.Context(), tx, `INSERT INTO a (n) VALUES (?)`, n); err != nil {
+					return err
+				}
+				return do[n](tx)
+			})
+		})
+		for there := false; !there; time.Sleep(time.Millisecond) {
+			db.writers.mu.Lock()
+			there = db.writers.busy && len(db.writers.waiting) == n
+			db.writers.mu.Unlock()
+		}
+	}
+	close(start)
+	all.Wait()
+	return errs
+}
+
+func nothing(*sql.Tx) error { return nil }
+
+// Those who wait write in one transaction. What one of them undoes is not the others' loss.
+func TestWritersShareATransaction(t *testing.T) {
+	db := openShared(t)
+	errs := line(t, db,
+		nothing,
+		func(*sql.Tx) error { return errors.New("changed its mind") },
+		func(*sql.Tx) error { panic("broken") },
+		func(tx *sql.Tx) error { // its time is over in the middle of a write
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			_, _ = tx.ExecContext(ctx, `INSERT INTO a (n)
+				WITH RECURSIVE c (n) AS (VALUES (100) UNION ALL SELECT n + 1 FROM c WHERE n < 300000) SELECT n FROM c`)
+			<-ctx.Done()
+			return ctx.Err()
+		},
+		func(*sql.Tx) error {
+			seen, err := Value[int](t.Context(), db, `SELECT count(*) FROM a`)
+			expect.Equal(t, seen, 0, "stored before all have written")
+			return err
+		},
+	)
+	expect.Equal(t, fmt.Sprint(errs), "[<nil> changed its mind panic: broken context deadline exceeded <nil>]")
+	expect.Equal(t, fmt.Sprint(expect.Must(Column[int](t.Context(), db, `SELECT n FROM a LIMIT 9`))(t)), "[0 4]")
+}
+
+// When SQLite undoes a transaction by itself, as on a full disk, all who wrote in it learn it, and others write again.
+func TestTransactionIsLost(t *testing.T) {
+	db := openShared(t)
+	errs := line(t, db, nothing, func(tx *sql.Tx) error { return Exec(t.Context(), tx, `ROLLBACK`) }, nothing)
+	for n, lost := range []bool{true, true, false} {
+		if (errs[n] != nil) != lost {
+			t.Errorf("%d: %v", n, errs[n])
+		}
+	}
+	expect.Equal(t, fmt.Sprint(expect.Must(Column[int](t.Context(), db, `SELECT n FROM a`))(t)), "[2]")
+}
+
 // Who waits to write can give up, and others write again whatever a writer did.
 func TestWriterGivesUp(t *testing.T) {
 	db := openShared(t)
@@ -73,6 +142,14 @@ func TestWriterGivesUp(t *testing.T) {
 		t.Errorf("waiting beside a transaction: %v", err)
 	}
 	expect.OK(t, hold.Rollback())
+	expect.OK(t, InTx(t.Context(), db, func(*sql.Tx) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if err := InTx(ctx, db, nothing); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("waiting in line: %v", err)
+		}
+		return nil
+	}))
 
 	ended, cancel := context.WithCancel(t.Context()) // database/sql rolls this one back
 	tx := expect.Must(db.BeginTx(ended, nil))(t)

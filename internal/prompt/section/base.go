@@ -59,7 +59,10 @@ func parseBase(text string, known []string) ([]baseSection, []store.Problem) {
 		problem := func(format string, args ...any) {
 			problems = append(problems, store.Problem{Line: i + 1, Text: fmt.Sprintf(format, args...)})
 		}
-		m := marker.FindStringSubmatch(line)
+		var m []string
+		if strings.Contains(line, "<!--") { // few lines do, and looking for this is fast
+			m = marker.FindStringSubmatch(line)
+		}
 		if m == nil {
 			if strings.Contains(line, "<!-- section:") {
 				problem("a section marker must stand at the start of its line; this one is read as text")

@@ -83,28 +83,25 @@ func (s *Store) write(ctx context.Context, actor string, scopes []Scope, f func(
 
 // commit runs f in a transaction and updates the index in it. The caller holds the lock.
 func (s *Store) commit(ctx context.Context, actor string, f func(*change) error) (*change, error) {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return nil, fmt.Errorf("memory: %w", err)
-	}
-	defer tx.Rollback() // no effect after Commit
 	c := &change{
-		ctx: ctx, tx: tx, now: time.Now().UTC().Truncate(time.Millisecond), actor: actor, batch: newBatch(),
+		ctx: ctx, now: time.Now().UTC().Truncate(time.Millisecond), actor: actor, batch: newBatch(),
 		touched: map[int64]bool{}, revs: map[string]int{},
 	}
-	if err := f(c); err != nil {
-		return nil, err
-	}
-	err = s.index.Update(ctx, tx, c.rows...)
-	if err == nil && c.purges {
-		err = s.index.Optimize(ctx, tx)
-	}
+	var refused error
+	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
+		c.tx = tx
+		if refused = f(c); refused != nil {
+			return refused
+		}
+		err := s.index.Update(ctx, tx, c.rows...)
+		if err == nil && c.purges {
+			err = s.index.Optimize(ctx, tx)
+		}
+		s.fault("commit")
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("memory: %w", err)
-	}
-	s.fault("commit")
-	if err := tx.Commit(); err != nil {
-		return nil, fmt.Errorf("memory: %w", err)
+		return nil, cmp.Or(refused, store.Wrap(err, "memory"))
 	}
 	s.fault("committed")
 	if s.vectors != nil && len(c.rows) > 0 {

@@ -226,7 +226,7 @@ func builtin(language string) *messageFile {
 	return emptyFile
 }
 
-// builtinSource returns the text of a built-in file, "" if there is none.
+// builtinSource returns the text of a built-in file, "" for other languages.
 func builtinSource(language string) string {
 	b, _ := fs.ReadFile(reverie.Data, messageDir+"/"+language+".txt")
 	return string(b)

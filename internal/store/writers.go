@@ -95,7 +95,7 @@ func (w *writers) join(ctx context.Context) (*group, error) {
 	return nil, ctx.Err()
 }
 
-// leave lets the next writer continue g. If there is none, or enough have written, it ends g.
+// leave lets the next writer continue g. If no one waits, or enough have written, it ends g.
 func (w *writers) leave(g *group) {
 	if g.err == nil && g.parts < maxParts && w.pass(g, true) {
 		return

@@ -150,7 +150,7 @@ func processorTime(pid int) float64 {
 		return 0
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
-	var ticks, of float64 // a hundredth of a second each
+	var ticks, of float64                               // a hundredth of a second each
 	for _, field := range strings.Fields(rest)[11:13] { // utime, stime
 		_, _ = fmt.Sscan(field, &of)
 		ticks += of

@@ -150,8 +150,8 @@ func processorTime(pid int) float64 {
 		return 0
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
-	var ticks, of float64                               // a hundredth of a second each
-	for _, field := range strings.Fields(rest)[11:13] { // utime, stime
+	var ticks, of float64
+	for _, field := range strings.Fields(rest)[11:13] { // utime and stime, in hundredths of a second
 		_, _ = fmt.Sscan(field, &of)
 		ticks += of
 	}

@@ -144,8 +144,8 @@ func unpack(m *chat.Message, packed string) error {
 	return nil
 }
 
-// Waiting returns the unanswered messages that are not in handed, in order of arrival. Messages in handed, by
-// Seq, are being worked on; Waiting removes those that are answered. Together they are at most perRoom of a room.
+// Waiting returns the oldest unanswered messages, in order of arrival, without those in handed, which are being worked
+// on. With those there are at most perRoom of a room. It removes what is answered from handed; its keys are Seq.
 func (in *Inbox) Waiting(ctx context.Context, handed map[int64]bool, perRoom int) ([]InboxRow, error) {
 	waiting, inRoom := map[int64]bool{}, map[string]int{}
 	var more []int64

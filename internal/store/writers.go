@@ -23,7 +23,7 @@ type writers struct {
 // group is a transaction that several writers share.
 type group struct {
 	tx    *sql.Tx
-	parts int
+	parts int           // begun
 	err   error         // why all parts are lost
 	ended chan struct{} // closed when all parts are stored, or lost
 }
@@ -55,6 +55,7 @@ func (db *DB) addPart(ctx context.Context, g *group, do func(*sql.Tx) error) (er
 	if g.err != nil {
 		return fmt.Errorf("begin a transaction: %w", g.err)
 	}
+	g.parts++
 	end := `ROLLBACK TO part`
 	defer func() { // also when do panics
 		if _, failed := g.tx.Exec(end); failed != nil { // SQLite has undone all, as when the disk is full
@@ -65,7 +66,6 @@ func (db *DB) addPart(ctx context.Context, g *group, do func(*sql.Tx) error) (er
 		return err
 	}
 	end = `RELEASE part`
-	g.parts++
 	return nil
 }
 
@@ -97,24 +97,20 @@ func (w *writers) join(ctx context.Context) (*group, error) {
 
 // leave lets the next writer continue g. If no one waits, or enough have written, it ends g.
 func (w *writers) leave(g *group) {
-	if g.err == nil && g.parts < maxParts && w.pass(g, true) {
-		return
-	}
-	if g.err == nil {
-		g.err = g.tx.Commit()
-	} else if g.tx != nil {
-		_ = g.tx.Rollback() // SQLite may have done it
-	}
-	close(g.ended)
-	w.pass(newGroup(), false)
-}
-
-// pass gives g to the next writer, and reports whether there is one. If not, and keep is false, the line is free.
-func (w *writers) pass(g *group, keep bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if g.err == nil && g.parts < maxParts && w.pass(g) {
+		return
+	}
+	w.mu.Unlock() // meanwhile others get in line
+	g.end()
+	w.mu.Lock()
+	w.busy = w.pass(newGroup())
+}
+
+// pass gives g to the writer that has waited longest, and reports whether there is one.
+func (w *writers) pass(g *group) bool {
 	if len(w.waiting) == 0 {
-		w.busy = keep
 		return false
 	}
 	w.waiting[0] <- g
@@ -123,3 +119,13 @@ func (w *writers) pass(g *group, keep bool) bool {
 }
 
 func newGroup() *group { return &group{ended: make(chan struct{})} }
+
+// end stores all parts of g, or none.
+func (g *group) end() {
+	if g.err == nil {
+		g.err = g.tx.Commit()
+	} else if g.tx != nil {
+		_ = g.tx.Rollback() // SQLite may have done it
+	}
+	close(g.ended)
+}

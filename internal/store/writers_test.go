@@ -106,7 +106,7 @@ func TestWritersShareATransaction(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 			defer cancel()
 			_, _ = tx.ExecContext(ctx, `INSERT INTO a (n)
-				WITH RECURSIVE c (n) AS (VALUES (100) UNION ALL SELECT n + 1 FROM c WHERE n < 300000) SELECT n FROM c`)
+				WITH RECURSIVE c (n) AS (VALUES (100) UNION ALL SELECT n + 1 FROM c WHERE n < 60000) SELECT n FROM c`)
 			<-ctx.Done()
 			return ctx.Err()
 		},

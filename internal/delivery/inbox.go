@@ -166,10 +166,6 @@ func (in *Inbox) Waiting(ctx context.Context, handed map[int64]bool, perRoom int
 	if more == nil {
 		return nil, nil
 	}
-	seqs, err := json.Marshal(more)
-	if err != nil {
-		return nil, err
-	}
 	return store.List(ctx, in.db, func(row store.Row) (r InboxRow, err error) {
 		m := &r.Message
 		var at int64
@@ -183,7 +179,7 @@ func (in *Inbox) Waiting(ctx context.Context, handed map[int64]bool, perRoom int
 		return r, err
 	}, `SELECT seq, id, room, sender, text, private, unverified, sent_at, thread, answer_thread,
 			reply_to, attachments, incomplete, change, target
-		FROM inbox WHERE seq IN (SELECT value FROM json_each(?)) AND state = 'new' ORDER BY seq`, string(seqs))
+		FROM inbox WHERE seq IN (SELECT value FROM json_each(?)) AND state = 'new' ORDER BY seq`, store.Array(more))
 }
 
 // StoreCompleted stores the quotes and files that complete m. If m was redacted meanwhile, it does

@@ -210,20 +210,14 @@ func sourceText(key string) (string, bool) {
 	return text, ok
 }
 
-// builtins returns the built-in files by language. Each is parsed when it is first needed.
-var builtins = sync.OnceValue(func() map[string]func() *messageFile {
-	all := map[string]func() *messageFile{}
-	for _, l := range Languages() {
-		all[l] = sync.OnceValue(func() *messageFile { return parseMessages(messageName(l), builtinSource(l)) })
-	}
-	return all
-})
+var builtins sync.Map // the built-in files that were needed, *messageFile by language
 
 func builtin(language string) *messageFile {
-	if file, ok := builtins()[language]; ok {
-		return file()
+	file, ok := builtins.Load(language)
+	if !ok {
+		file, _ = builtins.LoadOrStore(language, parseMessages(messageName(language), builtinSource(language)))
 	}
-	return emptyFile
+	return file.(*messageFile)
 }
 
 // builtinSource returns the text of a built-in file, "" for other languages.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"io/fs"
 	"maps"
 	"os"
 	"regexp"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"reverie"
 )
 
 // The limits of one package. What is larger, nobody knows whole.
@@ -187,7 +190,24 @@ func TestExceptionsAreNeeded(t *testing.T) {
 // named finds the tables of an SQL statement.
 var named = regexp.MustCompile(`\b(?:FROM|JOIN|INTO|UPDATE(?: OR [A-Z]+)?)\s+([a-z_]+)`)
 
-// statements: SQL on a table stands in the package that owns it.
+// partial are the indexes of the rows whose first column is not empty: by name the table and that column.
+var partial = func() map[string][2]string {
+	indexes := map[string][2]string{}
+	files, _ := fs.Glob(reverie.Migrations, "01*.sql")
+	for _, file := range files {
+		text, _ := fs.ReadFile(reverie.Migrations, file)
+		for _, m := range changed.FindAllStringSubmatch(string(text), -1) {
+			if delete(indexes, m[1]); m[4] != "" && m[3] == m[4] {
+				indexes[m[1]] = [2]string{m[2], m[3]}
+			}
+		}
+	}
+	return indexes
+}()
+
+var changed = regexp.MustCompile(`INDEX (\w+)(?: ON (\w+) \((\w+)[^)]*\)(?: WHERE (\w+) <> '')?)?;`)
+
+// statements: SQL on a table stands in the package that owns it, and SQLite can use the indexes.
 func (e *examiner) statements(dir string, file *ast.File) {
 	if unlimited.MatchString(dir) {
 		return
@@ -205,6 +225,12 @@ func (e *examiner) statements(dir string, file *ast.File) {
 			owner := ownerOf(match[1])
 			if owner != "" && owner != dir && !slices.Contains(foreignStatements[dir], match[1]) {
 				e.say(e.set.Position(node.Pos()), "a statement on %s; %s owns that table: call it", match[1], owner)
+			}
+			_, where, _ := strings.Cut(text, "WHERE ")
+			for name, of := range partial {
+				if of[0] == match[1] && strings.Contains(where, of[1]+" = ?") && !strings.Contains(where, of[1]+" <> ''") {
+					e.say(e.set.Position(node.Pos()), "SQLite cannot use the index %s: say %s <> '', too", name, of[1])
+				}
 			}
 		}
 		return true
@@ -232,6 +258,7 @@ func TestLimitsSeeBreaches(t *testing.T) {
 		"columns":     {"internal/trust/a.go", head + "\t// " + strings.Repeat("x", 134), "1 long lines"},
 		"columns fit": {"internal/trust/a.go", head + "\t// " + strings.Repeat("ü", 133), ""},
 		"table":       {"internal/trust/a.go", head + "const q = `SELECT id FROM message WHERE seq > 1`", "internal/history owns that table"},
+		"index":       {"internal/history/a.go", head + "const q = `SELECT id FROM message WHERE event_id = ?`", "use the index message_by_event"},
 		"own table":   {"internal/history/a.go", head + "const q = `SELECT id FROM message`", ""},
 		"test double": {"internal/store/storetest/a.go", head + "const q = `DELETE FROM message`", ""},
 	} {

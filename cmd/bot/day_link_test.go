@@ -186,7 +186,7 @@ func (d *day) person(name string) *human {
 		}
 	})
 	running.Go(func() { h.listen(ctx) })
-	d.t.Cleanup(func() { cancel(); running.Wait(); p.Close() })
+	d.ends = append(d.ends, func() { cancel(); running.Wait(); p.Close() })
 	return h
 }
 

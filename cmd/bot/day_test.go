@@ -48,6 +48,14 @@ type day struct {
 	client *matrix.Client
 	began  time.Time
 	people []*human
+	ends   []func() // what stops its parts, the last one first
+}
+
+// end stops the bot and its people. The end of the test does it, too.
+func (d *day) end() {
+	for ; len(d.ends) > 0; d.ends = d.ends[:len(d.ends)-1] {
+		d.ends[len(d.ends)-1]()
+	}
 }
 
 // TestDay simulates 24 hours of a bot.
@@ -68,6 +76,7 @@ func newDay(t *testing.T) *day { return newDayWith(t, echoModel{}, func(*config.
 // newDayWith is newDay with another model and a changed configuration.
 func newDayWith(t *testing.T, model http.Handler, change func(*config.Config)) *day {
 	d := &day{t: t, home: matrixtest.New()}
+	t.Cleanup(d.end)
 	d.link = newLink(d.home)
 	d.bot = d.home.Account("reverie", "reverie-secret")
 	cfg := &config.Config{
@@ -80,7 +89,7 @@ func newDayWith(t *testing.T, model http.Handler, change func(*config.Config)) *
 	if d.parts, err = openBot(t.Context(), cfg, slog.New(slog.DiscardHandler), true); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(d.parts.close)
+	d.ends = append(d.ends, d.parts.close)
 	d.model = newLink(model)
 	d.parts.models = llm.New(llm.Config{
 		Models: []llm.ModelConfig{{Name: "echo", BaseURL: "http://model.test/v1", Model: "echo", Window: 4096, MaxOutput: 512}},
@@ -98,7 +107,7 @@ func newDayWith(t *testing.T, model http.Handler, change func(*config.Config)) *
 			t.Errorf("the bot stopped: %v", err)
 		}
 	})
-	t.Cleanup(func() { cancel(); running.Wait() })
+	d.ends = append(d.ends, func() { cancel(); running.Wait() })
 	return d
 }
 

@@ -35,7 +35,7 @@ func TestYear(t *testing.T) {
 	if days == 0 {
 		t.Skip("it takes three quarters of an hour: make year")
 	}
-	synctest.Test(t, func(t *testing.T) { (&year{words: newWords()}).live(t, days) })
+	synctest.Test(t, func(t *testing.T) { newYear(t).live(days) })
 }
 
 const (
@@ -50,6 +50,7 @@ type year struct {
 	room  string
 	words []string
 	rng   *rand.Rand
+	took  []float64 // milliseconds, each answer of this month
 }
 
 // clock is the real time, which a bubble's clock is not.
@@ -72,8 +73,8 @@ func newWords() (all []string) {
 	return all
 }
 
-func (y *year) live(t *testing.T, days int) {
-	y.rng = rand.New(rand.NewPCG(1, 2))
+func newYear(t *testing.T) *year {
+	y := &year{words: newWords(), rng: rand.New(rand.NewPCG(1, 2))}
 	y.day = newDayWith(t, judging{rehearsal.Handler(rehearsal.Config{})}, func(c *config.Config) {
 		c.Memory.Backend, c.Harvest.Calls = "fts5", 200
 	})
@@ -82,23 +83,34 @@ func (y *year) live(t *testing.T, days int) {
 	y.ann = y.person("ann")
 	y.ann.replied = make(chan bool, 100)
 	y.room = y.day.room(y.ann, peer.Room{Name: "Ann", Direct: true, Encrypted: true, Invite: []string{y.bot}})
+	return y
+}
+
+// live lives the days. On the last three of a month another bot lives its first day beside it: what else the machine
+// does slows both.
+func (y *year) live(days int) {
 	y.began = time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)
-	var first cost
-	var answers, dreams []float64 // of this month
+	var dreams, first []float64
 	for n := range days {
 		dreams = append(dreams, y.dream(n))
-		answers = append(answers, y.talk(n)...)
-		if n > 0 && (n+1)%perMonth > 0 && n < days-1 {
-			continue
+		both, left := []*year{y}, min(perMonth-1-n%perMonth, days-1-n)
+		if left < 3 {
+			both = append(both, newYear(y.t))
 		}
-		c := y.measure(answers, dreams)
-		if n == 0 {
-			first = c
+		talk(n, both)
+		for _, other := range both[1:] {
+			first = append(first, other.took...)
+			other.end()
 		}
-		t.Logf("until day %3d: %s; an answer takes %.2f of the first day", n+1, c, c.p50/first.p50)
-		answers, dreams = nil, nil
+		if left == 0 {
+			beside := median(y.took[max(0, len(y.took)-3*perDay):])
+			y.t.Logf("until day %3d: %s; %.1f beside a first day with %.1f, %.2f of it", n+1, y.measure(dreams), beside, median(first), beside/median(first))
+			y.took, dreams, first = nil, nil, nil
+		}
 	}
 }
+
+func median(all []float64) float64 { return slices.Sorted(slices.Values(all))[len(all)/2] }
 
 // cost is what a month took in milliseconds of real time, and what there is at its end.
 type cost struct {
@@ -122,29 +134,34 @@ func (y *year) dream(n int) float64 {
 	return milliseconds(clock() - began)
 }
 
-// talk has the talk of day n, and returns how long each answer took.
-func (y *year) talk(n int) (took []float64) {
+// talk has the talks of day n, at the same times, and takes turns with who is first.
+func talk(n int, all []*year) {
 	var times []time.Duration
 	for range perDay {
-		times = append(times, 7*time.Hour+time.Duration(y.rng.IntN(16*3600))*time.Second)
+		times = append(times, 7*time.Hour+time.Duration(all[0].rng.IntN(16*3600))*time.Second)
 	}
 	slices.Sort(times)
 	for i, at := range times {
-		sleepUntil(y.t.Context(), y.began.AddDate(0, 0, n).Add(at))
-		for len(y.ann.replied) > 0 { // a reminder
-			<-y.ann.replied
+		sleepUntil(all[0].t.Context(), all[0].began.AddDate(0, 0, n).Add(at))
+		for k := range all {
+			all[(i+k)%len(all)].ask(fmt.Sprintf("q-ann-%d", n*perDay+i))
+			time.Sleep(time.Minute) // what it does afterwards does not slow the other
 		}
-		name := fmt.Sprintf("q-ann-%d", n*perDay+i)
-		began := clock()
-		expect.Must(y.ann.Say(y.t.Context(), y.room, y.says(name)))(y.t)
-		select {
-		case <-y.ann.replied:
-		case <-time.After(time.Hour):
-			y.t.Fatalf("%s: no answer in an hour", name)
-		}
-		took = append(took, milliseconds(clock()-began))
 	}
-	return took
+}
+
+func (y *year) ask(name string) {
+	for len(y.ann.replied) > 0 { // a reminder
+		<-y.ann.replied
+	}
+	began := clock()
+	expect.Must(y.ann.Say(y.t.Context(), y.room, y.says(name)))(y.t)
+	select {
+	case <-y.ann.replied:
+	case <-time.After(time.Hour):
+		y.t.Fatalf("%s: no answer in an hour", name)
+	}
+	y.took = append(y.took, milliseconds(clock()-began))
 }
 
 // says is a message of Ann: a fact, a question about one, a reminder, or talk.
@@ -171,10 +188,9 @@ func (y *year) says(name string) string {
 	}
 }
 
-func (y *year) measure(answers, dreams []float64) (c cost) {
-	slices.Sort(answers)
-	slices.Sort(dreams)
-	c.p50, c.p99, c.dream = answers[len(answers)/2], answers[len(answers)*99/100], dreams[len(dreams)/2]
+func (y *year) measure(dreams []float64) (c cost) {
+	answers := slices.Sorted(slices.Values(y.took))
+	c.p50, c.p99, c.dream = answers[len(answers)/2], answers[len(answers)*99/100], median(dreams)
 	c.database = y.size(filepath.Join(y.parts.cfg.Data, "bot.db"))
 	rows := y.rows()
 	c.memories, c.messages = rows["memory"], rows["message"]

@@ -22,7 +22,7 @@ type target struct {
 func targetRow(ctx context.Context, tx *sql.Tx, event string) (target, error) {
 	t := target{id: event}
 	err := tx.QueryRowContext(ctx, `SELECT room, sender, state, change, target, sent_at, unverified, state = 'redacted' OR EXISTS (
-		SELECT 1 FROM inbox AS b WHERE b.target = inbox.id AND b.change = 'redacted') FROM inbox WHERE id = ?`, event).
+		SELECT 1 FROM inbox AS b WHERE b.target = inbox.id AND b.target <> '' AND b.change = 'redacted') FROM inbox WHERE id = ?`, event).
 		Scan(&t.room, &t.sender, &t.state, &t.change, &t.target, &t.at, &t.unproven, &t.redacted)
 	t.known, err = store.Found(err)
 	return t, err
@@ -109,7 +109,7 @@ func (in *Inbox) redactTarget(ctx context.Context, tx *sql.Tx, r chat.Redaction)
 		}
 		r.Target = answer
 	}
-	if err := redactRows(ctx, tx, `target = ? AND change = 'edited'`, r.Target); err != nil {
+	if err := redactRows(ctx, tx, `target = ? AND target <> '' AND change = 'edited'`, r.Target); err != nil {
 		return err
 	}
 	if err := redactRows(ctx, tx, `id = ?`, r.Target); err != nil {

@@ -290,7 +290,7 @@ func (o *Outbox) QuoteOf(ctx context.Context, room, event string) (q chat.Quote,
 	err = o.db.QueryRowContext(ctx, `SELECT `+of+`, text, reply_to, created_at,
 		coalesce((SELECT `+of+` FROM outbox AS o WHERE o.room = outbox.room AND o.kind = 'text' AND o.event_id <> ''
 			ORDER BY o.seq DESC LIMIT 1), '')
-		FROM outbox WHERE room = ? AND event_id = ?`, room, event).Scan(&name, &q.Text, &replyTo, &at, &last)
+		FROM outbox WHERE room = ? AND event_id = ? AND event_id <> ''`, room, event).Scan(&name, &q.Text, &replyTo, &at, &last)
 	if found, err := store.Found(err); !found {
 		return chat.Quote{}, "", false, store.Wrap(err, "delivery: look into the outbox")
 	}
@@ -373,6 +373,6 @@ func (o *Outbox) Unconfirmed(ctx context.Context, room string) ([]OutboxRow, err
 
 // IsOwnEvent reports whether the bot sent the event.
 func (o *Outbox) IsOwnEvent(ctx context.Context, event string) (bool, error) {
-	return store.Value[bool](ctx, o.db, `SELECT EXISTS (SELECT 1 FROM outbox WHERE event_id = ?1)
+	return store.Value[bool](ctx, o.db, `SELECT EXISTS (SELECT 1 FROM outbox WHERE event_id = ?1 AND event_id <> '')
 		OR EXISTS (SELECT 1 FROM pending_redaction WHERE event_id = ?1)`, event)
 }

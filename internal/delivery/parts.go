@@ -60,7 +60,8 @@ func (o *Outbox) recordRedaction(ctx context.Context, tx *sql.Tx, event string) 
 	if err != nil || answer == "" {
 		return "", err
 	}
-	if err := nextGeneration(ctx, tx, removedState, `event_id = ?`, event); err != nil || part == "file" { // the answer itself stays
+	err = nextGeneration(ctx, tx, removedState, `event_id = ? AND event_id <> ''`, event)
+	if err != nil || part == "file" { // the answer itself stays
 		return "", err
 	}
 	// All parts of an answer are redacted together.

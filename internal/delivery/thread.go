@@ -28,7 +28,7 @@ func (o *Outbox) recordThreadActivity(ctx context.Context, tx *sql.Tx, id, event
 // a recent message of it is the root.
 func (o *Outbox) ActiveInThread(ctx context.Context, room, root string) (bool, error) {
 	return store.Value[bool](ctx, o.db, `SELECT EXISTS (SELECT 1 FROM matrix_thread WHERE room = ?1 AND root = ?2 AND spoke_at > ?3)
-		OR EXISTS (SELECT 1 FROM outbox WHERE room = ?1 AND event_id = ?2 AND created_at > ?3)`,
+		OR EXISTS (SELECT 1 FROM outbox WHERE room = ?1 AND event_id = ?2 AND event_id <> '' AND created_at > ?3)`,
 		room, root, o.now().Add(-threadActiveFor).UnixMilli())
 }
 

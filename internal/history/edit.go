@@ -68,7 +68,8 @@ func (s *Store) RewindTo(ctx context.Context, room Timeline, event, reply string
 				WHERE ` + loadedCondition + ` AND id > ? AND role = 'assistant' AND calls = ''`,
 				[]any{redactedText, room, room, id}},
 			statement{`UPDATE message SET retired = 1 WHERE ` + loadedCondition + ` AND id > ?`, []any{room, room, id}},
-			statement{`UPDATE message SET event_id = '' WHERE room = ? AND event_id = ? AND role = 'assistant'`, []any{room, reply}})
+			statement{`UPDATE message SET event_id = '' WHERE room = ? AND event_id = ? AND event_id <> '' AND role = 'assistant'`,
+				[]any{room, reply}})
 	})
 	return used, store.Wrap(err, "answer a message again")
 }
@@ -119,13 +120,13 @@ func (s *Store) RedactAnswer(ctx context.Context, reply string) error {
 	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var id int64
 		var room, words string
-		const answer = `SELECT id, room, text FROM message WHERE event_id = ? AND role = 'assistant'`
+		const answer = `SELECT id, room, text FROM message WHERE event_id = ? AND event_id <> '' AND role = 'assistant'`
 		ok, err := store.Found(tx.QueryRowContext(ctx, answer, reply).Scan(&id, &room, &words))
 		if !ok {
 			return err
 		}
 		if words != redactedText {
-			where := `room = ?1 OR room IN (SELECT id FROM room WHERE thread_of = ?1)`
+			where := `room = ?1 OR room IN (SELECT id FROM room WHERE thread_of = ?1 AND thread_of <> '')`
 			if err := removeFromSummaries(ctx, tx, where, room, words); err != nil {
 				return err
 			}

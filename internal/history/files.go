@@ -55,7 +55,7 @@ func (s *Store) AllFiles(ctx context.Context) ([]string, error) {
 
 // FilesOf lists the stored files of the message event.
 func (s *Store) FilesOf(ctx context.Context, event string) ([]string, error) {
-	return s.paths(ctx, `SELECT files FROM message WHERE event_id = ? AND files <> ''`, event)
+	return s.paths(ctx, `SELECT files FROM message WHERE event_id = ? AND event_id <> '' AND files <> ''`, event)
 }
 
 func (s *Store) paths(ctx context.Context, query string, args ...any) ([]string, error) {

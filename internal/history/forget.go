@@ -185,11 +185,12 @@ func replaceIn(ctx context.Context, db store.DBTX, where, text, by string) error
 // redactDerived removes text of the message event from its short form. It removes lines that repeat
 // text from summaries.
 func redactDerived(ctx context.Context, db store.DBTX, event, text string) error {
-	if err := execAll(ctx, db, statement{`UPDATE message SET short = '' WHERE event_id = ? AND role = 'user'`, []any{event}}); err != nil {
+	clear := `UPDATE message SET short = '' WHERE event_id = ? AND event_id <> '' AND role = 'user'`
+	if err := store.Exec(ctx, db, clear, event); err != nil {
 		return err
 	}
-	return removeFromSummaries(ctx, db, `room IN (SELECT room FROM message WHERE event_id = ?1)
-		OR room IN (SELECT id FROM room WHERE thread_of IN (SELECT room FROM message WHERE event_id = ?1))`, event, text)
+	return removeFromSummaries(ctx, db, `room IN (WITH own AS (SELECT room FROM message WHERE event_id = ?1 AND event_id <> '')
+		SELECT room FROM own UNION SELECT id FROM room WHERE thread_of IN own)`, event, text)
 }
 
 // removeFromSummaries removes lines that repeat text from summaries. where selects the summaries,

@@ -184,8 +184,8 @@ func (s *Store) SetReaders(ctx context.Context, room Timeline, r trust.Readers) 
 // unknown.
 func (s *Store) LabelOf(ctx context.Context, room, event string) (l trust.Label, ok bool, err error) {
 	ok, err = store.Found(s.db.QueryRowContext(ctx, `SELECT integrity, readers FROM message
-		WHERE room IN (SELECT id FROM room WHERE id = ?1 OR thread_of = ?1) AND event_id = ?2 AND event_id <> '' AND readers <> ''
-		LIMIT 1`, room, event).Scan(&l.Integrity, &l.Readers))
+		WHERE room IN (SELECT id FROM room WHERE id = ?1 OR thread_of = ?1 AND thread_of <> '')
+			AND event_id = ?2 AND event_id <> '' AND readers <> '' LIMIT 1`, room, event).Scan(&l.Integrity, &l.Readers))
 	return l, ok, store.Wrap(err, "look up the label of a message")
 }
 

@@ -89,7 +89,7 @@ func (f *FTS) LastTurnSeq(ctx context.Context, conversation string) (n int, err 
 
 // IsRedacted reports whether the message event of scope was redacted.
 func (f *FTS) IsRedacted(ctx context.Context, scope trust.Readers, event string) (is bool, err error) {
-	query := `SELECT EXISTS (SELECT 1 FROM past_message WHERE scope = ? AND event = ? AND text = '')`
+	query := `SELECT EXISTS (SELECT 1 FROM past_message WHERE scope = ? AND event = ? AND event <> '' AND text = '')`
 	return store.Value[bool](ctx, f.db, query, scope, event)
 }
 
@@ -102,7 +102,7 @@ func (f *FTS) ClearRedaction(ctx context.Context, tx *sql.Tx, event string) erro
 // RedactTurn empties the message event, in every scope, and the answers to it. It returns their
 // texts.
 func (f *FTS) RedactTurn(ctx context.Context, tx *sql.Tx, event string) (texts []string, err error) {
-	return f.redact(ctx, tx, `event = ?`, event)
+	return f.redact(ctx, tx, `event = ? AND event <> ''`, event)
 }
 
 // RedactFact empties the messages of scope that state a forgotten fact: the message event it was
@@ -117,7 +117,7 @@ func (f *FTS) RedactFact(
 		return err
 	}
 	if event != "" {
-		if err := redact(`event = ?`, event); err != nil {
+		if err := redact(`event = ? AND event <> ''`, event); err != nil {
 			return nil, 0, err
 		}
 	}

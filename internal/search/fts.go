@@ -82,13 +82,14 @@ func (f *FTS) lookUp(ctx context.Context, q Query) (m matches, err error) {
 	if m.scopes, m.corpus, err = f.scopeNumbers(ctx, q.Scopes); err != nil || len(m.scopes) == 0 {
 		return m, err
 	}
-	m.question = parseQuery(q)
-	if err := f.weigh(ctx, m, m.question.terms); err != nil {
-		return m, fmt.Errorf("search: %w", err)
-	}
 	if q.Wishes {
-		m.found, err = f.standingWishes(ctx, m.scopes)
-		return m, err
+		if m.found, err = f.standingWishes(ctx, m.scopes); err != nil || len(m.found) == 0 {
+			return m, err
+		}
+	}
+	m.question = parseQuery(q)
+	if err := f.weigh(ctx, m, m.question.terms); err != nil || q.Wishes {
+		return m, store.Wrap(err, "search")
 	}
 	m.found, err = f.candidates(ctx, q, m.scopes, selectTerms(m.question.terms, maxPostings))
 	if err == nil && m.question.offset != [2]int{} {

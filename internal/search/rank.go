@@ -274,7 +274,7 @@ func sortScored(all []scored) {
 // computeAll computes the features of candidates.
 func computeAll(q parsedQuery, c corpus, candidates []candidate) []scored {
 	all := make([]scored, len(candidates))
-	forms := formIndex(q.terms)
+	counter := counter{forms: formIndex(q.terms), terms: len(q.terms), known: map[string][]int{}}
 	var total float64
 	for _, t := range q.terms {
 		// A pair of Chinese characters that no text has ends one word and begins another. Each character counts.
@@ -284,7 +284,7 @@ func computeAll(q parsedQuery, c corpus, candidates []candidate) []scored {
 	}
 	for i := range candidates {
 		all[i].candidate = &candidates[i]
-		all[i].computeFeatures(q, c, forms, total)
+		all[i].computeFeatures(q, c, counter, total)
 	}
 	return all
 }
@@ -302,28 +302,35 @@ func formIndex(terms []term) map[string]int {
 	return out
 }
 
-// counts are the occurrences of each query term in a field.
-type counts []int
-
-func (n counts) add(field string, forms map[string]int) {
-	for t := range strings.SplitSeq(field, " ") {
-		if i, ok := forms[t]; ok {
-			n[i]++
-		}
-	}
+// counter counts how often each term of a query occurs in a field. A field is counted once: a text is the neighbour of
+// others, too, and many share their day.
+type counter struct {
+	forms map[string]int // form to term
+	terms int
+	known map[string][]int // by field
 }
 
-func (s *scored) computeFeatures(q parsedQuery, c corpus, forms map[string]int, total float64) {
-	var freq struct{ body, near, day, who counts }
-	for _, n := range []*counts{&freq.body, &freq.near, &freq.day, &freq.who} {
-		*n = make(counts, len(q.terms))
+func (c counter) count(field string) []int {
+	n := c.known[field]
+	if n == nil {
+		n = make([]int, c.terms)
+		for t := range strings.SplitSeq(field, " ") {
+			if i, ok := c.forms[t]; ok {
+				n[i]++
+			}
+		}
+		c.known[field] = n
 	}
-	freq.body.add(s.body, forms)
+	return n
+}
+
+func (s *scored) computeFeatures(q parsedQuery, c corpus, counter counter, total float64) {
+	inBody, inDay, inSubject, near := counter.count(s.body), counter.count(s.day), counter.count(s.subject), make([]int, len(q.terms))
 	for _, beside := range s.near {
-		freq.near.add(beside, forms)
+		for i, n := range counter.count(beside) {
+			near[i] += n
+		}
 	}
-	freq.day.add(s.day, forms)
-	freq.who.add(s.subject, forms)
 	long := 1.0
 	if c.words > 0 {
 		long = 1 - lengthPenalty + lengthPenalty*float64(s.words)/c.words
@@ -331,14 +338,14 @@ func (s *scored) computeFeatures(q parsedQuery, c corpus, forms map[string]int, 
 	v := &s.values
 	var ownIDF, contextIDF float64
 	for i, t := range q.terms {
-		b, e, d := float64(freq.body[i]), float64(freq.near[i]), float64(freq.day[i])
+		b, e, d := float64(inBody[i]), float64(near[i]), float64(inDay[i])
 		v[body] += t.idf * saturate(b, long)
 		v[fused] += t.idf * saturate(b+neighbourWeight*e+dayWeight*d, long)
 		if t.date && d > 0 {
 			v[date] += t.idf
 		}
 		switch {
-		case b+e+d == 0 && freq.who[i] == 0 || t.smallTalk:
+		case b+e+d == 0 && inSubject[i] == 0 || t.smallTalk:
 		case t.weight == 1:
 			ownIDF += t.idf
 		default:

@@ -148,14 +148,18 @@ func (v *recalled) content(wishes, hits []memory.Hit, limit RecallLimit) *Conten
 		if common || said[identity(h)] {
 			return
 		}
-		kind, cost := 0, llm.EstimateTokens(v.render(h, said))
+		kind := 0
 		if v.historyMessage(h) != 0 {
 			kind = 1
 			if h.Turn.Event != v.lastAnswer {
 				shown = max(shown, h.Covered)
 			}
 		}
-		if used[kind].hits == most || used[kind].tokens+cost > tokens {
+		if used[kind].hits == most {
+			return
+		}
+		cost := llm.EstimateTokens(v.render(h, said))
+		if used[kind].tokens+cost > tokens {
 			return
 		}
 		used[kind].hits++

@@ -20,7 +20,6 @@ import (
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/gate"
 	"reverie/internal/matrix/room"
-	"reverie/internal/settings"
 	"reverie/internal/text"
 )
 
@@ -196,7 +195,10 @@ func (t *intake) addMessageToBatch(ctx context.Context, b *batch, evt *event.Eve
 	}
 	if !o.Pass {
 		_ = t.logIgnoredEvent(evt, o.Reason)
-		return t.addGroupContextToBatch(ctx, b, evt, msg, o)
+		if o.Context != "" && room.Listens {
+			t.addGroupContextToBatch(ctx, b, evt, msg, o.Context)
+		}
+		return nil
 	}
 	head, err := t.buildHeadInRoom(ctx, evt, room)
 	if err != nil {
@@ -204,22 +206,12 @@ func (t *intake) addMessageToBatch(ctx context.Context, b *batch, evt *event.Eve
 	}
 	m := chat.Message{Head: head, Text: o.Text, Thread: gate.ThreadRoot(msg.RelatesTo),
 		ReplyTo: msg.RelatesTo.GetNonFallbackReplyTo().String(), Files: filesOfMessage(msg, room.Encrypted, t.cfg.MaxFile)}
-	threads, err := settings.Store{DB: t.cfg.DB}.Get(ctx, m.Room, settings.Threads)
-	if err != nil {
-		return err
-	}
-	m.Branch = command.AnswerThread(threads, m)
+	m.Branch = command.AnswerThread(room.Threads, m)
 	m.Text = t.prefixEmoteSender(ctx, evt, msg, o.Text)
-	listens := false
-	if !m.Private && !command.Is(m.Text) {
-		if listens, err = t.roomStoresGroupContext(ctx, m.Room); err != nil {
-			return err
-		}
-	}
 	t.addUnencryptedRoomNotice(ctx, b, m, room)
 	t.cfg.Log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted,
 		"trust", evt.Mautrix.TrustState.String())
-	b.In = append(b.In, delivery.Incoming{Event: m, WithContext: listens})
+	b.In = append(b.In, delivery.Incoming{Event: m, WithContext: room.Listens && !m.Private && !command.Is(m.Text)})
 	return nil
 }
 
@@ -282,19 +274,12 @@ const maxContextLine = 1_000
 
 // addGroupContextToBatch stores a group message that is not addressed to the bot, as later context.
 func (t *intake) addGroupContextToBatch(
-	ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, o gate.Decision,
-) error {
-	if o.Context == "" {
-		return nil
-	}
+	ctx context.Context, b *batch, evt *event.Event, msg *event.MessageEventContent, words string,
+) {
 	line := &delivery.Line{Room: evt.RoomID.String(), Thread: msg.RelatesTo.GetThreadParent().String(), Quote: chat.Quote{
 		ID: evt.ID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp),
-		Text: t.prefixEmoteSender(ctx, evt, msg, text.Clip(o.Context, maxContextLine))}}
-	listening, err := t.roomStoresGroupContext(ctx, line.Room)
-	if listening {
-		b.In = append(b.In, delivery.Incoming{Line: line})
-	}
-	return err
+		Text: t.prefixEmoteSender(ctx, evt, msg, text.Clip(words, maxContextLine))}}
+	b.In = append(b.In, delivery.Incoming{Line: line})
 }
 
 // addContextEditToBatch applies an edit to a stored line of group context.
@@ -316,10 +301,4 @@ func (t *intake) prefixEmoteSender(ctx context.Context, evt *event.Event, msg *e
 		return text
 	}
 	return "* " + cmp.Or(t.rooms.DisplayName(ctx, evt.RoomID, evt.Sender), evt.Sender.String()) + " " + text
-}
-
-// roomStoresGroupContext reports whether room stores messages that are not addressed to the bot.
-func (t *intake) roomStoresGroupContext(ctx context.Context, room string) (bool, error) {
-	v, err := settings.Store{DB: t.cfg.DB}.Get(ctx, room, settings.Listen)
-	return v == "on", err
 }

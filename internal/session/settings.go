@@ -62,7 +62,6 @@ type turnSettings struct {
 	task          task.Task // the current task, if there is no goal; may have no ID
 	showsPictures bool      // the conversation has pictures, and the model accepts them
 	tokenRatio    float64   // tokens as the model counts them, per estimated token
-	roomContext   string    // the setting context, an owner's description of the room
 
 	summary history.Compaction // summary of older messages; zero = nothing was compacted
 }
@@ -76,9 +75,6 @@ func (s *Session) turnSettings(ctx context.Context, at trust.Place, past []histo
 		return m, err
 	}
 	if m.tokenRatio, err = s.windows().TokenRatio(ctx, s.firstModel(m.mode.Role)); err != nil {
-		return m, err
-	}
-	if m.roomContext, err = s.cfg.Settings.Get(ctx, s.room, settings.Context); err != nil {
 		return m, err
 	}
 	m.showsPictures = attachment.HasPictures(past) && s.cfg.Models.AcceptsPictures(ctx, m.mode.Role)
@@ -118,7 +114,7 @@ func (s *Session) promptTurn(in item, past []history.Message, m turnSettings) pr
 		t.Thinking = string(m.mode.Think)
 	}
 	t.Summary, t.Compacted, t.From.Summary = m.summary.Text(), m.summary.ID, m.summary.Integrity
-	t.Vision, t.Context, t.From.Profile = m.showsPictures, m.roomContext, s.senderIntegrity(in.Head)
+	t.Vision, t.Context, t.From.Profile = m.showsPictures, m.mode.Context, s.senderIntegrity(in.Head)
 	t.SetGoal(m.goal)
 	if t.Pin == "" && m.task.ID != "" {
 		t.Pin, t.From.Pin = m.task.Line(i18n.English), m.task.Label.Integrity

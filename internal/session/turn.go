@@ -98,19 +98,18 @@ func (s *Session) respond(ctx context.Context, in item, done ...string) (err err
 
 // sendAnswer sends text as the answer to in.
 func (s *Session) sendAnswer(ctx context.Context, in item, text string) error {
-	m, err := s.answerMessage(ctx, in, text)
+	round, err := s.cfg.History.LastRound(ctx, s.talk, replyID(in.ID))
 	if err != nil {
 		return err
 	}
-	return s.cfg.Transport.Send(ctx, s.room, m)
+	return s.cfg.Transport.Send(ctx, s.room, s.answerMessage(ctx, in, text, ask.Of(round, replyID(in.ID))))
 }
 
-// answerMessage makes the outgoing message that answers in with text, or with the question that the model asks.
-func (s *Session) answerMessage(ctx context.Context, in item, text string) (chat.Outgoing, error) {
-	round, err := s.cfg.History.LastRound(ctx, s.talk, replyID(in.ID))
+// answerMessage makes the outgoing message that answers in with text, or with q, the question that the model asks.
+func (s *Session) answerMessage(ctx context.Context, in item, text string, q *ask.Question) chat.Outgoing {
 	m := chat.Outgoing{ID: replyID(in.ID), Text: s.visibleAnswer(ctx, text), Thread: s.thread, Notice: in.event.Kind == chat.MemoryQuestion,
 		Options: in.event.Options}
-	if q := ask.Of(round, m.ID); q != nil {
+	if q != nil {
 		q.Show(&m)
 	}
 	if in.event.Kind == "" && !strings.HasPrefix(in.ID, approval.OutcomePrefix) { // people cannot see the others
@@ -118,7 +117,7 @@ func (s *Session) answerMessage(ctx context.Context, in item, text string) (chat
 	} else if in.event.Verbatim && in.event.Mention {
 		m.Mention = []string{in.Sender}
 	}
-	return m, err
+	return m
 }
 
 // storedBurst tells how storeBurst stored the first messages of a burst.
@@ -329,7 +328,7 @@ func (t *turn) Infer(ctx context.Context, last bool) (llm.Reply, error) {
 	req := llm.Request{Messages: t.lastRequest, Tools: t.offer(set).Specs, NoCalls: last, Fit: t.cfg.Tools.Fit, Think: set.mode.Think,
 		Temperature: &set.mode.Temperature, Marks: p.CacheMarks(), Person: t.in.Sender}
 	var draft func(string)
-	if t.in.ID != "" && t.in.event.Kind == "" && t.streams(ctx) {
+	if t.in.ID != "" && t.in.event.Kind == "" && t.streams(ctx, set.mode.Streaming) {
 		draft = func(text string) {
 			if text = goal.VisibleDraft(prompt.WithoutFences(p.WithoutNotes(text))); strings.TrimSpace(text) == "" {
 				return
@@ -428,14 +427,10 @@ func (t *turn) draft(ctx context.Context, text string, notice bool) {
 	}
 }
 
-// streams reports whether drafts of the answer are shown. By default that is only so where at most two
-// people are: in larger rooms edits are noise.
-func (t *turn) streams(ctx context.Context) bool {
-	set, err := t.cfg.Settings.Get(ctx, t.room, settings.Streaming)
+// streams reports whether drafts of the answer are shown, as the room's setting says. By default that is only so where at
+// most two people are: in larger rooms edits are noise.
+func (t *turn) streams(ctx context.Context, set string) bool {
 	switch {
-	case err != nil:
-		t.log.Warn("streaming setting not read", "err", err)
-		return false
 	case set != settings.Auto:
 		return set == "on"
 	case t.in.Private:
@@ -475,10 +470,7 @@ func (t *turn) finish(ctx context.Context, answer history.Message, done []string
 	for _, in := range t.joined {
 		done = append(done, in.ID)
 	}
-	m, err := t.answerMessage(ctx, t.in, answer.Text)
-	if err != nil {
-		return err
-	}
+	m := t.answerMessage(ctx, t.in, answer.Text, t.asked)
 	if len(agent.GoalMarkers(answer.Text)) == 0 && strings.TrimSpace(m.Text) != "" {
 		stored := answer
 		err := t.cfg.Transport.SendFinal(ctx, t.room, m, done, func(ctx context.Context, tx *sql.Tx) error {

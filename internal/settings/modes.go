@@ -63,7 +63,7 @@ func FindMode(name string) (Mode, bool) {
 	return modes[i], true
 }
 
-// RoomMode is the mode of a room with its thinking level, model and persona.
+// RoomMode is the mode of a room with what else people chose for its answers.
 type RoomMode struct {
 	Mode
 	Chosen Choice // who chose it, and when
@@ -72,6 +72,8 @@ type RoomMode struct {
 	Model  string // chosen for the room; "" = none
 
 	Persona string // chosen for the room; "" = as configured
+
+	Context, Streaming string // the settings of these names
 }
 
 // RoomMode reads the mode of room. An unknown mode counts as the first, a model not in models as none.
@@ -89,5 +91,7 @@ func (s Store) RoomMode(ctx context.Context, room string, models []string) (Room
 		m.Model = model
 	}
 	m.Role = llm.Preferring(m.Mode.Role, m.Model)
+	all := effective(set)
+	m.Context, m.Streaming = all[Context], all[Streaming]
 	return m, nil
 }

@@ -93,11 +93,15 @@ func (s Store) All(ctx context.Context, room string) (map[string]string, error) 
 	if err != nil {
 		return nil, err
 	}
+	return effective(set), nil
+}
+
+func effective(set map[string]Choice) map[string]string {
 	all := map[string]string{}
 	for _, setting := range List() {
 		all[setting.Name] = setting.Effective(set[setting.Name].Value)
 	}
-	return all, nil
+	return all
 }
 
 // Put stores a value, which Normalize returned, chosen by person. Readers ignore one that is not allowed.

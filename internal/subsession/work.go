@@ -246,10 +246,8 @@ func (w *work) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	room, out := w.r.cfg.Models.Window(subRole)
 	t := prompt.Turn{Layout: w.n.mode, Window: room, MaxOutput: out, Turn: section.Turn{
 		Room: string(w.n.talk()), User: w.n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now,
-		Model: agent.FirstModel(w.r.cfg.Models, subRole), Mode: now.Name, Persona: now.Persona, Tier: window.TierFor(room)}}
-	if t.Context, err = w.r.cfg.Settings.Get(ctx, w.n.room, settings.Context); err != nil {
-		return llm.Reply{}, err
-	}
+		Model: agent.FirstModel(w.r.cfg.Models, subRole), Mode: now.Name, Persona: now.Persona, Context: now.Context,
+		Tier: window.TierFor(room)}}
 	var o agent.Offer
 	for _, spec := range scope.Policy.Filter(w.r.cfg.Tools.Specs()) {
 		o.Add(spec)

@@ -60,7 +60,7 @@ func (g *Gate) Allows(user string) bool {
 	return slices.Contains(g.people, user) || slices.ContainsFunc(g.people, matches) && !slices.ContainsFunc(g.bots, matches)
 }
 
-// Room is what the gate needs to know about a room.
+// Room is what is to be known about a room when a message comes.
 type Room struct {
 	With      string // the person whose direct chat it is; empty = it is not marked as direct
 	Exposed   bool   // others than that person may know its messages, now or ever
@@ -71,6 +71,9 @@ type Room struct {
 
 	Active func(root string) bool // whether the bot takes part in a thread; nil = in none
 	Open   bool                   // all messages of allowed senders are for the bot
+
+	Listens bool   // messages for others are stored as context
+	Threads string // the setting of this name
 }
 
 // DirectPair reports whether a direct chat has one other member. That member need not mention the

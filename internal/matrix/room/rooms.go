@@ -68,7 +68,7 @@ func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err err
 	if err != nil {
 		return f, err
 	}
-	f.Open = set[settings.Mention] == "off"
+	f.Open, f.Listens, f.Threads = set[settings.Mention] == "off", set[settings.Listen] == "on", set[settings.Threads]
 	switch direct := set[settings.Direct]; {
 	case direct == "off":
 		f.With = ""

@@ -15,7 +15,7 @@ func MemoryLine(text string) string { return OneLine(text, 2000) }
 // the oldest lines of every scope are dropped first.
 func gatherMemories(ctx context.Context, q *Question) (*Content, error) {
 	store := q.sources.Memory
-	entries, err := store.Entries(ctx, q.turn.Scopes...)
+	entries, err := q.entries()
 	if err != nil && len(entries) == 0 {
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 		}
 	}
 	// Hand edits count from now on. The section of all memories reports unreadable files.
-	_, _ = store.Entries(ctx, q.turn.Scopes...)
+	_, _ = q.entries()
 	return v.recall(ctx, store, query, recallLimits[q.turn.tier()])
 }
 

@@ -197,7 +197,8 @@ var partial = func() map[string][2]string {
 	for _, file := range files {
 		text, _ := fs.ReadFile(reverie.Migrations, file)
 		for _, m := range changed.FindAllStringSubmatch(string(text), -1) {
-			if delete(indexes, m[1]); m[4] != "" && m[3] == m[4] {
+			delete(indexes, m[1])
+			if m[4] != "" && m[3] == m[4] {
 				indexes[m[1]] = [2]string{m[2], m[3]}
 			}
 		}

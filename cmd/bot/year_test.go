@@ -93,12 +93,12 @@ func (y *year) live(days int) {
 	var dreams, first []float64
 	for n := range days {
 		dreams = append(dreams, y.dream(n))
-		both, left := []*year{y}, min(perMonth-1-n%perMonth, days-1-n)
+		all, left := []*year{y}, min(perMonth-1-n%perMonth, days-1-n) // left: days of this month
 		if left < 3 {
-			both = append(both, newYear(y.t))
+			all = append(all, newYear(y.t))
 		}
-		talk(n, both)
-		for _, other := range both[1:] {
+		talk(n, all)
+		for _, other := range all[1:] {
 			first = append(first, other.took...)
 			other.end()
 		}

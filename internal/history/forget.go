@@ -185,8 +185,8 @@ func replaceIn(ctx context.Context, db store.DBTX, where, text, by string) error
 // redactDerived removes text of the message event from its short form. It removes lines that repeat
 // text from summaries.
 func redactDerived(ctx context.Context, db store.DBTX, event, text string) error {
-	clear := `UPDATE message SET short = '' WHERE event_id = ? AND event_id <> '' AND role = 'user'`
-	if err := store.Exec(ctx, db, clear, event); err != nil {
+	query := `UPDATE message SET short = '' WHERE event_id = ? AND event_id <> '' AND role = 'user'`
+	if err := store.Exec(ctx, db, query, event); err != nil {
 		return err
 	}
 	return removeFromSummaries(ctx, db, `room IN (WITH own AS (SELECT room FROM message WHERE event_id = ?1 AND event_id <> '')

@@ -195,7 +195,7 @@ func (t *intake) addMessageToBatch(ctx context.Context, b *batch, evt *event.Eve
 	}
 	if !o.Pass {
 		_ = t.logIgnoredEvent(evt, o.Reason)
-		if o.Context != "" && room.Listens {
+		if o.Context != "" {
 			t.addGroupContextToBatch(ctx, b, evt, msg, o.Context)
 		}
 		return nil

@@ -88,8 +88,11 @@ func (f *FTS) lookUp(ctx context.Context, q Query) (m matches, err error) {
 		}
 	}
 	m.question = parseQuery(q)
-	if err := f.weigh(ctx, m, m.question.terms); err != nil || q.Wishes {
-		return m, store.Wrap(err, "search")
+	if err := f.weigh(ctx, m, m.question.terms); err != nil {
+		return m, fmt.Errorf("search: %w", err)
+	}
+	if q.Wishes {
+		return m, nil
 	}
 	m.found, err = f.candidates(ctx, q, m.scopes, selectTerms(m.question.terms, maxPostings))
 	if err == nil && m.question.offset != [2]int{} {

@@ -274,7 +274,7 @@ func sortScored(all []scored) {
 // computeAll computes the features of candidates.
 func computeAll(q parsedQuery, c corpus, candidates []candidate) []scored {
 	all := make([]scored, len(candidates))
-	counter := counter{forms: formIndex(q.terms), terms: len(q.terms), known: map[string][]int{}}
+	count := termCounter(q.terms)
 	var total float64
 	for _, t := range q.terms {
 		// A pair of Chinese characters that no text has ends one word and begins another. Each character counts.
@@ -284,7 +284,7 @@ func computeAll(q parsedQuery, c corpus, candidates []candidate) []scored {
 	}
 	for i := range candidates {
 		all[i].candidate = &candidates[i]
-		all[i].computeFeatures(q, c, counter, total)
+		all[i].computeFeatures(q, c, count, total)
 	}
 	return all
 }
@@ -302,32 +302,29 @@ func formIndex(terms []term) map[string]int {
 	return out
 }
 
-// counter counts how often each term of a query occurs in a field. A field is counted once: a text is the neighbour of
-// others, too, and many share their day.
-type counter struct {
-	forms map[string]int // form to term
-	terms int
-	known map[string][]int // by field
-}
-
-func (c counter) count(field string) []int {
-	n := c.known[field]
-	if n == nil {
-		n = make([]int, c.terms)
-		for t := range strings.SplitSeq(field, " ") {
-			if i, ok := c.forms[t]; ok {
-				n[i]++
+// termCounter returns a function that counts how often each term occurs in a field. Its results must not be changed: a
+// field is counted once, since a text is the neighbour of others, too, and many share their day.
+func termCounter(terms []term) func(field string) []int {
+	forms, known := formIndex(terms), map[string][]int{}
+	return func(field string) []int {
+		n, there := known[field]
+		if !there {
+			n = make([]int, len(terms))
+			for t := range strings.SplitSeq(field, " ") {
+				if i, ok := forms[t]; ok {
+					n[i]++
+				}
 			}
+			known[field] = n
 		}
-		c.known[field] = n
+		return n
 	}
-	return n
 }
 
-func (s *scored) computeFeatures(q parsedQuery, c corpus, counter counter, total float64) {
-	inBody, inDay, inSubject, near := counter.count(s.body), counter.count(s.day), counter.count(s.subject), make([]int, len(q.terms))
+func (s *scored) computeFeatures(q parsedQuery, c corpus, count func(field string) []int, total float64) {
+	inBody, inDay, inSubject, near := count(s.body), count(s.day), count(s.subject), make([]int, len(q.terms))
 	for _, beside := range s.near {
-		for i, n := range counter.count(beside) {
+		for i, n := range count(beside) {
 			near[i] += n
 		}
 	}

@@ -135,10 +135,8 @@ func TestSettings(t *testing.T) {
 	ctx := t.Context()
 	get := func(room, want string) {
 		t.Helper()
-		v, err := s.Get(ctx, room, settings.Threads)
-		expect.False(t, err != nil || v != want, "%s = %q, %v, want %q", room, v, err, want)
-		all, err := s.All(ctx, room)
-		expect.False(t, err != nil || all[settings.Threads] != want || all[settings.Mention] != "needed", "%s has %v, %v, want %q", room, all, err, want)
+		all := settings.Effective(expect.Must(s.Choices(ctx, room))(t))
+		expect.False(t, all[settings.Threads] != want || all[settings.Mention] != "needed", "%s has %v, want %q", room, all, want)
 	}
 	get("!a", "auto")
 	expect.OK(t, s.Put(ctx, "!a", settings.Threads, "always", "@me:x", time.Now()))
@@ -191,11 +189,12 @@ func TestRoomContext(t *testing.T) {
 func TestRoomContextIsPlainText(t *testing.T) {
 	s := settings.Store{DB: newWorld(t, t.TempDir()).cfg.DB}
 	expect.OK(t, s.Put(t.Context(), "!a", settings.Context, " One\x00\x1b[31m\r\ntwo\tthree \u202e", owner, time.Now()))
-	got, err := s.Get(t.Context(), "!a", settings.Context)
-	expect.False(t, err != nil || got != "One[31m\ntwo\tthree", "%q, %v", got, err)
+	context := func() string {
+		return settings.Effective(expect.Must(s.Choices(t.Context(), "!a"))(t))[settings.Context]
+	}
+	expect.Equal(t, context(), "One[31m\ntwo\tthree")
 	expect.OK(t, s.Put(t.Context(), "!a", settings.Context, strings.Repeat("x", settings.MaxContext+1), owner, time.Now()))
-	got, err = s.Get(t.Context(), "!a", settings.Context)
-	expect.False(t, err != nil || got != "", "a text that is too long is %.20q, %v", got, err)
+	expect.Equal(t, context(), "", "a text that is too long")
 }
 
 // TestCommandsSayWhatTheyDoNotKnow: a command reports unknown arguments. "/" works like "!".

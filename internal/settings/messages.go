@@ -72,8 +72,9 @@ func (m *Messages) Language(ctx context.Context, room string) string {
 		return english
 	}
 	if m.settings.DB != nil {
-		if set, err := m.settings.Get(ctx, room, Language); err == nil && set != Auto {
-			return set
+		set, err := m.settings.Choices(ctx, room)
+		if language := Effective(set)[Language]; err == nil && language != Auto {
+			return language
 		}
 	}
 	return m.language

@@ -91,7 +91,7 @@ func (s Store) RoomMode(ctx context.Context, room string, models []string) (Room
 		m.Model = model
 	}
 	m.Role = llm.Preferring(m.Mode.Role, m.Model)
-	all := effective(set)
+	all := Effective(set)
 	m.Context, m.Streaming = all[Context], all[Streaming]
 	return m, nil
 }

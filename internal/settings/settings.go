@@ -80,23 +80,8 @@ type Store struct {
 	DB *store.DB // migrated
 }
 
-// Get returns the value of a setting in room, or its default. The default applies if none or no
-// allowed one is stored.
-func (s Store) Get(ctx context.Context, room, name string) (string, error) {
-	all, err := s.All(ctx, room)
-	return all[name], err
-}
-
-// All returns Get for every setting.
-func (s Store) All(ctx context.Context, room string) (map[string]string, error) {
-	set, err := s.Choices(ctx, room)
-	if err != nil {
-		return nil, err
-	}
-	return effective(set), nil
-}
-
-func effective(set map[string]Choice) map[string]string {
+// Effective returns the value of each setting: what is chosen, or the default if nothing or nothing allowed is.
+func Effective(set map[string]Choice) map[string]string {
 	all := map[string]string{}
 	for _, setting := range List() {
 		all[setting.Name] = setting.Effective(set[setting.Name].Value)

@@ -92,7 +92,7 @@ type Decision struct {
 	Allowed bool   // the sender is allowed and the message is readable, addressed to the bot or not
 	Text    string // text of an allowed sender, without the mention of the bot
 	Reason  string // why not to pass, for the log
-	Context string // text of a group message that is not addressed to the bot
+	Context string // text of a group message that is not addressed to the bot, in a room that listens
 }
 
 // Check decides about a message of a room. ours reports whether an event is one of our messages.
@@ -139,7 +139,7 @@ func (g *Gate) Check(evt *event.Event, room Room, ours func(id.EventID) bool) De
 	}
 	if !o.Pass {
 		o.Reason = "not addressed to the bot"
-		if !room.DirectPair() && !command.Is(body) {
+		if room.Listens && !room.DirectPair() && !command.Is(body) {
 			o.Context = body
 		}
 	}

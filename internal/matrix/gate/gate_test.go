@@ -151,8 +151,8 @@ func TestGate(t *testing.T) {
 func TestGateContext(t *testing.T) {
 	const me, stranger = "@me:example.org", "@x:evil.example"
 	g := New(self, []string{me}, nil)
-	group := Room{Encrypted: true, Members: 3, Name: "Reverie"}
-	dm := Room{With: me, Encrypted: true, Members: 2, Name: "Reverie"}
+	group := Room{Encrypted: true, Members: 3, Name: "Reverie", Listens: true}
+	dm := Room{With: me, Encrypted: true, Members: 2, Name: "Reverie", Listens: true}
 	for _, c := range []struct {
 		name  string
 		evt   *event.Event
@@ -174,6 +174,7 @@ func TestGateContext(t *testing.T) {
 		{"edit", message(stranger, "* x", func(c *event.MessageEventContent, _ *event.Event) { c.SetEdit("$0") }), group, ""},
 		{"plain text in an encrypted room", message(stranger, "x", inTheClear), group, ""},
 		{"stranger in a direct chat", message(stranger, "x"), dm, ""},
+		{"room that does not listen", message(me, "nice weather"), Room{Encrypted: true, Members: 3, Name: "Reverie"}, ""},
 	} {
 		if o := g.Check(c.evt, c.room, func(e id.EventID) bool { return e == "$ours" }); o.Context != c.heard || o.Context != "" && o.Pass {
 			t.Errorf("%s: %+v", c.name, o)

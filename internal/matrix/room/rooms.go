@@ -63,20 +63,17 @@ func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err err
 		return f, fmt.Errorf("look up a room: %w", err)
 	}
 	f.Name = cleanName(f.Name)
-	settingStore := settings.Store{DB: r.db}
-	set, err := settingStore.All(ctx, room.String())
+	by, err := settings.Store{DB: r.db}.Choices(ctx, room.String())
 	if err != nil {
 		return f, err
 	}
+	set := settings.Effective(by)
 	f.Open, f.Listens, f.Threads = set[settings.Mention] == "off", set[settings.Listen] == "on", set[settings.Threads]
 	switch direct := set[settings.Direct]; {
 	case direct == "off":
 		f.With = ""
 	case direct == "on" && f.With == "":
-		by, err := settingStore.Choices(ctx, room.String())
-		if f.With = by[settings.Direct].Person; err != nil {
-			return f, err
-		}
+		f.With = by[settings.Direct].Person
 	}
 	if !f.Exposed {
 		if f.Exposed, err = r.checkExposed(ctx, room, f.With); err != nil {

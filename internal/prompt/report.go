@@ -183,7 +183,7 @@ func (r *request) toPrompt(d *draft) Prompt {
 	}
 	old := r.room.epoch
 	p.commit = &commit{room: r.room, roomID: r.turn.Timeline, epoch: d.epoch, newEpoch: d.newEpoch, sent: sent}
-	changed := d.newEpoch || len(d.epoch.shown) != len(old.shown) || d.epoch.since != old.since
+	changed := d.newEpoch || len(d.epoch.shown) != len(old.shown) || d.epoch.since != old.since || r.beginsTurn
 	if changed && r.layout != job { // a job does not affect the next request
 		p.commit.save = append(p.commit.save, func(ctx context.Context, tx *sql.Tx) error {
 			return saveEpoch(ctx, tx, r.turn.Timeline, d.epoch)

@@ -65,6 +65,7 @@ func (r *request) countTurns() (before int) {
 			continue
 		}
 		if before--; m.ID > r.begun.Message {
+			r.beginsTurn = true
 			r.begun = shown{Source: "turn", Message: m.ID, Lines: []uint64{r.begun.Lines[0] + 1}}
 		}
 	}
@@ -98,6 +99,7 @@ type request struct {
 	conversation int64 // 0 = a preview of one that has not begun
 	newest       int64 // message ID
 	begun        shown // number and first message of the newest turn
+	beginsTurn   bool  // it is a new one
 	rows         []row
 	rebuilt      bool // the layout renders its prefix for every request
 

@@ -132,6 +132,7 @@ var plays = map[string]string{
 	"identity, after another note": "8*talk Hello.; talk Remember that my sister is Jana. = keep; talk Hello. = identity; 7*talk Hello.; talk Hello. = identity",
 	"identity, after much text":    "talk " + longText + "; talk Hello. = identity; 2*talk Hello.; 2*talk " + longText + "; talk Hello. = identity; talk Hello.",
 	"identity, after a summary":    "2*talk Hello.; talk " + longText + " = identity; compacted 1; talk Well? = recovered; 7*talk Hello.; talk Hello. = identity",
+	"recovered, after a restart":   "talk Hello.; compacted 1; talk Hello. = recovered; 2*talk Hello.; event; restart; compacted 1; fail b; event; fail b",
 	"no steps":                     "bare goal; talk Go on.; talk Go on. = no_steps; 4*talk Go on.; talk Go on. = no_steps",
 	"pending":                      "pin the roof; 2*talk Go on.; talk Go on. = pending; talk Go on.; talk Go on. = act; 2*talk Go on.; talk Go on. = pending; talk Go on. = identity; talk Go on. = act",
 	// A retry begins the rounds of tools anew, and keeps what the person's message got.

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -34,7 +33,7 @@ type Hit struct {
 // database.
 func Search(ctx context.Context, db *store.DB, index backend.Finder, q Query) ([]Hit, error) {
 	found, err := index.Search(ctx, q)
-	if err != nil {
+	if err != nil || len(found) == 0 {
 		return nil, err
 	}
 	docs := make([]int64, 0, len(found))
@@ -87,14 +86,8 @@ func Search(ctx context.Context, db *store.DB, index backend.Finder, q Query) ([
 			hits = append(hits, h)
 		}
 	}
-	hits = dedupe(hits)
-	best, more := hits[:min(len(hits), cmp.Or(q.K, search.DefaultK))], q.Docs
-	for _, h := range hits[len(best):] {
-		if h.Turn == nil && more > 0 {
-			best, more = append(best, h), more-1
-		}
-	}
-	return best, nil
+	hasPlace := q.Places(0)
+	return slices.DeleteFunc(dedupe(hits), func(h Hit) bool { return !hasPlace(h.Turn == nil, h.Seen) }), nil
 }
 
 // updatedBy selects the entries that the active entries ?1 superseded, the newest first.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -283,6 +284,26 @@ func TestTurns(t *testing.T) {
 	})
 }
 
+// What the asker sees anyway takes no place of other hits, however well it fits.
+func TestSeenTurnsTakeNoPlace(t *testing.T) {
+	each(t, func(t *testing.T, f *FTS, x index) {
+		for i := range 40 {
+			turn := Turn{Scope: Shared, Event: fmt.Sprint("$", i), Sender: "@ben:x", At: today.Add(time.Duration(i) * time.Minute), Conversation: "old", Seq: i, Text: "my boat"}
+			if i >= 5 {
+				turn.Conversation, turn.Text = "room", "the mast of my green boat"
+			}
+			expect.OK(t, f.IndexTurns(t.Context(), turn))
+		}
+		q := Query{Text: "the mast of my green boat", Turns: true, K: 3, Seen: search.Seen{Conversation: "room", From: 10}}
+		got := map[string]int{}
+		for _, event := range refs(t, x, q) {
+			n := expect.Must(strconv.Atoi(event[1:]))(t)
+			got[map[bool]string{true: "seen", false: "unseen"}[n >= 10]]++
+		}
+		expect.NoDiff(t, got, map[string]int{"seen": 3, "unseen": 3}, "hits")
+	})
+}
+
 // TestRebuild: rebuilding a damaged index restores it exactly.
 // Holds L2.
 func TestRebuild(t *testing.T) {
@@ -355,6 +376,7 @@ func indexDump(t testing.TB, f *FTS) []string {
 			LEFT JOIN index_scope AS s ON s.no = d.row >> 39 LEFT JOIN index_fts AS f ON f.rowid = d.row
 		UNION ALL SELECT 'scope ' || scope || ' ' || docs || ' ' || words FROM index_scope WHERE docs > 0
 		UNION ALL SELECT 'term ' || t.term || ' in ' || s.scope || ' ' || t.df FROM index_term AS t JOIN index_scope AS s ON s.no = t.scope WHERE t.df > 0
+		UNION ALL SELECT k || ' ' || v FROM index_fts_config WHERE v <> 0
 		UNION ALL SELECT 'rows ' || count(*) FROM index_fts_docsize) ORDER BY 1`)
 	expect.OK(t, err)
 	return append(held, said...)

@@ -94,7 +94,7 @@ func (f *FTS) lookUp(ctx context.Context, q Query) (m matches, err error) {
 	if q.Wishes {
 		return m, nil
 	}
-	m.found, err = f.candidates(ctx, q, m.scopes, selectTerms(m.question.terms, maxPostings))
+	m.found, err = f.candidates(ctx, q, m, selectTerms(m.question.terms, maxPostings))
 	if err == nil && m.question.offset != [2]int{} {
 		err = f.addOffset(ctx, q, &m)
 	}
@@ -161,7 +161,7 @@ func (f *FTS) weigh(ctx context.Context, m matches, terms []term) error {
 func (f *FTS) addToSearch(ctx context.Context, q Query, m *matches, terms []term) error {
 	m.question.terms = append(m.question.terms, terms...)
 	there := positionsByRow(m.found)
-	more, err := f.candidates(ctx, q, m.scopes, selectTerms(terms, maxPostings))
+	more, err := f.candidates(ctx, q, *m, selectTerms(terms, maxPostings))
 	for _, c := range more {
 		if _, found := there[c.row]; !found {
 			m.found = append(m.found, c)
@@ -244,11 +244,11 @@ type scoredRow struct {
 }
 
 // candidates returns the best documents of each class for terms, and their neighbours.
-func (f *FTS) candidates(ctx context.Context, q Query, scopes []int64, terms []term) ([]candidate, error) {
+func (f *FTS) candidates(ctx context.Context, q Query, m matches, terms []term) ([]candidate, error) {
 	if len(terms) == 0 {
 		return nil, nil
 	}
-	byClass, err := f.bestRows(ctx, q, scopes, terms)
+	byClass, err := f.bestRows(ctx, q, m, terms)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
@@ -271,7 +271,7 @@ func (f *FTS) candidates(ctx context.Context, q Query, scopes []int64, terms []t
 // bestRows returns the best rows of each class. Opening a full-text query takes longer than reading a row of
 // it, so rare terms are looked up in all classes of a scope at once. Of frequent ones, only the newest rows
 // of each class are scored.
-func (f *FTS) bestRows(ctx context.Context, q Query, scopes []int64, terms []term) (byClass map[int64][]int64, err error) {
+func (f *FTS) bestRows(ctx context.Context, q Query, m matches, terms []term) (byClass map[int64][]int64, err error) {
 	from, to := q.classes()
 	step, df := to-from+1, 0
 	for _, t := range terms {
@@ -289,7 +289,7 @@ func (f *FTS) bestRows(ctx context.Context, q Query, scopes []int64, terms []ter
 	}
 	expression := ftsAnyOf(terms)
 	var all []scoredRow
-	for _, scope := range scopes {
+	for _, scope := range m.scopes {
 		for class := from; class <= to; class += step {
 			first, last := rowRange(scope, class, class+step-1)
 			some, err := f.matchingRows(ctx, score, expression, first, last)
@@ -302,7 +302,11 @@ func (f *FTS) bestRows(ctx context.Context, q Query, scopes []int64, terms []ter
 	slices.SortStableFunc(all, func(a, b scoredRow) int { return cmp.Compare(a.score, b.score) })
 	byClass = map[int64][]int64{}
 	for _, x := range all {
-		if class := classOfRow(x.row); len(byClass[class]) < maxCandidates {
+		most := maxCandidates
+		if isAnswer(x.row) != m.question.answer && !m.question.collects {
+			most = maxUnlikely
+		}
+		if class := classOfRow(x.row); len(byClass[class]) < most {
 			byClass[class] = append(byClass[class], x.row)
 		}
 	}
@@ -345,14 +349,12 @@ func (f *FTS) toHits(ctx context.Context, q Query, ranked []scored) ([]Hit, erro
 	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.covered >= q.Floor }) {
 		return nil, nil
 	}
-	n, docs := cmp.Or(q.K, DefaultK)+DefaultK, 2*q.Docs
-	best := ranked[:min(len(ranked), n):min(len(ranked), n)]
-	for _, s := range ranked[len(best):] {
-		if s.doc > 0 && docs > 0 {
-			best, docs = append(best, s), docs-1
-		}
+	seen, err := f.seenTurns(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
 	}
-	ranked = best
+	hasPlace := q.Places(DefaultK)
+	ranked = slices.DeleteFunc(ranked, func(s scored) bool { return !hasPlace(s.doc > 0, seen[-s.doc]) })
 	turns, err := f.loadTurns(ctx, ranked)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
@@ -364,7 +366,7 @@ func (f *FTS) toHits(ctx context.Context, q Query, ranked []scored) ([]Hit, erro
 			continue
 		}
 		h.At = time.UnixMilli(s.at).UTC()
-		h.Doc, h.Score, h.Covered, h.Near = max(s.doc, 0), round(s.score), round(s.covered), s.related
+		h.Doc, h.Score, h.Covered, h.Near, h.Seen = max(s.doc, 0), round(s.score), round(s.covered), s.related, seen[-s.doc]
 		hits = append(hits, h)
 	}
 	return hits, nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"reverie/internal/text"
 	"reverie/internal/trust"
@@ -51,7 +52,9 @@ func (t Turn) excerpt(most int) string {
 }
 
 // QuotedWhole reports whether t is quoted completely next to another message.
-func (t Turn) QuotedWhole() bool { return t.excerpt(maxAroundQuote) == t.excerpt(maxTurnQuote) }
+func (t Turn) QuotedWhole() bool {
+	return len(t.Text) <= maxAroundQuote || utf8.RuneCountInString(t.excerpt(maxTurnQuote)) <= maxAroundQuote
+}
 
 // Opening is a short form of t: date, sender, first words.
 func (t Turn) Opening(zone *time.Location) string { return t.quoted(zone, maxOpening) }

@@ -52,8 +52,12 @@ const (
 	answerFactor    = .3 // … for what the bot said; for all else if the query asks for that
 )
 
-// maxCandidates is how many candidates of each class are ranked.
-const maxCandidates = 100
+// How many candidates of each class are ranked. Unlikely is what the bot said, or what people said if the query asks
+// for that, unless it collects: see answerFactor.
+const (
+	maxCandidates = 100
+	maxUnlikely   = 40
+)
 
 // maxTerms is how many terms of a query, the rarest, are used to find candidates.
 const maxTerms = 6

@@ -13,6 +13,7 @@
 package search
 
 import (
+	"cmp"
 	"time"
 
 	"reverie/internal/trust"
@@ -30,9 +31,40 @@ type Query struct {
 	Docs  int     // documents that are returned even after the K best hits
 	Floor float64 // share of the query (0–1) that the best hit must cover, else nothing is found; see DefaultFloor
 
+	Seen   Seen // the messages that the asker sees anyway
 	Turns  bool // also search past messages
 	Wishes bool // only standing wishes, see wishes.go
 	Past   bool // also find superseded and archived documents, ranked lower
+}
+
+// Seen is the end of a conversation: its messages from the Seq From on. They take none of the K places, but K of them
+// are returned, too.
+type Seen struct {
+	Conversation string // "" = none
+	From         int
+}
+
+// Has reports whether t is one of the messages.
+func (s Seen) Has(t Turn) bool {
+	return s.Conversation != "" && t.Conversation == s.Conversation && t.Seq >= s.From
+}
+
+// Places returns a function that is called with the hits, the best first, and reports whether there is a place for one.
+// spare is how many more there are.
+func (q Query) Places(spare int) func(isDoc, isSeen bool) bool {
+	k := cmp.Or(q.K, DefaultK)
+	unseen, seen, docs := k+spare, k, q.Docs+min(spare, q.Docs)
+	return func(isDoc, isSeen bool) bool {
+		places := &unseen
+		switch {
+		case isSeen:
+			places = &seen
+		case unseen <= 0 && isDoc:
+			places = &docs
+		}
+		*places--
+		return *places >= 0
+	}
 }
 
 // DefaultFloor keeps small talk from finding memories. Below it, a hit has next to nothing of the
@@ -48,6 +80,7 @@ type Hit struct {
 	Score   float64   `json:"score"`            // comparable within one result list only
 	Covered float64   `json:"covered"`          // share of the query that it and its neighbours cover by words; 1 also by meaning
 	Near    bool      `json:"near,omitempty"`   // near in meaning to the query or a better hit: needs no common word
+	Seen    bool      `json:"-"`                // one of Query.Seen
 }
 
 // Turn is one message of a conversation, stored so that it can be found again.

@@ -269,7 +269,7 @@ func clearIndex(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	for _, statement := range []string{
-		`DROP TABLE index_fts`, table, `INSERT INTO index_fts (index_fts, rank) VALUES ('hashsize', 16777216)`,
+		`DROP TABLE index_fts`, table, `INSERT INTO index_fts (index_fts, rank) VALUES ('hashsize', 16777216), ('crisismerge', 4)`,
 		`DELETE FROM index_doc`, `DELETE FROM index_term`, `DELETE FROM index_scope`,
 	} {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {

@@ -275,7 +275,7 @@ func TestRecalledBeforeAFailedAnswer(t *testing.T) {
 	w, o := newObedient(t, "fts5")
 	o.orders["order0x"] = orders[0]
 	said := memory.Turn{Scope: memory.Private(owner), Integrity: trust.Foreign, Event: "$old", Sender: owner, At: time.Now().Add(-time.Hour),
-		Conversation: "!dm", Seq: 1, Text: "The plumber of the harbour says order0x"}
+		Conversation: "!old", Seq: 1, Text: "The plumber of the harbour says order0x"}
 	expect.OK(t, w.cfg.Memory.IndexTurns(t.Context(), said))
 	before := w.effects(t)
 	o.turn("500")

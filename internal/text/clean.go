@@ -47,6 +47,9 @@ func invisible(r rune) bool {
 
 // Cut truncates a text to limit characters, with "…" as the last one.
 func Cut(text string, limit int) string {
+	if len(text) <= limit { // each character is one byte or more
+		return text
+	}
 	if r := []rune(text); len(r) > limit {
 		return string(r[:limit-1]) + "…"
 	}

@@ -31,9 +31,6 @@ var recallLimits = []RecallLimit{
 	{1_500, 12, 300}, {300, 3, 80}, {600, 6, 150}, {1_500, 12, 300}, {1_500, 12, 300}, {1_500, 12, 300},
 }
 
-// maxVisibleHits is how many hits in the visible history the search may return in addition.
-const maxVisibleHits = 40
-
 // A question that collects ("in what order …?") gets more hits in short lines.
 const (
 	collectHits = 5   // times as many
@@ -49,15 +46,11 @@ func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 	if !store.UsesWorkingSet() || at < 0 {
 		return nil, nil
 	}
-	v := recalled{visible: map[string]int64{}, least: q.leastTrust()}
-	query := memory.Query{Text: past[at].Text, Scopes: q.turn.Scopes, Now: q.turn.Now}
+	v := recalled{least: q.leastTrust()}
+	query := memory.Query{Text: past[at].Text, Scopes: q.turn.Scopes, Now: q.turn.Now,
+		Seen: search.Seen{Conversation: string(past[at].Room), From: int(max(q.first, past[0].ID))}}
 	if before := lastBy(past, at, llm.Assistant); before >= 0 {
 		query.Context, v.lastAnswer = past[before].Text, past[before].EventID
-	}
-	for _, m := range past {
-		if m.EventID != "" && m.Text != "" && m.ID >= q.first {
-			v.visible[m.EventID] = m.ID
-		}
 	}
 	// Hand edits count from now on. The section of all memories reports unreadable files.
 	_, _ = q.entries()
@@ -75,12 +68,12 @@ func (v *recalled) recall(ctx context.Context, store *memory.Store, query memory
 	if v.collects {
 		limit.Hits *= collectHits
 	}
-	v.floor = search.DefaultFloor
+	v.floor, v.seen = search.DefaultFloor, query.Seen
 	if v.answer { // half of such a question is about who said it when
 		v.floor /= 2
 	}
 	query.Turns, query.Floor = true, v.floor
-	query.K, query.Docs = limit.Hits+max(1, min(len(v.visible), maxVisibleHits)), limit.Hits/2
+	query.K, query.Docs = limit.Hits+1, limit.Hits/2
 	hits, err := store.Search(ctx, query)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
@@ -106,12 +99,12 @@ func lastBy(past []history.Message, end int, role llm.Role) int {
 // recalled makes lines of hits.
 type recalled struct {
 	zone       *time.Location
-	visible    map[string]int64 // messages in the history, by event
-	lastAnswer string           // the event of the last answer, which is part of the query
-	least      trust.Integrity  // of standing wishes
-	collects   bool             // the message asks for all that was said of something
-	answer     bool             // the message asks for what the assistant said
-	floor      float64          // share of the message that is covered at least
+	seen       search.Seen     // the history
+	lastAnswer string          // the event of the last answer, which is part of the query
+	least      trust.Integrity // of standing wishes
+	collects   bool            // the message asks for all that was said of something
+	answer     bool            // the message asks for what the assistant said
+	floor      float64         // share of the message that is covered at least
 }
 
 // takeWishes takes the best standing wishes that fit.
@@ -149,7 +142,7 @@ func (v *recalled) content(wishes, hits []memory.Hit, limit RecallLimit) *Conten
 			return
 		}
 		kind := 0
-		if v.historyMessage(h) != 0 {
+		if h.Seen {
 			kind = 1
 			if h.Turn.Event != v.lastAnswer {
 				shown = max(shown, h.Covered)
@@ -216,9 +209,12 @@ func (v *recalled) inOrder(hits []memory.Hit, wishes int) *Content {
 	}
 	for _, i := range order {
 		h := hits[i]
-		l := Line{Text: v.render(h, said), SaidIn: v.historyMessage(h), rank: i, from: h.Integrity()}
+		l := Line{Text: v.render(h, said), rank: i, from: h.Integrity()}
 		if i < wishes {
 			l.Text = v.wish(h)
+		}
+		if h.Seen {
+			l.SaidIn = int64(h.Turn.Seq)
 		}
 		if h.Turn != nil {
 			l.key = fmt.Sprint("turn ", h.Turn.Scope, " ", h.Turn.Event, " ", h.Turn.Seq)
@@ -254,21 +250,13 @@ func markSaid(said map[string]bool, h memory.Hit) {
 	}
 }
 
-// historyMessage returns the history's message that is h; 0 = none.
-func (v *recalled) historyMessage(h memory.Hit) int64 {
-	if h.Turn == nil {
-		return 0
-	}
-	return v.visible[h.Turn.Event]
-}
-
 // render renders h for the model: a message with those before and after it, unless they are already
 // said or in the history. In a collection each is one short line.
 func (v *recalled) render(h memory.Hit, said map[string]bool) string {
 	if v.collects {
 		return "- " + v.short(h)
 	}
-	return h.Line(v.zone, func(t memory.Turn) bool { return t.Event != "" && (v.visible[t.Event] != 0 || said[t.Event]) })
+	return h.Line(v.zone, func(t memory.Turn) bool { return t.Event != "" && (v.seen.Has(t) || said[t.Event]) })
 }
 
 func (v *recalled) wish(h memory.Hit) string { return WishMarker + v.short(h) }

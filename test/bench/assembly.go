@@ -43,7 +43,7 @@ const plainPrompt = "reading and joining all files of memories and skills"
 
 // assemblies measures the assembler in a conversation of 20 messages. With flat_file, all memories are in
 // the prompt.
-func (b *bench) assemblies(ctx context.Context) error {
+func (b *bench) assemblies(ctx context.Context, _ string) error {
 	for _, layout := range []prompt.Layout{prompt.Stable, prompt.Classic} {
 		for _, of := range sizes {
 			name := fmt.Sprintf("assembly, %s, %d/%d/%d", layout, of.memories, of.skills, of.tasks)
@@ -56,7 +56,7 @@ func (b *bench) assemblies(ctx context.Context) error {
 }
 
 // turns measures the assembler with the two searches that each message needs, each with new words.
-func (b *bench) turns(ctx context.Context) error {
+func (b *bench) turns(ctx context.Context, _ string) error {
 	asks := []string{"Do I like number %d more than number %d?", "What did I say about number %d by the sea?", "And fact %d, was it on a long walk?", "Tell me about fact %d, please, and number %d."}
 	of := size{memories: 10_000, skills: 200, tasks: 200, backend: "fts5", limit: 3}
 	return b.assemble(ctx, "assembly with a search for the message, fts5, 10000/200/200", prompt.Stable, of, func(i int) string {

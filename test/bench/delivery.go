@@ -21,8 +21,8 @@ import (
 // delivery measures the built bot with a homeserver and a model that take no time themselves: the
 // fake homeserver of this process, and a model that answers at once. Beside it an account on the same
 // homeserver sends an answer to each message as soon as mautrix's own sync hands it over.
-func (b *bench) delivery(ctx context.Context) error {
-	return b.withBot(ctx, 3*time.Minute, func(ctx context.Context, d *post, dir string) error {
+func (b *bench) delivery(ctx context.Context, dir string) error {
+	return b.withBot(ctx, dir, 3*time.Minute, func(ctx context.Context, d *post) error {
 		stop, err := d.echo(ctx, dir)
 		if err != nil {
 			return err
@@ -41,8 +41,8 @@ func (b *bench) delivery(ctx context.Context) error {
 }
 
 // scale measures one process with 10,000 people in 2,000 rooms that all write at once, again and again.
-func (b *bench) scale(ctx context.Context) error {
-	return b.withBot(ctx, 9*time.Minute, func(ctx context.Context, d *post, dir string) error {
+func (b *bench) scale(ctx context.Context, dir string) error {
+	return b.withBot(ctx, dir, 9*time.Minute, func(ctx context.Context, d *post) error {
 		const name = "10,000 people in 2,000 rooms, "
 		began := time.Now()
 		rooms, err := d.rooms(ctx, d.bot, 2000, 5)
@@ -70,35 +70,33 @@ func (b *bench) scale(ctx context.Context) error {
 }
 
 // withBot runs the bot on a fake homeserver while do measures it.
-func (b *bench) withBot(ctx context.Context, most time.Duration, do func(ctx context.Context, d *post, dir string) error) error {
+func (b *bench) withBot(ctx context.Context, dir string, most time.Duration, do func(ctx context.Context, d *post) error) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	return inFolder(func(dir string) error {
-		d := &post{server: matrixtest.New(), asked: make(chan time.Time, 4096)}
-		if err := d.server.Listen(); err != nil {
-			return err
-		}
-		defer d.server.Stop()
-		model := httptest.NewServer(http.HandlerFunc(d.model))
-		defer model.Close()
-		d.bot = d.server.Account("reverie", "bench-password")
-		bot, err := b.botIn(ctx, dir, fmt.Sprintf("log: {level: error}\nmatrix: {homeserver: %q, user: %q, password: bench-password, owners: [\"@you:x\"], allow: [%q]}\nllm:\n  models: [{name: instant, base_url: %q, model: instant}]\n",
-			d.server.URL, d.bot, "*:"+d.server.Name, model.URL+"/v1"))
-		if err != nil {
-			return err
-		}
-		cmd := bot("run")
-		cmd.Stderr = os.Stderr
-		if err := cmd.Start(); err != nil {
-			return err
-		}
-		defer func() {
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-			_ = cmd.Wait()
-		}()
-		d.pid = cmd.Process.Pid
-		return do(ctx, d, dir)
-	})
+	d := &post{server: matrixtest.New(), asked: make(chan time.Time, 4096)}
+	if err := d.server.Listen(); err != nil {
+		return err
+	}
+	defer d.server.Stop()
+	model := httptest.NewServer(http.HandlerFunc(d.model))
+	defer model.Close()
+	d.bot = d.server.Account("reverie", "bench-password")
+	bot, err := b.botIn(ctx, dir, fmt.Sprintf("log: {level: error}\nmatrix: {homeserver: %q, user: %q, password: bench-password, owners: [\"@you:x\"], allow: [%q]}\nllm:\n  models: [{name: instant, base_url: %q, model: instant}]\n",
+		d.server.URL, d.bot, "*:"+d.server.Name, model.URL+"/v1"))
+	if err != nil {
+		return err
+	}
+	cmd := bot("run")
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	defer func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+	}()
+	d.pid = cmd.Process.Pid
+	return do(ctx, d)
 }
 
 // post is the measured traffic.

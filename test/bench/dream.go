@@ -18,11 +18,7 @@ import (
 
 // dreams measures a dream over 10,000 memories, and its effect on a chat meanwhile: on a memory
 // search and on storing a fact.
-func (b *bench) dreams(ctx context.Context) error {
-	return inFolder(func(dir string) error { return b.dreamIn(ctx, dir) })
-}
-
-func (b *bench) dreamIn(ctx context.Context, dir string) error {
+func (b *bench) dreams(ctx context.Context, dir string) error {
 	db, err := store.Open(ctx, filepath.Join(dir, "bot.db"), reverie.Migrations)
 	if err != nil {
 		return err

@@ -22,11 +22,7 @@ import (
 
 // inspector measures the pages of `bot web` with 10,000 memories and 10,000 messages. The plain way is the login page,
 // which reads nothing.
-func (b *bench) inspector(ctx context.Context) error {
-	return inFolder(func(dir string) error { return b.pages(ctx, dir) })
-}
-
-func (b *bench) pages(ctx context.Context, dir string) error {
+func (b *bench) inspector(ctx context.Context, dir string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	bot, err := b.botIn(ctx, dir, "memory: {backend: fts5}\nllm:\n  models: [{name: r, base_url: \"rehearsal:\", model: rehearsal}]\n")

@@ -36,7 +36,7 @@ type bench struct {
 
 type group struct {
 	name    string
-	measure func(*bench, context.Context) error
+	measure func(b *bench, ctx context.Context, dir string) error // dir is an empty folder
 }
 
 var groups = []group{
@@ -111,7 +111,7 @@ func run(ctx context.Context, w io.Writer, b *bench, names []string, asJSON bool
 		if len(names) > 0 && !slices.Contains(names, g.name) {
 			continue
 		}
-		if err := g.measure(b, ctx); err != nil {
+		if err := inFolder(func(dir string) error { return g.measure(b, ctx, dir) }); err != nil {
 			return fmt.Errorf("%s: %w", g.name, err)
 		}
 	}

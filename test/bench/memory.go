@@ -17,56 +17,54 @@ import (
 )
 
 // memories measures commands on 20,000 memories, and how long a concurrent writer has to wait.
-func (b *bench) memories(ctx context.Context) error {
-	return inFolder(func(dir string) error {
-		bot, err := b.botIn(ctx, dir, "memory: {backend: fts5}\n"+rehearsal)
-		if err != nil {
-			return err
-		}
-		lines := filepath.Join(dir, "memories.jsonl")
-		texts, _, err := writeMemories(lines, filepath.Join(dir, "questions.jsonl"), 20_000)
-		if err != nil {
-			return err
-		}
-		plain, inserted, err := openPlain(ctx, dir, texts)
-		if err != nil {
-			return err
-		}
-		defer plain.db.Close()
-		var imported struct{ Batch string }
-		for _, step := range []struct {
-			what    string
-			limit   float64 // seconds
-			waiting bool
-			args    func() []string
-		}{
-			{"import", 20, true, func() []string { return []string{"import", "--json", lines} }},
-			{"the same import again", 0, true, func() []string { return []string{"import", "--json", lines} }},
-			{"reindex", 2, false, func() []string { return []string{"reindex", "--json"} }},
-			{"undo of the import", 5, true, func() []string { return []string{"undo", "--json", imported.Batch} }},
-		} {
-			r, err := runBesideWriter(ctx, filepath.Join(dir, "data"), bot(append([]string{"memory"}, step.args()...)...))
-			if err != nil {
-				return err
-			}
-			if imported.Batch == "" {
-				if err := json.Unmarshal(r.out, &imported); err != nil {
-					return fmt.Errorf("%s: %w", step.what, err)
-				}
-			}
-			name := "20,000 memories, " + step.what
-			b.put(figure{What: name, Value: r.took.Seconds(), Unit: "s", Limit: step.limit, Baseline: inserted.Seconds(), Plain: "inserts into a plain FTS5 table"},
-				figure{What: name + ", processor", Value: r.cpu.Seconds(), Unit: "s"}, figure{What: name + ", peak memory", Value: r.megabytes, Unit: "MB", Limit: 200})
-			if step.waiting {
-				b.put(figure{What: name + ", longest wait of a writer", Value: milliseconds(r.wait), Unit: "ms", Limit: 60_000})
-			}
-		}
-		info, err := os.Stat(filepath.Join(dir, "data", "bot.db"))
-		if err == nil {
-			b.put(figure{What: "20,000 memories, bot.db after that", Value: float64(info.Size()) / 1e6, Unit: "MB"})
-		}
+func (b *bench) memories(ctx context.Context, dir string) error {
+	bot, err := b.botIn(ctx, dir, "memory: {backend: fts5}\n"+rehearsal)
+	if err != nil {
 		return err
-	})
+	}
+	lines := filepath.Join(dir, "memories.jsonl")
+	texts, _, err := writeMemories(lines, filepath.Join(dir, "questions.jsonl"), 20_000)
+	if err != nil {
+		return err
+	}
+	plain, inserted, err := openPlain(ctx, dir, texts)
+	if err != nil {
+		return err
+	}
+	defer plain.db.Close()
+	var imported struct{ Batch string }
+	for _, step := range []struct {
+		what    string
+		limit   float64 // seconds
+		waiting bool
+		args    func() []string
+	}{
+		{"import", 20, true, func() []string { return []string{"import", "--json", lines} }},
+		{"the same import again", 0, true, func() []string { return []string{"import", "--json", lines} }},
+		{"reindex", 2, false, func() []string { return []string{"reindex", "--json"} }},
+		{"undo of the import", 5, true, func() []string { return []string{"undo", "--json", imported.Batch} }},
+	} {
+		r, err := runBesideWriter(ctx, filepath.Join(dir, "data"), bot(append([]string{"memory"}, step.args()...)...))
+		if err != nil {
+			return err
+		}
+		if imported.Batch == "" {
+			if err := json.Unmarshal(r.out, &imported); err != nil {
+				return fmt.Errorf("%s: %w", step.what, err)
+			}
+		}
+		name := "20,000 memories, " + step.what
+		b.put(figure{What: name, Value: r.took.Seconds(), Unit: "s", Limit: step.limit, Baseline: inserted.Seconds(), Plain: "inserts into a plain FTS5 table"},
+			figure{What: name + ", processor", Value: r.cpu.Seconds(), Unit: "s"}, figure{What: name + ", peak memory", Value: r.megabytes, Unit: "MB", Limit: 200})
+		if step.waiting {
+			b.put(figure{What: name + ", longest wait of a writer", Value: milliseconds(r.wait), Unit: "ms", Limit: 60_000})
+		}
+	}
+	info, err := os.Stat(filepath.Join(dir, "data", "bot.db"))
+	if err == nil {
+		b.put(figure{What: "20,000 memories, bot.db after that", Value: float64(info.Size()) / 1e6, Unit: "MB"})
+	}
+	return err
 }
 
 // commandCost is the cost of a command.

@@ -18,48 +18,46 @@ import (
 )
 
 // commits measures the two transactions that carry each message.
-func (b *bench) commits(ctx context.Context) error {
-	return inFolder(func(dir string) error {
-		db, err := store.Open(ctx, filepath.Join(dir, "bot.db"), reverie.Migrations)
+func (b *bench) commits(ctx context.Context, dir string) error {
+	db, err := store.Open(ctx, filepath.Join(dir, "bot.db"), reverie.Migrations)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(ctx, `CREATE TABLE plain (text TEXT)`); err != nil {
+		return err
+	}
+	plain := func(int) error {
+		_, err := db.ExecContext(ctx, `INSERT INTO plain (text) VALUES ('hello')`)
+		return err
+	}
+	in, out := delivery.New(db, time.Now, func(string) bool { return false })
+	for _, c := range []struct {
+		what string
+		do   func(i int) error
+	}{
+		{"a message of the sync", func(i int) error {
+			m := chat.Message{Head: chat.Head{ID: fmt.Sprint("$", i), Room: "!room", Sender: "@you:localhost", At: time.Now()}, Text: "hello"}
+			return in.Commit(ctx, &delivery.Batch{In: []delivery.Incoming{{Event: m}}}, func(*sql.Tx) error { return nil })
+		}},
+		{"its answer", func(i int) error {
+			m := chat.Outgoing{ID: fmt.Sprint("reply-", i), Text: "yes", ReplyTo: fmt.Sprint("$", i)}
+			return out.StoreFinal(ctx, delivery.Final{Room: "!room", Message: m, Text: "yes"}, func(ctx context.Context, tx *sql.Tx) error {
+				return in.MarkDone(ctx, tx, m.ReplyTo)
+			})
+		}},
+	} {
+		ours, theirs, err := beside(500, c.do, plain)
 		if err != nil {
 			return err
 		}
-		defer db.Close()
-		if _, err := db.ExecContext(ctx, `CREATE TABLE plain (text TEXT)`); err != nil {
-			return err
-		}
-		plain := func(int) error {
-			_, err := db.ExecContext(ctx, `INSERT INTO plain (text) VALUES ('hello')`)
-			return err
-		}
-		in, out := delivery.New(db, time.Now, func(string) bool { return false })
-		for _, c := range []struct {
-			what string
-			do   func(i int) error
-		}{
-			{"a message of the sync", func(i int) error {
-				m := chat.Message{Head: chat.Head{ID: fmt.Sprint("$", i), Room: "!room", Sender: "@you:localhost", At: time.Now()}, Text: "hello"}
-				return in.Commit(ctx, &delivery.Batch{In: []delivery.Incoming{{Event: m}}}, func(*sql.Tx) error { return nil })
-			}},
-			{"its answer", func(i int) error {
-				m := chat.Outgoing{ID: fmt.Sprint("reply-", i), Text: "yes", ReplyTo: fmt.Sprint("$", i)}
-				return out.StoreFinal(ctx, delivery.Final{Room: "!room", Message: m, Text: "yes"}, func(ctx context.Context, tx *sql.Tx) error {
-					return in.MarkDone(ctx, tx, m.ReplyTo)
-				})
-			}},
-		} {
-			ours, theirs, err := beside(500, c.do, plain)
-			if err != nil {
-				return err
-			}
-			b.put(percentiles("transaction of "+c.what, 0, 0, ours, "a commit of SQLite of one row", theirs)...)
-		}
-		return nil
-	})
+		b.put(percentiles("transaction of "+c.what, 0, 0, ours, "a commit of SQLite of one row", theirs)...)
+	}
+	return nil
 }
 
 // texts measures what is done with each text, beside a copy of as many bytes.
-func (b *bench) texts(context.Context) error {
+func (b *bench) texts(context.Context, string) error {
 	answer := strings.Repeat("- A **list** with `code`, a [link](https://example.org) and the number 42.\n\nAnd a plain paragraph of words, one after the other.\n\n", 80)
 	memories := []byte(strings.Repeat("The person likes tea more than coffee, and said so on a long walk by the sea.\n", 130))
 	for _, c := range []struct {

@@ -59,7 +59,7 @@ func (p plainFTS) search(ctx context.Context, question string) error {
 
 // search measures queries of 10,000 and 20,000 memories, all in one scope, which is the slowest case. The
 // word frequencies are those of a natural language.
-func (b *bench) search(ctx context.Context) error {
+func (b *bench) search(ctx context.Context, _ string) error {
 	err := inFolder(func(dir string) error { return b.searchOf(ctx, dir, 10_000, 10) })
 	if err != nil {
 		return err
@@ -159,53 +159,51 @@ func (b *bench) nearest(ctx context.Context, v *vector.Vectors, n int, asked []s
 }
 
 // messages measures queries of 100,000 past messages of one room, each with new words.
-func (b *bench) messages(ctx context.Context) error {
-	return inFolder(func(dir string) error {
-		const n = 100_000
-		texts, asked, err := writeMemories(filepath.Join(dir, "lines"), filepath.Join(dir, "questions"), n)
-		if err != nil {
-			return err
-		}
-		db, err := store.Open(ctx, filepath.Join(dir, "bot.db"), reverie.Migrations)
-		if err != nil {
-			return err
-		}
-		defer db.Close()
-		room := trust.RoomReaders("!room:localhost")
-		begin := time.Date(2024, 1, 1, 12, 0, 0, 0, time.UTC)
-		err = store.InTx(ctx, db, func(tx *sql.Tx) error {
-			for i, text := range texts {
-				if _, err := tx.ExecContext(ctx, `INSERT INTO past_message (scope, event, sender, at, conversation, seq, text, integrity) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-					room, fmt.Sprint("$", i), []string{"@anna:localhost", ""}[i%2], begin.Add(time.Duration(i)*3*time.Minute).UnixMilli(), fmt.Sprint("c", i/40), i, text, trust.User); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		index := search.Open(db)
-		began := time.Now()
-		if _, err := index.Rebuild(ctx); err != nil {
-			return err
-		}
-		rebuilt := time.Since(began)
-		plain, inserted, err := openPlain(ctx, dir, texts)
-		if err != nil {
-			return err
-		}
-		defer plain.db.Close()
-		b.put(figure{What: "100,000 messages, reindex", Value: rebuilt.Seconds(), Unit: "s", Baseline: inserted.Seconds(), Plain: "inserts into a plain FTS5 table"})
-		ours, theirs, err := beside(len(asked), func(i int) error {
-			_, err := index.Search(ctx, search.Query{Text: asked[i], Scopes: []trust.Readers{room}, Turns: true})
-			return err
-		}, func(i int) error { return plain.search(ctx, asked[i]) })
-		if err == nil {
-			b.put(percentiles("100,000 messages, question", 0, 20, ours, plainQuery, theirs)...)
-		}
+func (b *bench) messages(ctx context.Context, dir string) error {
+	const n = 100_000
+	texts, asked, err := writeMemories(filepath.Join(dir, "lines"), filepath.Join(dir, "questions"), n)
+	if err != nil {
 		return err
+	}
+	db, err := store.Open(ctx, filepath.Join(dir, "bot.db"), reverie.Migrations)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	room := trust.RoomReaders("!room:localhost")
+	begin := time.Date(2024, 1, 1, 12, 0, 0, 0, time.UTC)
+	err = store.InTx(ctx, db, func(tx *sql.Tx) error {
+		for i, text := range texts {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO past_message (scope, event, sender, at, conversation, seq, text, integrity) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+				room, fmt.Sprint("$", i), []string{"@anna:localhost", ""}[i%2], begin.Add(time.Duration(i)*3*time.Minute).UnixMilli(), fmt.Sprint("c", i/40), i, text, trust.User); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+	if err != nil {
+		return err
+	}
+	index := search.Open(db)
+	began := time.Now()
+	if _, err := index.Rebuild(ctx); err != nil {
+		return err
+	}
+	rebuilt := time.Since(began)
+	plain, inserted, err := openPlain(ctx, dir, texts)
+	if err != nil {
+		return err
+	}
+	defer plain.db.Close()
+	b.put(figure{What: "100,000 messages, reindex", Value: rebuilt.Seconds(), Unit: "s", Baseline: inserted.Seconds(), Plain: "inserts into a plain FTS5 table"})
+	ours, theirs, err := beside(len(asked), func(i int) error {
+		_, err := index.Search(ctx, search.Query{Text: asked[i], Scopes: []trust.Readers{room}, Turns: true})
+		return err
+	}, func(i int) error { return plain.search(ctx, asked[i]) })
+	if err == nil {
+		b.put(percentiles("100,000 messages, question", 0, 20, ours, plainQuery, theirs)...)
+	}
+	return err
 }
 
 // randomEmbedder gives each text a random vector, always the same: real ones would take too long, and

@@ -23,11 +23,7 @@ const (
 
 // tasks measures the scheduler with many tasks: its CPU time while nothing is due, and the delay of
 // tasks that are due at the same time.
-func (b *bench) tasks(ctx context.Context) error {
-	return inFolder(func(dir string) error { return b.tasksIn(ctx, dir) })
-}
-
-func (b *bench) tasksIn(ctx context.Context, dir string) error {
+func (b *bench) tasks(ctx context.Context, dir string) error {
 	db, err := store.Open(ctx, filepath.Join(dir, "bot.db"), reverie.Migrations)
 	if err != nil {
 		return err

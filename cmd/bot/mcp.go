@@ -225,9 +225,8 @@ func (s mcpServeCommand) Run(ctx context.Context, c console, b *bot) error {
 	if err != nil {
 		return err
 	}
-	finder := b.backend().Find(index)
 	find := func(ctx context.Context, q memory.Query) ([]memory.Hit, error) {
-		return memory.Search(ctx, b.db, finder, q)
+		return memory.Search(ctx, b.db, index.Search, q)
 	}
 	return mcp.Serve(ctx, mcp.Memory{Store: b.memory, Search: find, Person: person, Zone: b.cfg.Zone}, version, c.in, c.out)
 }

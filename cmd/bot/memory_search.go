@@ -16,7 +16,6 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/memory/jsonl"
 	"reverie/internal/search"
-	"reverie/internal/search/backend"
 	"reverie/internal/store"
 )
 
@@ -51,11 +50,11 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 		}
 	}
 	q := memory.Query{Text: text, Scopes: scopes, Now: time.Now().In(b.cfg.Zone), K: s.K, Turns: s.Turns, Past: s.Past}
-	finder := b.backend().Find(index)
+	find := func(q memory.Query) ([]memory.Hit, error) { return memory.Search(ctx, b.db, index.Search, q) }
 	if s.Batch != "" {
-		return s.batch(ctx, c, b, finder, q)
+		return s.batch(c, find, q)
 	}
-	hits, err := memory.Search(ctx, b.db, finder, q)
+	hits, err := find(q)
 	if err != nil {
 		return err
 	}
@@ -99,7 +98,7 @@ type batchQuestion struct {
 	Scope memory.Scope    `json:"scope"`
 }
 
-func (s memorySearchCommand) batch(ctx context.Context, c console, b *bot, finder backend.Finder, q memory.Query) error {
+func (s memorySearchCommand) batch(c console, find func(memory.Query) ([]memory.Hit, error), q memory.Query) error {
 	questions, err := readQuestions(s.Batch)
 	if err != nil {
 		return err
@@ -111,7 +110,7 @@ func (s memorySearchCommand) batch(ctx context.Context, c console, b *bot, finde
 		if one.Scope != "" {
 			each.Scopes = []memory.Scope{one.Scope}
 		}
-		hits, err := memory.Search(ctx, b.db, finder, each)
+		hits, err := find(each)
 		if err != nil {
 			return err
 		}

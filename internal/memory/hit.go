@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"reverie/internal/search"
-	"reverie/internal/search/backend"
 	"reverie/internal/store"
 	"reverie/internal/trust"
 )
@@ -28,11 +27,10 @@ type Hit struct {
 	search.Hit
 }
 
-// Search queries index and loads the entries of the hits from db. It drops entries deleted in the
-// meantime and duplicates of a better hit, and returns at most q.K hits. index is in the same
-// database.
-func Search(ctx context.Context, db *store.DB, index backend.Finder, q Query) ([]Hit, error) {
-	found, err := index.Search(ctx, q)
+// Search finds q with find, the Search of an index in db, and loads the entries of the hits. It drops entries deleted in
+// the meantime and duplicates of a better hit, and returns as many hits as q has places for.
+func Search(ctx context.Context, db *store.DB, find func(context.Context, Query) ([]search.Hit, error), q Query) ([]Hit, error) {
+	found, err := find(ctx, q)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}

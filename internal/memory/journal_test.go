@@ -210,7 +210,9 @@ type FTS struct {
 
 func OpenFTS(db *store.DB) *FTS { return &FTS{search.Open(db), db} }
 
-func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) { return Search(ctx, f.db, f.FTS, q) }
+func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) {
+	return Search(ctx, f.db, f.FTS.Search, q)
+}
 
 // RedactTurn removes a message as if it had never been indexed.
 func (f *FTS) Unhear(ctx context.Context, event string) error {
@@ -233,7 +235,7 @@ func OpenHybrid(f *FTS, v *vector.Vectors, s search.Server) *Hybrid {
 }
 
 func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
-	return Search(ctx, h.db, h.Hybrid, q)
+	return Search(ctx, h.db, h.Hybrid.Search, q)
 }
 
 // index is what finds entries.

@@ -51,7 +51,7 @@ type Store struct {
 	beforeForget func(context.Context) error
 	log          *slog.Logger
 	index        *search.Hybrid
-	finder       backend.Finder // ranks what index holds
+	find         func(context.Context, Query) ([]search.Hit, error) // Search of index; tests replace it
 	rerank       func(context.Context, string, []string) ([]int, error)
 	vectors      *vector.Vectors    // woken by changes; may be nil
 	server       backend.Server     // may be nil
@@ -76,8 +76,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	s := &Store{db: c.DB, dir: dir, fileLines: c.FileLines, purge: c.Purge, beforeForget: c.BeforeForget,
 		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), fault: func(string) {}, caches: map[Scope]*scopeCache{},
 		index: search.OpenHybrid(search.Open(c.DB), c.Vectors, c.Server), vectors: c.Vectors, server: c.Server, rerank: c.Rerank}
-	b := backend.Of(c.Backend)
-	s.finder, s.partial = b.Find(s.index), !b.Whole
+	s.find, s.partial = s.index.Search, !backend.Of(c.Backend).Whole
 	if s.partial && s.fileLines == 0 {
 		s.fileLines = workingSetSize
 	}

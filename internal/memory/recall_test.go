@@ -12,7 +12,6 @@ import (
 
 	"reverie/internal/memory/lines"
 	"reverie/internal/search"
-	"reverie/internal/search/backend"
 	"reverie/internal/test/expect"
 )
 
@@ -40,20 +39,16 @@ func found(t testing.TB, s *Store, text string, scopes ...Scope) (lines []string
 	return lines
 }
 
-// careless is an index that ignores the scopes of a query.
-type careless struct{ backend.Finder }
-
-func (c careless) Search(ctx context.Context, q Query) ([]search.Hit, error) {
-	q.Scopes = append(q.Scopes, Private(owner))
-	return c.Finder.Search(ctx, q)
-}
-
 // TestCarelessIndex: Store.Search enforces scopes even if the index does not.
 func TestCarelessIndex(t *testing.T) {
 	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: "fts5"})
 	noted(t, s, Private(owner), "the heron nests by the weir", owner)
 	hear(t, s, Private(owner), "dm", "I saw the heron today")
-	s.finder = careless{s.finder}
+	find := s.find
+	s.find = func(ctx context.Context, q Query) ([]search.Hit, error) {
+		q.Scopes = append(q.Scopes, Private(owner))
+		return find(ctx, q)
+	}
 	expect.Len(t, found(t, s, "heron", Shared), 0, "found")
 	expect.Len(t, found(t, s, "heron", Private(owner)), 2, "found : this test measures nothing")
 }

@@ -23,7 +23,7 @@ func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if len(q.Scopes) == 0 {
 		return nil, nil
 	}
-	hits, err := Search(ctx, s.db, s.finder, q)
+	hits, err := Search(ctx, s.db, s.find, q)
 	if err != nil {
 		return nil, err
 	}

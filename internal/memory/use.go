@@ -19,7 +19,7 @@ func (s *Store) CountUse(ctx context.Context, scopes []Scope, asked, reply strin
 	if read == nil || strings.TrimSpace(reply) == "" {
 		return nil
 	}
-	hits, err := Search(ctx, s.db, s.index.FTS, Query{Text: reply, Scopes: scopes, K: maxUseCandidates})
+	hits, err := Search(ctx, s.db, s.index.FTS.Search, Query{Text: reply, Scopes: scopes, K: maxUseCandidates})
 	if err != nil {
 		return err
 	}

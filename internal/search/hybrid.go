@@ -100,12 +100,8 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m matches) (found []candidate, u usual, err error) {
 	var near []vector.Similarity
 	if !q.Wishes {
-		hits := q.K
-		if q.Seen.Conversation != "" {
-			hits *= 2
-		}
 		near, err = h.comparer.Nearest(ctx, embedding, vector.Filter{Scopes: q.Scopes, Past: q.Past},
-			min(max(minNearest, nearestPerHit*hits), maxNearest))
+			min(max(minNearest, nearestPerHit*q.K), maxNearest))
 	}
 	if err != nil {
 		return nil, u, err

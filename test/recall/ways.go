@@ -19,7 +19,6 @@ import (
 	"reverie/internal/llm/encoder"
 	"reverie/internal/memory"
 	"reverie/internal/search"
-	"reverie/internal/search/backend"
 	"reverie/internal/search/vector"
 	"reverie/internal/store"
 )
@@ -37,7 +36,7 @@ func ways(ctx context.Context, s *set, cache string) ([]way, error) {
 		return nil, err
 	}
 	fts := search.Open(s.db)
-	all := []way{{"plain FTS5", plain.search}, {"fts5", ours(s.db, fts)}}
+	all := []way{{"plain FTS5", plain.search}, {"fts5", ours(s.db, fts.Search)}}
 	if !encoder.BuiltIn() {
 		return all, nil
 	}
@@ -45,7 +44,7 @@ func ways(ctx context.Context, s *set, cache string) ([]way, error) {
 	if err == nil {
 		err = v.Complete(ctx)
 	}
-	joined := ours(s.db, search.OpenHybrid(fts, v, nil))
+	joined := ours(s.db, search.OpenHybrid(fts, v, nil).Search)
 	return append(all, way{"local_vector", func(ctx context.Context, q question, k int, floor float64) ([]string, error) {
 		if floor == 0 { // the next search has the same query and is timed
 			defer v.EmbedQuery(ctx, q.Query)
@@ -55,9 +54,9 @@ func ways(ctx context.Context, s *set, cache string) ([]way, error) {
 }
 
 // ours searches as the bot does.
-func ours(db *store.DB, finder backend.Finder) func(context.Context, question, int, float64) ([]string, error) {
+func ours(db *store.DB, find func(context.Context, search.Query) ([]search.Hit, error)) func(context.Context, question, int, float64) ([]string, error) {
 	return func(ctx context.Context, q question, k int, floor float64) (refs []string, err error) {
-		hits, err := memory.Search(ctx, db, finder, memory.Query{Text: q.Query, Context: q.Context, Scopes: []memory.Scope{q.Scope},
+		hits, err := memory.Search(ctx, db, find, memory.Query{Text: q.Query, Context: q.Context, Scopes: []memory.Scope{q.Scope},
 			Now: q.Now, K: k, Floor: floor})
 		for _, h := range hits {
 			refs = append(refs, h.Entry.Ref)

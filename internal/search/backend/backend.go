@@ -1,5 +1,5 @@
-// Package backend lists the ways to find memories. A new one is a row of table and a file:
-// a Finder that ranks in its own way, or a Server that compares vectors.
+// Package backend lists the ways to find memories. A new one is a row of table and a package with a Server that
+// compares vectors.
 package backend
 
 import (
@@ -13,29 +13,19 @@ import (
 
 // table lists every backend, by its name in the configuration.
 var table = []Backend{
-	{Name: "flat_file", Whole: true, Find: hybrid},
-	{Name: "fts5", Find: hybrid},
-	{Name: "local_vector", Meaning: true, Find: hybrid},
-	{Name: "qdrant", Meaning: true, Find: hybrid, Open: func(c Config) Server { return qdrant.Open(c) }},
+	{Name: "flat_file", Whole: true},
+	{Name: "fts5"},
+	{Name: "local_vector", Meaning: true},
+	{Name: "qdrant", Meaning: true, Open: func(c Config) Server { return qdrant.Open(c) }},
 }
 
 // Backend is one way to find memories.
 type Backend struct {
 	Name    string
-	Whole   bool                        // prompts show all memories, not only those that are found
-	Meaning bool                        // memories are found by their meaning too: it needs vectors
-	Find    func(*search.Hybrid) Finder // ranks what the index holds
-	Open    func(Config) Server         // where vectors are compared; nil = in the program
+	Whole   bool                // prompts show all memories, not only those that are found
+	Meaning bool                // memories are found by their meaning too: it needs vectors
+	Open    func(Config) Server // where vectors are compared; nil = in the program
 }
-
-// Finder finds documents and past messages.
-type Finder interface {
-	// Search returns the best hits first. Any text is a valid query.
-	Search(ctx context.Context, q search.Query) ([]search.Hit, error)
-}
-
-// hybrid ranks by words, and by meaning where the index has vectors.
-func hybrid(index *search.Hybrid) Finder { return index }
 
 // Config says where a server is and what it gets.
 type Config = qdrant.Config

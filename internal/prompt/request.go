@@ -99,7 +99,7 @@ type request struct {
 	conversation int64 // 0 = a preview of one that has not begun
 	newest       int64 // message ID
 	begun        shown // number and first message of the newest turn
-	beginsTurn   bool  // it is a new one
+	beginsTurn   bool  // this is the first request of that turn
 	rows         []row
 	rebuilt      bool // the layout renders its prefix for every request
 

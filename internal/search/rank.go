@@ -52,11 +52,10 @@ const (
 	answerFactor    = .3 // … for what the bot said; for all else if the query asks for that
 )
 
-// How many candidates of each class are ranked. Unlikely is what the bot said, or what people said if the query asks
-// for that, unless it collects: see answerFactor.
+// How many candidates of each class are ranked.
 const (
 	maxCandidates = 100
-	maxUnlikely   = 40
+	maxUnlikely   = 40 // … where answerFactor applies, unless the query collects
 )
 
 // maxTerms is how many terms of a query, the rarest, are used to find candidates.

@@ -37,8 +37,8 @@ type Query struct {
 	Past   bool // also find superseded and archived documents, ranked lower
 }
 
-// Seen is the end of a conversation: its messages from the Seq From on. They take none of the K places, but K of them
-// are returned, too.
+// Seen is the end of a conversation: its messages from the Seq From on. They take none of the K places; K of them are
+// returned in addition.
 type Seen struct {
 	Conversation string // "" = none
 	From         int
@@ -49,8 +49,8 @@ func (s Seen) Has(t Turn) bool {
 	return s.Conversation != "" && t.Conversation == s.Conversation && t.Seq >= s.From
 }
 
-// Places returns a function that is called with the hits, the best first, and reports whether there is a place for one.
-// spare is how many more there are.
+// Places returns a function that is called with each hit, the best first, and reports whether q has a place for it. spare
+// places are added for hits that the caller may drop as duplicates.
 func (q Query) Places(spare int) func(isDoc, isSeen bool) bool {
 	k := cmp.Or(q.K, DefaultK)
 	unseen, seen, docs := k+spare, k, q.Docs+min(spare, q.Docs)

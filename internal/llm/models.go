@@ -74,6 +74,7 @@ func newClient(cfg Config) *http.Client {
 	if cfg.HTTP == nil {
 		usual := http.DefaultTransport.(*http.Transport).Clone()
 		usual.DialContext = (&net.Dialer{Timeout: connectTimeout}).DialContext
+		usual.MaxIdleConnsPerHost = usual.MaxIdleConns // the usual 2 are fewer than the requests at a time
 		cfg.HTTP = usual
 	}
 	return &http.Client{Transport: cfg.HTTP, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

@@ -52,7 +52,7 @@ type Config struct {
 	MaxFile    int64           // maximum bytes of a file to fetch or send; 0 = 20 MB
 	Log        *slog.Logger
 	Location   *time.Location    // time zone of times in texts; nil = the machine's
-	HTTP       http.RoundTripper // transport of all requests; nil = http.DefaultTransport
+	HTTP       http.RoundTripper // transport of all requests; nil = one like http.DefaultTransport
 
 	// Text returns a message of session.Messages in the language of room; nil = in English.
 	Text func(ctx context.Context, room, key string, fill ...string) string
@@ -77,7 +77,9 @@ func (cfg Config) withDefaults() Config {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.HTTP == nil {
-		cfg.HTTP = http.DefaultTransport
+		usual := http.DefaultTransport.(*http.Transport).Clone()
+		usual.MaxIdleConnsPerHost = usual.MaxIdleConns // all are one homeserver's; the usual 2 would be opened anew all the time
+		cfg.HTTP = usual
 	}
 	if cfg.Text == nil {
 		cfg.Text = (*settings.Messages)(nil).Text

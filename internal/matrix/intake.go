@@ -13,6 +13,7 @@ import (
 	"maunium.net/go/mautrix/crypto/olm"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
+	"maunium.net/go/mautrix/sqlstatestore"
 
 	"reverie/internal/chat"
 	"reverie/internal/command"
@@ -51,6 +52,13 @@ func (t *intake) routeSyncEvents(ctx context.Context, b *batch, res *mautrix.Res
 }
 
 func (t *intake) parseAndRouteEvents(ctx context.Context, b *batch, room id.RoomID, source event.Source, events []*event.Event) {
+	var states []*event.Event // follow each other
+	seen := map[string]bool{}
+	routeStates := func() {
+		t.routeStates(ctx, b, states)
+		states = nil
+		clear(seen)
+	}
 	for _, evt := range events {
 		evt.RoomID, evt.Mautrix.EventSource = room, source
 		switch {
@@ -63,9 +71,39 @@ func (t *intake) parseAndRouteEvents(ctx context.Context, b *batch, room id.Room
 		default:
 			evt.Type.Class = event.MessageEventType
 		}
-		if err := evt.Content.ParseRaw(evt.Type); err == nil || t.acceptUnparsedEvent(ctx, b, evt, err) {
-			t.routeEvent(ctx, b, evt, evt)
+		if err := evt.Content.ParseRaw(evt.Type); err != nil && !t.acceptUnparsedEvent(ctx, b, evt, err) {
+			continue
 		}
+		if evt.StateKey == nil {
+			routeStates()
+			t.routeEvent(ctx, b, evt, evt)
+			continue
+		}
+		key := evt.Type.Type + " " + *evt.StateKey
+		if seen[key] { // a later state must not hide an earlier one
+			routeStates()
+		}
+		seen[key] = true
+		states = append(states, evt)
+	}
+	routeStates()
+}
+
+// routeStates is routeEvent for state events of a room. The state store takes them in one transaction, since each
+// commit waits for the disk.
+func (t *intake) routeStates(ctx context.Context, b *batch, events []*event.Event) {
+	if len(events) == 0 {
+		return
+	}
+	err := t.cli.StateStore.(*sqlstatestore.SQLStateStore).DoTxn(ctx, nil, func(ctx context.Context) error {
+		for _, evt := range events {
+			t.callAndRecoverPanic(b, evt, func() { t.cli.Syncer.(mautrixSyncer).Dispatch(ctx, evt) })
+		}
+		return nil
+	})
+	b.recordFirstError(err)
+	for _, evt := range events {
+		t.callAndRecoverPanic(b, evt, func() { b.recordFirstError(t.dispatchEventByType(ctx, b, evt)) })
 	}
 }
 

@@ -236,9 +236,12 @@ func loadEpoch(ctx context.Context, db *store.DB, room history.Timeline) (*epoch
 func saveEpoch(ctx context.Context, tx *sql.Tx, room history.Timeline, e *epoch) error {
 	sections, _ := json.Marshal(e.sections) // texts and numbers always encode
 	shown, _ := json.Marshal(e.shown)
-	_, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO prompt_epoch
+	_, err := tx.ExecContext(ctx, `INSERT INTO prompt_epoch
 		(room, conversation, layout, key, prefix, sections, shown, nonce, first_message, since_message, started_at, reason)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (room) DO UPDATE SET
+			conversation = excluded.conversation, layout = excluded.layout, key = excluded.key, prefix = excluded.prefix,
+			sections = excluded.sections, shown = excluded.shown, nonce = excluded.nonce, first_message = excluded.first_message,
+			since_message = excluded.since_message, started_at = excluded.started_at, reason = excluded.reason`,
 		room, e.conversation, string(e.layout), e.key, e.prefix, string(sections), string(shown), e.nonce, e.first, e.since,
 		e.started.UnixMilli(), e.reason)
 	return store.Wrap(err, "prompt: save epoch")

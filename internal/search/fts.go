@@ -185,7 +185,7 @@ func (f *FTS) scopeNumbers(ctx context.Context, names []trust.Readers) (numbers 
 			numbers, stats.docs, words = append(numbers, no), stats.docs+docs, words+n
 		}
 		return err
-	}, `SELECT no, docs, words FROM index_scope WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY no`, store.Array(names))
+	}, `SELECT no, docs, words FROM json_each(?) AS s CROSS JOIN index_scope ON scope = s.value`, store.Array(names))
 	if err != nil {
 		return nil, stats, fmt.Errorf("search: %w", err)
 	}

@@ -71,7 +71,7 @@ func (s *Session) turnSettings(ctx context.Context, at trust.Place, past []histo
 	if m.mode, err = s.mode(ctx); err != nil {
 		return m, err
 	}
-	if m.tier, err = s.tier(ctx, past, preview); err != nil {
+	if m.tier, err = s.tier(ctx, m.mode, past, preview); err != nil {
 		return m, err
 	}
 	if m.tokenRatio, err = s.windows().TokenRatio(ctx, s.firstModel(m.mode.Role)); err != nil {

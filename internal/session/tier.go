@@ -9,6 +9,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/settings"
 	"reverie/internal/window"
 )
 
@@ -19,36 +20,31 @@ func (s *Session) windows() window.Store {
 
 // windowInputs returns what is known of the window of the room's chat model. For a model chosen by
 // !model that is only what its server and the configuration say.
-func (s *Session) windowInputs(ctx context.Context) (window.Inputs, error) {
-	now, err := s.mode(ctx)
-	if err != nil || now.Model == "" || now.Model == s.firstModel(chatRole) {
-		return s.cfg.WindowInputs(), err
+func (s *Session) windowInputs(now settings.RoomMode) window.Inputs {
+	if now.Model == "" || now.Model == s.firstModel(chatRole) {
+		return s.cfg.WindowInputs()
 	}
 	in := window.InputsOf(s.cfg.Models.Limits(llm.Preferring(chatRole, now.Model))[0])
 	in.ID = "model " + now.Model
-	return in, nil
+	return in
 }
 
 // tier returns the prompt tier of the next request. That request answers the end of past.
-func (s *Session) tier(ctx context.Context, past []history.Message, preview bool) (int, error) {
-	in, err := s.windowInputs(ctx)
-	if err != nil {
-		return 0, err
-	}
+func (s *Session) tier(ctx context.Context, now settings.RoomMode, past []history.Message, preview bool) (int, error) {
 	r := window.Request{Talk: string(s.talk)}
 	if n := len(past); n > 0 {
 		r.Conversation, r.ByPerson = past[n-1].Conversation, past[n-1].Role == llm.User
 	}
-	return s.windows().Tier(ctx, r, in, preview)
+	return s.windows().Tier(ctx, r, s.windowInputs(now), preview)
 }
 
 // noteCompacted records that the history was compacted, so that the tier may change.
 func (s *Session) noteCompacted(ctx context.Context) error {
-	in, err := s.windowInputs(ctx)
+	now, err := s.mode(ctx)
 	if err != nil {
 		return err
 	}
-	return s.windows().AfterCompaction(ctx, string(s.talk), in)
+	return s.windows().AfterCompaction(ctx, string(s.talk), s.windowInputs(now))
 }
 
 // retryLowerTier returns p, the prompt of t. If p did not fit, as err says, the window has shrunk: the
@@ -58,8 +54,8 @@ func (s *Session) retryLowerTier(ctx context.Context, t prompt.Turn, p prompt.Pr
 	if !errors.As(err, &large) {
 		return p, err
 	}
-	in, failed := s.windowInputs(ctx)
-	lower, keep, ok := s.windows().LowerTier(ctx, string(s.talk), in, t.Tier, t.Window)
+	now, failed := s.mode(ctx)
+	lower, keep, ok := s.windows().LowerTier(ctx, string(s.talk), s.windowInputs(now), t.Tier, t.Window)
 	if failed != nil || !ok {
 		return p, err
 	}
@@ -99,7 +95,11 @@ func (s *Session) learnTokenRatio(ctx context.Context, r prompt.Report, bare boo
 
 // WindowStatus returns lines for !status: the prompt's tier and how full the window is.
 func (s *Session) WindowStatus(ctx context.Context, past []history.Message) ([]string, error) {
-	tier, err := s.tier(ctx, past, true)
+	now, err := s.mode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tier, err := s.tier(ctx, now, past, true)
 	if err != nil {
 		return nil, err
 	}
@@ -107,11 +107,7 @@ func (s *Session) WindowStatus(ctx context.Context, past []history.Message) ([]s
 	if err != nil {
 		return nil, err
 	}
-	in, err := s.windowInputs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	d, err := s.windows().Decide(ctx, in)
+	d, err := s.windows().Decide(ctx, s.windowInputs(now))
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"maunium.net/go/mautrix"
-	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 	"maunium.net/go/mautrix/sqlstatestore"
 
@@ -99,8 +98,8 @@ func cleanName(name string) string {
 
 // People returns the number of joined members of a room, including the bot.
 func (r *Rooms) People(ctx context.Context, room string) (int, error) {
-	members, err := r.cli.StateStore.(*sqlstatestore.SQLStateStore).GetRoomMembers(ctx, id.RoomID(room), event.MembershipJoin)
-	return len(members), store.Wrap(err, "matrix: look up the members of a room")
+	n, err := store.Value[int](ctx, r.db, `SELECT count(*) FROM mx_user_profile WHERE room_id = ? AND membership = 'join'`, room)
+	return n, store.Wrap(err, "matrix: look up the members of a room")
 }
 
 // Left reports whether the bot has left a room or was removed. It is false after another

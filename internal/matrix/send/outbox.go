@@ -3,6 +3,7 @@
 package send
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -400,14 +401,15 @@ func (s *Sender) content(ctx context.Context, r delivery.OutboxRow) (*event.Mess
 			return nil, err
 		}
 	}
-	if err := s.setRelation(ctx, m, r, facts.DirectPair()); err != nil {
+	asker, thread, repliesTo := s.Inbox.Origin(ctx, r.ReplyTo)
+	if err := s.setRelation(ctx, m, r, facts.DirectPair(), thread, cmp.Or(repliesTo, r.ReplyTo)); err != nil {
 		return nil, err
 	}
 	if m.RelatesTo != nil && strings.HasPrefix(m.Body, ">") { // some clients take it for the reply fallback and hide it
 		m.Body = "\n" + m.Body
 	}
 	if !facts.DirectPair() {
-		if asker, _, _ := s.Inbox.Origin(ctx, r.ReplyTo); asker != "" {
+		if asker != "" {
 			m.Mentions.Add(id.UserID(asker))
 		}
 		for _, user := range strings.Fields(r.Mention) {

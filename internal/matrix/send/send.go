@@ -51,10 +51,9 @@ func ThreadRelation(ctx context.Context, client *mautrix.Client) event.RelationT
 }
 
 // setRelation sets the relation of content: to its thread, with a reply fallback for clients without
-// threads, or as a reply to the question.
-func (s *Sender) setRelation(ctx context.Context, m *event.MessageEventContent, r delivery.OutboxRow, private bool) error {
-	_, thread, repliesTo := s.Inbox.Origin(ctx, r.ReplyTo)
-	repliesTo = cmp.Or(repliesTo, r.ReplyTo)
+// threads, or as a reply to the event repliesTo. thread is the one in which the question was asked.
+func (s *Sender) setRelation(ctx context.Context, m *event.MessageEventContent, r delivery.OutboxRow, private bool,
+	thread, repliesTo string) error {
 	if r.Thread != "" {
 		newest, err := s.Outbox.NewestInThread(ctx, r.Room, r.Thread)
 		if err != nil {

@@ -315,9 +315,10 @@ func repeated(last, now []llm.Message) float64 {
 // countEpochs returns a counter of epochs started since, by reason.
 func (w *world) countEpochs(t *testing.T) func(like string) int {
 	t.Helper()
-	for _, query := range []string{`CREATE TABLE begun (prefix TEXT, at INTEGER, reason TEXT, UNIQUE (prefix, at, reason))`,
-		`CREATE TRIGGER begins AFTER INSERT ON prompt_epoch BEGIN INSERT OR IGNORE INTO begun VALUES (new.prefix, new.started_at, new.reason); END`} {
-		expect.Must(w.cfg.DB.ExecContext(t.Context(), query))(t)
+	expect.Must(w.cfg.DB.ExecContext(t.Context(), `CREATE TABLE begun (prefix TEXT, at INTEGER, reason TEXT, UNIQUE (prefix, at, reason))`))(t)
+	for _, write := range []string{"INSERT", "UPDATE"} {
+		expect.Must(w.cfg.DB.ExecContext(t.Context(), `CREATE TRIGGER begins_by_`+write+` AFTER `+write+` ON prompt_epoch
+			BEGIN INSERT INTO begun VALUES (new.prefix, new.started_at, new.reason) ON CONFLICT DO NOTHING; END`))(t)
 	}
 	return func(like string) int { return value[int](t, w, `SELECT count(*) FROM begun WHERE reason LIKE ?`, like) }
 }

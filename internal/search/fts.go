@@ -46,6 +46,15 @@ func rowRange(scope, low, high int64) (first, last int64) {
 func scopeOfRow(row int64) int64 { return row >> scopeShift }
 func classOfRow(row int64) int64 { return row >> classShift & (1<<(scopeShift-classShift) - 1) }
 
+// docOfRow returns the document number of a row, or minus the number of its message.
+func docOfRow(row int64) int64 {
+	n := row & (1<<classShift - 1)
+	if classOfRow(row) >= classTurn {
+		return -n
+	}
+	return n
+}
+
 // isAnswer reports whether the bot said the row.
 func isAnswer(row int64) bool { return classOfRow(row) == classTold || classOfRow(row) == classAnswer }
 
@@ -185,7 +194,7 @@ func (f *FTS) scopeNumbers(ctx context.Context, names []trust.Readers) (numbers 
 			numbers, stats.docs, words = append(numbers, no), stats.docs+docs, words+n
 		}
 		return err
-	}, `SELECT no, docs, words FROM json_each(?) AS s CROSS JOIN index_scope ON scope = s.value`, store.Array(names))
+	}, `SELECT no, docs, words FROM index_scope WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY no`, store.Array(names))
 	if err != nil {
 		return nil, stats, fmt.Errorf("search: %w", err)
 	}
@@ -334,11 +343,12 @@ func (f *FTS) matchingRows(ctx context.Context, score, expression string, first,
 func (f *FTS) load(ctx context.Context, by string, numbers []int64) ([]candidate, error) {
 	return store.List(ctx, f.db, func(row store.Row) (c candidate, err error) {
 		var marks int
-		err = row.Scan(&c.row, &c.doc, &c.at, &c.session, &c.chars, &c.words, &marks, &c.body, &c.day, &c.subject)
+		err = row.Scan(&c.row, &c.place, &c.seq, &c.at, &c.session, &c.chars, &c.words, &marks, &c.body, &c.day, &c.subject)
+		c.doc = docOfRow(c.row)
 		c.isQuestion, c.hasTime = marks&markQuestion != 0, marks&markTime != 0
 		c.past, c.answer = classOfRow(c.row) == classPast, isAnswer(c.row)
 		return c, err
-	}, `SELECT d.row, d.doc, d.at, d.conversation_day, d.chars, d.words, d.flags, t.c0, t.c1, t.c2
+	}, `SELECT d.row, d.conversation, d.seq, d.at, d.conversation_day, d.chars, d.words, d.flags, t.c0, t.c1, t.c2
 		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.`+by+` = j.value
 		CROSS JOIN index_fts_content AS t ON t.id = d.row`, store.Array(numbers))
 }
@@ -349,12 +359,13 @@ func (f *FTS) toHits(ctx context.Context, q Query, ranked []scored) ([]Hit, erro
 	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.covered >= q.Floor }) {
 		return nil, nil
 	}
-	seen, err := f.seenTurns(ctx, q)
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
+	var seen []int64 // places
+	for _, scope := range q.Scopes {
+		seen = append(seen, placeOf(scope, q.Seen.Conversation, true))
 	}
+	isSeen := func(s scored) bool { return s.place != 0 && s.seq >= q.Seen.From && slices.Contains(seen, s.place) }
 	hasPlace := q.Places(DefaultK)
-	ranked = slices.DeleteFunc(ranked, func(s scored) bool { return !hasPlace(s.doc > 0, seen[-s.doc]) })
+	ranked = slices.DeleteFunc(ranked, func(s scored) bool { return !hasPlace(s.doc > 0, isSeen(s)) })
 	turns, err := f.loadTurns(ctx, ranked)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
@@ -366,7 +377,7 @@ func (f *FTS) toHits(ctx context.Context, q Query, ranked []scored) ([]Hit, erro
 			continue
 		}
 		h.At = time.UnixMilli(s.at).UTC()
-		h.Doc, h.Score, h.Covered, h.Near, h.Seen = max(s.doc, 0), round(s.score), round(s.covered), s.related, seen[-s.doc]
+		h.Doc, h.Score, h.Covered, h.Near, h.Seen = max(s.doc, 0), round(s.score), round(s.covered), s.related, isSeen(s)
 		hits = append(hits, h)
 	}
 	return hits, nil

@@ -62,15 +62,6 @@ func Openings(
 		store.Array(ends), scope, conversation, minOpening, least)
 }
 
-// seenTurns returns the numbers of the messages that q says are seen.
-func (f *FTS) seenTurns(ctx context.Context, q Query) (map[int64]bool, error) {
-	if q.Seen.Conversation == "" {
-		return nil, nil
-	}
-	return store.Pairs[int64, bool](ctx, f.db, `SELECT n, true FROM past_message WHERE conversation = ? AND seq >= ?`,
-		q.Seen.Conversation, q.Seen.From)
-}
-
 // adjacentTurn selects the message next to h in its conversation, on one side.
 func adjacentTurn(compare, order string) string {
 	return `(SELECT o.n FROM past_message AS o WHERE o.scope = h.scope AND o.conversation = h.conversation AND h.conversation <> ''

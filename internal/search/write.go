@@ -80,7 +80,7 @@ func analyse(s source) analysedDoc {
 		m.day = strings.Join(text.DateTerms(at), " ")
 	}
 	if s.conversation != "" && s.class != classPast {
-		m.place = hash64(string(s.scope), s.conversation, map[bool]string{true: "turn"}[s.doc < 0])
+		m.place = placeOf(s.scope, s.conversation, s.doc < 0)
 		m.session = hash64(s.conversation, at.Format(time.DateOnly))
 	}
 	if text.IsQuestion(s.text) {
@@ -93,6 +93,14 @@ func analyse(s source) analysedDoc {
 		m.marks |= markWish
 	}
 	return m
+}
+
+// placeOf returns the number of a conversation of a scope, of its messages or of what was learned there; 0 = none.
+func placeOf(scope trust.Readers, conversation string, messages bool) int64 {
+	if conversation == "" {
+		return 0
+	}
+	return hash64(string(scope), conversation, map[bool]string{true: "turn"}[messages])
 }
 
 func hash64(parts ...string) int64 {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,7 +51,9 @@ type year struct {
 	room  string
 	words []string
 	rng   *rand.Rand
-	took  []float64 // milliseconds, each answer of this month
+	took  []float64 // milliseconds, each answer of this month, without the model
+
+	modelTook atomic.Int64 // nanoseconds in all
 }
 
 // clock is the real time, which a bubble's clock is not.
@@ -75,7 +78,7 @@ func newWords() (all []string) {
 
 func newYear(t *testing.T) *year {
 	y := &year{words: newWords(), rng: rand.New(rand.NewPCG(1, 2))}
-	y.day = newDayWith(t, judging{rehearsal.Handler(rehearsal.Config{})}, func(c *config.Config) {
+	y.day = newDayWith(t, judging{rehearsal.Handler(rehearsal.Config{}), &y.modelTook}, func(c *config.Config) {
 		c.Memory.Backend, c.Harvest.Calls = "fts5", 200
 	})
 	y.parts.models = llm.New(llm.Config{HTTP: y.model, Meter: y.parts.counted.Meter(y.parts.usage), Models: []llm.ModelConfig{
@@ -154,14 +157,14 @@ func (y *year) ask(name string) {
 	for len(y.ann.replied) > 0 { // a reminder
 		<-y.ann.replied
 	}
-	began := clock()
+	began, model := clock(), y.modelTook.Load()
 	expect.Must(y.ann.Say(y.t.Context(), y.room, y.says(name)))(y.t)
 	select {
 	case <-y.ann.replied:
 	case <-time.After(time.Hour):
 		y.t.Fatalf("%s: no answer in an hour", name)
 	}
-	y.took = append(y.took, milliseconds(clock()-began))
+	y.took = append(y.took, milliseconds(clock()-began-time.Duration(y.modelTook.Load()-model)))
 }
 
 // says is a message of Ann: a fact, a question about one, a reminder, or talk.
@@ -212,11 +215,16 @@ func (y *year) measure(dreams []float64) (c cost) {
 func (y *year) size(file string) int64 { return expect.Must(os.Stat(file))(y.t).Size() }
 
 // judging is a rehearsal model that also answers what dreams ask: nothing is to be done.
-type judging struct{ http.Handler }
+type judging struct {
+	http.Handler
+	took *atomic.Int64 // nanoseconds of real time in all
+}
 
 var pairRE = regexp.MustCompile(`\\nPair (\d+)`)
 
 func (j judging) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := clock()
+	defer func() { j.took.Add(int64(clock() - began)) }()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)

@@ -78,7 +78,7 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.HTTP == nil {
 		usual := http.DefaultTransport.(*http.Transport).Clone()
-		usual.MaxIdleConnsPerHost = usual.MaxIdleConns // all are one homeserver's; the usual 2 would be opened anew all the time
+		usual.MaxIdleConnsPerHost = usual.MaxIdleConns // all are to one homeserver; the usual 2 are fewer than the sends at a time
 		cfg.HTTP = usual
 	}
 	if cfg.Text == nil {

@@ -52,13 +52,7 @@ func (t *intake) routeSyncEvents(ctx context.Context, b *batch, res *mautrix.Res
 }
 
 func (t *intake) parseAndRouteEvents(ctx context.Context, b *batch, room id.RoomID, source event.Source, events []*event.Event) {
-	var states []*event.Event // follow each other
-	seen := map[string]bool{}
-	routeStates := func() {
-		t.routeStates(ctx, b, states)
-		states = nil
-		clear(seen)
-	}
+	var accepted []*event.Event
 	for _, evt := range events {
 		evt.RoomID, evt.Mautrix.EventSource = room, source
 		switch {
@@ -71,30 +65,38 @@ func (t *intake) parseAndRouteEvents(ctx context.Context, b *batch, room id.Room
 		default:
 			evt.Type.Class = event.MessageEventType
 		}
-		if err := evt.Content.ParseRaw(evt.Type); err != nil && !t.acceptUnparsedEvent(ctx, b, evt, err) {
-			continue
+		if err := evt.Content.ParseRaw(evt.Type); err == nil || t.acceptUnparsedEvent(ctx, b, evt, err) {
+			accepted = append(accepted, evt)
 		}
-		if evt.StateKey == nil {
-			routeStates()
-			t.routeEvent(ctx, b, evt, evt)
-			continue
-		}
-		key := evt.Type.Type + " " + *evt.StateKey
-		if seen[key] { // a later state must not hide an earlier one
-			routeStates()
-		}
-		seen[key] = true
-		states = append(states, evt)
 	}
-	routeStates()
+	for len(accepted) > 0 {
+		n := leadingStates(accepted)
+		if n > 0 {
+			t.routeStates(ctx, b, accepted[:n])
+		} else {
+			t.routeEvent(ctx, b, accepted[0], accepted[0])
+			n = 1
+		}
+		accepted = accepted[n:]
+	}
 }
 
-// routeStates is routeEvent for state events of a room. The state store takes them in one transaction, since each
-// commit waits for the disk.
-func (t *intake) routeStates(ctx context.Context, b *batch, events []*event.Event) {
-	if len(events) == 0 {
-		return
+// leadingStates counts the state events at the beginning of events, up to the second one for the same state: it
+// must not hide the first.
+func leadingStates(events []*event.Event) int {
+	seen := map[[2]string]bool{}
+	for i, evt := range events {
+		if evt.StateKey == nil || seen[[2]string{evt.Type.Type, *evt.StateKey}] {
+			return i
+		}
+		seen[[2]string{evt.Type.Type, *evt.StateKey}] = true
 	}
+	return len(events)
+}
+
+// routeStates is routeEvent for state events. The state store takes them in one transaction, because each commit
+// waits for the disk.
+func (t *intake) routeStates(ctx context.Context, b *batch, events []*event.Event) {
 	err := t.cli.StateStore.(*sqlstatestore.SQLStateStore).DoTxn(ctx, nil, func(ctx context.Context) error {
 		for _, evt := range events {
 			t.callAndRecoverPanic(b, evt, func() { t.cli.Syncer.(mautrixSyncer).Dispatch(ctx, evt) })

@@ -336,6 +336,33 @@ func (h *roomHistory) privateWith() string {
 	return with
 }
 
+// TestExposedForAWhile: a state that a later event of the same sync replaces makes a room exposed for good, too.
+func TestExposedForAWhile(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"m.room.history_visibility", "m.room.member"} {
+		t.Run(key, func(t *testing.T) {
+			t.Parallel()
+			s, you, b, room := chatting(t, false, echo)
+			expect.Equal(t, expect.Must(b.DirectWith(t.Context(), room))(t), you.UserID())
+			b.stop()
+			if key == "m.room.member" {
+				stranger := s.Account("carl", "a long enough password")
+				for _, membership := range []string{"invite", "join", "leave", "knock"} {
+					s.SetState(stranger, room, key, stranger, content{"membership": membership})
+				}
+			} else {
+				for _, readers := range []string{"world_readable", "shared"} {
+					s.SetState(you.UserID(), room, key, "", content{"history_visibility": readers})
+				}
+			}
+			b = b.again(echo)
+			say(t, you, room, "hello")
+			hears(t, you, room, "echo: **hello**")
+			expect.Equal(t, expect.Must(b.DirectWith(t.Context(), room))(t), "")
+		})
+	}
+}
+
 // historyWorld is a bot of ann and its rooms.
 type historyWorld struct {
 	t      *testing.T

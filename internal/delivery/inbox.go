@@ -147,14 +147,23 @@ func unpack(m *chat.Message, packed string) error {
 // Waiting returns the oldest unanswered messages, in order of arrival, without those in handed, which are being worked
 // on. With those there are at most perRoom of a room. It removes what is answered from handed; its keys are Seq.
 func (in *Inbox) Waiting(ctx context.Context, handed map[int64]bool, perRoom int) ([]InboxRow, error) {
-	waiting, inRoom := map[int64]bool{}, map[string]int{}
+	for seq := range handed {
+		handed[seq] = false // until it is found waiting
+	}
 	var more []int64
+	var last string
+	inRoom := 0
 	err := store.Each(ctx, in.db, func(row store.Row) error {
 		var room string
 		var seq int64
 		err := row.Scan(&room, &seq)
-		waiting[seq] = true
-		if inRoom[room]++; inRoom[room] <= perRoom && !handed[seq] {
+		if room != last {
+			last, inRoom = room, 0
+		}
+		inRoom++
+		if _, there := handed[seq]; there {
+			handed[seq] = true
+		} else if inRoom <= perRoom {
 			more = append(more, seq)
 		}
 		return err
@@ -162,7 +171,7 @@ func (in *Inbox) Waiting(ctx context.Context, handed map[int64]bool, perRoom int
 	if err != nil {
 		return nil, err
 	}
-	maps.DeleteFunc(handed, func(seq int64, _ bool) bool { return !waiting[seq] })
+	maps.DeleteFunc(handed, func(_ int64, waits bool) bool { return !waits })
 	if more == nil {
 		return nil, nil
 	}

@@ -40,8 +40,9 @@ func TestYear(t *testing.T) {
 }
 
 const (
-	perDay   = 40
-	perMonth = 30 // days
+	perDay    = 40
+	perMonth  = 30                    // days
+	modelTime = 50 * time.Millisecond // a real model takes longer
 )
 
 // year is a day that goes on.
@@ -52,8 +53,10 @@ type year struct {
 	words []string
 	rng   *rand.Rand
 	took  []float64 // milliseconds, each answer of this month, without the model
+	whole []float64 // … with the model, while that takes its time
 
-	modelTook atomic.Int64 // nanoseconds in all
+	modelTook      atomic.Int64 // nanoseconds of real time in all
+	modelTakesTime atomic.Bool  // modelTime for each request
 }
 
 // clock is the real time, which a bubble's clock is not.
@@ -78,7 +81,7 @@ func newWords() (all []string) {
 
 func newYear(t *testing.T) *year {
 	y := &year{words: newWords(), rng: rand.New(rand.NewPCG(1, 2))}
-	y.day = newDayWith(t, judging{rehearsal.Handler(rehearsal.Config{}), &y.modelTook}, func(c *config.Config) {
+	y.day = newDayWith(t, judging{rehearsal.Handler(rehearsal.Config{}), y}, func(c *config.Config) {
 		c.Memory.Backend, c.Harvest.Calls = "fts5", 200
 	})
 	y.parts.models = llm.New(llm.Config{HTTP: y.model, Meter: y.parts.counted.Meter(y.parts.usage), Models: []llm.ModelConfig{
@@ -90,10 +93,10 @@ func newYear(t *testing.T) *year {
 }
 
 // live lives the days. On the last three of a month another bot lives its first day beside it: what else the machine
-// does slows both.
+// does slows both. The model takes time then.
 func (y *year) live(days int) {
 	y.began = time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)
-	var dreams, first []float64
+	var dreams, first, firstWhole []float64
 	for n := range days {
 		dreams = append(dreams, y.dream(n))
 		all, left := []*year{y}, min(perMonth-1-n%perMonth, days-1-n) // left: days of this month
@@ -102,14 +105,14 @@ func (y *year) live(days int) {
 		}
 		talk(n, all)
 		for _, other := range all[1:] {
-			first = append(first, other.took...)
+			first, firstWhole = append(first, other.took...), append(firstWhole, other.whole...)
 			other.end()
 		}
 		if left == 0 {
 			ours, new := median(y.took[max(0, len(y.took)-3*perDay):]), median(first)
-			y.t.Logf("until day %3d: %s; %.1f ms beside a first day with %.1f, %.2f times as long, with a model that takes 50 ms %.2f times",
-				n+1, y.measure(dreams), ours, new, ours/new, (ours+50)/(new+50))
-			y.took, dreams, first = nil, nil, nil
+			y.t.Logf("until day %3d: %s; beside a first day %.1f and %.1f ms, %.2f times; with a model of %s %.1f and %.1f ms, %.2f times", n+1,
+				y.measure(dreams), ours, new, ours/new, modelTime, median(y.whole), median(firstWhole), median(y.whole)/median(firstWhole))
+			y.took, y.whole, dreams, first, firstWhole = nil, nil, nil, nil, nil
 		}
 	}
 }
@@ -145,6 +148,9 @@ func talk(n int, all []*year) {
 		times = append(times, 7*time.Hour+time.Duration(all[0].rng.IntN(16*3600))*time.Second)
 	}
 	slices.Sort(times)
+	for _, y := range all {
+		y.modelTakesTime.Store(len(all) > 1)
+	}
 	for i, at := range times {
 		sleepUntil(all[0].t.Context(), all[0].began.AddDate(0, 0, n).Add(at))
 		for k := range all {
@@ -165,7 +171,11 @@ func (y *year) ask(name string) {
 	case <-time.After(time.Hour):
 		y.t.Fatalf("%s: no answer in an hour", name)
 	}
-	y.took = append(y.took, milliseconds(clock()-began-time.Duration(y.modelTook.Load()-model)))
+	whole := clock() - began
+	y.took = append(y.took, milliseconds(whole-time.Duration(y.modelTook.Load()-model)))
+	if y.modelTakesTime.Load() {
+		y.whole = append(y.whole, milliseconds(whole))
+	}
 }
 
 // says is a message of Ann: a fact, a question about one, a reminder, or talk.
@@ -218,14 +228,17 @@ func (y *year) size(file string) int64 { return expect.Must(os.Stat(file))(y.t).
 // judging is a rehearsal model that also answers what dreams ask: nothing is to be done.
 type judging struct {
 	http.Handler
-	took *atomic.Int64 // nanoseconds of real time in all
+	*year
 }
 
 var pairRE = regexp.MustCompile(`\\nPair (\d+)`)
 
 func (j judging) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := clock()
-	defer func() { j.took.Add(int64(clock() - began)) }()
+	defer func() { j.modelTook.Add(int64(clock() - began)) }()
+	if wait := unix.NsecToTimespec(modelTime.Nanoseconds()); j.modelTakesTime.Load() {
+		_ = unix.Nanosleep(&wait, nil) // time.Sleep sleeps in the bubble's time
+	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)

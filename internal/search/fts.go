@@ -46,15 +46,6 @@ func rowRange(scope, low, high int64) (first, last int64) {
 func scopeOfRow(row int64) int64 { return row >> scopeShift }
 func classOfRow(row int64) int64 { return row >> classShift & (1<<(scopeShift-classShift) - 1) }
 
-// docOfRow returns the document number of a row, or minus the number of its message.
-func docOfRow(row int64) int64 {
-	n := row & (1<<classShift - 1)
-	if classOfRow(row) >= classTurn {
-		return -n
-	}
-	return n
-}
-
 // isAnswer reports whether the bot said the row.
 func isAnswer(row int64) bool { return classOfRow(row) == classTold || classOfRow(row) == classAnswer }
 
@@ -343,12 +334,11 @@ func (f *FTS) matchingRows(ctx context.Context, score, expression string, first,
 func (f *FTS) load(ctx context.Context, by string, numbers []int64) ([]candidate, error) {
 	return store.List(ctx, f.db, func(row store.Row) (c candidate, err error) {
 		var marks int
-		err = row.Scan(&c.row, &c.place, &c.seq, &c.at, &c.session, &c.chars, &c.words, &marks, &c.body, &c.day, &c.subject)
-		c.doc = docOfRow(c.row)
+		err = row.Scan(&c.row, &c.doc, &c.place, &c.seq, &c.at, &c.session, &c.chars, &c.words, &marks, &c.body, &c.day, &c.subject)
 		c.isQuestion, c.hasTime = marks&markQuestion != 0, marks&markTime != 0
 		c.past, c.answer = classOfRow(c.row) == classPast, isAnswer(c.row)
 		return c, err
-	}, `SELECT d.row, d.conversation, d.seq, d.at, d.conversation_day, d.chars, d.words, d.flags, t.c0, t.c1, t.c2
+	}, `SELECT d.row, d.doc, d.conversation, d.seq, d.at, d.conversation_day, d.chars, d.words, d.flags, t.c0, t.c1, t.c2
 		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.`+by+` = j.value
 		CROSS JOIN index_fts_content AS t ON t.id = d.row`, store.Array(numbers))
 }

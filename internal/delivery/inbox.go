@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -147,12 +146,8 @@ func unpack(m *chat.Message, packed string) error {
 // Waiting returns the oldest unanswered messages, in order of arrival, without those in handed, which are being worked
 // on. With those there are at most perRoom of a room. It removes what is answered from handed; its keys are Seq.
 func (in *Inbox) Waiting(ctx context.Context, handed map[int64]bool, perRoom int) ([]InboxRow, error) {
-	for seq := range handed {
-		handed[seq] = false // until it is found waiting
-	}
-	var more []int64
-	var last string
-	inRoom := 0
+	var more, still []int64
+	last, inRoom := "", 0
 	err := store.Each(ctx, in.db, func(row store.Row) error {
 		var room string
 		var seq int64
@@ -160,9 +155,8 @@ func (in *Inbox) Waiting(ctx context.Context, handed map[int64]bool, perRoom int
 		if room != last {
 			last, inRoom = room, 0
 		}
-		inRoom++
-		if _, there := handed[seq]; there {
-			handed[seq] = true
+		if inRoom++; handed[seq] {
+			still = append(still, seq)
 		} else if inRoom <= perRoom {
 			more = append(more, seq)
 		}
@@ -171,7 +165,10 @@ func (in *Inbox) Waiting(ctx context.Context, handed map[int64]bool, perRoom int
 	if err != nil {
 		return nil, err
 	}
-	maps.DeleteFunc(handed, func(_ int64, waits bool) bool { return !waits })
+	clear(handed)
+	for _, seq := range still {
+		handed[seq] = true
+	}
 	if more == nil {
 		return nil, nil
 	}

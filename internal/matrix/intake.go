@@ -13,7 +13,6 @@ import (
 	"maunium.net/go/mautrix/crypto/olm"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
-	"maunium.net/go/mautrix/sqlstatestore"
 
 	"reverie/internal/chat"
 	"reverie/internal/command"
@@ -94,16 +93,14 @@ func leadingStates(events []*event.Event) int {
 	return len(events)
 }
 
-// routeStates is routeEvent for state events. The state store takes them in one transaction, because each commit
-// waits for the disk.
+// routeStates is routeEvent for state events. The state store takes them in one transaction.
 func (t *intake) routeStates(ctx context.Context, b *batch, events []*event.Event) {
-	err := t.cli.StateStore.(*sqlstatestore.SQLStateStore).DoTxn(ctx, nil, func(ctx context.Context) error {
+	b.recordFirstError(t.rooms.InTx(ctx, func(ctx context.Context) error {
 		for _, evt := range events {
 			t.callAndRecoverPanic(b, evt, func() { t.cli.Syncer.(mautrixSyncer).Dispatch(ctx, evt) })
 		}
 		return nil
-	})
-	b.recordFirstError(err)
+	}))
 	for _, evt := range events {
 		t.callAndRecoverPanic(b, evt, func() { b.recordFirstError(t.dispatchEventByType(ctx, b, evt)) })
 	}

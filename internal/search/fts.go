@@ -353,7 +353,9 @@ func (f *FTS) toHits(ctx context.Context, q Query, ranked []scored) ([]Hit, erro
 	for _, scope := range q.Scopes {
 		seen = append(seen, placeOf(scope, q.Seen.Conversation, true))
 	}
-	isSeen := func(s scored) bool { return s.place != 0 && s.seq >= q.Seen.From && slices.Contains(seen, s.place) }
+	isSeen := func(s scored) bool {
+		return q.Seen.Conversation != "" && s.seq >= q.Seen.From && slices.Contains(seen, s.place)
+	}
 	hasPlace := q.Places(DefaultK)
 	ranked = slices.DeleteFunc(ranked, func(s scored) bool { return !hasPlace(s.doc > 0, isSeen(s)) })
 	turns, err := f.loadTurns(ctx, ranked)

@@ -226,7 +226,7 @@ type candidate struct {
 	row                 int64
 	body, day, subject  string   // terms, separated by spaces
 	near                []string // bodies of its neighbours among the candidates
-	place               int64    // of its conversation, see placeOf
+	place               int64    // number of its conversation; 0 = none
 	seq                 int      // in it
 	at                  int64    // Unix milliseconds
 	session             int64    // equal for documents of one conversation on one day; 0 = none

@@ -95,11 +95,8 @@ func analyse(s source) analysedDoc {
 	return m
 }
 
-// placeOf returns the number of a conversation of a scope, of its messages or of what was learned there; 0 = none.
+// placeOf returns the number of a conversation of a scope: that of its messages, or of what was learned there.
 func placeOf(scope trust.Readers, conversation string, messages bool) int64 {
-	if conversation == "" {
-		return 0
-	}
 	return hash64(string(scope), conversation, map[bool]string{true: "turn"}[messages])
 }
 

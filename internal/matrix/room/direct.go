@@ -10,7 +10,6 @@ import (
 
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
-	"maunium.net/go/mautrix/sqlstatestore"
 
 	"reverie/internal/matrix/setup"
 	"reverie/internal/store"
@@ -60,12 +59,11 @@ func (r *Rooms) addToDirect(ctx context.Context, room id.RoomID, with id.UserID)
 // checkExposed reports whether a room is exposed: others than one person are or were members, or
 // its history is world-readable. It stores that for good.
 func (r *Rooms) checkExposed(ctx context.Context, room id.RoomID, with string) (bool, error) {
-	store := r.cli.StateStore.(*sqlstatestore.SQLStateStore)
-	members, err := store.GetAllMembers(ctx, room)
+	members, err := r.states().GetAllMembers(ctx, room)
 	if err != nil {
 		return false, fmt.Errorf("look up the members of a room: %w", err)
 	}
-	history, err := store.GetHistoryVisibility(ctx, room)
+	history, err := r.states().GetHistoryVisibility(ctx, room)
 	if err != nil {
 		return false, fmt.Errorf("look up who may read a room: %w", err)
 	}

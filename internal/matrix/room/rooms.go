@@ -38,6 +38,17 @@ func New(db *store.DB, acc *account.Account, log *slog.Logger) *Rooms {
 	return &Rooms{db: db, cli: acc.Client, devices: acc.Devices, log: log, complete: map[id.RoomID]bool{}, changes: map[id.RoomID]int{}}
 }
 
+// states is mautrix's state store.
+func (r *Rooms) states() *sqlstatestore.SQLStateStore {
+	return r.cli.StateStore.(*sqlstatestore.SQLStateStore)
+}
+
+// InTx runs do in a transaction of mautrix's database. Each commit waits for the disk. do must pass its context on, and
+// must not write to the database by other means: it would wait for itself.
+func (r *Rooms) InTx(ctx context.Context, do func(ctx context.Context) error) error {
+	return r.states().DoTxn(ctx, nil, do)
+}
+
 func (r *Rooms) setMembership(ctx context.Context, room id.RoomID, membership string) error {
 	return store.Exec(ctx, r.db, `INSERT INTO matrix_room (id, membership) VALUES (?, ?)
 		ON CONFLICT (id) DO UPDATE SET membership = excluded.membership, attempts = 0, next_at = 0`, room.String(), membership)
@@ -85,7 +96,7 @@ func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err err
 
 // DisplayName returns the display name of a member, or "".
 func (r *Rooms) DisplayName(ctx context.Context, room id.RoomID, user id.UserID) string {
-	m, err := r.cli.StateStore.(*sqlstatestore.SQLStateStore).TryGetMember(ctx, room, user)
+	m, err := r.states().TryGetMember(ctx, room, user)
 	if err != nil || m == nil {
 		return ""
 	}

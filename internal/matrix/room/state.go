@@ -10,7 +10,6 @@ import (
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
-	"maunium.net/go/mautrix/sqlstatestore"
 
 	"reverie/internal/i18n"
 	"reverie/internal/matrix/e2ee"
@@ -84,7 +83,7 @@ func (r *Rooms) fetchState(ctx context.Context, room id.RoomID, changes int) err
 	if members[r.cli.UserID.String()] == nil {
 		return fmt.Errorf("the state of the room is incomplete: our own membership is missing")
 	}
-	states := r.cli.StateStore.(*sqlstatestore.SQLStateStore)
+	states := r.states()
 	var failed error // UpdateStateStore only logs it
 	ctx = e2ee.WithFailures(ctx, func(err error) { failed = err })
 	err = states.DoTxn(ctx, nil, func(ctx context.Context) error { // changes counted from here on are stored after it
@@ -122,7 +121,7 @@ func (r *Rooms) PrepareSend(ctx context.Context, room id.RoomID) error {
 	if err := r.ensureState(ctx, room); err != nil {
 		return err
 	}
-	states := r.cli.StateStore.(*sqlstatestore.SQLStateStore)
+	states := r.states()
 	content, err := states.GetEncryptionEvent(ctx, room)
 	if err != nil {
 		return fmt.Errorf("look up the encryption of the room: %w", err)

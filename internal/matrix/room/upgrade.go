@@ -10,7 +10,6 @@ import (
 
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
-	"maunium.net/go/mautrix/sqlstatestore"
 
 	"reverie/internal/delivery"
 	"reverie/internal/matrix/retry"
@@ -233,7 +232,7 @@ func (m *Memberships) moveRoom(ctx context.Context, r replacement) (at time.Time
 // predecessor returns the predecessor that a room's create event names. known is false if the state
 // store does not have that event.
 func (m *Memberships) predecessor(ctx context.Context, room id.RoomID) (old string, known bool, err error) {
-	create, err := m.Rooms.cli.StateStore.(*sqlstatestore.SQLStateStore).GetCreate(ctx, room)
+	create, err := m.Rooms.states().GetCreate(ctx, room)
 	if err != nil || create == nil {
 		return "", false, store.Wrap(err, "look up how the room began")
 	}

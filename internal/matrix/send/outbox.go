@@ -402,7 +402,8 @@ func (s *Sender) content(ctx context.Context, r delivery.OutboxRow) (*event.Mess
 		}
 	}
 	asker, thread, repliesTo := s.Inbox.Origin(ctx, r.ReplyTo)
-	if err := s.setRelation(ctx, m, r, facts.DirectPair(), thread, cmp.Or(repliesTo, r.ReplyTo)); err != nil {
+	quotes := !facts.DirectPair() || thread != "" // a question in a thread may be answered in the main timeline
+	if err := s.setRelation(ctx, m, r, cmp.Or(repliesTo, r.ReplyTo), quotes); err != nil {
 		return nil, err
 	}
 	if m.RelatesTo != nil && strings.HasPrefix(m.Body, ">") { // some clients take it for the reply fallback and hide it

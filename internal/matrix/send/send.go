@@ -51,9 +51,8 @@ func ThreadRelation(ctx context.Context, client *mautrix.Client) event.RelationT
 }
 
 // setRelation sets the relation of content: to its thread, with a reply fallback for clients without
-// threads, or as a reply to the event repliesTo. thread is the one in which the question was asked.
-func (s *Sender) setRelation(ctx context.Context, m *event.MessageEventContent, r delivery.OutboxRow, private bool,
-	thread, repliesTo string) error {
+// threads, or, if quotes, as a reply to the event repliesTo.
+func (s *Sender) setRelation(ctx context.Context, m *event.MessageEventContent, r delivery.OutboxRow, repliesTo string, quotes bool) error {
 	if r.Thread != "" {
 		newest, err := s.Outbox.NewestInThread(ctx, r.Room, r.Thread)
 		if err != nil {
@@ -63,7 +62,7 @@ func (s *Sender) setRelation(ctx context.Context, m *event.MessageEventContent, 
 		m.RelatesTo.Type = s.ThreadRelation
 		return nil
 	}
-	if r.ReplyTo != "" && (!private || thread != "") { // a question in a thread may be answered in the main timeline
+	if r.ReplyTo != "" && quotes {
 		m.RelatesTo = (&event.RelatesTo{}).SetReplyTo(id.EventID(repliesTo))
 	}
 	return nil

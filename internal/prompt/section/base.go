@@ -159,9 +159,9 @@ func (s *baseSection) addTiers(text string) error {
 }
 
 // isName reports whether s can be the name of a section or a tool.
-func isName(s string) bool {
-	return s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") == ""
-}
+func isName(s string) bool { return nameForm.MatchString(s) }
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 // trimBlankLines joins lines without blank ones at both ends and trailing white space.
 func trimBlankLines(lines []string) string {

@@ -328,9 +328,7 @@ func (f *FTS) matchingRows(ctx context.Context, score, expression string, first,
 		WHERE index_fts MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?`, expression, first, last, maxPostings)
 }
 
-// load reads the ranking data of the texts whose row or doc is among numbers; by names the column. Texts
-// come from FTS5's content table (c0 to c2 are the columns): that is twice as fast as reading each row
-// through the index.
+// load reads the ranking data of the texts whose row or doc is among numbers; by names the column.
 func (f *FTS) load(ctx context.Context, by string, numbers []int64) ([]candidate, error) {
 	return store.List(ctx, f.db, func(row store.Row) (c candidate, err error) {
 		var marks int
@@ -338,9 +336,8 @@ func (f *FTS) load(ctx context.Context, by string, numbers []int64) ([]candidate
 		c.isQuestion, c.hasTime = marks&markQuestion != 0, marks&markTime != 0
 		c.past, c.answer = classOfRow(c.row) == classPast, isAnswer(c.row)
 		return c, err
-	}, `SELECT d.row, d.doc, d.conversation, d.seq, d.at, d.conversation_day, d.chars, d.words, d.flags, t.c0, t.c1, t.c2
-		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.`+by+` = j.value
-		CROSS JOIN index_fts_content AS t ON t.id = d.row`, store.Array(numbers))
+	}, `SELECT d.row, d.doc, d.conversation, d.seq, d.at, d.conversation_day, d.chars, d.words, d.flags, d.body, d.day, d.subject
+		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.`+by+` = j.value`, store.Array(numbers))
 }
 
 // toHits converts ranked candidates to hits. It returns none unless one covers q.Floor. It returns some more

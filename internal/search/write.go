@@ -1,7 +1,6 @@
 package search
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/binary"
@@ -53,7 +52,7 @@ func (f *FTS) Update(ctx context.Context, tx *sql.Tx, n ...int64) error {
 	if err != nil {
 		return fmt.Errorf("index memories: %w", err)
 	}
-	return f.replaceDocs(ctx, tx, slices.Clone(n), all)
+	return f.replaceDocs(ctx, tx, n, all)
 }
 
 // analysedDoc is a source with its terms and statistics.
@@ -130,19 +129,15 @@ type indexWriter struct {
 // both.
 func (f *FTS) replaceDocs(ctx context.Context, tx *sql.Tx, gone []int64, all []source) error {
 	w := &indexWriter{tx: tx, scopes: map[trust.Readers]int64{}, docs: map[int64][2]int{}, df: map[int64]map[string]int{}}
-	// In ascending order, because SQLite flushes its buffer when rowids are out of order.
-	slices.SortFunc(gone, func(a, b int64) int { return cmp.Compare(max(a, -a), max(b, -b)) })
-	for _, doc := range gone {
-		if err := w.remove(ctx, doc); err != nil {
-			return fmt.Errorf("index memories: %w", err)
-		}
+	err := w.removeAll(ctx, gone)
+	if err == nil {
+		err = w.insertAll(ctx, all)
 	}
-	return store.Wrap(w.insertAll(ctx, all), "index memories")
+	return store.Wrap(err, "index memories")
 }
 
 // insertAll adds all to the index and writes the statistics.
 func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
-	docs := make([]analysedDoc, len(all))
 	rows := make([]int64, len(all))
 	for i, s := range all {
 		scope, err := w.scope(ctx, s.scope)
@@ -150,19 +145,19 @@ func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
 			return err
 		}
 		m := analyse(s)
-		docs[i], rows[i] = m, rowOf(scope, m.class, m.doc)
+		rows[i] = rowOf(scope, m.class, m.doc)
 		w.count(scope, 1, m.words, distinctTerms(m.body, m.day, m.names))
-		if err := w.exec(ctx, `INSERT OR FAIL INTO index_doc (row, doc, rev, conversation, seq, at, conversation_day, chars, words, flags)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			rows[i], m.doc, m.rev, m.place, m.seq, m.at, m.session, m.chars, m.words, m.marks); err != nil {
+		if err := w.exec(ctx, `INSERT OR FAIL INTO index_doc
+			(row, doc, rev, conversation, seq, at, conversation_day, chars, words, flags, body, day, subject)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			rows[i], m.doc, m.rev, m.place, m.seq, m.at, m.session, m.chars, m.words, m.marks, m.body, m.day, m.names); err != nil {
 			return err
 		}
 	}
-	for i, m := range docs { // a second loop: SQLite flushes the full-text buffer before writes to another table
-		insert := `INSERT INTO index_fts (rowid, body, day, subject) VALUES (?, ?, ?, ?)`
-		if err := w.exec(ctx, insert, rows[i], m.body, m.day, m.names); err != nil {
-			return err
-		}
+	// At once, and in ascending order: SQLite flushes its buffer before writes to another table, and for a lower rowid.
+	if err := w.exec(ctx, `INSERT INTO index_fts (rowid, body, day, subject) SELECT row, body, day, subject FROM index_doc
+		WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row`, store.Array(rows)); err != nil {
+		return err
 	}
 	return w.writeStatistics(ctx)
 }
@@ -177,21 +172,25 @@ func (w *indexWriter) exec(ctx context.Context, query string, args ...any) error
 	return store.Exec(ctx, w.tx, query, args...)
 }
 
-// remove removes doc from the index, if present.
-func (w *indexWriter) remove(ctx context.Context, doc int64) error {
-	var row int64
-	var words int
-	var body, day, names string
-	err := w.tx.QueryRowContext(ctx, `SELECT d.row, d.words, t.body, t.day, t.subject
-		FROM index_doc AS d CROSS JOIN index_fts AS t ON t.rowid = d.row WHERE d.doc = ?`, doc).Scan(&row, &words, &body, &day, &names)
-	if found, err := store.Found(err); !found {
+// removeAll removes those of docs that are in the index.
+func (w *indexWriter) removeAll(ctx context.Context, docs []int64) error {
+	var rows []int64
+	err := store.Each(ctx, w.tx, func(r store.Row) error {
+		var row int64
+		var words int
+		var body, day, names string
+		err := r.Scan(&row, &words, &body, &day, &names)
+		rows = append(rows, row)
+		w.count(scopeOfRow(row), -1, words, distinctTerms(body, day, names))
+		return err
+	}, `SELECT row, words, body, day, subject FROM index_doc WHERE doc IN (SELECT value FROM json_each(?))`, store.Array(docs))
+	if err != nil || len(rows) == 0 {
 		return err
 	}
-	w.count(scopeOfRow(row), -1, words, distinctTerms(body, day, names))
-	if err := w.exec(ctx, `DELETE FROM index_fts WHERE rowid = ?`, row); err != nil {
+	if err := w.exec(ctx, `DELETE FROM index_fts WHERE rowid IN (SELECT value FROM json_each(?))`, store.Array(rows)); err != nil {
 		return err
 	}
-	return w.exec(ctx, `DELETE FROM index_doc WHERE row = ?`, row)
+	return w.exec(ctx, `DELETE FROM index_doc WHERE row IN (SELECT value FROM json_each(?))`, store.Array(rows))
 }
 
 // count records that documents with terms were added or removed. by is 1 or -1.

@@ -34,7 +34,7 @@ import (
 func TestYear(t *testing.T) {
 	days, _ := strconv.Atoi(os.Getenv("REVERIE_YEAR"))
 	if days == 0 {
-		t.Skip("it takes three quarters of an hour: make year")
+		t.Skip("it takes half an hour: make year")
 	}
 	synctest.Test(t, func(t *testing.T) { newYear(t).live(days) })
 }

@@ -83,10 +83,9 @@ func (r *Rooms) fetchState(ctx context.Context, room id.RoomID, changes int) err
 	if members[r.cli.UserID.String()] == nil {
 		return fmt.Errorf("the state of the room is incomplete: our own membership is missing")
 	}
-	states := r.states()
 	var failed error // UpdateStateStore only logs it
 	ctx = e2ee.WithFailures(ctx, func(err error) { failed = err })
-	err = states.DoTxn(ctx, nil, func(ctx context.Context) error { // changes counted from here on are stored after it
+	err = r.InTx(ctx, func(ctx context.Context) error { // changes counted from here on are stored after it
 		r.mu.Lock()
 		current := r.changes[room] == changes
 		r.mu.Unlock()
@@ -94,9 +93,9 @@ func (r *Rooms) fetchState(ctx context.Context, room id.RoomID, changes int) err
 			return nil // the caller fetches again
 		}
 		for _, evt := range others {
-			mautrix.UpdateStateStore(ctx, states, evt)
+			mautrix.UpdateStateStore(ctx, r.states(), evt)
 		}
-		return cmp.Or(failed, states.ReplaceCachedMembers(ctx, room, slices.Collect(maps.Values(members))))
+		return cmp.Or(failed, r.states().ReplaceCachedMembers(ctx, room, slices.Collect(maps.Values(members))))
 	})
 	if err != nil {
 		return fmt.Errorf("store the state of the room: %w", err)

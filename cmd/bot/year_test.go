@@ -43,6 +43,8 @@ const (
 	perDay    = 40
 	perMonth  = 30                    // days
 	modelTime = 50 * time.Millisecond // a real model takes longer
+
+	maxSlower = 1.2 // aim: how many times as long as on the first day an answer takes
 )
 
 // year is a day that goes on.
@@ -110,8 +112,9 @@ func (y *year) live(days int) {
 		}
 		if left == 0 {
 			ours, new := median(y.took[max(0, len(y.took)-3*perDay):]), median(first)
-			y.t.Logf("until day %3d: %s; beside a first day %.1f and %.1f ms, %.2f times; with a model of %s %.1f and %.1f ms, %.2f times", n+1,
-				y.measure(dreams), ours, new, ours/new, modelTime, median(y.whole), median(firstWhole), median(y.whole)/median(firstWhole))
+			y.t.Logf("until day %3d: %s; beside a first day %.1f and %.1f ms, %.2f times; with a model of %s %.1f and %.1f ms, %.2f times; "+
+				"%.1f times with one of %.0f ms", n+1, y.measure(dreams), ours, new, ours/new, modelTime, median(y.whole), median(firstWhole),
+				median(y.whole)/median(firstWhole), maxSlower, max(0, (ours-maxSlower*new)/(maxSlower-1)))
 			y.took, y.whole, dreams, first, firstWhole = nil, nil, nil, nil, nil
 		}
 	}

@@ -241,6 +241,11 @@ func TestFloor(t *testing.T) {
 				t.Errorf("%s: %q", question, got)
 			}
 		}
+		remember(t, f, `{"text":"Lena, Oskar, Martha and Peter sold honey, wax and candles in Bonn, Kiel, Ulm, Graz and Jena","ref":"honey"}`)
+		long := Query{Text: "leaks, Lena, Oskar, Martha, Peter, honey, wax, candles, Bonn, Kiel, Ulm, Graz, Jena"}
+		want(t, "a word of many", refs(t, x, long), "honey", "roof")
+		long.Floor = search.DefaultFloor
+		want(t, "… is too little", refs(t, x, long), "honey")
 	})
 }
 

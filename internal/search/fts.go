@@ -67,7 +67,7 @@ func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if err != nil || len(m.found) == 0 {
 		return nil, err
 	}
-	return f.toHits(ctx, q, rank(m.question, m.corpus, m.found))
+	return f.toHits(ctx, q, m, rank(m.question, m.corpus, m.found))
 }
 
 // matches are the candidates that contain terms of a query.
@@ -341,8 +341,8 @@ func (f *FTS) load(ctx context.Context, by string, numbers []int64) ([]candidate
 }
 
 // toHits converts ranked candidates to hits. It returns none unless one covers q.Floor. It returns some more
-// than q.K, because the caller may drop duplicates.
-func (f *FTS) toHits(ctx context.Context, q Query, ranked []scored) ([]Hit, error) {
+// documents than q has places for, because the caller may drop duplicates.
+func (f *FTS) toHits(ctx context.Context, q Query, m matches, ranked []scored) ([]Hit, error) {
 	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.covered >= q.Floor }) {
 		return nil, nil
 	}
@@ -354,7 +354,10 @@ func (f *FTS) toHits(ctx context.Context, q Query, ranked []scored) ([]Hit, erro
 		return q.Seen.Conversation != "" && s.seq >= q.Seen.From && slices.Contains(seen, s.place)
 	}
 	hasPlace := q.Places(DefaultK)
-	ranked = slices.DeleteFunc(ranked, func(s scored) bool { return !hasPlace(s.doc > 0, isSeen(s)) })
+	ranked = slices.DeleteFunc(ranked, func(s scored) bool {
+		common := s.covered < q.Floor/3 && !s.related && !m.question.collects // hardly more than a common word
+		return common || !hasPlace(s.doc > 0, isSeen(s))
+	})
 	turns, err := f.loadTurns(ctx, ranked)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)

@@ -93,7 +93,7 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 			return nil, fmt.Errorf("search: %w", err)
 		}
 	}
-	return h.toHits(ctx, q, ranked)
+	return h.toHits(ctx, q, m, ranked)
 }
 
 // addNearest adds the nearest documents to the candidates of m. It sets the similarity of all.

@@ -29,7 +29,7 @@ type Query struct {
 
 	K     int     // maximum number of hits; 0 = DefaultK
 	Docs  int     // documents that are returned even after the K best hits
-	Floor float64 // share of the query (0–1) that the best hit must cover, else nothing is found; see DefaultFloor
+	Floor float64 // share of the query (0–1) that the best hit must cover, and the others a third of that; see DefaultFloor
 
 	Seen   Seen // the messages that the asker sees anyway
 	Turns  bool // also search past messages
@@ -50,10 +50,10 @@ func (s Seen) Has(t Turn) bool {
 }
 
 // Places returns a function that is called with each hit, the best first, and reports whether q has a place for it. spare
-// places are added for hits that the caller may drop as duplicates.
+// places are added for documents, of which the caller may drop some as duplicates.
 func (q Query) Places(spare int) func(isDoc, isSeen bool) bool {
 	k := cmp.Or(q.K, DefaultK)
-	unseen, seen, docs := k+spare, k, q.Docs+min(spare, q.Docs)
+	unseen, seen, docs := k, k, q.Docs+spare
 	return func(isDoc, isSeen bool) bool {
 		places := &unseen
 		switch {

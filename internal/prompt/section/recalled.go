@@ -137,8 +137,7 @@ func (v *recalled) content(wishes, hits []memory.Hit, limit RecallLimit) *Conten
 		markSaid(said, h)
 	}
 	take := func(h memory.Hit, tokens, most int) {
-		common := h.Covered < search.DefaultFloor/3 && !h.Near && !v.collects // hardly more than a common word
-		if common || said[identity(h)] {
+		if said[identity(h)] {
 			return
 		}
 		kind := 0

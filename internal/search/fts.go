@@ -346,10 +346,7 @@ func (f *FTS) toHits(ctx context.Context, q Query, m matches, ranked []scored) (
 	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.covered >= q.Floor }) {
 		return nil, nil
 	}
-	var seen []int64 // places
-	for _, scope := range q.Scopes {
-		seen = append(seen, placeOf(scope, q.Seen.Conversation, true))
-	}
+	seen := store.Map(q.Scopes, func(scope trust.Readers) int64 { return placeOf(scope, q.Seen.Conversation, true) })
 	isSeen := func(s scored) bool {
 		return q.Seen.Conversation != "" && s.seq >= q.Seen.From && slices.Contains(seen, s.place)
 	}

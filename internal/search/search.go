@@ -50,7 +50,7 @@ func (s Seen) Has(t Turn) bool {
 }
 
 // Places returns a function that is called with each hit, the best first, and reports whether q has a place for it. spare
-// places are added for documents, of which the caller may drop some as duplicates.
+// places are added for documents, because the caller may drop duplicates.
 func (q Query) Places(spare int) func(isDoc, isSeen bool) bool {
 	k := cmp.Or(q.K, DefaultK)
 	unseen, seen, docs := k, k, q.Docs+spare

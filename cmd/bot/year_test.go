@@ -42,7 +42,7 @@ func TestYear(t *testing.T) {
 const (
 	perDay    = 40
 	perMonth  = 30                    // days
-	modelTime = 15 * time.Millisecond // a real model takes longer
+	modelTime = 15 * time.Millisecond // most real models take longer
 
 	maxSlower = 1.2 // aim: how many times as long as on the first day an answer takes
 )

@@ -27,9 +27,11 @@ type Query struct {
 
 	Now time.Time // resolves "yesterday"; zero = relative dates are ignored
 
-	K     int     // maximum number of hits; 0 = DefaultK
-	Docs  int     // documents that are returned even after the K best hits
-	Floor float64 // share of the query (0–1) that the best hit must cover, and the others a third of that; see DefaultFloor
+	K    int // maximum number of hits; 0 = DefaultK
+	Docs int // documents that are returned even after the K best hits
+	// Floor is the share of the query (0–1) that the best hit must cover, else nothing is found; see DefaultFloor. Other hits must
+	// cover a third of it, unless they are near in meaning or the query collects.
+	Floor float64
 
 	Seen   Seen // the messages that the asker sees anyway
 	Turns  bool // also search past messages

@@ -340,8 +340,7 @@ func (f *FTS) load(ctx context.Context, by string, numbers []int64) ([]candidate
 		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.`+by+` = j.value`, store.Array(numbers))
 }
 
-// toHits converts ranked candidates to hits. It returns none unless one covers q.Floor. It returns some more
-// documents than q has places for, because the caller may drop duplicates.
+// toHits converts ranked candidates to hits: some more documents than q has places for, as the caller may drop duplicates.
 func (f *FTS) toHits(ctx context.Context, q Query, m matches, ranked []scored) ([]Hit, error) {
 	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.covered >= q.Floor }) {
 		return nil, nil

@@ -528,3 +528,29 @@ func TestSearchBothSides(t *testing.T) {
 	expect.Must(s.db.Exec(`UPDATE memory_question SET both_hold = 1`))(t)
 	expect.Equal(t, sides("What is the cat named?"), "Jana has a cat named Mimi", "once both hold")
 }
+
+// TestSearchAfterChanges: a search finds a text by the words it has now, although it was found by others before.
+func TestSearchAfterChanges(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, f *FTS, x index) {
+		say := func(event, text string) {
+			expect.OK(t, f.IndexTurns(t.Context(), Turn{Scope: Shared, Event: event, Sender: "@a:x", Text: text, At: today}))
+		}
+		finds := func(text string, want ...string) {
+			t.Helper()
+			expect.EqualSlice(t, refs(t, x, Query{Text: text, Turns: true, Floor: search.DefaultFloor}), want, text)
+		}
+		remember(t, f, `{"text":"a heron at the weir","ref":"1"}`)
+		say("$1", "the pelican is white")
+		finds("heron", "1")
+		finds("pelican", "$1")
+		alter(t, f, `text = 'a crane at the weir'`, "1")
+		say("$1", "the grebe is brown")
+		finds("crane", "1")
+		finds("grebe", "$1")
+		expect.Must(f.Rebuild(t.Context()))(t)
+		say("$2", "the egret is small") // its row follows those of the new index
+		finds("crane", "1")
+		finds("egret", "$2")
+	})
+}

@@ -38,7 +38,7 @@ func (f *FTS) withNeighbours(ctx context.Context, found []candidate, n int) ([]c
 			}
 		}
 	}
-	added, err := f.load(ctx, "row", more)
+	added, err := f.load(ctx, more)
 	if err != nil {
 		return nil, err
 	}

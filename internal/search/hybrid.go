@@ -149,15 +149,19 @@ func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m
 // loadNearest loads docs as candidates, without those that q excludes. The full-text index decides,
 // because it is always current.
 func (h *Hybrid) loadNearest(ctx context.Context, q Query, m matches, docs []int64) ([]candidate, error) {
-	added, err := h.load(ctx, "doc", docs)
+	rows, err := store.Column[int64](ctx, h.db,
+		`SELECT d.row FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.doc = j.value`, store.Array(docs))
 	if err != nil {
 		return nil, err
 	}
 	from, to := q.classes()
-	added = slices.DeleteFunc(added, func(c candidate) bool {
-		class := classOfRow(c.row)
-		return !slices.Contains(m.scopes, scopeOfRow(c.row)) || class < from || class > to
-	})
+	added, err := h.load(ctx, slices.DeleteFunc(rows, func(row int64) bool {
+		class := classOfRow(row)
+		return !slices.Contains(m.scopes, scopeOfRow(row)) || class < from || class > to
+	}))
+	if err != nil {
+		return nil, err
+	}
 	return added, h.addAdjacentTexts(ctx, added, m.found)
 }
 

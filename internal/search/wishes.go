@@ -27,7 +27,7 @@ func (f *FTS) standingWishes(ctx context.Context, scopes []int64) (all []candida
 			if err != nil {
 				return nil, store.Wrap(err, "search")
 			}
-			some, err := f.load(ctx, "row", rows)
+			some, err := f.load(ctx, rows)
 			if err != nil {
 				return nil, err
 			}

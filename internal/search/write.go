@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/binary"
@@ -38,11 +39,14 @@ const (
 		FROM past_message WHERE text <> ''`
 )
 
+// readSources returns the texts that query selects, the oldest first.
 func readSources(ctx context.Context, db store.DBTX, query string, args ...any) ([]source, error) {
-	return store.List(ctx, db, func(row store.Row) (s source, err error) {
+	all, err := store.List(ctx, db, func(row store.Row) (s source, err error) {
 		err = row.Scan(&s.doc, &s.class, &s.scope, &s.text, &s.subject, &s.conversation, &s.seq, &s.at, &s.rev, &s.preference)
 		return s, err
 	}, query, args...)
+	slices.SortFunc(all, func(a, b source) int { return cmp.Compare(max(a.doc, -a.doc), max(b.doc, -b.doc)) })
+	return all, err
 }
 
 // Update updates the index for the documents n, whatever changed in them. It must run in the
@@ -121,6 +125,7 @@ func distinctTerms(fields ...string) []string {
 type indexWriter struct {
 	tx     store.DBTX
 	scopes map[trust.Readers]int64
+	last   map[int64]int64          // scope → the last number of a row in it
 	docs   map[int64][2]int         // scope → change of documents and words
 	df     map[int64]map[string]int // scope → term → change
 }
@@ -128,7 +133,7 @@ type indexWriter struct {
 // replaceDocs removes the documents gone from the index and adds all. A changed document is in
 // both.
 func (f *FTS) replaceDocs(ctx context.Context, tx *sql.Tx, gone []int64, all []source) error {
-	w := &indexWriter{tx: tx, scopes: map[trust.Readers]int64{}, docs: map[int64][2]int{}, df: map[int64]map[string]int{}}
+	w := &indexWriter{tx, map[trust.Readers]int64{}, map[int64]int64{}, map[int64][2]int{}, map[int64]map[string]int{}}
 	err := w.removeAll(ctx, gone)
 	if err == nil {
 		err = w.insertAll(ctx, all)
@@ -145,7 +150,8 @@ func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
 			return err
 		}
 		m := analyse(s)
-		rows[i] = rowOf(scope, m.class, m.doc)
+		w.last[scope]++
+		rows[i] = rowOf(scope, m.class, w.last[scope])
 		w.count(scope, 1, m.words, distinctTerms(m.body, m.day, m.names))
 		if err := w.exec(ctx, `INSERT OR FAIL INTO index_doc
 			(row, doc, rev, conversation, seq, at, conversation_day, chars, words, flags, body, day, subject)
@@ -211,9 +217,10 @@ func (w *indexWriter) scope(ctx context.Context, name trust.Readers) (int64, err
 	if no := w.scopes[name]; no != 0 {
 		return no, nil
 	}
-	no, err := store.Value[int64](ctx, w.tx, `INSERT INTO index_scope (scope) VALUES (?)
-		ON CONFLICT (scope) DO UPDATE SET scope = scope RETURNING no`, name)
-	w.scopes[name] = no
+	var no, last int64
+	err := w.tx.QueryRowContext(ctx, `INSERT INTO index_scope (scope) VALUES (?)
+		ON CONFLICT (scope) DO UPDATE SET scope = scope RETURNING no, last`, name).Scan(&no, &last)
+	w.scopes[name], w.last[no] = no, last
 	return no, err
 }
 
@@ -221,7 +228,8 @@ func (w *indexWriter) scope(ctx context.Context, name trust.Readers) (int64, err
 func (w *indexWriter) writeStatistics(ctx context.Context) error {
 	for _, scope := range slices.Sorted(maps.Keys(w.docs)) {
 		d := w.docs[scope]
-		if err := w.exec(ctx, `UPDATE index_scope SET docs = docs + ?, words = words + ? WHERE no = ?`, d[0], d[1], scope); err != nil {
+		if err := w.exec(ctx, `UPDATE index_scope SET docs = docs + ?, words = words + ?, last = max(last, ?) WHERE no = ?`,
+			d[0], d[1], w.last[scope], scope); err != nil {
 			return err
 		}
 		changed, err := json.Marshal(w.df[scope])
@@ -274,7 +282,7 @@ func clearIndex(ctx context.Context, tx *sql.Tx) error {
 	}
 	for _, statement := range []string{
 		`DROP TABLE index_fts`, table, `INSERT INTO index_fts (index_fts, rank) VALUES ('hashsize', 16777216), ('crisismerge', 4)`,
-		`DELETE FROM index_doc`, `DELETE FROM index_term`, `DELETE FROM index_scope`,
+		`DELETE FROM index_doc`, `DELETE FROM index_term`, `UPDATE index_scope SET docs = 0, words = 0`,
 	} {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return err

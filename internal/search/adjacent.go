@@ -50,9 +50,9 @@ func (f *FTS) withNeighbours(ctx context.Context, found []candidate, n int) ([]c
 			if !ok || !found[i].closeInTime(&found[j]) {
 				continue
 			}
-			found[i].near = append(found[i].near, found[j].body)
+			found[i].near = append(found[i].near, found[j].indexedText)
 			if j >= len(best) { // the best ones are handled by the outer loop
-				found[j].near = append(found[j].near, found[i].body)
+				found[j].near = append(found[j].near, found[i].indexedText)
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func (f *FTS) addAdjacentTexts(ctx context.Context, added, found []candidate) er
 	for i := range added {
 		for _, row := range sides[added[i].row] {
 			if j, ok := position[row]; ok && found[j].closeInTime(&added[i]) {
-				added[i].near = append(added[i].near, found[j].body)
+				added[i].near = append(added[i].near, found[j].indexedText)
 			}
 		}
 	}

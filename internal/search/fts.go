@@ -19,7 +19,7 @@ import (
 // change them (Update, IndexTurns), so it is always current. It is safe for concurrent use.
 type FTS struct {
 	db    *store.DB
-	known *lru.Cache[int64, candidate] // by row; what a row holds never changes
+	known *lru.Cache[int64, *indexedText] // by row
 }
 
 // maxKnown is how many rows are kept in memory, some 20 MB. Reading them takes a third of a search.
@@ -27,7 +27,7 @@ const maxKnown = 40_000
 
 // Open returns the index in db, which must have the current schema.
 func Open(db *store.DB) *FTS {
-	known, err := lru.New[int64, candidate](maxKnown)
+	known, err := lru.New[int64, *indexedText](maxKnown)
 	if err != nil { // only without room
 		panic(err)
 	}
@@ -144,7 +144,11 @@ func (f *FTS) addTopic(ctx context.Context, q Query, m *matches) error {
 	known := formIndex(m.question.terms)
 	count := map[string]int{}
 	for _, s := range ranked[:min(len(ranked), topicSources)] {
-		for _, t := range distinctTerms(slices.Concat(s.near, []string{s.body})...) {
+		said := []string{s.text}
+		for _, beside := range s.near {
+			said = append(said, beside.text)
+		}
+		for _, t := range distinctTerms(said...) {
 			if _, asked := known[t]; !asked && !strings.HasPrefix(t, "date") {
 				count[t]++
 			}
@@ -183,8 +187,7 @@ func (f *FTS) addToSearch(ctx context.Context, q Query, m *matches, terms []term
 	return err
 }
 
-// maxPostings is how many documents of a scope and class are scored per query. bm25 reads the
-// length of each, which is most of the cost.
+// maxPostings is how many documents of a scope are scored per query.
 const maxPostings = 400
 
 // scopeNumbers maps scope names to numbers and sums up their statistics. Empty scopes are left out.
@@ -250,43 +253,49 @@ func ftsAnyOf(terms []term) string {
 	return b.String()
 }
 
-// scoredRow is a row that contains terms. A low score is a good one.
-type scoredRow struct {
-	row   int64
-	score float64
-}
-
 // candidates returns the best documents of each class for terms, and their neighbours.
 func (f *FTS) candidates(ctx context.Context, q Query, m matches, terms []term) ([]candidate, error) {
-	if len(terms) == 0 {
-		return nil, nil
+	rows, err := f.matchingRows(ctx, q, m.scopes, terms)
+	if err != nil || len(rows) == 0 {
+		return nil, store.Wrap(err, "search")
 	}
-	byClass, err := f.bestRows(ctx, q, m, terms)
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
-	var best, others []int64
-	for _, group := range [][]int64{{classActive, classTold}, {classPast}, {classTurn, classAnswer}} {
-		var rows []int64
-		for _, class := range group {
-			rows = append(rows, byClass[class]...)
-		}
-		n := min(len(rows), maxExplained)
-		best, others = append(best, rows[:n]...), append(others, rows[n:]...)
-	}
-	found, err := f.load(ctx, append(best, others...))
+	found, err := f.load(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
-	return f.withNeighbours(ctx, found, min(len(best), len(found)))
+	count := newTermCounter(terms)
+	for i := range found {
+		found[i].own = count.score(found[i].indexedText, m.corpus)
+	}
+	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(b.own, a.own) })
+	byClass := map[int64][]candidate{}
+	for _, c := range found {
+		most := maxCandidates
+		if c.answer != m.question.answer && !m.question.collects {
+			most = maxUnlikely
+		}
+		if class := classOfRow(c.row); len(byClass[class]) < most {
+			byClass[class] = append(byClass[class], c)
+		}
+	}
+	var best, others []candidate
+	for _, group := range [][]int64{{classActive, classTold}, {classPast}, {classTurn, classAnswer}} {
+		var all []candidate
+		for _, class := range group {
+			all = append(all, byClass[class]...)
+		}
+		n := min(len(all), maxExplained)
+		best, others = append(best, all[:n]...), append(others, all[n:]...)
+	}
+	return f.withNeighbours(ctx, append(best, others...), len(best))
 }
 
-// bestRows returns the best rows of each class. Opening a full-text query takes longer than reading a row of
-// it, so rare terms are looked up in all classes of a scope at once. Of frequent ones, only the newest rows
-// of each class are scored.
-func (f *FTS) bestRows(ctx context.Context, q Query, m matches, terms []term) (byClass map[int64][]int64, err error) {
+// matchingRows returns the rows that contain one of terms, the newest first. Opening a full-text query takes longer than
+// reading a row of it, so rare terms are looked up in all classes of a scope at once. Of frequent ones, each class has
+// its newest.
+func (f *FTS) matchingRows(ctx context.Context, q Query, scopes []int64, terms []term) (all []int64, err error) {
 	from, to := q.classes()
-	step, df := to-from+1, 0
+	step, most, df := to-from+1, maxPostings, 0
 	for _, t := range terms {
 		df += t.df
 	}
@@ -296,49 +305,27 @@ func (f *FTS) bestRows(ctx context.Context, q Query, m matches, terms []term) (b
 	case df > maxPostings:
 		step = 1
 	}
-	score := "bm25(index_fts, 1, .3, .2)" // reads where the terms occur in all scopes
-	if df <= maxExplained {
-		score = "0" // too few to choose from
-	}
 	expression := ftsAnyOf(terms)
-	var all []scoredRow
-	for _, scope := range m.scopes {
+	for _, scope := range scopes {
 		for class := from; class <= to; class += step {
 			first, last := rowRange(scope, class, class+step-1)
-			some, err := f.matchingRows(ctx, score, expression, first, last)
+			// FTS5 looks an expression up among the rows of all scopes; without rows in range, that is left out.
+			there, err := store.Value[bool](ctx, f.db, `SELECT EXISTS (SELECT 1 FROM index_doc WHERE row BETWEEN ? AND ?)`, first, last)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, some...)
+			if !there {
+				continue
+			}
+			rows, err := store.Column[int64](ctx, f.db, `SELECT rowid FROM index_fts WHERE index_fts MATCH ? AND rowid BETWEEN ? AND ?
+				ORDER BY rowid DESC LIMIT ?`, expression, first, last, most)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, rows...)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b scoredRow) int { return cmp.Compare(a.score, b.score) })
-	byClass = map[int64][]int64{}
-	for _, x := range all {
-		most := maxCandidates
-		if isAnswer(x.row) != m.question.answer && !m.question.collects {
-			most = maxUnlikely
-		}
-		if class := classOfRow(x.row); len(byClass[class]) < most {
-			byClass[class] = append(byClass[class], x.row)
-		}
-	}
-	return byClass, nil
-}
-
-// matchingRows returns the rows between first and last that match a full-text expression, with the value of the
-// SQL expression score: the newest ones of a class if there are more than maxPostings. FTS5 looks an expression
-// up among the rows of all scopes; without rows in range, that is left out.
-func (f *FTS) matchingRows(ctx context.Context, score, expression string, first, last int64) ([]scoredRow, error) {
-	there, err := store.Value[bool](ctx, f.db, `SELECT EXISTS (SELECT 1 FROM index_doc WHERE row BETWEEN ? AND ?)`, first, last)
-	if err != nil || !there {
-		return nil, err
-	}
-	return store.List(ctx, f.db, func(row store.Row) (x scoredRow, err error) {
-		err = row.Scan(&x.row, &x.score)
-		return x, err
-	}, `SELECT rowid, `+score+` FROM index_fts
-		WHERE index_fts MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?`, expression, first, last, maxPostings)
+	return all, nil
 }
 
 // load returns the ranking data of rows, in their order, without rows that were deleted.
@@ -346,8 +333,8 @@ func (f *FTS) load(ctx context.Context, rows []int64) ([]candidate, error) {
 	all := make([]candidate, len(rows))
 	missing := map[int64]int{} // row → index
 	for i, row := range rows {
-		c, known := f.known.Get(row)
-		if all[i] = c; !known {
+		var known bool
+		if all[i].indexedText, known = f.known.Get(row); !known {
 			missing[row] = i
 		}
 	}
@@ -355,19 +342,21 @@ func (f *FTS) load(ctx context.Context, rows []int64) ([]candidate, error) {
 		return all, nil
 	}
 	err := store.Each(ctx, f.db, func(row store.Row) error {
-		var c candidate
+		t := &indexedText{}
 		var marks int
-		err := row.Scan(&c.row, &c.doc, &c.place, &c.seq, &c.at, &c.session, &c.chars, &c.words, &marks, &c.body, &c.day, &c.subject)
-		c.isQuestion, c.hasTime = marks&markQuestion != 0, marks&markTime != 0
-		c.past, c.answer = classOfRow(c.row) == classPast, isAnswer(c.row)
+		var day, subject string
+		err := row.Scan(&t.row, &t.doc, &t.place, &t.seq, &t.at, &t.session, &t.chars, &t.words, &marks, &t.text, &day, &subject)
+		t.body, t.day, t.subject = hashesIn(t.text), hashesIn(day), hashesIn(subject)
+		t.isQuestion, t.hasTime = marks&markQuestion != 0, marks&markTime != 0
+		t.past, t.answer = classOfRow(t.row) == classPast, isAnswer(t.row)
 		if err == nil {
-			f.known.Add(c.row, c)
-			all[missing[c.row]] = c
+			f.known.Add(t.row, t)
+			all[missing[t.row]].indexedText = t
 		}
 		return err
 	}, `SELECT d.row, d.doc, d.conversation, d.seq, d.at, d.conversation_day, d.chars, d.words, d.flags, d.body, d.day, d.subject
 		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value`, store.Array(slices.Collect(maps.Keys(missing))))
-	return slices.DeleteFunc(all, func(c candidate) bool { return c.row == 0 }), err
+	return slices.DeleteFunc(all, func(c candidate) bool { return c.indexedText == nil }), err
 }
 
 // toHits converts ranked candidates to hits: some more documents than q has places for, as the caller may drop duplicates.

@@ -2,6 +2,7 @@ package search
 
 import (
 	"cmp"
+	"hash/maphash"
 	"math"
 	"slices"
 	"strings"
@@ -46,6 +47,7 @@ var weights = [features]float64{
 const (
 	neighbourWeight = .4
 	dayWeight       = .3
+	subjectWeight   = .2 // of who said it, to choose the candidates
 	saturation      = .6 // k1
 	lengthPenalty   = .3 // b
 	pastFactor      = .3 // factor for superseded and archived documents
@@ -75,8 +77,8 @@ type term struct {
 // parsedQuery is an analysed query.
 type parsedQuery struct {
 	terms []term
-	names map[string]bool // its words, unstemmed, to match names
-	when  bool            // it asks for a time
+	names map[hash]bool // its words, unstemmed, to match names
+	when  bool          // it asks for a time
 
 	offset   [2]int // days: it asks for what was so long after something; 0 = it does not
 	wishes   bool   // it asks for standing wishes
@@ -94,10 +96,10 @@ const contextWeight = .3
 // parseQuery analyses q.
 func parseQuery(q Query) parsedQuery {
 	ws := text.Tokens(clip(q.Text))
-	out := parsedQuery{names: map[string]bool{}, when: text.AsksWhen(ws), wishes: q.Wishes}
+	out := parsedQuery{names: map[hash]bool{}, when: text.AsksWhen(ws), wishes: q.Wishes}
 	out.collects, out.answer = text.CollectsAll(q.Text), text.AsksForAnswer(q.Text)
 	for _, w := range ws {
-		out.names[text.DropApostrophes(text.Unaccented(strings.TrimSuffix(w.Text, "'s")))] = true
+		out.names[hashOf(text.DropApostrophes(text.Unaccented(strings.TrimSuffix(w.Text, "'s"))))] = true
 	}
 	addTerms(&out, ws, 1)
 	if from, to, ok := text.RelativeSpan(ws, q.Now); ok {
@@ -220,21 +222,45 @@ func selectTerms(terms []term, budget int) []term {
 	return found
 }
 
-// candidate is a document to be ranked, as the index stores it.
-type candidate struct {
+// indexedText is a document as the index stores it, under a row that it keeps. It must not be changed: searches share it.
+type indexedText struct {
 	doc                 int64 // document number, or minus the number of a turn
 	row                 int64
-	body, day, subject  string   // terms, separated by spaces
-	near                []string // bodies of its neighbours among the candidates
-	place               int64    // number of its conversation; 0 = none
-	seq                 int      // in it
-	at                  int64    // Unix milliseconds
-	session             int64    // equal for documents of one conversation on one day; 0 = none
+	text                string // the terms of its body
+	body, day, subject  []hash // of terms
+	place               int64  // number of its conversation; 0 = none
+	seq                 int    // in it
+	at                  int64  // Unix milliseconds
+	session             int64  // equal for documents of one conversation on one day; 0 = none
 	chars, words        int
 	isQuestion, hasTime bool
 	past                bool
-	answer              bool               // the bot said it
-	similarity          *vector.Similarity // nil = it or the query has no vector
+	answer              bool // the bot said it
+}
+
+// hash stands for a term while the program runs: it is found faster, and has no pointer for the garbage collector. No two
+// terms of a person's texts have the same of 2^64.
+type hash uint64
+
+var seed = maphash.MakeSeed()
+
+func hashOf(term string) hash { return hash(maphash.String(seed, term)) }
+
+// hashesIn returns the hashes of the terms of a field, as the index stores it.
+func hashesIn(field string) []hash {
+	all := make([]hash, 0, strings.Count(field, " ")+1)
+	for term := range strings.FieldsSeq(field) {
+		all = append(all, hashOf(term))
+	}
+	return all
+}
+
+// candidate is a document to be ranked.
+type candidate struct {
+	*indexedText
+	own        float64            // termCounter.score, to choose candidates
+	near       []*indexedText     // its neighbours among the candidates
+	similarity *vector.Similarity // nil = it or the query has no vector
 }
 
 // scored is a candidate with its feature values and score.
@@ -279,7 +305,7 @@ func sortScored(all []scored) {
 // computeAll computes the features of candidates.
 func computeAll(q parsedQuery, c corpus, candidates []candidate) []scored {
 	all := make([]scored, len(candidates))
-	count := termCounter(q.terms)
+	count := newTermCounter(q.terms)
 	var total float64
 	for _, t := range q.terms {
 		// A pair of Chinese characters that no text has ends one word and begins another. Each character counts.
@@ -307,47 +333,108 @@ func formIndex(terms []term) map[string]int {
 	return out
 }
 
-// termCounter returns a function that counts how often each term occurs in a field. Its results must not be changed: a
-// field is counted once, since a text is the neighbour of others, too, and many share their day.
-func termCounter(terms []term) func(field string) []int {
-	forms, known := formIndex(terms), map[string][]int{}
-	return func(field string) []int {
-		n, there := known[field]
-		if !there {
-			n = make([]int, len(terms))
-			for t := range strings.SplitSeq(field, " ") {
-				if i, ok := forms[t]; ok {
-					n[i]++
-				}
-			}
-			known[field] = n
-		}
-		return n
-	}
+// termFields says how often a term of a query occurs in the fields of a text.
+type termFields struct {
+	term                     int // index
+	body, near, day, subject float64
 }
 
-func (s *scored) computeFeatures(q parsedQuery, c corpus, count func(field string) []int, total float64) {
-	inBody, inDay, inSubject, near := count(s.body), count(s.day), count(s.subject), make([]int, len(q.terms))
-	for _, beside := range s.near {
-		for i, n := range count(beside) {
-			near[i] += n
+// termCounter counts the terms of a query in texts, in each text once.
+type termCounter struct {
+	terms []term
+	forms map[hash]int // → index of a term
+	known map[*indexedText][]termFields
+}
+
+func newTermCounter(terms []term) *termCounter {
+	c := termCounter{terms, map[hash]int{}, map[*indexedText][]termFields{}}
+	for form, i := range formIndex(terms) {
+		c.forms[hashOf(form)] = i
+	}
+	return &c
+}
+
+// in returns the terms that occur in t. The result must not be changed.
+func (c *termCounter) in(t *indexedText) []termFields {
+	found, known := c.known[t]
+	if known {
+		return found
+	}
+	for _, w := range t.body {
+		if i, ok := c.forms[w]; ok {
+			fieldsOf(&found, i).body++
 		}
 	}
-	long := 1.0
-	if c.words > 0 {
-		long = 1 - lengthPenalty + lengthPenalty*float64(s.words)/c.words
+	for _, w := range t.day {
+		if i, ok := c.forms[w]; ok {
+			fieldsOf(&found, i).day++
+		}
 	}
+	for _, w := range t.subject {
+		if i, ok := c.forms[w]; ok {
+			fieldsOf(&found, i).subject++
+		}
+	}
+	c.known[t] = found
+	return found
+}
+
+// withNeighbours returns the terms that occur in c or its neighbours.
+func (c *termCounter) withNeighbours(of *candidate) []termFields {
+	all := c.in(of.indexedText)
+	if len(of.near) > 0 {
+		all = slices.Clone(all)
+	}
+	for _, beside := range of.near {
+		for _, f := range c.in(beside) {
+			if f.body > 0 {
+				fieldsOf(&all, f.term).near += f.body
+			}
+		}
+	}
+	return all
+}
+
+// fieldsOf returns the element of all for a term, which it adds if there is none.
+func fieldsOf(all *[]termFields, term int) *termFields {
+	for i := range *all {
+		if f := &(*all)[i]; f.term == term {
+			return f
+		}
+	}
+	*all = append(*all, termFields{term: term})
+	return &(*all)[len(*all)-1]
+}
+
+// lengthFactor is how much a term counts for less in a longer text.
+func (c corpus) lengthFactor(words int) float64 {
+	if c.words == 0 {
+		return 1
+	}
+	return 1 - lengthPenalty + lengthPenalty*float64(words)/c.words
+}
+
+// score is the BM25 score of the terms in t without its neighbours.
+func (c *termCounter) score(t *indexedText, in corpus) (score float64) {
+	for _, f := range c.in(t) {
+		score += c.terms[f.term].idf * saturate(f.body+dayWeight*f.day+subjectWeight*f.subject, in.lengthFactor(t.words))
+	}
+	return score
+}
+
+func (s *scored) computeFeatures(q parsedQuery, c corpus, count *termCounter, total float64) {
+	long := c.lengthFactor(s.words)
 	v := &s.values
 	var ownIDF, contextIDF float64
-	for i, t := range q.terms {
-		b, e, d := float64(inBody[i]), float64(near[i]), float64(inDay[i])
-		v[body] += t.idf * saturate(b, long)
-		v[fused] += t.idf * saturate(b+neighbourWeight*e+dayWeight*d, long)
-		if t.date && d > 0 {
+	for _, f := range count.withNeighbours(s.candidate) {
+		t := &count.terms[f.term]
+		v[body] += t.idf * saturate(f.body, long)
+		v[fused] += t.idf * saturate(f.body+neighbourWeight*f.near+dayWeight*f.day, long)
+		if t.date && f.day > 0 {
 			v[date] += t.idf
 		}
 		switch {
-		case b+e+d == 0 && inSubject[i] == 0 || t.smallTalk:
+		case t.smallTalk:
 		case t.weight == 1:
 			ownIDF += t.idf
 		default:
@@ -385,13 +472,8 @@ func flag(b bool) float64 {
 	return 0
 }
 
-func anyNameIn(subject string, words map[string]bool) bool {
-	for name := range strings.FieldsSeq(subject) {
-		if words[name] {
-			return true
-		}
-	}
-	return false
+func anyNameIn(subject []hash, names map[hash]bool) bool {
+	return slices.ContainsFunc(subject, func(name hash) bool { return names[name] })
 }
 
 // scoreSessions sets the session feature: the sum of the best three fused values of a conversation on

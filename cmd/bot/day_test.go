@@ -374,7 +374,7 @@ const slack = 96 << 10
 // says of each message whether it was read for what is worth remembering, and answered
 // which reply is to it.
 var kept = []string{"message", "inbox", "outbox", "crypto_message_index", "compaction", "harvest",
-	"question_reply", "past_message", "index_doc", "index_term", "index_fts_docsize", "index_fts_idx", "index_fts_data", "index_fts"}
+	"question_reply", "past_message", "index_doc", "index_term", "index_fts_idx", "index_fts_data", "index_fts"}
 
 func (d *day) compare(first, last figures) {
 	d.t.Logf("after the first hour: %s", first)

@@ -144,9 +144,9 @@ func (f *FTS) addTopic(ctx context.Context, q Query, m *matches) error {
 	known := formIndex(m.question.terms)
 	count := map[string]int{}
 	for _, s := range ranked[:min(len(ranked), topicSources)] {
-		said := []string{s.text}
+		said := []string{s.body}
 		for _, beside := range s.near {
-			said = append(said, beside.text)
+			said = append(said, beside.body)
 		}
 		for _, t := range distinctTerms(said...) {
 			if _, asked := known[t]; !asked && !strings.HasPrefix(t, "date") {
@@ -187,7 +187,7 @@ func (f *FTS) addToSearch(ctx context.Context, q Query, m *matches, terms []term
 	return err
 }
 
-// maxPostings is how many documents of a scope are scored per query.
+// maxPostings is how many documents of a scope are scored per query; of a scope and class, if terms are frequent.
 const maxPostings = 400
 
 // scopeNumbers maps scope names to numbers and sums up their statistics. Empty scopes are left out.
@@ -295,7 +295,7 @@ func (f *FTS) candidates(ctx context.Context, q Query, m matches, terms []term) 
 // its newest.
 func (f *FTS) matchingRows(ctx context.Context, q Query, scopes []int64, terms []term) (all []int64, err error) {
 	from, to := q.classes()
-	step, most, df := to-from+1, maxPostings, 0
+	step, df := to-from+1, 0
 	for _, t := range terms {
 		df += t.df
 	}
@@ -318,7 +318,7 @@ func (f *FTS) matchingRows(ctx context.Context, q Query, scopes []int64, terms [
 				continue
 			}
 			rows, err := store.Column[int64](ctx, f.db, `SELECT rowid FROM index_fts WHERE index_fts MATCH ? AND rowid BETWEEN ? AND ?
-				ORDER BY rowid DESC LIMIT ?`, expression, first, last, most)
+				ORDER BY rowid DESC LIMIT ?`, expression, first, last, maxPostings)
 			if err != nil {
 				return nil, err
 			}
@@ -345,8 +345,8 @@ func (f *FTS) load(ctx context.Context, rows []int64) ([]candidate, error) {
 		t := &indexedText{}
 		var marks int
 		var day, subject string
-		err := row.Scan(&t.row, &t.doc, &t.place, &t.seq, &t.at, &t.session, &t.chars, &t.words, &marks, &t.text, &day, &subject)
-		t.body, t.day, t.subject = hashesIn(t.text), hashesIn(day), hashesIn(subject)
+		err := row.Scan(&t.row, &t.doc, &t.place, &t.seq, &t.at, &t.session, &t.chars, &t.words, &marks, &t.body, &day, &subject)
+		t.terms = [fields][]hash{inBody: hashesIn(t.body), inDay: hashesIn(day), inSubject: hashesIn(subject)}
 		t.isQuestion, t.hasTime = marks&markQuestion != 0, marks&markTime != 0
 		t.past, t.answer = classOfRow(t.row) == classPast, isAnswer(t.row)
 		if err == nil {

@@ -2,7 +2,6 @@ package search
 
 import (
 	"cmp"
-	"hash/maphash"
 	"math"
 	"slices"
 	"strings"
@@ -226,33 +225,16 @@ func selectTerms(terms []term, budget int) []term {
 type indexedText struct {
 	doc                 int64 // document number, or minus the number of a turn
 	row                 int64
-	text                string // the terms of its body
-	body, day, subject  []hash // of terms
-	place               int64  // number of its conversation; 0 = none
-	seq                 int    // in it
-	at                  int64  // Unix milliseconds
-	session             int64  // equal for documents of one conversation on one day; 0 = none
+	body                string // its terms, with spaces between
+	terms               [fields][]hash
+	place               int64 // number of its conversation; 0 = none
+	seq                 int   // in it
+	at                  int64 // Unix milliseconds
+	session             int64 // equal for documents of one conversation on one day; 0 = none
 	chars, words        int
 	isQuestion, hasTime bool
 	past                bool
 	answer              bool // the bot said it
-}
-
-// hash stands for a term while the program runs: it is found faster, and has no pointer for the garbage collector. No two
-// terms of a person's texts have the same of 2^64.
-type hash uint64
-
-var seed = maphash.MakeSeed()
-
-func hashOf(term string) hash { return hash(maphash.String(seed, term)) }
-
-// hashesIn returns the hashes of the terms of a field, as the index stores it.
-func hashesIn(field string) []hash {
-	all := make([]hash, 0, strings.Count(field, " ")+1)
-	for term := range strings.FieldsSeq(field) {
-		all = append(all, hashOf(term))
-	}
-	return all
 }
 
 // candidate is a document to be ranked.
@@ -320,92 +302,6 @@ func computeAll(q parsedQuery, c corpus, candidates []candidate) []scored {
 	return all
 }
 
-// formIndex maps each form to the index of its term.
-func formIndex(terms []term) map[string]int {
-	out := map[string]int{}
-	for i, t := range terms {
-		for _, f := range t.forms {
-			if _, taken := out[f]; !taken {
-				out[f] = i
-			}
-		}
-	}
-	return out
-}
-
-// termFields says how often a term of a query occurs in the fields of a text.
-type termFields struct {
-	term                     int // index
-	body, near, day, subject float64
-}
-
-// termCounter counts the terms of a query in texts, in each text once.
-type termCounter struct {
-	terms []term
-	forms map[hash]int // → index of a term
-	known map[*indexedText][]termFields
-}
-
-func newTermCounter(terms []term) *termCounter {
-	c := termCounter{terms, map[hash]int{}, map[*indexedText][]termFields{}}
-	for form, i := range formIndex(terms) {
-		c.forms[hashOf(form)] = i
-	}
-	return &c
-}
-
-// in returns the terms that occur in t. The result must not be changed.
-func (c *termCounter) in(t *indexedText) []termFields {
-	found, known := c.known[t]
-	if known {
-		return found
-	}
-	for _, w := range t.body {
-		if i, ok := c.forms[w]; ok {
-			fieldsOf(&found, i).body++
-		}
-	}
-	for _, w := range t.day {
-		if i, ok := c.forms[w]; ok {
-			fieldsOf(&found, i).day++
-		}
-	}
-	for _, w := range t.subject {
-		if i, ok := c.forms[w]; ok {
-			fieldsOf(&found, i).subject++
-		}
-	}
-	c.known[t] = found
-	return found
-}
-
-// withNeighbours returns the terms that occur in c or its neighbours.
-func (c *termCounter) withNeighbours(of *candidate) []termFields {
-	all := c.in(of.indexedText)
-	if len(of.near) > 0 {
-		all = slices.Clone(all)
-	}
-	for _, beside := range of.near {
-		for _, f := range c.in(beside) {
-			if f.body > 0 {
-				fieldsOf(&all, f.term).near += f.body
-			}
-		}
-	}
-	return all
-}
-
-// fieldsOf returns the element of all for a term, which it adds if there is none.
-func fieldsOf(all *[]termFields, term int) *termFields {
-	for i := range *all {
-		if f := &(*all)[i]; f.term == term {
-			return f
-		}
-	}
-	*all = append(*all, termFields{term: term})
-	return &(*all)[len(*all)-1]
-}
-
 // lengthFactor is how much a term counts for less in a longer text.
 func (c corpus) lengthFactor(words int) float64 {
 	if c.words == 0 {
@@ -417,7 +313,8 @@ func (c corpus) lengthFactor(words int) float64 {
 // score is the BM25 score of the terms in t without its neighbours.
 func (c *termCounter) score(t *indexedText, in corpus) (score float64) {
 	for _, f := range c.in(t) {
-		score += c.terms[f.term].idf * saturate(f.body+dayWeight*f.day+subjectWeight*f.subject, in.lengthFactor(t.words))
+		n := f.n[inBody] + dayWeight*f.n[inDay] + subjectWeight*f.n[inSubject]
+		score += c.terms[f.term].idf * saturate(n, in.lengthFactor(t.words))
 	}
 	return score
 }
@@ -428,9 +325,9 @@ func (s *scored) computeFeatures(q parsedQuery, c corpus, count *termCounter, to
 	var ownIDF, contextIDF float64
 	for _, f := range count.withNeighbours(s.candidate) {
 		t := &count.terms[f.term]
-		v[body] += t.idf * saturate(f.body, long)
-		v[fused] += t.idf * saturate(f.body+neighbourWeight*f.near+dayWeight*f.day, long)
-		if t.date && f.day > 0 {
+		v[body] += t.idf * saturate(f.n[inBody], long)
+		v[fused] += t.idf * saturate(f.n[inBody]+neighbourWeight*f.near+dayWeight*f.n[inDay], long)
+		if t.date && f.n[inDay] > 0 {
 			v[date] += t.idf
 		}
 		switch {
@@ -448,7 +345,7 @@ func (s *scored) computeFeatures(q parsedQuery, c corpus, count *termCounter, to
 	case ownIDF > 0: // the query is only a date
 		s.covered = 1
 	}
-	v[speaker] = flag(anyNameIn(s.subject, q.names))
+	v[speaker] = flag(anyNameIn(s.terms[inSubject], q.names))
 	v[when] = flag(q.when && s.hasTime)
 	size := min(1, math.Log(1+float64(s.chars)/6)/4)
 	if !s.answer { // an answer of the assistant is long whatever it holds

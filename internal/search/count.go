@@ -1,0 +1,106 @@
+package search
+
+import (
+	"hash/maphash"
+	"slices"
+	"strings"
+)
+
+// The fields of a text that have terms.
+const (
+	inBody    = iota
+	inDay     // when it was said
+	inSubject // who said it, or whom it is about
+	fields
+)
+
+// hash stands for a term while the program runs. It is compared faster, and has no pointer for the garbage collector; that
+// two terms have the same of 2^64 does not happen.
+type hash uint64
+
+var seed = maphash.MakeSeed()
+
+func hashOf(term string) hash { return hash(maphash.String(seed, term)) }
+
+// hashesIn returns the hashes of the terms of a field, as the index stores it.
+func hashesIn(field string) []hash {
+	all := make([]hash, 0, strings.Count(field, " ")+1)
+	for term := range strings.FieldsSeq(field) {
+		all = append(all, hashOf(term))
+	}
+	return all
+}
+
+// formIndex maps each form to the index of its term.
+func formIndex(terms []term) map[string]int {
+	out := map[string]int{}
+	for i, t := range terms {
+		for _, f := range t.forms {
+			if _, taken := out[f]; !taken {
+				out[f] = i
+			}
+		}
+	}
+	return out
+}
+
+// termCount says how often a term of a query occurs in a text and beside it.
+type termCount struct {
+	term int // index
+	n    [fields]float64
+	near float64 // in the bodies of its neighbours
+}
+
+// termCounter counts the terms of a query in texts, in each text once.
+type termCounter struct {
+	terms []term
+	forms map[hash]int // → index of a term
+	known map[*indexedText][]termCount
+}
+
+func newTermCounter(terms []term) *termCounter {
+	c := termCounter{terms, map[hash]int{}, map[*indexedText][]termCount{}}
+	for form, i := range formIndex(terms) {
+		c.forms[hashOf(form)] = i
+	}
+	return &c
+}
+
+// in counts the terms that occur in t. The result must not be changed.
+func (c *termCounter) in(t *indexedText) []termCount {
+	found, known := c.known[t]
+	if known {
+		return found
+	}
+	for field, terms := range t.terms {
+		for _, h := range terms {
+			if i, ok := c.forms[h]; ok {
+				countOf(&found, i).n[field]++
+			}
+		}
+	}
+	c.known[t] = found
+	return found
+}
+
+// withNeighbours counts the terms that occur in a candidate or its neighbours.
+func (c *termCounter) withNeighbours(of *candidate) []termCount {
+	all := slices.Clone(c.in(of.indexedText))
+	for _, beside := range of.near {
+		for _, f := range c.in(beside) {
+			if f.n[inBody] > 0 {
+				countOf(&all, f.term).near += f.n[inBody]
+			}
+		}
+	}
+	return all
+}
+
+// countOf returns the element of all for a term, which it adds if there is none.
+func countOf(all *[]termCount, term int) *termCount {
+	i := slices.IndexFunc(*all, func(c termCount) bool { return c.term == term })
+	if i < 0 {
+		i, *all = len(*all), append(*all, termCount{term: term})
+	}
+	return &(*all)[i]
+}

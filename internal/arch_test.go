@@ -125,7 +125,6 @@ var homes = []struct {
 	{"github.com/coreos/go-oidc", []string{"internal/web"}},
 	{"golang.org/x/oauth2", []string{"internal/web"}},
 	{"github.com/prometheus/client_golang", []string{"internal/metrics"}},
-	{"github.com/hashicorp/golang-lru", []string{"internal/search"}},
 	{"golang.org/x/sync", nil},
 	{"golang.org/x/text", nil},
 }

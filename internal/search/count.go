@@ -104,3 +104,23 @@ func countOf(all *[]termCount, term int) *termCount {
 	}
 	return &(*all)[i]
 }
+
+// indexesOf returns the indexes of some of the terms.
+func (c *termCounter) indexesOf(some []term) map[int]bool {
+	out := map[int]bool{}
+	for _, t := range some {
+		out[c.forms[hashOf(t.forms[0])]] = true
+	}
+	return out
+}
+
+// score is the BM25 score of the terms chosen in t, without its neighbours.
+func (c *termCounter) score(t *indexedText, in corpus, chosen map[int]bool) (score float64) {
+	for _, f := range c.in(t) {
+		if chosen[f.term] {
+			n := f.n[inBody] + dayWeight*f.n[inDay] + subjectWeight*f.n[inSubject]
+			score += c.terms[f.term].idf * saturate(n, in.lengthFactor(t.words))
+		}
+	}
+	return score
+}

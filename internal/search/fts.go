@@ -7,9 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
-
-	lru "github.com/hashicorp/golang-lru/v2"
 
 	"reverie/internal/store"
 	"reverie/internal/trust"
@@ -18,21 +17,17 @@ import (
 // FTS is the full-text index of documents and past messages. It is updated in the transactions that
 // change them (Update, IndexTurns), so it is always current. It is safe for concurrent use.
 type FTS struct {
-	db    *store.DB
-	known *lru.Cache[int64, *indexedText] // by row
+	db *store.DB
+
+	mu    sync.Mutex
+	known map[int64]*indexedText // by row; at most maxKnown
 }
 
-// maxKnown is how many rows are kept in memory, some 20 MB. Reading them takes a third of a search.
+// maxKnown is how many rows stay in memory, in some 30 MB. Reading them is a third of a search.
 const maxKnown = 40_000
 
 // Open returns the index in db, which must have the current schema.
-func Open(db *store.DB) *FTS {
-	known, err := lru.New[int64, *indexedText](maxKnown)
-	if err != nil { // only without room
-		panic(err)
-	}
-	return &FTS{db: db, known: known}
-}
+func Open(db *store.DB) *FTS { return &FTS{db: db, known: map[int64]*indexedText{}} }
 
 // The rowid of index_fts encodes scope, class and a number that is not used again: a text that changes gets another row.
 // So a search reads only the rows of its scopes, and the classes that are searched together are neighbours.
@@ -104,6 +99,7 @@ func (f *FTS) lookUp(ctx context.Context, q Query) (m matches, err error) {
 	if err := f.weigh(ctx, m, m.question.terms); err != nil {
 		return m, fmt.Errorf("search: %w", err)
 	}
+	m.question.setTerms(m.question.terms)
 	if q.Wishes {
 		return m, nil
 	}
@@ -176,7 +172,7 @@ func (f *FTS) weigh(ctx context.Context, m matches, terms []term) error {
 
 // addToSearch adds weighed terms to the query of m, and the candidates that have them.
 func (f *FTS) addToSearch(ctx context.Context, q Query, m *matches, terms []term) error {
-	m.question.terms = append(m.question.terms, terms...)
+	m.question.setTerms(append(m.question.terms, terms...))
 	there := positionsByRow(m.found)
 	more, err := f.candidates(ctx, q, *m, selectTerms(terms, maxPostings))
 	for _, c := range more {
@@ -263,9 +259,10 @@ func (f *FTS) candidates(ctx context.Context, q Query, m matches, terms []term) 
 	if err != nil {
 		return nil, err
 	}
-	count := newTermCounter(terms)
+	count := m.question.count
+	chosen := count.indexesOf(terms)
 	for i := range found {
-		found[i].own = count.score(found[i].indexedText, m.corpus)
+		found[i].own = count.score(found[i].indexedText, m.corpus, chosen)
 	}
 	slices.SortStableFunc(found, func(a, b candidate) int { return cmp.Compare(b.own, a.own) })
 	byClass := map[int64][]candidate{}
@@ -332,30 +329,35 @@ func (f *FTS) matchingRows(ctx context.Context, q Query, scopes []int64, terms [
 func (f *FTS) load(ctx context.Context, rows []int64) ([]candidate, error) {
 	all := make([]candidate, len(rows))
 	missing := map[int64]int{} // row → index
+	f.mu.Lock()
 	for i, row := range rows {
-		var known bool
-		if all[i].indexedText, known = f.known.Get(row); !known {
+		if all[i].indexedText = f.known[row]; all[i].indexedText == nil {
 			missing[row] = i
 		}
 	}
+	f.mu.Unlock()
 	if len(missing) == 0 {
 		return all, nil
 	}
-	err := store.Each(ctx, f.db, func(row store.Row) error {
-		t := &indexedText{}
+	read, err := store.List(ctx, f.db, func(row store.Row) (*indexedText, error) {
+		var t indexedText
 		var marks int
 		var day, subject string
 		err := row.Scan(&t.row, &t.doc, &t.place, &t.seq, &t.at, &t.session, &t.chars, &t.words, &marks, &t.body, &day, &subject)
 		t.terms = [fields][]hash{inBody: hashesIn(t.body), inDay: hashesIn(day), inSubject: hashesIn(subject)}
 		t.isQuestion, t.hasTime = marks&markQuestion != 0, marks&markTime != 0
 		t.past, t.answer = classOfRow(t.row) == classPast, isAnswer(t.row)
-		if err == nil {
-			f.known.Add(t.row, t)
-			all[missing[t.row]].indexedText = t
-		}
-		return err
+		return &t, err
 	}, `SELECT d.row, d.doc, d.conversation, d.seq, d.at, d.conversation_day, d.chars, d.words, d.flags, d.body, d.day, d.subject
 		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value`, store.Array(slices.Collect(maps.Keys(missing))))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.known)+len(read) > maxKnown {
+		clear(f.known)
+	}
+	for _, t := range read {
+		f.known[t.row], all[missing[t.row]].indexedText = t, t
+	}
 	return slices.DeleteFunc(all, func(c candidate) bool { return c.indexedText == nil }), err
 }
 

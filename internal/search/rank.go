@@ -83,6 +83,8 @@ type parsedQuery struct {
 	wishes   bool   // it asks for standing wishes
 	collects bool   // it asks for all that was said of something
 	answer   bool   // it asks for what the bot said
+
+	count *termCounter // of terms
 }
 
 // isContent reports whether t is a word of the query that tells its topic. An answer should contain
@@ -116,6 +118,9 @@ func parseQuery(q Query) parsedQuery {
 	}
 	return out
 }
+
+// setTerms sets the terms of q, whose forms are final.
+func (q *parsedQuery) setTerms(terms []term) { q.terms, q.count = terms, newTermCounter(terms) }
 
 func spanTerm(from, to time.Time) term {
 	return term{forms: text.SpanTerms(from, to), weight: 1, date: true}
@@ -287,7 +292,6 @@ func sortScored(all []scored) {
 // computeAll computes the features of candidates.
 func computeAll(q parsedQuery, c corpus, candidates []candidate) []scored {
 	all := make([]scored, len(candidates))
-	count := newTermCounter(q.terms)
 	var total float64
 	for _, t := range q.terms {
 		// A pair of Chinese characters that no text has ends one word and begins another. Each character counts.
@@ -297,7 +301,7 @@ func computeAll(q parsedQuery, c corpus, candidates []candidate) []scored {
 	}
 	for i := range candidates {
 		all[i].candidate = &candidates[i]
-		all[i].computeFeatures(q, c, count, total)
+		all[i].computeFeatures(q, c, total)
 	}
 	return all
 }
@@ -310,21 +314,12 @@ func (c corpus) lengthFactor(words int) float64 {
 	return 1 - lengthPenalty + lengthPenalty*float64(words)/c.words
 }
 
-// score is the BM25 score of the terms in t without its neighbours.
-func (c *termCounter) score(t *indexedText, in corpus) (score float64) {
-	for _, f := range c.in(t) {
-		n := f.n[inBody] + dayWeight*f.n[inDay] + subjectWeight*f.n[inSubject]
-		score += c.terms[f.term].idf * saturate(n, in.lengthFactor(t.words))
-	}
-	return score
-}
-
-func (s *scored) computeFeatures(q parsedQuery, c corpus, count *termCounter, total float64) {
+func (s *scored) computeFeatures(q parsedQuery, c corpus, total float64) {
 	long := c.lengthFactor(s.words)
 	v := &s.values
 	var ownIDF, contextIDF float64
-	for _, f := range count.withNeighbours(s.candidate) {
-		t := &count.terms[f.term]
+	for _, f := range q.count.withNeighbours(s.candidate) {
+		t := &q.terms[f.term]
 		v[body] += t.idf * saturate(f.n[inBody], long)
 		v[fused] += t.idf * saturate(f.n[inBody]+neighbourWeight*f.near+dayWeight*f.n[inDay], long)
 		if t.date && f.n[inDay] > 0 {

@@ -18,6 +18,7 @@ func TestAnswersGainNothingByLength(t *testing.T) {
 	}
 	c := corpus{docs: 20, words: 50}
 	c.weigh(q.terms)
+	q.setTerms(q.terms)
 	long := "heron weir" + strings.Repeat(" more", 98)
 	short := candidate{indexedText: &indexedText{doc: -1, terms: termsOf("heron weir and so on", "anna"), session: 1, chars: 20, words: 5}}
 	for who, wants := range map[string]int64{"anna": -2, "": -1} {
@@ -42,6 +43,7 @@ func TestLongQuestionsHoldFacts(t *testing.T) {
 	}
 	c := corpus{docs: 20, words: 30}
 	c.weigh(q.terms)
+	q.setTerms(q.terms)
 	said := func(doc int64, chars int, isQuestion bool) candidate {
 		return candidate{indexedText: &indexedText{doc: doc, terms: termsOf("heron weir", "anna"), session: 1, chars: chars, words: 30,
 			isQuestion: isQuestion}}

@@ -55,13 +55,15 @@ type termCount struct {
 type termCounter struct {
 	terms []term
 	forms map[hash]int // → index of a term
+	maybe [4096]bool   // by the remainder of a hash: a form may have it. Most terms of a text are none of a query
 	known map[*indexedText][]termCount
 }
 
 func newTermCounter(terms []term) *termCounter {
-	c := termCounter{terms, map[hash]int{}, map[*indexedText][]termCount{}}
+	c := termCounter{terms: terms, forms: map[hash]int{}, known: map[*indexedText][]termCount{}}
 	for form, i := range formIndex(terms) {
-		c.forms[hashOf(form)] = i
+		h := hashOf(form)
+		c.forms[h], c.maybe[h%hash(len(c.maybe))] = i, true
 	}
 	return &c
 }
@@ -74,6 +76,9 @@ func (c *termCounter) in(t *indexedText) []termCount {
 	}
 	for field, terms := range t.terms {
 		for _, h := range terms {
+			if !c.maybe[h%hash(len(c.maybe))] {
+				continue
+			}
 			if i, ok := c.forms[h]; ok {
 				countOf(&found, i).n[field]++
 			}

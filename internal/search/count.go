@@ -14,8 +14,8 @@ const (
 	fields
 )
 
-// hash stands for a term while the program runs. It is compared faster, and has no pointer for the garbage collector; that
-// two terms have the same of 2^64 does not happen.
+// hash is the hash of a term, different in each run of the program. Hashes are compared faster than terms, and the garbage
+// collector need not look at them. There are 2^64, so two terms do not have the same.
 type hash uint64
 
 var seed = maphash.MakeSeed()
@@ -55,7 +55,7 @@ type termCount struct {
 type termCounter struct {
 	terms []term
 	forms map[hash]int // → index of a term
-	maybe [4096]bool   // by the remainder of a hash: a form may have it. Most terms of a text are none of a query
+	maybe [4096]bool   // whether a form has this remainder of its hash; most terms of texts are ruled out by it
 	known map[*indexedText][]termCount
 }
 
@@ -101,7 +101,7 @@ func (c *termCounter) withNeighbours(of *candidate) []termCount {
 	return all
 }
 
-// countOf returns the element of all for a term, which it adds if there is none.
+// countOf returns the element of all for a term, which it adds if it is missing.
 func countOf(all *[]termCount, term int) *termCount {
 	i := slices.IndexFunc(*all, func(c termCount) bool { return c.term == term })
 	if i < 0 {

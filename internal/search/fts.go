@@ -287,9 +287,8 @@ func (f *FTS) candidates(ctx context.Context, q Query, m matches, terms []term) 
 	return f.withNeighbours(ctx, append(best, others...), len(best))
 }
 
-// matchingRows returns the rows that contain one of terms, the newest first. Opening a full-text query takes longer than
-// reading a row of it, so rare terms are looked up in all classes of a scope at once. Of frequent ones, each class has
-// its newest.
+// matchingRows returns the newest rows that contain one of terms. Opening a full-text query takes longer than reading a row
+// of it, so rare terms are looked up in all classes of a scope at once, and only frequent ones in each.
 func (f *FTS) matchingRows(ctx context.Context, q Query, scopes []int64, terms []term) (all []int64, err error) {
 	from, to := q.classes()
 	step, df := to-from+1, 0

@@ -35,7 +35,7 @@ func memoryContent(entries, set []memory.Entry, files string) *Content {
 	for _, e := range set {
 		after[e.Scope]++
 	}
-	seen := make(map[string]bool, len(entries))
+	seen := map[string]bool{}
 	for _, e := range set {
 		after[e.Scope]--
 		line := MemoryLine(e.Text)

@@ -360,6 +360,15 @@ func (f *FTS) load(ctx context.Context, rows []int64) ([]candidate, error) {
 	return slices.DeleteFunc(all, func(c candidate) bool { return c.indexedText == nil }), err
 }
 
+// drop removes rows from memory.
+func (f *FTS) drop(rows []int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, row := range rows {
+		delete(f.known, row)
+	}
+}
+
 // toHits converts ranked candidates to hits: some more documents than q has places for, as the caller may drop duplicates.
 func (f *FTS) toHits(ctx context.Context, q Query, m matches, ranked []scored) ([]Hit, error) {
 	if !slices.ContainsFunc(ranked, func(s scored) bool { return s.covered >= q.Floor }) {

@@ -134,8 +134,9 @@ type indexWriter struct {
 // both.
 func (f *FTS) replaceDocs(ctx context.Context, tx *sql.Tx, gone []int64, all []source) error {
 	w := &indexWriter{tx, map[trust.Readers]int64{}, map[int64]int64{}, map[int64][2]int{}, map[int64]map[string]int{}}
-	err := w.removeAll(ctx, gone)
+	rows, err := w.removeAll(ctx, gone)
 	if err == nil {
+		f.drop(rows)
 		err = w.insertAll(ctx, all)
 	}
 	return store.Wrap(err, "index memories")
@@ -178,10 +179,9 @@ func (w *indexWriter) exec(ctx context.Context, query string, args ...any) error
 	return store.Exec(ctx, w.tx, query, args...)
 }
 
-// removeAll removes those of docs that are in the index.
-func (w *indexWriter) removeAll(ctx context.Context, docs []int64) error {
-	var rows []int64
-	err := store.Each(ctx, w.tx, func(r store.Row) error {
+// removeAll removes those of docs that are in the index, and returns their rows.
+func (w *indexWriter) removeAll(ctx context.Context, docs []int64) (rows []int64, err error) {
+	err = store.Each(ctx, w.tx, func(r store.Row) error {
 		var row int64
 		var words int
 		var body, day, names string
@@ -191,12 +191,12 @@ func (w *indexWriter) removeAll(ctx context.Context, docs []int64) error {
 		return err
 	}, `SELECT row, words, body, day, subject FROM index_doc WHERE doc IN (SELECT value FROM json_each(?))`, store.Array(docs))
 	if err != nil || len(rows) == 0 {
-		return err
+		return nil, err
 	}
 	if err := w.exec(ctx, `DELETE FROM index_fts WHERE rowid IN (SELECT value FROM json_each(?))`, store.Array(rows)); err != nil {
-		return err
+		return nil, err
 	}
-	return w.exec(ctx, `DELETE FROM index_doc WHERE row IN (SELECT value FROM json_each(?))`, store.Array(rows))
+	return rows, w.exec(ctx, `DELETE FROM index_doc WHERE row IN (SELECT value FROM json_each(?))`, store.Array(rows))
 }
 
 // count records that documents with terms were added or removed. by is 1 or -1.

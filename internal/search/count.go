@@ -31,19 +31,6 @@ func hashesIn(field string) []hash {
 	return all
 }
 
-// formIndex maps each form to the index of its term.
-func formIndex(terms []term) map[string]int {
-	out := map[string]int{}
-	for i, t := range terms {
-		for _, f := range t.forms {
-			if _, taken := out[f]; !taken {
-				out[f] = i
-			}
-		}
-	}
-	return out
-}
-
 // termCount says how often a term of a query occurs in a text and beside it.
 type termCount struct {
 	term int // index
@@ -54,16 +41,18 @@ type termCount struct {
 // termCounter counts the terms of a query in texts, in each text once.
 type termCounter struct {
 	terms []term
-	forms map[hash]int // → index of a term
+	forms map[hash]int // → index of the first term that has it
 	maybe [4096]bool   // whether a form has this remainder of its hash; most terms of texts are ruled out by it
 	known map[*indexedText][]termCount
 }
 
 func newTermCounter(terms []term) *termCounter {
 	c := termCounter{terms: terms, forms: map[hash]int{}, known: map[*indexedText][]termCount{}}
-	for form, i := range formIndex(terms) {
-		h := hashOf(form)
-		c.forms[h], c.maybe[h%hash(len(c.maybe))] = i, true
+	for i, t := range slices.Backward(terms) {
+		for _, form := range t.forms {
+			h := hashOf(form)
+			c.forms[h], c.maybe[h%hash(len(c.maybe))] = i, true
+		}
 	}
 	return &c
 }

@@ -23,7 +23,7 @@ type FTS struct {
 	known map[int64]*indexedText // by row; at most maxKnown
 }
 
-// maxKnown is how many rows stay in memory, in some 30 MB. Reading them is a third of a search.
+// maxKnown is how many rows stay in memory, in some 30 MB. Reading them again would be a third of a search.
 const maxKnown = 40_000
 
 // Open returns the index in db, which must have the current schema.
@@ -137,7 +137,6 @@ const (
 
 func (f *FTS) addTopic(ctx context.Context, q Query, m *matches) error {
 	ranked := rank(m.question, m.corpus, m.found)
-	known := formIndex(m.question.terms)
 	count := map[string]int{}
 	for _, s := range ranked[:min(len(ranked), topicSources)] {
 		said := []string{s.body}
@@ -145,7 +144,7 @@ func (f *FTS) addTopic(ctx context.Context, q Query, m *matches) error {
 			said = append(said, beside.body)
 		}
 		for _, t := range distinctTerms(said...) {
-			if _, asked := known[t]; !asked && !strings.HasPrefix(t, "date") {
+			if _, asked := m.question.count.forms[hashOf(t)]; !asked && !strings.HasPrefix(t, "date") {
 				count[t]++
 			}
 		}
@@ -360,7 +359,7 @@ func (f *FTS) load(ctx context.Context, rows []int64) ([]candidate, error) {
 	return slices.DeleteFunc(all, func(c candidate) bool { return c.indexedText == nil }), err
 }
 
-// drop removes rows from memory.
+// drop removes rows from memory. A search that runs until they are deleted may bring one back, which none finds afterwards.
 func (f *FTS) drop(rows []int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -186,7 +186,8 @@ type Filter struct {
 	States []State // nil = Active
 	First  int     // a limit, applied before Words; 0 = none
 
-	Members bool // include members, for which files show their head
+	Numbers []int64 // their Entry.N; nil = any
+	Members bool    // include members, for which files show their head
 }
 
 // List lists the entries that a may see, the oldest first.
@@ -194,10 +195,14 @@ func (s *Store) List(ctx context.Context, a Access, q Filter) ([]Entry, error) {
 	if q.States == nil {
 		q.States = []State{Active}
 	}
-	all, err := selectEntries(ctx, s.db, `WHERE (?1 OR scope IN (SELECT value FROM json_each(?2)))
+	which := `WHERE `
+	if q.Numbers != nil {
+		which += `n IN (SELECT value FROM json_each(?6)) AND `
+	}
+	all, err := selectEntries(ctx, s.db, which+`(?1 OR scope IN (SELECT value FROM json_each(?2)))
 		AND state IN (SELECT value FROM json_each(?3))
 		AND (?4 OR state <> 'active' OR NOT `+memberCondition+`) ORDER BY n LIMIT iif(?5 > 0, ?5, -1)`,
-		a.All, store.Array(a.Scopes), store.Array(q.States), q.Members, q.First)
+		a.All, store.Array(a.Scopes), store.Array(q.States), q.Members, q.First, store.Array(q.Numbers))
 	if words := strings.Fields(fold(q.Words)); len(words) > 0 {
 		all = slices.DeleteFunc(all, func(e Entry) bool {
 			text := fold(e.Text)

@@ -15,6 +15,7 @@ import (
 
 // Entry is one thing remembered: one line of text, and where it comes from.
 type Entry struct {
+	N       int64  `json:"-"` // number of its row, for the indexes; 0 if it was not read from the table
 	ID      string `json:"id"`
 	Scope   Scope  `json:"scope"`
 	Text    string `json:"text"`
@@ -87,7 +88,7 @@ const (
 	Forgotten  State = "forgotten"  // its text is deleted
 )
 
-const entryColumns = `id, scope, text, subject, kind, source, state, successor, pinned, event, quote, ref, conversation, seq,
+const entryColumns = `n, id, scope, text, subject, kind, source, state, successor, pinned, event, quote, ref, conversation, seq,
 	observed_at, valid_from, valid_to, created_at, updated_at, hits, last_hit, rev, integrity`
 
 // scanEntry reads a row of entryColumns, followed by the columns for more.
@@ -95,8 +96,9 @@ func scanEntry(row store.Row, more ...any) (Entry, error) {
 	var e Entry
 	var observed, created, updated int64
 	var from, to, hit sql.NullInt64
-	err := row.Scan(append([]any{&e.ID, &e.Scope, &e.Text, &e.Subject, &e.Kind, &e.Source, &e.State, &e.By, &e.Pinned, &e.Event, &e.Quote,
-		&e.Ref, &e.Conversation, &e.Seq, &observed, &from, &to, &created, &updated, &e.Hits, &hit, &e.Rev, &e.Integrity}, more...)...)
+	err := row.Scan(append([]any{&e.N, &e.ID, &e.Scope, &e.Text, &e.Subject, &e.Kind, &e.Source, &e.State, &e.By, &e.Pinned, &e.Event,
+		&e.Quote, &e.Ref, &e.Conversation, &e.Seq, &observed, &from, &to, &created, &updated, &e.Hits, &hit, &e.Rev,
+		&e.Integrity}, more...)...)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -121,7 +123,7 @@ func nullMilli(t time.Time) sql.NullInt64 {
 // insertEntry stores e as a new row and journals it. It returns the row number, by which the
 // indexes know e. The entry must be complete: checked text, ID, times, Rev 1.
 func insertEntry(ctx context.Context, tx store.DBTX, e Entry, actor, batch string) (n int64, err error) {
-	row := []any{e.ID, e.Scope, e.Text, e.Subject, e.Kind, e.Source, e.State, e.By, e.Pinned, e.Event, e.Quote, e.Ref,
+	row := []any{nil, e.ID, e.Scope, e.Text, e.Subject, e.Kind, e.Source, e.State, e.By, e.Pinned, e.Event, e.Quote, e.Ref,
 		e.Conversation, e.Seq, e.ObservedAt.UnixMilli(), nullMilli(e.ValidFrom), nullMilli(e.ValidTo),
 		e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(), e.Hits, nullMilli(e.LastHit), e.Rev, e.Integrity, text.Hash(e.Text)}
 	insert := `INSERT OR FAIL INTO memory (` + entryColumns + `, hash) VALUES (` + strings.Repeat("?, ", len(row)-1) + `?)`

@@ -154,7 +154,7 @@ func TestWorkingSet(t *testing.T) {
 	shown := func() string {
 		got := lines.Texts([]byte(onDisk(t, s, Shared)))
 		var prompt []string
-		for _, e := range s.WorkingSet(expect.Must(s.Entries(t.Context(), Shared))(t)) {
+		for _, e := range expect.Must(s.WorkingSet(t.Context(), Shared))(t) {
 			prompt = append(prompt, e.Text)
 		}
 		slices.Sort(got)

@@ -21,6 +21,7 @@ type (
 type Hit struct {
 	Entry Entry   `json:"entry,omitzero"`  // zero for a past message
 	Shown string  `json:"shown,omitempty"` // the text of Entry's head, which prompts and files show; empty = Entry itself
+	Head  int64   `json:"-"`               // the number of its head; 0 = none
 	Until []Entry `json:"until,omitempty"` // what held before Entry updated it, the newest; none if a person corrected it by hand
 	// Against is an entry that contradicts Entry, while no person has decided; at most one.
 	Against []Entry `json:"against,omitempty"`
@@ -52,13 +53,11 @@ func Search(ctx context.Context, db *store.DB, find func(context.Context, Query)
 	}
 	byNumber := map[int64]Hit{}
 	err = store.Each(ctx, db, func(row store.Row) (err error) {
-		var n int64
 		var h Hit
-		h.Entry, err = scanEntry(row, &n, &h.Shown)
-		byNumber[n] = h
+		h.Entry, err = scanEntry(row, &h.Head, &h.Shown)
+		byNumber[h.Entry.N] = h
 		return err
-	}, `SELECT `+entryColumns+`, n, iif(state = 'active' AND `+memberCondition+`,
-			(SELECT text FROM memory AS head WHERE head.id = memory.successor), '')
+	}, `SELECT `+entryColumns+`, coalesce((SELECT n `+fromHead+`), 0), coalesce((SELECT text `+fromHead+`), '')
 		FROM memory WHERE n IN (SELECT value FROM json_each(?)) AND state <> 'forgotten'`, store.Array(docs))
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)

@@ -371,7 +371,8 @@ func canaryElsewhere(t *testing.T, s *Store, places map[string]Access, secret En
 		for name, way := range map[string]func() (any, error){
 			"export":     func() (any, error) { return s.List(ctx, a, states) },
 			"list":       func() (any, error) { return s.List(ctx, a, Filter{Words: canary}) },
-			"prompt":     func() (any, error) { return s.Entries(ctx, a.Scopes...) },
+			"prompt":     func() (any, error) { return s.WorkingSet(ctx, a.Scopes...) },
+			"all":        func() (any, error) { return s.Entries(ctx, a.Scopes...) },
 			"find":       func() (any, error) { all, _, err := s.Find(ctx, a, canary); return all, err },
 			"find by id": func() (any, error) { all, _, err := s.Find(ctx, a, secret.ID); return all, err },
 			"get":        func() (any, error) { return s.Get(ctx, a, secret.ID) },

@@ -13,9 +13,11 @@ import (
 // member is shown again.
 
 // memberCondition selects members among active entries of a query FROM memory.
-const memberCondition = `(successor <> '' AND EXISTS (SELECT 1 FROM memory AS head
-	WHERE head.id = memory.successor AND head.state = 'active' AND head.successor = ''
-		AND head.scope = memory.scope AND head.conversation = ''))`
+const memberCondition = `(successor <> '' AND EXISTS (SELECT 1 ` + fromHead + `))`
+
+// fromHead selects from the head of an active entry of a query FROM memory, if it is a member.
+const fromHead = `FROM memory AS head WHERE head.id = memory.successor AND head.state = 'active' AND head.successor = ''
+	AND head.scope = memory.scope AND head.conversation = '' AND memory.state = 'active'`
 
 // updateWithMembers is update for e and its members. A person who changes a line means all of them.
 // Members of an entry that is merged into another become members of that one.

@@ -134,15 +134,42 @@ func (s *Store) File(scope Scope) string { return s.files.Name(scope) }
 // are left out: they are many, and search finds them.
 const shownCondition = `state = 'active' AND conversation = '' AND NOT ` + memberCondition
 
-// Entries lists the active entries of scopes that are not part of a conversation. It goes scope by
-// scope, each in the order of its file, and reads hand edits first. As long as nothing changes, it
-// reads neither entries nor files again. The result is shared and must not be changed. If a file
-// cannot be read or written the error names it, and the entries are returned nevertheless.
+// Entries lists the active entries of scopes that are not part of a conversation, in the order of
+// WorkingSet. It reads hand edits first. If a file cannot be read or written the error names it, and
+// the entries are returned nevertheless.
 func (s *Store) Entries(ctx context.Context, scopes ...Scope) ([]Entry, error) {
+	return s.inScopes(scopes, func(v *scopeCache) ([]Entry, error) {
+		shown, err := v.workingSet(ctx, s)
+		if !s.partial {
+			return shown, err
+		}
+		all, failed := selectEntries(ctx, s.db, `WHERE scope = ? AND `+shownCondition+` ORDER BY n`, v.scope)
+		all, _ = sortByFile(all, v.snapshot.IDs(), false)
+		return all, errors.Join(err, failed)
+	})
+}
+
+// WorkingSet lists what prompts show of scopes, whatever the question: the entries that the files show or,
+// without a search index, all. It goes scope by scope, each in the order of its file, and reads hand
+// edits first. As long as nothing changes, it reads neither entries nor files again. The result is
+// shared and must not be changed. Errors are those of Entries.
+func (s *Store) WorkingSet(ctx context.Context, scopes ...Scope) ([]Entry, error) {
+	return s.inScopes(scopes, func(v *scopeCache) ([]Entry, error) { return v.workingSet(ctx, s) })
+}
+
+// inScopes joins what f returns for the locked cache of each of scopes.
+func (s *Store) inScopes(scopes []Scope, f func(*scopeCache) ([]Entry, error)) ([]Entry, error) {
 	var parts [][]Entry
 	var failed []error
 	for _, scope := range scopes {
-		entries, err := s.entriesOf(ctx, scope)
+		v, err := s.cacheOf(scope)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		v.mu.Lock()
+		entries, err := f(v)
+		v.mu.Unlock()
 		failed = append(failed, err)
 		if len(entries) > 0 {
 			parts = append(parts, entries)
@@ -154,47 +181,33 @@ func (s *Store) Entries(ctx context.Context, scopes ...Scope) ([]Entry, error) {
 	return slices.Concat(parts...), errors.Join(failed...)
 }
 
-// scopeCache caches the entries of one scope and the state of its file.
+// scopeCache caches the working set of one scope and the state of its file.
 type scopeCache struct {
 	scope Scope
 
 	mu        sync.Mutex
 	stat      file.StatCache
 	snapshot  file.Snapshot
-	inFile    map[string]bool // the entries that the file shows; never modified in place
-	fileStale bool            // the file has to be rewritten
-	loaded    bool            // changes and entries are valid
+	fileStale bool // the file has to be rewritten
+	loaded    bool // changes and entries are valid
 	changes   int64
-	entries   []Entry // never modified in place
+	entries   []Entry // what prompts show; never modified in place
 }
 
-func (s *Store) entriesOf(ctx context.Context, scope Scope) ([]Entry, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	v, err := s.cacheOf(scope)
-	if err != nil {
-		return nil, err
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
+// workingSet returns the current working set. v is locked, but not while its file is synchronised.
+func (v *scopeCache) workingSet(ctx context.Context, s *Store) ([]Entry, error) {
 	if err := v.reload(ctx, s); err != nil {
 		return nil, err
 	}
-	same, err := s.files.Unchanged(scope, v.snapshot, &v.stat)
-	if err != nil {
-		return v.entries, err
+	same, err := s.files.Unchanged(v.scope, v.snapshot, &v.stat)
+	if err == nil && (!same || v.fileStale) {
+		v.mu.Unlock()
+		err = s.syncFile(ctx, v.scope)
+		v.mu.Lock()
+		if err == nil {
+			err = v.reload(ctx, s)
+		}
 	}
-	if same && !v.fileStale {
-		return v.entries, nil
-	}
-	v.mu.Unlock()
-	err = s.syncFile(ctx, scope)
-	v.mu.Lock()
-	if err != nil {
-		return v.entries, err
-	}
-	err = v.reload(ctx, s)
 	return v.entries, err
 }
 
@@ -222,16 +235,16 @@ func (v *scopeCache) reload(ctx context.Context, s *Store) (err error) {
 	if v.loaded && changes == v.changes {
 		return nil
 	}
-	all, err := selectEntries(ctx, s.db, `WHERE scope = ? AND `+shownCondition+` ORDER BY n`, v.scope)
+	which, ids := `WHERE scope = ?1`, v.snapshot.IDs()
+	if s.partial {
+		which += ` AND n IN (SELECT one.n FROM json_each(?2) CROSS JOIN memory AS one ON one.id = value)`
+	}
+	all, err := selectEntries(ctx, s.db, which+` AND `+shownCondition+` ORDER BY n`, v.scope, store.Array(ids))
 	if err != nil {
 		return err
 	}
-	ids := v.snapshot.IDs()
 	v.entries, v.fileStale = sortByFile(all, ids, s.fileLines == 0)
-	v.inFile, v.changes, v.loaded = map[string]bool{}, changes, true
-	for _, id := range ids {
-		v.inFile[id] = true
-	}
+	v.changes, v.loaded = changes, true
 	return nil
 }
 

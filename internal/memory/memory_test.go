@@ -172,8 +172,8 @@ func TestEntriesFollowEdits(t *testing.T) {
 func TestUnchangedEntriesAreNotReadAgain(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	put(t, s, Shared, "one\ntwo\n")
-	first := expect.Must(s.Entries(t.Context(), Shared))(t)
-	second := expect.Must(s.Entries(t.Context(), Shared))(t)
+	first := expect.Must(s.WorkingSet(t.Context(), Shared))(t)
+	second := expect.Must(s.WorkingSet(t.Context(), Shared))(t)
 	expect.False(t, len(first) != 2 || &first[0] != &second[0], "unchanged entries were read again")
 	add(t, s, Shared, "three")
 	expect.False(t, len(first) != 2 || first[1].Text != "two", "a slice that was handed out changed")

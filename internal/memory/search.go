@@ -80,32 +80,6 @@ func (s *Store) Neighbours(ctx context.Context, id string, k int) ([]string, err
 	return found, store.Wrap(err, "memory")
 }
 
-// WorkingSet picks from entries, as Entries returns them, those that the files show. Prompts
-// contain them whatever the question. Without a search index it returns all.
-func (s *Store) WorkingSet(entries []Entry) []Entry {
-	if !s.partial {
-		return entries
-	}
-	var set []Entry // usually few of many
-	shown := map[Scope]map[string]bool{}
-	for i := range entries {
-		e := &entries[i]
-		lines, known := shown[e.Scope]
-		if !known {
-			if v, err := s.cacheOf(e.Scope); err == nil {
-				v.mu.Lock()
-				lines = v.inFile
-				v.mu.Unlock()
-			}
-			shown[e.Scope] = lines
-		}
-		if lines[e.ID] {
-			set = append(set, *e)
-		}
-	}
-	return set
-}
-
 // IndexTurns stores messages of a conversation, so that Search finds them: all or, with an error, none. An
 // event is stored once per scope; a redacted one is not stored again.
 func (s *Store) IndexTurns(ctx context.Context, turns ...Turn) error {

@@ -239,7 +239,7 @@ func (r *request) newContent(e *epoch, row *row, c *section.Content, prefix stri
 		var untold []int
 		for _, i := range e.unseen(c, past) {
 			l := &c.Lines[i]
-			if e.saidInHistory(l) || e.showsMemory(l.AsMemory, prefix, past) {
+			if e.saidInHistory(l) || e.showsMemory(l, prefix, past) {
 				continue
 			}
 			if in := r.resultWith(l.Text); in != 0 {
@@ -273,7 +273,7 @@ func (r *request) withoutRepeats(e *epoch, c *section.Content, above []string) *
 	prefix := strings.Join(above, divider)
 	var keep []int
 	for i := range c.Lines {
-		if l := &c.Lines[i]; !e.saidInHistory(l) && !e.showsMemory(l.AsMemory, prefix, nil) {
+		if l := &c.Lines[i]; !e.saidInHistory(l) && !e.showsMemory(l, prefix, nil) {
 			keep = append(keep, i)
 		}
 	}

@@ -84,18 +84,17 @@ func (e *epoch) stillSent(s shown, past []history.Message) bool {
 // saidInHistory reports whether a message that is still sent says the line.
 func (e *epoch) saidInHistory(l *section.Line) bool { return l.SaidIn != 0 && l.SaidIn >= e.first }
 
-// showsMemory reports whether the model still gets a memory line. It may be in the prefix or in a
-// message that announced it.
-func (e *epoch) showsMemory(line, prefix string, past []history.Message) bool {
-	if line == "" {
+// showsMemory reports whether the model still gets the memory line that says the same as l. It may be
+// in the prefix or in a message that announced it.
+func (e *epoch) showsMemory(l *section.Line, prefix string, past []history.Message) bool {
+	if l.AsMemory == "" {
 		return false
 	}
-	if strings.Contains(prefix, "\n"+line+"\n") {
+	if strings.Contains(prefix, "\n"+l.AsMemory+"\n") {
 		return true
 	}
-	id := section.LineID(line)
 	return slices.ContainsFunc(e.shown, func(s shown) bool {
-		return s.Source == "memories" && s.Message != 0 && slices.Contains(s.Lines, id) && e.stillSent(s, past)
+		return s.Source == "memories" && s.Message != 0 && slices.Contains(s.Lines, l.MemoryID) && e.stillSent(s, past)
 	})
 }
 

@@ -263,6 +263,24 @@ func TestReuseWithRecall(t *testing.T) {
 	expect.False(t, mean < .98 || epochs > 3, "mean %.4f, %d epochs", mean, epochs)
 }
 
+// What the prefix shows is removed from it when the entry is retired, also if that has left the working set since.
+func TestRetiredOutsideTheWorkingSet(t *testing.T) {
+	const fact = "Ada's locker is number 12."
+	w := indexed(t, Stable)
+	old, _, err := w.memory.Add(t.Context(), memory.Entry{Scope: w.scopes()[0], Text: fact, Source: memory.UserExplicit}, testUser)
+	expect.OK(t, err)
+	expect.False(t, !strings.Contains(w.tells("Hello!").Prefix, fact), "the prefix lacks it")
+	w.answers("Hello.")
+	w.knows()
+	p := w.tells("Go on.")
+	expect.False(t, p.Report.Epoch.New || !strings.Contains(p.Prefix, fact), "a new epoch: %q", p.Report.Epoch.Reason)
+	w.answers("I do.")
+	expect.Must(w.db.Exec(`UPDATE memory SET state = 'archived' WHERE id = ?`, old.ID))(t)
+	p = w.tells("And now?")
+	expect.Equal(t, p.Report.Epoch.Reason, "memories edited", "a new epoch")
+	expect.False(t, strings.Contains(p.Prefix, fact), "the prefix still has it")
+}
+
 // heard adds a message that memory has indexed, as the session does.
 func (w *world) heard(m history.Message, event string) {
 	w.t.Helper()

@@ -76,7 +76,7 @@ type TurnSources struct {
 
 	skills         func() ([]skill.Skill, error)
 	tasks          func() ([]task.Task, error) // the open tasks that may be read in this place
-	entries        func() ([]memory.Entry, error)
+	memories       func() ([]memory.Entry, error)
 	programs       func() ([]Program, error)
 	selectedSkills func() (selectedSkills, error)
 }
@@ -92,7 +92,7 @@ func (s *Sources) ForTurn(ctx context.Context, t *Turn, first int64, before int,
 	l := &TurnSources{sources: s, turn: t, files: s.files(), first: first, before: before, recovered: recovered, noted: noted, openings: o}
 	l.skills = sync.OnceValues(func() ([]skill.Skill, error) { return s.Skills.List(t.Place()) })
 	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return s.Tasks.List(ctx, t.Place(), "") })
-	l.entries = sync.OnceValues(func() ([]memory.Entry, error) { return s.Memory.Entries(ctx, t.Scopes...) })
+	l.memories = sync.OnceValues(func() ([]memory.Entry, error) { return s.Memory.WorkingSet(ctx, t.Scopes...) })
 	l.programs = sync.OnceValues(func() ([]Program, error) {
 		if s.Programs == nil {
 			return nil, nil

@@ -33,15 +33,16 @@ type Content struct {
 
 	Integrity trust.Integrity // of the least trusted line; the words of a Trusted contributor need none
 
-	ranked bool                   // lines of the lowest rank stay when room is short, rather than the first
-	more   func() map[uint64]bool // ids of further lines of the source; nil = none. Large and rarely needed
+	ranked bool                    // lines of the lowest rank stay when room is short, rather than the first
+	hides  func(ids []uint64) bool // whether the source has all these lines, too; nil = it has no others
 }
 
 // Line is one line of a source.
 type Line struct {
 	Text     string
-	ID       uint64          // hash of its identity
+	ID       uint64          // of an entry of memory, its number; else a hash of its identity
 	AsMemory string          // its text in the section of all memories; "" = never there
+	MemoryID uint64          // its ID there
 	SaidIn   int64           // message that says it, for as long as that is sent; 0 = none
 	key      string          // its identity, independent of wording, date and cuts; "" = Text
 	rank     int             // see Content.ranked
@@ -59,11 +60,17 @@ func linesOf(from trust.Integrity, texts ...string) []Line {
 
 // Lacks reports whether the source no longer has one of the lines.
 func (c *Content) Lacks(lines []uint64) bool {
-	said := make(map[uint64]bool, len(c.Lines))
+	said := map[uint64]bool{}
 	for _, l := range c.Lines {
 		said[l.ID] = true
 	}
-	return slices.ContainsFunc(lines, func(id uint64) bool { return !said[id] && (c.more == nil || !c.more()[id]) })
+	var others []uint64
+	for _, id := range lines {
+		if !said[id] {
+			said[id], others = true, append(others, id)
+		}
+	}
+	return len(others) > 0 && (c.hides == nil || !c.hides(others))
 }
 
 // NewContent completes c.
@@ -75,7 +82,9 @@ func NewContent(c Content) *Content {
 		l := &c.Lines[i]
 		c.Size += utf8.RuneCountInString(l.Text)
 		c.Integrity = min(c.Integrity, l.from)
-		l.ID = LineID(cmp.Or(l.key, l.Text))
+		if l.ID == 0 {
+			l.ID = LineID(cmp.Or(l.key, l.Text))
+		}
 		h.Write([]byte("\n" + l.Text))
 	}
 	c.Hash = strconv.FormatUint(h.Sum64(), 36)

@@ -92,6 +92,6 @@ func TestEntriesIntegrity(t *testing.T) {
 		for _, i := range c.of {
 			entries = append(entries, memory.Entry{Text: i.String(), Integrity: i})
 		}
-		expect.Equal(t, memoryContent(entries, entries, "").Integrity, c.want, c.of)
+		expect.Equal(t, NewContent(Content{Lines: memoryLines(entries)}).Integrity, c.want, c.of)
 	}
 }

@@ -53,7 +53,7 @@ func gatherRecalled(ctx context.Context, q *Question) (*Content, error) {
 		query.Context, v.lastAnswer = past[before].Text, past[before].EventID
 	}
 	// Hand edits count from now on. The section of all memories reports unreadable files.
-	_, _ = q.entries()
+	_, _ = q.memories()
 	return v.recall(ctx, store, query, recallLimits[q.turn.tier()])
 }
 
@@ -219,6 +219,7 @@ func (v *recalled) inOrder(hits []memory.Hit, wishes int) *Content {
 			l.key = fmt.Sprint("turn ", h.Turn.Scope, " ", h.Turn.Event, " ", h.Turn.Seq)
 		} else {
 			l.key, l.AsMemory = "entry "+h.Entry.ID, MemoryLine(cmp.Or(h.Shown, h.Entry.Text))
+			l.MemoryID = uint64(cmp.Or(h.Head, h.Entry.N))
 		}
 		c.Lines = append(c.Lines, l)
 		markSaid(said, h)

@@ -42,7 +42,7 @@ func TestYear(t *testing.T) {
 const (
 	perDay    = 40
 	perMonth  = 30                    // days
-	beside    = 10                    // its last days, on which another bot lives its first day
+	beside    = 5                     // its last days, on which another bot lives its first day
 	modelTime = 15 * time.Millisecond // most real models take longer
 
 	maxSlower = 1.2 // aim: how many times as long as on the first day an answer takes
@@ -95,8 +95,8 @@ func newYear(t *testing.T) *year {
 	return y
 }
 
-// live lives the days. On the last of a month another bot lives its first day beside it: what else the machine does
-// slows both. The model takes time then. From three days' answers, the ratio would vary by 4 % (standard deviation).
+// live lives the days. On the last of a month another bot lives its first day beside it and is told the same: what else
+// the machine does slows both. The model takes time then.
 func (y *year) live(days int) {
 	y.began = time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)
 	var dreams, first, firstWhole []float64
@@ -157,19 +157,21 @@ func talk(n int, all []*year) {
 	}
 	for i, at := range times {
 		sleepUntil(all[0].t.Context(), all[0].began.AddDate(0, 0, n).Add(at))
+		name := fmt.Sprintf("q-ann-%d", n*perDay+i)
+		text := all[0].says(name)
 		for k := range all {
-			all[(i+k)%len(all)].ask(fmt.Sprintf("q-ann-%d", n*perDay+i))
+			all[(i+k)%len(all)].ask(name, text)
 			time.Sleep(time.Minute) // what it does afterwards does not slow the other
 		}
 	}
 }
 
-func (y *year) ask(name string) {
+func (y *year) ask(name, text string) {
 	for len(y.ann.replied) > 0 { // a reminder
 		<-y.ann.replied
 	}
 	began, model := clock(), y.modelTook.Load()
-	expect.Must(y.ann.Say(y.t.Context(), y.room, y.says(name)))(y.t)
+	expect.Must(y.ann.Say(y.t.Context(), y.room, text))(y.t)
 	select {
 	case <-y.ann.replied:
 	case <-time.After(time.Hour):

@@ -252,23 +252,15 @@ func (v *scopeCache) reload(ctx context.Context, s *Store) (err error) {
 // whether the file is stale: it lacks an entry (if whole) or shows one that is not active.
 func sortByFile(all []Entry, ids []string, whole bool) ([]Entry, bool) {
 	place := map[string]int{}
+	for _, e := range all {
+		place[e.ID] = len(ids)
+	}
 	for i := len(ids) - 1; i >= 0; i-- { // the first of duplicate lines counts
 		place[ids[i]] = i
 	}
-	position := func(e Entry) int {
-		if i, shown := place[e.ID]; shown {
-			return i
-		}
-		return len(ids)
-	}
-	shown := 0
-	for _, e := range all {
-		if position(e) < len(ids) {
-			shown++
-		}
-	}
-	slices.SortStableFunc(all, func(a, b Entry) int { return cmp.Compare(position(a), position(b)) })
-	return all, shown < len(place) || whole && shown < len(all)
+	slices.SortStableFunc(all, func(a, b Entry) int { return cmp.Compare(place[a.ID], place[b.ID]) })
+	lacks := len(all) > 0 && place[all[len(all)-1].ID] == len(ids)
+	return all, len(place) > len(all) || whole && lacks
 }
 
 // cacheOf returns the cache of scope. There is one per scope, so that its mutex protects it.

@@ -213,7 +213,7 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 	return prompt.New(prompt.Config{Layout: prompt.Layout(cfg.Prompt.Layout), Budget: cfg.Prompt.Budget,
 		DB: b.db, History: b.history, Log: b.log, Reports: reports,
 		Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
-		Sources: section.Sources{
+		Sources: &section.Sources{
 			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Profiles: b.profiles(), SeedLanguage: cfg.Seed.Language,
 			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
 			Voice: cfg.Voice, Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering,

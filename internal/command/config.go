@@ -29,7 +29,7 @@ func configure(ctx context.Context, call *Call, args string) (string, error) {
 		return "", err
 	}
 	var all []shownSetting
-	for _, k := range settings.List() {
+	for _, k := range settings.List {
 		d := set[k.Name]
 		all = append(all, shownSetting{k, k.Effective(d.Value), decidedBy(ctx, call, d)})
 	}

@@ -22,7 +22,7 @@ import (
 
 // Config is what an Assembler works with. Fields are required unless their comment names a default.
 type Config struct {
-	section.Sources
+	*section.Sources
 	Layout  Layout // of conversations
 	DB      *store.DB
 	History *history.Store

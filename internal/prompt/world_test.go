@@ -105,7 +105,7 @@ func (w *world) restart() {
 	w.history = history.NewStore(w.db)
 	w.assembler, err = New(Config{
 		Layout: w.layout, DB: w.db, History: w.history, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
-		Sources: section.Sources{Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Profiles: profile.Store{Dir: w.dir, Location: w.zone}, SeedLanguage: "en",
+		Sources: &section.Sources{Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Profiles: profile.Store{Dir: w.dir, Location: w.zone}, SeedLanguage: "en",
 			Memory: w.memory, Tasks: w.tasks, Skills: w.skills, KnownTools: w.tools, Instructions: w.instructions,
 			Models: []string{"small", "large"}, Summary: func(tool string) string { return "what " + tool + " is for" },
 			Host: "attic", System: "linux/amd64",

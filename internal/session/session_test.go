@@ -223,7 +223,7 @@ func newWorldOf(t *testing.T, dir string, backend string, window int, answers ..
 	tasks, skills, past := task.NewStore(db, task.Config{}), skill.Open(filepath.Join(dir, "skills"), nil), history.NewStore(db)
 	tools := tool.New(tool.Config{Files: workspace.Open(workspace.Config{Dir: dir, DB: db}), Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC})
 	profiles := profile.Store{Dir: dir, Location: time.UTC}
-	assembler := expect.Must(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{
+	assembler := expect.Must(prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: &section.Sources{
 		Dir: dir, Defaults: reverie.Data, Name: "Reverie", Profiles: profiles, SeedLanguage: "en",
 		Memory: mem, Tasks: tasks, Skills: skills, Manner: manner.Store{DB: db}, KnownTools: tools.Names(), Warned: counts.WarnedBetween}}))(t)
 	w.Manager = New(Config{

@@ -62,17 +62,15 @@ const (
 // MaxContext is the maximum length of the setting Context, in characters.
 const MaxContext = 1000
 
-// List returns all settings in the order they are shown.
-func List() []Setting {
-	return []Setting{
-		{Name: Threads, Values: []string{"auto", "always", "off"}},
-		{Name: Streaming, Values: []string{"auto", "on", "off"}},
-		{Name: Mention, Values: []string{"needed", "off"}},
-		{Name: Listen, Values: []string{"on", "off"}},
-		{Name: Direct, Values: []string{"auto", "on", "off"}},
-		{Name: Language, Values: append([]string{Auto}, Languages()...)},
-		{Name: Context, MaxLength: MaxContext},
-	}
+// List holds all settings in the order they are shown.
+var List = []Setting{
+	{Name: Threads, Values: []string{"auto", "always", "off"}},
+	{Name: Streaming, Values: []string{"auto", "on", "off"}},
+	{Name: Mention, Values: []string{"needed", "off"}},
+	{Name: Listen, Values: []string{"on", "off"}},
+	{Name: Direct, Values: []string{"auto", "on", "off"}},
+	{Name: Language, Values: append([]string{Auto}, Languages()...)},
+	{Name: Context, MaxLength: MaxContext},
 }
 
 // Store keeps the settings of rooms in bot.db.
@@ -83,7 +81,7 @@ type Store struct {
 // Effective returns the value of each setting: what is chosen, or the default if nothing or nothing allowed is.
 func Effective(set map[string]Choice) map[string]string {
 	all := map[string]string{}
-	for _, setting := range List() {
+	for _, setting := range List {
 		all[setting.Name] = setting.Effective(set[setting.Name].Value)
 	}
 	return all

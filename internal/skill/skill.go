@@ -307,15 +307,13 @@ func Match(skills []Skill, said string, most int) []Skill {
 	return found[:min(len(found), most)]
 }
 
-// FindPhrase returns the first of phrases that occurs in what was said, or "". The rules of Match apply.
-func FindPhrase(said string, phrases []string) string {
-	said = fold(said)
-	for _, p := range phrases {
-		if text.WholeWords(said, fold(p)) {
-			return p
-		}
+// Finder returns a function that reports whether one of phrases occurs in what was said. The rules of Match apply.
+func Finder(phrases []string) func(said string) bool {
+	folded := store.Map(phrases, fold)
+	return func(said string) bool {
+		said = fold(said)
+		return slices.ContainsFunc(folded, func(p string) bool { return text.WholeWords(said, p) })
 	}
-	return ""
 }
 
 // fold normalises case and blanks for comparing.

@@ -456,13 +456,13 @@ func TestMatchRanks(t *testing.T) {
 	expect.Equal(t, names(99), "fbda", "the order of the skills shows")
 }
 
-// FindPhrase returns the first phrase that occurs, by the rules of triggers.
-func TestSaid(t *testing.T) {
-	phrases := []string{"make a plan", "let's plan", "计划"}
-	for text, want := range map[string]string{
-		"Let's  PLAN it": "let's plan", "let's plan, make a plan": "make a plan", "outlet's plan": "", "let's plans": "", "我的计划书": "计划", "": "",
+// Phrases are found by the rules of triggers.
+func TestFinder(t *testing.T) {
+	occurs := Finder([]string{"make a plan", "Let's plan", "计划"})
+	for text, want := range map[string]bool{
+		"Let's  PLAN it": true, "let's plan, make a plan": true, "outlet's plan": false, "let's plans": false, "我的计划书": true, "": false,
 	} {
-		expect.Equal(t, FindPhrase(text, phrases), want, text)
+		expect.Equal(t, occurs(text), want, text)
 	}
-	expect.Equal(t, FindPhrase("anything", nil), "", "no phrases, and one was said")
+	expect.False(t, Finder(nil)("anything"), "no phrases, and one was said")
 }

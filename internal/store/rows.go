@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -24,7 +25,7 @@ type DBTX interface {
 // Row is one row of a result. Both *sql.Row and *sql.Rows implement it.
 type Row interface{ Scan(dest ...any) error }
 
-// Each calls do with every row of a query, in order. It stops at its first error. It keeps one row
+// Each calls do with every row of a query, in order. It stops at its first error, and when ctx ends. It keeps one row
 // at a time in memory, so it suits large tables; use List for others.
 func Each(ctx context.Context, db DBTX, do func(Row) error, query string, args ...any) error {
 	rows, err := db.QueryContext(ctx, query, args...)
@@ -32,12 +33,12 @@ func Each(ctx context.Context, db DBTX, do func(Row) error, query string, args .
 		return withQuery(err, query)
 	}
 	defer rows.Close()
-	for rows.Next() {
+	for ctx.Err() == nil && rows.Next() {
 		if err := do(rows); err != nil {
 			return err
 		}
 	}
-	return withQuery(rows.Err(), query)
+	return withQuery(cmp.Or(ctx.Err(), rows.Err()), query)
 }
 
 // Exec runs a statement that returns no rows.

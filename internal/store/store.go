@@ -51,14 +51,23 @@ type DB struct {
 	writers writers
 }
 
-// QueryContext runs a query that changes nothing, or a statement with RETURNING.
+// QueryContext runs a query that changes nothing, or a statement with RETURNING. Once begun, it does not end with ctx.
 func (db *DB) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	return db.poolFor(query).QueryContext(ctx, query, args...)
+	return db.poolFor(query).QueryContext(onceBegun(ctx), query, args...)
 }
 
 // QueryRowContext is QueryContext for one row.
 func (db *DB) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	return db.poolFor(query).QueryRowContext(ctx, query, args...)
+	return db.poolFor(query).QueryRowContext(onceBegun(ctx), query, args...)
+}
+
+// onceBegun returns ctx without its end, unless it has ended. With an end to wait for, database/sql starts a goroutine for
+// each query, which costs more than many a query.
+func onceBegun(ctx context.Context) context.Context {
+	if ctx.Err() != nil {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
 }
 
 func (db *DB) poolFor(query string) *sql.DB {

@@ -157,7 +157,7 @@ func newAssembler(ctx context.Context, dir string, layout prompt.Layout, of size
 		}
 	}
 	tools := tool.New(tool.Config{Memory: mem, Tasks: tasks, Goals: goal.NewStore(db, time.Now), Skills: skills, Dir: dir, Location: time.UTC})
-	a, err := prompt.New(prompt.Config{Layout: layout, DB: db, History: past, Sources: section.Sources{
+	a, err := prompt.New(prompt.Config{Layout: layout, DB: db, History: past, Sources: &section.Sources{
 		Dir: dir, Defaults: reverie.Data, Name: "Reverie", SeedLanguage: "en",
 		Memory: mem, Tasks: tasks, Skills: skills, KnownTools: tools.Names()}})
 	if err != nil {

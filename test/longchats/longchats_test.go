@@ -85,7 +85,7 @@ func TestBlock(t *testing.T) {
 	}
 	defer rig.db.Close()
 	past := history.NewStore(rig.db)
-	a, err := prompt.New(prompt.Config{Layout: prompt.Stable, DB: rig.db, History: past, Sources: section.Sources{Dir: dir, Defaults: reverie.Data,
+	a, err := prompt.New(prompt.Config{Layout: prompt.Stable, DB: rig.db, History: past, Sources: &section.Sources{Dir: dir, Defaults: reverie.Data,
 		Name: "Reverie", SeedLanguage: "en", Memory: rig.words, Tasks: task.NewStore(rig.db, task.Config{}), Skills: skill.Open(dir+"/skills", nil)}})
 	if err != nil {
 		t.Fatal(err)

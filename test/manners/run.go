@@ -204,7 +204,7 @@ func (r run) open(ctx context.Context, dir string, db *store.DB, url string, now
 	if r.leaveOut == "style" {
 		noticed, style = manner.Store{}, nil
 	}
-	assembler, err := prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: section.Sources{
+	assembler, err := prompt.New(prompt.Config{Layout: "stable", DB: db, History: past, Sources: &section.Sources{
 		Dir: dir, Defaults: fs.FS(reverie.Data), Name: "Reverie", Profiles: profiles, SeedLanguage: "en", Memory: mem, Tasks: tasks,
 		Skills: skills, Manner: noticed, KnownTools: tools.Names(), NoSteering: r.leaveOut != "",
 		Voice: voice.Voice{Persona: r.persona, Style: style, Dir: dir}}})

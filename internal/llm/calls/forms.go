@@ -47,11 +47,11 @@ func (r *Reader) namedCall(s string, cut bool) ([]Call, int) {
 	begin := len(m[0]) - 1
 	for end := range candidateLengths(s[begin:]) {
 		if arguments, ok := asObject(s[begin:begin+end], cut); ok {
-			return r.singleCall(s[:begin+end], t.name, arguments)
+			return r.singleCall(s[:begin+end], t.Name, arguments)
 		}
 	}
 	if isIncompleteJSON(s[begin:], cut) {
-		return truncatedCall(s, t.name)
+		return truncatedCall(s, t.Name)
 	}
 	return nil, 0
 }
@@ -92,7 +92,7 @@ func (r *Reader) readJSON(s string, tagged, cut bool) ([]Call, int) {
 		return nil, 0
 	}
 	if t, ok := r.lookup(m[1]); ok {
-		return truncatedCall(s[:untilMark(s)], t.name)
+		return truncatedCall(s[:untilMark(s)], t.Name)
 	}
 	return nil, 0
 }
@@ -134,7 +134,7 @@ func (r *Reader) callsIn(raw json.RawMessage, tagged bool, depth int) (calls []C
 	}
 	t, offered := r.lookup(name)
 	if offered {
-		name = t.name
+		name = t.Name
 	}
 	return []Call{{Name: name, Arguments: asArguments(arguments)}}, offered || tagged
 }
@@ -177,7 +177,7 @@ func (r *Reader) readMarkup(s string, tagged, cut bool) ([]Call, int) {
 	}
 	name := m[1]
 	if t, ok := r.lookup(name); ok {
-		name = t.name
+		name = t.Name
 	} else if !tagged {
 		return nil, 0
 	}
@@ -334,7 +334,7 @@ func (r *Reader) Repair(c Call, cut bool) Call {
 	if !offered {
 		return c
 	}
-	c.Name = t.name
+	c.Name = t.Name
 	arguments, ok := asObject(c.Arguments, cut)
 	if !ok {
 		return c
@@ -345,7 +345,7 @@ func (r *Reader) Repair(c Call, cut bool) Call {
 		return c
 	}
 	key, inner := firstKey(fields, argKeys)
-	if key == "" || slices.Contains(t.properties, key) {
+	if key == "" || t.hasProperty(key) {
 		return c
 	}
 	for k := range fields {

@@ -23,9 +23,7 @@ package calls
 
 import (
 	"encoding/json"
-	"maps"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 )
@@ -34,6 +32,13 @@ import (
 type Tool struct {
 	Name       string
 	Parameters json.RawMessage
+}
+
+// hasProperty reports whether the schema names a property.
+func (t Tool) hasProperty(name string) bool {
+	var schema struct{ Properties map[string]json.RawMessage }
+	_ = json.Unmarshal(t.Parameters, &schema) // a faulty schema names none
+	return schema.Properties[name] != nil
 }
 
 // Call is a tool call. Arguments is a JSON object, or the model's own text if it could not be
@@ -49,28 +54,17 @@ const (
 
 // Reader reads the answers to one request.
 type Reader struct {
-	tools      map[string]offeredTool // by folded name
+	tools      map[string]Tool // by folded name
 	given      []string
 	givenDense string // given without white space; built on first use
-}
-
-// offeredTool is a tool as a Reader needs it.
-type offeredTool struct {
-	name       string
-	properties []string
 }
 
 // New returns a Reader of answers by a model that is offered tools. given is the text of the
 // request without the model's own earlier answers.
 func New(tools []Tool, given []string) *Reader {
-	r := &Reader{tools: map[string]offeredTool{}, given: given}
-	for _, tool := range tools {
-		t := offeredTool{name: tool.Name}
-		var schema struct{ Properties map[string]json.RawMessage }
-		if json.Unmarshal(tool.Parameters, &schema) == nil {
-			t.properties = slices.Collect(maps.Keys(schema.Properties))
-		}
-		r.tools[foldName(tool.Name)] = t
+	r := &Reader{tools: map[string]Tool{}, given: given}
+	for _, t := range tools {
+		r.tools[foldName(t.Name)] = t
 	}
 	return r
 }
@@ -269,7 +263,7 @@ func withoutSpaceAndAngleBrackets(s string) string {
 
 // lookup returns the offered tool of that name, also in another spelling: functions.append_memory,
 // appendMemory, append-memory.
-func (r *Reader) lookup(name string) (offeredTool, bool) {
+func (r *Reader) lookup(name string) (Tool, bool) {
 	t, ok := r.tools[foldName(name)]
 	if i := strings.LastIndexAny(name, ".:"); !ok && i >= 0 {
 		t, ok = r.tools[foldName(name[i+1:])]

@@ -45,16 +45,17 @@ type Sources struct {
 	System     string // the machine's system; "" = the one this program is built for
 	NoSteering bool   // no steering notes
 	Terminal   string // the room that is a terminal; "" = none
-}
 
-func (s *Sources) files() *files { return &files{s.Dir, s.Defaults} }
+	kept   sync.Map // prompt files as keptFile, by name
+	parsed sync.Map // files of sections as parsedFile, by name
+}
 
 // Marked is a marked section of a prompt file.
 type Marked struct{ Name, Text string }
 
 // Read returns the sections of a prompt file for a tier, and the file's problems.
 func (s *Sources) Read(file string, tier int) (sections []Marked, problems []store.Problem) {
-	all, problems := sectionsOf(file, s.files().read(file), nil)
+	all, problems := s.sectionsOf(file, s.read(file))
 	for _, m := range all {
 		if m.text != "" && m.inTier(tier) {
 			sections = append(sections, Marked{m.name, m.text})
@@ -67,7 +68,6 @@ func (s *Sources) Read(file string, tier int) (sections []Marked, problems []sto
 type TurnSources struct {
 	sources   *Sources
 	turn      *Turn
-	files     *files
 	first     int64
 	before    int
 	recovered bool
@@ -89,7 +89,7 @@ type Openings func(ctx context.Context, most int, least trust.Integrity) ([]sear
 // be cut again. before is how many turns of the conversation came before the history. recovered means that the last
 // request preceded a compaction. noted are the notes of steering, see NoteID.
 func (s *Sources) ForTurn(ctx context.Context, t *Turn, first int64, before int, recovered bool, noted []uint64, o Openings) *TurnSources {
-	l := &TurnSources{sources: s, turn: t, files: s.files(), first: first, before: before, recovered: recovered, noted: noted, openings: o}
+	l := &TurnSources{sources: s, turn: t, first: first, before: before, recovered: recovered, noted: noted, openings: o}
 	l.skills = sync.OnceValues(func() ([]skill.Skill, error) { return s.Skills.List(t.Place()) })
 	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return s.Tasks.List(ctx, t.Place(), "") })
 	l.memories = sync.OnceValues(func() ([]memory.Entry, error) { return s.Memory.WorkingSet(ctx, t.Scopes...) })

@@ -27,19 +27,19 @@ var ownSections = []string{"identity", "core", "safety"}
 // gatherPart gathers a part of a file of sections.
 func gatherPart(file, part string) gather {
 	return func(_ context.Context, q *Question) (*Content, error) {
-		return q.part(q.files.read(file), file, part), nil
+		return q.part(q.sources.read(file), file, part), nil
 	}
 }
 
 // part returns a part of t, a file of sections: the sections for this tier and these tools.
 func (q *Question) part(t *text, file, part string) *Content {
-	all, problems := sectionsOf(file, t, q.sources.KnownTools)
+	all, problems := q.sources.sectionsOf(file, t)
 	q.problems = append(q.problems, problems...)
 	sections := sectionsOfPart(all, part, q.turn.tier())
 	if len(sections) == 0 && file == baseFile {
 		// A file rewritten by its owner may lack the section. A job is better with the built-in
 		// identity and safety rules than without.
-		builtin, _ := parseBase(q.files.builtin(baseFile).text, nil)
+		builtin, _ := parseBase(q.sources.builtin(baseFile).text, nil)
 		sections = sectionsOfPart(builtin, part, q.turn.tier())
 	}
 	return partContent(file, sections, q.turn.Tools, q.sources.Name)
@@ -53,9 +53,23 @@ func sectionsOfPart(sections []baseSection, part string, tier int) []baseSection
 	})
 }
 
-// sectionsOf parses a file of sections and returns its problems. Only BASE_PROMPT.txt is required.
-func sectionsOf(file string, t *text, known []string) ([]baseSection, []store.Problem) {
-	sections, problems := parseBase(t.text, known)
+// parsedFile is what parseBase made of a file when it had this text.
+type parsedFile struct {
+	text     string
+	sections []baseSection
+	problems []store.Problem
+}
+
+// sectionsOf returns the sections of a file, which only are to be read, and its problems. Only BASE_PROMPT.txt is required.
+func (s *Sources) sectionsOf(file string, t *text) ([]baseSection, []store.Problem) {
+	of, _ := s.parsed.Load(file)
+	p, ok := of.(parsedFile)
+	if !ok || p.text != t.text {
+		sections, problems := parseBase(t.text, s.KnownTools)
+		p = parsedFile{t.text, sections, problems}
+		s.parsed.Store(file, p)
+	}
+	problems := slices.Clone(p.problems)
 	if t.problem != "" && (file == baseFile || t.problem != missing) {
 		problems = append([]store.Problem{{Text: t.problem}}, problems...)
 	} else if file == baseFile && strings.TrimSpace(t.text) == "" {
@@ -64,7 +78,7 @@ func sectionsOf(file string, t *text, known []string) ([]baseSection, []store.Pr
 	for i := range problems {
 		problems[i].File = file
 	}
-	return sections, problems
+	return p.sections, problems
 }
 
 // partContent returns the enabled sections as a content; its source is the file.

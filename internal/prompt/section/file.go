@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+	"time"
 	"unicode/utf8"
+
+	"reverie/internal/store"
 )
 
 // missing is the problem of a file that is neither on disk nor built in.
@@ -26,27 +28,41 @@ type text struct {
 	problem string
 }
 
-// files reads prompt files from the data folder.
-type files struct {
-	dir      string // the data folder
-	defaults fs.FS  // substitutes for missing files
+// keptFile is a file as it was when it was read.
+type keptFile struct {
+	stamp store.Stamp
+	text  text
 }
 
 // read returns the file name, or its built-in default if it is missing or unreadable. name has
-// slashes and is relative to the data folder.
-func (f *files) read(name string) *text {
-	data, err := readFile(filepath.Join(f.dir, filepath.FromSlash(name)))
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return f.builtin(name)
-	case err == nil:
-		return clean(data)
+// slashes and is relative to the data folder. A file that did not change is not read again.
+func (s *Sources) read(name string) *text {
+	path := filepath.Join(s.Dir, filepath.FromSlash(name))
+	stamp, err := store.Stat(path)
+	if err == nil && !stamp.Exists() {
+		return s.builtin(name)
 	}
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		err = path.Err // the problem names the file already
+	if kept, ok := s.kept.Load(name); ok && kept.(keptFile).stamp == stamp {
+		t := kept.(keptFile).text
+		return &t
 	}
-	t := f.builtin(name)
+	now := time.Now() // real time, comparable to the file's
+	var data []byte
+	if err == nil {
+		data, err = readFile(path, stamp)
+	}
+	if err == nil {
+		t := clean(data)
+		if stamp.Conclusive(now) {
+			s.kept.Store(name, keptFile{stamp, *t})
+		}
+		return t
+	}
+	var failed *fs.PathError
+	if errors.As(err, &failed) {
+		err = failed.Err // the problem names the file already
+	}
+	t := s.builtin(name)
 	t.problem, t.builtin = fmt.Sprintf("cannot be read (%v)", err), false
 	if t.exists {
 		t.problem += "; the built-in text is used"
@@ -55,8 +71,8 @@ func (f *files) read(name string) *text {
 }
 
 // builtin returns the default of a missing file.
-func (f *files) builtin(name string) *text {
-	data, err := fs.ReadFile(f.defaults, name)
+func (s *Sources) builtin(name string) *text {
+	data, err := fs.ReadFile(s.Defaults, name)
 	if err != nil {
 		return &text{problem: missing}
 	}
@@ -64,14 +80,12 @@ func (f *files) builtin(name string) *text {
 	return &text{text: t.text, exists: true, builtin: true, problem: "is missing; the built-in text is used"}
 }
 
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+// readFile reads the file at path, of which stamp was taken.
+func readFile(path string, stamp store.Stamp) ([]byte, error) {
 	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
+	case !stamp.Regular():
 		return nil, errors.New("not a regular file")
-	case info.Size() > maxFile:
+	case stamp.Size() > maxFile:
 		return nil, fmt.Errorf("larger than %d bytes", maxFile)
 	}
 	return os.ReadFile(path)

@@ -57,7 +57,7 @@ func (q *Question) markdown(name, said string) string {
 
 // optionalFile returns the text of an optional file.
 func (q *Question) optionalFile(name string) string {
-	t := q.files.read(name)
+	t := q.sources.read(name)
 	if t.problem != "" && t.problem != missing {
 		q.Problem(name, 0, t.problem)
 	}
@@ -97,9 +97,9 @@ func gatherSeed(_ context.Context, q *Question) (*Content, error) {
 	}
 	file := func(language string) string { return "prompts/SEED_" + language + ".txt" }
 	name := file(q.sources.SeedLanguage)
-	t := q.files.read(name)
+	t := q.sources.read(name)
 	if !t.exists && q.sources.SeedLanguage != "en" {
-		t = q.files.read(file("en"))
+		t = q.sources.read(file("en"))
 		t.problem = "is missing; SEED_en.txt is used"
 	}
 	if t.problem != "" {

@@ -42,7 +42,7 @@ var rules = []rule{
 	{"errors", inLoop, func(f *facts) bool { return f.failingSince > 0 && (f.rounds-f.failingSince)%3 == 0 }},
 	{"rounds", inLoop, func(f *facts) bool { return f.rounds >= 10 && f.rounds%6 == 4 }},
 	{"keep", atTurn, (*facts).asksToRemember},
-	{"promised", atTurn, func(f *facts) bool { return skill.FindPhrase(f.answer, promises) != "" }},
+	{"promised", atTurn, func(f *facts) bool { return promises(f.answer) }},
 	{"channel", atTurn, func(f *facts) bool { return f.terminal && len(f.said)%10 == 1 }},
 	{"no_steps", atTurn, func(f *facts) bool { return f.bare && f.sinceTool%5 == 2 }},
 	{"pending", atTurn, func(f *facts) bool { return f.pinned && f.sinceTool%5 == 3 }},
@@ -54,10 +54,10 @@ var rules = []rule{
 
 // Phrases from data/words. They match whole words in any case, like the triggers of skills.
 var (
-	asksKeeping = words.All("asks_to_keep")
-	asksMemory  = words.All("asks_memory") // questions about memories
-	personal    = words.All("personal")    // a person speaks of themself
-	promises    = words.All("promise")     // an answer claims that something was stored
+	asksKeeping = skill.Finder(words.All("asks_to_keep"))
+	asksMemory  = skill.Finder(words.All("asks_memory")) // questions about memories
+	personal    = skill.Finder(words.All("personal"))    // a person speaks of themself
+	promises    = skill.Finder(words.All("promise"))     // an answer claims that something was stored
 )
 
 // state is the present state.
@@ -178,14 +178,14 @@ func (f *facts) countAnswer(text string) {
 func (f *facts) asksToRemember() bool { return asksToRemember(f.said[len(f.said)-1]) }
 
 func asksToRemember(text string) bool {
-	return skill.FindPhrase(text, asksKeeping) != "" && skill.FindPhrase(text, asksMemory) == ""
+	return asksKeeping(text) && !asksMemory(text)
 }
 
 // personal counts the turns in which the person spoke of themself, at most eight. Only turns since
 // something was remembered count.
 func (f *facts) personal() (n int) {
 	for _, said := range f.said[max(0, len(f.said)-min(f.sinceMemory, 8)):] {
-		if skill.FindPhrase(said, personal) != "" {
+		if personal(said) {
 			n++
 		}
 	}
@@ -302,15 +302,15 @@ const maxWords = 300
 // fall back to English.
 func (q *Question) steeringWords() map[string]string {
 	file := "prompts/steering/" + q.sources.SeedLanguage + ".txt"
-	t := q.files.read(file)
+	t := q.sources.read(file)
 	if !t.exists {
 		file = "prompts/steering/en.txt"
-		t = q.files.read(file)
+		t = q.sources.read(file)
 	}
 	if t.builtin { // already English
 		t.problem = missing
 	}
-	sections, problems := sectionsOf(file, t, q.sources.KnownTools)
+	sections, problems := q.sources.sectionsOf(file, t)
 	q.problems = append(q.problems, problems...)
 	says := map[string]string{}
 	for _, s := range sections {

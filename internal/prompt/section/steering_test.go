@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"reverie"
-	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/test/expect"
 )
@@ -20,7 +19,7 @@ func TestSteeringWords(t *testing.T) {
 		names = append(names, r.name)
 	}
 	words := func(language string) ([]baseSection, []store.Problem) {
-		all, problems := parseBase((&files{t.TempDir(), reverie.Data}).read("prompts/steering/"+language+".txt").text, []string{"append_memory", "task"})
+		all, problems := parseBase((&Sources{Dir: t.TempDir(), Defaults: reverie.Data}).read("prompts/steering/"+language+".txt").text, []string{"append_memory", "task"})
 		return slices.DeleteFunc(all, func(s baseSection) bool { return s.line == 0 }), problems
 	}
 	english, _ := words("en")
@@ -60,14 +59,11 @@ func TestSteeringCues(t *testing.T) {
 	says("asks to keep", asksToRemember,
 		[]string{"REMEMBER THAT I like tea", "please, don’t forget the milk", "Merk dir das!", "Recuérdame llamar a Ana", "N'oublie pas le lait", "Ricordati il latte", "覚えておいて", "请记住我喜欢茶"},
 		[]string{"Do you remember that film?", "Remembering is hard", "I forgot it", "Hast du dir das gemerkt?", "覚えていますか", "Unforgettable"})
-	said := func(cues []string) func(string) bool {
-		return func(s string) bool { return skill.FindPhrase(s, cues) != "" }
-	}
-	says("personal", said(personal),
+	says("personal", personal,
 		[]string{"My cat is hungry", "Ich habe Hunger", "Vivo en Brno", "J'aime le thé", "Mi piace il tè", "私は茶が好き", "我喜欢茶",
 			"I work in Brno", "call me Al", "Nenn mich Al", "Trabajo en Brno", "Llámame Al", "Appelle-moi Al", "Chiamami Al", "叫我小王"},
 		[]string{"Mystery", "How does it work?", "Why is it so?", "Mount it", "What about Ada?"})
-	says("promises", said(promises),
+	says("promises", promises,
 		[]string{"OK, I'll remember that!", "Das merke ich mir.", "Lo recordaré.", "C'est noté !", "Me lo ricorderò.", "覚えておきます。", "好的，我会记住。"},
 		[]string{"I remember your sister.", "It is noted in the book", "Ich erinnere mich nicht"})
 }

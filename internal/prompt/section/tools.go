@@ -43,7 +43,7 @@ func gatherGuides(_ context.Context, q *Question) (*Content, error) {
 		if tool == file || !slices.Contains(q.turn.Tools, tool) {
 			continue
 		}
-		t := q.files.read(folder + file)
+		t := q.sources.read(folder + file)
 		if t.builtin || t.problem == missing {
 			continue // deleted meanwhile
 		}

@@ -65,7 +65,7 @@ func (q *Question) persona() (file string, t *text, style voice.Style) {
 
 // styled reads an optional file that may begin with lines of style.
 func (q *Question) styled(file string) (*text, voice.Style) {
-	t := q.files.read(file)
+	t := q.sources.read(file)
 	if t.problem != "" && t.problem != missing {
 		q.Problem(file, 0, t.problem)
 	}

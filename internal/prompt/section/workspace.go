@@ -25,7 +25,7 @@ func gatherWorkspace(_ context.Context, q *Question) (*Content, error) {
 			if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), ".") { // read_file follows no links, either
 				continue
 			}
-			if t := q.files.read(name); t.text != q.files.builtin(name).text {
+			if t := q.sources.read(name); t.text != q.sources.builtin(name).text {
 				lines = append(lines, OneLine("- data/"+name+firstWords(t.text), 120))
 			}
 		}

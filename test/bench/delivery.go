@@ -81,7 +81,7 @@ func (b *bench) withBot(ctx context.Context, dir string, most time.Duration, do 
 	model := httptest.NewServer(http.HandlerFunc(d.model))
 	defer model.Close()
 	d.bot = d.server.Account("reverie", "bench-password")
-	bot, err := b.botIn(ctx, dir, fmt.Sprintf("log: {level: error}\nmatrix: {homeserver: %q, user: %q, password: bench-password, owners: [\"@you:x\"], allow: [%q]}\nllm:\n  models: [{name: instant, base_url: %q, model: instant}]\n",
+	bot, err := b.botIn(ctx, dir, fmt.Sprintf("log: {level: error}\nmatrix: {homeserver: %q, user: %q, password: bench-password, owners: [\"@you:x\"], allow: [%q]}\nllm:\n  parallel: 16 # the model has no limit\n  models: [{name: instant, base_url: %q, model: instant}]\n",
 		d.server.URL, d.bot, "*:"+d.server.Name, model.URL+"/v1"))
 	if err != nil {
 		return err

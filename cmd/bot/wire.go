@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -202,9 +203,9 @@ func (b *bot) profiles() profile.Store { return profile.Store{Dir: b.cfg.Data, L
 
 func (b *bot) openPrompt() (*prompt.Assembler, error) {
 	cfg := b.cfg
-	host, err := os.Hostname()
-	if err != nil {
-		b.log.Debug("hostname unknown", "err", err)
+	machine := "OS " + runtime.GOOS + "/" + runtime.GOARCH
+	if host, err := os.Hostname(); err == nil {
+		machine = "host " + host + ", " + machine
 	}
 	limits, reports := cfg.Context.Limits, 0
 	if cfg.Web.Listen != "" {
@@ -216,7 +217,7 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 		Sources: &section.Sources{
 			Dir: cfg.Data, Defaults: reverie.Data, Name: cfg.Name, Profiles: b.profiles(), SeedLanguage: cfg.Seed.Language,
 			Memory: b.memory, Tasks: b.tasks, Skills: b.skills, KnownTools: b.tools.Names(), Instructions: string(cfg.Prompt.Instructions),
-			Voice: cfg.Voice, Models: b.models.Names(), Summary: b.tools.Summary, Host: host, NoSteering: !cfg.Prompt.Steering,
+			Voice: cfg.Voice, Models: b.models.Names(), Summary: b.tools.Summary, Machine: machine, NoSteering: !cfg.Prompt.Steering,
 			Terminal: terminalRoom, Programs: b.programs, Warned: b.usage.WarnedBetween, Manner: manner.Store{DB: b.db}}})
 }
 

@@ -133,15 +133,15 @@ func (s *Store) Load(ctx context.Context, room Timeline) ([]Message, error) {
 	return store.List(ctx, s.db, scanMessage, `SELECT `+columns+` FROM message WHERE `+loadedCondition+` ORDER BY id`, room, room)
 }
 
-// LastRound returns the end of what Load returns: the last message that is not the result of a tool, and the
-// results after it. If answer is the id of an answer there, the end is right before it.
-func (s *Store) LastRound(ctx context.Context, room Timeline, answer string) (round []Message, err error) {
+// LoadEnd returns the end of what Load returns, from the newest message of which first is true; all of it if none is.
+// If answer is the id of an answer there, the end is right before it.
+func (s *Store) LoadEnd(ctx context.Context, room Timeline, answer string, first func(Message) bool) (end []Message, err error) {
 	err = store.Each(ctx, s.db, func(row store.Row) error {
 		m, err := scanMessage(row)
 		if err == nil {
-			round = append(round, m)
+			end = append(end, m)
 		}
-		if err == nil && m.Role != llm.Tool {
+		if err == nil && first(m) {
 			return errFirst
 		}
 		return err
@@ -151,11 +151,11 @@ func (s *Store) LastRound(ctx context.Context, room Timeline, answer string) (ro
 	if errors.Is(err, errFirst) {
 		err = nil
 	}
-	slices.Reverse(round)
-	return round, err
+	slices.Reverse(end)
+	return end, err
 }
 
-// errFirst ends reading at the first message of a round.
+// errFirst ends reading at the first message of an end.
 var errFirst = errors.New("first message")
 
 // loadedCondition selects the messages that Load returns; the room is given twice. It matches the

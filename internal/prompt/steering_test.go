@@ -504,7 +504,7 @@ func TestRuntimeAndModels(t *testing.T) {
 	w.expect(true, "# Models\nThe person can choose one of these models with `!model NAME`: small, large.\n")
 	w.expect(true, "# Tools Reminder\nThese are all the tools there are: append_memory, task, add_skill, read_file. Call no others.")
 	w.model, w.tools = "qwen3:8b", nil
-	w.assembler.cfg.Host, w.assembler.cfg.Models = "", []string{"small"}
+	w.assembler.cfg.Machine, w.assembler.cfg.Models = "OS linux/amd64", []string{"small"}
 	w.now = time.Date(2026, 12, 31, 23, 5, 0, 0, time.UTC)
 	w.asks("Hello")
 	w.expect(true, "# Runtime\nagent Reverie, model qwen3:8b, OS linux/amd64")

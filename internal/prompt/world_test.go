@@ -108,7 +108,7 @@ func (w *world) restart() {
 		Sources: &section.Sources{Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Profiles: profile.Store{Dir: w.dir, Location: w.zone}, SeedLanguage: "en",
 			Memory: w.memory, Tasks: w.tasks, Skills: w.skills, KnownTools: w.tools, Instructions: w.instructions,
 			Models: []string{"small", "large"}, Summary: func(tool string) string { return "what " + tool + " is for" },
-			Host: "attic", System: "linux/amd64",
+			Machine:  "host attic, OS linux/amd64",
 			Programs: func(context.Context) ([]section.Program, error) { return w.programs, nil }},
 	})
 	w.must(err)

@@ -98,7 +98,7 @@ func (s *Session) respond(ctx context.Context, in item, done ...string) (err err
 
 // sendAnswer sends text as the answer to in.
 func (s *Session) sendAnswer(ctx context.Context, in item, text string) error {
-	round, err := s.cfg.History.LastRound(ctx, s.talk, replyID(in.ID))
+	round, err := s.cfg.History.LoadEnd(ctx, s.talk, replyID(in.ID), isNoResult)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (s *Session) storeBurst(ctx context.Context, burst []chat.Message) (storedB
 	if err := s.startThread(ctx, burst[0]); err != nil {
 		return storedBurst{}, err
 	}
-	past, err := s.cfg.History.Load(ctx, s.talk)
+	past, err := pastBefore(ctx, s.cfg.History, s.talk, burst)
 	if err != nil {
 		return storedBurst{}, err
 	}
@@ -166,6 +166,21 @@ func (s *Session) storeBurst(ctx context.Context, burst []chat.Message) (storedB
 	h.question, err = s.appendBurst(ctx, burst[:h.count], "")
 	return h, err
 }
+
+// pastBefore returns what storeBurst needs of the history: the newest message of a person and what follows it, or all
+// of it if an interrupted run has stored a message of the burst.
+func pastBefore(ctx context.Context, h *history.Store, talk history.Timeline, burst []chat.Message) ([]history.Message, error) {
+	for _, in := range burst {
+		if _, stored, err := h.Find(ctx, talk, in.ID); err != nil || stored {
+			past, failed := h.Load(ctx, talk)
+			return past, cmp.Or(err, failed)
+		}
+	}
+	return h.LoadEnd(ctx, talk, "", func(m history.Message) bool { return m.Role == llm.User && m.Sender != "" })
+}
+
+// isNoResult reports whether m is not the result of a tool. The newest of these and what follows it is the last round.
+func isNoResult(m history.Message) bool { return m.Role != llm.Tool }
 
 // appendBurst appends messages to the history, and returns the last one that is not in an earlier
 // conversation. reply is recorded as their answer, unless it is empty.
@@ -290,7 +305,7 @@ func (t *turn) Ready(ctx context.Context) error {
 	if wanted, err := t.stillWanted(ctx, t.in); err != nil || !wanted {
 		return cmp.Or(err, agent.ErrWithdrawn)
 	}
-	round, err := t.cfg.History.LastRound(ctx, t.talk, replyID(t.in.ID))
+	round, err := t.cfg.History.LoadEnd(ctx, t.talk, replyID(t.in.ID), isNoResult)
 	if t.asked = ask.Of(round, replyID(t.in.ID)); err != nil || t.asked != nil {
 		return cmp.Or(err, ask.ErrAsked)
 	}

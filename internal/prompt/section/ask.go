@@ -41,13 +41,14 @@ type Sources struct {
 	// nil = there are no limits.
 	Warned func(ctx context.Context, person string, since, until time.Time) (bool, error)
 
-	Host       string // the machine's name; "" = not shown
-	System     string // the machine's system; "" = the one this program is built for
+	Machine    string // its name and system in words; "" = not shown
 	NoSteering bool   // no steering notes
 	Terminal   string // the room that is a terminal; "" = none
 
-	kept   sync.Map // prompt files as keptFile, by name
-	parsed sync.Map // files of sections as parsedFile, by name
+	cache struct { // by name
+		files  sync.Map // as keptFile
+		parsed sync.Map // files of sections as parsedFile
+	}
 }
 
 // Marked is a marked section of a prompt file.

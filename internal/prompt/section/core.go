@@ -62,12 +62,12 @@ type parsedFile struct {
 
 // sectionsOf returns the sections of a file, which only are to be read, and its problems. Only BASE_PROMPT.txt is required.
 func (s *Sources) sectionsOf(file string, t *text) ([]baseSection, []store.Problem) {
-	of, _ := s.parsed.Load(file)
+	of, _ := s.cache.parsed.Load(file)
 	p, ok := of.(parsedFile)
 	if !ok || p.text != t.text {
 		sections, problems := parseBase(t.text, s.KnownTools)
 		p = parsedFile{t.text, sections, problems}
-		s.parsed.Store(file, p)
+		s.cache.parsed.Store(file, p)
 	}
 	problems := slices.Clone(p.problems)
 	if t.problem != "" && (file == baseFile || t.problem != missing) {

@@ -42,7 +42,7 @@ func (s *Sources) read(name string) *text {
 	if err == nil && !stamp.Exists() {
 		return s.builtin(name)
 	}
-	if kept, ok := s.kept.Load(name); ok && kept.(keptFile).stamp == stamp {
+	if kept, ok := s.cache.files.Load(name); ok && kept.(keptFile).stamp == stamp {
 		t := kept.(keptFile).text
 		return &t
 	}
@@ -54,7 +54,7 @@ func (s *Sources) read(name string) *text {
 	if err == nil {
 		t := clean(data)
 		if stamp.Conclusive(now) {
-			s.kept.Store(name, keptFile{stamp, *t})
+			s.cache.files.Store(name, keptFile{stamp, *t})
 		}
 		return t
 	}

@@ -16,7 +16,7 @@ func TestEditedFile(t *testing.T) {
 	s := &Sources{Dir: t.TempDir(), Defaults: fstest.MapFS{"a.txt": {Data: []byte("built in")}}}
 	path := filepath.Join(s.Dir, "a.txt")
 	write := func(text string) { expect.OK(t, os.WriteFile(path, []byte(text), 0o600)) }
-	kept := func() bool { _, ok := s.kept.Load("a.txt"); return ok }
+	kept := func() bool { _, ok := s.cache.files.Load("a.txt"); return ok }
 
 	expect.Equal(t, s.read("a.txt").text, "built in")
 	for _, text := range []string{"one", "two"} { // of the same length and nearly the same time

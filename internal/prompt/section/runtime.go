@@ -1,9 +1,7 @@
 package section
 
 import (
-	"cmp"
 	"context"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -16,10 +14,9 @@ func gatherRuntime(_ context.Context, q *Question) (*Content, error) {
 	if q.turn.Model != "" {
 		parts = append(parts, "model "+q.turn.Model)
 	}
-	if q.sources.Host != "" {
-		parts = append(parts, "host "+q.sources.Host)
+	if q.sources.Machine != "" {
+		parts = append(parts, q.sources.Machine)
 	}
-	parts = append(parts, "OS "+cmp.Or(q.sources.System, runtime.GOOS+"/"+runtime.GOARCH))
 	return q.textContent("runtime", strings.Join(parts, ", "))
 }
 

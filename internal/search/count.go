@@ -44,10 +44,11 @@ type termCounter struct {
 	forms map[hash]int // → index of the first term that has it
 	maybe [4096]bool   // whether a form has this remainder of its hash; most terms of texts are ruled out by it
 	known map[*indexedText][]termCount
+	space []termCount // what is left for the counts of further texts
 }
 
 func newTermCounter(terms []term) *termCounter {
-	c := termCounter{terms: terms, forms: map[hash]int{}, known: map[*indexedText][]termCount{}}
+	c := termCounter{terms: terms, forms: map[hash]int{}, known: make(map[*indexedText][]termCount, 256)}
 	for i, t := range slices.Backward(terms) {
 		for _, form := range t.forms {
 			h := hashOf(form)
@@ -63,6 +64,10 @@ func (c *termCounter) in(t *indexedText) []termCount {
 	if known {
 		return found
 	}
+	if len(c.space) < len(c.terms) {
+		c.space = make([]termCount, 20*len(c.terms))
+	}
+	found = c.space[:0:len(c.terms)]
 	for field, terms := range t.terms {
 		for _, h := range terms {
 			if !c.maybe[h%hash(len(c.maybe))] {
@@ -73,8 +78,8 @@ func (c *termCounter) in(t *indexedText) []termCount {
 			}
 		}
 	}
-	c.known[t] = found
-	return found
+	c.known[t], c.space = found, c.space[len(found):]
+	return found[:len(found):len(found)]
 }
 
 // withNeighbours counts the terms that occur in a candidate or its neighbours.

@@ -137,8 +137,12 @@ func (r *Reader) VisibleProse(text string) string {
 		}
 		at = next
 	}
-	return strings.TrimSpace(text[:len(text)-len(partialOpening.FindString(text))])
+	end := text[max(0, len(text)-maxPartial):]
+	return strings.TrimSpace(text[:len(text)-len(partialOpening.FindString(end))])
 }
+
+// maxPartial is how many bytes at the end of a text are searched for partialOpening, which reads all it is given.
+const maxPartial = 200
 
 // partialOpening matches an end of text that may become the start of a call.
 var partialOpening = regexp.MustCompile("(?:(?:^|\n)[ \t]*(?:`{1,2}|~{1,2})|<[^<>\n]{0,60}|\\[\\s*(?:\\w[\\w ]{0,20}|\\{\\s*)?|\\{\\s*)$")
@@ -169,9 +173,11 @@ func (r *Reader) nextOpening(text string, at int) int {
 		if first >= at && (mark != "" && !strings.HasPrefix(mark, "</") || strings.HasPrefix(text[first:], "{")) {
 			return first
 		}
-		for _, m := range callTag.FindAllStringIndex(text[at:end], -1) {
-			if strings.Count(text[begin:at+m[0]], "`")%2 == 0 {
-				return at + m[0]
+		if strings.ContainsAny(text[at:end], "<[{") { // few lines do, and looking for these is fast
+			for _, m := range callTag.FindAllStringIndex(text[at:end], -1) {
+				if strings.Count(text[begin:at+m[0]], "`")%2 == 0 {
+					return at + m[0]
+				}
 			}
 		}
 		at = end + 1

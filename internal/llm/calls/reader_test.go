@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"reverie/internal/llm/calls/callstest"
+	"reverie/internal/test/expect"
 )
 
 // offered are the offered tools.
@@ -205,4 +206,15 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Arguments wrapped in "input" are unwrapped, unless the tool has an input of its own.
+func TestWrappedArguments(t *testing.T) {
+	schema := func(property string) []Tool {
+		return []Tool{{Name: "act", Parameters: json.RawMessage(`{"properties":{"` + property + `":{}}}`)}}
+	}
+	for property, want := range map[string]string{"path": `{"path":"a"}`, "input": `{"input":{"path":"a"}}`} {
+		got := New(schema(property), nil).Repair(Call{"act", `{"input":{"path":"a"}}`}, false)
+		expect.Equal(t, got.Arguments, want)
+	}
 }

@@ -133,7 +133,7 @@ func (s *Store) Load(ctx context.Context, room Timeline) ([]Message, error) {
 	return store.List(ctx, s.db, scanMessage, `SELECT `+columns+` FROM message WHERE `+loadedCondition+` ORDER BY id`, room, room)
 }
 
-// LoadEnd returns the end of what Load returns, from the newest message of which first is true; all of it if none is.
+// LoadEnd returns the end of what Load returns, from the newest message that is first by the given function, or else all.
 // If answer is the id of an answer there, the end is right before it.
 func (s *Store) LoadEnd(ctx context.Context, room Timeline, answer string, first func(Message) bool) (end []Message, err error) {
 	err = store.Each(ctx, s.db, func(row store.Row) error {

@@ -44,7 +44,7 @@ type termCounter struct {
 	forms map[hash]int // → index of the first term that has it
 	maybe [4096]bool   // whether a form has this remainder of its hash; most terms of texts are ruled out by it
 	known map[*indexedText][]termCount
-	space []termCount // what is left for the counts of further texts
+	space []termCount // for the counts of further texts
 }
 
 func newTermCounter(terms []term) *termCounter {

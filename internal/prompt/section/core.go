@@ -60,7 +60,7 @@ type parsedFile struct {
 	problems []store.Problem
 }
 
-// sectionsOf returns the sections of a file, which only are to be read, and its problems. Only BASE_PROMPT.txt is required.
+// sectionsOf returns the sections of a file, not to be changed, and its problems. Only BASE_PROMPT.txt is required.
 func (s *Sources) sectionsOf(file string, t *text) ([]baseSection, []store.Problem) {
 	of, _ := s.cache.parsed.Load(file)
 	p, ok := of.(parsedFile)

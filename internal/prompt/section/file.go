@@ -80,7 +80,7 @@ func (s *Sources) builtin(name string) *text {
 	return &text{text: t.text, exists: true, builtin: true, problem: "is missing; the built-in text is used"}
 }
 
-// readFile reads the file at path, of which stamp was taken.
+// readFile reads the file at path, with its stamp.
 func readFile(path string, stamp store.Stamp) ([]byte, error) {
 	switch {
 	case !stamp.Regular():

@@ -98,7 +98,7 @@ func (s *Session) respond(ctx context.Context, in item, done ...string) (err err
 
 // sendAnswer sends text as the answer to in.
 func (s *Session) sendAnswer(ctx context.Context, in item, text string) error {
-	round, err := s.cfg.History.LoadEnd(ctx, s.talk, replyID(in.ID), isNoResult)
+	round, err := s.cfg.History.LoadEnd(ctx, s.talk, replyID(in.ID), beginsRound)
 	if err != nil {
 		return err
 	}
@@ -179,8 +179,8 @@ func pastBefore(ctx context.Context, h *history.Store, talk history.Timeline, bu
 	return h.LoadEnd(ctx, talk, "", func(m history.Message) bool { return m.Role == llm.User && m.Sender != "" })
 }
 
-// isNoResult reports whether m is not the result of a tool. The newest of these and what follows it is the last round.
-func isNoResult(m history.Message) bool { return m.Role != llm.Tool }
+// beginsRound reports whether m begins a round: it is not the result of a tool.
+func beginsRound(m history.Message) bool { return m.Role != llm.Tool }
 
 // appendBurst appends messages to the history, and returns the last one that is not in an earlier
 // conversation. reply is recorded as their answer, unless it is empty.
@@ -305,7 +305,7 @@ func (t *turn) Ready(ctx context.Context) error {
 	if wanted, err := t.stillWanted(ctx, t.in); err != nil || !wanted {
 		return cmp.Or(err, agent.ErrWithdrawn)
 	}
-	round, err := t.cfg.History.LoadEnd(ctx, t.talk, replyID(t.in.ID), isNoResult)
+	round, err := t.cfg.History.LoadEnd(ctx, t.talk, replyID(t.in.ID), beginsRound)
 	if t.asked = ask.Of(round, replyID(t.in.ID)); err != nil || t.asked != nil {
 		return cmp.Or(err, ask.ErrAsked)
 	}

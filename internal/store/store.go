@@ -51,30 +51,28 @@ type DB struct {
 	writers writers
 }
 
-// QueryContext runs a query that changes nothing, or a statement with RETURNING. Once begun, it does not end with ctx.
+// QueryContext runs a query that changes nothing, or a statement with RETURNING. A query that has begun does not end with ctx.
 func (db *DB) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	return db.poolFor(query).QueryContext(onceBegun(ctx), query, args...)
+	pool, ctx := db.poolFor(ctx, query)
+	return pool.QueryContext(ctx, query, args...)
 }
 
 // QueryRowContext is QueryContext for one row.
 func (db *DB) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	return db.poolFor(query).QueryRowContext(onceBegun(ctx), query, args...)
+	pool, ctx := db.poolFor(ctx, query)
+	return pool.QueryRowContext(ctx, query, args...)
 }
 
-// onceBegun returns ctx without its end, unless it has ended. With an end to wait for, database/sql starts a goroutine for
-// each query, which costs more than many a query.
-func onceBegun(ctx context.Context) context.Context {
-	if ctx.Err() != nil {
-		return ctx
-	}
-	return context.WithoutCancel(ctx)
-}
-
-func (db *DB) poolFor(query string) *sql.DB {
+// poolFor returns where a query runs, and its context. With a context that may end, database/sql starts a goroutine for
+// each query, which costs more than a small query itself. Who waits to write can give up, though.
+func (db *DB) poolFor(ctx context.Context, query string) (*sql.DB, context.Context) {
 	if strings.Contains(query, "RETURNING") {
-		return db.DB
+		return db.DB, ctx
 	}
-	return db.readers
+	if ctx.Err() == nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return db.readers, ctx
 }
 
 // Close closes all connections.

@@ -136,10 +136,18 @@ func TestTransactionIsLost(t *testing.T) {
 func TestWriterGivesUp(t *testing.T) {
 	db := openShared(t)
 	hold := expect.Must(db.BeginTx(t.Context(), nil))(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := db.ExecContext(ctx, `INSERT INTO a (n) VALUES (1)`); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("waiting beside a transaction: %v", err)
+	for name, write := range map[string]func(context.Context) error{
+		"a statement": func(ctx context.Context) error { return Exec(ctx, db, `INSERT INTO a (n) VALUES (1)`) },
+		"RETURNING": func(ctx context.Context) error {
+			_, err := Value[int](ctx, db, `INSERT INTO a (n) VALUES (1) RETURNING n`)
+			return err
+		},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if err := write(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s, waiting beside a transaction: %v", name, err)
+		}
 	}
 	expect.OK(t, hold.Rollback())
 	expect.OK(t, InTx(t.Context(), db, func(*sql.Tx) error {

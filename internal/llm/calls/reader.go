@@ -173,11 +173,13 @@ func (r *Reader) nextOpening(text string, at int) int {
 		if first >= at && (mark != "" && !strings.HasPrefix(mark, "</") || strings.HasPrefix(text[first:], "{")) {
 			return first
 		}
-		if strings.ContainsAny(text[at:end], "<[{") { // few lines do, and looking for these is fast
-			for _, m := range callTag.FindAllStringIndex(text[at:end], -1) {
-				if strings.Count(text[begin:at+m[0]], "`")%2 == 0 {
-					return at + m[0]
-				}
+		if !strings.ContainsAny(text[at:end], "<[{") { // most lines have none, and looking for these is fast
+			at = end + 1
+			continue
+		}
+		for _, m := range callTag.FindAllStringIndex(text[at:end], -1) {
+			if strings.Count(text[begin:at+m[0]], "`")%2 == 0 {
+				return at + m[0]
 			}
 		}
 		at = end + 1

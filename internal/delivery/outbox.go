@@ -87,12 +87,11 @@ func (o *Outbox) StoreFinal(ctx context.Context, f Final, with ...func(context.C
 		if m.Closed {
 			return closePoll(ctx, tx, m, f.Text)
 		}
-		if !m.Notice {
-			if err := o.replaceStaleNotice(ctx, tx, m.ID, false); err != nil {
-				return err
-			}
+		kept := ""
+		if f.FullText != "" {
+			kept = fullTextID(m)
 		}
-		if err := replacePoll(ctx, tx, m.ID, f.Poll); err != nil {
+		if err := o.replaceEarlier(ctx, tx, m, f.Poll, kept); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `
@@ -105,19 +104,29 @@ func (o *Outbox) StoreFinal(ctx context.Context, f Final, with ...func(context.C
 					OR outbox.poll <> '' AND closed = 0)`,
 			m.ID, m.AnswerID, f.Room, kindOf(m), f.Text, m.ReplyTo, strings.Join(m.Mention, " "), f.File, f.Poll,
 			m.Thread, m.ReplyTo, o.now().UnixMilli())
-		if err != nil {
+		if err != nil || f.FullText == "" {
 			return err
 		}
-		kept := ""
-		if f.FullText != "" {
-			kept = fullTextID(m)
-			if err := o.storeFullText(ctx, tx, f); err != nil {
-				return err
-			}
-		}
-		// Files that a tool sent stay; an older full text is removed.
-		return removeRows(ctx, tx, partOf+` AND part <> 'file' AND id <> ?2`, m.ID, kept)
+		return o.storeFullText(ctx, tx, f)
 	})
+}
+
+// replaceEarlier gives m a new event if the one sent earlier cannot be edited to show it. An older full text is
+// removed, unless its id is kept; files that a tool sent stay.
+func (o *Outbox) replaceEarlier(ctx context.Context, tx *sql.Tx, m chat.Outgoing, poll, kept string) error {
+	earlier, err := store.Value[bool](ctx, tx, `SELECT EXISTS (SELECT 1 FROM outbox WHERE id = ?1 OR `+partOf+`)`, m.ID)
+	if err != nil || !earlier {
+		return err
+	}
+	if !m.Notice {
+		if err := o.replaceStaleNotice(ctx, tx, m.ID, false); err != nil {
+			return err
+		}
+	}
+	if err := replacePoll(ctx, tx, m.ID, poll); err != nil {
+		return err
+	}
+	return removeRows(ctx, tx, partOf+` AND part <> 'file' AND id <> ?2`, m.ID, kept)
 }
 
 // storeFullText stores the row of the file with the full text, once.
@@ -358,7 +367,9 @@ func (o *Outbox) MarkDelivered(ctx context.Context, r OutboxRow, event string, w
 		if err != nil {
 			return err
 		}
-		carrier = cmp.Or(known, event)
+		if carrier = cmp.Or(known, event); r.Thread == "" {
+			return nil
+		}
 		return o.recordThreadActivity(ctx, tx, r.ID, carrier)
 	})
 	return carrier, store.Wrap(err, "delivery: update outbox")

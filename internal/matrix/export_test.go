@@ -112,7 +112,7 @@ const MaxPending = maxPending
 // MaxGap limits the missed events that are fetched.
 const MaxGap = maxGap
 
-// A typing notice is refreshed before it times out and ended once at the end.
+// A typing notice is sent if an answer takes longer than a moment, refreshed before it times out, and ended once at the end.
 // Holds F46.
 func TestTypingIsRefreshed(t *testing.T) {
 	var got []string
@@ -145,7 +145,12 @@ func TestTypingIsRefreshed(t *testing.T) {
 		}
 	}
 	c.setRoomTyping("!a", true)
-	show(0, false, "!a 30s")
+	show(typingAfter/2, false)
+	c.setRoomTyping("!a", false) // answered at once
+	show(typingAfter, false)
+	c.setRoomTyping("!a", true)
+	show(0, false)
+	show(typingAfter, false, "!a 30s")
 	show(10*time.Second, false)
 	show(11*time.Second, false, "!a 30s")
 	show(21*time.Second, false, "!a 30s")
@@ -153,6 +158,6 @@ func TestTypingIsRefreshed(t *testing.T) {
 	show(time.Second, false, "!a off")
 	show(time.Hour, false)
 	c.setRoomTyping("!a", true)
-	show(0, false, "!a 30s")
+	show(typingAfter, false, "!a 30s")
 	show(0, true, "!a off") // the end of the program
 }

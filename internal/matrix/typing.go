@@ -13,6 +13,7 @@ import (
 )
 
 const (
+	typingAfter   = 200 * time.Millisecond // a faster answer needs no notice
 	typingFor     = 30 * time.Second
 	typingRefresh = 20 * time.Second
 	typingTimeout = 2 * time.Second // of one request
@@ -27,11 +28,17 @@ type typingNotices struct {
 	wake chan struct{}
 
 	mu    sync.Mutex
-	rooms map[string]time.Time // room → when its notice is due; zero = to be ended
+	rooms map[string]typingNotice
+}
+
+// typingNotice is the notice of a room.
+type typingNotice struct {
+	due   time.Time // when it is sent; zero = it is to be ended
+	shown bool
 }
 
 func newTypingNotices(cli *mautrix.Client, log *slog.Logger, now func() time.Time) *typingNotices {
-	return &typingNotices{cli: cli, log: log, now: now, wake: make(chan struct{}, 1), rooms: map[string]time.Time{}}
+	return &typingNotices{cli: cli, log: log, now: now, wake: make(chan struct{}, 1), rooms: map[string]typingNotice{}}
 }
 
 // ShowTyping shows or hides the typing notice of room, see chat.Transport.
@@ -41,13 +48,16 @@ func (c *Client) ShowTyping(_ context.Context, room string, on bool) {
 
 func (t *typingNotices) setRoomTyping(room string, on bool) {
 	t.mu.Lock()
-	switch due, shown := t.rooms[room]; {
-	case on && due.IsZero():
-		t.rooms[room] = t.now()
-	case !on && shown:
-		t.rooms[room] = time.Time{}
+	defer t.mu.Unlock()
+	switch n := t.rooms[room]; {
+	case on && n.due.IsZero():
+		t.rooms[room] = typingNotice{t.now().Add(typingAfter), n.shown}
+	case !on && n.shown:
+		t.rooms[room] = typingNotice{shown: true}
+	case !on:
+		delete(t.rooms, room)
+		return
 	}
-	t.mu.Unlock()
 	pace.Wake(t.wake)
 }
 
@@ -62,17 +72,18 @@ func (t *typingNotices) sendDueNotices(ctx context.Context, end bool) (next time
 	next = now.Add(time.Hour)
 	todo := map[string]bool{}
 	t.mu.Lock()
-	for room, due := range t.rooms {
+	for room, n := range t.rooms {
 		switch {
-		case end || due.IsZero():
+		case end || n.due.IsZero():
 			todo[room] = false
 			delete(t.rooms, room)
 			continue
-		case !due.After(now):
-			todo[room], due = true, now.Add(typingRefresh)
-			t.rooms[room] = due
+		case !n.due.After(now):
+			todo[room] = true
+			n = typingNotice{now.Add(typingRefresh), true}
+			t.rooms[room] = n
 		}
-		next = pace.Earlier(next, due)
+		next = pace.Earlier(next, n.due)
 	}
 	t.mu.Unlock()
 	for room, on := range todo {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 )
@@ -99,6 +100,11 @@ func (w *writers) join(ctx context.Context) (*group, error) {
 func (w *writers) leave(g *group) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.waiting) == 0 {
+		w.mu.Unlock()
+		runtime.Gosched() // those who are about to write get in line
+		w.mu.Lock()
+	}
 	if g.err == nil && g.parts < maxParts && w.pass(g) {
 		return
 	}

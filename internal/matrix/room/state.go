@@ -14,7 +14,6 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/retry"
-	"reverie/internal/store"
 	"reverie/internal/text"
 )
 
@@ -114,43 +113,46 @@ func (r *Rooms) ForgetState(room id.RoomID) {
 	r.changes[room]++
 }
 
-// PrepareSend fetches the state of a room. It makes sure that SendMessageEvent encrypts if it must,
-// and that there is a recipient. It returns an error if no event may be sent there.
-func (r *Rooms) PrepareSend(ctx context.Context, room id.RoomID) error {
+// PrepareSend fetches the state of a room, and reports whether events must be encrypted for it. If so,
+// there is a recipient. It returns an error if no event may be sent there.
+func (r *Rooms) PrepareSend(ctx context.Context, room id.RoomID) (encrypted bool, err error) {
 	if err := r.ensureState(ctx, room); err != nil {
-		return err
+		return false, err
 	}
-	states := r.states()
-	content, err := states.GetEncryptionEvent(ctx, room)
-	if err != nil {
-		return fmt.Errorf("look up the encryption of the room: %w", err)
-	}
-	if content == nil { // the homeserver says that it is not encrypted; was it ever?
-		ever, err := store.Value[bool](ctx, r.db, `SELECT encrypted FROM matrix_room WHERE id = ?`, room.String())
-		if err != nil || !ever {
-			return err
+	var stated bool // the homeserver says that it is encrypted
+	var algorithm id.Algorithm
+	err = r.db.QueryRowContext(ctx, `SELECT coalesce(encrypted, 0), encryption IS NOT NULL, coalesce(encryption ->> 'algorithm', '')
+		FROM (SELECT ? AS given) LEFT JOIN matrix_room ON id = given LEFT JOIN mx_room_state ON room_id = given`, room).
+		Scan(&encrypted, &stated, &algorithm)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("look up the encryption of the room: %w", err)
+	case !encrypted && !stated:
+		return false, nil
+	case !encrypted:
+		if err := r.MarkEncrypted(ctx, room); err != nil {
+			return false, err
 		}
 	}
-	if err := r.MarkEncrypted(ctx, room); err != nil {
-		return err
-	}
-	switch {
-	case content == nil || content.Algorithm == "":
+	states := r.states()
+	switch algorithm {
+	case id.AlgorithmMegolmV1:
+	case "":
 		// The room was encrypted and the server denies it. Encryption cannot be disabled.
 		r.log.Warn("matrix: the homeserver no longer says that this room is encrypted; encrypting anyway", "room", room)
 		if err := states.SetEncryptionEvent(ctx, room, &event.EncryptionEventContent{Algorithm: id.AlgorithmMegolmV1}); err != nil {
-			return fmt.Errorf("note that the room is encrypted: %w", err)
+			return true, fmt.Errorf("note that the room is encrypted: %w", err)
 		}
-	case content.Algorithm != id.AlgorithmMegolmV1:
-		return retry.Refuse(i18n.Text(fmt.Sprintf("the room is encrypted in a way that is not supported here (%s), "+
-			"and plain text is never sent into an encrypted room", text.Clip(string(content.Algorithm), 60))))
+	default:
+		return true, retry.Refuse(i18n.Text(fmt.Sprintf("the room is encrypted in a way that is not supported here (%s), "+
+			"and plain text is never sent into an encrypted room", text.Clip(string(algorithm), 60))))
 	}
 	members, err := states.GetRoomJoinedOrInvitedMembers(ctx, room)
 	if err != nil {
-		return fmt.Errorf("look up the members of the room: %w", err)
+		return true, fmt.Errorf("look up the members of the room: %w", err)
 	}
 	if len(members) < 2 {
-		return retry.Refuse("nobody else is in the room, so nobody could read the message")
+		return true, retry.Refuse("nobody else is in the room, so nobody could read the message")
 	}
-	return r.devices.RefreshLists(ctx, members)
+	return true, r.devices.RefreshLists(ctx, members)
 }

@@ -64,15 +64,12 @@ func (s *Sender) fileContent(ctx context.Context, r delivery.OutboxRow) (*event.
 		return nil, retry.Refuse(i18n.New("why.file_row"))
 	}
 	// Before an upload it must be certain whether the room is encrypted.
-	if err := s.Rooms.PrepareSend(ctx, id.RoomID(r.Room)); err != nil {
-		return nil, err
-	}
-	facts, err := s.Rooms.Facts(ctx, id.RoomID(r.Room))
+	encrypted, err := s.Rooms.PrepareSend(ctx, id.RoomID(r.Room))
 	if err != nil {
 		return nil, err
 	}
-	if f.Sealed == nil && (facts.Encrypted || f.URL == "") {
-		if err := s.upload(ctx, r, &f, facts.Encrypted); err != nil {
+	if f.Sealed == nil && (encrypted || f.URL == "") {
+		if err := s.upload(ctx, r, &f, encrypted); err != nil {
 			return nil, err
 		}
 	}

@@ -3,7 +3,6 @@ package send
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -49,28 +48,18 @@ func (s *Sender) markOf(ctx context.Context, r delivery.OutboxRow) (*mark, error
 // draftMark returns the mark of an event with a draft of r.
 func draftMark(r delivery.OutboxRow) *mark { return &mark{ID: r.ID, Notice: r.Kind == "notice"} }
 
-// addMark encrypts content if the room is encrypted, and adds m. It returns the content and the type to send.
-func (s *Sender) addMark(ctx context.Context, room id.RoomID, kind event.Type, content any, m *mark) (any, event.Type, error) {
-	encrypted, err := s.Client.StateStore.IsEncrypted(ctx, room)
-	if err != nil {
-		return nil, kind, fmt.Errorf("look up the encryption of the room: %w", err)
-	}
-	if encrypted {
-		if content, err = s.Client.Crypto.Encrypt(ctx, room, kind, content); err != nil {
-			return nil, kind, fmt.Errorf("encrypt the message: %w", err)
-		}
-		kind = event.EventEncrypted
-	}
+// addMark returns the content of an event with m, outside of the encryption.
+func addMark(content any, m *mark) (map[string]any, error) {
 	raw, err := json.Marshal(content)
 	if err != nil {
-		return nil, kind, err
+		return nil, err
 	}
 	fields := map[string]any{}
 	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, kind, err
+		return nil, err
 	}
 	fields[markKey] = m
-	return fields, kind, nil
+	return fields, nil
 }
 
 // Carried returns the rows that our events among events carry, as far as marks tell them. The events are

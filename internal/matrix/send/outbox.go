@@ -263,8 +263,8 @@ func (s *Sender) dispatch(ctx context.Context, g *errgroup.Group, l *RoomLocks, 
 	}
 	next = pace.Earlier(now.Add(time.Minute), settled)
 	l.Begin()
-	// Of the rows that are due, at most parallel are of busy rooms.
-	rows, postponed, err := s.Outbox.Due(ctx, now, retry.LongestWait, 2*parallel+s.unconfirmed.len())
+	// At most parallel rooms are busy or can begin.
+	rows, postponed, err := s.Outbox.Due(ctx, now, retry.LongestWait, parallel+s.unconfirmed.len())
 	if err != nil {
 		if ctx.Err() == nil {
 			s.Log.Error("matrix: outbox", "err", err)

@@ -3,6 +3,7 @@ package send
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
@@ -19,16 +20,22 @@ import (
 // The homeserver returns the same event for the same txn, even if the first response was lost.
 // Events that may be lost have an empty txn and no mark.
 func (s *Sender) send(ctx context.Context, room string, kind event.Type, content any, txn string, m *mark) (id.EventID, error) {
-	if err := s.Rooms.PrepareSend(ctx, id.RoomID(room)); err != nil {
+	encrypted, err := s.Rooms.PrepareSend(ctx, id.RoomID(room))
+	if err != nil {
 		return "", err
 	}
+	if encrypted {
+		if content, err = s.Client.Crypto.Encrypt(ctx, id.RoomID(room), kind, content); err != nil {
+			return "", fmt.Errorf("encrypt the message: %w", err)
+		}
+		kind = event.EventEncrypted
+	}
 	if m != nil {
-		var err error
-		if content, kind, err = s.addMark(ctx, id.RoomID(room), kind, content, m); err != nil {
+		if content, err = addMark(content, m); err != nil {
 			return "", err
 		}
 	}
-	resp, err := s.Client.SendMessageEvent(ctx, id.RoomID(room), kind, content, mautrix.ReqSendEvent{TransactionID: txn})
+	resp, err := s.Client.SendMessageEvent(ctx, id.RoomID(room), kind, content, mautrix.ReqSendEvent{TransactionID: txn, DontEncrypt: true})
 	if err != nil {
 		return "", err
 	}

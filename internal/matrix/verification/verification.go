@@ -67,7 +67,7 @@ type Rooms interface {
 	// Allowed reports whether user may talk to the bot.
 	Allowed(user string) bool
 	// PrepareSend fetches the room's state. It returns an error if no event may be sent there.
-	PrepareSend(ctx context.Context, room id.RoomID) error
+	PrepareSend(ctx context.Context, room id.RoomID) (encrypted bool, err error)
 	// DirectWith returns the person with whom room is private, or "".
 	DirectWith(ctx context.Context, room string) (string, error)
 	// DirectChat returns a private room with person, or "".
@@ -233,7 +233,7 @@ func (v *Verifier) accept(ctx context.Context, txn id.VerificationTransactionID,
 		return
 	}
 	if request.RoomID != "" { // the helper's events there are encrypted for all members
-		err = v.cfg.Rooms.PrepareSend(ctx, request.RoomID)
+		_, err = v.cfg.Rooms.PrepareSend(ctx, request.RoomID)
 	}
 	if err == nil {
 		v.helperMu.Lock()

@@ -90,7 +90,8 @@ func (h groupContext) attach(ctx context.Context, tx *sql.Tx, m *chat.Message) e
 	}
 	slices.Reverse(lines)
 	m.Quotes = append(m.Quotes, lines...)
-	return store.Exec(ctx, tx, `UPDATE group_message SET delivered = 1, text = '' WHERE room = ? AND thread = ? AND delivered = 0`, m.Room, m.Thread)
+	return store.Exec(ctx, tx, `UPDATE group_message SET delivered = 1, text = '' WHERE room = ? AND thread = ? AND delivered = 0`,
+		m.Room, m.Thread)
 }
 
 // redact deletes the text of the line event, also where it waits as a quote.

@@ -8,6 +8,7 @@ package window
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -108,8 +109,10 @@ func (s Store) replaceLock(ctx context.Context, old *Lock, next Lock) error {
 	if old != nil {
 		before = old.Tier
 	}
-	_, err := s.DB.ExecContext(ctx, `INSERT OR REPLACE INTO tier_lock (`+lockColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, next.Room,
-		next.Conversation, next.Tier, next.Window, next.Source, next.Sure, next.Model, next.Settings, next.At.UnixMilli(), next.Reason)
+	err := store.InTx(ctx, s.DB, func(tx *sql.Tx) error { // under load it shares its commit
+		return store.Exec(ctx, tx, `INSERT OR REPLACE INTO tier_lock (`+lockColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, next.Room,
+			next.Conversation, next.Tier, next.Window, next.Source, next.Sure, next.Model, next.Settings, next.At.UnixMilli(), next.Reason)
+	})
 	if err == nil && before != next.Tier {
 		s.Log.Info("tier", "tier", next.Tier, "before", before, "window", next.Window,
 			"source", next.Source, "sure", next.Sure, "reason", next.Reason)

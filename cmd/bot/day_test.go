@@ -22,6 +22,7 @@ import (
 
 	"reverie/cmd/bot/config"
 	"reverie/internal/llm"
+	"reverie/internal/llm/rehearsal"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
@@ -71,10 +72,14 @@ func TestDay(t *testing.T) {
 	t.Logf("a day took %s", time.Since(began).Round(time.Millisecond))
 }
 
-func newDay(t *testing.T) *day { return newDayWith(t, echoModel{}, func(*config.Config) {}) }
+func newDay(t *testing.T) *day {
+	return newDayWith(t, echoModel{}, smallModel, func(*config.Config) {})
+}
 
-// newDayWith is newDay with another model and a changed configuration.
-func newDayWith(t *testing.T, model http.Handler, change func(*config.Config)) *day {
+var smallModel = llm.ModelConfig{Window: 4096, MaxOutput: 512}
+
+// newDayWith is newDay with another model, of the given size, and a changed configuration.
+func newDayWith(t *testing.T, model http.Handler, size llm.ModelConfig, change func(*config.Config)) *day {
 	d := &day{t: t, home: matrixtest.New()}
 	t.Cleanup(d.end)
 	d.link = newLink(d.home)
@@ -91,10 +96,8 @@ func newDayWith(t *testing.T, model http.Handler, change func(*config.Config)) *
 	}
 	d.ends = append(d.ends, d.parts.close)
 	d.model = newLink(model)
-	d.parts.models = llm.New(llm.Config{
-		Models: []llm.ModelConfig{{Name: "echo", BaseURL: "http://model.test/v1", Model: "echo", Window: 4096, MaxOutput: 512}},
-		HTTP:   d.model,
-	})
+	size.Name, size.BaseURL, size.Model = "m", "http://model.test/v1", rehearsal.ModelName
+	d.parts.models = llm.New(llm.Config{HTTP: d.model, Meter: d.parts.counted.Meter(d.parts.usage), Models: []llm.ModelConfig{size}})
 	mc := d.parts.matrixConfig()
 	mc.HTTP = d.link
 	if d.client, err = matrix.Open(t.Context(), mc); err != nil {

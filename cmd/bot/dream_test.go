@@ -110,7 +110,7 @@ func TestDreaming(t *testing.T) {
 // older fact; the owner is told. !dream also reads messages just sent.
 func TestHarvestBeforeDream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDayWith(t, http.HandlerFunc(judge), func(c *config.Config) {
+		d := newDayWith(t, http.HandlerFunc(judge), smallModel, func(c *config.Config) {
 			c.LLM.Models = []config.Model{{ModelConfig: llm.ModelConfig{Name: "judge", BaseURL: "http://model.test/v1", Model: "judge"}}}
 			c.Harvest.Calls = 500
 			c.Dreaming = config.Dreaming{Notice: true, When: task.Schedule{Type: "cron", Expression: "30 3 * * *"}}

@@ -34,7 +34,7 @@ import (
 func TestYear(t *testing.T) {
 	days, _ := strconv.Atoi(os.Getenv("REVERIE_YEAR"))
 	if days == 0 {
-		t.Skip("it takes half an hour: make year")
+		t.Skip("it takes up to an hour: make year")
 	}
 	synctest.Test(t, func(t *testing.T) { newYear(t).live(days) })
 }
@@ -84,11 +84,10 @@ func newWords() (all []string) {
 
 func newYear(t *testing.T) *year {
 	y := &year{words: newWords(), rng: rand.New(rand.NewPCG(1, 2))}
-	y.day = newDayWith(t, judging{rehearsal.Handler(rehearsal.Config{}), y}, func(c *config.Config) {
+	model := judging{rehearsal.Handler(rehearsal.Config{}), y}
+	y.day = newDayWith(t, model, llm.ModelConfig{Window: 16384, MaxOutput: 1024}, func(c *config.Config) {
 		c.Memory.Backend, c.Harvest.Calls = "fts5", 200
 	})
-	y.parts.models = llm.New(llm.Config{HTTP: y.model, Meter: y.parts.counted.Meter(y.parts.usage), Models: []llm.ModelConfig{
-		{Name: "m", BaseURL: "http://model.test/v1", Model: rehearsal.ModelName, Window: 16384, MaxOutput: 1024}}})
 	y.ann = y.person("ann")
 	y.ann.replied = make(chan bool, 100)
 	y.room = y.day.room(y.ann, peer.Room{Name: "Ann", Direct: true, Encrypted: true, Invite: []string{y.bot}})

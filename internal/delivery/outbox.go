@@ -364,11 +364,9 @@ func (o *Outbox) MarkDelivered(ctx context.Context, r OutboxRow, event string, w
 		known, err := store.Value[string](ctx, tx, `UPDATE outbox SET event_id = CASE event_id WHEN '' THEN ?1 ELSE event_id END,
 			state = iif(?4 AND revision = ?5, 'sent', state), error = iif(?4 AND revision = ?5, '', error)
 			WHERE id = ?2 AND generation = ?3 RETURNING event_id`, event, r.ID, r.Generation, whole, r.Revision)
-		if err != nil {
+		carrier = cmp.Or(known, event)
+		if err != nil || r.Thread == "" {
 			return err
-		}
-		if carrier = cmp.Or(known, event); r.Thread == "" {
-			return nil
 		}
 		return o.recordThreadActivity(ctx, tx, r.ID, carrier)
 	})

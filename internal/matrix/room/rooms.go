@@ -61,13 +61,16 @@ func (r *Rooms) MarkEncrypted(ctx context.Context, room id.RoomID) error {
 		ON CONFLICT (id) DO UPDATE SET encrypted = 1`, room.String())
 }
 
+// storedOfRoom is what is stored of the room ?, in one row, also if nothing is.
+const storedOfRoom = `(SELECT ? AS given) LEFT JOIN matrix_room ON id = given LEFT JOIN mx_room_state ON room_id = given`
+
 // Facts returns what the gate needs to know about a room.
 func (r *Rooms) Facts(ctx context.Context, room id.RoomID) (f gate.Room, err error) {
 	err = r.db.QueryRowContext(ctx, `SELECT coalesce(direct_with, ''), coalesce(exposed, 0),
 			coalesce(encrypted, 0) OR coalesce(encryption ->> 'algorithm' = ?, 0),
 			(SELECT count(*) FROM mx_user_profile WHERE room_id = given AND membership IN ('join', 'invite')),
 			coalesce((SELECT displayname FROM mx_user_profile WHERE room_id = given AND user_id = ?), '')
-		FROM (SELECT ? AS given) LEFT JOIN matrix_room ON id = given LEFT JOIN mx_room_state ON room_id = given`,
+		FROM `+storedOfRoom,
 		id.AlgorithmMegolmV1, r.cli.UserID, room).Scan(&f.With, &f.Exposed, &f.Encrypted, &f.Members, &f.Name)
 	if err != nil {
 		return f, fmt.Errorf("look up a room: %w", err)

@@ -122,8 +122,7 @@ func (r *Rooms) PrepareSend(ctx context.Context, room id.RoomID) (encrypted bool
 	var stated bool // the homeserver says that it is encrypted
 	var algorithm id.Algorithm
 	err = r.db.QueryRowContext(ctx, `SELECT coalesce(encrypted, 0), encryption IS NOT NULL, coalesce(encryption ->> 'algorithm', '')
-		FROM (SELECT ? AS given) LEFT JOIN matrix_room ON id = given LEFT JOIN mx_room_state ON room_id = given`, room).
-		Scan(&encrypted, &stated, &algorithm)
+		FROM `+storedOfRoom, room).Scan(&encrypted, &stated, &algorithm)
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("look up the encryption of the room: %w", err)

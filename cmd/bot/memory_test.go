@@ -135,7 +135,7 @@ func TestHarvestOfTheWholeBot(t *testing.T) {
 		strings.Contains(string(file), "meeting") {
 		t.Errorf("%s, %v", file, err)
 	}
-	room, err := b.memory.Entries(t.Context(), memory.Room("!group"))
+	room, err := b.memory.WorkingSet(t.Context(), memory.Room("!group"))
 	if err != nil || len(room) != 1 || room[0].Text != "owner said: Our meeting is on Monday" {
 		t.Errorf("%+v, %v", room, err)
 	}

@@ -34,8 +34,8 @@ func listMemories(ctx context.Context, call *Call, args string) (string, error) 
 	if answer := keepPattern.FindStringSubmatch(args); answer != nil {
 		return answerQuestion(ctx, call, answer[1], answer[2])
 	}
-	// Entries first: it syncs edited files.
-	if _, err := call.Memory.Entries(ctx, call.Access.Scopes...); err != nil {
+	// WorkingSet first: it reads hand edits.
+	if _, err := call.Memory.WorkingSet(ctx, call.Access.Scopes...); err != nil {
 		call.Log.Warn("memory files", "err", err)
 	}
 	var b strings.Builder

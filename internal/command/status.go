@@ -18,7 +18,7 @@ func showStatus(ctx context.Context, call *Call, _ string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	entries, err := call.Memory.Entries(ctx, call.Access.Scopes...)
+	memories, err := call.Memory.Times(ctx, call.Access.Scopes...)
 	if err != nil {
 		return "", err
 	}
@@ -38,7 +38,7 @@ func showStatus(ctx context.Context, call *Call, _ string) (string, error) {
 		call.text(ctx, "status.models", "role", now.Mode.Role, "models", strings.Join(call.Models.Role(now.Role), ", "),
 			"window", fmt.Sprint(window), "answer", fmt.Sprint(out)),
 		call.text(ctx, "status.talk", "messages", call.text(ctx, "status.messages", "count", fmt.Sprint(len(past))),
-			"memories", call.text(ctx, "status.memories", "count", fmt.Sprint(len(entries))),
+			"memories", call.text(ctx, "status.memories", "count", fmt.Sprint(len(memories))),
 			"tasks", call.text(ctx, "status.tasks", "count", fmt.Sprint(len(tasks)))),
 	}
 	of, err := call.Session.WindowStatus(ctx, past)

@@ -71,7 +71,7 @@ func TestUndo(t *testing.T) {
 // forgotten afterwards is nowhere in the data folder.
 func TestReportAndForget(t *testing.T) {
 	w := newWorld(t, home(""), perfect)
-	if _, err := w.store.Entries(t.Context(), memory.Private(owner)); err != nil { // the file
+	if _, err := w.store.WorkingSet(t.Context(), memory.Private(owner)); err != nil { // the file
 		t.Fatal(err)
 	}
 	r := w.dream(Options{})

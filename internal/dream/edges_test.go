@@ -348,7 +348,7 @@ func TestOneLineAfterTheNight(t *testing.T) {
 			})
 			look := func(want string) {
 				t.Helper()
-				all := expect.Must(s.Entries(t.Context(), memory.Private(owner)))(t)
+				all := expect.Must(s.WorkingSet(t.Context(), memory.Private(owner)))(t)
 				shown := ""
 				for _, e := range all {
 					shown += e.Text + "\n"

@@ -186,7 +186,7 @@ type Filter struct {
 	States []State // nil = Active
 	First  int     // a limit, applied before Words; 0 = none
 
-	Numbers []int64 // their Entry.N; nil = any
+	Numbers []int64 // their Entry.N; nil = any, empty = none
 	Members bool    // include members, for which files show their head
 }
 

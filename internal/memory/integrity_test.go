@@ -35,7 +35,7 @@ func TestIntegrityIsStored(t *testing.T) {
 		hits := expect.Must(s.Search(ctx, Query{Text: text, Scopes: []Scope{mine}}))(t)
 		expect.False(t, len(hits) != 1 || hits[0].Integrity() != i || integrityOf(t, s, id) != i, "%s: %+v", text, hits)
 	}
-	for _, e := range slices.Concat(expect.Must(s.List(ctx, as(guest), Filter{}))(t), expect.Must(s.Entries(ctx, mine))(t)) {
+	for _, e := range slices.Concat(expect.Must(s.List(ctx, as(guest), Filter{}))(t), expect.Must(s.WorkingSet(ctx, mine))(t)) {
 		expect.False(t, e.Integrity != integrityOf(t, s, e.ID), "%s is %v", e.Text, e.Integrity)
 	}
 }
@@ -170,7 +170,7 @@ func TestFileIntegrity(t *testing.T) {
 	expect.Must(s.db.Exec(`UPDATE memory_file SET hash = '', lines = ''`))(t)
 	put(t, s, mine, strings.Replace(onDisk(t, s, mine), "cake", "cake with cream", 1)+"tea\n")
 	want := map[string]trust.Integrity{"rum": trust.Foreign, "cake": trust.User, "cake with cream": trust.Owner, "tea": trust.Owner}
-	for _, e := range expect.Must(s.Entries(t.Context(), mine))(t) {
+	for _, e := range expect.Must(s.WorkingSet(t.Context(), mine))(t) {
 		expect.False(t, e.Integrity != want[e.Text], "%s is %v", e.Text, e.Integrity)
 	}
 	expect.False(t, integrityOf(t, s, foreign.ID) != trust.Foreign || integrityOf(t, s, user.ID) != trust.User, "entries that are there have another integrity now")

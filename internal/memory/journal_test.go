@@ -362,6 +362,8 @@ func canaryElsewhere(t *testing.T, s *Store, places map[string]Access, secret En
 	t.Helper()
 	ctx := t.Context()
 	journal := expect.Must(s.History(ctx, everything, secret.ID))(t)
+	numbered := expect.Must(s.Get(ctx, everything, secret.ID))(t)
+	expect.False(t, expect.Must(s.Times(ctx, numbered.Scope))(t)[numbered.N].IsZero(), "its own scope has no time of it")
 	search := func(a Access) any {
 		hits, err := OpenFTS(s.db).Search(ctx, Query{Text: canary, Scopes: a.Scopes, K: 50, Turns: true, Past: true})
 		return []any{hits, err}
@@ -369,10 +371,16 @@ func canaryElsewhere(t *testing.T, s *Store, places map[string]Access, secret En
 	for place, a := range places {
 		states := Filter{States: []State{Active, Merged, Superseded, Archived, Forgotten}}
 		for name, way := range map[string]func() (any, error){
-			"export":     func() (any, error) { return s.List(ctx, a, states) },
-			"list":       func() (any, error) { return s.List(ctx, a, Filter{Words: canary}) },
-			"prompt":     func() (any, error) { return s.WorkingSet(ctx, a.Scopes...) },
-			"all":        func() (any, error) { return s.Entries(ctx, a.Scopes...) },
+			"export": func() (any, error) { return s.List(ctx, a, states) },
+			"list":   func() (any, error) { return s.List(ctx, a, Filter{Words: canary}) },
+			"prompt": func() (any, error) { return s.WorkingSet(ctx, a.Scopes...) },
+			"times": func() (any, error) {
+				times, err := s.Times(ctx, a.Scopes...)
+				if _, known := times[numbered.N]; known {
+					return canary, nil
+				}
+				return nil, err
+			},
 			"find":       func() (any, error) { all, _, err := s.Find(ctx, a, canary); return all, err },
 			"find by id": func() (any, error) { all, _, err := s.Find(ctx, a, secret.ID); return all, err },
 			"get":        func() (any, error) { return s.Get(ctx, a, secret.ID) },

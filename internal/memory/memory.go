@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"reverie/internal/memory/file"
 	"reverie/internal/search"
@@ -134,31 +135,26 @@ func (s *Store) File(scope Scope) string { return s.files.Name(scope) }
 // are left out: they are many, and search finds them.
 const shownCondition = `state = 'active' AND conversation = '' AND NOT ` + memberCondition
 
-// Entries lists the active entries of scopes that are not part of a conversation, in the order of
-// WorkingSet. It reads hand edits first. If a file cannot be read or written the error names it, and
-// the entries are returned nevertheless.
-func (s *Store) Entries(ctx context.Context, scopes ...Scope) ([]Entry, error) {
-	return s.inScopes(scopes, func(v *scopeCache) ([]Entry, error) {
-		shown, err := v.workingSet(ctx, s)
-		if !s.partial {
-			return shown, err
-		}
-		all, failed := selectEntries(ctx, s.db, `WHERE scope = ? AND `+shownCondition+` ORDER BY n`, v.scope)
-		all, _ = sortByFile(all, v.snapshot.IDs(), false)
-		return all, errors.Join(err, failed)
-	})
+// Times returns when each active entry of scopes that is not part of a conversation was said, by its
+// Entry.N. With Filter.Numbers, List returns the entries. It reads hand edits first; errors are those of WorkingSet.
+func (s *Store) Times(ctx context.Context, scopes ...Scope) (map[int64]time.Time, error) {
+	_, unread := s.WorkingSet(ctx, scopes...)
+	times := map[int64]time.Time{}
+	err := store.Each(ctx, s.db, func(row store.Row) error {
+		var n, at int64
+		err := row.Scan(&n, &at)
+		times[n] = fromMilli(at)
+		return err
+	}, `SELECT n, observed_at FROM memory WHERE scope IN (SELECT value FROM json_each(?)) AND `+shownCondition, store.Array(scopes))
+	return times, errors.Join(unread, store.Wrap(err, "memory"))
 }
 
 // WorkingSet lists what prompts show of scopes, whatever the question: the entries that the files show or,
-// without a search index, all. It goes scope by scope, each in the order of its file, and reads hand
-// edits first. As long as nothing changes, it reads neither entries nor files again. The result is
-// shared and must not be changed. Errors are those of Entries.
+// without a search index, all that are not part of a conversation. It goes scope by scope, each in the
+// order of its file, and reads hand edits first. As long as nothing changes, it reads neither entries
+// nor files again. The result is shared and must not be changed. If a file cannot be read or written
+// the error names it, and the entries are returned nevertheless.
 func (s *Store) WorkingSet(ctx context.Context, scopes ...Scope) ([]Entry, error) {
-	return s.inScopes(scopes, func(v *scopeCache) ([]Entry, error) { return v.workingSet(ctx, s) })
-}
-
-// inScopes joins what f returns for the locked cache of each of scopes.
-func (s *Store) inScopes(scopes []Scope, f func(*scopeCache) ([]Entry, error)) ([]Entry, error) {
 	var parts [][]Entry
 	var failed []error
 	for _, scope := range scopes {
@@ -168,7 +164,7 @@ func (s *Store) inScopes(scopes []Scope, f func(*scopeCache) ([]Entry, error)) (
 			continue
 		}
 		v.mu.Lock()
-		entries, err := f(v)
+		entries, err := v.workingSet(ctx, s)
 		v.mu.Unlock()
 		failed = append(failed, err)
 		if len(entries) > 0 {

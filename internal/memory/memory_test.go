@@ -47,7 +47,7 @@ func onDisk(t testing.TB, s *Store, scope Scope) string {
 
 func texts(t testing.TB, s *Store, scopes ...Scope) string {
 	t.Helper()
-	entries := expect.Must(s.Entries(t.Context(), scopes...))(t)
+	entries := expect.Must(s.WorkingSet(t.Context(), scopes...))(t)
 	var out []string
 	for _, e := range entries {
 		out = append(out, e.Text)
@@ -75,7 +75,7 @@ func TestFile(t *testing.T) {
 	if _, _, err := s.Append(t.Context(), "nonsense", "x"); err == nil {
 		t.Error("appended to no scope")
 	}
-	if _, err := s.Entries(t.Context(), "nonsense"); err == nil {
+	if _, err := s.WorkingSet(t.Context(), "nonsense"); err == nil {
 		t.Error("read no scope")
 	}
 }
@@ -215,7 +215,7 @@ func TestUnreadableFileIsAnErrorAndSparesTheOthers(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(s.dir, "MEMORIES.txt"), 0o700); err != nil { // a folder in its place
 		t.Fatal(err)
 	}
-	entries, err := s.Entries(t.Context(), Private(owner), Shared)
+	entries, err := s.WorkingSet(t.Context(), Private(owner), Shared)
 	if err == nil || !strings.Contains(err.Error(), "MEMORIES.txt") {
 		t.Errorf("error %v", err)
 	}
@@ -284,7 +284,7 @@ func TestConcurrentEdits(t *testing.T) {
 		if !add(t, s, Shared, "new") { // it is stored, whatever happens to the file
 			t.Error("not added")
 		}
-		if _, err := s.Entries(t.Context(), Shared); err == nil || !strings.Contains(err.Error(), "try again later") {
+		if _, err := s.WorkingSet(t.Context(), Shared); err == nil || !strings.Contains(err.Error(), "try again later") {
 			t.Errorf("error %v", err)
 		}
 		s.fault = func(string) {}

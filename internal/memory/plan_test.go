@@ -168,7 +168,7 @@ func twice(t *testing.T, b string) (s *Store, dir string, head, member Entry) {
 	dir = t.TempDir()
 	s = openWith(t, Config{Dir: dir, Owner: owner, Backend: b})
 	put(t, s, Private(owner), "Anna is fond of green tea\nAnna enjoys drinking tea that is green\nBen plays chess\n")
-	all := expect.Must(s.Entries(t.Context(), Private(owner)))(t)
+	all := expect.Must(s.WorkingSet(t.Context(), Private(owner)))(t)
 	member, head = all[0], all[1]
 	done := expect.Must(s.Apply(t.Context(), "night", []Step{{GroupStep, member.ID, member.Rev, head.ID, head.Rev}}, nil))(t)
 	if len(done.Skipped) > 0 {
@@ -314,7 +314,7 @@ func TestMembersAreShownAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _, head, _ := twice(t, "flat_file")
-			all := expect.Must(s.Entries(t.Context(), Private(owner)))(t)
+			all := expect.Must(s.WorkingSet(t.Context(), Private(owner)))(t)
 			expect.OK(t, do(s, expect.Must(s.Get(t.Context(), as(owner), head.ID))(t), all[1]))
 			shows(t, s, chess, teaMember)
 		})
@@ -327,7 +327,7 @@ func TestGroupRefuses(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, t.TempDir())
 	put(t, s, Private(owner), "the shed has 2 doors\nthe shed has doors\nbikes stand in it\n")
-	all := expect.Must(s.Entries(t.Context(), Private(owner)))(t)
+	all := expect.Must(s.WorkingSet(t.Context(), Private(owner)))(t)
 	expect.OK(t, s.Pin(t.Context(), as(owner), all[2].ID, true))
 	pinned := expect.Must(s.Get(t.Context(), as(owner), all[2].ID))(t)
 	done := expect.Must(s.Apply(t.Context(), "night", []Step{

@@ -495,7 +495,7 @@ func TestEmptyIndexIsRebuilt(t *testing.T) {
 func TestSearchBefore(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	put(t, s, Shared, "Jana lives in Bonn\nJana lives in Rome\nJana lives near the river\n")
-	all := expect.Must(s.Entries(t.Context(), Shared))(t)
+	all := expect.Must(s.WorkingSet(t.Context(), Shared))(t)
 	expect.Must(s.Supersede(t.Context(), everything, all[0].ID, "Jana lives in Berlin"))(t)
 	expect.OK(t, s.Retire(t.Context(), everything, all[1].ID))
 	before := map[string]string{}
@@ -512,7 +512,7 @@ func TestSearchBefore(t *testing.T) {
 func TestSearchBothSides(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	put(t, s, Shared, "Jana has a cat named Mimi\nJana keeps no pets because of an allergy\nJana likes tea\n")
-	all := expect.Must(s.Entries(t.Context(), Shared))(t)
+	all := expect.Must(s.WorkingSet(t.Context(), Shared))(t)
 	expect.Must(s.db.Exec(`INSERT INTO memory_question (run, scope, first, second, why) VALUES ('', ?1, ?2, ?3, ''), ('', ?1, ?2, 'gone', '')`, Shared, all[0].ID, all[1].ID))(t)
 	sides := func(question string) (found string) {
 		for _, h := range expect.Must(s.Search(t.Context(), Query{Text: question, Scopes: []Scope{Shared}, K: 1}))(t) {

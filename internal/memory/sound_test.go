@@ -374,7 +374,7 @@ func (w *walker) group(s *Store, what int) {
 }
 
 func (w *walker) find(s *Store, text string) string {
-	all := expect.Must(s.Entries(w.t.Context(), Private(owner)))(w.rt)
+	all := expect.Must(s.WorkingSet(w.t.Context(), Private(owner)))(w.rt)
 	i := slices.IndexFunc(all, func(e Entry) bool { return e.Text == text })
 	if i < 0 {
 		w.rt.Fatalf("%q is not known", text)

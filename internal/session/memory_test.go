@@ -156,6 +156,21 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 	}
 }
 
+// TestUpgradeCopiesMemory: the new room knows all that the old one knew, also what its file does not show.
+func TestUpgradeCopiesMemory(t *testing.T) {
+	w := newWorldOf(t, t.TempDir(), "fts5", 16_000)
+	for i := range 60 { // the file shows 40
+		e := memory.Entry{Scope: memory.Room("!group"), Text: fmt.Sprintf("fact number %d", i), Source: memory.UserExplicit}
+		if i == 0 {
+			e.Conversation, e.Seq = "imported", 1
+		}
+		_, _, err := w.cfg.Memory.Add(t.Context(), e, owner)
+		expect.OK(t, err)
+	}
+	expect.OK(t, w.RoomReplaced(t.Context(), "!group", "!next"))
+	expect.Len(t, w.column(t, `SELECT text FROM memory WHERE scope = 'room:!next'`), 60, "entries of the new room")
+}
+
 // TestRememberedIntegrity: entries and indexed messages have the integrity of their sender.
 func TestRememberedIntegrity(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), "fts5", 16_000, "Noted.")

@@ -84,8 +84,9 @@ func (m *Manager) RoomReplaced(ctx context.Context, from, to string) error {
 	failed := []error{m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.goals.Move(ctx, from, to),
 		m.cfg.Settings.Move(ctx, from, to), m.objective().Move(ctx, from, to), store.Wrap(err, "session: move room"),
 		subsession.Move(ctx, m.cfg.DB, from, to), m.cfg.Skills.Move(from, to), m.cfg.Tools.Move(ctx, from, to)}
-	entries, err := m.cfg.Memory.Entries(ctx, memory.Room(from))
-	failed = append(failed, err)
+	_, unread := m.cfg.Memory.WorkingSet(ctx, memory.Room(from)) // reads hand edits
+	entries, err := m.cfg.Memory.List(ctx, memory.Access{Scopes: []memory.Scope{memory.Room(from)}}, memory.Filter{})
+	failed = append(failed, unread, err)
 	for _, e := range entries {
 		e.Scope = memory.Room(to)
 		_, _, err := m.cfg.Memory.Add(ctx, e, "upgrade")

@@ -203,7 +203,7 @@ func TestAppendMemory(t *testing.T) {
 	want := "Remembered, in this person's private memory:\nMy sister's name is Jana."
 	expect.False(t, got != want, "got %q, want %q", got, want)
 	// Whatever a model says of it: that a person asked is proven by !remember alone.
-	all, err := w.cfg.Memory.Entries(t.Context(), direct().Memory...)
+	all, err := w.cfg.Memory.WorkingSet(t.Context(), direct().Memory...)
 	expect.False(t, err != nil || len(all) != 1 || all[0].Source != memory.Assistant, "got %+v, %v", all, err)
 	if spec := w.Specs()[0]; spec.Name != "append_memory" || strings.Contains(string(spec.Parameters), `"source"`) {
 		t.Errorf("%s offers a source: %s", spec.Name, spec.Parameters)
@@ -225,7 +225,7 @@ func TestAppendMemory(t *testing.T) {
 func TestForgottenIsNotNoted(t *testing.T) {
 	w := newWorkshop(t)
 	w.ok(t, direct(), "append_memory", `{"entry": "Jana is my sister."}`)
-	known := expect.Must(w.cfg.Memory.Entries(t.Context(), direct().Memory...))(t)
+	known := expect.Must(w.cfg.Memory.WorkingSet(t.Context(), direct().Memory...))(t)
 	expect.Must(w.cfg.Memory.Forget(t.Context(), memory.Access{All: true}, known[0].ID))(t)
 	expect.Has(t, w.bad(t, direct(), "append_memory", `{"entry": "Jana is my sister."}`), "had this forgotten", "!remember")
 }
@@ -353,7 +353,7 @@ func TestPolicyHolds(t *testing.T) {
 	expect.False(t, len(offered) != len(w.Specs())-2 || offered[0].Name != "search_memory", "offered: %+v", offered)
 	expect.Has(t, w.bad(t, scope, "append_memory", `{"entry": "Ada likes tea."}`),
 		"append_memory is not offered in planning mode, so nothing was done.", "the tools are: search_memory, task, ", "tell them that `!mode developer` offers it.")
-	entries, err := w.cfg.Memory.Entries(t.Context(), scope.Memory...)
+	entries, err := w.cfg.Memory.WorkingSet(t.Context(), scope.Memory...)
 	expect.False(t, err != nil || len(entries) != 0, "it was done: %v, %v", entries, err)
 	got := w.bad(t, scope, "append_memories", `{}`)
 	expect.False(t, !strings.HasPrefix(got, "There is no tool") || strings.Contains(got, "append_memory,"), "unknown: %s", got)

@@ -1,9 +1,11 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,21 +34,24 @@ func memories(ctx context.Context, v *visit) (view, error) {
 			found = append(found, h.Entry)
 		}
 	} else {
-		all, err := v.cfg.Memory.Entries(ctx, v.readers()...)
-		if len(all) == 0 && err != nil {
+		times, err := v.cfg.Memory.Times(ctx, v.readers()...)
+		if len(times) == 0 && err != nil {
 			return view{}, err
 		}
-		out.Lead = spaced(len(all)) + " that you may read. The search also finds lines of imported conversations."
-		out.Blocks = []block{{Bars: v.timeline(all)}}
-		for _, e := range all {
-			if date := v.date(e.ObservedAt); from == "" || from <= date && date <= to {
-				found = append(found, e)
-			}
+		out.Lead = spaced(len(times)) + " that you may read. The search also finds lines of imported conversations."
+		out.Blocks = []block{{Bars: v.timeline(times)}}
+		if from != "" {
+			maps.DeleteFunc(times, func(_ int64, at time.Time) bool { return v.date(at) < from || v.date(at) > to })
 		}
-		slices.SortStableFunc(found, func(a, b memory.Entry) int { return b.ObservedAt.Compare(a.ObservedAt) })
-	}
-	if n := len(found); n > memoriesShown {
-		found, list.Note = found[:memoriesShown], fmt.Sprintf("The newest %d of %s", memoriesShown, spaced(n))
+		newest := slices.AppendSeq([]int64{}, maps.Keys(times))
+		slices.SortFunc(newest, func(a, b int64) int { return cmp.Or(times[b].Compare(times[a]), cmp.Compare(b, a)) })
+		if n := len(newest); n > memoriesShown {
+			newest, list.Note = newest[:memoriesShown], fmt.Sprintf("The newest %d of %s", memoriesShown, spaced(n))
+		}
+		if found, err = v.cfg.Memory.List(ctx, v.access(), memory.Filter{Numbers: newest}); err != nil {
+			return view{}, err
+		}
+		slices.SortFunc(found, func(a, b memory.Entry) int { return slices.Index(newest, a.N) - slices.Index(newest, b.N) })
 	}
 	for _, e := range found {
 		list.Rows = append(list.Rows, v.row(e.ObservedAt, memoryCell(&e), e.Scope))
@@ -70,12 +75,12 @@ func memoryCell(e *memory.Entry) cell {
 }
 
 // timeline plots how many memories were learned in the last 20 years, in at most 100 columns of one or more days.
-func (v *visit) timeline(all []memory.Entry) *bars {
+func (v *visit) timeline(times map[int64]time.Time) *bars {
 	first, perDay := v.now, map[string]float64{}
-	for _, e := range all {
-		perDay[v.date(e.ObservedAt)]++
-		if e.ObservedAt.Before(first) {
-			first = e.ObservedAt
+	for _, at := range times {
+		perDay[v.date(at)]++
+		if at.Before(first) {
+			first = at
 		}
 	}
 	span := min(int(v.now.Sub(first).Hours()/24), 20*365) + 2

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 
@@ -54,6 +55,39 @@ func TestPages(t *testing.T) {
 	expect.Has(t, f.logIn(bob).get("/rooms/"+url.PathEscape(secret)).body, "of the secret room "+canary)
 	expect.Has(t, b.post("/doctor", url.Values{}).body, "mend it")
 	expect.Has(t, f.logIn(bob).get("/memories").body, canary) // the seed does hold it
+}
+
+// TestNewestMemories: the newest 100 memories are listed, those of a column of the plot if one is chosen. The plot counts
+// all, also if prompts show a few only.
+func TestNewestMemories(t *testing.T) {
+	for _, backend := range []string{"flat_file", "fts5"} {
+		f := newFixtureWith(t, func(c *Config) {
+			c.Memory = expect.Must(memory.Open(t.Context(), memory.Config{DB: c.DB, Dir: t.TempDir(), Owner: ada, Backend: backend}))(t)
+		})
+		var all []memory.Entry
+		for i := range 120 {
+			said := time.Date(2026, 3, 1+i%30, i/30, 0, 0, 0, time.UTC) // 4 each day
+			all = append(all, memory.Entry{Scope: memory.Shared, Text: fmt.Sprintf("Number %d on day %d.", i, 1+i%30), Source: "import", ObservedAt: said})
+		}
+		all = append(all, memory.Entry{Scope: memory.Private(bob), Text: canary, Source: "import", ObservedAt: time.Date(2026, 3, 30, 9, 0, 0, 0, time.UTC)})
+		all = append(all, memory.Entry{Scope: memory.Shared, Text: "Number 0 of a conversation.", Source: "import", Conversation: "c", ObservedAt: f.clock})
+		_, _, err := f.Memory.Import(t.Context(), all)
+		expect.OK(t, err)
+		f.advance(time.Date(2026, 3, 31, 12, 0, 0, 0, time.UTC).Sub(f.clock))
+		b := f.logIn(ada)
+		page := b.get("/memories").body
+		expect.Equal(t, strings.Count(page, "Number "), 100, backend)
+		expect.Has(t, page, "120 that you may read", "2026-03-01: 4", "2026-03-30: 4", "The newest 100 of 120", "Number 25 on day 26.", "Number 5 on day 6.")
+		expect.Lacks(t, page, canary, "on day 5.")
+		expect.Equal(t, strings.Index(page, "Number 119 ") < strings.Index(page, "Number 89 "), true, backend+": newest first")
+		page = b.get("/memories?from=2026-03-02&to=2026-03-03").body
+		expect.Equal(t, strings.Count(page, "Number "), 8, backend)
+		expect.Has(t, page, "120 that you may read", "on day 2.", "on day 3.")
+		expect.Lacks(t, page, "The newest")
+		page = b.get("/memories?from=2026-01-02&to=2026-01-03").body
+		expect.Has(t, page, "120 that you may read", "There are none.")
+		expect.Lacks(t, page, "Number ")
+	}
 }
 
 // active returns the first thing of a page that a browser would run or style although the policy forbids it; "" = none.

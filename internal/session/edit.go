@@ -82,8 +82,8 @@ func (s *Session) replaceText(ctx context.Context, target, text, note string) er
 	return err
 }
 
-// EditWindow is the maximum age of an unstored message, such as a command, whose edit is handled.
-const EditWindow = 10 * time.Minute
+// editWindow is the maximum age of an unstored message, such as a command, whose edit is handled.
+const editWindow = 10 * time.Minute
 
 // emptied reports whether an edit leaves neither text nor files of was. Such an edit is ignored.
 func emptied(text string, was history.Message) bool { return text == "" && len(was.Files) == 0 }
@@ -205,10 +205,10 @@ func (c *change) applyEdit(ctx context.Context, in chat.Edit) error {
 }
 
 // applyUnstoredEdit handles the edit of a message that is not in the history. Usually it is a
-// command. It is handled as a new message within EditWindow.
+// command. It is handled as a new message within editWindow.
 func (c *change) applyUnstoredEdit(ctx context.Context, in chat.Edit) error {
 	gone, err := c.cfg.Transport.MessageCancelled(ctx, in.Target)
-	if err != nil || gone || c.cfg.Now().Sub(in.At) > EditWindow || in.Text == "" {
+	if err != nil || gone || c.cfg.Now().Sub(in.At) > editWindow || in.Text == "" {
 		return err
 	}
 	// A memory entry may hold the old text, after !remember.

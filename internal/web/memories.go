@@ -15,6 +15,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/questions"
+	"reverie/internal/store"
 )
 
 const memoriesShown = 100
@@ -30,9 +31,7 @@ func memories(ctx context.Context, v *visit) (view, error) {
 		if err != nil {
 			return view{}, err
 		}
-		for _, h := range hits {
-			found = append(found, h.Entry)
-		}
+		found = store.Map(hits, func(h memory.Hit) memory.Entry { return h.Entry })
 	} else {
 		times, err := v.cfg.Memory.Times(ctx, v.readers()...)
 		if len(times) == 0 && err != nil {
@@ -53,9 +52,7 @@ func memories(ctx context.Context, v *visit) (view, error) {
 		}
 		slices.SortFunc(found, func(a, b memory.Entry) int { return slices.Index(newest, a.N) - slices.Index(newest, b.N) })
 	}
-	for _, e := range found {
-		list.Rows = append(list.Rows, v.row(e.ObservedAt, memoryCell(&e), e.Scope))
-	}
+	list.Rows = store.Map(found, func(e memory.Entry) []cell { return v.row(e.ObservedAt, memoryCell(&e), e.Scope) })
 	out.Blocks = append(out.Blocks, list)
 	return out, nil
 }
@@ -133,9 +130,7 @@ func undo(ctx context.Context, v *visit) (view, error) {
 		return view{}, err
 	}
 	list := block{Forms: []form{{Action: "/undo", Buttons: []button{{"batch", done.Batch, "Redo"}}}}}
-	for _, line := range done.Lines() {
-		list.Rows = append(list.Rows, v.row(line))
-	}
+	list.Rows = store.Map(done.Lines(), func(line string) []cell { return v.row(line) })
 	return view{Title: "Undone", Back: link("Memories", "/memories"), Blocks: []block{list}}, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/store"
 	"reverie/internal/usage"
 )
 
@@ -25,10 +26,7 @@ func overview(ctx context.Context, v *visit) (view, error) {
 	for _, r := range used {
 		today += r.Today
 	}
-	state := block{Title: "State"}
-	for _, line := range v.cfg.Status(ctx) {
-		state.Rows = append(state.Rows, v.row(line))
-	}
+	state := block{Title: "State", Rows: store.Map(v.cfg.Status(ctx), func(line string) []cell { return v.row(line) })}
 	window, answer := v.cfg.Models.Window("chat")
 	return view{Title: v.cfg.Name, Fresh: true, Blocks: []block{{Facts: v.facts(
 		"Model", strings.Join(v.cfg.Models.Role("chat"), ", "),

@@ -13,6 +13,7 @@ import (
 
 	"reverie/internal/memory"
 	"reverie/internal/questions"
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -127,11 +128,7 @@ func (v *visit) sees(r trust.Readers) bool {
 
 // readers lists whose texts the person may read.
 func (v *visit) readers() []trust.Readers {
-	all := []trust.Readers{trust.PersonReaders(v.person), trust.Everybody}
-	for _, room := range v.rooms {
-		all = append(all, trust.RoomReaders(room))
-	}
-	return all
+	return append([]trust.Readers{trust.PersonReaders(v.person), trust.Everybody}, store.Map(v.rooms, trust.RoomReaders)...)
 }
 
 // access is the person's access to memory: as in their direct chat and in each of their rooms.

@@ -11,17 +11,15 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/store"
 	"reverie/internal/subsession"
 )
 
 // rooms lists the conversations, the newest first.
 func rooms(ctx context.Context, v *visit) (view, error) {
-	list := block{Empty: "Nobody has written yet."}
 	talks, err := v.talks(ctx)
-	for _, t := range talks {
-		list.Rows = append(list.Rows, v.row(roomLink(t)))
-	}
-	return view{Title: "Rooms", Blocks: []block{list}}, err
+	rows := store.Map(talks, func(t history.Timeline) []cell { return v.row(roomLink(t)) })
+	return view{Title: "Rooms", Blocks: []block{{Empty: "Nobody has written yet.", Rows: rows}}}, err
 }
 
 // talks lists the conversations that the person may read, the newest first. Those of sub-sessions have a page of their own.

@@ -107,14 +107,11 @@ func names(c Address, port string) (known []string, base string) {
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
 		host = "localhost"
 	}
-	known, base = []string{"localhost", "127.0.0.1", "::1", host}, "http://"+net.JoinHostPort(host, port)
-	for _, h := range c.Hosts {
-		known = append(known, hosts.Name(h))
-	}
+	base = "http://" + net.JoinHostPort(host, port)
 	if len(c.Hosts) > 0 {
 		base = "https://" + c.Hosts[0]
 	}
-	return known, base
+	return append([]string{"localhost", "127.0.0.1", "::1", host}, store.Map(c.Hosts, hosts.Name)...), base
 }
 
 // isLocal reports whether a host of a request is this machine.

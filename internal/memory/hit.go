@@ -35,11 +35,8 @@ func Search(ctx context.Context, db *store.DB, find func(context.Context, Query)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	docs := make([]int64, 0, len(found))
+	docs := store.Map(found, func(h search.Hit) int64 { return h.Doc })
 	old := map[string][]Entry{}
-	for _, h := range found {
-		docs = append(docs, h.Doc)
-	}
 	against := map[int64]int64{}
 	err = store.Each(ctx, db, func(row store.Row) error {
 		var n, other int64

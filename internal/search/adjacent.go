@@ -89,10 +89,7 @@ func (c *candidate) closeInTime(o *candidate) bool {
 
 // adjacentRows maps the row of each candidate to its neighbours' rows in the conversation.
 func (f *FTS) adjacentRows(ctx context.Context, some []candidate) (map[int64][]int64, error) {
-	numbers := make([]int64, 0, len(some))
-	for _, c := range some {
-		numbers = append(numbers, c.row)
-	}
+	numbers := store.Map(some, func(c candidate) int64 { return c.row })
 	one := func(compare, order string) string {
 		return `SELECT row FROM (SELECT row FROM index_doc
 			WHERE conversation = h.conversation AND conversation <> 0 AND (seq, doc) ` + compare + ` (h.seq, h.doc)

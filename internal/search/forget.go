@@ -55,10 +55,7 @@ func (t keyTerms) ftsQuery() string {
 			return ""
 		}
 	}
-	var groups []string
-	for _, forms := range all {
-		groups = append(groups, "("+ftsAnyOf([]term{{forms: forms}})+")")
-	}
+	groups := store.Map(all, func(forms []string) string { return "(" + ftsAnyOf([]term{{forms: forms}}) + ")" })
 	return "{body subject} : (" + strings.Join(groups, " AND ") + ")"
 }
 

@@ -128,10 +128,7 @@ func (h *Hybrid) addNearest(ctx context.Context, q Query, embedding []float32, m
 		}
 		found = slices.Concat(found, added)
 	}
-	docs := make([]int64, 0, len(found))
-	for _, c := range found {
-		docs = append(docs, c.doc)
-	}
+	docs := store.Map(found, func(c candidate) int64 { return c.doc })
 	like, err := h.comparer.Compare(ctx, embedding, docs)
 	if err != nil {
 		return nil, u, err

@@ -32,11 +32,8 @@ func interruptedByChange(turn context.Context) bool {
 
 // burstIDs returns the IDs of burst and of its reply.
 func burstIDs(burst []chat.Message) []string {
-	ids := make([]string, 0, len(burst)+1)
-	for _, in := range burst {
-		ids = append(ids, in.ID)
-	}
-	return append(ids, replyID(burst[len(burst)-1].ID))
+	ids := store.Map(burst, func(in chat.Message) string { return in.ID })
+	return append(ids, replyID(ids[len(ids)-1]))
 }
 
 // usedToolsNote tells the model, in the question's header, which tools the replaced answer used.

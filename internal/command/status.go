@@ -18,7 +18,7 @@ func showStatus(ctx context.Context, call *Call, _ string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	memories, err := call.Memory.Times(ctx, call.Access.Scopes...)
+	memories, err := call.Memory.Outline(ctx, call.Access.Scopes...)
 	if err != nil {
 		return "", err
 	}

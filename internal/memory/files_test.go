@@ -169,7 +169,7 @@ func TestWorkingSet(t *testing.T) {
 	known := store.Map(expect.Must(s.List(t.Context(), everything, Filter{}))(t), func(e Entry) string { return e.Text })
 	expect.Len(t, known, 20, "entries")
 	expect.False(t, !slices.Contains(known, "by hand") || slices.Contains(known, "fact number 3"), "known: %q", known)
-	expect.Equal(t, len(expect.Must(s.Times(t.Context(), Shared))(t)), 20, "times")
+	expect.Len(t, expect.Must(s.Outline(t.Context(), Shared))(t), 20, "outline")
 	expect.OK(t, os.Remove(filepath.Join(dir, "memories", "shared.txt")))
 	if got := texts(t, openWith(t, Config{Dir: dir, Owner: owner}), Shared); strings.Count(got, "|") != 19 { // and back to the whole
 		t.Errorf("known: %q", got)

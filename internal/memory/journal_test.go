@@ -363,7 +363,10 @@ func canaryElsewhere(t *testing.T, s *Store, places map[string]Access, secret En
 	ctx := t.Context()
 	journal := expect.Must(s.History(ctx, everything, secret.ID))(t)
 	numbered := expect.Must(s.Get(ctx, everything, secret.ID))(t)
-	expect.False(t, expect.Must(s.Times(ctx, numbered.Scope))(t)[numbered.N].IsZero(), "its own scope has no time of it")
+	has := func(outline []Entry) bool {
+		return slices.ContainsFunc(outline, func(e Entry) bool { return e.N == numbered.N })
+	}
+	expect.False(t, !has(expect.Must(s.Outline(ctx, numbered.Scope))(t)), "the outline of its own scope lacks it")
 	search := func(a Access) any {
 		hits, err := OpenFTS(s.db).Search(ctx, Query{Text: canary, Scopes: a.Scopes, K: 50, Turns: true, Past: true})
 		return []any{hits, err}
@@ -374,12 +377,12 @@ func canaryElsewhere(t *testing.T, s *Store, places map[string]Access, secret En
 			"export": func() (any, error) { return s.List(ctx, a, states) },
 			"list":   func() (any, error) { return s.List(ctx, a, Filter{Words: canary}) },
 			"prompt": func() (any, error) { return s.WorkingSet(ctx, a.Scopes...) },
-			"times": func() (any, error) {
-				times, err := s.Times(ctx, a.Scopes...)
-				if _, known := times[numbered.N]; known {
+			"outline": func() (any, error) {
+				outline, err := s.Outline(ctx, a.Scopes...)
+				if has(outline) {
 					return canary, nil
 				}
-				return nil, err
+				return outline, err
 			},
 			"find":       func() (any, error) { all, _, err := s.Find(ctx, a, canary); return all, err },
 			"find by id": func() (any, error) { all, _, err := s.Find(ctx, a, secret.ID); return all, err },

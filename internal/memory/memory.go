@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"time"
 
 	"reverie/internal/memory/file"
 	"reverie/internal/search"
@@ -135,18 +134,19 @@ func (s *Store) File(scope Scope) string { return s.files.Name(scope) }
 // are left out: they are many, and search finds them.
 const shownCondition = `state = 'active' AND conversation = '' AND NOT ` + memberCondition
 
-// Times returns when each active entry of scopes that is not part of a conversation was said, by its
-// Entry.N. With Filter.Numbers, List returns the entries. It reads hand edits first; errors are those of WorkingSet.
-func (s *Store) Times(ctx context.Context, scopes ...Scope) (map[int64]time.Time, error) {
+// Outline lists the active entries of scopes that are not part of a conversation, the newest first, with
+// no more than their N, ObservedAt and Integrity. List reads the rest, with Filter.Numbers. It reads hand
+// edits first; its errors are those of WorkingSet, and the entries are returned nevertheless.
+func (s *Store) Outline(ctx context.Context, scopes ...Scope) ([]Entry, error) {
 	_, unread := s.WorkingSet(ctx, scopes...)
-	times := map[int64]time.Time{}
-	err := store.Each(ctx, s.db, func(row store.Row) error {
-		var n, at int64
-		err := row.Scan(&n, &at)
-		times[n] = fromMilli(at)
-		return err
-	}, `SELECT n, observed_at FROM memory WHERE scope IN (SELECT value FROM json_each(?)) AND `+shownCondition, store.Array(scopes))
-	return times, errors.Join(unread, store.Wrap(err, "memory"))
+	all, err := store.List(ctx, s.db, func(row store.Row) (e Entry, err error) {
+		var at int64
+		err = row.Scan(&e.N, &at, &e.Integrity)
+		e.ObservedAt = fromMilli(at)
+		return e, err
+	}, `SELECT n, observed_at, integrity FROM memory WHERE scope IN (SELECT value FROM json_each(?)) AND `+shownCondition+`
+		ORDER BY observed_at DESC, n DESC`, store.Array(scopes))
+	return all, errors.Join(unread, store.Wrap(err, "memory"))
 }
 
 // WorkingSet lists what prompts show of scopes, whatever the question: the entries that the files show or,

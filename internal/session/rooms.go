@@ -84,8 +84,9 @@ func (m *Manager) RoomReplaced(ctx context.Context, from, to string) error {
 	failed := []error{m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.goals.Move(ctx, from, to),
 		m.cfg.Settings.Move(ctx, from, to), m.objective().Move(ctx, from, to), store.Wrap(err, "session: move room"),
 		subsession.Move(ctx, m.cfg.DB, from, to), m.cfg.Skills.Move(from, to), m.cfg.Tools.Move(ctx, from, to)}
-	_, unread := m.cfg.Memory.WorkingSet(ctx, memory.Room(from)) // reads hand edits
-	entries, err := m.cfg.Memory.List(ctx, memory.Access{Scopes: []memory.Scope{memory.Room(from)}}, memory.Filter{})
+	outline, unread := m.cfg.Memory.Outline(ctx, memory.Room(from))
+	numbers := store.Map(outline, func(e memory.Entry) int64 { return e.N })
+	entries, err := m.cfg.Memory.List(ctx, memory.Access{Scopes: []memory.Scope{memory.Room(from)}}, memory.Filter{Numbers: numbers})
 	failed = append(failed, unread, err)
 	for _, e := range entries {
 		e.Scope = memory.Room(to)

@@ -103,7 +103,7 @@ func (s *Set) fileIntegrity(ctx context.Context, scope Scope, name string) trust
 	case scope.Files[name] != "":
 		return trust.Foreign
 	case slices.Contains(s.memoryFiles(scope), name):
-		entries, err := s.cfg.Memory.WorkingSet(ctx, scope.Memory...)
+		entries, err := s.cfg.Memory.Outline(ctx, scope.Memory...)
 		if err != nil {
 			return trust.Foreign
 		}

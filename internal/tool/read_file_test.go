@@ -15,7 +15,9 @@ import (
 	reverie "reverie"
 	"reverie/internal/media"
 	"reverie/internal/memory"
+	"reverie/internal/store/storetest"
 	"reverie/internal/test/expect"
+	"reverie/internal/trust"
 )
 
 const canary = "CANARY-4711"
@@ -245,4 +247,20 @@ func TestFilesOfAConversation(t *testing.T) {
 		res := w.call(t, group(), "read_file", `{"path": "data/`+p+`"}`)
 		expect.False(t, !res.Failed || strings.Contains(res.Content, "line"), "%s elsewhere: %+v", p, res)
 	}
+}
+
+// TestIntegrityOfMemoryFile: a memory that the file may have shown until now counts for the integrity of its text.
+func TestIntegrityOfMemoryFile(t *testing.T) {
+	w := newWorkshop(t)
+	db := expect.Must(storetest.Open(t, filepath.Join(w.dir, "bot.db")))(t)
+	defer db.Close()
+	w.cfg.Memory = expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: w.dir, Owner: owner, Backend: "fts5", FileLines: 1}))(t)
+	for _, level := range []trust.Integrity{trust.Foreign, trust.Owner} { // the newer one is shown
+		e := memory.Entry{Scope: memory.Private(owner), Text: "of " + level.String(), Source: memory.Assistant, Integrity: level}
+		_, _, err := w.cfg.Memory.Add(t.Context(), e, owner)
+		expect.OK(t, err)
+	}
+	shown := expect.Must(w.cfg.Memory.WorkingSet(t.Context(), memory.Private(owner)))(t)
+	expect.False(t, len(shown) != 1 || shown[0].Integrity != trust.Owner, "shown: %+v", shown)
+	expect.Equal(t, w.fileIntegrity(t.Context(), direct(), "MEMORIES.txt"), trust.Foreign)
 }

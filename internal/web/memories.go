@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,24 +32,23 @@ func memories(ctx context.Context, v *visit) (view, error) {
 		}
 		found = store.Map(hits, func(h memory.Hit) memory.Entry { return h.Entry })
 	} else {
-		times, err := v.cfg.Memory.Times(ctx, v.readers()...)
-		if len(times) == 0 && err != nil {
+		all, err := v.cfg.Memory.Outline(ctx, v.readers()...)
+		if len(all) == 0 && err != nil {
 			return view{}, err
 		}
-		out.Lead = spaced(len(times)) + " that you may read. The search also finds lines of imported conversations."
-		out.Blocks = []block{{Bars: v.timeline(times)}}
+		out.Lead = spaced(len(all)) + " that you may read. The search also finds lines of imported conversations."
+		out.Blocks = []block{{Bars: v.timeline(all)}}
 		if from != "" {
-			maps.DeleteFunc(times, func(_ int64, at time.Time) bool { return v.date(at) < from || v.date(at) > to })
+			all = slices.DeleteFunc(all, func(e memory.Entry) bool { date := v.date(e.ObservedAt); return date < from || to < date })
 		}
-		newest := slices.AppendSeq([]int64{}, maps.Keys(times))
-		slices.SortFunc(newest, func(a, b int64) int { return cmp.Or(times[b].Compare(times[a]), cmp.Compare(b, a)) })
-		if n := len(newest); n > memoriesShown {
-			newest, list.Note = newest[:memoriesShown], fmt.Sprintf("The newest %d of %s", memoriesShown, spaced(n))
+		if n := len(all); n > memoriesShown {
+			all, list.Note = all[:memoriesShown], fmt.Sprintf("The newest %d of %s", memoriesShown, spaced(n))
 		}
-		if found, err = v.cfg.Memory.List(ctx, v.access(), memory.Filter{Numbers: newest}); err != nil {
+		numbers := store.Map(all, func(e memory.Entry) int64 { return e.N })
+		if found, err = v.cfg.Memory.List(ctx, v.access(), memory.Filter{Numbers: numbers}); err != nil {
 			return view{}, err
 		}
-		slices.SortFunc(found, func(a, b memory.Entry) int { return slices.Index(newest, a.N) - slices.Index(newest, b.N) })
+		slices.SortFunc(found, func(a, b memory.Entry) int { return cmp.Or(b.ObservedAt.Compare(a.ObservedAt), cmp.Compare(b.N, a.N)) })
 	}
 	list.Rows = store.Map(found, func(e memory.Entry) []cell { return v.row(e.ObservedAt, memoryCell(&e), e.Scope) })
 	out.Blocks = append(out.Blocks, list)
@@ -72,12 +70,12 @@ func memoryCell(e *memory.Entry) cell {
 }
 
 // timeline plots how many memories were learned in the last 20 years, in at most 100 columns of one or more days.
-func (v *visit) timeline(times map[int64]time.Time) *bars {
+func (v *visit) timeline(all []memory.Entry) *bars {
 	first, perDay := v.now, map[string]float64{}
-	for _, at := range times {
-		perDay[v.date(at)]++
-		if at.Before(first) {
-			first = at
+	for _, e := range all {
+		perDay[v.date(e.ObservedAt)]++
+		if e.ObservedAt.Before(first) {
+			first = e.ObservedAt
 		}
 	}
 	span := min(int(v.now.Sub(first).Hours()/24), 20*365) + 2

@@ -135,6 +135,9 @@ type File struct {
 	Source string `json:"source,omitempty"` // where the transport fetches it; empty = fetched
 }
 
+// ReplyID returns the Outgoing.ID of the reply to the message id. It is stable: sending a reply twice shows it once.
+func ReplyID(id string) string { return "re:" + id }
+
 // Outgoing is one message of ours. Its ID is permanent: sending the same ID again edits the message.
 type Outgoing struct {
 	ID       string // stable: derived from the message it answers

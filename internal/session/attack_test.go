@@ -316,9 +316,9 @@ func TestUnprovenIsApart(t *testing.T) {
 	s := newSession(w.Manager, "!dm")
 	one, two := unproven("$5", "one"), unproven("$6", "two")
 	two.Unproven = false
-	s.mail.put(one)
-	s.mail.put(two)
-	burst := s.mail.next()
+	s.mail.Put(one)
+	s.mail.Put(two)
+	burst := s.mail.Next()
 	expect.False(t, len(burst) != 1, "%d messages are answered together", len(burst))
 }
 

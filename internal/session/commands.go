@@ -64,7 +64,7 @@ func (s *Session) Retry(ctx context.Context, m chat.Message) error {
 		return err
 	}
 	for _, m := range slices.Backward(past) {
-		if m.EventID == replyID(in.ID) { // answered before an interruption
+		if m.EventID == chat.ReplyID(in.ID) { // answered before an interruption
 			return s.sendStoredAnswer(ctx, in, m.Text)
 		}
 		if m.Role != llm.User || m.Sender == "" || history.IsRedacted(m) { // a system event has no sender

@@ -19,21 +19,19 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/recall"
+	"reverie/internal/session/mailbox"
 	"reverie/internal/store"
 )
 
-// errChanged cancels work on a message that was edited or redacted.
-var errChanged = errors.New("session: changed meanwhile")
-
 // interruptedByChange reports whether turn ended because one of its messages was edited or redacted.
 func interruptedByChange(turn context.Context) bool {
-	return context.Cause(turn) == errChanged //nolint:errorlint // our own value
+	return context.Cause(turn) == mailbox.ErrChanged //nolint:errorlint // our own value
 }
 
 // burstIDs returns the IDs of burst and of its reply.
 func burstIDs(burst []chat.Message) []string {
 	ids := store.Map(burst, func(in chat.Message) string { return in.ID })
-	return append(ids, replyID(ids[len(ids)-1]))
+	return append(ids, chat.ReplyID(ids[len(ids)-1]))
 }
 
 // usedToolsNote tells the model, in the question's header, which tools the replaced answer used.
@@ -107,7 +105,7 @@ func (s *Session) handleChange(work context.Context, in chat.Inbound) {
 			return err
 		case interruptedByChange(turn), cancelled(turn, err):
 			if interruptedByChange(turn) && len(s.joined) > 0 {
-				s.mail.requeue(s.joined)
+				s.mail.Requeue(s.joined)
 				s.joined = nil
 			}
 			return nil // the interrupting change is next in the mailbox
@@ -147,7 +145,7 @@ func (c *change) apply(ctx context.Context, in chat.Inbound) (err error) {
 		if err == nil {
 			err = c.applyRedaction(ctx, in)
 		}
-	case chat.Reaction: // mailbox.put has cancelled what it stops
+	case chat.Reaction: // Mailbox.Put has cancelled what it stops
 		if err = c.splitOnCurrentReaders(ctx); err == nil && in.Action == chat.RetryAnswer {
 			err = c.retryOnReaction(ctx, in)
 		}
@@ -163,7 +161,7 @@ func (c *change) apply(ctx context.Context, in chat.Inbound) (err error) {
 
 // applyEdit applies an edit of a message that is not being answered.
 func (c *change) applyEdit(ctx context.Context, in chat.Edit) error {
-	if c.mail.hasEdit(in.Target) { // a later edit is queued
+	if c.mail.HasEdit(in.Target) { // a later edit is queued
 		return nil
 	}
 	select {
@@ -224,13 +222,13 @@ func (c *change) handleAsNew(ctx context.Context, in chat.Edit) error {
 
 // convertToCommand runs a message edited into a command. It and its own answer leave the history.
 func (c *change) convertToCommand(ctx context.Context, in chat.Edit) error {
-	if err := c.forgetAnswer(ctx, replyID(in.Target)); err != nil {
+	if err := c.forgetAnswer(ctx, chat.ReplyID(in.Target)); err != nil {
 		return err
 	}
 	if err := c.replaceText(ctx, in.Target, in.Text, ""); err != nil {
 		return err
 	}
-	if err := c.cfg.History.Drop(ctx, in.Target, replyID(in.Target)); err != nil {
+	if err := c.cfg.History.Drop(ctx, in.Target, chat.ReplyID(in.Target)); err != nil {
 		return err
 	}
 	return c.handleAsNew(ctx, in)
@@ -283,8 +281,9 @@ func groupOf(past []history.Message, event string) group {
 // of the change that asks for it.
 func (c *change) questionItem(by chat.Head, past []history.Message, g group, reply string) item {
 	m := past[g.last]
-	return item{again: true, Message: chat.Message{Text: m.Text, Head: chat.Head{ID: strings.TrimPrefix(reply, replyID("")), Room: c.room,
-		Branch: c.thread, Sender: m.Sender, Private: by.Private && !shared(m), Unproven: by.Unproven, At: m.At}}}
+	return item{again: true, Message: chat.Message{Text: m.Text, Head: chat.Head{
+		ID: strings.TrimPrefix(reply, chat.ReplyID("")), Room: c.room, Branch: c.thread, Sender: m.Sender,
+		Private: by.Private && !shared(m), Unproven: by.Unproven, At: m.At}}}
 }
 
 // regenerate answers the last group again, under the ID of its earlier answer.
@@ -293,7 +292,7 @@ func (c *change) regenerate(ctx context.Context, in chat.Inbound, past []history
 	if err != nil {
 		return err
 	}
-	reply := replyID(first)
+	reply := chat.ReplyID(first)
 	if g.answer >= 0 {
 		reply = past[g.answer].EventID
 	}
@@ -334,7 +333,7 @@ func (c *change) retryOnReaction(ctx context.Context, in chat.Reaction) error {
 		return nil
 	}
 	question := in.Target
-	if strings.HasPrefix(in.Target, replyID("")) {
+	if strings.HasPrefix(in.Target, chat.ReplyID("")) {
 		questions, err := c.questionsOf(ctx, in.Target)
 		if err != nil {
 			return err
@@ -352,17 +351,17 @@ func (c *change) retryOnReaction(ctx context.Context, in chat.Reaction) error {
 	g := groupOf(past, question)
 	if !g.end {
 		return c.cfg.Transport.Send(ctx, c.room, chat.Outgoing{
-			ID: replyID(in.ID), Text: c.text(ctx, "edit.too_far"), Notice: true, ReplyTo: question,
+			ID: chat.ReplyID(in.ID), Text: c.text(ctx, "edit.too_far"), Notice: true, ReplyTo: question,
 		})
 	}
 	return c.regenerate(ctx, in, past, g)
 }
 
 // repliesTo lists the reply IDs to the message question, the newest last. The list always has
-// replyID(question).
+// chat.ReplyID(question).
 func (s *Session) repliesTo(ctx context.Context, question string) ([]string, error) {
 	replies, err := delivery.RepliesTo(ctx, s.cfg.DB, question)
-	if own := replyID(question); err == nil && !slices.Contains(replies, own) {
+	if own := chat.ReplyID(question); err == nil && !slices.Contains(replies, own) {
 		replies = append([]string{own}, replies...)
 	}
 	return replies, err
@@ -374,7 +373,7 @@ func (s *Session) answeredAs(ctx context.Context, question string) (string, erro
 	if err != nil {
 		return "", err
 	}
-	first := strings.TrimPrefix(replies[len(replies)-1], replyID(""))
+	first := strings.TrimPrefix(replies[len(replies)-1], chat.ReplyID(""))
 	if gone, err := s.cfg.Transport.MessageCancelled(ctx, first); err != nil || gone {
 		return question, err
 	}
@@ -386,7 +385,7 @@ func (s *Session) answeredAs(ctx context.Context, question string) (string, erro
 func (s *Session) questionsOf(ctx context.Context, reply string) ([]string, error) {
 	questions, err := delivery.QuestionsOf(ctx, s.cfg.DB, reply)
 	if len(questions) == 0 {
-		questions = []string{strings.TrimPrefix(reply, replyID(""))}
+		questions = []string{strings.TrimPrefix(reply, chat.ReplyID(""))}
 	}
 	return questions, err
 }

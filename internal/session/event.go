@@ -38,11 +38,11 @@ func (s *Session) handleEvent(work context.Context, in chat.Event) {
 	var failed error
 	s.retryUntilDone(work, log, func() error {
 		var turn context.Context
-		turn, failed = s.runCancellable(work, log, "", true, []string{in.ID, replyID(in.ID)}, func(turn context.Context) (err error) {
+		turn, failed = s.runCancellable(work, log, "", true, []string{in.ID, chat.ReplyID(in.ID)}, func(turn context.Context) (err error) {
 			if answer, err = s.runEvent(turn, in); err != nil || in.Verbatim {
 				return err
 			}
-			l, _, err := s.cfg.History.LabelOf(turn, s.room, replyID(in.ID))
+			l, _, err := s.cfg.History.LabelOf(turn, s.room, chat.ReplyID(in.ID))
 			if l.Integrity < trust.User { // the task's next run would read it as trusted text
 				answer = ""
 			}
@@ -80,7 +80,7 @@ func (s *Session) runEvent(ctx context.Context, in chat.Event) (answer string, e
 	if err != nil {
 		return "", err
 	}
-	if said, ok, err := s.cfg.History.Find(ctx, s.talk, replyID(in.ID)); err != nil || ok { // answered before an interruption
+	if said, ok, err := s.cfg.History.Find(ctx, s.talk, chat.ReplyID(in.ID)); err != nil || ok { // answered before an interruption
 		if err == nil && !in.Silent && !agent.ChoseSilence(past) {
 			err = s.sendAnswer(ctx, eventItem(in), said.Text)
 		}
@@ -88,7 +88,7 @@ func (s *Session) runEvent(ctx context.Context, in chat.Event) (answer string, e
 	}
 	if in.Verbatim { // the text is stored as the model's message
 		label := trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in.Head).Readers()}
-		if err := s.appendOnce(ctx, s.ownMessage(replyID(in.ID), in.Text, label)); err != nil {
+		if err := s.appendOnce(ctx, s.ownMessage(chat.ReplyID(in.ID), in.Text, label)); err != nil {
 			return "", err
 		}
 		return in.Text, s.sendAnswer(ctx, eventItem(in), in.Text)

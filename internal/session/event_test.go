@@ -173,7 +173,7 @@ func TestSystemEventMentions(t *testing.T) {
 	} {
 		c.in.ID = fmt.Sprintf("job:%d", i)
 		w.event(t, s, c.in)
-		if m := w.room.newest(); m.ID != replyID(c.in.ID) || !slices.Equal(m.Mention, c.want) || c.in.Verbatim && (m.Text != c.in.Text || m.Notice) {
+		if m := w.room.newest(); m.ID != chat.ReplyID(c.in.ID) || !slices.Equal(m.Mention, c.want) || c.in.Verbatim && (m.Text != c.in.Text || m.Notice) {
 			t.Errorf("%s: the room read %+v, want the mention %q", c.in.Text, m, c.want)
 		}
 	}

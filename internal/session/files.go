@@ -60,7 +60,7 @@ func (s *Session) fileSender(in item, call string) func(context.Context, tool.Ou
 		return nil
 	}
 	return func(ctx context.Context, f tool.Outgoing) error {
-		return s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: replyID(in.ID) + "+file-" + call, AnswerID: replyID(in.ID),
+		return s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{ID: chat.ReplyID(in.ID) + "+file-" + call, AnswerID: chat.ReplyID(in.ID),
 			Text: f.Caption, Thread: in.Branch, File: &chat.File{Name: f.Name, Type: f.Type, Size: f.Size, Path: f.Path}})
 	}
 }

@@ -144,7 +144,7 @@ func (m *Manager) Deliver(ctx context.Context, in chat.Inbound) error {
 		m.sessions[talk] = s
 	}
 	m.cfg.Background.Arrived()
-	s.mail.put(in)
+	s.mail.Put(in)
 	m.mu.Unlock()
 	if known {
 		return nil

@@ -17,7 +17,7 @@ import (
 // applyRedaction removes a redacted message from history, search and memory. Its answers and the open
 // work that it asked for go, too; an answer that also answers others is regenerated.
 func (c *change) applyRedaction(ctx context.Context, in chat.Redaction) error {
-	if strings.HasPrefix(in.Target, replyID("")) {
+	if strings.HasPrefix(in.Target, chat.ReplyID("")) {
 		return c.forgetAnswer(ctx, in.Target)
 	}
 	// The transport did this before, but indexing or a tool may have run meanwhile.
@@ -68,7 +68,7 @@ func (c *change) redactAnswer(ctx context.Context, in chat.Redaction, reply stri
 			g.last--
 		}
 		first, err := c.answeredAs(ctx, past[g.last].EventID)
-		if err == nil && g.answer < 0 && replyID(first) != reply { // the new answer is another message
+		if err == nil && g.answer < 0 && chat.ReplyID(first) != reply { // the new answer is another message
 			err = c.cfg.Transport.Redact(ctx, c.room, reply)
 		}
 		if err != nil {
@@ -111,7 +111,7 @@ func (c *change) cancelWork(ctx context.Context, in chat.Redaction, replies []st
 		case err != nil:
 			return err
 		case !wanted: // !retry gives answers IDs of their own
-			events = append(append(events, questions...), strings.TrimPrefix(reply, replyID("")))
+			events = append(append(events, questions...), strings.TrimPrefix(reply, chat.ReplyID("")))
 		}
 	}
 	if len(events) == 0 {

@@ -117,7 +117,7 @@ func (m *Manager) RoomLeft(room string) {
 	m.mu.Lock()
 	for talk, s := range m.sessions { // of the room and its threads
 		if talk.Room() == room {
-			s.mail.stop("", agent.ErrWithdrawn)
+			s.mail.Stop("", agent.ErrWithdrawn)
 		}
 	}
 	m.mu.Unlock()

@@ -17,6 +17,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/recall"
+	"reverie/internal/session/mailbox"
 	"reverie/internal/settings"
 	"reverie/internal/store"
 	"reverie/internal/tool"
@@ -32,7 +33,7 @@ type Session struct {
 	thread string           // event ID of the thread's root; empty = not in a thread
 	log    *slog.Logger
 
-	mail *mailbox
+	mail *mailbox.Mailbox
 
 	progress     *progressNotice // of the current answer; nil outside of turns
 	appliedUpTo  int64           // row of our newest message whose goal markers are applied
@@ -50,7 +51,7 @@ type Session struct {
 
 func newSession(m *Manager, talk history.Timeline) *Session {
 	s := &Session{Manager: m, talk: talk, room: talk.Room(), thread: talk.Thread(), log: m.cfg.Log.With("room", talk.Room()),
-		mail: newMailbox(), loopDetectors: map[string]*loopDetector{}}
+		mail: mailbox.New(), loopDetectors: map[string]*loopDetector{}}
 	if s.thread != "" {
 		s.log = s.log.With("thread", s.thread)
 	}
@@ -67,7 +68,7 @@ func (s *Session) Run(ctx, work context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.mail.ready:
+		case <-s.mail.Ready():
 		case <-idleTimer.C: // indexing costs more than a turn, so it runs while the room is idle
 			if idleWorkDone && s.stopIdleThread() {
 				return
@@ -90,7 +91,7 @@ func (s *Session) Run(ctx, work context.Context) {
 		}
 		indexed, idleWorkDone = false, false
 		for ctx.Err() == nil {
-			burst := s.mail.next()
+			burst := s.mail.Next()
 			if len(burst) == 0 {
 				idleTimer.Reset(s.cfg.IdleAfter)
 				break
@@ -149,7 +150,7 @@ func (s *Session) handle(ctx context.Context, inbound []chat.Inbound) bool {
 	})
 	s.lastHandled = newest.Head
 	if changed && ctx.Err() == nil {
-		s.mail.requeue(append(burst, s.joined...))
+		s.mail.Requeue(append(burst, s.joined...))
 		return false
 	}
 	s.ackAll(ctx, log, append(burst, s.joined...))
@@ -242,11 +243,8 @@ func (s *Session) dropCancelled(ctx context.Context, burst []chat.Message) ([]ch
 
 // sendNotice sends text as a status line in reply to the message id.
 func (s *Session) sendNotice(ctx context.Context, id, text string) error {
-	return s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: replyID(id), Text: text, Notice: true, ReplyTo: id})
+	return s.cfg.Transport.Send(ctx, s.room, chat.Outgoing{Thread: s.thread, ID: chat.ReplyID(id), Text: text, Notice: true, ReplyTo: id})
 }
-
-// replyID returns the Outgoing.ID of the reply to id. It is stable: sending a reply twice shows it once.
-func replyID(id string) string { return "re:" + id }
 
 // scopes returns the memory scopes that a turn may read and write. No other function decides that.
 func (s *Session) scopes(in chat.Head) []memory.Scope {
@@ -283,14 +281,14 @@ func (s *Session) runCancellable(
 ) (turn context.Context, err error) {
 	turn, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s.mail.setRunning(person, cancel)
-	s.mail.addSubjects(stored, ids...)
+	s.mail.SetRunning(person, cancel)
+	s.mail.AddSubjects(stored, ids...)
 	err = agent.CatchPanic(log, func() error { return f(turn) })
-	s.mail.setRunning("", nil)
+	s.mail.SetRunning("", nil)
 	return turn, err
 }
 
-// Stop is the command !stop. mailbox.put has already cancelled the running work.
+// Stop is the command !stop. Mailbox.Put has already cancelled the running work.
 func (s *Session) Stop(ctx context.Context, in chat.Message, _ string) (string, error) {
 	n, err := s.subSessions.Stop(ctx, s.talk)
 	if err != nil {
@@ -312,7 +310,7 @@ func (s *Session) Stop(ctx context.Context, in chat.Message, _ string) (string, 
 		return "", err
 	}
 	switch {
-	case s.mail.clearStopped() || voided || asked != nil || s.thread == "" && s.stopThreads(in.Sender):
+	case s.mail.ClearStopped() || voided || asked != nil || s.thread == "" && s.stopThreads(in.Sender):
 		return i18n.Sentences(s.text(ctx, "stop.done"), helpers), nil
 	case helpers != "":
 		return helpers, nil
@@ -332,7 +330,7 @@ func (s *Session) reportStopped(ctx context.Context, in chat.Head) error {
 	}
 	text := s.text(ctx, "stop.ended")
 	if n := len(past); n > 0 && (past[n-1].Role != llm.Assistant || len(past[n-1].Calls) > 0) {
-		if err := s.appendOnce(ctx, s.ownMessage(replyID(in.ID), text, programLabel(s.place(in).Readers()))); err != nil {
+		if err := s.appendOnce(ctx, s.ownMessage(chat.ReplyID(in.ID), text, programLabel(s.place(in).Readers()))); err != nil {
 			return err
 		}
 	}
@@ -346,7 +344,7 @@ func (s *Session) indexMessages(ctx context.Context) {
 	if err == nil {
 		err = recall.IndexNew(ctx, s.cfg.History, s.cfg.Memory, s.talk, past)
 	}
-	if n := len(past); err == nil && n > 0 && past[n-1].EventID == replyID(s.lastHandled.ID) && s.lastCounted < past[n-1].ID {
+	if n := len(past); err == nil && n > 0 && past[n-1].EventID == chat.ReplyID(s.lastHandled.ID) && s.lastCounted < past[n-1].ID {
 		s.lastCounted = past[n-1].ID
 		err = recall.CountUse(ctx, s.cfg.Memory, s.scopes(s.lastHandled), past, s.lastRequest)
 	}

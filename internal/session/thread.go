@@ -84,7 +84,7 @@ func (s *Session) stopIdleThread() bool {
 	}
 	s.Manager.mu.Lock() // so that nothing is delivered meanwhile
 	defer s.Manager.mu.Unlock()
-	if !s.mail.empty() {
+	if !s.mail.Empty() {
 		return false
 	}
 	delete(s.sessions, s.talk)
@@ -99,7 +99,7 @@ func (s *Session) stopThreads(person string) bool {
 	defer s.Manager.mu.Unlock()
 	stopped := false
 	for _, b := range s.sessions {
-		if b.room == s.room && b.thread != "" && b.mail.stop(person, agent.ErrStopped) {
+		if b.room == s.room && b.thread != "" && b.mail.Stop(person, agent.ErrStopped) {
 			stopped = true
 		}
 	}

@@ -168,13 +168,9 @@ func TestIdleThreadEnds(t *testing.T) {
 	s, main := w.sessions[history.NewTimeline("!g", "$a")], w.sessions["!g"]
 	w.mu.Unlock()
 	expect.False(t, main.stopIdleThread(), "the room's own session ended")
-	s.mail.mu.Lock()
-	s.mail.waiting = []chat.Inbound{in("$3", "!g", "$a", "wait")}
-	s.mail.mu.Unlock()
-	expect.False(t, s.stopIdleThread(), "a session ended with a message in its lane")
-	s.mail.mu.Lock()
-	s.mail.waiting = nil
-	s.mail.mu.Unlock()
+	busy := newSession(w.Manager, s.talk)
+	busy.mail.Put(in("$3", "!g", "$a", "wait"))
+	expect.False(t, busy.stopIdleThread(), "a session ended with a message in its mailbox")
 	if !s.stopIdleThread() {
 		t.Fatal("a quiet thread keeps its session")
 	}

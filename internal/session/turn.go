@@ -20,6 +20,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/recall"
+	"reverie/internal/session/mailbox"
 	"reverie/internal/settings"
 	"reverie/internal/store"
 	"reverie/internal/trace"
@@ -98,17 +99,17 @@ func (s *Session) respond(ctx context.Context, in item, done ...string) (err err
 
 // sendAnswer sends text as the answer to in.
 func (s *Session) sendAnswer(ctx context.Context, in item, text string) error {
-	round, err := s.cfg.History.LoadEnd(ctx, s.talk, replyID(in.ID), beginsRound)
+	round, err := s.cfg.History.LoadEnd(ctx, s.talk, chat.ReplyID(in.ID), beginsRound)
 	if err != nil {
 		return err
 	}
-	return s.cfg.Transport.Send(ctx, s.room, s.answerMessage(ctx, in, text, ask.Of(round, replyID(in.ID))))
+	return s.cfg.Transport.Send(ctx, s.room, s.answerMessage(ctx, in, text, ask.Of(round, chat.ReplyID(in.ID))))
 }
 
 // answerMessage makes the outgoing message that answers in with text, or with q, the question that the model asks.
 func (s *Session) answerMessage(ctx context.Context, in item, text string, q *ask.Question) chat.Outgoing {
-	m := chat.Outgoing{ID: replyID(in.ID), Text: s.visibleAnswer(ctx, text), Thread: s.thread, Notice: in.event.Kind == chat.MemoryQuestion,
-		Options: in.event.Options}
+	m := chat.Outgoing{ID: chat.ReplyID(in.ID), Text: s.visibleAnswer(ctx, text), Thread: s.thread,
+		Notice: in.event.Kind == chat.MemoryQuestion, Options: in.event.Options}
 	if q != nil {
 		q.Show(&m)
 	}
@@ -154,7 +155,7 @@ func (s *Session) storeBurst(ctx context.Context, burst []chat.Message) (storedB
 				return storedBurst{}, err
 			}
 		default:
-			h.question, h.reply = strings.TrimPrefix(past[g.answer].EventID, replyID("")), past[g.answer].Text
+			h.question, h.reply = strings.TrimPrefix(past[g.answer].EventID, chat.ReplyID("")), past[g.answer].Text
 		}
 		return h, s.commit(ctx, nil)
 	}
@@ -219,7 +220,7 @@ func (t *turn) join(ctx context.Context) error {
 	if t.answering != "" || t.in.event.Kind != "" || t.in.again { // answering: it is the first request
 		return nil
 	}
-	more := t.mail.join(t.in.Message)
+	more := t.mail.Join(t.in.Message)
 	t.joined = append(t.joined, more...)
 	more, err := t.dropCancelled(ctx, more)
 	if err == nil {
@@ -229,7 +230,7 @@ func (t *turn) join(ctx context.Context) error {
 		return err
 	}
 	t.answering = t.in.ID
-	_, err = t.appendBurst(ctx, more, replyID(t.in.ID))
+	_, err = t.appendBurst(ctx, more, chat.ReplyID(t.in.ID))
 	return err
 }
 
@@ -297,7 +298,7 @@ func (t *turn) rounds(ctx context.Context) (history.Message, error) {
 	if t.asked != nil {
 		return *t.ownMessage(t.asked.ID, t.asked.Numbered(), t.asked.Label), nil
 	}
-	return *t.ownMessage(replyID(t.in.ID), reply.Text, t.label), err
+	return *t.ownMessage(chat.ReplyID(t.in.ID), reply.Text, t.label), err
 }
 
 // Ready implements agent.Work.
@@ -305,8 +306,8 @@ func (t *turn) Ready(ctx context.Context) error {
 	if wanted, err := t.stillWanted(ctx, t.in); err != nil || !wanted {
 		return cmp.Or(err, agent.ErrWithdrawn)
 	}
-	round, err := t.cfg.History.LoadEnd(ctx, t.talk, replyID(t.in.ID), beginsRound)
-	if t.asked = ask.Of(round, replyID(t.in.ID)); err != nil || t.asked != nil {
+	round, err := t.cfg.History.LoadEnd(ctx, t.talk, chat.ReplyID(t.in.ID), beginsRound)
+	if t.asked = ask.Of(round, chat.ReplyID(t.in.ID)); err != nil || t.asked != nil {
 		return cmp.Or(err, ask.ErrAsked)
 	}
 	return t.join(ctx)
@@ -369,26 +370,26 @@ func (t *turn) trackQuestions(past []history.Message) {
 		return
 	}
 	g := groupOf(past, past[i].EventID)
-	t.mail.addSubjects(true, replyID(t.answering))
+	t.mail.AddSubjects(true, chat.ReplyID(t.answering))
 	t.questions = nil
 	if !g.known {
 		return
 	}
 	for _, m := range past[g.first : g.last+1] {
-		t.mail.addSubjects(true, m.EventID)
+		t.mail.AddSubjects(true, m.EventID)
 		if m.Role == llm.User && !history.IsRedacted(m) {
 			t.questions = append(t.questions, m.EventID)
 		}
 	}
-	if t.mail.hasEdit(t.questions...) { // the edit came first
-		t.mail.stop("", errChanged)
+	if t.mail.HasEdit(t.questions...) { // the edit came first
+		t.mail.Stop("", mailbox.ErrChanged)
 	}
 }
 
 // storeQuestions stores what trackQuestions recorded.
 func (t *turn) storeQuestions(ctx context.Context, tx *sql.Tx) error {
 	for _, question := range t.questions {
-		if err := delivery.RecordAnswer(ctx, tx, question, replyID(t.answering)); err != nil {
+		if err := delivery.RecordAnswer(ctx, tx, question, chat.ReplyID(t.answering)); err != nil {
 			return err
 		}
 	}
@@ -435,8 +436,8 @@ func (t *turn) Act(ctx context.Context, reply llm.Reply) error {
 
 // draft shows text in place of the answer.
 func (t *turn) draft(ctx context.Context, text string, notice bool) {
-	err := t.cfg.Transport.Send(ctx, t.room, chat.Outgoing{ID: replyID(t.in.ID), Thread: t.thread, Text: text, Notice: notice, Draft: true,
-		ReplyTo: t.in.ID})
+	err := t.cfg.Transport.Send(ctx, t.room, chat.Outgoing{ID: chat.ReplyID(t.in.ID), Thread: t.thread, Text: text, Notice: notice,
+		Draft: true, ReplyTo: t.in.ID})
 	if err != nil {
 		t.log.Debug("draft not shown", "err", err)
 	}

@@ -18,7 +18,7 @@ import (
 func (c *change) applyVote(ctx context.Context, in chat.Vote) (err error) {
 	thread, text, code := c.thread, "", approval.CodeOf(in.Target)
 	switch {
-	case strings.HasPrefix(in.Target, replyID(questions.EventPrefix)):
+	case strings.HasPrefix(in.Target, chat.ReplyID(questions.EventPrefix)):
 		text, err = c.answerMemoryQuestion(ctx, in)
 	case code == "":
 		return c.answerQuestion(ctx, in)
@@ -65,7 +65,7 @@ func (c *change) answerMemoryQuestion(ctx context.Context, in chat.Vote) (string
 		return "", err
 	}
 	open, err := call.Questions.Questions(ctx, memory.Access{All: true})
-	if err != nil || slices.ContainsFunc(open, func(q questions.Question) bool { return replyID(q.Event) == in.Target }) {
+	if err != nil || slices.ContainsFunc(open, func(q questions.Question) bool { return chat.ReplyID(q.Event) == in.Target }) {
 		return text, err // not theirs to decide
 	}
 	return text, c.cfg.Transport.Send(ctx, c.room, chat.Outgoing{ID: in.Target, Closed: true, Text: c.text(ctx, "ask.closed")})

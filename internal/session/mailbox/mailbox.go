@@ -1,7 +1,9 @@
-package session
+// Package mailbox queues what comes into a conversation, and cancels the running work that it stops or changes.
+package mailbox
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -11,8 +13,12 @@ import (
 	"reverie/internal/command"
 )
 
-// mailbox queues what comes into a conversation. It also tracks the running work, to cancel it.
-type mailbox struct {
+// ErrChanged cancels work on a message that was edited or redacted.
+var ErrChanged = errors.New("session: changed meanwhile")
+
+// Mailbox queues what comes into a conversation, and tracks the running work. Its methods may be called by any
+// goroutine.
+type Mailbox struct {
 	ready chan struct{} // holds a token while the queue may be non-empty
 
 	mu       sync.Mutex
@@ -23,11 +29,15 @@ type mailbox struct {
 	stopped  bool                    // a !stop cancelled work, and was not answered yet
 }
 
-func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }
+// New returns an empty mailbox.
+func New() *Mailbox { return &Mailbox{ready: make(chan struct{}, 1)} }
 
-// put queues in, and cancels the running work if in stops or changes it. A !stop and a redaction go to
+// Ready returns a channel that holds a token while the queue may be non-empty.
+func (b *Mailbox) Ready() <-chan struct{} { return b.ready }
+
+// Put queues in, and cancels the running work if in stops or changes it. A !stop and a redaction go to
 // the front of the queue.
-func (b *mailbox) put(in chat.Inbound) {
+func (b *Mailbox) Put(in chat.Inbound) {
 	b.mu.Lock()
 	at := len(b.waiting)
 	switch said := in.(type) {
@@ -40,16 +50,16 @@ func (b *mailbox) put(in chat.Inbound) {
 			}
 		}
 	case chat.Edit:
-		if b.subjects[said.Target] { // else trackQuestions finds it
-			b.cancel(errChanged)
+		if b.subjects[said.Target] { // else the turn looks for it when it stores the message
+			b.cancel(ErrChanged)
 		}
 	case chat.Redaction:
 		at = 0 // first, to remove the text as soon as possible
 		switch _, busy := b.subjects[said.Target]; {
-		case busy && strings.HasPrefix(said.Target, replyID("")):
+		case busy && strings.HasPrefix(said.Target, chat.ReplyID("")):
 			b.cancel(agent.ErrWithdrawn)
 		case busy:
-			b.cancel(errChanged)
+			b.cancel(ErrChanged)
 		}
 	case chat.Reaction:
 		switch _, busy := b.subjects[said.Target]; {
@@ -71,8 +81,8 @@ func (b *mailbox) put(in chat.Inbound) {
 // maxBurst is how many waiting messages of one person are answered together.
 const maxBurst = 20
 
-// next dequeues one event, change or command, or a burst of messages of one person.
-func (b *mailbox) next() []chat.Inbound {
+// Next dequeues one event, change or command, or a burst of messages of one person.
+func (b *Mailbox) Next() []chat.Inbound {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := 0
@@ -92,9 +102,9 @@ func sameBurst(a, b chat.Inbound) bool {
 		m.Sender == first.Sender && m.Private == first.Private && m.Unproven == first.Unproven
 }
 
-// join dequeues the messages that continue in: those of its person, up to the first command or change. They
+// Join dequeues the messages that continue in: those of its person, up to the first command or change. They
 // pass messages of other people and events.
-func (b *mailbox) join(in chat.Message) (more []chat.Message) {
+func (b *Mailbox) Join(in chat.Message) (more []chat.Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	in.Text = "" // of !retry
@@ -117,9 +127,8 @@ func (b *mailbox) join(in chat.Message) (more []chat.Message) {
 	return more
 }
 
-// requeue puts burst back, behind waiting edits and redactions of its messages.
-func (b *mailbox) requeue(burst []chat.Message) {
-	ids := burstIDs(burst)
+// Requeue puts burst back, behind waiting changes of its messages and of their replies.
+func (b *Mailbox) Requeue(burst []chat.Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var first, again, later []chat.Inbound
@@ -127,7 +136,8 @@ func (b *mailbox) requeue(burst []chat.Message) {
 		again = append(again, m)
 	}
 	for _, in := range b.waiting {
-		if slices.Contains(ids, chat.TargetOf(in)) {
+		target := chat.TargetOf(in)
+		if slices.ContainsFunc(burst, func(m chat.Message) bool { return target == m.ID || target == chat.ReplyID(m.ID) }) {
 			first = append(first, in)
 		} else {
 			later = append(later, in)
@@ -136,15 +146,15 @@ func (b *mailbox) requeue(burst []chat.Message) {
 	b.waiting = slices.Concat(first, again, later)
 }
 
-// setRunning records the running work of person and how to cancel it; nil = nothing runs.
-func (b *mailbox) setRunning(person string, cancel context.CancelCauseFunc) {
+// SetRunning records the running work of person and how to cancel it; nil = nothing runs.
+func (b *Mailbox) SetRunning(person string, cancel context.CancelCauseFunc) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.cancel, b.person, b.subjects = cancel, person, map[string]bool{}
 }
 
-// addSubjects records ids as messages that the running work is about; stored = the history has them.
-func (b *mailbox) addSubjects(stored bool, ids ...string) {
+// AddSubjects records ids as messages that the running work is about; stored = the history has them.
+func (b *Mailbox) AddSubjects(stored bool, ids ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, id := range ids {
@@ -154,8 +164,8 @@ func (b *mailbox) addSubjects(stored bool, ids ...string) {
 	}
 }
 
-// stop cancels the running work of person and reports whether any was running. "" means anyone's.
-func (b *mailbox) stop(person string, why error) bool {
+// Stop cancels the running work of person and reports whether any was running. "" means anyone's.
+func (b *Mailbox) Stop(person string, why error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.cancel == nil || person != "" && b.person != person {
@@ -165,8 +175,8 @@ func (b *mailbox) stop(person string, why error) bool {
 	return true
 }
 
-// hasEdit reports whether an edit of one of targets is queued.
-func (b *mailbox) hasEdit(targets ...string) bool {
+// HasEdit reports whether an edit of one of targets is queued.
+func (b *Mailbox) HasEdit(targets ...string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.ContainsFunc(b.waiting, func(in chat.Inbound) bool {
@@ -175,8 +185,8 @@ func (b *mailbox) hasEdit(targets ...string) bool {
 	})
 }
 
-// clearStopped reports whether a !stop cancelled work since the last call.
-func (b *mailbox) clearStopped() bool {
+// ClearStopped reports whether a !stop cancelled work since the last call.
+func (b *Mailbox) ClearStopped() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	stopped := b.stopped
@@ -184,8 +194,8 @@ func (b *mailbox) clearStopped() bool {
 	return stopped
 }
 
-// empty reports whether the queue is empty.
-func (b *mailbox) empty() bool {
+// Empty reports whether the queue is empty.
+func (b *Mailbox) Empty() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.waiting) == 0

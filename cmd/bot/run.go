@@ -133,8 +133,8 @@ func gauges(db *store.DB, file string, client *matrix.Client) func(context.Conte
 	}
 }
 
-// freeStartupMemory returns memory used during start-up to the operating system, once. A pool keeps its content for
-// one collection: the parser of migrations has 16 MB there.
+// freeStartupMemory returns memory used during start-up to the operating system, once. It collects twice: a sync.Pool
+// keeps its content for one collection, and the parser of migrations has 16 MB in one.
 func freeStartupMemory(ctx context.Context) error {
 	if pace.Pause(ctx, nil, 3*time.Second) == nil {
 		runtime.GC()

@@ -135,8 +135,16 @@ type File struct {
 	Source string `json:"source,omitempty"` // where the transport fetches it; empty = fetched
 }
 
+const replyPrefix = "re:"
+
 // ReplyID returns the Outgoing.ID of the reply to the message id. It is stable: sending a reply twice shows it once.
-func ReplyID(id string) string { return "re:" + id }
+func ReplyID(id string) string { return replyPrefix + id }
+
+// IsReply reports whether id was made by ReplyID.
+func IsReply(id string) bool { return strings.HasPrefix(id, replyPrefix) }
+
+// RepliedTo returns the message that the reply answers, the inverse of ReplyID.
+func RepliedTo(reply string) string { return strings.TrimPrefix(reply, replyPrefix) }
 
 // Outgoing is one message of ours. Its ID is permanent: sending the same ID again edits the message.
 type Outgoing struct {

@@ -282,7 +282,7 @@ func groupOf(past []history.Message, event string) group {
 func (c *change) questionItem(by chat.Head, past []history.Message, g group, reply string) item {
 	m := past[g.last]
 	return item{again: true, Message: chat.Message{Text: m.Text, Head: chat.Head{
-		ID: strings.TrimPrefix(reply, chat.ReplyID("")), Room: c.room, Branch: c.thread, Sender: m.Sender,
+		ID: chat.RepliedTo(reply), Room: c.room, Branch: c.thread, Sender: m.Sender,
 		Private: by.Private && !shared(m), Unproven: by.Unproven, At: m.At}}}
 }
 
@@ -333,7 +333,7 @@ func (c *change) retryOnReaction(ctx context.Context, in chat.Reaction) error {
 		return nil
 	}
 	question := in.Target
-	if strings.HasPrefix(in.Target, chat.ReplyID("")) {
+	if chat.IsReply(in.Target) {
 		questions, err := c.questionsOf(ctx, in.Target)
 		if err != nil {
 			return err
@@ -373,7 +373,7 @@ func (s *Session) answeredAs(ctx context.Context, question string) (string, erro
 	if err != nil {
 		return "", err
 	}
-	first := strings.TrimPrefix(replies[len(replies)-1], chat.ReplyID(""))
+	first := chat.RepliedTo(replies[len(replies)-1])
 	if gone, err := s.cfg.Transport.MessageCancelled(ctx, first); err != nil || gone {
 		return question, err
 	}
@@ -385,7 +385,7 @@ func (s *Session) answeredAs(ctx context.Context, question string) (string, erro
 func (s *Session) questionsOf(ctx context.Context, reply string) ([]string, error) {
 	questions, err := delivery.QuestionsOf(ctx, s.cfg.DB, reply)
 	if len(questions) == 0 {
-		questions = []string{strings.TrimPrefix(reply, chat.ReplyID(""))}
+		questions = []string{chat.RepliedTo(reply)}
 	}
 	return questions, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"reverie/internal/chat"
@@ -17,7 +16,7 @@ import (
 // applyRedaction removes a redacted message from history, search and memory. Its answers and the open
 // work that it asked for go, too; an answer that also answers others is regenerated.
 func (c *change) applyRedaction(ctx context.Context, in chat.Redaction) error {
-	if strings.HasPrefix(in.Target, chat.ReplyID("")) {
+	if chat.IsReply(in.Target) {
 		return c.forgetAnswer(ctx, in.Target)
 	}
 	// The transport did this before, but indexing or a tool may have run meanwhile.
@@ -111,7 +110,7 @@ func (c *change) cancelWork(ctx context.Context, in chat.Redaction, replies []st
 		case err != nil:
 			return err
 		case !wanted: // !retry gives answers IDs of their own
-			events = append(append(events, questions...), strings.TrimPrefix(reply, chat.ReplyID("")))
+			events = append(append(events, questions...), chat.RepliedTo(reply))
 		}
 	}
 	if len(events) == 0 {

@@ -155,7 +155,7 @@ func (s *Session) storeBurst(ctx context.Context, burst []chat.Message) (storedB
 				return storedBurst{}, err
 			}
 		default:
-			h.question, h.reply = strings.TrimPrefix(past[g.answer].EventID, chat.ReplyID("")), past[g.answer].Text
+			h.question, h.reply = chat.RepliedTo(past[g.answer].EventID), past[g.answer].Text
 		}
 		return h, s.commit(ctx, nil)
 	}

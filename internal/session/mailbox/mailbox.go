@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 
 	"reverie/internal/agent"
@@ -14,7 +13,7 @@ import (
 )
 
 // ErrChanged cancels work on a message that was edited or redacted.
-var ErrChanged = errors.New("session: changed meanwhile")
+var ErrChanged = errors.New("mailbox: changed meanwhile")
 
 // Mailbox queues what comes into a conversation, and tracks the running work. Its methods may be called by any
 // goroutine.
@@ -50,13 +49,13 @@ func (b *Mailbox) Put(in chat.Inbound) {
 			}
 		}
 	case chat.Edit:
-		if b.subjects[said.Target] { // else the turn looks for it when it stores the message
+		if b.subjects[said.Target] { // else the turn finds it with HasEdit
 			b.cancel(ErrChanged)
 		}
 	case chat.Redaction:
 		at = 0 // first, to remove the text as soon as possible
 		switch _, busy := b.subjects[said.Target]; {
-		case busy && strings.HasPrefix(said.Target, chat.ReplyID("")):
+		case busy && chat.IsReply(said.Target):
 			b.cancel(agent.ErrWithdrawn)
 		case busy:
 			b.cancel(ErrChanged)

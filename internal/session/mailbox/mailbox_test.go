@@ -7,6 +7,7 @@ import (
 
 	"reverie/internal/agent"
 	"reverie/internal/chat"
+	"reverie/internal/store"
 	"reverie/internal/test/expect"
 )
 
@@ -20,11 +21,7 @@ func change(id, target string) chat.Change {
 
 // ids names what is queued, or dequeued.
 func ids[I chat.Inbound](all []I) string {
-	var out []string
-	for _, in := range all {
-		out = append(out, chat.HeadOf(in).ID)
-	}
-	return strings.Join(out, " ")
+	return strings.Join(store.Map(all, func(in I) string { return chat.HeadOf(in).ID }), " ")
 }
 
 // TestPut: what is put into the mailbox while $1 is answered cancels the answer, and takes its place in the queue.

@@ -3,8 +3,6 @@ package tool
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,19 +10,12 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/test/expect"
+	"reverie/internal/test/process"
 	"reverie/internal/trust"
 )
 
 // survivors lists the processes with the mark of these tests.
-func survivors() (found []string) {
-	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, path := range all {
-		if text, err := os.ReadFile(path); err == nil && strings.Contains(string(text), "471504") {
-			found = append(found, strings.ReplaceAll(string(text), "\x00", " "))
-		}
-	}
-	return found
-}
+func survivors() []string { return process.Running("sleep 471504") }
 
 var startedID = regexp.MustCompile(`^Started in the background as (cmd_\w+), for at most 1m0s; see shell_status\.$`)
 

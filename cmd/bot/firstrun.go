@@ -8,10 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"reverie/cmd/bot/config"
+	"reverie/internal/lazyregexp"
 	"reverie/internal/matrix/setup"
 	"reverie/internal/store"
 )
@@ -106,7 +106,7 @@ func explainWrongPassword(err error, file string) error {
 }
 
 // passwordLine matches a line with a password, alone or after the word.
-var passwordLine = regexp.MustCompile(`(?m)^(?:\s*password\s+)?(\S+)\s*$`)
+var passwordLine = lazyregexp.New(`(?m)^(?:\s*password\s+)?(\S+)\s*$`)
 
 // readOrCreatePassword returns the password in a file. A missing file is created with a random one.
 func readOrCreatePassword(path string, text func(password string) string) (string, error) {
@@ -118,7 +118,7 @@ func readOrCreatePassword(path string, text func(password string) string) (strin
 	if err != nil {
 		return "", err
 	}
-	found := passwordLine.FindSubmatch(b)
+	found := passwordLine().FindSubmatch(b)
 	if found == nil {
 		return "", fmt.Errorf("%s contains no password; move it away, and the homeserver's folder too if it has accounts", path)
 	}

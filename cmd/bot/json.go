@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 
 	"reverie/internal/i18n"
+	"reverie/internal/lazyregexp"
 	"reverie/internal/store"
 	"reverie/internal/tty"
 )
@@ -51,7 +51,7 @@ func printList[T any](c console, all []T, none string, line func(T) string) erro
 }
 
 // storedSentences matches JSON strings that may be stored sentences of package i18n.
-var storedSentences = regexp.MustCompile(`"\[\\"(?:[^"\\]|\\.)*"`)
+var storedSentences = lazyregexp.New(`"\[\\"(?:[^"\\]|\\.)*"`)
 
 func toEnglish(quoted []byte) []byte {
 	var t i18n.Text
@@ -67,7 +67,7 @@ type escapeWriter struct{ w io.Writer }
 
 func (e escapeWriter) Write(b []byte) (int, error) {
 	var out strings.Builder
-	for _, r := range string(storedSentences.ReplaceAllFunc(b, toEnglish)) {
+	for _, r := range string(storedSentences().ReplaceAllFunc(b, toEnglish)) {
 		if tty.IsControl(r) {
 			fmt.Fprintf(&out, `\u%04x`, r)
 		} else {

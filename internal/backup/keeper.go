@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"reverie/internal/lazyregexp"
 	"reverie/internal/pace"
 	"reverie/internal/store"
 	"reverie/internal/task"
@@ -39,8 +39,8 @@ const (
 )
 
 var (
-	ownName = regexp.MustCompile(`^reverie-\d{8}-\d{6}\.tar\.gz(\.age)?$`)
-	leftOne = regexp.MustCompile(`^(\.reverie-\d{8}-\d{6}\.tar\.gz|` + regexp.QuoteMeta(tempPrefix) + `)`)
+	ownName = lazyregexp.New(`^reverie-\d{8}-\d{6}\.tar\.gz(\.age)?$`)
+	leftOne = lazyregexp.New(`^(\.reverie-\d{8}-\d{6}\.tar\.gz|\` + tempPrefix + `)`)
 )
 
 // Run makes backups until ctx ends. The first one is made at once. A failed one is tried again after an hour.
@@ -114,7 +114,7 @@ func (k *Keeper) backUp(ctx context.Context, now time.Time) (path string, err er
 	}
 	k.Log.Info("backup made", "file", path, "files", len(w.Files), "left out", len(w.LeftOut))
 	entries, err := os.ReadDir(k.Folder)
-	old := slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !ownName.MatchString(e.Name()) })
+	old := slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !ownName().MatchString(e.Name()) })
 	for _, e := range old[:max(len(old)-k.Keep, 0)] { // sorted by name, so by time
 		err = errors.Join(err, os.Remove(filepath.Join(k.Folder, e.Name())))
 	}
@@ -126,7 +126,7 @@ func (k *Keeper) deleteLeft(now time.Time) error {
 	entries, err := os.ReadDir(k.Folder)
 	for _, e := range entries {
 		info, gone := e.Info()
-		if gone == nil && leftOne.MatchString(e.Name()) && now.Sub(info.ModTime()) > leftAfter {
+		if gone == nil && leftOne().MatchString(e.Name()) && now.Sub(info.ModTime()) > leftAfter {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(k.Folder, e.Name())))
 		}
 	}

@@ -16,12 +16,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"filippo.io/age"
 
+	"reverie/internal/lazyregexp"
 	"reverie/internal/store"
 )
 
@@ -167,7 +167,7 @@ func (s Source) addFiles(ctx context.Context, a *archive, copies string) (err er
 			return nil
 		case err != nil || ctx.Err() != nil:
 			return cmp.Or(err, ctx.Err())
-		case name == database || transient.MatchString(name):
+		case name == database || transient().MatchString(name):
 			if d.IsDir() {
 				return fs.SkipDir
 			}
@@ -181,7 +181,7 @@ func (s Source) addFiles(ctx context.Context, a *archive, copies string) (err er
 }
 
 // transient matches files that belong to a process or a device, by their path in the data folder.
-var transient = regexp.MustCompile(`^(\.lock|\.doctor|[^/]*\.db-(wal|shm|journal)|matrix/account\.json.*)$|^\.restore`)
+var transient = lazyregexp.New(`^(\.lock|\.doctor|[^/]*\.db-(wal|shm|journal)|matrix/account\.json.*)$|^\.restore`)
 
 // addFile adds a file. A database of ours is copied to spare first. Others, as in work folders, may be
 // made to do harm when they are opened, so their bytes are copied.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"reverie/internal/goal"
 	"reverie/internal/history"
 	"reverie/internal/i18n"
+	"reverie/internal/lazyregexp"
 	"reverie/internal/llm"
 	"reverie/internal/manner"
 	"reverie/internal/memory"
@@ -214,12 +214,12 @@ func suggestion(ctx context.Context, call *Call, word string, names []string, pr
 	return call.text(ctx, "nearest", "names", codeWords(near))
 }
 
-var commandPattern = regexp.MustCompile(`(?s)^([!/])([A-Za-z]+)(?:\s+(.*))?$`)
+var commandPattern = lazyregexp.New(`(?s)^([!/])([A-Za-z]+)(?:\s+(.*))?$`)
 
 // Parse parses "!name arguments". With "/" it accepts only known names, because Matrix clients handle
 // most "/" commands themselves.
 func Parse(text string) (name, args string, ok bool) {
-	m := commandPattern.FindStringSubmatch(strings.TrimSpace(text))
+	m := commandPattern().FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
 		return "", "", false
 	}

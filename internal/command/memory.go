@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"reverie/internal/history"
 	"reverie/internal/i18n"
+	"reverie/internal/lazyregexp"
 	"reverie/internal/memory"
 	"reverie/internal/questions"
 )
@@ -31,7 +31,7 @@ func listMemories(ctx context.Context, call *Call, args string) (string, error) 
 	if len(words) > 0 && len(words) < 3 && (words[0] == "share" || words[0] == "private") {
 		return shareMemory(ctx, call, words[0], strings.Join(words[1:], ""))
 	}
-	if answer := keepPattern.FindStringSubmatch(args); answer != nil {
+	if answer := keepPattern().FindStringSubmatch(args); answer != nil {
 		return answerQuestion(ctx, call, answer[1], answer[2])
 	}
 	// WorkingSet first: it reads hand edits.
@@ -189,7 +189,7 @@ func undoThis(ctx context.Context, call *Call, args string) (string, error) {
 }
 
 // keepPattern matches an answer to a question: keep 12a, keep 12 both. Other words are a search.
-var keepPattern = regexp.MustCompile(`(?i)^keep(?:\s+([0-9]{1,18})\s*(a|b|both))?$`)
+var keepPattern = lazyregexp.New(`(?i)^keep(?:\s+([0-9]{1,18})\s*(a|b|both))?$`)
 
 // answerQuestion is the command !memory keep: it answers a question, or lists the open ones.
 func answerQuestion(ctx context.Context, call *Call, number, choice string) (string, error) {

@@ -90,7 +90,7 @@ func saysChange(low string) bool {
 func (n *namer) signatureOf(e memory.Entry) signature {
 	s := signature{Entry: e, names: n, plain: text.PlainWords(e.Text)}
 	s.protected = strings.Join(text.Protected(e.Text), "\x00")
-	if s.core = core(s.plain); gradeA.MatchString(e.Text) {
+	if s.core = core(s.plain); gradeA().MatchString(e.Text) {
 		s.core = s.plain
 	}
 	low := " " + strings.Join(strings.Fields(strings.ToLower(strings.ReplaceAll(e.Text, "’", "'"))), " ") + " "
@@ -177,7 +177,7 @@ func pieces(text string) []string {
 // "a" or "an" stays, because it may be a preposition (a Luca piace Elena, an Jens schreibt Karl).
 func core(plain string) string {
 	var kept []string
-	for i, w := range strings.Fields(notePrefix.ReplaceAllString(shortForms.Replace(plain), "")) {
+	for i, w := range strings.Fields(notePrefix().ReplaceAllString(shortForms.Replace(plain), "")) {
 		if !caseless[w] || i == 0 && len(w) <= 2 {
 			kept = append(kept, w)
 		}

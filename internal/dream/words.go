@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"reverie/internal/lazyregexp"
 	"reverie/internal/text"
 )
 
@@ -15,7 +16,7 @@ var (
 	articles   = text.Set("article")
 	shortForms = strings.NewReplacer("n't", " not", "i'm ", "i am ", "he's ", "he is ", "she's ", "she is ", "it's ", "it is ",
 		"there's ", "there is ", "’s", "'s", "’", "'")
-	notePrefix = regexp.MustCompile(`^(?:(?:please )?(?:remember|note|fyi|by the way|don't forget|merke dir|merk dir|notiz|übrigens|` +
+	notePrefix = lazyregexp.New(`^(?:(?:please )?(?:remember|note|fyi|by the way|don't forget|merke dir|merk dir|notiz|übrigens|` +
 		`bitte merken)(?: that| dass)? )+`)
 	// Articles that do not mark a case.
 	caseless = map[string]bool{"a": true, "an": true, "the": true, "die": true, "das": true, "ein": true, "eine": true}
@@ -39,17 +40,17 @@ var (
 
 	// Words that join two statements.
 	both      = text.WordPattern("two_things")
-	gradeA    = regexp.MustCompile(`[^.!?:;\s]["“„(]?\s+["“„(]?A(?:[^\p{L}\p{N}']|$)`) // vitamin A, block A: no article
+	gradeA    = lazyregexp.New(`[^.!?:;\s]["“„(]?\s+["“„(]?A(?:[^\p{L}\p{N}']|$)`) // vitamin A, block A: no article
 	namely    = strings.NewReplacer(" und zwar ", " ", " and that is ", " ")
 	bothWide  = text.SpacelessPattern("two_things")
-	couples   = regexp.MustCompile(` (?:and|und) \p{L}+ (?:are|sind) (?:married|engaged|a couple|verheiratet|verlobt|ein paar)\b`)
-	shortened = regexp.MustCompile(`(?i)(\b(?:dr|mr|mrs|ms|mx|prof|st|jr|sr|jun|sen|rev|capt|sgt|lt|gen|lic|arq|dra|fr|hr|hrn|frl|fam|` +
+	couples   = lazyregexp.New(` (?:and|und) \p{L}+ (?:are|sind) (?:married|engaged|a couple|verheiratet|verlobt|ein paar)\b`)
+	shortened = lazyregexp.New(`(?i)(\b(?:dr|mr|mrs|ms|mx|prof|st|jr|sr|jun|sen|rev|capt|sgt|lt|gen|lic|arq|dra|fr|hr|hrn|frl|fam|` +
 		`med|mme|mlle|srta|sig|dott|avv|zi|abt|std|tgl|tägl|evtl|ggf|inkl|zzgl|vgl|approx|dept|` +
 		`incl|excl|feb|apr|aug|sept|okt|oct|nov|dez|dec|ca|bzw|hl|tel|geb|ext|av|blvd|apt|fl|sra?|núm|` +
 		`\p{L}*(?:no|nr|str)|[a-z])|\b[0-3]?\d)\.( (?:\p{L}|\d))`)
 	// Words that end something, as the first of two statements.
 	endings   = text.WordPattern("ending")
-	sentences = regexp.MustCompile(`[.!?;。！？；]\s+\S|[;；。]\S|\s/\s`)
+	sentences = lazyregexp.New(`[.!?;。！？；]\s+\S|[;；。]\S|\s/\s`)
 
 	// Words without a meaning of their own.
 	asides = text.Set("aside")
@@ -88,7 +89,7 @@ func negations(low string) int {
 // unshorten removes the full stops of abbreviations (Dr. med. Roth).
 func unshorten(text string) string {
 	for strings.Contains(text, ". ") {
-		next := shortened.ReplaceAllString(text, "$1$2")
+		next := shortened().ReplaceAllString(text, "$1$2")
 		if next == text {
 			break
 		}
@@ -98,15 +99,15 @@ func unshorten(text string) string {
 }
 
 func isCompound(text, low string) bool {
-	return both().MatchString(couples.ReplaceAllString(namely.Replace(low), " ")) || matchesWide(bothWide(), low) ||
-		sentences.MatchString(unshorten(text))
+	return both().MatchString(couples().ReplaceAllString(namely.Replace(low), " ")) || matchesWide(bothWide(), low) ||
+		sentences().MatchString(unshorten(text))
 }
 
 // isTurn reports whether a compound text first tells of an end, then of its successor. Both are
 // about one person, and it names no second person.
 func isTurn(text, low string) bool {
 	at := both().FindAllStringIndex(low, -1)
-	if len(at) != 1 || sentences.MatchString(unshorten(text)) {
+	if len(at) != 1 || sentences().MatchString(unshorten(text)) {
 		return false
 	}
 	first, rest := low[:at[0][0]+1], strings.Fields(low[at[0][1]-1:])

@@ -82,7 +82,7 @@ func (e *edit) applyMarker(m Marker) error {
 
 // setNext stores the next step; the number of a checkpoint stands for its description.
 func (e *edit) setNext(text string) error {
-	if m := numberPattern.FindStringSubmatch(text); m != nil {
+	if m := numberPattern().FindStringSubmatch(text); m != nil {
 		for _, c := range e.goal.Checkpoints {
 			if fmt.Sprint(c.N) == strings.TrimLeft(m[1], "0") {
 				text = c.Description

@@ -7,13 +7,13 @@ package goal
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
 	"reverie/internal/i18n"
+	"reverie/internal/lazyregexp"
 	"reverie/internal/store"
 	"reverie/internal/trust"
 )
@@ -196,13 +196,13 @@ func (d Decision) LineIn(say i18n.Say) string {
 func (a Artifact) Line() string { return strings.ToUpper(a.Action[:1]) + a.Action[1:] + ": " + a.Path }
 
 var (
-	numberPattern = regexp.MustCompile(`^#?([0-9]{1,3})[.):]?$`)
-	numbered      = regexp.MustCompile(`^#?[0-9]{1,3}[.)]\s+`)
+	numberPattern = lazyregexp.New(`^#?([0-9]{1,3})[.):]?$`)
+	numbered      = lazyregexp.New(`^#?[0-9]{1,3}[.)]\s+`)
 )
 
 // foldText normalises text for comparing: lower case, no leading number, no punctuation around it.
 func foldText(text string) string {
-	text = numbered.ReplaceAllString(strings.Join(strings.Fields(strings.ToLower(text)), " "), "")
+	text = numbered().ReplaceAllString(strings.Join(strings.Fields(strings.ToLower(text)), " "), "")
 	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(".,;:!*_`\"'", r) })
 }
 

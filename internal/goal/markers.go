@@ -2,10 +2,11 @@ package goal
 
 import (
 	"cmp"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"reverie/internal/lazyregexp"
 )
 
 // Marker is a line with which the model reports on its goal:
@@ -36,7 +37,7 @@ func ParseMarkers(text string) (markers []Marker, rest string) {
 	removed := false // a marker was removed since the last line kept
 	code := ""       // the marks that opened a block of code; "" = outside
 	for line := range strings.SplitSeq(text, "\n") {
-		fence := fenceLine.FindStringSubmatch(line)
+		fence := fenceLine().FindStringSubmatch(line)
 		switch {
 		case fence != nil && code == "":
 			code = fence[1]
@@ -69,7 +70,7 @@ func ParseMarkers(text string) (markers []Marker, rest string) {
 // line that may become one, and trailing blanks. Later drafts and the final text begin with it.
 func VisibleDraft(text string) string {
 	end := strings.LastIndexByte(text, '\n') + 1
-	if last := text[end:]; partialMarker.MatchString(last) && utf8.RuneCountInString(last) <= maxMarkerLine {
+	if last := text[end:]; partialMarker().MatchString(last) && utf8.RuneCountInString(last) <= maxMarkerLine {
 		text = text[:end]
 	}
 	_, rest := ParseMarkers(text)
@@ -93,15 +94,15 @@ const (
 )
 
 var (
-	fenceLine  = regexp.MustCompile("^[\\s>*+\\d.)-]*(`{3,}|~{3,})([^`]*)$")
-	markerLine = regexp.MustCompile(`(?i)` + lead + tag + `(?:[ \t]+[-–—])?[ \t]+((?:\t|\P{Cc})+)$`)
+	fenceLine  = lazyregexp.New("^[\\s>*+\\d.)-]*(`{3,}|~{3,})([^`]*)$")
+	markerLine = lazyregexp.New(`(?i)` + lead + tag + `(?:[ \t]+[-–—])?[ \t]+((?:\t|\P{Cc})+)$`)
 	// partialMarker matches the beginning of a marker. Other lines that begin with [ look like one until they
 	// are longer than a tag.
-	partialMarker = regexp.MustCompile(`(?i)` + lead + `(?:\[[^\]]{0,12}|` + tag + `(?:[ \t].*)?)?$`)
+	partialMarker = lazyregexp.New(`(?i)` + lead + `(?:\[[^\]]{0,12}|` + tag + `(?:[ \t].*)?)?$`)
 	// stateEnd matches a state at the end of a marker: a word after a dash or bar, or in brackets.
-	stateEnd = regexp.MustCompile(`^(.*[^\s(|–—-])\s*(?:\s[-–—]|[–—|(])[\s*_]*(\pL[\pL _-]*?)[\s*_).!]*$`)
+	stateEnd = lazyregexp.New(`^(.*[^\s(|–—-])\s*(?:\s[-–—]|[–—|(])[\s*_]*(\pL[\pL _-]*?)[\s*_).!]*$`)
 	// stateSign matches a state as a sign, anywhere in the line.
-	stateSign = regexp.MustCompile(`(?:[-–—|(]\s*)?(✅|☑|✔|🔄|⏳|🔒|\[[xX]\])\x{FE0F}?\)?`)
+	stateSign = lazyregexp.New(`(?:[-–—|(]\s*)?(✅|☑|✔|🔄|⏳|🔒|\[[xX]\])\x{FE0F}?\)?`)
 )
 
 // states are the words and signs for a state, by kind of marker. Words are without separators.
@@ -123,13 +124,13 @@ func (m Marker) stateOf(word string) string {
 
 func parseMarker(line string) (m Marker, ok bool) {
 	line = strings.TrimSuffix(line, "\r")
-	part := markerLine.FindStringSubmatch(line)
+	part := markerLine().FindStringSubmatch(line)
 	if part == nil || utf8.RuneCountInString(line) > maxMarkerLine || !utf8.ValidString(line) {
 		return m, false
 	}
 	m.Kind = strings.ToUpper(part[2])
 	text := strings.Join(strings.Fields(part[3]), " ")
-	for _, sign := range stateSign.FindAllStringSubmatch(line, -1) {
+	for _, sign := range stateSign().FindAllStringSubmatch(line, -1) {
 		if state := m.stateOf(sign[1]); state != "" {
 			m.State, text = state, strings.TrimSpace(strings.Replace(text, sign[0], "", 1))
 		}
@@ -146,13 +147,13 @@ func parseMarker(line string) (m Marker, ok bool) {
 		return m, m.State != "" && hasWord(m.Text)
 	}
 	for { // the last of several states counts
-		end := stateEnd.FindStringSubmatch(text)
+		end := stateEnd().FindStringSubmatch(text)
 		if end == nil || m.stateOf(end[2]) == "" {
 			break
 		}
 		text, m.State = end[1], cmp.Or(m.State, m.stateOf(end[2]))
 	}
-	m.Text = numbered.ReplaceAllString(text, "")
+	m.Text = numbered().ReplaceAllString(text, "")
 	return m, hasWord(m.Text) && m.stateOf(m.Text) == ""
 }
 

@@ -22,7 +22,7 @@ func (e *edit) setCheckpoint(which string, status CheckpointStatus) error {
 		return modelRefusal("checkpoint status %q is not known: use pending, in progress or done", status)
 	}
 	at := slices.IndexFunc(e.goal.Checkpoints, func(c Checkpoint) bool { return foldText(c.Description) == foldText(which) })
-	if m := numberPattern.FindStringSubmatch(which); at < 0 && m != nil {
+	if m := numberPattern().FindStringSubmatch(which); at < 0 && m != nil {
 		n, _ := strconv.Atoi(m[1]) // three digits
 		at = slices.IndexFunc(e.goal.Checkpoints, func(c Checkpoint) bool { return c.N == n })
 		if at < 0 {

@@ -2,7 +2,6 @@ package harvest
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/chat"
+	"reverie/internal/lazyregexp"
 	"reverie/internal/text"
 
 	"golang.org/x/text/cases"
@@ -33,14 +33,14 @@ func isWordRune(r rune) bool {
 }
 
 // wordRE matches a word: one ending in n't, a number with its inner punctuation, or any other.
-var wordRE = regexp.MustCompile(`(?i)[\pL\pN\pM]*n't|[\pL\pN\pM]*\p{Nd}(?:[.,:/-]\p{Nd}[\pL\pN\pM]*)*[\pL\pN\pM]*|[\pL\pN\pM]+`)
+var wordRE = lazyregexp.New(`(?i)[\pL\pN\pM]*n't|[\pL\pN\pM]*\p{Nd}(?:[.,:/-]\p{Nd}[\pL\pN\pM]*)*[\pL\pN\pM]*|[\pL\pN\pM]+`)
 
 // wordsOf splits text into words. An apostrophe ends a word, except in a negation.
 func wordsOf(text string) []word {
 	text = strings.ReplaceAll(norm.NFKC.String(text), "’", "'")
 	var out []word
 	end := 0
-	for _, at := range wordRE.FindAllStringIndex(text, -1) {
+	for _, at := range wordRE().FindAllStringIndex(text, -1) {
 		w := fold.String(text[at[0]:at[1]])
 		initial, _ := utf8.DecodeRuneInString(text[at[0]:])
 		out = append(out, word{text: cmp.Or(numerals[w], w), capital: unicode.IsUpper(initial),
@@ -183,13 +183,13 @@ func shareWord(content, said []word) bool {
 	return slices.ContainsFunc(content, func(w word) bool { return containsForm(w.text, said) })
 }
 
-var clauseEnd = regexp.MustCompile(`(?i)[.,;!?:\n。，；！？]+|\s+(?:but|and|aber|und|sondern|mais|et|pero|ma)\s+`)
+var clauseEnd = lazyregexp.New(`(?i)[.,;!?:\n。，；！？]+|\s+(?:but|and|aber|und|sondern|mais|et|pero|ma)\s+`)
 
 // relevantClauses returns the clauses of a quote that share a word with content. Without such
 // clauses it returns the whole quote.
 func relevantClauses(quote string, content []word) string {
 	var relevant []string
-	for _, c := range clauseEnd.Split(quote, -1) {
+	for _, c := range clauseEnd().Split(quote, -1) {
 		if shareWord(content, wordsOf(c)) {
 			relevant = append(relevant, c)
 		}

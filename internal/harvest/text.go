@@ -1,24 +1,24 @@
 package harvest
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
+	"reverie/internal/lazyregexp"
 	"reverie/internal/text"
 )
 
 // elision replaces parts of a message that are not its sender's words.
 const elision = "[…]"
 
-var codeBlock = regexp.MustCompile("(?s)```.*?(?:```|$)|~~~.*?(?:~~~|$)")
+var codeBlock = lazyregexp.New("(?s)```.*?(?:```|$)|~~~.*?(?:~~~|$)")
 
 // OwnWords returns a message without quoted lines, code blocks and forwarded mail.
 func OwnWords(text string) string {
-	text = codeBlock.ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), elision)
+	text = codeBlock().ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), elision)
 	var out []string
 	for l := range strings.SplitSeq(text, "\n") {
 		if strings.HasPrefix(strings.TrimSpace(l), ">") {
@@ -27,7 +27,7 @@ func OwnWords(text string) string {
 			}
 			continue
 		}
-		if forwardRE.MatchString(l) { // the rest is forwarded
+		if forwardRE().MatchString(l) { // the rest is forwarded
 			out = append(out, elision)
 			break
 		}
@@ -36,7 +36,7 @@ func OwnWords(text string) string {
 	return strings.TrimSpace(strings.Join(out, "\n"))
 }
 
-var forwardRE = regexp.MustCompile(`(?i)^\s*-{2,}\s*(?:original message|forwarded message|begin forwarded` +
+var forwardRE = lazyregexp.New(`(?i)^\s*-{2,}\s*(?:original message|forwarded message|begin forwarded` +
 	`|ursprüngliche nachricht|weitergeleitete nachricht)|^\s*(?:from|von):\s.*@`)
 
 // normalizeText folds text for comparing quotes: case, blanks, quotation marks, and non-words at its ends.
@@ -89,15 +89,15 @@ func FindQuote(own, quote string) (near, why string) {
 }
 
 // quotedSpeechRE matches text in quotation marks, long enough for a sentence.
-var quotedSpeechRE = regexp.MustCompile(`"[^"\n]{3,}"|“[^“”\n]{3,}”|„[^“”„\n]{3,}[“”]|«[^«»\n]{3,}»|»[^«»\n]{3,}«|「[^」]{2,}」`)
+var quotedSpeechRE = lazyregexp.New(`"[^"\n]{3,}"|“[^“”\n]{3,}”|„[^“”„\n]{3,}[“”]|«[^«»\n]{3,}»|»[^«»\n]{3,}«|「[^」]{2,}」`)
 
 // onlyInQuotes reports whether want occurs only within quotation marks.
 func onlyInQuotes(own, want string) bool {
 	inside := false
-	for _, s := range quotedSpeechRE.FindAllString(own, -1) {
+	for _, s := range quotedSpeechRE().FindAllString(own, -1) {
 		inside = inside || strings.Contains(normalizeText(s), want)
 	}
-	return inside && !text.WholeWords(normalizeText(quotedSpeechRE.ReplaceAllString(own, " "+elision+" ")), want)
+	return inside && !text.WholeWords(normalizeText(quotedSpeechRE().ReplaceAllString(own, " "+elision+" ")), want)
 }
 
 // lastQuestion returns the question that ends the assistant's text, or "". The rest is ignored
@@ -119,7 +119,7 @@ func lastQuestion(text string) string {
 func secretNearQuote(own, quote string) bool {
 	want := normalizeText(quote)
 	previous := ""
-	for _, s := range sentenceEnd.Split(own, -1) {
+	for _, s := range sentenceEnd().Split(own, -1) {
 		plain := normalizeText(s)
 		if plain == "" {
 			continue
@@ -135,14 +135,14 @@ func secretNearQuote(own, quote string) bool {
 }
 
 var (
-	sentenceEnd = regexp.MustCompile(`[.!?。！？]+(?:\s|$)|\n`)
-	dependentRE = regexp.MustCompile(`^(?:it|its|it's|that|this|those|es|das|er|sie|der|die|und|and)\b`)
+	sentenceEnd = lazyregexp.New(`[.!?。！？]+(?:\s|$)|\n`)
+	dependentRE = lazyregexp.New(`^(?:it|its|it's|that|this|those|es|das|er|sie|der|die|und|and)\b`)
 )
 
 // dependsOnPrevious reports whether a sentence refers to the one before it. It is also true if the
 // sentence has a token of letters and digits.
 func dependsOnPrevious(plain string) bool {
-	if dependentRE.MatchString(plain) {
+	if dependentRE().MatchString(plain) {
 		return true
 	}
 	for w := range strings.FieldsSeq(plain) {

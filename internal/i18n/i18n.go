@@ -9,12 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	reverie "reverie"
+
+	"reverie/internal/lazyregexp"
 )
 
 // Say translates the message key into a language; fill alternates placeholder names and values.
@@ -125,11 +126,11 @@ var Source = sync.OnceValue(func() map[string]string {
 	return all
 })
 
-var lineForm = regexp.MustCompile(`^([a-z][a-z0-9._-]*):\s*(.+)$`)
+var lineForm = lazyregexp.New(`^([a-z][a-z0-9._-]*):\s*(.+)$`)
 
 // ParseLine parses a line "key: text" of a message file, in which \n is a line break.
 func ParseLine(line string) (key, text string, ok bool) {
-	found := lineForm.FindStringSubmatch(line)
+	found := lineForm().FindStringSubmatch(line)
 	if found == nil {
 		return "", "", false
 	}

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
+	"reverie/internal/lazyregexp"
 	"reverie/internal/text"
 )
 
@@ -69,14 +69,14 @@ func (e *eventStream) next() ([]byte, error) {
 			return append(line, rest...), err
 		case line[0] == '{': // an error within a stream, without its "data:"
 			return line, nil
-		case first && !isData && !eventField.Match(line):
+		case first && !isData && !eventField().Match(line):
 			return nil, &garbledError{"the answer is no event stream but begins with " + excerpt(string(line), 80)}
 		}
 	}
 	return nil, io.EOF
 }
 
-var eventField = regexp.MustCompile(`^(?:event|id|retry)?:`)
+var eventField = lazyregexp.New(`^(?:event|id|retry)?:`)
 
 // excerpt returns the first n runes of s on one line, quoted.
 func excerpt(s string, n int) string {

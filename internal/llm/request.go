@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
 	openai "github.com/sashabaranov/go-openai"
+
+	"reverie/internal/lazyregexp"
 )
 
 // quirk is a part of the protocol that a server or model does not understand. Once learned,
@@ -158,10 +159,10 @@ func withShortIDs(messages []Message) []Message {
 	return out
 }
 
-var nineLetters = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
+var nineLetters = lazyregexp.New(`^[a-zA-Z0-9]{9}$`)
 
 func shortID(id string) string {
-	if nineLetters.MatchString(id) {
+	if nineLetters().MatchString(id) {
 		return id
 	}
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(id)))[:9]

@@ -2,9 +2,10 @@ package llm
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"reverie/internal/lazyregexp"
 )
 
 // Think is how much a model is to think before it answers.
@@ -96,7 +97,7 @@ func (m *model) optionalParts(req Request, q quirk) (parts quirk) {
 }
 
 // thinkTag matches the tags that some models put around their thinking.
-var thinkTag = regexp.MustCompile(`(?i)</?think(?:ing)?>`)
+var thinkTag = lazyregexp.New(`(?i)</?think(?:ing)?>`)
 
 // thoughts describes the thinking found in an answer.
 type thoughts struct {
@@ -110,7 +111,7 @@ func stripThinking(text string, ended bool) (answer string, found thoughts) {
 	var out strings.Builder
 	at, open := 0, -1 // where visible text continues, and where the open block starts
 	note := func(s string) { found.thought = found.thought || strings.TrimSpace(s) != "" }
-	for _, tag := range thinkTag.FindAllStringIndex(text, -1) {
+	for _, tag := range thinkTag().FindAllStringIndex(text, -1) {
 		closing := text[tag[0]+1] == '/'
 		switch {
 		case open < 0 && insideCode(out.String()+text[at:tag[0]]), open >= 0 && !closing: // words

@@ -65,10 +65,10 @@ func (s Store) Observe(ctx context.Context, db store.DBTX, m Said) error {
 		return nil
 	}
 	_, err := db.ExecContext(ctx, `DELETE FROM manner WHERE event = ?`, m.Event)
-	if quoteLine.MatchString(m.Text) {
+	if quoteLine().MatchString(m.Text) {
 		return store.Wrap(err, "manner: observe")
 	}
-	m.Text = code.ReplaceAllString(m.Text, "")
+	m.Text = code().ReplaceAllString(m.Text, "")
 	for _, f := range append(wishesIn(m.Text), habitsIn(m.Text)...) {
 		if err == nil {
 			err = s.add(ctx, db, m, f)

@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"reverie/internal/lazyregexp"
 	"reverie/internal/text"
 )
 
@@ -67,12 +68,12 @@ var lists = sync.OnceValue(func() *grammar {
 })
 
 var (
-	code      = regexp.MustCompile("(?s)```.*?(?:```|$)|`[^`]*`")
-	quoteLine = regexp.MustCompile(`(?m)^\s*>`)
-	quoted    = regexp.MustCompile(`["“”„«»「」『』]|:\n`) // may be the words of others
-	sentences = regexp.MustCompile(`[^.!?。！？\n]+[.!?。！？]*`)
-	japanese  = regexp.MustCompile(`(?s)(?:[\p{Hiragana}\p{Katakana}].*){4}`)
-	chinese   = regexp.MustCompile(`^[^\p{Hiragana}\p{Katakana}]*(?:\p{Han}[^\p{Hiragana}\p{Katakana}]*){8}$`)
+	code      = lazyregexp.New("(?s)```.*?(?:```|$)|`[^`]*`")
+	quoteLine = lazyregexp.New(`(?m)^\s*>`)
+	quoted    = lazyregexp.New(`["“”„«»「」『』]|:\n`) // may be the words of others
+	sentences = lazyregexp.New(`[^.!?。！？\n]+[.!?。！？]*`)
+	japanese  = lazyregexp.New(`(?s)(?:[\p{Hiragana}\p{Katakana}].*){4}`)
+	chinese   = lazyregexp.New(`^[^\p{Hiragana}\p{Katakana}]*(?:\p{Han}[^\p{Hiragana}\p{Katakana}]*){8}$`)
 	spelling  = strings.NewReplacer("’", "'", "‘", "'", "‚", "'", "  ", " ")
 )
 
@@ -82,7 +83,7 @@ func wishesIn(message string) (all []finding) {
 	if utf8.RuneCountInString(message) > longestWish || strings.Contains(message, ":\n") {
 		return nil
 	}
-	for _, sentence := range sentences.FindAllString(message, -1) {
+	for _, sentence := range sentences().FindAllString(message, -1) {
 		words := strings.TrimFunc(spelling.Replace(strings.ToLower(sentence)), func(r rune) bool {
 			return unicode.IsSpace(r) || strings.ContainsRune(".!?¡¿。！？", r) || unicode.Is(unicode.So, r)
 		})
@@ -112,10 +113,10 @@ func (g *grammar) wishesInSentence(words string) (all []finding) {
 // habitsIn finds how a message addresses the assistant, its language, and emoji.
 func habitsIn(message string) (all []finding) {
 	familiar, formal := lists().familiar.MatchString(message), lists().formal.MatchString(message)
-	if familiar && !formal && !quoted.MatchString(message) {
+	if familiar && !formal && !quoted().MatchString(message) {
 		all = append(all, finding{"address", "familiar", false})
 	}
-	if formal && !familiar && !quoted.MatchString(message) {
+	if formal && !familiar && !quoted().MatchString(message) {
 		all = append(all, finding{"address", "formal", false})
 	}
 	if language := languageOf(message); language != "" {
@@ -130,9 +131,9 @@ func habitsIn(message string) (all []finding) {
 // languageOf returns the language of a message if it is sure, else "".
 func languageOf(message string) string {
 	switch found := text.Detect(text.Tokens(message)); {
-	case japanese.MatchString(message):
+	case japanese().MatchString(message):
 		return "ja"
-	case chinese.MatchString(message):
+	case chinese().MatchString(message):
 		return "zh"
 	case len(strings.Fields(message)) >= fewestWords && len(found) == 1:
 		return found[0].Code()

@@ -5,13 +5,13 @@ package objective
 import (
 	"context"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"reverie/internal/agent"
 	"reverie/internal/history"
+	"reverie/internal/lazyregexp"
 	"reverie/internal/llm"
 	"reverie/internal/store"
 	"reverie/internal/task"
@@ -36,7 +36,7 @@ type Store struct {
 }
 
 // taskID matches a task id in a message, a tool result or a due task.
-var taskID = regexp.MustCompile(`\btask_[a-z2-7]{8}\b`)
+var taskID = lazyregexp.New(`\btask_[a-z2-7]{8}\b`)
 
 // Current returns the task that past is about; its ID is empty if no task is. The last task named by a
 // person, the program or the task tool wins over the stored one. preview stores nothing.
@@ -140,7 +140,7 @@ func lastNamed(past []history.Message, tasks []task.Task) (t task.Task, at int64
 		if m.Role != llm.User && m.Role != llm.Tool {
 			continue
 		}
-		ids := taskID.FindAllString(m.Text, -1)
+		ids := taskID().FindAllString(m.Text, -1)
 		slices.Sort(ids)
 		if ids = slices.Compact(ids); len(ids) == 1 {
 			if t = withID(tasks, ids[0]); t.ID != "" {

@@ -7,13 +7,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"reverie/internal/i18n"
+	"reverie/internal/lazyregexp"
 	"reverie/internal/store"
 	"reverie/internal/text"
 	"reverie/internal/trust"
@@ -107,11 +107,11 @@ func validate(field, value string) (string, error) {
 }
 
 // initials matches the first letter of each word in the name of a time zone.
-var initials = regexp.MustCompile(`(^|[/_])\pL`)
+var initials = lazyregexp.New(`(^|[/_])\pL`)
 
 // location returns the time zone called name, or of the city name; nil = none. "Local" depends on the machine.
 func location(name string) *time.Location {
-	name = initials.ReplaceAllStringFunc(strings.ReplaceAll(name, " ", "_"), strings.ToUpper)
+	name = initials().ReplaceAllStringFunc(strings.ReplaceAll(name, " ", "_"), strings.ToUpper)
 	for _, area := range []string{"", "Europe/", "America/", "Asia/", "Africa/", "Australia/", "Pacific/", "Atlantic/", "Indian/"} {
 		zone, err := time.LoadLocation(area + name)
 		if err == nil && zone != time.Local {

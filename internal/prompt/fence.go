@@ -2,9 +2,9 @@ package prompt
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
+	"reverie/internal/lazyregexp"
 	"reverie/internal/llm"
 )
 
@@ -106,14 +106,14 @@ func (p Prompt) WithoutNotes(answer string) string {
 }
 
 // fences matches notes, and delimiters of data, of any conversation.
-var fences = regexp.MustCompile(`(?s)\[note [a-z2-7]{4}\].*?\[/note [a-z2-7]{4}\]\s?|` +
+var fences = lazyregexp.New(`(?s)\[note [a-z2-7]{4}\].*?\[/note [a-z2-7]{4}\]\s?|` +
 	`(?:^|\n)\[note [a-z2-7]{4}\]\n.*\z|<data id="[a-z2-7]{4}" source="[^"\n]*">\n?|</data [a-z2-7]{4}>\n?`)
 
 // WithoutFences removes notes and delimiters that a model copied into its answer. The content of
 // data blocks stays.
 func WithoutFences(text string) string {
-	if !strings.ContainsAny(text, "[<") || !fences.MatchString(text) { // the first check is fast, and mostly enough
+	if !strings.ContainsAny(text, "[<") || !fences().MatchString(text) { // the first check is fast, and mostly enough
 		return text
 	}
-	return strings.TrimSpace(fences.ReplaceAllString(text, ""))
+	return strings.TrimSpace(fences().ReplaceAllString(text, ""))
 }

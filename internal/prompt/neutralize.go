@@ -2,13 +2,14 @@ package prompt
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"reverie/internal/lazyregexp"
 )
 
 // otherLineEnds are characters that a model may read as the end of a line.
@@ -131,11 +132,11 @@ var lookalikes = func() map[rune]byte {
 
 // Continuations of a folded text after a bracket.
 var (
-	headerLike = regexp.MustCompile(`^[ \t]*(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*[ \t,.]+0000[-/.]00[-/.]00`)
-	noteLike   = regexp.MustCompile(`^[ \t/\\]*note(?:[^a-z]|$)`)
-	dataLike   = regexp.MustCompile(`^[ \t/\\]*data(?:[^a-z_]|$)`)
-	instLike   = regexp.MustCompile(`^[ \t]*/?(?:inst|system_prompt|available_tools|tool_calls|tool_results|tool_content)[ \t]*\]`)
-	tokenLike  = regexp.MustCompile(`^<?[ \t]*/?[ \t]*` +
+	headerLike = lazyregexp.New(`^[ \t]*(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*[ \t,.]+0000[-/.]00[-/.]00`)
+	noteLike   = lazyregexp.New(`^[ \t/\\]*note(?:[^a-z]|$)`)
+	dataLike   = lazyregexp.New(`^[ \t/\\]*data(?:[^a-z_]|$)`)
+	instLike   = lazyregexp.New(`^[ \t]*/?(?:inst|system_prompt|available_tools|tool_calls|tool_results|tool_content)[ \t]*\]`)
+	tokenLike  = lazyregexp.New(`^<?[ \t]*/?[ \t]*` +
 		`(?:(?:start|end)[_ ]of[_ ][a-z_]+|s|sys|bos|eos|unk|pad|think|tool_call|tool_response)[ \t]*>`)
 )
 
@@ -156,13 +157,13 @@ func (f *folded) replacement(i int, ascii, event bool) string {
 	switch {
 	case angle && len(rest) > 0 && rest[0] == '|':
 		return "< "
-	case (angle || !ascii) && (dataLike.Match(rest) || tokenLike.Match(rest)):
+	case (angle || !ascii) && (dataLike().Match(rest) || tokenLike().Match(rest)):
 		return "‹"
 	case angle:
 		return ""
-	case noteLike.Match(rest), instLike.Match(rest), event && saysSystemEvent(inside),
+	case noteLike().Match(rest), instLike().Match(rest), event && saysSystemEvent(inside),
 		// A header with an author continues with a comma.
-		headerLike.Match(rest) && (beginsLine || bytes.IndexByte(inside, ',') >= 0):
+		headerLike().Match(rest) && (beginsLine || bytes.IndexByte(inside, ',') >= 0):
 		return "("
 	}
 	return ""

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/i18n"
+	"reverie/internal/lazyregexp"
 	"reverie/internal/store"
 )
 
@@ -110,7 +110,7 @@ var emptyFile = &messageFile{}
 
 // loadFile returns the current file of a language. If it cannot be read, the last version is kept.
 func (m *Messages) loadFile(language string) *messageFile {
-	if m == nil || m.dir == "" || !languagePattern.MatchString(language) {
+	if m == nil || m.dir == "" || !languagePattern().MatchString(language) {
 		return emptyFile
 	}
 	m.mu.Lock()
@@ -145,8 +145,8 @@ func (m *Messages) loadFile(language string) *messageFile {
 }
 
 var (
-	languagePattern    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
-	placeholderPattern = regexp.MustCompile(`\{[a-z_]+\}`)
+	languagePattern    = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
+	placeholderPattern = lazyregexp.New(`\{[a-z_]+\}`)
 )
 
 // parseMessages parses a file of sentences. Faulty lines are skipped and reported.
@@ -187,7 +187,7 @@ func parseMessages(name, source string) *messageFile {
 
 // placeholders returns the placeholders of text, sorted, without duplicates.
 func placeholders(text string) []string {
-	found := placeholderPattern.FindAllString(text, -1)
+	found := placeholderPattern().FindAllString(text, -1)
 	slices.Sort(found)
 	return slices.Compact(found)
 }

@@ -52,7 +52,7 @@ func (l *Library) Add(at trust.Place, integrity trust.Integrity, name, summary, 
 // checkArguments validates the arguments of Add. It returns the name and the text of the file.
 func checkArguments(name, summary, documentation string) (string, []byte, error) {
 	name = strings.TrimSpace(name)
-	if !namePattern.MatchString(name) {
+	if !namePattern().MatchString(name) {
 		return "", nil, fmt.Errorf(`the skill name %q is not allowed: use 1 to 64 letters, digits, "-" and "_", `+
 			`beginning with a letter or digit, for example "water-plants"`, name)
 	}

@@ -72,7 +72,7 @@ func (s Skill) OwnedAt(at trust.Place) bool {
 func skillFiles(id string) []string {
 	i := strings.LastIndexByte(id, '/')
 	folder, name := id[:max(i, 0)], id[i+1:]
-	if !namePattern.MatchString(name) || i >= 0 && (folder == "" || Folder(Readers(folder)) != folder) {
+	if !namePattern().MatchString(name) || i >= 0 && (folder == "" || Folder(Readers(folder)) != folder) {
 		return nil
 	}
 	return []string{id + ".md", id + "/" + folderFile}
@@ -114,7 +114,7 @@ func (l *Library) candidates() (found []candidate, problems []store.Problem, err
 		}
 		for _, e := range entries {
 			switch c, ok := candidateOf(folder, e); {
-			case ok && namePattern.MatchString(c.name):
+			case ok && namePattern().MatchString(c.name):
 				found = append(found, c)
 			case ok:
 				problems = append(problems, l.reportSkipped(path.Join(folder, e.Name()),

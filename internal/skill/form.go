@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
+	"reverie/internal/lazyregexp"
 	"reverie/internal/store"
 )
 
@@ -111,13 +111,13 @@ func (f *form) checkFields(fields *yaml.Node, line int) {
 	}
 }
 
-var publishedName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+var publishedName = lazyregexp.New(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 func (f *form) checkName(value *yaml.Node, line int) {
 	switch name := value.Value; {
 	case value.Kind != yaml.ScalarNode || name == "":
 		f.fault(line, "name must be one word, the same as that of the folder")
-	case len(name) > 64 || !publishedName.MatchString(name):
+	case len(name) > 64 || !publishedName().MatchString(name):
 		f.fault(line, "name must have 1 to 64 of the characters a-z, 0-9 and -, with single hyphens only between others")
 	case name != f.name:
 		f.fault(line, "name must be the same as that of the folder: change one of them")

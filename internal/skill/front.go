@@ -3,13 +3,13 @@ package skill
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
+	"reverie/internal/lazyregexp"
 	"reverie/internal/store"
 	"reverie/internal/text"
 	"reverie/internal/trust"
@@ -41,11 +41,11 @@ func (h *head) addFault(line int, format string, args ...any) {
 }
 
 var (
-	quoted        = regexp.MustCompile(`'[^']*'`) // may be a value
+	quoted        = lazyregexp.New(`'[^']*'`) // may be a value
 	byteOrderMark = []byte("\xef\xbb\xbf")
 	fence         = "---"
-	opening       = regexp.MustCompile(`\A(?:[ \t\r]*\n)*---[ \t\r]*(?:\n|\z)`)
-	closing       = regexp.MustCompile(`(?m)^---[ \t\r]*(?:\n|\z)`)
+	opening       = lazyregexp.New(`\A(?:[ \t\r]*\n)*---[ \t\r]*(?:\n|\z)`)
+	closing       = lazyregexp.New(`(?m)^---[ \t\r]*(?:\n|\z)`)
 )
 
 // splitFront splits off the front matter. line is the line of its opening "---"; 0 = none. Only the
@@ -53,13 +53,13 @@ var (
 func splitFront(text []byte) (front, body []byte, line int, closed bool) {
 	searched := bytes.TrimPrefix(text[:min(len(text), headSize)], byteOrderMark)
 	text = bytes.TrimPrefix(text, byteOrderMark)
-	first := opening.Find(searched)
+	first := opening().Find(searched)
 	if first == nil {
 		return nil, text, 0, false
 	}
 	line = 1 + bytes.Count(bytes.TrimRight(first, " \t\r\n"), []byte("\n"))
 	front = searched[len(first):]
-	last := closing.FindIndex(front)
+	last := closing().FindIndex(front)
 	if last == nil {
 		return nil, text, line, false
 	}
@@ -90,7 +90,7 @@ func (h *head) readFront(front []byte, line int) bool {
 	if err := yaml.Unmarshal(front, &doc); err != nil {
 		why := strings.SplitN(err.Error(), ": ", 3) // "yaml: line N: …", with N sometimes off by one
 		h.addFault(line, "the front matter below this line cannot be read: %s (put texts with signs into quotes)",
-			oneLine(quoted.ReplaceAllString(why[len(why)-1], "…")))
+			oneLine(quoted().ReplaceAllString(why[len(why)-1], "…")))
 		h.checkStrayLabel(front)
 		return true
 	}
@@ -232,12 +232,12 @@ func (h *head) readLabel(fields *yaml.Node, line int) {
 	h.distrust(line, "integrity must be owner, user, guest or foreign; leave it and written_by out of what you wrote yourself")
 }
 
-var strayKey = regexp.MustCompile(`(?m)^[ \t]*(integrity: *(owner|user|guest|foreign)|written_by:.*)[ \t\r]*$`)
+var strayKey = lazyregexp.New(`(?m)^[ \t]*(integrity: *(owner|user|guest|foreign)|written_by:.*)[ \t\r]*$`)
 
 // checkStrayLabel makes the skill foreign if text has a label key. text is no valid front matter.
 // An edit may have broken the program's own.
 func (h *head) checkStrayLabel(text []byte) {
-	if at := strayKey.FindIndex(text); at != nil {
+	if at := strayKey().FindIndex(text); at != nil {
 		h.distrust(1+bytes.Count(text[:at[0]], []byte("\n")), "integrity and written_by count only in front matter that can be read")
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 
 	"golang.org/x/text/cases"
 
+	"reverie/internal/lazyregexp"
 	"reverie/internal/store"
 	"reverie/internal/text"
 	"reverie/internal/trust"
@@ -60,9 +60,9 @@ const (
 )
 
 // IsName reports whether name may be that of a skill. Published ones have narrower names, see checkName.
-func IsName(name string) bool { return namePattern.MatchString(name) }
+func IsName(name string) bool { return namePattern().MatchString(name) }
 
-var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var namePattern = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
 // Library is the folder of skills. It is safe for concurrent use, also while people edit the files.
 type Library struct {

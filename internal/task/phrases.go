@@ -158,7 +158,7 @@ func (s Schedule) fromPhrase(now time.Time, loc *time.Location) (Schedule, error
 	if s.Zone, err = normalizeZone(s.Zone); err != nil {
 		return s, err
 	}
-	if s != (Schedule{At: s.At, Zone: s.Zone}) || clockPattern.MatchString(s.At) {
+	if s != (Schedule{At: s.At, Zone: s.Zone}) || clockPattern().MatchString(s.At) {
 		return s, errors.New(`schedule_type is missing: say once, daily, weekly, monthly, interval or cron`)
 	}
 	read, err := parsePhrase(s.At, now, s.location(loc))

@@ -2,12 +2,12 @@ package task
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"reverie/internal/i18n"
+	"reverie/internal/lazyregexp"
 )
 
 // Schedule says when a task falls due. Type decides which fields are used. After Validate, At is
@@ -185,14 +185,14 @@ func (s *Schedule) checkInterval() error {
 	return nil
 }
 
-var clockPattern = regexp.MustCompile(`^([01]?[0-9]|2[0-3]):([0-5][0-9])$`)
+var clockPattern = lazyregexp.New(`^([01]?[0-9]|2[0-3]):([0-5][0-9])$`)
 
 // normalizeClock returns a time of day as HH:MM. Other forms, as "7am" or "18.30", are errors.
 func normalizeClock(field, text, example string) (string, error) {
 	if text == "" {
 		return "", fmt.Errorf("%s is missing: give a time of day as HH:MM (24 hours), for example %s", field, example)
 	}
-	m := clockPattern.FindStringSubmatch(text)
+	m := clockPattern().FindStringSubmatch(text)
 	if m == nil {
 		return "", fmt.Errorf("%s %q is not a time of day: write HH:MM (24 hours), for example %s", field, text, example)
 	}
@@ -252,7 +252,7 @@ func parseMoment(text string, now time.Time) (time.Time, error) {
 		}
 	}
 	words := trimLower(strings.Join(strings.Fields(text), " "))
-	if clockPattern.MatchString(words) {
+	if clockPattern().MatchString(words) {
 		t, err := timeOn(now, words)
 		if err == nil && !t.After(now) {
 			t, err = timeOn(now.AddDate(0, 0, 1), words)

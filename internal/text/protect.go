@@ -1,11 +1,12 @@
 package text
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"reverie/internal/lazyregexp"
 )
 
 // Word is one word of a text, for comparing texts.
@@ -32,7 +33,7 @@ func WordsOf(text string) []Word {
 // isItalianMia reports whether the i-th word, "mia", is the Italian pronoun. Otherwise it is the
 // name Mia.
 func isItalianMia(ws []Token, i int) bool {
-	return i > 0 && beforeMine[ws[i-1].Text] || i+1 < len(ws) && afterMine[ws[i+1].Text]
+	return i > 0 && beforeMine()[ws[i-1].Text] || i+1 < len(ws) && afterMine()[ws[i+1].Text]
 }
 
 var (
@@ -41,17 +42,17 @@ var (
 )
 
 var (
-	addresses = regexp.MustCompile(`(?i)\b(?:[a-z][a-z0-9+.-]*://|www\.)[^\s<>"“”„]+` +
+	addresses = lazyregexp.New(`(?i)\b(?:[a-z][a-z0-9+.-]*://|www\.)[^\s<>"“”„]+` +
 		`|[\p{L}\p{N}._%+-]+@[\p{L}\p{N}.-]+\.\p{L}{2,}` +
 		`|[@!#][\p{L}\p{N}._=/-]+:[\p{L}\p{N}.-]+`)
-	quotes = regexp.MustCompile(`"([^"]{1,200})"|“([^“”"]{1,200})[”"]|„([^„“”"]{1,200})[“”"]` +
+	quotes = lazyregexp.New(`"([^"]{1,200})"|“([^“”"]{1,200})[”"]|„([^„“”"]{1,200})[“”"]` +
 		`|«([^«»]{1,200})»|»([^«»]{1,200})«|「([^「」]{1,200})」`)
-	amounts = regexp.MustCompile(`([-−+]?)(\d+(?:[.,:]\d+)*)\s*(°\s?[cf]|[%‰€$£¥]` +
+	amounts = lazyregexp.New(`([-−+]?)(\d+(?:[.,:]\d+)*)\s*(°\s?[cf]|[%‰€$£¥]` +
 		`|(?:kg|mg|µg|g|km|cm|mm|m|ml|cl|l|kb|mb|gb|tb|kwh|kw|w|v|ms|s|sec|min|h|am|pm|uhr` +
 		`|euros?|eur|dollars?|usd|chf|days?|weeks?|months?|years?|tage?n?|wochen?|monate?n?|jahre?n?)\b)`)
-	prices = regexp.MustCompile(`([€$£¥])\s*(\d+(?:[.,:]\d+)*)`)
-	signed = regexp.MustCompile(`(?:^|\s)([-−+]\d+(?:[.,:]\d+)*)`)
-	mixed  = regexp.MustCompile(`[\p{L}\p{N}][\p{L}\p{N}_.+#/-]*`)
+	prices = lazyregexp.New(`([€$£¥])\s*(\d+(?:[.,:]\d+)*)`)
+	signed = lazyregexp.New(`(?:^|\s)([-−+]\d+(?:[.,:]\d+)*)`)
+	mixed  = lazyregexp.New(`[\p{L}\p{N}][\p{L}\p{N}_.+#/-]*`)
 )
 
 // Protected lists the parts of text in which a small difference changes the fact: numbers with
@@ -66,23 +67,23 @@ func Protected(text string) []string {
 			out = append(out, s)
 		}
 	}
-	for _, a := range addresses.FindAllString(text, -1) {
+	for _, a := range addresses().FindAllString(text, -1) {
 		add(folded.String(strings.TrimRight(a, ".,;:!?)")))
 	}
-	for _, m := range quotes.FindAllStringSubmatch(text, -1) {
+	for _, m := range quotes().FindAllStringSubmatch(text, -1) {
 		add(`"` + folded.String(strings.Join(strings.Fields(strings.Join(m[1:], "")), " ")) + `"`)
 	}
 	low := folded.String(text)
-	for _, m := range amounts.FindAllStringSubmatch(low, -1) {
+	for _, m := range amounts().FindAllStringSubmatch(low, -1) {
 		add(m[2] + strings.ReplaceAll(m[3], " ", ""))
 	}
-	for _, m := range prices.FindAllStringSubmatch(low, -1) {
+	for _, m := range prices().FindAllStringSubmatch(low, -1) {
 		add(m[2] + m[1])
 	}
-	for _, m := range signed.FindAllStringSubmatch(low, -1) {
+	for _, m := range signed().FindAllStringSubmatch(low, -1) {
 		add(strings.Replace(m[1], "−", "-", 1))
 	}
-	for _, c := range mixed.FindAllString(text, -1) {
+	for _, c := range mixed().FindAllString(text, -1) {
 		if c = strings.TrimRight(c, "./-"); isCode(c) {
 			add(c)
 		}
@@ -138,14 +139,14 @@ func LostProtected(from, to string) []string {
 	for _, w := range WordsOf(to) {
 		there[w.Text], there[nameOf(w)] = true, true
 	}
-	was, is := numbers.FindAllString(normalise(from), -1), numbers.FindAllString(normalise(to), -1)
+	was, is := numbers().FindAllString(normalise(from), -1), numbers().FindAllString(normalise(to), -1)
 	return slices.DeleteFunc(Protected(from), func(p string) bool {
 		return there[p] && (slices.Contains(is, p) || !slices.Contains(was, p))
 	})
 }
 
 // numbers matches whole numbers: 10:30 does not contain 10.
-var numbers = regexp.MustCompile(`\d+(?:[.,:/-]\d+)*`)
+var numbers = lazyregexp.New(`\d+(?:[.,:/-]\d+)*`)
 
 // Missing is Lost for a text to that is shown in place of from. It accepts Anna for Annas, the
 // German possessive.

@@ -1,40 +1,41 @@
 package text
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
+
+	"reverie/internal/lazyregexp"
 )
 
 // Patterns of secrets: keys of well-known forms, and words that accompany them. Secrets are only stored
 // when a person asks for it with !remember.
 var (
-	keyRE = regexp.MustCompile(`\b(?:sk|pk|rk|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abeprs]|hf|npm|syt` +
+	keyRE = lazyregexp.New(`\b(?:sk|pk|rk|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abeprs]|hf|npm|syt` +
 		`|AKIA|ASIA|AIza|SG|key|tok)[-_.]?[A-Za-z0-9][-_A-Za-z0-9.]{11,}` +
 		`|\beyJ[-_A-Za-z0-9]{10,}\.|-----BEGIN [A-Z ]+-----|://[^/\s:@]+:[^/\s@]+@`)
-	secretWordRE = regexp.MustCompile(`(?i)pass\s?-?(?:word|wort|phrase|code)|\bpasswd\b|\bpwd\b|\bkennw[oö]rt|geheimzahl|zugangsdaten` +
+	secretWordRE = lazyregexp.New(`(?i)pass\s?-?(?:word|wort|phrase|code)|\bpasswd\b|\bpwd\b|\bkennw[oö]rt|geheimzahl|zugangsdaten` +
 		`|mot de passe|contraseña|parola d'ordine|пароль|密码|密碼|パスワード|비밀번호` +
 		`|\b(?:pin|puk|tan|cvv|cvc|otp)\b|\b(?:secret|private|api|access|recovery|encryption|ssh|signing|master)[ -]?(?:key|token|phrase)` +
 		`|\b(?:seed|recovery) (?:phrase|words)|\bcredentials?\b|\b(?:bearer|auth|login) ?token` +
 		`|\b(?:geheimer|privater) schlüssel|wiederherstellungsschlüssel|api-?schlüssel`)
-	groupsRE    = regexp.MustCompile(`(?:\b[A-Za-z0-9]{4}\s){7,}[A-Za-z0-9]{4}\b`) // the form of recovery keys
-	longTokenRE = regexp.MustCompile(`[A-Za-z0-9+/_=-]{20,}`)
-	digitsRE    = regexp.MustCompile(`\b\d(?:[ -]?\d){12,18}\b`)
+	groupsRE    = lazyregexp.New(`(?:\b[A-Za-z0-9]{4}\s){7,}[A-Za-z0-9]{4}\b`) // the form of recovery keys
+	longTokenRE = lazyregexp.New(`[A-Za-z0-9+/_=-]{20,}`)
+	digitsRE    = lazyregexp.New(`\b\d(?:[ -]?\d){12,18}\b`)
 )
 
 // HasSecret reports whether text contains or mentions a password, a key or a card number.
 func HasSecret(text string) bool {
-	if keyRE.MatchString(text) || secretWordRE.MatchString(norm.NFKC.String(text)) {
+	if keyRE().MatchString(text) || secretWordRE().MatchString(norm.NFKC.String(text)) {
 		return true
 	}
-	for _, token := range append(longTokenRE.FindAllString(text, -1), groupsRE.FindAllString(text, -1)...) {
+	for _, token := range append(longTokenRE().FindAllString(text, -1), groupsRE().FindAllString(text, -1)...) {
 		if mixedToken(token) {
 			return true
 		}
 	}
-	for _, number := range digitsRE.FindAllString(text, -1) {
+	for _, number := range digitsRE().FindAllString(text, -1) {
 		if isCard(number) {
 			return true
 		}

@@ -3,6 +3,7 @@ package text
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // codes are the languages with a stemmer, as named in data/words.
@@ -10,26 +11,27 @@ var codes = [languages]string{en: "en", de: "de", es: "es", fr: "fr", it: "it", 
 
 // stopWords maps stop words to a bit set of languages. They identify the language of a text.
 // Queries omit them; the index does not.
-var stopWords, stopIdeo = loadStopWords()
-
-func loadStopWords() (map[string]uint8, map[string]bool) {
-	small := make(map[string]uint8, 2000)
+var stopWords = sync.OnceValue(func() map[string]uint8 {
+	out := make(map[string]uint8, 2000)
 	for l, name := range codes {
 		for _, w := range Words(name, "stop") {
-			small[foldWord(w)] |= 1 << l
+			out[foldWord(w)] |= 1 << l
 		}
 	}
-	ideo := map[string]bool{}
+	return out
+})
+
+// stopIdeo are the stop words of a script without spaces.
+var stopIdeo = sync.OnceValue(func() map[string]bool {
+	out := map[string]bool{}
 	for _, w := range Words("zh", "stop") {
-		ideo[w] = true
+		out[w] = true
 	}
-	return small, ideo
-}
+	return out
+})
 
 // irregular maps irregular word forms to their base form.
-var irregular = loadIrregular()
-
-func loadIrregular() (out [languages]map[string]string) {
+var irregular = sync.OnceValue(func() (out [languages]map[string]string) {
 	for l, name := range codes {
 		out[l] = map[string]string{}
 		for _, entry := range Words(name, "irregular") {
@@ -40,13 +42,11 @@ func loadIrregular() (out [languages]map[string]string) {
 		}
 	}
 	return out
-}
+})
 
 // Small-talk words are courtesies, assent, and verbs such as think, say and do. They find candidates
 // like other words, but do not show that a memory is about a message's topic.
-var smallTalk, smallTalkIdeo = loadSmallTalk()
-
-func loadSmallTalk() (stems [languages]map[string]bool, ideo map[rune]bool) {
+var smallTalk = sync.OnceValue(func() (stems [languages]map[string]bool) {
 	for l, name := range codes {
 		stems[l] = map[string]bool{}
 		for _, w := range Words(name, "idle") {
@@ -55,12 +55,17 @@ func loadSmallTalk() (stems [languages]map[string]bool, ideo map[rune]bool) {
 			}
 		}
 	}
-	ideo = map[rune]bool{}
+	return stems
+})
+
+// smallTalkIdeo are the characters of small talk in scripts without spaces.
+var smallTalkIdeo = sync.OnceValue(func() map[rune]bool {
+	out := map[rune]bool{}
 	for _, r := range strings.Join(slices.Concat(Words("zh", "stop"), Words("zh", "idle"), Words("ja", "idle")), "") {
-		ideo[r] = true
+		out[r] = true
 	}
-	return stems, ideo
-}
+	return out
+})
 
 // IsSmallTalk reports whether w says nothing about the topic of a message in langs. In scripts
 // without spaces, a token may span two words, so every character must be one of small talk.
@@ -69,10 +74,11 @@ func IsSmallTalk(w Token, langs []Language) bool {
 		return true
 	}
 	if w.Ideo {
-		return strings.IndexFunc(w.Text, func(r rune) bool { return !smallTalkIdeo[r] }) < 0
+		ideo := smallTalkIdeo()
+		return strings.IndexFunc(w.Text, func(r rune) bool { return !ideo[r] }) < 0
 	}
 	for _, l := range langs {
-		if smallTalk[l][stemIn(l, w.Text)] {
+		if smallTalk()[l][stemIn(l, w.Text)] {
 			return true
 		}
 	}
@@ -82,9 +88,9 @@ func IsSmallTalk(w Token, langs []Language) bool {
 // IsStopWord reports whether w is a stop word in one of langs: an article, a preposition, is, has.
 func IsStopWord(w Token, langs []Language) bool {
 	if w.Ideo {
-		return stopIdeo[w.Text]
+		return stopIdeo()[w.Text]
 	}
-	bits := stopWords[w.Text]
+	bits := stopWords()[w.Text]
 	for _, l := range langs {
 		if bits&(1<<l) != 0 {
 			return true

@@ -163,6 +163,9 @@ func bareNumber(s string) string {
 
 // foldWord folds case, apostrophes and number forms.
 func foldWord(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 { // the same, without a table
+		return bareNumber(strings.ToLower(s))
+	}
 	return bareNumber(plainLetters.Replace(folded.String(s)))
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 	"unicode"
+
+	"reverie/internal/test/expect"
 )
 
 var today = time.Date(2026, 3, 18, 12, 0, 0, 0, time.UTC) // a Wednesday
@@ -197,5 +199,13 @@ func TestSmallTalk(t *testing.T) {
 		if got := IsSmallTalk(ws[0], Detect(ws)); got != want {
 			t.Errorf("%s: small talk %v", word, got)
 		}
+	}
+}
+
+// Words of ASCII are folded without a table. The result must be the same: the index holds it.
+func TestFoldASCII(t *testing.T) {
+	for r := range rune(unicode.MaxASCII + 1) {
+		word := "Word" + string(r) + "S"
+		expect.Equal(t, foldWord(word), bareNumber(plainLetters.Replace(folded.String(word))))
 	}
 }

@@ -2,11 +2,11 @@ package tool
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 
 	"reverie/internal/i18n"
+	"reverie/internal/lazyregexp"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -139,11 +139,11 @@ func (s *Set) checkTask(scope Scope, a taskArgs) (*task.Schedule, error) {
 // inWords reports whether at may hold the whole schedule, as in "every Monday at 9".
 func (a taskArgs) inWords(parts []string) bool {
 	more := slices.ContainsFunc(parts, func(name string) bool { return name != "at" && name != "zone" })
-	return a.At != "" && !more && !clock.MatchString(strings.TrimSpace(a.At))
+	return a.At != "" && !more && !clock().MatchString(strings.TrimSpace(a.At))
 }
 
 // clock is a time of day. Alone it is ambiguous: once, or every day.
-var clock = regexp.MustCompile(`^[0-9]{1,2}:[0-9]{2}$`)
+var clock = lazyregexp.New(`^[0-9]{1,2}:[0-9]{2}$`)
 
 func (a taskArgs) schedule() task.Schedule {
 	return task.Schedule{

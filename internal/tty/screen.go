@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +20,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"reverie/internal/lazyregexp"
 )
 
 // Display is a terminal with an input line at the bottom.
@@ -352,7 +353,7 @@ func (e *editor) Read(p []byte) (int, error) {
 }
 
 // lineCleared matches the sequence by which the editor clears its line.
-var lineCleared = regexp.MustCompile("^\x1b\\[[0-9]*D\x1b\\[K")
+var lineCleared = lazyregexp.New("^\x1b\\[[0-9]*D\x1b\\[K")
 
 // Write passes on what the editor draws. It clears lines from the left edge, because the editor
 // takes every character to be one column wide.
@@ -360,7 +361,7 @@ func (e *editor) Write(p []byte) (int, error) {
 	if e.closed.Load() {
 		return len(p), nil
 	}
-	if lineCleared.Match(p) {
+	if lineCleared().Match(p) {
 		_, _ = io.WriteString(e.out, "\r")
 	}
 	return e.out.Write(p)

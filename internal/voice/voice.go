@@ -4,11 +4,11 @@ package voice
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"reverie/internal/lazyregexp"
 	"reverie/internal/store"
 )
 
@@ -28,13 +28,13 @@ const None = "none"
 func PersonaFile(name string) string { return "personas/" + name + ".md" }
 
 // nameForm is the form of names that a command can have.
-var nameForm = regexp.MustCompile(`^[\pL\pN][\pL\pM\pN_-]*$`)
+var nameForm = lazyregexp.New(`^[\pL\pN][\pL\pM\pN_-]*$`)
 
 // PersonaNames lists the personas in the data folder, by name.
 func (v Voice) PersonaNames() (names []string) {
 	files, _ := filepath.Glob(filepath.Join(v.Dir, PersonaFile("*"))) // sorted; the pattern is valid
 	for _, f := range files {
-		if name := strings.TrimSuffix(filepath.Base(f), ".md"); nameForm.MatchString(name) && utf8.RuneCountInString(name) <= 32 {
+		if name := strings.TrimSuffix(filepath.Base(f), ".md"); nameForm().MatchString(name) && utf8.RuneCountInString(name) <= 32 {
 			names = append(names, name)
 		}
 	}
@@ -81,7 +81,7 @@ var Speech = FieldSet{
 	{"address", nil, []string{"Address the person with: %s."}}, {"language", nil, []string{"Answer in this language: %s."}},
 }
 
-var words = regexp.MustCompile(`^[^\p{Cc}<>[\]]+$`)
+var words = lazyregexp.New(`^[^\p{Cc}<>[\]]+$`)
 
 // ValueRemedy returns what to write instead of a wrong field or value; "" = the value is right.
 func (fields FieldSet) ValueRemedy(name, value string) string {
@@ -90,7 +90,7 @@ func (fields FieldSet) ValueRemedy(name, value string) string {
 		known = append(known, f.name)
 		switch {
 		case f.name != name:
-		case slices.Contains(f.values, value), f.values == nil && words.MatchString(value) && utf8.RuneCountInString(value) <= 60:
+		case slices.Contains(f.values, value), f.values == nil && words().MatchString(value) && utf8.RuneCountInString(value) <= 60:
 			return ""
 		case f.values == nil:
 			return "write a few words, 60 characters at most"
@@ -135,7 +135,7 @@ func (fields FieldSet) ResolveLayers(layers ...Layer) (all []Choice) {
 }
 
 // keyLine matches a line such as "length: short  # as I like it".
-var keyLine = regexp.MustCompile(`^\s*(\pL+):\s*["']?(.*?)["']?\s*(?:\s#.*)?$`)
+var keyLine = lazyregexp.New(`^\s*(\pL+):\s*["']?(.*?)["']?\s*(?:\s#.*)?$`)
 
 // SplitOffStyle takes the style that the first lines of a text set, between two lines ---, off the text. In the
 // rest, empty lines stand for them. A text without such lines may begin with a ruler of Markdown.
@@ -143,14 +143,14 @@ func SplitOffStyle(text string) (style Style, rest string, problems []store.Prob
 	head, body, closed := strings.Cut(text+"\n", "\n---\n")
 	lines := strings.Split(head, "\n")
 	switch {
-	case lines[0] != "---" || len(lines) < 2 || !keyLine.MatchString(lines[1]):
+	case lines[0] != "---" || len(lines) < 2 || !keyLine().MatchString(lines[1]):
 		return nil, text, nil
 	case !closed:
 		return nil, text, []store.Problem{{Line: 1, Text: "the lines of style have no end; write --- below them"}}
 	}
 	style = Style{}
 	for i, line := range lines[1:] {
-		m := keyLine.FindStringSubmatch(line)
+		m := keyLine().FindStringSubmatch(line)
 		if m == nil {
 			m = []string{"", strings.TrimSpace(line), ""}
 		}

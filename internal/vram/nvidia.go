@@ -2,10 +2,11 @@ package vram
 
 import (
 	"cmp"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"reverie/internal/lazyregexp"
 )
 
 // The query for nvidia-smi. The name comes last, because names contain commas.
@@ -87,7 +88,7 @@ func parseMemory(cell string) (bytes uint64, words string) {
 
 // sharedMemoryChips matches NVIDIA chips without memory of their own. The size that they report is
 // unreliable: some report only what the firmware reserved.
-var sharedMemoryChips = regexp.MustCompile(`(?i)\b(?:GB10|N1X?|Orin|Xavier|Thor|Tegra|Jetson|nvgpu)\b`)
+var sharedMemoryChips = lazyregexp.New(`(?i)\b(?:GB10|N1X?|Orin|Xavier|Thor|Tegra|Jetson|nvgpu)\b`)
 
 // device converts the row to a Device. Chips with shared memory count as unified.
 func (g gpu) device() Device {

@@ -90,7 +90,7 @@ func TestChipsThatShareMemory(t *testing.T) {
 		"NVIDIA GB10": true, "Orin (nvgpu)": true, "NVIDIA Thor": true, "NVIDIA N1X": true, "NVIDIA Jetson AGX": true, "xavier": true,
 		"NVIDIA GH200 480GB": false, "NVIDIA GB200": false, "NVIDIA GB100": false, "NVIDIA GeForce RTX 4090": false, "": false, "NVIDIA N100": false,
 	} {
-		if got := sharedMemoryChips.MatchString(name); got != want {
+		if got := sharedMemoryChips().MatchString(name); got != want {
 			t.Errorf("%q: %v, want %v", name, got, want)
 		}
 	}

@@ -86,7 +86,7 @@ func (a *probe) nvidia(ctx context.Context, seen string) {
 	said := clip(strings.Join(append(other, cleanLines(out.errors)...), " / "), 200)
 	for _, g := range rows {
 		d := g.device()
-		if sharedMemoryChips.MatchString(g.name) {
+		if sharedMemoryChips().MatchString(g.name) {
 			d = a.kernel.asUnified(d)
 		}
 		a.step("nvidia-smi: GPU %d %s: %s%s", g.index, g.name, Size(d.Total), withDash(d.Note))

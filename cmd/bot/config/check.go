@@ -9,13 +9,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"reverie/internal/lazyregexp"
 	"reverie/internal/llm/discover"
 	"reverie/internal/matrix/e2ee"
 	"reverie/internal/matrix/gate"
@@ -31,7 +31,7 @@ import (
 // maxInstructions is the maximum length of prompt.instructions, in characters.
 const maxInstructions = 8000
 
-var languagePattern = regexp.MustCompile(`^[a-z]{2}$`)
+var languagePattern = lazyregexp.New(`^[a-z]{2}$`)
 
 // rule is one check: if not right, the fault at key is reported with remedy.
 type rule struct {
@@ -112,7 +112,7 @@ func (c *Config) rules() []rule {
 			"write how long one command may run, from 1s to 10m, such as 1m"},
 		{"tools.shell.background", inRange(c.Tools.Shell.Background, time.Minute, 24*time.Hour),
 			"write how long one command may run in the background, from 1m to 24h, such as 1h"},
-		{"seed.language", languagePattern.MatchString(c.Seed.Language),
+		{"seed.language", languagePattern().MatchString(c.Seed.Language),
 			"write two small letters, such as en; data/prompts/SEED_en.txt belongs to it"},
 		{"traces.endpoint", c.Traces.Endpoint == "" || IsAddress(c.Traces.Endpoint), "write an address such as http://127.0.0.1:4318"},
 		oneOf("log.level", c.Log.Level, logLevels),
@@ -328,7 +328,7 @@ func (c *Config) completeEmbedding(r *reader, dir string) {
 	c.secretFile(r, dir, key+"api_key", &e.APIKey, e.APIKeyFile)
 }
 
-var collectionPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
+var collectionPattern = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
 
 func (c *Config) completeQdrant(r *reader, dir string) {
 	q := c.Memory.Qdrant
@@ -338,7 +338,7 @@ func (c *Config) completeQdrant(r *reader, dir string) {
 	const key = "memory.qdrant."
 	u := checkURL(r, key+"url", q.URL, "http://127.0.0.1:6333")
 	q.Collection = cmp.Or(q.Collection, "reverie")
-	r.check(rule{key + "collection", collectionPattern.MatchString(q.Collection),
+	r.check(rule{key + "collection", collectionPattern().MatchString(q.Collection),
 		"write letters, digits, - and _, 63 at most; every bot needs a name of its own"})
 	c.secretFile(r, dir, key+"api_key", &q.APIKey, q.APIKeyFile)
 	if u != nil && u.Scheme == "http" && q.APIKey != "" && !discover.IsLocal(u.Hostname()) {
@@ -347,14 +347,14 @@ func (c *Config) completeQdrant(r *reader, dir string) {
 	}
 }
 
-var serverPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
+var serverPattern = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,31}$`)
 
 func (c *Config) completeMCP(r *reader, dir string) {
 	for i := range c.MCP.Servers {
 		s, key := &c.MCP.Servers[i], fmt.Sprintf("mcp.servers[%d].", i)
 		first := slices.IndexFunc(c.MCP.Servers, func(o MCPServer) bool { return o.Name == s.Name })
 		r.check(
-			rule{key + "name", serverPattern.MatchString(s.Name),
+			rule{key + "name", serverPattern().MatchString(s.Name),
 				"write small letters, digits, - and _, 32 at most; its tools are called NAME.TOOL"},
 			rule{key + "name", s.Name == "" || first == i, "another server has the same name; choose another"},
 		)
@@ -379,7 +379,7 @@ func (c *Config) completeProgram(r *reader, dir, key string, s *MCPServer) {
 		"a server has a command, or a url with its token; keep one, and write a token of the command under environment"})
 	for _, name := range slices.Sorted(maps.Keys(s.Environment)) {
 		at := key + "environment."
-		r.check(rule{at + name, variableName.MatchString(name), "write the name of a variable: letters, digits and _"})
+		r.check(rule{at + name, variableName().MatchString(name), "write the name of a variable: letters, digits and _"})
 		if of, isFile := strings.CutSuffix(name, "_file"); isFile {
 			value := s.Environment[of]
 			c.secretFile(r, dir, at+of, &value, string(s.Environment[name]))
@@ -413,12 +413,12 @@ func (c *Config) checkListener(r *reader, key string, s Listener, example, open 
 		c.warn("%s.listen: %s", key, open)
 	}
 	for i, host := range s.Hosts {
-		r.check(rule{fmt.Sprintf("%s.hosts[%d]", key, i), hostPattern.MatchString(host),
+		r.check(rule{fmt.Sprintf("%s.hosts[%d]", key, i), hostPattern().MatchString(host),
 			`write a name, and a port if the address has one, such as "bot.example.org"`})
 	}
 }
 
-var hostPattern = regexp.MustCompile(`^(?i:[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[0-9]{1,5})?$`)
+var hostPattern = lazyregexp.New(`^(?i:[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(:[0-9]{1,5})?$`)
 
 func (c *Config) completeWeb(r *reader, dir string) {
 	w := &c.Tools.Web
@@ -455,7 +455,7 @@ func (c *Config) completeWeb(r *reader, dir string) {
 	}
 }
 
-var folderPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,30}$`)
+var folderPattern = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,30}$`)
 
 // completeFolders checks the folders of the machine that rooms see. None may hold keys and conversations.
 func (c *Config) completeFolders(r *reader, dir string) {
@@ -469,7 +469,7 @@ func (c *Config) completeFolders(r *reader, dir string) {
 		r.check(
 			rule{key + "room", strings.HasPrefix(b.Room, "!"),
 				`write a room's id in quotes, such as "!id:example.org"; it is in the room's settings`},
-			rule{key + "name", folderPattern.MatchString(b.Name) && !slices.Contains(takenNames, b.Name),
+			rule{key + "name", folderPattern().MatchString(b.Name) && !slices.Contains(takenNames, b.Name),
 				"write a short name of small letters, digits, - and _, but not: " + strings.Join(takenNames, ", ")},
 			rule{key + "name", !slices.ContainsFunc(f.Folders[:i], same), "this room has a folder of that name already"},
 		)
@@ -499,11 +499,11 @@ func realPath(name string) string {
 
 var defaultMedia = Media{MaxSize: "20MB", Side: 1024, Text: 40_000, Bytes: 20_000_000}
 
-var sizePattern = regexp.MustCompile(`^(\d{1,9}) ?(kB|KB|MB|GB)$`)
+var sizePattern = lazyregexp.New(`^(\d{1,9}) ?(kB|KB|MB|GB)$`)
 
 // parseSize parses a size in bytes; 0 if it is invalid.
 func parseSize(s string) int64 {
-	m := sizePattern.FindStringSubmatch(strings.TrimSpace(s))
+	m := sizePattern().FindStringSubmatch(strings.TrimSpace(s))
 	if m == nil {
 		return 0
 	}
@@ -518,4 +518,4 @@ func IsPerson(s string) bool { return strings.HasPrefix(s, "@") && gate.CheckPat
 func IsAddress(s string) bool { return checkURL(new(reader), "", s, "") != nil }
 
 // IsVariableName reports whether s may be the name of an environment variable.
-func IsVariableName(s string) bool { return variableName.MatchString(s) }
+func IsVariableName(s string) bool { return variableName().MatchString(s) }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"reverie/internal/lazyregexp"
 	"reverie/internal/text"
 )
 
@@ -104,12 +104,12 @@ func (r *reader) read(data []byte, c *Config) {
 	}
 }
 
-var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
+var yamlError = lazyregexp.New(`^yaml: (?:line (\d+): )?(.*)`)
 
 // addSyntaxFault records a YAML error with its likely cause. The parser omits line 1, and the line
 // of an unknown anchor, whose name may be a secret.
 func (r *reader) addSyntaxFault(err error) {
-	m := append(yamlError.FindStringSubmatch(err.Error()), "", "", "")
+	m := append(yamlError().FindStringSubmatch(err.Error()), "", "", "")
 	line, _ := strconv.Atoi(m[1])
 	what, _, _ := strings.Cut(m[2], " '")
 	if what != "unknown anchor" {
@@ -249,8 +249,8 @@ func (Secret) Format(w fmt.State, _ rune)   { _, _ = io.WriteString(w, hidden) }
 func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }       // JSON and YAML too
 func (Secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
 
-var variable = regexp.MustCompile(`\$?\$\{([^}]*)(\}?)`)
-var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var variable = lazyregexp.New(`\$?\$\{([^}]*)(\}?)`)
+var variableName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // text sets v, a string, and replaces each ${NAME} by that environment variable; $${ is a literal
 // ${. A secret whose variable is not set is empty, as most commands do not need it.
@@ -260,13 +260,13 @@ func (r *reader) text(key string, n *yaml.Node, v reflect.Value) {
 		return
 	}
 	hidden, unset := v.Type() == secretType, len(r.unsetSecrets)
-	text := variable.ReplaceAllStringFunc(n.Value, func(found string) string {
-		m := variable.FindStringSubmatch(found)
+	text := variable().ReplaceAllStringFunc(n.Value, func(found string) string {
+		m := variable().FindStringSubmatch(found)
 		value, set := r.env(m[1])
 		switch {
 		case strings.HasPrefix(found, "$$"):
 			return found[1:]
-		case m[2] == "" || !variableName.MatchString(m[1]):
+		case m[2] == "" || !variableName().MatchString(m[1]):
 			r.addFault(key, "${ begins the name of an environment variable: write ${NAME}, or $${ for the two characters themselves")
 		case !set && hidden:
 			r.unsetSecrets = append(r.unsetSecrets, fmt.Sprintf("%s: the environment variable %s is not set", key, m[1]))

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"regexp"
+	"reverie/internal/lazyregexp"
 	"reverie/internal/store"
 	"strings"
 )
@@ -40,7 +40,7 @@ var configTemplate string
 var matrixTemplate string
 
 // textLine matches a line that is not blank.
-var textLine = regexp.MustCompile(`(?m)^.*\S.*$`)
+var textLine = lazyregexp.New(`(?m)^.*\S.*$`)
 
 // Render returns the commented configuration for a. Missing values are commented out.
 func Render(a Answers) []byte {
@@ -58,7 +58,7 @@ func Render(a Answers) []byte {
 		"{{#password_file}}", unless(a.PasswordFile),
 	).Replace(matrixTemplate)
 	if a.Homeserver == "" {
-		matrix = textLine.ReplaceAllString(matrix, "# $0")
+		matrix = textLine().ReplaceAllString(matrix, "# $0")
 	}
 	key := "# api_key: ${LLM_KEY}"
 	if a.KeyVariable != "" {

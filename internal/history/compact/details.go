@@ -2,13 +2,13 @@ package compact
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"reverie/internal/chat"
 	"reverie/internal/history"
+	"reverie/internal/lazyregexp"
 	"reverie/internal/llm"
 	"reverie/internal/store"
 )
@@ -84,9 +84,9 @@ func rankSentence(who, text string, at int) detail {
 		d.line = who + ": " + text
 	}
 	for i, w := range words(text) {
-		isCode := code.MatchString(w)
+		isCode := code().MatchString(w)
 		switch {
-		case isCode || number.MatchString(w) || i > 0 && name.MatchString(w):
+		case isCode || number().MatchString(w) || i > 0 && name().MatchString(w):
 			d.names = append(d.names, strings.ToLower(w))
 		case utf8.RuneCountInString(w) >= 4:
 			d.words = append(d.words, strings.ToLower(w))
@@ -96,7 +96,7 @@ func rankSentence(who, text string, at int) detail {
 		}
 	}
 	switch {
-	case locked.MatchString(text):
+	case locked().MatchString(text):
 		d.rank = lockedRank
 		d.names = append(d.names, d.words...) // every word matters
 	case who == toolSpeaker:
@@ -107,11 +107,11 @@ func rankSentence(who, text string, at int) detail {
 
 var (
 	// locked matches the markers of a locked decision.
-	locked = regexp.MustCompile(`\bDECISION_LOCKED:|\[DECISION\]|🔒|(?i:- locked)\.?$`)
+	locked = lazyregexp.New(`\bDECISION_LOCKED:|\[DECISION\]|🔒|(?i:- locked)\.?$`)
 	// code matches long numbers, codes, addresses, paths, and words with inner capitals.
-	code   = regexp.MustCompile(`\d.*\d.*\d.*\d|\d.*\pL|\pL.*\d|.[/\\@_:.=#]|^[/~#@!$].|\p{Lu}.*\p{Lu}|\p{Ll}.*\p{Lu}`)
-	number = regexp.MustCompile(`\d`)
-	name   = regexp.MustCompile(`^\p{Lu}.`)
+	code   = lazyregexp.New(`\d.*\d.*\d.*\d|\d.*\pL|\pL.*\d|.[/\\@_:.=#]|^[/~#@!$].|\p{Lu}.*\p{Lu}|\p{Ll}.*\p{Lu}`)
+	number = lazyregexp.New(`\d`)
+	name   = lazyregexp.New(`^\p{Lu}.`)
 )
 
 const (
@@ -152,14 +152,14 @@ func words(text string) []string {
 // maxRead is how many runes of a message Details reads; of a longer one it reads both ends.
 const maxRead = 20_000
 
-var sentenceEnd = regexp.MustCompile(`[.!?。！？]["')\]]*\s+|[。！？]|\n+`)
+var sentenceEnd = lazyregexp.New(`[.!?。！？]["')\]]*\s+|[。！？]|\n+`)
 
 func sentences(text string) []string {
 	text = headTail(text, maxRead/2, maxRead/2)
 	var out []string
 	for from := 0; from < len(text); {
 		to := len(text)
-		if m := sentenceEnd.FindStringIndex(text[from:]); m != nil {
+		if m := sentenceEnd().FindStringIndex(text[from:]); m != nil {
 			to = from + m[1]
 		}
 		s := strings.Trim(text[from:to], " \t\n-*•>#")

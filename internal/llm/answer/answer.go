@@ -4,9 +4,10 @@ package answer
 import (
 	"encoding/json"
 	"errors"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"reverie/internal/lazyregexp"
 )
 
 // Errors of answers that cannot be used.
@@ -21,7 +22,7 @@ var (
 func LastObjects(text string) ([]map[string]any, error) {
 	objects, err := lastObjects(text)
 	if errors.Is(err, ErrPartial) {
-		if again, err := lastObjects(trailingComma.ReplaceAllString(text, "$1")); err == nil {
+		if again, err := lastObjects(trailingComma().ReplaceAllString(text, "$1")); err == nil {
 			return again, nil
 		}
 	}
@@ -30,7 +31,7 @@ func LastObjects(text string) ([]map[string]any, error) {
 
 func lastObjects(text string) (objects []map[string]any, err error) {
 	err = ErrNoList
-	for at := arrayStart.FindStringIndex(text); at != nil; at = arrayStart.FindStringIndex(text) {
+	for at := arrayStart().FindStringIndex(text); at != nil; at = arrayStart().FindStringIndex(text) {
 		text = text[at[0]:]
 		list, length, failed := readObjects(text)
 		if len(list) > 0 || errors.Is(err, ErrNoList) { // an empty array may be part of another
@@ -63,11 +64,11 @@ func readObjects(text string) (list []map[string]any, length int64, err error) {
 
 // arrayStart matches the start of an array of objects, or an empty array. It matches no bracket in
 // prose.
-var arrayStart = regexp.MustCompile(`\[\s*[{\]]`)
+var arrayStart = lazyregexp.New(`\[\s*[{\]]`)
 
 // trailingComma matches a comma before the end of a list or object. It also changes quotes; such a
 // quote is then not found, and its fact is refused.
-var trailingComma = regexp.MustCompile(`,\s*([\]}])`)
+var trailingComma = lazyregexp.New(`,\s*([\]}])`)
 
 // Text returns a field as text if it is a string or number, else "".
 func Text(o map[string]any, name string) string {

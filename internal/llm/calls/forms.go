@@ -3,11 +3,12 @@ package calls
 import (
 	"encoding/json"
 	"iter"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/kaptinlin/jsonrepair"
+
+	"reverie/internal/lazyregexp"
 )
 
 // The keys under which models write the parts of a call.
@@ -32,11 +33,11 @@ func (r *Reader) readValue(s string, tagged, cut bool) (calls []Call, n int) {
 }
 
 // namedHead matches a name before its arguments.
-var namedHead = regexp.MustCompile(`^([A-Za-z_][\w.-]*)(?:\[ARGS\]| with |\s)\s*\{`)
+var namedHead = lazyregexp.New(`^([A-Za-z_][\w.-]*)(?:\[ARGS\]| with |\s)\s*\{`)
 
 // namedCall parses a call whose name precedes its arguments.
 func (r *Reader) namedCall(s string, cut bool) ([]Call, int) {
-	m := namedHead.FindStringSubmatch(s)
+	m := namedHead().FindStringSubmatch(s)
 	if m == nil {
 		return nil, 0
 	}
@@ -61,14 +62,14 @@ func truncatedCall(s, name string) ([]Call, int) { return []Call{{Name: name, Ar
 
 // singleCall returns a single call, unless it is an example or a quotation.
 func (r *Reader) singleCall(source, name, arguments string) ([]Call, int) {
-	if placeholder.MatchString(arguments) || r.isQuotation(source) {
+	if placeholder().MatchString(arguments) || r.isQuotation(source) {
 		return nil, 0
 	}
 	return []Call{{Name: name, Arguments: arguments}}, len(source)
 }
 
 // placeholder matches a placeholder in place of a value.
-var placeholder = regexp.MustCompile(`"\s*(?:\.\.\.|…|<[^<>"]{1,40}>)\s*"`)
+var placeholder = lazyregexp.New(`"\s*(?:\.\.\.|…|<[^<>"]{1,40}>)\s*"`)
 
 // readJSON parses calls written as JSON, valid or broken.
 func (r *Reader) readJSON(s string, tagged, cut bool) ([]Call, int) {
@@ -82,12 +83,12 @@ func (r *Reader) readJSON(s string, tagged, cut bool) ([]Call, int) {
 		if !ok || len(calls) == 0 {
 			continue
 		}
-		if slices.ContainsFunc(calls, func(c Call) bool { return placeholder.MatchString(c.Arguments) }) || r.isQuotation(text) {
+		if slices.ContainsFunc(calls, func(c Call) bool { return placeholder().MatchString(c.Arguments) }) || r.isQuotation(text) {
 			return nil, 0
 		}
 		return calls, end
 	}
-	m := nameInJSON.FindStringSubmatch(s)
+	m := nameInJSON().FindStringSubmatch(s)
 	if m == nil || !tagged && !isIncompleteJSON(s, cut) {
 		return nil, 0
 	}
@@ -98,7 +99,7 @@ func (r *Reader) readJSON(s string, tagged, cut bool) ([]Call, int) {
 }
 
 // nameInJSON matches the name at the start of a call.
-var nameInJSON = regexp.MustCompile(`^[\[\s]*\{\s*["'](?:name|tool|function|tool_name)["']\s*:\s*["']([\w.-]+)["']` +
+var nameInJSON = lazyregexp.New(`^[\[\s]*\{\s*["'](?:name|tool|function|tool_name)["']\s*:\s*["']([\w.-]+)["']` +
 	`\s*,\s*["'](?:arguments|args|parameters|input)["']`)
 
 // callsIn extracts calls from a JSON value. ok is false if any part of it is not a call.
@@ -164,14 +165,14 @@ func asArguments(raw json.RawMessage) string {
 }
 
 var (
-	markupHead = regexp.MustCompile(`^<function=["']?([\w.-]+)["']?\s*>`)
-	markupPart = regexp.MustCompile(`(?s)<parameter=["']?([\w.-]+)["']?>(.*?)(?:</parameter>|$)`)
-	markupEnd  = regexp.MustCompile(`</(?:function|tool_call)>`)
+	markupHead = lazyregexp.New(`^<function=["']?([\w.-]+)["']?\s*>`)
+	markupPart = lazyregexp.New(`(?s)<parameter=["']?([\w.-]+)["']?>(.*?)(?:</parameter>|$)`)
+	markupEnd  = lazyregexp.New(`</(?:function|tool_call)>`)
 )
 
 // readMarkup parses a call in tags: <function=NAME><parameter=KEY>…, or with JSON inside.
 func (r *Reader) readMarkup(s string, tagged, cut bool) ([]Call, int) {
-	m := markupHead.FindStringSubmatch(s)
+	m := markupHead().FindStringSubmatch(s)
 	if m == nil {
 		return nil, 0
 	}
@@ -182,7 +183,7 @@ func (r *Reader) readMarkup(s string, tagged, cut bool) ([]Call, int) {
 		return nil, 0
 	}
 	body, after := s[len(m[0]):], len(s)
-	if at := markupEnd.FindStringIndex(body); at != nil {
+	if at := markupEnd().FindStringIndex(body); at != nil {
 		body, after = body[:at[0]], len(m[0])+at[1]
 	} else if cut {
 		return truncatedCall(s, name)
@@ -192,7 +193,7 @@ func (r *Reader) readMarkup(s string, tagged, cut bool) ([]Call, int) {
 		return r.singleCall(s[:after], name, arguments)
 	}
 	fields := map[string]string{}
-	for _, m := range markupPart.FindAllStringSubmatch(body, -1) {
+	for _, m := range markupPart().FindAllStringSubmatch(body, -1) {
 		fields[m[1]] = strings.TrimSpace(m[2])
 	}
 	arguments, err := json.Marshal(fields)
@@ -274,13 +275,13 @@ func candidateLengths(s string) iter.Seq[int] {
 
 // untilMark returns the length of s before the next mark.
 func untilMark(s string) int {
-	if at := nextMark.FindStringIndex(s); at != nil {
+	if at := nextMark().FindStringIndex(s); at != nil {
 		return at[0]
 	}
 	return len(s)
 }
 
-var nextMark = regexp.MustCompile("(?i)</(?:tool_calls?|function)>|<\\|[a-z_]+\\|>|\n[ \t]*```")
+var nextMark = lazyregexp.New("(?i)</(?:tool_calls?|function)>|<\\|[a-z_]+\\|>|\n[ \t]*```")
 
 // repairJSON returns text as valid JSON. Truncated text is not completed.
 func repairJSON(text string, cut bool) (json.RawMessage, bool) {

@@ -26,6 +26,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"reverie/internal/lazyregexp"
 )
 
 // Tool is a tool offered to the model. Parameters is the JSON schema of an object.
@@ -138,24 +140,24 @@ func (r *Reader) VisibleProse(text string) string {
 		at = next
 	}
 	end := text[max(0, len(text)-maxPartial):]
-	return strings.TrimSpace(text[:len(text)-len(partialOpening.FindString(end))])
+	return strings.TrimSpace(text[:len(text)-len(partialOpening().FindString(end))])
 }
 
 // maxPartial is how many bytes at the end of a text are searched for partialOpening, which reads all it is given.
 const maxPartial = 200
 
 // partialOpening matches an end of text that may become the start of a call.
-var partialOpening = regexp.MustCompile("(?:(?:^|\n)[ \t]*(?:`{1,2}|~{1,2})|<[^<>\n]{0,60}|\\[\\s*(?:\\w[\\w ]{0,20}|\\{\\s*)?|\\{\\s*)$")
+var partialOpening = lazyregexp.New("(?:(?:^|\n)[ \t]*(?:`{1,2}|~{1,2})|<[^<>\n]{0,60}|\\[\\s*(?:\\w[\\w ]{0,20}|\\{\\s*)?|\\{\\s*)$")
 
 var (
 	// callTag matches the start of a call anywhere in a line. The call is in a chat template's
 	// words or in JSON.
-	callTag = regexp.MustCompile(`(?i)<tool_calls?>|<function=|<\|python_tag\|>|\[TOOL_CALLS\]|\[Called the tool |\[?\s*\{\s*["']`)
+	callTag = lazyregexp.New(`(?i)<tool_calls?>|<function=|<\|python_tag\|>|\[TOOL_CALLS\]|\[Called the tool |\[?\s*\{\s*["']`)
 	// callMark matches what chat templates and Markdown put around calls.
-	callMark = regexp.MustCompile("(?i)^(?:</?(?:tool_calls?|function|s)>|<\\|[^|<>\n]{1,40}\\|>|" +
+	callMark = lazyregexp.New("(?i)^(?:</?(?:tool_calls?|function|s)>|<\\|[^|<>\n]{1,40}\\|>|" +
 		"\\[/?TOOL_CALLS\\]|\\[Called the tool |(?:```+|~~~+)[\\w+-]*)")
 	// inventedResult matches the start of a tool result that the model invented.
-	inventedResult = regexp.MustCompile(`^(?:</?tool_(?:response|result|output)|\[TOOL_RESULTS\]|` +
+	inventedResult = lazyregexp.New(`^(?:</?tool_(?:response|result|output)|\[TOOL_RESULTS\]|` +
 		`<\|(?:im_start|start_header_id)\|>|Observation:|\[Result of the tool )`)
 )
 
@@ -169,7 +171,7 @@ func (r *Reader) nextOpening(text string, at int) int {
 			at = end + 1
 			continue
 		}
-		mark := callMark.FindString(text[first:])
+		mark := callMark().FindString(text[first:])
 		if first >= at && (mark != "" && !strings.HasPrefix(mark, "</") || strings.HasPrefix(text[first:], "{")) {
 			return first
 		}
@@ -177,7 +179,7 @@ func (r *Reader) nextOpening(text string, at int) int {
 			at = end + 1
 			continue
 		}
-		for _, m := range callTag.FindAllStringIndex(text[at:end], -1) {
+		for _, m := range callTag().FindAllStringIndex(text[at:end], -1) {
 			if strings.Count(text[begin:at+m[0]], "`")%2 == 0 {
 				return at + m[0]
 			}
@@ -198,17 +200,17 @@ func (r *Reader) skipOpening(text string, from int) (next int, decided bool) {
 			return from + closing[1], true
 		}
 		return len(text), false
-	case s[0] == '{', s[0] == '[' && !callMark.MatchString(s):
+	case s[0] == '{', s[0] == '[' && !callMark().MatchString(s):
 		n, closed := jsonEnd(s) // with unbalanced quotes even its end is uncertain
-		return from + n, closed && !callKey.MatchString(s)
+		return from + n, closed && !callKey().MatchString(s)
 	}
-	return from + 1, closingTag.MatchString(s)
+	return from + 1, closingTag().MatchString(s)
 }
 
 // callKey matches the start of an object that may be a call.
-var callKey = regexp.MustCompile(`^[\[\s]*\{\s*["']?(?:name|tool|function|type|id|arg|param|input)`)
+var callKey = lazyregexp.New(`^[\[\s]*\{\s*["']?(?:name|tool|function|type|id|arg|param|input)`)
 
-var closingTag = regexp.MustCompile(`(?i)</(?:tool_calls?|function)>`)
+var closingTag = lazyregexp.New(`(?i)</(?:tool_calls?|function)>`)
 
 // readCalls parses consecutive calls from from on.
 func (r *Reader) readCalls(text string, from int, cut bool) (segment, bool) {
@@ -226,11 +228,11 @@ func (r *Reader) readCalls(text string, from int, cut bool) (segment, bool) {
 			p.to = len(text)
 			break
 		}
-		if len(p.calls) > 0 && inventedResult.MatchString(rest) {
+		if len(p.calls) > 0 && inventedResult().MatchString(rest) {
 			p.to = len(text)
 			break
 		}
-		if mark := callMark.FindString(rest); mark != "" {
+		if mark := callMark().FindString(rest); mark != "" {
 			if fence := mark[0] == '`' || mark[0] == '~'; fence {
 				p.fenced, inFence = p.fenced || !tagged, !inFence
 			} else {

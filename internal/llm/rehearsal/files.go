@@ -10,8 +10,9 @@ import (
 	_ "image/png"
 	"io"
 	"net/http"
-	"regexp"
 	"strings"
+
+	"reverie/internal/lazyregexp"
 )
 
 // picture is an image part of a message.
@@ -52,29 +53,29 @@ func describePictures(t turn) (reply, bool) {
 	return reply{text: text}, true
 }
 
-var fileRE = regexp.MustCompile(`(?s)<data id="[^"]*" source="file">\nfile ([^\n]*)\n(.*?)\n</data `)
+var fileRE = lazyregexp.New(`(?s)<data id="[^"]*" source="file">\nfile ([^\n]*)\n(.*?)\n</data `)
 
 // describeFiles answers which files came with the newest message.
 func describeFiles(t turn) (reply, bool) {
-	m := fileRE.FindStringSubmatch(t.whole)
+	m := fileRE().FindStringSubmatch(t.whole)
 	if m == nil || len(t.results) > 0 {
 		return reply{}, false
 	}
 	return reply{text: fmt.Sprintf("The file %s begins:\n\n%s", m[1], beginning(m[2]))}, true
 }
 
-var noteRE = regexp.MustCompile(`(?m)^\[(image|file) ([^\]]*)\]$`)
+var noteRE = lazyregexp.New(`(?m)^\[(image|file) ([^\]]*)\]$`)
 
 // describeMissing answers which files did not come, and why.
 func describeMissing(t turn) (reply, bool) {
-	m := noteRE.FindStringSubmatch(t.whole)
+	m := noteRE().FindStringSubmatch(t.whole)
 	if m == nil || len(t.results) > 0 {
 		return reply{}, false
 	}
 	return reply{text: "I did not get the " + m[1] + " " + m[2] + "."}, true
 }
 
-var sendRE = regexp.MustCompile(`(?i)^` + lead + `send(?: me)?(?: the)? file\s+[\x60"']?([^\s\x60"'?]+?)[\x60"']?[.?!]?$`)
+var sendRE = lazyregexp.New(`(?i)^` + lead + `send(?: me)?(?: the)? file\s+[\x60"']?([^\s\x60"'?]+?)[\x60"']?[.?!]?$`)
 
 // sendFile calls send_file.
 func sendFile(t turn, m []string) (reply, bool) {
@@ -83,7 +84,7 @@ func sendFile(t turn, m []string) (reply, bool) {
 	})
 }
 
-var writeRE = regexp.MustCompile(`(?is)^` + lead + `write file\s+(\S+?):\s+(.+)$`)
+var writeRE = lazyregexp.New(`(?is)^` + lead + `write file\s+(\S+?):\s+(.+)$`)
 
 // writeFile calls write_file.
 func writeFile(t turn, m []string) (reply, bool) {
@@ -92,7 +93,7 @@ func writeFile(t turn, m []string) (reply, bool) {
 	})
 }
 
-var editRE = regexp.MustCompile(`(?is)^` + lead + `in\s+(\S+)\s+replace\s+(.+?)\s+with\s+(.+)$`)
+var editRE = lazyregexp.New(`(?is)^` + lead + `in\s+(\S+)\s+replace\s+(.+?)\s+with\s+(.+)$`)
 
 // editFile calls edit_file.
 func editFile(t turn, m []string) (reply, bool) {
@@ -101,7 +102,7 @@ func editFile(t turn, m []string) (reply, bool) {
 	})
 }
 
-var modeRE = regexp.MustCompile(`(?i)^` + lead + `switch to ([a-z]+) mode[.?!]?$`)
+var modeRE = lazyregexp.New(`(?i)^` + lead + `switch to ([a-z]+) mode[.?!]?$`)
 
 // setMode calls set_mode.
 func setMode(t turn, m []string) (reply, bool) {
@@ -109,8 +110,8 @@ func setMode(t turn, m []string) (reply, bool) {
 }
 
 var (
-	questionRE = regexp.MustCompile(`(?i)^ask me: (.+) or (.+)\?$`)
-	chosenRE   = regexp.MustCompile(`^> Answer to the question “(.*)”: (.+)$`)
+	questionRE = lazyregexp.New(`(?i)^ask me: (.+) or (.+)\?$`)
+	chosenRE   = lazyregexp.New(`^> Answer to the question “(.*)”: (.+)$`)
 )
 
 // askPerson calls ask_person.

@@ -4,12 +4,14 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"reverie/internal/lazyregexp"
 )
 
 var (
-	harvestRE = regexp.MustCompile(`(?m)^\[(\d+)\] \d{4}-\d\d-\d\d \d\d:\d\d \S+: (.*(?:\n    .*)*)`)
-	toldRE    = regexp.MustCompile(`(?i)^(?:(?:please |and |by the way[,:]? )?(?:remember|note|don't forget)(?: that)? )?((?:my|our) .+ (?:is|are) .+|(?:i|we) (?:live|work|like|love|prefer|hate|have|am allergic|don't like) .+)$`)
-	rememRE   = regexp.MustCompile(`(?i)^(?:please )?(?:remember|don't forget) that (.+)$`)
+	harvestRE = lazyregexp.New(`(?m)^\[(\d+)\] \d{4}-\d\d-\d\d \d\d:\d\d \S+: (.*(?:\n    .*)*)`)
+	toldRE    = lazyregexp.New(`(?i)^(?:(?:please |and |by the way[,:]? )?(?:remember|note|don't forget)(?: that)? )?((?:my|our) .+ (?:is|are) .+|(?:i|we) (?:live|work|like|love|prefer|hate|have|am allergic|don't like) .+)$`)
+	rememRE   = lazyregexp.New(`(?i)^(?:please )?(?:remember|don't forget) that (.+)$`)
 )
 
 // objective answers the request to pick a conversation's task: none.
@@ -26,11 +28,11 @@ func harvest(t turn) (reply, bool) {
 		return reply{}, false
 	}
 	facts := []map[string]any{}
-	for _, m := range harvestRE.FindAllStringSubmatch(messages[0].text, -1) {
+	for _, m := range harvestRE().FindAllStringSubmatch(messages[0].text, -1) {
 		number, _ := strconv.Atoi(m[1])
 		for _, s := range strings.FieldsFunc(m[2], func(r rune) bool { return strings.ContainsRune(".!?\n", r) }) {
 			s = strings.TrimSpace(s)
-			for _, re := range []*regexp.Regexp{rememRE, toldRE} {
+			for _, re := range []*regexp.Regexp{rememRE(), toldRE()} {
 				if told := re.FindStringSubmatch(s); told != nil {
 					facts = append(facts, map[string]any{"message": number, "quote": s, "fact": capitalize(told[1]), "subject": "I", "kind": "fact", "valid_from": "", "valid_to": ""})
 					break

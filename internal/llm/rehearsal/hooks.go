@@ -2,13 +2,14 @@ package rehearsal
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"reverie/internal/lazyregexp"
 )
 
-var hookRE = regexp.MustCompile(`(?i)\brehearse:\s*([a-z]+)(?:\s+([\w.]+))?`)
+var hookRE = lazyregexp.New(`(?i)\brehearse:\s*([a-z]+)(?:\s+([\w.]+))?`)
 
 // hook executes a test hook; the package comment lists them.
 func hook(_ turn, m []string) (reply, bool) {

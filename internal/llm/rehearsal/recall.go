@@ -2,22 +2,23 @@ package rehearsal
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"reverie/internal/lazyregexp"
 )
 
 var (
-	aboutRE = regexp.MustCompile(`(?is)^` + lead + `(?:what (?:do|did) (?:you|i|we) (?:know|remember|have|say|tell you)(?: to you)? about|(?:do you )?(?:know|remember)(?: anything| something)? about|tell me (?:more |something |everything )?about|do you (?:know|remember)|remember)\s+(.+?)\s*[?.!]*$`)
-	askRE   = regexp.MustCompile(`(?is)^` + lead + `((?:what|who|whom|whose|where|when|which|how)\b.+?)\s*\?*$`)
+	aboutRE = lazyregexp.New(`(?is)^` + lead + `(?:what (?:do|did) (?:you|i|we) (?:know|remember|have|say|tell you)(?: to you)? about|(?:do you )?(?:know|remember)(?: anything| something)? about|tell me (?:more |something |everything )?about|do you (?:know|remember)|remember)\s+(.+?)\s*[?.!]*$`)
+	askRE   = lazyregexp.New(`(?is)^` + lead + `((?:what|who|whom|whose|where|when|which|how)\b.+?)\s*\?*$`)
 )
 
 // recall answers a question from the lines of its own request.
 func recall(t turn) (reply, bool) {
 	topic, broad := "", false
-	if m := aboutRE.FindStringSubmatch(t.said); m != nil {
+	if m := aboutRE().FindStringSubmatch(t.said); m != nil {
 		topic, broad = m[1], true
-	} else if m := askRE.FindStringSubmatch(t.said); m != nil {
+	} else if m := askRE().FindStringSubmatch(t.said); m != nil {
 		topic = m[1]
 	} else {
 		return reply{}, false
@@ -134,11 +135,11 @@ func knowledgeLines(req request) (lines []line) {
 // statements returns the lines of a person's message that are not questions. Of "remember that …"
 // only the fact counts.
 func statements(own string) (lines []line) {
-	if m := rememberRE.FindStringSubmatch(own); m != nil && !strings.HasSuffix(own, "?") {
+	if m := rememberRE().FindStringSubmatch(own); m != nil && !strings.HasSuffix(own, "?") {
 		return []line{{text: fact(m[2])}}
 	}
 	for l := range strings.Lines(own) {
-		if l = strings.TrimSpace(l); l != "" && !strings.HasSuffix(l, "?") && !askRE.MatchString(l) && !aboutRE.MatchString(l) {
+		if l = strings.TrimSpace(l); l != "" && !strings.HasSuffix(l, "?") && !askRE().MatchString(l) && !aboutRE().MatchString(l) {
 			lines = append(lines, line{text: l})
 		}
 	}

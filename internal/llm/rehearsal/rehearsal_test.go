@@ -220,7 +220,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, words string) {
 		text := "[Sat 2026-11-21 09:14 CET]\n" + words + "\n\n[note k3f9]\nxylophone\n[/note k3f9]"
 		req := request{Model: ModelName, Messages: []message{{Role: "user", text: text}}}
-		if hookRE.MatchString(words) {
+		if hookRE().MatchString(words) {
 			return
 		}
 		a := req.truncate(answer(req))

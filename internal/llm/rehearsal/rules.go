@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"reverie/internal/lazyregexp"
 )
 
 // rule answers a turn, or returns false if it does not apply.
@@ -21,9 +23,9 @@ var rules = []rule{
 }
 
 // whenMatches returns a rule that applies when a person's words match.
-func whenMatches(words *regexp.Regexp, do func(t turn, m []string) (reply, bool)) rule {
+func whenMatches(words func() *regexp.Regexp, do func(t turn, m []string) (reply, bool)) rule {
 	return func(t turn) (reply, bool) {
-		if m := words.FindStringSubmatch(t.said); m != nil {
+		if m := words().FindStringSubmatch(t.said); m != nil {
 			return do(t, m)
 		}
 		return reply{}, false
@@ -122,7 +124,7 @@ func isError(name, result string) bool {
 	return slices.ContainsFunc(begins, func(begin string) bool { return strings.HasPrefix(r, begin) })
 }
 
-var rememberRE = regexp.MustCompile(`(?is)^(` + lead + `)(?:remember|don't forget)(?:\s+this)?(?:\s*:|\s+that\b)?\s+(.+)$`)
+var rememberRE = lazyregexp.New(`(?is)^(` + lead + `)(?:remember|don't forget)(?:\s+this)?(?:\s*:|\s+that\b)?\s+(.+)$`)
 
 func remember(t turn, m []string) (reply, bool) {
 	asks := strings.HasSuffix(t.said, "?")
@@ -141,7 +143,7 @@ func fact(s string) string {
 	return capitalize(strings.TrimRight(strings.TrimSuffix(s, " please"), " ,"))
 }
 
-var readRE = regexp.MustCompile(`(?i)^` + lead + `(?:read|open|show(?: me)?)(?: the)?( file)?\s+[\x60"']?([^\s\x60"'?]+?)[\x60"']?[.?!]?$`)
+var readRE = lazyregexp.New(`(?i)^` + lead + `(?:read|open|show(?: me)?)(?: the)?( file)?\s+[\x60"']?([^\s\x60"'?]+?)[\x60"']?[.?!]?$`)
 
 func readFile(t turn, m []string) (reply, bool) {
 	if m[1] == "" && !strings.ContainsAny(m[2], "./") { // "read Tolstoy"
@@ -172,7 +174,7 @@ func beginning(text string) string {
 	return "```\n" + strings.Join(kept, "\n") + "\n```"
 }
 
-var skillRE = regexp.MustCompile(`(?is)^` + lead + `(?:add|save|create|make)(?: a| the)?(?: new)? skill\s+[\x60"']?([\w-]+)[\x60"']?\s*(?::|\s-)\s*(.+)$`)
+var skillRE = lazyregexp.New(`(?is)^` + lead + `(?:add|save|create|make)(?: a| the)?(?: new)? skill\s+[\x60"']?([\w-]+)[\x60"']?\s*(?::|\s-)\s*(.+)$`)
 
 func addSkill(t turn, m []string) (reply, bool) {
 	summary, text, more := strings.Cut(strings.TrimSpace(m[2]), "\n")
@@ -194,10 +196,10 @@ func fallback(t turn) (reply, bool) {
 		return reply{text: "Hello! I only rehearse here. Say *remember that …* and I will show what I can do."}, true
 	}
 	greeting := ""
-	if ok := greetRE.MatchString(t.said); ok {
+	if ok := greetRE().MatchString(t.said); ok {
 		greeting = "Hello! "
 	}
 	return reply{text: fmt.Sprintf("%sI heard “%s”, but I only rehearse: without a language model I can say no more about it.", greeting, clip(t.said, 200))}, true
 }
 
-var greetRE = regexp.MustCompile(`(?i)^(?:hi|hello|hey|good (?:morning|evening|afternoon|day))\b`)
+var greetRE = lazyregexp.New(`(?i)^(?:hi|hello|hey|good (?:morning|evening|afternoon|day))\b`)

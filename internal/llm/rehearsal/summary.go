@@ -1,15 +1,16 @@
 package rehearsal
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"reverie/internal/lazyregexp"
 )
 
 var (
-	blockRE = regexp.MustCompile(`(?s)<data id="(\w+)" source="(summary|conversation)">\n(.*?)\n</data (\w+)>`)
-	wordsRE = regexp.MustCompile(`at most (\d+) words`)
-	lineRE  = regexp.MustCompile(`^(\S+) \[[^\]]*\]: (.+)$`)
+	blockRE = lazyregexp.New(`(?s)<data id="(\w+)" source="(summary|conversation)">\n(.*?)\n</data (\w+)>`)
+	wordsRE = lazyregexp.New(`at most (\d+) words`)
+	lineRE  = lazyregexp.New(`^(\S+) \[[^\]]*\]: (.+)$`)
 )
 
 // summarise answers the request for a summary: the previous summary, then the first words of what
@@ -20,18 +21,18 @@ func summarise(t turn) (reply, bool) {
 		return reply{}, false
 	}
 	left := 100
-	if m := wordsRE.FindStringSubmatch(messages[0].text); m != nil {
+	if m := wordsRE().FindStringSubmatch(messages[0].text); m != nil {
 		left, _ = strconv.Atoi(m[1])
 	}
 	var lines []string
-	for _, block := range blockRE.FindAllStringSubmatch(messages[1].text, -1) {
+	for _, block := range blockRE().FindAllStringSubmatch(messages[1].text, -1) {
 		if block[1] != block[4] {
 			continue
 		}
 		for l := range strings.Lines(block[3]) {
 			l = strings.TrimSpace(l)
 			if block[2] == "conversation" {
-				m := lineRE.FindStringSubmatch(l)
+				m := lineRE().FindStringSubmatch(l)
 				if m == nil {
 					continue
 				}

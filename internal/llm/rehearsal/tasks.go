@@ -8,13 +8,15 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"reverie/internal/lazyregexp"
 )
 
 var (
-	listRE   = regexp.MustCompile(`(?i)^` + lead + `(?:what are my|what's on my|list|show)(?: me)?(?: all)?(?: my| the)?(?: open)?\s*(?:tasks?|reminders|task list|todos?)(?: list)?\s*[?.!]*$`)
-	changeRE = regexp.MustCompile(`(?i)^` + lead + `(complete|finish|pause|resume|delete)\s+(?:the )?(?:task )?#?(task_\w+)\s*[.!]*$`)
-	workRE   = regexp.MustCompile(`(?is)^` + lead + `work on\s+(.+?)[\s.!?]*$`)
-	remindRE = regexp.MustCompile(`(?is)^` + lead + `(?:remind me|(?:add|create|make)(?: a)?(?: new)? (?:task|reminder)):?\s+(.+?)[\s.!?]*$`)
+	listRE   = lazyregexp.New(`(?i)^` + lead + `(?:what are my|what's on my|list|show)(?: me)?(?: all)?(?: my| the)?(?: open)?\s*(?:tasks?|reminders|task list|todos?)(?: list)?\s*[?.!]*$`)
+	changeRE = lazyregexp.New(`(?i)^` + lead + `(complete|finish|pause|resume|delete)\s+(?:the )?(?:task )?#?(task_\w+)\s*[.!]*$`)
+	workRE   = lazyregexp.New(`(?is)^` + lead + `work on\s+(.+?)[\s.!?]*$`)
+	remindRE = lazyregexp.New(`(?is)^` + lead + `(?:remind me|(?:add|create|make)(?: a)?(?: new)? (?:task|reminder)):?\s+(.+?)[\s.!?]*$`)
 )
 
 func listTasks(t turn, _ []string) (reply, bool) {

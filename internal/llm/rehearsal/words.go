@@ -1,11 +1,12 @@
 package rehearsal
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"reverie/internal/lazyregexp"
 )
 
 // ownWords returns a person's own words in a user message: without the program's header ("[Sat
@@ -19,11 +20,11 @@ func ownWords(msg string) string {
 	return own
 }
 
-var quotedRE = regexp.MustCompile(`^<data id="(\w+)" source="quoted">\n`)
+var quotedRE = lazyregexp.New(`^<data id="(\w+)" source="quoted">\n`)
 
 // withoutQuotes removes the quotes at the start of a message.
 func withoutQuotes(msg string) string {
-	m := quotedRE.FindStringSubmatch(msg)
+	m := quotedRE().FindStringSubmatch(msg)
 	if m == nil {
 		return msg
 	}
@@ -69,7 +70,7 @@ type line struct {
 	source string // of its data block: "memories", "tasks" …; "" = outside
 }
 
-var sourceRE = regexp.MustCompile(`source="([^"]*)"`)
+var sourceRE = lazyregexp.New(`source="([^"]*)"`)
 
 // dataLines returns the lines inside the <data …> blocks of a text.
 func dataLines(text string) (lines []line) {
@@ -81,7 +82,7 @@ func dataLines(text string) (lines []line) {
 			in = false
 		case strings.HasPrefix(l, "<data"):
 			in, source = true, ""
-			if m := sourceRE.FindStringSubmatch(l); m != nil {
+			if m := sourceRE().FindStringSubmatch(l); m != nil {
 				source = m[1]
 			}
 		case in && l != "" && !strings.HasPrefix(l, "#"):

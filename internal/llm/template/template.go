@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"regexp"
 	"slices"
 	"strings"
+
+	"reverie/internal/lazyregexp"
 )
 
 // Template is a file of the data folder, by its relative path.
@@ -22,7 +23,7 @@ type Template struct {
 // optionalPlaceholders are optional placeholders.
 var optionalPlaceholders = []string{"{pair}", "{count}", "{nonce}"}
 
-var placeholder = regexp.MustCompile(`\{[\pL_][\pL\d_ -]{1,24}\}`)
+var placeholder = lazyregexp.New(`\{[\pL_][\pL\d_ -]{1,24}\}`)
 
 // Check reports a wrong placeholder and its remedy: one of a pair is missing, or one is misspelt. A
 // text without placeholders is valid: the data comes at its end.
@@ -43,7 +44,7 @@ func (t Template) Check(text string) error {
 			}
 		}
 	}
-	for _, p := range placeholder.FindAllString(text, -1) {
+	for _, p := range placeholder().FindAllString(text, -1) {
 		if !slices.Contains(optionalPlaceholders, p) {
 			return fmt.Errorf("%s, line %d: %s is no placeholder there; write %s",
 				t.File, lineOf(text, p), p, strings.Join(t.Placeholders[0], " and "))
@@ -67,10 +68,10 @@ func (t Template) Load(owners, shipped fs.FS, log *slog.Logger) string {
 		b, err := fs.ReadFile(from, t.File)
 		if err == nil && i == 0 {
 			blank := func(s string) string { return strings.Repeat("\n", strings.Count(s, "\n")) }
-			err = t.Check(comment.ReplaceAllStringFunc(string(b), blank))
+			err = t.Check(comment().ReplaceAllStringFunc(string(b), blank))
 		}
 		if err == nil && strings.TrimSpace(string(b)) != "" {
-			return comment.ReplaceAllString(strings.ReplaceAll(string(b), "\r\n", "\n"), "")
+			return comment().ReplaceAllString(strings.ReplaceAll(string(b), "\r\n", "\n"), "")
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			log.Warn("a template cannot be used; the one that came with the program is used meanwhile", "file", t.File, "why", err)
@@ -80,7 +81,7 @@ func (t Template) Load(owners, shipped fs.FS, log *slog.Logger) string {
 }
 
 // comment matches a comment that owners write for each other.
-var comment = regexp.MustCompile(`(?s)<!--.*?-->\n?`)
+var comment = lazyregexp.New(`(?s)<!--.*?-->\n?`)
 
 // Fill replaces the placeholder in a template by text, or appends text. Other braces are plain
 // text.

@@ -4,7 +4,6 @@ package gate
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -15,6 +14,7 @@ import (
 
 	"reverie/internal/chat"
 	"reverie/internal/command"
+	"reverie/internal/lazyregexp"
 	"reverie/internal/text"
 )
 
@@ -187,11 +187,11 @@ func (g *Gate) mentioned(msg *event.MessageEventContent, body string) bool {
 }
 
 // quoted matches quotes in HTML.
-var quoted = regexp.MustCompile(`(?is)<mx-reply>.*</mx-reply>|<blockquote>.*</blockquote>`)
+var quoted = lazyregexp.New(`(?is)<mx-reply>.*</mx-reply>|<blockquote>.*</blockquote>`)
 
 // linksTo reports whether HTML links to user or contains their ID outside quotes.
 func linksTo(html, user string) bool {
-	own := quoted.ReplaceAllString(html, "")
+	own := quoted().ReplaceAllString(html, "")
 	if plain, err := url.PathUnescape(own); err == nil {
 		own = plain
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"html"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +14,8 @@ import (
 	"github.com/yuin/goldmark/renderer"
 	rendered "github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/util"
+
+	"reverie/internal/lazyregexp"
 )
 
 // MaxSize limits the text of one event: Markdown and HTML together, as JSON. The specification
@@ -48,7 +49,7 @@ var markdown = goldmark.New(
 // would fetch images from any server.
 var allowed = allowedHTML()
 
-var languageClass = regexp.MustCompile(`^language-[A-Za-z0-9_+#.-]+$`)
+var languageClass = lazyregexp.New(`^language-[[A-Za-z0-9_+#.-]+$`)
 
 func allowedHTML() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
@@ -60,7 +61,7 @@ func allowedHTML() *bluemonday.Policy {
 	p.RequireParseableURLs(true)
 	p.AllowRelativeURLs(false)
 	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
-	p.AllowAttrs("class").Matching(languageClass).OnElements("code")
+	p.AllowAttrs("class").Matching(languageClass()).OnElements("code")
 	p.AllowAttrs("data-mx-maths").OnElements("span")
 	return p
 }
@@ -107,7 +108,7 @@ func convert(md string) (out string) {
 }
 
 // nestMarker matches the marker of a quote or list item. The marker is at the beginning of a line.
-var nestMarker = regexp.MustCompile(`^[ \t]*(?:>|[-+*][ \t]|[0-9]{1,9}[.)][ \t])`)
+var nestMarker = lazyregexp.New(`^[ \t]*(?:>|[-+*][ \t]|[0-9]{1,9}[.)][ \t])`)
 
 // excessive reports whether rendering would be slow or the result much larger than md: a line with
 // more nested quotes and lists than maxDepth, or table rows that get many empty cells.
@@ -115,7 +116,7 @@ func excessive(md string) bool {
 	columns := 0
 	for line := range strings.SplitSeq(md, "\n") {
 		for depth := 0; ; depth++ {
-			m := nestMarker.FindString(line)
+			m := nestMarker().FindString(line)
 			if m == "" {
 				break
 			}
@@ -131,11 +132,11 @@ func excessive(md string) bool {
 	return columns*strings.Count(md, "\n") > 4*len(md)+1000
 }
 
-var anyTag = regexp.MustCompile(`<(/?)([a-z0-9]+)[^>]*?>`)
+var anyTag = lazyregexp.New(`<(/?)([a-z0-9]+)[^>]*?>`)
 
 func tooDeep(s string) bool {
 	depth := 0
-	for _, t := range anyTag.FindAllStringSubmatch(s, -1) {
+	for _, t := range anyTag().FindAllStringSubmatch(s, -1) {
 		switch {
 		case t[2] == "br" || t[2] == "hr": // void elements
 		case t[1] == "/":
@@ -150,11 +151,11 @@ func tooDeep(s string) bool {
 }
 
 // roomPing matches text with which older clients notify a whole room, whatever m.mentions says.
-var roomPing = regexp.MustCompile(`(?i)(^|\W)@(room)\b`)
+var roomPing = lazyregexp.New(`(?i)(^|\W)@(room)\b`)
 
 // PlainBody returns the plain text body: the Markdown itself. An invisible word joiner keeps @room from
 // notifying everybody.
-func PlainBody(md string) string { return roomPing.ReplaceAllString(md, "$1@\u2060$2") }
+func PlainBody(md string) string { return roomPing().ReplaceAllString(md, "$1@\u2060$2") }
 
 // HTML renders Markdown as formatted_body. It returns "" if the text needs no formatting, cannot be
 // shown safely, or does not fit into one event together with its HTML.

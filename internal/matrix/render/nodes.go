@@ -3,7 +3,6 @@ package render
 import (
 	"bytes"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
@@ -12,6 +11,8 @@ import (
 	"github.com/yuin/goldmark/renderer"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+
+	"reverie/internal/lazyregexp"
 )
 
 // safeNodes replaces nodes that a message must not have, or that clients hide: images by links,
@@ -154,8 +155,8 @@ func linksToUser(link string) bool {
 }
 
 var (
-	lineBreak = regexp.MustCompile(`(?i)^<br\s*/?>$`)
-	simpleTag = regexp.MustCompile(`(?i)^<(sub|sup|u|b|i|s|del|em|strong|kbd|code)>$`)
+	lineBreak = lazyregexp.New(`(?i)^<br\s*/?>$`)
+	simpleTag = lazyregexp.New(`(?i)^<(sub|sup|u|b|i|s|del|em|strong|kbd|code)>$`)
 )
 
 // sanitizeTag keeps line breaks, and pairs of formatting tags without other tags between them. Any
@@ -170,8 +171,8 @@ func sanitizeTag(n *ast.RawHTML, source []byte) {
 		next = next.NextSibling()
 	}
 	end, _ := next.(*ast.RawHTML)
-	switch m := simpleTag.FindStringSubmatch(s); {
-	case lineBreak.MatchString(s):
+	switch m := simpleTag().FindStringSubmatch(s); {
+	case lineBreak().MatchString(s):
 		replaceNode(n, tagNode("<br>"))
 	case m != nil && end != nil && strings.EqualFold(string(end.Segments.Value(source)), "</"+m[1]+">"):
 		name := strings.Replace(strings.ToLower(m[1]), "kbd", "code", 1)

@@ -1,9 +1,10 @@
 package render
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"reverie/internal/lazyregexp"
 )
 
 // Truncate returns the longest beginning of a text that fits. Its Size with a note below is at most
@@ -34,13 +35,13 @@ func cutPoint(md string, n int) int {
 	return n
 }
 
-var fenceLine = regexp.MustCompile("^(```+|~~~+)([^`]*)$")
+var fenceLine = lazyregexp.New("^(```+|~~~+)([^`]*)$")
 
 // openFence returns the marker of a fenced code block that md ends in, or "". Blocks in lists and
 // quotes do not count: they end with the next paragraph.
 func openFence(md string) (open string) {
 	for line := range strings.Lines(md) {
-		m := fenceLine.FindStringSubmatch(line)
+		m := fenceLine().FindStringSubmatch(line)
 		switch {
 		case m == nil:
 		case open == "":

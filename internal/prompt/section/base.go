@@ -2,12 +2,12 @@ package section
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
+	"reverie/internal/lazyregexp"
 	"reverie/internal/store"
 )
 
@@ -61,7 +61,7 @@ func parseBase(text string, known []string) ([]baseSection, []store.Problem) {
 		}
 		var m []string
 		if strings.Contains(line, "<!--") { // few lines do, and looking for this is fast
-			m = marker.FindStringSubmatch(line)
+			m = marker().FindStringSubmatch(line)
 		}
 		if m == nil {
 			if strings.Contains(line, "<!-- section:") {
@@ -94,7 +94,7 @@ func parseBase(text string, known []string) ([]baseSection, []store.Problem) {
 
 // marker matches a line that is meant as a section marker: its inside, its end, and the rest of the
 // line. <!-- sections … --> is an ordinary comment.
-var marker = regexp.MustCompile(`^[ \t]*<!--[ \t]*(?i:section)(|[ \t:].*?)(?:(-->)(.*))?$`)
+var marker = lazyregexp.New(`^[ \t]*<!--[ \t]*(?i:section)(|[ \t:].*?)(?:(-->)(.*))?$`)
 
 // parseMarker parses the text between "section" and "-->".
 func parseMarker(inside string, closed bool) (baseSection, error) {
@@ -159,9 +159,9 @@ func (s *baseSection) addTiers(text string) error {
 }
 
 // isName reports whether s can be the name of a section or a tool.
-func isName(s string) bool { return nameForm.MatchString(s) }
+func isName(s string) bool { return nameForm().MatchString(s) }
 
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+var nameForm = lazyregexp.New(`^[A-Za-z0-9_.-]+$`)
 
 // trimBlankLines joins lines without blank ones at both ends and trailing white space.
 func trimBlankLines(lines []string) string {

@@ -100,7 +100,7 @@ func FuzzBasePrompt(f *testing.F) {
 		sections, problems := parseBase(text, []string{"task"})
 		var want, got []string
 		for line := range strings.SplitSeq(text, "\n") {
-			if m := marker.FindStringSubmatch(line); m != nil {
+			if m := marker().FindStringSubmatch(line); m != nil {
 				line = m[3]
 			}
 			want = append(want, strings.Fields(line)...)

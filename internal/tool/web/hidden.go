@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/andybalholm/cascadia"
 	"golang.org/x/net/html"
+
+	"reverie/internal/lazyregexp"
 )
 
 // A page can hide text from people that a model would obey. dropHidden removes what a browser would
@@ -45,7 +46,7 @@ type css map[string]string
 // declarations parses the text between the braces of a rule, or a style attribute.
 func declarations(source string) css {
 	out := css{}
-	for part := range strings.SplitSeq(strings.ToLower(cssComment.ReplaceAllString(source, "")), ";") {
+	for part := range strings.SplitSeq(strings.ToLower(cssComment().ReplaceAllString(source, "")), ";") {
 		name, value, ok := strings.Cut(part, ":")
 		if value = strings.TrimSpace(strings.ReplaceAll(value, "!important", "")); ok && value != "" {
 			out[strings.TrimSpace(name)] = value
@@ -61,9 +62,9 @@ func declarations(source string) css {
 }
 
 var (
-	cssComment = regexp.MustCompile(`(?s)/\*.*?\*/`)
-	cssRule    = regexp.MustCompile(`([^{}]+)\{([^{}]*)\}`)
-	cssPrint   = regexp.MustCompile(`@media\s+print\b[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}`)
+	cssComment = lazyregexp.New(`(?s)/\*.*?\*/`)
+	cssRule    = lazyregexp.New(`([^{}]+)\{([^{}]*)\}`)
+	cssPrint   = lazyregexp.New(`@media\s+print\b[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}`)
 )
 
 const (
@@ -82,8 +83,8 @@ func pageStyles(doc *html.Node) map[*html.Node]css {
 		}
 	}
 	plain := source.String()[:min(source.Len(), maxCSS)]
-	plain = cssPrint.ReplaceAllString(cssComment.ReplaceAllString(plain, ""), "")
-	for _, m := range cssRule.FindAllStringSubmatch(plain, -1) {
+	plain = cssPrint().ReplaceAllString(cssComment().ReplaceAllString(plain, ""), "")
+	for _, m := range cssRule().FindAllStringSubmatch(plain, -1) {
 		found := declarations(m[2])
 		if found["background-color"] == "" {
 			delete(found, "color") // on which background is not known
@@ -136,12 +137,12 @@ const away = `-(\d{3,}|\d{2,}(\.\d+)?(em|rem|ch|vw|vh|cm|in))`
 
 // Declarations that hide an element, alone or together with another.
 var (
-	hides = regexp.MustCompile(`^(display:none|content-visibility:hidden|opacity:(0?\.0|0%?$|0\.0|\d%)|filter:opacity\(0|` +
+	hides = lazyregexp.New(`^(display:none|content-visibility:hidden|opacity:(0?\.0|0%?$|0\.0|\d%)|filter:opacity\(0|` +
 		`(text-indent|margin-left|margin-top):` + away + `|clip:rect\(\s*[01](px)?\b|clip-path:(inset\(\s*(50|100)%|circle\(\s*0)|` +
 		`transform:.*(translate\w*\([^)]*-\d{3,}|scale\w*\(0(\.0*)?[,)]|rotate[xy]\(90deg))`)
-	hidesPlaced  = regexp.MustCompile(`^(left|top|right|bottom):` + away)
-	hidesClipped = regexp.MustCompile(`^(max-)?(height|width):[01](\.\d+)?(px|em|%)?$`)
-	tinyFont     = regexp.MustCompile(`^(0(\.0*)?[a-z%]*|0?\.\d+(px|pt)|[12](\.\d+)?(px|pt)|0?\.(0\d*|1[0-4]?\d*)r?em|\d(\.\d+)?%)$`)
+	hidesPlaced  = lazyregexp.New(`^(left|top|right|bottom):` + away)
+	hidesClipped = lazyregexp.New(`^(max-)?(height|width):[01](\.\d+)?(px|em|%)?$`)
+	tinyFont     = lazyregexp.New(`^(0(\.0*)?[a-z%]*|0?\.\d+(px|pt)|[12](\.\d+)?(px|pt)|0?\.(0\d*|1[0-4]?\d*)r?em|\d(\.\d+)?%)$`)
 )
 
 // hidesElement reports whether an element is not shown, with all in it.
@@ -149,7 +150,7 @@ func (s css) hidesElement() bool {
 	placed, clipped := s["position"] == "absolute" || s["position"] == "fixed", strings.HasPrefix(s["overflow"], "hidden")
 	for name, value := range s {
 		d := name + ":" + value
-		if hides.MatchString(d) || placed && hidesPlaced.MatchString(d) || clipped && hidesClipped.MatchString(d) {
+		if hides().MatchString(d) || placed && hidesPlaced().MatchString(d) || clipped && hidesClipped().MatchString(d) {
 			return true
 		}
 	}
@@ -159,7 +160,7 @@ func (s css) hidesElement() bool {
 // hidesText reports whether text is not shown. Elements within can change that.
 func (s css) hidesText() bool {
 	return s["visibility"] == "hidden" || s["visibility"] == "collapse" || s["color"] == "transparent" ||
-		tinyFont.MatchString(s["font-size"])
+		tinyFont().MatchString(s["font-size"])
 }
 
 // look is how text is shown; elements pass it on to those in them.
@@ -177,7 +178,7 @@ func (l look) apply(n *html.Node, styles map[*html.Node]css) {
 		}
 		if size := s["font-size"]; size != "" {
 			relative := strings.HasSuffix(size, "%") || strings.HasSuffix(size, "em") && !strings.HasSuffix(size, "rem")
-			l.tiny = tinyFont.MatchString(size) || l.tiny && relative
+			l.tiny = tinyFont().MatchString(size) || l.tiny && relative
 		}
 		if s["color"] != "" {
 			l.color = parseColor(s["color"])
@@ -214,7 +215,7 @@ func (c color) near(back color) bool {
 }
 
 var (
-	clearColor  = regexp.MustCompile(`^transparent|^(rgb|hsl)a?\((?:[^,/]+[,/]){3}(0|0?\.0\d*|0%)\)|^#([0-9a-f]{3}0|[0-9a-f]{6}00)$`)
+	clearColor  = lazyregexp.New(`^transparent|^(rgb|hsl)a?\((?:[^,/]+[,/]){3}(0|0?\.0\d*|0%)\)|^#([0-9a-f]{3}0|[0-9a-f]{6}00)$`)
 	colorForms  = []string{"#%02x%02x%02x", "rgb(%d,%d,%d", "rgba(%d,%d,%d"}
 	namedColors = map[string]string{"white": "#ffffff", "black": "#000000", "snow": "#fffafa", "ivory": "#fffff0", "whitesmoke": "#f5f5f5"}
 )
@@ -222,7 +223,7 @@ var (
 // parseColor reads the usual forms of colors.
 func parseColor(value string) (c color) {
 	value = strings.ReplaceAll(strings.ReplaceAll(value, ", ", ","), "( ", "(")
-	if value, _, _ = strings.Cut(value, " "); clearColor.MatchString(value) {
+	if value, _, _ = strings.Cut(value, " "); clearColor().MatchString(value) {
 		return color{clear: true}
 	}
 	value = cmp.Or(namedColors[value], value)

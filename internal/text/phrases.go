@@ -14,23 +14,21 @@ import (
 // are tried.
 type phrases map[string]func() *regexp.Regexp
 
-func loadPhrases(name string) func() phrases {
-	return sync.OnceValue(func() phrases {
-		patterns := phrases{}
-		for _, language := range Languages() {
-			if len(Words(language, name)) == 0 {
-				continue
-			}
-			patterns[language] = sync.OnceValue(func() *regexp.Regexp {
-				only := func(l string) bool { return l == language }
-				if slices.Contains(spaceless, language) {
-					return wordListPattern(name, `(?:`, `)`, only)
-				}
-				return wordListPattern(name, wordBegin, wordEnd, only)
-			})
+func loadPhrases(name string) phrases {
+	patterns := phrases{}
+	for _, language := range Languages() {
+		if len(Words(language, name)) == 0 {
+			continue
 		}
-		return patterns
-	})
+		patterns[language] = sync.OnceValue(func() *regexp.Regexp {
+			only := func(l string) bool { return l == language }
+			if slices.Contains(spaceless, language) {
+				return wordListPattern(name, `(?:`, `)`, only)
+			}
+			return wordListPattern(name, wordBegin, wordEnd, only)
+		})
+	}
+	return patterns
 }
 
 func (p phrases) in(sentence string, languages []string) bool {
@@ -72,7 +70,7 @@ func IsStandingWish(s string, ws []Token) bool {
 			sentence, mark, rest = s[:end[0]], s[end[0]:end[1]], s[end[1]:]
 		}
 		sentence = strings.TrimSpace(oneSpelling.Replace(strings.ToLower(sentence)))
-		if standing().in(sentence, languages) && (!strings.ContainsAny(mark, "?？") || request().in(sentence, languages)) {
+		if standing.in(sentence, languages) && (!strings.ContainsAny(mark, "?？") || request.in(sentence, languages)) {
 			return true
 		}
 		if s = rest; s == "" {
@@ -84,10 +82,10 @@ func IsStandingWish(s string, ws []Token) bool {
 
 // CollectsAll reports whether s asks for all that was said of something: in what order, how often, a list
 // or a summary.
-func CollectsAll(s string) bool { return collects().asks(s) }
+func CollectsAll(s string) bool { return collects.asks(s) }
 
 // AsksForAnswer reports whether s asks for what the assistant said: what did you recommend?
-func AsksForAnswer(s string) bool { return answered().asks(s) }
+func AsksForAnswer(s string) bool { return answered.asks(s) }
 
 func (p phrases) asks(s string) bool {
 	return p.in(strings.TrimSpace(oneSpelling.Replace(strings.ToLower(s))), languagesOf(Tokens(s)))

@@ -89,7 +89,7 @@ func (c *change) confirm(existing *Entry, repeated Entry) error {
 	if *existing == before {
 		return nil
 	}
-	return c.update(before, *existing, "note", 0)
+	return c.update(before, *existing, "note")
 }
 
 // Get returns the entry id. One that a may not see is ErrNotFound.
@@ -155,7 +155,7 @@ func (s *Store) Unshare(ctx context.Context, a Access, id string) (unshared Entr
 func (c *change) move(e Entry, to Scope) (Entry, error) {
 	after := e
 	after.Scope = to
-	return after, c.update(e, after, "move", 0)
+	return after, c.update(e, after, "move")
 }
 
 // originalPerson returns the person whose private entry id was, or who added it. The entry may have

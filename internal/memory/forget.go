@@ -159,7 +159,7 @@ func (c *change) restoreMerged(erased []Entry) error {
 		for _, p := range parts {
 			after := p
 			after.State, after.By = Active, ""
-			if err := c.update(p, after, "restore", 0); err != nil {
+			if err := c.update(p, after, "restore"); err != nil {
 				return err
 			}
 		}

@@ -134,9 +134,9 @@ func (c *change) add(e Entry) (Entry, error) {
 
 // update changes before into after, with a new revision, and journals it as op. Any field but the
 // text may differ. It returns ErrChanged if before is stale.
-func (c *change) update(before, after Entry, op string, undoes int64) error {
+func (c *change) update(before, after Entry, op string) error {
 	after.UpdatedAt, after.Rev = c.now, before.Rev+1
-	return c.updateRow(before, after, op, undoes)
+	return c.updateRow(before, after, op, 0)
 }
 
 // updateRow is update with the time and revision of after. before must have been read in this

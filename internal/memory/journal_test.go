@@ -192,7 +192,7 @@ func (s *Store) Pin(ctx context.Context, a Access, id string, pinned bool) error
 		if after.Pinned = pinned; pinned {
 			op = "pin"
 		}
-		return c.update(e, after, op, 0)
+		return c.update(e, after, op)
 	})
 }
 

@@ -26,7 +26,7 @@ func (c *change) updateWithMembers(e, after Entry, op string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.update(e, after, op, 0); err != nil {
+	if err := c.update(e, after, op); err != nil {
 		return err
 	}
 	for _, m := range members {
@@ -42,7 +42,7 @@ func (c *change) updateWithMembers(e, after Entry, op string) error {
 		default:
 			next.By = after.By
 		}
-		if err := c.update(m, next, op, 0); err != nil {
+		if err := c.update(m, next, op); err != nil {
 			return err
 		}
 	}

@@ -118,7 +118,7 @@ func (c *change) applyStep(s Step) (why string, err error) {
 		if e.Pinned || !by.Since().After(e.Since()) {
 			return "it is pinned, or not older", nil
 		}
-		return "", c.update(e, supersededBy(e, by), "supersede", 0)
+		return "", c.update(e, supersededBy(e, by), "supersede")
 	case ArchiveStep:
 		own, err := statedByPerson(c.ctx, c.tx, e.ID)
 		if err != nil || e.Pinned || own {
@@ -126,7 +126,7 @@ func (c *change) applyStep(s Step) (why string, err error) {
 		}
 		after := e
 		after.State = Archived
-		return "", c.update(e, after, "archive", 0)
+		return "", c.update(e, after, "archive")
 	case GroupStep:
 		return c.group(e, by)
 	}
@@ -161,7 +161,7 @@ func (s *Store) ResolveConflict(
 			now.ObservedAt = c.now
 		}
 		if now != kept {
-			if err := c.update(kept, now, "note", 0); err != nil {
+			if err := c.update(kept, now, "note"); err != nil {
 				return err
 			}
 		}
@@ -238,7 +238,7 @@ func (c *change) mergeInto(e, by Entry) (string, error) {
 	if next == by {
 		return "", nil
 	}
-	return "", c.update(by, next, "note", 0)
+	return "", c.update(by, next, "note")
 }
 
 func (c *change) group(e, by Entry) (string, error) {
@@ -254,7 +254,7 @@ func (c *change) group(e, by Entry) (string, error) {
 	}
 	after := e
 	after.By = by.ID
-	if err := c.update(e, after, "note", 0); err != nil {
+	if err := c.update(e, after, "note"); err != nil {
 		return "", err
 	}
 	next := by
@@ -262,7 +262,7 @@ func (c *change) group(e, by Entry) (string, error) {
 	if next == by {
 		return "", nil
 	}
-	return "", c.update(by, next, "note", 0)
+	return "", c.update(by, next, "note")
 }
 
 // Since is the time from which e is known to hold: ValidFrom, or else ObservedAt.

@@ -161,7 +161,7 @@ func (i *handEdit) entryOf(l lines.Edited) (string, error) {
 	if len(existing) == 1 && l.Replaces == "" { // the line was cut before and is pasted now
 		after := existing[0]
 		after.State, after.By, after.ValidTo = Active, "", time.Time{}
-		return after.ID, i.update(existing[0], after, "restore", 0)
+		return after.ID, i.update(existing[0], after, "restore")
 	}
 	next := Entry{Text: l.Text, Scope: i.Scope, Source: FromFile, Integrity: trust.Owner, ObservedAt: i.At}
 	if l.Replaces != "" {
@@ -186,7 +186,7 @@ func (i *handEdit) ungroup(e Entry) error {
 	}
 	after := e
 	after.By = ""
-	return i.update(e, after, "note", 0)
+	return i.update(e, after, "note")
 }
 
 func (i *handEdit) retireAll(ids []string) error {

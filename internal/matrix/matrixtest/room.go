@@ -178,13 +178,13 @@ func (s *Server) recordMembership(r *room, e *event) {
 }
 
 // addMember adds a membership event. The lock is held.
-func (s *Server) addMember(r *room, sender, user, membership string, more map[string]any) *event {
+func (s *Server) addMember(r *room, sender, user, membership string, more map[string]any) {
 	content := map[string]any{"membership": membership}
 	if u := s.users[user]; u != nil && membership == "join" {
 		content["displayname"] = u.name
 	}
 	maps.Copy(content, more)
-	return s.addEvent(r, &event{typ: "m.room.member", key: &user, sender: sender, content: mustJSON(content)})
+	s.addEvent(r, &event{typ: "m.room.member", key: &user, sender: sender, content: mustJSON(content)})
 }
 
 // render prepares the JSON that clients get.

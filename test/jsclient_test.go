@@ -341,9 +341,7 @@ func (p *jsPeer) call(t *testing.T, do string, args js, into any) {
 	line := js{"id": p.calls, "do": do}
 	p.replies[p.calls] = reply
 	p.mu.Unlock()
-	for k, v := range args {
-		line[k] = v
-	}
+	maps.Copy(line, args)
 	out := expect.Must(json.Marshal(line))(t)
 	if _, err := p.stdin.Write(append(out, '\n')); err != nil {
 		t.Fatalf("the JavaScript client is gone: %v\n%s", err, p.stderr)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -148,9 +149,7 @@ func newBrowser(t *testing.T) *browser {
 func (b *browser) do(t *testing.T, command string, args js) json.RawMessage {
 	t.Helper()
 	line := js{"do": command}
-	for k, v := range args {
-		line[k] = v
-	}
+	maps.Copy(line, args)
 	out := expect.Must(json.Marshal(line))(t)
 	if _, err := b.stdin.Write(append(out, '\n')); err != nil {
 		t.Fatalf("the browser is gone: %v\n%s", err, b.stderr)

@@ -242,7 +242,7 @@ func TestDockerfile(t *testing.T) {
 		t.Errorf("only %d lines COPY are read", len(copied))
 	}
 	for _, line := range copied {
-		for _, source := range strings.Fields(line[1]) {
+		for source := range strings.FieldsSeq(line[1]) {
 			if _, err := os.Stat(filepath.Join("..", "..", source)); err != nil {
 				t.Errorf("%s: %v", line[0], err)
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -374,9 +375,7 @@ func TestEditsOfOthers(t *testing.T) {
 	room := r.enters(you, matrixtest.NewRoom{Join: []string{friend}})
 	said := func(user, room, body string, more map[string]any) string {
 		content := map[string]any{"msgtype": "m.text", "body": body, "m.mentions": map[string]any{"user_ids": []string{itself}}}
-		for k, v := range more {
-			content[k] = v
-		}
+		maps.Copy(content, more)
 		return r.s.Post(user, room, "m.room.message", content)
 	}
 	said(you, room, "!config listen off", nil) // what is said to others is not told either then

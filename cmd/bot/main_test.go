@@ -164,7 +164,7 @@ func TestTerminalEscapesDropped(t *testing.T) {
 	bot("", "hello\n", "chat")
 	bot("", "", "doctor")
 	bot("", "", "dream")
-	for _, line := range strings.Split(strings.TrimSpace(bot("tea", "", "memory", "export")), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(bot("tea", "", "memory", "export")), "\n") {
 		var e struct{ Text string }
 		if err := json.Unmarshal([]byte(line), &e); err != nil || !strings.Contains(e.Text, "\u202etea") {
 			t.Errorf("what is exported lost something: %q, %v", line, err)

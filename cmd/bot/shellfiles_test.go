@@ -38,8 +38,7 @@ type shellOption struct {
 // readCommands reads a command from its struct by the rules of go-arg.
 func readCommands(name, help string, of reflect.Type) shellCommand {
 	c := shellCommand{name: name, help: help}
-	for i := range of.NumField() {
-		f := of.Field(i)
+	for f := range of.Fields() {
 		if f.Anonymous {
 			inner := readCommands(name, help, f.Type)
 			c.options, c.below = append(c.options, inner.options...), append(c.below, inner.below...)

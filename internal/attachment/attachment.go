@@ -148,8 +148,8 @@ func (r Reader) transcript(ctx context.Context, f chat.File) (string, error) {
 		return "", ErrNoTranscription
 	}
 	name := path.Base(f.Path)
-	if strings.HasSuffix(name, ".bin") { // servers tell the format by the extension
-		name = strings.TrimSuffix(name, ".bin") + ".ogg"
+	if stem, ok := strings.CutSuffix(name, ".bin"); ok { // servers tell the format by the extension
+		name = stem + ".ogg"
 	}
 	text, err := r.Models.Transcribe(ctx, r.Media.File(f.Path), name)
 	var model *llm.Error

@@ -170,7 +170,7 @@ func TestMarkersInDrafts(t *testing.T) {
 	const answer = "I have begun.\n\n- **[GOAL]** Ship it\n1. [checkpoint] Plan – DONE\n\nMore [soon].\n[NEXT] Build it"
 	w, r := modelled(t, func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "text/event-stream")
-		for _, piece := range strings.Split(answer, "") {
+		for piece := range strings.SplitSeq(answer, "") {
 			b, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"index": 0, "delta": map[string]any{"role": "assistant", "content": piece}}}})
 			fmt.Fprintf(rw, "data: %s\n\n", b)
 		}

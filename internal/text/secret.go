@@ -1,6 +1,7 @@
 package text
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -27,20 +28,10 @@ var (
 
 // HasSecret reports whether text contains or mentions a password, a key or a card number.
 func HasSecret(text string) bool {
-	if keyRE().MatchString(text) || secretWordRE().MatchString(norm.NFKC.String(text)) {
-		return true
-	}
-	for _, token := range append(longTokenRE().FindAllString(text, -1), groupsRE().FindAllString(text, -1)...) {
-		if mixedToken(token) {
-			return true
-		}
-	}
-	for _, number := range digitsRE().FindAllString(text, -1) {
-		if isCard(number) {
-			return true
-		}
-	}
-	return false
+	return keyRE().MatchString(text) || secretWordRE().MatchString(norm.NFKC.String(text)) ||
+		slices.ContainsFunc(longTokenRE().FindAllString(text, -1), mixedToken) ||
+		slices.ContainsFunc(groupsRE().FindAllString(text, -1), mixedToken) ||
+		slices.ContainsFunc(digitsRE().FindAllString(text, -1), isCard)
 }
 
 // mixedToken reports whether letters and digits alternate in token as in random keys.

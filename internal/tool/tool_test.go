@@ -335,10 +335,10 @@ func TestPolicyAllows(t *testing.T) {
 		{"t*sk", "", "", "task"},     // a * stands at the end
 	} {
 		p := Policy{Allow: strings.Fields(tt.allow), Deny: strings.Fields(tt.deny)}
-		for _, name := range strings.Fields(tt.yes) {
+		for name := range strings.FieldsSeq(tt.yes) {
 			expect.False(t, !p.Allows(name), "%+v does not allow %s", p, name)
 		}
-		for _, name := range strings.Fields(tt.no) {
+		for name := range strings.FieldsSeq(tt.no) {
 			expect.False(t, p.Allows(name), "%+v allows %s", p, name)
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"reverie/internal/voice"
@@ -90,9 +91,7 @@ func (t *talk) wants(persona string) wanted {
 	if t.language != english { // it shows how the person addresses the assistant
 		w["address"] = map[bool]string{false: "familiar", true: "formal"}[t.formal]
 	}
-	for field, value := range ofPersona[persona] {
-		w[field] = value
-	}
+	maps.Copy(w, ofPersona[persona])
 	if w["language"] == "en" {
 		delete(w, "address") // has one form
 	}

@@ -39,7 +39,7 @@ func trained(tb testing.TB) *Encoder {
 var untrained = sync.OnceValue(func() []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	pieces := make([]Piece, reserved)
-	for _, text := range strings.Fields("▁ e t a o i n s h r d l u c m w f g y p b v k x q j z . , th ▁the ing ▁and er") {
+	for text := range strings.FieldsSeq("▁ e t a o i n s h r d l u c m w f g y p b v k x q j z . , th ▁the ing ▁and er") {
 		pieces = append(pieces, Piece{text, -5 - 5*random.Float64()})
 	}
 	var file bytes.Buffer

@@ -88,10 +88,8 @@ func turnOf(req request) turn {
 
 // beforeNote strips the program's note from a tool's result.
 func beforeNote(result string) string {
-	if i := strings.Index(result, "\n[note "); i >= 0 {
-		return result[:i]
-	}
-	return result
+	before, _, _ := strings.Cut(result, "\n[note ")
+	return before
 }
 
 // lead matches a polite introduction.

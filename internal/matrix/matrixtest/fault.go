@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -218,9 +219,7 @@ func ChangeAnswer(change func(answer *httptest.ResponseRecorder, r *http.Request
 		a := httptest.NewRecorder()
 		next.ServeHTTP(a, r)
 		change(a, r)
-		for k, v := range a.Header() {
-			w.Header()[k] = v
-		}
+		maps.Copy(w.Header(), a.Header())
 		w.Header().Set("Content-Length", strconv.Itoa(a.Body.Len()))
 		w.WriteHeader(a.Code)
 		_, _ = w.Write(a.Body.Bytes())

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -276,9 +277,7 @@ func answer(w http.ResponseWriter, result any) {
 		if r.code == "" {
 			body = map[string]any{}
 		}
-		for k, v := range r.more {
-			body[k] = v
-		}
+		maps.Copy(body, r.more)
 		result = body
 	}
 	data, err := json.Marshal(result)

@@ -413,7 +413,7 @@ func (s *Sender) content(ctx context.Context, r delivery.OutboxRow) (*event.Mess
 		if asker != "" {
 			m.Mentions.Add(id.UserID(asker))
 		}
-		for _, user := range strings.Fields(r.Mention) {
+		for user := range strings.FieldsSeq(r.Mention) {
 			m.Mentions.Add(id.UserID(user))
 		}
 	}

@@ -85,7 +85,7 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 // WordVector is the vector of a text: nil of one without words.
 func WordVector(said string, dim int) []float32 {
 	var v []float32
-	for _, w := range strings.Fields(strings.ToLower(said)) {
+	for w := range strings.FieldsSeq(strings.ToLower(said)) {
 		if w = strings.Trim(w, ".!"); w == "" {
 			continue
 		}

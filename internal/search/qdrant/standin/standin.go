@@ -65,11 +65,7 @@ func (s *Server) Points(name string) map[string]Point {
 	if c == nil {
 		return nil
 	}
-	out := map[string]Point{}
-	for id, p := range c.points {
-		out[id] = p
-	}
-	return out
+	return maps.Clone(c.points)
 }
 
 // Collections are their names, in order.

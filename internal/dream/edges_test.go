@@ -332,7 +332,7 @@ func TestScopesShareQuestionsFairly(t *testing.T) {
 func TestOneLineAfterTheNight(t *testing.T) {
 	const less, more = "Anna is fond of green tea.", "Anna is really fond of tea that is green."
 	for _, b := range []string{"flat_file", "fts5", "local_vector"} {
-		t.Run(string(b), func(t *testing.T) {
+		t.Run(b, func(t *testing.T) {
 			dir := t.TempDir()
 			db, _ := openStore(t, dir)
 			s := expect.Must(memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: b}))(t)

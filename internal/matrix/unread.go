@@ -27,7 +27,7 @@ const readTries = 3
 func marshalEvent(evt *event.Event) string {
 	raw, _ := json.Marshal(map[string]any{ //nolint:errchkjson // the content was JSON when it came
 		"type": evt.Type.Type, "event_id": evt.ID, "sender": evt.Sender, "origin_server_ts": evt.Timestamp,
-		"content": json.RawMessage(evt.Content.VeryRaw),
+		"content": evt.Content.VeryRaw,
 	})
 	return string(raw)
 }

@@ -196,7 +196,7 @@ const (
 func TestOneLine(t *testing.T) {
 	t.Parallel()
 	for _, b := range []string{"flat_file", "fts5", "local_vector"} {
-		t.Run(string(b), func(t *testing.T) {
+		t.Run(b, func(t *testing.T) {
 			s, _, head, member := twice(t, b)
 			before := expect.Must(s.History(t.Context(), as(owner), head.ID))(t)
 			head = expect.Must(s.Get(t.Context(), as(owner), head.ID))(t)

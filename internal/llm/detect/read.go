@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"reverie/internal/lazyregexp"
 )
 
 // Windows outside these bounds are errors of the server.
@@ -228,20 +230,20 @@ func readList(raw []byte, model string) (found Found, text string, err error) {
 }
 
 // limitPhrases match the window in servers' refusals, in lower case.
-var limitPhrases = []*regexp.Regexp{
-	regexp.MustCompile(`"n_ctx"\s*:\s*(\d+)`),                                                    // llama.cpp
-	regexp.MustCompile(`available context size \((\d+)`),                                         // llama.cpp
-	regexp.MustCompile(`maximum (?:context|model|prompt|input) length (?:is|of) ([\d,]+)`),       // OpenAI, vLLM, OpenRouter, xAI
-	regexp.MustCompile(`context (?:length|window|size) (?:is|of)(?: only| at most)? ([\d,]+)`),   // LM Studio and others
-	regexp.MustCompile(`> ([\d,]+) maximum`),                                                     // Anthropic
-	regexp.MustCompile(`exceeds? the maximum number of (?:input )?tokens allowed[:( ]+([\d,]+)`), // Google
+var limitPhrases = []func() *regexp.Regexp{
+	lazyregexp.New(`"n_ctx"\s*:\s*(\d+)`),                                                    // llama.cpp
+	lazyregexp.New(`available context size \((\d+)`),                                         // llama.cpp
+	lazyregexp.New(`maximum (?:context|model|prompt|input) length (?:is|of) ([\d,]+)`),       // OpenAI, vLLM, OpenRouter, xAI
+	lazyregexp.New(`context (?:length|window|size) (?:is|of)(?: only| at most)? ([\d,]+)`),   // LM Studio and others
+	lazyregexp.New(`> ([\d,]+) maximum`),                                                     // Anthropic
+	lazyregexp.New(`exceeds? the maximum number of (?:input )?tokens allowed[:( ]+([\d,]+)`), // Google
 }
 
 // LimitInError extracts the window from an error; 0 = it names none.
 func LimitInError(text string) int {
 	text = strings.ToLower(text)
-	for _, r := range limitPhrases {
-		if m := r.FindStringSubmatch(text); m != nil {
+	for _, phrase := range limitPhrases {
+		if m := phrase().FindStringSubmatch(text); m != nil {
 			if n := parseTokens(strings.ReplaceAll(m[1], ",", "")); n > 0 {
 				return n
 			}

@@ -40,7 +40,7 @@ const (
 
 var (
 	ownName = lazyregexp.New(`^reverie-\d{8}-\d{6}\.tar\.gz(\.age)?$`)
-	leftOne = lazyregexp.New(`^(\.reverie-\d{8}-\d{6}\.tar\.gz|\` + tempPrefix + `)`)
+	partial = lazyregexp.New(`^\.reverie-\d{8}-\d{6}\.tar\.gz`)
 )
 
 // Run makes backups until ctx ends. The first one is made at once. A failed one is tried again after an hour.
@@ -126,7 +126,8 @@ func (k *Keeper) deleteLeft(now time.Time) error {
 	entries, err := os.ReadDir(k.Folder)
 	for _, e := range entries {
 		info, gone := e.Info()
-		if gone == nil && leftOne().MatchString(e.Name()) && now.Sub(info.ModTime()) > leftAfter {
+		left := partial().MatchString(e.Name()) || strings.HasPrefix(e.Name(), tempPrefix)
+		if left && gone == nil && now.Sub(info.ModTime()) > leftAfter {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(k.Folder, e.Name())))
 		}
 	}

@@ -1,5 +1,5 @@
 // Package lazyregexp makes regular expressions that are compiled when they are used for the first time. The program
-// has some two hundred, and most commands need few of them.
+// has more than 150, and most commands need few of them.
 package lazyregexp
 
 import (
@@ -16,7 +16,7 @@ type pattern struct {
 	re   *regexp.Regexp
 }
 
-// compiled is a method, not a closure: inlined, each of the two hundred would get its own code.
+// compiled is a method, as closures are copied to each place that calls New: 170 KB.
 func (p *pattern) compiled() *regexp.Regexp {
 	p.once.Do(func() { p.re = regexp.MustCompile(p.expr) })
 	return p.re

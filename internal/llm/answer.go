@@ -54,7 +54,7 @@ func (a *answer) read(events *eventStream) error {
 		}
 		var c chunk
 		if err := json.Unmarshal(raw, &c); err != nil {
-			return &garbledError{"an event of the answer is not what it should be: " + excerpt(string(raw))}
+			return &garbledError{"an event of the answer is not what it should be: " + excerpt(raw)}
 		}
 		if len(c.Error) > 0 && string(c.Error) != "null" {
 			return streamError(c.Error)

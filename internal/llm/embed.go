@@ -142,7 +142,7 @@ func (e *Embedding) parseVectors(raw []byte, n int) ([][]float32, error) {
 	}
 	if err := json.Unmarshal(raw, &answer); err != nil {
 		return nil, garbled("the answer is no list of vectors (%v): it begins with %s; check llm.embedding.base_url",
-			err, excerpt(string(raw[:min(len(raw), 400)])))
+			err, excerpt(raw))
 	}
 	if len(answer.Error) > 0 && string(answer.Error) != "null" {
 		text, _ := errorFields(answer.Error)

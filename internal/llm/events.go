@@ -70,7 +70,7 @@ func (e *eventStream) next() ([]byte, error) {
 		case line[0] == '{': // an error within a stream, without its "data:"
 			return line, nil
 		case first && !isData && !eventField().Match(line):
-			return nil, &garbledError{"the answer is no event stream but begins with " + excerpt(string(line))}
+			return nil, &garbledError{"the answer is no event stream but begins with " + excerpt(line)}
 		}
 	}
 	return nil, io.EOF
@@ -78,7 +78,7 @@ func (e *eventStream) next() ([]byte, error) {
 
 var eventField = lazyregexp.New(`^(?:event|id|retry)?:`)
 
-// excerpt returns the first 80 runes of s on one line, quoted.
-func excerpt(s string) string {
-	return fmt.Sprintf("%q", text.Clip(strings.Join(strings.Fields(s), " "), 80))
+// excerpt returns the first 80 runes of b on one line, quoted.
+func excerpt(b []byte) string {
+	return fmt.Sprintf("%q", text.Clip(strings.Join(strings.Fields(string(b[:min(len(b), 400)])), " "), 80))
 }

@@ -40,7 +40,7 @@ func parseRanking(raw []byte, n int) (order []int, err error) {
 		} `json:"results"`
 	}
 	if err := json.Unmarshal(raw, &answer); err != nil || len(answer.Results) != n {
-		return nil, garbled("the answer is no ranking of %d texts: it begins with %s", n, excerpt(string(raw[:min(len(raw), 400)])))
+		return nil, garbled("the answer is no ranking of %d texts: it begins with %s", n, excerpt(raw))
 	}
 	scores := map[int]float64{}
 	for _, r := range answer.Results {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -49,7 +48,7 @@ func DatesIn(ws []Token) []string {
 			add(termsOfDate(year, m, day)...)
 			continue
 		}
-		if day, ok := weekdays()[w.Text]; ok && !w.Ideo {
+		if day, ok := weekdays[w.Text]; ok && !w.Ideo {
 			add(weekdayTerm(day))
 		}
 		if y := smallNumber(w.Text); y >= 1900 && y <= 2100 {
@@ -71,7 +70,7 @@ func isSpan(ws []Token, from, to int) bool {
 		return false
 	}
 	for _, second := range ws[from+1 : to] {
-		for _, first := range spans()[second.Text] {
+		for _, first := range spans[second.Text] {
 			if first == "" || slices.ContainsFunc(ws[max(0, from-3):from], func(w Token) bool { return w.Text == first }) {
 				return true
 			}
@@ -118,12 +117,12 @@ func monthAt(ws []Token, i int) int {
 		}
 		return 0
 	}
-	m := months()[w.Text]
-	if m == 0 || !ambiguousMonths()[w.Text] || w.Capital && i > 0 {
+	m := months[w.Text]
+	if m == 0 || !ambiguousMonths[w.Text] || w.Capital && i > 0 {
 		return m
 	}
 	// Ambiguous words (may, march, short forms) are months next to a number or after "in".
-	if i > 0 && (smallNumber(ws[i-1].Text) > 0 || beforeMonth()[ws[i-1].Text]) || i+1 < len(ws) && smallNumber(ws[i+1].Text) > 0 {
+	if i > 0 && (smallNumber(ws[i-1].Text) > 0 || beforeMonth[ws[i-1].Text]) || i+1 < len(ws) && smallNumber(ws[i+1].Text) > 0 {
 		return m
 	}
 	return 0
@@ -194,9 +193,9 @@ func smallNumber(s string) int {
 func AsksWhen(ws []Token) bool {
 	for i, w := range ws {
 		switch {
-		case whenWords()[w.Text] && (w.Ideo || i < 4):
+		case whenWords[w.Text] && (w.Ideo || i < 4):
 			return true
-		case i > 0 && timeUnits()[w.Text] != 0 && whichWords()[ws[i-1].Text]:
+		case i > 0 && timeUnits[w.Text] != 0 && whichWords[ws[i-1].Text]:
 			return true
 		}
 	}
@@ -209,7 +208,7 @@ func MentionsTime(ws []Token, dates []string) bool {
 		return true
 	}
 	for _, w := range ws {
-		if timeWords()[w.Text] || timeUnits()[w.Text] != 0 {
+		if timeWords[w.Text] || timeUnits[w.Text] != 0 {
 			return true
 		}
 	}
@@ -225,20 +224,20 @@ func RelativeSpan(ws []Token, now time.Time) (from, to time.Time, ok bool) {
 	y, m, d := now.Date()
 	today := time.Date(y, m, d, 0, 0, 0, 0, now.Location())
 	for i, w := range ws {
-		if back, found := relativeDays()[w.Text]; found {
+		if back, found := relativeDays[w.Text]; found {
 			from = today.AddDate(0, 0, -back)
 			return from, from.AddDate(0, 0, 1), true
 		}
-		if day, found := weekdays()[w.Text]; found && !w.Ideo {
+		if day, found := weekdays[w.Text]; found && !w.Ideo {
 			back := (int(today.Weekday())-day+6)%7 + 1
 			from = today.AddDate(0, 0, -back)
 			return from, from.AddDate(0, 0, 1), true
 		}
-		if first := seasons()[w.Text]; first != 0 {
+		if first := seasons[w.Text]; first != 0 {
 			from = seasonStart(ws, i, first, today)
 			return from, from.AddDate(0, 3, 0), true
 		}
-		if unit := timeUnits()[w.Text]; unit != 0 && offsetSign(ws, i) == 0 {
+		if unit := timeUnits[w.Text]; unit != 0 && offsetSign(ws, i) == 0 {
 			if from, to, ok = unitSpan(ws, i, unit, today); ok {
 				return from, to, true
 			}
@@ -269,9 +268,9 @@ func unitSpan(ws []Token, i int, unit byte, today time.Time) (from, to time.Time
 	for j := max(0, i-3); j < min(len(ws), i+3); j++ {
 		t := ws[j].Text
 		near := j >= i-2 && j <= i+1
-		past = past || near && pastWords()[t]
-		this = this || near && j < i && thisWords()[t]
-		ago = ago || agoWords()[t]
+		past = past || near && pastWords[t]
+		this = this || near && j < i && thisWords[t]
+		ago = ago || agoWords[t]
 		if v := parseCount(t); v > 0 && j < i {
 			n = v
 		}
@@ -314,7 +313,7 @@ func seasonStart(ws []Token, i, first int, today time.Time) time.Time {
 			year = y
 			return start()
 		}
-		over = over || pastWords()[ws[j].Text]
+		over = over || pastWords[ws[j].Text]
 	}
 	for start().After(today) || over && start().AddDate(0, 3, 0).After(today) {
 		year--
@@ -327,14 +326,14 @@ func seasonStart(ws []Token, i, first int, today time.Time) time.Time {
 func DaysAway(ws []Token) (from, to int, ok bool) {
 	for i, w := range ws {
 		sign := offsetSign(ws, i)
-		if timeUnits()[w.Text] == 0 || sign == 0 {
+		if timeUnits[w.Text] == 0 || sign == 0 {
 			continue
 		}
 		n := 1
 		for j := max(0, i-2); j < i; j++ {
 			n = cmp.Or(parseCount(ws[j].Text), n)
 		}
-		span := map[byte][2]int{'d': {1, 0}, 'w': {7, 3}, 'm': {30, 10}, 'y': {365, 60}}[timeUnits()[w.Text]]
+		span := map[byte][2]int{'d': {1, 0}, 'w': {7, 3}, 'm': {30, 10}, 'y': {365, 60}}[timeUnits[w.Text]]
 		return sign*n*span[0] - span[1], sign*n*span[0] + span[1], true
 	}
 	return 0, 0, false
@@ -344,16 +343,16 @@ func DaysAway(ws []Token) (from, to int, ok bool) {
 func offsetSign(ws []Token, i int) int {
 	switch {
 	case i+1 == len(ws):
-	case beforeWords()[ws[i+1].Text]:
+	case beforeWords[ws[i+1].Text]:
 		return -1
-	case afterWords()[ws[i+1].Text]:
+	case afterWords[ws[i+1].Text]:
 		return 1
 	}
 	return 0
 }
 
 func parseCount(s string) int {
-	if n, ok := numberWords()[s]; ok {
+	if n, ok := numberWords[s]; ok {
 		return n
 	}
 	if n := smallNumber(s); n > 0 && n < 100 {
@@ -362,14 +361,14 @@ func parseCount(s string) int {
 	return 0
 }
 
-// Words for dates and times, of all languages together. They are read when they are used for the first time.
+// Words for dates and times, of all languages together.
 var (
 	months          = wordNumbers("month", 1)
 	ambiguousMonths = foldedSet("doubtful_month")
 	beforeMonth     = foldedSet("before_month")
 	weekdays        = wordNumbers("weekday", 0)
 	relativeDays    = wordNumbers("day_back", 0)
-	timeUnits       = sync.OnceValue(units)
+	timeUnits       = units()
 	pastWords       = foldedSet("past")
 	thisWords       = foldedSet("this")
 	agoWords        = foldedSet("ago")
@@ -379,8 +378,8 @@ var (
 	numberWords     = wordNumbers("number", 1)
 	beforeWords     = foldedSet("before")
 	afterWords      = foldedSet("after")
-	seasons         = sync.OnceValue(firstMonths)
-	spans           = sync.OnceValue(spanWords)
+	seasons         = firstMonths()
+	spans           = spanWords()
 )
 
 // spanWords maps the word between two months to those before the first; "" = it needs none.
@@ -394,35 +393,31 @@ func spanWords() map[string][]string {
 }
 
 // wordNumbers maps the words of a list to numbers: the first item is first, the next first+1, ….
-func wordNumbers(name string, first int) func() map[string]int {
-	return sync.OnceValue(func() map[string]int {
-		out := map[string]int{}
-		for _, language := range Languages() {
-			for i, item := range Words(language, name) {
-				for w := range strings.FieldsSeq(item) {
-					out[foldWord(w)] = first + i
-					out[Unaccented(foldWord(w))] = first + i
-				}
+func wordNumbers(name string, first int) map[string]int {
+	out := map[string]int{}
+	for _, language := range Languages() {
+		for i, item := range Words(language, name) {
+			for w := range strings.FieldsSeq(item) {
+				out[foldWord(w)] = first + i
+				out[Unaccented(foldWord(w))] = first + i
 			}
 		}
-		return out
-	})
+	}
+	return out
 }
 
-func foldedSet(name string) func() map[string]bool {
-	return sync.OnceValue(func() map[string]bool {
-		out := map[string]bool{}
-		for _, w := range All(name) {
-			out[foldWord(w)] = true
-			out[Unaccented(foldWord(w))] = true
-		}
-		return out
-	})
+func foldedSet(name string) map[string]bool {
+	out := map[string]bool{}
+	for _, w := range All(name) {
+		out[foldWord(w)] = true
+		out[Unaccented(foldWord(w))] = true
+	}
+	return out
 }
 
 // firstMonths maps words for seasons to their first month.
 func firstMonths() map[string]int {
-	out := wordNumbers("season", 1)()
+	out := wordNumbers("season", 1)
 	for w, n := range out {
 		out[w] = 3 * n
 	}

@@ -44,7 +44,7 @@ var stemmers = [languages]func(*snowballstem.Env) bool{
 
 // stemIn stems w in lang. Irregular forms are looked up first: no suffix rule maps went to go.
 func stemIn(lang Language, w string) string {
-	if base, ok := irregular()[lang][w]; ok {
+	if base, ok := irregular[lang][w]; ok {
 		w = base
 	}
 	if lang == en {
@@ -90,7 +90,7 @@ func Detect(ws []Token) []Language {
 		case unicode.IsLetter(r):
 			lat++
 		}
-		small := stopWords()[w.Text]
+		small := stopWords[w.Text]
 		for l := range votes {
 			if small&(1<<l) != 0 {
 				votes[l] += 2

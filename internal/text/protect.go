@@ -33,7 +33,7 @@ func WordsOf(text string) []Word {
 // isItalianMia reports whether the i-th word, "mia", is the Italian pronoun. Otherwise it is the
 // name Mia.
 func isItalianMia(ws []Token, i int) bool {
-	return i > 0 && beforeMine()[ws[i-1].Text] || i+1 < len(ws) && afterMine()[ws[i+1].Text]
+	return i > 0 && beforeMine[ws[i-1].Text] || i+1 < len(ws) && afterMine[ws[i+1].Text]
 }
 
 var (

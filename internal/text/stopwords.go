@@ -3,7 +3,6 @@ package text
 import (
 	"slices"
 	"strings"
-	"sync"
 )
 
 // codes are the languages with a stemmer, as named in data/words.
@@ -11,27 +10,26 @@ var codes = [languages]string{en: "en", de: "de", es: "es", fr: "fr", it: "it", 
 
 // stopWords maps stop words to a bit set of languages. They identify the language of a text.
 // Queries omit them; the index does not.
-var stopWords = sync.OnceValue(func() map[string]uint8 {
-	out := make(map[string]uint8, 2000)
+var stopWords, stopIdeo = loadStopWords()
+
+func loadStopWords() (map[string]uint8, map[string]bool) {
+	small := make(map[string]uint8, 2000)
 	for l, name := range codes {
 		for _, w := range Words(name, "stop") {
-			out[foldWord(w)] |= 1 << l
+			small[foldWord(w)] |= 1 << l
 		}
 	}
-	return out
-})
-
-// stopIdeo are the stop words of a script without spaces.
-var stopIdeo = sync.OnceValue(func() map[string]bool {
-	out := map[string]bool{}
+	ideo := map[string]bool{}
 	for _, w := range Words("zh", "stop") {
-		out[w] = true
+		ideo[w] = true
 	}
-	return out
-})
+	return small, ideo
+}
 
 // irregular maps irregular word forms to their base form.
-var irregular = sync.OnceValue(func() (out [languages]map[string]string) {
+var irregular = loadIrregular()
+
+func loadIrregular() (out [languages]map[string]string) {
 	for l, name := range codes {
 		out[l] = map[string]string{}
 		for _, entry := range Words(name, "irregular") {
@@ -42,11 +40,13 @@ var irregular = sync.OnceValue(func() (out [languages]map[string]string) {
 		}
 	}
 	return out
-})
+}
 
 // Small-talk words are courtesies, assent, and verbs such as think, say and do. They find candidates
 // like other words, but do not show that a memory is about a message's topic.
-var smallTalk = sync.OnceValue(func() (stems [languages]map[string]bool) {
+var smallTalk, smallTalkIdeo = loadSmallTalk()
+
+func loadSmallTalk() (stems [languages]map[string]bool, ideo map[rune]bool) {
 	for l, name := range codes {
 		stems[l] = map[string]bool{}
 		for _, w := range Words(name, "idle") {
@@ -55,17 +55,12 @@ var smallTalk = sync.OnceValue(func() (stems [languages]map[string]bool) {
 			}
 		}
 	}
-	return stems
-})
-
-// smallTalkIdeo are the characters of small talk in scripts without spaces.
-var smallTalkIdeo = sync.OnceValue(func() map[rune]bool {
-	out := map[rune]bool{}
+	ideo = map[rune]bool{}
 	for _, r := range strings.Join(slices.Concat(Words("zh", "stop"), Words("zh", "idle"), Words("ja", "idle")), "") {
-		out[r] = true
+		ideo[r] = true
 	}
-	return out
-})
+	return stems, ideo
+}
 
 // IsSmallTalk reports whether w says nothing about the topic of a message in langs. In scripts
 // without spaces, a token may span two words, so every character must be one of small talk.
@@ -74,11 +69,10 @@ func IsSmallTalk(w Token, langs []Language) bool {
 		return true
 	}
 	if w.Ideo {
-		ideo := smallTalkIdeo()
-		return strings.IndexFunc(w.Text, func(r rune) bool { return !ideo[r] }) < 0
+		return strings.IndexFunc(w.Text, func(r rune) bool { return !smallTalkIdeo[r] }) < 0
 	}
 	for _, l := range langs {
-		if smallTalk()[l][stemIn(l, w.Text)] {
+		if smallTalk[l][stemIn(l, w.Text)] {
 			return true
 		}
 	}
@@ -88,9 +82,9 @@ func IsSmallTalk(w Token, langs []Language) bool {
 // IsStopWord reports whether w is a stop word in one of langs: an article, a preposition, is, has.
 func IsStopWord(w Token, langs []Language) bool {
 	if w.Ideo {
-		return stopIdeo()[w.Text]
+		return stopIdeo[w.Text]
 	}
-	bits := stopWords()[w.Text]
+	bits := stopWords[w.Text]
 	for _, l := range langs {
 		if bits&(1<<l) != 0 {
 			return true

@@ -4,6 +4,7 @@ package process
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -15,11 +16,8 @@ func Running(marks ...string) (found []string) {
 	for _, path := range all {
 		text, _ := os.ReadFile(path) // it may have ended
 		line := strings.ReplaceAll(string(text), "\x00", " ")
-		for _, mark := range marks {
-			if strings.Contains(line, mark) {
-				found = append(found, line)
-				break
-			}
+		if slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(line, mark) }) {
+			found = append(found, line)
 		}
 	}
 	return found
